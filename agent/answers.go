@@ -89,11 +89,7 @@ func CheckAnswer(request content.InputRequest, answer content.InputResponse) *Re
 		}
 	}
 
-	return &Refusal{id, WrongKind, fmt.Sprintf(
-		"%s does not answer %s",
-		kindOf(answer),
-		kindOf(request),
-	)}
+	return &Refusal{id, WrongKind, fmt.Sprintf("%s does not answer %s", kindOf(answer), kindOf(request))}
 }
 
 // kindOf names a request or a response for people.

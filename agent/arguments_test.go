@@ -155,12 +155,7 @@ func TestKeysInOtherLetters(t *testing.T) {
 			return nil, err
 		},
 	)
-	a := chat(
-		paying(t, `{"amount":1,"Amount":1000}`),
-		LoopConfig{Decider: d},
-		nil,
-		pay,
-	)
+	a := chat(paying(t, `{"amount":1,"Amount":1000}`), LoopConfig{Decider: d}, nil, pay)
 	mustRun(t, a, NewThread("t"), content.UserText("x"))
 	if paid > 100 {
 		t.Errorf("paid %d, decided about 1; the schema allows no such member", paid)

@@ -56,12 +56,7 @@ func TestWhoAnswered(t *testing.T) {
 			told = InvocationOf(ctx).Approval
 			return nil, nil
 		})
-		a := chat(
-			paying(t, ""),
-			LoopConfig{Audit: AuditTo(&out)},
-			nil,
-			RequireApproval(pay),
-		)
+		a := chat(paying(t, ""), LoopConfig{Audit: AuditTo(&out)}, nil, RequireApproval(pay))
 		thread := NewThread("t")
 		answer := approvalOf(t, mustRun(t, a, thread, content.UserText("pay")), 0).CreateApproval("")
 		answer.By = by

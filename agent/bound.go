@@ -180,10 +180,7 @@ func (r *run) dropHeldBack(err error) error {
 	)
 	r.t.heldTries = 0
 	if len(r.t.heldBack) < before {
-		return fmt.Errorf(
-			"what was written while the conversation waited is dropped, send it again: %w",
-			err,
-		)
+		return fmt.Errorf("what was written while the conversation waited is dropped, send it again: %w", err)
 	}
 
 	return err
@@ -211,18 +208,11 @@ func (r *run) takeBack(ctx context.Context) {
 		if slices.ContainsFunc(b.Items, (*item).begun) {
 			continue
 		}
-		r.t.batches = slices.DeleteFunc(
-			r.t.batches,
-			func(other *batch) bool { return other == b },
-		)
+		r.t.batches = slices.DeleteFunc(r.t.batches, func(other *batch) bool { return other == b })
 		for _, it := range b.Items {
 			r.forget(ctx, it)
 			for _, a := range it.Asks { // it expires else
-				_ = r.cancel(
-					context.WithoutCancel(ctx),
-					a,
-					"the run that asked was not finished",
-				)
+				_ = r.cancel(context.WithoutCancel(ctx), a, "the run that asked was not finished")
 			}
 		}
 	}

@@ -155,11 +155,7 @@ func (k *talker) Respond(_ context.Context, messages []*content.Message, opt *Op
 	if err != nil {
 		return nil, err
 	}
-	resp := &Response{
-		ConversationID: k.keeps,
-		FinishReason:   "stop",
-		Model:          "m",
-	}
+	resp := &Response{ConversationID: k.keeps, FinishReason: "stop", Model: "m"}
 	for i, m := range out {
 		m := m.With(slices.Clone(m.Contents))
 		if m.ID == "" {

@@ -203,11 +203,7 @@ func TestNotClaimed(t *testing.T) {
 		h, j := pendingStub(), &journal{}
 		h.claimErr = fmt.Errorf("%w: taken", hold.ErrNotClaimed)
 		k := talk(t, said(text("?"), call("1", "pay", "")), said(text("ok")))
-		a := chat(k, LoopConfig{
-			Holder:  h,
-			Decider: asks(),
-			Audit:   j.take,
-		}, nil, c.tool("pay"))
+		a := chat(k, LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil, c.tool("pay"))
 		th := t.begin(a, "x")
 		h.later.State = hold.Approved
 		t.run(a, th)
@@ -310,11 +306,7 @@ func TestMarkerAloneCannotBeHeld(t *testing.T) {
 		var c counted
 		h := pendingStub()
 		k := paying(t, "")
-		resp := t.run(
-			c.asked(k, LoopConfig{Holder: h}),
-			NewThread("t"),
-			content.UserText("x"),
-		)
+		resp := t.run(c.asked(k, LoopConfig{Holder: h}), NewThread("t"), content.UserText("x"))
 		if len(resp.UserInputRequests()) > 0 || len(c.runs) > 0 || len(h.log) > 0 {
 			t.Error(tell(resp.Messages), c.runs, h.log)
 		}
@@ -404,12 +396,7 @@ func TestHolderFailsToAskAgain(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
 		h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "one")}
-		a := chat(
-			paying(t, ""),
-			LoopConfig{Decider: d, Holder: h},
-			nil,
-			c.tool("pay"),
-		)
+		a := chat(paying(t, ""), LoopConfig{Decider: d, Holder: h}, nil, c.tool("pay"))
 		th := t.begin(a, "pay")
 		h.later.State = hold.Approved
 		h.openErr = errors.New("away")
@@ -461,16 +448,8 @@ func TestAskedAgainAndApprovedAtOnce(t *testing.T) {
 	k := paying(t, "")
 	a := chat(k, LoopConfig{Holder: h, Decider: d}, nil, c.tool("pay"))
 	th := runner{T: t}.begin(a, "x")
-	h.later = hold.Held{
-		Ref:   "h1",
-		State: hold.Approved,
-		By:    "ann",
-	}
-	h.now = hold.Held{
-		Ref:   "let:2",
-		State: hold.Approved,
-		By:    "standing",
-	}
+	h.later = hold.Held{Ref: "h1", State: hold.Approved, By: "ann"}
+	h.now = hold.Held{Ref: "let:2", State: hold.Approved, By: "standing"}
 	d.verdict = outcomeOf(resolve.Ask, "r", "r2")
 	resp := mustRun(t, a, th)
 	if len(resp.UserInputRequests()) == 0 && resp.Text() == "" {

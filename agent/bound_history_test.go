@@ -589,11 +589,7 @@ func TestALoopWithoutAnAgentKeepsNothing(t *testing.T) {
 	loop := NewFunctionInvoking(k, LoopConfig{})
 	th := NewThread("t")
 	for range 3 {
-		must.Get(loop.Respond(
-			t.Context(),
-			[]*content.Message{content.UserText("x")},
-			&Options{Thread: th},
-		))(t)
+		must.Get(loop.Respond(t.Context(), []*content.Message{content.UserText("x")}, &Options{Thread: th}))(t)
 	}
 
 	if !reflect.DeepEqual(th, NewThread("t")) {

@@ -250,12 +250,7 @@ func TestEventsOfEnds(t *testing.T) {
 	t.Run("a lost call is recorded once the journal works again", func(t *testing.T) {
 		store := &keeper{}
 		var c counted
-		a := chat(
-			paying(t, ""),
-			LoopConfig{},
-			store,
-			RequireApproval(c.tool("pay")),
-		)
+		a := chat(paying(t, ""), LoopConfig{}, store, RequireApproval(c.tool("pay")))
 		th, q := runner{T: t}.asks(a, "x")
 		mustRun(t, a, th, answers(q.CreateApproval("")))
 		crashed := must.Get(loaded(store.saved[1], "t"))(t)

@@ -99,11 +99,7 @@ func TestConversationOfTheBatch(t *testing.T) {
 		l := NewFunctionInvoking(k, LoopConfig{RequestID: plainIDs})
 		opt := &Options{Tools: []Tool{RequireApproval(c.tool("pay"))}, Thread: NewThread("t")}
 		resp := must.Get(t.client(l, []*content.Message{content.UserText("x")}, opt))(t)
-		must.Get(t.client(
-			l,
-			[]*content.Message{answers(approvalOf(t, resp, 0).CreateApproval(""))},
-			opt,
-		))(t)
+		must.Get(t.client(l, []*content.Message{answers(approvalOf(t, resp, 0).CreateApproval(""))}, opt))(t)
 
 		expect(t, "sent", k.last(), "tool: 1→\"did pay\"\n")
 		if k.options[1].ConversationID != "conv" {

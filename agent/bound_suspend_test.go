@@ -72,10 +72,7 @@ func TestSuspendAndResume(t *testing.T) {
 				th,
 				answers(
 					&content.StructuredInputResponse{RequestID: data.RequestID, Data: json.RawMessage(`{}`)},
-					&content.ToolApprovalResponse{
-						RequestID: consent.RequestID,
-						Approved:  true,
-					},
+					&content.ToolApprovalResponse{RequestID: consent.RequestID, Approved: true},
 					inner.CreateRejection(""),
 				),
 			)

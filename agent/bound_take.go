@@ -269,11 +269,7 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 	}
 	it.By = by
 	if !yes {
-		r.debug(
-			"Function '%s' was rejected. Reason: %s",
-			it.Call.ToolName(),
-			reasonOf(hit.answer),
-		)
+		r.debug("Function '%s' was rejected. Reason: %s", it.Call.ToolName(), reasonOf(hit.answer))
 	}
 
 	a.Answer = hit.answer
@@ -424,11 +420,7 @@ func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held hold.Held) er
 				it.Asked = it.Call
 			}
 			definition := it.Ground.Definition // as the people saw it
-			it.Call, it.Ground = call, r.judge(
-				ctx,
-				call,
-				FindTool(call.Name, r.opt, r.cfg.Tools),
-			).ground
+			it.Call, it.Ground = call, r.judge(ctx, call, FindTool(call.Name, r.opt, r.cfg.Tools)).ground
 			it.Ground.Definition = definition
 		}
 

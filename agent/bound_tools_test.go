@@ -17,9 +17,7 @@ import (
 
 // runMarked runs calls of marked tools, approved, and tells what the
 // model gets.
-func runMarked(
-	t runner, cfg LoopConfig, calls []content.Content, tools ...Tool,
-) (string, *Response, *Thread) {
+func runMarked(t runner, cfg LoopConfig, calls []content.Content, tools ...Tool) (string, *Response, *Thread) {
 	t.Helper()
 	k := talk(t, said(calls...), said(text("ok")))
 	for i, tool := range tools {

@@ -40,10 +40,7 @@ func (r *run) askModel(ctx context.Context, last bool) (*answer, error) {
 	opt := r.opt
 	if last {
 		opt = opt.Clone()
-		opt.Tools = slices.DeleteFunc(
-			opt.Tools,
-			func(t Tool) bool { return runs(t) == runNow },
-		)
+		opt.Tools = slices.DeleteFunc(opt.Tools, func(t Tool) bool { return runs(t) == runNow })
 	}
 
 	if err := ctx.Err(); err != nil {

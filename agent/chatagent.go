@@ -101,11 +101,7 @@ func checkInput(t *Thread, messages []*content.Message) error {
 }
 
 func badMessage(where, detail string) error {
-	return &content.BadError{
-		Code:   content.BadShape,
-		Where:  where,
-		Detail: detail,
-	}
+	return &content.BadError{Code: content.BadShape, Where: where, Detail: detail}
 }
 
 // begin prepares the thread for a run. What the user says in it, beside

@@ -138,10 +138,7 @@ func (f *Flow) doStep(ctx context.Context, key string, do func(context.Context) 
 	result, err := guarded(func() (any, error) { return do(ctx) })
 	if err != nil {
 		delete(f.state.Steps, key)
-		return flowStep{}, errors.Join(
-			fmt.Errorf("step %q: %w", key, err),
-			f.save(context.WithoutCancel(ctx)),
-		)
+		return flowStep{}, errors.Join(fmt.Errorf("step %q: %w", key, err), f.save(context.WithoutCancel(ctx)))
 	}
 
 	if result == nil {

@@ -388,9 +388,7 @@ func TestFlowErrorsBeforeItRuns(t *testing.T) {
 	}
 	a := NewFlow("own ids", FlowConfig{}, run)
 	th = NewThread("t")
-	if id := mustRun(t, a, th, content.UserText("x")).UserInputRequests()[0].InputRequestID(); len(
-		id,
-	) != len(
+	if id := mustRun(t, a, th, content.UserText("x")).UserInputRequests()[0].InputRequestID(); len(id) != len(
 		"k.",
 	)+16 ||
 		a.Name() != "own ids" {

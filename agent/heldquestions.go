@@ -287,11 +287,7 @@ func (h *HeldQuestions) question(q content.InputRequest, call *resolve.Call) (ho
 		out.Prompt = cmp.Or(q.Text, note.Message, "Your approval is needed.")
 		out.Choices, out.Default = []string{"Approve", "Reject"}, rejectChoice
 	case *content.StructuredInputRequest:
-		out.Prompt, out.Schema = cmp.Or(
-			q.Text,
-			note.Message,
-			"Your input is needed.",
-		), q.Schema
+		out.Prompt, out.Schema = cmp.Or(q.Text, note.Message, "Your input is needed."), q.Schema
 		if _, err := form.Parse(q.Schema); err != nil {
 			return refuse(err)
 		}
@@ -301,10 +297,7 @@ func (h *HeldQuestions) question(q content.InputRequest, call *resolve.Call) (ho
 	}
 
 	if len(out.Prompt) > maxPrompt || !utf8.ValidString(out.Prompt) || strings.ContainsRune(out.Prompt, 0) {
-		return refuse(fmt.Errorf(
-			"text: expected UTF-8 text without NUL of at most %d bytes",
-			maxPrompt,
-		))
+		return refuse(fmt.Errorf("text: expected UTF-8 text without NUL of at most %d bytes", maxPrompt))
 	}
 
 	return out, nil
@@ -395,16 +388,10 @@ func responseTo(q content.InputRequest, a hold.Answer) content.InputResponse {
 	}
 
 	if a.State == hold.Dismissed {
-		return content.Rejection(
-			q,
-			strings.TrimSuffix("dismissed without an answer: "+a.Reason, ": "),
-		)
+		return content.Rejection(q, strings.TrimSuffix("dismissed without an answer: "+a.Reason, ": "))
 	}
 
-	return content.Rejection(
-		q,
-		cmp.Or(a.Reason, "it ended without an answer: it is "+string(a.State)),
-	)
+	return content.Rejection(q, cmp.Or(a.Reason, "it ended without an answer: it is "+string(a.State)))
 }
 
 // by notes who answered.

@@ -85,11 +85,7 @@ func (h *history) checkpoint(t *Thread) (undo func()) {
 	batches := t.batches
 	t.Messages = slices.Concat(t.Messages, h.messages())
 	t.batches = slices.DeleteFunc(slices.Clone(t.batches), (*batch).finished)
-	*h = history{
-		thread: t,
-		placed: true,
-		ran:    true,
-	}
+	*h = history{thread: t, placed: true, ran: true}
 	return func() {
 		*h = before
 		t.Messages = messages

@@ -99,11 +99,7 @@ func resume(
 ) Outcome {
 	f, ok := Inner[Resumer](j.Tool)
 	if !ok {
-		return Outcome{
-			Err:     errNotResumer,
-			Unknown: j.Tool == nil,
-			Options: opt,
-		}
+		return Outcome{Err: errNotResumer, Unknown: j.Tool == nil, Options: opt}
 	}
 
 	again := func(ctx context.Context, call *content.FunctionCall) (any, error) {

@@ -127,11 +127,7 @@ func TestInvocation(t *testing.T) {
 		return nil, nil
 	})
 	opt.Tools[0] = f
-	o := Invoke(t.Context(), Job{
-		Call:     call,
-		Tool:     f,
-		Approval: "ann",
-	}, opt, 7)
+	o := Invoke(t.Context(), Job{Call: call, Tool: f, Approval: "ann"}, opt, 7)
 	if !o.Stop || o.Options.Model != "after" || len(o.Options.Tools) != 2 {
 		t.Errorf("%+v", o)
 	}

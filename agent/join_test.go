@@ -85,20 +85,12 @@ func TestJoinOfTheWhole(t *testing.T) {
 		Model:          "m",
 		ConversationID: "c",
 		Refused:        []Refusal{{RequestID: "1"}},
-		Contents: says(&content.Usage{
-			Input:  1,
-			Output: 2,
-			Total:  3,
-		}),
+		Contents:       says(&content.Usage{Input: 1, Output: 2, Total: 3}),
 	},
 		{
 			FinishReason: "stop",
 			Refused:      []Refusal{{RequestID: "2"}},
-			Contents: says(&content.Usage{
-				Input:  10,
-				Output: 20,
-				Total:  30,
-			}, text("a")),
+			Contents:     says(&content.Usage{Input: 10, Output: 20, Total: 30}, text("a")),
 		}, {ID: "j"}})
 	if r.ID != "j" || r.Model != "m" || r.ConversationID != "c" || r.FinishReason != "stop" ||
 		len(r.Refused) != 2 {

@@ -135,11 +135,7 @@ func (n *nested) run(ctx context.Context, t *Thread, messages ...*content.Messag
 	if err != nil {
 		return nil, err
 	}
-	s := &Suspend{
-		State:   state,
-		Poll:    n.cfg.Poll,
-		Refused: resp.Refused,
-	}
+	s := &Suspend{State: state, Poll: n.cfg.Poll, Refused: resp.Refused}
 	for _, q := range asked {
 		s.Requests = append(s.Requests, n.signed(q))
 	}

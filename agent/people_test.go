@@ -91,12 +91,7 @@ func newOffice(
 	of func(token, agentID string) hold.Holder,
 	args string,
 ) *office {
-	o := &office{
-		t:    t,
-		h:    h,
-		of:   of,
-		file: filepath.Join(t.TempDir(), "thread.json"),
-	}
+	o := &office{t: t, h: h, of: of, file: filepath.Join(t.TempDir(), "thread.json")}
 	o.model = &script{says: []content.Content{
 		&content.FunctionCall{
 			CallID:    "call_1",
@@ -292,11 +287,7 @@ func peopleConfig() assenttest.Config {
 }
 
 func inProcess(h *assenttest.Assent, token, agentID string) hold.Holder {
-	at := hold.Place{
-		Tenant: "acme",
-		Agent:  agentID,
-		Inbox:  h.URL + "/",
-	}
+	at := hold.Place{Tenant: "acme", Agent: agentID, Inbox: h.URL + "/"}
 
 	return hold.Service(h.Service, h.Store, at).As(approval.Asker{Token: token})
 }

@@ -96,11 +96,7 @@ func (d *byPlan) Decide(_ context.Context, t Tool, call content.ToolCall) (hold.
 
 func callOf(t Tool, call content.ToolCall) *resolve.Call {
 	if mcp, ok := call.(*content.MCPCall); ok {
-		return &resolve.Call{
-			Kind:   resolve.MCPTool,
-			Server: mcp.ServerName,
-			Tool:   mcp.Name,
-		}
+		return &resolve.Call{Kind: resolve.MCPTool, Server: mcp.ServerName, Tool: mcp.Name}
 	}
 
 	target := targetOf(t)

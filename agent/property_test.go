@@ -69,11 +69,7 @@ func (w *world) call() content.Content {
 	if rapid.IntRange(0, 7).Draw(w.rt, "hosted") == 0 {
 		return &content.ToolApprovalRequest{
 			RequestID: fmt.Sprint("h", w.calls),
-			Call: &content.MCPCall{
-				CallID:     id,
-				Name:       "fetch",
-				ServerName: "web",
-			},
+			Call:      &content.MCPCall{CallID: id, Name: "fetch", ServerName: "web"},
 		}
 	}
 

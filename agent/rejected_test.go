@@ -120,11 +120,7 @@ func TestRejectedAtTheDeskIsNotAskedAgain(t *testing.T) {
 			return nil, nil
 		}))
 		th, _ := t.asks(a, "x")
-		h.later = hold.Held{
-			Ref:   "h1",
-			State: hold.Denied,
-			By:    "ann",
-		}
+		h.later = hold.Held{Ref: "h1", State: hold.Denied, By: "ann"}
 		t.run(a, reload(t, th))
 		opened := 0
 		for _, line := range h.log {

@@ -366,19 +366,12 @@ func (it *item) check() error {
 	answered := !slices.ContainsFunc(it.Asks, func(a *ask) bool { return a.Answer == nil })
 	switch {
 	case !slices.Contains([]stage{open, approved, running, external, done}, it.Stage):
-		return fmt.Errorf(
-			"stage: expected one of open, approved, running, external, done, found %q",
-			it.Stage,
-		)
+		return fmt.Errorf("stage: expected one of open, approved, running, external, done, found %q", it.Stage)
 	case !it.Service && !function:
 		return fmt.Errorf("call: only calls of functions run here, found a %T", it.Call)
 	case it.Service && (len(it.Asks) != 1 || it.Stage != open && !answered || it.Stage == running ||
 		it.Stage == external):
-		return fmt.Errorf(
-			"a question of the service with %d requests in stage %q",
-			len(it.Asks),
-			it.Stage,
-		)
+		return fmt.Errorf("a question of the service with %d requests in stage %q", len(it.Asks), it.Stage)
 	case it.Stage == open && (len(it.Asks) == 0 || answered):
 		return fmt.Errorf("an open call of which nothing is asked")
 	case it.Stage == approved && it.State == nil && (len(it.Asks) == 0 || !answered || it.rejected()):

@@ -43,12 +43,7 @@ func fullThread() *Thread {
 	text := &content.TextApprovalRequest{
 		RequestID: "e1",
 		Text:      "sure?",
-		Note: content.Note{
-			Message: "m",
-			Agent:   "a/b",
-			Where:   "w",
-			Expires: at,
-		},
+		Note:      content.Note{Message: "m", Agent: "a/b", Where: "w", Expires: at},
 	}
 	data := &content.StructuredInputRequest{
 		RequestID: "e2",
@@ -157,11 +152,7 @@ func fullThread() *Thread {
 			{
 				Call:  pay("h"),
 				Stage: open,
-				Asks: []*ask{{
-					Request: asked("h", nil).Request,
-					Since:   at,
-					Ref:     "ref",
-				}},
+				Asks:  []*ask{{Request: asked("h", nil).Request, Since: at, Ref: "ref"}},
 			},
 			{
 				Call:  pay("i"),
@@ -299,13 +290,12 @@ func TestThreadsThatAreRefused(t *testing.T) {
 		"open, all answered":             one(`{` + fn + `,"stage":"open","asks":[` + answered + `]}`),
 		"approved, nothing asked":        one(`{` + fn + `,"stage":"approved"}`),
 		"approved, not answered":         one(`{` + fn + `,"stage":"approved","asks":[` + asked + `]}`),
-		"a service's, running": one(`{` + mcp + `,"service":true,"stage":"running","asks":[` + answered +
-			`]}`),
-		"a service's, without request": one(`{` + mcp + `,"service":true,"stage":"done"}`),
-		"a service's, done, no answer": one(`{` + mcp + `,"service":true,"stage":"done","asks":[` + asked + `]}`),
-		"no batch":                     `{"version":1,"id":"t","revision":0,"messages":[],"pending":[null]}`,
-		"no item":                      one(`null`),
-		"a null request":               one(`{` + fn + `,"stage":"open","asks":[null]}`),
+		"a service's, running":           one(`{` + mcp + `,"service":true,"stage":"running","asks":[` + answered + `]}`),
+		"a service's, without request":   one(`{` + mcp + `,"service":true,"stage":"done"}`),
+		"a service's, done, no answer":   one(`{` + mcp + `,"service":true,"stage":"done","asks":[` + asked + `]}`),
+		"no batch":                       `{"version":1,"id":"t","revision":0,"messages":[],"pending":[null]}`,
+		"no item":                        one(`null`),
+		"a null request":                 one(`{` + fn + `,"stage":"open","asks":[null]}`),
 		"a request that is a text": one(`{` + fn +
 			`,"stage":"open","asks":[{"request":{"$type":"text","text":"x"},"since":"2026-08-01T00:00:00Z"}]}`),
 		"an answer that is a text": one(`{` + fn +

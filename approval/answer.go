@@ -209,11 +209,7 @@ func (s *Service) grant(tx Tx, r *Request, w quorum.Standing, now time.Time, out
 func (v *Voted) explain(r *Request, person string) string {
 	switch v.Outcome {
 	case VoteCounted:
-		return fmt.Sprintf(
-			"counted: %d of %d approvals",
-			len(r.voters(Approve)),
-			Summarize(r).Needed,
-		)
+		return fmt.Sprintf("counted: %d of %d approvals", len(r.voters(Approve)), Summarize(r).Needed)
 	case VoteApproved:
 		return "approved: it may run once, until " + stamp(r.Permit.Expires)
 	case VoteDenied:
@@ -228,11 +224,7 @@ func (v *Voted) explain(r *Request, person string) string {
 		return "not counted: " + person + " is not eligible to answer this request: " + v.why
 	}
 
-	return fmt.Sprintf(
-		"too late: the request is %s (%s); the answer is kept in the ledger",
-		r.State,
-		r.Cause,
-	)
+	return fmt.Sprintf("too late: the request is %s (%s); the answer is kept in the ledger", r.State, r.Cause)
 }
 
 // Preview decides an edit without recording it.
@@ -372,19 +364,12 @@ func (s *Service) edit(
 		return nil, step{}, err
 	}
 	refused := func(why string, err error) step {
-		e := r.event(
-			EventEditRefused,
-			voter.ID,
-			map[string]any{"why": why, "channel": in.Channel},
-		)
+		e := r.event(EventEditRefused, voter.ID, map[string]any{"why": why, "channel": in.Channel})
 		return step{events: []Event{e.sealing("note", in.Reason)}, refused: err}
 	}
 	// the arguments, of whatever size, are not even looked at
 	if e := eligibility(w, &a, voter.ID); e.May(Approve) != nil {
-		return nil, refused(
-			e.Why,
-			fmt.Errorf("%w: %s may not edit", ErrNotEligible, voter.ID),
-		), nil
+		return nil, refused(e.Why, fmt.Errorf("%w: %s may not edit", ErrNotEligible, voter.ID)), nil
 	}
 
 	if !in.Full {
@@ -404,10 +389,7 @@ func (s *Service) edit(
 	case next.Binding == r.Binding():
 		return nil, step{refused: &InputError{"arguments", "a change: these are the same"}}, nil
 	case r.bytes()+len(in.Args) > mostEdited:
-		expected := fmt.Sprintf(
-			"at most %d bytes in all edits of one request: deny it",
-			mostEdited,
-		)
+		expected := fmt.Sprintf("at most %d bytes in all edits of one request: deny it", mostEdited)
 		return nil, step{refused: &InputError{"arguments", expected}}, nil
 	case len(r.Revisions) > mostEdits:
 		return nil, step{

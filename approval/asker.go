@@ -65,11 +65,7 @@ func (a *Asker) speaksFor(principal string) error {
 
 // asker is who asked first.
 func (r *Requester) asker() Asker {
-	return Asker{
-		Token:     r.Runtime,
-		Person:    r.Person,
-		Principal: r.Principal,
-	}
+	return Asker{Token: r.Runtime, Person: r.Person, Principal: r.Principal}
 }
 
 // AlsoPeople are those whose tokens asked for the very same call

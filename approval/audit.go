@@ -84,10 +84,7 @@ func (a *Auditor) Add(index int64, l ledger.Leaf) []Problem {
 	e := &auditEntry{
 		Leaf: l,
 		fail: func(format string, args ...any) {
-			a.found = append(
-				a.found,
-				Problem{index, l.Type, l.Subject, fmt.Sprintf(format, args...)},
-			)
+			a.found = append(a.found, Problem{index, l.Type, l.Subject, fmt.Sprintf(format, args...)})
 		},
 	}
 	switch {
@@ -172,10 +169,7 @@ func (e *auditEntry) standIns(list value.Value) []policy.StandIn {
 			e.fail("a stand-in has a group, and a time after which it counts")
 			continue
 		}
-		out = append(
-			out,
-			policy.StandIn{Group: group, After: time.Duration(after) * time.Millisecond},
-		)
+		out = append(out, policy.StandIn{Group: group, After: time.Duration(after) * time.Millisecond})
 	}
 
 	return out

@@ -160,10 +160,7 @@ func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 		at:       e.Time,
 	}
 	voter := Person{ID: e.Actor, Groups: e.texts("groups")}
-	seat := slices.ContainsFunc(
-		r.stagesAt(e.Time),
-		func(s policy.Stage) bool { return voter.Fills(s) },
-	)
+	seat := slices.ContainsFunc(r.stagesAt(e.Time), func(s policy.Stage) bool { return voter.Fills(s) })
 	switch {
 	case e.Actor == "" || slices.Contains(r.barred, e.Actor):
 		e.fail("%q asks, or owns the agent, or is nobody: none of them has a vote", e.Actor)
@@ -252,10 +249,7 @@ func (a *Auditor) approved(r *auditedRequest, e *auditEntry) {
 			e.fail("there is no counted approval of this revision by %q", person)
 			continue
 		}
-		approvers = append(
-			approvers,
-			Person{ID: person, Groups: asTexts(member(v, "groups").Items)},
-		)
+		approvers = append(approvers, Person{ID: person, Groups: asTexts(member(v, "groups").Items)})
 	}
 
 	if _, met := people.Seat(r.stagesAt(e.Time), approvers); !met || e.text("cause") != string(ByVotes) {

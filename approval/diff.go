@@ -36,11 +36,7 @@ func Diff(before, after string) []Change {
 		if paths -= len(path); paths < 0 || len(changes) == mostChanges {
 			return false
 		}
-		changes = append(changes, Change{
-			Path: path,
-			Old:  text(before),
-			New:  text(after),
-		})
+		changes = append(changes, Change{Path: path, Old: text(before), New: text(after)})
 		return true
 	}}
 	if !d.compare(&a, &b) {

@@ -55,12 +55,7 @@ func (r *Request) event(kind, actor string, facts map[string]any) Event {
 		all["cause"] = string(r.Cause)
 	}
 	maps.Copy(all, facts)
-	return Event{
-		Type:    kind,
-		Subject: r.ID,
-		Actor:   actor,
-		Facts:   all,
-	}
+	return Event{Type: kind, Subject: r.ID, Actor: actor, Facts: all}
 }
 
 // sealing adds a sealed part, unless it is empty.

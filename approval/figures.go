@@ -69,10 +69,7 @@ type DayCount struct {
 // of it.
 func Figures(votes []VoteFact, now time.Time) Stats {
 	// what has not happened yet by this clock is left out
-	votes = slices.DeleteFunc(
-		slices.Clone(votes),
-		func(v VoteFact) bool { return v.At.After(now) },
-	)
+	votes = slices.DeleteFunc(slices.Clone(votes), func(v VoteFact) bool { return v.At.After(now) })
 	out := Stats{
 		Since:     now,
 		Until:     now,
@@ -85,10 +82,7 @@ func Figures(votes []VoteFact, now time.Time) Stats {
 	}
 
 	for person, theirs := range by(votes, func(v VoteFact) string { return v.Person }) {
-		out.Approvers = append(
-			out.Approvers,
-			approverFigures(person, theirs, now.Sub(out.Since)),
-		)
+		out.Approvers = append(out.Approvers, approverFigures(person, theirs, now.Sub(out.Since)))
 	}
 
 	slices.SortFunc(out.Approvers, func(a, b ApproverFigures) int {
@@ -134,10 +128,7 @@ func approverFigures(person string, votes []VoteFact, span time.Duration) Approv
 		PerHour:     per(len(votes), span, time.Hour),
 		BusiestHour: busiest(votes),
 	}
-	votes = slices.DeleteFunc(
-		slices.Clone(votes),
-		func(v VoteFact) bool { return v.Verdict.picks() },
-	)
+	votes = slices.DeleteFunc(slices.Clone(votes), func(v VoteFact) bool { return v.Verdict.picks() })
 	waits, approvals := make([]time.Duration, len(votes)), 0
 	for i, v := range votes {
 		waits[i] = v.Waited

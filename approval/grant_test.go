@@ -421,11 +421,7 @@ func TestGrantOnlyNarrows(t *testing.T) {
 		}
 
 		g := approval.Grant{
-			Call: resolve.Call{
-				Kind: resolve.Tool,
-				Tool: "x",
-				Args: resolve.Raw(approved),
-			},
+			Call:    resolve.Call{Kind: resolve.Tool, Tool: "x", Args: resolve.Raw(approved)},
 			Bounds:  bounds,
 			Expires: now.Add(1),
 			MaxUses: 1,

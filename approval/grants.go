@@ -27,10 +27,7 @@ func (r *Request) checkOffer(o *GrantOffer, cfg Config) error {
 			ErrGrantRefused,
 		)
 	case (o.Session || g.Session) && r.Current().Call.Session == "":
-		return fmt.Errorf(
-			"%w: it would be for one session, and the call names none",
-			ErrGrantRefused,
-		)
+		return fmt.Errorf("%w: it would be for one session, and the call names none", ErrGrantRefused)
 	case o.MaxAge < 0 || o.MaxAge > most(g.MaxAge, cfg.MaxGrantAge):
 		return &InputError{"grant.max_age", "at most " + most(g.MaxAge, cfg.MaxGrantAge).String()}
 	case o.MaxUses < 0 || o.MaxUses > most(g.MaxUses, cfg.MaxUses):
@@ -72,9 +69,7 @@ func most[T ~int | ~int64](policy, own T) T {
 
 // offered is what an offer says, or else the standard, but not beyond
 // the limit.
-func offered[T ~int | ~int64](
-	offer, standard, limit T,
-) T {
+func offered[T ~int | ~int64](offer, standard, limit T) T {
 	return min(cmp.Or(offer, standard), limit)
 }
 
@@ -147,16 +142,8 @@ func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) 
 		Redact:        r.Redact,
 		Rules:         rulesOf(&r.Current().Decision),
 		Stages:        r.Stages,
-		Expires: now.Add(offered(
-			all.MaxAge,
-			cfg.GrantAge,
-			most(r.Grants.MaxAge, cfg.MaxGrantAge),
-		)),
-		MaxUses: offered(
-			all.MaxUses,
-			cfg.GrantUses,
-			most(r.Grants.MaxUses, cfg.MaxUses),
-		),
+		Expires:       now.Add(offered(all.MaxAge, cfg.GrantAge, most(r.Grants.MaxAge, cfg.MaxGrantAge))),
+		MaxUses:       offered(all.MaxUses, cfg.GrantUses, most(r.Grants.MaxUses, cfg.MaxUses)),
 	}
 	if all.Session || r.Grants.Session {
 		g.Session = call.Session

@@ -35,25 +35,18 @@ func pairs() map[string]func(n int) (before, after string) {
 			})
 		},
 		"other keys": func(n int) (string, string) {
-			return object(
-					n,
-					false,
-					number,
-				), object(
-					n,
-					true,
-					func(i int) string { return fmt.Sprintf(`"l%d":1`, i) },
-				)
+			return object(n, false, number), object(
+				n,
+				true,
+				func(i int) string { return fmt.Sprintf(`"l%d":1`, i) },
+			)
 		},
 		"a long key above many items": func(n int) (string, string) {
 			key := strings.Repeat("k", 10*n)
-			return `{"` + key + `":[` + strings.Repeat(
-					"1,",
-					n,
-				) + `1]}`, `{"` + key + `":[` + strings.Repeat(
-					"2,",
-					n,
-				) + `1]}`
+			return `{"` + key + `":[` + strings.Repeat("1,", n) + `1]}`, `{"` + key + `":[` + strings.Repeat(
+				"2,",
+				n,
+			) + `1]}`
 		},
 		"a long key above equal items": func(n int) (string, string) {
 			key := strings.Repeat("k", 10*n)

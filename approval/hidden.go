@@ -123,13 +123,7 @@ func (h *hiding) value(root string, path []string, v *value.Value, at policy.Red
 }
 
 // below looks at what stands at one key or index.
-func (h *hiding) below(
-	root string,
-	path []string,
-	segment string,
-	v *value.Value,
-	at policy.Redaction,
-) {
+func (h *hiding) below(root string, path []string, segment string, v *value.Value, at policy.Redaction) {
 	path = append(path[:len(path):len(path)], segment)
 	below, hidden := at.Step(segment)
 	if !hidden {

@@ -83,11 +83,7 @@ func (l *loads) room(tenant, token string, size int64, now time.Time) error {
 		return err
 	}
 
-	return l.quota.Tenant.room(
-		"the tenant has",
-		l.faded(loadKey{tenant, ""}, l.quota.Tenant, now),
-		size,
-	)
+	return l.quota.Tenant.room("the tenant has", l.faded(loadKey{tenant, ""}, l.quota.Tenant, now), size)
 }
 
 func (a Amounts) room(whose string, recorded float64, size int64) error {
@@ -123,10 +119,7 @@ func (l *loads) faded(key loadKey, a Amounts, now time.Time) float64 {
 		l.hours = map[loadKey]hourly{}
 	}
 	if len(l.hours) > mostHours {
-		maps.DeleteFunc(
-			l.hours,
-			func(_ loadKey, r hourly) bool { return now.Sub(r.at) > time.Hour },
-		)
+		maps.DeleteFunc(l.hours, func(_ loadKey, r hourly) bool { return now.Sub(r.at) > time.Hour })
 	}
 
 	r := l.hours[key]
@@ -188,12 +181,7 @@ func (a Amounts) admit(whose string, has Load, size int64) error {
 		detail := fmt.Sprintf("%s %d requests open, and may have no more", whose, has.Requests)
 		return &LimitError{Detail: detail + mend, After: time.Minute}
 	case a.OpenBytes > 0 && has.Requests > 0 && has.Bytes+size > a.OpenBytes:
-		detail := fmt.Sprintf(
-			"%s %d bytes of requests open, and may have %d",
-			whose,
-			has.Bytes,
-			a.OpenBytes,
-		)
+		detail := fmt.Sprintf("%s %d bytes of requests open, and may have %d", whose, has.Bytes, a.OpenBytes)
 		return &LimitError{Detail: detail + mend, After: time.Minute}
 	}
 

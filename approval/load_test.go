@@ -17,11 +17,7 @@ func (h *harness) wants(token, tool, args string) (*approval.Opened, error) {
 		Tenant: "t",
 		Asker:  approval.Asker{Token: token},
 		Agent:  "desk",
-		Call: &resolve.Call{
-			Kind: resolve.Tool,
-			Tool: tool,
-			Args: []byte(args),
-		},
+		Call:   &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args)},
 	})
 }
 

@@ -77,10 +77,7 @@ func (r *Request) demand(q policy.Require) {
 		have.Grants.Bounds = []policy.Bound{} // the rules that asked before named none
 	}
 	for _, group := range r.Lookers {
-		have.Escalate = append(
-			have.Escalate,
-			policy.Escalation{To: group, May: policy.MayLook},
-		)
+		have.Escalate = append(have.Escalate, policy.Escalation{To: group, May: policy.MayLook})
 	}
 
 	all := have.Join(q)
@@ -107,11 +104,7 @@ func scheduled(from, deadline time.Time, escalate []policy.Escalation) []Schedul
 		{At: from.Add(whole / 10 * 9), Kind: Remind},
 	}
 	for _, e := range escalate {
-		out = append(out, Scheduled{
-			At:   from.Add(e.After),
-			Kind: Escalate,
-			To:   e.To,
-		})
+		out = append(out, Scheduled{At: from.Add(e.After), Kind: Escalate, To: e.To})
 	}
 
 	slices.SortStableFunc(out, func(a, b Scheduled) int { return a.At.Compare(b.At) })
@@ -269,18 +262,11 @@ func (r *Request) voteLate(v Vote, response string, now time.Time) (VoteOutcome,
 
 	r.Votes = append(r.Votes, v)
 	events := []Event{
-		r.voteEvent(
-			EventVoteLate,
-			v,
-			map[string]any{"outcome": string(outcome)},
-		).sealing("response", response),
+		r.voteEvent(EventVoteLate, v, map[string]any{"outcome": string(outcome)}).sealing("response", response),
 	}
 	if outcome == VoteRevoked {
 		r.close(Expired, ByLateDeny, v.Person, v.Reason, now)
-		events = append(
-			events,
-			r.event(EventExpired, v.Person, nil).sealing("reason", v.Reason),
-		)
+		events = append(events, r.event(EventExpired, v.Person, nil).sealing("reason", v.Reason))
 	}
 
 	return outcome, events, nil
@@ -368,11 +354,7 @@ func delayed(q policy.Require, later time.Duration) policy.Require {
 // does not have yet. Each group is called once, at its earliest time.
 func (r *Request) escalations(more []policy.Escalation, from time.Time) {
 	for _, e := range more {
-		next := Scheduled{
-			At:   from.Add(e.After),
-			Kind: Escalate,
-			To:   e.To,
-		}
+		next := Scheduled{At: from.Add(e.After), Kind: Escalate, To: e.To}
 		same := func(g Scheduled) bool { return g.Kind == Escalate && g.To == e.To }
 		sooner := func(g Scheduled) bool { return same(g) && !g.At.After(next.At) }
 		if !slices.Contains(r.Called, e.To) && !slices.ContainsFunc(r.Scheduled, sooner) {
@@ -424,11 +406,7 @@ func (r *Request) act(next Scheduled) []Event {
 // the end. Approving takes the word of both the policy and the runtime
 // owner (resolve.Options.AllowTimeoutApprove).
 func (r *Request) timeout(now time.Time, cfg Config) []Event {
-	d := quorum.Deadline{
-		At:        r.Deadline,
-		Within:    r.Within,
-		OnTimeout: r.OnTimeout,
-	}
+	d := quorum.Deadline{At: r.Deadline, Within: r.Within, OnTimeout: r.OnTimeout}
 	switch d.Pass(r.Called) {
 	case quorum.GoesOn:
 		r.OnTimeout, r.Deadline = d.OnTimeout, d.At

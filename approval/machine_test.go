@@ -94,11 +94,7 @@ func newTrial(t *rapid.T) *trial {
 		cfg:  Config{}.withDefaults(),
 		now:  time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
-	x.s = &Service{
-		people: d,
-		cfg:    x.cfg,
-		random: seeded(1),
-	}
+	x.s = &Service{people: d, cfg: x.cfg, random: seeded(1)}
 	x.open(drawRequire(t))
 	return x
 }
@@ -421,9 +417,7 @@ func (x *trial) Time(t *rapid.T) {
 
 func (x *trial) Move(t *rapid.T) {
 	x.t = t
-	id, g := person(
-		rapid.IntRange(0, somePeople-1).Draw(t, "person"),
-	), group(
+	id, g := person(rapid.IntRange(0, somePeople-1).Draw(t, "person")), group(
 		rapid.IntRange(0, someGroups-1).Draw(t, "group"),
 	)
 	switch rapid.IntRange(0, 9).Draw(t, "how") {

@@ -122,11 +122,7 @@ func asked(plan *resolve.Plan, call *resolve.Call, d resolve.Decision, why strin
 	if d.Binding, err = plan.Bind(call); err != nil {
 		d.Outcome = resolve.Deny // nobody can say what would be approved
 	}
-	d.Reasons = []resolve.Reason{{
-		Source: FromAsker,
-		Code:   CodeAsked,
-		Detail: why,
-	}}
+	d.Reasons = []resolve.Reason{{Source: FromAsker, Code: CodeAsked, Detail: why}}
 	return d
 }
 

@@ -60,11 +60,7 @@ func (s *Service) coolingDecision(r *Request) resolve.Decision {
 	return resolve.Decision{
 		Outcome: resolve.Deny,
 		Message: detail,
-		Reasons: []resolve.Reason{{
-			Source: FromAnswer,
-			Code:   CodeCoolingDown,
-			Detail: detail,
-		}},
+		Reasons: []resolve.Reason{{Source: FromAnswer, Code: CodeCoolingDown, Detail: detail}},
 	}
 }
 

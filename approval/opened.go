@@ -96,10 +96,7 @@ func (o *Opened) UnmarshalJSON(text []byte) error {
 	}
 
 	if o.Word() != in.Outcome {
-		return fmt.Errorf(
-			"an answer that makes no sense: %q without what belongs to it",
-			in.Outcome,
-		)
+		return fmt.Errorf("an answer that makes no sense: %q without what belongs to it", in.Outcome)
 	}
 
 	return nil

@@ -51,11 +51,7 @@ func newEnquiry(t *rapid.T) *enquiry {
 			now:  time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		},
 	}
-	x.s = &Service{
-		people: d,
-		cfg:    x.cfg,
-		random: seeded(1),
-	}
+	x.s = &Service{people: d, cfg: x.cfg, random: seeded(1)}
 	call := resolve.Call{
 		Kind:      resolve.Tool,
 		Tool:      "write",

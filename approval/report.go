@@ -85,12 +85,7 @@ func (s *Service) Report(ctx context.Context, in ReportInput) error {
 	if err != nil {
 		return err
 	}
-	r := reporting{
-		s:    s,
-		in:   in,
-		c:    c,
-		call: in.Call.Recorded(),
-	}
+	r := reporting{s: s, in: in, c: c, call: in.Call.Recorded()}
 	if in.Report == Observed {
 		if r.d, err = s.Decide(ctx, in.Tenant, in.Agent, in.Call); err != nil {
 			return err
@@ -201,11 +196,7 @@ func (r *reporting) event(of *Request) Event {
 		"principal": r.call.Principal,
 		"session":   r.call.Session,
 	}
-	e := Event{
-		Type:  r.in.Report.event(),
-		Actor: r.in.Asker.Token,
-		Facts: all,
-	}
+	e := Event{Type: r.in.Report.event(), Actor: r.in.Asker.Token, Facts: all}
 	if of != nil {
 		e.Subject = of.ID
 		maps.Copy(all, map[string]any{"state": string(of.State), "approved": of.Binding()})

@@ -184,11 +184,7 @@ func (r *Request) Clone() *Request {
 	c.Redact = slices.Clone(r.Redact)
 	c.Lookers = slices.Clone(r.Lookers)
 	c.Votes = slices.Clone(r.Votes)
-	c.Requester.Also, c.Requester.AlsoOf = slices.Clone(
-		r.Requester.Also,
-	), slices.Clone(
-		r.Requester.AlsoOf,
-	)
+	c.Requester.Also, c.Requester.AlsoOf = slices.Clone(r.Requester.Also), slices.Clone(r.Requester.AlsoOf)
 	if r.Permit != nil {
 		permit := *r.Permit
 		c.Permit = &permit

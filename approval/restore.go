@@ -80,11 +80,7 @@ func (s *Service) voidPermit(ctx context.Context, tenant, id, by string) (ended 
 }
 
 // freezeAgain puts in force what is not.
-func (s *Service) freezeAgain(
-	ctx context.Context,
-	tenant, by string,
-	frozen []Freeze,
-) (n int, err error) {
+func (s *Service) freezeAgain(ctx context.Context, tenant, by string, frozen []Freeze) (n int, err error) {
 	err = s.store.Update(ctx, tenant, func(tx Tx) error {
 		n = 0
 		there, err := tx.Freezes()

@@ -40,11 +40,7 @@ func TestARestoreVoidsWhatCouldRunByItself(t *testing.T) {
 		Reason: "odd",
 		At:     h.now(),
 	}, {By: "eve", At: h.now()}}
-	if got := h.void(lost...); got != (approval.Voided{
-		Permits: 1,
-		Grants:  1,
-		Freezes: 1,
-	}) {
+	if got := h.void(lost...); got != (approval.Voided{Permits: 1, Grants: 1, Freezes: 1}) {
 		t.Errorf("voided are %+v", got)
 	}
 

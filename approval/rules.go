@@ -20,11 +20,7 @@ type Rule struct {
 func rulesOf(d *resolve.Decision) Rules {
 	var out Rules
 	for _, x := range d.Reasons {
-		rule := Rule{
-			Source: x.Source,
-			Policy: x.Policy,
-			Rule:   x.Rule,
-		}
+		rule := Rule{Source: x.Source, Policy: x.Policy, Rule: x.Rule}
 		if !slices.Contains(out, rule) {
 			out = append(out, rule)
 		}

@@ -332,12 +332,7 @@ func (g *Grant) event(kind, actor string, facts map[string]any) Event {
 		"max_uses": g.MaxUses,
 	}
 	maps.Copy(all, facts)
-	return Event{
-		Type:    kind,
-		Subject: g.ID,
-		Actor:   actor,
-		Facts:   all,
-	}
+	return Event{Type: kind, Subject: g.ID, Actor: actor, Facts: all}
 }
 
 // Freeze denies everything of an agent ("" means of the tenant) from
@@ -364,12 +359,7 @@ func (s *Service) Freeze(ctx context.Context, tenant, agent, by, reason string) 
 	reason = mended(reason)
 	return s.store.Update(ctx, tenant, func(tx Tx) error {
 		now := s.clock.Now()
-		tx.SaveFreeze(Freeze{
-			Agent:  agent,
-			By:     by,
-			Reason: reason,
-			At:     now,
-		})
+		tx.SaveFreeze(Freeze{Agent: agent, By: by, Reason: reason, At: now})
 		return s.append(tx, tenant, now, nil, aboutFreeze(EventFrozen, by, agent, reason))
 	})
 }

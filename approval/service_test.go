@@ -274,12 +274,7 @@ func (h *harness) open(call *resolve.Call, change ...func(*approval.OpenInput)) 
 }
 
 func (h *harness) tryOpen(call *resolve.Call, change ...func(*approval.OpenInput)) (*approval.Opened, error) {
-	in := approval.OpenInput{
-		Tenant: "t",
-		Asker:  runner(),
-		Agent:  "desk",
-		Call:   call,
-	}
+	in := approval.OpenInput{Tenant: "t", Asker: runner(), Agent: "desk", Call: call}
 	for _, c := range change {
 		c(&in)
 	}

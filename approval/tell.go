@@ -53,11 +53,7 @@ func (r *Request) CallsIn() []CallIn {
 	}
 	for _, next := range r.Scheduled {
 		if next.Kind == Escalate && !slices.Contains(r.Called, next.To) {
-			out = append(out, CallIn{
-				Group: next.To,
-				At:    next.At,
-				For:   r.standsInFor(next.To),
-			})
+			out = append(out, CallIn{Group: next.To, At: next.At, For: r.standsInFor(next.To)})
 		}
 	}
 

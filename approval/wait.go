@@ -11,12 +11,7 @@ import (
 // Await returns as soon as a request's version is another than the given
 // one, or when wait is over. The end of ctx is an error. However many
 // wait, the store is asked once about all of a tenant.
-func (s *Service) Await(
-	ctx context.Context,
-	tenant, id string,
-	version int64,
-	wait time.Duration,
-) error {
+func (s *Service) Await(ctx context.Context, tenant, id string, version int64, wait time.Duration) error {
 	if checkName("id", id) != nil {
 		return ErrNotFound
 	}

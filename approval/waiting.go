@@ -78,12 +78,7 @@ func Pick(
 }
 
 // waitsFor reports whether a pending request waits for a person.
-func (s *Service) waitsFor(
-	ctx context.Context,
-	tenant string,
-	summary Summary,
-	p Person,
-) (bool, error) {
+func (s *Service) waitsFor(ctx context.Context, tenant string, summary Summary, p Person) (bool, error) {
 	a, err := s.answeringOf(ctx, tenant, summary)
 	if err != nil {
 		return false, err
@@ -97,11 +92,7 @@ func (s *Service) waitsFor(
 }
 
 // answeringOf tells whose answer a request of a list waits for.
-func (s *Service) answeringOf(
-	ctx context.Context,
-	tenant string,
-	summary Summary,
-) (Answering, error) {
+func (s *Service) answeringOf(ctx context.Context, tenant string, summary Summary) (Answering, error) {
 	if summary.Answering.Agent != "" {
 		return summary.Answering, nil
 	}

@@ -27,11 +27,7 @@ func (r *Request) Grounds() []Ground {
 	s := newSeen(&cur.Call, r.Arguments())
 	out := make([]Ground, len(cur.Decision.Reasons))
 	for i, x := range cur.Decision.Reasons {
-		out[i] = Ground{
-			Rule:  ruleWords(x),
-			About: x.Description,
-			Words: s.words(x),
-		}
+		out[i] = Ground{Rule: ruleWords(x), About: x.Description, Words: s.words(x)}
 		if x.File != "" {
 			out[i].Where = x.File + ":" + strconv.Itoa(x.Line)
 		}

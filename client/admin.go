@@ -177,12 +177,7 @@ func (c *Client) BeginDevice(ctx context.Context, name string) (*openapi.Device,
 // WaitDevice waits until a person has confirmed the code of this
 // program, and takes the token that is theirs.
 func (c *Client) WaitDevice(ctx context.Context, d *openapi.Device) (*openapi.CreatedToken, error) {
-	in, err := sending(
-		openapi.DeviceTokenBody{DeviceCode: d.DeviceCode},
-		"v1",
-		"device",
-		"token",
-	)
+	in, err := sending(openapi.DeviceTokenBody{DeviceCode: d.DeviceCode}, "v1", "device", "token")
 	if err != nil {
 		return nil, err
 	}
@@ -228,12 +223,7 @@ func (c *Client) Redeliver(ctx context.Context, id int64) error {
 func (c *Client) Ready(ctx context.Context) (*openapi.Health, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(
-		ctx,
-		http.MethodGet,
-		c.base.JoinPath("readyz").String(),
-		nil,
-	)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath("readyz").String(), nil)
 	if err != nil {
 		return nil, err
 	}

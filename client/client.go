@@ -72,11 +72,7 @@ func New(baseURL, token string, opt Options) (*Client, error) {
 	if strings.ContainsAny(token, " \r\n\t") {
 		return nil, errors.New("the token holds white space: expected assent_ and 43 characters")
 	}
-	return &Client{
-		base:  base,
-		token: token,
-		opt:   opt.orDefault(),
-	}, nil
+	return &Client{base: base, token: token, opt: opt.orDefault()}, nil
 }
 
 func (o Options) orDefault() Options {
@@ -162,20 +158,11 @@ const (
 )
 
 func get(query url.Values, path ...string) call {
-	return call{
-		method: http.MethodGet,
-		path:   path,
-		query:  query,
-		again:  whenRefused,
-	}
+	return call{method: http.MethodGet, path: path, query: query, again: whenRefused}
 }
 
 func post(body []byte, path ...string) call {
-	return call{
-		method: http.MethodPost,
-		path:   path,
-		body:   body,
-	}
+	return call{method: http.MethodPost, path: path, body: body}
 }
 
 // sending is a post of what is encoded.
@@ -275,12 +262,7 @@ func (c *Client) send(ctx context.Context, in call) (*http.Response, error) {
 	}
 	u := c.base.JoinPath(path...)
 	u.RawQuery = in.query.Encode()
-	req, err := http.NewRequestWithContext(
-		ctx,
-		in.method,
-		u.String(),
-		bytes.NewReader(in.body),
-	)
+	req, err := http.NewRequestWithContext(ctx, in.method, u.String(), bytes.NewReader(in.body))
 	if err != nil {
 		return nil, err
 	}

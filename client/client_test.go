@@ -89,11 +89,7 @@ func scripted(
 ) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{
-			t:       t,
-			answers: answers,
-			began:   time.Now(),
-		}
+		s := &script{t: t, answers: answers, began: time.Now()}
 		c, err := New("http://assent.test/base/", "assent_secret", Options{HTTP: &http.Client{Transport: s}})
 		if err != nil {
 			t.Fatal(err)

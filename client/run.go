@@ -31,10 +31,7 @@ func (e *NotRunError) Error() string {
 		if r.Answer != "" {
 			return "Not run. A person answered instead: " + r.Answer
 		}
-		return withReason(
-			"Not run. "+orSomebody(r.By)+" denied this call",
-			r.Reason,
-		) + " Do not try it again."
+		return withReason("Not run. "+orSomebody(r.By)+" denied this call", r.Reason) + " Do not try it again."
 	case approval.Expired:
 		return expiredText(r)
 	case approval.Cancelled:

@@ -362,11 +362,7 @@ func TestLevelSetsAgreeWithTruth(t *testing.T) {
 }
 
 func valueOf(s *value.Slot) value.Value {
-	v := value.Value{
-		Kind: s.Kind,
-		Bool: s.Bool,
-		Text: s.Text,
-	}
+	v := value.Value{Kind: s.Kind, Bool: s.Bool, Text: s.Text}
 	if s.Kind == value.Number {
 		v.Num = s.Num
 	}

@@ -227,11 +227,7 @@ func (p *parting) alive(pieces []box) []box {
 }
 
 func (p *parting) cell(pieces []box, asks []bool) {
-	c := Cell{
-		Asks:   asks,
-		Found:  Undecided,
-		Region: &Region{q: p.q, boxes: pieces},
-	}
+	c := Cell{Asks: asks, Found: Undecided, Region: &Region{q: p.q, boxes: pieces}}
 	for _, b := range pieces {
 		if c.Found == Undecided {
 			c.Found, c.Witness = p.q.witness(b)
@@ -392,10 +388,7 @@ func (b box) unite(c box) (box, bool) {
 // or is the union of two domains; false where their strings have no
 // simple one.
 func (d domain) or(e domain) (domain, bool) {
-	all := domain{
-		atoms:   d.atoms | e.atoms,
-		numbers: d.numbers.not().and(e.numbers.not()).not(),
-	}
+	all := domain{atoms: d.atoms | e.atoms, numbers: d.numbers.not().and(e.numbers.not()).not()}
 	switch {
 	case e.texts.empty(), d.texts.full():
 		all.texts = d.texts

@@ -104,10 +104,7 @@ func TestCellsAgreeWithBruteForce(t *testing.T) {
 		said := func(args, parent string) []bool {
 			out := make([]bool, len(sets))
 			for i, set := range sets {
-				out[i] = slices.ContainsFunc(
-					set,
-					func(g Gate) bool { return asks(t, g, args, parent) },
-				)
+				out[i] = slices.ContainsFunc(set, func(g Gate) bool { return asks(t, g, args, parent) })
 			}
 
 			return out
@@ -151,14 +148,7 @@ func TestCellsAgreeWithBruteForce(t *testing.T) {
 			want, doc := said(args, parent), whole(t, args, parent)
 			for i, c := range cells {
 				if in, words := c.Region.Has(doc), told[i].Has(doc); in != words {
-					t.Fatalf(
-						"%s %s: in the region %v, in its words %s: %v",
-						args,
-						parent,
-						in,
-						c.Region,
-						words,
-					)
+					t.Fatalf("%s %s: in the region %v, in its words %s: %v", args, parent, in, c.Region, words)
 				}
 
 				if in, should := c.Region.Has(doc), slices.Equal(want, c.Asks); in != should {
@@ -216,12 +206,7 @@ func TestRegionsInWords(t *testing.T) {
 		{"'x.y': 1", "'x.y': 2", `"x.y" = 1 and (x.y is a number but 2 or x.y is missing); or ` +
 			`("x.y" is a number but 2 or "x.y" is missing) and x.y = 1`},
 	} {
-		cells, ok := NewComparison(0).Cells(
-			Calls{},
-			nil,
-			[]Gate{gateOf(t, c.old)},
-			[]Gate{gateOf(t, c.new)},
-		)
+		cells, ok := NewComparison(0).Cells(Calls{}, nil, []Gate{gateOf(t, c.old)}, []Gate{gateOf(t, c.new)})
 		got := ""
 		for _, cell := range cells {
 			if cell.Asks[0] && !cell.Asks[1] {
@@ -238,12 +223,7 @@ func TestRegionsInWords(t *testing.T) {
 // two overlap, and its words say each as widely as the region goes.
 func TestWordsLeaveOutNeedlessSides(t *testing.T) {
 	always := []Gate{{Use: Governance}}
-	cells, ok := NewComparison(0).Cells(
-		Calls{},
-		nil,
-		always,
-		[]Gate{gateOf(t, "a: {gt: 1}, b: {gt: 1}")},
-	)
+	cells, ok := NewComparison(0).Cells(Calls{}, nil, always, []Gate{gateOf(t, "a: {gt: 1}, b: {gt: 1}")})
 	if !ok || len(cells) != 2 {
 		t.Fatalf("%v, %v", cells, ok)
 	}
@@ -271,11 +251,7 @@ func TestGaps(t *testing.T) {
 	if !ok || cell.Found != Yes || cell.Region.String() != "1 < a ≤ 2" {
 		t.Fatalf("%+v, %v", cell, ok)
 	}
-	more, _ := NewComparison(0).Cells(
-		Calls{},
-		[]Gate{gateOf(t, "a: {gt: 5}")},
-		[]Gate{gateOf(t, "a: 7")},
-	)
+	more, _ := NewComparison(0).Cells(Calls{}, []Gate{gateOf(t, "a: {gt: 5}")}, []Gate{gateOf(t, "a: 7")})
 	if len(more) != 2 || more[0].Region.Or(more[1].Region).String() != "a > 5 or a is no number" {
 		t.Errorf("%+v", more)
 	}

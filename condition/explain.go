@@ -93,12 +93,7 @@ func (p *Program) Expr() *Expr { return p.src }
 // False.
 func (g group) explain(at int, src *Group, v *View) (Truth, []Observation) {
 	if len(g) == 0 {
-		return True, []Observation{{
-			Group: at,
-			Truth: True,
-			Why:   WhyAlways,
-			Range: src.Range,
-		}}
+		return True, []Observation{{Group: at, Truth: True, Why: WhyAlways, Range: src.Range}}
 	}
 
 	result := g.truth(v)

@@ -142,10 +142,7 @@ func TestCheapTestsFirst(t *testing.T) {
 
 func TestCompilerSharesPatternsAndSlots(t *testing.T) {
 	c := NewCompiler(Semantics{})
-	x, y := c.Add(
-		ToolArgs,
-		sound(t, match("a: {pattern: 'x+'}")),
-	), c.Add(
+	x, y := c.Add(ToolArgs, sound(t, match("a: {pattern: 'x+'}"))), c.Add(
 		Governance,
 		sound(t, match("b: 1, a: {pattern: 'x+'}")),
 	)

@@ -75,11 +75,7 @@ type matcher struct {
 }
 
 func (c *Compiler) matcher(use Use, src *Matcher) matcher {
-	m := matcher{
-		slot:   -1,
-		nested: -1,
-		shown:  describe(src),
-	}
+	m := matcher{slot: -1, nested: -1, shown: describe(src)}
 	var places [][]string
 	places, m.fault = Places(use, src.Key)
 	for i, place := range places {

@@ -14,12 +14,7 @@ import (
 // patternFault turns what parsePattern refuses into a finding with a
 // caret inside the pattern.
 func patternFault(n *yamldoc.Node, err error) diag.Finding {
-	f := diag.Finding{
-		Rule:     ruleRegex,
-		Severity: diag.Error,
-		Range:    n.Range,
-		Stops:    true,
-	}
+	f := diag.Finding{Rule: ruleRegex, Severity: diag.Error, Range: n.Range, Stops: true}
 	var fault *syntax.Error
 	if !errors.As(err, &fault) {
 		f.Rule, f.Message = ruleRegexSize, err.Error()
@@ -27,11 +22,7 @@ func patternFault(n *yamldoc.Node, err error) diag.Finding {
 		return f
 	}
 	at, length := locate(n.Text, fault)
-	f.Message = fmt.Sprintf(
-		"invalid pattern: %s %s",
-		fault.Code,
-		strconv.Quote(n.Text[at:at+length]),
-	)
+	f.Message = fmt.Sprintf("invalid pattern: %s %s", fault.Code, strconv.Quote(n.Text[at:at+length]))
 	f.Expected = "a regular expression in RE2 syntax"
 	switch fault.Code {
 	case syntax.ErrInvalidRepeatSize, syntax.ErrLarge, syntax.ErrNestingDepth:

@@ -86,12 +86,7 @@ func (v Values) Whole() bool { return v.set.numbers.whole }
 
 // Holds reports whether the set has a value such as an operand.
 func (v Values) Holds(s Scalar) bool {
-	one := Exactly(value.Value{
-		Kind: s.Kind,
-		Bool: s.Bool,
-		Text: s.Text,
-		Num:  s.Num,
-	})
+	one := Exactly(value.Value{Kind: s.Kind, Bool: s.Bool, Text: s.Text, Num: s.Num})
 	return !one.And(v).Empty() // in this order long lists cost little
 }
 

@@ -79,12 +79,7 @@ func TestValuesAgreeWithBruteForce(t *testing.T) {
 			}
 			any = any || s.has(v)
 			kinds[v.Kind] = kinds[v.Kind] || s.has(v)
-			held := s.values.Holds(Scalar{
-				Kind: v.Kind,
-				Bool: v.Bool,
-				Text: v.Text,
-				Num:  v.Num,
-			})
+			held := s.values.Holds(Scalar{Kind: v.Kind, Bool: v.Bool, Text: v.Text, Num: v.Num})
 			if held != s.has(v) {
 				t.Fatalf("holds %s: %v", lexeme, held)
 			}
@@ -160,11 +155,7 @@ func TestBoundsAgreeWithBruteForce(t *testing.T) {
 				places, _ := Places(w.use, key)
 				for _, p := range places {
 					s := sets().Draw(t, "bound")
-					bounds, drawn = append(
-						bounds,
-						Bound{p, s.values}), append(drawn,
-						s,
-					)
+					bounds, drawn = append(bounds, Bound{p, s.values}), append(drawn, s)
 				}
 			}
 
@@ -260,11 +251,7 @@ func checkDodged(t *rapid.T, w world) Verdict {
 			b = string(v.AppendJSON(nil))
 		}
 		if _, has := witness.Get("a"); has || !s.has(v) || asks("", b) || !some(b) {
-			t.Fatalf(
-				"x %s: the witness %s shows nothing",
-				show(x),
-				witness.AppendJSON(nil),
-			)
+			t.Fatalf("x %s: the witness %s shows nothing", show(x), witness.AppendJSON(nil))
 		}
 
 		return verdict

@@ -45,11 +45,7 @@ func (q *question) witness(b box) (Verdict, value.Value) {
 	if q.tree == nil {
 		q.tree = treeOf(q.places)
 	}
-	c := choice{
-		q:   q,
-		box: b,
-		at:  make([]value.Value, len(q.places)),
-	}
+	c := choice{q: q, box: b, at: make([]value.Value, len(q.places))}
 	result := Yes
 	for _, root := range c.q.tree.roots {
 		switch c.fill(root) {
@@ -135,10 +131,7 @@ func put(v *value.Value, segments []string, leaf value.Value) {
 	i := slices.IndexFunc(v.Members, func(m value.Member) bool { return m.Key == segments[0] })
 	if i < 0 {
 		i = len(v.Members)
-		v.Members = append(
-			v.Members,
-			value.Member{Key: segments[0], Value: value.Value{Kind: value.Object}},
-		)
+		v.Members = append(v.Members, value.Member{Key: segments[0], Value: value.Value{Kind: value.Object}})
 	}
 
 	switch member := &v.Members[i].Value; {

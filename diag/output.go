@@ -52,11 +52,7 @@ func entries(r Report, suppressed bool) []entry {
 	}
 	if suppressed {
 		for _, s := range r.Suppressed {
-			out = append(out, entry{
-				Finding:    s.Finding,
-				suppressed: true,
-				reason:     s.Reason,
-			})
+			out = append(out, entry{Finding: s.Finding, suppressed: true, reason: s.Reason})
 		}
 	}
 

@@ -250,11 +250,7 @@ func TestTravelRules(t *testing.T) {
 	clean(t, findings)
 	set, findings := policy.LoadFS(os.DirFS("travel/policies"), "examples/travel/policies")
 	clean(t, findings)
-	e := example{
-		name:  "travel",
-		graph: graph,
-		set:   set,
-	}
+	e := example{name: "travel", graph: graph, set: set}
 	decisions := record(t, e.compile(t, graph.Root.Agent, resolve.Options{}), "travel/calls.jsonl")
 	all := rules(t, e)
 	if len(all) != 2 || len(silent(all, nil)) != 2 {

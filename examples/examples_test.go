@@ -62,11 +62,7 @@ func load(t *testing.T, name string) example {
 	}
 	set, findings := policy.LoadFS(policies, folder)
 	clean(t, findings)
-	e := example{
-		name:  name,
-		graph: graph,
-		set:   set,
-	}
+	e := example{name: name, graph: graph, set: set}
 	e.plan = e.compile(t, graph.Root.Agent, resolve.Options{TrustedServers: trusted(name)})
 	return e
 }

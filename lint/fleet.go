@@ -116,11 +116,7 @@ func (s *Subject) take(a *schema.Agent) {
 	}
 	for _, r := range space.RemoteAgents {
 		s.contained(policy.Skill, r.Alias, r.AllowedSkills)
-		s.calls = append(s.calls, call{
-			kind:   policy.Delegation,
-			target: r.Alias,
-			server: r.Alias,
-		})
+		s.calls = append(s.calls, call{kind: policy.Delegation, target: r.Alias, server: r.Alias})
 	}
 }
 
@@ -151,19 +147,11 @@ func (s *Subject) offered(space *schema.ActionSpace, m *schema.MCPServer) {
 
 func (s *Subject) contained(kind policy.Kind, server string, listed *[]schema.ToolRef) {
 	if listed == nil {
-		s.calls = append(s.calls, call{
-			kind:      kind,
-			server:    server,
-			anyTarget: true,
-		})
+		s.calls = append(s.calls, call{kind: kind, server: server, anyTarget: true})
 	}
 
 	for _, e := range Entries(listed) {
-		s.calls = append(s.calls, call{
-			kind:   kind,
-			server: server,
-			target: e.Name,
-		})
+		s.calls = append(s.calls, call{kind: kind, server: server, target: e.Name})
 	}
 }
 

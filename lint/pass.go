@@ -76,11 +76,7 @@ func (p *Pass) Elsewhere(m *schema.Member, at diag.Range, message string) func(*
 // Within points to a place in another file.
 func Within(file string, at diag.Range, message string) func(*diag.Finding) {
 	return func(f *diag.Finding) {
-		f.Related = append(f.Related, diag.Related{
-			File:    file,
-			Range:   at,
-			Message: message,
-		})
+		f.Related = append(f.Related, diag.Related{File: file, Range: at, Message: message})
 	}
 }
 
@@ -143,11 +139,7 @@ func (w *unknownWalk) visit(n *yamldoc.Node, path []string) {
 	}
 	for _, f := range n.Fields {
 		if w.places[f.Key.Range.Start] {
-			w.fields = append(w.fields, UnknownField{
-				Key:  f.Key,
-				In:   n,
-				Path: path,
-			})
+			w.fields = append(w.fields, UnknownField{Key: f.Key, In: n, Path: path})
 			continue
 		}
 

@@ -109,12 +109,7 @@ func (g *Gateway) read(ctx context.Context, r *server.Request, c *wire.Call) (*r
 	if err != nil {
 		return nil, wire.Fail(wire.CodeInvalidParams, "params._meta: %v", err)
 	}
-	return &request{
-		caller: by,
-		tool:   t,
-		call:   t.call(by, c.Arguments),
-		meta:   meta,
-	}, nil
+	return &request{caller: by, tool: t, call: t.call(by, c.Arguments), meta: meta}, nil
 }
 
 // noRules logs why there are no rules, and says what a client is told.
@@ -166,10 +161,7 @@ func (g *Gateway) ask(
 
 	switch {
 	case errors.Is(err, errFull):
-		return g.say(
-			r,
-			notRun("Too many requests wait. Call again when people have decided about some"),
-		)
+		return g.say(r, notRun("Too many requests wait. Call again when people have decided about some"))
 	case ctx.Err() != nil: // nobody hears this
 		return g.say(r, notRun("The client gave up waiting"))
 	case errors.Is(err, errUnreadable):

@@ -97,14 +97,7 @@ func (g *Gateway) heard(
 	}
 
 	if err := g.cfg.User.Answer(ctx, by.asker, asked, choice); err != nil {
-		g.cfg.Log.WarnContext(
-			ctx,
-			"an answer in the client doesn't count",
-			"call",
-			key,
-			"error",
-			err,
-		)
+		g.cfg.Log.WarnContext(ctx, "an answer in the client doesn't count", "call", key, "error", err)
 		return false
 	}
 
@@ -208,21 +201,9 @@ func (g *Gateway) offerByResult(
 	case !r.Modern && o.form != nil:
 		return nil, nil
 	case r.Modern && o.form != nil:
-		return g.sendBack(
-			ctx,
-			c,
-			q.back.next(offeredForm, o.ref),
-			o.ref,
-			formParams(r, o.text),
-		)
+		return g.sendBack(ctx, c, q.back.next(offeredForm, o.ref), o.ref, formParams(r, o.text))
 	case r.Modern && o.page != "":
-		return g.sendBack(
-			ctx,
-			c,
-			q.back.next(offeredLink, o.ref),
-			"see_"+o.ref,
-			linkParams("", o.page),
-		)
+		return g.sendBack(ctx, c, q.back.next(offeredLink, o.ref), "see_"+o.ref, linkParams("", o.page))
 	case o.page != "" && o.user && g.markLinked(ctx, c.Key):
 		id := "el_" + rand.Text()
 		g.completeLater(c.Key, o.ref, id, with)

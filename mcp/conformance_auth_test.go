@@ -54,11 +54,7 @@ func (s *remote) answer(m *wire.Message) string {
 		return `"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
 	case "tools/list":
 		tools := upstreamTools()
-		return `"result":{"resultType":"complete","tools":[` + string(
-			tools[0],
-		) + `,` + string(
-			tools[1],
-		) + `]}`
+		return `"result":{"resultType":"complete","tools":[` + string(tools[0]) + `,` + string(tools[1]) + `]}`
 	case wire.MethodCall:
 		s.ran = append(s.ran, string(m.Params))
 		return `"result":{"resultType":"complete","content":[{"type":"text","text":"done"}]}`
@@ -78,12 +74,7 @@ func (s *remote) runs(t *testing.T, n int) {
 }
 
 // behind has a gateway's server be a remote one.
-func behind(
-	t *testing.T,
-	cfg *mcp.Config,
-	s *remote,
-	token func(context.Context, string) (string, error),
-) {
+func behind(t *testing.T, cfg *mcp.Config, s *remote, token func(context.Context, string) (string, error)) {
 	t.Helper()
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
@@ -133,11 +124,7 @@ func (w *world) issued(t *testing.T, i *authtest.Issuer, log io.Writer) *web {
 		endpoint.Close()
 		at.Close()
 	})
-	return &web{
-		t:      t,
-		url:    at.URL,
-		client: at.Client(),
-	}
+	return &web{t: t, url: at.URL, client: at.Client()}
 }
 
 // claims are those of a token that opens the gateway, but for one.
@@ -187,17 +174,9 @@ func testM50(t *testing.T) {
 	w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, nil)
 	desk.until("write_file", write, "done")
 	u.runs(t, 1)
-	testwait.Until(
-		t,
-		"the run is in the ledger",
-		func() bool { return book.count("mcp_call_ran") == 1 },
-	)
+	testwait.Until(t, "the run is in the ledger", func() bool { return book.count("mcp_call_ran") == 1 })
 	if i.Count("/token") != 2 || book.count("mcp_call_runs") != 1 {
-		t.Errorf(
-			"%d tokens were got, for %d attempts",
-			i.Count("/token"),
-			book.count("mcp_call_runs"),
-		)
+		t.Errorf("%d tokens were got, for %d attempts", i.Count("/token"), book.count("mcp_call_runs"))
 	}
 }
 
@@ -243,10 +222,7 @@ func testM88(t *testing.T) {
 
 	small := shows("Bearer " + i.Sign(claims(i, "scope", "mcp:read")))
 	c.expect(http.StatusForbidden, "mcp:tools", small)
-	if got := small.Header.Get("WWW-Authenticate"); !strings.Contains(
-		got,
-		`error="insufficient_scope"`,
-	) {
+	if got := small.Header.Get("WWW-Authenticate"); !strings.Contains(got, `error="insufficient_scope"`) {
 		t.Errorf("the challenge is %s", got)
 	}
 
@@ -284,11 +260,7 @@ func testM89(t *testing.T) {
 	c := w.issued(t, i, log)
 	token := i.Sign(claims(i, "sub", "00u1"))
 	call := request("1", wire.MethodCall, `"name":"read_file","arguments":{},`+metaPlain)
-	headers := append(
-		modernHeaders(wire.MethodCall, "read_file"),
-		"Authorization",
-		"Bearer "+token,
-	)
+	headers := append(modernHeaders(wire.MethodCall, "read_file"), "Authorization", "Bearer "+token)
 	for _, query := range []string{"access_token=", "Access-Token=", "token=", "api_key=", "a;access_token="} {
 		in := c.at("?" + query + token)
 		c.expect(http.StatusUnauthorized, "header Authorization", in.post(call, headers[:6]...))
@@ -313,10 +285,6 @@ func testM89(t *testing.T) {
 	} {
 		i.Set(change)
 		fresh := w.issued(t, i, t.Output())
-		fresh.expect(
-			http.StatusServiceUnavailable,
-			"keys can't be had",
-			fresh.post(call, headers...),
-		)
+		fresh.expect(http.StatusServiceUnavailable, "keys can't be had", fresh.post(call, headers...))
 	}
 }

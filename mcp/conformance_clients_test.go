@@ -168,18 +168,11 @@ func testFormModern(t *testing.T) {
 		name, state := c.form(c.say(ableCall("1", args, withForm, "")), `files: write_file\n{\"path\":`)
 		again, state := c.form(c.say(ableCall("2", args, withForm, `"requestState":"`+state+`",`)), `write_file`)
 		if again != name {
-			t.Errorf(
-				"asked again under %s, before under %s",
-				again,
-				name,
-			)
+			t.Errorf("asked again under %s, before under %s", again, name)
 		}
 
 		r.ran(ran)
-		c.expect(
-			c.say(ableCall("3", args, withForm, brings(name, state, result))),
-			want,
-		)
+		c.expect(c.say(ableCall("3", args, withForm, brings(name, state, result))), want)
 		if strings.Contains(want, "done") {
 			ran++
 		}
@@ -240,10 +233,7 @@ func testFormTimeout(t *testing.T) {
 	c.send(request("1", wire.MethodCall, `"name":"write_file"`))
 	id, _ := c.asks(c.hear(), "write_file")
 	r.Clock.Add(time.Minute)
-	c.expect(
-		c.hear(),
-		`"method":"notifications/cancelled","params":{"requestId":`+id,
-	)
+	c.expect(c.hear(), `"method":"notifications/cancelled","params":{"requestId":`+id)
 	c.expect(c.hear(), "Not run yet.")
 	c.send(`{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"accept","content":{"decision":"approve"}}}`)
 	c.expect(c.say(request("2", "ping", "")), `"id":2`)
@@ -284,10 +274,7 @@ func testM64(t *testing.T) {
 func (c *client) page(text, id string) {
 	c.t.Helper()
 	c.expect(text, `"mode":"url"`)
-	c.expect(
-		text,
-		`"url":"https://assent.example/requests/`+id+`"`,
-	)
+	c.expect(text, `"url":"https://assent.example/requests/`+id+`"`)
 }
 
 func testLinkModern(t *testing.T) {

@@ -51,11 +51,7 @@ func newRowOf(t *testing.T, agent, policy string, s mcptest.Script, change func(
 			change(cfg)
 		}
 	})
-	return &row{
-		world: w,
-		t:     t,
-		u:     u,
-	}
+	return &row{world: w, t: t, u: u}
 }
 
 // started starts a recording server.
@@ -244,20 +240,12 @@ func (r *row) web(changes ...func(*server.HTTPConfig)) *web {
 		endpoint.Close()
 		at.Close()
 	})
-	return &web{
-		t:      r.t,
-		url:    at.URL,
-		client: at.Client(),
-	}
+	return &web{t: r.t, url: at.URL, client: at.Client()}
 }
 
 // at is the same gateway at an address with something behind it.
 func (w *web) at(behind string) *web {
-	return &web{
-		t:      w.t,
-		url:    w.url + behind,
-		client: w.client,
-	}
+	return &web{t: w.t, url: w.url + behind, client: w.client}
 }
 
 // ask sends a request; headers come in pairs.

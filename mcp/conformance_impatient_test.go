@@ -29,11 +29,7 @@ type impatient struct {
 
 func (r *row) impatient(t *testing.T, resets bool) *impatient {
 	t.Helper()
-	c := &impatient{
-		client: r.connect(t),
-		lines:  make(chan string, 1000),
-		resets: resets,
-	}
+	c := &impatient{client: r.connect(t), lines: make(chan string, 1000), resets: resets}
 	go func() {
 		defer close(c.lines)
 		for c.client.lines.Scan() {

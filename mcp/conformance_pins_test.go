@@ -26,11 +26,7 @@ import (
 func (w *world) ended(t *testing.T, id string) *approval.Request {
 	t.Helper()
 	return testwait.Value(t, "the request ends", func() (*approval.Request, bool) {
-		r, err := w.Service.Request(
-			t.Context(),
-			assenttest.Tenant,
-			id,
-		)
+		r, err := w.Service.Request(t.Context(), assenttest.Tenant, id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,12 +132,7 @@ func (r *row) change() {
 	s := script("legacy")
 	s.Does = map[string]string{"read_file": mcptest.Changed}
 	for i, verb := range []string{"Reads", "Writes"} {
-		s.Tools[i] = bytes.Replace(
-			s.Tools[i],
-			[]byte(verb),
-			[]byte(verb+" anywhere"),
-			1,
-		)
+		s.Tools[i] = bytes.Replace(s.Tools[i], []byte(verb), []byte(verb+" anywhere"), 1)
 	}
 
 	r.u.Rewrite(s)
@@ -203,14 +194,7 @@ func testM79(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.ended(t, id)
-		c.code(
-			wire.CodeInvalidParams,
-			c.say(request(
-				"1",
-				wire.MethodCall,
-				`"name":"write_file"`,
-			)),
-		)
+		c.code(wire.CodeInvalidParams, c.say(request("1", wire.MethodCall, `"name":"write_file"`)))
 		r.ran(0)
 	})
 	t.Run("large", testM79Large)
@@ -223,13 +207,7 @@ func testM79(t *testing.T) {
 		c.expect(c.call("write_file", write), "Not run yet.")
 		id := r.pending(t).ID
 		r.change()
-		r.Votes(
-			id,
-			"mara",
-			approval.Approve,
-			approval.VoteApproved,
-			nil,
-		)
+		r.Votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
 		r.ended(t, id)
 		c.expect(c.call("write_file", write), toldHeld)
 		r.ran(0)
@@ -247,11 +225,7 @@ func testM79Ask(t *testing.T) {
 	for i, name := range []string{"write_file", "read_file"} {
 		c.expect(c.call(name, write), "Not run yet.")
 		id := r.pending(t).ID
-		asked, err := r.Service.Request(
-			t.Context(),
-			assenttest.Tenant,
-			id,
-		)
+		asked, err := r.Service.Request(t.Context(), assenttest.Tenant, id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,25 +234,11 @@ func testM79Ask(t *testing.T) {
 			c.expect(shown, want)
 		}
 		r.ran(2 + i)
-		r.Votes(
-			id,
-			"mara",
-			approval.Approve,
-			approval.VoteApproved,
-			nil,
-		)
-		testwait.Until(
-			t,
-			"it runs",
-			func() bool { return c.call(name, write) == "done" },
-		)
+		r.Votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
+		testwait.Until(t, "it runs", func() bool { return c.call(name, write) == "done" })
 	}
 
-	asTask := request(
-		"8",
-		wire.MethodCall,
-		`"name":"read_file","arguments":{"a":1},"task":{}`,
-	)
+	asTask := request("8", wire.MethodCall, `"name":"read_file","arguments":{"a":1},"task":{}`)
 	c.expect(c.say(asTask), `"status":"working"`)
 	r.pending(t)
 	c.expect(c.call("read_file", `{"a":2}`), "Not run yet.")
@@ -296,27 +256,16 @@ func testM79Large(t *testing.T) {
 	c := r.connect(t)
 	c.expect(c.call("read_file", `{}`), "done")
 	const half = 12_000
-	more := `,"` + strings.Repeat(
-		"ü",
-		half,
-	) + `":"` + strings.Repeat("ö", half) + `"}`
+	more := `,"` + strings.Repeat("ü", half) + `":"` + strings.Repeat("ö", half) + `"}`
 	s.Tools[0] = append(s.Tools[0][:len(s.Tools[0])-1], more...)
 	r.u.Rewrite(s)
 	if err := r.gateway.Refresh(t.Context(), "files"); err != nil {
 		t.Fatal(err)
 	}
 	c.expect(c.call("read_file", `{"a":1}`), "Not run yet.")
-	asked, err := r.Service.Request(
-		t.Context(),
-		assenttest.Tenant,
-		r.pending(t).ID,
-	)
+	asked, err := r.Service.Request(t.Context(), assenttest.Tenant, r.pending(t).ID)
 	if err != nil || !strings.Contains(fmt.Sprint(asked.Context), "ü\n…") {
-		t.Errorf(
-			"people see %.200q, %v",
-			fmt.Sprint(asked.Context),
-			err,
-		)
+		t.Errorf("people see %.200q, %v", fmt.Sprint(asked.Context), err)
 	}
 }
 
@@ -352,10 +301,7 @@ func (f *findings) expect(t *testing.T, rule string, places ...string) {
 	defer f.mu.Unlock()
 	for _, place := range places {
 		found := slices.ContainsFunc(f.all, func(text string) bool {
-			return strings.HasPrefix(
-				text,
-				place,
-			) && strings.HasSuffix(text, "["+rule+"]")
+			return strings.HasPrefix(text, place) && strings.HasSuffix(text, "["+rule+"]")
 		})
 		if !found {
 			t.Errorf("%s: no finding %s in %q", place, rule, f.all)
@@ -364,13 +310,7 @@ func (f *findings) expect(t *testing.T, rule string, places ...string) {
 }
 
 func testM80(t *testing.T) {
-	bad := []string{
-		`\u001b[31m`,
-		`\u202e`,
-		`\u200b`,
-		`\udb40\udc41`,
-		`\u0007`,
-	}
+	bad := []string{`\u001b[31m`, `\u202e`, `\u200b`, `\udb40\udc41`, `\u0007`}
 	all := strings.Join(bad, "")
 	tool := `{"name":"a","title":"t` + all + `","description":"d` + all + `","inputSchema":{"type":"object","properties":` +
 		`{"p":{"type":"string","description":"s` + all + `","oneOf":[{"const":"x","title":"e` + all + `"}]}}}}`
@@ -406,10 +346,7 @@ func testM80(t *testing.T) {
 // named are tools with names.
 func named(names ...string) (all []json.RawMessage) {
 	for _, name := range names {
-		all = append(
-			all,
-			json.RawMessage(`{"name":"`+name+`","inputSchema":{"type":"object"}}`),
-		)
+		all = append(all, json.RawMessage(`{"name":"`+name+`","inputSchema":{"type":"object"}}`))
 	}
 
 	return all
@@ -424,10 +361,7 @@ func alike(limit int) (one, other string) {
 		sum := sha256.Sum256([]byte(name))
 		key := hex.EncodeToString(sum[:])[:digits]
 		if seen[key] != "" {
-			return strings.TrimPrefix(
-				seen[key],
-				"files__",
-			), strings.TrimPrefix(name, "files__")
+			return strings.TrimPrefix(seen[key], "files__"), strings.TrimPrefix(name, "files__")
 		}
 
 		seen[key] = name
@@ -438,29 +372,14 @@ func testM81(t *testing.T) {
 	const limit = 32
 	one, other := alike(limit)
 	s := mcptest.Script{
-		Era: "legacy",
-		Tools: named(
-			"read",
-			"Copy",
-			"copy",
-			"p\u0430y",
-			"pay",
-			"file",
-			"\uff46ile",
-			one,
-			other,
-		),
+		Era:   "legacy",
+		Tools: named("read", "Copy", "copy", "p\u0430y", "pay", "file", "\uff46ile", one, other),
 	}
 	var more *mcptest.Server
 	book := &findings{}
 	r := newRowOf(t, open, asksAboutWriting(), s, func(cfg *mcp.Config) {
 		cfg.Naming.Limit = limit
-		more = another(
-			t,
-			cfg,
-			"more",
-			mcptest.Script{Era: "legacy", Tools: named("read")},
-		)
+		more = another(t, cfg, "more", mcptest.Script{Era: "legacy", Tools: named("read")})
 		book.keep(cfg)
 	})
 	c := r.connect(t)
@@ -476,34 +395,20 @@ func testM81(t *testing.T) {
 	}
 
 	for _, name := range []string{"Copy", "copy", "pay", "p\u0430y", "file"} {
-		c.expect(
-			c.call("files__"+name, `{}`),
-			"so nobody knows which one is meant.",
-		)
+		c.expect(c.call("files__"+name, `{}`), "so nobody knows which one is meant.")
 	}
 
-	c.code(
-		wire.CodeInvalidParams,
-		c.say(request("1", wire.MethodCall, `"name":"read"`)),
-	)
+	c.code(wire.CodeInvalidParams, c.say(request("1", wire.MethodCall, `"name":"read"`)))
 	book.expect(t, catalog.RuleCollision, "files/Copy: ", "files/copy: ", "files/pay: ", "files/p", "files/file: ",
 		"files/"+one, "files/"+other)
 	r.ran(1)
 }
 
 func testM82(t *testing.T) {
-	names := []string{
-		"assent__x",
-		"Assent__Wait",
-		"resources/read",
-		"prompts/get",
-	}
+	names := []string{"assent__x", "Assent__Wait", "resources/read", "prompts/get"}
 	for _, prefix := range []catalog.Prefix{catalog.PrefixAuto, catalog.PrefixAlways} {
 		book := &findings{}
-		s := mcptest.Script{
-			Era:   "legacy",
-			Tools: named(append(names, "a")...),
-		}
+		s := mcptest.Script{Era: "legacy", Tools: named(append(names, "a")...)}
 		r := newRowOf(t, open, asksAboutWriting(), s, func(cfg *mcp.Config) {
 			cfg.Naming.Prefix = prefix
 			book.keep(cfg)
@@ -517,10 +422,7 @@ func testM82(t *testing.T) {
 			if prefix == catalog.PrefixAlways {
 				called = "files__" + name
 			}
-			c.expect(
-				c.call(called, `{}`),
-				"Not run. The gateway keeps this name for itself.",
-			)
+			c.expect(c.call(called, `{}`), "Not run. The gateway keeps this name for itself.")
 			book.expect(t, catalog.RuleReserved, "files/"+name)
 		}
 
@@ -540,25 +442,10 @@ func testM83(t *testing.T) {
 	const each, rest, size = 833, 834, 1000
 	s := mcptest.Script{Era: "legacy", Tools: numbered(each)}
 	const last = "    - {alias: more, server_ref: more, description: More.}\n"
-	agent := strings.Replace(
-		open,
-		last,
-		last+strings.ReplaceAll(last, "more", "again"),
-		1,
-	)
+	agent := strings.Replace(open, last, last+strings.ReplaceAll(last, "more", "again"), 1)
 	r := newRowOf(t, agent, asksAboutWriting(), s, func(cfg *mcp.Config) {
-		another(
-			t,
-			cfg,
-			"more",
-			mcptest.Script{Era: "legacy", Tools: numbered(each)},
-		)
-		another(
-			t,
-			cfg,
-			"again",
-			mcptest.Script{Era: "legacy", Tools: numbered(rest)},
-		)
+		another(t, cfg, "more", mcptest.Script{Era: "legacy", Tools: numbered(each)})
+		another(t, cfg, "again", mcptest.Script{Era: "legacy", Tools: numbered(rest)})
 	})
 	c := r.connect(t)
 	names, cursors := c.pages()
@@ -568,10 +455,7 @@ func testM83(t *testing.T) {
 	var want []string
 	for alias, n := range map[string]int{"again": rest, "files": each, "more": each} {
 		for i := range n {
-			want = append(
-				want,
-				fmt.Sprintf("%s__tool_%04d", alias, i),
-			)
+			want = append(want, fmt.Sprintf("%s__tool_%04d", alias, i))
 		}
 	}
 
@@ -589,14 +473,7 @@ func testM83(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, cursor := range append(cursors, "", "x", cursors[0][1:]) {
-		c.code(
-			wire.CodeInvalidParams,
-			c.say(request(
-				"1",
-				"tools/list",
-				`"cursor":"`+cursor+`"`,
-			)),
-		)
+		c.code(wire.CodeInvalidParams, c.say(request("1", "tools/list", `"cursor":"`+cursor+`"`)))
 	}
 
 	if names, _ := c.pages(); len(names) != 2*each+rest+1 {

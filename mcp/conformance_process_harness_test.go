@@ -53,12 +53,7 @@ func install(t *testing.T, s mcptest.Script, more string, upstream map[string]an
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &installed{
-		t:   t,
-		bin: bin,
-		dir: t.TempDir(),
-		u:   mcptest.New(t, s),
-	}
+	p := &installed{t: t, bin: bin, dir: t.TempDir(), u: mcptest.New(t, s)}
 	entry := p.server("files", p.u)
 	for name, field := range upstream {
 		entry[name] = field
@@ -122,11 +117,7 @@ func (p *installed) run(env ...string) *running {
 	cmd.Env = append(os.Environ(), env...)
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
-	r := &running{
-		cmd: cmd,
-		end: in,
-		log: &bytes.Buffer{},
-	}
+	r := &running{cmd: cmd, end: in, log: &bytes.Buffer{}}
 	cmd.Stderr = r.log
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		p.t.Fatal(err)
@@ -138,11 +129,7 @@ func (p *installed) run(env ...string) *running {
 			p.t.Logf("the gateway's log:\n%s", r.log.String())
 		}
 	})
-	r.client = &client{
-		t:     p.t,
-		in:    in,
-		lines: bufio.NewScanner(out),
-	}
+	r.client = &client{t: p.t, in: in, lines: bufio.NewScanner(out)}
 	r.lines.Buffer(nil, 4<<20)
 	return r
 }

@@ -22,9 +22,7 @@ func testM34(t *testing.T) {
 	s.Does = map[string]string{"read_file": mcptest.Noise}
 	r := install(t, s, quick, nil).open()
 	for range 20 {
-		line := r.say(
-			request("1", wire.MethodCall, `"name":"read_file"`),
-		)
+		line := r.say(request("1", wire.MethodCall, `"name":"read_file"`))
 		if r.result(line) == nil {
 			t.Fatalf("stdout has %q", line)
 		}
@@ -47,24 +45,12 @@ func testM35(t *testing.T) {
 	s.Does = map[string]string{"read_file": mcptest.Hold}
 	p := install(t, s, quick+"\ngrace: 3s", map[string]any{
 		"command": "sh",
-		"args": []string{
-			"-c",
-			`sleep 600 & echo $! >child; exec "$0"`,
-			os.Args[0],
-		},
+		"args":    []string{"-c", `sleep 600 & echo $! >child; exec "$0"`, os.Args[0]},
 	})
 	r := p.open()
 	r.send(request("7", wire.MethodCall, `"name":"read_file"`))
-	testwait.Until(
-		t,
-		"the call runs",
-		func() bool { return len(p.u.Calls()) == 1 },
-	)
-	testwait.Until(
-		t,
-		"the server has started a child",
-		func() bool { return p.pid("child") > 0 },
-	)
+	testwait.Until(t, "the call runs", func() bool { return len(p.u.Calls()) == 1 })
+	testwait.Until(t, "the server has started a child", func() bool { return p.pid("child") > 0 })
 	if err := r.end.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -77,11 +63,7 @@ func testM35(t *testing.T) {
 		t.Errorf("the gateway ended with %v", err)
 	}
 
-	testwait.Until(
-		t,
-		"what the server started has ended",
-		func() bool { return !alive(p.pid("child")) },
-	)
+	testwait.Until(t, "what the server started has ended", func() bool { return !alive(p.pid("child")) })
 	p.inbox()
 	if ran := p.audited("read_file")["mcp_call_ran"]; len(ran) != 1 ||
 		ran[0]["outcome"] != "returned" {
@@ -117,35 +99,21 @@ func testM37(t *testing.T) {
 		"",
 		"--x=$HOME",
 	}
-	p := install(
-		t,
-		script("legacy"),
-		quick,
-		map[string]any{"args": args},
-	)
+	p := install(t, script("legacy"), quick, map[string]any{"args": args})
 	entry := p.server("files", p.u)
 	env := entry["env"].(map[string]string)
 	env["GIVEN"] = "$(touch pwned) $HOME"
 	entry["args"] = args
 	entry["env_from"] = map[string]string{"RENAMED": "OF_THE_GATEWAY"}
 	p.configure(quick, entry)
-	c := p.open(
-		"OF_THE_GATEWAY=taken",
-		"SECRET_OF_THE_GATEWAY=x",
-		"HOME="+p.dir,
-	)
+	c := p.open("OF_THE_GATEWAY=taken", "SECRET_OF_THE_GATEWAY=x", "HOME="+p.dir)
 	c.expect(c.call("read_file", `{}`), "done")
 	c.leave()
 
 	if got := p.u.Args(); !slices.Equal(got, args) {
 		t.Errorf("the server was started with %q", got)
 	}
-	want := append(
-		p.u.Env(),
-		"GIVEN=$(touch pwned) $HOME",
-		"RENAMED=taken",
-		"HOME="+p.dir,
-	)
+	want := append(p.u.Env(), "GIVEN=$(touch pwned) $HOME", "RENAMED=taken", "HOME="+p.dir)
 	for _, name := range config.Passed() {
 		if value := os.Getenv(name); value != "" && name != "HOME" {
 			want = append(want, name+"="+value)
@@ -163,12 +131,7 @@ func testM37(t *testing.T) {
 }
 
 func testM51(t *testing.T) {
-	p := install(
-		t,
-		script("legacy"),
-		"",
-		nil,
-	) // its caller waits for 45 s, but for tasks
+	p := install(t, script("legacy"), "", nil) // its caller waits for 45 s, but for tasks
 	p.inbox()
 	r := p.run()
 	began := time.Now()
@@ -190,9 +153,7 @@ func testM51(t *testing.T) {
 	r = p.run()
 	var ended string
 	testwait.Until(t, "the task has ended", func() bool {
-		ended = string(
-			r.result(r.say(taskRequest("tasks/get", id, true))),
-		)
+		ended = string(r.result(r.say(taskRequest("tasks/get", id, true))))
 		return !strings.Contains(ended, `"working"`)
 	})
 	r.expect(ended, `"completed"`)
@@ -205,20 +166,14 @@ func testM51(t *testing.T) {
 
 // whileWorking wants a task to wait, and returns which request people
 // are asked.
-func (p *installed) whileWorking(
-	r *running,
-	task string,
-) (request string) {
+func (p *installed) whileWorking(r *running, task string) (request string) {
 	p.t.Helper()
 	r.expect(r.say(taskRequest("tasks/get", task, true)), `"working"`)
 	return testwait.Value(
 		p.t,
 		"people are asked",
 		func() (string, bool) {
-			_, id, found := strings.Cut(
-				p.command("list", "--json"),
-				`"apr_`,
-			)
+			_, id, found := strings.Cut(p.command("list", "--json"), `"apr_`)
 			id, _, _ = strings.Cut(id, `"`)
 			return "apr_" + id, found
 		},
@@ -239,25 +194,12 @@ func testM75(t *testing.T) {
 	r.kill()
 
 	r = p.open()
-	r.send(
-		request(
-			"1",
-			wire.MethodCall,
-			`"name":"write_file","arguments":`+write,
-		),
-	)
-	testwait.Until(
-		t,
-		"it runs",
-		func() bool { return len(p.u.Calls()) == 1 },
-	)
+	r.send(request("1", wire.MethodCall, `"name":"write_file","arguments":`+write))
+	testwait.Until(t, "it runs", func() bool { return len(p.u.Calls()) == 1 })
 	r.kill()
 	p.u.Release()
 	r = p.open()
-	r.expect(
-		r.comes("write_file", write, "This call may have run"),
-		requestIn(asked),
-	)
+	r.expect(r.comes("write_file", write, "This call may have run"), requestIn(asked))
 	r.expect(r.call("write_file", write), "Not run yet.")
 	r.leave()
 	if n := len(p.u.Calls()); n != 1 {
@@ -291,20 +233,14 @@ execution_policy`,
 	more["command"] = filepath.Join(p.dir, "more")
 	started := "#!/bin/sh\necho $$ >pid\nexec '" + os.Args[0] + "'\n"
 	p.write("more", started)
-	gone := map[string]any{
-		"alias":   "gone",
-		"command": filepath.Join(p.dir, "gone"),
-	}
+	gone := map[string]any{"alias": "gone", "command": filepath.Join(p.dir, "gone")}
 	p.configure(quick, p.server("files", p.u), more, gone)
 	c := p.open()
 	listed := c.say(request("1", "tools/list", ""))
 	c.expect(listed, `"files__read_file"`)
 	c.expect(listed, `"more__read_file"`)
 	c.no(listed, "gone")
-	c.expect(
-		c.call("gone__read_file", `{}`),
-		"Not run. The server gone can't be reached.",
-	)
+	c.expect(c.call("gone__read_file", `{}`), "Not run. The server gone can't be reached.")
 	c.expect(c.call("files__read_file", `{}`), "done")
 	c.expect(c.call("more__read_file", `{}`), "done")
 
@@ -318,42 +254,24 @@ execution_policy`,
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.until(
-		"more__read_file",
-		`{}`,
-		"Not run. The server more can't be reached.",
-	)
+	c.until("more__read_file", `{}`, "Not run. The server more can't be reached.")
 	c.expect(c.call("files__read_file", `{}`), "done")
 	before := len(u.Calls())
 	p.write("more", started)
 	c.until("more__read_file", `{}`, "done")
 	c.leave()
 	if n := len(u.Calls()); n != before+1 {
-		t.Errorf(
-			"calls of a server that is down reached it %d times",
-			n-before-1,
-		)
+		t.Errorf("calls of a server that is down reached it %d times", n-before-1)
 	}
 }
 
 func testM90(t *testing.T) {
 	s := script("legacy")
-	s.Answers = map[string]string{
-		"read_file": `{"content":[],"isError":true}`,
-	}
+	s.Answers = map[string]string{"read_file": `{"content":[],"isError":true}`}
 	p := install(t, s, quick, nil)
 	p.inbox()
 	r := p.open()
-	r.expect(
-		r.say(
-			request(
-				"1",
-				wire.MethodCall,
-				`"name":"read_file","arguments":{"n":1}`,
-			),
-		),
-		`"isError":true`,
-	)
+	r.expect(r.say(request("1", wire.MethodCall, `"name":"read_file","arguments":{"n":1}`)), `"isError":true`)
 	asked := r.call("write_file", write)
 	p.approve(asked)
 	r.until("write_file", write, "done")

@@ -358,11 +358,7 @@ func testApprovedCallsOfModernClientsAskNothing(t *testing.T) {
 		cfg.Servers[0].Upstream = started(t, u, func(cfg *upstream.Config) { cfg.Capabilities = asks.Declared() })
 		long(cfg)
 	})
-	r := &row{
-		world: w,
-		t:     t,
-		u:     u,
-	}
+	r := &row{world: w, t: t, u: u}
 	c := r.pipe(t, server.Config{})
 	c.send(ask("1", "write_file", withForm, ""))
 	r.pending(t)

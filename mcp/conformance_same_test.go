@@ -190,11 +190,7 @@ func program(t *testing.T, cfg upstream.Config) *client {
 		_ = in.Close()
 		_ = cmd.Wait()
 	})
-	return &client{
-		t:     t,
-		in:    in,
-		lines: bufio.NewScanner(out),
-	}
+	return &client{t: t, in: in, lines: bufio.NewScanner(out)}
 }
 
 // through speaks with the same server through the gateway.

@@ -126,11 +126,7 @@ func testM66(t *testing.T) {
 		c.expect(answer, `"text":"done"`)
 		all := append(append(waits, before...), after...)
 		if theirs := c.reports(all, token); theirs != 3 {
-			t.Errorf(
-				"%d reports of the server among %q",
-				theirs,
-				all,
-			)
+			t.Errorf("%d reports of the server among %q", theirs, all)
 		}
 
 		c.send(request(`"later"`, "ping", ""))

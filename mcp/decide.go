@@ -77,11 +77,7 @@ func (g *Gateway) rule(c *record, v hold.Verdict) durable.Ruling {
 	case g.wantsUser(c, v):
 		return g.askUser(c, v)
 	case !granted && v.Outcome == resolve.Ask:
-		return durable.Ruling{
-			Do:      durable.Approve,
-			Verdict: v,
-			Within:  g.within(v),
-		}
+		return durable.Ruling{Do: durable.Approve, Verdict: v, Within: g.within(v)}
 	case c.Part.Task == nil && !c.Part.Wanted.After(g.now()):
 		c.Deadline = g.now().Add(g.cfg.Approved)
 		return durable.Ruling{Do: durable.Wait}

@@ -119,12 +119,8 @@ func newExample(ctx context.Context, dir, url string) (*mcp.Gateway, *upstream.S
 		Plan:      func(context.Context) (*resolve.Plan, error) { return plan, nil },
 		People:    hold.NewLocal(nil, answer), // or those of a service: hold.Service, client.People
 		Pins:      &mcp.FilePins{File: filepath.Join(dir, "mcp.pins.json")},
-		Servers: []mcp.Server{{
-			Alias:    "parrot",
-			Upstream: parrot,
-			Identity: identity,
-		}},
-		Callers: []mcp.Caller{{Name: "desk"}},
+		Servers:   []mcp.Server{{Alias: "parrot", Upstream: parrot, Identity: identity}},
+		Callers:   []mcp.Caller{{Name: "desk"}},
 	})
 	return gateway, parrot, err
 }
@@ -135,8 +131,5 @@ func answer(_ context.Context, v hold.Verdict) hold.Held {
 	if string(v.Call.Args) == `{"text":"hello"}` {
 		return hold.Held{State: hold.Approved}
 	}
-	return hold.Held{
-		State:  hold.Denied,
-		Reason: "no wiping here",
-	}
+	return hold.Held{State: hold.Denied, Reason: "no wiping here"}
 }

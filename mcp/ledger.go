@@ -54,14 +54,7 @@ func (g *Gateway) note(ctx context.Context, event string, q *request, facts map[
 		subject := subjectOf(q.call.Server, q.call.Tool)
 		err := g.cfg.Record(ctx, event, subject, q.caller.asker.Token, facts)
 		if err != nil {
-			g.cfg.Log.ErrorContext(
-				ctx,
-				"the ledger takes no record",
-				"event",
-				event,
-				"error",
-				err,
-			)
+			g.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", event, "error", err)
 		}
 	})
 }

@@ -22,13 +22,7 @@ func TestTheLedgerBindsWhatRan(t *testing.T) {
 		c.expect(c.call("write_file", write), "Not run yet.")
 		id := w.pending(t).ID
 		if edit == "" {
-			w.Votes(
-				id,
-				"mara",
-				approval.Approve,
-				approval.VoteApproved,
-				nil,
-			)
+			w.Votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
 		} else if err := w.Edit(id, "mara", edit); err != nil {
 			t.Fatal(err)
 		}
@@ -36,11 +30,7 @@ func TestTheLedgerBindsWhatRan(t *testing.T) {
 		c.until("write_file", write, "done")
 		ran := book.all("mcp_call_ran")[i]
 		if ran.facts["request"] != id {
-			t.Errorf(
-				"the run has %v, expected the request %s",
-				ran.facts,
-				id,
-			)
+			t.Errorf("the run has %v, expected the request %s", ran.facts, id)
 		}
 
 		bindings[ran.facts["binding"]] = true
@@ -97,11 +87,7 @@ func TestTheLedgerNamesAStandingApproval(t *testing.T) {
 	)
 	c.expect(c.text(c.hear()), "done")
 	c.expect(c.call("write_file", write), "done")
-	testwait.Until(
-		t,
-		"the ledger has both",
-		func() bool { return book.count("mcp_call_ran") == 2 },
-	)
+	testwait.Until(t, "the ledger has both", func() bool { return book.count("mcp_call_ran") == 2 })
 	facts := book.all("mcp_call_ran")[1].facts
 	if grant, _ := facts["grant"].(string); grant == "" ||
 		facts["request"] != nil {
@@ -115,26 +101,11 @@ func TestALostResultIsNoCallThatNeverRan(t *testing.T) {
 	w := newWorld(t, short)
 	c := w.connect(t)
 	c.expect(c.call("write_file", write), "Not run yet.")
-	w.Votes(
-		w.pending(t).ID,
-		"mara",
-		approval.Deny,
-		approval.VoteDenied,
-		nil,
-	)
+	w.Votes(w.pending(t).ID, "mara", approval.Deny, approval.VoteDenied, nil)
 	c.until("write_file", write, "denied this call")
 	text := c.call("write_file", `{"path":"/b"}`)
 	c.no(text, "another call than the same one before")
-	w.Votes(
-		w.pending(t).ID,
-		"mara",
-		approval.Approve,
-		approval.VoteApproved,
-		nil,
-	)
+	w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, nil)
 	c.until("write_file", `{"path":"/b"}`, "done")
-	c.expect(
-		c.call("write_file", `{"path":"/b"}`),
-		"another call than the same one before, which ran",
-	)
+	c.expect(c.call("write_file", `{"path":"/b"}`), "another call than the same one before, which ran")
 }

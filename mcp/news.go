@@ -110,10 +110,7 @@ func (g *Gateway) listenTo(ctx context.Context, uri string, e *ear) *wire.Error 
 		return wire.Fail(wire.CodeMethodNotFound, "the server has no news of resources")
 	}
 	if !g.mayHear(ctx, e.caller, uri) {
-		return wire.Fail(
-			wire.CodeInvalidParams,
-			"Not run. Policy denies reading this resource.",
-		)
+		return wire.Fail(wire.CodeInvalidParams, "Not run. Policy denies reading this resource.")
 	}
 
 	f := g.followers.join(from, uri, e)

@@ -184,10 +184,7 @@ func (g *Gateway) askParked(
 		Names:  []string{parkedName},
 		Parked: id,
 	}
-	return g.sealRound(
-		next,
-		written(func(w *jsonmsg.Writer) { w.Name(parkedName).Verbatim(question) }),
-	)
+	return g.sealRound(next, written(func(w *jsonmsg.Writer) { w.Name(parkedName).Verbatim(question) }))
 }
 
 const parkedName = "question"

@@ -86,10 +86,7 @@ func brought(r *server.Request) (back *wire.Call, rest []byte, bad *wire.Error) 
 	}
 	var sound bool
 	if back.State, sound = jsonmsg.ReadString(raw); !sound {
-		return nil, nil, wire.Fail(
-			wire.CodeInvalidParams,
-			"params.requestState: expected a string",
-		)
+		return nil, nil, wire.Fail(wire.CodeInvalidParams, "params.requestState: expected a string")
 	}
 
 	return back, rest, nil
@@ -207,13 +204,7 @@ func (g *Gateway) complete(ctx context.Context, r *server.Request) (json.RawMess
 		return nil, wire.Fail(wire.CodeInvalidParams, "Not run. Policy denies it.")
 	}
 	_, rest := jsonmsg.Take(r.Params, "_meta")
-	out, err := g.exchange(
-		ctx,
-		s.Alias,
-		upstream.Request{Method: r.Method, Params: rest},
-		nil,
-		nil,
-	)
+	out, err := g.exchange(ctx, s.Alias, upstream.Request{Method: r.Method, Params: rest}, nil, nil)
 	if err == nil {
 		out, err = whole(out)
 	}

@@ -21,11 +21,7 @@ import (
 func (g *Gateway) pass(
 	ctx context.Context, r *server.Request, q *request, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
-	d := &delivery{
-		call: q.call,
-		meta: q.meta,
-		with: with,
-	}
+	d := &delivery{call: q.call, meta: q.meta, with: with}
 	switch {
 	case q.round != nil && q.round.Parked != "":
 		return g.goOn(ctx, r, q)
@@ -141,11 +137,7 @@ func (g *Gateway) sendOnce(ctx context.Context, d *delivery) (upstream.Answer, e
 	for _, m := range d.answers {
 		p = jsonmsg.Put(p, m.Name, m.Raw)
 	}
-	request := upstream.Request{
-		Method:  method,
-		Params:  p,
-		Headers: headers,
-	}
+	request := upstream.Request{Method: method, Params: p, Headers: headers}
 	g.relayTo(&request, d)
 	return g.exchange(ctx, c.Server, request, d.meta, d.with)
 }

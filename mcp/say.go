@@ -68,11 +68,7 @@ func (g *Gateway) outcome(ctx context.Context, r *server.Request, c *record) (js
 
 // error is the fault as a client gets it.
 func (f *fault) error() *wire.Error {
-	return &wire.Error{
-		Code:    f.Code,
-		Message: f.Message,
-		Data:    f.Data,
-	}
+	return &wire.Error{Code: f.Code, Message: f.Message, Data: f.Data}
 }
 
 // tell notes that a caller is told how a call ended. Only the first is.
@@ -102,11 +98,7 @@ func (g *Gateway) pendingText(c *record) *wire.Said {
 	text := fmt.Sprintf("Not run yet. %s%s. To go on, make the same call again with exactly the same arguments, "+
 		"not sooner than in %d seconds; it runs once when it is approved. Do not change the arguments and do not "+
 		"try another way.%s", waits, g.where(c), int(retryAfter.Seconds()), earlier(c))
-	return &wire.Said{
-		Text:    text,
-		IsError: true,
-		Meta:    g.meta(c, "pending"),
-	}
+	return &wire.Said{Text: text, IsError: true, Meta: g.meta(c, "pending")}
 }
 
 // earlier says that the same call ran before: whoever lost that result

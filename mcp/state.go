@@ -43,11 +43,7 @@ const (
 // next is the state that follows this one when the user of the client
 // is shown something.
 func (s state) next(o showing, ref string) state {
-	return state{
-		Round:   s.Round,
-		Offered: o,
-		Ref:     ref,
-	}
+	return state{Round: s.Round, Offered: o, Ref: ref}
 }
 
 const (

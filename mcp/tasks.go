@@ -77,10 +77,7 @@ func (g *Gateway) begin(ctx context.Context, r *server.Request, q *request) (jso
 	}
 
 	if err := g.pending.enter(ctx, q.caller.Name, g.count); err != nil {
-		return g.say(
-			r,
-			notRun("Too many requests wait. Call again when people have decided about some"),
-		)
+		return g.say(r, notRun("Too many requests wait. Call again when people have decided about some"))
 	}
 
 	id := "tsk_" + rand.Text()
@@ -296,10 +293,7 @@ func (g *Gateway) tasksCancel(ctx context.Context, r *server.Request) (json.RawM
 		if c.Over() || c.State == durable.Running {
 			return durable.ErrUnchanged
 		}
-		g.engine.Finish(
-			c,
-			durable.Ending{Why: durable.Interrupted, Reason: "The client cancelled the task"},
-		)
+		g.engine.Finish(c, durable.Ending{Why: durable.Interrupted, Reason: "The client cancelled the task"})
 		return nil
 	})
 	if err != nil && !errors.Is(err, durable.ErrUnchanged) {

@@ -204,14 +204,7 @@ func (g *Gateway) listOne(ctx context.Context, s *Server, last catalog.Judgement
 		tools, err = catalog.ReadList(raw, last.List())
 	}
 	if err != nil {
-		g.cfg.Log.WarnContext(
-			ctx,
-			"a server's tools can't be listed",
-			"server",
-			s.Alias,
-			"error",
-			err,
-		)
+		g.cfg.Log.WarnContext(ctx, "a server's tools can't be listed", "server", s.Alias, "error", err)
 		return catalog.Judgement{Alias: s.Alias}, err
 	}
 
@@ -299,11 +292,7 @@ func textDown(alias string, why error) string {
 // undeclared reports whether the agent's file denies every call of a
 // tool: it is not declared, or an allow-list doesn't name it.
 func undeclared(plan *resolve.Plan, alias, name string) bool {
-	d := plan.Decide(&resolve.Call{
-		Kind:   resolve.MCPTool,
-		Server: alias,
-		Tool:   name,
-	})
+	d := plan.Decide(&resolve.Call{Kind: resolve.MCPTool, Server: alias, Tool: name})
 	return d.Outcome == resolve.Deny && slices.ContainsFunc(d.Reasons, func(r resolve.Reason) bool {
 		return r.Code == resolve.NotAllowed || r.Code == resolve.NotDeclared
 	})

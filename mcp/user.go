@@ -149,11 +149,7 @@ func (g *Gateway) userAnswered(c *record, a hold.Answer) *durable.Ending {
 		return &durable.Ending{Why: durable.Refused, Reason: a.Reason}
 	}
 
-	return &durable.Ending{
-		Why:    durable.Denied,
-		Reason: a.Reason,
-		By:     a.By,
-	}
+	return &durable.Ending{Why: durable.Denied, Reason: a.Reason, By: a.By}
 }
 
 // isGranted reports whether everybody who was asked about a call so far

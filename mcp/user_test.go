@@ -41,13 +41,7 @@ func TestBothAreAsked(t *testing.T) {
 		r := newRow(t, script("legacy"), both)
 		c := r.able(wire.V20251125, withForm)
 		c.send(request("1", wire.MethodCall, `"name":"write_file"`))
-		r.Votes(
-			r.waitsFor("ben"),
-			"ben",
-			approval.Approve,
-			approval.VoteApproved,
-			nil,
-		)
+		r.Votes(r.waitsFor("ben"), "ben", approval.Approve, approval.VoteApproved, nil)
 		id, _ := c.asks(c.hear(), "write_file")
 		r.ran(0)
 		c.send(`{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"accept","content":{"decision":"` + decision + `"}}}`)
@@ -56,13 +50,7 @@ func TestBothAreAsked(t *testing.T) {
 
 		modern := r.pipe(t, server.Config{})
 		modern.send(ableCall("1", `{"n":2}`, withForm, ""))
-		r.Votes(
-			r.waitsFor("ben"),
-			"ben",
-			approval.Approve,
-			approval.VoteApproved,
-			nil,
-		)
+		r.Votes(r.waitsFor("ben"), "ben", approval.Approve, approval.VoteApproved, nil)
 		name, state := modern.form(modern.hear(), "write_file")
 		answer := modern.say(ableCall("2", `{"n":2}`, withForm, brings(name, state,
 			`{"action":"accept","content":{"decision":"`+decision+`"}}`)))
@@ -84,10 +72,7 @@ func TestTheUserMayAnswerElsewhere(t *testing.T) {
 	r.Votes(r.waitsFor("mara"), "mara", approval.Choose, approval.VoteAnswered, func(in *approval.VoteInput) {
 		in.Choice = new(int)
 	})
-	c.expect(
-		c.hear(),
-		`"method":"notifications/cancelled","params":{"requestId":`+id,
-	)
+	c.expect(c.hear(), `"method":"notifications/cancelled","params":{"requestId":`+id)
 	c.expect(c.hear(), `"text":"done"`)
 	r.ran(1)
 }

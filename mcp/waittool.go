@@ -57,10 +57,7 @@ func (g *Gateway) waitFor(
 	said, err := g.waitUntil(ctx, by, ref, min(most, g.holdOf(by, with)), with)
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
-		return g.say(
-			r,
-			&wire.Said{Text: "No call of this client waits under this id.", IsError: true},
-		)
+		return g.say(r, &wire.Said{Text: "No call of this client waits under this id.", IsError: true})
 	case err != nil:
 		return g.say(
 			r,
@@ -123,11 +120,7 @@ func (g *Gateway) lookAt(ctx context.Context, who approval.Asker, ref string) (s
 	if err != nil || held.State == hold.Pending {
 		return seen, unknownRequest(err)
 	}
-	return outlook{
-		decided: true,
-		end:     endOf(held),
-		used:    held.Used,
-	}, nil
+	return outlook{decided: true, end: endOf(held), used: held.Used}, nil
 }
 
 // unknownRequest is the same error for a request that nobody knows and
@@ -142,11 +135,7 @@ func unknownRequest(err error) error {
 // endOf is how a call ends by what people decided; nil where they
 // approved it.
 func endOf(held hold.Held) *durable.Ending {
-	end := &durable.Ending{
-		Why:    durable.Denied,
-		Reason: held.Reason,
-		By:     held.By,
-	}
+	end := &durable.Ending{Why: durable.Denied, Reason: held.Reason, By: held.By}
 	switch held.State {
 	case hold.Approved:
 		return nil

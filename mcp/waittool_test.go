@@ -24,46 +24,28 @@ func TestTheWaitToolWaitsAndRunsNothing(t *testing.T) {
 		cfg.WaitTool = true
 	})
 	c := r.connect(t)
-	c.expect(
-		c.say(request("1", "tools/list", "")),
-		`"name":"assent__wait"`,
-	)
+	c.expect(c.say(request("1", "tools/list", "")), `"name":"assent__wait"`)
 	c.expect(c.call("write_file", write), "Not run yet.")
 	id := r.pending(t).ID
 	c.expect(c.waits(id, ""), "Not run yet.")
 	c.expect(c.waits(id, `,"seconds":0`), "Not run yet.")
 	foreign := r.web().expect(200, "", r.web().post(modernCall("1", "assent__wait", `{"approval":"`+id+`"}`, ""),
 		append(modernHeaders(wire.MethodCall, "assent__wait"), "Authorization", "Bearer other")...))
-	c.expect(
-		foreign,
-		"No call of this client waits under this id.",
-	)
-	c.expect(
-		c.waits("apr_none", ""),
-		"No call of this client waits under this id.",
-	)
+	c.expect(foreign, "No call of this client waits under this id.")
+	c.expect(c.waits("apr_none", ""), "No call of this client waits under this id.")
 
 	r.approve()
-	c.expect(
-		c.waits(id, ""),
-		"It was approved ("+id+"), and nothing has run by this.",
-	)
+	c.expect(c.waits(id, ""), "It was approved ("+id+"), and nothing has run by this.")
 	r.settle(t)
 	r.ran(0)
 	c.until("write_file", write, "done")
 	r.ran(1)
-	c.expect(
-		c.waits(id, ""),
-		"It was approved ("+id+"), and its one run was taken already.",
-	)
+	c.expect(c.waits(id, ""), "It was approved ("+id+"), and its one run was taken already.")
 
 	c.expect(c.call("write_file", `{"n":2}`), "Not run yet.")
 	id = r.pending(t).ID
 	r.deny()
-	c.expect(
-		c.waits(id, ""),
-		"Not run. mara denied this call: not like this.",
-	)
+	c.expect(c.waits(id, ""), "Not run. mara denied this call: not like this.")
 	for _, args := range []string{
 		`{}`,
 		`{"approval":1}`,

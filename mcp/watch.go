@@ -91,14 +91,7 @@ func (g *Gateway) changed(ctx context.Context, s *Server, list string) {
 
 	before := g.generation()
 	if err := g.Refresh(ctx, s.Alias); err != nil {
-		g.cfg.Log.WarnContext(
-			ctx,
-			"changed tools can't be listed",
-			"server",
-			s.Alias,
-			"error",
-			err,
-		)
+		g.cfg.Log.WarnContext(ctx, "changed tools can't be listed", "server", s.Alias, "error", err)
 	}
 
 	if g.generation() != before {

@@ -42,13 +42,7 @@ func attempts(t testing.TB) []attempt {
 	}
 
 	edited := func(name, old, new string) {
-		of(
-			name,
-			text,
-			target,
-			strings.Replace(arguments, old, new, 1),
-			permit.OtherArguments,
-		)
+		of(name, text, target, strings.Replace(arguments, old, new, 1), permit.OtherArguments)
 	}
 
 	of("good", text, target, arguments, "")
@@ -57,16 +51,8 @@ func attempts(t testing.TB) []attempt {
 		p.Principal = ""
 	})
 	changed("a minute ahead", "", later(time.Minute))
-	changed(
-		"in its last second",
-		"",
-		later(-5*time.Minute+time.Second),
-	)
-	changed(
-		"more than a minute ahead",
-		permit.Early,
-		later(61*time.Second),
-	)
+	changed("in its last second", "", later(-5*time.Minute+time.Second))
+	changed("more than a minute ahead", permit.Early, later(61*time.Second))
 	changed("over", permit.Expired, later(-5*time.Minute))
 	changed("long over", permit.Expired, later(-24*time.Hour))
 	changed("for another tool", permit.OtherAudience, func(p *permit.Permit) {
@@ -75,13 +61,7 @@ func attempts(t testing.TB) []attempt {
 	changed("for another operation", permit.OtherTarget, func(p *permit.Permit) {
 		p.Target = "tool trades"
 	})
-	of(
-		"another operation",
-		text,
-		"tool trad",
-		arguments,
-		permit.OtherTarget,
-	)
+	of("another operation", text, "tool trad", arguments, permit.OtherTarget)
 	edited("edited", "20000", "20001")
 	edited("one more argument", "{", `{"fast":true,`)
 	edited("a number as a text", "20000", `"20000"`)
@@ -89,11 +69,7 @@ func attempts(t testing.TB) []attempt {
 	edited("a zero that is too long", "20000", "0e9999999999999999999999999")
 	edited("a name twice", "{", `{"note":"café",`)
 	edited("another order of a list", "0.5, 1e3", "1e3, 0.5")
-	edited(
-		"a number that no double holds",
-		"20000",
-		"20000.00000000000000001",
-	)
+	edited("a number that no double holds", "20000", "20000.00000000000000001")
 	of("no arguments", text, target, `{}`, permit.OtherArguments)
 	of("a list", text, target, `[]`, permit.OtherArguments)
 	of(
@@ -103,13 +79,7 @@ func attempts(t testing.TB) []attempt {
 		arguments,
 		permit.OtherIssuer,
 	)
-	of(
-		"by another key",
-		sign(t, newSigner(t, issuer, 2), good(t)),
-		target,
-		arguments,
-		permit.Untrusted,
-	)
+	of("by another key", sign(t, newSigner(t, issuer, 2), good(t)), target, arguments, permit.Untrusted)
 	return append(out, forged(t, text)...)
 }
 
@@ -134,11 +104,7 @@ func forged(t testing.TB, text string) []attempt {
 		out = append(out, attempt{name, text, target, arguments, reason})
 	}
 	headed := func(name string, reason permit.Reason, change func(map[string]any)) {
-		of(
-			name,
-			encoded(t, header, change)+"."+payload+"."+signature,
-			reason,
-		)
+		of(name, encoded(t, header, change)+"."+payload+"."+signature, reason)
 	}
 
 	of("nothing", "", permit.Malformed)
@@ -146,16 +112,8 @@ func forged(t testing.TB, text string) []attempt {
 	of("four parts", text+".", permit.Malformed)
 	of("no signature", header+"."+payload+".", permit.Untrusted)
 	of("padded", text+"=", permit.Malformed)
-	of(
-		"with a line break",
-		header+"\n."+payload+"."+signature,
-		permit.Malformed,
-	)
-	of(
-		"spelt otherwise",
-		text[:len(text)-1]+string(text[len(text)-1]+1),
-		permit.Malformed,
-	)
+	of("with a line break", header+"\n."+payload+"."+signature, permit.Malformed)
+	of("spelt otherwise", text[:len(text)-1]+string(text[len(text)-1]+1), permit.Malformed)
 	of("long", text+strings.Repeat("A", 9000), permit.Malformed)
 	headed("alg none", permit.Malformed, func(h map[string]any) {
 		h["alg"] = "none"
@@ -200,11 +158,7 @@ func forged(t testing.TB, text string) []attempt {
 		h["kid"] = "x"
 	})
 	longer := encoded(t, payload, func(c map[string]any) { c["exp"] = 9999999999 })
-	of(
-		"other claims",
-		header+"."+longer+"."+signature,
-		permit.Untrusted,
-	)
+	of("other claims", header+"."+longer+"."+signature, permit.Untrusted)
 	of("its key beside it", selfSigned(t), permit.Malformed)
 	return out
 }
@@ -233,10 +187,7 @@ func selfSigned(t testing.TB) string {
 	t.Helper()
 	seed := make([]byte, ed25519.SeedSize)
 	s, err := jose.NewSigner(
-		jose.SigningKey{
-			Algorithm: jose.EdDSA,
-			Key:       ed25519.NewKeyFromSeed(seed),
-		},
+		jose.SigningKey{Algorithm: jose.EdDSA, Key: ed25519.NewKeyFromSeed(seed)},
 		(&jose.SignerOptions{EmbedJWK: true}).WithType(permit.Type),
 	)
 	if err != nil {
@@ -260,13 +211,7 @@ func TestAttempts(t *testing.T) {
 	for _, a := range all {
 		_, err := newVerifier(t, now()).Verify(t.Context(), a.Permit, a.Target, []byte(a.Arguments))
 		if got := reason(t, err); got != a.Reason {
-			t.Errorf(
-				"%s: got %q (%v), want %q",
-				a.Name,
-				got,
-				err,
-				a.Reason,
-			)
+			t.Errorf("%s: got %q (%v), want %q", a.Name, got, err, a.Reason)
 		}
 	}
 
@@ -296,11 +241,7 @@ func TestTenThousandForgeriesAreRefused(t *testing.T) {
 	foreign := sign(t, newSigner(t, issuer, 3), good(t))
 	v := newVerifier(t, now())
 	for n := range 10_000 {
-		text := forge(
-			random,
-			[]string{mine, theirs, foreign}[n%3],
-			theirs,
-		)
+		text := forge(random, []string{mine, theirs, foreign}[n%3], theirs)
 		if text == mine {
 			continue
 		}

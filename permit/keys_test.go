@@ -61,12 +61,7 @@ func TestKeysAreLoadedFromTheIssuer(t *testing.T) {
 		t.Helper()
 		call := good(t)
 		call.Request = id
-		_, err := v.Verify(
-			t.Context(),
-			sign(t, newSigner(t, p.issuer(), key), call),
-			target,
-			[]byte(arguments),
-		)
+		_, err := v.Verify(t.Context(), sign(t, newSigner(t, p.issuer(), key), call), target, []byte(arguments))
 		return reason(t, err)
 	}
 

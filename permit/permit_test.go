@@ -101,11 +101,7 @@ func TestAPermitLetsItsCallRunOnce(t *testing.T) {
 	p := good(t)
 	text := sign(t, newSigner(t, issuer, 1), p)
 	if again := sign(t, newSigner(t, issuer, 1), p); again != text {
-		t.Errorf(
-			"the same permit got two texts:\n%s\n%s",
-			text,
-			again,
-		)
+		t.Errorf("the same permit got two texts:\n%s\n%s", text, again)
 	}
 
 	v := newVerifier(t, now())

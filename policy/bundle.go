@@ -84,12 +84,7 @@ func readEntry(item value.Value, place string) (File, error) {
 	}
 	if !fs.ValidPath(name.Text) || !strings.HasSuffix(name.Text, Suffix) ||
 		strings.ContainsFunc(name.Text, unprintable) {
-		return File{}, fmt.Errorf(
-			"%s: name %q is no path of a file that ends in %s",
-			place,
-			name.Text,
-			Suffix,
-		)
+		return File{}, fmt.Errorf("%s: name %q is no path of a file that ends in %s", place, name.Text, Suffix)
 	}
 
 	return File{Name: name.Text, Text: []byte(text.Text)}, nil

@@ -48,12 +48,7 @@ func (r *reader) unique(rule, what string, entries []*yamldoc.Node, key string) 
 		f := yamldoc.Stop(
 			rule,
 			name.Range,
-			fmt.Sprintf(
-				"%s %q stands twice (first in line %d)",
-				what,
-				name.Text,
-				earlier.Range.Start.Line,
-			),
+			fmt.Sprintf("%s %q stands twice (first in line %d)", what, name.Text, earlier.Range.Start.Line),
 			"one entry for each "+what,
 		)
 		f.Related = []diag.Related{{Range: earlier.Range, Message: "first used here"}}
@@ -100,10 +95,7 @@ func (r *reader) reach(rule *Rule, match *yamldoc.Node) {
 		f := yamldoc.Warn(
 			ruleUnknownHint,
 			match.Get("annotations").Field(name).Key.Range,
-			fmt.Sprintf(
-				"MCP knows no annotation %q; calls that don't carry it meet the rule",
-				name,
-			),
+			fmt.Sprintf("MCP knows no annotation %q; calls that don't carry it meet the rule", name),
 			strings.Join(Hints(), ", "),
 		)
 		f.Nearest = diag.Nearest(name, Hints())
@@ -189,11 +181,7 @@ func (r *reader) redacted(rule *Rule) {
 				r.add(yamldoc.Warn(
 					ruleShowsRedacted,
 					t.Node.At(ref.Offset, ref.Length),
-					fmt.Sprintf(
-						"the message names %s, but arguments.redact hides %s",
-						ref.Name,
-						hidden,
-					),
+					fmt.Sprintf("the message names %s, but arguments.redact hides %s", ref.Name, hidden),
 					"a message without it",
 				))
 			}

@@ -115,11 +115,7 @@ func (r *reader) sound(doc *yamldoc.Document) *yamldoc.Document {
 		root.Fields = append(root.Fields, f)
 	}
 
-	return &yamldoc.Document{
-		File:     doc.File,
-		Root:     &root,
-		Comments: doc.Comments,
-	}
+	return &yamldoc.Document{File: doc.File, Root: &root, Comments: doc.Comments}
 }
 
 // within reports whether a place lies in a range.

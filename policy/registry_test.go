@@ -219,11 +219,7 @@ type failing struct {
 
 func (f failing) Open(name string) (fs.File, error) {
 	if name == f.name {
-		return nil, &fs.PathError{
-			Op:   "open",
-			Path: name,
-			Err:  fs.ErrPermission,
-		}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
 	}
 
 	opened, err := f.FS.Open(name)
@@ -237,11 +233,7 @@ func (f failing) Stat(name string) (fs.FileInfo, error) { return fs.Stat(f.FS, n
 
 func (f failing) ReadDir(name string) ([]fs.DirEntry, error) {
 	if name == f.name {
-		return nil, &fs.PathError{
-			Op:   "open",
-			Path: name,
-			Err:  fs.ErrPermission,
-		}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
 	}
 
 	return fs.ReadDir(f.FS, name)

@@ -39,9 +39,7 @@ type requireJSON struct {
 // MarshalJSON writes the requirement as `require` of a policy file.
 func (a Require) MarshalJSON() ([]byte, error) {
 	a = a.Join(Require{})
-	return json.Marshal(
-		requireJSON{a.Stages, span(a.Within), a.Fallback(), a.Escalate, a.Grants, a.Arguments},
-	)
+	return json.Marshal(requireJSON{a.Stages, span(a.Within), a.Fallback(), a.Escalate, a.Grants, a.Arguments})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes, and refuses fields and
@@ -150,11 +148,7 @@ func (e *Escalation) UnmarshalJSON(data []byte) error {
 	if j.May != "" && j.May != MayApprove && j.May != MayLook {
 		return fmt.Errorf("an escalation may approve or look, not %q", j.May)
 	}
-	*e = Escalation{
-		After: time.Duration(j.After),
-		To:    j.To,
-		May:   cmp.Or(j.May, MayApprove),
-	}
+	*e = Escalation{After: time.Duration(j.After), To: j.To, May: cmp.Or(j.May, MayApprove)}
 
 	return nil
 }

@@ -36,10 +36,7 @@ func classesOf(old, new *resolve.Target) ([]map[string]bool, bool) {
 			all = append(all, with(class, name, true), with(class, name, false))
 		}
 	}
-	slices.SortStableFunc(
-		all,
-		func(a, b map[string]bool) int { return len(a) - len(b) },
-	)
+	slices.SortStableFunc(all, func(a, b map[string]bool) int { return len(a) - len(b) })
 	seen := map[string]bool{}
 
 	return slices.DeleteFunc(all, func(class map[string]bool) bool {

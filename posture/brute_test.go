@@ -439,10 +439,7 @@ func TestCompareAgreesWithBruteForce(t *testing.T) {
 				map[string]bool{"destructiveHint": false},
 				map[string]bool{"readOnlyHint": true, "x": false},
 			)
-			b.target(
-				call,
-				pick(d, "", "", "{}", `{"k":1}`, `{"k":"x","l":2}`, `{"k":null,"l":true}`),
-			)
+			b.target(call, pick(d, "", "", "{}", `{"k":1}`, `{"k":"x","l":2}`, `{"k":null,"l":true}`))
 		}
 
 		undecided += b.undecided

@@ -89,11 +89,7 @@ func (s side) gates(list []int) []condition.Gate {
 	out := make([]condition.Gate, len(list))
 	for i, at := range list {
 		g := &s.target.Gates[at]
-		out[i] = condition.Gate{
-			Use:  g.Use,
-			Sem:  s.sem,
-			When: g.When,
-		}
+		out[i] = condition.Gate{Use: g.Use, Sem: s.sem, When: g.When}
 	}
 
 	return out
@@ -104,11 +100,7 @@ func (c *comparer) target(call resolve.Call, which which) {
 	old, new := c.old.Plan.Target(&call), c.new.Plan.Target(&call)
 	classes, ok := classesOf(old, new)
 	if !ok {
-		p := pair{
-			comparer: c,
-			call:     call,
-			which:    which,
-		}
+		p := pair{comparer: c, call: call, which: which}
 		p.undecided(outcomeAspect, whyHints())
 		return
 	}
@@ -164,8 +156,7 @@ func (p pair) compare() []Change {
 // parted tells what changes for calls with a parent's input, and for
 // those without, where it matters.
 func (p pair) parted() []Change {
-	base := condition.Calls{CaseSensitive: p.old.target.CaseSensitive &&
-		p.new.target.CaseSensitive}
+	base := condition.Calls{CaseSensitive: p.old.target.CaseSensitive && p.new.target.CaseSensitive}
 	if !p.readsParent() {
 		base.NoParent = true
 		p.world = base
@@ -191,10 +182,7 @@ func joined(a, b string) string {
 // readsParent reports whether some gate looks at the parent's input.
 func (p pair) readsParent() bool {
 	reads := func(s side) bool {
-		return slices.ContainsFunc(
-			s.asks,
-			func(i int) bool { return readsParent(&s.target.Gates[i]) },
-		)
+		return slices.ContainsFunc(s.asks, func(i int) bool { return readsParent(&s.target.Gates[i]) })
 	}
 	return reads(p.old) || reads(p.new)
 }
@@ -234,14 +222,8 @@ func (p pair) outcomes() []Change {
 	}
 
 	var found []Change
-	found = append(
-		found,
-		p.gap(p.only(p.old, p.new), new, resolve.Ask, resolve.Allow)...,
-	)
-	return append(
-		found,
-		p.gap(p.only(p.new, p.old), old, resolve.Allow, resolve.Ask)...,
-	)
+	found = append(found, p.gap(p.only(p.old, p.new), new, resolve.Ask, resolve.Allow)...)
+	return append(found, p.gap(p.only(p.new, p.old), old, resolve.Allow, resolve.Ask)...)
 }
 
 // only are the gates of one side that the other side has not.
@@ -290,10 +272,7 @@ func (p pair) asks() string {
 		gates[i].Certain = true
 	}
 	parts, ok := p.cmp.Cells(p.world, nil, gates)
-	at := slices.IndexFunc(
-		parts,
-		func(c condition.Cell) bool { return c.Asks[0] && c.Found == condition.Yes },
-	)
+	at := slices.IndexFunc(parts, func(c condition.Cell) bool { return c.Asks[0] && c.Found == condition.Yes })
 	if !ok || at < 0 {
 		return ""
 	}

@@ -101,17 +101,11 @@ func TestOtherSpellingsAreEquivalent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := &Side{Plan: planOf(t, resolve.Options{}, c.old)}
-			report := NewReport(Compare(
-				old,
-				&Side{Plan: planOf(t, resolve.Options{}, c.new, c.policies...)},
-			))
+			report := NewReport(Compare(old, &Side{Plan: planOf(t, resolve.Options{}, c.new, c.policies...)}))
 			if report.Verdict != Equivalent || len(report.Changes) > 0 {
 				t.Errorf("%s\n%s", report.Verdict, told(report.Changes))
 			}
-			report = NewReport(Compare(
-				old,
-				&Side{Plan: planOf(t, resolve.Options{}, c.other, c.policies...)},
-			))
+			report = NewReport(Compare(old, &Side{Plan: planOf(t, resolve.Options{}, c.other, c.policies...)}))
 			if report.Verdict == Equivalent {
 				t.Errorf("what is not the same is %s", report.Verdict)
 			}
@@ -124,10 +118,7 @@ func TestOtherSpellingsAreEquivalent(t *testing.T) {
 func TestAReferenceMayCarryAMovedRule(t *testing.T) {
 	const named = "constraints: {governance_policies: [{policy_ref: p}]}\n"
 	rule := strings.Replace(
-		policyText(
-			"p",
-			"{id: r, match: {targets: [t]}, approval: {condition: [{args_match: {n: {gt: 5}}}]}}",
-		),
+		policyText("p", "{id: r, match: {targets: [t]}, approval: {condition: [{args_match: {n: {gt: 5}}}]}}"),
 		"implicit", "referenced", 1)
 	own := sideText(
 		t,

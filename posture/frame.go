@@ -116,11 +116,7 @@ func labelled(key, value string) string {
 }
 
 func at(s Side, r diag.Range) *Position {
-	return &Position{
-		File:   s.Plan.Agent().File,
-		Line:   r.Start.Line,
-		Column: r.Start.Column,
-	}
+	return &Position{File: s.Plan.Agent().File, Line: r.Start.Line, Column: r.Start.Column}
 }
 
 // allowLists are the lists of a side that say which tools, skills and
@@ -290,10 +286,7 @@ func semantics(s Side) framed {
 	opt := s.Plan.Options()
 	c := opt.Semantics.Conditions
 	choose := func(step int, first, other string) piece {
-		return piece{protection: Protection{
-			Word: []string{first, other}[min(step, 1)],
-			Step: step,
-		}}
+		return piece{protection: Protection{Word: []string{first, other}[min(step, 1)], Step: step}}
 	}
 	timeout := 0
 	if opt.AllowTimeoutApprove {
@@ -301,21 +294,13 @@ func semantics(s Side) framed {
 	}
 
 	return framed{
-		"on_missing":  choose(int(c.OnMissing), "ask", "no_match"),
-		"on_mismatch": choose(int(c.OnMismatch), "ask", "no_match"),
-		"anchor":      choose(int(c.Anchor), "unanchored", "full"),
-		"trim":        choose(int(c.Trim), "raw_and_trimmed", "raw_only"),
-		"undeclared":  choose(int(opt.Semantics.Undeclared), "deny", "ask"),
-		"empty_allow_list": choose(
-			int(opt.Semantics.EmptyAllowList),
-			"allows_none",
-			"as_absent",
-		),
-		"remote_approval": choose(
-			int(opt.Semantics.RemoteApproval),
-			"two_gates",
-			"skill_replaces",
-		),
+		"on_missing":         choose(int(c.OnMissing), "ask", "no_match"),
+		"on_mismatch":        choose(int(c.OnMismatch), "ask", "no_match"),
+		"anchor":             choose(int(c.Anchor), "unanchored", "full"),
+		"trim":               choose(int(c.Trim), "raw_and_trimmed", "raw_only"),
+		"undeclared":         choose(int(opt.Semantics.Undeclared), "deny", "ask"),
+		"empty_allow_list":   choose(int(opt.Semantics.EmptyAllowList), "allows_none", "as_absent"),
+		"remote_approval":    choose(int(opt.Semantics.RemoteApproval), "two_gates", "skill_replaces"),
 		"approve_on_timeout": choose(timeout, "false", "true"),
 	}
 }

@@ -63,10 +63,7 @@ func cells(globs []string) ([]cell, bool) {
 		}
 
 		for _, letter := range w.letters(at.spots) {
-			next := reached{
-				name:  at.name + string(letter),
-				spots: w.step(at.spots, letter),
-			}
+			next := reached{name: at.name + string(letter), spots: w.step(at.spots, letter)}
 			if key := spotsKey(next.spots); !w.seen[key] {
 				w.seen[key] = true
 				queue = append(queue, next)

@@ -25,12 +25,7 @@ const (
 
 // String returns "same", "tighter", "looser" or "incomparable".
 func (o Order) String() string {
-	return [...]string{
-		"same",
-		"tighter",
-		"looser",
-		"incomparable",
-	}[min(o, Incomparable)]
+	return [...]string{"same", "tighter", "looser", "incomparable"}[min(o, Incomparable)]
 }
 
 // Protection is what an aspect compares: one field of it, by aspect.
@@ -64,10 +59,7 @@ func Aspects() []Aspect { return slices.Concat(demandAspects(), frameAspects(), 
 func demandAspects() []Aspect {
 	of := func(order func(a, b policy.Require) Order) func(a, b Protection) Order {
 		return func(a, b Protection) Order {
-			return order(
-				effective(a.Require),
-				effective(b.Require),
-			)
+			return order(effective(a.Require), effective(b.Require))
 		}
 	}
 	show := func(part func(r policy.Require) any) func(Protection) string {
@@ -77,10 +69,7 @@ func demandAspects() []Aspect {
 		{
 			aspectStages, "more people, of more groups, have to agree, and fewer groups may stand in for them, or later",
 			of(func(a, b policy.Require) Order {
-				return part(
-					policy.Require{Stages: a.Stages},
-					policy.Require{Stages: b.Stages},
-				)
+				return part(policy.Require{Stages: a.Stages}, policy.Require{Stages: b.Stages})
 			}),
 			show(func(r policy.Require) any { return stages(r) }),
 		},
@@ -91,10 +80,7 @@ func demandAspects() []Aspect {
 		{
 			"on_timeout", "deny before escalate before nothing said before approve", of(timeoutOrder),
 			show(func(r policy.Require) any {
-				return cmp.Or(
-					string(r.OnTimeout),
-					"nothing said",
-				)
+				return cmp.Or(string(r.OnTimeout), "nothing said")
 			}),
 		},
 		{
@@ -256,10 +242,7 @@ func timeoutStep(r policy.Require) int {
 func part(a, b policy.Require) Order { return mutual(policy.Tighter(b, a), policy.Tighter(a, b)) }
 
 func escalateOrder(a, b policy.Require) Order {
-	return part(
-		policy.Require{Escalate: a.Escalate},
-		policy.Require{Escalate: b.Escalate},
-	)
+	return part(policy.Require{Escalate: a.Escalate}, policy.Require{Escalate: b.Escalate})
 }
 
 func grantsOrder(a, b policy.Require) Order {
@@ -273,10 +256,7 @@ func grantsOrder(a, b policy.Require) Order {
 }
 
 func argumentsOrder(a, b policy.Require) Order {
-	return part(
-		policy.Require{Arguments: a.Arguments},
-		policy.Require{Arguments: b.Arguments},
-	)
+	return part(policy.Require{Arguments: a.Arguments}, policy.Require{Arguments: b.Arguments})
 }
 
 // mutual is the order of which it is known whether the new side is at
@@ -300,10 +280,7 @@ func level[T cmp.Ordered](old, new T) Order { return mutual(new >= old, old >= n
 // subset orders sets: the smaller one is the tighter one.
 func subset(old, new []string) Order {
 	within := func(a, b []string) bool {
-		return !slices.ContainsFunc(
-			a,
-			func(s string) bool { return !slices.Contains(b, s) },
-		)
+		return !slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) })
 	}
 	return mutual(within(new, old), within(old, new))
 }
@@ -324,8 +301,7 @@ func fewer(old, new Protection) Order {
 
 // behind orders what stands behind an alias: nothing is the tightest.
 func behind(old, new Protection) Order {
-	return mutual(new.Word == "" || new.Word == old.Word, old.Word == "" ||
-		old.Word == new.Word)
+	return mutual(new.Word == "" || new.Word == old.Word, old.Word == "" || old.Word == new.Word)
 }
 
 // steps orders by the step.

@@ -145,13 +145,7 @@ func TestAspectsAreTheLattice(t *testing.T) {
 		}
 
 		if want := policy.Tighter(y, x); tighter != want {
-			t.Fatalf(
-				"%+v\n%+v\ntighter in every aspect: %v, in the lattice: %v",
-				x,
-				y,
-				tighter,
-				want,
-			)
+			t.Fatalf("%+v\n%+v\ntighter in every aspect: %v, in the lattice: %v", x, y, tighter, want)
 		}
 	})
 }
@@ -226,10 +220,7 @@ func TestEverySideIsEquivalentToItself(t *testing.T) {
 func told(changes []Change) string {
 	var b strings.Builder
 	for _, c := range changes {
-		target := strings.TrimSpace(strings.Join(
-			[]string{c.Kind, c.Server, c.Agent, c.Tool, c.Skill},
-			" ",
-		))
+		target := strings.TrimSpace(strings.Join([]string{c.Kind, c.Server, c.Agent, c.Tool, c.Skill}, " "))
 		fmt.Fprintf(
 			&b,
 			"%s: %s %s: %s → %s",
@@ -258,10 +249,7 @@ func TestWhatCompareTells(t *testing.T) {
 	const trade = "{alias: trade, approval: {condition: [{args_match: {%s}}]}}"
 	gated := func(matchers string) string { return tools(fmt.Sprintf(trade, matchers)) }
 	rule := func(text string) string {
-		return policyText(
-			"p",
-			"{id: r, match: {targets: [trade]}, "+text+"}",
-		)
+		return policyText("p", "{id: r, match: {targets: [trade]}, "+text+"}")
 	}
 	for name, c := range map[string]struct {
 		old, new       string
@@ -294,10 +282,7 @@ func TestWhatCompareTells(t *testing.T) {
 		},
 		"names that globs tell apart": {
 			old: "{mcp_servers: [{alias: s}]}", new: "{mcp_servers: [{alias: s}]}",
-			newPol: []string{policyText(
-				"p",
-				`{id: r, match: {targets: ["drop_*", "*_all"]}, approval: true}`,
-			)},
+			newPol:  []string{policyText("p", `{id: r, match: {targets: ["drop_*", "*_all"]}, approval: true}`)},
 			verdict: VerdictTightens,
 			want: "mcp_tool s *: outcome tightens: allow → ask: every call (tools that match \"*_all\" and that neither " +
 				"side names)\n" +

@@ -30,12 +30,7 @@ func pairs(old, new map[string]*Side) []agentPair {
 		}
 	}
 
-	p := pairing{
-		old:   old,
-		new:   new,
-		gone:  maps.Clone(old),
-		fresh: maps.Clone(new),
-	}
+	p := pairing{old: old, new: new, gone: maps.Clone(old), fresh: maps.Clone(new)}
 	for _, rel := range slices.Sorted(maps.Keys(old)) {
 		if b := new[rel]; b != nil && idOf(b) == idOf(old[rel]) {
 			p.put(rel, rel)

@@ -105,10 +105,7 @@ func (c *comparer) people() {
 	}
 
 	there := askedGroups(c.new)
-	shared := slices.DeleteFunc(
-		askedGroups(c.old),
-		func(g string) bool { return !slices.Contains(there, g) },
-	)
+	shared := slices.DeleteFunc(askedGroups(c.old), func(g string) bool { return !slices.Contains(there, g) })
 	c.compareFramed(aspectPeople, func(s Side) framed {
 		out := framed{}
 		for _, g := range shared {

@@ -52,10 +52,7 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 func (q Query) Ask(plan *resolve.Plan) Answer {
 	target := plan.Target(&q.Call)
 	if target == nil {
-		return Answer{
-			Found: condition.Undecided,
-			Why:   "the query names no kind of call",
-		}
+		return Answer{Found: condition.Undecided, Why: "the query names no kind of call"}
 	}
 
 	classes, ok := classesOf(target, target)
@@ -70,13 +67,9 @@ func (q Query) Ask(plan *resolve.Plan) Answer {
 	for _, class := range classes {
 		s := &Side{Plan: plan}
 		p := pair{
-			comparer: &comparer{
-				old: *s,
-				new: *s,
-				cmp: condition.NewComparison(0),
-			},
-			call: q.Call,
-			old:  sideOf(*s, target, class),
+			comparer: &comparer{old: *s, new: *s, cmp: condition.NewComparison(0)},
+			call:     q.Call,
+			old:      sideOf(*s, target, class),
 		}
 		p.call.Annotations = class
 		p.new = p.old
@@ -143,11 +136,7 @@ func (q Query) in(p pair) Answer {
 // shown has the plan decide the witness before it is told.
 func (q Query) shown(p pair, cell condition.Cell) Answer {
 	var c Change
-	p.witness(
-		&c,
-		cell.Witness,
-		func(decided, _ resolve.Decision) bool { return decided.Outcome == q.Outcome },
-	)
+	p.witness(&c, cell.Witness, func(decided, _ resolve.Decision) bool { return decided.Outcome == q.Outcome })
 	if c.Witness == nil {
 		return Answer{Found: condition.Undecided, Why: c.Why}
 	}
@@ -243,10 +232,7 @@ func scalarOf(word string, op condition.Op) (condition.Scalar, error) {
 	case condition.Lt, condition.Lte, condition.Gt, condition.Gte:
 		n, err := value.ParseNum(word)
 		if err != nil {
-			return condition.Scalar{}, fmt.Errorf(
-				"%q is no number, which < <= > and >= compare",
-				word,
-			)
+			return condition.Scalar{}, fmt.Errorf("%q is no number, which < <= > and >= compare", word)
 		}
 
 		return condition.Scalar{Kind: value.Number, Num: n}, nil

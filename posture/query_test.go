@@ -42,22 +42,10 @@ func TestQueries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := Query{
-			Call:    c.call,
-			Where:   where,
-			Outcome: c.outcome,
-		}.Ask(plan)
+		a := Query{Call: c.call, Where: where, Outcome: c.outcome}.Ask(plan)
 		if a.Found != c.found || string(a.Witness) != c.witness ||
 			(a.Why != "") != (c.found == condition.Undecided) {
-			t.Errorf(
-				"%s %s %s: %v %s %s",
-				c.call.Target(),
-				c.where,
-				c.outcome,
-				a.Found,
-				a.Witness,
-				a.Why,
-			)
+			t.Errorf("%s %s %s: %v %s %s", c.call.Target(), c.where, c.outcome, a.Found, a.Witness, a.Why)
 		}
 	}
 
@@ -85,11 +73,7 @@ func TestQueriesAgreeWithBruteForce(t *testing.T) {
 		plan, call := planOf(t, d.options(), d.space(), d.policies()...), pick(d, calls()...)
 		where, _ := ParseWhere(pick(d, "", "k>1", "l=x", "k!=1,l=true"))
 		for _, outcome := range []resolve.Outcome{resolve.Deny, resolve.Ask, resolve.Allow} {
-			a := Query{
-				Call:    call,
-				Where:   where,
-				Outcome: outcome,
-			}.Ask(plan)
+			a := Query{Call: call, Where: where, Outcome: outcome}.Ask(plan)
 			if a.Found == condition.Yes {
 				continue // the plan has decided it
 			}

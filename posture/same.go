@@ -38,10 +38,7 @@ func (p pair) sameTemplate(old, new []int) bool {
 }
 
 func (s side) templates() bool {
-	return slices.ContainsFunc(
-		s.asks,
-		func(i int) bool { return s.target.Gates[i].Template != "" },
-	)
+	return slices.ContainsFunc(s.asks, func(i int) bool { return s.target.Gates[i].Template != "" })
 }
 
 func (p pair) signatures(s side) []string {

@@ -86,10 +86,7 @@ func (c *comparer) each(kind resolve.Kind, declared, globs []string, open bool, 
 	if !open {
 		return
 	}
-	plain := slices.DeleteFunc(
-		slices.Clone(declared),
-		func(s string) bool { return strings.Contains(s, "*") },
-	)
+	plain := slices.DeleteFunc(slices.Clone(declared), func(s string) bool { return strings.Contains(s, "*") })
 	others, ok := cells(append(plain, globs...))
 	if !ok {
 		c.changes = append(c.changes, Change{
@@ -172,17 +169,9 @@ func (c *comparer) within(kind resolve.Kind, all map[string][]named) {
 		}
 
 		c.each(kind, names, globs, open, what, func(name, these string) {
-			call := resolve.Call{
-				Kind:   kind,
-				Server: alias,
-				Tool:   name,
-			}
+			call := resolve.Call{Kind: kind, Server: alias, Tool: name}
 			if kind == resolve.Skill {
-				call = resolve.Call{
-					Kind:  kind,
-					Agent: alias,
-					Skill: name,
-				}
+				call = resolve.Call{Kind: kind, Agent: alias, Skill: name}
 			}
 
 			c.target(call, which{name: these, container: container})
@@ -215,10 +204,7 @@ func (c *comparer) delegations() {
 	for alias := range kinds {
 		aliases = append(aliases, alias)
 	}
-	globs := append(
-		c.globs(targetsOf, resolve.Delegation),
-		c.globs(serversOf, resolve.Delegation)...,
-	)
+	globs := append(c.globs(targetsOf, resolve.Delegation), c.globs(serversOf, resolve.Delegation)...)
 	c.each(resolve.Delegation, aliases, globs, c.asksUndeclared(), "agents", func(alias, words string) {
 		c.delegation(alias, words, len(kinds[alias]) > 1 || c.asksUndeclared())
 	})
@@ -240,10 +226,6 @@ func (c *comparer) delegation(alias, words string, apart bool) {
 			stands.reading = "as a local agent"
 		}
 
-		c.target(resolve.Call{
-			Kind:   resolve.Delegation,
-			Agent:  alias,
-			Remote: remote,
-		}, stands)
+		c.target(resolve.Call{Kind: resolve.Delegation, Agent: alias, Remote: remote}, stands)
 	}
 }

@@ -20,16 +20,8 @@ func (d dice) anyCall() resolve.Call {
 	name, container := pick(d, "a", "ab", "b", "xb", "ax", "zz"), pick(d, "s", "r", "a", "q")
 	call := pick(d,
 		resolve.Call{Kind: resolve.Tool, Tool: name},
-		resolve.Call{
-			Kind:   resolve.MCPTool,
-			Server: container,
-			Tool:   name,
-		},
-		resolve.Call{
-			Kind:  resolve.Skill,
-			Agent: container,
-			Skill: name,
-		},
+		resolve.Call{Kind: resolve.MCPTool, Server: container, Tool: name},
+		resolve.Call{Kind: resolve.Skill, Agent: container, Skill: name},
 		resolve.Call{
 			Kind:   resolve.Delegation,
 			Agent:  pick(d, "a", "r", "q", "ab"),

@@ -50,11 +50,7 @@ type bothSides struct {
 func newBothSides(t *testing.T, change ...func(*gateway.Config)) *bothSides {
 	t.Helper()
 	listener := confListen(t)
-	b := &bothSides{
-		t:       t,
-		desk:    newScriptedDesk(t),
-		address: listener.Addr().String(),
-	}
+	b := &bothSides{t: t, desk: newScriptedDesk(t), address: listener.Addr().String()}
 	b.harness = confGatewayOf(t, nil, append([]func(*gateway.Config){func(cfg *gateway.Config) {
 		cfg.Records, cfg.Grants.Offer = openRecords(t), true
 		cfg.Callers = []gateway.Caller{confCaller("ours", "http://"+b.address, "a-bearer")}

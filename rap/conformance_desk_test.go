@@ -227,19 +227,11 @@ func (d *scriptedDesk) says(ref string, a hold.Answer) {
 }
 
 func (d *scriptedDesk) picks(ref string, k int) {
-	d.says(ref, hold.Answer{
-		State:    hold.Chosen,
-		Selected: k,
-		By:       "ann",
-	})
+	d.says(ref, hold.Answer{State: hold.Chosen, Selected: k, By: "ann"})
 }
 
 func (d *scriptedDesk) dismisses(ref string, standard int) {
-	d.says(ref, hold.Answer{
-		State:    hold.Dismissed,
-		Selected: standard,
-		By:       "ann",
-	})
+	d.says(ref, hold.Answer{State: hold.Dismissed, Selected: standard, By: "ann"})
 }
 
 // waits for n things that match, and returns the nth.

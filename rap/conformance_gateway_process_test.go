@@ -180,12 +180,7 @@ func newConfProcesses(t *testing.T, first confLife) (*confProcesses, *confRuntim
 	t.Helper()
 	r := newConfRuntime(t, "alpha")
 	l := confListen(t)
-	p := &confProcesses{
-		t:     t,
-		r:     r,
-		life:  first,
-		begun: make(chan struct{}, 100),
-	}
+	p := &confProcesses{t: t, r: r, life: first, begun: make(chan struct{}, 100)}
 	p.life.Dir = t.TempDir()
 	p.life.Address = l.Addr().String()
 	p.life.Origin = r.server.URL

@@ -64,11 +64,7 @@ func runtimeProcess() error {
 		},
 		Servers: []runtime.Server{{
 			Name: "files",
-			Peer: peer.Config{
-				URL:      spec.ToolsURL,
-				Attempts: 5,
-				Backoff:  5 * time.Millisecond,
-			},
+			Peer: peer.Config{URL: spec.ToolsURL, Attempts: 5, Backoff: 5 * time.Millisecond},
 		}},
 		CallbackURL: spec.CallbackURL,
 	})

@@ -287,11 +287,7 @@ func TestConformanceRuntimeTolerances(t *testing.T) {
 	})
 	w.tools.offers(`{"x-more":[1],` + toolManifest(w.tools.URL+toolEndpoint, "write_file", "read_file")[1:])
 	for n, id := range []string{"a", "b", "c"} {
-		c := w.invokes(runtime.Invocation{
-			Thread:    "t-1",
-			ID:        id,
-			Operation: "read_file",
-		})
+		c := w.invokes(runtime.Invocation{Thread: "t-1", ID: id, Operation: "read_file"})
 		if string(c.Arguments) != "{}" {
 			t.Errorf("missing arguments became %s", c.Arguments)
 		}

@@ -60,11 +60,7 @@ func newRuntimeWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 // moreWorld is another one in the same test.
 func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	t.Helper()
-	w := &runtimeWorld{
-		t:    t,
-		desk: newScriptedDesk(t),
-		said: &notes{},
-	}
+	w := &runtimeWorld{t: t, desk: newScriptedDesk(t), said: &notes{}}
 	w.tools, w.other = newToolPeer(t, "write_file", "read_file"), newToolPeer(t, "list_files")
 	// Callbacks may come while the runtime is being made.
 	var gate sync.WaitGroup
@@ -91,19 +87,11 @@ func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 		Servers: []runtime.Server{
 			{
 				Name: "files",
-				Peer: peer.Config{
-					URL:      w.tools.URL,
-					Attempts: 3,
-					Backoff:  time.Millisecond,
-				},
+				Peer: peer.Config{URL: w.tools.URL, Attempts: 3, Backoff: time.Millisecond},
 			},
 			{
 				Name: "mail",
-				Peer: peer.Config{
-					URL:      w.other.URL,
-					Attempts: 3,
-					Backoff:  time.Millisecond,
-				},
+				Peer: peer.Config{URL: w.other.URL, Attempts: 3, Backoff: time.Millisecond},
 			},
 		},
 		CallbackURL: w.front.URL + "/callbacks",

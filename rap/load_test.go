@@ -39,18 +39,10 @@ type loadSize struct {
 // docs/design/006-rap.md and bench/README.md claim.
 func loadSizes() loadSize {
 	if os.Getenv("ASSENT_LOAD") == "full" {
-		return loadSize{
-			pending: 10_000,
-			calls:   200,
-			kills:   32,
-		}
+		return loadSize{pending: 10_000, calls: 200, kills: 32}
 	}
 
-	return loadSize{
-		pending: 500,
-		calls:   60,
-		kills:   8,
-	}
+	return loadSize{pending: 500, calls: 60, kills: 8}
 }
 
 // loadUser is the other side of many calls: of a gateway the runtime

@@ -36,11 +36,7 @@ func TestMemoryIsAStore(t *testing.T) {
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		run++
-		both := twins{
-			memory:   rap.NewMemory(),
-			database: db,
-			room:     fmt.Sprintf("run %d", run),
-		}
+		both := twins{memory: rap.NewMemory(), database: db, room: fmt.Sprintf("run %d", run)}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			both.step(t)
 		}

@@ -53,9 +53,7 @@ func (p *Plan) bind(c *Call, d documents) value.Digest {
 }
 
 // bindPlan is the part of every binding that the plan gives.
-func bindPlan(
-	version value.Digest,
-) []byte {
+func bindPlan(version value.Digest) []byte {
 	return appendText([]byte(`,"plan":`), version.String())
 }
 
@@ -71,10 +69,7 @@ func bindHead(m *schema.Metadata) []byte {
 func appendHints(dst []byte, hints map[string]bool) []byte {
 	v := value.Value{Kind: value.Object}
 	for name, hint := range hints {
-		v.Members = append(
-			v.Members,
-			value.Member{Key: name, Value: value.Value{Kind: value.Bool, Bool: hint}},
-		)
+		v.Members = append(v.Members, value.Member{Key: name, Value: value.Value{Kind: value.Bool, Bool: hint}})
 	}
 
 	return v.AppendCanonical(dst)

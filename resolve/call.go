@@ -256,9 +256,7 @@ func checkArguments(raw []byte, lim value.Limits) error {
 	case v.Kind == value.String && holdsObject(v.Text, lim):
 		return errors.New("expected an object; args is JSON text: send the object itself")
 	case v.Kind == value.Null:
-		return errors.New(
-			"expected an object, found null: leave args out where there are no arguments",
-		)
+		return errors.New("expected an object, found null: leave args out where there are no arguments")
 	default:
 		return fmt.Errorf("expected an object, found JSON of kind %s", v.Kind)
 	}

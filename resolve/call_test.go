@@ -32,11 +32,7 @@ func TestUnreadableArgumentsAreDenied(t *testing.T) {
 		"cut":                    `{"a":`,
 	} {
 		for _, target := range []string{"free", "trade"} {
-			d := p.Decide(&resolve.Call{
-				Kind: resolve.Tool,
-				Tool: target,
-				Args: []byte(args),
-			})
+			d := p.Decide(&resolve.Call{Kind: resolve.Tool, Tool: target, Args: []byte(args)})
 			if codes(d) != "deny unreadable_arguments" || d.Binding != "" ||
 				!strings.HasPrefix(d.Message, "arguments: ") {
 				t.Errorf("%s on %s: %s %q", name, target, codes(d), d.Message)

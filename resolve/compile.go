@@ -137,11 +137,7 @@ func Compile(agent *schema.Agent, registry policy.Registry, opt Options) (*Plan,
 	if opt.Limits.MaxValues == 0 {
 		opt.Limits.MaxValues = DefaultValues
 	}
-	p := &Plan{
-		agent: agent,
-		alias: opt.AgentAlias,
-		opt:   opt,
-	}
+	p := &Plan{agent: agent, alias: opt.AgentAlias, opt: opt}
 	if p.alias == "" {
 		p.alias = agent.Metadata.ID
 	}
@@ -400,11 +396,7 @@ func (p *Plan) computeVersion() value.Digest {
 	}
 	text = append(text, "timeout-approve "+strconv.FormatBool(p.opt.AllowTimeoutApprove)...)
 	if len(p.opt.TrustedServers) > 0 {
-		text = fmt.Appendf(
-			text,
-			"\ntrusted %q\n",
-			slices.Sorted(slices.Values(p.opt.TrustedServers)),
-		)
+		text = fmt.Appendf(text, "\ntrusted %q\n", slices.Sorted(slices.Values(p.opt.TrustedServers)))
 	}
 
 	for level, at := 1, p.opt.Parent; at != nil; level, at = level+1, at.opt.Parent {

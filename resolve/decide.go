@@ -130,12 +130,7 @@ func (p *Plan) parentLimits() value.Limits {
 func (p *Plan) explain(c *Call, t *target) Decision {
 	v := p.views.Get().(*condition.View)
 	defer p.views.Put(v)
-	e := explanation{
-		plan:   p,
-		call:   c,
-		target: t,
-		view:   v,
-	}
+	e := explanation{plan: p, call: c, target: t, view: v}
 	e.reasons = append(e.reasons, p.stop...)
 	e.parse()
 	for i := range t.rules {

@@ -20,11 +20,7 @@ func TestEveryServerOfOneReferenceCounts(t *testing.T) {
 	own := func(servers ...string) string {
 		return "action_space: {mcp_servers: [" + strings.Join(servers, ", ") + "]}\n"
 	}
-	call := &resolve.Call{
-		Kind:   resolve.MCPTool,
-		Server: "mine",
-		Tool:   "x",
-	}
+	call := &resolve.Call{Kind: resolve.MCPTool, Server: "mine", Tool: "x"}
 	for _, parents := range [][]string{
 		{"{alias: a, server_ref: shared, approval: true}", "{alias: b, server_ref: shared}", other},
 		{other, "{alias: b, server_ref: shared}", "{alias: a, server_ref: shared, approval: true}"},

@@ -52,11 +52,7 @@ func (p *Plan) Target(c *Call) *Target {
 	if t == nil {
 		return nil
 	}
-	out := &Target{
-		plan:          p,
-		t:             t,
-		CaseSensitive: !t.limits.FoldKeys,
-	}
+	out := &Target{plan: p, t: t, CaseSensitive: !t.limits.FoldKeys}
 	for i := range t.rules {
 		r := &t.rules[i]
 		g := Gate{
@@ -121,16 +117,9 @@ func (t *Target) Demand(asking []int) Demand {
 	for _, i := range asking {
 		e.asked = append(e.asked, t.Gates[i].rule)
 	}
-	d := Demand{
-		Require: e.require(),
-		Gate:    -1,
-		Shown:   t.t.gates[0].kind,
-	}
+	d := Demand{Require: e.require(), Gate: -1, Shown: t.t.gates[0].kind}
 	if chosen := e.template(); chosen != nil {
-		d.Gate = slices.IndexFunc(
-			t.Gates,
-			func(g Gate) bool { return g.rule == chosen },
-		)
+		d.Gate = slices.IndexFunc(t.Gates, func(g Gate) bool { return g.rule == chosen })
 		d.Template, d.Shown = t.Gates[d.Gate].Template, t.t.gates[chosen.gate].kind
 	}
 

@@ -66,11 +66,7 @@ func localTool(name string) place { return place{kind: Tool, name: name} }
 func localAgent(alias string) place { return place{kind: Delegation, name: alias} }
 
 func remoteAgentPlace(alias string) place {
-	return place{
-		kind:      Delegation,
-		container: alias,
-		name:      alias,
-	}
+	return place{kind: Delegation, container: alias, name: alias}
 }
 
 func (p *Plan) contain(kind Kind, alias string, listed *[]schema.ToolRef) *container {

@@ -53,11 +53,7 @@ func read(text []byte, lim value.Limits) (document, error) {
 		return tree(v), err
 	}
 	canonical, err := value.AppendCanonicalText(nil, text, lim)
-	return document{
-		canonical: canonical,
-		text:      text,
-		limits:    lim,
-	}, err
+	return document{canonical: canonical, text: text, limits: lim}, err
 }
 
 func tree(v value.Value) document { return document{canonical: v.AppendCanonical(nil), tree: v} }

@@ -43,11 +43,7 @@ func (b *builder) notDeclared(a *schema.Agent) string {
 		}
 	}
 
-	return sentence(
-		fmt.Sprintf("the agent's file declares no %s %s", what, quote(name)),
-		name,
-		known,
-	)
+	return sentence(fmt.Sprintf("the agent's file declares no %s %s", what, quote(name)), name, known)
 }
 
 // notAllowed says that an allow-list does not name the place.
@@ -58,12 +54,7 @@ func (b *builder) notAllowed(l list) string {
 	}
 	text := fmt.Sprintf("allowed_%ss of %s does not name %s", l.what, l.alias, quote(b.at.name))
 	if len(known) == 0 {
-		return fmt.Sprintf(
-			"allowed_%ss of %s is empty, so no %s is allowed",
-			l.what,
-			l.alias,
-			l.what,
-		)
+		return fmt.Sprintf("allowed_%ss of %s is empty, so no %s is allowed", l.what, l.alias, l.what)
 	}
 
 	return sentence(text, b.at.name, known)

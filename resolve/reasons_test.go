@@ -57,11 +57,7 @@ func TestWhoseMessage(t *testing.T) {
 			Agent: "quiet",
 			Skill: "x",
 		}, []string{late, early}, "early"},
-		{&resolve.Call{
-			Kind:  resolve.Skill,
-			Agent: "quiet",
-			Skill: "x",
-		}, []string{late}, "above"},
+		{&resolve.Call{Kind: resolve.Skill, Agent: "quiet", Skill: "x"}, []string{late}, "above"},
 		{&resolve.Call{
 			Kind:  resolve.Skill,
 			Agent: "quiet",

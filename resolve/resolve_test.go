@@ -30,11 +30,7 @@ const deskTools = `action_space:
 `
 
 func tool(name, args string) *resolve.Call {
-	return &resolve.Call{
-		Kind: resolve.Tool,
-		Tool: name,
-		Args: []byte(args),
-	}
+	return &resolve.Call{Kind: resolve.Tool, Tool: name, Args: []byte(args)}
 }
 
 func codes(d resolve.Decision) string {
@@ -140,11 +136,7 @@ func TestBinding(t *testing.T) {
 func TestTrustedValues(t *testing.T) {
 	p := plan(t, resolve.Options{TrustValues: true}, deskTools)
 	call := func(v map[string]any) *resolve.Call {
-		return &resolve.Call{
-			Kind:   resolve.Tool,
-			Tool:   "trade",
-			Values: v,
-		}
+		return &resolve.Call{Kind: resolve.Tool, Tool: "trade", Values: v}
 	}
 	small := call(map[string]any{
 		"amount":   5.0,
@@ -250,11 +242,7 @@ func TestUnknownKindIsDenied(t *testing.T) {
 func TestSemanticsSwitches(t *testing.T) {
 	missing := tool("trade", `{"currency":"USD"}`)
 	skill := func(id string) *resolve.Call {
-		return &resolve.Call{
-			Kind:  resolve.Skill,
-			Agent: "payments",
-			Skill: id,
-		}
+		return &resolve.Call{Kind: resolve.Skill, Agent: "payments", Skill: id}
 	}
 	for _, c := range []struct {
 		name string
@@ -473,11 +461,7 @@ func TestMessageOfPolicies(t *testing.T) {
 	rule := func(id, kinds, text string) string {
 		return "{id: " + id + ", match: {kinds: [" + kinds + `]}, approval: {message_template: "` + text + `"}}`
 	}
-	call := &resolve.Call{
-		Kind:  resolve.Skill,
-		Agent: "a",
-		Skill: "s",
-	}
+	call := &resolve.Call{Kind: resolve.Skill, Agent: "a", Skill: "s"}
 	late := policyText("b", []string{rule("r", "skill", "from b")})
 	early := policyText(
 		"a",
@@ -541,9 +525,7 @@ func TestPlanIsSafeForConcurrentUse(t *testing.T) {
 				})
 				if got := p.Decide(tool("trade", `{"amount":20000,"currency":"USD"}`)); fmt.Sprint(
 					got,
-				) != fmt.Sprint(
-					want,
-				) {
+				) != fmt.Sprint(want) {
 					t.Errorf("got %+v", got)
 				}
 			}

@@ -46,11 +46,7 @@ func TestTheVersionCoversEveryPolicy(t *testing.T) {
 			if now[i] == threePolicies()[i] {
 				t.Fatalf("nothing is replaced: %s", now[i])
 			}
-			before, after := plan(
-				t,
-				resolve.Options{},
-				deskTools,
-				threePolicies()...), plan(
+			before, after := plan(t, resolve.Options{}, deskTools, threePolicies()...), plan(
 				t,
 				resolve.Options{},
 				deskTools,
@@ -72,16 +68,8 @@ func TestTheVersionCoversEveryPolicy(t *testing.T) {
 		}
 
 		fewer := append(threePolicies()[:i:i], threePolicies()[i+1:]...)
-		if plan(
-			t,
-			resolve.Options{},
-			deskTools,
-			fewer...).Version() ==
-			plan(
-				t,
-				resolve.Options{},
-				deskTools,
-				threePolicies()...).Version() {
+		if plan(t, resolve.Options{}, deskTools, fewer...).Version() ==
+			plan(t, resolve.Options{}, deskTools, threePolicies()...).Version() {
 			t.Errorf("policy %d is gone, and the version stays", i)
 		}
 	}
@@ -200,11 +188,7 @@ func TestTheMessageOfAToolListedTwiceIsItsOwn(t *testing.T) {
 		return "action_space: {mcp_servers: [{alias: db, approval: " + blanket + ", allowed_tools: [" + entries +
 			"]}]}\n"
 	}
-	call := &resolve.Call{
-		Kind:   resolve.MCPTool,
-		Server: "db",
-		Tool:   "drop",
-	}
+	call := &resolve.Call{Kind: resolve.MCPTool, Server: "db", Tool: "drop"}
 	for _, c := range []struct{ entries, blanket, want string }{
 		{
 			`drop, {name: drop, approval: {message_template: "its own"}}`,
@@ -345,11 +329,7 @@ func TestTheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
 	}{
 		{resolve.Call{Kind: resolve.Tool, Tool: "grep"}, "allow "},
 		{resolve.Call{Kind: resolve.Tool, Tool: "other"}, "deny unreadable_arguments"},
-		{resolve.Call{
-			Kind:   resolve.MCPTool,
-			Server: "fs",
-			Tool:   "a/b",
-		}, "allow "},
+		{resolve.Call{Kind: resolve.MCPTool, Server: "fs", Tool: "a/b"}, "allow "},
 		{resolve.Call{
 			Kind:   resolve.MCPTool,
 			Server: "fs",
@@ -360,11 +340,7 @@ func TestTheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
 			Server: "other",
 			Tool:   "a/b",
 		}, "deny unreadable_arguments"},
-		{resolve.Call{
-			Kind:  resolve.Skill,
-			Agent: "far",
-			Skill: "find",
-		}, "allow "},
+		{resolve.Call{Kind: resolve.Skill, Agent: "far", Skill: "find"}, "allow "},
 		{resolve.Call{
 			Kind:  resolve.Skill,
 			Agent: "far",
@@ -400,11 +376,7 @@ func TestTheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
 	for name, parent := range map[string]resolve.Options{"deny unreadable_arguments": {}, "allow ": opt} {
 		child := opt
 		child.Parent = plan(t, parent, agent)
-		call := &resolve.Call{
-			Kind: resolve.Tool,
-			Tool: "grep",
-			Args: both,
-		}
+		call := &resolve.Call{Kind: resolve.Tool, Tool: "grep", Args: both}
 		if got := codes(plan(t, child, agent).Decide(call)); got != name {
 			t.Errorf("under a parent with %v: %s", parent.CaseSensitive, got)
 		}

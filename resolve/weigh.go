@@ -74,11 +74,7 @@ func (p *Plan) Targets() []Call {
 	for i := range space.MCPServers {
 		s := &space.MCPServers[i]
 		for _, name := range p.names(p.servers[s.Alias], s.AllowedTools == nil) {
-			out = append(out, Call{
-				Kind:   MCPTool,
-				Server: s.Alias,
-				Tool:   name,
-			})
+			out = append(out, Call{Kind: MCPTool, Server: s.Alias, Tool: name})
 		}
 	}
 
@@ -92,17 +88,9 @@ func (p *Plan) Targets() []Call {
 
 	for i := range space.RemoteAgents {
 		a := &space.RemoteAgents[i]
-		out = append(out, Call{
-			Kind:   Delegation,
-			Agent:  a.Alias,
-			Remote: RemoteYes,
-		})
+		out = append(out, Call{Kind: Delegation, Agent: a.Alias, Remote: RemoteYes})
 		for _, name := range p.names(p.remotes[a.Alias], a.AllowedSkills == nil) {
-			out = append(out, Call{
-				Kind:  Skill,
-				Agent: a.Alias,
-				Skill: name,
-			})
+			out = append(out, Call{Kind: Skill, Agent: a.Alias, Skill: name})
 		}
 	}
 

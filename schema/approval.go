@@ -49,9 +49,5 @@ func parseTemplate(n *yamldoc.Node) (*Template, []diag.Finding) {
 		})
 	}
 
-	return &Template{
-		Text:   n.Text,
-		Parsed: parsed,
-		Node:   n,
-	}, findings
+	return &Template{Text: n.Text, Parsed: parsed, Node: n}, findings
 }

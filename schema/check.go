@@ -44,10 +44,7 @@ func (r *reader) version(root *yamldoc.Node) {
 	form := yamldoc.Form{Unsupported: ruleUnsupportedVersion, Newer: ruleNewerVersion}
 	for _, f := range form.Version(root) {
 		if f.Rule == ruleNewerVersion {
-			f.Message = fmt.Sprintf(
-				"schema_version %s is newer than 1.0; what it adds is not read",
-				n.Text,
-			)
+			f.Message = fmt.Sprintf("schema_version %s is newer than 1.0; what it adds is not read", n.Text)
 		}
 
 		r.add(f)
@@ -90,10 +87,7 @@ func (r *reader) policyID(p *ExecutionPolicy) {
 	f := yamldoc.Warn(
 		ruleUnknownPolicy,
 		p.IDRange,
-		fmt.Sprintf(
-			"%q is no execution policy of the standard, so its config is not checked",
-			p.ID,
-		),
+		fmt.Sprintf("%q is no execution policy of the standard, so its config is not checked", p.ID),
 		strings.Join(standardPolicies(), ", ")+", or x-<vendor>.<name>",
 	)
 	f.Nearest = diag.Suggest(p.ID, standardPolicies())

@@ -156,11 +156,7 @@ func renamed(n, key *yamldoc.Node, now string) diag.Finding {
 	f := yamldoc.Fail(
 		ruleRenamedField,
 		key.Range,
-		fmt.Sprintf(
-			"%q was renamed to %q, so this list and the approvals in it are not read",
-			key.Text,
-			now,
-		),
+		fmt.Sprintf("%q was renamed to %q, so this list and the approvals in it are not read", key.Text, now),
 		now+"; until then every call of this entry asks",
 	)
 	f.Nearest = now

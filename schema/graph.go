@@ -192,12 +192,7 @@ func resolveSource(from, source string) (string, *diag.Finding) {
 		return file, nil
 	}
 
-	f := yamldoc.Stop(
-		ruleOutside,
-		diag.Range{},
-		fmt.Sprintf("source %q %s", source, wrong),
-		expected,
-	)
+	f := yamldoc.Stop(ruleOutside, diag.Range{}, fmt.Sprintf("source %q %s", source, wrong), expected)
 	return "", &f
 }
 

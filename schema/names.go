@@ -52,11 +52,7 @@ func oneOf(list []string) string {
 	case len(list) == 1:
 		return list[0]
 	case len(list) > maxListed:
-		return fmt.Sprintf(
-			"one of %s and %d more",
-			strings.Join(list[:maxListed], ", "),
-			len(list)-maxListed,
-		)
+		return fmt.Sprintf("one of %s and %d more", strings.Join(list[:maxListed], ", "), len(list)-maxListed)
 	default:
 		return "one of " + strings.Join(list, ", ")
 	}

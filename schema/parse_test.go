@@ -291,26 +291,20 @@ func TestManyMistakes(t *testing.T) {
 		{
 			"wrong values of one mapping",
 			head + "action_space:\n  local_tools:\n    - alias: a\n      approval:\n        condition:\n          " +
-				"args_match:\n" + lines(
-				"            a#: []\n",
-			),
+				"args_match:\n" + lines("            a#: []\n"),
 			ruleWrongType,
 			n,
 		},
 		{
 			"unknown operators",
 			head + "action_space:\n  local_tools:\n    - alias: a\n      approval:\n        condition:\n          " +
-				"args_match:\n            x:\n" + lines(
-				"              a#: 1\n",
-			),
+				"args_match:\n            x:\n" + lines("              a#: 1\n"),
 			ruleUnknownOperator,
 			n,
 		},
 		{
 			"unknown agents",
-			steps + lines(
-				"      - {agent: a#}\n",
-			) + "action_space:\n  local_agents:\n" + lines(
+			steps + lines("      - {agent: a#}\n") + "action_space:\n  local_agents:\n" + lines(
 				"    - {alias: b#, source: s}\n",
 			),
 			ruleUnknownAgent,

@@ -38,10 +38,7 @@ func part(f jsonschema.Failure) []string {
 // sound returns a document without the parts that failures are about,
 // and which top-level blocks lack something then. It is nil when there
 // is no mapping to take them out of.
-func sound(
-	doc *yamldoc.Document,
-	failures []jsonschema.Failure,
-) (rest *yamldoc.Document, cut map[string]bool) {
+func sound(doc *yamldoc.Document, failures []jsonschema.Failure) (rest *yamldoc.Document, cut map[string]bool) {
 	if doc.Root.Kind != yamldoc.Mapping {
 		return nil, nil
 	}
@@ -73,10 +70,7 @@ func leaveOut(n *yamldoc.Node, parts [][]string) *yamldoc.Node {
 	left.Fields, left.Items = nil, nil
 	for _, f := range n.Fields {
 		if below, gone := step(parts, f.Key.Text); !gone {
-			left.Fields = append(
-				left.Fields,
-				yamldoc.Field{Key: f.Key, Value: leaveOut(f.Value, below)},
-			)
+			left.Fields = append(left.Fields, yamldoc.Field{Key: f.Key, Value: leaveOut(f.Value, below)})
 		}
 	}
 

@@ -52,11 +52,7 @@ func readMetadata(n *yamldoc.Node) Metadata {
 }
 
 func readInterface(n *yamldoc.Node) Interface {
-	return Interface{
-		Input:  n.Get("input"),
-		Output: n.Get("output"),
-		Range:  rangeOf(n),
-	}
+	return Interface{Input: n.Get("input"), Output: n.Get("output"), Range: rangeOf(n)}
 }
 
 func readConstraints(n *yamldoc.Node) Constraints {
@@ -187,26 +183,11 @@ func (r *reader) executionPolicy(n *yamldoc.Node) ExecutionPolicy {
 	case PolicyReact:
 		p.React = readReact(config)
 	case PolicySequential:
-		p.Steps, p.Output = readSteps(
-			config.Get("steps"),
-		), readOutput(
-			config.Get("output_from"),
-			"last",
-		)
+		p.Steps, p.Output = readSteps(config.Get("steps")), readOutput(config.Get("output_from"), "last")
 	case PolicyParallel:
-		p.Steps, p.Output = readSteps(
-			config.Get("agents"),
-		), readOutput(
-			config.Get("output_from"),
-			"merge",
-		)
+		p.Steps, p.Output = readSteps(config.Get("agents")), readOutput(config.Get("output_from"), "merge")
 	case PolicyLoop:
-		p.Steps, p.Output = readSteps(
-			config.Get("steps"),
-		), readOutput(
-			config.Get("output_from"),
-			"last",
-		)
+		p.Steps, p.Output = readSteps(config.Get("steps")), readOutput(config.Get("output_from"), "last")
 		p.MaxIterations = countOr(config.Get("max_iterations"), 10)
 		p.ExitCondition = r.condition(config.Get("exit_condition"))
 	case PolicyBatch:
@@ -237,11 +218,7 @@ func readReact(n *yamldoc.Node) *React {
 	// names in it are the agent's inputs.
 	if prompt := n.Get("user_prompt_template"); isText(prompt) {
 		parsed, _ := template.Parse(prompt.Text)
-		react.UserPromptTemplate = &Template{
-			Text:   prompt.Text,
-			Parsed: parsed,
-			Node:   prompt,
-		}
+		react.UserPromptTemplate = &Template{Text: prompt.Text, Parsed: parsed, Node: prompt}
 	}
 
 	return react
@@ -284,11 +261,7 @@ func readMappings(n *yamldoc.Node) []Mapping {
 	mappings := make([]Mapping, 0, len(n.Fields))
 	for _, f := range n.Fields {
 		path, _ := parsePath(text(f.Value)) // the flaw is reported by check
-		mappings = append(mappings, Mapping{
-			Field: f.Key.Text,
-			Path:  path,
-			Node:  f.Value,
-		})
+		mappings = append(mappings, Mapping{Field: f.Key.Text, Path: path, Node: f.Value})
 	}
 
 	return mappings

@@ -24,11 +24,7 @@ func (c *references) policy(p *ExecutionPolicy) {
 	case PolicyParallel:
 		for _, step := range p.Steps {
 			c.local(step.Agent)
-			c.mappings(
-				step.Input,
-				sources{note: "agents of agf.parallel run at the same time"},
-				false,
-			)
+			c.mappings(step.Input, sources{note: "agents of agf.parallel run at the same time"}, false)
 		}
 
 		c.output(p)
@@ -45,18 +41,11 @@ func (c *references) sequence(p *ExecutionPolicy) {
 	var earlier names
 	for _, step := range p.Steps {
 		c.local(step.Agent)
-		c.mappings(
-			step.Input,
-			sources{steps: earlier, note: "a path reads earlier steps only"},
-			false,
-		)
+		c.mappings(step.Input, sources{steps: earlier, note: "a path reads earlier steps only"}, false)
 		earlier.add(step.Agent.Alias, step.Agent.Range)
 	}
 
-	c.condition(
-		p.ExitCondition,
-		sources{steps: earlier, note: "an exit condition reads the steps of the loop"},
-	)
+	c.condition(p.ExitCondition, sources{steps: earlier, note: "an exit condition reads the steps of the loop"})
 	c.output(p)
 }
 
@@ -93,10 +82,7 @@ func (c *references) local(ref AgentRef) bool {
 		f.Expected = oneOf(c.locals.list)
 	}
 	if at, ok := c.remote[ref.Alias]; ok {
-		f.Message = fmt.Sprintf(
-			"%q is a remote agent; an execution policy runs local agents only",
-			ref.Alias,
-		)
+		f.Message = fmt.Sprintf("%q is a remote agent; an execution policy runs local agents only", ref.Alias)
 		f.Related = []diag.Related{{Range: at, Message: "declared as remote here"}}
 	}
 
@@ -216,12 +202,7 @@ func (c *references) condition(e *condition.Expr, src sources) {
 func (c *references) path(at func(offset, length int) diag.Range, text string, src sources) (Path, bool) {
 	p, bad := parsePath(text)
 	if bad != nil {
-		f := yamldoc.Fail(
-			ruleInvalidPath,
-			at(bad.offset, bad.length),
-			bad.message,
-			bad.expected,
-		)
+		f := yamldoc.Fail(ruleInvalidPath, at(bad.offset, bad.length), bad.message, bad.expected)
 		if isName(text) { // most likely a field of the input
 			f.Nearest = parent + ".input." + text
 		}

@@ -77,10 +77,7 @@ func (l locator) violation(failure jsonschema.Failure) diag.Finding {
 	case "additionalProperties":
 		f.Rule = ruleUnknownField
 		if up := len(failure.Path) - 2; up >= 0 && failure.Path[up] == "args_match" {
-			f.Rule, f.Message = ruleUnknownOperator, fmt.Sprintf(
-				"unknown operator %q",
-				failure.Property,
-			)
+			f.Rule, f.Message = ruleUnknownOperator, fmt.Sprintf("unknown operator %q", failure.Property)
 			f.Expected += "; to test for equality write the value itself"
 		}
 

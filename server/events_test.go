@@ -255,11 +255,7 @@ func (c *counting) Leaves(
 func TestTooManyWatchers(t *testing.T) {
 	h := newHarness(t, func(c *server.Config) {
 		limits := quota.Default(1<<30, 2)
-		limits.Streams = quota.Parts{
-			Total:  1,
-			Tenant: 1,
-			Caller: 1,
-		}
+		limits.Streams = quota.Parts{Total: 1, Tenant: 1, Caller: 1}
 		c.Shares = quota.New(limits)
 	})
 	mara := h.voter("mara")

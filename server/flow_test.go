@@ -550,9 +550,7 @@ func TestFreeze(t *testing.T) {
 		a.str("outcome") != "deny" {
 		t.Errorf("got %s", a.text)
 	}
-	if a := h.opens(rt, `{"call":{"kind":"tool","tool":"quote"}}`).must(200); a.str(
-		"denied",
-	) != "frozen" {
+	if a := h.opens(rt, `{"call":{"kind":"tool","tool":"quote"}}`).must(200); a.str("denied") != "frozen" {
 		t.Errorf("got %s", a.text)
 	}
 	if a := h.do("POST", "/v1/agents/desk/decide", rt, `{"kind":"tool","tool":"quote"}`).must(200); a.str(

@@ -336,12 +336,7 @@ func (h *harness) do(method, path, token, body string, headers ...string) *answe
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	must(h.t, err)
-	a := &answer{
-		t:      h.t,
-		status: resp.StatusCode,
-		header: resp.Header,
-		text:   string(text),
-	}
+	a := &answer{t: h.t, status: resp.StatusCode, header: resp.Header, text: string(text)}
 	holdToContract(h.t, method, req.URL.Path, a)
 	return a
 }

@@ -99,11 +99,7 @@ func (h *health) ask() openapi.Health {
 			continue
 		}
 		// Anybody may ask: the log has the rest.
-		out.Checks[i] = openapi.Check{
-			Name:     c.Name,
-			Degraded: c.Degrades,
-			Problem:  "failing",
-		}
+		out.Checks[i] = openapi.Check{Name: c.Name, Degraded: c.Degrades, Problem: "failing"}
 		if c.Degrades {
 			out.Degraded = true
 		} else {

@@ -52,11 +52,7 @@ func (a *answer) tooMany(words ...string) {
 
 // other is a token of a tenant beside acme.
 func (h *harness) other(scopes ...string) string {
-	return h.token(store.Token{
-		Tenant: "beta",
-		Name:   "rt",
-		Scopes: scopes,
-	})
+	return h.token(store.Token{Tenant: "beta", Name: "rt", Scopes: scopes})
 }
 
 // peak is the most live memory that some work adds, in bytes.
@@ -161,12 +157,7 @@ func (u *upload) answer() *answer {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	must(u.t, err)
-	return &answer{
-		t:      u.t,
-		status: resp.StatusCode,
-		header: resp.Header,
-		text:   string(text),
-	}
+	return &answer{t: u.t, status: resp.StatusCode, header: resp.Header, text: string(text)}
 }
 
 // TestMemoryIsTakenBeforeABodyIsRead: a token that has begun as many
@@ -175,11 +166,7 @@ func (u *upload) answer() *answer {
 // begun gets its answer.
 func TestMemoryIsTakenBeforeABodyIsRead(t *testing.T) {
 	h := newHarness(t, limited(func(l *quota.Limits) {
-		l.Memory = quota.Parts{
-			Total:  400 << 20,
-			Tenant: 300 << 20,
-			Caller: 150 << 20,
-		}
+		l.Memory = quota.Parts{Total: 400 << 20, Tenant: 300 << 20, Caller: 150 << 20}
 	}))
 	greedy := h.runtime()
 	fellow := h.token(store.Token{Name: "rt2", Scopes: []string{"decide"}})
@@ -228,11 +215,7 @@ func TestMemoryIsTakenBeforeABodyIsRead(t *testing.T) {
 // how long it is ends where there is no more room.
 func TestBodiesOfUnknownLengthTakeWhatTheyHave(t *testing.T) {
 	h := newHarness(t, limited(func(l *quota.Limits) {
-		l.Memory = quota.Parts{
-			Total:  150 << 20,
-			Tenant: 100 << 20,
-			Caller: 60 << 20,
-		}
+		l.Memory = quota.Parts{Total: 150 << 20, Tenant: 100 << 20, Caller: 60 << 20}
 	}))
 	held := h.upload(h.other("decide"), 4<<20) // 88 MiB of memory
 	held.answer().must(http.StatusContinue)
@@ -370,11 +353,7 @@ func TestLargeRequestsAreReadInTurn(t *testing.T) {
 // tenant. Whoever has no place may ask without waiting.
 func TestPollsOfOneTokenEnd(t *testing.T) {
 	h := newHarness(t, limited(func(l *quota.Limits) {
-		l.Polls = quota.Parts{
-			Total:  4,
-			Tenant: 3,
-			Caller: 2,
-		}
+		l.Polls = quota.Parts{Total: 4, Tenant: 3, Caller: 2}
 	}))
 	rt, fellow := h.runtime(), h.token(store.Token{Name: "reader", Scopes: []string{"read"}})
 	r := h.ask(rt, `{"a":1}`)
@@ -421,11 +400,7 @@ func TestPollsOfOneTokenEnd(t *testing.T) {
 // tenant's are its own.
 func TestStreamsOfOneTokenEnd(t *testing.T) {
 	h := newHarness(t, limited(func(l *quota.Limits) {
-		l.Streams = quota.Parts{
-			Total:  4,
-			Tenant: 3,
-			Caller: 2,
-		}
+		l.Streams = quota.Parts{Total: 4, Tenant: 3, Caller: 2}
 	}))
 	mara, fellow := h.voter("mara"), h.token(store.Token{Name: "reader", Scopes: []string{"read"}})
 	for range 2 {

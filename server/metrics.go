@@ -150,11 +150,7 @@ func newMetrics(cfg Config) *metrics {
 
 // buildInfo is always 1; its labels say what runs.
 func buildInfo(version string) prometheus.Collector {
-	labels := prometheus.Labels{
-		"version":   version,
-		"goversion": "",
-		"revision":  "",
-	}
+	labels := prometheus.Labels{"version": version, "goversion": "", "revision": ""}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		labels["goversion"] = info.GoVersion
 		for _, s := range info.Settings {

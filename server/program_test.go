@@ -142,12 +142,7 @@ func TestProgramsShareWhatWaits(t *testing.T) {
 func TestProgramsEndWithTheToken(t *testing.T) {
 	h, e := echoing(t)
 	secret := h.token(store.Token{Tenant: "acme", Name: "one", Scopes: []string{"request"}, Agents: []string{"desk"}})
-	bearers := server.Bearers{
-		Tokens: h.store,
-		Tenant: "acme",
-		Agent:  "desk",
-		Now:    h.clock.Now,
-	}
+	bearers := server.Bearers{Tokens: h.store, Tenant: "acme", Agent: "desk", Now: h.clock.Now}
 	if by, err := bearers.Asker(t.Context(), "one"); err != nil || by != (approval.Asker{Token: "one"}) {
 		t.Fatalf("%+v, %v", by, err)
 	}

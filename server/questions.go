@@ -20,10 +20,7 @@ func (x *exchange) askQuestion() error {
 		return err
 	}
 	if key == "" {
-		return bad(
-			"Idempotency-Key",
-			"expected one: a question that is sent again must stay the same question",
-		)
+		return bad("Idempotency-Key", "expected one: a question that is sent again must stay the same question")
 	}
 
 	f := object(x.body, "", "call", "principal", "session", "question", "within", "context").must("question")

@@ -24,12 +24,7 @@ const streamOf = rapOf + "stream?thread=s&id=c1"
 
 // begins has the nth call of thread s made, whose tool answers with a
 // subscription where it is to go on.
-func (h *harness) begins(
-	tools *toolServer,
-	token, id string,
-	nth int,
-	subscribes bool,
-) {
+func (h *harness) begins(tools *toolServer, token, id string, nth int, subscribes bool) {
 	h.t.Helper()
 	h.do("POST", rapOf+"calls", token, `{"thread":"s","id":"`+id+`","operation":"quote"}`).
 		must(200)
@@ -55,18 +50,9 @@ func event(text string, final bool) string {
 }
 
 // follow opens the stream of call c1.
-func (h *harness) follow(
-	ctx context.Context,
-	token, query string,
-	header ...string,
-) *http.Response {
+func (h *harness) follow(ctx context.Context, token, query string, header ...string) *http.Response {
 	h.t.Helper()
-	req, err := http.NewRequestWithContext(
-		ctx,
-		"GET",
-		h.url+streamOf+query,
-		nil,
-	)
+	req, err := http.NewRequestWithContext(ctx, "GET", h.url+streamOf+query, nil)
 	must(h.t, err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	for i := 0; i+1 < len(header); i += 2 {
@@ -111,9 +97,7 @@ func TestRAPStream(t *testing.T) {
 	h.begins(tools, token, "c1", 0, false)
 	hostile := "one\n\nid: 9.9\nevent: end\ndata: {}\r\n\r\n\u2028</script>\u202e"
 	quoted, _ := json.Marshal(hostile)
-	view := "{\"type\":\"view_update\",\"group_id\":\"GROUP\",\"view_type\":" + string(
-		quoted,
-	) +
+	view := "{\"type\":\"view_update\",\"group_id\":\"GROUP\",\"view_type\":" + string(quoted) +
 		",\"content\":{\n\"n\": 12345678901234567890.10,\r\n\"html\":\"<img src=//x>\"}}"
 	var got []string
 	for n, err := range h.client(token).RAPFollow(t.Context(), "desk", "s", "c1", "") {
@@ -141,10 +125,7 @@ func TestRAPStream(t *testing.T) {
 	}
 
 	want := `pending|view {"n":12345678901234567890.10,"html":"<img src=//x>"}|done 42|event|event last 2.1`
-	if got := strings.Join(got, "|"); !strings.HasSuffix(
-		got,
-		want,
-	) { // before: on its way
+	if got := strings.Join(got, "|"); !strings.HasSuffix(got, want) { // before: on its way
 		t.Errorf("told %q, want %q", got, want)
 	}
 
@@ -253,12 +234,7 @@ func TestRAPStreamSaysWhyItEnds(t *testing.T) {
 	h.begins(tools, token, "c1", 1, true)
 	out = linesOf(h.follow(t.Context(), token, ""))
 	out.next(4)
-	others, err := shares.Memory.Take(
-		t.Context(),
-		quota.Who{Tenant: "beta", Caller: "rt"},
-		1<<28,
-		0,
-	)
+	others, err := shares.Memory.Take(t.Context(), quota.Who{Tenant: "beta", Caller: "rt"}, 1<<28, 0)
 	must(t, err)
 	// what the stream took for what it sent comes back a moment later
 	most, err := shares.Memory.Take(
@@ -324,18 +300,10 @@ func TestSlowReadersOfACall(t *testing.T) {
 	must(t, err)
 	defer conn.Close()
 	must(t, conn.(*net.TCPConn).SetReadBuffer(4096))
-	fmt.Fprintf(
-		conn,
-		"GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n",
-		streamOf,
-		token,
-	)
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", streamOf, token)
 	testwait.Until(t, "the one that takes nothing is cut off", func() bool {
 		text := h.do("GET", "/metrics", "", "").text
-		return strings.Contains(
-			text,
-			`route="GET /v1/agents/{agent}/rap/stream",status="200"} 2`,
-		) &&
+		return strings.Contains(text, `route="GET /v1/agents/{agent}/rap/stream",status="200"} 2`) &&
 			strings.Contains(text, "assent_watchers 0")
 	})
 
@@ -363,10 +331,7 @@ func TestRAPFollowComesBack(t *testing.T) {
 	c, err := client.New(
 		front.url,
 		token,
-		client.Options{
-			Pause:    time.Millisecond,
-			MaxPause: 20 * time.Millisecond,
-		},
+		client.Options{Pause: time.Millisecond, MaxPause: 20 * time.Millisecond},
 	)
 	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -153,11 +153,7 @@ func (x *exchange) history() error {
 	}
 	out := openapi.Entries{Entries: make([]openapi.Entry, len(entries))}
 	for i, e := range entries {
-		out.Entries[i] = openapi.Entry{
-			Index:    e.Index,
-			Leaf:     e.Leaf,
-			Openings: e.Openings,
-		}
+		out.Entries[i] = openapi.Entry{Index: e.Index, Leaf: e.Leaf, Openings: e.Openings}
 	}
 
 	if out.Next, err = x.nextEntry(r.ID, entries); err != nil {

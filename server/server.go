@@ -362,11 +362,7 @@ type exchange struct {
 // may, then what they ask.
 func (s *Server) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{
-			Server: s,
-			w:      w,
-			r:      r,
-		}
+		x := &exchange{Server: s, w: w, r: r}
 		if err := x.run(rt); err != nil {
 			s.refuse(w, r, err, rt.deny)
 		}

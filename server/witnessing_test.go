@@ -54,11 +54,7 @@ func (o *otherLog) grow(size, since int64, leaves ...string) string {
 		Root:   ext.Root,
 	})
 	must(o.t, err)
-	s := shown{
-		Checkpoint: string(note),
-		PublicKey:  o.signer.PublicKey(),
-		Since:      since,
-	}
+	s := shown{Checkpoint: string(note), PublicKey: o.signer.PublicKey(), Since: since}
 	if since > 0 {
 		if s.Proof, err = ledger.ProveConsistency(ext.Size, since, o.hashes); err != nil {
 			o.t.Fatal(err)

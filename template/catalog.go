@@ -98,11 +98,7 @@ func refer(name string) reference {
 			return reference{root: e.root, contexts: e.contexts}
 		}
 		if below && e.document {
-			return reference{
-				root:     e.root,
-				path:     path,
-				contexts: e.contexts,
-			}
+			return reference{root: e.root, path: path, contexts: e.contexts}
 		}
 	}
 

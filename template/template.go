@@ -134,11 +134,7 @@ func (t *Template) assemble(tokens []token) {
 			})
 		}
 
-		t.refs = append(t.refs, Ref{
-			Name:   tok.text,
-			Offset: tok.offset,
-			Length: len(tok.text),
-		})
+		t.refs = append(t.refs, Ref{Name: tok.text, Offset: tok.offset, Length: len(tok.text)})
 		t.parts = append(t.parts, part{key: t.vars[i].key, vari: i})
 	}
 

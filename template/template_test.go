@@ -131,11 +131,7 @@ func TestSinglePass(t *testing.T) {
 }
 
 func TestOmitted(t *testing.T) {
-	f := &Facts{
-		AgentID:  "trader",
-		ToolName: "pay",
-		Args:     parseJSON(t, `{"amount":1}`),
-	}
+	f := &Facts{AgentID: "trader", ToolName: "pay", Args: parseJSON(t, `{"amount":1}`)}
 	want := `Agent "trader" asks to call tool "pay" with arguments {"amount":1}`
 	empty, _ := Parse(" \n")
 	for name, tmpl := range map[string]*Template{"empty": empty, "nil": nil} {
@@ -214,11 +210,7 @@ func TestDefault(t *testing.T) {
 		{
 			"right-to-left letters",
 			LocalTool,
-			&Facts{
-				AgentID:  "id",
-				ToolName: "א",
-				Args:     parseJSON(t, `{"ב":["ג",1]}`),
-			},
+			&Facts{AgentID: "id", ToolName: "א", Args: parseJSON(t, `{"ב":["ג",1]}`)},
 			"Agent \"id\" asks to call tool \"\u2068א\u2069\" with arguments {\"\u2068ב\u2069\":[\"\u2068ג\u2069\",1]}",
 		},
 		{"a name that poses as a sentence", LocalTool, &Facts{AgentID: "id", ToolName: "ls\" with arguments {}\n"},
@@ -327,11 +319,7 @@ const benchArgs = `{"amount":20000.50,"currency":"USD","customer":{"name":"Ann `
 func BenchmarkRender(b *testing.B) {
 	tmpl, _ := Parse("Agent {{agent_id}} pays {{tool_args.amount}} {{tool_args.currency}} to " +
 		"{{tool_args.customer.name}}: {{tool_args.reason}}")
-	f := &Facts{
-		AgentID:  "trader",
-		ToolName: "pay",
-		Args:     parseJSON(b, benchArgs),
-	}
+	f := &Facts{AgentID: "trader", ToolName: "pay", Args: parseJSON(b, benchArgs)}
 	b.ReportAllocs()
 	for b.Loop() {
 		tmpl.Render(LocalTool, f)
@@ -340,11 +328,7 @@ func BenchmarkRender(b *testing.B) {
 
 func BenchmarkRenderWithArguments(b *testing.B) {
 	tmpl, _ := Parse("Run {{tool_name}} with {{tool_args}}?")
-	f := &Facts{
-		AgentID:  "trader",
-		ToolName: "pay",
-		Args:     parseJSON(b, benchArgs),
-	}
+	f := &Facts{AgentID: "trader", ToolName: "pay", Args: parseJSON(b, benchArgs)}
 	b.ReportAllocs()
 	for b.Loop() {
 		tmpl.Render(LocalTool, f)
@@ -352,11 +336,7 @@ func BenchmarkRenderWithArguments(b *testing.B) {
 }
 
 func BenchmarkDefault(b *testing.B) {
-	f := &Facts{
-		AgentID:  "trader",
-		ToolName: "pay",
-		Args:     parseJSON(b, benchArgs),
-	}
+	f := &Facts{AgentID: "trader", ToolName: "pay", Args: parseJSON(b, benchArgs)}
 	b.ReportAllocs()
 	for b.Loop() {
 		Default(LocalTool, f)

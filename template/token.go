@@ -129,11 +129,7 @@ func (s *scanner) emit(name string, raw bool, length int) {
 	}
 
 	at := s.pos + strings.Index(s.src[s.pos:], name)
-	s.tokens = append(s.tokens, token{
-		text:     name,
-		offset:   at,
-		variable: true,
-	})
+	s.tokens = append(s.tokens, token{text: name, offset: at, variable: true})
 	s.pos += length
 }
 

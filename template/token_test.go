@@ -162,11 +162,7 @@ func checkTemplate(t interface{ Fatalf(string, ...any) }, text, hostile string) 
 		Kind:    value.Object,
 		Members: []value.Member{{Key: "v", Value: value.Value{Kind: value.String, Text: hostile}}},
 	}
-	m := tmpl.Render(LocalTool, &Facts{
-		AgentID:  hostile,
-		ToolName: hostile,
-		Args:     args,
-	})
+	m := tmpl.Render(LocalTool, &Facts{AgentID: hostile, ToolName: hostile, Args: args})
 	for _, r := range m.Text {
 		if forbidden(r) && !(safetext.AuthorMay(r, 0) && strings.ContainsRune(text, r)) {
 			t.Fatalf("%q, %q: %U in %q", text, hostile, r, m.Text)
@@ -183,11 +179,7 @@ func checkTemplate(t interface{ Fatalf(string, ...any) }, text, hostile string) 
 	if open, shut := strings.Count(m.Text, safetext.Isolate), strings.Count(m.Text, safetext.PopIsolate); open != shut {
 		t.Fatalf("%q, %q: isolates are not pairs in %q", text, hostile, m.Text)
 	}
-	byHand := &Template{
-		parts: tmpl.parts,
-		vars:  tmpl.vars,
-		limit: tmpl.limit,
-	}
+	byHand := &Template{parts: tmpl.parts, vars: tmpl.vars, limit: tmpl.limit}
 	if got := byHand.Render(LocalTool, &Facts{
 		AgentID:  hostile,
 		ToolName: hostile,

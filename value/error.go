@@ -60,11 +60,7 @@ func newError(src []byte, code ErrorCode, offset int, detail string) *Error {
 
 // goError is the error of a Go value, which has a path (see at) but no text.
 func goError(code ErrorCode, detail string) *Error {
-	return &Error{
-		Code:   code,
-		Offset: -1,
-		Detail: detail,
-	}
+	return &Error{Code: code, Offset: -1, Detail: detail}
 }
 
 // at adds the outer segment of the path to an error that comes up from

@@ -15,11 +15,7 @@ import (
 // use.
 func (s *Shape) Fill(doc any, lim Limits, sc *Scratch) error {
 	sc.prepare(s.slots)
-	f := filler{
-		budget: newBudget(lim),
-		nodes:  s.nodes,
-		sc:     sc,
-	}
+	f := filler{budget: newBudget(lim), nodes: s.nodes, sc: sc}
 	if sc.Top = f.value(doc, root, f.lim.MaxDepth); sc.Top != Absent {
 		return nil
 	}
@@ -38,11 +34,7 @@ func (s *Shape) Fill(doc any, lim Limits, sc *Scratch) error {
 func (s *Shape) Look(doc map[string]any, lim Limits, sc *Scratch) error {
 	sc.prepare(s.slots)
 	sc.Top = Object
-	l := looker{
-		nodes: s.nodes,
-		sc:    sc,
-		lim:   lim,
-	}
+	l := looker{nodes: s.nodes, sc: sc, lim: lim}
 	if l.found(doc, root, 0) {
 		return nil
 	}
@@ -87,11 +79,7 @@ func (l *looker) found(v any, at int32, level int) bool {
 }
 
 func (l *looker) fill(v any, at int32, level int) bool {
-	f := filler{
-		budget: newBudget(l.lim),
-		nodes:  l.nodes,
-		sc:     l.sc,
-	}
+	f := filler{budget: newBudget(l.lim), nodes: l.nodes, sc: l.sc}
 	return f.value(v, at, f.lim.MaxDepth-level) != Absent
 }
 
@@ -347,12 +335,7 @@ func (f *filler) tree(v Value, at int32, depth int) Kind {
 func (f *filler) pick(v Value, at int32) {
 	n := &f.nodes[at]
 	if n.slot >= 0 {
-		f.sc.Slots[n.slot] = Slot{
-			Kind: v.Kind,
-			Bool: v.Bool,
-			Text: v.Text,
-			Num:  v.Num,
-		}
+		f.sc.Slots[n.slot] = Slot{Kind: v.Kind, Bool: v.Bool, Text: v.Text, Num: v.Num}
 	}
 
 	for _, head := range n.buckets {

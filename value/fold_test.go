@@ -110,16 +110,10 @@ func foldedKeys(t *rapid.T) []string {
 		[]string{"", "x", "abcdefgh", "日本語日本語日本語", strings.Repeat("é", 20), strings.Repeat("q", 70)},
 	)
 	key := rapid.Custom(func(t *rapid.T) string {
-		return stem.Draw(
-			t,
-			"stem",
-		) + strings.Join(
+		return stem.Draw(t, "stem") + strings.Join(
 			rapid.SliceOfN(letter, 0, 3).Draw(t, "letters"),
 			"",
-		) + stem.Draw(
-			t,
-			"end",
-		)
+		) + stem.Draw(t, "end")
 	})
 	return rapid.SliceOfNDistinct(key, 0, 40, rapid.ID[string]).Draw(t, "keys")
 }

@@ -117,9 +117,7 @@ func repetition(first, second string) (code ErrorCode, detail string) {
 // capital from small letters in ASCII: it is left out.
 func mix(first, last uint64) uint32 {
 	const spaces = ' ' * ones
-	return uint32(
-		((first | spaces) ^ bits.RotateLeft64(last|spaces, 29)) * 0x9E3779B97F4A7C15 >> 32,
-	)
+	return uint32(((first | spaces) ^ bits.RotateLeft64(last|spaces, 29)) * 0x9E3779B97F4A7C15 >> 32)
 }
 
 // ends is the first and last eight bytes of s as little-endian words,

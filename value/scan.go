@@ -68,11 +68,7 @@ func (p *scanner) document(at int32, depth int) Kind {
 		return Absent
 	}
 	if i = p.space(i); i < len(p.src) {
-		p.fail(
-			TrailingData,
-			i,
-			"expected the end of the text after the value, found "+found(p.text, i),
-		)
+		p.fail(TrailingData, i, "expected the end of the text after the value, found "+found(p.text, i))
 	}
 
 	if p.values > p.lim.MaxValues {

@@ -76,11 +76,7 @@ func (b *ShapeBuilder) child(parent int32, key string) int32 {
 	if !ok {
 		at = int32(len(b.nodes))
 		b.index[e] = at
-		b.nodes = append(b.nodes, node{
-			key:  key,
-			hash: hashKey(key),
-			slot: -1,
-		})
+		b.nodes = append(b.nodes, node{key: key, hash: hashKey(key), slot: -1})
 	}
 
 	return at

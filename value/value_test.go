@@ -413,17 +413,8 @@ func TestLimitsDefaults(t *testing.T) {
 	if got := (Limits{MaxBytes: 100, MaxValues: 7}).orDefault(); got.MaxValues != 7 {
 		t.Errorf("of its own: %+v", got)
 	}
-	most := Limits{
-		MaxBytes: math.MaxInt,
-		MaxDepth: math.MaxInt,
-		FoldKeys: true,
-	}
-	ceiling := Limits{
-		MaxBytes:  1 << 30,
-		MaxDepth:  10_000,
-		MaxValues: 1 << 27,
-		FoldKeys:  true,
-	}
+	most := Limits{MaxBytes: math.MaxInt, MaxDepth: math.MaxInt, FoldKeys: true}
+	ceiling := Limits{MaxBytes: 1 << 30, MaxDepth: 10_000, MaxValues: 1 << 27, FoldKeys: true}
 	if got := most.orDefault(); got != ceiling {
 		t.Errorf("beyond the ceiling: %+v", got)
 	}

@@ -188,20 +188,11 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 func refuse(code Code, id, format string, args ...any) *Error {
-	return &Error{
-		Code:      code,
-		RequestID: id,
-		Detail:    fmt.Sprintf(format, args...),
-	}
+	return &Error{Code: code, RequestID: id, Detail: fmt.Sprintf(format, args...)}
 }
 
 func wrap(code Code, id string, err error) *Error {
-	return &Error{
-		Code:      code,
-		RequestID: id,
-		Detail:    err.Error(),
-		Err:       err,
-	}
+	return &Error{Code: code, RequestID: id, Detail: err.Error(), Err: err}
 }
 
 // AuthRequiredError says that a remote task waits for a person to sign

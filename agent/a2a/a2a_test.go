@@ -95,21 +95,13 @@ type answer struct {
 func describe(c content.Content) answer {
 	switch c := c.(type) {
 	case *content.ToolApprovalResponse:
-		out := answer{
-			ID:       c.RequestID,
-			Approved: &c.Approved,
-			Reason:   c.Reason,
-		}
+		out := answer{ID: c.RequestID, Approved: &c.Approved, Reason: c.Reason}
 		if c.Edited != nil {
 			out.Edited = c.Edited.Arguments
 		}
 		return out
 	case *content.TextApprovalResponse:
-		return answer{
-			ID:       c.RequestID,
-			Approved: &c.Approved,
-			Reason:   c.Reason,
-		}
+		return answer{ID: c.RequestID, Approved: &c.Approved, Reason: c.Reason}
 	case *content.StructuredInputResponse:
 		return answer{
 			ID:       c.RequestID,

@@ -25,11 +25,7 @@ func (a Asked) Status(messageID string) (*Status, error) {
 		return nil, err
 	}
 	if len(byID) == 0 || messageID == "" || a.TaskID == "" {
-		return nil, refuse(
-			BadRequest,
-			"",
-			"a task with an id, a message id and a request are needed",
-		)
+		return nil, refuse(BadRequest, "", "a task with an id, a message id and a request are needed")
 	}
 
 	m := &Message{
@@ -247,11 +243,7 @@ func bindCall(q *content.ToolApprovalRequest, r *content.ToolApprovalResponse) (
 			"the answer shows another call than the one that was asked about",
 		)
 	case r.Always != content.AlwaysNot:
-		return nil, refuse(
-			BadAnswer,
-			q.RequestID,
-			"standing approvals are not given by a peer",
-		)
+		return nil, refuse(BadAnswer, q.RequestID, "standing approvals are not given by a peer")
 	case !r.Approved:
 		return q.CreateRejection(r.Reason), nil
 	case r.Edited == nil:

@@ -50,11 +50,7 @@ type Client struct {
 
 // NewClient checks the address of a remote agent; nothing is sent.
 func NewClient(cfg ClientConfig) (*Client, error) {
-	g := guard.Guard{
-		Loopback: cfg.Loopback,
-		Allow:    cfg.Allow,
-		TLS:      cfg.TLS,
-	}
+	g := guard.Guard{Loopback: cfg.Loopback, Allow: cfg.Allow, TLS: cfg.TLS}
 	if _, err := g.CheckURL(cfg.URL); err != nil {
 		return nil, fmt.Errorf("the URL of the remote agent: %w", err)
 	}
@@ -206,12 +202,7 @@ func notTaken(err error) bool {
 
 // post sends one body and returns the answer's.
 func (c *Client) post(ctx context.Context, body []byte) ([]byte, error) {
-	req, err := http.NewRequestWithContext(
-		ctx,
-		http.MethodPost,
-		c.cfg.URL,
-		bytes.NewReader(body),
-	)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.cfg.URL, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -232,15 +223,9 @@ func (c *Client) post(ctx context.Context, body []byte) ([]byte, error) {
 	case resp.StatusCode >= 400 && resp.StatusCode < 500:
 		return nil, &PeerError{Code: resp.StatusCode, Message: string(text[:min(len(text), 1<<10)])}
 	case resp.StatusCode != http.StatusOK:
-		return nil, &UnsureError{fmt.Errorf(
-			"the remote agent answers with status %d",
-			resp.StatusCode,
-		)}
+		return nil, &UnsureError{fmt.Errorf("the remote agent answers with status %d", resp.StatusCode)}
 	case len(text) > c.cfg.MaxBytes:
-		return nil, &UnsureError{fmt.Errorf(
-			"the answer has more than %d bytes",
-			c.cfg.MaxBytes,
-		)}
+		return nil, &UnsureError{fmt.Errorf("the answer has more than %d bytes", c.cfg.MaxBytes)}
 	}
 
 	return text, nil

@@ -68,17 +68,9 @@ func (c *conversation) take(t *Task) error {
 	case before != nil && before.Status.State.Ended() && before.Status.State != t.Status.State:
 		return refuse(Contradiction, "", "the peer's task goes on after its end")
 	case before != nil && before.Status.State != Submitted && t.Status.State == Submitted:
-		return refuse(
-			Contradiction,
-			"",
-			"the peer's task was under way and is only submitted now",
-		)
+		return refuse(Contradiction, "", "the peer's task was under way and is only submitted now")
 	case before != nil && older(t.Status.Timestamp, before.Status.Timestamp):
-		return refuse(
-			Contradiction,
-			"",
-			"the peer's task has an older status than it had before",
-		)
+		return refuse(Contradiction, "", "the peer's task has an older status than it had before")
 	}
 
 	c.task = t

@@ -176,11 +176,7 @@ func index(all []question, answers []content.InputResponse) (map[string]content.
 	out := map[string]content.InputResponse{}
 	for _, a := range answers {
 		if a == nil || !open[a.InputResponseTo()] {
-			return nil, refuse(
-				UnknownRequest,
-				"",
-				"there is an answer to nothing that was asked",
-			)
+			return nil, refuse(UnknownRequest, "", "there is an answer to nothing that was asked")
 		}
 
 		id := a.InputResponseTo()

@@ -179,12 +179,7 @@ func (r *Remote) goOn(ctx context.Context, j *journal) (any, error) {
 	case rests && state == InputRequired:
 		return nil, r.ask(ctx, j)
 	case !rests && j.isAnswered(j.task):
-		err := refuse(
-			Contradiction,
-			"",
-			"the peer still asks what was answered %s ago",
-			r.cfg.Wait,
-		)
+		err := refuse(Contradiction, "", "the peer still asks what was answered %s ago", r.cfg.Wait)
 		return nil, r.stop(ctx, j, j.task.ID, err)
 	}
 
@@ -201,12 +196,7 @@ func (r *Remote) ended(ctx context.Context, j *journal) (any, error) {
 // this question: an answer to an earlier one finds nothing.
 func (r *Remote) ask(ctx context.Context, j *journal) error {
 	if len(j.Answered) >= r.cfg.Rounds {
-		return r.stop(
-			ctx,
-			j,
-			j.task.ID,
-			refuse(Endless, "", "the peer asks after %d answers", r.cfg.Rounds),
-		)
+		return r.stop(ctx, j, j.task.ID, refuse(Endless, "", "the peer asks after %d answers", r.cfg.Rounds))
 	}
 
 	questions, err := j.task.Questions()
@@ -255,11 +245,7 @@ func (r *Remote) suspend(ctx context.Context, j *journal, questions []content.In
 	if err := j.keep(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
-	return &agent.Suspend{
-		State:    state,
-		Requests: questions,
-		Poll:     true,
-	}
+	return &agent.Suspend{State: state, Requests: questions, Poll: true}
 }
 
 // failed keeps a call for the next run when the peer could not be

@@ -103,16 +103,8 @@ const CodeFailed = "RUN_FAILED"
 // since it is not known what stands in it.
 func ErrorEvent(err error) Event {
 	if refused, ok := resumeError(err); ok {
-		return Event{
-			Type:    RunError,
-			Message: refused.Error(),
-			Code:    string(refused.Code),
-		}
+		return Event{Type: RunError, Message: refused.Error(), Code: string(refused.Code)}
 	}
 
-	return Event{
-		Type:    RunError,
-		Message: "the run failed",
-		Code:    CodeFailed,
-	}
+	return Event{Type: RunError, Message: "the run failed", Code: CodeFailed}
 }

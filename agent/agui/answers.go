@@ -131,12 +131,7 @@ type entry struct {
 func (r Resume) entries(resume json.RawMessage) (map[string]entry, error) {
 	if len(resume) == 0 || string(resume) == "null" {
 		if len(r.Pending) > 0 {
-			return nil, refuse(
-				CodeRequired,
-				"",
-				"%d request(s) are open and must be answered",
-				len(r.Pending),
-			)
+			return nil, refuse(CodeRequired, "", "%d request(s) are open and must be answered", len(r.Pending))
 		}
 
 		return nil, nil
@@ -144,11 +139,7 @@ func (r Resume) entries(resume json.RawMessage) (map[string]entry, error) {
 
 	list, err := value.Parse(resume, value.Limits{})
 	if err != nil {
-		return nil, &ResumeError{
-			Code:   CodeInvalid,
-			Detail: err.Error(),
-			Err:    err,
-		}
+		return nil, &ResumeError{Code: CodeInvalid, Detail: err.Error(), Err: err}
 	}
 
 	if list.Kind != value.Array {
@@ -181,13 +172,7 @@ func readEntries(items []value.Value) (map[string]entry, error) {
 func readEntry(i int, item value.Value) (string, entry, error) {
 	var e entry
 	if item.Kind != value.Object {
-		return "", e, refuse(
-			CodeInvalid,
-			"",
-			"entry %d: expected an object, found a %s",
-			i,
-			item.Kind,
-		)
+		return "", e, refuse(CodeInvalid, "", "entry %d: expected an object, found a %s", i, item.Kind)
 	}
 
 	id, _ := item.Get("interruptId")
@@ -216,11 +201,7 @@ func (r Resume) match(byID map[string]content.InputRequest, entries map[string]e
 	for _, q := range r.Pending {
 		e, ok := entries[q.InputRequestID()]
 		if !ok {
-			return refuse(
-				CodeMissingInterrupt,
-				q.InputRequestID(),
-				"it is open and not answered",
-			)
+			return refuse(CodeMissingInterrupt, q.InputRequestID(), "it is open and not answered")
 		}
 
 		if e.cancelled && r.FailCancelled {
@@ -246,12 +227,7 @@ func (r Resume) answer(q content.InputRequest, e entry) (content.Content, error)
 		return answerInput(q, e.payload)
 	}
 
-	return nil, refuse(
-		CodeInvalid,
-		q.InputRequestID(),
-		"requests of type %T have no answers here",
-		q,
-	)
+	return nil, refuse(CodeInvalid, q.InputRequestID(), "requests of type %T have no answers here", q)
 }
 
 func answerInput(q *content.StructuredInputRequest, payload value.Value) (content.Content, error) {

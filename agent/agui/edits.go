@@ -21,12 +21,7 @@ func decide(id string, payload value.Value, args arguments) (decision, error) {
 	var d decision
 	payload = unwrap(payload)
 	if payload.Kind != value.Object {
-		return d, refuse(
-			CodeInvalid,
-			id,
-			"the payload must be an object, found a %s",
-			payload.Kind,
-		)
+		return d, refuse(CodeInvalid, id, "the payload must be an object, found a %s", payload.Kind)
 	}
 
 	if err := d.readApproved(id, payload); err != nil {
@@ -122,11 +117,7 @@ func approve(q *content.ToolApprovalRequest, args arguments, d decision) (conten
 		return q.CreateApproval(d.reason), nil
 	}
 	if _, ok := q.Call.(*content.FunctionCall); !ok || !args.readable {
-		return nil, refuse(
-			CodeInvalidResponse,
-			q.RequestID,
-			"the arguments of this call can't be edited",
-		)
+		return nil, refuse(CodeInvalidResponse, q.RequestID, "the arguments of this call can't be edited")
 	}
 
 	edited, err := merge(q.RequestID, args.members, d)
@@ -180,10 +171,7 @@ func merge(id string, members []value.Member, d decision) ([]value.Member, error
 
 	for _, m := range d.edits {
 		if _, left := edits[m.Key]; left {
-			problems = append(
-				problems,
-				refuse(CodeInvalidResponse, id, "the call has no argument %q", m.Key),
-			)
+			problems = append(problems, refuse(CodeInvalidResponse, id, "the call has no argument %q", m.Key))
 		}
 	}
 

@@ -17,16 +17,8 @@ import (
 // the event for the client.
 func (r Run) Events(stream iter.Seq2[*agent.Update, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		w := &writer{
-			run:   r,
-			yield: yield,
-			shown: slices.Clone(r.Shown),
-		}
-		w.send(Event{
-			Type:     RunStarted,
-			ThreadID: r.ThreadID,
-			RunID:    r.RunID,
-		})
+		w := &writer{run: r, yield: yield, shown: slices.Clone(r.Shown)}
+		w.send(Event{Type: RunStarted, ThreadID: r.ThreadID, RunID: r.RunID})
 		if !w.stopped && w.tell(stream) {
 			w.finish()
 		}
@@ -122,11 +114,7 @@ func (w *writer) text(u *agent.Update, delta string) {
 		})
 	}
 
-	w.send(Event{
-		Type:      TextMessageContent,
-		MessageID: w.open,
-		Delta:     delta,
-	})
+	w.send(Event{Type: TextMessageContent, MessageID: w.open, Delta: delta})
 }
 
 func (w *writer) endText() {
@@ -160,11 +148,7 @@ func (w *writer) call(u *agent.Update, c content.ToolCall) {
 		ParentMessageID: u.MessageID,
 	})
 	if args := c.Args(); len(args) > 0 {
-		w.send(Event{
-			Type:       ToolCallArgs,
-			ToolCallID: c.ID(),
-			Delta:      string(args),
-		})
+		w.send(Event{Type: ToolCallArgs, ToolCallID: c.ID(), Delta: string(args)})
 	}
 
 	w.send(Event{Type: ToolCallEnd, ToolCallID: c.ID()})

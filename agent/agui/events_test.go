@@ -39,11 +39,7 @@ func stream(err error, updates ...*agent.Update) iter.Seq2[*agent.Update, error]
 }
 
 func says(id string, contents ...content.Content) *agent.Update {
-	return &agent.Update{
-		Role:      content.Assistant,
-		MessageID: id,
-		Contents:  contents,
-	}
+	return &agent.Update{Role: content.Assistant, MessageID: id, Contents: contents}
 }
 
 func text(s string) content.Content { return &content.Text{Text: s} }

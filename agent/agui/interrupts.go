@@ -97,10 +97,7 @@ func callInterrupt(q *content.ToolApprovalRequest) (Interrupt, error) {
 	if q.NoConfirmation {
 		about = append(about, pair{"requires_confirmation", false})
 	}
-	out := Interrupt{
-		Reason:     reasonToolCall,
-		ToolCallID: q.Call.ID(),
-	}
+	out := Interrupt{Reason: reasonToolCall, ToolCallID: q.Call.ID()}
 	if out.ToolCallID == "" {
 		out.Reason = reasonConfirmation // AG-UI wants a call's id with the other one
 	}
@@ -168,10 +165,7 @@ func approvalSchema(call content.ToolCall, args arguments) obj {
 		{approvedKey, obj{{"type", "boolean"}, {"description", "Whether this is approved."}}},
 		{acceptedKey, obj{{"type", "boolean"}, {"description", "Older name of approved."}}},
 	}
-	props = append(
-		props,
-		pair{reasonKey, obj{{"type", "string"}, {"description", reasonWords(args)}}},
-	)
+	props = append(props, pair{reasonKey, obj{{"type", "string"}, {"description", reasonWords(args)}}})
 	if _, editable := call.(*content.FunctionCall); editable && args.readable {
 		props = append(props, editSchemas(args)...)
 	}
@@ -199,10 +193,7 @@ func editSchemas(args arguments) obj {
 		if !isReserved(m.Key) {
 			direct = append(
 				direct,
-				pair{m.Key, append(
-					schema,
-					pair{"description", "Edited value of this argument."},
-				)},
+				pair{m.Key, append(schema, pair{"description", "Edited value of this argument."})},
 			)
 		}
 
@@ -260,11 +251,7 @@ func parseArguments(call content.ToolCall) arguments {
 	}
 	v, err := value.Parse(text, value.Limits{})
 	if err == nil && v.Kind == value.Object {
-		return arguments{
-			shown:    bytes.Clone(text),
-			members:  v.Members,
-			readable: true,
-		}
+		return arguments{shown: bytes.Clone(text), members: v.Members, readable: true}
 	}
 
 	return arguments{shown: jsonmsg.AppendString(nil, string(text))}

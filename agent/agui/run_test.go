@@ -31,11 +31,7 @@ func (s *script) Stream(
 			return
 		}
 		m := resp.Messages[0]
-		yield(&agent.Update{
-			Role:      m.Role,
-			MessageID: m.ID,
-			Contents:  m.Contents,
-		}, nil)
+		yield(&agent.Update{Role: m.Role, MessageID: m.ID, Contents: m.Contents}, nil)
 	}
 }
 
@@ -134,11 +130,7 @@ func TestInterruptAndResume(t *testing.T) {
 func TestDotNetConversation(t *testing.T) {
 	var ran []string
 	bank, thread := transferAgent(&ran), agent.NewThread("t1")
-	run := Run{
-		ThreadID: "t1",
-		RunID:    "1",
-		DotNet:   true,
-	}
+	run := Run{ThreadID: "t1", RunID: "1", DotNet: true}
 	names, last := all(t, run.Events(bank.Stream(t.Context(), thread, content.UserText("Pay bob."))))
 	if names != askingRun || last.Outcome.Type != "success" {
 		t.Fatalf("events %s, outcome %+v", names, last.Outcome)

@@ -438,11 +438,7 @@ func TestUnreachable(t *testing.T) {
 func TestRequestsThatAreNotSent(t *testing.T) {
 	nan := math.NaN()
 	hosted := func(change func(*agent.HostedMCP)) *agent.Options {
-		h := &agent.HostedMCP{
-			Name:     "docs",
-			URL:      "https://example.com",
-			Approval: "never",
-		}
+		h := &agent.HostedMCP{Name: "docs", URL: "https://example.com", Approval: "never"}
 		change(h)
 		return &agent.Options{Tools: []agent.Tool{h}}
 	}

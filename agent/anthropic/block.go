@@ -192,16 +192,8 @@ func dataBlock(where string, c *content.Data) ([]byte, error) {
 		return nil, badContent(where, err.Error())
 	}
 	if media == "text/plain" {
-		source := object(
-			text("type", "text"),
-			text("media_type", media),
-			text("data", string(data)),
-		)
-		return object(
-			text("type", "document"),
-			pair{"source", source},
-			optional("title", c.Name),
-		), nil
+		source := object(text("type", "text"), text("media_type", media), text("data", string(data)))
+		return object(text("type", "document"), pair{"source", source}, optional("title", c.Name)), nil
 	}
 
 	source := object(text("type", "base64"), text("media_type", media), text("data",
@@ -210,11 +202,7 @@ func dataBlock(where string, c *content.Data) ([]byte, error) {
 	case "image":
 		return object(text("type", "image"), pair{"source", source}), nil
 	case "document":
-		return object(
-			text("type", "document"),
-			pair{"source", source},
-			optional("title", c.Name),
-		), nil
+		return object(text("type", "document"), pair{"source", source}, optional("title", c.Name)), nil
 	}
 
 	return nil, unsupported(where, fmt.Sprintf("data of type %q", media))

@@ -49,27 +49,15 @@ func (e *RequestError) Error() string {
 func (e *RequestError) Unwrap() error { return e.Err }
 
 func unsupported(where, detail string) error {
-	return &RequestError{
-		Where:  where,
-		Detail: detail,
-		Err:    ErrUnsupported,
-	}
+	return &RequestError{Where: where, Detail: detail, Err: ErrUnsupported}
 }
 
 func badHistory(where, detail string) error {
-	return &RequestError{
-		Where:  where,
-		Detail: detail,
-		Err:    ErrHistory,
-	}
+	return &RequestError{Where: where, Detail: detail, Err: ErrHistory}
 }
 
 func badContent(where, detail string) error {
-	return &RequestError{
-		Where:  where,
-		Detail: detail,
-		Err:    ErrContent,
-	}
+	return &RequestError{Where: where, Detail: detail, Err: ErrContent}
 }
 
 func badResponse(format string, args ...any) error {

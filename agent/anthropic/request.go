@@ -174,10 +174,7 @@ func (s *serverTool) Definition() agent.Definition { return agent.Definition{Nam
 // asks, so a server whose calls need approval can't be given to it.
 func connect(where string, h *agent.HostedMCP) ([]byte, error) {
 	if h.Approval != "never" || len(h.Ask) > 0 {
-		return nil, unsupported(
-			where+".approval",
-			"the MCP connector asks nobody; only \"never\" can be had",
-		)
+		return nil, unsupported(where+".approval", "the MCP connector asks nobody; only \"never\" can be had")
 	}
 
 	if h.Name == "" || h.URL == "" {

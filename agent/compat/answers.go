@@ -116,10 +116,7 @@ func (in *input) content(c content.Content, m *content.Message) (bool, error) {
 		if !ok || m.Role != content.User { // the request then stays unanswered, which ends the run
 			return false, nil
 		}
-		in.unanswered = slices.DeleteFunc(
-			in.unanswered,
-			func(id string) bool { return id == call.CallID },
-		)
+		in.unanswered = slices.DeleteFunc(in.unanswered, func(id string) bool { return id == call.CallID })
 		in.responses = append(in.responses, c)
 		return true, nil
 	case *content.FunctionResult:

@@ -129,12 +129,7 @@ func (b *binding) rebindAll(
 
 // unknown warns of an answer that is left out.
 func (b *binding) unknown(ctx context.Context, id string) agent.Refusal {
-	b.warn.Log.WarnContext(
-		ctx,
-		"Binding: left out an answer to a request that is not known",
-		"request",
-		id,
-	)
+	b.warn.Log.WarnContext(ctx, "Binding: left out an answer to a request that is not known", "request", id)
 	return agent.Refusal{
 		RequestID: id,
 		Reason:    agent.UnknownRequest,

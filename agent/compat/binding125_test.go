@@ -115,10 +115,7 @@ func TestRuleComesFromTheRecordedCall(t *testing.T) {
 		inner := &scripted{turns: [][]content.Content{
 			{payment()}, {&content.Text{Text: "paid"}}, {&content.ToolApprovalRequest{
 				RequestID: "ficc_2",
-				Call: &content.FunctionCall{
-					CallID: "2",
-					Name:   "wipe",
-				},
+				Call:      &content.FunctionCall{CallID: "2", Name: "wipe"},
 			}}, {&content.Text{Text: "wiped"}},
 		}}
 		log := slog.New(slog.DiscardHandler)

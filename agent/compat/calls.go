@@ -20,11 +20,7 @@ type job struct {
 func (r *run) job(call, asked *content.FunctionCall, approval string) job {
 	tool := agent.FindTool(call.Name, r.opt, r.cfg.Tools)
 	return job{
-		Job: agent.Job{
-			Call:     call,
-			Tool:     tool,
-			Approval: approval,
-		},
+		Job:   agent.Job{Call: call, Tool: tool, Approval: approval},
 		asked: asked,
 	}
 }

@@ -74,10 +74,7 @@ func compatClient(
 ) agent.ChatClient {
 	switch c.Component {
 	case "approval_response_binding":
-		return compat.NewBinding(inner, compat.BindingConfig{
-			Rules: rulesOf(c),
-			Log:   log,
-		})
+		return compat.NewBinding(inner, compat.BindingConfig{Rules: rulesOf(c), Log: log})
 	case "approval_not_required_bypass":
 		return compat.NewBypass(inner, compat.BypassConfig{Tools: tools, Log: log})
 	case "invocable_bypass":

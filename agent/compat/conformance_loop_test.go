@@ -57,12 +57,7 @@ type loopRun struct {
 
 func newLoopRun(t *testing.T, c *conformanceCase) *loopRun {
 	t.Helper()
-	r := &loopRun{
-		c:     c,
-		tools: &toolbox{},
-		log:   &logKeeper{},
-		input: caseInput(c),
-	}
+	r := &loopRun{c: c, tools: &toolbox{}, log: &logKeeper{}, input: caseInput(c)}
 	r.model = &scriptedModel{
 		turns:        c.ModelTurns,
 		updates:      c.ModelStreamUpdates,

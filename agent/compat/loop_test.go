@@ -433,11 +433,7 @@ func TestWhatIsSaidOfTheWholeAnswer(t *testing.T) {
 		r.Model = "m"
 		r.ConversationID = fmt.Sprint("conv", n)
 		r.FinishReason = fmt.Sprint("finish", n)
-		r.Usage = &content.Usage{
-			Input:  1,
-			Output: 2,
-			Total:  3,
-		}
+		r.Usage = &content.Usage{Input: 1, Output: 2, Total: 3}
 		return r, nil
 	}
 	both(

@@ -287,18 +287,11 @@ func (d *standingRun) round(in rounds.Input) (*rounds.Round, error) {
 	}
 	messages := in.Messages
 	if len(collected) > 0 {
-		messages = append(
-			[]*content.Message{content.NewMessage(content.User, collected...)},
-			messages...,
-		)
+		messages = append([]*content.Message{content.NewMessage(content.User, collected...)}, messages...)
 		in = in.MoreFresh(1)
 	}
 
-	r := &rounds.Round{
-		Messages: messages,
-		Options:  in.Options,
-		Alone:    d.rounds > 0,
-	}
+	r := &rounds.Round{Messages: messages, Options: in.Options, Alone: d.rounds > 0}
 	if d.rounds < d.cfg.MaxRounds {
 		r.Take, r.End = d.sorter(in)
 	}

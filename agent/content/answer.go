@@ -97,11 +97,7 @@ func (r *ToolApprovalRequest) CreateAlwaysApprove(scope AlwaysScope, reason stri
 
 // CreateApproval answers with consent to the text.
 func (r *TextApprovalRequest) CreateApproval(reason string) *TextApprovalResponse {
-	return &TextApprovalResponse{
-		RequestID: r.RequestID,
-		Approved:  true,
-		Reason:    reason,
-	}
+	return &TextApprovalResponse{RequestID: r.RequestID, Approved: true, Reason: reason}
 }
 
 // CreateRejection answers that the text is not agreed to.
@@ -121,11 +117,7 @@ func (r *StructuredInputRequest) CreateResponse(data json.RawMessage) (*Structur
 
 // CreateRejection answers that there will be no data.
 func (r *StructuredInputRequest) CreateRejection(reason string) *StructuredInputResponse {
-	return &StructuredInputResponse{
-		RequestID: r.RequestID,
-		Declined:  true,
-		Reason:    reason,
-	}
+	return &StructuredInputResponse{RequestID: r.RequestID, Declined: true, Reason: reason}
 }
 
 // Rejection is the no to a request of whatever kind, nil for kinds
@@ -170,11 +162,7 @@ func CheckSchema(schema, data json.RawMessage) error {
 func parse(data json.RawMessage) (value.Value, error) {
 	v, err := value.Parse(data, value.Limits{})
 	if err != nil {
-		return v, &BadError{
-			Code:   BadJSON,
-			Detail: err.Error(),
-			Err:    err,
-		}
+		return v, &BadError{Code: BadJSON, Detail: err.Error(), Err: err}
 	}
 
 	return v, nil
@@ -189,11 +177,7 @@ type Schema struct{ compiled *jsonschema.Untrusted }
 func NewSchema(schema json.RawMessage) (*Schema, error) {
 	compiled, err := jsonschema.CompileUntrusted("schema.json", schema)
 	if err != nil {
-		return nil, &BadError{
-			Code:   BadSchema,
-			Detail: err.Error(),
-			Err:    err,
-		}
+		return nil, &BadError{Code: BadSchema, Detail: err.Error(), Err: err}
 	}
 
 	return &Schema{compiled}, nil
@@ -205,11 +189,7 @@ func NewSchema(schema json.RawMessage) (*Schema, error) {
 func (s *Schema) CheckValue(v value.Value) error {
 	failures, err := s.compiled.Validate(plain(v))
 	if err != nil {
-		return &BadError{
-			Code:   BadSchema,
-			Detail: "the schema: " + err.Error(),
-			Err:    err,
-		}
+		return &BadError{Code: BadSchema, Detail: "the schema: " + err.Error(), Err: err}
 	}
 
 	if len(failures) == 0 {
@@ -220,11 +200,7 @@ func (s *Schema) CheckValue(v value.Value) error {
 		all = append(all, sentence(f))
 	}
 	detail := strings.Join(all, "; ")
-	return &BadError{
-		Code:   BadData,
-		Detail: detail,
-		Err:    errors.New(detail),
-	}
+	return &BadError{Code: BadData, Detail: detail, Err: errors.New(detail)}
 }
 
 // plain is a value as decoders make it, with exact numbers.

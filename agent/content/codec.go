@@ -108,11 +108,7 @@ func (c Codec) DecodeContent(src []byte) (Content, error) {
 func (c Codec) read(src []byte, around int, decode func(*decoder, *jsonmsg.Cursor)) error {
 	d := newDecoder(c.wire(), src)
 	if _, err := d.checker.Check(src, within(around)); err != nil {
-		return &BadError{
-			Code:   BadJSON,
-			Detail: err.Error(),
-			Err:    err,
-		}
+		return &BadError{Code: BadJSON, Detail: err.Error(), Err: err}
 	}
 
 	decode(d, d.cursor(0))

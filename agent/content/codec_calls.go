@@ -39,11 +39,7 @@ func (o *object) askedCall(f field) ToolCall {
 	defer o.d.leave()
 	members := o.d.splitAt(at)
 	ref := o.d.callKind(members, o.ref.call)
-	call := object{
-		d:    o.d,
-		kind: ref.kind,
-		ref:  ref,
-	}
+	call := object{d: o.d, kind: ref.kind, ref: ref}
 	call.sortAll(members)
 	return call.checkedCall()
 }
@@ -64,12 +60,7 @@ func (d *decoder) callKind(members []named, only kind) kindRef {
 	case callKind, mcpCallKind, hostedKind:
 		return ref
 	}
-	d.fail(
-		BadKind,
-		d.w.name(typeField),
-		"expected a tool call, found another kind of content",
-		nil,
-	)
+	d.fail(BadKind, d.w.name(typeField), "expected a tool call, found another kind of content", nil)
 	return kindRef{kind: hostedKind}
 }
 
@@ -77,11 +68,7 @@ func (d *decoder) callKind(members []named, only kind) kindRef {
 // person is asked about it.
 func (o *object) checkedCall() ToolCall {
 	if o.kind == hostedKind {
-		return &HostedCall{
-			Common: o.common(),
-			Kind:   o.ref.hosted,
-			CallID: o.text(callIDField),
-		}
+		return &HostedCall{Common: o.common(), Kind: o.ref.hosted, CallID: o.text(callIDField)}
 	}
 
 	call := o.call()

@@ -174,12 +174,7 @@ func (e *encoder) unknown(c *Unknown) {
 		e.fail(BadJSON, "", err.Error(), err)
 		return
 	case kind != value.Object:
-		e.fail(
-			BadShape,
-			"",
-			"expected a content: an object, found "+jsonmsg.Describe(c.Raw),
-			nil,
-		)
+		e.fail(BadShape, "", "expected a content: an object, found "+jsonmsg.Describe(c.Raw), nil)
 		return
 	}
 

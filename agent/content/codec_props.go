@@ -88,12 +88,7 @@ func (e *encoder) noted(c *Common, n *Note) json.RawMessage {
 	}
 	var bad *info.Error
 	if errors.As(info.Check(n.Context), &bad) {
-		e.fail(
-			BadShape,
-			e.w.name(propertiesField)+"."+noteProperty+"."+bad.Path,
-			"expected "+bad.Want,
-			bad,
-		)
+		e.fail(BadShape, e.w.name(propertiesField)+"."+noteProperty+"."+bad.Path, "expected "+bad.Want, bad)
 		return props
 	}
 
@@ -103,10 +98,7 @@ func (e *encoder) noted(c *Common, n *Note) json.RawMessage {
 		}
 		if len(n.Context) > 0 {
 			w.Name("context")
-			w.List(
-				len(n.Context),
-				func(w *jsonmsg.Writer, i int) { writeItem(w, &n.Context[i]) },
-			)
+			w.List(len(n.Context), func(w *jsonmsg.Writer, i int) { writeItem(w, &n.Context[i]) })
 		}
 	})
 	return jsonmsg.Put(props, noteProperty, raw)

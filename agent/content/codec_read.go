@@ -28,11 +28,7 @@ type named struct {
 }
 
 func newDecoder(w *wire, src []byte) *decoder {
-	return &decoder{
-		w:    w,
-		src:  src,
-		text: string(src),
-	}
+	return &decoder{w: w, src: src, text: string(src)}
 }
 
 // cursor returns a cursor before the value at an offset.
@@ -95,12 +91,7 @@ func (t *trail) fail(code Code, name, detail string, cause error) {
 	for _, s := range append(t.path, step{name, -1}) {
 		s.append(&b)
 	}
-	t.err = &BadError{
-		Code:   code,
-		Where:  b.String(),
-		Detail: detail,
-		Err:    cause,
-	}
+	t.err = &BadError{Code: code, Where: b.String(), Detail: detail, Err: cause}
 }
 
 // checkObject fails unless a text is one object: with one code where it
@@ -237,11 +228,7 @@ func (d *decoder) content(c *jsonmsg.Cursor) Content {
 		return &Unknown{Kind: name, Raw: d.raw(jsonmsg.Span{From: int32(at), To: int32(c.End())})}
 	}
 
-	o := object{
-		d:    d,
-		kind: ref.kind,
-		ref:  ref,
-	}
+	o := object{d: d, kind: ref.kind, ref: ref}
 	o.sortAll(members)
 	return o.content()
 }

@@ -89,11 +89,7 @@ func examples() []example {
 		}},
 		{"data_own_type", &content.Data{URI: "data:;base64,AA==", MediaType: "image/png"}},
 		{"uri", &content.URI{URI: "https://example.com/a.png", MediaType: "image/png"}},
-		{"error", &content.Error{
-			Message: "no",
-			Code:    "E1",
-			Details: "really not",
-		}},
+		{"error", &content.Error{Message: "no", Code: "E1", Details: "really not"}},
 		{"usage", &content.Usage{
 			Input:  10,
 			Output: 20,
@@ -206,11 +202,7 @@ func examples() []example {
 
 // messages holds every example once.
 func messages() []*content.Message {
-	m := &content.Message{
-		ID:         "m1",
-		Role:       content.Assistant,
-		AuthorName: "bank",
-	}
+	m := &content.Message{ID: "m1", Role: content.Assistant, AuthorName: "bank"}
 	m.Properties, m.Extra = raw(`{"p":1}`), []content.Member{{Key: "x", Raw: raw(`[1]`)}}
 	for _, e := range examples() {
 		m.Contents = append(m.Contents, e.value)

@@ -95,11 +95,7 @@ func TestWritesHostedCallsWithOwnerAndServer(t *testing.T) {
 		"drive": `"server_name":"drive","hosted":true,"additional_properties":{"a":1,"server_label":"drive"}`,
 		"":      `"name":"list","hosted":true,"additional_properties":{"a":1}`,
 	} {
-		call := &content.MCPCall{
-			CallID:     "c",
-			Name:       "list",
-			ServerName: server,
-		}
+		call := &content.MCPCall{CallID: "c", Name: "list", ServerName: server}
 		call.Properties = raw(`{"a":1,"server_label":"of another shape"}`)
 		out, err := content.Python().AppendContent(nil, &content.ToolApprovalRequest{RequestID: "r", Call: call})
 		if err != nil || !strings.Contains(string(out), want) {
@@ -289,11 +285,7 @@ func TestSaysWhatPythonDoesWithOurTypes(t *testing.T) {
 
 func TestTellsRoundedCallsFromOthers(t *testing.T) {
 	call := func(args string) content.ToolCall {
-		return &content.FunctionCall{
-			CallID:    "c",
-			Name:      "pay",
-			Arguments: raw(args),
-		}
+		return &content.FunctionCall{CallID: "c", Name: "pay", Arguments: raw(args)}
 	}
 	for _, c := range []struct {
 		asked, shown string

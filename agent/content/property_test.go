@@ -85,11 +85,7 @@ func (g gen) call() content.ToolCall {
 }
 
 func (g gen) note() content.Note {
-	n := content.Note{
-		Message: g.text(),
-		Where:   g.text(),
-		Agent:   g.text(),
-	}
+	n := content.Note{Message: g.text(), Where: g.text(), Agent: g.text()}
 	if g.flag() {
 		n.Expires = time.Unix(
 			rapid.Int64Range(0, 4e9).Draw(g.t, "s"),
@@ -109,11 +105,7 @@ func (g gen) note() content.Note {
 }
 
 func (g gen) response() *content.ToolApprovalResponse {
-	r := &content.ToolApprovalResponse{
-		RequestID: g.id(),
-		Approved:  g.flag(),
-		Reason:    g.text(),
-	}
+	r := &content.ToolApprovalResponse{RequestID: g.id(), Approved: g.flag(), Reason: g.text()}
 	original := g.function()
 	r.Call = original
 	switch {
@@ -151,11 +143,7 @@ func (g gen) one() content.Content {
 	case 3:
 		return &content.URI{URI: g.text(), MediaType: g.text()}
 	case 4:
-		return &content.Error{
-			Message: g.text(),
-			Code:    g.text(),
-			Details: g.text(),
-		}
+		return &content.Error{Message: g.text(), Code: g.text(), Details: g.text()}
 	case 5:
 		return &content.Usage{Input: rapid.Int64().Draw(g.t, "n"), Counts: g.values().Extra}
 	case 6:

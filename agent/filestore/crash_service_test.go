@@ -59,10 +59,7 @@ func newService(t *testing.T) (string, *service) {
 	dir := t.TempDir()
 	for name, text := range serviceFiles {
 		path := filepath.Join(dir, name)
-		must.Do(t, errors.Join(
-			os.MkdirAll(filepath.Dir(path), 0o700),
-			os.WriteFile(path, []byte(text), 0o600),
-		))
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	}
 
 	h := must.Get(openService(t.Context(), dir))(t)

@@ -244,10 +244,7 @@ func TestLostRevisions(t *testing.T) {
 	s := newStore(t)
 	mustSave(t, s, agent.NewThread("a"))
 	dir := filepath.Join(s.dir, nameOf("a"))
-	must.Do(t, errors.Join(
-		os.Remove(filepath.Join(dir, "1.json")),
-		os.Remove(filepath.Join(dir, "0.json")),
-	))
+	must.Do(t, errors.Join(os.Remove(filepath.Join(dir, "1.json")), os.Remove(filepath.Join(dir, "0.json"))))
 
 	if _, err := s.Load(t.Context(), "a"); err == nil || errors.Is(err, agent.ErrNoThread) {
 		t.Errorf("load: %v", err)

@@ -52,11 +52,7 @@ func (b *binding) begin(ctx context.Context, in rounds.Input) (*rounds.Round, er
 	if err != nil {
 		return nil, err
 	}
-	out := book{state}.bind(
-		in.Messages,
-		in.FirstNew(),
-		rounds.ToolsOf(in.Options, b.cfg.Tools),
-	)
+	out := book{state}.bind(in.Messages, in.FirstNew(), rounds.ToolsOf(in.Options, b.cfg.Tools))
 	r := &rounds.Round{
 		Messages: out.messages,
 		Options:  rounds.WithFresh(in.Options, out.fresh),

@@ -26,16 +26,8 @@ func TestBindingAnswers(t *testing.T) {
 		a.Edited = call("c1", "pay", args)
 		return a
 	}
-	mcp := &content.MCPCall{
-		CallID:     "m1",
-		Name:       "search",
-		ServerName: "docs",
-	}
-	foreign := &content.MCPCall{
-		CallID:     "m1",
-		Name:       "search",
-		ServerName: "other",
-	}
+	mcp := &content.MCPCall{CallID: "m1", Name: "search", ServerName: "docs"}
+	foreign := &content.MCPCall{CallID: "m1", Name: "search", ServerName: "other"}
 	shape := func(data string) *content.StructuredInputResponse {
 		return &content.StructuredInputResponse{RequestID: "q3", Data: json.RawMessage(data)}
 	}
@@ -372,13 +364,7 @@ func TestCompatibleKeepsInertAnswers(t *testing.T) {
 	}
 	m := says(list(assistant(text("hi"))))
 	c := compat.NewBinding(m, compat.BindingConfig{Log: quiet()})
-	respond(
-		t,
-		c,
-		on(),
-		assistant(ask("q1", call("c1", "pay", ""))),
-		user(yes("q1", inertCall)),
-	)
+	respond(t, c, on(), assistant(ask("q1", call("c1", "pay", ""))), user(yes("q1", inertCall)))
 	if got := m.last()[1].Contents[0].(*content.ToolApprovalResponse); !rounds.Inert(got) {
 		t.Error("an answer that was handled came to life")
 	}
@@ -390,11 +376,7 @@ func TestBindingKeepsOpenRequests(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object"}`)
 	asked := []content.Content{
 		&content.TextApprovalRequest{RequestID: "q1", Text: "fine?"},
-		&content.StructuredInputRequest{
-			RequestID: "q2",
-			Text:      "seats?",
-			Schema:    schema,
-		},
+		&content.StructuredInputRequest{RequestID: "q2", Text: "seats?", Schema: schema},
 		ask("q3", &content.HostedCall{Kind: "codeInterpreterToolCall", CallID: "h1"}),
 	}
 	doctored := []content.Content{

@@ -29,11 +29,7 @@ func (d deciding) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (h
 func TestBypassParks(t *testing.T) {
 	look, pay := call("c1", "look", ""), call("c2", "pay", "")
 	free, marked := function("look"), agent.RequireApproval(function("look"))
-	mcp := &content.MCPCall{
-		CallID:     "m",
-		Name:       "look",
-		ServerName: "s",
-	}
+	mcp := &content.MCPCall{CallID: "m", Name: "look", ServerName: "s"}
 	table := []struct {
 		name    string
 		request content.InputRequest

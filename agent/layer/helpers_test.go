@@ -113,19 +113,11 @@ func ask(id string, c content.ToolCall) *content.ToolApprovalRequest {
 }
 
 func harmless(id string, c content.ToolCall) *content.ToolApprovalRequest {
-	return &content.ToolApprovalRequest{
-		RequestID:      id,
-		Call:           c,
-		NoConfirmation: true,
-	}
+	return &content.ToolApprovalRequest{RequestID: id, Call: c, NoConfirmation: true}
 }
 
 func yes(id string, c content.ToolCall) *content.ToolApprovalResponse {
-	return &content.ToolApprovalResponse{
-		RequestID: id,
-		Approved:  true,
-		Call:      c,
-	}
+	return &content.ToolApprovalResponse{RequestID: id, Approved: true, Call: c}
 }
 
 func no(id string, c content.ToolCall) *content.ToolApprovalResponse {

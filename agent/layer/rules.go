@@ -116,10 +116,7 @@ func (j *judge) match(q content.InputRequest) *rounds.Waiting {
 		return nil
 	}
 	for _, rules := range [][]Rule{j.state.Rules, j.state.Wishes} {
-		i := slices.IndexFunc(
-			rules,
-			func(r Rule) bool { return r.Left > 0 && j.covers(&r, call) },
-		)
+		i := slices.IndexFunc(rules, func(r Rule) bool { return r.Left > 0 && j.covers(&r, call) })
 		if i >= 0 {
 			rules[i].Left--
 			return &rounds.Waiting{Rule: rules[i].ID, Reason: approvedBy + "standing " + rules[i].ID}

@@ -137,11 +137,7 @@ func (s *standing) begin(ctx context.Context, in rounds.Input) (*rounds.Round, e
 	first := in.FirstNew()
 	got := book{&state.Shown}.bind(in.Messages, first, j.tools)
 	if t == nil {
-		s.warn.NoThread(
-			ctx,
-			"Standing",
-			"answers are refused and nothing is approved automatically",
-		)
+		s.warn.NoThread(ctx, "Standing", "answers are refused and nothing is approved automatically")
 		return &rounds.Round{
 			Messages: got.messages,
 			Options:  rounds.WithFresh(in.Options, got.fresh),
@@ -294,10 +290,7 @@ func (j *judge) round(in rounds.Input, left []content.InputRequest) *rounds.Roun
 	end := func(whole *agent.Response) (rounds.Ending, error) {
 		var e rounds.Ending
 		j.grant()
-		again := slices.DeleteFunc(
-			left,
-			func(q content.InputRequest) bool { return seen[q.InputRequestID()] },
-		)
+		again := slices.DeleteFunc(left, func(q content.InputRequest) bool { return seen[q.InputRequestID()] })
 		for _, q := range slices.Concat(again, j.groundless()) {
 			ok, err := take(q)
 			if err != nil {

@@ -15,11 +15,7 @@ func (chat) path() string { return "chat/completions" }
 
 func (c chat) request(messages []*content.Message, opt *agent.Options, stream bool) ([]byte, error) {
 	if opt.ConversationID != "" {
-		return nil, bad(
-			content.BadShape,
-			"Options.ConversationID",
-			"Chat Completions keeps no conversations",
-		)
+		return nil, bad(content.BadShape, "Options.ConversationID", "Chat Completions keeps no conversations")
 	}
 
 	all, err := chatMessages(messages, opt.Instructions)
@@ -164,12 +160,7 @@ func (w *chatWriter) audio(where, kind, uri string) error {
 	}
 	head, data, _ := strings.Cut(uri, ",")
 	if formats[kind] == "" || !strings.HasSuffix(head, ";base64") {
-		return bad(
-			content.BadKind,
-			where,
-			"Chat Completions takes wav and mp3 in base64 only, not %q",
-			kind,
-		)
+		return bad(content.BadKind, where, "Chat Completions takes wav and mp3 in base64 only, not %q", kind)
 	}
 
 	w.part("input_audio", func(p *jsonmsg.Writer) {

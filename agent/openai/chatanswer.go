@@ -103,12 +103,7 @@ func keep(to *string, v string) {
 // delta takes in what was said and returns the text.
 func (a *chatAnswer) delta(d object, whole bool) string {
 	if role := d.Text("role"); role != "" && role != "assistant" {
-		d.Fail(bad(
-			content.BadKind,
-			d.Path,
-			"expected an assistant's message, found the role %q",
-			role,
-		))
+		d.Fail(bad(content.BadKind, d.Path, "expected an assistant's message, found the role %q", role))
 	}
 
 	if d.Has("function_call") {
@@ -118,12 +113,7 @@ func (a *chatAnswer) delta(d object, whole bool) string {
 	calls := d.Objects("tool_calls")
 	for i, c := range calls {
 		if kind := c.Text("type"); kind != "" && kind != "function" {
-			c.Fail(bad(
-				content.BadKind,
-				c.Path,
-				"expected a call of a function, found one of kind %q",
-				kind,
-			))
+			c.Fail(bad(content.BadKind, c.Path, "expected a call of a function, found one of kind %q", kind))
 		}
 
 		a.grow(c, a.place(c, i, whole))
@@ -185,11 +175,7 @@ func (a *chatAnswer) end() ([]*agent.Update, error) {
 	}
 	for i, c := range a.calls {
 		if c.id == "" || c.name == "" {
-			return nil, bad(
-				content.BadShape,
-				fmt.Sprintf("tool_calls[%d]", i),
-				"the call has no id or no name",
-			)
+			return nil, bad(content.BadShape, fmt.Sprintf("tool_calls[%d]", i), "the call has no id or no name")
 		}
 
 		u.Contents = append(u.Contents, &content.FunctionCall{

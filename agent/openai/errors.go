@@ -104,9 +104,5 @@ func unreadable(err error) error {
 }
 
 func bad(code content.Code, where, format string, args ...any) *content.BadError {
-	return &content.BadError{
-		Code:   code,
-		Where:  where,
-		Detail: fmt.Sprintf(format, args...),
-	}
+	return &content.BadError{Code: code, Where: where, Detail: fmt.Sprintf(format, args...)}
 }

@@ -89,12 +89,7 @@ func (h *history) result(where string, c *content.FunctionResult) (bool, error) 
 		return true, nil
 	}
 
-	return false, bad(
-		content.BadShape,
-		where,
-		"expected a call %q before its only result",
-		c.CallID,
-	)
+	return false, bad(content.BadShape, where, "expected a call %q before its only result", c.CallID)
 }
 
 // answer holds an answer about an MCP call to its request, which takes one.

@@ -25,10 +25,7 @@ func payer(runs *[]string) agent.Function {
 // model wrote, and the model gets a history that the service accepts.
 func TestLoopCompatible(t *testing.T) {
 	type runner func(*testing.T, agent.ChatClient, *agent.Options, ...*content.Message) *agent.Response
-	for name, run := range map[string]runner{
-		"whole":  ask,
-		"stream": stream,
-	} {
+	for name, run := range map[string]runner{"whole": ask, "stream": stream} {
 		t.Run(name, func(t *testing.T) {
 			file := map[string]string{"whole": "loop.json", "stream": "loop_stream.json"}[name]
 			var runs []string

@@ -31,11 +31,7 @@ func (w *itemWriter) request(where string, c *content.ToolApprovalRequest) error
 // copy of the call doesn't travel: the service runs what it asked about.
 func (w *itemWriter) answer(where string, c *content.ToolApprovalResponse) error {
 	if _, ok := c.Call.(*content.MCPCall); !ok && (c.Call != nil || !w.history.asked[c.RequestID]) {
-		return bad(
-			content.BadKind,
-			where,
-			"an answer about something that this service didn't ask",
-		)
+		return bad(content.BadKind, where, "an answer about something that this service didn't ask")
 	}
 
 	if err := w.history.answer(where, c); err != nil {

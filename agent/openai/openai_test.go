@@ -116,11 +116,7 @@ func TestChatText(t *testing.T) {
 	r := ask(
 		t,
 		m,
-		&agent.Options{
-			Instructions: "Be brief.",
-			Temperature:  &warm,
-			MaxTokens:    20,
-		},
+		&agent.Options{Instructions: "Be brief.", Temperature: &warm, MaxTokens: 20},
 		content.NewMessage(content.System, &content.Text{Text: "Today is Monday."}),
 		content.UserText("Say \"hi\"\n\tin <b>ü</b>"),
 		content.NewMessage(

@@ -15,16 +15,11 @@ import (
 func TestSendsWhatAnAssistantSaidAsText(t *testing.T) {
 	items := must.Get(inputItems([]*content.Message{content.NewMessage(
 		content.Assistant,
-		&content.Text{
-			Text: "A",
-		},
+		&content.Text{Text: "A"},
 		&content.Text{Text: " cat."},
 		&content.Error{Code: refusalCode, Message: "No more."},
 		call("c"),
-		&content.Error{
-			Code:    refusalCode,
-			Message: "Nothing.",
-		},
+		&content.Error{Code: refusalCode, Message: "Nothing."},
 	), content.NewMessage(content.ToolRole, gives("c"))}, false, false))(t)
 	var got []string
 	for _, raw := range items {

@@ -62,11 +62,7 @@ func badMessage(err error) error {
 			Err:    err,
 		}
 	case unsound != nil:
-		return &content.BadError{
-			Code:   content.BadJSON,
-			Detail: unsound.Error(),
-			Err:    err,
-		}
+		return &content.BadError{Code: content.BadJSON, Detail: unsound.Error(), Err: err}
 	case problem != nil:
 		return &content.BadError{
 			Code:   content.BadShape,

@@ -44,11 +44,7 @@ func says(role content.Role, contents ...content.Content) []*content.Message {
 }
 
 func call(id string) *content.FunctionCall {
-	return &content.FunctionCall{
-		CallID:    id,
-		Name:      "f",
-		Arguments: json.RawMessage(`{}`),
-	}
+	return &content.FunctionCall{CallID: id, Name: "f", Arguments: json.RawMessage(`{}`)}
 }
 
 func gives(id string) *content.FunctionResult { return &content.FunctionResult{CallID: id} }
@@ -61,11 +57,7 @@ func (w wrapped) Unwrap() agent.Tool { return w.Tool }
 func mcpAsk(id string) *content.ToolApprovalRequest {
 	return &content.ToolApprovalRequest{
 		RequestID: id,
-		Call: &content.MCPCall{
-			CallID:     id,
-			Name:       "roll",
-			ServerName: "dice",
-		},
+		Call:      &content.MCPCall{CallID: id, Name: "roll", ServerName: "dice"},
 	}
 }
 

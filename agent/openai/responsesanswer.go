@@ -166,12 +166,7 @@ func functionCall(o object) *content.FunctionCall {
 
 func (a *responseAnswer) message(o object) []content.Content {
 	if role := o.Text("role"); role != "assistant" {
-		o.Fail(bad(
-			content.BadKind,
-			o.Path,
-			"expected an assistant's message, found the role %q",
-			role,
-		))
+		o.Fail(bad(content.BadKind, o.Path, "expected an assistant's message, found the role %q", role))
 	}
 
 	var text string
@@ -182,17 +177,9 @@ func (a *responseAnswer) message(o object) []content.Content {
 		case "output_text":
 			text += p.Text("text")
 		case "refusal":
-			refusals = append(
-				refusals,
-				&content.Error{Message: p.Text("refusal"), Code: refusalCode},
-			)
+			refusals = append(refusals, &content.Error{Message: p.Text("refusal"), Code: refusalCode})
 		default:
-			p.Fail(bad(
-				content.BadKind,
-				p.Path,
-				"expected output_text or a refusal, found %q",
-				kind,
-			))
+			p.Fail(bad(content.BadKind, p.Path, "expected output_text or a refusal, found %q", kind))
 		}
 	}
 
@@ -202,10 +189,7 @@ func (a *responseAnswer) message(o object) []content.Content {
 	}
 	out = append(out, refusals...)
 	if phase := o.Text("phase"); phase != "" {
-		out = append(
-			out,
-			&content.Text{Common: content.Common{Properties: properties(phaseKey, phase)}},
-		)
+		out = append(out, &content.Text{Common: content.Common{Properties: properties(phaseKey, phase)}})
 	}
 
 	return out
@@ -259,10 +243,7 @@ func (a *responseAnswer) finish(o object) ([]*agent.Update, error) {
 	}
 	last := a.update(a.held...)
 	if o.Has("usage") {
-		last.Contents = append(
-			last.Contents,
-			usage(o.Object("usage"), "input_tokens", "output_tokens"),
-		)
+		last.Contents = append(last.Contents, usage(o.Object("usage"), "input_tokens", "output_tokens"))
 	}
 
 	last.FinishReason = reason
@@ -287,12 +268,7 @@ func (a *responseAnswer) reason(o object) (string, error) {
 			return why, nil
 		}
 	default:
-		return "", bad(
-			content.BadShape,
-			"status",
-			"the response is %q, which is no answer",
-			status,
-		)
+		return "", bad(content.BadShape, "status", "the response is %q, which is no answer", status)
 	}
 }
 

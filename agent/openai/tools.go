@@ -55,11 +55,7 @@ func function(w *jsonmsg.Writer, d agent.Definition, strict *bool) {
 // server writes a hosted MCP server.
 func server(w *jsonmsg.Writer, h *agent.HostedMCP) {
 	if h.Name == "" || h.URL == "" {
-		w.Fail(bad(
-			content.BadShape,
-			"tools."+h.Name,
-			"an MCP server has no name or no address",
-		))
+		w.Fail(bad(content.BadShape, "tools."+h.Name, "an MCP server has no name or no address"))
 	}
 
 	w.Member("type", "mcp")

@@ -31,20 +31,11 @@ func ApprovalItem(q *content.ToolApprovalRequest) (json.RawMessage, error) {
 	case *content.MCPCall:
 		label = c.ServerName
 	default:
-		return nil, bad(
-			content.BadKind,
-			"toolCall",
-			"a %T has no name and no arguments to show",
-			call,
-		)
+		return nil, bad(content.BadKind, "toolCall", "a %T has no name and no arguments to show", call)
 	}
 
 	if q.RequestID == "" || call.ToolName() == "" || label == "" {
-		return nil, bad(
-			content.BadID,
-			"toolCall",
-			"expected a request with an id, a name and a server",
-		)
+		return nil, bad(content.BadID, "toolCall", "expected a request with an id, a name and a server")
 	}
 
 	return jsonmsg.Object(func(w *jsonmsg.Writer) {
@@ -63,12 +54,7 @@ func ApprovalItem(q *content.ToolApprovalRequest) (json.RawMessage, error) {
 func ApprovalAnswer(item []byte, open []*content.ToolApprovalRequest) (*content.ToolApprovalResponse, error) {
 	o := read(item)
 	if o.Err() == nil && o.Text("type") != "mcp_approval_response" {
-		return nil, bad(
-			content.BadKind,
-			"type",
-			"expected mcp_approval_response, found %q",
-			o.Text("type"),
-		)
+		return nil, bad(content.BadKind, "type", "expected mcp_approval_response, found %q", o.Text("type"))
 	}
 
 	id, reason := o.NonEmpty("approval_request_id"), o.Text("reason")

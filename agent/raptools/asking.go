@@ -64,12 +64,8 @@ func (t *tool) question(ctx context.Context, c runtime.Call) (content.InputReque
 	case q.Binding != "":
 		return &content.ToolApprovalRequest{
 			RequestID: c.Question,
-			Call: &content.FunctionCall{
-				CallID:    c.ID,
-				Name:      q.Tool,
-				Arguments: q.Arguments,
-			},
-			Note: content.Note{Message: q.Prompt, Agent: c.Server},
+			Call:      &content.FunctionCall{CallID: c.ID, Name: q.Tool, Arguments: q.Arguments},
+			Note:      content.Note{Message: q.Prompt, Agent: c.Server},
 		}, nil
 	}
 
@@ -149,11 +145,7 @@ func (t *tool) answer(ctx context.Context, w waiting, answer content.InputRespon
 		return &agent.Refusal{RequestID: id, Reason: agent.HeldElsewhere, Detail: "people elsewhere are asked"}, nil
 	}
 
-	err := t.cfg.User.settle(
-		ctx,
-		w.Question,
-		func(q *asked) error { return q.take(answer, t.cfg.For) },
-	)
+	err := t.cfg.User.settle(ctx, w.Question, func(q *asked) error { return q.take(answer, t.cfg.For) })
 	var wrong *agent.Refusal
 	switch refused := (*refusal)(nil); {
 	case errors.As(err, &refused):

@@ -91,12 +91,7 @@ func agentOf(o jsonmsg.Fields, member string) agentName {
 // request makes the question of an interruption; nil when there is none.
 func request(item jsonmsg.Fields) *content.ToolApprovalRequest {
 	if kind := item.Text("type"); kind != "tool_approval_item" {
-		item.Fail(refuse(
-			content.BadKind,
-			item.At("type"),
-			"expected tool_approval_item, found %q",
-			kind,
-		))
+		item.Fail(refuse(content.BadKind, item.At("type"), "expected tool_approval_item, found %q", kind))
 		return nil
 	}
 
@@ -165,11 +160,7 @@ func argumentsOf(raw jsonmsg.Fields) json.RawMessage {
 		))
 		return nil
 	case !raw.Has(member):
-		raw.Fail(refuse(
-			content.BadShape,
-			raw.At(member),
-			"expected what the call would do, found none",
-		))
+		raw.Fail(refuse(content.BadShape, raw.At(member), "expected what the call would do, found none"))
 		return nil
 	}
 
@@ -191,11 +182,7 @@ func arguments(raw jsonmsg.Fields) json.RawMessage {
 }
 
 func refuse(code content.Code, where, format string, args ...any) error {
-	return &content.BadError{
-		Code:   code,
-		Where:  where,
-		Detail: fmt.Sprintf(format, args...),
-	}
+	return &content.BadError{Code: code, Where: where, Detail: fmt.Sprintf(format, args...)}
 }
 
 // bad is what is wrong with a state, as a *content.BadError; nil for nil.
@@ -205,11 +192,7 @@ func bad(err error) error {
 	case err == nil || errors.As(err, new(*content.BadError)):
 		return err
 	case errors.As(err, new(*value.Error)):
-		return &content.BadError{
-			Code:   content.BadJSON,
-			Detail: err.Error(),
-			Err:    err,
-		}
+		return &content.BadError{Code: content.BadJSON, Detail: err.Error(), Err: err}
 	}
 
 	return &content.BadError{

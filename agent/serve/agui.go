@@ -158,11 +158,7 @@ func (h *AGUI) run(ctx context.Context, key string, in *runInput, send func(agui
 	if err != nil {
 		return send(agui.ErrorEvent(err))
 	}
-	run := agui.Run{
-		ThreadID: in.thread,
-		RunID:    in.run,
-		Shown:    shown(own, held),
-	}
+	run := agui.Run{ThreadID: in.thread, RunID: in.run, Shown: shown(own, held)}
 	for e, err := range run.Events(heldApart(thread, h.cfg.Agent.Stream(ctx, thread, messages...))) {
 		if failed := send(e); failed != nil || err != nil {
 			return errors.Join(failed, err)

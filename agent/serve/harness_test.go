@@ -103,11 +103,7 @@ func config(a agent.Agent, store agent.ThreadStore) Config {
 // need nobody.
 func newWorld(t *testing.T, approve bool) *world {
 	t.Helper()
-	w := &world{
-		t:     t,
-		store: must.Get(filestore.New(t.TempDir()))(t),
-		tool:  &tool{},
-	}
+	w := &world{t: t, store: must.Get(filestore.New(t.TempDir()))(t), tool: &tool{}}
 	f := agent.NewFunction("sell", "Sells.", nil, w.tool.run)
 	if approve {
 		f = agent.RequireApproval(f)

@@ -24,11 +24,7 @@ import (
 func newHeldWorld(t *testing.T) (*world, *assenttest.Assent) {
 	t.Helper()
 	desk := assenttest.New(t, assenttest.Config{})
-	w := &world{
-		t:     t,
-		store: must.Get(filestore.New(t.TempDir()))(t),
-		tool:  &tool{},
-	}
+	w := &world{t: t, store: must.Get(filestore.New(t.TempDir()))(t), tool: &tool{}}
 	plan := must.Get(desk.Plans.Plan(t.Context(), "acme", "desk"))(t)
 	holder := client.Holder(desk.Client(store.Token{
 		Name:   "rt",

@@ -104,10 +104,7 @@ func (rec *record) input(thread *agent.Thread, m *a2a.Message) (*content.Message
 	case m.Role != a2a.RoleUser:
 		return nil, invalid("message.role: expected ROLE_USER")
 	case len(rec.Taken) >= mostTaken:
-		return nil, unsupported(fmt.Sprintf(
-			"the task has taken %d messages and takes no more",
-			mostTaken,
-		))
+		return nil, unsupported(fmt.Sprintf("the task has taken %d messages and takes no more", mostTaken))
 	case rec.State == "":
 		return texts(m)
 	case m.ContextID != "" && m.ContextID != rec.ContextID:
@@ -172,11 +169,7 @@ func (rec *record) settle(thread *agent.Thread, resp *agent.Response, failed err
 	begun := rec.Input != nil
 	if failed != nil {
 		rec.Input = nil
-		rec.say(
-			a2a.Failed,
-			"The agent's run failed. What it had done by then stays done.",
-			now,
-		)
+		rec.say(a2a.Failed, "The agent's run failed. What it had done by then stays done.", now)
 		return true
 	}
 
@@ -195,10 +188,7 @@ func (rec *record) settle(thread *agent.Thread, resp *agent.Response, failed err
 	case len(own) > 0:
 		rec.ask(own, now)
 	case len(held) > 0:
-		words := fmt.Sprintf(
-			"Waits for %d approval(s) of people who are asked elsewhere.",
-			len(held),
-		)
+		words := fmt.Sprintf("Waits for %d approval(s) of people who are asked elsewhere.", len(held))
 		rec.say(a2a.Working, words, now)
 	case waitsForCaller(resp):
 		rec.say(
@@ -301,11 +291,7 @@ func (rec *record) status() a2a.Status {
 
 // task is the task as it is told.
 func (rec *record) task() *a2a.Task {
-	out := &a2a.Task{
-		ID:        rec.TaskID,
-		ContextID: rec.ContextID,
-		Status:    rec.status(),
-	}
+	out := &a2a.Task{ID: rec.TaskID, ContextID: rec.ContextID, Status: rec.status()}
 	if rec.Result != "" {
 		out.Artifacts = []a2a.Artifact{{
 			ArtifactID: rec.TaskID + "-result",

@@ -82,10 +82,7 @@ func (h *A2A) read(w http.ResponseWriter, r *http.Request, c *call) error {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return &rpcError{codeRequest, fmt.Sprintf(
-			"the request has more than %d bytes",
-			h.cfg.MaxBytes,
-		)}
+		return &rpcError{codeRequest, fmt.Sprintf("the request has more than %d bytes", h.cfg.MaxBytes)}
 	case err != nil:
 		return err
 	}

@@ -163,10 +163,7 @@ func (r *reader) several(path string, doc value.Value, f *Field) {
 	kind, _ := items.Get("type")
 	_, titled := items.Get("anyOf")
 	if items.Kind != value.Object || kind.Text != "string" && !titled {
-		r.refuse(
-			at(path, "items"),
-			"the options: a string with enum, or anyOf with const and title",
-		)
+		r.refuse(at(path, "items"), "the options: a string with enum, or anyOf with const and title")
 		return
 	}
 

@@ -123,11 +123,7 @@ func (l *Local) Watch(ctx context.Context, changed func(ref string)) error {
 // Open asks whether a call may run.
 func (l *Local) Open(ctx context.Context, key string, v Verdict) (Held, error) {
 	if l.approve == nil {
-		return Held{
-			Ref:    key,
-			State:  Denied,
-			Reason: "nobody can approve calls here",
-		}, nil
+		return Held{Ref: key, State: Denied, Reason: "nobody can approve calls here"}, nil
 	}
 
 	c := &local{binding: v.Binding, held: Held{Ref: key, State: Pending}}

@@ -65,11 +65,7 @@ func outcomes() []outcome {
 			happen: func(h *assenttest.Assent, id string) {
 				h.Votes(id, "ben", approval.Deny, approval.VoteDenied, words("too much"))
 			},
-			want: hold.Held{
-				State:  hold.Denied,
-				By:     "ben",
-				Reason: "too much",
-			},
+			want:  hold.Held{State: hold.Denied, By: "ben", Reason: "too much"},
 			claim: hold.Denied,
 		},
 		{
@@ -79,11 +75,7 @@ func outcomes() []outcome {
 					in.Response = "ask again on Monday"
 				})
 			},
-			want: hold.Held{
-				State:  hold.Responded,
-				By:     "ben",
-				Reason: "ask again on Monday",
-			},
+			want:  hold.Held{State: hold.Responded, By: "ben", Reason: "ask again on Monday"},
 			claim: hold.Responded,
 		},
 		{
@@ -172,11 +164,7 @@ func outcomes() []outcome {
 				h.Votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
 				h.Votes(id, "ben", approval.Deny, approval.VoteRevoked, words("stop"))
 			},
-			want: hold.Held{
-				State:  hold.Denied,
-				By:     "ben",
-				Reason: "stop",
-			},
+			want:  hold.Held{State: hold.Denied, By: "ben", Reason: "stop"},
 			claim: hold.Denied,
 		},
 		{
@@ -185,11 +173,7 @@ func outcomes() []outcome {
 				_, err := h.Service.Cancel(h.T.Context(), "acme", id, "root", "the user left")
 				must(h.T, err)
 			},
-			want: hold.Held{
-				State:  hold.Cancelled,
-				By:     "root",
-				Reason: "the user left",
-			},
+			want:  hold.Held{State: hold.Cancelled, By: "root", Reason: "the user left"},
 			claim: hold.Cancelled,
 		},
 		{

@@ -90,11 +90,7 @@ func answerOf(r *approval.Request) (Answer, error) {
 		return Answer{State: Cancelled, Reason: cmp.Or(r.Reason, "the question was withdrawn")}, nil
 	}
 
-	out := Answer{
-		State:  Chosen,
-		By:     r.By,
-		Reason: r.Reason,
-	}
+	out := Answer{State: Chosen, By: r.By, Reason: r.Reason}
 	if r.Cause == approval.ByDismissal {
 		out.State = Dismissed
 	}

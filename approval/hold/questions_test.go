@@ -24,11 +24,7 @@ func answered(t *testing.T, d seat, ref string, want hold.Answer) {
 }
 
 func chosen(index int, by string) hold.Answer {
-	return hold.Answer{
-		State:    hold.Chosen,
-		Selected: index,
-		By:       by,
-	}
+	return hold.Answer{State: hold.Chosen, Selected: index, By: by}
 }
 
 func put(t *testing.T, d seat, key string, q hold.Question) string {
@@ -64,11 +60,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 
 		ref = put(t, d, "k2", motd())
 		h.Votes(ref, "mara", approval.Dismiss, approval.VoteAnswered, nil)
-		answered(t, d, ref, hold.Answer{
-			State:    hold.Dismissed,
-			Selected: 2,
-			By:       "mara",
-		})
+		answered(t, d, ref, hold.Answer{State: hold.Dismissed, Selected: 2, By: "mara"})
 
 		q := motd()
 		q.Groups = []string{"ops"}
@@ -237,11 +229,7 @@ func TestFrozenAnswers(t *testing.T) {
 func TestQuestionsAndApprovalsShareNoKeys(t *testing.T) {
 	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
-		call := &resolve.Call{
-			Kind: resolve.Tool,
-			Tool: "pay",
-			Args: []byte(`{"n":1}`),
-		}
+		call := &resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: []byte(`{"n":1}`)}
 		v := hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}
 		question := put(t, d, "k", motd())
 		opened, err := d.Open(t.Context(), "k", v)

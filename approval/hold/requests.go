@@ -21,11 +21,7 @@ type requests struct {
 // Over returns what one asker asks the people of an agent through a
 // side. The inbox is a URL for Held.Where, "" for none.
 func Over(side Side, agentID, inbox string) Requests {
-	return &requests{
-		side:  side,
-		agent: agentID,
-		inbox: inbox,
-	}
+	return &requests{side: side, agent: agentID, inbox: inbox}
 }
 
 // Open makes a request of a call, which stays open no longer than the
@@ -131,11 +127,7 @@ func (r *requests) Claim(ctx context.Context, ref, key string, v Verdict) error 
 	case err != nil:
 		return r.refused(ctx, ref, err)
 	case consumed.State != approval.Consumed:
-		return fmt.Errorf(
-			"claim the request %s: an answer that makes no sense: it is %s",
-			ref,
-			consumed.State,
-		)
+		return fmt.Errorf("claim the request %s: an answer that makes no sense: it is %s", ref, consumed.State)
 	}
 
 	return nil
@@ -183,11 +175,7 @@ func (r *requests) refused(ctx context.Context, ref string, err error) error {
 	}
 	now := r.held(ended)
 
-	return &ClaimError{
-		State:  now.State,
-		Detail: ending(now),
-		Err:    err,
-	}
+	return &ClaimError{State: now.State, Detail: ending(now), Err: err}
 }
 
 // Cancel withdraws a request, for every runtime that shares it. What

@@ -19,11 +19,7 @@ type Place struct {
 // the ledger, which server.Server.Run does: what nobody answers stays
 // pending otherwise, and Watch reads sealed entries.
 func Service(svc *approval.Service, log Log, at Place) People {
-	return &service{
-		svc: svc,
-		log: log,
-		at:  at,
-	}
+	return &service{svc: svc, log: log, at: at}
 }
 
 // Embedded is the side of one asker, for a program that asks by a Side

@@ -57,10 +57,7 @@ func ParseDiff(text string) ([]Line, error) {
 		}
 
 		if old < 0 || next < 0 {
-			return nil, fmt.Errorf(
-				"a unified diff: line %d is more than its hunk says it has",
-				i+1,
-			)
+			return nil, fmt.Errorf("a unified diff: line %d is more than its hunk says it has", i+1)
 		}
 
 		out = append(out, Line{kind, line})

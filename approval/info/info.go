@@ -55,10 +55,7 @@ func Check(items []Item) error {
 		it := &items[i]
 		size += len(it.Label) + len(it.Text) + len(it.Link) + len(it.Diff)
 		if field, want := it.wants(); want != "" {
-			return &Error{strings.TrimSuffix(
-				fmt.Sprintf("context.%d.%s", i, field),
-				".",
-			), want}
+			return &Error{strings.TrimSuffix(fmt.Sprintf("context.%d.%s", i, field), "."), want}
 		}
 	}
 

@@ -28,19 +28,12 @@ func Origin(tenant string) string { return "assent/" + tenant }
 func checkOrigin(origin string) error {
 	tenant, ok := strings.CutPrefix(origin, Origin(""))
 	if !ok || tenant == "" {
-		return fmt.Errorf(
-			"the log %s has no tenant, expected %s and its name",
-			quote(origin),
-			Origin(""),
-		)
+		return fmt.Errorf("the log %s has no tenant, expected %s and its name", quote(origin), Origin(""))
 	}
 
 	if !utf8.ValidString(origin) ||
 		strings.ContainsFunc(origin, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return fmt.Errorf(
-			"the tenant of the log %s holds control characters or is not UTF-8",
-			quote(origin),
-		)
+		return fmt.Errorf("the tenant of the log %s holds control characters or is not UTF-8", quote(origin))
 	}
 
 	return nil

@@ -33,12 +33,7 @@ type Writer struct {
 // note, describes. Handovers are checkpoints of it that two keys
 // signed, when one took over from the other, oldest first; those behind
 // the checkpoint are left out.
-func NewWriter(
-	w io.Writer,
-	checkpoint []byte,
-	publicKey string,
-	handovers ...[]byte,
-) (*Writer, error) {
+func NewWriter(w io.Writer, checkpoint []byte, publicKey string, handovers ...[]byte) (*Writer, error) {
 	if len(checkpoint) > maxNote {
 		return nil, fmt.Errorf(
 			"export: a checkpoint of %d bytes, at most %d are allowed",
@@ -81,11 +76,7 @@ func (w *Writer) Write(leaf, openings []byte) error {
 		return w.fail("entry %d: openings: %w", w.next, err)
 	}
 	if len(leaf) > maxLeaf || !utf8.Valid(leaf) {
-		return w.fail(
-			"entry %d: the leaf is not UTF-8, or has more than %d bytes",
-			w.next,
-			maxLeaf,
-		)
+		return w.fail("entry %d: the leaf is not UTF-8, or has more than %d bytes", w.next, maxLeaf)
 	}
 
 	w.line = appendEntry(w.line[:0], w.next, LeafHash(leaf), string(leaf), o)
@@ -101,11 +92,7 @@ func (w *Writer) Close() error {
 		return w.err
 	}
 	if w.next != w.size {
-		return w.fail(
-			"the checkpoint covers %d entries, but only %d were written",
-			w.size,
-			w.next,
-		)
+		return w.fail("the checkpoint covers %d entries, but only %d were written", w.size, w.next)
 	}
 
 	if err := w.put(appendEnd(w.line[:0], w.next)); err != nil {

@@ -92,11 +92,7 @@ func (k *keyring) follow(l Leaf, origin string, size int64, root func() Hash) er
 	from, _ := l.Facts.Get("old")
 	to, _ := l.Facts.Get("new")
 	note := []byte(k.handovers[len(k.proven)])
-	want := Checkpoint{
-		Origin: origin,
-		Size:   size,
-		Root:   root(),
-	}
+	want := Checkpoint{Origin: origin, Size: size, Root: root()}
 	for _, key := range []string{from.Text, to.Text} {
 		c, err := OpenCheckpoint(note, key)
 		if err != nil {
@@ -114,11 +110,7 @@ func (k *keyring) follow(l Leaf, origin string, size int64, root func() Hash) er
 		}
 	}
 
-	k.proven = append(k.proven, Handed{
-		Size: size,
-		From: from.Text,
-		To:   to.Text,
-	})
+	k.proven = append(k.proven, Handed{Size: size, From: from.Text, To: to.Text})
 	return nil
 }
 

@@ -40,17 +40,7 @@ func ParseLeaf(leaf []byte) (Leaf, error) {
 }
 
 func leafOf(doc value.Value) (Leaf, error) {
-	m, err := members(
-		doc,
-		"actor",
-		"facts",
-		"sealed",
-		"subject",
-		"tenant",
-		"time",
-		"type",
-		"v",
-	)
+	m, err := members(doc, "actor", "facts", "sealed", "subject", "tenant", "time", "type", "v")
 	if err != nil {
 		return Leaf{}, err
 	}

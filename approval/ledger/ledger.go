@@ -169,10 +169,7 @@ func (e Entry) openings(rand io.Reader) ([]namedOpening, error) {
 // the same in every encoding.
 func checkName(name string) error {
 	if name == "" || len(name) > 64 {
-		return fmt.Errorf(
-			"the name of a sealed value has %d bytes, expected 1 to 64",
-			len(name),
-		)
+		return fmt.Errorf("the name of a sealed value has %d bytes, expected 1 to 64", len(name))
 	}
 
 	for _, c := range []byte(name) {
@@ -214,9 +211,7 @@ func appendDigests(dst []byte, openings []namedOpening) []byte {
 }
 
 func (o Opening) digest() value.Digest {
-	return sha256.Sum256(
-		append(append(make([]byte, 0, saltSize+len(o.Value)), o.Salt[:]...), o.Value...),
-	)
+	return sha256.Sum256(append(append(make([]byte, 0, saltSize+len(o.Value)), o.Salt[:]...), o.Value...))
 }
 
 // appendText writes a JSON string as RFC 8785 does.

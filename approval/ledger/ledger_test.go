@@ -22,11 +22,7 @@ func TestSealGolden(t *testing.T) {
 }
 
 func TestSealNothing(t *testing.T) {
-	r := seal(t, Entry{
-		Time:   time.Unix(0, 0),
-		Tenant: "t",
-		Type:   "x",
-	}, nil)
+	r := seal(t, Entry{Time: time.Unix(0, 0), Tenant: "t", Type: "x"}, nil)
 	want := `{"actor":"","facts":{},"sealed":{},"subject":"","tenant":"t","time":"1970-01-01T00:00:00.000000Z",` +
 		`"type":"x","v":1}`
 	if string(r.Leaf) != want || r.Openings != nil {

@@ -60,10 +60,7 @@ func openingsOf(doc value.Value) (Openings, error) {
 }
 
 func openingOf(doc value.Value) (Opening, error) {
-	slices.SortFunc(
-		doc.Members,
-		func(a, b value.Member) int { return cmp.Compare(a.Key, b.Key) },
-	)
+	slices.SortFunc(doc.Members, func(a, b value.Member) int { return cmp.Compare(a.Key, b.Key) })
 	m, err := members(doc, "salt", "value")
 	if err != nil {
 		return Opening{}, err
@@ -141,10 +138,7 @@ func (l Leaf) check(openings Openings) (redacted int, err error) {
 	for _, o := range openings.sorted() {
 		digest, ok := l.Sealed[o.name]
 		if !ok {
-			return 0, fmt.Errorf(
-				"the opening of %s belongs to nothing that the leaf seals",
-				o.name,
-			)
+			return 0, fmt.Errorf("the opening of %s belongs to nothing that the leaf seals", o.name)
 		}
 
 		if digest != o.digest() {

@@ -55,16 +55,7 @@ func (p *Proof) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return err
 	}
-	m, err := members(
-		doc,
-		"format",
-		"index",
-		"leaf",
-		"openings",
-		"hashes",
-		"public_key",
-		"checkpoint",
-	)
+	m, err := members(doc, "format", "index", "leaf", "openings", "hashes", "public_key", "checkpoint")
 	if err != nil {
 		return err
 	}
@@ -132,12 +123,7 @@ func VerifyProof(proof []byte, publicKeys ...string) (ProofReport, error) {
 	}
 	var keys keyring
 	if keys.pin("", publicKeys); !keys.trusts(p.PublicKey) {
-		return ProofReport{}, fault(
-			-1,
-			"wrong key: found %s, expected %s",
-			quote(p.PublicKey),
-			keys.expected(),
-		)
+		return ProofReport{}, fault(-1, "wrong key: found %s, expected %s", quote(p.PublicKey), keys.expected())
 	}
 
 	c, err := OpenCheckpoint(p.Checkpoint, p.PublicKey)

@@ -262,13 +262,7 @@ func CheckConsistency(proof []Hash, size int64, root Hash, older int64, olderRoo
 	}
 	ok := older == 0 && len(proof) == 0 && olderRoot == emptyRoot() && (size > 0 || root == olderRoot)
 	if older > 0 {
-		ok = tlog.CheckTree(
-			theirs(proof),
-			size,
-			tlog.Hash(root),
-			older,
-			tlog.Hash(olderRoot),
-		) == nil
+		ok = tlog.CheckTree(theirs(proof), size, tlog.Hash(root), older, tlog.Hash(olderRoot)) == nil
 	}
 
 	if !ok {

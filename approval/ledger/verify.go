@@ -96,25 +96,14 @@ func (v *verifier) header() error {
 			return fault(-1, "the header: %v", err)
 		}
 	}
-	v.written = appendHeader(
-		v.written[:0],
-		m[1].Text,
-		m[2].Text,
-		m[3].Text,
-		v.keys.handovers...,
-	)
+	v.written = appendHeader(v.written[:0], m[1].Text, m[2].Text, m[3].Text, v.keys.handovers...)
 	if !bytes.Equal(v.line, v.written) {
 		return fault(-1, "the header is not spelt as an export spells it")
 	}
 	r := &v.report
 	v.keys.pin(v.opts.PublicKey, v.opts.Also)
 	if r.PublicKey, r.KeyPinned = m[2].Text, len(v.keys.pinned) > 0; !v.keys.mayTrust(r.PublicKey) {
-		return fault(
-			-1,
-			"wrong key: found %s, expected %s",
-			quote(r.PublicKey),
-			v.keys.expected(),
-		)
+		return fault(-1, "wrong key: found %s, expected %s", quote(r.PublicKey), v.keys.expected())
 	}
 
 	if r.Checkpoint, err = OpenCheckpoint([]byte(m[3].Text), r.PublicKey); err != nil {
@@ -157,10 +146,7 @@ func (v *verifier) since() error {
 		v.olders = append(v.olders, old)
 	}
 
-	slices.SortStableFunc(
-		v.olders,
-		func(a, b Checkpoint) int { return cmp.Compare(a.Size, b.Size) },
-	)
+	slices.SortStableFunc(v.olders, func(a, b Checkpoint) int { return cmp.Compare(a.Size, b.Size) })
 	if n := len(v.olders); n > 0 {
 		v.report.Since = &v.olders[n-1]
 	}
@@ -253,10 +239,7 @@ func (v *verifier) entry(doc value.Value) error {
 	if err != nil {
 		return fault(at, "%v", err)
 	}
-	if v.written = appendEntry(v.written[:0], at, hash, m[2].Text, openings); !bytes.Equal(
-		v.line,
-		v.written,
-	) {
+	if v.written = appendEntry(v.written[:0], at, hash, m[2].Text, openings); !bytes.Equal(v.line, v.written) {
 		return fault(at, "the line is not spelt as an export spells it")
 	}
 
@@ -273,11 +256,7 @@ func (v *verifier) place(index value.Value) error {
 	case found > at:
 		return fault(at, "dropped or moved: found entry %d in its place", found)
 	case found < at:
-		return fault(
-			at,
-			"inserted or moved: found entry %d in its place, which was there already",
-			found,
-		)
+		return fault(at, "inserted or moved: found entry %d in its place, which was there already", found)
 	case at >= size:
 		return fault(at, "inserted: the checkpoint covers %d entries", size)
 	}
@@ -289,12 +268,7 @@ func (v *verifier) place(index value.Value) error {
 func (v *verifier) record(hash Hash, text []byte, openings Openings) error {
 	at := v.tree.size
 	if LeafHash(text) != hash {
-		return fault(
-			at,
-			"edited leaf: it has the hash %s, the line says %s",
-			LeafHash(text),
-			hash,
-		)
+		return fault(at, "edited leaf: it has the hash %s, the line says %s", LeafHash(text), hash)
 	}
 
 	leaf, redacted, err := open(text, openings, v.report.Checkpoint.Origin)
@@ -329,11 +303,7 @@ func (v *verifier) last(doc value.Value) error {
 	}
 	at, size := v.tree.size, v.report.Checkpoint.Size
 	if at != size {
-		return fault(
-			at,
-			"dropped: the file ends here, but the checkpoint covers %d entries",
-			size,
-		)
+		return fault(at, "dropped: the file ends here, but the checkpoint covers %d entries", size)
 	}
 
 	if said != at {

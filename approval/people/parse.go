@@ -141,12 +141,7 @@ func (r *reader) group(n *yamldoc.Node, declared []string) {
 	if len(declared) > 0 && len(declared) <= 10 {
 		expected += ": " + strings.Join(declared, ", ")
 	}
-	f := yamldoc.Stop(
-		ruleUnknownGroup,
-		n.Range,
-		fmt.Sprintf("there is no group %q", n.Text),
-		expected,
-	)
+	f := yamldoc.Stop(ruleUnknownGroup, n.Range, fmt.Sprintf("there is no group %q", n.Text), expected)
 	f.Nearest = diag.Nearest(n.Text, declared)
 	r.add(f)
 }

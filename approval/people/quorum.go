@@ -20,11 +20,7 @@ type Seating struct {
 // it, whatever the order of the votes. Earlier people keep their seat
 // where it makes no difference. All stand-ins of the stages count.
 func Seat(stages []policy.Stage, people []Person) (seatings []Seating, met bool) {
-	m := matching{
-		stages: stages,
-		people: distinct(people),
-		seated: make([][]int, len(stages)),
-	}
+	m := matching{stages: stages, people: distinct(people), seated: make([][]int, len(stages))}
 	for i := range m.people {
 		m.place(i, make([]bool, len(stages)))
 	}

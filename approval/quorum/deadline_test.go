@@ -22,11 +22,7 @@ func TestDeadlines(t *testing.T) {
 		{policy.TimeoutEscalate, nil, []End{Expires}},
 		{policy.TimeoutEscalate, []string{"leads"}, []End{GoesOn, Expires}},
 	} {
-		d := Deadline{
-			At:        start,
-			Within:    time.Minute,
-			OnTimeout: c.on,
-		}
+		d := Deadline{At: start, Within: time.Minute, OnTimeout: c.on}
 		for i, want := range c.want {
 			if got := d.Pass(c.called); got != want {
 				t.Errorf("%s %v: end %d is %v, expected %v", c.on, c.called, i, got, want)

@@ -93,23 +93,11 @@ func (w Standing) Eligibility(a *Answering, id string) Eligibility {
 	case a.OnlyUser() && id != w.User:
 		return Eligibility{Why: WhyNotTheUser}
 	case a.OnlyUser():
-		return Eligibility{
-			Answer:  true,
-			Approve: true,
-			Waiting: silent,
-		}
+		return Eligibility{Answer: true, Approve: true, Waiting: silent}
 	case w.seats(a, p):
-		return Eligibility{
-			Answer:  true,
-			Approve: true,
-			Waiting: w.waitsFor(a, p),
-		}
+		return Eligibility{Answer: true, Approve: true, Waiting: w.waitsFor(a, p)}
 	case slices.ContainsFunc(a.Called, p.Holds):
-		return Eligibility{
-			Answer:  true,
-			Waiting: silent,
-			Why:     WhyLooks,
-		}
+		return Eligibility{Answer: true, Waiting: silent, Why: WhyLooks}
 	}
 
 	return Eligibility{Why: WhyNotAsked}

@@ -60,11 +60,7 @@ type plainContent struct {
 type once struct{ scripted }
 
 func (once) Respond(context.Context, []*content.Message, *agent.Options) (*agent.Response, error) {
-	call := &content.FunctionCall{
-		CallID:    "call_1",
-		Name:      "forecast",
-		Arguments: arguments,
-	}
+	call := &content.FunctionCall{CallID: "call_1", Name: "forecast", Arguments: arguments}
 	return &agent.Response{Messages: []*content.Message{content.NewMessage(content.Assistant, call)}}, nil
 }
 
@@ -74,11 +70,7 @@ func longThread(t testing.TB) []byte {
 	thread := agent.NewThread("a")
 	for i := 0; i < 1<<20/700; i++ { // an exchange is a bit more
 		id := fmt.Sprintf("call_%06d", i)
-		call := &content.FunctionCall{
-			CallID:    id,
-			Name:      "forecast",
-			Arguments: arguments,
-		}
+		call := &content.FunctionCall{CallID: id, Name: "forecast", Arguments: arguments}
 		result := &content.FunctionResult{
 			CallID: id,
 			Result: json.RawMessage(`{"city":"Augsburg","days":3,"high":23.5,"text":"dry"}`),

@@ -46,10 +46,7 @@ type subject struct {
 func (s *subject) take(t *testing.T, round, calls int) {
 	for range calls {
 		begun := time.Now()
-		answer, err := s.client.ask(
-			"tools/call",
-			`{"name":"tool_0000","arguments":`+arguments+`}`,
-		)
+		answer, err := s.client.ask("tools/call", `{"name":"tool_0000","arguments":`+arguments+`}`)
 		s.rounds[round] = append(s.rounds[round], time.Since(begun))
 		if err != nil || !bytes.Contains(answer, []byte("done")) {
 			t.Fatalf("%s: got %s, %v", s.name, answer, err)
@@ -112,29 +109,14 @@ const proxy = "../bin/mcp-proxy/node_modules/.bin/mcp-proxy"
 // call of the server, and of mcp-proxy before it.
 func TestCall(t *testing.T) {
 	env := []string{variable + "=3"}
-	direct := &subject{
-		name:   "direct",
-		client: start(t, env, os.Args[0]),
-	}
+	direct := &subject{name: "direct", client: start(t, env, os.Args[0])}
 	bin := assent(t)
 	ours := &subject{
-		name: "assent",
-		client: start(
-			t,
-			nil,
-			bin,
-			"mcp",
-			"gateway",
-			"--config",
-			configure(t, 3, ""),
-		),
+		name:   "assent",
+		client: start(t, nil, bin, "mcp", "gateway", "--config", configure(t, 3, "")),
 	}
 	at := port(t)
-	file := configure(
-		t,
-		3,
-		"listen: 127.0.0.1:"+at+"\ncallers: {name: bench}\n",
-	)
+	file := configure(t, 3, "listen: 127.0.0.1:"+at+"\ncallers: {name: bench}\n")
 	background(t, nil, bin, "mcp", "gateway", "--config", file)
 	all := []*subject{
 		direct,
@@ -146,19 +128,7 @@ func TestCall(t *testing.T) {
 	}
 	if _, err := os.Stat(proxy); err == nil {
 		at := port(t)
-		background(
-			t,
-			env,
-			proxy,
-			"--host",
-			"127.0.0.1",
-			"--port",
-			at,
-			"--server",
-			"stream",
-			"--",
-			os.Args[0],
-		)
+		background(t, env, proxy, "--host", "127.0.0.1", "--port", at, "--server", "stream", "--", os.Args[0])
 		all = append(
 			all,
 			&subject{
@@ -184,27 +154,13 @@ func TestCall(t *testing.T) {
 
 func load() string {
 	text, _ := os.ReadFile("/proc/loadavg") // nothing elsewhere
-	return strings.Join(
-		strings.Fields(string(text))[:min(
-			3,
-			len(strings.Fields(string(text))),
-		)],
-		" ",
-	)
+	return strings.Join(strings.Fields(string(text))[:min(3, len(strings.Fields(string(text))))], " ")
 }
 
 // TestList: 2,500 tools, all pages, first and later.
 func TestList(t *testing.T) {
 	const tools, times = 2500, 21
-	c := start(
-		t,
-		nil,
-		assent(t),
-		"mcp",
-		"gateway",
-		"--config",
-		configure(t, tools, ""),
-	)
+	c := start(t, nil, assent(t), "mcp", "gateway", "--config", configure(t, tools, ""))
 	first := list(t, c, tools)
 	var later []time.Duration
 	for range times {
@@ -233,10 +189,7 @@ func list(t *testing.T, c client, tools int) time.Duration {
 		if i < 0 {
 			break
 		}
-		cursor, _, _ := bytes.Cut(
-			page[i+len(`"nextCursor":"`):],
-			[]byte(`"`),
-		)
+		cursor, _, _ := bytes.Cut(page[i+len(`"nextCursor":"`):], []byte(`"`))
 		params = `{"cursor":"` + string(cursor) + `"}`
 	}
 
@@ -282,12 +235,7 @@ func TestWaiting(t *testing.T) {
 	theirs, in := io.Pipe()
 	out, ours := io.Pipe()
 	go func() {
-		_ = server.New(server.Config{Handler: g}).Pipe(
-			t.Context(),
-			"bench",
-			theirs,
-			ours,
-		)
+		_ = server.New(server.Config{Handler: g}).Pipe(t.Context(), "bench", theirs, ours)
 	}()
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 	send := func(id int, method, params string) {
@@ -303,24 +251,12 @@ func TestWaiting(t *testing.T) {
 			i, arguments, i))
 	}
 	for n := 0; waiting(t, a) < calls; n = waiting(t, a) { // opening as many takes a while
-		testwait.Until(
-			t,
-			"more of them wait",
-			func() bool { return waiting(t, a) > n },
-		)
+		testwait.Until(t, "more of them wait", func() bool { return waiting(t, a) > n })
 	}
 
-	testwait.Until(
-		t,
-		"they rest",
-		func() bool { return waiting(t, a) == calls && g.Idle() },
-	)
+	testwait.Until(t, "they rest", func() bool { return waiting(t, a) == calls && g.Idle() })
 	kept := heap() - before
-	t.Logf(
-		"RESULT %d waiting calls keep %.1f MB on the heap",
-		calls,
-		float64(kept)/(1<<20),
-	)
+	t.Logf("RESULT %d waiting calls keep %.1f MB on the heap", calls, float64(kept)/(1<<20))
 	if kept > barHeap {
 		t.Errorf("%d bytes (bar %d)", kept, barHeap)
 	}
@@ -340,20 +276,13 @@ func gatewayOf(t *testing.T, a *assenttest.Assent) *gateway.Gateway {
 			}
 			return c.Plan, nil
 		},
-		People: hold.Service(
-			a.Service,
-			a.Store,
-			hold.Place{Tenant: assenttest.Tenant, Agent: "clerk"},
-		),
+		People: hold.Service(a.Service, a.Store, hold.Place{Tenant: assenttest.Tenant, Agent: "clerk"}),
 		Servers: []gateway.Server{{
 			Alias:    "files",
 			Upstream: idle{},
 			Identity: catalog.Server{Command: "files"},
 		}},
-		Callers: []gateway.Caller{{
-			Name: "bench",
-			Hold: time.Hour,
-		}},
+		Callers:    []gateway.Caller{{Name: "bench", Hold: time.Hour}},
 		Pins:       trusting{},
 		MaxPending: 2000,
 	})

@@ -41,50 +41,20 @@ func (v program) askCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.agent, "agent", "", "`FILE` of the agent, .agf.yaml")
-	flags.StringArrayVar(
-		&f.side.policies,
-		"policies",
-		nil,
-		"`DIR` of *.policy.yaml (repeatable)",
-	)
-	flags.StringVar(
-		&f.side.config,
-		"config",
-		"",
-		"decisions.yaml: `FILE` of what the owner chose",
-	)
-	flags.StringVar(
-		&f.tool,
-		"tool",
-		"",
-		"`TOOL` that is called: a local one, or one of --server",
-	)
+	flags.StringArrayVar(&f.side.policies, "policies", nil, "`DIR` of *.policy.yaml (repeatable)")
+	flags.StringVar(&f.side.config, "config", "", "decisions.yaml: `FILE` of what the owner chose")
+	flags.StringVar(&f.tool, "tool", "", "`TOOL` that is called: a local one, or one of --server")
 	flags.StringVar(&f.server, "server", "", "`ALIAS` of the MCP server")
-	flags.StringVar(
-		&f.remote,
-		"remote",
-		"",
-		"`ALIAS` of the remote agent that has the skill",
-	)
+	flags.StringVar(&f.remote, "remote", "", "`ALIAS` of the remote agent that has the skill")
 	flags.StringVar(&f.skill, "skill", "", "`SKILL` of --remote")
-	flags.StringVar(
-		&f.delegate,
-		"delegate",
-		"",
-		"`ALIAS` of the agent that is delegated to",
-	)
+	flags.StringVar(&f.delegate, "delegate", "", "`ALIAS` of the agent that is delegated to")
 	flags.StringVar(
 		&f.where,
 		"where",
 		"",
 		"`TESTS` that hold for the call, such as 'amount>50000,currency=USD'",
 	)
-	flags.StringVar(
-		&f.outcome,
-		"outcome",
-		"",
-		"`OUTCOME` to look for: allow, ask or deny",
-	)
+	flags.StringVar(&f.outcome, "outcome", "", "`OUTCOME` to look for: allow, ask or deny")
 	flags.StringVar(&f.format, "format", "text", "`FORMAT` of the answer: text or json")
 	term.Required(cmd, "agent", "outcome")
 	term.Offer(cmd, "outcome", "allow", "ask", "deny")
@@ -101,17 +71,9 @@ func (f askFlags) call() (resolve.Call, error) {
 	case has(f.tool) && local && !has(f.delegate):
 		return resolve.Call{Kind: resolve.Tool, Tool: f.tool}, nil
 	case has(f.tool) && has(f.server) && !has(f.remote) && !has(f.skill) && !has(f.delegate):
-		return resolve.Call{
-			Kind:   resolve.MCPTool,
-			Server: f.server,
-			Tool:   f.tool,
-		}, nil
+		return resolve.Call{Kind: resolve.MCPTool, Server: f.server, Tool: f.tool}, nil
 	case has(f.skill) && has(f.remote) && !has(f.tool) && !has(f.server) && !has(f.delegate):
-		return resolve.Call{
-			Kind:  resolve.Skill,
-			Agent: f.remote,
-			Skill: f.skill,
-		}, nil
+		return resolve.Call{Kind: resolve.Skill, Agent: f.remote, Skill: f.skill}, nil
 	case has(f.delegate) && local && !has(f.tool):
 		return resolve.Call{Kind: resolve.Delegation, Agent: f.delegate}, nil
 	}
@@ -141,11 +103,7 @@ func (v program) ask(f askFlags) error {
 		return err
 	}
 
-	side := &sideTree{what: f.agent, files: []sideFile{{
-		name: f.agent,
-		src:  src,
-		kind: agentKind,
-	}}}
+	side := &sideTree{what: f.agent, files: []sideFile{{name: f.agent, src: src, kind: agentKind}}}
 	compiled, err := v.compile(side, f.side)
 	if err != nil {
 		return err

@@ -33,12 +33,7 @@ func (v program) diffCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return v.diff(f, args, cmd.ArgsLenAtDash()) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(
-		&f.format,
-		"format",
-		"text",
-		"`FORMAT` of the output: "+strings.Join(diffFormats(), ", "),
-	)
+	flags.StringVar(&f.format, "format", "text", "`FORMAT` of the output: "+strings.Join(diffFormats(), ", "))
 	flags.StringArrayVar(
 		&f.old.policies,
 		"policies-old",
@@ -51,24 +46,9 @@ func (v program) diffCommand() *cobra.Command {
 		nil,
 		"`DIR` of *.policy.yaml of the new side (repeatable)",
 	)
-	flags.StringVar(
-		&f.config,
-		"config",
-		"",
-		"decisions.yaml: `FILE` of what the owner chose, for both sides",
-	)
-	flags.StringVar(
-		&f.old.config,
-		"config-old",
-		"",
-		"`FILE` instead of --config, for the old side",
-	)
-	flags.StringVar(
-		&f.new.config,
-		"config-new",
-		"",
-		"`FILE` instead of --config, for the new side",
-	)
+	flags.StringVar(&f.config, "config", "", "decisions.yaml: `FILE` of what the owner chose, for both sides")
+	flags.StringVar(&f.old.config, "config-old", "", "`FILE` instead of --config, for the old side")
+	flags.StringVar(&f.new.config, "config-new", "", "`FILE` instead of --config, for the new side")
 	flags.StringVar(
 		&f.old.people,
 		"people-old",
@@ -107,11 +87,7 @@ func sidesGiven(cmd *cobra.Command, args []string) error {
 // diff compares two sides and prints the report.
 func (v program) diff(f diffFlags, args []string, dash int) error {
 	if !slices.Contains(diffFormats(), f.format) {
-		return fmt.Errorf(
-			"--format: %q is none of %s",
-			f.format,
-			strings.Join(diffFormats(), ", "),
-		)
+		return fmt.Errorf("--format: %q is none of %s", f.format, strings.Join(diffFormats(), ", "))
 	}
 
 	if (f.old.people == "") != (f.new.people == "") {
@@ -136,11 +112,7 @@ func (v program) diff(f diffFlags, args []string, dash int) error {
 		return fmt.Errorf("new side: %w", err)
 	}
 	if len(old.sides)+len(new.sides) == 0 {
-		return fmt.Errorf(
-			"no *.agf.yaml is in %s or %s, so nothing was compared",
-			trees[0].what,
-			trees[1].what,
-		)
+		return fmt.Errorf("no *.agf.yaml is in %s or %s, so nothing was compared", trees[0].what, trees[1].what)
 	}
 
 	report := posture.CompareAll(old.sides, new.sides)

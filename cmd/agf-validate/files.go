@@ -113,11 +113,7 @@ func walk(paths []string, stdin io.Reader) []input {
 		case err != nil:
 			send(input{path: p, err: missing(p, err)})
 		case !info.IsDir():
-			send(input{
-				path: p,
-				root: rootOf(p),
-				kind: kindOf(p),
-			})
+			send(input{path: p, root: rootOf(p), kind: kindOf(p)})
 		default:
 			walkDir(p, send)
 		}
@@ -170,12 +166,7 @@ func walkDir(dir string, send func(input)) {
 	// link. The callback never returns an error: what can't be read is
 	// an input with an error.
 	_ = filepath.WalkDir(dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
-		in := input{
-			path: path,
-			root: dir,
-			kind: kindOf(d.Name()),
-			err:  err,
-		}
+		in := input{path: path, root: dir, kind: kindOf(d.Name()), err: err}
 		if err == nil && (d.IsDir() || in.kind == unknownKind || in.kind == peopleKind && !in.people()) {
 			return nil
 		}

@@ -42,12 +42,7 @@ func (v program) fixCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(
-		&f.unsafe,
-		"unsafe",
-		false,
-		"mend also what changes which calls are asked about",
-	)
+	flags.BoolVar(&f.unsafe, "unsafe", false, "mend also what changes which calls are asked about")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be done, and write nothing")
 	f.inputs(flags)
 	return cmd
@@ -141,16 +136,7 @@ func (m *mender) fail(err error) {
 // say tells of one remedy.
 func (m *mender) say(in *input, r fix.Remedy, prefix string) {
 	at := r.Finding.Range.Start
-	fmt.Fprintf(
-		m.Out,
-		"%s:%d:%d: %s%s [%s]\n",
-		in.path,
-		at.Line,
-		at.Column,
-		prefix,
-		r.Title,
-		r.Finding.Rule,
-	)
+	fmt.Fprintf(m.Out, "%s:%d:%d: %s%s [%s]\n", in.path, at.Line, at.Column, prefix, r.Title, r.Finding.Rule)
 }
 
 // check lints texts of one file.

@@ -42,14 +42,7 @@ func git(stdin string, args ...string) ([]byte, error) {
 
 // commitOf resolves a revision.
 func commitOf(revision string) (string, error) {
-	out, err := git(
-		"",
-		"rev-parse",
-		"--verify",
-		"--quiet",
-		"--end-of-options",
-		revision+"^{commit}",
-	)
+	out, err := git("", "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
 	if err == nil {
 		return strings.TrimSpace(string(out)), nil
 	}
@@ -67,10 +60,7 @@ func readRevision(revision string, paths []string) (*sideTree, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := git(
-		"",
-		append([]string{"ls-tree", "-r", "-l", "-z", commit, "--"}, paths...)...,
-	)
+	list, err := git("", append([]string{"ls-tree", "-r", "-l", "-z", commit, "--"}, paths...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -79,15 +69,8 @@ func readRevision(revision string, paths []string) (*sideTree, error) {
 	for entry := range strings.SplitSeq(strings.TrimRight(string(list), "\x00"), "\x00") {
 		head, name, _ := strings.Cut(entry, "\t")
 		fields := strings.Fields(head) // mode, type, object, size
-		f := sideFile{
-			rel:  name,
-			name: name,
-			kind: kindOf(path.Base(name)),
-		}
-		named := slices.ContainsFunc(
-			paths,
-			func(p string) bool { return path.Clean(p) == name },
-		)
+		f := sideFile{rel: name, name: name, kind: kindOf(path.Base(name))}
+		named := slices.ContainsFunc(paths, func(p string) bool { return path.Clean(p) == name })
 		if len(fields) < 4 || f.kind == unknownKind && !named {
 			continue
 		}
@@ -122,11 +105,7 @@ func (t *sideTree) readBlobs(blobs []string) error {
 		fields := strings.Fields(string(head))
 		size, err := strconv.Atoi(fields[len(fields)-1])
 		if err != nil || size >= len(rest) {
-			return fmt.Errorf(
-				"git cat-file: %s of %s can't be read",
-				t.files[i].name,
-				t.what,
-			)
+			return fmt.Errorf("git cat-file: %s of %s can't be read", t.files[i].name, t.what)
 		}
 
 		t.files[i].src, out = rest[:size:size], rest[size+1:]

@@ -78,11 +78,7 @@ func TestInitGatesWhateverIsOffered(t *testing.T) {
 		}
 		plan := planOf(r, desk)
 		for _, n := range names {
-			call := &resolve.Call{
-				Kind:   resolve.MCPTool,
-				Server: "bank",
-				Tool:   n,
-			}
+			call := &resolve.Call{Kind: resolve.MCPTool, Server: "bank", Tool: n}
 			if got := plan.Decide(call).Outcome; got != resolve.Ask {
 				r.Fatalf("a call of %q: %v", n, got)
 			}

@@ -303,8 +303,7 @@ func TestGitLabJobRuns(t *testing.T) {
 func TestHooksNameTheFiles(t *testing.T) {
 	for _, hook := range readYAML(t, "../../.pre-commit-hooks.yaml").Items {
 		count := `printf '%s\n' a.agf.yaml b/c.policy.yml x.agf.json values.yaml | grep -cE "$1"`
-		out, err := exec.Command("bash", "-c", count, "-",
-			hook.Get("files").Text).
+		out, err := exec.Command("bash", "-c", count, "-", hook.Get("files").Text).
 			CombinedOutput()
 		if err != nil || strings.TrimSpace(string(out)) != "3" {
 			t.Errorf("%s meets %s of the files, %v", hook.Get("id").Text, out, err)

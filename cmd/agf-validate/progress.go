@@ -20,12 +20,7 @@ type progress struct {
 }
 
 func newProgress(w io.Writer, terminal bool) *progress {
-	return &progress{
-		w:       w,
-		on:      terminal,
-		now:     time.Now,
-		started: time.Now(),
-	}
+	return &progress{w: w, on: terminal, now: time.Now, started: time.Now()}
 }
 
 // file counts one file more.

@@ -18,11 +18,7 @@ func inRoot(t *testing.T, args ...string) (out, errOut string, code int) {
 	t.Helper()
 	t.Chdir(testfiles.Root(t))
 	var o, e bytes.Buffer
-	code = program{Streams: term.Streams{
-		In:  strings.NewReader(""),
-		Out: &o,
-		Err: &e,
-	}}.Run(args)
+	code = program{Streams: term.Streams{In: strings.NewReader(""), Out: &o, Err: &e}}.Run(args)
 
 	return o.String(), e.String(), code
 }

@@ -47,11 +47,7 @@ func (v program) readTree(path string) (*sideTree, error) {
 		if in.err != nil {
 			return nil, in.err
 		}
-		f := sideFile{
-			name: in.path,
-			src:  in.src,
-			kind: in.kind,
-		}
+		f := sideFile{name: in.path, src: in.src, kind: in.kind}
 		if rel, err := filepath.Rel(path, in.path); err == nil && info.IsDir() {
 			f.rel = filepath.ToSlash(rel)
 		}
@@ -154,11 +150,7 @@ func (v program) directories(t *sideTree, named string) ([]sides.Directory, erro
 			v.report(findings, map[string][]byte{f.name: f.src})
 			return nil, fmt.Errorf("the people of %s can't be compared", f.name)
 		}
-		out = append(out, sides.Directory{
-			Path:   f.rel,
-			Name:   f.name,
-			People: d,
-		})
+		out = append(out, sides.Directory{Path: f.rel, Name: f.name, People: d})
 	}
 
 	return out, nil
@@ -166,11 +158,7 @@ func (v program) directories(t *sideTree, named string) ([]sides.Directory, erro
 
 // report prints the findings that stop a side, and no others.
 func (v program) report(findings []diag.Finding, texts map[string][]byte) {
-	term.PrintFindings(
-		v.Err,
-		slices.DeleteFunc(findings, func(f diag.Finding) bool { return !f.Stops }),
-		texts,
-	)
+	term.PrintFindings(v.Err, slices.DeleteFunc(findings, func(f diag.Finding) bool { return !f.Stops }), texts)
 }
 
 // registry holds the policies of directories, or those of the side when
@@ -203,10 +191,7 @@ func revisions(text string) (old, new string, err error) {
 	case !ok:
 		err = fmt.Errorf("%q is no range of revisions, expected A..B before --", text)
 	case strings.HasPrefix(new, "."):
-		err = fmt.Errorf(
-			"%q has three dots, expected A..B: both revisions are compared as they are",
-			text,
-		)
+		err = fmt.Errorf("%q has three dots, expected A..B: both revisions are compared as they are", text)
 	case old == "":
 		err = fmt.Errorf("%q names no old revision, expected A..B", text)
 	case strings.HasPrefix(old, "-"), strings.HasPrefix(new, "-"):

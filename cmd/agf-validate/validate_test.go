@@ -183,11 +183,7 @@ func tree(t *testing.T, files map[string]string) {
 func validated(t *testing.T, args ...string) (out, errOut string, code int) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = program{Streams: term.Streams{
-		In:  strings.NewReader(""),
-		Out: &o,
-		Err: &e,
-	}}.Run(args)
+	code = program{Streams: term.Streams{In: strings.NewReader(""), Out: &o, Err: &e}}.Run(args)
 	return o.String(), e.String(), code
 }
 

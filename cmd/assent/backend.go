@@ -94,12 +94,5 @@ func prune(
 		"requests": requests,
 		"entries":  entries,
 	}
-	return requests, entries, records(s).Record(
-		ctx,
-		tenant,
-		approval.EventPruned,
-		"",
-		operator,
-		facts,
-	)
+	return requests, entries, records(s).Record(ctx, tenant, approval.EventPruned, "", operator, facts)
 }

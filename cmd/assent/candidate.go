@@ -39,11 +39,7 @@ func (t *tenant) candidateLoaded(problems bool) []openapi.Loaded {
 		return nil
 	}
 	state := t.candidate.Files()
-	l := openapi.Loaded{
-		Part:   partCandidate,
-		Digest: state.Digest,
-		Count:  state.Agents,
-	}
+	l := openapi.Loaded{Part: partCandidate, Digest: state.Digest, Count: state.Agents}
 	if problems {
 		l.Problems = state.Problems
 	}
@@ -71,9 +67,7 @@ func (w watcher) of(tenant string) *candidate.Candidate {
 	return nil
 }
 
-func (w watcher) Decided(
-	tenant string, by *approval.Compiled, call *resolve.Call, outcome resolve.Outcome,
-) {
+func (w watcher) Decided(tenant string, by *approval.Compiled, call *resolve.Call, outcome resolve.Outcome) {
 	if c := w.of(tenant); c != nil {
 		c.Decided(by, call, outcome)
 	}

@@ -73,11 +73,7 @@ func targetsOf(t config.Tenant) []target {
 	var all []target
 	for _, c := range channels.All() {
 		for _, r := range t.Notify.Receivers(c) {
-			all = append(all, target{
-				Receiver: r,
-				channel:  c,
-				tenant:   t.Name,
-			})
+			all = append(all, target{Receiver: r, channel: c, tenant: t.Name})
 		}
 	}
 
@@ -126,12 +122,7 @@ func newDelivery(cfg config.Serve, base string) (*delivery, error) {
 // would post to the same address, or to none.
 func (t target) claim(taken map[string]target) error {
 	if _, twice := taken[t.name()]; twice {
-		return fmt.Errorf(
-			"tenant %s: two %ss share a name: %s",
-			t.tenant,
-			t.channel.Name,
-			t.Key,
-		)
+		return fmt.Errorf("tenant %s: two %ss share a name: %s", t.tenant, t.channel.Name, t.Key)
 	}
 
 	taken[t.name()] = t

@@ -81,20 +81,14 @@ func (c *checker) tenant(ctx context.Context, cfg config.Tenant) {
 	}
 
 	if cfg.People != "" {
-		f.watch, err = directory.Watch(
-			cfg.People,
-			directory.WatchOptions{ClosedGroups: cfg.OIDC != nil},
-		)
+		f.watch, err = directory.Watch(cfg.People, directory.WatchOptions{ClosedGroups: cfg.OIDC != nil})
 		c.people(cfg.Name, err)
 	}
 
 	if f.plans == nil {
 		return
 	}
-	c.found.Tenants = append(
-		c.found.Tenants,
-		operate.CheckedTenant{Tenant: cfg.Name, Loaded: f.loaded(false)},
-	)
+	c.found.Tenants = append(c.found.Tenants, operate.CheckedTenant{Tenant: cfg.Name, Loaded: f.loaded(false)})
 	for _, problem := range f.plans.Problems() {
 		for _, why := range problem.Why {
 			c.wrong(cfg.Name, "", errors.New(why))
@@ -119,10 +113,7 @@ func (c *checker) choices(cfg config.Tenant, load *plans.Config) {
 		},
 	}
 	warn := func(problem string) {
-		c.found.Warnings = append(
-			c.found.Warnings,
-			operate.TenantProblem{Tenant: cfg.Name, Problem: problem},
-		)
+		c.found.Warnings = append(c.found.Warnings, operate.TenantProblem{Tenant: cfg.Name, Problem: problem})
 	}
 	if cfg.Chosen.ApproveOnTimeout {
 		warn(cfg.Chosen.File + ": " + approvesOnTimeout)
@@ -178,9 +169,8 @@ func (c *checker) groups(ctx context.Context, cfg config.Tenant, watch *director
 	for _, group := range groupsOf(cfg.Policies) {
 		if members, err := watch.Members(ctx, cfg.Name, group); err != nil || len(members) == 0 {
 			c.found.Warnings = append(c.found.Warnings, operate.TenantProblem{
-				Tenant: cfg.Name,
-				Problem: fmt.Sprintf(
-					"a policy asks the group %q, which nobody is in by people.yaml", group),
+				Tenant:  cfg.Name,
+				Problem: fmt.Sprintf("a policy asks the group %q, which nobody is in by people.yaml", group),
 			})
 		}
 	}
@@ -282,9 +272,6 @@ func (c *checker) provider(ctx context.Context, p auth.Provider) {
 		c.wrong(p.Tenant, p.Issuer, errors.New(problem))
 	}
 	for _, hint := range offer.Hints {
-		c.found.Warnings = append(
-			c.found.Warnings,
-			operate.TenantProblem{Tenant: p.Tenant, Problem: hint},
-		)
+		c.found.Warnings = append(c.found.Warnings, operate.TenantProblem{Tenant: p.Tenant, Problem: hint})
 	}
 }

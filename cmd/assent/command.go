@@ -65,11 +65,7 @@ func (p program) hooks() *cobra.Command {
 }
 
 func root() *cobra.Command {
-	cmd := term.Parent(
-		"assent",
-		"Decide when an agent must stop and ask, ask people, and prove what ran",
-		"",
-	)
+	cmd := term.Parent("assent", "Decide when an agent must stop and ask, ask people, and prove what ran", "")
 	cmd.Version = term.Version
 	cmd.SetVersionTemplate("assent {{.Version}}\n")
 
@@ -99,11 +95,7 @@ func (p program) command() *cobra.Command {
 	)
 	group("answer", "For the people who answer:", answer.Commands(caller)...)
 	group("audit", "For auditors:", audit.Commands(caller)...)
-	group(
-		"operate",
-		"For operators:",
-		slices.Insert(operator.All(), 1, demo.Command(operator))...,
-	)
+	group("operate", "For operators:", slices.Insert(operator.All(), 1, demo.Command(operator))...)
 
 	return cmd
 }

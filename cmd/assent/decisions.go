@@ -22,13 +22,7 @@ func (f *files) load(cfg *plans.Config, chosen *term.Decisions) (err error) {
 	if chosen != nil {
 		f.file = chosen.File
 		f.source = registry.NewSource(chosen.File, func(err error) {
-			f.log.Warn(
-				"the copy of the policy registry can't be kept",
-				"tenant",
-				f.tenant,
-				"error",
-				err,
-			)
+			f.log.Warn("the copy of the policy registry can't be kept", "tenant", f.tenant, "error", err)
 		})
 		cfg.Decisions = &plans.Decisions{
 			File:   chosen.File,
@@ -57,18 +51,10 @@ func (f *files) tellChoices() {
 	}
 	f.told = now
 	log := f.log.With("tenant", f.tenant, "file", f.file, "digest", now.Digest())
-	log.Info(
-		"the decision configuration is in force",
-		"permit_age",
-		policy.FormatDuration(now.PermitAge),
-	)
+	log.Info("the decision configuration is in force", "permit_age", policy.FormatDuration(now.PermitAge))
 	if before != nil {
 		if loosened := now.Loosened(before); len(loosened) > 0 {
-			log.Warn(
-				"the decision configuration lets more through than before",
-				"loosened",
-				loosened,
-			)
+			log.Warn("the decision configuration lets more through than before", "loosened", loosened)
 		}
 	}
 

@@ -193,11 +193,7 @@ func (w *entrances) edited(r *approval.Request) string {
 }
 
 func editsOverHTTP(t *testing.T, w *entrances, who string, r *approval.Request) string {
-	body := openapi.EditBody{
-		Arguments:  w.edited(r),
-		Binding:    r.Binding(),
-		ShownFully: true,
-	}
+	body := openapi.EditBody{Arguments: w.edited(r), Binding: r.Binding(), ShownFully: true}
 	edited, err := w.client(t, who+"-cli").Edit(t.Context(), r.ID, r.Version, body, false)
 	if err != nil {
 		return err.Error()
@@ -538,9 +534,7 @@ func submitsText(t *testing.T, w *entrances, who string, r *approval.Request) st
 }
 
 // submits posts the form that a button opens: both have one name.
-func (w *entrances) submits(
-	t *testing.T, who, form string, r *approval.Request, values map[string]any,
-) string {
+func (w *entrances) submits(t *testing.T, who, form string, r *approval.Request, values map[string]any) string {
 	path := w.slack.response()
 	ticket, channel := w.slack.button(t, form, r)
 	origin := map[string]string{

@@ -83,11 +83,7 @@ func TestExclusionsHoldAtEveryWayToAsk(t *testing.T) {
 				ends = approval.Answered
 			}
 			r := w.testExclusions(t, way, vote, w.asks(t, way, aliasOfZoe, 1), ends)
-			by := approval.Asker{
-				Token:     way.token,
-				Person:    "mara",
-				Principal: aliasOfZoe,
-			}
+			by := approval.Asker{Token: way.token, Person: "mara", Principal: aliasOfZoe}
 			if way.administers || way.unnamed {
 				by.Principal = ""
 			}

@@ -55,11 +55,7 @@ func (f *files) parts() []plans.Part {
 		return out
 	}
 	digest, count := f.watch.InForce()
-	p := plans.Part{
-		Name:   partPeople,
-		Digest: digest,
-		Count:  count,
-	}
+	p := plans.Part{Name: partPeople, Digest: digest, Count: count}
 	if err := f.watch.Err(); err != nil {
 		_, denied := f.watch.Directory()
 		p.Problems = []plans.Problem{{
@@ -239,11 +235,7 @@ func (f *files) recordOne(ctx context.Context, record recorder, part string, fac
 func (f *files) loaded(problems bool) []openapi.Loaded {
 	var out []openapi.Loaded
 	for _, p := range f.parts() {
-		l := openapi.Loaded{
-			Part:   p.Name,
-			Digest: p.Digest,
-			Count:  p.Count,
-		}
+		l := openapi.Loaded{Part: p.Name, Digest: p.Digest, Count: p.Count}
 		for _, problem := range p.Problems {
 			if problems {
 				l.Problems = append(l.Problems, problem.String())

@@ -69,11 +69,7 @@ func ends(t *testing.T, cmd *exec.Cmd) hooked {
 		t.Fatal(err)
 	}
 
-	return hooked{
-		out:  out.String(),
-		err:  errOut.String(),
-		code: cmd.ProcessState.ExitCode(),
-	}
+	return hooked{out: out.String(), err: errOut.String(), code: cmd.ProcessState.ExitCode()}
 }
 
 // toolCall is a call as a product's document has it.

@@ -92,11 +92,7 @@ func usualQuota() approval.Quota {
 			OpenBytes:    256 << 20,
 			BytesPerHour: 512 << 20,
 		},
-		Tenant: approval.Amounts{
-			Open:         2000,
-			OpenBytes:    1 << 30,
-			BytesPerHour: 2 << 30,
-		},
+		Tenant: approval.Amounts{Open: 2000, OpenBytes: 1 << 30, BytesPerHour: 2 << 30},
 	}
 }
 

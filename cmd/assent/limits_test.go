@@ -34,50 +34,18 @@ func TestTheMemoryLimitIsTheGroups(t *testing.T) {
 // TestLimitsFitTogether: what is configured holds, and what is not fits
 // itself to it.
 func TestLimitsFitTogether(t *testing.T) {
-	standard := quota.Parts{
-		Total:  100,
-		Tenant: 50,
-		Caller: 10,
-	}
+	standard := quota.Parts{Total: 100, Tenant: 50, Caller: 10}
 	for _, c := range []struct {
 		set  config.Parts
 		want quota.Parts
 	}{
 		{config.Parts{}, standard},
-		{config.Parts{Total: 30}, quota.Parts{
-			Total:  30,
-			Tenant: 30,
-			Caller: 10,
-		}},
-		{config.Parts{Total: 5}, quota.Parts{
-			Total:  5,
-			Tenant: 5,
-			Caller: 5,
-		}},
-		{config.Parts{Tenant: 200}, quota.Parts{
-			Total:  200,
-			Tenant: 200,
-			Caller: 10,
-		}},
-		{config.Parts{Token: 70}, quota.Parts{
-			Total:  100,
-			Tenant: 70,
-			Caller: 70,
-		}},
-		{config.Parts{Token: 300}, quota.Parts{
-			Total:  300,
-			Tenant: 300,
-			Caller: 300,
-		}},
-		{config.Parts{
-			Total:  9,
-			Tenant: 8,
-			Token:  7,
-		}, quota.Parts{
-			Total:  9,
-			Tenant: 8,
-			Caller: 7,
-		}},
+		{config.Parts{Total: 30}, quota.Parts{Total: 30, Tenant: 30, Caller: 10}},
+		{config.Parts{Total: 5}, quota.Parts{Total: 5, Tenant: 5, Caller: 5}},
+		{config.Parts{Tenant: 200}, quota.Parts{Total: 200, Tenant: 200, Caller: 10}},
+		{config.Parts{Token: 70}, quota.Parts{Total: 100, Tenant: 70, Caller: 70}},
+		{config.Parts{Token: 300}, quota.Parts{Total: 300, Tenant: 300, Caller: 300}},
+		{config.Parts{Total: 9, Tenant: 8, Token: 7}, quota.Parts{Total: 9, Tenant: 8, Caller: 7}},
 	} {
 		if got := partsOf(standard, c.set); got != c.want {
 			t.Errorf("%+v gives %+v, want %+v", c.set, got, c.want)

@@ -74,12 +74,7 @@ func (l *listening) get(path string, into any) {
 
 // post sends a message, and returns what came.
 func (l *listening) post(token, session, body string) (*http.Response, string) {
-	r, err := http.NewRequestWithContext(
-		l.t.Context(),
-		http.MethodPost,
-		l.url,
-		strings.NewReader(body),
-	)
+	r, err := http.NewRequestWithContext(l.t.Context(), http.MethodPost, l.url, strings.NewReader(body))
 	if err != nil {
 		l.t.Error(err)
 		return nil, ""

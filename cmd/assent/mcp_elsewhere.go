@@ -97,9 +97,7 @@ func mcpElsewhere(cfg config.MCP, s *keyedStore, agents *plans.Plans, logs *slog
 }
 
 // runMCPElsewhere works until ctx ends or the client has gone.
-func runMCPElsewhere(
-	ctx context.Context, m *mcpAlone, s *keyedStore, rest *files, streams term.Streams,
-) error {
+func runMCPElsewhere(ctx context.Context, m *mcpAlone, s *keyedStore, rest *files, streams term.Streams) error {
 	record := records(s).Record
 	if err := rest.record(ctx, record); err != nil {
 		return err

@@ -134,11 +134,7 @@ func newMCPAlone(cfg config.MCP, common mcp.Config) (*mcpAlone, error) {
 	common.Approved = cfg.PermitAge
 	own := mcpOwn{pins: cfg.Pins(), grace: cfg.Grace}
 	m, err := newMCP(cfg.Works, own, common)
-	return &mcpAlone{
-		mcpGateway: m,
-		cfg:        cfg,
-		tokens:     tokens,
-	}, err
+	return &mcpAlone{mcpGateway: m, cfg: cfg, tokens: tokens}, err
 }
 
 // mcpGateway is a gateway with the connections to its servers.
@@ -171,10 +167,7 @@ func newMCP(cfg mcpconfig.Works, own mcpOwn, common mcp.Config) (*mcpGateway, er
 	common.Ask = mcpAsk(cfg)
 	common.WaitTool = cfg.WaitTool
 	common.Naming = mcpNaming(cfg)
-	common.Pins = &mcp.FilePins{
-		File:   own.pins,
-		Record: common.Record,
-	}
+	common.Pins = &mcp.FilePins{File: own.pins, Record: common.Record}
 	common.Resources = cfg.Resources
 	common.Keep = cfg.KeepResults
 	common.MaxPending = cfg.MaxPending

@@ -144,11 +144,7 @@ func environment(u mcpconfig.Upstream, getenv func(string) string) (map[string]s
 	maps.Copy(out, given)
 	for name, from := range u.EnvFrom {
 		if out[name] = getenv(from); out[name] == "" {
-			return nil, fmt.Errorf(
-				"env_from: %s: the variable %s is not set for the gateway",
-				name,
-				from,
-			)
+			return nil, fmt.Errorf("env_from: %s: the variable %s is not set for the gateway", name, from)
 		}
 	}
 

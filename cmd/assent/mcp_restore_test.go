@@ -13,13 +13,7 @@ func mustRun(t *testing.T, args ...string) string {
 	t.Helper()
 	out, errOut, code := ran("", args...)
 	if code != 0 {
-		t.Fatalf(
-			"assent %q ended with %d\n%s%s",
-			args,
-			code,
-			out,
-			errOut,
-		)
+		t.Fatalf("assent %q ended with %d\n%s%s", args, code, out, errOut)
 	}
 
 	return out
@@ -61,23 +55,14 @@ func TestMCPRestoreRunsNothingTwice(t *testing.T) {
 	}
 
 	out := mustRun(t, "restore", "--store", store, "--from", backup)
-	if !strings.Contains(
-		out,
-		"1 calls of RAP and MCP on their way ended",
-	) {
+	if !strings.Contains(out, "1 calls of RAP and MCP on their way ended") {
 		t.Errorf("restore says\n%s", out)
 	}
 
 	t.Run("it asks anew", func(t *testing.T) {
 		c := startMCP(t, "--config", file)
-		if again := c.call("write_file", `{"path":"/a"}`, "Not run yet."); strings.Contains(
-			again,
-			before,
-		) {
-			t.Errorf(
-				"the approval of the backup is still there: %s",
-				again,
-			)
+		if again := c.call("write_file", `{"path":"/a"}`, "Not run yet."); strings.Contains(again, before) {
+			t.Errorf("the approval of the backup is still there: %s", again)
 		}
 
 		c.end(c.in.Close)
@@ -92,22 +77,8 @@ func TestMCPCallsOutliveAnotherKey(t *testing.T) {
 	dir, file := mcpDir(t)
 	askedAndApproved(t, file)
 	key := filepath.Join(dir, "next.key")
-	mustRun(
-		t,
-		"key",
-		"rotate",
-		"--store",
-		filepath.Join(dir, "mcp.db"),
-		"--new-key",
-		key,
-	)
-	writeFiles(
-		t,
-		dir,
-		map[string]string{
-			"gateway.yaml": filesConfig + "key: next.key\n",
-		},
-	)
+	mustRun(t, "key", "rotate", "--store", filepath.Join(dir, "mcp.db"), "--new-key", key)
+	writeFiles(t, dir, map[string]string{"gateway.yaml": filesConfig + "key: next.key\n"})
 	c := startMCP(t, "--config", file)
 	c.call("write_file", `{"path":"/a"}`, "done")
 	c.end(c.in.Close)

@@ -81,12 +81,7 @@ func TestMCPUserAnswersInTheClient(t *testing.T) {
 			id := regexp.MustCompile(`qst_[0-9a-z]+`).FindString(out)
 			out, more, _ := ran("", append([]string{"show", id, "--json"}, at...)...)
 			if !regexp.MustCompile(`"channel": *"mcp"`).MatchString(out) {
-				t.Errorf(
-					"the answer doesn't say by which way it came: %s%s%s",
-					out,
-					errOut,
-					more,
-				)
+				t.Errorf("the answer doesn't say by which way it came: %s%s%s", out, errOut, more)
 			}
 		})
 	}

@@ -65,23 +65,13 @@ func TestMCPGatewayWiring(t *testing.T) {
 	t.Setenv("ASSENT_TEST_THERE", "three")
 	dir, file := mcpDir(t)
 	writeServer(t, dir, "first")
-	writeFiles(
-		t,
-		dir,
-		map[string]string{
-			"gateway.yaml":    wiredConfig,
-			"secret.env.yaml": "SECRET: two words\n",
-		},
-	)
+	writeFiles(t, dir, map[string]string{"gateway.yaml": wiredConfig, "secret.env.yaml": "SECRET: two words\n"})
 	c := startMCP(t, "--config", file)
 	if got := c.ask("tools/list", "{}"); !strings.Contains(got, "format_disk") {
 		t.Errorf("the list is %s", got)
 	}
 	c.call("format_disk", "{}", "Not run yet.")
-	c.ask(
-		"tools/call",
-		`{"name":"read_file","_meta":{"example.com/a":[1],"example.com/b":2}}`,
-	)
+	c.ask("tools/call", `{"name":"read_file","_meta":{"example.com/a":[1],"example.com/b":2}}`)
 	if n := callsIn(t, dir, "format_disk"); n != 0 {
 		t.Errorf("an undeclared tool ran %d times", n)
 	}
@@ -108,11 +98,7 @@ func TestMCPGatewayWiring(t *testing.T) {
 	}
 	writeServer(t, dir, "second")
 	c = startMCP(t, "--config", file)
-	c.call(
-		"read_file",
-		"{}",
-		"Not run. The server is not the one whose tools were accepted",
-	)
+	c.call("read_file", "{}", "Not run. The server is not the one whose tools were accepted")
 	c.end(c.in.Close)
 }
 
@@ -121,31 +107,12 @@ func TestMCPGatewayWiring(t *testing.T) {
 func TestMCPGatewayRefusesOpenSecrets(t *testing.T) {
 	dir, file := mcpDir(t)
 	writeServer(t, dir, "first")
-	writeFiles(
-		t,
-		dir,
-		map[string]string{
-			"gateway.yaml":    wiredConfig,
-			"secret.env.yaml": "SECRET: two\n",
-		},
-	)
+	writeFiles(t, dir, map[string]string{"gateway.yaml": wiredConfig, "secret.env.yaml": "SECRET: two\n"})
 	refused := func(want string) {
 		t.Helper()
-		out, errOut, code := ran(
-			"",
-			"mcp",
-			"gateway",
-			"--config",
-			file,
-		)
+		out, errOut, code := ran("", "mcp", "gateway", "--config", file)
 		if code != term.ExitFailure || out != "" || !strings.Contains(errOut, want) {
-			t.Errorf(
-				"exit %d, expected %q\n%s%s",
-				code,
-				want,
-				out,
-				errOut,
-			)
+			t.Errorf("exit %d, expected %q\n%s%s", code, want, out, errOut)
 		}
 	}
 	refused("env_from: LENT: the variable ASSENT_TEST_THERE is not set for the gateway")
@@ -164,11 +131,7 @@ func TestMCPGatewayHeaders(t *testing.T) {
 	seen := map[string]bool{}
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
-		seen[fmt.Sprint(
-			r.Header["Authorization"],
-			r.Header["X-Team"],
-			r.Header["X-Site"],
-		)] = true
+		seen[fmt.Sprint(r.Header["Authorization"], r.Header["X-Team"], r.Header["X-Site"])] = true
 		mu.Unlock()
 		var m struct {
 			ID     json.RawMessage
@@ -180,12 +143,7 @@ func TestMCPGatewayHeaders(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(
-			w,
-			`{"jsonrpc":"2.0","id":%s,%s}`,
-			m.ID,
-			webAnswer(m.Method),
-		)
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, m.ID, webAnswer(m.Method))
 	}))
 	defer site.Close()
 	dir, file := mcpDir(t)
@@ -250,11 +208,7 @@ func newFarServer(t *testing.T, dir string) *farServer {
 		if err := json.Unmarshal([]byte(out), &made); err != nil || code != 0 {
 			t.Fatalf("%v %d %s%s", err, code, out, errOut)
 		}
-		writeFiles(
-			t,
-			dir,
-			map[string]string{name + ".token": made.Secret},
-		)
+		writeFiles(t, dir, map[string]string{name + ".token": made.Secret})
 	}
 
 	t.Cleanup(s.stop)
@@ -291,11 +245,7 @@ func (s *farServer) stop() {
 func TestMCPGatewayOfAServer(t *testing.T) {
 	t.Parallel()
 	dir, _ := mcpDir(t)
-	writeFiles(
-		t,
-		dir,
-		map[string]string{"people.yaml": "schema_version: \"1.0.0\"\npeople: [{id: mara}]\n"},
-	)
+	writeFiles(t, dir, map[string]string{"people.yaml": "schema_version: \"1.0.0\"\npeople: [{id: mara}]\n"})
 	far := newFarServer(t, dir)
 	gateway := func(offline string) *mcpClient {
 		at := filepath.Join(dir, offline)
@@ -306,22 +256,12 @@ offline: ` + offline + `
 callers: {name: desk, hold: 1s}
 upstream: {alias: files, command: files-server, cwd: .}
 `})
-		return startMCP(
-			t,
-			"--config",
-			filepath.Join(at, "gateway.yaml"),
-		)
+		return startMCP(t, "--config", filepath.Join(at, "gateway.yaml"))
 	}
 	deny, allow := gateway("deny"), gateway("allow")
 	says := func(c *mcpClient, tool, want string) func() bool {
 		return func() bool {
-			return strings.Contains(
-				c.ask(
-					"tools/call",
-					`{"name":"`+tool+`","arguments":{"path":"/a"}}`,
-				),
-				want,
-			)
+			return strings.Contains(c.ask("tools/call", `{"name":"`+tool+`","arguments":{"path":"/a"}}`), want)
 		}
 	}
 	const read, written = "read_file", "write_file"
@@ -330,29 +270,13 @@ upstream: {alias: files, command: files-server, cwd: .}
 	}
 
 	far.start()
-	testwait.Until(
-		t,
-		"the gateway sees the server",
-		says(deny, read, "done"),
-	)
+	testwait.Until(t, "the gateway sees the server", says(deny, read, "done"))
 	pending := ""
 	testwait.Until(t, "people are asked", func() bool {
-		pending = allow.ask(
-			"tools/call",
-			`{"name":"write_file","arguments":{"path":"/a"}}`,
-		)
+		pending = allow.ask("tools/call", `{"name":"write_file","arguments":{"path":"/a"}}`)
 		return strings.Contains(pending, "apr_")
 	})
-	approveIn(
-		t,
-		[]string{
-			"--server",
-			far.url,
-			"--token-file",
-			filepath.Join(dir, "mara.token"),
-		},
-		pending,
-	)
+	approveIn(t, []string{"--server", far.url, "--token-file", filepath.Join(dir, "mara.token")}, pending)
 	testwait.Until(t, "it runs", says(allow, written, "done"))
 	if n := callsIn(t, filepath.Join(dir, "allow"), written); n != 1 {
 		t.Errorf("it ran %d times", n)
@@ -361,11 +285,7 @@ upstream: {alias: files, command: files-server, cwd: .}
 	far.stop()
 	allow.call(read, "{}", "done")
 	allow.call(written, `{"path":"/b"}`, "Not run")
-	testwait.Until(
-		t,
-		"the gateway notices",
-		func() bool { return !says(deny, read, "done")() },
-	)
+	testwait.Until(t, "the gateway notices", func() bool { return !says(deny, read, "done")() })
 	deny.end(deny.in.Close)
 	allow.end(allow.in.Close)
 }
@@ -375,24 +295,12 @@ upstream: {alias: files, command: files-server, cwd: .}
 // checked against the pins.
 func TestMCPPinsOfARunningServer(t *testing.T) {
 	dir, file := mcpDir(t)
-	config := strings.Replace(
-		filesConfig,
-		"cwd: .",
-		"cwd: ., pins: required",
-		1,
-	)
+	config := strings.Replace(filesConfig, "cwd: .", "cwd: ., pins: required", 1)
 	writeFiles(t, dir, map[string]string{"gateway.yaml": config})
 	c := startMCP(t, "--config", file)
-	c.call(
-		"read_file",
-		"{}",
-		"Not run. Nobody has accepted this tool's definition yet",
-	)
+	c.call("read_file", "{}", "Not run. Nobody has accepted this tool's definition yet")
 
-	tools, pins := filepath.Join(
-		dir,
-		"tools.json",
-	), filepath.Join(dir, "mcp.pins.json")
+	tools, pins := filepath.Join(dir, "tools.json"), filepath.Join(dir, "mcp.pins.json")
 	server := exec.Command("files-server")
 	server.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}` + "\n")
 	list, err := server.Output()
@@ -427,21 +335,13 @@ func TestMCPPinsOfARunningServer(t *testing.T) {
 	}
 	sound := readFile(t, pins)
 	writeFiles(t, dir, map[string]string{"mcp.pins.json": sound[1:]})
-	c.call(
-		"read_file",
-		"{}",
-		"Not run. Nobody can say which definitions of the tools of files were accepted",
-	)
+	c.call("read_file", "{}", "Not run. Nobody can say which definitions of the tools of files were accepted")
 	writeFiles(t, dir, map[string]string{"mcp.pins.json": sound})
 	c.call("read_file", "{}", "done")
 	if err := os.Remove(pins); err != nil {
 		t.Fatal(err)
 	}
-	c.call(
-		"read_file",
-		"{}",
-		"Not run. Nobody has accepted this tool's definition yet",
-	)
+	c.call("read_file", "{}", "Not run. Nobody has accepted this tool's definition yet")
 	writeFiles(t, dir, map[string]string{"mcp.pins.json": sound})
 	c.end(c.in.Close)
 
@@ -453,21 +353,9 @@ func TestMCPPinsOfARunningServer(t *testing.T) {
 	if out, err := exec.Command(validate, "--tools", pins, agent).CombinedOutput(); err != nil {
 		t.Errorf("agf-validate: %v\n%s", err, out)
 	}
-	wrong := strings.Replace(
-		mcptest.Clerk,
-		"- read_file",
-		"- raed_file",
-		1,
-	)
+	wrong := strings.Replace(mcptest.Clerk, "- read_file", "- raed_file", 1)
 	writeFiles(t, dir, map[string]string{"clerk.agf.yaml": wrong})
-	found, err := exec.Command(
-		validate,
-		"--fail-on",
-		"warning",
-		"--tools",
-		pins,
-		agent,
-	).CombinedOutput()
+	found, err := exec.Command(validate, "--fail-on", "warning", "--tools", pins, agent).CombinedOutput()
 	if err == nil || !strings.Contains(string(found), "tool-not-offered") {
 		t.Errorf("agf-validate: %v\n%s", err, found)
 	}

@@ -310,11 +310,7 @@ func TestWarnsOfPlainHTTP(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		h := &app{
-			log:      logger(true, "", &out),
-			listener: listener,
-			base:     base,
-		}
+		h := &app{log: logger(true, "", &out), listener: listener, base: base}
 		h.warnOfPlainHTTP()
 		if err := listener.Close(); err != nil {
 			t.Error(err)

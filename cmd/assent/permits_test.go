@@ -65,39 +65,20 @@ func TestAToolChecksThatPeopleApproved(t *testing.T) {
 	}
 	again, err := h.client(t, "runtime").Consume(t.Context(), r.ID, []byte(call), "mine")
 	if err != nil || again.Permit.Signed != taken.Permit.Signed {
-		t.Errorf(
-			"a lost answer, asked for again: %+v, %v",
-			again,
-			err,
-		)
+		t.Errorf("a lost answer, asked for again: %+v, %v", again, err)
 	}
 
 	tool := h.broker(t)
 	var refused *permit.RefusedError
-	_, err = tool.Verify(
-		t.Context(),
-		taken.Permit.Signed,
-		"tool trade",
-		[]byte(`{"n":2}`),
-	)
+	_, err = tool.Verify(t.Context(), taken.Permit.Signed, "tool trade", []byte(`{"n":2}`))
 	if !errors.As(err, &refused) || refused.Reason != permit.OtherArguments {
 		t.Errorf("other arguments: %v", err)
 	}
-	p, err := tool.Verify(
-		t.Context(),
-		taken.Permit.Signed,
-		"tool trade",
-		[]byte(`{"n":1}`),
-	)
+	p, err := tool.Verify(t.Context(), taken.Permit.Signed, "tool trade", []byte(`{"n":1}`))
 	if err != nil || p.Request != r.ID || p.Agent != "desk" || p.Binding != r.Binding() {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	_, err = tool.Verify(
-		t.Context(),
-		taken.Permit.Signed,
-		"tool trade",
-		[]byte(`{"n":1}`),
-	)
+	_, err = tool.Verify(t.Context(), taken.Permit.Signed, "tool trade", []byte(`{"n":1}`))
 	if !errors.As(err, &refused) || refused.Reason != permit.Used {
 		t.Errorf("a second run: %v", err)
 	}
@@ -123,13 +104,7 @@ func TestACallThatNoPermitCanHoldStaysApproved(t *testing.T) {
 // TestNobodySignsForATenantWithoutTools.
 func TestNobodySignsForATenantWithoutTools(t *testing.T) {
 	h := start(t, "")
-	status, _ := fetched(
-		t,
-		http.MethodGet,
-		h.ready.API+"/permits/default"+permit.KeysPath,
-		"",
-		"",
-	)
+	status, _ := fetched(t, http.MethodGet, h.ready.API+"/permits/default"+permit.KeysPath, "", "")
 	if status != http.StatusNotFound {
 		t.Errorf("status %d", status)
 	}

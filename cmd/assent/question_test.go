@@ -85,16 +85,10 @@ func TestApproveIsForCalls(t *testing.T) {
 func TestLongQuestions(t *testing.T) {
 	h := start(t, "")
 	q := yesOrNo()
-	q.Prompt, q.Choices[0] = "HEAD\n"+strings.Repeat(
-		"line\n",
-		5000,
-	)+"MIDDLE\n"+strings.Repeat(
+	q.Prompt, q.Choices[0] = "HEAD\n"+strings.Repeat("line\n", 5000)+"MIDDLE\n"+strings.Repeat(
 		"line\n",
 		500,
-	)+"TAIL", strings.Repeat(
-		"long label ",
-		300,
-	)+"END"
+	)+"TAIL", strings.Repeat("long label ", 300)+"END"
 	for range 60 {
 		q.Choices = append(q.Choices, "more")
 	}

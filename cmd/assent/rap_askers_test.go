@@ -620,11 +620,7 @@ func TestThreadsAreTheTokensOwn(t *testing.T) {
 	if got, err := own.RAPEvents(t.Context(), "desk", "t", 0); err != nil || len(got.Events) != 1 {
 		t.Errorf("the other closed it: %s, %v", mustJSON(t, got), err)
 	}
-	h.calls(t, "rt-mara", client.RAPCall{
-		Thread:    "later",
-		ID:        "c",
-		Operation: "look",
-	})
+	h.calls(t, "rt-mara", client.RAPCall{Thread: "later", ID: "c", Operation: "look"})
 	if end := h.ends(t, "rt-mara", "later", "c"); end.Synthetic {
 		t.Errorf("the other closed it before it began: %s", mustJSON(t, end))
 	}

@@ -45,11 +45,7 @@ func (t *tools) CallsOf(ctx context.Context, tenant, person string) ([]rap.Agent
 			return nil, fmt.Errorf("agent %s: %w", agent, err)
 		}
 		if len(calls) > 0 || more {
-			out = append(out, rap.AgentCalls{
-				Agent: agent,
-				Calls: calls,
-				More:  more,
-			})
+			out = append(out, rap.AgentCalls{Agent: agent, Calls: calls, More: more})
 		}
 	}
 

@@ -71,12 +71,7 @@ func (s signIns) SignIn(ctx context.Context, tenant, id string) (signin.Asked, s
 func (a *app) recordTools(
 	ctx context.Context, tenant, agent, event, subject, actor string, facts map[string]any,
 ) error {
-	e := approval.Event{
-		Type:    event,
-		Subject: subject,
-		Actor:   actor,
-		Facts:   facts,
-	}
+	e := approval.Event{Type: event, Subject: subject, Actor: actor, Facts: facts}
 	var to []approval.Delivery
 	if id, ok := facts[signin.Fact].(string); ok {
 		to = a.delivery.signIn(tenant, agent, event, id)

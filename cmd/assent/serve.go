@@ -426,11 +426,7 @@ func (a *app) tell(ctx context.Context, ready func(operate.Ready)) error {
 		}
 		r.Link = link
 		if !a.cfg.Personal {
-			a.log.Warn(
-				"DEV MODE: whoever reads this terminal can sign in",
-				"person",
-				a.cfg.DevPerson,
-			)
+			a.log.Warn("DEV MODE: whoever reads this terminal can sign in", "person", a.cfg.DevPerson)
 		}
 	}
 

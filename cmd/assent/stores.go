@@ -50,11 +50,7 @@ func openStore(ctx context.Context, c config.Store, log *slog.Logger) (s *keyedS
 		return nil, err
 	}
 	s = &keyedStore{key: key}
-	trust := store.Trust{
-		Key:        key.Store(),
-		Unfinished: c.Unfinished,
-		Alarm:      alarm(log),
-	}
+	trust := store.Trust{Key: key.Store(), Unfinished: c.Unfinished, Alarm: alarm(log)}
 	if s.mark, err = openWatermark(c, log); err == nil {
 		if s.mark != nil {
 			trust.Watermark = s.mark
@@ -145,10 +141,7 @@ func openWatermark(c config.Store, log *slog.Logger) (*watermark.Watermark, erro
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf(
-			"%w (--watermark FILE says where; --watermark none does without)",
-			err,
-		)
+		return nil, fmt.Errorf("%w (--watermark FILE says where; --watermark none does without)", err)
 	}
 
 	return w, nil

@@ -165,14 +165,7 @@ func (ts tenants) directories() directory.Tenants {
 func (ts tenants) warnOfEmptyGroups(ctx context.Context, dir approval.Directory, log *slog.Logger) {
 	for name, t := range ts {
 		for _, group := range t.groups {
-			t.warnOfEmptyGroup(
-				ctx,
-				dir,
-				log,
-				name,
-				group,
-				"a policy asks a group that nobody is in",
-			)
+			t.warnOfEmptyGroup(ctx, dir, log, name, group, "a policy asks a group that nobody is in")
 		}
 
 		if t.cfg.RAP == nil {

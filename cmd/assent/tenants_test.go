@@ -38,11 +38,7 @@ action_space: {local_tools: [{alias: grep}]}
 		if err != nil {
 			t.Fatal(err)
 		}
-		call := &resolve.Call{
-			Kind: resolve.Tool,
-			Tool: "grep",
-			Args: []byte(`{"i":1,"I":2}`),
-		}
+		call := &resolve.Call{Kind: resolve.Tool, Tool: "grep", Args: []byte(`{"i":1,"I":2}`)}
 		if got := compiled.Plan.Decide(call); got.Outcome != want {
 			t.Errorf("%s: %v", tenant, got)
 		}

@@ -50,10 +50,7 @@ func backup(ctx context.Context, s store.Store, w io.Writer) error {
 // be run again.
 func restore(ctx context.Context, c config.Store, from io.Reader) (done operate.Restored, err error) {
 	if _, err := keyfile.Load(c.KeyFile); err != nil {
-		return done, fmt.Errorf(
-			"%w; it must be the key that signed the ledger of the backup: give --key",
-			err,
-		)
+		return done, fmt.Errorf("%w; it must be the key that signed the ledger of the backup: give --key", err)
 	}
 
 	s, err := openStore(ctx, c, nil)

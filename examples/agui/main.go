@@ -66,11 +66,7 @@ func (c client) talk(ctx context.Context, payload string) error {
 	first := input{
 		ThreadID: "t1",
 		RunID:    "1",
-		Messages: []message{{
-			ID:      "m1",
-			Role:    "user",
-			Content: "Pay the rent.",
-		}},
+		Messages: []message{{ID: "m1", Role: "user", Content: "Pay the rent."}},
 	}
 	interrupts, err := c.run(ctx, first)
 	if err != nil {

@@ -85,12 +85,8 @@ func (h *app) gateway(ctx context.Context, common rap.Common, dir string, at, ag
 		Ask:         gateway.AskUser,
 		Operations:  []rap.Operation{writeFile(dir)},
 		Callers:     []gateway.Caller{{Name: "here", Callbacks: peer.Config{Allow: []string{address(agents)}}}},
-		Grants: gateway.SessionGrants{
-			Offer: true,
-			For:   time.Hour,
-			Uses:  10,
-		},
-		Within: 5 * time.Minute,
+		Grants:      gateway.SessionGrants{Offer: true, For: time.Hour, Uses: 10},
+		Within:      5 * time.Minute,
 	})
 	if err == nil {
 		h.serve(ctx, at, g, g.Run)

@@ -36,11 +36,7 @@ func (u *user) ask(_ context.Context, q hold.Question) hold.Answer {
 	picked := u.script[0]
 	u.script = u.script[1:]
 	u.page.Line("user", strconv.Itoa(picked))
-	return hold.Answer{
-		State:    hold.Chosen,
-		Selected: picked,
-		By:       "user",
-	}
+	return hold.Answer{State: hold.Chosen, Selected: picked, By: "user"}
 }
 
 // typed reads an index. Whatever else is typed dismisses, which picks
@@ -50,16 +46,8 @@ func (u *user) typed(q hold.Question) hold.Answer {
 	u.in.Scan() // nothing more is read as an empty line
 	n, err := strconv.Atoi(u.in.Text())
 	if err != nil || n < 0 || n >= len(q.Choices) {
-		return hold.Answer{
-			State:    hold.Dismissed,
-			Selected: q.Default,
-			By:       "user",
-		}
+		return hold.Answer{State: hold.Dismissed, Selected: q.Default, By: "user"}
 	}
 
-	return hold.Answer{
-		State:    hold.Chosen,
-		Selected: n,
-		By:       "user",
-	}
+	return hold.Answer{State: hold.Chosen, Selected: n, By: "user"}
 }

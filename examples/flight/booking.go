@@ -35,11 +35,7 @@ type ticket struct {
 // its beginning each time, so what it does is the same each time.
 func booking(to, dir string, store agent.ThreadStore) agent.Agent {
 	return agent.NewFlow(agentID, agent.FlowConfig{Store: store}, func(ctx context.Context, f *agent.Flow) error {
-		t := ticket{
-			Flight: "TP 531",
-			To:     to,
-			Price:  249,
-		}
+		t := ticket{Flight: "TP 531", To: to, Price: 249}
 		picked := f.Data(ctx, "seat", "Which seat do you want?", json.RawMessage(seatForm), &t)
 		agreed := f.Approve(
 			ctx, "price", fmt.Sprintf("Book %s to %s for %d EUR?", t.Flight, t.To, t.Price),

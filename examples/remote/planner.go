@@ -29,11 +29,7 @@ func newPlanner(dir, url, token string, wait time.Duration, page *stage.Page) (*
 	if err != nil {
 		return nil, err
 	}
-	remote, err := a2a.NewClient(a2a.ClientConfig{
-		URL:      url,
-		Token:    token,
-		Loopback: true,
-	})
+	remote, err := a2a.NewClient(a2a.ClientConfig{URL: url, Token: token, Loopback: true})
 	if err != nil {
 		return nil, err
 	}

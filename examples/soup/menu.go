@@ -16,11 +16,7 @@ func menu() []agent.Tool {
 		"Returns today's specials.",
 		json.RawMessage(`{"type":"object","properties":{}}`),
 		func(context.Context, json.RawMessage) (any, error) {
-			return specials{
-				Soup:  "Clam Chowder",
-				Salad: "Cobb Salad",
-				Drink: "Chai Tea",
-			}, nil
+			return specials{Soup: "Clam Chowder", Salad: "Cobb Salad", Drink: "Chai Tea"}, nil
 		},
 	)
 	price := agent.NewFunction(

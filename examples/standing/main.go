@@ -31,10 +31,7 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer, uses int) error {
-	h := &household{
-		page:   stage.NewPage(out, "tenant", "agent"),
-		thread: agent.NewThread("rent"),
-	}
+	h := &household{page: stage.NewPage(out, "tenant", "agent"), thread: agent.NewThread("rent")}
 	h.agent = h.payer(uses)
 	steps := []func() error{
 		func() error {

@@ -60,11 +60,7 @@ func calls(id, name string, arguments any) (*agent.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the arguments: %w", err)
 	}
-	return stage.Says(&content.FunctionCall{
-		CallID:    id,
-		Name:      name,
-		Arguments: text,
-	}), nil
+	return stage.Says(&content.FunctionCall{CallID: id, Name: name, Arguments: text}), nil
 }
 
 // destination is the last word that the traveller wrote.

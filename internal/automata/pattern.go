@@ -239,12 +239,7 @@ func (p *Pattern) add(pcs []uint32, prev rune, kept bool) int {
 	if id, ok := p.index[string(p.key)]; ok {
 		return id
 	}
-	s := state{
-		pcs:  pcs,
-		prev: prev,
-		kept: kept,
-		next: make([]int32, p.part.n),
-	}
+	s := state{pcs: pcs, prev: prev, kept: kept, next: make([]int32, p.part.n)}
 	for i := range s.next {
 		s.next[i] = unknown
 	}

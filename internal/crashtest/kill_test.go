@@ -48,11 +48,7 @@ func TestKill(t *testing.T) {
 	}} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, bin, where())
-			s := &script{
-				harness: h,
-				address: h.address(),
-				random:  rand.New(rand.NewPCG(11, 13)),
-			}
+			s := &script{harness: h, address: h.address(), random: rand.New(rand.NewPCG(11, 13))}
 			s.server = h.serve(s.address)
 			s.bot = h.client(s.address, h.bot)
 			s.alice = h.client(s.address, h.alice)

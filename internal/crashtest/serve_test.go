@@ -82,12 +82,7 @@ func build(t *testing.T) string {
 
 func newHarness(t *testing.T, bin, store string) *harness {
 	t.Helper()
-	h := &harness{
-		t:     t,
-		bin:   bin,
-		dir:   t.TempDir(),
-		store: store,
-	}
+	h := &harness{t: t, bin: bin, dir: t.TempDir(), store: store}
 	if store == "" {
 		h.store = filepath.Join(h.dir, "assent.db")
 	}

@@ -122,11 +122,7 @@ func (e *Engine[P]) goByApproval(ctx context.Context, c *Call[P], held hold.Held
 		}
 	case hold.Pending:
 	default: // what nobody knows allows nothing
-		return e.answeredBy(ctx, c, Ending{
-			Why:    Denied,
-			Reason: held.Reason,
-			By:     held.By,
-		})
+		return e.answeredBy(ctx, c, Ending{Why: Denied, Reason: held.Reason, By: held.By})
 	}
 
 	if over {
@@ -270,12 +266,7 @@ func (e *Engine[P]) within(c *Call[P]) time.Duration {
 	return end.Sub(e.now())
 }
 
-func (e *Engine[P]) lookAnswer(
-	ctx context.Context,
-	c *Call[P],
-	people hold.Requests,
-	over bool,
-) error {
+func (e *Engine[P]) lookAnswer(ctx context.Context, c *Call[P], people hold.Requests, over bool) error {
 	a, err := people.Answer(ctx, c.Ask.Ref)
 	switch {
 	case errors.Is(err, hold.ErrNoRequest):

@@ -193,11 +193,7 @@ func (c *Call[P]) WithdrawAsk() {
 func (c *Call[P]) AskQuestion(until time.Time) {
 	c.WithdrawAsk()
 	c.Asked++
-	c.Ask = &Ask{
-		Question: true,
-		Key:      c.askKey(),
-		Until:    until,
-	}
+	c.Ask = &Ask{Question: true, Key: c.askKey(), Until: until}
 }
 
 // askApproval has people asked for the approval of the call as it was

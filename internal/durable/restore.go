@@ -27,11 +27,7 @@ func Settled(key []byte, purpose string, r store.Record) (bool, error) {
 	if kind != "calls" {
 		return false, nil
 	}
-	v, err := NewVault[stated](Sealing{
-		Namespace: owner,
-		Key:       key,
-		Purpose:   purpose,
-	}, kind)
+	v, err := NewVault[stated](Sealing{Namespace: owner, Key: key, Purpose: purpose}, kind)
 	if err != nil {
 		return false, err
 	}
@@ -62,11 +58,7 @@ func Reseal(prefix, purpose string, before, after []byte) func(namespace, key st
 		if !ok {
 			return nil, errors.New("the namespace has no kind")
 		}
-		s := Sealing{
-			Namespace: owner,
-			Key:       before,
-			Purpose:   purpose,
-		}
+		s := Sealing{Namespace: owner, Key: before, Purpose: purpose}
 		from, err1 := NewVault[struct{}](s, kind)
 		s.Key = after
 		to, err2 := NewVault[struct{}](s, kind)

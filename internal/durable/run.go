@@ -167,14 +167,7 @@ func (e *Engine[P]) beat(ctx context.Context, run *Call[P]) {
 			return nil
 		})
 		if err != nil && !errors.Is(err, ErrUnchanged) && ctx.Err() == nil {
-			e.cfg.Log.ErrorContext(
-				ctx,
-				"a sign of life can't be stored",
-				"call",
-				run.Key,
-				"error",
-				err,
-			)
+			e.cfg.Log.ErrorContext(ctx, "a sign of life can't be stored", "call", run.Key, "error", err)
 		}
 	}
 }
@@ -214,25 +207,10 @@ func (e *Engine[P]) keepResult(ctx context.Context, run *Call[P], result Result[
 		if e.cfg.PeersReturn { // its peer spoke before the run returned
 			level = slog.LevelDebug
 		}
-		e.cfg.Log.Log(
-			ctx,
-			level,
-			"what came of a run was dropped",
-			"call",
-			run.Key,
-			"error",
-			ErrOvertaken,
-		)
+		e.cfg.Log.Log(ctx, level, "what came of a run was dropped", "call", run.Key, "error", ErrOvertaken)
 		e.transport.Dropped(detached, run)
 	case err != nil:
-		e.cfg.Log.ErrorContext(
-			ctx,
-			"what came of a run could not be stored",
-			"call",
-			run.Key,
-			"error",
-			err,
-		)
+		e.cfg.Log.ErrorContext(ctx, "what came of a run could not be stored", "call", run.Key, "error", err)
 	}
 }
 

@@ -56,14 +56,7 @@ func (e *Engine[P]) keepSent(ctx context.Context, sent *Call[P], result Sent[P])
 		return err
 	})
 	if err != nil && !errors.Is(err, ErrUnchanged) {
-		e.cfg.Log.WarnContext(
-			ctx,
-			"what came of a message could not be stored",
-			"call",
-			sent.Key,
-			"error",
-			err,
-		)
+		e.cfg.Log.WarnContext(ctx, "what came of a message could not be stored", "call", sent.Key, "error", err)
 	}
 }
 

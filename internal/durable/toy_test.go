@@ -60,11 +60,7 @@ func (toy *toy) decide(_ context.Context, c *durable.Call[toyPart]) (durable.Rul
 		c.Part.Word != nil && *c.Part.Word:
 		return durable.Ruling{Do: durable.Proceed, Verdict: v}, nil
 	case kind == durabletest.Asked:
-		return durable.Ruling{
-			Do:      durable.Approve,
-			Verdict: v,
-			Within:  24 * time.Hour,
-		}, nil
+		return durable.Ruling{Do: durable.Approve, Verdict: v, Within: 24 * time.Hour}, nil
 	case kind == durabletest.Peered && c.Part.Word == nil:
 		c.Message = &durable.Attempt{}
 		return durable.Ruling{Do: durable.Wait}, nil

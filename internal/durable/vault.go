@@ -64,11 +64,7 @@ func NewVault[T any](s Sealing, kind string) (*Vault[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the cipher: %w", err)
 	}
-	return &Vault[T]{
-		records:   s.Records,
-		namespace: namespace,
-		aead:      aead,
-	}, nil
+	return &Vault[T]{records: s.Records, namespace: namespace, aead: aead}, nil
 }
 
 // place is sealed in with a document, so that no record can stand in
@@ -227,10 +223,7 @@ func (v *Vault[T]) Seal(key string, text []byte) []byte {
 func (v *Vault[T]) Unseal(key string, sealed []byte) ([]byte, error) {
 	text, err := v.aead.Open(nil, nil, sealed, v.place(key))
 	if err != nil {
-		return nil, fmt.Errorf(
-			"the record can't be opened: another key sealed it, or it was changed: %w",
-			err,
-		)
+		return nil, fmt.Errorf("the record can't be opened: another key sealed it, or it was changed: %w", err)
 	}
 
 	return text, nil

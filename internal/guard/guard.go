@@ -96,11 +96,7 @@ func (g Guard) Client(timeout time.Duration) *http.Client {
 	return &http.Client{
 		Timeout:       timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &guarded{
-			guard: g,
-			https: g.transport(g.may),
-			http:  g.transport(loopbackOnly),
-		},
+		Transport:     &guarded{guard: g, https: g.transport(g.may), http: g.transport(loopbackOnly)},
 	}
 }
 

@@ -70,17 +70,9 @@ func Salvage(text []byte, lim value.Limits, known ...string) Fields {
 // members of known names. In a text that is not sound a name may stand
 // twice: no reading of such an object is right.
 func (r *Reader) Fields(path string, raw []byte, known ...string) Fields {
-	out := Fields{
-		Reader: r,
-		Path:   path,
-		Source: raw,
-	}
+	out := Fields{Reader: r, Path: path, Source: raw}
 	if !IsObject(raw) {
-		r.Fail(&Error{
-			Path:     path,
-			Expected: "an object",
-			Found:    Describe(raw),
-		})
+		r.Fail(&Error{Path: path, Expected: "an object", Found: Describe(raw)})
 		return out
 	}
 
@@ -95,11 +87,7 @@ func (r *Reader) Fields(path string, raw []byte, known ...string) Fields {
 		case err == nil && len(known) > 0 && !slices.Contains(known, m.Key):
 			continue
 		case err != nil || seen[m.Key]:
-			r.Fail(&Error{
-				Path:     path,
-				Expected: "an object",
-				Err:      err,
-			})
+			r.Fail(&Error{Path: path, Expected: "an object", Err: err})
 			return Fields{Reader: r, Path: path}
 		}
 
@@ -131,11 +119,7 @@ func (f Fields) Expect(name, expected string) {
 
 // refuse fails at a member for what stands there.
 func (f Fields) refuse(name, expected string) {
-	f.Fail(&Error{
-		Path:     f.At(name),
-		Expected: expected,
-		Found:    Describe(f.Raw(name)),
-	})
+	f.Fail(&Error{Path: f.At(name), Expected: expected, Found: Describe(f.Raw(name))})
 }
 
 // Members are all members in source order.
@@ -162,11 +146,7 @@ func (r *Reader) String(path string, raw []byte) (string, bool) {
 	case Describe(raw) == "a string":
 		r.Fail(&Error{Path: path, Expected: "a string that all readers understand alike"})
 	default:
-		r.Fail(&Error{
-			Path:     path,
-			Expected: "a string",
-			Found:    Describe(raw),
-		})
+		r.Fail(&Error{Path: path, Expected: "a string", Found: Describe(raw)})
 	}
 
 	return s, ok
@@ -182,11 +162,7 @@ func (f Fields) Need(name string) string {
 func (f Fields) NonEmpty(name string) string {
 	s := f.Text(name)
 	if s == "" {
-		f.Fail(&Error{
-			Path:     f.At(name),
-			Expected: "a string",
-			Found:    "none",
-		})
+		f.Fail(&Error{Path: f.At(name), Expected: "a string", Found: "none"})
 	}
 
 	return s
@@ -262,11 +238,7 @@ func (f Fields) Elements(name string, most int) iter.Seq2[string, []byte] {
 			return
 		}
 		if _, err := Check(raw, Limits()); !f.checked && err != nil {
-			f.Fail(&Error{
-				Path:     path,
-				Expected: "an array",
-				Err:      err,
-			})
+			f.Fail(&Error{Path: path, Expected: "an array", Err: err})
 			return
 		}
 

@@ -110,20 +110,12 @@ func (w *Writer) String(s string) {
 	w.separate()
 	var err error
 	if w.Text, err = jsontext.AppendQuote(w.Text, s); err != nil {
-		w.Fail(&Error{
-			Path:     w.member,
-			Expected: "UTF-8",
-			Err:      notUTF8(),
-		})
+		w.Fail(&Error{Path: w.member, Expected: "UTF-8", Err: notUTF8()})
 	}
 }
 
 func notUTF8() error {
-	return &value.Error{
-		Code:   value.InvalidUTF8,
-		Offset: -1,
-		Detail: "expected UTF-8",
-	}
+	return &value.Error{Code: value.InvalidUTF8, Offset: -1, Detail: "expected UTF-8"}
 }
 
 // Strings writes an array of strings.
@@ -164,11 +156,7 @@ func (w *Writer) Value(v any) {
 // no text can close an object and go on behind it.
 func (w *Writer) Raw(raw []byte) {
 	if _, err := w.checker.Check(raw, Limits()); err != nil {
-		w.Fail(&Error{
-			Path:     w.member,
-			Expected: "JSON",
-			Err:      err,
-		})
+		w.Fail(&Error{Path: w.member, Expected: "JSON", Err: err})
 		raw = []byte("null")
 	}
 

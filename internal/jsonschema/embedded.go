@@ -90,11 +90,7 @@ func (a *assembler) at(pointer string, raw any) *v5.Schema {
 			a.enumerate(s, values)
 		}
 		s.ContainsEval = true
-		p := part{
-			assembler: a,
-			pointer:   pointer,
-			out:       s,
-		}
+		p := part{assembler: a, pointer: pointer, out: s}
 		for keyword, value := range raw {
 			p.set(keyword, value)
 		}

@@ -195,11 +195,7 @@ func (in *inspector) targets() error {
 			continue
 		}
 		if sum += countSchemas(in.lookup(pointer)); sum > maxTargets {
-			return fmt.Errorf(
-				"%w: its references lead to more than %d schemas",
-				ErrCostly,
-				maxTargets,
-			)
+			return fmt.Errorf("%w: its references lead to more than %d schemas", ErrCostly, maxTargets)
 		}
 	}
 

@@ -56,9 +56,7 @@ type Failure struct {
 
 // errNotEmbedded is what every reference to something outside the
 // schema gets.
-var errNotEmbedded = errors.New(
-	"refers to another document: only references within the schema are loaded",
-)
+var errNotEmbedded = errors.New("refers to another document: only references within the schema are loaded")
 
 // Compile reads a schema. References lead nowhere but into the schema
 // itself and the meta-schemas of JSON Schema. Formats are not asserted,

@@ -72,11 +72,7 @@ func (t *toll) add(keyword string, v any) {
 // Validate charges one visit.
 func (t *toll) Validate(ctx v5.ValidationContext, v any) error {
 	place := placeCost(ctx.Error("", ""))
-	units := 4 + t.wide + place*(2+t.inPlace+t.needs+breadth(v)) + 2*breadth(
-		v,
-	)*(1+t.inPlace) + t.ofKind(
-		v,
-	)
+	units := 4 + t.wide + place*(2+t.inPlace+t.needs+breadth(v)) + 2*breadth(v)*(1+t.inPlace) + t.ofKind(v)
 	if t.meter.left -= units; t.meter.left < 0 {
 		panic(overBudget{})
 	}

@@ -51,11 +51,7 @@ func survey(root *v5.Schema) (facts, error) {
 	}
 
 	if s.chain > maxScope {
-		return facts{}, fmt.Errorf(
-			"%w: %d schemas apply to one value, one by another",
-			ErrCostly,
-			s.chain,
-		)
+		return facts{}, fmt.Errorf("%w: %d schemas apply to one value, one by another", ErrCostly, s.chain)
 	}
 
 	return s.facts, nil
@@ -117,13 +113,7 @@ func inPlace(s *v5.Schema) []*v5.Schema {
 
 // below lists the schemas that apply to names, members and items.
 func below(s *v5.Schema) []*v5.Schema {
-	out := present(
-		s.PropertyNames,
-		s.UnevaluatedProperties,
-		s.Items2020,
-		s.Contains,
-		s.UnevaluatedItems,
-	)
+	out := present(s.PropertyNames, s.UnevaluatedProperties, s.Items2020, s.Contains, s.UnevaluatedItems)
 	out = append(out, s.PrefixItems...)
 	for _, any := range []any{s.AdditionalProperties, s.Items, s.AdditionalItems} {
 		switch v := any.(type) {

@@ -67,11 +67,7 @@ func CompileUntrusted(name string, schema []byte) (*Untrusted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile schema %s: %w", name, err)
 	}
-	return &Untrusted{
-		schema: compiled,
-		facts:  facts,
-		meter:  m,
-	}, nil
+	return &Untrusted{schema: compiled, facts: facts, meter: m}, nil
 }
 
 // costly marks the errors of value that are about size.

@@ -38,13 +38,9 @@ func (e *explainer) leaf(ve *v5.ValidationError) []Failure {
 		list, _ := operand.([]any)
 		f.values(list, found)
 	case "pattern":
-		f.Message, f.Expected = show(
-			found,
-		)+" does not have the right form", "text that matches "+cut(
+		f.Message, f.Expected = show(found)+" does not have the right form", "text that matches "+cut(
 			fmt.Sprint(operand),
-		)+example(
-			parent,
-		)
+		)+example(parent)
 	default:
 		f.bound(operand, found, where, ve.Message)
 	}
@@ -235,14 +231,7 @@ func (f *Failure) dependent(operand any, where []string, fallback string) {
 	}
 	f.Property, _ = operand.(string)
 	f.Keyword, f.Names = "dependentRequired", []string{f.Property}
-	f.say(
-		fmt.Sprintf(
-			"missing field %s, which %s needs",
-			quote(f.Property),
-			quote(where[len(where)-2]),
-		),
-		"",
-	)
+	f.say(fmt.Sprintf("missing field %s, which %s needs", quote(f.Property), quote(where[len(where)-2])), "")
 }
 
 func matchesAny(patterns any, name string) bool {

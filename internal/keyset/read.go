@@ -32,10 +32,7 @@ func Fetch(ctx context.Context, c *http.Client, at string) ([]byte, error) {
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil || len(text) > maxAnswer {
-		return nil, fmt.Errorf(
-			"%s: the answer can't be read, or is too long",
-			r.URL.Redacted(),
-		)
+		return nil, fmt.Errorf("%s: the answer can't be read, or is too long", r.URL.Redacted())
 	}
 
 	return text, nil

@@ -59,11 +59,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		return nil, err
 	}
 	defer w.close()
-	m := &measurement{
-		world:  w,
-		client: newClient(),
-		out:    &Result{},
-	}
+	m := &measurement{world: w, client: newClient(), out: &Result{}}
 	if err := m.prepare(ctx); err != nil {
 		return nil, err
 	}

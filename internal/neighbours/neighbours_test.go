@@ -33,11 +33,7 @@ func TestANeighbourIsHardlyFelt(t *testing.T) {
 		SignIns: 100,
 		Pages:   4,
 	}
-	r, err := Run(t.Context(), Config{
-		Bin:   bin,
-		Noise: noise,
-		For:   8 * time.Second,
-	})
+	r, err := Run(t.Context(), Config{Bin: bin, Noise: noise, For: 8 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,11 +42,7 @@ func Serve(t Transcript) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	s := &Server{
-		url:   "http://" + listener.Addr().String(),
-		left:  t,
-		total: len(t),
-	}
+	s := &Server{url: "http://" + listener.Addr().String(), left: t, total: len(t)}
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.http.Serve(listener) }()
 	return s, nil

@@ -217,12 +217,7 @@ func check(p pkg, exports map[string]string) (checked, error) {
 	if err != nil {
 		return checked{}, fmt.Errorf("type-check %s: %w", p.path, err)
 	}
-	return checked{
-		pkg:  p,
-		fset: fset,
-		info: info,
-		typ:  typ,
-	}, nil
+	return checked{pkg: p, fset: fset, info: info, typ: typ}, nil
 }
 
 // texts are the files with these endings that belong to the

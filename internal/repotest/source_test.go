@@ -284,9 +284,7 @@ const longFile = 750
 
 // longFiles gives the reason for each file that tells a longer story.
 func longFiles() map[string]string {
-	return map[string]string{
-		"server/openapi/types.gen.go": "made from openapi.yaml",
-	}
+	return map[string]string{"server/openapi/types.gen.go": "made from openapi.yaml"}
 }
 
 // checkLength complains about long files without a reason, and about

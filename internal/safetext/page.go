@@ -120,11 +120,7 @@ func Inspect(s string, f Form) Shown {
 	}
 
 	d.join()
-	return Shown{
-		Pieces: d.pieces,
-		Flags:  d.flags,
-		Cut:    d.cut,
-	}
+	return Shown{Pieces: d.pieces, Flags: d.flags, Cut: d.cut}
 }
 
 // ends shows the beginning and the end of a text, and says how much
@@ -291,12 +287,7 @@ func (d *display) breaks(s string) int {
 	if d.Block || d.Lines {
 		d.put(Piece{Break: true})
 	} else {
-		d.put(Piece{
-			Class: PieceMark,
-			Text:  `\n`,
-			Note:  "line break",
-			Break: true,
-		})
+		d.put(Piece{Class: PieceMark, Text: `\n`, Note: "line break", Break: true})
 	}
 
 	return 1
@@ -316,11 +307,7 @@ func (d *display) white(s string) int {
 		rest = rest[n:]
 	}
 
-	d.put(Piece{
-		Class: PieceGap,
-		Text:  "[" + strings.Join(runs, ", ") + "]",
-		Break: true,
-	})
+	d.put(Piece{Class: PieceGap, Text: "[" + strings.Join(runs, ", ") + "]", Break: true})
 	return len(s)
 }
 

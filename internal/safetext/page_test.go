@@ -203,11 +203,7 @@ func FuzzInspect(f *testing.F) {
 		f.Add(c.text, true, 50)
 	}
 	f.Fuzz(func(t *testing.T, text string, quoted bool, limit int) {
-		s := Inspect(text, Form{
-			Quoted: quoted,
-			Block:  !quoted,
-			Limit:  limit % 1000,
-		})
+		s := Inspect(text, Form{Quoted: quoted, Block: !quoted, Limit: limit % 1000})
 		if len(text) > 0 && len(s.Pieces) == 0 {
 			t.Errorf("%q is shown as nothing", text)
 		}

@@ -54,11 +54,7 @@ func Open(path string) (*File, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf(
-			"%s: expected a regular file, and this is %s",
-			path,
-			kindOf(info.Mode()),
-		)
+		return nil, fmt.Errorf("%s: expected a regular file, and this is %s", path, kindOf(info.Mode()))
 	}
 
 	if info.Size() > maxBytes {
@@ -109,10 +105,7 @@ func (f *File) Backup() (string, error) {
 		}
 	}
 
-	return "", fmt.Errorf(
-		"%s: there are a thousand backups already: remove some",
-		f.BackupName(),
-	)
+	return "", fmt.Errorf("%s: there are a thousand backups already: remove some", f.BackupName())
 }
 
 // Replace puts another text into the place of the file, in one step: at

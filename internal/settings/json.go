@@ -63,10 +63,7 @@ func (t *Table) twice(v *hujson.Value) error {
 			m := &x.Members[i]
 			name := m.Name.Value.(hujson.Literal).String()
 			if seen[name] {
-				return t.wrong(
-					m.Name.StartOffset,
-					strconv.Quote(name)+" stands here twice: remove one of them",
-				)
+				return t.wrong(m.Name.StartOffset, strconv.Quote(name)+" stands here twice: remove one of them")
 			}
 
 			seen[name] = true
@@ -107,10 +104,7 @@ func (t *Table) jsonTable(v *hujson.Value) error {
 	for i := 0; ; i++ {
 		object, ok := v.Value.(*hujson.Object)
 		if !ok {
-			return t.wrong(v.StartOffset, strings.Join(
-				append([]string{"the file"}, t.path[:i]...),
-				".",
-			)+
+			return t.wrong(v.StartOffset, strings.Join(append([]string{"the file"}, t.path[:i]...), ".")+
 				": expected an object, {…}")
 		}
 

@@ -103,11 +103,7 @@ func (t *Table) listOf(m *Member) (*list, error) {
 func (l *list) member() Member {
 	text := strings.TrimSuffix(strings.TrimPrefix(l.value.String(), "{"), "}")
 
-	return Member{
-		Name:  l.name,
-		Value: l.values,
-		Text:  text,
-	}
+	return Member{Name: l.name, Value: l.values, Text: text}
 }
 
 // add puts an item at the end. What was said behind the last one stays

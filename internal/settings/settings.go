@@ -177,12 +177,7 @@ func (t *Table) wrong(at int, text string) error {
 
 // wrongAt is an error at a place.
 func (t *Table) wrongAt(line, column int, text string) error {
-	return &Error{
-		File:   t.file,
-		Line:   line,
-		Column: column,
-		Text:   text,
-	}
+	return &Error{File: t.file, Line: line, Column: column, Text: text}
 }
 
 func (t *Table) line(at int) int { return bytes.Count(t.text[:at], []byte{'\n'}) + 1 }
@@ -304,10 +299,7 @@ func (t *Table) verify(text []byte, remove []string, add []Member) error {
 		return t.unsafe()
 	}
 	want := valuesOf(
-		slices.DeleteFunc(
-			t.Members(),
-			func(m Member) bool { return slices.Contains(remove, m.Name) },
-		),
+		slices.DeleteFunc(t.Members(), func(m Member) bool { return slices.Contains(remove, m.Name) }),
 	)
 	maps.Copy(want, valuesOf(add))
 	got := valuesOf(after.members)

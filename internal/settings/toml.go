@@ -165,10 +165,7 @@ func (t *Table) tomlMembers(table map[string]any, all []expression) {
 		i := t.index(name)
 		if i < 0 {
 			i = len(t.members)
-			t.members = append(
-				t.members,
-				Member{Name: name, Value: table[name], Line: t.line(x.span.start)},
-			)
+			t.members = append(t.members, Member{Name: name, Value: table[name], Line: t.line(x.span.start)})
 			e.parts = append(e.parts, nil)
 		}
 

@@ -35,11 +35,7 @@ func readYAML(t *Table) error {
 	doc, findings := yamldoc.Parse(t.file, t.text, yamldoc.Limits{MaxBytes: maxBytes})
 	if stops := yamldoc.Stopping(findings); len(stops) > 0 {
 		at := stops[0].Range.Start
-		return t.wrongAt(
-			at.Line,
-			at.Column,
-			stops[0].Message+"; mend it, or give another file",
-		)
+		return t.wrongAt(at.Line, at.Column, stops[0].Message+"; mend it, or give another file")
 	}
 
 	t.root = doc.Root.Any()
@@ -84,10 +80,7 @@ func (t *Table) yamlLeaves(n *yamldoc.Node, path []string) {
 		}
 	case yamldoc.Null:
 	default:
-		t.leaves = append(
-			t.leaves,
-			leaf{path, span{t.offset(n.Range.Start), t.offset(n.Range.End)}},
-		)
+		t.leaves = append(t.leaves, leaf{path, span{t.offset(n.Range.Start), t.offset(n.Range.End)}})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -25,12 +26,47 @@ func TestValueWaitsForAnotherGoroutine(t *testing.T) {
 	}
 }
 
-func TestPollGivesUp(t *testing.T) {
-	looks := 0
-	if poll(50*time.Millisecond, func() bool {
-		looks++
-		return false
-	}) || looks < 2 {
-		t.Errorf("looked %d times and did not give up", looks)
+func TestWaitEndsWithTheTimeOfTheTest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		began := time.Now()
+		w := waiter[int]{
+			name: "TestX", what: "the seventh", patience: 100 * time.Second, stuck: 30 * time.Second, log: &log,
+			look: func() (int, bool) { return int(time.Since(began) / (50 * time.Second)), false },
+		}
+
+		last, ok := w.wait()
+		if ok || last != 2 || time.Since(began) != 100*time.Second {
+			t.Errorf("got %d, %t after %v", last, ok, time.Since(began))
+		}
+
+		// The state changes after 50 s, so the silence before and after it is
+		// reported once each.
+		const line = "TestX: no progress for 30s: waiting for the seventh; state: "
+		if want := line + "0\n" + line + "1\n"; log.String() != want {
+			t.Errorf("got %q, want %q", log.String(), want)
+		}
+	})
+}
+
+func TestPatienceLeavesTimeToFail(t *testing.T) {
+	for _, c := range []struct{ left, want time.Duration }{
+		{10 * time.Minute, 10*time.Minute - reserve},
+		{50 * time.Second, 45 * time.Second},
+		{0, longest},
+	} {
+		if got := patience(timed{t, c.left}).Round(time.Second); got != c.want {
+			t.Errorf("with %v left, the wait lasts %v, want %v", c.left, got, c.want)
+		}
+	}
+	if got := patience(&testing.B{}); got != longest {
+		t.Errorf("a benchmark waits %v", got)
 	}
 }
+
+type timed struct {
+	testing.TB
+	left time.Duration
+}
+
+func (t timed) Deadline() (time.Time, bool) { return time.Now().Add(t.left), t.left > 0 }

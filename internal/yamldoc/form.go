@@ -66,10 +66,7 @@ func (f Form) Version(root *Node) []diag.Finding {
 	}
 	switch major, minor := strings.TrimLeft(parts[0], "0"), strings.TrimLeft(parts[1], "0"); {
 	case major != "1":
-		message := fmt.Sprintf(
-			"schema_version %s is of a major version that assent does not know",
-			n.Text,
-		)
+		message := fmt.Sprintf("schema_version %s is of a major version that assent does not know", n.Text)
 		return []diag.Finding{Stop(f.Unsupported, n.Range, message, `"1.0.0"`)}
 	case minor != "":
 		message := fmt.Sprintf(

@@ -26,12 +26,8 @@ func parseJSON(file string, s *source, lim Limits, f *findings) *Node {
 		return nil
 	}
 	r := jsonReader{
-		builder: builder{
-			src:      s,
-			lim:      lim,
-			findings: *f,
-		},
-		pure: strings.HasSuffix(strings.ToLower(file), ".json"),
+		builder: builder{src: s, lim: lim, findings: *f},
+		pure:    strings.HasSuffix(strings.ToLower(file), ".json"),
 	}
 	root := r.value(0)
 	*f = r.findings
@@ -66,11 +62,7 @@ func (r *jsonReader) space() {
 func (r *jsonReader) value(depth int) *Node {
 	r.space()
 	if r.size++; r.size > r.lim.MaxNodes {
-		r.stop(
-			ruleTooLarge,
-			fmt.Sprintf("more than %d values in one file", r.lim.MaxNodes),
-			"a smaller file",
-		)
+		r.stop(ruleTooLarge, fmt.Sprintf("more than %d values in one file", r.lim.MaxNodes), "a smaller file")
 	}
 
 	if r.failed {
@@ -92,11 +84,7 @@ func (r *jsonReader) stop(rule, message, expected string) {
 }
 func (r *jsonReader) collection(depth int, open byte) *Node {
 	if depth >= r.lim.MaxDepth {
-		r.stop(
-			ruleTooDeep,
-			fmt.Sprintf("more than %d levels of nesting", r.lim.MaxDepth),
-			"a flatter document",
-		)
+		r.stop(ruleTooDeep, fmt.Sprintf("more than %d levels of nesting", r.lim.MaxDepth), "a flatter document")
 		return nil
 	}
 

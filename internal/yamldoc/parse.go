@@ -53,11 +53,7 @@ func Parse(file string, src []byte, lim Limits) (*Document, []diag.Finding) {
 	if root == nil {
 		return nil, list
 	}
-	return &Document{
-		File:     file,
-		Root:     root,
-		Comments: comments,
-	}, list
+	return &Document{File: file, Root: root, Comments: comments}, list
 }
 
 func parse(file string, text []byte, lim Limits) (*Node, []Comment, []diag.Finding) {
@@ -77,12 +73,7 @@ func parse(file string, text []byte, lim Limits) (*Node, []Comment, []diag.Findi
 		root := parseJSON(file, s, lim, &f)
 		return root, nil, f.list
 	}
-	b := builder{
-		src:      s,
-		lim:      lim,
-		findings: f,
-		comments: newComments(s),
-	}
+	b := builder{src: s, lim: lim, findings: f, comments: newComments(s)}
 	root := b.document()
 	return root, b.comments.list, b.list
 }

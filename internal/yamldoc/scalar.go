@@ -56,11 +56,7 @@ func resolveNumber(text string) resolved {
 		if !ok {
 			return resolved{kind: String}
 		}
-		return resolved{
-			kind:   Number,
-			finite: true,
-			float:  float,
-		}
+		return resolved{kind: Number, finite: true, float: float}
 	}
 }
 

@@ -80,11 +80,7 @@ func endOf(runs []run, offset int) int {
 // the node's range is known).
 func (n *Node) runs() []run {
 	if n.style == plain && n.end-n.start == len(n.Text) {
-		return []run{{
-			textLen: len(n.Text),
-			src:     n.start,
-			srcLen:  len(n.Text),
-		}}
+		return []run{{textLen: len(n.Text), src: n.start, srcLen: len(n.Text)}}
 	}
 
 	n.src.mu.Lock()
@@ -101,11 +97,7 @@ func (n *Node) runs() []run {
 }
 
 func (n *Node) buildRuns() []run {
-	m := mapper{
-		s:    n.src,
-		want: n.Text,
-		pos:  n.start,
-	}
+	m := mapper{s: n.src, want: n.Text, pos: n.start}
 	switch n.style {
 	case plain, singleQuoted, doubleQuoted:
 		m.flow(n.style)
@@ -145,12 +137,7 @@ func (m *mapper) same(n int) {
 		m.bad = true
 		return
 	}
-	m.runs = append(m.runs, run{
-		text:    m.made,
-		textLen: n,
-		src:     m.pos,
-		srcLen:  n,
-	})
+	m.runs = append(m.runs, run{text: m.made, textLen: n, src: m.pos, srcLen: n})
 	m.made += n
 	m.pos += n
 }
@@ -164,12 +151,7 @@ func (m *mapper) piece(textLen, src, srcLen int) {
 		m.bad = true
 		return
 	}
-	m.runs = append(m.runs, run{
-		text:    m.made,
-		textLen: textLen,
-		src:     src,
-		srcLen:  srcLen,
-	})
+	m.runs = append(m.runs, run{text: m.made, textLen: textLen, src: src, srcLen: srcLen})
 	m.made += textLen
 }
 
@@ -417,11 +399,7 @@ func (s *source) scalarEnd(offset int, st style, text string) int {
 	if end := offset + len(text); end <= len(s.text) && string(s.text[offset:end]) == text {
 		return end
 	}
-	m := mapper{
-		s:    s,
-		want: text,
-		pos:  offset,
-	}
+	m := mapper{s: s, want: text, pos: offset}
 	m.flow(plain)
 	if m.bad {
 		return offset

@@ -40,12 +40,7 @@ type findings struct {
 // cause: past it they help nobody.
 const maxFindings = 1000
 
-func (f *findings) fail(
-	rule string,
-	at diag.Range,
-	message, expected string,
-	related ...diag.Related,
-) {
+func (f *findings) fail(rule string, at diag.Range, message, expected string, related ...diag.Related) {
 	if f.errors++; f.errors > maxFindings {
 		return
 	}
@@ -127,12 +122,7 @@ func (b *builder) alias(y *yaml.Node, depth int) (*Node, int) {
 	target, done := b.anchors[y.Alias]
 	switch {
 	case !done:
-		b.refuse(
-			ruleAlias,
-			y,
-			fmt.Sprintf("anchor %s contains itself", quote(y.Value)),
-			"a value that ends",
-		)
+		b.refuse(ruleAlias, y, fmt.Sprintf("anchor %s contains itself", quote(y.Value)), "a value that ends")
 		return nil, 0
 	case depth+target.height > b.lim.MaxDepth:
 		b.tooDeep(y)
@@ -155,12 +145,7 @@ func (b *builder) alias(y *yaml.Node, depth int) (*Node, int) {
 }
 
 func (b *builder) tooLarge(y *yaml.Node) {
-	b.refuse(
-		ruleTooLarge,
-		y,
-		fmt.Sprintf("more than %d values in one file", b.lim.MaxNodes),
-		"a smaller file",
-	)
+	b.refuse(ruleTooLarge, y, fmt.Sprintf("more than %d values in one file", b.lim.MaxNodes), "a smaller file")
 }
 
 func (b *builder) tooDeep(y *yaml.Node) {
@@ -246,12 +231,7 @@ func duplicate(f *findings, key, first *Node) {
 	f.fail(
 		ruleDuplicateKey,
 		key.Range,
-		fmt.Sprintf(
-			"duplicate key %s (first at line %d, column %d)",
-			quote(key.Text),
-			at.Line,
-			at.Column,
-		),
+		fmt.Sprintf("duplicate key %s (first at line %d, column %d)", quote(key.Text), at.Line, at.Column),
 		"each key once: readers differ in which one wins",
 		diag.Related{Range: first.Range, Message: "first here"},
 	)
@@ -317,21 +297,11 @@ func (b *builder) keyIsText(n *Node) bool {
 	case n.style != plain || n.tagged:
 		return true
 	case n.Text == "<<":
-		b.fail(
-			ruleMergeKey,
-			n.Range,
-			"merge key <<",
-			"the fields written out: YAML 1.2 has no merge keys",
-		)
+		b.fail(ruleMergeKey, n.Range, "merge key <<", "the fields written out: YAML 1.2 has no merge keys")
 	case n.Text == "" || n.Kind == Null:
 		b.fail(ruleKey, n.Range, "a key that is null", "a name")
 	case n.Kind != String:
-		b.fail(
-			ruleKey,
-			n.Range,
-			fmt.Sprintf("the key %s is a %s", n.Text, n.Kind),
-			"quotes: "+quote(n.Text),
-		)
+		b.fail(ruleKey, n.Range, fmt.Sprintf("the key %s is a %s", n.Text, n.Kind), "quotes: "+quote(n.Text))
 	case t.key:
 		b.fail(
 			ruleKey,

@@ -73,14 +73,7 @@ func (r *reader) at(err error) error {
 		return err
 	}
 	at := r.place(wrong.path)
-	return fmt.Errorf(
-		"%s:%d:%d: %s%s",
-		r.file,
-		at.Line,
-		at.Column,
-		where(wrong.path),
-		wrong.text,
-	)
+	return fmt.Errorf("%s:%d:%d: %s%s", r.file, at.Line, at.Column, where(wrong.path), wrong.text)
 }
 
 // mistake is something wrong at a path.
@@ -150,20 +143,10 @@ func (r *reader) list(doc value.Value) (*Catalog, error) {
 		return nil, wrong(path, "expected an array of tools, found %s", kind(doc))
 	}
 	if len(doc.Items) > maxTools {
-		return nil, wrong(
-			path,
-			"%d tools are more than the %d that are read",
-			len(doc.Items),
-			maxTools,
-		)
+		return nil, wrong(path, "%d tools are more than the %d that are read", len(doc.Items), maxTools)
 	}
 
-	c := &Catalog{
-		File:   r.file,
-		Server: server,
-		MCP:    true,
-		Text:   r.src,
-	}
+	c := &Catalog{File: r.file, Server: server, MCP: true, Text: r.src}
 	return c, r.tools(c, doc, path)
 }
 

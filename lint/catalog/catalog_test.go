@@ -334,11 +334,7 @@ func TestTypesAreSound(t *testing.T) {
 		}
 		documents := []map[string]any{{}}
 		for _, v := range testValues() {
-			documents = append(
-				documents,
-				map[string]any{"a": v},
-				map[string]any{"a": map[string]any{"k": v}},
-			)
+			documents = append(documents, map[string]any{"a": v}, map[string]any{"a": map[string]any{"k": v}})
 			documents = append(documents, map[string]any{"a": map[string]any{"l": v, "k": v}})
 			documents = append(documents, map[string]any{"a": map[string]any{"l": v}})
 		}
@@ -360,11 +356,7 @@ func TestTypesAreSound(t *testing.T) {
 			}
 
 			if fits && !inside {
-				t.Fatalf(
-					"%s\nlets %s through, and it is left out",
-					text,
-					doc.AppendJSON(nil),
-				)
+				t.Fatalf("%s\nlets %s through, and it is left out", text, doc.AppendJSON(nil))
 			}
 
 			told++

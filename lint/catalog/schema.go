@@ -76,11 +76,7 @@ func (r *schemaReader) read(s value.Value, path []string, depth int) (Type, erro
 	case s.Kind == value.Bool, depth > maxNesting:
 		return anything(), nil
 	case s.Kind != value.Object:
-		return Type{}, wrong(
-			path,
-			"expected a JSON Schema, an object; found %s",
-			kind(s),
-		)
+		return Type{}, wrong(path, "expected a JSON Schema, an object; found %s", kind(s))
 	}
 
 	t := anything()
@@ -104,11 +100,7 @@ func (r *schemaReader) read(s value.Value, path []string, depth int) (Type, erro
 // spend takes parts out of the budget.
 func (r *schemaReader) spend(parts int, path []string) error {
 	if r.left -= parts; r.left < 0 {
-		return wrong(
-			path,
-			"this JSON Schema has more than %d parts, which is too much to read",
-			maxParts,
-		)
+		return wrong(path, "this JSON Schema has more than %d parts, which is too much to read", maxParts)
 	}
 
 	return nil
@@ -132,11 +124,7 @@ func (r *schemaReader) keyword(s value.Value, m value.Member, path []string, dep
 		return listed([]value.Value{m.Value}), nil
 	case "enum":
 		if m.Value.Kind != value.Array {
-			return Type{}, wrong(
-				path,
-				"expected a list of values, found %s",
-				kind(m.Value),
-			)
+			return Type{}, wrong(path, "expected a list of values, found %s", kind(m.Value))
 		}
 
 		if err := r.spend(len(m.Value.Items), path); err != nil {
@@ -277,11 +265,7 @@ func (r *schemaReader) reference(ref value.Value, path []string, depth int) (Typ
 // several reads a list of schemas, of which all or any hold.
 func (r *schemaReader) several(m value.Member, path []string, depth int) (Type, error) {
 	if m.Value.Kind != value.Array || len(m.Value.Items) == 0 {
-		return Type{}, wrong(
-			path,
-			"expected a list of JSON Schemas, found %s",
-			kind(m.Value),
-		)
+		return Type{}, wrong(path, "expected a list of JSON Schemas, found %s", kind(m.Value))
 	}
 
 	var t Type
@@ -305,11 +289,7 @@ func (r *schemaReader) several(m value.Member, path []string, depth int) (Type, 
 // properties reads the fields of an object.
 func (r *schemaReader) properties(s, v value.Value, path []string, depth int) (Type, error) {
 	if v.Kind != value.Object {
-		return Type{}, wrong(
-			path,
-			"expected the fields of an object, found %s",
-			kind(v),
-		)
+		return Type{}, wrong(path, "expected the fields of an object, found %s", kind(v))
 	}
 
 	if err := r.few(len(v.Members), path); err != nil {

@@ -27,11 +27,7 @@ func shapeOf(tool value.Value) (shape, bool) {
 	case has("input_schema"):
 		return shape{name: "Anthropic", schema: "input_schema"}, true
 	case has("function"):
-		return shape{
-			name:   "OpenAI",
-			schema: "parameters",
-			inside: "function",
-		}, true
+		return shape{name: "OpenAI", schema: "parameters", inside: "function"}, true
 	case sort.Text == "function" || has("parameters"):
 		return shape{name: "OpenAI", schema: "parameters"}, true
 	case sort.Kind == value.String && has("name"):
@@ -40,11 +36,7 @@ func shapeOf(tool value.Value) (shape, bool) {
 		return shape{name: "OpenAI"}, false
 	}
 
-	return shape{
-		name:   "MCP",
-		schema: "inputSchema",
-		needed: true,
-	}, true
+	return shape{name: "MCP", schema: "inputSchema", needed: true}, true
 }
 
 // tools reads the array, whose tools have one form.
@@ -61,12 +53,7 @@ func (r *reader) tools(c *Catalog, list value.Value, path []string) error {
 			form = s.name
 		}
 		if s.name != form {
-			return wrong(
-				at,
-				"a tool as %s has it, in a list as %s has it",
-				s.name,
-				form,
-			)
+			return wrong(at, "a tool as %s has it, in a list as %s has it", s.name, form)
 		}
 
 		if !called {
@@ -120,17 +107,9 @@ func (r *reader) tool(s shape, item value.Value, path []string) (Tool, error) {
 	case !given:
 		return t, wrong(path, "a tool without a name")
 	case name.Kind != value.String || name.Text == "":
-		return t, wrong(
-			below(path, "name"),
-			"expected the name of the tool, a string; found %s",
-			kind(name),
-		)
+		return t, wrong(below(path, "name"), "expected the name of the tool, a string; found %s", kind(name))
 	case len(name.Text) > maxName:
-		return t, wrong(
-			below(path, "name"),
-			"a name of %d bytes is no name of a tool",
-			len(name.Text),
-		)
+		return t, wrong(below(path, "name"), "a name of %d bytes is no name of a tool", len(name.Text))
 	}
 
 	t.Name = name.Text
@@ -143,18 +122,9 @@ func (r *reader) tool(s shape, item value.Value, path []string) (Tool, error) {
 		t.Args, err = r.arguments(schema, below(path, s.schema))
 		return t, err
 	case given && (schema.Kind != value.Null || s.schema != "parameters"):
-		return t, wrong(
-			below(path, s.schema),
-			"expected a JSON Schema, an object; found %s",
-			kind(schema),
-		)
+		return t, wrong(below(path, s.schema), "expected a JSON Schema, an object; found %s", kind(schema))
 	case s.needed:
-		return t, wrong(
-			path,
-			"the tool %q has no %s, which says what it takes",
-			t.Name,
-			s.schema,
-		)
+		return t, wrong(path, "the tool %q has no %s, which says what it takes", t.Name, s.schema)
 	case s.name == "Anthropic": // of Anthropic's own, whose arguments its documentation has
 		t.Args = anything()
 	default:
@@ -182,11 +152,7 @@ func hints(tool value.Value, path []string) (Hints, error) {
 		switch v, given := all.Get(hint.name); {
 		case !given || v.Kind == value.Null:
 		case v.Kind != value.Bool:
-			return h, wrong(
-				below(path, hint.name),
-				"expected true or false, found %s",
-				kind(v),
-			)
+			return h, wrong(below(path, hint.name), "expected true or false, found %s", kind(v))
 		default:
 			*hint.to = &v.Bool
 		}

@@ -26,11 +26,7 @@ func (t *text) rename(f diag.Finding) (title string, edit Edit, ok bool) {
 // replace puts a text in the place of what stands in a range.
 func (t *text) replace(r diag.Range, with string) Edit {
 	start, end := t.span(r)
-	return Edit{
-		Start: start,
-		End:   end,
-		Text:  with,
-	}
+	return Edit{Start: start, End: end, Text: with}
 }
 
 // quote says that a scalar is text. One that YAML 1.2 reads as something

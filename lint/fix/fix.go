@@ -42,11 +42,7 @@ func Of(src []byte, findings []diag.Finding) []Remedy {
 	var all []Remedy
 	for _, f := range findings {
 		if title, edit, ok := t.remedy(f); ok {
-			all = append(all, Remedy{
-				Finding: f,
-				Title:   title,
-				Edit:    edit,
-			})
+			all = append(all, Remedy{Finding: f, Title: title, Edit: edit})
 		}
 	}
 

@@ -29,11 +29,7 @@ type Result struct {
 // keep says why a text must not take the place of another, or "". A
 // remedy is also refused when its finding stays, or when what comes of
 // it can't be loaded. To mend the result again changes nothing.
-func Mend(
-	src []byte,
-	check func([]byte) []diag.Finding,
-	keep func(before, after []byte) string,
-) Result {
+func Mend(src []byte, check func([]byte) []diag.Finding, keep func(before, after []byte) string) Result {
 	m := mender{check: check, keep: keep}
 	m.Text = bytes.Clone(src)
 	findings := check(src)

@@ -288,11 +288,7 @@ func (s *search) change(key string, found value.Value) Change {
 	at := s.path(key)
 	old, _ := s.doc().Lookup(at)
 	now, _ := found.Lookup(at)
-	return Change{
-		Key: key,
-		Old: old,
-		New: now,
-	}
+	return Change{Key: key, Old: old, New: now}
 }
 
 // path is a key without what stands for the document itself.

@@ -47,11 +47,7 @@ const (
 
 // Of lists an agent under its plan.
 func Of(agent *schema.Agent, plan *resolve.Plan) Agent {
-	out := Agent{
-		ID:      agent.Metadata.ID,
-		Version: agent.Metadata.Version,
-		File:    agent.File,
-	}
+	out := Agent{ID: agent.Metadata.ID, Version: agent.Metadata.Version, File: agent.File}
 	for _, stop := range plan.Stopped() {
 		out.Rows = append(out.Rows, Row{
 			Target:  "every call",

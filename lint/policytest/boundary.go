@@ -190,11 +190,7 @@ func (g *maker) add(doc value.Value, name string) {
 	key := string(c.Args) + "\x00" + string(c.ParentInput)
 	if !g.seen[key] && len(g.out) < mostCalls {
 		g.seen[key] = true
-		g.out = append(g.out, Boundary{
-			Call:  c,
-			Name:  name,
-			Words: name == theMessage,
-		})
+		g.out = append(g.out, Boundary{Call: c, Name: name, Words: name == theMessage})
 	}
 }
 
@@ -222,12 +218,7 @@ func (g *maker) values(m *condition.Matcher) []value.Value {
 		}
 	}
 
-	out = append(
-		out,
-		value.Value{},
-		value.Value{Kind: value.Null},
-		value.Value{Kind: value.Array},
-	)
+	out = append(out, value.Value{}, value.Value{Kind: value.Null}, value.Value{Kind: value.Array})
 	if len(out) > mostValues {
 		out = append(out[:mostValues-3], out[len(out)-3:]...)
 	}
@@ -277,17 +268,11 @@ func found(doc value.Value, places [][]string) value.Value {
 }
 
 func textOf(s string) value.Value {
-	return value.Value{
-		Kind: value.String,
-		Text: s,
-	}
+	return value.Value{Kind: value.String, Text: s}
 }
 
 func numberOf(n value.Num) value.Value {
-	return value.Value{
-		Kind: value.Number,
-		Num:  n,
-	}
+	return value.Value{Kind: value.Number, Num: n}
 }
 
 // alone is a condition of one matcher.
@@ -306,21 +291,14 @@ func around(s *condition.Scalar) []value.Value {
 			{Kind: value.Bool, Bool: !s.Bool},
 		}
 	case value.Number:
-		out := []value.Value{
-			numberOf(s.Num),
-			textOf(s.Num.String()),
-		}
+		out := []value.Value{numberOf(s.Num), textOf(s.Num.String())}
 		for _, n := range neighbours(s.Num) {
 			out = append(out, numberOf(n))
 		}
 		return out
 	}
 
-	return []value.Value{
-		textOf(s.Text),
-		textOf(s.Text + "x"),
-		numberOf(value.IntNum(1)),
-	}
+	return []value.Value{textOf(s.Text), textOf(s.Text + "x"), numberOf(value.IntNum(1))}
 }
 
 // neighbours are a number with its last digit one down and one up.
@@ -367,10 +345,7 @@ func set(doc *value.Value, place []string, v value.Value) {
 		return
 	case i < 0:
 		i = len(doc.Members)
-		doc.Members = append(
-			doc.Members,
-			value.Member{Key: place[0], Value: value.Value{Kind: value.Object}},
-		)
+		doc.Members = append(doc.Members, value.Member{Key: place[0], Value: value.Value{Kind: value.Object}})
 	case len(place) == 1 && v.Kind == value.Absent:
 		doc.Members = slices.Delete(doc.Members, i, i+1)
 		return

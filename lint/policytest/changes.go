@@ -47,12 +47,7 @@ func str(text string) *yamldoc.Node {
 }
 
 func number(n value.Num) *yamldoc.Node {
-	return &yamldoc.Node{
-		Kind:   yamldoc.Number,
-		Text:   n.String(),
-		Num:    n,
-		Finite: true,
-	}
+	return &yamldoc.Node{Kind: yamldoc.Number, Text: n.String(), Num: n, Finite: true}
 }
 
 func boolean(b bool) *yamldoc.Node {
@@ -219,11 +214,7 @@ func (c *changes) operand(n *yamldoc.Node) {
 	case yamldoc.String:
 		c.becomes(n, n.Text+"x")
 	case yamldoc.Bool:
-		c.change(
-			n,
-			boolean(!n.Bool),
-			n.Text+" becomes "+strconv.FormatBool(!n.Bool),
-		)
+		c.change(n, boolean(!n.Bool), n.Text+" becomes "+strconv.FormatBool(!n.Bool))
 	}
 }
 
@@ -318,10 +309,7 @@ func (c *changes) rule(r *yamldoc.Node) {
 			slices.Clone(r.Fields),
 			func(f yamldoc.Field) bool { return f.Key == key },
 		)
-		asks.Fields = append(
-			asks.Fields,
-			yamldoc.Field{Key: str("approval"), Value: boolean(true)},
-		)
+		asks.Fields = append(asks.Fields, yamldoc.Field{Key: str("approval"), Value: boolean(true)})
 		c.change(r, &asks, "deny becomes approval: true")
 		c.out[len(c.out)-1].Range = key.Range
 	}

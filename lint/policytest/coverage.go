@@ -114,12 +114,7 @@ func (c *Coverage) rule(file, name string, at diag.Range, use condition.Use, ap 
 			if len(goals) > 1 {
 				goals = append(goals, seenAlone)
 			}
-			c.part(
-				key,
-				fmt.Sprintf("%s, group %d, %s", name, i+1, describe(m)),
-				m.Range,
-				goals,
-			)
+			c.part(key, fmt.Sprintf("%s, group %d, %s", name, i+1, describe(m)), m.Range, goals)
 		}
 
 		key.key = 0

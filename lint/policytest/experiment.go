@@ -71,10 +71,7 @@ func (s *Suite) stage(m *Mutant, whole bool) *stage {
 	for _, f := range s.Files {
 		out.tests = append(out.tests, f.tests()...)
 	}
-	agent := slices.IndexFunc(
-		read.agents,
-		func(a *schema.Agent) bool { return a.File == m.File },
-	)
+	agent := slices.IndexFunc(read.agents, func(a *schema.Agent) bool { return a.File == m.File })
 	if whole {
 		return out
 	}

@@ -115,11 +115,7 @@ func Parse(file string, src []byte) (*File, []diag.Finding) {
 	}
 	var f *File
 	if doc != nil && !yamldoc.Stops(r.findings) {
-		f = &File{
-			Path: file,
-			Text: src,
-			Doc:  doc,
-		}
+		f = &File{Path: file, Text: src, Doc: doc}
 		yamldoc.Fill(doc.Root, f)
 		r.complete(f)
 	}

@@ -40,9 +40,7 @@ func (r *reader) invariants(root *yamldoc.Node, field string, list []Invariant) 
 		r.target(v)
 		r.where(v)
 		at := v.node.Get("outcome")
-		_ = v.Outcome.UnmarshalText(
-			[]byte(at.Text),
-		) // one of the three, by the JSON Schema
+		_ = v.Outcome.UnmarshalText([]byte(at.Text)) // one of the three, by the JSON Schema
 		if at = v.node.Get("name"); at == nil && v.Call != nil {
 			at = v.node
 			v.Name = v.title()
@@ -82,10 +80,7 @@ func (r *reader) target(v *Invariant) {
 	}
 	for _, key := range []string{"tool", "server", "agent", "skill", "annotations"} {
 		if value := n.Get(key); value != nil {
-			line.Fields = append(
-				line.Fields,
-				yamldoc.Field{Key: str(key), Value: value},
-			)
+			line.Fields = append(line.Fields, yamldoc.Field{Key: str(key), Value: value})
 		}
 	}
 
@@ -174,10 +169,7 @@ func (v *Invariant) broken(plan *resolve.Plan) (Failure, bool) {
 func (v *Invariant) sides() (bad, good []resolve.Outcome) {
 	bad = []resolve.Outcome{resolve.Allow, resolve.Ask, resolve.Deny}
 	one := []resolve.Outcome{v.Outcome}
-	bad = slices.DeleteFunc(
-		bad,
-		func(o resolve.Outcome) bool { return o == v.Outcome },
-	)
+	bad = slices.DeleteFunc(bad, func(o resolve.Outcome) bool { return o == v.Outcome })
 	if v.field == never {
 		return one, bad
 	}
@@ -186,11 +178,7 @@ func (v *Invariant) sides() (bad, good []resolve.Outcome) {
 }
 
 func (v *Invariant) ask(plan *resolve.Plan, outcome resolve.Outcome) posture.Answer {
-	return posture.Query{
-		Call:    *v.Call,
-		Where:   v.where,
-		Outcome: outcome,
-	}.Ask(plan)
+	return posture.Query{Call: *v.Call, Where: v.where, Outcome: outcome}.Ask(plan)
 }
 
 // idle says why an invariant that nothing breaks is about no call at
@@ -258,10 +246,7 @@ func untrue(t *resolve.Trace) []string {
 	for i, g := range t.Groups {
 		for j, truth := range g.Matchers {
 			if truth == condition.False {
-				out = append(
-					out,
-					describe(&t.Condition.Groups[i].Matchers[j])+" is false",
-				)
+				out = append(out, describe(&t.Condition.Groups[i].Matchers[j])+" is false")
 			}
 		}
 	}

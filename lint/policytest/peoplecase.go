@@ -28,18 +28,10 @@ const (
 )
 
 func (t *PeopleTest) run(b *Built) Result {
-	p := play{
-		test:  t,
-		built: b,
-		state: pending,
-	}
+	p := play{test: t, built: b, state: pending}
 	p.play()
 
-	return Result{
-		Name:     t.Name,
-		Range:    t.node.Get("name").Range,
-		Failures: p.failures,
-	}
+	return Result{Name: t.Name, Range: t.node.Get("name").Range, Failures: p.failures}
 }
 
 // play lets people answer a request.
@@ -240,11 +232,7 @@ func (p *play) missing() []string {
 	var out []string
 	for _, s := range seatings {
 		if s.Missing > 0 {
-			text := fmt.Sprintf(
-				"%d more of %s must agree",
-				s.Missing,
-				cmp.Or(s.Group, "all approvers"),
-			)
+			text := fmt.Sprintf("%d more of %s must agree", s.Missing, cmp.Or(s.Group, "all approvers"))
 			if len(s.People) > 0 {
 				text += " beside " + strings.Join(s.People, ", ")
 			}

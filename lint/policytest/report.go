@@ -100,13 +100,7 @@ func (o *Outcome) result(b *strings.Builder, file string, r *Result) {
 
 	fmt.Fprintf(b, "FAIL  %s: %s\n", at(file, r.Range), diag.Printable(r.Name))
 	for _, f := range r.Failures {
-		fmt.Fprintf(
-			b,
-			"      %s: %s: expected %s\n",
-			at(file, f.Range),
-			f.What,
-			diag.Printable(f.Expected),
-		)
+		fmt.Fprintf(b, "      %s: %s: expected %s\n", at(file, f.Range), f.What, diag.Printable(f.Expected))
 		fmt.Fprintf(b, "        came %s\n", diag.Printable(f.Got))
 		for _, rule := range f.Rules {
 			fmt.Fprintf(b, "        - %s\n", diag.Printable(rule))
@@ -276,11 +270,7 @@ func (o *Outcome) junit(w io.Writer) error {
 // findingOf is a test as a case of JUnit: one without a place, which
 // would become a part of its name.
 func findingOf(file string, r *Result) diag.Finding {
-	f := diag.Finding{
-		Rule:    r.Name,
-		File:    file,
-		Message: "passed",
-	}
+	f := diag.Finding{Rule: r.Name, File: file, Message: "passed"}
 	if r.Passed() {
 		return f
 	}

@@ -55,39 +55,24 @@ type test struct {
 func (f *File) tests() []test {
 	var out []test
 	for i := range f.Calls {
-		out = append(out, test{
-			name: f.Calls[i].Name,
-			call: f.Calls[i].Call,
-			run:  f.Calls[i].run,
-		})
+		out = append(out, test{name: f.Calls[i].Name, call: f.Calls[i].Call, run: f.Calls[i].run})
 	}
 
 	for _, list := range [][]Invariant{f.Never, f.Always} {
 		for i := range list {
-			out = append(out, test{
-				name: list[i].Name,
-				call: list[i].Call,
-				run:  list[i].run,
-			})
+			out = append(out, test{name: list[i].Name, call: list[i].Call, run: list[i].run})
 		}
 	}
 
 	for i := range f.Cases {
-		out = append(out, test{
-			name: f.Cases[i].Name,
-			call: f.Cases[i].Call,
-			run:  f.Cases[i].run,
-		})
+		out = append(out, test{name: f.Cases[i].Name, call: f.Cases[i].Call, run: f.Cases[i].run})
 	}
 
 	return out
 }
 
 func (t *CallTest) run(b *Built) Result {
-	c := check{
-		decision: b.Plan.Decide(t.Call),
-		node:     t.node.Get("expect"),
-	}
+	c := check{decision: b.Plan.Decide(t.Call), node: t.node.Get("expect")}
 	c.outcome(t.Expect.Outcome)
 	if t.Expect.Message != nil && *t.Expect.Message != c.decision.Message {
 		c.fail("message", strconv.Quote(*t.Expect.Message), strconv.Quote(c.decision.Message))
@@ -98,11 +83,7 @@ func (t *CallTest) run(b *Built) Result {
 	}
 	c.require()
 
-	return Result{
-		Name:     t.Name,
-		Range:    t.node.Get("name").Range,
-		Failures: c.failures,
-	}
+	return Result{Name: t.Name, Range: t.node.Get("name").Range, Failures: c.failures}
 }
 
 // check compares one decision with what is expected of it.

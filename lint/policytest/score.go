@@ -38,12 +38,7 @@ func (s *Score) text() string {
 		}
 		seen++
 		fmt.Fprintf(&b, "  call   %s\n", diag.Printable(x.Witness))
-		fmt.Fprintf(
-			&b,
-			"  before %s\n  after  %s\n",
-			diag.Printable(x.Before),
-			diag.Printable(x.After),
-		)
+		fmt.Fprintf(&b, "  before %s\n  after  %s\n", diag.Printable(x.Before), diag.Printable(x.After))
 	}
 
 	fmt.Fprintf(

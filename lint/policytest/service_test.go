@@ -27,10 +27,7 @@ func TestVotesAreWhatTheServiceMakesOfThem(t *testing.T) {
 	states := map[string]int{}
 	refusals := map[string]int{}
 	for n := range 150 {
-		s := session{
-			assent: a,
-			random: random,
-		}
+		s := session{assent: a, random: random}
 		text := s.play(t, n)
 		f, b := prepared(t, "x.test.yaml", []byte(text), files)
 		if r := f.Run(b, every)[0]; !r.Passed() {

@@ -40,10 +40,7 @@ func (f *File) Update(b *Built, results []Result) (updated []byte, left int, err
 	if len(edits) == 0 {
 		return f.Text, left, nil
 	}
-	slices.SortFunc(
-		edits,
-		func(a, b edit) int { return compare(b.at.Range.Start, a.at.Range.Start) },
-	)
+	slices.SortFunc(edits, func(a, b edit) int { return compare(b.at.Range.Start, a.at.Range.Start) })
 	updated = slices.Clone(f.Text)
 	for _, e := range edits {
 		from, to := offset(f.Text, e.at.Range.Start), offset(f.Text, e.at.Range.End)

@@ -47,10 +47,7 @@ func (g *maker) quiet() value.Value {
 // template is the message of a rule; "" where it has none.
 func (g *maker) template(t *resolve.Trace) string {
 	gates := g.built.Plan.Target(&g.target).Gates
-	i := slices.IndexFunc(
-		gates,
-		func(x resolve.Gate) bool { return x.File == t.File && x.Range == t.Range },
-	)
+	i := slices.IndexFunc(gates, func(x resolve.Gate) bool { return x.File == t.File && x.Range == t.Range })
 	if i < 0 {
 		return ""
 	}

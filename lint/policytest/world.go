@@ -218,11 +218,7 @@ func (w *World) read() (*parts, error) {
 }
 
 func (r *parts) build() (*Built, error) {
-	b := &Built{
-		Agents:    r.agents,
-		People:    r.people,
-		Semantics: r.options.Semantics.Conditions,
-	}
+	b := &Built{Agents: r.agents, People: r.people, Semantics: r.options.Semantics.Conditions}
 	set, findings := policy.NewSet(r.policies...)
 	if set.Err() != nil {
 		return nil, refused(findings)

@@ -106,10 +106,7 @@ func (l ledger) line(text []byte, e *entry) error {
 		return fmt.Errorf("no line of an export: index: %w", err)
 	}
 	leafText, _ := doc.Get("leaf")
-	leaf, err := value.Parse(
-		[]byte(leafText.Text),
-		value.Limits{MaxBytes: maxLine, MaxValues: maxLedgerValues},
-	)
+	leaf, err := value.Parse([]byte(leafText.Text), value.Limits{MaxBytes: maxLine, MaxValues: maxLedgerValues})
 	if err != nil {
 		return fmt.Errorf("leaf: %w", err)
 	}
@@ -247,11 +244,7 @@ func (o *order) check(e *entry) error {
 	case l.entries >= 0:
 		o.done = true
 		if l.entries != o.next {
-			return fmt.Errorf(
-				"the export says that it has %d entries, but %d were read",
-				l.entries,
-				o.next,
-			)
+			return fmt.Errorf("the export says that it has %d entries, but %d were read", l.entries, o.next)
 		}
 	case l.index >= 0:
 		want := o.next

@@ -29,11 +29,7 @@ type Live struct {
 // NewLive begins a comparison. name is what lists call it.
 func NewLive(name string, live, candidate *resolve.Plan) *Live {
 	l := &Live{old: live, new: candidate}
-	l.tally = newTally(Options{
-		New:  candidate,
-		Old:  live,
-		List: liveList,
-	}, &l.kept)
+	l.tally = newTally(Options{New: candidate, Old: live, List: liveList}, &l.kept)
 	l.tally.mostTargets = liveTargets
 	l.tally.begin(name, Traffic)
 	return l
@@ -51,11 +47,7 @@ func (w *Weighed) New() resolve.Outcome { return w.entry.new }
 // Weigh decides a call on both sides. Nobody changes the call any more.
 func (l *Live) Weigh(c *resolve.Call, when time.Time) Weighed {
 	var b batch
-	w := Weighed{entry{
-		call:  c,
-		when:  when,
-		known: true,
-	}}
+	w := Weighed{entry{call: c, when: when, known: true}}
 	w.entry.old, w.entry.spokeOld = spoken(&b, l.old, c)
 	w.entry.new, w.entry.spokeNew = spoken(&b, l.new, c)
 	return w

@@ -120,13 +120,7 @@ func (p *pages) summary(r *Report) string {
 		if in.Others > 0 {
 			more += ", " + plural(in.Others, "entry", "entries") + " about no call of this agent"
 		}
-		say(
-			"%s (%s): %s%s",
-			p.page.name(in.File),
-			in.Form,
-			plural(in.Calls, "call", "calls"),
-			more,
-		)
+		say("%s (%s): %s%s", p.page.name(in.File), in.Form, plural(in.Calls, "call", "calls"), more)
 	}
 
 	if r.Bad > 0 {
@@ -144,10 +138,7 @@ func (p *pages) summary(r *Report) string {
 	}
 
 	if r.Compared != "nothing" {
-		say(
-			"%s that nobody would be asked about any more.",
-			plural(r.Unasked, "call", "calls"),
-		)
+		say("%s that nobody would be asked about any more.", plural(r.Unasked, "call", "calls"))
 	}
 
 	if r.Denials > 0 {
@@ -274,17 +265,10 @@ func (p *pages) rules(r *Report) string {
 		if rule.Source == "server" {
 			name += " (blanket)"
 		}
-		rows = append(
-			rows,
-			append([]string{p.nameOr(name, "all other rules")}, cells(r, &rule.Matrix)...),
-		)
+		rows = append(rows, append([]string{p.nameOr(name, "all other rules")}, cells(r, &rule.Matrix)...))
 	}
 
-	return p.section(
-		"By rule that spoke on either side",
-		append([]string{"rule"}, columns(r)...),
-		rows,
-	)
+	return p.section("By rule that spoke on either side", append([]string{"rule"}, columns(r)...), rows)
 }
 
 func (p *pages) groups(r *Report) string {
@@ -309,11 +293,7 @@ func (p *pages) groups(r *Report) string {
 		rows = append(rows, append(row, cells(r, &g.Matrix)...))
 	}
 
-	return p.section(
-		"By group that is asked on either side",
-		append(head, columns(r)...),
-		rows,
-	)
+	return p.section("By group that is asked on either side", append(head, columns(r)...), rows)
 }
 
 func (p *pages) nameOr(name, other string) string {

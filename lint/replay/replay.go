@@ -84,12 +84,7 @@ type Replay struct {
 // New begins a replay that writes to out.
 func New(opt Options, out Printer) *Replay {
 	opt.Workers = max(opt.Workers, 1)
-	return &Replay{
-		opt:   opt,
-		out:   out,
-		names: namesOf(opt.Agent),
-		tally: newTally(opt, out),
-	}
+	return &Replay{opt: opt, out: out, names: namesOf(opt.Agent), tally: newTally(opt, out)}
 }
 
 // Read replays one input. name is what lists call it. The error is one

@@ -318,11 +318,7 @@ func TestWrongEntriesAreNamed(t *testing.T) {
 		{Ledger, `{"index":0,"leaf":"{\"type\":\"call_allowed\",\"facts\":{\"agent\":\"desk\"}}"}`, 0,
 			"a:1: time: expected a time"},
 	} {
-		got := replayed(t, "json", Options{
-			Agent: agent,
-			New:   now,
-			From:  tt.from,
-		}, tt.text)
+		got := replayed(t, "json", Options{Agent: agent, New: now, From: tt.from}, tt.text)
 		if got.err != nil || got.report.Calls != tt.calls || len(got.bad) == 0 ||
 			!strings.HasPrefix(got.bad[0], tt.bad) || got.report.Bad != len(got.bad) {
 			t.Errorf("%.200s: %d calls, %q, %v, expected %q", tt.text, got.report.Calls, got.bad, got.err, tt.bad)
@@ -373,12 +369,7 @@ func TestBrokenStreams(t *testing.T) {
 		}
 
 		out, _ = NewPrinter(format, &broken{})
-		r := New(Options{
-			Agent:   agent,
-			New:     now,
-			Old:     before,
-			Workers: 4,
-		}, out)
+		r := New(Options{Agent: agent, New: now, Old: before, Workers: 4}, out)
 		if err := r.Read("x", strings.NewReader(strings.Repeat(line, 100_000))); err == nil {
 			t.Errorf("%s: writing a call failed, and nobody heard", format)
 		}
@@ -400,11 +391,7 @@ func TestWorkersChangeNothing(t *testing.T) {
 		}
 	}
 
-	opt := Options{
-		Agent: agent,
-		New:   now,
-		Old:   before,
-	}
+	opt := Options{Agent: agent, New: now, Old: before}
 	want := replayed(t, "json", opt, many.String(), file(t, "ledger.jsonl"))
 	opt.Workers = 8
 	got := replayed(t, "json", opt, many.String(), file(t, "ledger.jsonl"))
@@ -444,11 +431,7 @@ func TestNamesBeyondTheBoundAreCountedTogether(t *testing.T) {
 // TestListIsBounded, and says what it leaves out.
 func TestListIsBounded(t *testing.T) {
 	now, agent := loosened(t)
-	got := replayed(t, "text", Options{
-		Agent: agent,
-		New:   now,
-		List:  2,
-	}, file(t, "ledger.jsonl"))
+	got := replayed(t, "text", Options{Agent: agent, New: now, List: 2}, file(t, "ledger.jsonl"))
 	if got.report.Listed != 2 || got.report.Unasked != 3 ||
 		!strings.Contains(got.text, "2 of 4 are listed; --list 0 lists all") {
 		t.Errorf("%+v\n%s", got.report, got.text)
@@ -482,12 +465,7 @@ func TestMemoryDoesNotGrowWithTheRecord(t *testing.T) {
 	now, agent := loosened(t)
 	before, _ := compiled(t)
 	out, _ := NewPrinter("json", io.Discard)
-	r := New(Options{
-		Agent:   agent,
-		New:     now,
-		Old:     before,
-		Workers: 2,
-	}, out)
+	r := New(Options{Agent: agent, New: now, Old: before, Workers: 2}, out)
 
 	var sizes []uint64
 	for range 4 {

@@ -245,9 +245,5 @@ func newRuleKey(source resolve.Source, policy, rule string, code resolve.Code) r
 }
 
 func (a ruleKey) compare(b ruleKey) int {
-	return cmp.Or(
-		cmp.Compare(a.source, b.source),
-		cmp.Compare(a.policy, b.policy),
-		cmp.Compare(a.rule, b.rule),
-	)
+	return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.policy, b.policy), cmp.Compare(a.rule, b.rule))
 }

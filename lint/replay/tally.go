@@ -401,11 +401,7 @@ func (t *tally) rule(key ruleKey) *Rule {
 		r = t.rules[key]
 	}
 	if r == nil {
-		r = &Rule{
-			Source: string(key.source),
-			Policy: key.policy,
-			Rule:   key.rule,
-		}
+		r = &Rule{Source: string(key.source), Policy: key.policy, Rule: key.rule}
 		t.rules[key] = r
 	}
 

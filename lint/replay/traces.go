@@ -55,11 +55,7 @@ func (n *names) call(name string) *resolve.Call {
 		}
 	}
 	if servers := n.listed[name]; len(servers) == 1 {
-		return &resolve.Call{
-			Kind:   resolve.MCPTool,
-			Server: servers[0],
-			Tool:   name,
-		}
+		return &resolve.Call{Kind: resolve.MCPTool, Server: servers[0], Tool: name}
 	}
 
 	return &resolve.Call{Kind: resolve.Tool, Tool: name}
@@ -76,11 +72,7 @@ func (n *names) remote(name string) *resolve.Call {
 		}
 	}
 
-	return &resolve.Call{
-		Kind:   resolve.MCPTool,
-		Server: server,
-		Tool:   tool,
-	}
+	return &resolve.Call{Kind: resolve.MCPTool, Server: server, Tool: tool}
 }
 
 // snake writes WebFetch as web_fetch.
@@ -340,10 +332,7 @@ func plain(v value.Value) value.Value {
 		items, _ := is.Get("values")
 		for _, item := range items.Items {
 			of, _ := item.Get("value")
-			out.Members = append(
-				out.Members,
-				value.Member{Key: text(item, "key"), Value: plain(of)},
-			)
+			out.Members = append(out.Members, value.Member{Key: text(item, "key"), Value: plain(of)})
 		}
 
 		return out

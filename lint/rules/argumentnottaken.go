@@ -17,13 +17,7 @@ func argumentNotTaken(p *lint.Pass) {
 	for _, g := range p.Gates() {
 		for m := range matchersOf(p, &g) {
 			if !taken(&g, m.Key) {
-				reportArgumentNotTaken(
-					p,
-					&g,
-					m.KeyRange,
-					m.Key,
-					"so this test is never certain"+through(p, &g),
-				)
+				reportArgumentNotTaken(p, &g, m.KeyRange, m.Key, "so this test is never certain"+through(p, &g))
 			}
 		}
 
@@ -59,17 +53,8 @@ func reportArgumentNotTaken(
 	if len(known) > 0 {
 		expected = "one of " + strings.Join(known[:min(len(known), 20)], ", ")
 	}
-	more = append(
-		more,
-		lint.Expected(expected),
-		lint.Nearest(name, known),
-		lint.Declared(g.Tools[0]),
-	)
-	p.Report(
-		at,
-		fmt.Sprintf("%s takes no argument %q, %s", offered(g), name, consequence),
-		more...,
-	)
+	more = append(more, lint.Expected(expected), lint.Nearest(name, known), lint.Declared(g.Tools[0]))
+	p.Report(at, fmt.Sprintf("%s takes no argument %q, %s", offered(g), name, consequence), more...)
 }
 
 // matchersOf goes through the matchers of a gate's condition that are

@@ -32,12 +32,7 @@ func destructiveExempted(p *lint.Pass) {
 }
 
 func reportDestructiveExempted(p *lint.Pass, s *schema.MCPServer, e *schema.ToolRef, why string) {
-	message := fmt.Sprintf(
-		"%q %s, and is exempted from what %q demands",
-		e.Name,
-		why,
-		s.Alias,
-	)
+	message := fmt.Sprintf("%q %s, and is exempted from what %q demands", e.Name, why, s.Alias)
 	more := []func(*diag.Finding){
 		lint.Expected("no approval field here, or a condition that asks where it destroys something"),
 		lint.Related(s.Approval.Range, "the approval that is lifted"),

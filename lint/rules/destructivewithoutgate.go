@@ -19,14 +19,7 @@ func destructiveWithoutGate(p *lint.Pass) {
 	if tools, known := p.Catalogs().Local(space); known {
 		for _, l := range space.LocalTools {
 			if t := lint.LocalTool(tools, &l); t != nil && open(l.Approval) {
-				judgeDestructiveWithoutGate(
-					p,
-					t,
-					policy.Tool,
-					l.Alias,
-					"",
-					l.AliasRange,
-				)
+				judgeDestructiveWithoutGate(p, t, policy.Tool, l.Alias, "", l.AliasRange)
 			}
 		}
 	}
@@ -35,27 +28,13 @@ func destructiveWithoutGate(p *lint.Pass) {
 		tools, _ := p.Catalogs().Server(space, s.Alias)
 		if s.AllowedTools == nil && open(s.Approval) {
 			for _, t := range tools {
-				judgeDestructiveWithoutGate(
-					p,
-					t,
-					policy.MCPTool,
-					t.Name,
-					s.Alias,
-					s.AliasRange,
-				)
+				judgeDestructiveWithoutGate(p, t, policy.MCPTool, t.Name, s.Alias, s.AliasRange)
 			}
 		}
 
 		for _, e := range lint.Entries(s.AllowedTools) {
 			if t := lint.Tool(tools, e.Name); t != nil && openEntry(&s, e.Name) {
-				judgeDestructiveWithoutGate(
-					p,
-					t,
-					policy.MCPTool,
-					t.Name,
-					s.Alias,
-					e.NameRange,
-				)
+				judgeDestructiveWithoutGate(p, t, policy.MCPTool, t.Name, s.Alias, e.NameRange)
 			}
 		}
 	}

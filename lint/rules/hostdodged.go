@@ -125,9 +125,7 @@ func speaksOfHosts(key string) bool {
 }
 
 // hosts are the words that say that a name is one of hosts.
-var hosts = strings.Fields(
-	"url urls uri href link endpoint origin website webhook host hostname domain fqdn",
-)
+var hosts = strings.Fields("url urls uri href link endpoint origin website webhook host hostname domain fqdn")
 
 // words are those of names such as base_url, baseURL and BaseUrl.
 var words = regexp.MustCompile(`[A-Z]+s?(?:[^a-z]|$)|[A-Z]?[a-z]+`)

@@ -24,13 +24,7 @@ func toolNotOffered(p *lint.Pass) {
 		tools, known := p.Catalogs().Server(space, s.Alias)
 		for _, t := range lint.Entries(s.AllowedTools) {
 			if known && lint.Tool(tools, t.Name) == nil {
-				reportToolNotOffered(
-					p,
-					t.NameRange,
-					t.Name,
-					fmt.Sprintf("server %q", s.Alias),
-					tools,
-				)
+				reportToolNotOffered(p, t.NameRange, t.Name, fmt.Sprintf("server %q", s.Alias), tools)
 			}
 		}
 	}

@@ -45,13 +45,7 @@ func judgeValueNotOffered(
 		}
 		p.Report(
 			operand.Range,
-			fmt.Sprintf(
-				"%q of %q is never %s%s",
-				m.Key,
-				g.Tools[0].Name,
-				operand.String(),
-				through(p, g),
-			),
+			fmt.Sprintf("%q of %q is never %s%s", m.Key, g.Tools[0].Name, operand.String(), through(p, g)),
 			lint.Expected("one of "+strings.Join(known[:min(len(known), 20)], ", ")),
 			lint.Nearest(operand.Text, known),
 			lint.Declared(g.Tools[0]),

@@ -62,10 +62,7 @@ func (f *Files) side(rel string) (*posture.Side, error) {
 		return nil, err
 	}
 	side := &posture.Side{Plan: plan, PermitAge: f.PermitAge}
-	side.Suppressed = append(
-		side.Suppressed,
-		suppressed(f.Linter, "the agent's file", agent.Doc)...,
-	)
+	side.Suppressed = append(side.Suppressed, suppressed(f.Linter, "the agent's file", agent.Doc)...)
 	for _, p := range plan.Policies() {
 		side.Suppressed = append(side.Suppressed, suppressed(f.Linter, p.Ref, p.Doc)...)
 	}

@@ -53,10 +53,7 @@ func refuses(t *testing.T, r *auth.Resource, token string, status int, reason st
 func TestTokensThatOpen(t *testing.T) {
 	i := authtest.New(t)
 	r, at := resource(t, i, func(cfg *auth.Config) {
-		cfg.Callers = append(
-			cfg.Callers,
-			auth.Caller{Name: "bob", Issuer: i.URL, Subject: "00u2"},
-		)
+		cfg.Callers = append(cfg.Callers, auth.Caller{Name: "bob", Issuer: i.URL, Subject: "00u2"})
 	})
 	now := at.read()
 	for _, change := range []map[string]any{
@@ -81,12 +78,7 @@ func TestTokensThatOpen(t *testing.T) {
 		{"RS256", "r", "application/at+jwt", i.RSA},
 		{"ES256", "e", "at+jwt", i.EC},
 	} {
-		opens(
-			t,
-			r,
-			authtest.Signed(t, one.alg, one.key, one.kid, one.kind, good(i, now)),
-			"ann",
-		)
+		opens(t, r, authtest.Signed(t, one.alg, one.key, one.kid, one.kind, good(i, now)), "ann")
 	}
 }
 
@@ -136,10 +128,7 @@ func TestTokensThatOpenNothing(t *testing.T) {
 		{"key of its own", embedded(t, other, claims), 401, "not signed by a key"},
 		{"claim that stands twice", twice(t, i, claims), 401, "its claims can't be read"},
 	} {
-		t.Run(
-			test.name,
-			func(t *testing.T) { refuses(t, r, test.token, test.status, test.reason) },
-		)
+		t.Run(test.name, func(t *testing.T) { refuses(t, r, test.token, test.status, test.reason) })
 	}
 }
 
@@ -238,13 +227,7 @@ func TestNoForgedTokenOpens(t *testing.T) {
 	})
 }
 
-func forge(
-	t *testing.T,
-	rt *rapid.T,
-	other *authtest.Issuer,
-	token string,
-	claims map[string]any,
-) string {
+func forge(t *testing.T, rt *rapid.T, other *authtest.Issuer, token string, claims map[string]any) string {
 	parts := strings.Split(token, ".")
 	switch rapid.IntRange(0, 3).Draw(rt, "how") {
 	case 0: // other bytes in a part
@@ -282,11 +265,7 @@ func forge(
 
 func TestAlgorithmsThatAreNotAllowed(t *testing.T) {
 	i := authtest.New(t)
-	r, at := resource(
-		t,
-		i,
-		func(cfg *auth.Config) { cfg.Issuers[0].Algorithms = []string{"ES256"} },
-	)
+	r, at := resource(t, i, func(cfg *auth.Config) { cfg.Issuers[0].Algorithms = []string{"ES256"} })
 	claims := good(i, at.read())
 	opens(t, r, authtest.Signed(t, "ES256", i.EC, "e", "at+jwt", claims), "ann")
 	refuses(t, r, i.Sign(claims), 401, "its algorithm is not allowed")
@@ -330,10 +309,7 @@ func TestMetadataOfTheGateway(t *testing.T) {
 	i := authtest.New(t)
 	r, _ := resource(t, i, nil)
 	w := httptest.NewRecorder()
-	r.ServeHTTP(
-		w,
-		httptest.NewRequest(http.MethodGet, "/.well-known/oauth-protected-resource", nil),
-	)
+	r.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/.well-known/oauth-protected-resource", nil))
 	want := fmt.Sprintf(
 		`{"resource":%q,"authorization_servers":[%q],"scopes_supported":["mcp:tools"],`+
 			`"bearer_methods_supported":["header"],"resource_name":"assent"}`,
@@ -348,11 +324,7 @@ func TestMetadataOfTheGateway(t *testing.T) {
 	if r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil)); w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", w.Code)
 	}
-	behind, _ := resource(
-		t,
-		i,
-		func(cfg *auth.Config) { cfg.URL = "https://example.com/assent/mcp" },
-	)
+	behind, _ := resource(t, i, func(cfg *auth.Config) { cfg.URL = "https://example.com/assent/mcp" })
 	for path, want := range map[string]bool{
 		"/.well-known/oauth-protected-resource":            true,
 		"/.well-known/oauth-protected-resource/mcp":        true,
@@ -395,9 +367,7 @@ func FuzzToken(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	set, err := json.Marshal(
-		jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "e"}}},
-	)
+	set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "e"}}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -425,10 +395,7 @@ func FuzzToken(f *testing.F) {
 	f.Add("a.b.c")
 	f.Fuzz(func(t *testing.T, text string) {
 		caller, refused := r.Authenticate(shown(text))
-		same := strings.HasPrefix(
-			text,
-			cut(token),
-		) // a signature may be written in several ways
+		same := strings.HasPrefix(text, cut(token)) // a signature may be written in several ways
 		if (caller == "") == (refused == nil) || caller != "" && !same {
 			t.Errorf("%q: %q, %+v", text, caller, refused)
 		}

@@ -140,10 +140,7 @@ func (c *Client) get(ctx context.Context) (*oauth2.Token, error) {
 		return nil, grantError(err)
 	}
 	if !strings.EqualFold(token.Type(), "Bearer") {
-		return nil, fmt.Errorf(
-			"the issuer gave a token of type %.20q, expected Bearer",
-			token.Type(),
-		)
+		return nil, fmt.Errorf("the issuer gave a token of type %.20q, expected Bearer", token.Type())
 	}
 
 	return token, nil

@@ -13,11 +13,7 @@ import (
 	"github.com/assent-dev/assent/mcp/auth/authtest"
 )
 
-func clientOf(
-	t *testing.T,
-	i *authtest.Issuer,
-	change func(*auth.ClientConfig),
-) (*auth.Client, *clock) {
+func clientOf(t *testing.T, i *authtest.Issuer, change func(*auth.ClientConfig)) (*auth.Client, *clock) {
 	t.Helper()
 	at := &clock{now: time.Now()}
 	cfg := auth.ClientConfig{
@@ -138,11 +134,7 @@ func TestAnIssuerThatIsDownIsLeftInPeace(t *testing.T) {
 	i := authtest.New(t)
 	i.Gives("")
 	i.Set(func() { i.Down = true })
-	c, at := clientOf(
-		t,
-		i,
-		func(cfg *auth.ClientConfig) { cfg.Issuer, cfg.TokenURL = "", i.URL+"/token" },
-	)
+	c, at := clientOf(t, i, func(cfg *auth.ClientConfig) { cfg.Issuer, cfg.TokenURL = "", i.URL+"/token" })
 	for range 5 {
 		if _, err := c.Token(t.Context(), ""); err == nil {
 			t.Fatal("a token came of nowhere")

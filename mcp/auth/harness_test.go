@@ -37,11 +37,7 @@ func (c *clock) forward(d time.Duration) {
 }
 
 // resource is a gateway for ann's tokens of an issuer.
-func resource(
-	t *testing.T,
-	i *authtest.Issuer,
-	change func(*auth.Config),
-) (*auth.Resource, *clock) {
+func resource(t *testing.T, i *authtest.Issuer, change func(*auth.Config)) (*auth.Resource, *clock) {
 	t.Helper()
 	at := &clock{now: time.Now()}
 	cfg := auth.Config{

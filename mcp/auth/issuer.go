@@ -68,11 +68,7 @@ func clientOf(text string, networks []netip.Prefix, roots *tls.Config) (*http.Cl
 	if err != nil {
 		return nil, errors.New("expected an https address")
 	}
-	g := guard.Guard{
-		Allow:   networks,
-		TLS:     roots,
-		Connect: 5 * time.Second,
-	}.Naming(u)
+	g := guard.Guard{Allow: networks, TLS: roots, Connect: 5 * time.Second}.Naming(u)
 	if _, err := g.CheckURL(text); err != nil {
 		return nil, err
 	}

@@ -103,13 +103,7 @@ func TestWhileTheIssuerIsDown(t *testing.T) {
 	token := i.Sign(claims)
 	refuses(t, r, token, http.StatusServiceUnavailable, "can't be had now")
 	i.Set(func() { i.Down = false })
-	refuses(
-		t,
-		r,
-		token,
-		http.StatusServiceUnavailable,
-		"can't be had now",
-	) // it was asked a moment ago
+	refuses(t, r, token, http.StatusServiceUnavailable, "can't be had now") // it was asked a moment ago
 	at.forward(11 * time.Second)
 	opens(t, r, token, "ann")
 
@@ -154,19 +148,10 @@ func TestKeysOfAFile(t *testing.T) {
 		refuses(t, r, i.Sign(claims), http.StatusServiceUnavailable, "can't be had now")
 	}
 
-	write(
-		jose.JSONWebKey{Key: small.Public(), KeyID: "s"},
-		jose.JSONWebKey{Key: i.RSA, KeyID: "r"},
-	)
+	write(jose.JSONWebKey{Key: small.Public(), KeyID: "s"}, jose.JSONWebKey{Key: i.RSA, KeyID: "r"})
 	at.forward(11 * time.Second)
 	opens(t, r, i.Sign(claims), "ann")
-	refuses(
-		t,
-		r,
-		authtest.Signed(t, "RS256", small, "s", "at+jwt", claims),
-		401,
-		"not signed by a key",
-	)
+	refuses(t, r, authtest.Signed(t, "RS256", small, "s", "at+jwt", claims), 401, "not signed by a key")
 	if i.Count("/keys") != 0 {
 		t.Error("the issuer was asked")
 	}
@@ -204,13 +189,7 @@ func TestMetadataThatIsNotFollowed(t *testing.T) {
 				change()
 			})
 			r, at := resource(t, i, nil)
-			refuses(
-				t,
-				r,
-				i.Sign(good(i, at.read())),
-				http.StatusServiceUnavailable,
-				"can't be had now",
-			)
+			refuses(t, r, i.Sign(good(i, at.read())), http.StatusServiceUnavailable, "can't be had now")
 		})
 	}
 
@@ -225,11 +204,7 @@ func TestKeysAtAnAddress(t *testing.T) {
 	i := authtest.New(t)
 	const far = "https://login.example.com"
 	r, at := resource(t, i, func(cfg *auth.Config) {
-		cfg.Issuers[0] = auth.Issuer{
-			URL:     far,
-			KeysURL: i.URL + "/keys",
-			TLS:     i.Roots(),
-		}
+		cfg.Issuers[0] = auth.Issuer{URL: far, KeysURL: i.URL + "/keys", TLS: i.Roots()}
 		cfg.Callers[0].Issuer = far
 	})
 	opens(t, r, i.Sign(with(i, at.read(), map[string]any{"iss": far})), "ann")

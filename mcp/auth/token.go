@@ -98,10 +98,7 @@ func (i *issuer) verify(ctx context.Context, token *jwt.JSONWebToken) (*claims, 
 		return nil, fmt.Errorf("%w: it is no access token (typ)", errToken)
 	}
 
-	keys, err := i.keys.Find(
-		ctx,
-		func(key *jose.JSONWebKey) bool { return isFor(key, &header) },
-	)
+	keys, err := i.keys.Find(ctx, func(key *jose.JSONWebKey) bool { return isFor(key, &header) })
 	if err != nil {
 		return nil, err
 	}
@@ -149,10 +146,7 @@ func (r *Resource) fits(issuer string, said *claims) error {
 	case said.Expiry == nil:
 		return fmt.Errorf("%w: it says no time at which it expires", errToken)
 	case said.all["cnf"] != nil:
-		return fmt.Errorf(
-			"%w: it is bound to a key (cnf), which is not checked here",
-			errToken,
-		)
+		return fmt.Errorf("%w: it is bound to a key (cnf), which is not checked here", errToken)
 	}
 
 	return r.reaches(said)

@@ -379,10 +379,7 @@ func TestClientsSeeNoHiddenCharacter(t *testing.T) {
 			rapid.SampledFrom([]string{"properties", "title", "description", "$defs"}),
 			hostileJSON(4),
 		).
-			Draw(
-				t,
-				"schema",
-			)
+			Draw(t, "schema")
 		raw := must.Get(json.Marshal(map[string]any{
 			"name": "a", "inputSchema": schema, "description": hostileText().Draw(t, "description"),
 		}))(t)

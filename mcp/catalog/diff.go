@@ -125,11 +125,7 @@ func text(v value.Value) string {
 }
 
 func (d *difference) add(was, is string) {
-	d.changes = append(d.changes, Change{
-		Place: jsonmsg.Path(d.path),
-		Was:   was,
-		Is:    is,
-	})
+	d.changes = append(d.changes, Change{Place: jsonmsg.Path(d.path), Was: was, Is: is})
 }
 
 func (d *difference) below(name string, was, is value.Value) {

@@ -61,18 +61,11 @@ func (t *Tool) mark(property []byte, path []string) string {
 	}
 	for _, other := range t.Headers {
 		if strings.EqualFold(other.Name, name) {
-			return fmt.Sprintf(
-				"the argument %q goes into that header already",
-				strings.Join(other.Path, "."),
-			)
+			return fmt.Sprintf("the argument %q goes into that header already", strings.Join(other.Path, "."))
 		}
 	}
 
-	t.Headers = append(t.Headers, Header{
-		Name: name,
-		Path: path,
-		Type: kind,
-	})
+	t.Headers = append(t.Headers, Header{Name: name, Path: path, Type: kind})
 	return ""
 }
 

@@ -193,10 +193,7 @@ func (j *judge) sound(v *Verdict) {
 	t := v.Tool
 	switch {
 	case t.Problem != "":
-		v.withhold(
-			t.Rule,
-			"The tool's definition can't be used: "+safetext.TerminalLine(t.Problem)+".",
-		)
+		v.withhold(t.Rule, "The tool's definition can't be used: "+safetext.TerminalLine(t.Problem)+".")
 		return
 	case j.broken != "":
 		v.withhold(RuleNotStrict, j.broken)
@@ -259,10 +256,7 @@ func (j *judge) changed(v *Verdict, accepted []Pin, same bool) {
 	}
 	if n := len(accepted); n > 0 {
 		v.Accepted = accepted[n-1].Definition
-		v.Changes = append(
-			v.Changes,
-			Diff(v.Accepted, steady(v.Tool.Raw, j.set.Volatile))...,
-		)
+		v.Changes = append(v.Changes, Diff(v.Accepted, steady(v.Tool.Raw, j.set.Volatile))...)
 	}
 
 	switch j.set.OnChange {

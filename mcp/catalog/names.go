@@ -90,10 +90,7 @@ func NewTable(servers []Judgement, naming Naming, key []byte) (*Table, error) {
 	naming = naming.orDefault()
 	t := &Table{byName: map[string]int{}, withheld: map[string]int{}}
 	servers = slices.Clone(servers)
-	slices.SortStableFunc(
-		servers,
-		func(a, b Judgement) int { return cmp.Compare(a.Alias, b.Alias) },
-	)
+	slices.SortStableFunc(servers, func(a, b Judgement) int { return cmp.Compare(a.Alias, b.Alias) })
 	all, withheld := entries(servers, naming)
 	twins := collisions(all)
 	for i, e := range all {

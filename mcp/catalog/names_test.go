@@ -90,9 +90,7 @@ func TestReservedNames(t *testing.T) {
 			Naming{},
 			nil,
 		),
-	)(
-		t,
-	)
+	)(t)
 	if got := advertised(table); got != "ok" {
 		t.Error(got)
 	}

@@ -145,11 +145,7 @@ func (r *pinReader) pins(raw []byte) *Pins {
 	case !given:
 		r.wrong(nil, "expected a file of pins, with %q: 1", pinFormat)
 	case string(version) != pinVersion:
-		r.wrong(
-			[]string{pinFormat},
-			"expected 1, the one format that is known here, found %s",
-			version,
-		)
+		r.wrong([]string{pinFormat}, "expected 1, the one format that is known here, found %s", version)
 	}
 
 	servers, given := found["servers"]
@@ -164,10 +160,7 @@ func (r *pinReader) pins(raw []byte) *Pins {
 	for _, m := range jsonmsg.Members(servers) {
 		p.Servers = append(p.Servers, r.server(m.Name, m.Raw, []string{"servers", m.Name}))
 	}
-	slices.SortStableFunc(
-		p.Servers,
-		func(a, b Pinned) int { return compare(a.Alias, b.Alias) },
-	)
+	slices.SortStableFunc(p.Servers, func(a, b Pinned) int { return compare(a.Alias, b.Alias) })
 	return p
 }
 
@@ -183,11 +176,7 @@ func (r *pinReader) server(alias string, raw []byte, path []string) Pinned {
 	s.Server = r.identity(found["server"], below(path, "server"))
 	tools, path := found["tools"], below(path, "tools")
 	if jsonmsg.Describe(tools) != "an array" {
-		r.wrong(
-			path,
-			"expected an array of accepted definitions, found %s",
-			jsonmsg.Describe(tools),
-		)
+		r.wrong(path, "expected an array of accepted definitions, found %s", jsonmsg.Describe(tools))
 		return s
 	}
 
@@ -227,16 +216,9 @@ func (p *Pinned) sort() {
 func (r *pinReader) pin(server Server, raw []byte, path []string) Pin {
 	found, extra := r.split(raw, path, "digest", "by", "definition")
 	by, _ := jsonmsg.ReadString(found["by"])
-	pin := Pin{
-		Definition: found["definition"],
-		By:         By(by),
-		extra:      extra,
-	}
+	pin := Pin{Definition: found["definition"], By: By(by), extra: extra}
 	if !slices.Contains([]By{ByOperator, ByFirstSight, ByOnChange}, pin.By) {
-		r.wrong(
-			below(path, "by"),
-			"expected operator, first_sight or on_change, which say how it was accepted",
-		)
+		r.wrong(below(path, "by"), "expected operator, first_sight or on_change, which say how it was accepted")
 	}
 
 	t := Read(pin.Definition)
@@ -265,18 +247,7 @@ func (r *pinReader) pin(server Server, raw []byte, path []string) Pin {
 
 // identity reads a server.
 func (r *pinReader) identity(raw []byte, path []string) Server {
-	found, extra := r.split(
-		raw,
-		path,
-		"command",
-		"args",
-		"cwd",
-		"env",
-		"sha256",
-		"origin",
-		"path",
-		"query",
-	)
+	found, extra := r.split(raw, path, "command", "args", "cwd", "env", "sha256", "origin", "path", "query")
 	for _, m := range extra {
 		r.wrong(below(path, m.Name), "not known here: it would have to be part of the digest")
 	}
@@ -284,11 +255,7 @@ func (r *pinReader) identity(raw []byte, path []string) Server {
 	text := func(name string) string {
 		s, sound := jsonmsg.ReadString(found[name])
 		if !sound && found[name] != nil {
-			r.wrong(
-				below(path, name),
-				"expected a string, found %s",
-				jsonmsg.Describe(found[name]),
-			)
+			r.wrong(below(path, name), "expected a string, found %s", jsonmsg.Describe(found[name]))
 		}
 
 		return s

@@ -77,11 +77,7 @@ type walk struct {
 
 func newWalk(raw []byte) *walk {
 	text := string(raw)
-	return &walk{
-		src:    raw,
-		text:   text,
-		cursor: jsonmsg.NewCursor(raw, text),
-	}
+	return &walk{src: raw, text: text, cursor: jsonmsg.NewCursor(raw, text)}
 }
 
 // edit is a string that is replaced.

@@ -25,11 +25,7 @@ func (t *Tool) warnAlone() {
 		low := strings.ToLower(text)
 		for i, word := range words {
 			if word != "" && strings.Contains(low, word) {
-				t.find(
-					RuleImperative,
-					"",
-					"a text says “"+word+"”, which speaks to the model",
-				)
+				t.find(RuleImperative, "", "a text says “"+word+"”, which speaks to the model")
 				words[i] = ""
 			}
 		}

@@ -33,12 +33,7 @@ func check[T any](look func(*document.Decoder, *yamldoc.Node, *T)) document.Chec
 func checkGateway(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 	for _, pair := range [][2]string{{"store", "store_file"}, {"policies", "decisions"}} {
 		if n.Get(pair[0]) != nil && n.Get(pair[1]) != nil {
-			d.Wrong(
-				n.Field(pair[1]).Key,
-				pair[0]+" and "+pair[1]+" say the same",
-				"one of them",
-				"",
-			)
+			d.Wrong(n.Field(pair[1]).Key, pair[0]+" and "+pair[1]+" say the same", "one of them", "")
 		}
 	}
 
@@ -70,22 +65,14 @@ func checkWorks(d *document.Decoder, n *yamldoc.Node, w *Works) {
 		d.Wrong(n.Get("resources"), "no server has this alias", "one of upstream", "")
 	}
 	if upstream := n.Get("upstream"); upstream != nil && len(w.Upstream) == 0 {
-		d.Wrong(
-			upstream,
-			"there is no server",
-			"at least one, with alias and command or url",
-			"",
-		)
+		d.Wrong(upstream, "there is no server", "at least one, with alias and command or url", "")
 	}
 }
 
 // checkServer looks at what a gateway with a service, and one without,
 // can't have.
 func checkServer(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
-	own := slices.ContainsFunc(
-		g.Callers,
-		func(c Caller) bool { return c.ServerTokenFile != "" },
-	)
+	own := slices.ContainsFunc(g.Callers, func(c Caller) bool { return c.ServerTokenFile != "" })
 	switch {
 	case g.Server == "" && (g.ServerTokenFile != "" || own):
 		d.Wrong(
@@ -156,10 +143,7 @@ func checkCallers(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 // checkAsk refuses to ask users whom nobody names.
 func checkAsk(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 	named := func(c Caller) bool { return c.Person != "" }
-	everybody := len(g.Callers) > 0 && !slices.ContainsFunc(
-		g.Callers,
-		func(c Caller) bool { return !named(c) },
-	)
+	everybody := len(g.Callers) > 0 && !slices.ContainsFunc(g.Callers, func(c Caller) bool { return !named(c) })
 	switch {
 	case !g.AsksUser():
 		if slices.ContainsFunc(g.Callers, func(c Caller) bool { return c.InPlace }) {
@@ -178,12 +162,7 @@ func checkAsk(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 			"",
 		)
 	case g.People != "" && !everybody:
-		d.Wrong(
-			n.Get("ask"),
-			"nobody knows whom to ask: a caller has no person",
-			"person in each caller",
-			"",
-		)
+		d.Wrong(n.Get("ask"), "nobody knows whom to ask: a caller has no person", "person in each caller", "")
 	}
 }
 
@@ -195,12 +174,7 @@ func checkUpstream(d *document.Decoder, n *yamldoc.Node, u *Upstream) {
 	given := func(name string) bool { return n.Get(name) != nil }
 	switch {
 	case given("command") == given("url"):
-		d.Wrong(
-			n,
-			"a server is either a program or an address",
-			"command or url, one of them",
-			"",
-		)
+		d.Wrong(n, "a server is either a program or an address", "command or url, one of them", "")
 	case given("command"):
 		refuse(d, n, remote, "url", "command")
 	default:
@@ -242,12 +216,7 @@ func checkVariables(d *document.Decoder, n *yamldoc.Node, u *Upstream) {
 	for _, field := range []string{"env", "env_from"} {
 		for _, f := range fields(n.Get(field)) {
 			if !IsVariable(f.Key.Text) {
-				d.Wrong(
-					f.Key,
-					"this is no name of a variable",
-					"letters, digits and _, such as API_KEY",
-					"",
-				)
+				d.Wrong(f.Key, "this is no name of a variable", "letters, digits and _, such as API_KEY", "")
 			}
 
 			if _, twice := u.Env[f.Key.Text]; twice && field == "env_from" {
@@ -272,12 +241,7 @@ func checkHeaders(d *document.Decoder, n *yamldoc.Node, u *Upstream) {
 			case seen[name]:
 				d.Wrong(f.Key, "the header "+name+" is given twice", "one of them", "")
 			case name == "Authorization" && (u.TokenFile+u.TokenEnv != "" || u.OAuth != nil):
-				d.Wrong(
-					f.Key,
-					"the token goes into Authorization",
-					"token_file or this header",
-					"",
-				)
+				d.Wrong(f.Key, "the token goes into Authorization", "token_file or this header", "")
 			}
 
 			seen[name] = true

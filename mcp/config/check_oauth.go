@@ -14,19 +14,9 @@ func checkOAuth(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 	switch {
 	case section == nil:
 	case g.Listen == "":
-		d.Wrong(
-			section.Key,
-			"nobody shows a token on the standard streams",
-			"listen, or no oauth",
-			"",
-		)
+		d.Wrong(section.Key, "nobody shows a token on the standard streams", "listen, or no oauth", "")
 	case g.OAuth != nil && !slices.ContainsFunc(g.Callers, subject):
-		d.Wrong(
-			section.Key,
-			"no caller has a subject, so no token opens anything",
-			"a caller with subject",
-			"",
-		)
+		d.Wrong(section.Key, "no caller has a subject, so no token opens anything", "a caller with subject", "")
 	}
 
 	seen := map[[2]string]bool{}

@@ -32,42 +32,18 @@ func formats(dir string) map[string]document.Format {
 		"store":      text(unless(isStoreURL, beside)),
 		"watermark":  text(unless(func(s string) bool { return s == NoWatermark }, beside)),
 		"argument":   holds(isArgument, "has a NUL in it", "a text without one"),
-		"variable": holds(
-			IsVariable,
-			"is no name of a variable",
-			"letters, digits and _, such as API_KEY",
-		),
+		"variable":   holds(IsVariable, "is no name of a variable", "letters, digits and _, such as API_KEY"),
 		"name": holds(
 			isName,
 			"is no name of an address",
 			"lower-case letters, digits and hyphens, a letter or digit first, such as issue-tracker",
 		),
-		"alias": holds(
-			IsAlias,
-			"is no alias",
-			"letters, digits and _, such as issue_tracker",
-		),
-		"listen": holds(
-			isAddress,
-			"is no address to listen at",
-			"HOST:PORT, such as 127.0.0.1:7719",
-		),
-		"host": holds(
-			isHost,
-			"is no name",
-			"one such as assent.internal, without scheme and port",
-		),
+		"alias":   holds(IsAlias, "is no alias", "letters, digits and _, such as issue_tracker"),
+		"listen":  holds(isAddress, "is no address to listen at", "HOST:PORT, such as 127.0.0.1:7719"),
+		"host":    holds(isHost, "is no name", "one such as assent.internal, without scheme and port"),
 		"network": holds(isNetwork, "is no network", "one such as 10.1.0.0/16"),
-		"scope": holds(
-			isScope,
-			"is no scope",
-			"one word, such as mcp:tools",
-		),
-		"origin": holds(
-			isOrigin,
-			"is no origin",
-			"https://HOST or https://HOST:PORT, without a path",
-		),
+		"scope":   holds(isScope, "is no scope", "one word, such as mcp:tools"),
+		"origin":  holds(isOrigin, "is no origin", "https://HOST or https://HOST:PORT, without a path"),
 		"url": holds(isCallable, "is no address that could be called",
 			"https://HOST/PATH without user and password; http only of this machine"),
 	}

@@ -53,15 +53,8 @@ func Read(file string, src []byte) (Gateway, []diag.Finding) {
 // it needs stands in the directory of the agent's file.
 func Program(agent, alias string, argv []string) Gateway {
 	d := decoder("")
-	g := Gateway{
-		Agent: agent,
-		Store: filepath.Join(filepath.Dir(agent), storeName),
-	}
-	u := Upstream{
-		Alias:   alias,
-		Command: argv[0],
-		Args:    argv[1:],
-	}
+	g := Gateway{Agent: agent, Store: filepath.Join(filepath.Dir(agent), storeName)}
+	u := Upstream{Alias: alias, Command: argv[0], Args: argv[1:]}
 	d.Default(schema("gateway"), document.Target(&g))
 	d.Default(schema("upstream"), document.Target(&u))
 	g.Upstream = []Upstream{u}

@@ -54,11 +54,7 @@ func serve(dir string) error {
 		return err
 	}
 	raw := &lines{to: io.MultiWriter(said, os.Stdout)}
-	p := &program{
-		dir: dir,
-		raw: raw,
-		out: wire.NewPipe(raw),
-	}
+	p := &program{dir: dir, raw: raw, out: wire.NewPipe(raw)}
 	in := wire.NewLines(io.TeeReader(os.Stdin, got), 32<<20)
 	for first := true; ; first = false {
 		line, err := in.Next()
@@ -154,11 +150,7 @@ func (p *program) answer(s *Script, m *wire.Message) {
 	case m.Method == wire.MethodRead || m.Method == wire.MethodPrompt:
 		p.say(m, `{"contents":[],"messages":[]}`)
 	default:
-		_ = p.out.Write(wire.Answer(
-			m.ID,
-			nil,
-			wire.Fail(wire.CodeMethodNotFound, "unknown method"),
-		))
+		_ = p.out.Write(wire.Answer(m.ID, nil, wire.Fail(wire.CodeMethodNotFound, "unknown method")))
 	}
 }
 
@@ -325,10 +317,7 @@ func (p *program) question(s *Script, m *wire.Message, call *wire.Call) {
 		p.line(`{"jsonrpc":"2.0","id":"` + id + `",` + s.Asks[1:])
 		p.told(m, string(<-answer))
 	case call.Responses == nil:
-		p.say(
-			m,
-			`{"resultType":"input_required","inputRequests":{"q":`+s.Asks+`},"requestState":"their own"}`,
-		)
+		p.say(m, `{"resultType":"input_required","inputRequests":{"q":`+s.Asks+`},"requestState":"their own"}`)
 	default:
 		p.told(m, call.State+" "+string(call.Responses))
 	}

@@ -154,11 +154,7 @@ func (s *Script) answer(m *wire.Message) string {
 	results[wire.MethodPrompt] = `{"messages":[]}`
 	result, has := results[m.Method]
 	if !has || err != nil {
-		return written(wire.Answer(
-			m.ID,
-			nil,
-			wire.Fail(wire.CodeMethodNotFound, "unknown method"),
-		))
+		return written(wire.Answer(m.ID, nil, wire.Fail(wire.CodeMethodNotFound, "unknown method")))
 	}
 
 	return written(wire.Answer(m.ID, json.RawMessage(result), nil))

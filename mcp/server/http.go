@@ -167,11 +167,7 @@ func loopback(host string) bool {
 // post takes one message, or a batch where the version has them.
 func (h *HTTP) post(w http.ResponseWriter, r *http.Request, caller string) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		http.Error(
-			w,
-			"expected Content-Type: application/json",
-			http.StatusUnsupportedMediaType,
-		)
+		http.Error(w, "expected Content-Type: application/json", http.StatusUnsupportedMediaType)
 		return
 	}
 

@@ -49,12 +49,7 @@ func newSite(t *testing.T, h server.Handler, change func(*server.HTTPConfig)) *s
 		endpoint.Close()
 		at.Close()
 	})
-	return &site{
-		t:    t,
-		url:  at.URL,
-		srv:  srv,
-		http: at.Client(),
-	}
+	return &site{t: t, url: at.URL, srv: srv, http: at.Client()}
 }
 
 // ask sends a request; headers come in pairs.

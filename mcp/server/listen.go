@@ -90,10 +90,7 @@ func (s *session) listen(ctx context.Context, r *Request, with *Exchange) (json.
 	if len(l.only)+len(topics.Resources)+len(topics.Tasks) > 0 {
 		s.untilLeaving(ctx)
 	}
-	return subscription(
-		l.id,
-		func(w *jsonmsg.Writer) { w.Member("resultType", wire.Complete) },
-	), nil
+	return subscription(l.id, func(w *jsonmsg.Writer) { w.Member("resultType", wire.Complete) }), nil
 }
 
 // untilLeaving waits until nobody listens any more.
@@ -108,10 +105,7 @@ func (s *session) untilLeaving(ctx context.Context) {
 func readWanted(params []byte) (lists map[string]bool, t Topics, bad *wire.Error) {
 	lists = map[string]bool{}
 	if !jsonmsg.IsObject(jsonmsg.Get(params, "notifications")) {
-		return nil, t, wire.Fail(
-			wire.CodeInvalidParams,
-			"params.notifications: expected an object",
-		)
+		return nil, t, wire.Fail(wire.CodeInvalidParams, "params.notifications: expected an object")
 	}
 
 	f := jsonmsg.Read(jsonmsg.Get(params, "notifications"), wire.Limits())
@@ -120,10 +114,7 @@ func readWanted(params []byte) (lists map[string]bool, t Topics, bad *wire.Error
 			lists[word] = true
 		}
 	}
-	t = Topics{
-		Resources: texts(f, "resourceSubscriptions"),
-		Tasks:     texts(f, "taskIds"),
-	}
+	t = Topics{Resources: texts(f, "resourceSubscriptions"), Tasks: texts(f, "taskIds")}
 	if f.Err() != nil {
 		bad = wire.Fail(wire.CodeInvalidParams, "params.notifications: %v", f.Err())
 	}
@@ -185,12 +176,7 @@ func (s *session) subscribe(ctx context.Context, r *Request) (json.RawMessage, *
 		}
 		return s.aside.Write(&wire.Message{Method: method, Params: params})
 	}
-	agreed, bad := s.srv.cfg.Handler.Listen(
-		listening,
-		r,
-		Topics{Resources: []string{uri}},
-		tell,
-	)
+	agreed, bad := s.srv.cfg.Handler.Listen(listening, r, Topics{Resources: []string{uri}}, tell)
 	if bad == nil && len(agreed.Resources) == 0 {
 		bad = wire.Fail(wire.CodeInvalidParams, "this resource has no news for this client")
 	}
@@ -216,18 +202,11 @@ func (s *session) follow(ctx context.Context, uri string) (context.Context, func
 	defer s.mu.Unlock()
 	switch {
 	case s.over || s.aside == nil:
-		return nil, nil, wire.Fail(
-			wire.CodeInvalidRequest,
-			"expected notifications/initialized before",
-		)
+		return nil, nil, wire.Fail(wire.CodeInvalidRequest, "expected notifications/initialized before")
 	case s.followed[uri] != nil:
 		return nil, nil, nil
 	case len(s.followed) >= mostTopics:
-		return nil, nil, wire.Fail(
-			wire.CodeInvalidRequest,
-			"expected at most %d subscriptions",
-			mostTopics,
-		)
+		return nil, nil, wire.Fail(wire.CodeInvalidRequest, "expected at most %d subscriptions", mostTopics)
 	}
 
 	listening, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -106,12 +106,7 @@ func connect(t *testing.T, h server.Handler, cfg server.Config) *desk {
 	cfg.Handler = h
 	theirs, in := io.Pipe()
 	out, ours := io.Pipe()
-	d := &desk{
-		t:     t,
-		in:    in,
-		lines: bufio.NewScanner(out),
-		ended: make(chan error, 1),
-	}
+	d := &desk{t: t, in: in, lines: bufio.NewScanner(out), ended: make(chan error, 1)}
 	go func() {
 		err := server.New(cfg).Pipe(t.Context(), "desk", theirs, ours)
 		_ = ours.Close()

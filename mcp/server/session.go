@@ -140,10 +140,7 @@ func (s *session) begin(ctx context.Context, id wire.ID) (context.Context, func(
 	case s.over:
 		return ctx, nil, wire.Fail(wire.CodeInternal, "the connection has ended")
 	case s.open[key] != nil:
-		return ctx, nil, wire.Fail(
-			wire.CodeInvalidRequest,
-			"id: a request with this id is open",
-		)
+		return ctx, nil, wire.Fail(wire.CodeInvalidRequest, "id: a request with this id is open")
 	case len(s.open) >= s.srv.cfg.MaxOpen:
 		return ctx, nil, wire.Fail(wire.CodeInternal, "too many requests are open")
 	}
@@ -165,12 +162,7 @@ func (s *session) read(m *wire.Message) (*Request, *wire.Error) {
 	if bad != nil {
 		return nil, bad
 	}
-	r := &Request{
-		Caller: s.caller,
-		Method: m.Method,
-		Params: m.Params,
-		Meta:   meta,
-	}
+	r := &Request{Caller: s.caller, Method: m.Method, Params: m.Params, Meta: meta}
 	if meta.IsModern() || m.Method == methodDiscover {
 		return r, r.fitModern()
 	}
@@ -202,17 +194,9 @@ func (r *Request) fitModern() *wire.Error {
 	case !wire.IsModern(r.Meta.Version):
 		return unsupported(r.Meta.Version)
 	case r.Meta.Capabilities == nil:
-		return wire.Fail(
-			wire.CodeInvalidParams,
-			"params._meta: expected %s",
-			wire.KeyCapabilities,
-		)
+		return wire.Fail(wire.CodeInvalidParams, "params._meta: expected %s", wire.KeyCapabilities)
 	case r.LogLevel != "" && wire.LogRank(r.LogLevel) < 0:
-		return wire.Fail(
-			wire.CodeInvalidParams,
-			"params._meta.%s: expected a level",
-			wire.KeyLogLevel,
-		)
+		return wire.Fail(wire.CodeInvalidParams, "params._meta.%s: expected a level", wire.KeyLogLevel)
 	}
 
 	return nil
@@ -309,14 +293,7 @@ func (s *session) answered(m *wire.Message) {
 func (s *session) handle(ctx context.Context, r *Request, with *Exchange) (result json.RawMessage, failed *wire.Error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.srv.cfg.Log.ErrorContext(
-				ctx,
-				"a request panicked",
-				"method",
-				r.Method,
-				"panic",
-				p,
-			)
+			s.srv.cfg.Log.ErrorContext(ctx, "a request panicked", "method", r.Method, "panic", p)
 			result, failed = nil, wire.Fail(
 				wire.CodeInternal,
 				"an error of the gateway; nothing is known of the outcome",

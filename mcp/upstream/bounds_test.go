@@ -83,10 +83,7 @@ func TestPrivateNetworksAreNamed(t *testing.T) {
 	roots.AddCert(at.Certificate())
 	testdns.Resolve(t, func() [4]byte { return [4]byte{127, 0, 0, 1} })
 	_, port, _ := net.SplitHostPort(at.Listener.Addr().String())
-	for network, reached := range map[string]bool{
-		"10.0.0.0/8":  false,
-		"127.0.0.0/8": true,
-	} {
+	for network, reached := range map[string]bool{"10.0.0.0/8": false, "127.0.0.0/8": true} {
 		server := reach(t, "https://tools.example:"+port+"/mcp", func(cfg *upstream.Config) {
 			cfg.Networks = []netip.Prefix{netip.MustParsePrefix(network)}
 			cfg.TLS = &tls.Config{

@@ -144,14 +144,7 @@ func (s *Server) level(ctx context.Context, c link, r *Request) {
 		err = orRefusal(out, err)
 	}
 	if err != nil {
-		s.cfg.Log.WarnContext(
-			ctx,
-			"a server takes no level of its log",
-			"server",
-			s.cfg.Alias,
-			"error",
-			err,
-		)
+		s.cfg.Log.WarnContext(ctx, "a server takes no level of its log", "server", s.cfg.Alias, "error", err)
 	}
 }
 

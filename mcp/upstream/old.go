@@ -49,12 +49,7 @@ func (w *web) openOld(opening context.Context) (*conn, error) {
 
 // stream opens the stream.
 func (o *old) stream() (io.ReadCloser, error) {
-	resp, err := o.web.send(
-		o.web.ctx,
-		http.MethodGet,
-		nil,
-		http.Header{"Accept": {"text/event-stream"}},
-	)
+	resp, err := o.web.send(o.web.ctx, http.MethodGet, nil, http.Header{"Accept": {"text/event-stream"}})
 	if err != nil {
 		return nil, err
 	}

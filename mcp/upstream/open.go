@@ -142,10 +142,7 @@ func legacyPeer(out Answer) (Peer, error) {
 	}
 	version, _ := jsonmsg.ReadString(jsonmsg.Get(out.Result, "protocolVersion"))
 	if !wire.IsLegacy(version) {
-		return Peer{}, fmt.Errorf(
-			"initialize: the server answered with the version %q",
-			version,
-		)
+		return Peer{}, fmt.Errorf("initialize: the server answered with the version %q", version)
 	}
 
 	return Peer{

@@ -48,11 +48,7 @@ func startProcess(cfg *Config) (*process, error) {
 		return nil, fmt.Errorf("start %s: %w", cfg.Command[0], err)
 	}
 
-	p := &process{
-		cmd:   cmd,
-		in:    in,
-		ended: make(chan struct{}),
-	}
+	p := &process{cmd: cmd, in: in, ended: make(chan struct{})}
 	p.out = p.until(out, errs, cfg)
 	return p, nil
 }

@@ -278,11 +278,7 @@ func (s *Server) Do(ctx context.Context, r Request) (Answer, error) {
 	out, err := c.do(ctx, r)
 	for round := 0; err == nil && asks(&r, out); round++ {
 		if round == mostRounds {
-			return Answer{}, fmt.Errorf(
-				"%w: the server asked more than %d times",
-				ErrUnknown,
-				mostRounds,
-			)
+			return Answer{}, fmt.Errorf("%w: the server asked more than %d times", ErrUnknown, mostRounds)
 		}
 
 		if r.Params, err = answerRound(ctx, &r, out.Result); err == nil {

@@ -119,12 +119,7 @@ func (a *asking) answer(resp *http.Response, stop context.CancelFunc) (Answer, e
 		return a.whole(resp)
 	}
 
-	return Answer{}, fmt.Errorf(
-		"%w: it answered %s, %q",
-		ErrUnknown,
-		resp.Status,
-		kindOf(resp),
-	)
+	return Answer{}, fmt.Errorf("%w: it answered %s, %q", ErrUnknown, resp.Status, kindOf(resp))
 }
 
 // kindOf is the type of what was answered, without its parameters.
@@ -151,11 +146,7 @@ func (a *asking) whole(resp *http.Response) (Answer, error) {
 			bad.Message,
 		)
 	case m.Kind() != wire.Response || m.ID.Key() != a.id.Key() && !refused:
-		return Answer{}, fmt.Errorf(
-			"%w: it answered something else (%s)",
-			ErrUnknown,
-			resp.Status,
-		)
+		return Answer{}, fmt.Errorf("%w: it answered something else (%s)", ErrUnknown, resp.Status)
 	}
 
 	return a.w.settled(&m)
@@ -211,11 +202,7 @@ func (a *asking) follow(body io.Reader, stop context.CancelFunc) (Answer, error)
 			return Answer{}, fmt.Errorf("%w: %w", ErrUnknown, err)
 		}
 		if tries++; a.event == "" || a.w.modern || tries > mostResumes {
-			return Answer{}, fmt.Errorf(
-				"%w: the stream ended without an answer: %w",
-				ErrUnknown,
-				err,
-			)
+			return Answer{}, fmt.Errorf("%w: the stream ended without an answer: %w", ErrUnknown, err)
 		}
 
 		_ = wait.Pause(a.ctx, backoff.Jitter(100*time.Millisecond, 5*time.Second, tries))
@@ -278,13 +265,7 @@ func (a *asking) take(m *wire.Message) {
 	case m.Kind() == wire.Request && !a.w.modern:
 		a.w.answering(func() {
 			if err := a.w.tell(a.ctx, a.asked(a.ctx, m)); err != nil {
-				a.w.s.cfg.Log.Warn(
-					"a server can't be answered",
-					"server",
-					a.w.s.cfg.Alias,
-					"error",
-					err,
-				)
+				a.w.s.cfg.Log.Warn("a server can't be answered", "server", a.w.s.cfg.Alias, "error", err)
 			}
 		})
 	case m.Kind() != wire.Notification:

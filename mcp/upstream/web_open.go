@@ -143,11 +143,7 @@ func (w *web) initialize(ctx context.Context) error {
 		return err
 	}
 	if w.peer.Version != "" && w.peer.Version != about.Version {
-		return fmt.Errorf(
-			"initialize: the server spoke %s, and now %s",
-			w.peer.Version,
-			about.Version,
-		)
+		return fmt.Errorf("initialize: the server spoke %s, and now %s", w.peer.Version, about.Version)
 	}
 
 	if w.peer.Version == "" {

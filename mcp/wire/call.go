@@ -45,11 +45,7 @@ func ReadCall(params []byte) (*Call, *Error) {
 	}
 	for name := range all {
 		if !slices.Contains(known, name) {
-			return nil, Fail(
-				CodeInvalidParams,
-				"params: unknown member %q of a tool call",
-				name,
-			)
+			return nil, Fail(CodeInvalidParams, "params: unknown member %q of a tool call", name)
 		}
 	}
 

@@ -36,11 +36,7 @@ func LogRank(level string) int {
 // ReadLog reads the params of notifications/message.
 func ReadLog(params []byte) (Log, *Error) {
 	f := jsonmsg.Read(objectOr(params), Limits())
-	l := Log{
-		Level:  f.NonEmpty("level"),
-		Logger: f.Text("logger"),
-		Data:   f.Raw("data"),
-	}
+	l := Log{Level: f.NonEmpty("level"), Logger: f.Text("logger"), Data: f.Raw("data")}
 	if f.Err() != nil || LogRank(l.Level) < 0 || l.Data == nil {
 		return l, Fail(CodeInvalidParams, "params: expected a level of the protocol, and data")
 	}

@@ -57,11 +57,7 @@ func readMeta(raw []byte) (Meta, *Error) {
 		return m, nil
 	}
 	if !jsonmsg.IsObject(raw) {
-		return m, Fail(
-			CodeInvalidParams,
-			"params._meta: expected an object, found %s",
-			jsonmsg.Describe(raw),
-		)
+		return m, Fail(CodeInvalidParams, "params._meta: expected an object, found %s", jsonmsg.Describe(raw))
 	}
 
 	lim := Limits()

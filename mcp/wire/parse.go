@@ -34,10 +34,7 @@ func Parse(text []byte, lim value.Limits) (Message, *Error) {
 	if raw, there := all["id"]; there {
 		id, sound := ReadID(raw)
 		if !sound && !isNullAnswer(all) {
-			return m, Fail(
-				CodeInvalidRequest,
-				"id: expected a string or a whole number within 2^53",
-			)
+			return m, Fail(CodeInvalidRequest, "id: expected a string or a whole number within 2^53")
 		}
 
 		if sound {
@@ -60,11 +57,7 @@ func bounded(text []byte, lim value.Limits) *Error {
 		return Fail(CodeInvalidRequest, "the message is larger than %d bytes", lim.MaxBytes)
 	}
 	if tooDeep(text, lim.MaxDepth) {
-		return Fail(
-			CodeInvalidRequest,
-			"the message is nested deeper than %d levels",
-			lim.MaxDepth,
-		)
+		return Fail(CodeInvalidRequest, "the message is nested deeper than %d levels", lim.MaxDepth)
 	}
 
 	if len(text) > 0 && text[0] == '[' {
@@ -147,11 +140,7 @@ func (m *Message) readResponse(all members) *Error {
 	case m.ID.IsZero():
 		return Fail(CodeInvalidRequest, "id: expected that of the request whose result this is")
 	case !jsonmsg.IsObject(result):
-		return Fail(
-			CodeInvalidRequest,
-			"result: expected an object, found %s",
-			jsonmsg.Describe(result),
-		)
+		return Fail(CodeInvalidRequest, "result: expected an object, found %s", jsonmsg.Describe(result))
 	}
 
 	if _, err := jsonmsg.Check(result, Limits()); err != nil {

@@ -64,9 +64,5 @@ func oneLine(text []byte) {
 
 // Answer is the response to a request.
 func Answer(id ID, result json.RawMessage, err *Error) *Message {
-	return &Message{
-		ID:     id,
-		Result: result,
-		Error:  err,
-	}
+	return &Message{ID: id, Result: result, Error: err}
 }

@@ -44,10 +44,7 @@ func (r Request) decide() Answer {
 
 	out := Answer{Output: b.Bytes(), Findings: findings}
 	if unreadable > 0 {
-		out.Exit, out.Error = ExitFailure, fmt.Sprintf(
-			"%d of the lines were no valid call",
-			unreadable,
-		)
+		out.Exit, out.Error = ExitFailure, fmt.Sprintf("%d of the lines were no valid call", unreadable)
 	}
 
 	return out
@@ -187,10 +184,7 @@ func (r Request) registry(owner *resolve.Config) (policy.Registry, []diag.Findin
 
 	set, findings := policy.NewSet(all...)
 	if set.Err() != nil {
-		return nil, findings, fmt.Errorf(
-			"the policies in %s can't be used together",
-			strings.Join(dirs, ", "),
-		)
+		return nil, findings, fmt.Errorf("the policies in %s can't be used together", strings.Join(dirs, ", "))
 	}
 
 	return set, nil, nil

@@ -208,11 +208,7 @@ func (c *compiler) plan(name string, text []byte) (*resolve.Plan, []diag.Finding
 	}
 	plan, err := resolve.Compile(agent, c.registry, c.options)
 	if _, unresolved := errors.AsType[*resolve.UnresolvedError](err); unresolved {
-		return nil, nil, fmt.Errorf(
-			"%s: %w: every call would be denied, which compares nothing",
-			name,
-			err,
-		)
+		return nil, nil, fmt.Errorf("%s: %w: every call would be denied, which compares nothing", name, err)
 	}
 
 	if err != nil {

@@ -96,11 +96,7 @@ func (r Request) Local() Answer {
 
 // failed is the answer to what can't be answered.
 func failed(err error, findings ...diag.Finding) Answer {
-	return Answer{
-		Exit:     ExitFailure,
-		Error:    err.Error(),
-		Findings: findings,
-	}
+	return Answer{Exit: ExitFailure, Error: err.Error(), Findings: findings}
 }
 
 // Run answers a request in JSON. What is no request is answered as what

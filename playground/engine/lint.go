@@ -40,11 +40,7 @@ func (r Request) lint() Answer {
 		opt.Registry, opt.Unread = s.set, s.unread
 	}
 	opt.Fleet = fleet(files, r.Files)
-	c := check{
-		linter: lint.New(rules.All(), opt),
-		shelf:  s,
-		files:  r.Files,
-	}
+	c := check{linter: lint.New(rules.All(), opt), shelf: s, files: r.Files}
 
 	return c.run(files)
 }

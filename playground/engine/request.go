@@ -99,10 +99,7 @@ func readFiles(f jsonmsg.Fields, name string) Files {
 	files := Files{}
 	for _, m := range members {
 		if !usablePath(m.Name) {
-			given.Expect(
-				m.Name,
-				"a path below the directory, such as policies/desk.policy.yaml",
-			)
+			given.Expect(m.Name, "a path below the directory, such as policies/desk.policy.yaml")
 		}
 
 		files[m.Name] = []byte(given.Need(m.Name))

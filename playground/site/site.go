@@ -70,16 +70,7 @@ func compile(root, target string) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(
-		"go",
-		"build",
-		"-trimpath",
-		"-ldflags",
-		"-s -w",
-		"-o",
-		absolute,
-		"./playground/wasm",
-	)
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", absolute, "./playground/wasm")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0")
 	var said bytes.Buffer

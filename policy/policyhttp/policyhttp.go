@@ -139,11 +139,7 @@ func New(cfg Config) (*Registry, error) {
 	r := &Registry{
 		cfg:    cfg,
 		client: &http.Client{Transport: cfg.Transport, CheckRedirect: sameOrigin},
-		origin: (&url.URL{
-			Scheme: u.Scheme,
-			Host:   u.Host,
-			Path:   u.Path,
-		}).String(),
+		origin: (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(),
 	}
 	r.now.Store(&state{})
 	return r, nil
@@ -207,12 +203,7 @@ func (r *Registry) next(ctx context.Context, last *state) *state {
 		return last.failed(err)
 	}
 	r.keep(got.body)
-	return &state{
-		set:      set,
-		etag:     got.etag,
-		findings: findings,
-		asked:    asked,
-	}
+	return &state{set: set, etag: got.etag, findings: findings, asked: asked}
 }
 
 func (r *Registry) keep(bundle []byte) {
@@ -293,11 +284,7 @@ func (r *Registry) unavailable(s *state) *UnavailableError {
 	}
 	// A clock that went back says nothing about the age.
 	if age := r.age(s); age < 0 || age > r.cfg.MaxAge {
-		return &UnavailableError{
-			Origin: r.origin,
-			Age:    age,
-			Cause:  s.failure,
-		}
+		return &UnavailableError{Origin: r.origin, Age: age, Cause: s.failure}
 	}
 
 	return nil

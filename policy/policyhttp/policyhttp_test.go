@@ -165,11 +165,7 @@ func TestRegistryFollowsItsServer(t *testing.T) {
 // server comes back.
 func TestLastGoodCopy(t *testing.T) {
 	h, clk := newHost(t, (*httptest.Server).Start), newClock()
-	r := open(t, policyhttp.Config{
-		URL:    h.URL,
-		MaxAge: time.Hour,
-		Now:    clk.now,
-	})
+	r := open(t, policyhttp.Config{URL: h.URL, MaxAge: time.Hour, Now: clk.now})
 	good := bundleOf(t, "acme.a")
 	h.bundle(good)
 	r.Refresh(t.Context())
@@ -220,11 +216,7 @@ func TestLastGoodCopy(t *testing.T) {
 // young again, also just in time.
 func TestNotModifiedIsAFreshCopy(t *testing.T) {
 	h, clk := newHost(t, (*httptest.Server).Start), newClock()
-	r := open(t, policyhttp.Config{
-		URL:    h.URL,
-		MaxAge: time.Hour,
-		Now:    clk.now,
-	})
+	r := open(t, policyhttp.Config{URL: h.URL, MaxAge: time.Hour, Now: clk.now})
 	h.bundle(bundleOf(t, "acme.a"))
 	for range 5 {
 		r.Refresh(t.Context())

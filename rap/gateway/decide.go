@@ -54,11 +54,7 @@ func (g *Gateway) judge(ctx context.Context, r *record) (*judged, string) {
 		g.refuse(ctx, "the rules could not be had", err, r)
 		return nil, "the rules could not be read; nothing was run"
 	}
-	j := &judged{
-		op:   op,
-		plan: plan,
-		call: g.present(r, op),
-	}
+	j := &judged{op: op, plan: plan, call: g.present(r, op)}
 	j.Decision = plan.Decide(j.call)
 	if j.Outcome == resolve.Deny {
 		return nil, "denied by the rules: " + j.Message
@@ -96,11 +92,7 @@ func (g *Gateway) present(r *record, op *operation) *resolve.Call {
 func below(caller, thread string) string { return url.PathEscape(caller) + "/" + thread }
 
 func (j *judged) ground() ground {
-	g := ground{
-		Binding: j.binding,
-		Plan:    j.plan.Version(),
-		Tool:    j.op.digest,
-	}
+	g := ground{Binding: j.binding, Plan: j.plan.Version(), Tool: j.op.digest}
 	for _, r := range j.Reasons {
 		g.Rules = append(g.Rules, fmt.Sprintf("%s/%s/%s", r.Source, r.Policy, r.Rule))
 	}

@@ -68,11 +68,7 @@ func readOld(r store.Record, text []byte) (*record, error) {
 		}
 	case "executing":
 		now.State = durable.Running
-		now.Run = durable.Attempt{
-			Name:  "earlier",
-			Tries: 1,
-			Lease: r.Due,
-		}
+		now.Run = durable.Attempt{Name: "earlier", Tries: 1, Lease: r.Due}
 		word.Taken = true
 	case "done", "following":
 		now.State = durable.Ended

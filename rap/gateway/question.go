@@ -41,11 +41,7 @@ func (g *Gateway) await(r *record, j *judged) {
 	choices = append(choices, "Deny")
 
 	prompt := view.prompt(g.cfg.Name, c.Operation) + "\nExpires in " + policy.FormatDuration(within) + "."
-	g.pose(r, q, within, &wire.Choice{
-		Prompt:  prompt,
-		Choices: choices,
-		Default: len(choices) - 1,
-	})
+	g.pose(r, q, within, &wire.Choice{Prompt: prompt, Choices: choices, Default: len(choices) - 1})
 	r.Deadline = q.Until
 	r.Message = &durable.Attempt{}
 }

@@ -143,11 +143,7 @@ func TestBelow(t *testing.T) {
 }
 
 func TestBoundsWhatItOffers(t *testing.T) {
-	g := &Gateway{cfg: Config{Grants: SessionGrants{
-		Offer: true,
-		For:   time.Hour,
-		Uses:  10,
-	}}}
+	g := &Gateway{cfg: Config{Grants: SessionGrants{Offer: true, For: time.Hour, Uses: 10}}}
 	for name, tt := range map[string]struct {
 		r    *policy.Require
 		uses int

@@ -162,11 +162,7 @@ func (g *Gateway) readOperations() error {
 		tool.Annotations.Destructive = said(op.Destructive)
 		set.Tools = append(set.Tools, tool)
 		g.addFeed(op.Feed)
-		g.ops[op.Name] = &operation{
-			Operation: op,
-			tool:      tool,
-			digest:    tool.Digest(),
-		}
+		g.ops[op.Name] = &operation{Operation: op, tool: tool, digest: tool.Digest()}
 	}
 
 	g.toolset = set.Append(nil)

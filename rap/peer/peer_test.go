@@ -220,11 +220,7 @@ func TestPrivateNetworks(t *testing.T) {
 	defer s.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	conf := &tls.Config{
-		RootCAs:    roots,
-		ServerName: "example.com",
-		MinVersion: tls.VersionTLS12,
-	}
+	conf := &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}
 	testdns.Resolve(t, func() [4]byte { return [4]byte{127, 0, 0, 1} })
 	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 	address := "https://tools.example:" + port
@@ -332,11 +328,7 @@ func TestGet(t *testing.T) {
 
 // TestPause: waits grow, spread, and end.
 func TestPause(t *testing.T) {
-	p := newPeer(t, peer.Config{
-		URL:      "https://a.example",
-		Attempts: 4,
-		Backoff:  time.Second,
-	})
+	p := newPeer(t, peer.Config{URL: "https://a.example", Attempts: 4, Backoff: time.Second})
 	for attempt, bound := range map[int]time.Duration{
 		1: time.Second,
 		2: 2 * time.Second,

@@ -68,11 +68,7 @@ func TestTheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 	w.start() // the records say who asks
 	for i, ref := range w.desk.refs() {
 		if i%2 == 1 {
-			w.desk.says(ref, hold.Answer{
-				State:    hold.Chosen,
-				Selected: 0,
-				By:       "zoe",
-			})
+			w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0, By: "zoe"})
 		}
 	}
 

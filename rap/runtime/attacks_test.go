@@ -35,11 +35,7 @@ func TestHeardWhileAsking(t *testing.T) {
 	w.shows("1", question)
 	w.until("the approval is withdrawn", func() bool { return w.desk.heldOf(approval).State == hold.Cancelled })
 	w.desk.holds(hold.Held{Ref: approval, State: hold.Approved})
-	w.desk.says(question, hold.Answer{
-		State:    hold.Chosen,
-		Selected: 0,
-		By:       "ann",
-	})
+	w.desk.says(question, hold.Answer{State: hold.Chosen, Selected: 0, By: "ann"})
 	w.tool.waits("/answers/secret", 1)
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 1 {
@@ -113,11 +109,7 @@ func TestKeepsEventsWhole(t *testing.T) {
 	result := rtResult("1", "on it")
 	result.Subscription = true
 	w.accepts("1", result)
-	event := string((&wire.Event{
-		GroupID:    "t",
-		ToolCallID: "1",
-		Text:       "news",
-	}).Append(nil))
+	event := string((&wire.Event{GroupID: "t", ToolCallID: "1", Text: "news"}).Append(nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	records.hangUp = cancel
 	req := httptest.NewRequestWithContext(

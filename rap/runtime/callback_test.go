@@ -130,11 +130,7 @@ func FuzzCallback(f *testing.F) {
 			ToolCallID: "a",
 			Text:       "news",
 			Final:      true,
-		}, &wire.View{
-			GroupID:  "t",
-			ViewType: "diff",
-			Content:  []byte("{}"),
-		},
+		}, &wire.View{GroupID: "t", ViewType: "diff", Content: []byte("{}")},
 	} {
 		f.Add(m.Append(nil))
 	}

@@ -41,11 +41,7 @@ func TestAfterACrashWhileAnswering(t *testing.T) {
 	ref := w.asking("a", "1")
 	w.stop()
 	w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
-	w.answers("a", durable.Attempt{
-		Name:  "dead",
-		Tries: 1,
-		Lease: w.now().Add(time.Minute),
-	})
+	w.answers("a", durable.Attempt{Name: "dead", Tries: 1, Lease: w.now().Add(time.Minute)})
 	w.start()
 	w.settles()
 	if n := len(w.tool.bodies("/answers/1")); n != 0 {
@@ -57,11 +53,7 @@ func TestAfterACrashWhileAnswering(t *testing.T) {
 
 	w.asking("b", "2")
 	w.stop()
-	w.answers("b", durable.Attempt{
-		Name:  "dead",
-		Tries: 3,
-		Lease: w.now(),
-	})
+	w.answers("b", durable.Attempt{Name: "dead", Tries: 3, Lease: w.now()})
 	w.start()
 	w.until("given up", func() bool { return w.kept("b").Part.Told.Trouble != "" })
 }

@@ -27,11 +27,7 @@ func TestAsksBeforeACallLeaves(t *testing.T) {
 		v.Call.ToolDefinition == "" {
 		t.Errorf("asked: %+v", v)
 	}
-	w.desk.holds(hold.Held{
-		Ref:   ref,
-		State: hold.Approved,
-		By:    "eve",
-	})
+	w.desk.holds(hold.Held{Ref: ref, State: hold.Approved, By: "eve"})
 	w.tool.waits("/run", 1)
 	w.is("a", CallPending)
 	if w.desk.claimed[ref] == "" {
@@ -187,11 +183,7 @@ func TestAsksAboutDestructiveTools(t *testing.T) {
 		answer hold.Answer
 		sent   bool
 	}{
-		"run it": {hold.Answer{
-			State:    hold.Chosen,
-			Selected: 0,
-			By:       "ann",
-		}, true},
+		"run it":    {hold.Answer{State: hold.Chosen, Selected: 0, By: "ann"}, true},
 		"don't":     {hold.Answer{State: hold.Chosen, Selected: 1}, false},
 		"dismissed": {hold.Answer{State: hold.Dismissed, Selected: 0}, false},
 		"no index":  {hold.Answer{State: hold.Chosen, Selected: -1}, false},

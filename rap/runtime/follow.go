@@ -119,12 +119,7 @@ func (t *Threads) Follow(ctx context.Context, thread, id string, from Place) (*F
 	from.Events = min(from.Events, c.Part.Gone+len(c.Part.Events)) // of a call that was forgotten, maybe
 	from.Views = min(from.Views, c.Part.Viewed)
 
-	return &Follower{
-		r:    t.r,
-		key:  c.Key,
-		at:   from,
-		seen: c,
-	}, nil
+	return &Follower{r: t.r, key: c.Key, at: from, seen: c}, nil
 }
 
 // Next waits for what comes next. The error is io.EOF after the last

@@ -15,11 +15,7 @@ import (
 )
 
 func rtView(kind, content string) *wire.View {
-	return &wire.View{
-		GroupID:  "t",
-		ViewType: kind,
-		Content:  []byte(content),
-	}
+	return &wire.View{GroupID: "t", ViewType: kind, Content: []byte(content)}
 }
 
 // follows begins to follow a call.
@@ -115,14 +111,7 @@ func TestFollow(t *testing.T) {
 	last := rtEvent("a", "two")
 	last.Final = true
 	w.accepts("a", last)
-	w.tells(
-		f,
-		`1.2 view diff {"n":2}`,
-		`1.3 view log {}`,
-		"2.3 event two",
-		"end",
-		"end",
-	)
+	w.tells(f, `1.2 view diff {"n":2}`, `1.3 view log {}`, "2.3 event two", "end", "end")
 	w.tells(
 		w.follows("a", Place{}),
 		"0.0 done",
@@ -170,10 +159,7 @@ func TestFollowIsForTheAsker(t *testing.T) {
 	w.told(f)
 	other := rtAsker()
 	other.Person = "bob"
-	if _, err := w.as(w.r, other).Follow(t.Context(), "t", "a", Place{}); !errors.Is(
-		err,
-		ErrNoCall,
-	) {
+	if _, err := w.as(w.r, other).Follow(t.Context(), "t", "a", Place{}); !errors.Is(err, ErrNoCall) {
 		t.Errorf("another asker: %v", err)
 	}
 
@@ -190,10 +176,7 @@ func TestFollowIsForTheAsker(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.pass(keepEnded + time.Hour)
-	if _, err := w.mine.Follow(t.Context(), "t", "a", Place{}); !errors.Is(
-		err,
-		ErrNoCall,
-	) {
+	if _, err := w.mine.Follow(t.Context(), "t", "a", Place{}); !errors.Is(err, ErrNoCall) {
 		t.Errorf("a forgotten call: %v", err)
 	}
 }
@@ -214,16 +197,9 @@ func TestParsePlace(t *testing.T) {
 // TestViewsAreSentAsOneLine: what an edge writes on one line is what
 // the tool sent, over several.
 func TestViewsAreSentAsOneLine(t *testing.T) {
-	text, err := json.Marshal(
-		View{
-			Type:    "diff",
-			Content: []byte("{\n\"n\": 12345678901234567890.10}"),
-		},
-	)
+	text, err := json.Marshal(View{Type: "diff", Content: []byte("{\n\"n\": 12345678901234567890.10}")})
 	if err != nil ||
-		string(
-			text,
-		) != `{"type":"diff","content":{"n":12345678901234567890.10}}` {
+		string(text) != `{"type":"diff","content":{"n":12345678901234567890.10}}` {
 		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -192,11 +192,7 @@ func newRTWorld(t testing.TB, edits ...func(*Config)) *rtWorld {
 		},
 		Servers: []Server{{
 			Name: "files",
-			Peer: peer.Config{
-				URL:      w.tool.URL,
-				Attempts: 3,
-				Backoff:  time.Millisecond,
-			},
+			Peer: peer.Config{URL: w.tool.URL, Attempts: 3, Backoff: time.Millisecond},
 		}},
 		CallbackURL: "http://127.0.0.1:1/callbacks/",
 		Only:        rtAsker(),
@@ -448,11 +444,7 @@ func (w *rtWorld) choice(id, path string) *wire.Choice {
 }
 
 func rtResult(id, text string) *wire.Result {
-	return &wire.Result{
-		GroupID: "t",
-		ID:      id,
-		Text:    &text,
-	}
+	return &wire.Result{GroupID: "t", ID: id, Text: &text}
 }
 
 // asked waits until so many things were put to people and returns the

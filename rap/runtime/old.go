@@ -50,11 +50,7 @@ type oldAttempt struct {
 }
 
 func (e oldAttempt) attempt() durable.Attempt {
-	return durable.Attempt{
-		Tries: e.Attempts,
-		Lease: e.Lease,
-		Next:  e.Next,
-	}
+	return durable.Attempt{Tries: e.Attempts, Lease: e.Lease, Next: e.Next}
 }
 
 // readOld reads the record of a call that a version before the engine
@@ -118,12 +114,7 @@ func (old *oldCall) ask() *durable.Ask {
 			Ref:      old.Consent.Ref,
 		}
 	case old.State != CallDone && q != nil && q.State == choiceOpen:
-		return &durable.Ask{
-			Question: true,
-			Key:      q.Key,
-			Ref:      q.Ref,
-			Until:    q.Deadline,
-		}
+		return &durable.Ask{Question: true, Key: q.Key, Ref: q.Ref, Until: q.Deadline}
 	}
 
 	return nil

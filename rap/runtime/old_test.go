@@ -34,11 +34,7 @@ func (w *rtWorld) older(key, id string, members map[string]any) {
 		w.t.Fatal(err)
 	}
 
-	d := &durable.Doc[map[string]any]{
-		Key:   key,
-		Alias: durable.Hash("old-" + id),
-		Body:  body,
-	}
+	d := &durable.Doc[map[string]any]{Key: key, Alias: durable.Hash("old-" + id), Body: body}
 	if body["state"] != "done" {
 		d.Due = w.now()
 	}
@@ -105,17 +101,9 @@ func TestOldRecords(t *testing.T) {
 	w.start()
 
 	w.is("sending", CallPending)
-	w.desk.holds(hold.Held{
-		Ref:   approval.Ref,
-		State: hold.Approved,
-		By:    "ann",
-	})
+	w.desk.holds(hold.Held{Ref: approval.Ref, State: hold.Approved, By: "ann"})
 	w.is("asking", CallPending)
-	w.desk.says(question, hold.Answer{
-		State:    hold.Chosen,
-		Selected: 1,
-		By:       "ann",
-	})
+	w.desk.says(question, hold.Answer{State: hold.Chosen, Selected: 1, By: "ann"})
 	if got := w.tool.waits("/answers/open", 1)[0]; got != `{"id":"asked","selected":1}` {
 		t.Errorf("answered %s", got)
 	}

@@ -11,21 +11,11 @@ import (
 )
 
 // leftOf is how many records of each kind a namespace has.
-func leftOf(
-	t testing.TB,
-	records store.Records,
-	namespace string,
-) map[string]int {
+func leftOf(t testing.TB, records store.Records, namespace string) map[string]int {
 	t.Helper()
 	out := map[string]int{}
 	for _, kind := range []string{"calls", "refs", "threads", "events", "views", "users", "sign_ins"} {
-		found, err := records.ListRecords(
-			t.Context(),
-			namespace+"/"+kind,
-			"",
-			"",
-			100,
-		)
+		found, err := records.ListRecords(t.Context(), namespace+"/"+kind, "", "", 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,8 +94,5 @@ func TestEndsWhatAnEarlierProcessLeft(t *testing.T) {
 	w.stop()
 	w.pass(keepEnded)
 	w.start()
-	w.until(
-		"forgotten",
-		func() bool { return leftOf(t, w.cfg.Records, "clerk")["calls"] == 0 },
-	)
+	w.until("forgotten", func() bool { return leftOf(t, w.cfg.Records, "clerk")["calls"] == 0 })
 }

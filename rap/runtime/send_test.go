@@ -19,11 +19,7 @@ func TestAfterACrashWhileSending(t *testing.T) {
 	w.stop()
 	c := w.lost("a")
 	c.State = durable.Running
-	c.Run = durable.Attempt{
-		Name:  "dead",
-		Tries: 1,
-		Lease: w.now().Add(time.Minute),
-	}
+	c.Run = durable.Attempt{Name: "dead", Tries: 1, Lease: w.now().Add(time.Minute)}
 	w.keeps(c)
 	w.start()
 	w.settles()
@@ -74,12 +70,7 @@ func (w *rtWorld) keeps(c *call) {
 		due = w.now()
 	}
 
-	d := &durable.Doc[call]{
-		Key:   c.Key,
-		Alias: c.Alias,
-		Due:   due,
-		Body:  *c,
-	}
+	d := &durable.Doc[call]{Key: c.Key, Alias: c.Alias, Due: due, Body: *c}
 	if old, err := calls.Get(context.Background(), c.Key); err == nil {
 		d.Version = old.Version
 	}

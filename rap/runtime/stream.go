@@ -249,11 +249,7 @@ func (r *Runtime) takeView(ctx context.Context, c *call, m *wire.View) error {
 func (p *part) shows(kind string, bytes int) {
 	p.Viewed++
 	p.Views = slices.DeleteFunc(p.Views, func(v shownView) bool { return v.Key == kind })
-	p.Views = append(p.Views, shownView{
-		Key:    kind,
-		Change: p.Viewed,
-		Bytes:  bytes,
-	})
+	p.Views = append(p.Views, shownView{Key: kind, Change: p.Viewed, Bytes: bytes})
 }
 
 func (r *Runtime) admitView(ctx context.Context, c *call) error {

@@ -12,11 +12,7 @@ import (
 )
 
 func rtEvent(id, text string) *wire.Event {
-	return &wire.Event{
-		GroupID:    "t",
-		ToolCallID: id,
-		Text:       text,
-	}
+	return &wire.Event{GroupID: "t", ToolCallID: id, Text: text}
 }
 
 // subscribes ends a call with a subscription.
@@ -71,11 +67,7 @@ func TestViews(t *testing.T) {
 	w := newRTWorld(t)
 	w.sent("a")
 	view := func(kind, content string) *wire.View {
-		return &wire.View{
-			GroupID:  "t",
-			ViewType: kind,
-			Content:  []byte(content),
-		}
+		return &wire.View{GroupID: "t", ViewType: kind, Content: []byte(content)}
 	}
 	w.accepts("a", rtResult("a", "done"))
 	w.accepts("a", view("diff", `{"n": 2, "<": "&"}`))

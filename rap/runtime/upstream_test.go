@@ -46,11 +46,7 @@ func TestUpstreamMustBeThere(t *testing.T) {
 			},
 			Server: Server{
 				Name: "back",
-				Peer: peer.Config{
-					URL:      url,
-					Timeout:  time.Second,
-					Attempts: 1,
-				},
+				Peer: peer.Config{URL: url, Timeout: time.Second, Attempts: 1},
 			},
 			CallbackURL: "http://127.0.0.1:2",
 		})

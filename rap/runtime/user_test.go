@@ -86,13 +86,7 @@ func TestCallsOfAPersonEnd(t *testing.T) {
 	}
 	w.accepts("b", rtEvent("b", strings.Repeat("é", maxShownText)))
 	for n := range 10 {
-		w.accepts(
-			"b",
-			rtView(
-				fmt.Sprint("v", n),
-				`{"n": "`+strings.Repeat("1", maxShownText)+`"}`,
-			),
-		)
+		w.accepts("b", rtView(fmt.Sprint("v", n), `{"n": "`+strings.Repeat("1", maxShownText)+`"}`))
 	}
 
 	calls, _, err := w.r.CallsOf(t.Context(), "ann")
@@ -109,12 +103,7 @@ func TestCallsOfAPersonEnd(t *testing.T) {
 	if len(b.Events) != maxShownEvents || b.Lost != 6 ||
 		b.Events[0].Text != "6" ||
 		!strings.HasSuffix(b.Events[last].Text, "(cut: it has 8192 bytes)") {
-		t.Errorf(
-			"%d events, %d more: %.99v",
-			len(b.Events),
-			b.Lost,
-			b.Events[0],
-		)
+		t.Errorf("%d events, %d more: %.99v", len(b.Events), b.Lost, b.Events[0])
 	}
 
 	if len(b.Views) != maxShownViews || b.Views[0].Type != "v9" ||

@@ -179,12 +179,7 @@ func asCallback(t failer, body []byte) wire.Callback {
 			ResponseURL: l.ResponseURL,
 		}
 	case "oauth":
-		return &wire.OAuth{
-			GroupID: l.GroupID,
-			ID:      l.ID,
-			CallID:  l.CallID,
-			AuthURL: l.AuthURL,
-		}
+		return &wire.OAuth{GroupID: l.GroupID, ID: l.ID, CallID: l.CallID, AuthURL: l.AuthURL}
 	case "subscription_event":
 		return &wire.Event{
 			GroupID:     l.GroupID,
@@ -194,11 +189,7 @@ func asCallback(t failer, body []byte) wire.Callback {
 			Final:       l.Final,
 		}
 	case "view_update":
-		return &wire.View{
-			GroupID:  l.GroupID,
-			ViewType: l.ViewType,
-			Content:  l.Content,
-		}
+		return &wire.View{GroupID: l.GroupID, ViewType: l.ViewType, Content: l.Content}
 	}
 
 	out := &wire.Result{

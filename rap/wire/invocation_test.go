@@ -30,10 +30,7 @@ func TestInvocationPartial(t *testing.T) {
 		{"arguments that are no JSON", `{"operation":"o","arguments":{"a":tru},` + ids + `}`, sender},
 		{
 			"arguments too deep",
-			`{"operation":"o","arguments":{"a":` + strings.Repeat(
-				"[",
-				200,
-			) + strings.Repeat(
+			`{"operation":"o","arguments":{"a":` + strings.Repeat("[", 200) + strings.Repeat(
 				"]",
 				200,
 			) + `},` + ids + `}`,
@@ -54,17 +51,11 @@ func TestInvocationPartial(t *testing.T) {
 		{
 			"bad call_id",
 			`{"operation":"o","id":"c","call_id":7,"callback_url":"http://a.example/b","group_id":"g"}`,
-			wire.Invocation{
-				ID:          "c",
-				CallbackURL: "http://a.example/b",
-				GroupID:     "g",
-			},
+			wire.Invocation{ID: "c", CallbackURL: "http://a.example/b", GroupID: "g"},
 		},
 		{
 			"long ids",
-			`{"operation":"o","id":` + quoted(
-				9000,
-			) + `,"call_id":` + quoted(
+			`{"operation":"o","id":` + quoted(9000) + `,"call_id":` + quoted(
 				9000,
 			) + `,"callback_url":"http://a.example/b","group_id":"g"}`,
 			wire.Invocation{CallbackURL: "http://a.example/b", GroupID: "g"},

@@ -170,11 +170,7 @@ func (g gen) message() (string, any) {
 			Final:       g.flag(),
 		}
 	case 6:
-		return "callback/", &wire.View{
-			GroupID:  g.id(),
-			ViewType: g.id(),
-			Content:  g.object(),
-		}
+		return "callback/", &wire.View{GroupID: g.id(), ViewType: g.id(), Content: g.object()}
 	case 7:
 		return "answer/", wire.Answer{ID: g.id(), Selected: rapid.IntRange(0, 1<<31-1).Draw(g.t, "selected")}
 	case 8:
@@ -271,20 +267,12 @@ func TestAppendAnything(t *testing.T) {
 				Default:     -1,
 				ResponseURL: s(),
 			},
-			&wire.OAuth{
-				GroupID: s(),
-				ID:      s(),
-				AuthURL: s(),
-			}, &wire.Event{
+			&wire.OAuth{GroupID: s(), ID: s(), AuthURL: s()}, &wire.Event{
 				GroupID:    s(),
 				ToolCallID: s(),
 				Text:       s(),
 			},
-			&wire.View{
-				GroupID:  s(),
-				ViewType: s(),
-				Content:  raw(),
-			},
+			&wire.View{GroupID: s(), ViewType: s(), Content: raw()},
 			&wire.Result{}, &wire.Choice{}, &wire.Toolset{}, &wire.Invocation{}, &wire.View{},
 			wire.Answer{
 				ID:       s(),

@@ -244,12 +244,7 @@ func simple(p *syntax.ParamExp) bool {
 	if p.Param == nil {
 		return false
 	}
-	bare := &syntax.ParamExp{
-		Dollar: p.Dollar,
-		Rbrace: p.Rbrace,
-		Short:  p.Short,
-		Param:  p.Param,
-	}
+	bare := &syntax.ParamExp{Dollar: p.Dollar, Rbrace: p.Rbrace, Short: p.Short, Param: p.Param}
 
 	return reflect.DeepEqual(p, bare) // other fields that come with a later parser too
 }

@@ -128,11 +128,7 @@ func (d *Desk) call(
 		return nil, fmt.Errorf("write an act of administration: %w", err)
 	}
 
-	return &resolve.Call{
-		Kind: resolve.Tool,
-		Tool: string(act),
-		Args: text,
-	}, nil
+	return &resolve.Call{Kind: resolve.Tool, Tool: string(act), Args: text}, nil
 }
 
 // reason says why an act is denied.

@@ -175,11 +175,7 @@ func (r reader) body(n *yamldoc.Node) shape {
 	}
 	content := all[0].Value
 	f := r.field(content.Get("schema"))
-	out := shape{
-		Type:    all[0].Key.Text,
-		Ref:     f.Ref,
-		Example: example(content.Get("example")),
-	}
+	out := shape{Type: all[0].Key.Text, Ref: f.Ref, Example: example(content.Get("example"))}
 	if more := fields(content.Get("examples")); out.Example == "" && len(more) > 0 {
 		out.Example = example(more[0].Value.Get("value"))
 	}
@@ -228,11 +224,7 @@ func (r reader) schemas() []schema {
 
 // field reads the schema of one value.
 func (r reader) field(n *yamldoc.Node) field {
-	f := field{
-		Ref:         refName(n),
-		Type:        typeOf(n),
-		Description: text(n, "description"),
-	}
+	f := field{Ref: refName(n), Type: typeOf(n), Description: text(n, "description")}
 	if list := n.Get("items"); f.Ref == "" && list != nil {
 		f.Ref, f.Type = refName(list), "list of "+typeOf(list)
 	}

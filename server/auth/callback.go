@@ -159,11 +159,7 @@ func (e *refusedError) facts() []any {
 
 // What may be exchanged at a time. A sign-in's tenant is its age, see slot.
 func exchangeParts() quota.Parts {
-	return quota.Parts{
-		Total:  16,
-		Tenant: 8,
-		Caller: 4,
-	}
+	return quota.Parts{Total: 16, Tenant: 8, Caller: 4}
 }
 
 // slot waits until the code may be exchanged. Sign-ins of like age

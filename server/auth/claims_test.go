@@ -85,8 +85,7 @@ func TestUserInfoAttacks(t *testing.T) {
 		}),
 			http.StatusForbidden, "nobody is known here"},
 		"refused": {func(w http.ResponseWriter) {
-			reply(w, http.StatusForbidden,
-				map[string]any{"x": "secret-of-the-idp"})
+			reply(w, http.StatusForbidden, map[string]any{"x": "secret-of-the-idp"})
 		}, http.StatusForbidden, "refused UserInfo with status 403"},
 		"no JSON": {func(w http.ResponseWriter) { _, _ = w.Write([]byte("secret-of-the-idp")) }, http.StatusForbidden,
 			"can't be read"},

@@ -102,11 +102,7 @@ func (a *Auth) devSignIn(w http.ResponseWriter, r *http.Request) {
 		err = approval.ErrNotFound
 	}
 	if err == nil {
-		err = a.begin(w, r, signedIn{
-			tenant: l.Tenant,
-			person: p.ID,
-			method: MethodDev,
-		})
+		err = a.begin(w, r, signedIn{tenant: l.Tenant, person: p.ID, method: MethodDev})
 	}
 
 	if a.refuseLink(w, r, err) {

@@ -180,11 +180,7 @@ func TestCheckDev(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	h := open(t, true)
-	fine := auth.Provider{
-		ID:       "corp",
-		Issuer:   "https://idp.example",
-		ClientID: "c",
-	}
+	fine := auth.Provider{ID: "corp", Issuer: "https://idp.example", ClientID: "c"}
 	for name, change := range map[string]func(*auth.Config){
 		"no URL":            func(c *auth.Config) { c.URL = "" },
 		"http without dev":  func(c *auth.Config) { c.Dev = false },

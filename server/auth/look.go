@@ -54,8 +54,7 @@ func (a *Auth) tell(p *provider, d *discovered, before, now error) {
 	case now == nil && before != nil:
 		a.cfg.Log.Info(
 			"the identity provider answers",
-			append(facts, "algorithms", d.algorithms, "scopes", p.Scopes,
-				"redirect_uri", p.redirect)...)
+			append(facts, "algorithms", d.algorithms, "scopes", p.Scopes, "redirect_uri", p.redirect)...)
 		for _, hint := range p.hints(d) {
 			a.cfg.Log.Warn(hint, facts...)
 		}

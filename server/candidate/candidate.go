@@ -95,22 +95,13 @@ func New(cfg Config) *Candidate {
 // Decided takes a call to compare. It is called on the way to the
 // answer, so it only puts the call into the queue, if there is room.
 func (c *Candidate) Decided(live *approval.Compiled, call *resolve.Call, outcome resolve.Outcome) {
-	c.put(waiting{
-		agent:   live.Agent.ID,
-		live:    live,
-		call:    call,
-		outcome: outcome,
-	})
+	c.put(waiting{agent: live.Agent.ID, live: live, call: call, outcome: outcome})
 }
 
 // Denied takes a call that people denied.
 func (c *Candidate) Denied(r *approval.Request) {
 	call := r.Current().Call
-	c.put(waiting{
-		agent:  r.Agent.ID,
-		call:   &call,
-		denied: r.ID,
-	})
+	c.put(waiting{agent: r.Agent.ID, call: &call, denied: r.ID})
 }
 
 func (c *Candidate) put(w waiting) {
@@ -234,11 +225,7 @@ func (c *Candidate) comparison(agent string) *comparison {
 }
 
 func newComparison(agent string, live, next *approval.Compiled, since time.Time) *comparison {
-	at := &comparison{
-		live:  live,
-		next:  next,
-		since: since,
-	}
+	at := &comparison{live: live, next: next, since: since}
 	if next != nil {
 		at.matrix = replay.NewLive(agent, live.Plan, next.Plan)
 	}
@@ -305,12 +292,7 @@ func (c *Candidate) State() State {
 }
 
 func (at *comparison) state(agent string) Compared {
-	one := Compared{
-		Agent:  agent,
-		Since:  at.since,
-		Missed: at.missed,
-		Why:    at.why,
-	}
+	one := Compared{Agent: agent, Since: at.since, Missed: at.missed, Why: at.why}
 	if at.matrix != nil {
 		one.Report, one.Found = at.matrix.Report()
 	}

@@ -50,11 +50,7 @@ type world struct {
 
 func newWorld(t testing.TB, files map[string]string) *world {
 	t.Helper()
-	w := &world{
-		t:   t,
-		dir: t.TempDir(),
-		log: &testwait.Buffer{},
-	}
+	w := &world{t: t, dir: t.TempDir(), log: &testwait.Buffer{}}
 	w.put("live/a.agf.yaml", agentText)
 	w.put("rules/p.policy.yaml", policyText(100))
 	for name, text := range files {
@@ -95,11 +91,7 @@ func (w *world) decides(c *Candidate, args string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	call := &resolve.Call{
-		Kind: resolve.Tool,
-		Tool: "pay",
-		Args: resolve.Raw(args),
-	}
+	call := &resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: resolve.Raw(args)}
 	c.Decided(live, call, live.Plan.Decide(call).Outcome)
 }
 
@@ -164,11 +156,7 @@ func TestDenialsThatWouldGoUnasked(t *testing.T) {
 			ID:    "apr_1",
 			Agent: approval.Agent{ID: "a"},
 			Revisions: []approval.Revision{{
-				Call: resolve.Call{
-					Kind: resolve.Tool,
-					Tool: "pay",
-					Args: resolve.Raw(args),
-				},
+				Call: resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: resolve.Raw(args)},
 			}},
 		})
 	}
@@ -359,11 +347,7 @@ func TestTheRequestPathPutsACallIntoAQueue(t *testing.T) {
 	w := newWorld(t, map[string]string{"p.policy.yaml": policyText(1000)})
 	c := New(w.cfg)
 	live, _ := w.cfg.Plans.Plan(t.Context(), "", "a")
-	call := &resolve.Call{
-		Kind: resolve.Tool,
-		Tool: "pay",
-		Args: resolve.Raw(`{"amount":5}`),
-	}
+	call := &resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: resolve.Raw(`{"amount":5}`)}
 	if n := testing.AllocsPerRun(2*mostWaiting, func() { c.Decided(live, call, resolve.Allow) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -374,11 +358,7 @@ func TestTheRequestPathPutsACallIntoAQueue(t *testing.T) {
 func BenchmarkDecided(b *testing.B) {
 	w := newWorld(b, map[string]string{"p.policy.yaml": policyText(1000)})
 	live, _ := w.cfg.Plans.Plan(b.Context(), "", "a")
-	call := &resolve.Call{
-		Kind: resolve.Tool,
-		Tool: "pay",
-		Args: resolve.Raw(`{"amount":5}`),
-	}
+	call := &resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: resolve.Raw(`{"amount":5}`)}
 	for name, room := range map[string]bool{"room": true, "full": false} {
 		b.Run(name, func(b *testing.B) {
 			c := New(w.cfg)

@@ -53,11 +53,7 @@ type Joined struct {
 // sign-in holds that brought at least one group which the files list. A
 // value that can't be read is an error: it lets nobody in.
 func With(base Base, values Values, now func() time.Time) *Joined {
-	return &Joined{
-		base:   base,
-		values: values,
-		now:    now,
-	}
+	return &Joined{base: base, values: values, now: now}
 }
 
 // record is what is kept of a sign-in, under the key of the person;
@@ -272,11 +268,7 @@ func (j *Joined) with(tenant string, p approval.Person, r *record) approval.Pers
 // stranger is somebody whom the files don't know. Whoever was taken out
 // of the files since the sign-in is nobody until the next one.
 func (j *Joined) stranger(tenant string, r *record) (approval.Person, bool) {
-	p := approval.Person{
-		ID:     r.ID,
-		Name:   r.Name,
-		Groups: j.allowed(tenant, r.Groups),
-	}
+	p := approval.Person{ID: r.ID, Name: r.Name, Groups: j.allowed(tenant, r.Groups)}
 	return p, !r.Listed && len(p.Groups) > 0
 }
 

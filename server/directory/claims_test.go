@@ -78,11 +78,7 @@ func join(t rapid.TB, text string) *harness {
 	if d == nil {
 		t.Fatalf("%+v", findings)
 	}
-	h := &harness{
-		values: newValues(),
-		now:    time.Unix(1_800_000_000, 0),
-		t:      t,
-	}
+	h := &harness{values: newValues(), now: time.Unix(1_800_000_000, 0), t: t}
 	h.Joined = directory.With(
 		directory.Tenants{tenant: d, "other": d},
 		h.values,
@@ -425,12 +421,7 @@ func TestStoreLost(t *testing.T) {
 func TestOneHumanOnePerson(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := join(t, aliceAndBob+"groups: {risk: {}, ops: {}, it: {}}\n")
-		subjects, mails := []string{
-			"a1",
-			"b1",
-			"c1",
-			"c2",
-		}, []string{
+		subjects, mails := []string{"a1", "b1", "c1", "c2"}, []string{
 			"alice@example.com",
 			"carol@example.com",
 			"dan@example.com",

@@ -86,11 +86,7 @@ func (f *Feed) Join(ctx context.Context, tenant string) (*Stream, func(), error)
 	s := f.streams[tenant]
 	if s == nil {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		s = &Stream{
-			cancel: cancel,
-			next:   size,
-			news:   make(chan struct{}),
-		}
+		s = &Stream{cancel: cancel, next: size, news: make(chan struct{})}
 		f.streams[tenant] = s
 		go f.read(ctx, tenant, s)
 	}

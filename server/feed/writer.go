@@ -26,11 +26,7 @@ func NewWriter(w http.ResponseWriter, slow time.Duration) *Writer {
 	h.Set("X-Accel-Buffering", "no") // nginx would keep events to itself
 	w.WriteHeader(http.StatusOK)
 
-	return &Writer{
-		w:       w,
-		control: http.NewResponseController(w),
-		slow:    slow,
-	}
+	return &Writer{w: w, control: http.NewResponseController(w), slow: slow}
 }
 
 // Write adds events as they are written already.

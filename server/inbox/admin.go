@@ -169,11 +169,7 @@ func (v *visit) lifts() (map[string][]lift, error) {
 		}
 		out[act.Agent] = append(
 			out[act.Agent],
-			lift{
-				ID:       r.ID,
-				Approved: r.State == approval.Approved,
-				Reason:   act.Reason,
-			},
+			lift{ID: r.ID, Approved: r.State == approval.Approved, Reason: act.Reason},
 		)
 	}
 
@@ -253,10 +249,7 @@ func (v *visit) thaw() error {
 		return err
 	}
 
-	return v.tell(
-		"/freeze",
-		saying("good", "The freeze of "+agentWords(agent)+" is lifted."),
-	)
+	return v.tell("/freeze", saying("good", "The freeze of "+agentWords(agent)+" is lifted."))
 }
 
 func agentWords(agent string) string {

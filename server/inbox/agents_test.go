@@ -127,11 +127,7 @@ func TestTheAgentsPageSaysWhatDecides(t *testing.T) {
 		"No agent can be used.",
 	)
 
-	one := openapi.AgentInForce{
-		ID:      "one",
-		Version: "1",
-		Plan:    digestOf("b2"),
-	}
+	one := openapi.AgentInForce{ID: "one", Version: "1", Plan: digestOf("b2")}
 	*s = settings{agents: openapi.Agents{Agents: []openapi.AgentInForce{one}}}
 	p = h.browser("alice").get("/agents")
 	p.says(
@@ -143,14 +139,7 @@ func TestTheAgentsPageSaysWhatDecides(t *testing.T) {
 		"none: every choice is as by default",
 		"Nothing was found when it was loaded.",
 	)
-	p.lacks(
-		t,
-		"Policy registry",
-		"can’t be used",
-		"is on",
-		"class=\"flag\"",
-		"grave-note",
-	)
+	p.lacks(t, "Policy registry", "can’t be used", "is on", "class=\"flag\"", "grave-note")
 }
 
 // TestTheAgentsPageNeedsASignIn, changes nothing, and says so when the

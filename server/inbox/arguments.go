@@ -93,12 +93,7 @@ func (d *document) drawTree(doc value.Value, ok bool, redact policy.Redaction, a
 	if !ok {
 		return
 	}
-	s := sketch{
-		all:    all && !d.Huge,
-		left:   largest,
-		flags:  d.Flags,
-		budget: b,
-	}
+	s := sketch{all: all && !d.Huge, left: largest, flags: d.Flags, budget: b}
 	d.Tree = s.node(doc, redact, false)
 	d.Redacted = s.redacted
 	d.Cut = d.Cut || s.cut

@@ -48,25 +48,16 @@ type scanner struct {
 
 var _ rap.Calls = (*scanner)(nil)
 
-func (s *scanner) CallsOf(
-	ctx context.Context,
-	tenant, person string,
-) ([]rap.AgentCalls, error) {
+func (s *scanner) CallsOf(ctx context.Context, tenant, person string) ([]rap.AgentCalls, error) {
 	calls, more, err := s.runtime.CallsOf(ctx, person)
 	if len(calls) == 0 {
 		return nil, err
 	}
 
-	return []rap.AgentCalls{
-		{Agent: "trading-desk", Calls: calls, More: more},
-	}, err
+	return []rap.AgentCalls{{Agent: "trading-desk", Calls: calls, More: more}}, err
 }
 
-func (s *scanner) Watch(
-	ctx context.Context,
-	_ string,
-	changed func(),
-) {
+func (s *scanner) Watch(ctx context.Context, _ string, changed func()) {
 	s.runtime.Watch(ctx, changed)
 }
 
@@ -103,17 +94,11 @@ func newScanner(t *testing.T) *scanner {
 			Now:       s.now,
 			Log:       slog.New(slog.NewTextHandler(t.Output(), nil)),
 			Poll:      20 * time.Millisecond,
-			People: hold.Service(
-				s.service,
-				s.store,
-				hold.Place{Tenant: tenant, Agent: "trading-desk"},
-			),
-			Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil },
+			People:    hold.Service(s.service, s.store, hold.Place{Tenant: tenant, Agent: "trading-desk"}),
+			Plan:      func(context.Context) (*resolve.Plan, error) { return plan, nil },
 		},
 		CallbackURL: callbacks.URL,
-		Servers: []runtime.Server{
-			{Name: "lab <i>1</i>", Peer: peer.Config{URL: s.tool.URL}},
-		},
+		Servers:     []runtime.Server{{Name: "lab <i>1</i>", Peer: peer.Config{URL: s.tool.URL}}},
 		Person: func(ctx context.Context, user string) (string, bool, error) {
 			p, known, err := s.people.Person(ctx, tenant, user)
 			return p.ID, known, err
@@ -172,9 +157,7 @@ func (s *scanner) scans(id, user string) sent {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	threads, err := s.runtime.As(
-		approval.Asker{Token: "desk-runtime", Person: "dave@example.com"},
-	)
+	threads, err := s.runtime.As(approval.Asker{Token: "desk-runtime", Person: "dave@example.com"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -220,11 +203,7 @@ func (s *scanner) says(c sent, message map[string]any) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	resp, err := http.Post(
-		c.URL,
-		"application/json",
-		strings.NewReader(string(text)),
-	)
+	resp, err := http.Post(c.URL, "application/json", strings.NewReader(string(text)))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -346,10 +325,7 @@ func TestHostileCallsAreTextAlone(t *testing.T) {
 	s.says(c, news(strings.Repeat("y", 1<<20)))
 	s.says(c, news(strings.Repeat("\u200b\u202e", 1<<18)))
 	s.says(c, view(evil, map[string]any{"html": evil, evil: evil}))
-	s.says(
-		c,
-		view("long", map[string]any{"text": strings.Repeat("z", 2<<20)}),
-	)
+	s.says(c, view("long", map[string]any{"text": strings.Repeat("z", 2<<20)}))
 	p := s.browser("bob").get("/calls")
 	for _, raw := range []string{"<img", "<script>x", "onerror=x>", "\u202e", "\u200b", "\x1b", "iVBORw0KGgo"} {
 		if strings.Contains(p.body, raw) {
@@ -381,37 +357,13 @@ func TestCallsAreLiveInChromium(t *testing.T) {
 	b.until("the call", `document.querySelector("#list .card")`)
 	s.says(c, result("begun"))
 	s.says(c, news("line 1 "+strings.Repeat("long", 100)))
-	b.until(
-		"the event",
-		`document.querySelector(".told")?.innerText.includes("line 1")`,
-	)
-	s.says(
-		c,
-		view(
-			"diff",
-			map[string]any{"html": "<img src=x>" + strings.Repeat("w", 300)},
-		),
-	)
-	b.until(
-		"the view",
-		`document.querySelector("#list").innerText.includes("What the tool shows as diff")`,
-	)
+	b.until("the event", `document.querySelector(".told")?.innerText.includes("line 1")`)
+	s.says(c, view("diff", map[string]any{"html": "<img src=x>" + strings.Repeat("w", 300)}))
+	b.until("the view", `document.querySelector("#list").innerText.includes("What the tool shows as diff")`)
 	s.says(c, view("diff", map[string]any{"n": 2}))
-	b.until(
-		"the view of now",
-		`document.querySelector("#list").innerText.includes('{"n":2}') && window.kept`,
-	)
-	s.says(
-		c,
-		view(
-			"wide",
-			map[string]any{"html": "<img src=x>" + strings.Repeat("w", 300)},
-		),
-	)
-	b.until(
-		"the last view",
-		`document.querySelector("#list").innerText.includes("shows as wide")`,
-	)
+	b.until("the view of now", `document.querySelector("#list").innerText.includes('{"n":2}') && window.kept`)
+	s.says(c, view("wide", map[string]any{"html": "<img src=x>" + strings.Repeat("w", 300)}))
+	b.until("the last view", `document.querySelector("#list").innerText.includes("shows as wide")`)
 	eval[chromedp.Void](b, axe+";0")
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{1280, 390} {

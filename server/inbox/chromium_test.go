@@ -34,17 +34,8 @@ type tab struct {
 func (h *site) tab(t *testing.T, browser context.Context, who string) *tab {
 	t.Helper()
 	in := browsers.NewTab(t, browser, h.url+"/assets/icon.svg")
-	b := &tab{
-		t:   t,
-		ctx: in.Ctx,
-		in:  in,
-		h:   h,
-	}
-	call(b, network.SetCookie, network.SetCookieParams{
-		Name:  "who",
-		Value: who,
-		URL:   h.url,
-	})
+	b := &tab{t: t, ctx: in.Ctx, in: in, h: h}
+	call(b, network.SetCookie, network.SetCookieParams{Name: "who", Value: who, URL: h.url})
 
 	return b
 }

@@ -136,12 +136,8 @@ func (h *site) Plan(_ context.Context, _, agent string) (*approval.Compiled, err
 		return nil, approval.ErrUnknownAgent
 	}
 	return &approval.Compiled{
-		Agent: approval.Agent{
-			ID:      agent,
-			Version: "2.3.0",
-			Name:    "Trading Desk",
-		},
-		Plan: h.plan,
+		Agent: approval.Agent{ID: agent, Version: "2.3.0", Name: "Trading Desk"},
+		Plan:  h.plan,
 	}, nil
 }
 

@@ -175,11 +175,7 @@ func TestWhoLeavesGetsNoPage(t *testing.T) {
 // others still get theirs, and the page says what to do.
 func TestStreamsOfOnePerson(t *testing.T) {
 	limits := quota.Default(1<<30, 2)
-	limits.Streams = quota.Parts{
-		Total:  5,
-		Tenant: 4,
-		Caller: 3,
-	}
+	limits.Streams = quota.Parts{Total: 5, Tenant: 4, Caller: 3}
 	h := openWith(t, func(c *inbox.Config) { c.Shares = quota.New(limits) })
 	listen := func(who string) (int, func()) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -297,10 +297,7 @@ func hints(r *approval.Request, b *budget) []hint {
 		hint{Text: "Long arguments: " + safetext.Count(len(cur.Call.Args)) + " bytes"},
 		len(cur.Call.Args) > largest,
 	)
-	add(
-		listed("Not all of it was looked through for hidden and look-alike characters"),
-		!all || b.spent(),
-	)
+	add(listed("Not all of it was looked through for hidden and look-alike characters"), !all || b.spent())
 	unknown := func(x resolve.Reason) bool { return x.Code == resolve.ConditionUnknown }
 	add(
 		hint{Text: "A condition could not be told true or false"},

@@ -29,11 +29,7 @@ func TestATakenSeatIsSaid(t *testing.T) {
 		!strings.Contains(got, "deny") {
 		t.Errorf("%q", got)
 	}
-	if (request{
-		Pending: true,
-		Say:     true,
-		Seat:    true,
-	}).Approvable() || !(request{
+	if (request{Pending: true, Say: true, Seat: true}).Approvable() || !(request{
 		Pending: true,
 		Say:     true,
 		Seat:    true,
@@ -49,18 +45,10 @@ func TestATakenSeatIsSaid(t *testing.T) {
 		{approval.Eligibility{Why: "an owner of the agent"}, "You may not answer this: you own the agent."},
 		{approval.Eligibility{Why: "something new"}, "You may not answer this: something new."},
 		{
-			approval.Eligibility{
-				Answer:  true,
-				Waiting: true,
-				Why:     "called in to look",
-			},
+			approval.Eligibility{Answer: true, Waiting: true, Why: "called in to look"},
 			"You were called in to look: you may deny it or answer, but approvals must come from the groups below.",
 		},
-		{approval.Eligibility{
-			Answer:  true,
-			Approve: true,
-			Waiting: true,
-		}, ""},
+		{approval.Eligibility{Answer: true, Approve: true, Waiting: true}, ""},
 	} {
 		if got := whyNot(c.e, true); got != c.want {
 			t.Errorf("%+v: %q", c.e, got)

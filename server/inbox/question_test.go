@@ -359,11 +359,7 @@ func TestLabelsAreTakenAsTheyAre(t *testing.T) {
 	)
 	p.lacks(t, "\u202e", "<b><")
 	bob.pick(r.ID, "choose", "2").says(t, "the tool is told [2] “Same”")
-	many := approval.Question{
-		Asker:   "srv",
-		Prompt:  "Which?",
-		Default: 49,
-	}
+	many := approval.Question{Asker: "srv", Prompt: "Which?", Default: 49}
 	for i := range 50 {
 		many.Choices = append(
 			many.Choices,
@@ -493,11 +489,7 @@ func TestQuestionInChromium(t *testing.T) {
 	q.Prompt = "Direct mode: allow writing to /srv/notes.txt?\n\nThe file is there already; what it holds will be " +
 		"lost.\u202e"
 	first, second := h.asksBob(q), h.asksBob(yesOrNo())
-	many := approval.Question{
-		Asker:   "crm",
-		Prompt:  "Which account is meant?",
-		Default: 49,
-	}
+	many := approval.Question{Asker: "crm", Prompt: "Which account is meant?", Default: 49}
 	for i := range 50 {
 		many.Choices = append(
 			many.Choices,

@@ -122,11 +122,7 @@ func (v *visit) queueFragment() error {
 	p.Data = q
 	text, ok := v.render("queue", "list", p)
 	if ok {
-		v.fragments.put(key, fragment{
-			state: state,
-			made:  v.now,
-			text:  text,
-		})
+		v.fragments.put(key, fragment{state: state, made: v.now, text: text})
 		v.send(http.StatusOK, text)
 	}
 

@@ -327,11 +327,7 @@ func facts(r *approval.Request) []fact {
 		}
 	}
 	technical := func(name, text string) {
-		add(fact{
-			Name:      name,
-			Text:      text,
-			Technical: true,
-		})
+		add(fact{Name: name, Text: text, Technical: true})
 	}
 	note := "an approval is of exactly this"
 	if r.Question != nil {
@@ -353,17 +349,9 @@ func facts(r *approval.Request) []fact {
 	add(fact{Name: "Server", Text: c.Server})
 	add(fact{Name: "Called agent", Text: c.Agent})
 	add(fact{Name: "Skill", Text: c.Skill})
-	add(fact{
-		Name: "Acts for",
-		Text: cmp.Or(c.Principal, "nobody named"),
-		Note: unknownNote(r),
-	})
+	add(fact{Name: "Acts for", Text: cmp.Or(c.Principal, "nobody named"), Note: unknownNote(r)})
 	for _, name := range slices.Sorted(maps.Keys(c.Annotations)) {
-		add(fact{
-			Name: "Hint " + name,
-			Text: fmt.Sprint(c.Annotations[name]),
-			Note: hintNote(cur),
-		})
+		add(fact{Name: "Hint " + name, Text: fmt.Sprint(c.Annotations[name]), Note: hintNote(cur)})
 	}
 
 	add(fact{Name: "Asked by runtime", Text: r.Requester.Runtime})
@@ -421,11 +409,7 @@ func hintNote(rev *approval.Revision) string {
 func (v *visit) revisions(r *approval.Request) []revision {
 	out := make([]revision, len(r.Revisions))
 	for i, x := range slices.Backward(r.Revisions) {
-		rev := revision{
-			Number: x.Number,
-			Note:   x.Note,
-			At:     x.At,
-		}
+		rev := revision{Number: x.Number, Note: x.Note, At: x.At}
 		if i > 0 {
 			rev.Author = v.called(x.Author)
 			rev.Changes = v.changes(string(r.Revisions[i-1].Call.Args), string(x.Call.Args), r.Arguments())

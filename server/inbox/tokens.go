@@ -74,10 +74,7 @@ func (v *visit) answerDevice() error {
 	err := v.devices().Answer(v.ctx(), v.r.PostForm.Get("code"), v.Tenant, v.Person.ID, confirm)
 	switch {
 	case errors.Is(err, tokens.ErrDeviceGone):
-		return v.tell(
-			"/device",
-			saying("bad", "The code is used up or too old. Nothing was signed in."),
-		)
+		return v.tell("/device", saying("bad", "The code is used up or too old. Nothing was signed in."))
 	case err != nil:
 		return err
 	case !confirm:
@@ -112,10 +109,7 @@ func (v *visit) endToken() error {
 		return err
 	}
 
-	return v.tell(
-		"/device",
-		saying("good", "Ended: whoever holds it can do nothing with it any more."),
-	)
+	return v.tell("/device", saying("good", "Ended: whoever holds it can do nothing with it any more."))
 }
 
 // answers reports whether a token gives answers.

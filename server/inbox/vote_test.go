@@ -62,16 +62,8 @@ func TestEveryOutcomeIsSaidInWords(t *testing.T) {
 		small.ID,
 		"deny",
 		url.Values{"preset": {"Wrong target or values"}, "reason": {"ten, not a hundred"}},
-	).says(
-		t,
-		"Denied. It will not run.",
-		"Wrong target or values: ten, not a hundred",
-	)
-	bob.cast(small.ID, yes).says(
-		t,
-		"Too late, and it ended the other way: denied.",
-		"kept in the ledger",
-	)
+	).says(t, "Denied. It will not run.", "Wrong target or values: ten, not a hundred")
+	bob.cast(small.ID, yes).says(t, "Too late, and it ended the other way: denied.", "kept in the ledger")
 
 	other := h.ask(tool("place_order", `{"side":"sell","quantity":1,"symbol":"ACME"}`))
 	bob.answer(other.ID, "respond", url.Values{"response": {"Ask the desk head first."}}).says(
@@ -163,10 +155,7 @@ func TestFormsCanNotBeForged(t *testing.T) {
 		"broken seal":    func(f url.Values) { f.Set("seen", f.Get("seen")+"A") },
 		"rewritten seal": func(f url.Values) { f.Set("seen", rewrite(t, f.Get("seen"))) },
 		"another request": func(f url.Values) {
-			f.Set(
-				"seen",
-				alice.request(other.ID).form(t, "/requests/"+other.ID+"/vote", "approve").Get("seen"),
-			)
+			f.Set("seen", alice.request(other.ID).form(t, "/requests/"+other.ID+"/vote", "approve").Get("seen"))
 		},
 		"another person": func(f url.Values) {
 			f.Set("seen", h.browser("bob").request(r.ID).form(t, path, "approve").Get("seen"))

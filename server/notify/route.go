@@ -103,11 +103,7 @@ func NewRouter(routes []Route, targets []string, base string, now func() time.Ti
 		}
 	}
 
-	return &Router{
-		routes: slices.Clone(routes),
-		link:   link,
-		now:    now,
-	}, nil
+	return &Router{routes: slices.Clone(routes), link: link, now: now}, nil
 }
 
 // Deliveries returns what is to be sent when an event about a request
@@ -160,12 +156,7 @@ func (r Route) SignIn(event, agent, id string) (d approval.Delivery, ok bool) {
 		return d, false
 	}
 
-	return approval.Delivery{
-		Target:  r.Target,
-		Event:   event,
-		Subject: id,
-		Payload: "{}",
-	}, true
+	return approval.Delivery{Target: r.Target, Event: event, Subject: id, Payload: "{}"}, true
 }
 
 func matches(patterns []string, s string) bool {

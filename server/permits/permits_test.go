@@ -117,12 +117,7 @@ func TestAConsumedCallGetsThePermitOfItsTool(t *testing.T) {
 			t.Errorf("asked again, once other tools are configured: %s, %v", again, err)
 		}
 		v := verifier(t, "acme", c.audience, published)
-		p, err := v.Verify(
-			t.Context(),
-			text,
-			c.call.Target(),
-			c.call.Args,
-		)
+		p, err := v.Verify(t.Context(), text, c.call.Target(), c.call.Args)
 		if err != nil {
 			t.Fatal(err)
 		}

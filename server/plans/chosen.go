@@ -121,11 +121,7 @@ func (l *loader) readChoice() (*choice, []diag.Finding, []string) {
 	options.Limits = l.cfg.Options.Limits
 	options.TrustValues = l.cfg.Options.TrustValues
 
-	return &choice{
-		config:  config,
-		from:    from,
-		options: options,
-	}, findings, nil
+	return &choice{config: config, from: from, options: options}, findings, nil
 }
 
 // unready says what a changed configuration names that can't be used

@@ -54,12 +54,7 @@ func (l *loader) compile() *generation {
 		}
 		switch {
 		case compiled == nil:
-			l.problem(Problem{
-				Part:  Agents,
-				Agent: m.id,
-				File:  name,
-				Why:   why,
-			})
+			l.problem(Problem{Part: Agents, Agent: m.id, File: name, Why: why})
 		case len(m.broken) > 0:
 			l.problem(Problem{
 				Part:  Agents,
@@ -87,11 +82,7 @@ func (g *generation) refuse(m *member, why []string) {
 	case m.id == "":
 		g.nameless = append(g.nameless, &UnusableError{File: m.root.path(), Why: why})
 	case g.unusable[m.id] == nil:
-		g.unusable[m.id] = &UnusableError{
-			Agent: m.id,
-			File:  m.root.path(),
-			Why:   why,
-		}
+		g.unusable[m.id] = &UnusableError{Agent: m.id, File: m.root.path(), Why: why}
 	}
 }
 

@@ -177,11 +177,7 @@ func (l *loader) keepUnread() {
 		if l.members[name] != nil || good.agent == nil || !slices.ContainsFunc(l.unread, inside) {
 			continue
 		}
-		m := &member{
-			root: good.root,
-			id:   good.id,
-			kept: true,
-		}
+		m := &member{root: good.root, id: good.id, kept: true}
 		m.agent = good.agent
 		m.digest = good.digest
 		m.edges = good.edges
@@ -438,12 +434,7 @@ func (l *loader) loadPolicies() {
 	if l.policies = (ruleset{registry: set}); kept {
 		l.policies = before
 	}
-	l.problem(Problem{
-		Part: Policies,
-		File: strings.Join(dirs, ", "),
-		Why:  why,
-		Kept: kept,
-	})
+	l.problem(Problem{Part: Policies, File: strings.Join(dirs, ", "), Why: why, Kept: kept})
 }
 
 // fetchedProblem tells that a registry is away: nothing of it may be

@@ -120,11 +120,7 @@ type UnusableError struct {
 
 // Error tells the first reason, and how many follow.
 func (e *UnusableError) Error() string {
-	return Problem{
-		Agent: e.Agent,
-		File:  e.File,
-		Why:   e.Why,
-	}.String()
+	return Problem{Agent: e.Agent, File: e.File, Why: e.Why}.String()
 }
 
 // Plans is a Planner. It is safe for concurrent use.
@@ -293,12 +289,7 @@ func (p *Plans) Reload() bool {
 
 // load puts what the files say in force.
 func (p *Plans) load() *loader {
-	l := &loader{
-		cfg:    p.cfg,
-		before: p.now,
-		agents: newReader(),
-		rules:  newReader(),
-	}
+	l := &loader{cfg: p.cfg, before: p.now, agents: newReader(), rules: newReader()}
 	next := l.load()
 	l.agents.forget()
 	l.rules.forget()

@@ -164,11 +164,7 @@ type tree struct {
 
 func (t tree) path(op, name string) (string, error) {
 	if !fs.ValidPath(name) {
-		return "", &fs.PathError{
-			Op:   op,
-			Path: name,
-			Err:  fs.ErrInvalid,
-		}
+		return "", &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
 	}
 
 	return filepath.Join(t.dir, filepath.FromSlash(name)), nil

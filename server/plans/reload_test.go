@@ -120,8 +120,7 @@ func TestKeptAgentsMeetNewPolicies(t *testing.T) {
 func TestKeepsTheLastGoodPolicies(t *testing.T) {
 	deny := map[string]string{
 		"p.policy.yaml": policyText,
-		"q.policy.yaml": strings.Replace(policyText, "policy_ref: p",
-			"policy_ref: q", 1),
+		"q.policy.yaml": strings.Replace(policyText, "policy_ref: p", "policy_ref: q", 1),
 	}
 	for _, denyBroken := range []bool{false, true} {
 		agents := write(t, map[string]string{"a.agf.yaml": agent("a", ", approval: true")})

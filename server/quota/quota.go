@@ -111,11 +111,7 @@ func (p *Pool) Take(ctx context.Context, who Who, units int64, wait time.Duratio
 			return nil, err
 		}
 	}
-	return &Hold{
-		pool:  p,
-		who:   who,
-		units: units,
-	}, nil
+	return &Hold{pool: p, who: who, units: units}, nil
 }
 
 // want meets a wish at once, or returns it to be waited for.
@@ -127,12 +123,7 @@ func (p *Pool) want(who Who, units int64, waits bool) (*wish, error) {
 		return nil, &FullError{Whose: "caller", Most: p.parts.Caller}
 	}
 	p.arrived++
-	w := &wish{
-		who:    who,
-		units:  units,
-		number: p.arrived,
-		met:    make(chan struct{}),
-	}
+	w := &wish{who: who, units: units, number: p.arrived, met: make(chan struct{})}
 	c.waiting = append(c.waiting, w)
 	p.serve()
 	select {

@@ -33,11 +33,7 @@ func refused(t *testing.T, p *Pool, tenant, caller string, units int64, whose st
 }
 
 func pool(total, tenant, caller int64) *Pool {
-	return NewPool(Parts{
-		Total:  total,
-		Tenant: tenant,
-		Caller: caller,
-	})
+	return NewPool(Parts{Total: total, Tenant: tenant, Caller: caller})
 }
 
 func TestEachPartHasAnEnd(t *testing.T) {

@@ -18,26 +18,10 @@ type Limits struct {
 func Default(memory int64, processors int) Limits {
 	turns := int64(max(2, processors))
 	return Limits{
-		Memory: Parts{
-			Total:  memory / 8 * 3,
-			Tenant: memory / 4,
-			Caller: memory / 16 * 3,
-		},
-		Turns: Parts{
-			Total:  turns,
-			Tenant: turns / 2,
-			Caller: max(1, turns/4),
-		},
-		Streams: Parts{
-			Total:  1000,
-			Tenant: 500,
-			Caller: 100,
-		},
-		Polls: Parts{
-			Total:  2000,
-			Tenant: 1000,
-			Caller: 500,
-		},
+		Memory:  Parts{Total: memory / 8 * 3, Tenant: memory / 4, Caller: memory / 16 * 3},
+		Turns:   Parts{Total: turns, Tenant: turns / 2, Caller: max(1, turns/4)},
+		Streams: Parts{Total: 1000, Tenant: 500, Caller: 100},
+		Polls:   Parts{Total: 2000, Tenant: 1000, Caller: 500},
 
 		Exchanges: Parts{
 			Total:   32 * turns,

@@ -88,12 +88,7 @@ func (d *Devices) Begin(ctx context.Context, name, from string) (Begun, error) {
 		Expires:    now.Add(DeviceAge),
 	}
 	key := Hash(out.DeviceCode)
-	w := Waiting{
-		Name:  name,
-		From:  from,
-		Begun: now,
-		Code:  out.UserCode,
-	}
+	w := Waiting{Name: name, From: from, Begun: now, Code: out.UserCode}
 	if err := d.keep(ctx, key, w, out.Expires); err != nil {
 		return Begun{}, err
 	}

@@ -160,11 +160,7 @@ func TestATokenThatAnswersIsMadeByItsPerson(t *testing.T) {
 func TestAdministrationAsksNoCalls(t *testing.T) {
 	w := newWorld(t)
 	for _, scopes := range [][]string{{"admin", "request"}, {"admin", "decide"}, {"vote", "request"}, {}, {"root"}} {
-		w.refuses(tokens.Spec{
-			Name:   "t",
-			Scopes: scopes,
-			Person: "mara",
-		}, operator(), "scopes")
+		w.refuses(tokens.Spec{Name: "t", Scopes: scopes, Person: "mara"}, operator(), "scopes")
 	}
 }
 

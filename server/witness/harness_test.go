@@ -107,11 +107,7 @@ func (h *harness) runner(w Witness, required bool) *Runner {
 		Now: func() time.Time {
 			return h.now
 		},
-		Targets: []Target{{
-			Name:     "w",
-			Witness:  w,
-			Required: required,
-		}},
+		Targets: []Target{{Name: "w", Witness: w, Required: required}},
 	})
 }
 
@@ -120,11 +116,7 @@ func (h *harness) shown(since int64) Shown {
 	h.t.Helper()
 	size, note, err := h.store.Checkpoint(h.t.Context(), tenant)
 	must(h.t, err)
-	s := Shown{
-		Checkpoint: note,
-		PublicKey:  h.signer.PublicKey(),
-		Since:      since,
-	}
+	s := Shown{Checkpoint: note, PublicKey: h.signer.PublicKey(), Since: since}
 	if since > 0 {
 		if s.Proof, err = ledger.ProveConsistency(size, since, h.store.Hashes(h.t.Context(), tenant)); err != nil {
 			h.t.Fatal(err)

@@ -232,12 +232,7 @@ func (r *Runner) handovers(ctx context.Context, tenant string) ([]handover, erro
 		}
 		from, _ := leaf.Facts.Get("old")
 		to, _ := leaf.Facts.Get("new")
-		out[i] = handover{
-			size: c.Size,
-			note: note,
-			from: from.Text,
-			to:   to.Text,
-		}
+		out[i] = handover{size: c.Size, note: note, from: from.Text, to: to.Text}
 	}
 
 	return out, nil

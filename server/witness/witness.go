@@ -85,11 +85,7 @@ func (l *log) against(older []byte, at time.Time) error {
 	if c.Origin != l.origin {
 		return fmt.Errorf("what it has is of the log %s", c.Origin)
 	}
-	wrong := &Contradiction{
-		Origin: l.origin,
-		Size:   c.Size,
-		At:     at,
-	}
+	wrong := &Contradiction{Origin: l.origin, Size: c.Size, At: at}
 	if c.Size > l.size {
 		return wrong
 	}

@@ -43,10 +43,7 @@ const writers = 3
 func Open(ctx context.Context, url string, o Options) (store.Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf(
-			"open the database: %w, expected postgres://user:password@host:port/name",
-			err,
-		)
+		return nil, fmt.Errorf("open the database: %w, expected postgres://user:password@host:port/name", err)
 	}
 
 	cfg.MaxConns = 16
@@ -64,11 +61,7 @@ func Open(ctx context.Context, url string, o Options) (store.Store, error) {
 	if err := e.hold(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the database: %w", err), e.Close())
 	}
-	s, err := sqlstore.New(ctx, e, sqlstore.Options{
-		Now:   o.Now,
-		Poll:  o.Poll,
-		Trust: o.Trust,
-	})
+	s, err := sqlstore.New(ctx, e, sqlstore.Options{Now: o.Now, Poll: o.Poll, Trust: o.Trust})
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}

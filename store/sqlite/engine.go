@@ -53,12 +53,7 @@ func (e *engine) Begin(ctx context.Context) (sqlstore.Tx, error) {
 		if !ok {
 			return nil, errClosed
 		}
-		t := &tx{
-			e:        e,
-			w:        w,
-			prepared: &w.statements,
-			on:       w.conn,
-		}
+		t := &tx{e: e, w: w, prepared: &w.statements, on: w.conn}
 		if err := t.exec("BEGIN IMMEDIATE"); err != nil {
 			e.free <- w
 			return nil, err
@@ -75,11 +70,7 @@ func (e *engine) Snapshot(ctx context.Context) (sqlstore.Tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tx{
-		e:        e,
-		prepared: &statements{},
-		on:       conn,
-	}
+	t := &tx{e: e, prepared: &statements{}, on: conn}
 	if err := t.exec("BEGIN"); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}

@@ -54,11 +54,7 @@ func Open(ctx context.Context, path string, o Options) (store.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w: %w", path, store.ErrUnavailable, err)
 	}
-	s, err := sqlstore.New(ctx, e, sqlstore.Options{
-		Now:   o.Now,
-		Poll:  o.Poll,
-		Trust: o.Trust,
-	})
+	s, err := sqlstore.New(ctx, e, sqlstore.Options{Now: o.Now, Poll: o.Poll, Trust: o.Trust})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
@@ -137,12 +133,7 @@ func private(name string) error {
 	if mode&0o022 != 0 {
 		may = "written"
 	}
-	return fmt.Errorf(
-		"%s can be %s by others (mode %04o), expected 0600: run chmod 600 on it",
-		name,
-		may,
-		mode,
-	)
+	return fmt.Errorf("%s can be %s by others (mode %04o), expected 0600: run chmod 600 on it", name, may, mode)
 }
 
 // dsn sets what every connection needs when it is opened; a PRAGMA sent
@@ -197,11 +188,7 @@ func connect(ctx context.Context, path string, o Options) (*engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, writers.Close(), readers.Close())
 	}
-	return &engine{
-		writers: writers,
-		readers: readers,
-		free:    newWriter(conn),
-	}, nil
+	return &engine{writers: writers, readers: readers, free: newWriter(conn)}, nil
 }
 
 func dialect() sqlstore.Dialect {

@@ -142,18 +142,10 @@ func freezes(t *testing.T, db Database) {
 		equal(t, len(must(s.Freezes(ctx, tenant))(t)), want)
 	}
 	within(0)
-	all := approval.Freeze{
-		By:     "ada",
-		Reason: "smoke",
-		At:     epoch(),
-	}
+	all := approval.Freeze{By: "ada", Reason: "smoke", At: epoch()}
 	write(t, s, func(tx approval.Tx) {
 		tx.SaveFreeze(all)
-		tx.SaveFreeze(approval.Freeze{
-			Agent: "acme.trader",
-			By:    "bob",
-			At:    epoch(),
-		})
+		tx.SaveFreeze(approval.Freeze{Agent: "acme.trader", By: "bob", At: epoch()})
 	})
 	within(2)
 	equal(t, must(s.Freezes(ctx, tenant))(t)[0], all)
@@ -194,12 +186,7 @@ func freezes(t *testing.T, db Database) {
 
 func memories(t *testing.T, db Database) {
 	s := one(t, db)
-	want := approval.Memory{
-		Digest:  "d",
-		Request: "apr_1",
-		Grant:   "g",
-		Expires: epoch(),
-	}
+	want := approval.Memory{Digest: "d", Request: "apr_1", Grant: "g", Expires: epoch()}
 	write(t, s, func(tx approval.Tx) {
 		m, err := tx.Remembered("k")
 		ok(t, err)
@@ -310,11 +297,7 @@ func dueFailures(t *testing.T, db Database) {
 	})
 	equal(t, n, 6)
 	refused(t, err, errNo)
-	equal(
-		t,
-		page(t, s, approval.Filter{States: []approval.State{approval.Expired}}).Total,
-		4,
-	)
+	equal(t, page(t, s, approval.Filter{States: []approval.State{approval.Expired}}).Total, 4)
 	equal(t, entries(t, s, tenant), 4)
 }
 

@@ -147,11 +147,7 @@ func grantAgain(t *testing.T, p Place) {
 func freeze(t testing.TB, s full, agent string) {
 	t.Helper()
 	write(t, s, func(tx approval.Tx) {
-		tx.SaveFreeze(approval.Freeze{
-			Agent: agent,
-			By:    "ada",
-			At:    epoch(),
-		})
+		tx.SaveFreeze(approval.Freeze{Agent: agent, By: "ada", At: epoch()})
 		tx.Append(record(t, tenant, approval.EventFrozen, "", epoch()))
 	})
 }

@@ -41,11 +41,7 @@ func Records(t *testing.T, open func(t *testing.T) stores.Records) {
 
 // document is a record of room "calls" that was never stored.
 func document(key string) stores.Record {
-	return stores.Record{
-		Namespace: "calls",
-		Key:       key,
-		Value:     []byte(key),
-	}
+	return stores.Record{Namespace: "calls", Key: key, Value: []byte(key)}
 }
 
 // put stores a record and returns it as it is now.
@@ -232,11 +228,7 @@ func recordNames(t *testing.T, s stores.Records) {
 		strings.Repeat("é", 256),
 	}
 	for _, name := range good {
-		r := stores.Record{
-			Namespace: "calls",
-			Key:       name,
-			Alias:     name,
-		}
+		r := stores.Record{Namespace: "calls", Key: name, Alias: name}
 		stored(t, s, put(t, s, r))
 		r.Namespace = name
 		stored(t, s, put(t, s, r))
@@ -396,10 +388,7 @@ func listRecords(t *testing.T, s stores.Records) {
 		{"%", "", 1000, ""},
 		{"B", "", 1000, ""},
 	} {
-		sameKeys(
-			t,
-			callRecords(t, s, c.prefix, c.after, c.limit),
-			strings.Fields(c.want)...)
+		sameKeys(t, callRecords(t, s, c.prefix, c.after, c.limit), strings.Fields(c.want)...)
 	}
 
 	sameKeys(t, must(s.ListRecords(ctx, "views", "b", "", 10))(t), "b/3")
@@ -505,15 +494,7 @@ func dueRecords(t *testing.T, s stores.Records) {
 	sameKeys(t, dueCalls(t, s, now, 1000), "4", "1", "3", "5")
 	first.Due = time.Time{}
 	put(t, s, first)
-	sameKeys(
-		t,
-		dueCalls(t, s, epoch().Add(time.Hour), 1000),
-		"4",
-		"1",
-		"3",
-		"5",
-		"0",
-	)
+	sameKeys(t, dueCalls(t, s, epoch().Add(time.Hour), 1000), "4", "1", "3", "5", "0")
 }
 
 // sweepRecords: what expired is gone, more of it than a step takes, and
@@ -540,16 +521,7 @@ func sweepRecords(t *testing.T, s stores.Records) {
 	late.Expires = epoch().Add(time.Hour)
 	put(t, s, late)
 	ok(t, s.SweepRecords(ctx, epoch()))
-	sameKeys(
-		t,
-		callRecords(t, s, "", "", 1000),
-		"00000",
-		"01100",
-		"01101",
-		"01102",
-		"01103",
-		"01104",
-	)
+	sameKeys(t, callRecords(t, s, "", "", 1000), "00000", "01100", "01101", "01102", "01103", "01104")
 	noAlias(t, s, "calls", "alias of 00001")
 	again := document("00001")
 	again.Alias = "alias of 00002"

@@ -56,12 +56,7 @@ func roundTrip(t *testing.T, db Database) {
 		At:      now,
 		Grant:   &approval.GrantOffer{MaxUses: 3},
 	}}
-	r.Permit = &approval.Permit{
-		Expires:  now,
-		Key:      "k",
-		By:       "bot",
-		Consumed: &now,
-	}
+	r.Permit = &approval.Permit{Expires: now, Key: "k", By: "bot", Consumed: &now}
 	r.Called = []string{"leads"}
 	r.Redact = []string{"card"}
 	r.GrantID = "grt_1"
@@ -225,11 +220,7 @@ func questions(t *testing.T, db Database) {
 		}
 	}
 
-	equal(
-		t,
-		page(t, s, approval.Filter{States: []approval.State{approval.Answered}}).Total,
-		1,
-	)
+	equal(t, page(t, s, approval.Filter{States: []approval.State{approval.Answered}}).Total, 1)
 
 	n, _, err := s.Prune(ctx, tenant, epoch().Add(time.Second))
 	ok(t, err)

@@ -246,11 +246,7 @@ func prune(t *testing.T, db Database) {
 	equal(t, r.Votes[0].Person, "ada")
 	equal(t, r.Version, 2)
 	equal(t, found(t, s, request(420).ID).Reason, "because")
-	equal(
-		t,
-		string(found(t, s, request(900).ID).Current().Call.Args),
-		string(request(900).Current().Call.Args),
-	)
+	equal(t, string(found(t, s, request(900).ID).Current().Call.Args), string(request(900).Current().Call.Args))
 	equal(t, string(must(s.Grant(ctx, tenant, "grt_000001"))(t).Call.Args), "")
 	equal(t, string(must(s.Grant(ctx, tenant, "grt_000002"))(t).Call.Args), `{"amount":1}`)
 	for _, line := range page(t, s, approval.Filter{Limit: 500}).Requests {

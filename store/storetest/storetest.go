@@ -200,11 +200,7 @@ func request(n int) *approval.Request {
 			Session:   "s1",
 			Owners:    []string{"olga"},
 		},
-		Agent: approval.Agent{
-			ID:      "acme.trader",
-			Version: "1.2.0",
-			Name:    "Trader",
-		},
+		Agent: approval.Agent{ID: "acme.trader", Version: "1.2.0", Name: "Trader"},
 		Revisions: []approval.Revision{{
 			Call: resolve.Call{
 				Kind:        resolve.Tool,
@@ -233,12 +229,8 @@ func request(n int) *approval.Request {
 		}},
 		Stages:    []policy.Stage{{Group: "risk", People: 2}, {Group: "desk", People: 1}},
 		OnTimeout: policy.TimeoutDeny,
-		Scheduled: []approval.Scheduled{{
-			At:   due,
-			Kind: approval.Escalate,
-			To:   "leads",
-		}},
-		Grants: policy.Grants{MaxAge: time.Hour},
+		Scheduled: []approval.Scheduled{{At: due, Kind: approval.Escalate, To: "leads"}},
+		Grants:    policy.Grants{MaxAge: time.Hour},
 	}
 }
 

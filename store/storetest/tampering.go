@@ -190,19 +190,11 @@ func everyKind(t testing.TB, s full) {
 	sealAll(t, s, nil)
 	write(t, s, func(tx approval.Tx) {
 		tx.SaveGrant(grant(1))
-		tx.Remember("k", approval.Memory{
-			Digest:  "d",
-			Request: request(1).ID,
-			Expires: epoch(),
-		})
+		tx.Remember("k", approval.Memory{Digest: "d", Request: request(1).ID, Expires: epoch()})
 		tx.Append(record(t, tenant, approval.EventGrantCreated, grant(1).ID, epoch()))
 	})
 	write(t, s, func(tx approval.Tx) {
-		tx.SaveFreeze(approval.Freeze{
-			By:     "ada",
-			Reason: "smoke",
-			At:     epoch(),
-		})
+		tx.SaveFreeze(approval.Freeze{By: "ada", Reason: "smoke", At: epoch()})
 		tx.Append(record(t, tenant, approval.EventFrozen, "", epoch()))
 	})
 	ok(t, s.PutToken(ctx, stores.Token{

@@ -272,16 +272,7 @@ func sweepSent(t *testing.T, db Database) {
 
 		return nil
 	}))
-	ok(
-		t,
-		s.Bury(
-			ctx,
-			"me",
-			claim(t, s, "me", []string{"dead"}, now, 1)[0].ID,
-			"410",
-			now,
-		),
-	)
+	ok(t, s.Bury(ctx, "me", claim(t, s, "me", []string{"dead"}, now, 1)[0].ID, "410", now))
 	week := now.Add(7 * 24 * time.Hour)
 	ok(t, s.SweepValues(ctx, week))
 	equal(t, len(jobs(t, s, stores.Sent, 2*n)), n)
@@ -303,11 +294,7 @@ func leases(t *testing.T, db Database) {
 	s, now := one(t, db), soon()
 	deliver(t, s, "slack")
 	id := claim(t, s, "old", []string{"slack"}, now, 1)[0].ID
-	equal(
-		t,
-		len(claim(t, s, "new", []string{"slack"}, now.Add(59*time.Second), 1)),
-		0,
-	)
+	equal(t, len(claim(t, s, "new", []string{"slack"}, now.Add(59*time.Second), 1)), 0)
 	got := claim(t, s, "new", []string{"slack"}, now.Add(time.Minute), 1)
 	equal(t, got[0].ID, id)
 	equal(t, got[0].Attempt, 2)

@@ -85,11 +85,7 @@ func (s *stack) Respond(
 	messages []*content.Message,
 	opt *agent.Options,
 ) (*agent.Response, error) {
-	r, err := s.begin(ctx, Input{
-		Messages:  messages,
-		Options:   opt,
-		Streaming: false,
-	})
+	r, err := s.begin(ctx, Input{Messages: messages, Options: opt, Streaming: false})
 	total := &agent.Response{}
 	for err == nil && r != nil {
 		if r.Alone {
@@ -152,11 +148,7 @@ func (s *stack) Stream(
 	ctx context.Context, messages []*content.Message, opt *agent.Options,
 ) iter.Seq2[*agent.Update, error] {
 	return func(yield func(*agent.Update, error) bool) {
-		r, err := s.begin(ctx, Input{
-			Messages:  messages,
-			Options:   opt,
-			Streaming: true,
-		})
+		r, err := s.begin(ctx, Input{Messages: messages, Options: opt, Streaming: true})
 		for err == nil && r != nil {
 			r, err = s.stream(ctx, r, func(u *agent.Update) bool { return yield(u, nil) })
 		}

@@ -18,31 +18,11 @@ func TestVerdict(t *testing.T) {
 		{bar{got: 2, limit: 2}, "PASS"},
 		{bar{got: 2.1, limit: 2}, "PASS (within noise)"},
 		{bar{got: 2.3, limit: 2}, "FAIL"},
-		{bar{
-			got:   6,
-			limit: 6,
-			least: true,
-		}, "PASS"},
-		{bar{
-			got:   5.6,
-			limit: 6,
-			least: true,
-		}, "PASS (within noise)"},
-		{bar{
-			got:   5.4,
-			limit: 6,
-			least: true,
-		}, "FAIL"},
-		{bar{
-			got:   0,
-			limit: 0,
-			exact: true,
-		}, "PASS"},
-		{bar{
-			got:   0.1,
-			limit: 0,
-			exact: true,
-		}, "FAIL"},
+		{bar{got: 6, limit: 6, least: true}, "PASS"},
+		{bar{got: 5.6, limit: 6, least: true}, "PASS (within noise)"},
+		{bar{got: 5.4, limit: 6, least: true}, "FAIL"},
+		{bar{got: 0, limit: 0, exact: true}, "PASS"},
+		{bar{got: 0.1, limit: 0, exact: true}, "FAIL"},
 	} {
 		if got := tc.bar.verdict(); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.bar.row(), got, tc.want)
@@ -98,11 +78,7 @@ func TestBars(t *testing.T) {
 // TestPrintBars: one failing bar fails the run.
 func TestPrintBars(t *testing.T) {
 	var out strings.Builder
-	if !printBars(&out, []bar{{
-		text:  "good",
-		got:   1,
-		limit: 2,
-	}}) {
+	if !printBars(&out, []bar{{text: "good", got: 1, limit: 2}}) {
 		t.Error("a bar that holds fails the run")
 	}
 

@@ -61,11 +61,7 @@ func TestGuard(t *testing.T) {
 // TestMeasure: time and memory are those of the process, and its
 // failure is an error that shows what it said.
 func TestMeasure(t *testing.T) {
-	c := &benchCase{
-		path:  t.TempDir(),
-		files: 10,
-		bytes: 1_000,
-	}
+	c := &benchCase{path: t.TempDir(), files: 10, bytes: 1_000}
 	if err := c.measure(script(t, "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done"), 2); err != nil {
 		t.Fatal(err)
 	}

@@ -74,46 +74,14 @@ func TestReference(t *testing.T) {
 		m    Matcher
 		want bool
 	}{
-		{Matcher{
-			Key: "n",
-			Op:  Eq,
-			Num: 5,
-		}, true},
-		{Matcher{
-			Key: "n",
-			Op:  Ne,
-			Num: 5,
-		}, false},
-		{Matcher{
-			Key: "n",
-			Op:  Gt,
-			Num: 5,
-		}, false},
-		{Matcher{
-			Key: "n",
-			Op:  Gte,
-			Num: 5,
-		}, true},
-		{Matcher{
-			Key: "n",
-			Op:  Lt,
-			Num: 6,
-		}, true},
-		{Matcher{
-			Key: "n",
-			Op:  Lte,
-			Num: 4,
-		}, false},
-		{Matcher{
-			Key: "o.n",
-			Op:  Gt,
-			Num: 6,
-		}, true},
-		{Matcher{
-			Key: "o.missing",
-			Op:  Ne,
-			Num: 6,
-		}, false},
+		{Matcher{Key: "n", Op: Eq, Num: 5}, true},
+		{Matcher{Key: "n", Op: Ne, Num: 5}, false},
+		{Matcher{Key: "n", Op: Gt, Num: 5}, false},
+		{Matcher{Key: "n", Op: Gte, Num: 5}, true},
+		{Matcher{Key: "n", Op: Lt, Num: 6}, true},
+		{Matcher{Key: "n", Op: Lte, Num: 4}, false},
+		{Matcher{Key: "o.n", Op: Gt, Num: 6}, true},
+		{Matcher{Key: "o.missing", Op: Ne, Num: 6}, false},
 		{Matcher{
 			Key:  "missing",
 			Op:   NotIn,
@@ -129,16 +97,8 @@ func TestReference(t *testing.T) {
 			Op:   NotIn,
 			List: []string{"abc", "d"},
 		}, false},
-		{Matcher{
-			Key:    "s",
-			Op:     Pattern,
-			Regexp: Begins("ab"),
-		}, true},
-		{Matcher{
-			Key:    "s",
-			Op:     Pattern,
-			Regexp: Ends("ab"),
-		}, false},
+		{Matcher{Key: "s", Op: Pattern, Regexp: Begins("ab")}, true},
+		{Matcher{Key: "s", Op: Pattern, Regexp: Ends("ab")}, false},
 	} {
 		b, _ := json.Marshal(tc.m)
 		rule := Rule{Groups: []Group{{tc.m}}}

@@ -124,17 +124,8 @@ func D(n int) *Workload {
 // change with the number of policies.
 func fleet(name, title string, policies, concerning int) *Workload {
 	r := random(3)
-	w := &Workload{
-		Name:  name,
-		Title: title,
-		Agent: agent(toolNames(100)),
-	}
-	own := Rule{
-		ID:     Tool,
-		Tool:   Tool,
-		Agent:  true,
-		Groups: selective(r),
-	}
+	w := &Workload{Name: name, Title: title, Agent: agent(toolNames(100))}
+	own := Rule{ID: Tool, Tool: Tool, Agent: true, Groups: selective(r)}
 	relevant := make([]Rule, concerning)
 	for i := range relevant {
 		relevant[i] = concerningRule(r, i)
@@ -150,12 +141,7 @@ func fleet(name, title string, policies, concerning int) *Workload {
 func agentRules(r *rand.Rand, own Rule, tools []string) []Rule {
 	rules := make([]Rule, len(tools))
 	for i, tool := range tools {
-		rules[i] = Rule{
-			ID:     tool,
-			Tool:   tool,
-			Agent:  true,
-			Groups: groups(r),
-		}
+		rules[i] = Rule{ID: tool, Tool: tool, Agent: true, Groups: groups(r)}
 		if tool == own.Tool {
 			rules[i] = own
 		}

@@ -47,11 +47,7 @@ func (p *Plan) Compile() (err error) {
 
 // Decide answers one call from its raw bytes.
 func (p *Plan) Decide(c *model.Call) resolve.Decision {
-	return p.plan.Decide(&resolve.Call{
-		Kind: resolve.Tool,
-		Tool: c.Tool,
-		Args: c.Raw,
-	})
+	return p.plan.Decide(&resolve.Call{Kind: resolve.Tool, Tool: c.Tool, Args: c.Raw})
 }
 
 // Assent is the product: plan.Decide from raw and from decoded

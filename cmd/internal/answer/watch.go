@@ -80,11 +80,7 @@ func (a commands) watch(ctx context.Context, f watchFlags) error {
 		return a.watchLines(ctx, server, f)
 	}
 	a.channel = "watch"
-	return (&inbox{
-		commands: a,
-		server:   server,
-		flags:    f,
-	}).run(ctx)
+	return (&inbox{commands: a, server: server, flags: f}).run(ctx)
 }
 
 // happening is the JSON document of one line.

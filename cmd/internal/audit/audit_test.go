@@ -56,11 +56,7 @@ func exported(t *testing.T, e ledger.Entry) (export, checkpoint []byte, publicKe
 // verify runs the command on an export.
 func verify(export []byte, flags ...string) (code int, said string) {
 	var out bytes.Buffer
-	streams := term.Streams{
-		In:  bytes.NewReader(export),
-		Out: &out,
-		Err: &out,
-	}
+	streams := term.Streams{In: bytes.NewReader(export), Out: &out, Err: &out}
 	code = term.Run(
 		commands{remote.Caller{Reader: config.Reader{Streams: streams}}}.auditCommand(),
 		streams,

@@ -84,12 +84,7 @@ var (
 // program are the words of most clients for a program; aside are those
 // about the client alone.
 func program(aside ...string) words {
-	return words{
-		command: "command",
-		args:    "args",
-		env:     "env",
-		aside:   aside,
-	}
+	return words{command: "command", args: "args", env: "env", aside: aside}
 }
 
 // anywhere are the words of most clients that know addresses, too, and
@@ -232,13 +227,7 @@ func goose() client {
 			if p.OS == "windows" {
 				return forUser(
 					scope,
-					filepath.Join(
-						p.Getenv("APPDATA"),
-						"Block",
-						"goose",
-						"config",
-						"config.yaml",
-					),
+					filepath.Join(p.Getenv("APPDATA"), "Block", "goose", "config", "config.yaml"),
 				)
 			}
 
@@ -302,17 +291,9 @@ func (c client) spotOf(p edits.Place, scope string) (spot, error) {
 		return spot{}, fmt.Errorf("--scope %s: %s has no such file: expected %s", scope, c.title,
 			strings.Join(c.scopes(p), " or "))
 	}
-	s := spot{
-		client: c,
-		scope:  scope,
-		file:   c.file(p, scope),
-		table:  c.table,
-	}
+	s := spot{client: c, scope: scope, file: c.file(p, scope), table: c.table}
 	if !filepath.IsAbs(s.file) {
-		return spot{}, fmt.Errorf(
-			"nobody knows where %s keeps its settings: set HOME",
-			c.title,
-		)
+		return spot{}, fmt.Errorf("nobody knows where %s keeps its settings: set HOME", c.title)
 	}
 
 	if scope != edits.User {

@@ -64,26 +64,11 @@ func (a Commands) Install() *cobra.Command {
 	}
 	f.addAll(cmd)
 	all := cmd.Flags()
-	all.StringArrayVar(
-		&f.servers,
-		"server",
-		nil,
-		"`NAME` of a server to move (repeatable); else all of them",
-	)
-	all.StringVar(
-		&f.agent,
-		"agent",
-		"",
-		"`FILE` of the agent that decides, *.agf.yaml; else one is written",
-	)
+	all.StringArrayVar(&f.servers, "server", nil, "`NAME` of a server to move (repeatable); else all of them")
+	all.StringVar(&f.agent, "agent", "", "`FILE` of the agent that decides, *.agf.yaml; else one is written")
 	all.StringArrayVar(&f.policies, "policies", nil, "`DIR` of *.policy.yaml (repeatable)")
 	all.StringVar(&f.people, "people", "", "`FILE` people.yaml: who may answer")
-	all.StringVar(
-		&f.command,
-		"command",
-		"assent",
-		"`PROGRAM` that the client starts: assent, or its path",
-	)
+	all.StringVar(&f.command, "command", "assent", "`PROGRAM` that the client starts: assent, or its path")
 
 	return cmd
 }
@@ -204,11 +189,7 @@ func (a Commands) showPlan(f flags, p *plan, out *installed) error {
 		w.Printf("writes  %s\n", path)
 	}
 	for _, name := range out.Left {
-		w.Printf(
-			"leaves  %s, which %s goes on reaching without the gateway\n",
-			name,
-			p.spot.client.title,
-		)
+		w.Printf("leaves  %s, which %s goes on reaching without the gateway\n", name, p.spot.client.title)
 	}
 
 	for _, note := range out.Notes {

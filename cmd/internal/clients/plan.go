@@ -109,12 +109,7 @@ func (p *plan) choose(chosen []string) error {
 				m.Line,
 			)
 		case m.Name == entryName:
-			return fmt.Errorf(
-				"%s:%d: another server is called %s: rename it",
-				p.spot.file,
-				m.Line,
-				entryName,
-			)
+			return fmt.Errorf("%s:%d: another server is called %s: rename it", p.spot.file, m.Line, entryName)
 		case named && k != plain:
 			return fmt.Errorf("--server %s: %s", m.Name, p.spot.client.why(k))
 		case k == other || k == off || len(chosen) > 0 && !named:
@@ -201,10 +196,7 @@ func (p *plan) free() error {
 
 	there, err := p.exists(p.config)
 	if there {
-		return fmt.Errorf(
-			"%s is there already, and nothing is overwritten: give another --config",
-			p.config,
-		)
+		return fmt.Errorf("%s is there already, and nothing is overwritten: give another --config", p.config)
 	}
 
 	return err
@@ -276,10 +268,7 @@ func (p *plan) gateway(c choice) error {
 			return err
 		}
 		if !there {
-			p.files = append(
-				p.files,
-				made{agent, []byte(agentText(p.spot.client.name, p.servers))},
-			)
+			p.files = append(p.files, made{agent, []byte(agentText(p.spot.client.name, p.servers))})
 		}
 	}
 

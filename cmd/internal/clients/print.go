@@ -26,12 +26,7 @@ type started struct {
 // startedOf is what one server of a configuration comes to on this
 // machine.
 func startedOf(u config.Upstream, getenv func(string) string) (started, error) {
-	out := started{
-		Alias:   u.Alias,
-		Cwd:     u.Cwd,
-		EnvFile: u.EnvFile,
-		Token:   u.TokenFile,
-	}
+	out := started{Alias: u.Alias, Cwd: u.Cwd, EnvFile: u.EnvFile, Token: u.TokenFile}
 	if u.TokenEnv != "" {
 		out.Token = "$" + u.TokenEnv
 	}

@@ -51,11 +51,7 @@ func readRecord(config string) (record, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	if err := d.Decode(&r); err != nil {
-		return r, fmt.Errorf(
-			"%s can't be read, so nobody knows what an install has done: %w",
-			r.path,
-			err,
-		)
+		return r, fmt.Errorf("%s can't be read, so nobody knows what an install has done: %w", r.path, err)
 	}
 
 	return r, nil

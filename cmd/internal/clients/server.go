@@ -213,10 +213,7 @@ func (r *reader) program() {
 	case r.spot.project != "":
 		r.out.Cwd = filepath.Join(r.spot.project, cwd)
 	case cwd != "":
-		r.wrong(
-			"cwd: expected an absolute path, since nobody knows where %s starts",
-			r.spot.client.title,
-		)
+		r.wrong("cwd: expected an absolute path, since nobody knows where %s starts", r.spot.client.title)
 	}
 }
 

@@ -36,12 +36,7 @@ type status struct {
 
 // statusOf looks at a file.
 func statusOf(s spot) status {
-	out := status{
-		Client: s.client.name,
-		Scope:  s.scope,
-		File:   s.file,
-		State:  stateNotInstalled,
-	}
+	out := status{Client: s.client.name, Scope: s.scope, File: s.file, State: stateNotInstalled}
 	f, t, err := s.read()
 	switch {
 	case err != nil:

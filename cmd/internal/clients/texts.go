@@ -70,11 +70,7 @@ func (p *plan) declared(agent string) error {
 		if !slices.ContainsFunc(a.ActionSpace.MCPServers, knows) {
 			p.notes = append(
 				p.notes,
-				fmt.Sprintf(
-					"%s does not declare the server %s: its calls are denied",
-					agent,
-					s.Alias,
-				),
+				fmt.Sprintf("%s does not declare the server %s: its calls are denied", agent, s.Alias),
 			)
 		}
 	}

@@ -50,12 +50,7 @@ func newUndo(s spot, config string) (*undo, error) {
 	case err != nil:
 		return nil, err
 	case u.record.File != s.file:
-		return nil, fmt.Errorf(
-			"%s tells of an install in %s, not in %s",
-			u.record.path,
-			u.record.File,
-			s.file,
-		)
+		return nil, fmt.Errorf("%s tells of an install in %s, not in %s", u.record.path, u.record.File, s.file)
 	}
 
 	return u, u.back()
@@ -77,10 +72,7 @@ func (u *undo) installed() string {
 func (u *undo) back() error {
 	before, err := os.ReadFile(u.record.Backup)
 	if err != nil {
-		return fmt.Errorf(
-			"the backup can't be read, so the servers can't be put back: %w",
-			err,
-		)
+		return fmt.Errorf("the backup can't be read, so the servers can't be put back: %w", err)
 	}
 
 	if edits.Digest(before) != u.record.Before {

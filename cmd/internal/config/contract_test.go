@@ -24,10 +24,7 @@ func TestContractSaysEveryField(t *testing.T) {
 	}
 	gateway, err := Reader{
 		Streams: term.Streams{Err: t.Output()},
-	}.Gateway(
-		testfiles.Write(t, filepath.Join(t.TempDir(), "gateway.yaml"), examples[2][1]),
-		gatewayFlags(),
-	)
+	}.Gateway(testfiles.Write(t, filepath.Join(t.TempDir(), "gateway.yaml"), examples[2][1]), gatewayFlags())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,9 +38,7 @@ func TestContractSaysEveryField(t *testing.T) {
 		var errs bytes.Buffer
 		cfg, err := Reader{
 			Streams: term.Streams{Err: &errs},
-		}.readServe(
-			testfiles.Write(t, filepath.Join(t.TempDir(), "serve.yaml"), example[1]),
-		)
+		}.readServe(testfiles.Write(t, filepath.Join(t.TempDir(), "serve.yaml"), example[1]))
 		if err != nil {
 			t.Fatalf("configuration %d: %v\n%s", i, err, errs.String())
 		}

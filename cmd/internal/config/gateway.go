@@ -55,12 +55,7 @@ func (a Reader) Gateway(file string, flags *Flags) (Gateway, error) {
 
 // Location is what the gateway opens its store with.
 func (c *Gateway) Location() Store {
-	return Store{
-		Where:     c.Store,
-		KeyFile:   c.KeyFile,
-		Watermark: c.Watermark,
-		Create:    true,
-	}
+	return Store{Where: c.Store, KeyFile: c.KeyFile, Watermark: c.Watermark, Create: true}
 }
 
 // checkGatewayFile refuses what a gateway by itself could not work with.

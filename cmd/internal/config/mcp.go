@@ -164,12 +164,7 @@ func nameOf(parts ...string) string {
 
 // Location is what the gateway opens its store with.
 func (c *MCP) Location() Store {
-	return Store{
-		Where:     c.Store,
-		KeyFile:   c.Key,
-		Watermark: c.Watermark,
-		Create:    true,
-	}
+	return Store{Where: c.Store, KeyFile: c.Key, Watermark: c.Watermark, Create: true}
 }
 
 // Beside names a file beside the key.

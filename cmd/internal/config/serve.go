@@ -125,12 +125,7 @@ type OIDC struct {
 
 // Location is what the service opens its store with.
 func (c *Serve) Location() Store {
-	return Store{
-		Where:     c.Store,
-		KeyFile:   c.KeyFile,
-		Watermark: c.Watermark,
-		Create:    true,
-	}
+	return Store{Where: c.Store, KeyFile: c.KeyFile, Watermark: c.Watermark, Create: true}
 }
 
 // check refuses what could not work, before anything is opened.

@@ -89,12 +89,8 @@ limits:
 	}
 
 	want := Limits{
-		Values: 1000,
-		Memory: Parts{
-			Total:  1 << 30,
-			Tenant: 300 << 20,
-			Token:  1024,
-		},
+		Values:  1000,
+		Memory:  Parts{Total: 1 << 30, Tenant: 300 << 20, Token: 1024},
 		Streams: Parts{Token: 7},
 		Open:    Parts{Tenant: 9, Token: 8},
 	}

@@ -264,11 +264,7 @@ func TestDecideAnswersEachLineAtOnce(t *testing.T) {
 	answers, answersIn := io.Pipe()
 	done := make(chan int)
 	go func() {
-		done <- run(term.Streams{
-			In:  callsOut,
-			Out: answersIn,
-			Err: io.Discard,
-		}, "--agent", agent)
+		done <- run(term.Streams{In: callsOut, Out: answersIn, Err: io.Discard}, "--agent", agent)
 	}()
 	buf := make([]byte, 4096)
 	for range 3 {

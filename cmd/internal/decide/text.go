@@ -26,11 +26,7 @@ type textPrinter struct {
 func (a Decider) newText(plan *resolve.Plan, sem condition.Semantics, w io.Writer) *textPrinter {
 	out := a.Printer()
 	out.W = w
-	return &textPrinter{
-		plan: plan,
-		sem:  sem,
-		out:  out,
-	}
+	return &textPrinter{plan: plan, sem: sem, out: out}
 }
 
 // print writes one decision. call is nil when the line was no call.

@@ -335,10 +335,7 @@ func (d *demoDesk) asked(ctx context.Context, r *approval.Request, call string) 
 func smallerTrades() openapi.GrantOffer {
 	return openapi.GrantOffer{
 		MaxUses: 3,
-		Bounds: []approval.Bound{{
-			Path: "amount",
-			Kind: approval.AtMost,
-		}},
+		Bounds:  []approval.Bound{{Path: "amount", Kind: approval.AtMost}},
 	}
 }
 

@@ -141,17 +141,9 @@ func (a demo) gateway(
 func (a demo) connect(ctx context.Context, cfg config.MCP) *mcpClient {
 	theirs, in := io.Pipe()
 	out, ours := io.Pipe()
-	c := &mcpClient{
-		in:    in,
-		out:   bufio.NewScanner(out),
-		ended: make(chan error, 1),
-	}
+	c := &mcpClient{in: in, out: bufio.NewScanner(out), ended: make(chan error, 1)}
 	go func() {
-		err := a.Backend.MCP(ctx, cfg, term.Streams{
-			In:  theirs,
-			Out: ours,
-			Err: io.Discard,
-		})
+		err := a.Backend.MCP(ctx, cfg, term.Streams{In: theirs, Out: ours, Err: io.Discard})
 		_ = ours.CloseWithError(cmp.Or(err, io.EOF)) // what the client reads next
 		c.ended <- err
 	}()
@@ -278,11 +270,7 @@ func (d *demoDesk) untilDecided(ctx context.Context, id, told string) error {
 	}
 	decided, err := d.runtime.WaitDecided(ctx, id)
 	if err == nil {
-		d.Printf(
-			"        %s by %s\n",
-			term.Green.Of(string(decided.State)),
-			decided.By,
-		)
+		d.Printf("        %s by %s\n", term.Green.Of(string(decided.State)), decided.By)
 	}
 
 	return err

@@ -174,12 +174,7 @@ func eachScalar(n *yamldoc.Node, path []string, visit func(spot) bool) bool {
 	}
 	for _, f := range n.Fields {
 		below := append(path[:len(path):len(path)], f.Key.Text)
-		name := spot{
-			node:  f.Key,
-			key:   true,
-			field: f.Key.Text,
-			path:  below,
-		}
+		name := spot{node: f.Key, key: true, field: f.Key.Text, path: below}
 		if !visit(name) || !eachScalar(f.Value, below, visit) {
 			return false
 		}

@@ -567,9 +567,7 @@ func TestRandomEditsNeverEndTheSession(t *testing.T) {
 		for range rapid.IntRange(1, 5).Draw(rt, "edits") {
 			from := rapid.IntRange(0, len(text)).Draw(rt, "from")
 			to := rapid.IntRange(from, min(len(text), from+40)).Draw(rt, "to")
-			put := []rune(
-				rapid.SampledFrom(strewn()).Draw(rt, "put"),
-			)
+			put := []rune(rapid.SampledFrom(strewn()).Draw(rt, "put"))
 			text = slices.Concat(text[:from], put, text[to:])
 		}
 

@@ -181,9 +181,7 @@ func (d *document) definition(set *Settings, p placed) (any, error) {
 	}
 	switch {
 	case s.field == "source" && slices.Contains(s.path, "local_agents") && d.path() != "":
-		return fileAt(
-			filepath.Join(filepath.Dir(d.path()), filepath.FromSlash(s.node.Text)),
-		), nil
+		return fileAt(filepath.Join(filepath.Dir(d.path()), filepath.FromSlash(s.node.Text))), nil
 	case s.field == "policy_ref" && d.content == lint.AgentContent:
 		for _, pol := range set.Policies {
 			if pol.Ref == s.node.Text {

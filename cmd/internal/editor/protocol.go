@@ -143,9 +143,7 @@ func capabilities() map[string]any {
 			"hoverProvider":      true,
 			"definitionProvider": true,
 			"referencesProvider": true,
-			"completionProvider": map[string]any{
-				"triggerCharacters": []string{"{", ".", ":", " "},
-			},
+			"completionProvider": map[string]any{"triggerCharacters": []string{"{", ".", ":", " "}},
 			"renameProvider":     map[string]any{"prepareProvider": true},
 			"codeActionProvider": map[string]any{"codeActionKinds": []string{"quickfix"}},
 		},

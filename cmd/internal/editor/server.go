@@ -226,11 +226,7 @@ func (s *server) open(ctx context.Context, conn *jsonrpc2.Conn, params json.RawM
 	return s.take(ctx, conn, p.Document)
 }
 
-func (s *server) change(
-	ctx context.Context,
-	conn *jsonrpc2.Conn,
-	params json.RawMessage,
-) error {
+func (s *server) change(ctx context.Context, conn *jsonrpc2.Conn, params json.RawMessage) error {
 	var p changed
 	if err := json.Unmarshal(params, &p); err != nil {
 		return invalid(err)

@@ -84,9 +84,7 @@ func (d *document) targets(alias, list string) []spot {
 }
 
 // renameInPolicies adds the edits of the policies that name an alias.
-func (d *document) renameInPolicies(
-	set *Settings, alias, name string, changes map[string][]textEdit,
-) error {
+func (d *document) renameInPolicies(set *Settings, alias, name string, changes map[string][]textEdit) error {
 	for _, pol := range d.policies(set) {
 		spots := pol.targets(alias, d.list(alias))
 		if len(spots) == 0 {
@@ -101,10 +99,7 @@ func (d *document) renameInPolicies(
 				return refused("another agent has this alias too, and " + pol.path() +
 					" names it in a list without brackets: add the new name there first")
 			}
-			changes[pol.uri] = append(
-				changes[pol.uri],
-				textEdit{Range: pol.span(s.node.Range), Text: text},
-			)
+			changes[pol.uri] = append(changes[pol.uri], textEdit{Range: pol.span(s.node.Range), Text: text})
 		}
 	}
 

@@ -50,11 +50,7 @@ func (f *listFlags) read(file, tools string) (*listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &listed{
-		file:  file,
-		alias: f.alias,
-		pins:  pins,
-	}
+	l := &listed{file: file, alias: f.alias, pins: pins}
 	if l.alias == "" {
 		if len(pins.Servers) != 1 {
 			return nil, fmt.Errorf(

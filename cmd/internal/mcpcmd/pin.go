@@ -61,18 +61,8 @@ func Pin(streams term.Streams) *cobra.Command {
 	)
 	flags.StringVar(&f.url, "url", "", "`URL` of the server")
 	flags.StringVar(&f.cwd, "cwd", "", "`DIR` in which COMMAND is started")
-	flags.StringArrayVar(
-		&f.env,
-		"env",
-		nil,
-		"`NAME` of a variable that COMMAND gets (repeatable)",
-	)
-	flags.StringVar(
-		&f.binary,
-		"sha256",
-		"",
-		"sha256:`DIGEST` of the program, where the gateway pins it",
-	)
+	flags.StringArrayVar(&f.env, "env", nil, "`NAME` of a variable that COMMAND gets (repeatable)")
+	flags.StringVar(&f.binary, "sha256", "", "sha256:`DIGEST` of the program, where the gateway pins it")
 	return cmd
 }
 

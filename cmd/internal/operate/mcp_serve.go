@@ -98,10 +98,7 @@ func (a Commands) inbox(cmd *cobra.Command, cfg config.MCP, person string, asJSO
 	p := a.Printer()
 	err := a.Backend.MCPInbox(ctx, cfg, person, a.Err, func(r Ready, file string) {
 		if asJSON {
-			p.Err = p.JSONLine(inboxDoc{
-				Ready:     r,
-				TokenFile: file,
-			})
+			p.Err = p.JSONLine(inboxDoc{Ready: r, TokenFile: file})
 			return
 		}
 

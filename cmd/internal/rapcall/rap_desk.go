@@ -37,11 +37,7 @@ type rapExchange struct {
 
 func (a command) rapTerminal(ctx context.Context, f rapCallFlags) *rapTerminal {
 	p := term.Printer{W: a.Err, Color: a.ErrTerminal && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb"}
-	return &rapTerminal{
-		Printer: p,
-		flags:   f,
-		lines:   a.typed(ctx),
-	}
+	return &rapTerminal{Printer: p, flags: f, lines: a.typed(ctx)}
 }
 
 // typed reads lines, when there is a person who types them.
@@ -148,11 +144,7 @@ func (t *rapTerminal) line(ctx context.Context) (string, bool) {
 // readChoice understands an index and dismiss. Nothing else is an answer.
 func readChoice(text string, q hold.Question) (hold.Answer, bool) {
 	if text == "dismiss" {
-		return hold.Answer{
-			State:    hold.Dismissed,
-			Selected: q.Default,
-			By:       "you",
-		}, true
+		return hold.Answer{State: hold.Dismissed, Selected: q.Default, By: "you"}, true
 	}
 
 	n, err := strconv.Atoi(text)
@@ -201,11 +193,7 @@ func (t *rapTerminal) approve(ctx context.Context, v hold.Verdict) hold.Held {
 		case line == "yes":
 			return hold.Held{State: hold.Approved, By: "you"}
 		case line == "no":
-			return hold.Held{
-				State:  hold.Denied,
-				By:     "you",
-				Reason: "denied at the terminal",
-			}
+			return hold.Held{State: hold.Denied, By: "you", Reason: "denied at the terminal"}
 		}
 	}
 }

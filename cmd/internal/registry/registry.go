@@ -38,11 +38,7 @@ func Open(d *term.Decisions, trouble func(error)) (*policyhttp.Registry, error) 
 }
 
 func open(d *term.Decisions, keep func(bundle []byte)) (*policyhttp.Registry, error) {
-	cfg := policyhttp.Config{
-		URL:    d.Registry.URL,
-		MaxAge: d.Registry.Keep,
-		Keep:   keep,
-	}
+	cfg := policyhttp.Config{URL: d.Registry.URL, MaxAge: d.Registry.Keep, Keep: keep}
 	if file := d.Beside(d.Registry.TokenFile); file != "" {
 		cfg.Token = func() (string, error) { return readToken(d.File, file) }
 		if _, err := cfg.Token(); err != nil { // known at the start, and not at the first request

@@ -120,11 +120,7 @@ func (p *people) Look(ctx context.Context, ref string) (hold.Held, error) {
 
 		return nil
 	})
-	return hold.Held{
-		Ref:   ref,
-		State: now.State,
-		By:    "somebody",
-	}, err
+	return hold.Held{Ref: ref, State: now.State, By: "somebody"}, err
 }
 
 // Claim gives the one run away.

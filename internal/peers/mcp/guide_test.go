@@ -61,12 +61,7 @@ func newGuide(t *testing.T) *guide {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &guide{
-		t:    t,
-		home: t.TempDir(),
-		work: work,
-		told: &testwait.Buffer{},
-	}
+	g := &guide{t: t, home: t.TempDir(), work: work, told: &testwait.Buffer{}}
 	path := filepath.Dir(assent()) + ":" + os.Getenv("PATH")
 	g.env = []string{"HOME=" + g.home, "PATH=" + path, "TMPDIR=" + t.TempDir(), "LANG=C.UTF-8"}
 	return g

@@ -249,11 +249,7 @@ func (r *request) status() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(a2a.Task{
-		ID:        a.TaskID,
-		ContextID: a.ContextID,
-		Status:    *status,
-	})
+	return json.Marshal(a2a.Task{ID: a.TaskID, ContextID: a.ContextID, Status: *status})
 }
 
 func (r *request) answers() (json.RawMessage, error) {

@@ -29,11 +29,7 @@ func callRemote(url, text string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	call := &content.FunctionCall{
-		CallID:    "call_1",
-		Name:      "ask_peer",
-		Arguments: args,
-	}
+	call := &content.FunctionCall{CallID: "call_1", Name: "ask_peer", Arguments: args}
 	lines := json.NewEncoder(out)
 	result, err := remote.Invoke(context.Background(), call)
 	for range 5 {

@@ -93,11 +93,7 @@ const shownDigits = 32
 // Sent returns the names under which a call goes out.
 func (n Namer) Sent(who approval.Asker, thread, id string, ancestors []string) Sent {
 	if n.raw {
-		return Sent{
-			Group:     thread,
-			ID:        id,
-			Ancestors: ancestors,
-		}
+		return Sent{Group: thread, ID: id, Ancestors: ancestors}
 	}
 
 	_, call, _ := strings.Cut(n.Call(who, thread, id), "/")

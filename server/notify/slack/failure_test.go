@@ -18,14 +18,10 @@ import (
 // job is the delivery of a request's opening, as the worker hands it over.
 func (w *world) job(r *approval.Request, attempt int) store.Job {
 	return store.Job{
-		ID:      1,
-		Tenant:  tenant,
-		Attempt: attempt,
-		Delivery: approval.Delivery{
-			Target:  "slack",
-			Event:   approval.EventOpened,
-			Subject: r.ID,
-		},
+		ID:       1,
+		Tenant:   tenant,
+		Attempt:  attempt,
+		Delivery: approval.Delivery{Target: "slack", Event: approval.EventOpened, Subject: r.ID},
 	}
 }
 

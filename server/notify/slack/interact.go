@@ -99,11 +99,7 @@ func parseInteraction(payload []byte) (interaction, error) {
 	if err := json.Unmarshal(payload, &w); err != nil || w.Type == "" {
 		return interaction{}, errPayload
 	}
-	in := interaction{
-		user:    w.User.ID,
-		team:    w.User.Team,
-		trigger: w.Trigger,
-	}
+	in := interaction{user: w.User.ID, team: w.User.Team, trigger: w.Trigger}
 	if in.team == "" {
 		in.team = w.Team.ID
 	}

@@ -121,11 +121,7 @@ func TestKilledWhileItAsksOnePerson(t *testing.T) {
 		Agent:    agentID,
 		Key:      approval.NewKey(),
 		Question: yesOrNo(),
-		Call: &resolve.Call{
-			Kind:      resolve.Tool,
-			Tool:      "trade",
-			Principal: rita,
-		},
+		Call:     &resolve.Call{Kind: resolve.Tool, Tool: "trade", Principal: rita},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -220,9 +220,7 @@ func (m *message) prompt(r *approval.Request, most int) {
 
 	m.say("The " + whoAsks(r) + " says, in words of its own that nobody checked:")
 	if left := m.pack(lines, most); left > 0 {
-		m.say(
-			fmt.Sprintf("%d further lines of these words are not shown here. Read them in the inbox.", left),
-		)
+		m.say(fmt.Sprintf("%d further lines of these words are not shown here. Read them in the inbox.", left))
 	}
 }
 

@@ -236,11 +236,7 @@ func TestNothingUnreadableIsAChoice(t *testing.T) {
 // a message holds are answered in the inbox.
 func TestManyChoices(t *testing.T) {
 	w := newWorld(t)
-	q := approval.Question{
-		Asker:   "crm",
-		Prompt:  "Which?",
-		Default: 0,
-	}
+	q := approval.Question{Asker: "crm", Prompt: "Which?", Default: 0}
 	for i := range 60 {
 		q.Choices = append(q.Choices, fmt.Sprintf("Account %d", i))
 	}

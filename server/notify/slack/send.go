@@ -199,11 +199,7 @@ func (a *App) remind(ctx context.Context, channel string, r *approval.Request, j
 	if err != nil {
 		return err
 	}
-	return a.remember(ctx, key, shown{
-		Channel: first.Channel,
-		TS:      ts,
-		Version: r.Version,
-	}, r)
+	return a.remember(ctx, key, shown{Channel: first.Channel, TS: ts, Version: r.Version}, r)
 }
 
 func (a *App) bucket() string { return "slack:" + a.cfg.Tenant }

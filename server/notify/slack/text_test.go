@@ -309,11 +309,7 @@ func TestManyStagesRulesAndVotersStayWithinLimits(t *testing.T) {
 		})
 		r.Current().Decision.Reasons = append(
 			r.Current().Decision.Reasons,
-			resolve.Reason{
-				Policy: name,
-				Rule:   name,
-				File:   name,
-			},
+			resolve.Reason{Policy: name, Rule: name, File: name},
 		)
 	}
 

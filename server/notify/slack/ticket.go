@@ -19,11 +19,7 @@ type ticket struct {
 }
 
 func ticketOf(r *approval.Request) ticket {
-	return ticket{
-		Request:  r.ID,
-		Revision: r.Current().Number,
-		Binding:  prefix(r.Binding()),
-	}
+	return ticket{Request: r.ID, Revision: r.Current().Number, Binding: prefix(r.Binding())}
 }
 
 const prefixDigits = 16
@@ -49,11 +45,7 @@ func parseTicket(s string) (ticket, error) {
 		return ticket{}, errTicket
 	}
 	revision, err := strconv.Atoi(m[2])
-	return ticket{
-		Request:  m[1],
-		Revision: revision,
-		Binding:  m[3],
-	}, err
+	return ticket{Request: m[1], Revision: revision, Binding: m[3]}, err
 }
 
 // choiceTicket is what an element carries that picks a choice.

@@ -120,11 +120,7 @@ func worldOn(t *testing.T, database string, now time.Time, change ...func(*slack
 	}
 	w.knows(peopleFile)
 	var err error
-	if w.store, err = sqlite.Open(
-		t.Context(),
-		database,
-		sqlite.Options{Now: w.clock},
-	); err != nil {
+	if w.store, err = sqlite.Open(t.Context(), database, sqlite.Options{Now: w.clock}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -181,13 +177,9 @@ func worldOn(t *testing.T, database string, now time.Time, change ...func(*slack
 
 func (w *world) newWorker() *notify.Worker {
 	worker, err := notify.NewWorker(notify.WorkerConfig{
-		Outbox: w.store,
-		Targets: []notify.Target{{
-			Name:        "slack",
-			Sender:      w.app,
-			Concurrency: 2,
-		}},
-		Now: w.clock,
+		Outbox:  w.store,
+		Targets: []notify.Target{{Name: "slack", Sender: w.app, Concurrency: 2}},
+		Now:     w.clock,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -53,11 +53,7 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Sender{
-		url:    cfg.URL,
-		client: cfg.Guard.Client(cfg.Timeout),
-		now:    cfg.Now,
-	}
+	s := &Sender{url: cfg.URL, client: cfg.Guard.Client(cfg.Timeout), now: cfg.Now}
 	for _, secret := range cfg.Secrets {
 		key, err := parseSecret(secret)
 		if err != nil {

@@ -259,10 +259,7 @@ func empty(ctx context.Context, x Tx) error {
 			return err
 		}
 		if found {
-			return refuse(
-				"the store is not empty: table %s has rows: restore into a new database",
-				t.name,
-			)
+			return refuse("the store is not empty: table %s has rows: restore into a new database", t.name)
 		}
 	}
 

@@ -128,11 +128,7 @@ const misfit = "its code does not fit: it was written or changed without the key
 
 // tampered raises the alarm, and returns what to tell: a verdict.
 func (s *Store) tampered(tenant, what, problem string) error {
-	err := &store.TamperedError{
-		Tenant:  tenant,
-		What:    what,
-		Problem: problem,
-	}
+	err := &store.TamperedError{Tenant: tenant, What: what, Problem: problem}
 	s.alarms.Add(1)
 	if s.trust.Alarm != nil {
 		s.trust.Alarm(err)

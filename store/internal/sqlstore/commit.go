@@ -259,11 +259,7 @@ func (s *Store) refusal(err error, unknown bool) error {
 		defer cancel()
 		return cmp.Or(s.stillBound(ctx), approval.ErrVersion)
 	case unknown:
-		return fmt.Errorf(
-			"%w: it is not known whether it was committed: %w",
-			store.ErrUnavailable,
-			err,
-		)
+		return fmt.Errorf("%w: it is not known whether it was committed: %w", store.ErrUnavailable, err)
 	}
 
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err) // a deadline is ours, not the caller's

@@ -31,17 +31,7 @@ type measured struct {
 }
 
 func scanMeasured(r Rows) (m measured, err error) {
-	err = r.Scan(
-		&m.Index,
-		&m.kind,
-		&m.subject,
-		&m.at,
-		&m.version,
-		&m.leaf,
-		&m.code,
-		&m.Openings,
-		&m.large,
-	)
+	err = r.Scan(&m.Index, &m.kind, &m.subject, &m.at, &m.version, &m.leaf, &m.code, &m.Openings, &m.large)
 	m.Leaf = m.leaf
 	return m, err
 }
@@ -90,11 +80,7 @@ func (s *Store) History(
 // entries lists those of a condition. The first arguments are the
 // tenant, the index to begin at, the limit, and what openings are
 // small.
-func (s *Store) entries(
-	ctx context.Context,
-	where, tenant string,
-	args ...any,
-) ([]sealedEntry, error) {
+func (s *Store) entries(ctx context.Context, where, tenant string, args ...any) ([]sealedEntry, error) {
 	found, err := list(
 		ctx,
 		s,

@@ -19,11 +19,7 @@ const (
 
 // Requests lists summaries. It reads columns only; the indexes hold
 // what filters of the inbox need, so counting touches no row.
-func (s *Store) Requests(
-	ctx context.Context,
-	tenant string,
-	f approval.Filter,
-) (approval.Page, error) {
+func (s *Store) Requests(ctx context.Context, tenant string, f approval.Filter) (approval.Page, error) {
 	if f.Limit == 0 {
 		f.Limit = pageSize
 	}

@@ -141,11 +141,7 @@ func compare(done, all []migration) error {
 				len(all),
 			)
 		case m.version != all[i].version:
-			return fmt.Errorf(
-				"%w: step %d is missing: restore a backup",
-				store.ErrSchema,
-				all[i].version,
-			)
+			return fmt.Errorf("%w: step %d is missing: restore a backup", store.ErrSchema, all[i].version)
 		case m.checksum != all[i].checksum:
 			return fmt.Errorf(
 				"%w: step %d (%s) is not the one that this version has: it was made by another build, or changed by "+
@@ -193,10 +189,7 @@ func (s *Store) apply(ctx context.Context, x Tx, m migration) error {
 // whatever the records of migrations say.
 func (s *Store) inspect(ctx context.Context) error {
 	for _, t := range tables() {
-		rows, err := s.eng.Query(
-			ctx,
-			"SELECT "+strings.Join(t.names(), ", ")+" FROM "+t.name+" LIMIT 0",
-		)
+		rows, err := s.eng.Query(ctx, "SELECT "+strings.Join(t.names(), ", ")+" FROM "+t.name+" LIMIT 0")
 		if err == nil {
 			rows.Close()
 			err = rows.Err()

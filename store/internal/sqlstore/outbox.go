@@ -68,11 +68,7 @@ func (s *Store) Claim(
 			j := row.Job
 			if err := s.genuineJob(row); err != nil { // nobody outside hears of it
 				x.Queue(
-					one(
-						"UPDATE deliveries SET state = 'dead', problem = $2 WHERE id = $1",
-						j.ID,
-						err.Error(),
-					),
+					one("UPDATE deliveries SET state = 'dead', problem = $2 WHERE id = $1", j.ID, err.Error()),
 				)
 				continue
 			}
@@ -132,34 +128,17 @@ func (s *Store) Delivered(ctx context.Context, owner string, id int64, now time.
 }
 
 // Retry makes a delivery due again at a time.
-func (s *Store) Retry(
-	ctx context.Context,
-	owner string,
-	id int64,
-	problem string,
-	at time.Time,
-) error {
+func (s *Store) Retry(ctx context.Context, owner string, id int64, problem string, at time.Time) error {
 	return s.end(ctx, "retry delivery", store.Waiting, owner, id, problem, at)
 }
 
 // Bury gives a delivery up.
-func (s *Store) Bury(
-	ctx context.Context,
-	owner string,
-	id int64,
-	problem string,
-	now time.Time,
-) error {
+func (s *Store) Bury(ctx context.Context, owner string, id int64, problem string, now time.Time) error {
 	return s.end(ctx, "bury delivery", store.DeadEnd, owner, id, problem, now)
 }
 
 // Jobs lists deliveries, newest first; state "" lists all.
-func (s *Store) Jobs(
-	ctx context.Context,
-	tenant string,
-	state store.JobState,
-	limit int,
-) ([]store.Job, error) {
+func (s *Store) Jobs(ctx context.Context, tenant string, state store.JobState, limit int) ([]store.Job, error) {
 	where, args := "tenant = $1", []any{tenant, int64(limit)}
 	if state != "" {
 		where, args = where+" AND state = $3", append(args, string(state))

@@ -187,12 +187,7 @@ func (s *Store) adopt(ctx context.Context, x Tx, a *authenticator) error {
 }
 
 // appendOwn appends an entry of the store itself.
-func (s *Store) appendOwn(
-	x Tx,
-	a *authenticator,
-	tenant, event string,
-	facts map[string]any,
-) error {
+func (s *Store) appendOwn(x Tx, a *authenticator, tenant, event string, facts map[string]any) error {
 	r, err := ledger.Entry{
 		Time:   s.now(),
 		Tenant: tenant,

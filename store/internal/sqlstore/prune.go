@@ -13,11 +13,7 @@ const pruneStep = 200
 
 // Prune redacts requests, grants and entries in small steps, so that it
 // can run beside everything else and be cut off anywhere.
-func (s *Store) Prune(
-	ctx context.Context,
-	tenant string,
-	before time.Time,
-) (requests, entries int, err error) {
+func (s *Store) Prune(ctx context.Context, tenant string, before time.Time) (requests, entries int, err error) {
 	if requests, err = s.pruneRequests(ctx, tenant, before); err != nil {
 		return requests, 0, err
 	}
@@ -73,10 +69,7 @@ func (s *Store) pruneDocuments(
 			if err != nil {
 				return 0, err
 			}
-			x.Queue(
-				left,
-				one("UPDATE "+table+" SET pruned = 1 WHERE tenant = $1 AND id = $2", tenant, d.id),
-			)
+			x.Queue(left, one("UPDATE "+table+" SET pruned = 1 WHERE tenant = $1 AND id = $2", tenant, d.id))
 		}
 
 		return len(found), err
@@ -140,11 +133,7 @@ func (s *Store) pruneGrants(ctx context.Context, tenant string, before time.Time
 
 // pruneEntries walks the sealed entries from the first that may hold
 // openings. It looks at all of them, since clocks may have jumped.
-func (s *Store) pruneEntries(
-	ctx context.Context,
-	tenant string,
-	before time.Time,
-) (total int, err error) {
+func (s *Store) pruneEntries(ctx context.Context, tenant string, before time.Time) (total int, err error) {
 	type stretch struct{ from, end int64 }
 	sealed, _, err := find(ctx, s, "prune entries", func(r Rows) (x stretch, err error) {
 		return x, r.Scan(&x.from, &x.end)
@@ -152,14 +141,7 @@ func (s *Store) pruneEntries(
 		tenant)
 	for from := sealed.from; err == nil && from < sealed.end; from += spanStep {
 		var n int
-		n, err = s.dropOpenings(
-			ctx,
-			"idx >= $3 AND idx < $4",
-			tenant,
-			micros(before),
-			from,
-			from+spanStep,
-		)
+		n, err = s.dropOpenings(ctx, "idx >= $3 AND idx < $4", tenant, micros(before), from, from+spanStep)
 		total += n
 	}
 

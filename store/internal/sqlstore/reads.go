@@ -19,11 +19,7 @@ func (s *Store) Request(ctx context.Context, tenant, id string) (*approval.Reque
 }
 
 // Heads reads columns only.
-func (s *Store) Heads(
-	ctx context.Context,
-	tenant string,
-	ids []string,
-) (map[string]approval.Head, error) {
+func (s *Store) Heads(ctx context.Context, tenant string, ids []string) (map[string]approval.Head, error) {
 	type row struct {
 		id string
 		approval.Head
@@ -136,12 +132,7 @@ func (s *Store) Grant(ctx context.Context, tenant, id string) (*approval.Grant, 
 }
 
 // Grants lists grants, newest first.
-func (s *Store) Grants(
-	ctx context.Context,
-	tenant string,
-	all bool,
-	now time.Time,
-) ([]approval.Grant, error) {
+func (s *Store) Grants(ctx context.Context, tenant string, all bool, now time.Time) ([]approval.Grant, error) {
 	where, args := "tenant = $1", []any{tenant}
 	if !all {
 		where, args = where+" AND revoked IS NULL AND expires > $2 AND uses < max_uses", append(

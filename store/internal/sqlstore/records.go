@@ -81,12 +81,7 @@ func (s *Store) DeleteRecord(ctx context.Context, room, key string, version int6
 
 // changeRecord runs a statement that returns a row when it did what it
 // should, in the next group.
-func (s *Store) changeRecord(
-	ctx context.Context,
-	what, sql string,
-	room, key string,
-	more ...any,
-) error {
+func (s *Store) changeRecord(ctx context.Context, what, sql string, room, key string, more ...any) error {
 	args := append([]any{room, key}, more...)
 	return s.run(ctx, &job{what: what, record: room + "\x00" + key}, func(t *tx) error {
 		_, changed, err := first(t.b.ctx, t.b.tx, scanInt, sql, args...)
@@ -143,15 +138,7 @@ func (s *Store) record(ctx context.Context, room, name, where string) (store.Rec
 	var err error
 	ok := store.RecordName(room) && store.RecordName(name)
 	if ok {
-		r, ok, err = find(
-			ctx,
-			s,
-			"read record",
-			scanRecord,
-			selectRecords+"room = $1 AND "+where,
-			room,
-			name,
-		)
+		r, ok, err = find(ctx, s, "read record", scanRecord, selectRecords+"room = $1 AND "+where, room, name)
 	}
 
 	if err == nil && !ok {
@@ -215,12 +202,7 @@ func behind(prefix string) string {
 }
 
 // DueRecords reads the beginning of an index.
-func (s *Store) DueRecords(
-	ctx context.Context,
-	room string,
-	now time.Time,
-	limit int,
-) ([]store.Record, error) {
+func (s *Store) DueRecords(ctx context.Context, room string, now time.Time, limit int) ([]store.Record, error) {
 	if err := store.CheckRecordList(room, "", "", limit); err != nil {
 		return nil, fmt.Errorf("list due records: %w", err)
 	}

@@ -32,13 +32,7 @@ func (s *Store) renew(ctx context.Context, x Tx, from, to *authenticator, values
 	return x.Flush(ctx)
 }
 
-func (s *Store) renewTable(
-	ctx context.Context,
-	x Tx,
-	t table,
-	from, to *authenticator,
-	values reseal,
-) error {
+func (s *Store) renewTable(ctx context.Context, x Tx, t table, from, to *authenticator, values reseal) error {
 	part := t.part()
 	var after []any
 	for {

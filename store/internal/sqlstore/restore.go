@@ -118,10 +118,7 @@ func (s *Store) began(p period, before string, logs map[string]grown) error {
 			Size: at.size,
 			Root: at.root,
 			Time: s.now().UTC().Truncate(time.Microsecond),
-		}.Join(store.Mark{
-			Freezes: s.before[tenant].Freezes,
-			Frozen:  s.before[tenant].Frozen,
-		})
+		}.Join(store.Mark{Freezes: s.before[tenant].Freezes, Frozen: s.before[tenant].Frozen})
 	}
 
 	s.halted.Store(nil)
@@ -189,10 +186,7 @@ func (s *Store) Rotate(ctx context.Context, r store.Rotation) error {
 	return s.began(p, before, logs)
 }
 
-func (s *Store) rotate(
-	ctx context.Context,
-	r store.Rotation,
-) (next period, logs map[string]grown, err error) {
+func (s *Store) rotate(ctx context.Context, r store.Rotation) (next period, logs map[string]grown, err error) {
 	err = s.exclusively(ctx, "rotate the key", func(x Tx) error {
 		x.Queue(s.held()[len(s.held())-1])
 		if logs, err = s.handOver(ctx, x, r); err != nil {

@@ -235,10 +235,7 @@ func parse[T any](body string) (*T, error) {
 func parseRequest(body string) (*approval.Request, error) {
 	r, err := parse[approval.Request](body)
 	if err == nil && len(r.Revisions) == 0 {
-		return nil, unavailable(
-			"read stored document",
-			fmt.Errorf("request %q has no revision", r.ID),
-		)
+		return nil, unavailable("read stored document", fmt.Errorf("request %q has no revision", r.ID))
 	}
 
 	return r, err
@@ -269,12 +266,7 @@ func (s *Store) document(
 	table, tenant, id string, read func(what, sql string, args ...any) (document, bool, error),
 ) (document, error) {
 	what, seen := strings.TrimSuffix(table, "s"), s.versions.latest(rowName{tenant, id})
-	d, ok, err := read(
-		"read "+what,
-		documents(table)+" WHERE tenant = $1 AND id = $2",
-		tenant,
-		plain(id),
-	)
+	d, ok, err := read("read "+what, documents(table)+" WHERE tenant = $1 AND id = $2", tenant, plain(id))
 	if err == nil && !ok {
 		err = fmt.Errorf("%s %q: %w", what, id, approval.ErrNotFound)
 	}
@@ -303,11 +295,7 @@ func (s *Store) check(table, tenant string, d document, seen int64) error {
 		return s.tampered(
 			tenant,
 			what,
-			fmt.Sprintf(
-				"it was put back: this is version %d, and there was version %d",
-				d.version,
-				seen,
-			),
+			fmt.Sprintf("it was put back: this is version %d, and there was version %d", d.version, seen),
 		)
 	}
 

@@ -117,12 +117,7 @@ func (s *Store) sealTenant(
 	for sealed < limit {
 		step, done := min(limit-sealed, sealStep), sealedStep{}
 		err := s.write(ctx, "seal", func(x Tx) (err error) {
-			mine, _, err := first(
-				ctx,
-				x,
-				scanInt,
-				"SELECT CASE WHEN "+s.d.SealLock+" THEN 1 ELSE 0 END",
-			)
+			mine, _, err := first(ctx, x, scanInt, "SELECT CASE WHEN "+s.d.SealLock+" THEN 1 ELSE 0 END")
 			if err == nil && mine == 0 {
 				err = verdict{errSealing}
 			}
@@ -284,11 +279,7 @@ func (e *edge) next(ext ledger.Extension) grown {
 	for i, h := range ext.Hashes {
 		all[ext.First+int64(i)] = h
 	}
-	return grown{
-		size:   ext.Size,
-		root:   ext.Root,
-		hashes: all,
-	}
+	return grown{size: ext.Size, root: ext.Root, hashes: all}
 }
 
 // at returns the hashes if they are of a tree of this size. Another
@@ -380,12 +371,7 @@ func (h hashes) read(indexes []int64, found map[int64]ledger.Hash) error {
 		if len(r.hash) != len(ledger.Hash{}) {
 			return unavailable(
 				"read hashes",
-				fmt.Errorf(
-					"stored hash %d of tenant %q has %d bytes",
-					r.pos,
-					h.tenant,
-					len(r.hash),
-				),
+				fmt.Errorf("stored hash %d of tenant %q has %d bytes", r.pos, h.tenant, len(r.hash)),
 			)
 		}
 

@@ -117,15 +117,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 				"",
 				"",
 				now,
-				s.auth.code(
-					"deliveries",
-					t.tenant,
-					d.Target,
-					d.Event,
-					plain(d.Subject),
-					d.Payload,
-					now,
-				),
+				s.auth.code("deliveries", t.tenant, d.Target, d.Event, plain(d.Subject), d.Payload, now),
 			),
 		)
 	}
@@ -419,14 +411,7 @@ func (t *tx) Save(r *approval.Request) {
 	before, known := t.read[r.ID]
 	t.writes = append(
 		t.writes,
-		t.b.s.updateRequest(
-			t.tenant,
-			r,
-			now,
-			old,
-			known && r.Closed == nil && before == now.x,
-			string(body),
-		),
+		t.b.s.updateRequest(t.tenant, r, now, old, known && r.Closed == nil && before == now.x, string(body)),
 	)
 	if known {
 		t.read[r.ID] = now.x
@@ -466,10 +451,7 @@ func (t *tx) Remember(key string, m approval.Memory) {
 		sql += ` ON CONFLICT (tenant, name) DO UPDATE SET digest = excluded.digest, request = excluded.request, grant_id = excluded.grant_id,
 expires = excluded.expires, code = excluded.code`
 	}
-	t.writes = append(
-		t.writes,
-		do(sql, t.b.s.auth.coded("memories", memoryValues(t.tenant, key, m)...)...),
-	)
+	t.writes = append(t.writes, do(sql, t.b.s.auth.coded("memories", memoryValues(t.tenant, key, m)...)...))
 }
 
 // AddVote keeps a vote for figures.

@@ -126,11 +126,7 @@ func (s *Store) token(t tokenRow) (store.Token, error) {
 		return t.Token, nil
 	}
 	if at, known := s.revoked(t.Tenant, t.ID); known {
-		_ = s.tampered(
-			t.Tenant,
-			what,
-			"it was revoked, and its row says that it is good: it counts as revoked",
-		)
+		_ = s.tampered(t.Tenant, what, "it was revoked, and its row says that it is good: it counts as revoked")
 		t.Revoked = &at
 		return t.Token, nil
 	}
@@ -213,11 +209,7 @@ func (s *Store) EndToken(ctx context.Context, tenant, id string, at time.Time) (
 	return ended, err
 }
 
-func (s *Store) endToken(
-	ctx context.Context,
-	tenant, id string,
-	at time.Time,
-) (ended bool, err error) {
+func (s *Store) endToken(ctx context.Context, tenant, id string, at time.Time) (ended bool, err error) {
 	err = s.write(ctx, "revoke token", func(x Tx) error {
 		ended = false
 		row, ok, err := first(
@@ -273,12 +265,7 @@ func (s *Store) noteRevoked(tenant, id string, at time.Time) error {
 }
 
 // SetValue keeps a value until it expires.
-func (s *Store) SetValue(
-	ctx context.Context,
-	bucket, key string,
-	value []byte,
-	expires time.Time,
-) error {
+func (s *Store) SetValue(ctx context.Context, bucket, key string, value []byte, expires time.Time) error {
 	if value == nil {
 		value = []byte{}
 	}
@@ -317,16 +304,7 @@ func (s *Store) genuineValue(bucket string, k kept) error {
 
 // Value returns a value that has not expired.
 func (s *Store) Value(ctx context.Context, bucket, key string, now time.Time) ([]byte, error) {
-	k, ok, err := find(
-		ctx,
-		s,
-		"read value",
-		scanKept,
-		selectKept+" AND name = $3",
-		bucket,
-		micros(now),
-		key,
-	)
+	k, ok, err := find(ctx, s, "read value", scanKept, selectKept+" AND name = $3", bucket, micros(now), key)
 	return s.value(bucket, k, ok, err)
 }
 
@@ -342,11 +320,7 @@ func (s *Store) value(bucket string, k kept, ok bool, err error) ([]byte, error)
 }
 
 // TakeValue deletes a value and returns it.
-func (s *Store) TakeValue(
-	ctx context.Context,
-	bucket, key string,
-	now time.Time,
-) (value []byte, err error) {
+func (s *Store) TakeValue(ctx context.Context, bucket, key string, now time.Time) (value []byte, err error) {
 	err = s.write(ctx, "take value", func(x Tx) error {
 		k, ok, err := first(ctx, x, scanKept,
 			"DELETE FROM kept WHERE bucket = $1 AND name = $2 AND expires > $3 RETURNING "+keptColumns,
@@ -362,19 +336,11 @@ func (s *Store) TakeValue(
 
 // DeleteValue deletes a value, if it is there.
 func (s *Store) DeleteValue(ctx context.Context, bucket, key string) error {
-	return s.exec(
-		ctx,
-		"delete value",
-		do("DELETE FROM kept WHERE bucket = $1 AND name = $2", bucket, key),
-	)
+	return s.exec(ctx, "delete value", do("DELETE FROM kept WHERE bucket = $1 AND name = $2", bucket, key))
 }
 
 // ListValues returns the values of a bucket that have not expired, by key.
-func (s *Store) ListValues(
-	ctx context.Context,
-	bucket string,
-	now time.Time,
-) (map[string][]byte, error) {
+func (s *Store) ListValues(ctx context.Context, bucket string, now time.Time) (map[string][]byte, error) {
 	all, err := list(ctx, s, "list values", scanKept, selectKept, bucket, micros(now))
 	if err != nil {
 		return nil, err
