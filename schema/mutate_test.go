@@ -205,19 +205,19 @@ func changes(doc any, at []string, values []any) iter.Seq[any] {
 
 // scramble changes a random seed in up to four random places.
 func scramble(rng *rand.Rand, seeds []any, names []string, values []any) any {
-	doc := pick(rng, seeds)
+	doc := choose(rng, seeds)
 	for range 1 + rng.IntN(4) {
 		all := places(doc)
-		at := pick(rng, all)
+		at := choose(rng, all)
 		switch rng.IntN(5) {
 		case 0:
-			doc = edit(doc, at, func(any) any { return pick(rng, values) })
+			doc = edit(doc, at, func(any) any { return choose(rng, values) })
 		case 1: // something that is right in another place or file
-			donor := pick(rng, seeds)
-			graft := get(donor, pick(rng, places(donor)))
+			donor := choose(rng, seeds)
+			graft := get(donor, choose(rng, places(donor)))
 			doc = edit(doc, at, func(any) any { return graft })
 		case 2: // a known name with some value
-			doc = edit(doc, at, with(pick(rng, names), pick(rng, values)))
+			doc = edit(doc, at, with(choose(rng, names), choose(rng, values)))
 		case 3:
 			if len(at) > 0 {
 				doc = edit(doc, at[:len(at)-1], without(at[len(at)-1]))
@@ -230,7 +230,7 @@ func scramble(rng *rand.Rand, seeds []any, names []string, values []any) any {
 	return doc
 }
 
-func pick[T any](rng *rand.Rand, all []T) T { return all[rng.IntN(len(all))] }
+func choose[T any](rng *rand.Rand, all []T) T { return all[rng.IntN(len(all))] }
 
 // places lists the paths to every value of a document, in a fixed order.
 func places(doc any) [][]string {
