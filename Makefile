@@ -2,10 +2,9 @@
 # make test    all tests, with what they need
 
 .DEFAULT_GOAL := build
-.PHONY: build playground run setup test kills pairs shell clocks race peers peers-long fuzz cover lint bench generate update ci
+.PHONY: build playground run setup test long stress fuzz lint bench generate update ci
 
 BIN ?= bin
-PACKAGES ?= ./...
 
 build: ## bin/agf-validate and bin/assent, static: they run in any Linux and in an empty image
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BIN)/ ./cmd/...
@@ -24,37 +23,17 @@ run: build ## checks and decides the examples, then starts the demo service; DEM
 setup: ## PostgreSQL, Chromium and npm for the tests, where they are missing
 	.ci/setup
 
-test: setup ## all tests
-	go test -timeout 30m $(TESTFLAGS) $(PACKAGES)
+test: setup ## everything that a change has to pass: build, lint, all tests, the clients for Python and TypeScript; six minutes on two cores
+	.ci/test
 
-kills: ## crash tests and load tests of the whole size; .ci/run has them, make test a tenth
-	ASSENT_KILLS=220 go test ./internal/crashtest -run TestKill
-	ASSENT_LOAD=full go test ./rap -run TestLoad
+long: setup ## everything that takes longer, part after part, with a table at the end; PARTS="kills walks" runs some
+	.ci/long $(PARTS)
 
-pairs: ## 200,000 pairs of plans, compared and by brute force; half an hour
-	ASSENT_PAIRS=200000 go test ./posture -run TestCompareAgreesWithBruteForce -timeout 6h -v
-
-shell: ## 20,000 command lines, read and run in real shells; a minute
-	ASSENT_SHELL_LINES=20000 go test ./resolve/shellfacts -run TestAShellStartsNothingElse -v
-	go test -tags traced ./resolve/shellfacts -v # needs strace, and any of bash, dash and zsh
-
-clocks: ## hooks whose clocks are wrong, with a binary built for that; four minutes
-	go test -tags clocks ./internal/crashtest -run WrongClock -v
-
-race: ## all tests under the race detector (needs a C compiler)
-	$(MAKE) test TESTFLAGS=-race
-
-peers: ## assent against software that others wrote, pinned and fetched from its registries
-	internal/peers/run
-
-peers-long: ## the same, against what takes minutes; CI leaves it out
-	internal/peers/run --long
+stress: setup ## `make test` RUNS times (20) while four busy loops take the processors
+	.ci/stress $(RUNS)
 
 fuzz: ## every fuzz target for FUZZTIME (5s)
 	.ci/fuzz
-
-cover: ## statement coverage of condition, template and resolve: 100 %
-	.ci/cover condition template resolve
 
 lint: ## gofmt, vet and staticcheck
 	.ci/lint
@@ -69,5 +48,5 @@ update: generate ## accept new golden files; read the difference before you comm
 	@for p in $$(git grep -l internal/golden -- '*_test.go' | xargs -n 1 dirname | sort -u); do \
 		echo "go test ./$$p -update"; go test ./$$p -update || exit 1; done
 
-ci: ## what continuous integration runs
+ci: ## what continuous integration runs: make test, and a piece of make long that the commit chooses
 	.ci/run

@@ -233,6 +233,9 @@ func FuzzParse(f *testing.F) {
 		if (p == nil) != stopped {
 			t.Fatalf("loaded is %t:\n%s", p != nil, render(findings))
 		}
+		if parts, again := policy.ParseParts("f", src); p != nil && parts == nil || len(again) != len(findings) {
+			t.Fatalf("ParseParts has %d findings, Parse %d", len(again), len(findings))
+		}
 		for _, f := range findings {
 			if !known[f.Rule] || f.File != "f" || f.Message == "" || f.Stops && f.Severity != diag.Error {
 				t.Fatalf("odd finding: %+v", f)

@@ -102,3 +102,13 @@ func FuzzOpenCheckpoint(f *testing.F) {
 		}
 	})
 }
+
+func FuzzParseHash(f *testing.F) {
+	f.Add(LeafHash([]byte(plainLeaf)).String())
+	f.Fuzz(func(t *testing.T, text string) {
+		h, err := ParseHash(text)
+		if err == nil && h.String() != text {
+			t.Fatalf("%q was read as %q", text, h)
+		}
+	})
+}

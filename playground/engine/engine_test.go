@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -182,6 +183,9 @@ func FuzzRun(f *testing.F) {
 		var got struct{ Exit *int }
 		if err := json.Unmarshal(engine.Run(text), &got); err != nil || got.Exit == nil {
 			t.Errorf("%s: %v", text, err)
+		}
+		if r, err := engine.ParseRequest(text); err == nil && !slices.Contains(engine.Kinds(), r.Kind) {
+			t.Errorf("a request of the kind %q was read", r.Kind)
 		}
 	})
 }
