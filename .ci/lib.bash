@@ -23,6 +23,8 @@ exec {alive}> >(exec setsid bash -c '
 	for attempt in 1 2 3; do rm -rf "$1" 2>/dev/null && break; sleep 1; done
 ' reaper "$work")
 
+trap 'exit 130' INT TERM HUP
+
 names=()
 results=()
 seconds=()
@@ -57,8 +59,9 @@ record() {
 step() {
 	local name=$1
 	printf '\n== %s\n' "$name"
+	: >"$work/logs/$name"
 	started "$@"
-	tail -n +1 -f --pid="$group" -s 0.2 "$work/logs/$name" 2>/dev/null & # shows the output; its own group ends with the step
+	tail -n +1 -f --pid="$group" -s 0.2 "$work/logs/$name" 2>/dev/null {alive}>&- & # shows the output; its own group ends with the step
 	local shown=$!
 	wait "$group" || true
 	wait "$shown" || true
@@ -82,9 +85,9 @@ beside() {
 			fi
 			name=${current[0]}
 			began=$SECONDS
-			rc=0
-			(set -euo pipefail && "${current[@]:1}") >"$work/logs/$name" 2>&1 </dev/null || rc=$?
-			echo "$rc $((SECONDS - began))" >"$work/logs/$name.status"
+			set +e # or set -e would mean nothing inside the command
+			(set -euo pipefail && "${current[@]:1}") >"$work/logs/$name" 2>&1 </dev/null
+			echo "$? $((SECONDS - began))" >"$work/logs/$name.status"
 			current=()
 		done
 	) &

@@ -224,7 +224,7 @@ func TestRefusesValuesThatWouldBeReadAsContents(t *testing.T) {
 }
 
 // pythonMembers are the members that a content of release 1.23 takes;
-// make peers holds them against the library.
+// internal/peers/run holds them against the library.
 func pythonMembers(t *testing.T) []string {
 	t.Helper()
 	src := must.Get(os.ReadFile("testdata/python_members.txt"))(t)
