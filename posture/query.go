@@ -2,15 +2,10 @@ package posture
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/resolve"
-	"github.com/assent-dev/assent/value"
 )
 
 // Query asks about all calls of one target at once: is there one like
@@ -48,8 +43,42 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// Ask answers a query about a plan.
+// Ask answers a query about a plan. A delegation to an alias that names a
+// local and a remote agent is looked for in each reading.
 func (q Query) Ask(plan *resolve.Plan) Answer {
+	open := Answer{}
+	for _, reading := range q.readings(plan) {
+		switch a := reading.ask(plan); a.Found {
+		case condition.Yes:
+			return a
+		case condition.Undecided:
+			open = a
+		}
+	}
+	return open
+}
+
+// readings returns the query itself, and one for each kind of agent if
+// its alias names both and the query does not say which is meant.
+func (q Query) readings(plan *resolve.Plan) []Query {
+	all := []Query{q}
+	if q.Call.Kind != resolve.Delegation || q.Call.Remote != resolve.RemoteUnstated {
+		return all
+	}
+	for _, remote := range []resolve.Remote{resolve.RemoteNo, resolve.RemoteYes} {
+		one := q
+		one.Call.Remote = remote
+		for _, r := range plan.Decide(&one.Call).Reasons {
+			if r.Code == resolve.NotDeclared {
+				return []Query{q}
+			}
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func (q Query) ask(plan *resolve.Plan) Answer {
 	target := plan.Target(&q.Call)
 	if target == nil {
 		return Answer{Found: condition.Undecided, Why: "the query names no kind of call"}
@@ -82,6 +111,33 @@ func (q Query) Ask(plan *resolve.Plan) Answer {
 	}
 
 	return open
+}
+
+// Vacuous explains why the query is about no call at all, so that the
+// answer No would prove nothing: its target is not declared, all calls of
+// the agent are denied for another reason, or no call can satisfy Where.
+// It returns an empty string if the query is about some call. Calls that
+// an allow-list excludes count as calls if Outcome is deny.
+func (q Query) Vacuous(plan *resolve.Plan) string {
+	for _, r := range plan.Decide(&q.Call).Reasons {
+		switch {
+		case r.Code == resolve.PolicyUnresolved:
+			return "every call of the agent is denied: " + r.Detail
+		case r.Code == resolve.NotDeclared, r.Code == resolve.NotAllowed && q.Outcome != resolve.Deny:
+			return r.Detail
+		}
+	}
+	if q.Where == nil {
+		return ""
+	}
+
+	for _, outcome := range []resolve.Outcome{resolve.Allow, resolve.Ask, resolve.Deny} {
+		q.Outcome = outcome
+		if q.Ask(plan).Found != condition.No {
+			return ""
+		}
+	}
+	return "no call can satisfy where"
 }
 
 // among looks at calls of one class, with a parent's input and without.
@@ -142,111 +198,4 @@ func (q Query) shown(p pair, cell condition.Cell) Answer {
 	}
 
 	return Answer{Found: condition.Yes, Witness: c.Witness}
-}
-
-// ParseWhere reads what has to be true of a call: tests such as
-// `amount>50000,currency=USD`, all of which must hold. The operators are
-// = != < <= > >= and ~ for a pattern; a value is a number, true, false,
-// or text, in quotes where it would be read otherwise or has a comma.
-func ParseWhere(text string) (*condition.Expr, error) {
-	if strings.TrimSpace(text) == "" {
-		return nil, nil
-	}
-	var g condition.Group
-	for rest := text; rest != ""; {
-		m, after, err := parseTest(rest)
-		if err != nil {
-			return nil, fmt.Errorf("%q: %w", rest, err)
-		}
-		g.Matchers = append(g.Matchers, m)
-		rest = after
-	}
-
-	return &condition.Expr{Groups: []condition.Group{g}}, nil
-}
-
-// parseTest reads one test and returns what follows its comma.
-func parseTest(text string) (m condition.Matcher, rest string, err error) {
-	at := strings.IndexAny(text, "=!<>~")
-	if at <= 0 || strings.Contains(text[:at], ",") {
-		return m, "", errors.New("expected a test such as amount>50000")
-	}
-	m.Key = strings.TrimSpace(text[:at])
-	test, text := operatorOf(text[at:])
-	if test.Op == "" || m.Key == "" {
-		return m, "", errors.New("expected a name and one of = != < <= > >= ~")
-	}
-	word, rest := strings.TrimSpace(text), ""
-	if quoted, err := strconv.QuotedPrefix(word); err == nil {
-		word, rest = quoted, strings.TrimSpace(word[len(quoted):])
-		if rest != "" && rest[0] != ',' {
-			return m, "", fmt.Errorf("expected a comma behind %s", quoted)
-		}
-		rest = strings.TrimPrefix(rest, ",")
-	} else {
-		word, rest, _ = strings.Cut(word, ",")
-	}
-
-	if test.Operand, err = scalarOf(strings.TrimSpace(word), test.Op); err != nil {
-		return m, "", err
-	}
-	m.Tests = []condition.Test{test}
-
-	return m, strings.TrimSpace(rest), nil
-}
-
-// operatorOf reads the operator that begins a text; none is "".
-func operatorOf(text string) (test condition.Test, rest string) {
-	for _, known := range [...]struct {
-		sign string
-		op   condition.Op
-	}{
-		{"!=", condition.Ne},
-		{"<=", condition.Lte},
-		{">=", condition.Gte},
-		{"<", condition.Lt},
-		{">", condition.Gt},
-		{"~", condition.Pattern},
-		{"=", condition.Eq},
-	} {
-		if after, ok := strings.CutPrefix(text, known.sign); ok {
-			return condition.Test{Op: known.op}, after
-		}
-	}
-
-	return test, text
-}
-
-// scalarOf reads a value, which has to fit its operator.
-func scalarOf(word string, op condition.Op) (condition.Scalar, error) {
-	text, quoted := word, strings.HasPrefix(word, `"`)
-	if quoted {
-		text, _ = strconv.Unquote(word) // a quoted prefix
-	}
-	switch op {
-	case condition.Pattern:
-		if err := condition.CheckPattern(text); err != nil {
-			return condition.Scalar{}, err
-		}
-		return condition.Scalar{Kind: value.String, Text: text}, nil
-	case condition.Lt, condition.Lte, condition.Gt, condition.Gte:
-		n, err := value.ParseNum(word)
-		if err != nil {
-			return condition.Scalar{}, fmt.Errorf("%q is no number, which < <= > and >= compare", word)
-		}
-
-		return condition.Scalar{Kind: value.Number, Num: n}, nil
-	}
-
-	switch n, err := value.ParseNum(word); {
-	case quoted:
-	case word == "":
-		return condition.Scalar{}, errors.New(`expected a value, "" for an empty text`)
-	case word == "true", word == "false":
-		return condition.Scalar{Kind: value.Bool, Bool: word == "true"}, nil
-	case err == nil:
-		return condition.Scalar{Kind: value.Number, Num: n}, nil
-	}
-
-	return condition.Scalar{Kind: value.String, Text: text}, nil
 }

@@ -30,7 +30,7 @@ func TestQueries(t *testing.T) {
 		{pay, "amount<=10", resolve.Ask, condition.No, ""},
 		{pay, "amount=3", resolve.Deny, condition.Yes,
 			`{"kind":"tool","tool":"pay","args":{"amount":3},"annotations":{"readOnlyHint":true}}`},
-		{pay, "amount~'x'", resolve.Allow, condition.No, ""},
+		{pay, `amount~"'x'"`, resolve.Allow, condition.No, ""},
 		{clerk, "parent.input.risk=low", resolve.Ask, condition.No, ""},
 		{clerk, "", resolve.Allow, condition.Yes,
 			`{"kind":"delegation","agent":"clerk","args":{},"parent":{"input":{"risk":"x"}}}`},
@@ -131,15 +131,19 @@ func FuzzParseWhere(f *testing.F) {
 
 func TestParseWhere(t *testing.T) {
 	for text, want := range map[string]string{
-		"a>1":             "a gt 1",
-		"a >= 1.50, b<2":  "a gte 1.50; b lt 2",
-		"a<=1e3":          "a lte 1e3",
-		`a="1"`:           `a equals "1"`,
-		"a=true,b!=false": "a equals true; b ne false",
-		`a="x,y" ,b=z w`:  `a equals "x,y"; b equals "z w"`,
-		`a=""`:            `a equals ""`,
-		"a.b~^x":          `a.b pattern "^x"`,
-		"":                "",
+		"a>1":              "a gt 1",
+		"a >= 1.50, b<2":   "a gte 1.50; b lt 2",
+		"a<=1e3":           "a lte 1e3",
+		`a="1"`:            `a equals "1"`,
+		"a=true,b!=false":  "a equals true; b ne false",
+		`a="x,y" ,b="z w"`: `a equals "x,y"; b equals "z w"`,
+		"a=EUR , b=/etc/x": `a equals "EUR"; b equals "/etc/x"`,
+		`"a b"=1`:          "a b equals 1",
+		"a~^(x|y)$,b=-1":   `a pattern "^(x|y)$"; b equals -1`,
+		"größe=Straße":     `größe equals "Straße"`,
+		`a=""`:             `a equals ""`,
+		"a.b~^x":           `a.b pattern "^x"`,
+		"":                 "",
 	} {
 		e, err := ParseWhere(text)
 		if err != nil {
@@ -158,18 +162,115 @@ func TestParseWhere(t *testing.T) {
 	}
 
 	for text, want := range map[string]string{
-		"amount":   "expected a test",
-		">1":       "expected a test",
-		" =1":      "expected a name",
-		"a!1":      "expected a name",
-		"a>x":      `"x" is no number`,
-		"a=":       "expected a value",
-		"a=1,,b=2": "expected a test",
-		`a="x" y`:  "expected a comma",
-		"a~(":      "missing closing",
+		"amount":           "column 7: expected one of = != < <= > >= ~, found the end",
+		">1":               "column 1: expected a test such as amount>50000, found >1",
+		" =1":              "column 2: expected a test",
+		"a!1":              "column 2: expected one of = != < <= > >= ~, found !1",
+		"a>x":              `column 3: "x" is not a number`,
+		`a>"5"`:            `column 3: "5" is not a number`,
+		"a=":               "column 3: expected a value",
+		"a=1,,b=2":         "column 5: expected a test",
+		"a=1,":             "column 5: expected a test such as amount>50000, found the end",
+		`a="x" y`:          "column 7: expected a comma or the end, found y",
+		"a~(":              "missing closing",
+		"amount==500":      `column 7: "==" is not an operator; write "="`,
+		"amount===500":     `"===" is not an operator; write "="`,
+		"amount=>500":      `"=>" is not an operator; write ">="`,
+		"amount=<500":      `"=<" is not an operator; write "<="`,
+		"amount<>500":      `"<>" is not an operator; write "!="`,
+		"amount≥500":       `"≥" is not an operator; write ">="`,
+		"amount=!500":      `"=!" is not an operator; write "!="`,
+		"to=~x":            `"=~" is not an operator; write "~"`,
+		"to!~x":            `"!~" is not an operator`,
+		"amount= =500":     "column 9: a text that is not a plain word needs double quotes, found =500",
+		"amount==500&&b=1": `"==" is not an operator`,
+		"a=1 && b=2":       "column 5: && does not join tests; write a comma",
+		"a=1&&b=2":         "column 3: 1&&b=2 is neither a number",
+		"a=EUR&&b=2":       "column 3: a text that is not a plain word needs double quotes, found EUR&&b=2",
+		"a=500 AND b=EUR":  "column 7: AND does not join tests; write a comma",
+		"a=500 or b=EUR":   "column 7: or does not join tests: all tests have to hold",
+		"a=new york":       "column 7: expected a comma or the end, found york; a text with spaces needs double quotes",
+		"a='EUR'":          "column 3: a text that is not a plain word needs double quotes, found 'EUR'",
+		"a=True":           `column 3: True is neither a number nor true or false; if it is a text, write "True"`,
+		"a=null":           `null is neither`,
+		"a=5_000":          `5_000 is neither a number`,
+		"a=5k":             `5k is neither a number`,
+		"a=1,000":          "column 8: expected one of = != < <= > >= ~, found the end",
+		"a=2026-11-28":     "2026-11-28 is neither a number",
+		`a="x`:             "column 3: the closing quote is missing",
+		`a="\x41"`:         "column 3: this text is not a JSON string",
+		"a=`x`":            "needs double quotes",
+		"a~=x":             "this pattern needs double quotes, found =x",
+		"a~x&&b=1":         "this pattern needs double quotes",
+		"amount:500":       "column 7: expected one of = != < <= > >= ~, found :500",
+		"a=1;b=2":          "neither a number",
+		"amount (EUR)>5":   "column 8: expected one of",
+		"a=b\u200b,c=1":    "a text that is not a plain word needs double quotes",
+		"ａmount\u00a0>5":   "expected one of",
+		`""=1`:             "found an empty text",
+		"päckchen==1":      `column 9: "==" is not`,
 	} {
 		if _, err := ParseWhere(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestDelegationIsAskedInBothReadings declares one alias as a local agent,
+// which is allowed, and as a remote agent, which asks.
+func TestDelegationIsAskedInBothReadings(t *testing.T) {
+	plan := planOf(t, resolve.Options{}, `{local_agents: [{alias: clerk, source: c.agf.yaml}],
+    remote_agents: [{alias: clerk, url: "https://x/", approval: true}]}`)
+	clerk := resolve.Call{Kind: resolve.Delegation, Agent: "clerk"}
+	for outcome, witness := range map[resolve.Outcome]string{
+		resolve.Allow: `{"kind":"delegation","agent":"clerk","args":{},"remote":false}`,
+		resolve.Ask:   `{"kind":"delegation","agent":"clerk","args":{}}`,
+		resolve.Deny:  "",
+	} {
+		a := Query{Call: clerk, Outcome: outcome}.Ask(plan)
+		if string(a.Witness) != witness || (a.Found == condition.Yes) != (witness != "") {
+			t.Errorf("%v: %v %s %s", outcome, a.Found, a.Witness, a.Why)
+		}
+	}
+
+	local := clerk
+	local.Remote = resolve.RemoteNo
+	if a := (Query{Call: local, Outcome: resolve.Ask}).Ask(plan); a.Found != condition.No {
+		t.Errorf("the local agent: %v %s", a.Found, a.Witness)
+	}
+}
+
+// TestVacuousQuestions are about no call, so that No would prove nothing.
+func TestVacuousQuestions(t *testing.T) {
+	plan := planOf(t, resolve.Options{}, `{local_tools: [{alias: pay}],
+    mcp_servers: [{alias: s, server_ref: x, allowed_tools: [a]}], local_agents: [{alias: clerk, source: c.agf.yaml}]}`)
+	for _, c := range []struct {
+		call    resolve.Call
+		where   string
+		outcome resolve.Outcome
+		vacuous bool
+	}{
+		{resolve.Call{Kind: resolve.Tool, Tool: "pay"}, "", resolve.Ask, false},
+		{resolve.Call{Kind: resolve.Tool, Tool: "pay"}, "a>1,a<5", resolve.Ask, false},
+		{resolve.Call{Kind: resolve.Tool, Tool: "pay"}, "a>5,a<1", resolve.Ask, true},
+		{resolve.Call{Kind: resolve.Tool, Tool: "pay"}, "a>5,a<1", resolve.Deny, true},
+		{resolve.Call{Kind: resolve.Tool, Tool: "pay"}, "a=x,a~y", resolve.Allow, true},
+		{resolve.Call{Kind: resolve.Tool, Tool: "pya"}, "", resolve.Allow, true},
+		{resolve.Call{Kind: resolve.Tool, Tool: "pya"}, "", resolve.Deny, true},
+		{resolve.Call{Kind: resolve.MCPTool, Server: "s", Tool: "a"}, "", resolve.Ask, false},
+		{resolve.Call{Kind: resolve.MCPTool, Server: "s", Tool: "b"}, "", resolve.Allow, true},
+		{resolve.Call{Kind: resolve.MCPTool, Server: "s", Tool: "b"}, "", resolve.Deny, false},
+		{resolve.Call{Kind: resolve.MCPTool, Server: "z", Tool: "a"}, "", resolve.Deny, true},
+		{resolve.Call{Kind: resolve.Delegation, Agent: "clark"}, "", resolve.Ask, true},
+		{resolve.Call{Kind: resolve.Skill, Agent: "clerk", Skill: "x"}, "", resolve.Ask, true},
+	} {
+		where, err := ParseWhere(c.where)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := Query{Call: c.call, Where: where, Outcome: c.outcome}
+		if why := q.Vacuous(plan); (why != "") != c.vacuous {
+			t.Errorf("%s where %q, outcome %v: %q", c.call.Target(), c.where, c.outcome, why)
 		}
 	}
 }

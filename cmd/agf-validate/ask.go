@@ -35,7 +35,8 @@ func (v program) askCommand() *cobra.Command {
 		Use:   "ask --agent FILE --tool TOOL [--where TESTS] --outcome allow|ask|deny",
 		Short: "Ask whether there is any call with that outcome: no, or yes with one that shows it",
 		Long: "ask looks at all calls of one target at once (docs/contracts/diff.md).\n" +
-			"Exit code 0: there is none; 1: there is one, or it is undecided; 2: usage, or a file can't be read.",
+			"Exit code 0: there is none; 1: there is one, or it is undecided; 2: usage, a file that can't be read,\n" +
+			"or a question about no call at all, because the target is not declared or no call can satisfy --where.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return v.ask(f) },
 	}
@@ -108,7 +109,11 @@ func (v program) ask(f askFlags) error {
 	if err != nil {
 		return err
 	}
-	answer := q.Ask(compiled.sides[""].Plan)
+	plan := compiled.sides[""].Plan
+	if why := q.Vacuous(plan); why != "" {
+		return fmt.Errorf("the question is about no call of %s: %s", call.Target(), why)
+	}
+	answer := q.Ask(plan)
 	if err := v.printAnswer(f.format, call, answer); err != nil {
 		return fmt.Errorf("write the answer: %w", err)
 	}

@@ -157,7 +157,7 @@ func (v *Invariant) broken(plan *resolve.Plan) (Failure, bool) {
 	if open.Found == condition.Undecided {
 		return Failure{Got: "undecided: " + open.Why}, true
 	}
-	if why := v.idle(plan, good); why != "" {
+	if why := v.vacuous(plan, good); why != "" {
 		return Failure{Got: why}, true
 	}
 
@@ -181,9 +181,9 @@ func (v *Invariant) ask(plan *resolve.Plan, outcome resolve.Outcome) posture.Ans
 	return posture.Query{Call: *v.Call, Where: v.where, Outcome: outcome}.Ask(plan)
 }
 
-// idle says why an invariant that nothing breaks is about no call at
-// all; "" when it is about some.
-func (v *Invariant) idle(plan *resolve.Plan, good []resolve.Outcome) string {
+// vacuous explains why an invariant that no call breaks is about no call
+// at all. It returns an empty string if it is about some.
+func (v *Invariant) vacuous(plan *resolve.Plan, good []resolve.Outcome) string {
 	for _, r := range plan.Decide(v.Call).Reasons {
 		switch {
 		case r.Code == resolve.PolicyUnresolved:

@@ -200,8 +200,8 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		"no target":     {head + "never:\n  - {where: a=1, outcome: ask}\n", "4:6: this names no target, or several"},
 		"two targets":   {head + "never:\n  - {tool: q, agent: a, outcome: ask}\n", "4:6: this names no target, or several"},
 		"half a target": {head + "never:\n  - {server: s, outcome: ask}\n", "4:6: this names no target, or several"},
-		"where":         {head + "never:\n  - {tool: q, where: amount, outcome: ask}\n", `4:22: where can't be read: "amount"`},
-		"a bound":       {head + "always:\n  - {tool: q, where: 'a=1,b>x', outcome: ask}\n", `"x" is no number`},
+		"where":         {head + "never:\n  - {tool: q, where: amount, outcome: ask}\n", "4:22: where can't be read: column 7"},
+		"a bound":       {head + "always:\n  - {tool: q, where: 'a=1,b>x', outcome: ask}\n", `"x" is not a number`},
 		"an expression": {head + "never:\n  - {tool: q, where: a~(, outcome: ask}\n", "4:22: where can't be read"},
 		"hints":         {head + "never:\n  - {tool: q, annotations: {a: 1}, outcome: ask}\n", "4:32: "},
 		"one invariant": {

@@ -235,6 +235,9 @@ func (r Request) ask() Answer {
 	if err != nil {
 		return failed(err, findings...)
 	}
+	if why := q.Vacuous(plan); why != "" {
+		return failed(fmt.Errorf("the question is about no call of %s: %s", q.Call.Target(), why))
+	}
 	found := q.Ask(plan)
 	answer := printed(found)
 	if found.Found != condition.No {
