@@ -23,10 +23,12 @@
 // the program is made of. If a file in one of them changes, the test runs
 // again.
 //
-// All programs are built like releases (CGO_ENABLED=0 -trimpath
+// The programs of cmd are built like releases (CGO_ENABLED=0 -trimpath
 // -ldflags '-s -w'), but without the state of Git, which changes with
-// every commit. -trimpath also lets all checkouts share one binary. There
-// is no variant for the race detector or for coverage: tests of processes
+// every commit. -trimpath also lets all checkouts share one binary. Other
+// programs are built with the defaults of the go command, so that they
+// share the packages that go test compiles: some of the examples' modules
+// take minutes to compile again. There is no variant for the race detector or for coverage: tests of processes
 // never had one.
 package testbin
 
@@ -58,7 +60,7 @@ const (
 	idle = 2 * time.Hour
 )
 
-// Flags are the arguments of the go command with which programs are built.
+// Flags are the arguments of the go command for the programs of cmd.
 // CGO_ENABLED=0 is set too.
 func Flags() []string { return []string{"-trimpath", "-ldflags", "-s -w"} }
 
@@ -97,7 +99,10 @@ type program struct {
 
 // build builds a program as the module of the directory dir sees it.
 func build(dir, folder string, flags []string) (program, error) {
-	b := builder{dir: dir, pkg: module + folder, flags: append(Flags(), flags...)}
+	b := builder{dir: dir, pkg: module + folder, flags: flags, release: strings.HasPrefix(folder, "cmd/")}
+	if b.release {
+		b.flags = append(Flags(), flags...)
+	}
 	p, err := b.run(path.Base(folder))
 	if err != nil {
 		return program{}, fmt.Errorf("build %s for tests: %w", folder, err)
@@ -108,6 +113,7 @@ func build(dir, folder string, flags []string) (program, error) {
 type builder struct {
 	dir, pkg string
 	flags    []string
+	release  bool
 	lock     *os.File
 }
 
@@ -210,7 +216,9 @@ func (b *builder) inputs() (string, program, error) {
 func (b *builder) goCommand(verb string, args ...string) ([]byte, error) {
 	cmd := exec.Command("go", slices.Concat([]string{verb, "-buildvcs=false"}, b.flags, args)...)
 	cmd.Dir = b.dir
-	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
+	if b.release {
+		cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
+	}
 	cmd.ExtraFiles = []*os.File{b.lock}
 	var problems bytes.Buffer
 	cmd.Stderr = &problems

@@ -65,7 +65,7 @@ exec "$@"
 	s.write("links", "")
 	s.write("go.mod", "module "+module+"sample\n\ngo 1.26\n")
 	s.write("word/word.go", "package word\n\nconst Second = \"two\"\n")
-	s.write("prog/third.txt", "three")
+	s.write("prog/texts/third.txt", "three")
 	// The name of the folder makes the program unlike those of earlier runs.
 	s.write("prog/main.go", `package main
 
@@ -76,7 +76,7 @@ import (
 	"`+module+`sample/word"
 )
 
-//go:embed third.txt
+//go:embed texts/third.txt
 var third string
 
 var fourth = "four"
@@ -189,7 +189,7 @@ func TestBinaryFollowsItsInputs(t *testing.T) {
 	for i, c := range []struct{ file, from, to, prints string }{
 		{"prog/main.go", "one", "eno", "eno two three four"},
 		{"word/word.go", "two", "owt", "eno owt three four"},
-		{"prog/third.txt", "three", "eerht", "eno owt eerht four"},
+		{"prog/texts/third.txt", "three", "eerht", "eno owt eerht four"},
 	} {
 		s.edit(c.file, c.from, c.to)
 		s.build(c.prints)
@@ -202,7 +202,7 @@ func TestBinaryFollowsItsInputs(t *testing.T) {
 
 	s.edit("prog/main.go", "eno", "one")
 	s.edit("word/word.go", "owt", "two")
-	s.edit("prog/third.txt", "eerht", "three")
+	s.edit("prog/texts/third.txt", "eerht", "three")
 	if again := s.build("one two three four"); again.path != first.path {
 		t.Errorf("the first sources gave %s, and then %s", first.path, again.path)
 	}
@@ -389,7 +389,7 @@ func TestProgram(t *testing.T) {
 	}
 	for _, c := range []struct{ file, from, to, prints string }{
 		{"word/word.go", "two", "second", "one second three four"},
-		{"prog/third.txt", "three", "3", "one second 3 four"},
+		{"prog/texts/third.txt", "three", "3", "one second 3 four"},
 	} {
 		s.edit(c.file, c.from, c.to) // go test looks at sizes and times only
 		if prints, cached := run(); prints != c.prints || cached {
