@@ -14,7 +14,9 @@ import (
 	"unicode"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/replay"
+	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -48,25 +50,12 @@ func TestAgents(t *testing.T) {
 	t.Run("travel-openai", func(t *testing.T) { testModel(t, bin, "openai", "/v1", travel) })
 }
 
-// build puts the programs into a folder. `go run` keeps what it has
-// linked in the build cache, which `go build` does not: most of the
-// time of this test was linking programs that had not changed.
+// build puts links to the programs into a folder.
 func build(t *testing.T, programs ...string) string {
 	t.Helper()
 	bin := t.TempDir()
-	var all sync.WaitGroup
 	for _, name := range programs {
-		all.Go(func() {
-			link := exec.Command("go", "run", "-exec", "cp", "./"+name, filepath.Join(bin, name))
-			if out, err := link.CombinedOutput(); err != nil {
-				t.Errorf("build %s: %v\n%s", name, err, out)
-			}
-		})
-	}
-
-	all.Wait()
-	if t.Failed() {
-		t.FailNow()
+		must.Do(t, os.Symlink(testbin.Path(t, "examples/"+name), filepath.Join(bin, name)))
 	}
 	return bin
 }

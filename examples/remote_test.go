@@ -17,6 +17,7 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/assenttest"
 	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
@@ -44,7 +45,7 @@ func newRemoteWorld(t *testing.T) *remoteWorld {
 	}
 	w := &remoteWorld{
 		t:    t,
-		bin:  filepath.Join(build(t, "remote"), "remote"),
+		bin:  testbin.Path(t, "examples/remote"),
 		home: t.TempDir(),
 		desk: assenttest.New(t, assenttest.Config{Files: files}),
 	}

@@ -5,35 +5,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	exported "github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/mcptest"
 )
-
-// binary builds the program of assent, once.
-var binary = sync.OnceValues(func() (string, error) {
-	bin := filepath.Join(binaryDir(), "assent")
-	out, err := exec.Command("go", "build", "-o", bin, "../cmd/assent").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build assent: %w\n%s", err, out)
-	}
-	return bin, nil
-})
-
-// binaryDir is where this process builds it, and TestMain removes it.
-func binaryDir() string {
-	return filepath.Join(os.TempDir(), fmt.Sprintf("assent-mcp-test-%d", os.Getpid()))
-}
 
 // installed is the gateway as people install it: a directory with its
 // files, before a server in a process of its own.
@@ -49,11 +33,7 @@ type installed struct {
 // configuration, and to the entry of its server.
 func install(t *testing.T, s mcptest.Script, more string, upstream map[string]any) *installed {
 	t.Helper()
-	bin, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &installed{t: t, bin: bin, dir: t.TempDir(), u: mcptest.New(t, s)}
+	p := &installed{t: t, bin: testbin.Path(t, "cmd/assent"), dir: t.TempDir(), u: mcptest.New(t, s)}
 	entry := p.server("files", p.u)
 	for name, field := range upstream {
 		entry[name] = field

@@ -16,9 +16,7 @@ func TestMain(m *testing.M) {
 	if mcptest.Main() || gosdk.Main() {
 		return
 	}
-	code := m.Run()
-	_ = os.RemoveAll(binaryDir())
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // TestConformance runs every row against real servers in processes of

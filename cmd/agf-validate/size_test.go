@@ -3,9 +3,10 @@ package main
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/testbin"
 )
 
 // What a validator may come to: it is fetched by every job that checks
@@ -56,9 +57,7 @@ func TestLinksOnlyWhatChecksFiles(t *testing.T) {
 }
 
 func TestBinaryIsSmall(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "agf-validate")
-	static(t, "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, ".")
-	info, err := os.Stat(binary)
+	info, err := os.Stat(testbin.Path(t, "cmd/agf-validate"))
 	if err != nil {
 		t.Fatal(err)
 	}

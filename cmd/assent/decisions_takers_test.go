@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
@@ -189,7 +190,7 @@ func exampleTaker(name, site string, args ...string) taker {
 			if name != "files" {
 				flags = append(flags, "-dir", t.TempDir())
 			}
-			cmd := exec.Command(built(t, "examples/"+name), append(flags, args...)...)
+			cmd := exec.Command(testbin.Path(t, "examples/"+name), append(flags, args...)...)
 			out, _ := cmd.CombinedOutput()
 
 			return string(out)
@@ -225,23 +226,6 @@ func busyAddress(t *testing.T) string {
 	t.Cleanup(func() { _ = l.Close() })
 
 	return l.Addr().String()
-}
-
-// built is the binary of a command of this repository.
-func built(t *testing.T, folder string) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), filepath.Base(folder))
-	root, err := filepath.Abs(testfiles.Root(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	build := exec.Command("go", "build", "-o", binary, "./"+folder)
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-
-	return binary
 }
 
 // TestEveryCommandThatDecidesTakesTheConfiguration: it reads the file

@@ -24,6 +24,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/decide"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/policy/policyhttp"
 	"github.com/assent-dev/assent/resolve"
@@ -181,20 +182,10 @@ func schemaFields(t *testing.T) []string {
 	return out
 }
 
-// validator builds agf-validate and runs it.
+// validator returns a function that runs agf-validate.
 func validator(t *testing.T) func(args ...string) (string, int) {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "agf-validate")
-	root, err := filepath.Abs(testfiles.Root(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	build := exec.Command("go", "build", "-o", binary, "./cmd/agf-validate")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-
+	binary := testbin.Path(t, "cmd/agf-validate")
 	return func(args ...string) (string, int) {
 		cmd := exec.Command(binary, args...)
 		out, _ := cmd.CombinedOutput()

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/mcptest"
 )
@@ -345,10 +346,7 @@ func TestMCPPinsOfARunningServer(t *testing.T) {
 	writeFiles(t, dir, map[string]string{"mcp.pins.json": sound})
 	c.end(c.in.Close)
 
-	validate := filepath.Join(dir, "agf-validate")
-	if out, err := exec.Command("go", "build", "-o", validate, "../agf-validate").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	validate := testbin.Path(t, "cmd/agf-validate")
 	agent := filepath.Join(dir, "clerk.agf.yaml")
 	if out, err := exec.Command(validate, "--tools", pins, agent).CombinedOutput(); err != nil {
 		t.Errorf("agf-validate: %v\n%s", err, out)

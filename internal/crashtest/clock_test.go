@@ -17,6 +17,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -148,14 +149,9 @@ var wrong = func() (seconds int64) {
 	changed = strings.Replace(changed, "import (\n", "import (\n\t\"syscall\"\n", 1)
 
 	dir := t.TempDir()
-	bin, file, overlay := filepath.Join(dir, "assent"), filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay.json")
+	file, overlay := filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay.json")
 	list := must.Get(json.Marshal(map[string]any{"Replace": map[string]string{source: file}}))(t)
 	must.Do(t, os.WriteFile(file, []byte(changed), 0o600))
 	must.Do(t, os.WriteFile(overlay, list, 0o600))
-	out, err := exec.Command("go", "build", "-overlay", overlay, "-o", bin, "../../cmd/assent").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-
-	return bin
+	return testbin.Path(t, "cmd/assent", "-overlay="+overlay)
 }

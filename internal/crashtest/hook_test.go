@@ -17,6 +17,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/testbin"
 )
 
 const (
@@ -109,7 +110,7 @@ func hookFiles(t *testing.T, dir string) {
 }
 
 func hooksOfServer(t *testing.T) *hooks {
-	h := newHarness(t, build(t), "")
+	h := newHarness(t, testbin.Path(t, "cmd/assent"), "")
 	hookFiles(t, h.dir)
 	address := h.address()
 	h.serve(address)
@@ -125,7 +126,7 @@ func hooksOfServer(t *testing.T) *hooks {
 	}
 }
 
-func hooksAlone(t *testing.T) *hooks { return hooksBesideInbox(t, build(t)) }
+func hooksAlone(t *testing.T) *hooks { return hooksBesideInbox(t, testbin.Path(t, "cmd/assent")) }
 
 // hooksBesideInbox are hooks with a store of their own. env is the
 // inbox's, beside that of the test.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 )
 
@@ -84,7 +85,7 @@ func (f *firstLine) Write(p []byte) (int, error) {
 // TestAReplicaWithAnotherKeyTakesNoPart: it ends before it
 // answers or signs anything, so exports of the others still verify.
 func TestAReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
-	h := newHarness(t, build(t), pgtest.New(t))
+	h := newHarness(t, testbin.Path(t, "cmd/assent"), pgtest.New(t))
 	addresses := []string{h.address(), h.address()}
 	for _, address := range addresses {
 		h.serve(address)
@@ -125,7 +126,7 @@ func TestAReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
 // TestOfTwoFirstStartsOneBindsTheStore: two servers begin at
 // once on an empty database, each with a key of its own.
 func TestOfTwoFirstStartsOneBindsTheStore(t *testing.T) {
-	bin := build(t)
+	bin := testbin.Path(t, "cmd/assent")
 	files := newHarness(t, bin, "") // for its agents and people
 	for range 3 {
 		h := *files

@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
@@ -40,7 +41,7 @@ func TestKill(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("ASSENT_KILLS")); err == nil {
 		kills = n / 2
 	}
-	bin := build(t)
+	bin := testbin.Path(t, "cmd/assent")
 	for name, where := range map[string]func() string{"sqlite": func() string {
 		return ""
 	}, "postgres": func() string {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/testbin"
 )
 
 // Moments in the life of an approved call at which its gateway dies.
@@ -100,7 +101,7 @@ type mcpGateway struct {
 func newMCP(t *testing.T) *mcpGateway {
 	t.Helper()
 	g := &mcpGateway{
-		harness:  newHarness(t, build(t), ""),
+		harness:  newHarness(t, testbin.Path(t, "cmd/assent"), ""),
 		files:    &filesServer{seen: map[int]int{}},
 		random:   rand.New(rand.NewPCG(17, 19)),
 		requests: map[int]string{},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 )
 
@@ -17,7 +18,7 @@ import (
 // request is stuck, nothing runs twice.
 func TestReplicas(t *testing.T) {
 	const kills, loaders, each = 12, 6, 15
-	h := newHarness(t, build(t), pgtest.New(t))
+	h := newHarness(t, testbin.Path(t, "cmd/assent"), pgtest.New(t))
 	addresses := []string{h.address(), h.address()}
 	servers := []*process{h.serve(addresses[0]), h.serve(addresses[1])}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

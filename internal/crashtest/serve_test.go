@@ -69,17 +69,6 @@ type harness struct {
 	alice, bob string // tokens of approvers
 }
 
-// build compiles the binary under test.
-func build(t *testing.T) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "assent")
-	out, err := exec.Command("go", "build", "-o", bin, "../../cmd/assent").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return bin
-}
-
 func newHarness(t *testing.T, bin, store string) *harness {
 	t.Helper()
 	h := &harness{t: t, bin: bin, dir: t.TempDir(), store: store}

@@ -2,10 +2,10 @@ package neighbours
 
 import (
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/assent-dev/assent/internal/testbin"
 )
 
 func TestMain(m *testing.M) {
@@ -21,11 +21,7 @@ func TestMain(m *testing.M) {
 // some seconds. Another tenant's decisions keep coming, its people sign
 // in and answer, and the server stays within its memory.
 func TestANeighbourIsHardlyFelt(t *testing.T) {
-	bin := filepath.Join(t.TempDir(), "assent")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/assent")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin := testbin.Path(t, "cmd/assent")
 	noise := Noise{
 		Bodies:  12,
 		Streams: 200,

@@ -29,7 +29,9 @@ trap finish EXIT
 
 bin=${ASSENT_PEERS_BIN:-$work/.bin}
 if [ ! -x "$bin/probe" ]; then
-	(cd "$root" && go build -o "$bin/" ./cmd/... ./internal/peers/probe)
+	mkdir -p "$bin"
+	programs=$(cd "$root" && go run ./internal/testbin/build cmd/assent cmd/agf-validate internal/peers/probe)
+	ln -s $programs "$bin/"
 fi
 cp -R "$here/." "$work/"
 cd "$work"

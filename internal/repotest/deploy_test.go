@@ -9,15 +9,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
 // TestStaticBinaries: what make builds runs where there is no
-// C library: in an empty image, in Alpine.
+// C library: in an empty image, in Alpine. The binaries of tests are
+// checked, which make has to build with the same flags.
 func TestStaticBinaries(t *testing.T) {
-	bin := t.TempDir()
-	shell(t, "GOOS=linux make build BIN="+bin)
-	for _, name := range []string{"assent", "agf-validate"} {
+	recipe := shell(t, `eval set -- "$(make --no-print-directory --dry-run build BIN=/out)"; printf '%s\n' "$@"`)
+	want := slices.Concat([]string{"CGO_ENABLED=0", "go", "build"}, testbin.Flags(), []string{"-o", "/out/", "./cmd/..."})
+	if got := strings.Split(strings.TrimSpace(recipe), "\n"); !slices.Equal(got, want) {
+		t.Errorf("make build runs %q, want %q", got, want)
+	}
+
+	bin := binaries(t)
+	for _, name := range programs() {
 		f, err := elf.Open(filepath.Join(bin, name))
 		if err != nil {
 			t.Fatal(err)
@@ -33,6 +40,21 @@ func TestStaticBinaries(t *testing.T) {
 	}
 
 	checkDeployment(t, filepath.Join(bin, "assent"))
+}
+
+// programs returns the names of the programs that make builds.
+func programs() []string { return []string{"assent", "agf-validate"} }
+
+// binaries returns a folder with what make builds.
+func binaries(t *testing.T) string {
+	t.Helper()
+	bin := t.TempDir()
+	for _, name := range programs() {
+		if err := os.Symlink(testbin.Path(t, "cmd/"+name), filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return bin
 }
 
 // checkDeployment holds the files under deploy to the binary and to the

@@ -145,6 +145,8 @@ func layers() []layer {
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests
 		{"internal/growth", 14},     // the same
+		{"internal/testbin", 14},    // the same
+		{"internal/testbin/build", 15},
 		{"internal/testdns", 14},    // the same
 		{"internal/testwait", 14},   // the same
 		{"internal/chromium", 11},   // the same

@@ -20,11 +20,9 @@ var (
 )
 
 // TestReadmeCommands runs every command of the README's tour at the top
-// of the tree, against binaries built for the occasion, and compares
-// what they print with what the README shows.
+// of the tree, and compares what they print with what the README shows.
 func TestReadmeCommands(t *testing.T) {
-	bin := filepath.Join(t.TempDir(), "bin")
-	shell(t, "make build BIN="+bin)
+	bin := binaries(t)
 	runsAsShown(t, "README.md", 4, func(command string) string {
 		return shell(t, strings.ReplaceAll(command, "bin/", bin+"/"))
 	})
@@ -34,9 +32,8 @@ func TestReadmeCommands(t *testing.T) {
 // tools to gates, in an empty directory that holds the list alone.
 func TestReadmeGuideOfTools(t *testing.T) {
 	const page = "docs/guides/tools.md"
+	bin := binaries(t)
 	dir := t.TempDir()
-	bin := filepath.Join(dir, "bin")
-	shell(t, "make build BIN="+bin)
 	list := jsonBlock.FindStringSubmatch(readText(t, filepath.Join(top, page)))
 	if list == nil {
 		t.Fatal("the guide shows no list of tools")
@@ -94,8 +91,7 @@ func runsAsShown(t *testing.T, page string, least int, run func(command string) 
 // TestReadmeFlags holds the commands that the README shows without
 // running them (services, mostly) to the help of the binaries.
 func TestReadmeFlags(t *testing.T) {
-	bin := filepath.Join(t.TempDir(), "bin")
-	shell(t, "make build BIN="+bin)
+	bin := binaries(t)
 	checked := 0
 	for _, block := range setUpBlock.FindAllStringSubmatch(readText(t, filepath.Join(top, "README.md")), -1) {
 		for _, line := range strings.Split(block[1], "\n") {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/assent-dev/assent/internal/golden"
 	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
@@ -21,7 +22,7 @@ import (
 // real binaries, and ann in a real browser.
 type flightTrip struct {
 	t      *testing.T
-	dir    string // of the binaries and of all files
+	dir    string // of all files
 	server string // URL
 	token  string
 	ann    *tab
@@ -32,11 +33,6 @@ type flightTrip struct {
 func TestFlightIsBookedInChromium(t *testing.T) {
 	browser := chromium(t)
 	f := &flightTrip{t: t, dir: t.TempDir()}
-	build := exec.Command("go", "build", "-o", f.dir, "./cmd/assent", "./examples/flight")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	link := f.serve()
 	f.ann = (&site{t: t, url: f.server}).tab(t, browser, "ann")
 	f.ann.open(strings.TrimPrefix(link, f.server))
@@ -88,8 +84,8 @@ func (f *flightTrip) serve() (link string) {
 	f.t.Helper()
 	at := func(name string) string { return filepath.Join(f.dir, name) }
 	cmd := exec.Command(
-		at("assent"), "serve", "--json", "--listen", "127.0.0.1:0", "--store", at("s.db"), "--key", at("s.key"),
-		"--dev", "--dev-person", "ann",
+		testbin.Path(f.t, "cmd/assent"), "serve", "--json", "--listen", "127.0.0.1:0",
+		"--store", at("s.db"), "--key", at("s.key"), "--dev", "--dev-person", "ann",
 		"--people", "../../examples/flight/people.yaml", "--agents", "../../examples/flight/flight.agf.yaml",
 	)
 	var log testwait.Buffer
@@ -107,7 +103,7 @@ func (f *flightTrip) serve() (link string) {
 	must.Do(f.t, json.Unmarshal(out.Bytes(), &ready))
 	f.server = ready.URL
 	made := must.Get(exec.Command(
-		at("assent"), "token", "create", "--store", at("s.db"), "--key", at("s.key"),
+		testbin.Path(f.t, "cmd/assent"), "token", "create", "--store", at("s.db"), "--key", at("s.key"),
 		"--name", "flight", "--scopes", "request,read", "--json",
 	).Output())(f.t)
 	f.token = regexp.MustCompile(`assent_[\w-]{43}`).FindString(string(made))
@@ -124,7 +120,7 @@ type flightLife struct {
 
 func (f *flightTrip) start() *flightLife {
 	f.t.Helper()
-	cmd := exec.Command(filepath.Join(f.dir, "flight"), "-dir", filepath.Join(f.dir, "trips"), "Lisbon")
+	cmd := exec.Command(testbin.Path(f.t, "examples/flight"), "-dir", filepath.Join(f.dir, "trips"), "Lisbon")
 	cmd.Env = append(os.Environ(), "ASSENT_SERVER="+f.server, "ASSENT_TOKEN="+f.token)
 	out := &testwait.Buffer{}
 	cmd.Stdout, cmd.Stderr = out, out
