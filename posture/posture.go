@@ -113,6 +113,15 @@ type Change struct {
 type Report struct {
 	Verdict Verdict  `json:"verdict"`
 	Changes []Change `json:"changes"`
+	// Compared lists the files that each side was read from.
+	Compared *Compared `json:"compared,omitempty"`
+}
+
+// Compared lists the files that decide on each side, by name and in
+// order.
+type Compared struct {
+	Old []string `json:"old"`
+	New []string `json:"new"`
 }
 
 // NewReport sums up changes.
@@ -157,6 +166,15 @@ type Side struct {
 	// PermitAge is how long an allowed call may wait before it runs; 0
 	// where nobody says it.
 	PermitAge time.Duration
+	// Files names every file that the side was read from.
+	Files []string
+	// PolicyRegistry is the address of the policy registry that the
+	// configuration names, and RegistryKeep how long its last copy
+	// decides while it can't be reached.
+	PolicyRegistry string
+	RegistryKeep   time.Duration
+	// Sources says by role where the files were found within the side.
+	Sources map[string]string
 	// Below is the plan of the agent below all those that delegate to
 	// it, as a service compiles it, and Parents names these; nil and ""
 	// when nobody does.
