@@ -190,6 +190,9 @@ func (d dice) options() resolve.Options {
 		opt.Semantics.Undeclared = resolve.UndeclaredAsk
 	}
 	if d.one(4) {
+		opt.Semantics.EmptyAllowList = resolve.EmptyIsAbsent
+	}
+	if d.one(4) {
 		opt.Semantics.RemoteApproval = resolve.SkillReplaces
 	}
 	if d.one(4) {

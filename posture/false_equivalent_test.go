@@ -3,6 +3,7 @@ package posture
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/resolve"
@@ -110,4 +111,89 @@ func heldAgainst(t *testing.T, what string, old, new *Side) (differing, undecide
 	}
 
 	return differing, undecided
+}
+
+// TestNamesBehindAliases: without a name the alias itself names the tool
+// or server, so a name that appears or disappears may lead elsewhere.
+func TestNamesBehindAliases(t *testing.T) {
+	side := func(space, rest string) *Side { return sideText(t, resolve.Options{}, agentText(space)+rest) }
+	wire := policyText("acme.wire", "{id: r, match: {targets: [wire]}, approval: true}")
+	naming := func(required string) *Side {
+		ref := "constraints: {governance_policies: [{policy_ref: acme.wire" + required + "}]}\n"
+		return sideText(t, resolve.Options{}, agentText(tools("{alias: wire}"))+ref, wire)
+	}
+	for name, c := range map[string]struct {
+		old, new   *Side
+		there, way Verdict
+	}{
+		"a server's reference": {
+			side("{mcp_servers: [{alias: s, server_ref: a.example}]}", ""),
+			side("{mcp_servers: [{alias: s}]}", ""), VerdictUndecided, VerdictUndecided,
+		},
+		"a tool's name": {
+			side(tools("{alias: t, name: pay}"), ""), side(tools("{alias: t}"), ""), VerdictUndecided, VerdictUndecided,
+		},
+		"a path": {
+			side("{local_agents: [{alias: a, source: ./agents/sub.agf.yaml}]}", ""),
+			side("{local_agents: [{alias: a, source: agents/sub.agf.yaml}]}", ""), Equivalent, Equivalent,
+		},
+		"another path": {
+			side("{local_agents: [{alias: a, source: ./agents/sub.agf.yaml}]}", ""),
+			side("{local_agents: [{alias: a, source: sub.agf.yaml}]}", ""), VerdictUndecided, VerdictUndecided,
+		},
+		"a policy that becomes required": {
+			naming(", required: false"), naming(", required: true"), VerdictTightens, VerdictLoosens,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := NewReport(Compare(c.old, c.new)); got.Verdict != c.there {
+				t.Errorf("%s\n%s", got.Verdict, told(got.Changes))
+			}
+			if got := NewReport(Compare(c.new, c.old)); got.Verdict != c.way {
+				t.Errorf("back: %s\n%s", got.Verdict, told(got.Changes))
+			}
+		})
+	}
+}
+
+// TestOwnersChoicesAreCompared: facts read out of arguments, and where
+// the files that decide come from.
+func TestOwnersChoicesAreCompared(t *testing.T) {
+	shell := tools("{alias: shell, approval: {condition: [{args_match: {sh.programs: {ne: ls}}}]}}")
+	derived := func(listed ...string) *Side {
+		d := resolve.Derived{Target: "tool shell", From: "command", As: "sh", Listed: listed}
+		return &Side{Plan: planOf(t, resolve.Options{Derived: []resolve.Derived{d}}, shell)}
+	}
+	with := func(change func(s *Side)) *Side {
+		s := derived("ls")
+		change(s)
+		return s
+	}
+	from := func(file string) *Side {
+		return with(func(s *Side) { s.Sources = map[string]string{"decisions.yaml": file} })
+	}
+	registry := func(url string, keep time.Duration) *Side {
+		return with(func(s *Side) { s.PolicyRegistry, s.RegistryKeep = url, keep })
+	}
+	for name, c := range map[string]struct {
+		old, new *Side
+		want     Verdict
+	}{
+		"the same facts":          {derived("ls", "cat"), derived("cat", "ls"), Equivalent},
+		"no facts":                {derived("ls"), &Side{Plan: planOf(t, resolve.Options{}, shell)}, VerdictUndecided},
+		"facts":                   {&Side{Plan: planOf(t, resolve.Options{}, shell)}, derived("ls"), VerdictUndecided},
+		"another list":            {derived("ls"), derived("ls", "rm"), VerdictUndecided},
+		"another file":            {from("decisions.yaml"), from("agents/decisions.yaml"), VerdictUndecided},
+		"a file that is new":      {derived("ls"), from("decisions.yaml"), Equivalent},
+		"another registry":        {registry("https://a", time.Hour), registry("https://b", time.Hour), VerdictUndecided},
+		"no registry":             {registry("https://a", time.Hour), registry("", time.Hour), VerdictLoosens},
+		"a registry":              {registry("", time.Hour), registry("https://a", time.Hour), VerdictTightens},
+		"copies that last longer": {registry("https://a", time.Hour), registry("https://a", 2*time.Hour), VerdictLoosens},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := NewReport(Compare(c.old, c.new)); got.Verdict != c.want {
+				t.Errorf("%s\n%s", got.Verdict, told(got.Changes))
+			}
+		})
+	}
 }
