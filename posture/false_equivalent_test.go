@@ -197,3 +197,51 @@ func TestOwnersChoicesAreCompared(t *testing.T) {
 		})
 	}
 }
+
+// TestSpacesInATagChangeNothing: they render the same message.
+func TestSpacesInATagChangeNothing(t *testing.T) {
+	plan := func(message string) *Side {
+		return &Side{Plan: planOf(t, resolve.Options{}, tools(
+			`{alias: t, approval: {message_template: "`+message+`", condition: {args_match: {a: 1}}}}`,
+		))}
+	}
+	old := plan("Pay {{tool_args.a}}?")
+	for message, want := range map[string]int{
+		"Pay {{ tool_args.a }}?": 0,
+		"Pay {{{tool_args.a}}}?": 0,
+		"Pay {{tool_args.a}} ?":  1,
+		"Pay {{tool_args.b}}?":   1,
+		"Pay tool_args.a?":       1,
+	} {
+		if got := Compare(old, plan(message)); len(got) != want {
+			t.Errorf("%s: %s", message, told(got))
+		}
+	}
+}
+
+// TestATighterRuleThatRemovesAnEscalationSaysSo: joined with a rule that
+// does not escalate, the group is not called in for anything any more.
+func TestATighterRuleThatRemovesAnEscalationSaysSo(t *testing.T) {
+	space := tools("{alias: t}")
+	rule := func(id, rest string) string {
+		return "{id: " + id + ", match: {targets: [t]}, approval: true, require: {stages: [{group: sre, people: 2}]" + rest + "}}"
+	}
+	calls := rule("calls", ", within: 20m, on_timeout: escalate, escalate: [{after: 10m, to: leads}]")
+	side := func(rules ...string) *Side {
+		return &Side{Plan: planOf(t, resolve.Options{}, space, policyText("p", rules...))}
+	}
+	notes := func(old, new *Side) string {
+		out := ""
+		for _, c := range Compare(old, new) {
+			out += c.Note
+		}
+		return out
+	}
+	const want = "no longer escalates to leads: they are not called in any more"
+	if got := notes(side(calls), side(calls, rule("plain", ""))); got != want {
+		t.Errorf("%q, expected %q", got, want)
+	}
+	if got := notes(side(calls, rule("plain", "")), side(calls)); got != "" {
+		t.Errorf("back: %q", got)
+	}
+}

@@ -100,6 +100,8 @@ type Change struct {
 	Below string `json:"below,omitempty"`
 	// Why says why a change is undecided.
 	Why string `json:"why,omitempty"`
+	// Note says what else a change does that its effect does not show.
+	Note string `json:"note,omitempty"`
 
 	region *condition.Region
 	world  condition.Calls
@@ -219,14 +221,19 @@ func (c Change) says(o Change) bool {
 		c.Aspect == o.Aspect && c.Effect == o.Effect && c.From == o.From && c.To == o.To && c.Region == o.Region
 }
 
+func newComparer(old, new *Side) *comparer {
+	return &comparer{
+		old:       *old,
+		new:       *new,
+		cmp:       condition.NewComparison(0),
+		keys:      map[*condition.Expr]string{},
+		templates: map[string]string{},
+	}
+}
+
 // compareAs compares two plans of one agent.
 func compareAs(old, new *Side) []Change {
-	c := &comparer{
-		old:  *old,
-		new:  *new,
-		cmp:  condition.NewComparison(0),
-		keys: map[*condition.Expr]string{},
-	}
+	c := newComparer(old, new)
 	c.frame()
 	c.targets()
 	c.fill()

@@ -134,6 +134,9 @@ func details(c posture.Change) []string {
 	if c.Why != "" {
 		out = append(out, "undecided: "+c.Why)
 	}
+	if c.Note != "" {
+		out = append(out, "note: "+c.Note)
+	}
 	if c.Witness != nil {
 		out = append(out, "for example "+string(c.Witness))
 	}
@@ -193,6 +196,9 @@ func markdown(r posture.Report) string {
 		}
 		if c.Below != "" {
 			calls = strings.TrimSpace(calls + " (below " + c.Below + ")")
+		}
+		if c.Note != "" {
+			calls = strings.TrimSpace(calls + " (" + c.Note + ")")
 		}
 		example := ""
 		if c.Witness != nil {
