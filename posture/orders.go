@@ -71,7 +71,12 @@ func demandAspects() []Aspect {
 			of(func(a, b policy.Require) Order {
 				return part(policy.Require{Stages: a.Stages}, policy.Require{Stages: b.Stages})
 			}),
-			show(func(r policy.Require) any { return stages(r) }),
+			show(func(r policy.Require) any {
+				if len(r.Stages) == 0 {
+					return "any one approver"
+				}
+				return stages(r)
+			}),
 		},
 		{
 			"within", "the deadline is shorter; none is the longest", of(withinOrder),
