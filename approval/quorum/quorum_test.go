@@ -88,7 +88,7 @@ func TestQuestionsToTheUser(t *testing.T) {
 	}{
 		{"B.Ruiz", "ben", nil, all},
 		{"B.Ruiz", "ben", []string{"ben"}, Eligibility{Answer: true, Approve: true}},
-		{"B.Ruiz", "ann", nil, Eligibility{Why: WhyNotTheUser}},
+		{"B.Ruiz", "cy", nil, Eligibility{Why: WhyNotTheUser}},
 		{"B.Ruiz", "zed", nil, Eligibility{Why: WhyUnknown}},
 		{"olga", "olga", nil, all},
 		{"ann", "ann", nil, Eligibility{Why: WhyToken}},
