@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -38,7 +39,8 @@ func TestMain(m *testing.M) {
 	f.reached = func(now string) {
 		if now == step {
 			os.Stdout.WriteString("reached\n")
-			select {} // until it is killed
+			_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed, or the test has ended
+			os.Exit(1)
 		}
 	}
 	if err := f.ReplaceWithBackup([]byte("new\n"), func(string) error { return nil }); err != nil {
@@ -53,6 +55,10 @@ func replacing(t *testing.T, file, step string) (*exec.Cmd, string) {
 	cmd := exec.Command(os.Args[0], file)
 	cmd.Env = append(os.Environ(), helper+"="+step)
 	cmd.Stderr = t.Output()
+	_, err := cmd.StdinPipe() // open until the process is waited for
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
