@@ -168,3 +168,21 @@ func TestEscapesOfMessagesAreFound(t *testing.T) {
 		}
 	}
 }
+
+func TestHead(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+		cut  bool
+	}{
+		{"éab", 2, "éa", true},
+		{"éa", 2, "éa", false},
+		{"a", 0, "", true},
+		{"", 0, "", false},
+	} {
+		if got, cut := Head(c.text, c.n); got != c.want || cut != c.cut {
+			t.Errorf("%d of %q: %q, %v", c.n, c.text, got, cut)
+		}
+	}
+}
