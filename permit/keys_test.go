@@ -110,3 +110,18 @@ func TestConfigurationsThatCheckNothingAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestIssuerMayEndInASlash: its keys are below it all the same.
+func TestIssuerMayEndInASlash(t *testing.T) {
+	p := newPlace(t)
+	issuer := p.issuer() + "/"
+	signer := newSigner(t, issuer, 1)
+	p.has(t, signer)
+	v, err := permit.NewVerifier(permit.Config{Issuer: issuer, Audience: audience, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Verify(t.Context(), sign(t, signer, good(t)), target, []byte(arguments)); err != nil {
+		t.Error(err)
+	}
+}

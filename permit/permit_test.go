@@ -177,7 +177,11 @@ func TestArgumentsThatLanguagesReadDifferently(t *testing.T) {
 		}
 	}
 
-	for _, text := range []string{`{"a":9007199254740991,"b":-0,"c":0.1,"d":2.2250738585072014e-308}`, `{}`} {
+	for _, text := range []string{
+		`{"a":9007199254740991,"b":-0,"c":0.1,"d":2.2250738585072014e-308}`,
+		`{"a":-9007199254740991}`,
+		`{}`,
+	} {
 		if _, err := permit.Digest([]byte(text)); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
