@@ -215,29 +215,6 @@ func TestSeveralAnswersToOneRequest(t *testing.T) {
 	}
 }
 
-func TestLateAnswersSayHowTheRequestEnded(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("hm")), said(text("hm")))
-		a := c.asked(k, LoopConfig{})
-		th, q := t.asks(a, "pay")
-		t.run(a, th, answers(q.CreateRejection("no")))
-		th = reload(t, th)
-		resp := t.run(a, th, answers(q.CreateApproval(""), text("now")))
-		expect(t, "refused", refusals(resp), "ficc_1 closed_request")
-		if len(c.runs) > 0 {
-			t.Error("ran after it was rejected")
-		}
-		expect(
-			t,
-			"what the model sees",
-			k.last(),
-			"user: \"pay\"\nassistant: 1=pay()\ntool: 1→\"Tool call invocation rejected. no\"\nassistant: \"ok\"\n"+
-				"user: \"now\"\n",
-		)
-	})
-}
-
 func TestAnswersOfAnotherThread(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
@@ -266,35 +243,6 @@ func TestAnswersOfAnotherThread(t *testing.T) {
 		t.run(b, two, answers(other.CreateApproval("")))
 		if c.runs["pay"] != 1 || len(one.Pending()) != 1 {
 			t.Errorf("runs %v, pending in the first thread %v", c.runs, one.Pending())
-		}
-	})
-}
-
-func TestPartialAnswers(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		k := talk(
-			t,
-			said(call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`), call("3", "look", "")),
-			said(text("ok")),
-		)
-		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
-		th := NewThread("t")
-		resp := t.say(a, th, "pay")
-		q1, q2 := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
-
-		th = reload(t, th)
-		resp = t.yes(a, th, q2)
-		expect(t, "left", tell(resp.Messages), "assistant: ficc_1?[1=pay({\"n\":1})]\n")
-		if c.runs[`pay{"n":2}`] != 1 || len(k.seen) != 1 {
-			t.Fatalf("runs %v, %d turns: an approved call runs at once, the model waits", c.runs, len(k.seen))
-		}
-		th = reload(t, th)
-		resp = t.run(a, th, answers(q1.CreateRejection("too much")))
-		expect(t, "whole", tell(resp.Messages), "assistant: 1=pay({\"n\":1}) 2=pay({\"n\":2}) 3=look()\n"+
-			"tool: 1→\"Tool call invocation rejected. too much\" 2→\"did pay\" 3→\"did look\"\nassistant: \"ok\"\n")
-		if c.runs[`pay{"n":2}`] != 1 || len(c.runs) != 2 {
-			t.Errorf("runs %v", c.runs)
 		}
 	})
 }
@@ -375,26 +323,6 @@ func TestRequestIDsNeedRandomness(t *testing.T) {
 		th := NewThread("t")
 		if _, err := t.try(a, th, content.UserText("x")); err == nil || len(th.Pending()) != 0 {
 			t.Errorf("%v, pending %v", err, th.Pending())
-		}
-	})
-}
-
-func TestReusedCallIDNeedsANewAnswer(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		turn := said(call("1", "pay", `{"n":1}`))
-		a := chat(talk(t, turn, turn, said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-		th := NewThread("t")
-		q1 := approvalOf(t, t.say(a, th, "pay"), 0)
-		q2 := approvalOf(t, t.yes(a, th, q1), 0)
-		if q1.RequestID == q2.RequestID || c.runs[`pay{"n":1}`] != 1 {
-			t.Fatalf("%s and %s, runs %v", q1.RequestID, q2.RequestID, c.runs)
-		}
-		resp := t.yes(a, th, q1)
-		expect(t, "refused", refusals(resp), q1.RequestID+" closed_request")
-		t.yes(a, th, q2)
-		if c.runs[`pay{"n":1}`] != 2 {
-			t.Error(c.runs)
 		}
 	})
 }

@@ -214,52 +214,6 @@ func byAmount(_ Tool, call content.ToolCall) (hold.Verdict, error) {
 	return outcomeOf(resolve.Ask, "small"), nil
 }
 
-func TestExpiry(t *testing.T) {
-	for _, late := range []bool{false, true} {
-		bothWays(t, func(t runner) {
-			var c counted
-			j, cl := &journal{}, newClock()
-			d := &changing{verdict: required(outcomeOf(resolve.Ask, "r"), time.Minute)}
-			k := paying(t, "")
-			a := chat(k, LoopConfig{
-				Decider: d,
-				Now:     cl.now,
-				Audit:   j.take,
-			}, nil, c.tool("pay"))
-			th, q := t.asks(a, "x")
-			if !q.Note.Expires.Equal(cl.at.Add(time.Minute)) {
-				t.Error(q.Note.Expires)
-			}
-			th = reload(t, th)
-			cl.at = cl.at.Add(time.Minute - time.Nanosecond)
-			if late {
-				cl.at = cl.at.Add(time.Nanosecond)
-			}
-			resp := t.yes(a, th, q)
-			if !late {
-				if c.runs["pay"] != 1 {
-					t.Error(c.runs)
-				}
-				return
-			}
-
-			expect(t, "refused", refusals(resp), "ficc_1 closed_request")
-			if len(c.runs) > 0 || !strings.Contains(resp.Refused[0].Detail, "expired") {
-				t.Error(c.runs, resp.Refused)
-			}
-			expect(
-				t,
-				"expired is not denied",
-				k.last(),
-				"user: \"x\"\nassistant: 1=pay()\ntool: 1→\""+textExpired+"\"\n",
-			)
-			if !strings.Contains(j.tell(), "expired 1 ficc_1\n") || strings.Contains(j.tell(), "denied") {
-				t.Error(j.tell())
-			}
-		})
-	}
-}
-
 func TestMessageForTheApprover(t *testing.T) {
 	var c counted
 	v := outcomeOf(resolve.Ask, "r")

@@ -64,29 +64,6 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-func TestEditedCallThatIsAskedAboutAgain(t *testing.T) {
-	for _, yes := range []bool{true, false} {
-		bothWays(t, func(t runner) {
-			var c counted
-			k := paying(t, `{"n":5}`)
-			a := chat(k, LoopConfig{Decider: decideFunc(byAmount)}, nil, c.tool("pay"))
-			th, q := t.asks(a, "x")
-			again := approvalOf(t, t.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"n":9}`), "")))), 0)
-			th = reload(t, th)
-			resp := t.yes(a, th, q)
-			expect(t, "refused", refusals(resp), "ficc_1 closed_request")
-			if yes {
-				t.yes(a, th, again)
-			} else {
-				t.run(a, th, answers(again.CreateRejection("")))
-			}
-			if ran := c.runs[`pay{"n":9}`]; ran == 1 != yes || len(c.runs) != ran {
-				t.Error(c.runs)
-			}
-		})
-	}
-}
-
 func TestEditSurvivesAuditFailure(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
@@ -129,20 +106,6 @@ func TestEditOfRequestWithoutCall(t *testing.T) {
 	if _, err := a.Run(t.Context(), NewThread("t"), content.UserText("go")); !errors.As(err, &bad) {
 		t.Error(err)
 	}
-}
-
-func TestEditWithoutASchema(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		a := c.asked(paying(t, `{"n":5}`), LoopConfig{})
-		th, q := t.asks(a, "x")
-		edit := sure(q.CreateEdit(json.RawMessage(`{"n":4}`), ""))
-		resp := t.run(a, th, answers(edit, edit))
-		expect(t, "refused", refusals(resp), "ficc_1 repeated_answer")
-		if c.runs[`pay{"n":4}`] != 1 || len(c.runs) != 1 {
-			t.Error(c.runs)
-		}
-	})
 }
 
 // An edit must not carry an approval over to a tool that was changed

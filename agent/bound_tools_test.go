@@ -188,96 +188,6 @@ func halting(name string) Function {
 	})
 }
 
-// TestStop ends runs: each call has a result, and the next run goes on.
-func TestStop(t *testing.T) {
-	stopped := `"` + textStopped + `"`
-	for _, marked := range []bool{false, true} {
-		bothWays(t, func(t runner) {
-			var c counted
-			k := talk(
-				t,
-				said(call("1", "look", ""), call("2", "halt", ""), call("3", "look", "")),
-				said(text("ok")),
-			)
-			look, halt := Tool(c.tool("look")), Tool(halting("halt"))
-			if marked {
-				look, halt = RequireApproval(c.tool("look")), RequireApproval(halting("halt"))
-			}
-			a := chat(k, LoopConfig{}, nil, look, halt)
-			th := NewThread("t")
-			resp := t.say(a, th, "x")
-			if marked {
-				resp = t.run(
-					a,
-					th,
-					answers(
-						approvalOf(t, resp, 0).CreateApproval(""),
-						approvalOf(t, resp, 1).CreateApproval(""),
-						approvalOf(t, resp, 2).CreateApproval(""),
-					),
-				)
-			}
-
-			calls := "assistant: 1=look() 2=halt() 3=look()\n"
-			if len(k.seen) != 1 || c.runs["look"] != 1 || !strings.HasPrefix(tell(resp.Messages), calls) {
-				t.Fatalf("%d turns, ran %v\n%s", len(k.seen), c.runs, tell(resp.Messages))
-			}
-			t.run(a, reload(t, th), content.UserText("y"))
-			for _, want := range []string{"1→\"did look\"", "2→\"halted\"", "3→" + stopped} {
-				if !strings.Contains(k.last(), want) {
-					t.Errorf("%s is missing:\n%s", want, k.last())
-				}
-			}
-		})
-	}
-}
-
-func TestStopBesideARequest(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		k := talk(t, said(call("1", "halt", ""), call("2", "pay", ""), call("3", "look", "")), said(text("ok")))
-		a := chat(k, LoopConfig{}, nil, halting("halt"), RequireApproval(c.tool("pay")), c.tool("look"))
-		th, q := t.asks(a, "x")
-		t.yes(a, th, q)
-		if c.runs["pay"] != 1 || c.runs["look"] != 0 || len(k.seen) != 2 {
-			t.Errorf("ran %v, %d turns", c.runs, len(k.seen))
-		}
-	})
-}
-
-func TestMaxTurns(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		again := said(call("1", "look", ""), call("2", "theirs", ""), call("3", "pay", ""))
-		k := talk(t, said(call("0", "look", "")), again, said(text("ok")))
-		a := chat(
-			k,
-			LoopConfig{MaxTurns: 1},
-			nil,
-			c.tool("look"),
-			declaredTool("theirs"),
-			RequireApproval(c.tool("pay")),
-		)
-		th := NewThread("t")
-		resp := t.say(a, th, "x")
-		if len(resp.UserInputRequests()) > 0 || c.runs["look"] != 1 || len(k.seen) != 2 {
-			t.Fatal(tell(resp.Messages), c.runs, len(k.seen))
-		}
-		if offered := k.options[1].Tools; len(offered) != 1 || offered[0].Definition().Name != "theirs" {
-			t.Errorf("offered in the last turn: %v", offered)
-		}
-		limit := `"` + textLimit + `"`
-		expect(
-			t,
-			"told",
-			tell(resp.Messages),
-			"assistant: 0=look()\ntool: 0→\"did look\"\nassistant: 1=look() 2=theirs() 3=pay()\n"+
-				"tool: 1→"+limit+" 2→"+limit+" 3→"+limit+"\n",
-		)
-		t.run(a, reload(t, th), content.UserText("y"))
-	})
-}
-
 func TestMaxErrors(t *testing.T) {
 	boom := errors.New("boom")
 	bad := toolOf("bad", func(context.Context) (any, error) { return nil, boom })
@@ -364,32 +274,6 @@ func approveAll(t runner, a Agent, th *Thread, messages ...*content.Message) *Th
 	}
 	t.run(a, th, reply)
 	return th
-}
-
-func TestStoppedOutlivesItsRun(t *testing.T) {
-	for _, again := range []bool{false, true} {
-		bothWays(t, func(t runner) {
-			var c counted
-			a := chat(
-				talk(t, said(call("1", "halt", ""), call("2", "pay", "")), said(text("ok"))),
-				LoopConfig{},
-				nil,
-				RequireApproval(halting("halt")),
-				RequireApproval(c.tool("pay")),
-			)
-			th := NewThread("t")
-			resp := t.say(a, th, "go")
-			q1, q2 := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
-			t.yes(a, th, q1)
-			if again {
-				th = reload(t, th)
-			}
-			t.yes(a, th, q2)
-			if c.runs["pay"] != 1 {
-				t.Errorf("reloaded %v: approved in a later run and not run: %v", again, c.runs)
-			}
-		})
-	}
 }
 
 func TestSiblingSwapsTool(t *testing.T) {

@@ -315,9 +315,7 @@ func TestWhatCantBeHeld(t *testing.T) {
 // TestWaitForAnswers: an answer that comes meanwhile ends the waiting.
 func TestWaitForAnswers(t *testing.T) {
 	atDesks(t, assenttest.Config{Runs: true}, func(t *testing.T, d *desk) {
-		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
-		defer stop()
-		if got, err := d.asks.Wait(ctx, agent.NewThread("t")); got != nil || err != nil {
+		if got, err := d.asks.Wait(t.Context(), agent.NewThread("t")); got != nil || err != nil {
 			t.Errorf("nothing is asked, got %v, %v", got, err)
 		}
 		thread, _ := d.run(&content.Text{Text: "To Lisbon"})
@@ -329,7 +327,7 @@ func TestWaitForAnswers(t *testing.T) {
 		}
 		ended := make(chan end, 1)
 		go func() {
-			answers, err := d.asks.Wait(ctx, thread)
+			answers, err := d.asks.Wait(t.Context(), thread)
 			ended <- end{answers, err}
 		}()
 		d.chooses("249 EUR?", 0, "")

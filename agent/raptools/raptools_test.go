@@ -267,10 +267,7 @@ func (o *office) clerk(operation string) agent.Agent {
 
 func (o *office) turn(a agent.Agent, th *agent.Thread, m ...*content.Message) *agent.Response {
 	o.t.Helper()
-	ctx, cancel := context.WithTimeout(o.t.Context(), 30*time.Second)
-	defer cancel()
-
-	return must.Get(a.Run(ctx, th, m...))(o.t)
+	return must.Get(a.Run(o.t.Context(), th, m...))(o.t)
 }
 
 // asks runs the clerk until it asks one thing.

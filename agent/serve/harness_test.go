@@ -9,13 +9,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/a2a"
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/filestore"
 	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testwait"
 )
 
 // seller is a model that calls one tool whenever a user writes, and
@@ -175,17 +175,13 @@ func text(id, words string) *a2a.Message {
 // reach waits until a task is in a state.
 func (w *world) reach(c *a2a.Client, id string, state a2a.State) *a2a.Task {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
-	defer cancel()
-	for {
-		task := must.Get(c.Task(ctx, id))(w.t)
-		if task.Status.State == state {
-			return task
-		}
-		if task.Status.State.Ended() {
+	return testwait.Value(w.t, "the task to be "+string(state), func() (*a2a.Task, bool) {
+		task := must.Get(c.Task(w.t.Context(), id))(w.t)
+		if task.Status.State != state && task.Status.State.Ended() {
 			w.t.Fatalf("the task is %s: %s", task.Status.State, task.Text())
 		}
-	}
+		return task, task.Status.State == state
+	})
 }
 
 // post sends a body and returns what came back.
