@@ -44,11 +44,7 @@ func TestAnswersThatCannotAct(t *testing.T) {
 		"call id changed": {other(func(c *content.FunctionCall) { c.CallID = "2" }), "ficc_1 other_call"},
 		"another kind of call": {func(q *content.ToolApprovalRequest) []content.Content {
 			a := q.CreateApproval("")
-			a.Call = &content.MCPCall{
-				CallID:    "1",
-				Name:      "pay",
-				Arguments: json.RawMessage(`{"to":"bob","n":5}`),
-			}
+			a.Call = &content.MCPCall{CallID: "1", Name: "pay", Arguments: json.RawMessage(`{"to":"bob","n":5}`)}
 			return []content.Content{a}
 		}, "ficc_1 other_call"},
 		"unknown id": {func(q *content.ToolApprovalRequest) []content.Content {
@@ -57,11 +53,7 @@ func TestAnswersThatCannotAct(t *testing.T) {
 			return []content.Content{a}
 		}, "ficc_9 unknown_request"},
 		"the call id alone": {func(q *content.ToolApprovalRequest) []content.Content {
-			return []content.Content{&content.ToolApprovalResponse{
-				RequestID: "1",
-				Approved:  true,
-				Call:      q.Call,
-			}}
+			return []content.Content{&content.ToolApprovalResponse{RequestID: "1", Approved: true, Call: q.Call}}
 		}, "1 unknown_request"},
 		"blank id": {func(q *content.ToolApprovalRequest) []content.Content {
 			return []content.Content{&content.ToolApprovalResponse{Approved: true, Call: q.Call}}
@@ -220,10 +212,8 @@ func TestAnswersOfAnotherThread(t *testing.T) {
 		var c counted
 		tools := []Tool{RequireApproval(c.tool("pay"))}
 		agentOf := func() Agent {
-			loop := NewFunctionInvoking(
-				talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))),
-				LoopConfig{},
-			)
+			loop := NewFunctionInvoking(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))),
+				LoopConfig{})
 			return NewChatAgent(loop, ChatAgentConfig{Name: "a", Tools: tools})
 		}
 		one := NewThread("one")
@@ -260,12 +250,8 @@ func TestOldMessagesCannotAnswer(t *testing.T) {
 		must.Do(t, err)
 		q := approvalOf(t, resp, 0)
 		in = append(in, resp.Messages...)
-		in = append(
-			in,
-			answers(q.CreateApproval("")),
-			content.AssistantText("I waited."),
-			content.UserText("hello?"),
-		)
+		in = append(in, answers(q.CreateApproval("")), content.AssistantText("I waited."),
+			content.UserText("hello?"))
 		if resp, err = t.client(l, in, opt); err != nil || len(resp.Refused) > 0 {
 			t.Fatal(err, resp.Refused)
 		}
@@ -301,10 +287,8 @@ func TestThreadNeeded(t *testing.T) {
 			"a function that waits": {call("3", "ask", "")},
 		} {
 			l := NewFunctionInvoking(talk(t, said(calls...)), LoopConfig{Audit: j.take})
-			if _, err := t.client(l, []*content.Message{content.UserText("x")}, opt); !errors.Is(
-				err,
-				ErrThreadNeeded,
-			) {
+			if _, err := t.client(l, []*content.Message{content.UserText("x")}, opt); !errors.Is(err,
+				ErrThreadNeeded) {
 				t.Errorf("%s: %v", name, err)
 			}
 

@@ -49,24 +49,16 @@ func crashScene(t testing.TB, w *deeds, store ThreadStore, concurrent bool) Agen
 		name: "wait",
 		ask: func() *Suspend {
 			w.add("wait begun")
-			return &Suspend{
-				State:    json.RawMessage(`7`),
-				Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "sure?"}},
-			}
+			return &Suspend{State: json.RawMessage(`7`),
+				Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "sure?"}}}
 		},
 	}
 	wait.resumed = func(json.RawMessage, []content.InputResponse) (any, error) {
 		w.add("wait ended")
 		return "waited", nil
 	}
-	return chat(
-		memory{t},
-		LoopConfig{Concurrent: concurrent},
-		store,
-		RequireApproval(w.tool("pay")),
-		RequireApproval(wait),
-		w.tool("look"),
-	)
+	return chat(memory{t}, LoopConfig{Concurrent: concurrent}, store, RequireApproval(w.tool("pay")),
+		RequireApproval(wait), w.tool("look"))
 }
 
 // memory is a model that goes by what it is given, as models do, so

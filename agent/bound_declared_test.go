@@ -12,12 +12,8 @@ type markedDeclared struct{ declaredTool }
 func (m markedDeclared) Unwrap() Tool { return RequireApproval(toolOf("x", nil)) }
 
 func TestCallerChangesADeclaredCallInPlace(t *testing.T) {
-	a := chat(
-		talk(t, said(call("1", "theirs", `{"n":5}`)), said(text("ok"))),
-		LoopConfig{},
-		nil,
-		declaredTool("theirs"),
-	)
+	a := chat(talk(t, said(call("1", "theirs", `{"n":5}`)), said(text("ok"))), LoopConfig{}, nil,
+		declaredTool("theirs"))
 	th := NewThread("t")
 	resp := mustRun(t, a, th, content.UserText("pay"))
 	for f := range content.All[*content.FunctionCall](resp.Messages) {

@@ -54,12 +54,8 @@ func TestEdits(t *testing.T) {
 			if len(ran) != 1 || ran[0] != tt.edit {
 				t.Errorf("ran %v", ran)
 			}
-			expect(
-				t,
-				"the model sees what ran",
-				k.last(),
-				"user: \"x\"\nassistant: 1=pay("+tt.edit+")\ntool: 1→\"Success: Function completed.\"\n",
-			)
+			expect(t, "the model sees what ran", k.last(),
+				"user: \"x\"\nassistant: 1=pay("+tt.edit+")\ntool: 1→\"Success: Function completed.\"\n")
 		})
 	}
 }
@@ -126,24 +122,16 @@ func TestEditAfterTheToolChanged(t *testing.T) {
 		th := NewThread("t")
 		q := approvalOf(
 			t,
-			mustRun(
-				t,
-				NewChatAgent(loop, ChatAgentConfig{Tools: []Tool{tool("to the box office")}}),
-				th,
-				content.UserText("x"),
-			),
+			mustRun(t, NewChatAgent(loop, ChatAgentConfig{Tools: []Tool{tool("to the box office")}}), th,
+				content.UserText("x")),
 			0,
 		)
 		answer := q.CreateApproval("")
 		if edit {
 			answer, _ = q.CreateEdit(json.RawMessage(`{"n":2}`), "")
 		}
-		resp := mustRun(
-			t,
-			NewChatAgent(loop, ChatAgentConfig{Tools: []Tool{tool("to mallory")}}),
-			th,
-			answers(answer),
-		)
+		resp := mustRun(t, NewChatAgent(loop, ChatAgentConfig{Tools: []Tool{tool("to mallory")}}), th,
+			answers(answer))
 		if ran != "" || len(resp.UserInputRequests()) != 1 {
 			t.Errorf("edit %v: ran %q", edit, ran)
 		}

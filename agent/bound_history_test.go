@@ -48,11 +48,8 @@ func TestAnchors(t *testing.T) {
 	} {
 		bothWaysOf(t, name, func(t runner) {
 			var c counted
-			k := talk(
-				t,
-				said(text("?"), call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`)),
-				said(text("ok")),
-			)
+			k := talk(t, said(text("?"), call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`)),
+				said(text("ok")))
 			l := NewFunctionInvoking(k, LoopConfig{RequestID: plainIDs})
 			opt := &Options{Tools: []Tool{RequireApproval(c.tool("pay"))}, Thread: NewThread("t")}
 			resp, err := t.client(l, []*content.Message{content.UserText("pay")}, opt)
@@ -90,11 +87,7 @@ func TestCallersThingsStay(t *testing.T) {
 		}
 		tools := []Tool{RequireApproval(c.tool("pay")), add}
 		th := NewThread("t")
-		opt := &Options{
-			Tools:  tools,
-			Thread: th,
-			Extra:  map[string]any{"a": 1},
-		}
+		opt := &Options{Tools: tools, Thread: th, Extra: map[string]any{"a": 1}}
 		in := fresh()
 		resp := must.Get(t.client(l, in, opt))(t)
 		if !reflect.DeepEqual(in, fresh()) {
@@ -191,12 +184,8 @@ func TestRefusedIsStreamed(t *testing.T) {
 func TestRequestSeenInAStreamLeftAtIt(t *testing.T) {
 	var c counted
 	j := &journal{}
-	a := chat(
-		talk(t, said(text("a"), call("1", "pay", "")), said(text("ok"))),
-		LoopConfig{Audit: j.take},
-		nil,
-		RequireApproval(c.tool("pay")),
-	)
+	a := chat(talk(t, said(text("a"), call("1", "pay", "")), said(text("ok"))), LoopConfig{Audit: j.take}, nil,
+		RequireApproval(c.tool("pay")))
 	th := NewThread("t")
 	var q *content.ToolApprovalRequest
 	for u := range a.Stream(t.Context(), th, content.UserText("pay")) {
@@ -238,10 +227,8 @@ func TestNoThreadHarmlessBesideDeclared(t *testing.T) {
 
 		in = append(
 			append(in, resp.Messages...),
-			content.NewMessage(
-				content.ToolRole,
-				&content.FunctionResult{CallID: "2", Result: json.RawMessage(`"x"`)},
-			),
+			content.NewMessage(content.ToolRole,
+				&content.FunctionResult{CallID: "2", Result: json.RawMessage(`"x"`)}),
 		)
 		must.Get(t.client(l, in, opt))(t)
 		if got := k.last(); c.runs["look"] > 0 && !strings.Contains(got, "1→") {

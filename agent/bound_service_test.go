@@ -69,11 +69,8 @@ func TestPlanDeniesAHostedCall(t *testing.T) {
 			var c counted
 			j := &journal{}
 			k := talk(t, said(mcpRequest("r1")), said(text("ok")))
-			resp := t.run(
-				chat(k, LoopConfig{Decider: d, Audit: j.take}, nil),
-				NewThread("t"),
-				content.UserText("x"),
-			)
+			resp := t.run(chat(k, LoopConfig{Decider: d, Audit: j.take}, nil), NewThread("t"),
+				content.UserText("x"))
 			if len(resp.UserInputRequests()) > 0 && len(k.seen) != 2 {
 				t.Fatal(tell(resp.Messages))
 			}
@@ -82,11 +79,8 @@ func TestPlanDeniesAHostedCall(t *testing.T) {
 
 			k = talk(t, said(mcpRequest("r1"), call("1", "look", "")), said(text("ok")))
 			k.keeps = "conv"
-			t.run(
-				chat(k, LoopConfig{Decider: &onlyHosted{d}}, nil, c.tool("look")),
-				NewThread("t"),
-				content.UserText("x"),
-			)
+			t.run(chat(k, LoopConfig{Decider: &onlyHosted{d}}, nil, c.tool("look")), NewThread("t"),
+				content.UserText("x"))
 			expect(t, "sent", tell(k.seen[1]), "tool: 1→\"did look\"\nuser: r1!false\n")
 		})
 	}
@@ -190,11 +184,7 @@ func (h *hiddenID) Respond(context.Context, []*content.Message, *Options) (*Resp
 func (h *hiddenID) Stream(context.Context, []*content.Message, *Options) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
 		for i, c := range h.contents {
-			u := &Update{
-				Role:      content.Assistant,
-				MessageID: "m",
-				Contents:  []content.Content{c},
-			}
+			u := &Update{Role: content.Assistant, MessageID: "m", Contents: []content.Content{c}}
 			if i == len(h.contents)-1 {
 				u.ConversationID = "conv"
 			}

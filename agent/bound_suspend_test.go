@@ -70,11 +70,9 @@ func TestSuspendAndResume(t *testing.T) {
 			resp := t.run(
 				a,
 				th,
-				answers(
-					&content.StructuredInputResponse{RequestID: data.RequestID, Data: json.RawMessage(`{}`)},
+				answers(&content.StructuredInputResponse{RequestID: data.RequestID, Data: json.RawMessage(`{}`)},
 					&content.ToolApprovalResponse{RequestID: consent.RequestID, Approved: true},
-					inner.CreateRejection(""),
-				),
+					inner.CreateRejection("")),
 			)
 			expect(t, "refused", refusals(resp), data.RequestID+" bad_answer; "+consent.RequestID+" wrong_kind")
 			if len(resp.UserInputRequests()) != 2 {
@@ -123,11 +121,8 @@ func TestSuspendedToolThatIsGone(t *testing.T) {
 		}
 		k := talk(t, said(call("1", "wait", "")), said(text("ok")))
 		th := NewThread("t")
-		q := t.run(
-			chat(k, LoopConfig{}, nil, tool),
-			th,
-			content.UserText("x"),
-		).UserInputRequests()[0].(*content.TextApprovalRequest)
+		q := t.run(chat(k, LoopConfig{}, nil, tool), th,
+			content.UserText("x")).UserInputRequests()[0].(*content.TextApprovalRequest)
 		t.run(chat(k, LoopConfig{}, nil), reload(t, th), answers(q.CreateApproval("")))
 		if !strings.Contains(k.last(), `1→"Error: Requested function \"wait\" not found."`) {
 			t.Error(k.last())
@@ -140,11 +135,8 @@ func TestPolledCallAfterFailedSave(t *testing.T) {
 		tool := &asking{
 			name: "wait",
 			ask: func() *Suspend {
-				return &Suspend{
-					State:    json.RawMessage(`1`),
-					Poll:     true,
-					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
-				}
+				return &Suspend{State: json.RawMessage(`1`), Poll: true,
+					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
 			},
 		}
 		k := &keeper{}
@@ -169,18 +161,12 @@ func TestFinishedWithOpenAsksClosesThem(t *testing.T) {
 		tool := &asking{
 			name: "wait",
 			ask: func() *Suspend {
-				return &Suspend{
-					Poll:     true,
-					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
-				}
+				return &Suspend{Poll: true,
+					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
 			},
 		}
-		a := chat(
-			talk(t, said(text("w"), call("1", "wait", "")), said(text("ok")), said(text("hm"))),
-			LoopConfig{},
-			nil,
-			tool,
-		)
+		a := chat(talk(t, said(text("w"), call("1", "wait", "")), said(text("ok")), said(text("hm"))), LoopConfig{},
+			nil, tool)
 		th := NewThread("t")
 		q := t.say(a, th, "go").UserInputRequests()[0].(*content.TextApprovalRequest)
 		t.run(a, th, answers())
@@ -193,11 +179,8 @@ func TestPolledAtOnceInTheSameRun(t *testing.T) {
 	bothWays(t, func(t runner) {
 		polls := 0
 		ask := func() *Suspend {
-			return &Suspend{
-				State:    json.RawMessage(`1`),
-				Poll:     true,
-				Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
-			}
+			return &Suspend{State: json.RawMessage(`1`), Poll: true,
+				Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
 		}
 		tool := &asking{name: "wait", ask: ask}
 		tool.resumed = func(_ json.RawMessage, given []content.InputResponse) (any, error) {
@@ -230,10 +213,8 @@ func TestPolledAndAnswered(t *testing.T) {
 		tool := &asking{
 			name: "wait",
 			ask: func() *Suspend {
-				return &Suspend{
-					Poll:     true,
-					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
-				}
+				return &Suspend{Poll: true,
+					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
 			},
 		}
 		k := talk(t, said(text("w"), call("1", "wait", "")), said(text("ok")))
@@ -316,12 +297,8 @@ func TestAnswersWithDifferentData(t *testing.T) {
 			return &content.StructuredInputResponse{RequestID: d.RequestID, Data: json.RawMessage(s)}
 		}
 		resp := t.run(a, th, answers(data(`1`), data(`2`), data(`oops`)))
-		expect(
-			t,
-			"refused",
-			refusals(resp),
-			d.RequestID+" bad_answer; "+d.RequestID+" contradiction; "+d.RequestID+" contradiction",
-		)
+		expect(t, "refused", refusals(resp),
+			d.RequestID+" bad_answer; "+d.RequestID+" contradiction; "+d.RequestID+" contradiction")
 		resp = t.run(a, th, answers(data(`1`), data(`1`), q.CreateApproval(""), q.CreateApproval("again")))
 		expect(t, "refused", refusals(resp), d.RequestID+" repeated_answer; "+q.RequestID+" repeated_answer")
 		if !strings.Contains(k.last(), `1→"d true, t true"`) {
@@ -340,11 +317,8 @@ func TestOneQuestionOfManyExpires(t *testing.T) {
 			ask: func() *Suspend {
 				return &Suspend{
 					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "a", Text: "a?"},
-						&content.TextApprovalRequest{
-							RequestID: "b",
-							Text:      "b?",
-							Note:      content.Note{Expires: cl.at.Add(time.Minute)},
-						}},
+						&content.TextApprovalRequest{RequestID: "b", Text: "b?",
+							Note: content.Note{Expires: cl.at.Add(time.Minute)}}},
 				}
 			},
 		}

@@ -38,12 +38,7 @@ func runMarked(t runner, cfg LoopConfig, calls []content.Content, tools ...Tool)
 }
 
 func toolOf(name string, run func(ctx context.Context) (any, error)) Function {
-	return NewFunction(
-		name,
-		"",
-		nil,
-		func(ctx context.Context, _ json.RawMessage) (any, error) { return run(ctx) },
-	)
+	return NewFunction(name, "", nil, func(ctx context.Context, _ json.RawMessage) (any, error) { return run(ctx) })
 }
 
 func TestToolsThatMisbehave(t *testing.T) {
@@ -69,13 +64,8 @@ func TestToolsThatMisbehave(t *testing.T) {
 		for _, concurrent := range []bool{false, true} {
 			bothWaysOf(t, name, func(t runner) {
 				var c counted
-				got, _, th := runMarked(
-					t,
-					LoopConfig{Concurrent: concurrent},
-					says(call("1", "bad", ""), call("2", "good", "")),
-					toolOf("bad", run),
-					c.tool("good"),
-				)
+				got, _, th := runMarked(t, LoopConfig{Concurrent: concurrent},
+					says(call("1", "bad", ""), call("2", "good", "")), toolOf("bad", run), c.tool("good"))
 				expect(
 					t,
 					"sent",
@@ -102,11 +92,8 @@ func TestCallsThatNobodyCanRun(t *testing.T) {
 	} {
 		bothWays(t, func(t runner) {
 			var c counted
-			k := talk(
-				t,
-				said(call("1", "pay", args), call("2", "nothing", ""), call("3", "Pay", "")),
-				said(text("ok")),
-			)
+			k := talk(t, said(call("1", "pay", args), call("2", "nothing", ""), call("3", "Pay", "")),
+				said(text("ok")))
 			a := c.asked(k, LoopConfig{})
 			th := NewThread("t")
 			resp := t.say(a, th, "x")
@@ -134,23 +121,14 @@ func TestConcurrentCallsRunAtOnce(t *testing.T) {
 			}
 			calls := says(call("1", "a", ""), call("2", "b", ""))
 			if marked {
-				got, _, _ := runMarked(
-					t,
-					LoopConfig{Concurrent: true},
-					calls,
-					toolOf("a", wait),
-					toolOf("b", wait),
-				)
+				got, _, _ := runMarked(t, LoopConfig{Concurrent: true}, calls, toolOf("a", wait), toolOf("b", wait))
 				expect(t, "sent", got, "user: \"x\"\nassistant: 1=a() 2=b()\ntool: 1→\"user\" 2→\"user\"\n")
 				return
 			}
 
 			k := talk(t, said(calls...), said(text("ok")))
-			t.run(
-				chat(k, LoopConfig{Concurrent: true}, nil, toolOf("a", wait), toolOf("b", wait)),
-				NewThread("t"),
-				content.UserText("x"),
-			)
+			t.run(chat(k, LoopConfig{Concurrent: true}, nil, toolOf("a", wait), toolOf("b", wait)), NewThread("t"),
+				content.UserText("x"))
 			expect(t, "sent", k.last(), "user: \"x\"\nassistant: 1=a() 2=b()\ntool: 1→\"\" 2→\"\"\n")
 		})
 	}
@@ -238,12 +216,8 @@ func TestHarmlessCallThatIsCancelled(t *testing.T) {
 		})
 		k := talk(t, said(call("1", "bad", ""), call("2", "bad", "")))
 		th := NewThread("t")
-		if _, err := chat(
-			k,
-			LoopConfig{Concurrent: concurrent},
-			nil,
-			bad,
-		).Run(ctx, th, content.UserText("x")); !errors.Is(err, context.Canceled) {
+		if _, err := chat(k, LoopConfig{Concurrent: concurrent}, nil,
+			bad).Run(ctx, th, content.UserText("x")); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 
@@ -299,11 +273,8 @@ func TestSiblingSwapsTool(t *testing.T) {
 			th := NewThread("t")
 			resp := t.say(a, th, "go")
 			if approve { // the swapped tool is another one: it is asked about again
-				resp = t.run(
-					a,
-					th,
-					answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")),
-				)
+				resp = t.run(a, th,
+					answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")))
 				approvalOf(t, resp, 0)
 			}
 

@@ -54,13 +54,8 @@ func atDesks(t *testing.T, cfg assenttest.Config, test func(t *testing.T, d *des
 			test(t, &desk{
 				t: t,
 				h: h,
-				asks: &agent.HeldQuestions{
-					People: people.As(approval.Asker{Token: "rt"}),
-					Watch:  people.Watch,
-					Asker:  "flights",
-					Within: time.Hour,
-					Now:    h.Clock.Now,
-				},
+				asks: &agent.HeldQuestions{People: people.As(approval.Asker{Token: "rt"}), Watch: people.Watch,
+					Asker: "flights", Within: time.Hour, Now: h.Clock.Now},
 				store: must.Get(filestore.New(t.TempDir()))(t),
 			})
 		})
@@ -70,10 +65,8 @@ func atDesks(t *testing.T, cfg assenttest.Config, test func(t *testing.T, d *des
 // book asks for a seat and for consent at once, and then for a text.
 func (d *desk) book(ctx context.Context, f *agent.Flow) error {
 	var seat struct{ Seat string }
-	price, waits := f.Ask(ctx, "price", &content.TextApprovalRequest{
-		Text: "249 EUR?",
-		Note: content.Note{Context: []info.Item{{Label: "Fares", Link: "https://fares.example/531"}}},
-	})
+	price, waits := f.Ask(ctx, "price", &content.TextApprovalRequest{Text: "249 EUR?",
+		Note: content.Note{Context: []info.Item{{Label: "Fares", Link: "https://fares.example/531"}}}})
 	err := errors.Join(waits, f.Data(ctx, "seat", "Which seat?", json.RawMessage(seats), &seat))
 	if err != nil {
 		return err
@@ -282,19 +275,13 @@ func TestWhatCantBeHeld(t *testing.T) {
 	atDesks(t, assenttest.Config{}, func(t *testing.T, d *desk) {
 		fine := &content.TextApprovalRequest{RequestID: "fine", Text: "ok?"}
 		for want, q := range map[string]content.InputRequest{
-			"properties.at": &content.StructuredInputRequest{
-				RequestID: "bad",
-				Schema:    json.RawMessage(`{"type":"object","properties":{"at":{"type":"object"}}}`),
-			},
-			"approvals of calls are held by the Holder": &content.ToolApprovalRequest{
-				RequestID: "bad",
-				Call:      &content.FunctionCall{CallID: "1", Name: "pay"},
-			},
+			"properties.at": &content.StructuredInputRequest{RequestID: "bad",
+				Schema: json.RawMessage(`{"type":"object","properties":{"at":{"type":"object"}}}`)},
+			"approvals of calls are held by the Holder": &content.ToolApprovalRequest{RequestID: "bad",
+				Call: &content.FunctionCall{CallID: "1", Name: "pay"}},
 			"at most 65536 bytes": &content.TextApprovalRequest{RequestID: "bad", Text: strings.Repeat("x", 70_000)},
-			"assent.context.0.link": &content.TextApprovalRequest{
-				RequestID: "bad",
-				Note:      content.Note{Context: []info.Item{{Label: "Fares", Link: "ftp://x"}}},
-			},
+			"assent.context.0.link": &content.TextApprovalRequest{RequestID: "bad",
+				Note: content.Note{Context: []info.Item{{Label: "Fares", Link: "ftp://x"}}}},
 		} {
 			_, err := d.asks.Answers(t.Context(), agent.NewThread("t"), fine, q)
 			var bad *agent.HeldQuestionError
@@ -373,11 +360,8 @@ func TestLoopHoldsQuestions(t *testing.T) {
 				Holder:    d.asks.People,
 				Questions: d.asks,
 			})
-			seller := agent.NewChatAgent(loop, agent.ChatAgentConfig{
-				Name:  "seller",
-				Tools: []agent.Tool{tool},
-				Store: d.store,
-			})
+			seller := agent.NewChatAgent(loop,
+				agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{tool}, Store: d.store})
 			thread := must.Get(agent.LoadOrNew(t.Context(), d.store, "trip"))(t)
 			return must.Get(seller.Run(t.Context(), thread, said...))(t)
 		}
@@ -425,11 +409,8 @@ func TestLoopPutsQuestionsLater(t *testing.T) {
 		}}
 		run := func(said ...*content.Message) (*agent.Response, error) {
 			loop := agent.NewFunctionInvoking(model, agent.LoopConfig{Questions: d.asks})
-			seller := agent.NewChatAgent(loop, agent.ChatAgentConfig{
-				Name:  "seller",
-				Tools: []agent.Tool{tool},
-				Store: d.store,
-			})
+			seller := agent.NewChatAgent(loop,
+				agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{tool}, Store: d.store})
 			return seller.Run(t.Context(), must.Get(agent.LoadOrNew(t.Context(), d.store, "trip"))(t), said...)
 		}
 
@@ -462,10 +443,7 @@ func TestLoopWithdrawsQuestions(t *testing.T) {
 			&content.FunctionCall{CallID: "1", Name: "quote"},
 			&content.Text{Text: "Never mind."},
 		}}
-		loop := agent.NewFunctionInvoking(model, agent.LoopConfig{
-			Questions:    d.asks,
-			OnNewMessage: agent.Supersede,
-		})
+		loop := agent.NewFunctionInvoking(model, agent.LoopConfig{Questions: d.asks, OnNewMessage: agent.Supersede})
 		seller := agent.NewChatAgent(loop, agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{&unsure{}}})
 		thread := agent.NewThread("t")
 		must.Get(seller.Run(t.Context(), thread, content.UserText("Sell.")))(t)

@@ -38,6 +38,7 @@ import (
 //	kept            the messages in the thread
 //	conversation    its id in the response, in the thread and in the options of the model's last turn
 //	offered         the tools that the model was offered in its last turn
+//	harmless        ids of the requests in the response that need no confirmation
 //	expires         how long the first request of the response is open
 //	ran             the calls that have run so far
 //	turns           how many turns the model has had
@@ -183,6 +184,13 @@ func (s *scenario) expect(verb, want string) {
 			names = append(names, tool.Definition().Name)
 		}
 		got = strings.Join(names, " ")
+	case "harmless":
+		for q := range content.All[*content.ToolApprovalRequest](s.resp.Messages) {
+			if q.NoConfirmation {
+				got += " " + q.RequestID
+			}
+		}
+		got = strings.TrimSpace(got)
 	case "expires":
 		got = content.NoteOf(s.resp.UserInputRequests()[0]).Expires.Sub(s.clock.at).String()
 	case "turns":

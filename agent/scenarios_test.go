@@ -73,6 +73,7 @@ func TestRequestsAcrossRuns(t *testing.T) {
 			with wrap
 			> "x"
 			asks ficc_1 ficc_2
+			harmless ficc_2
 			ran 
 			> -ficc_1
 			> +ficc_2

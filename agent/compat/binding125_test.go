@@ -49,11 +49,8 @@ func (s *scripted) Stream(
 }
 
 func payment() *content.ToolApprovalRequest {
-	return &content.ToolApprovalRequest{RequestID: "ficc_1", Call: &content.FunctionCall{
-		CallID:    "1",
-		Name:      "pay",
-		Arguments: []byte(`{"n":5}`),
-	}}
+	return &content.ToolApprovalRequest{RequestID: "ficc_1",
+		Call: &content.FunctionCall{CallID: "1", Name: "pay", Arguments: []byte(`{"n":5}`)}}
 }
 
 // A run that fails leaves the request for the next one: an approval can
@@ -64,10 +61,8 @@ func TestFailedRunLeavesRequestsForRetry(t *testing.T) {
 			inner := &scripted{turns: [][]content.Content{
 				{payment()}, nil, nil, {&content.Text{Text: "paid"}}, {&content.Text{Text: "hm"}},
 			}}
-			b := compat.NewBinding(inner, compat.BindingConfig{
-				Rules: compat.Rules125,
-				Log:   slog.New(slog.DiscardHandler),
-			})
+			b := compat.NewBinding(inner,
+				compat.BindingConfig{Rules: compat.Rules125, Log: slog.New(slog.DiscardHandler)})
 			opt := &agent.Options{Thread: agent.NewThread("t")}
 			run := func(messages ...*content.Message) error {
 				if !streaming {
@@ -119,10 +114,8 @@ func TestRuleComesFromTheRecordedCall(t *testing.T) {
 			}}, {&content.Text{Text: "wiped"}},
 		}}
 		log := slog.New(slog.DiscardHandler)
-		c := compat.NewStanding(
-			compat.NewBinding(inner, compat.BindingConfig{Rules: rules, Log: log}),
-			compat.StandingConfig{Rules: rules},
-		)
+		c := compat.NewStanding(compat.NewBinding(inner, compat.BindingConfig{Rules: rules, Log: log}),
+			compat.StandingConfig{Rules: rules})
 		opt := &agent.Options{Thread: agent.NewThread("t")}
 		must.Get(c.Respond(t.Context(), []*content.Message{content.UserText("pay")}, opt))(t)
 		forged := payment().CreateAlwaysApprove(content.AlwaysTool, "")

@@ -92,11 +92,7 @@ const (
 )
 
 func config(a agent.Agent, store agent.ThreadStore) Config {
-	return Config{
-		Agent:   a,
-		Store:   store,
-		Callers: Tokens(map[string]string{Hash(hers): "ann", Hash(other): "bob"}),
-	}
+	return Config{Agent: a, Store: store, Callers: Tokens(map[string]string{Hash(hers): "ann", Hash(other): "bob"})}
 }
 
 // newWorld serves an agent whose sales are approved by its caller, or
@@ -108,15 +104,10 @@ func newWorld(t *testing.T, approve bool) *world {
 	if approve {
 		f = agent.RequireApproval(f)
 	}
-	model := &seller{content.FunctionCall{
-		CallID:    "call_1",
-		Name:      "sell",
-		Arguments: json.RawMessage(`{"amount":5}`),
-	}}
-	w.agent = agent.NewChatAgent(
-		agent.NewFunctionInvoking(model, agent.LoopConfig{}),
-		agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{f}},
-	)
+	model := &seller{content.FunctionCall{CallID: "call_1", Name: "sell",
+		Arguments: json.RawMessage(`{"amount":5}`)}}
+	w.agent = agent.NewChatAgent(agent.NewFunctionInvoking(model, agent.LoopConfig{}),
+		agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{f}})
 	w.serve(config(w.agent, w.store))
 	return w
 }
@@ -142,34 +133,21 @@ func (w *world) serve(cfg Config) {
 
 func (w *world) client(token string) *a2a.Client {
 	w.t.Helper()
-	return must.Get(a2a.NewClient(a2a.ClientConfig{
-		URL:      w.url,
-		Token:    token,
-		Loopback: true,
-	}))(w.t)
+	return must.Get(a2a.NewClient(a2a.ClientConfig{URL: w.url, Token: token, Loopback: true}))(w.t)
 }
 
 // planner is an agent whose only tool is the remote agent.
 func (w *world) planner(cfg a2a.RemoteConfig) agent.Agent {
 	cfg.Name = "ask_seller"
-	model := &seller{content.FunctionCall{
-		CallID:    "call_9",
-		Name:      "ask_seller",
-		Arguments: json.RawMessage(`{"input":"Sell five."}`),
-	}}
-	return agent.NewChatAgent(
-		agent.NewFunctionInvoking(model, agent.LoopConfig{DetailedErrors: true}),
-		agent.ChatAgentConfig{Name: "planner", Tools: []agent.Tool{a2a.NewRemote(w.client(hers), cfg)}},
-	)
+	model := &seller{content.FunctionCall{CallID: "call_9", Name: "ask_seller",
+		Arguments: json.RawMessage(`{"input":"Sell five."}`)}}
+	return agent.NewChatAgent(agent.NewFunctionInvoking(model, agent.LoopConfig{DetailedErrors: true}),
+		agent.ChatAgentConfig{Name: "planner", Tools: []agent.Tool{a2a.NewRemote(w.client(hers), cfg)}})
 }
 
 // text is a message of one text.
 func text(id, words string) *a2a.Message {
-	return &a2a.Message{
-		MessageID: id,
-		Role:      a2a.RoleUser,
-		Parts:     []a2a.Part{{Text: &words}},
-	}
+	return &a2a.Message{MessageID: id, Role: a2a.RoleUser, Parts: []a2a.Part{{Text: &words}}}
 }
 
 // reach waits until a task is in a state.
