@@ -272,14 +272,8 @@ func TestThreadNeeded(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
 		j := &journal{}
-		suspends := &asking{
-			name: "ask",
-			ask: func() *Suspend {
-				return &Suspend{
-					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
-				}
-			},
-		}
+		suspends := suspending("ask",
+			Suspend{Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}})
 		opt := &Options{Tools: []Tool{c.tool("look"), RequireApproval(c.tool("pay")), suspends}}
 		for name, calls := range map[string][]content.Content{
 			"a marked call":         {call("1", "look", ""), call("2", "pay", "")},

@@ -87,15 +87,7 @@ func (m memory) Stream(ctx context.Context, messages []*content.Message, opt *Op
 func finishScene(t runner, a Agent, th *Thread) {
 	t.Helper()
 	for range 5 {
-		reply := answers()
-		for _, p := range th.Pending() {
-			switch q := p.Request.(type) {
-			case *content.ToolApprovalRequest:
-				reply.Contents = append(reply.Contents, q.CreateApproval(""))
-			case *content.TextApprovalRequest:
-				reply.Contents = append(reply.Contents, q.CreateApproval(""))
-			}
-		}
+		reply := approvals(th)
 
 		if len(reply.Contents) == 0 {
 			break
@@ -171,15 +163,7 @@ func TestSaveFails(t *testing.T) {
 					th := NewThread("t")
 					failed := 0
 					for range 12 {
-						reply := answers()
-						for _, p := range th.Pending() {
-							switch q := p.Request.(type) {
-							case *content.ToolApprovalRequest:
-								reply.Contents = append(reply.Contents, q.CreateApproval(""))
-							case *content.TextApprovalRequest:
-								reply.Contents = append(reply.Contents, q.CreateApproval(""))
-							}
-						}
+						reply := approvals(th)
 
 						in := []*content.Message{reply}
 						switch {

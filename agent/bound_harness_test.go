@@ -372,6 +372,26 @@ func (a *asking) Resume(
 	return strings.Join(out, ", "), nil
 }
 
+// suspending is a function that suspends each of its calls in the same way.
+func suspending(name string, s Suspend) *asking {
+	return &asking{name: name, ask: func() *Suspend { return &s }}
+}
+
+// approvals answers everything that is open with a yes.
+func approvals(th *Thread) *content.Message {
+	reply := answers()
+	for _, p := range th.Pending() {
+		switch q := p.Request.(type) {
+		case *content.ToolApprovalRequest:
+			reply.Contents = append(reply.Contents, q.CreateApproval(""))
+		case *content.TextApprovalRequest:
+			reply.Contents = append(reply.Contents, q.CreateApproval(""))
+		}
+	}
+
+	return reply
+}
+
 func mcpRequest(id string) *content.ToolApprovalRequest {
 	return &content.ToolApprovalRequest{
 		RequestID: id,

@@ -19,20 +19,15 @@ func TestSuspendAndResume(t *testing.T) {
 	for _, marked := range []bool{false, true} {
 		bothWays(t, func(t runner) {
 			j := &journal{}
-			tool := &asking{
-				name: "wait",
-				ask: func() *Suspend {
-					return &Suspend{
-						State: json.RawMessage(`{"step":1}`),
-						Requests: []content.InputRequest{
-							&content.TextApprovalRequest{
-								RequestID: "consent",
-								Text:      "ok?",
-							}, &content.StructuredInputRequest{RequestID: "data", Schema: schema},
-							&content.ToolApprovalRequest{RequestID: "tool", Call: call("inner", "x", "")}},
-					}
-				},
-			}
+			tool := suspending("wait", Suspend{
+				State: json.RawMessage(`{"step":1}`),
+				Requests: []content.InputRequest{
+					&content.TextApprovalRequest{
+						RequestID: "consent",
+						Text:      "ok?",
+					}, &content.StructuredInputRequest{RequestID: "data", Schema: schema},
+					&content.ToolApprovalRequest{RequestID: "tool", Call: call("inner", "x", "")}},
+			})
 			tool.resumed = func(state json.RawMessage, given []content.InputResponse) (any, error) {
 				if string(state) == `{"step":1}` {
 					if len(given) != 3 || given[0].InputResponseTo() != "consent" ||
@@ -111,14 +106,8 @@ func TestSuspendWithoutRequests(t *testing.T) {
 // TestSuspendedToolThatIsGone takes the tool away before its call is resumed.
 func TestSuspendedToolThatIsGone(t *testing.T) {
 	bothWays(t, func(t runner) {
-		tool := &asking{
-			name: "wait",
-			ask: func() *Suspend {
-				return &Suspend{
-					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
-				}
-			},
-		}
+		tool := suspending("wait",
+			Suspend{Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}})
 		k := talk(t, said(call("1", "wait", "")), said(text("ok")))
 		th := NewThread("t")
 		q := t.run(chat(k, LoopConfig{}, nil, tool), th,
@@ -132,13 +121,8 @@ func TestSuspendedToolThatIsGone(t *testing.T) {
 
 func TestPolledCallAfterFailedSave(t *testing.T) {
 	bothWays(t, func(t runner) {
-		tool := &asking{
-			name: "wait",
-			ask: func() *Suspend {
-				return &Suspend{State: json.RawMessage(`1`), Poll: true,
-					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
-			},
-		}
+		tool := suspending("wait", Suspend{State: json.RawMessage(`1`), Poll: true,
+			Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}})
 		k := &keeper{}
 		a := chat(talk(t, said(call("1", "wait", "")), said(text("ok"))), LoopConfig{}, k, tool)
 		th := t.begin(a, "go")
@@ -158,13 +142,8 @@ func TestPolledCallAfterFailedSave(t *testing.T) {
 
 func TestFinishedWithOpenAsksClosesThem(t *testing.T) {
 	bothWays(t, func(t runner) {
-		tool := &asking{
-			name: "wait",
-			ask: func() *Suspend {
-				return &Suspend{Poll: true,
-					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
-			},
-		}
+		tool := suspending("wait", Suspend{Poll: true,
+			Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}})
 		a := chat(talk(t, said(text("w"), call("1", "wait", "")), said(text("ok")), said(text("hm"))), LoopConfig{},
 			nil, tool)
 		th := NewThread("t")
@@ -210,13 +189,8 @@ func TestPolledAtOnceInTheSameRun(t *testing.T) {
 
 func TestPolledAndAnswered(t *testing.T) {
 	bothWays(t, func(t runner) {
-		tool := &asking{
-			name: "wait",
-			ask: func() *Suspend {
-				return &Suspend{Poll: true,
-					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
-			},
-		}
+		tool := suspending("wait", Suspend{Poll: true,
+			Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}})
 		k := talk(t, said(text("w"), call("1", "wait", "")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, tool)
 		th := NewThread("t")
@@ -256,16 +230,9 @@ func TestPolledRequestsOfOneID(t *testing.T) {
 // A suspended function without a state, stored in between, is resumed
 // with a no.
 func TestSuspendedWithoutStateStored(t *testing.T) {
-	f := &asking{
-		name: "f",
-		ask: func() *Suspend {
-			return &Suspend{
-				Requests: []content.InputRequest{
-					&content.ToolApprovalRequest{RequestID: "i", Call: call("x", "y", "")},
-				},
-			}
-		},
-	}
+	f := suspending("f", Suspend{
+		Requests: []content.InputRequest{&content.ToolApprovalRequest{RequestID: "i", Call: call("x", "y", "")}},
+	})
 	k := talk(t, said(call("1", "f", "")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, f)
 	th, q := runner{T: t}.asks(a, "x")
@@ -277,17 +244,12 @@ func TestSuspendedWithoutStateStored(t *testing.T) {
 
 func TestAnswersWithDifferentData(t *testing.T) {
 	bothWays(t, func(t runner) {
-		tool := &asking{
-			name: "ask",
-			ask: func() *Suspend {
-				return &Suspend{
-					Requests: []content.InputRequest{
-						&content.StructuredInputRequest{RequestID: "d"},
-						&content.TextApprovalRequest{RequestID: "t", Text: "?"},
-					},
-				}
+		tool := suspending("ask", Suspend{
+			Requests: []content.InputRequest{
+				&content.StructuredInputRequest{RequestID: "d"},
+				&content.TextApprovalRequest{RequestID: "t", Text: "?"},
 			},
-		}
+		})
 		k := talk(t, said(call("1", "ask", "")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, tool)
 		th := NewThread("t")
@@ -312,16 +274,11 @@ func TestAnswersWithDifferentData(t *testing.T) {
 func TestOneQuestionOfManyExpires(t *testing.T) {
 	bothWays(t, func(t runner) {
 		cl, j := newClock(), &journal{}
-		tool := &asking{
-			name: "ask",
-			ask: func() *Suspend {
-				return &Suspend{
-					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "a", Text: "a?"},
-						&content.TextApprovalRequest{RequestID: "b", Text: "b?",
-							Note: content.Note{Expires: cl.at.Add(time.Minute)}}},
-				}
-			},
-		}
+		tool := suspending("ask", Suspend{
+			Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "a", Text: "a?"},
+				&content.TextApprovalRequest{RequestID: "b", Text: "b?",
+					Note: content.Note{Expires: cl.at.Add(time.Minute)}}},
+		})
 		k := talk(t, said(call("1", "ask", "")), said(text("ok")))
 		a := chat(k, LoopConfig{Now: cl.now, Audit: j.take}, nil, tool)
 		th := NewThread("t")

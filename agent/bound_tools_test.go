@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
-	"github.com/assent-dev/assent/internal/must"
 )
 
 // runMarked runs calls of marked tools, approved, and tells what the
@@ -25,12 +24,8 @@ func runMarked(t runner, cfg LoopConfig, calls []content.Content, tools ...Tool)
 	}
 	a := chat(k, cfg, nil, tools...)
 	th := NewThread("t")
-	resp := t.say(a, th, "x")
-	reply := answers()
-	for i := range resp.UserInputRequests() {
-		reply.Contents = append(reply.Contents, approvalOf(t, resp, i).CreateApproval(""))
-	}
-	resp = must.Get(t.try(a, th, reply))(t)
+	t.say(a, th, "x")
+	resp := t.run(a, th, approvals(th))
 	if len(k.seen) < 2 {
 		return "", resp, th
 	}
@@ -241,12 +236,8 @@ func TestInvocationOfAnApprovedCall(t *testing.T) {
 // approveAll runs and approves what is asked.
 func approveAll(t runner, a Agent, th *Thread, messages ...*content.Message) *Thread {
 	t.Helper()
-	resp := t.run(a, th, messages...)
-	reply := answers()
-	for i := range resp.UserInputRequests() {
-		reply.Contents = append(reply.Contents, approvalOf(t, resp, i).CreateApproval(""))
-	}
-	t.run(a, th, reply)
+	t.run(a, th, messages...)
+	t.run(a, th, approvals(th))
 	return th
 }
 
@@ -273,8 +264,7 @@ func TestSiblingSwapsTool(t *testing.T) {
 			th := NewThread("t")
 			resp := t.say(a, th, "go")
 			if approve { // the swapped tool is another one: it is asked about again
-				resp = t.run(a, th,
-					answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")))
+				resp = t.run(a, th, approvals(th))
 				approvalOf(t, resp, 0)
 			}
 

@@ -20,7 +20,7 @@ import (
 //	                                    error, "thought" is reasoning, and r=hosted, s=data and w=consent are
 //	                                    questions of its service
 //	tools pay! look theirs?             pay needs approval, theirs is run by the caller
-//	with supersede keeps                supersede, wrap, dotnet, concurrent or limit (one turn) of LoopConfig;
+//	with supersede keeps                supersede, wrap, dotnet or limit (one turn) of LoopConfig;
 //	                                    keeps: the service keeps the history
 //	decide ask r within=1m              what the decider says from now on: allow, ask or deny, and the rules
 //	later 1m                            moves the clock
@@ -280,8 +280,6 @@ func (s *scenario) option(word string) {
 		s.cfg.WrapSiblings = true
 	case "dotnet":
 		s.cfg.DotNetOrder = true
-	case "concurrent":
-		s.cfg.Concurrent = true
 	case "limit":
 		s.cfg.MaxTurns = 1
 	case "keeps":

@@ -23,10 +23,6 @@ func storable(t testing.TB, th *Thread) {
 	}
 }
 
-func suspending(s Suspend) *asking {
-	return &asking{name: "wait", ask: func() *Suspend { return &s }}
-}
-
 // TestWhateverIsSaidCanBeStored runs turns with what models, services
 // and tools may write: a run may refuse it, and the thread stays
 // readable.
@@ -66,9 +62,9 @@ func TestWhateverIsSaidCanBeStored(t *testing.T) {
 		for _, beside := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				var c counted
-				state := suspending(Suspend{State: schema,
+				state := suspending("wait", Suspend{State: schema,
 					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}})
-				form := suspending(Suspend{
+				form := suspending("wait", Suspend{
 					Requests: []content.InputRequest{
 						&content.StructuredInputRequest{RequestID: "x", Schema: schema},
 					},
