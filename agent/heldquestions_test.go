@@ -37,6 +37,7 @@ type desk struct {
 // atDesks runs a test with people in this process and behind a server.
 func atDesks(t *testing.T, cfg assenttest.Config, test func(t *testing.T, d *desk)) {
 	t.Helper()
+	cfg.Service.AcceptUnknown = func(string) bool { return true }
 	for name, side := range map[string]func(h *assenttest.Assent) hold.People{
 		"service": func(h *assenttest.Assent) hold.People {
 			return hold.Service(h.Service, h.Store, hold.Place{Tenant: assenttest.Tenant, Agent: "desk"})
@@ -48,7 +49,7 @@ func atDesks(t *testing.T, cfg assenttest.Config, test func(t *testing.T, d *des
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg.Service.AcceptUnknown = func(string) bool { return true }
+			t.Parallel()
 			h := assenttest.New(t, cfg)
 			people := side(h)
 			test(t, &desk{
@@ -234,6 +235,7 @@ func TestHeldQuestionsThatEndWithoutAnswer(t *testing.T) {
 		}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			atDesks(t, assenttest.Config{}, func(t *testing.T, d *desk) {
 				thread, _ := d.run(&content.Text{Text: "To Lisbon"})
 				d.answers(thread)

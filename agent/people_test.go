@@ -257,6 +257,7 @@ func inOffices(t *testing.T, args string, test func(t *testing.T, o *office)) {
 		"client":  atServer,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			h := assenttest.New(t, peopleConfig())
 			test(t, newOffice(t, h, func(token, agentID string) hold.Holder { return of(h, token, agentID) }, args))
 		})
@@ -360,6 +361,7 @@ func TestInboxRefusals(t *testing.T) {
 		}, "nobody approved it in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
 				o.begin()
 				c.happen(o)
@@ -467,6 +469,7 @@ func TestInboxEditBelowTheThreshold(t *testing.T) {
 		"needs nobody by the rules": {`{"amount":20000}`, `{"amount":0}`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			inOffices(t, c.asked, func(t *testing.T, o *office) {
 				o.h.Rewrite("agents/desk.agf.yaml", `Sell {{tool_args.amount}}?"}`,
 					`Sell {{tool_args.amount}}?", condition: {args_match: {amount: {gt: 10}}}}`)

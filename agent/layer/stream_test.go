@@ -103,6 +103,7 @@ func TestStreamIsRespond(t *testing.T) {
 		for _, one := range []bool{false, true} {
 			for name, build := range clients(p, one) {
 				t.Run(fmt.Sprint(name, p, one), func(t *testing.T) {
+					t.Parallel()
 					rapid.Check(t, func(t *rapid.T) { checkStreamIsRespond(t, p, build) })
 				})
 			}
