@@ -16,7 +16,7 @@ import (
 // its result by now acts no more.
 func TestAnswersAreToldToTheLog(t *testing.T) {
 	var log bytes.Buffer
-	model := &scripted{turns: [][]content.Content{{&content.Text{Text: "ok"}}}}
+	model := newScripted([]content.Content{&content.Text{Text: "ok"}})
 	loop := compat.NewFunctionInvoking(model,
 		compat.Config{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	asked := func(id string) *content.ToolApprovalRequest {
