@@ -32,6 +32,7 @@ import (
 //
 //	asks, open      ids of the requests in the response, and of those that are open in the thread
 //	refused         answers that were refused, and why
+//	why             a part of what the first refusal says
 //	told, sent      the messages of the response, and those that the model was given in its last turn
 //	joined          what sent shows, with neighbouring messages of one role joined
 //	pairs           the hosted requests and answers that the model was given in its last turn
@@ -198,6 +199,11 @@ func (s *scenario) expect(verb, want string) {
 	case "events":
 		got = strings.ReplaceAll(strings.TrimSpace(s.journal.tell()), "\n", "; ")
 		s.journal.events = nil
+	case "why":
+		if len(s.resp.Refused) == 0 || !strings.Contains(s.resp.Refused[0].Detail, want) {
+			s.Errorf("refused %+v, want %q", s.resp.Refused, want)
+		}
+		return
 	case "error":
 		if s.err == nil || !strings.Contains(s.err.Error(), want) {
 			s.Fatalf("the error is %v, want %q", s.err, want)

@@ -247,6 +247,7 @@ func TestRequestsAcrossRuns(t *testing.T) {
 			later 1m
 			> +ficc_1
 			refused ficc_1 closed_request
+			why expired
 			ran 
 			sent user: "x" / assistant: 1=pay() / tool: 1→"EXPIRED"
 			events expired 1 ficc_1; refused  ficc_1`,

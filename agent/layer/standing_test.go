@@ -248,6 +248,15 @@ func TestStandingIgnoresUnboundedRules(t *testing.T) {
 	}
 }
 
+func TestCompatibleMakesARuleOnce(t *testing.T) {
+	five, opt := call("c1", "pay", `{"cents":5}`), on(function("pay"))
+	respond(t, compat.NewStanding(says(done), compat.StandingConfig{}), opt,
+		user(always(yes("q1", five), content.AlwaysArguments), always(yes("q2", five), content.AlwaysArguments)))
+	if rules := must.Get(layer.Rules(opt.Thread))(t); len(rules) != 1 {
+		t.Errorf("the rules are %+v", rules)
+	}
+}
+
 func TestStandingPredicates(t *testing.T) {
 	var asked []layer.Asked
 	says := func(name string, ok bool) layer.Predicate {
