@@ -16,7 +16,7 @@ func TestRequestsAcrossRuns(t *testing.T) {
 			kept user: "pay bob" / assistant: "Let me." / assistant: 1=pay({"to":"bob"}) 2=look()
 			/ tool: 1→"did pay" 2→"did look" / assistant: "Done."
 			ran look pay{"to":"bob"}
-			open `,
+			open`,
 		"new messages keep requests open": `
 			model "a?" 1=pay({"n":1}) | "b?" 2=pay({"n":2}) | "sure" | "both"
 			tools pay!
@@ -47,7 +47,7 @@ func TestRequestsAcrossRuns(t *testing.T) {
 			/ tool: 1→"GONE" 2→"GONE" 3→"did look" 4→"did send" / assistant: "fine"
 			joined user: "go" / assistant: 1=pay() 2=theirs() 3=look() 4=send()
 			/ tool: 1→"GONE" 2→"GONE" 3→"did look" 4→"did send" / user: "something else"
-			open 
+			open
 			ran look send
 			events answered 4 ficc_4 true; superseded 1 ficc_1; superseded 2; started 4; finished 4
 			> +ficc_1 "sorry"
@@ -74,7 +74,7 @@ func TestRequestsAcrossRuns(t *testing.T) {
 			> "x"
 			asks ficc_1 ficc_2
 			harmless ficc_2
-			ran 
+			ran
 			> -ficc_1
 			> +ficc_2
 			ran look
@@ -92,8 +92,8 @@ func TestRequestsAcrossRuns(t *testing.T) {
 			tools pay! look
 			> "x"
 			error the model is away
-			kept 
-			open 
+			kept
+			open
 			> "x"
 			> +ficc_1
 			error the model is away
@@ -108,7 +108,7 @@ func TestRequestsAcrossRuns(t *testing.T) {
 			tools look
 			> "x"
 			error the model is away
-			kept 
+			kept
 			> "x"
 			kept user: "x" / assistant: "ok"`,
 		"a reused call id hides no history": `
@@ -172,7 +172,7 @@ func TestRequestsAcrossRuns(t *testing.T) {
 			> -ficc_1:"no"
 			> +ficc_1 "now"
 			refused ficc_1 closed_request
-			ran 
+			ran
 			sent user: "pay" / assistant: 1=pay() / tool: 1→"Tool call invocation rejected. no" / assistant: "ok"
 			/ user: "now"`,
 		"reasoning waits with its call": `
@@ -221,7 +221,7 @@ func TestRequestsAcrossRuns(t *testing.T) {
 			decide ask small big
 			> ~ficc_1:{"n":9}
 			> -ficc_1.2
-			ran `,
+			ran`,
 		"an edit sent twice": `
 			model 1=pay({"n":5}) | "ok"
 			tools pay!
@@ -248,7 +248,7 @@ func TestRequestsAcrossRuns(t *testing.T) {
 			> +ficc_1
 			refused ficc_1 closed_request
 			why expired
-			ran 
+			ran
 			sent user: "x" / assistant: 1=pay() / tool: 1→"EXPIRED"
 			events expired 1 ficc_1; refused  ficc_1`,
 	})
@@ -296,7 +296,7 @@ func TestStopsAndLimits(t *testing.T) {
 			tools look theirs? pay!
 			with limit
 			> "x"
-			asks 
+			asks
 			ran look
 			turns 2
 			offered theirs
@@ -338,7 +338,7 @@ func TestServiceKeepsTheHistory(t *testing.T) {
 			> "x"
 			sent tool: 0→"did look"
 			conversation conv conv conv
-			kept 
+			kept
 			> "before" +ficc_1 "after"
 			sent tool: 1→"did pay" 2→"did look" / user: "before" "after"
 			conversation conv conv conv
@@ -411,7 +411,7 @@ func TestHostedRequests(t *testing.T) {
 			> +ficc_1
 			sent tool: 1→"did pay" 2→"did look" / user: r1!true r2!false
 			> "y"
-			pairs `,
+			pairs`,
 		"the plan allows": `
 			model r1=hosted | "ok"
 			decide allow
@@ -460,7 +460,7 @@ func TestHostedRequests(t *testing.T) {
 			> -r1
 			> +r1 "hi"
 			refused r1 closed_request
-			pairs `,
+			pairs`,
 		"an id of the service again": `
 			model r=hosted | r=hosted | "ok" | "end"
 			> "x"
@@ -510,7 +510,7 @@ func TestDeclaredTools(t *testing.T) {
 			with keeps
 			> "x"
 			> =1:1 =1.2:2
-			refused 
+			refused
 			turns 2`,
 		"a call of an id that another batch uses": `
 			model 1=pay() | 1=ui() | "ok"
@@ -518,6 +518,6 @@ func TestDeclaredTools(t *testing.T) {
 			> "x"
 			> "y"
 			> =1:1
-			refused `,
+			refused`,
 	})
 }
