@@ -69,11 +69,7 @@ func TestKilledAnywhere(t *testing.T) {
 			kills := 0
 			for seed := range uint64(4) {
 				random := rand.New(rand.NewPCG(seed, 3))
-				s := newScene(t, life{
-					Kind:       kind,
-					Stream:     seed%2 == 0,
-					Concurrent: seed > 1,
-				}, nil)
+				s := newScene(t, life{Kind: kind, Stream: seed%2 == 0, Concurrent: seed > 1}, nil)
 				s.strike = func(_ int, point string) time.Duration {
 					switch {
 					case s.kills > 8 || random.IntN(4) > 0:
@@ -108,11 +104,8 @@ func TestTwoAtOnce(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			for round := range 3 {
-				s := newScene(
-					t,
-					life{Kind: kind, Stream: round == 1},
-					func(int, string) time.Duration { return never },
-				)
+				s := newScene(t, life{Kind: kind, Stream: round == 1},
+					func(int, string) time.Duration { return never })
 				s.race(round)
 				s.play()
 				if t.Failed() {

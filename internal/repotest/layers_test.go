@@ -82,6 +82,7 @@ func layers() []layer {
 		{"internal/wait", 8},
 		{"store", 9},
 		{"server/openapi", 10},
+		{"agent/internal/reid", 8},
 		{"agent/internal/rounds", 11},
 		{"agent/layer", 12},
 		{"agent/compat", 13},
