@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/channels"
@@ -70,11 +69,7 @@ func (w *entrances) signsIn(t *testing.T, id, user, link string) (c machineCall,
 		t.Fatal(err)
 	}
 
-	select {
-	case c = <-got:
-	case <-time.After(20 * time.Second):
-		t.Fatal("the tool is not called")
-	}
+	c = receive(t, "the call of the tool", got)
 
 	return c, w.machines.post(c.URL, c.signIn(link))
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/must"
@@ -242,12 +241,12 @@ func TestHookEndsWithWhoStartedIt(t *testing.T) {
 
 	must.Do(t, shell.Process.Kill())
 	_ = shell.Wait() // it was killed
-	must.Do(t, ends.SetReadDeadline(time.Now().Add(30*time.Second)))
-	said, err := io.ReadAll(ends)
-	if err != nil {
-		t.Fatalf("the hook goes on: %v", err)
-	}
-	blocks(t, "codex", hooked{out: string(said)})
+	ended := make(chan string, 1)
+	go func() {
+		text, _ := io.ReadAll(ends) // what could be read is looked at
+		ended <- string(text)
+	}()
+	blocks(t, "codex", hooked{out: receive(t, "the end of the hook", ended)})
 	approveIn(t, at, asked)
 	if got := answers(t, "codex", doc, flags...); got.word != "allow" {
 		t.Errorf("the next hook of the call: %+v", got)
@@ -268,9 +267,10 @@ func pipe(t *testing.T) (reads, writes *os.File) {
 	return reads, writes
 }
 
-// TestHookBlocksInTime: a server that never answers, and a product that
-// never reads.
-func TestHookBlocksInTime(t *testing.T) {
+// TestHookEndsByItself: with a server that never answers, and with a
+// product that never reads. If the hook waited for them, the test would
+// not end.
+func TestHookEndsByItself(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -282,12 +282,8 @@ func TestHookBlocksInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := hookDocs()["copilot"]
-	began := time.Now()
 	blocks(t, "copilot", hookRuns(t, "copilot", doc(callOf("Read", `{}`)), "--agent", "dev", "--wait", "0s",
 		"--server", "http://"+silent.Addr().String(), "--token-file", token))
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("it took %s to block", took)
-	}
 
 	cmd := exec.Command("assent", append([]string{"hook", "copilot"}, hookDir(t)...)...)
 	cmd.Stdin = strings.NewReader(doc(callOf("Read", `{"text":"`+strings.Repeat("x", 1<<20)+`"}`)))

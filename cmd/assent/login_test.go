@@ -10,9 +10,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/internal/testwait"
 )
 
 // visitor is a person at a browser.
@@ -103,19 +103,10 @@ func (v *visitor) confirm(code string) {
 	if seal == nil {
 		v.t.Fatal("the page has no form")
 	}
-	deadline := time.Now().Add(20 * time.Second)
-	for tick := time.Tick(100 * time.Millisecond); time.Now().Before(deadline); <-tick {
-		fields := url.Values{
-			"seen":   {seal[1]},
-			"code":   {code},
-			"answer": {"confirm"},
-		}
-		if strings.Contains(v.post("/device", fields), "Signed in: the command line answers as you") {
-			return
-		}
-	}
-
-	v.t.Fatal("the code was never confirmed")
+	fields := url.Values{"seen": {seal[1]}, "code": {code}, "answer": {"confirm"}}
+	testwait.Until(v.t, "the code is confirmed", func() bool {
+		return strings.Contains(v.post("/device", fields), "Signed in: the command line answers as you")
+	})
 }
 
 // TestACommandLineSignsIn: a person signs their command line in,

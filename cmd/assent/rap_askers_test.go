@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
@@ -282,11 +281,7 @@ func (h *testServer) voted(
 // ends waits for the end of a hosted call.
 func (h *testServer) ends(t *testing.T, token, thread, id string) *openapi.RAPCall {
 	t.Helper()
-	call, err := h.client(t, token).RAPWait(t.Context(), "desk", thread, id, 20*time.Second)
-	if err != nil || call.State != openapi.RAPCallStateDone {
-		t.Fatalf("%+v, %v", call, err)
-	}
-	return call
+	return rapDone(t, h.client(t, token), thread, id)
 }
 
 // ledgerEntry is what an entry of the ledger says of a RAP call.
@@ -554,14 +549,7 @@ func (p *runtimePeer) post(t *testing.T, url, token, body string) int {
 // next is the next message that came.
 func (p *runtimePeer) next(t *testing.T) string {
 	t.Helper()
-	select {
-	case body := <-p.came:
-		return body
-	case <-time.After(20 * time.Second):
-		t.Fatal("nothing came")
-	}
-
-	return ""
+	return receive(t, "the next message", p.came)
 }
 
 // TestThreadsAreTheTokensOwn: of what a token does in a thread,

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/info"
@@ -116,12 +115,7 @@ func (n *nearby) calls(id, operation string) {
 
 func (n *nearby) ends(id string) *openapi.RAPCall {
 	n.t.Helper()
-	call, err := n.client.RAPWait(n.t.Context(), "desk", "t", id, 30*time.Second)
-	if err != nil || call.State != openapi.RAPCallStateDone {
-		n.t.Fatalf("%+v, %v", call, err)
-	}
-
-	return call
+	return rapDone(n.t, n.client, "t", id)
 }
 
 // TestARuntimeAsksPeopleElsewhere: what a runtime's calls need is asked

@@ -124,8 +124,6 @@ func (h *testServer) serves(t *testing.T, cfg config.Serve) (log *testwait.Buffe
 	case err := <-ended:
 		cancel()
 		t.Fatalf("%v\n%s", err, log.String())
-	case <-time.After(30 * time.Second):
-		t.Fatal("the service does not answer")
 	}
 
 	return log
@@ -366,6 +364,19 @@ func (screen *terminal) saw(t *testing.T, text string) {
 	}()
 	testwait.Until(t, fmt.Sprintf("the terminal shows %q", text), func() bool {
 		return strings.Contains(screen.out.String(), text)
+	})
+}
+
+// receive returns the next value of a channel.
+func receive[T any](t *testing.T, what string, from <-chan T) T {
+	t.Helper()
+	return testwait.Value(t, what, func() (got T, ok bool) {
+		select {
+		case got = <-from:
+			return got, true
+		default:
+			return got, false
+		}
 	})
 }
 
