@@ -2,7 +2,6 @@ package crashtest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -275,8 +274,7 @@ func (h *hooks) round(t *testing.T, n int, after time.Duration) {
 // approve has the one person answer who may.
 func (h *hooks) approve(t *testing.T, id string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := t.Context()
 	if outcome, err := vote(ctx, h.people, id); err != nil || outcome != approval.VoteApproved {
 		t.Fatalf("%s, %v", outcome, err)
 	}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/testwait"
 )
 
 // Moments in the life of an approved call at which its gateway dies.
@@ -63,8 +64,7 @@ func TestKillMCP(t *testing.T) {
 		kills = n
 	}
 	g := newMCP(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	for n := range kills {
 		g.round(ctx, n)
 	}
@@ -237,34 +237,29 @@ func (g *mcpGateway) round(ctx context.Context, n int) {
 // await waits for what is to come.
 func await[T any](t *testing.T, c <-chan T, what string) T {
 	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(time.Minute):
-		t.Fatal("waited in vain: " + what)
-		panic("unreachable")
-	}
+	return testwait.Value(t, what, func() (got T, ok bool) {
+		select {
+		case got = <-c:
+			return got, true
+		default:
+			return got, false
+		}
+	})
 }
 
 // asked is the request of the call with a number.
 func (g *mcpGateway) asked(ctx context.Context, n int) string {
 	g.t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	return testwait.Value(g.t, fmt.Sprintf("a question about call %d", n), func() (string, bool) {
 		page, err := g.people.Requests(ctx, client.Query{State: "pending", Agent: "files"})
 		if err != nil {
 			g.t.Fatal(err)
 		}
-		for _, r := range page.Requests {
-			return r.ID
+		if len(page.Requests) == 0 {
+			return "", false
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			g.t.Fatalf("nobody is asked about call %d", n)
-		}
-	}
+		return page.Requests[0].ID, true
+	})
 }
 
 // settle makes each call once more, in the gateway's last life.

@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 )
@@ -194,14 +197,9 @@ func (h *harness) serve(address string) *process {
 		_ = p.cmd.Wait() // killed
 		close(p.done)
 	}()
-	select {
-	case ok := <-ready:
-		if !ok {
-			<-p.done
-			h.t.Fatalf("assent serve ended:\n%s", p.log.String())
-		}
-	case <-time.After(30 * time.Second):
-		h.t.Fatal("assent serve does not answer")
+	if !await(h.t, ready, "assent serve answers or ends") {
+		<-p.done
+		h.t.Fatalf("assent serve ended:\n%s", p.log.String())
 	}
 
 	return p
@@ -217,7 +215,7 @@ func (p *process) kill() {
 func (h *harness) client(address, token string) *client.Client {
 	h.t.Helper()
 	c, err := client.New("http://"+address, token, client.Options{
-		Attempts: 400,
+		Attempts: math.MaxInt32, // a busy machine is slow to start the next one
 		Pause:    5 * time.Millisecond,
 		MaxPause: 50 * time.Millisecond,
 	})
@@ -277,24 +275,16 @@ func (h *harness) audit(
 // are sealed a moment after they are committed.
 func sealed(ctx context.Context, t *testing.T, c *client.Client, id, event string) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	testwait.Until(t, event+" of "+id+" in the ledger", func() bool {
 		entries, err := c.History(ctx, id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range entries {
-			if l, err := ledger.ParseLeaf(e.Leaf); err == nil && l.Type == event {
-				return
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("the ledger does not show %s of %s", event, id)
-		}
-	}
+		return slices.ContainsFunc(entries, func(e openapi.Entry) bool {
+			l, err := ledger.ParseLeaf(e.Leaf)
+			return err == nil && l.Type == event
+		})
+	})
 }
 
 // vote answers until the answer is known to be kept. A repetition after

@@ -9,10 +9,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
 	"pgregory.net/rapid"
@@ -52,7 +52,7 @@ execution_policy:
 
 // client is an editor.
 type client struct {
-	t    *testing.T
+	t    testing.TB
 	conn *jsonrpc2.Conn
 	told chan published
 	end  chan error
@@ -73,7 +73,7 @@ type published struct {
 
 // start begins a session over a pipe, in a folder with a policy and a
 // sub-agent.
-func start(t *testing.T) *client {
+func start(t testing.TB) *client {
 	t.Helper()
 	c := &client{
 		t:    t,
@@ -594,30 +594,51 @@ func TestRandomEditsNeverEndTheSession(t *testing.T) {
 	})
 }
 
-// TestLongFilesAreCheckedWhileSomebodyTypes: an edit of a file of a
-// thousand lines is answered within 50 ms, 99 times out of 100. Under the
-// race detector or on a busy machine the bound is ten times that.
-func TestLongFilesAreCheckedWhileSomebodyTypes(t *testing.T) {
-	c := start(t)
-	tools := strings.Builder{}
-	for i := range 160 {
-		fmt.Fprintf(&tools, "    - alias: tool%d\n      approval:\n        condition:\n          args_match:\n"+
+// longDesk is the file of an agent with as many tools, of six lines each.
+func longDesk(tools int) string {
+	var b strings.Builder
+	for i := range tools {
+		fmt.Fprintf(&b, "    - alias: tool%d\n      approval:\n        condition:\n          args_match:\n"+
 			"            amount: {gt: %d}\n            to: {pattern: '^x%d.*@example\\.com$'}\n", i, i, i)
 	}
-	text := strings.Replace(desk, "  local_agents:\n", tools.String()+"  local_agents:\n", 1)
-	if n := strings.Count(text, "\n"); n < 980 {
-		t.Fatalf("%d lines", n)
+	return strings.Replace(desk, "  local_agents:\n", b.String()+"  local_agents:\n", 1)
+}
+
+// edits changes one number of an open file again and again.
+func (c *client) edits(text string, times int) {
+	c.t.Helper()
+	for i := range times {
+		c.changes("desk.agf.yaml", strings.Replace(text, "gt: 7}", fmt.Sprintf("gt: %d}", i), 1))
 	}
+}
+
+// TestAnEditCostsInProportionToItsFile: of a file that is four times as
+// long, an edit allocates about four times as much. Work that is
+// quadratic in the tools would take sixteen times as much.
+func TestAnEditCostsInProportionToItsFile(t *testing.T) {
+	c := start(t)
+	allocations := func(tools int) uint64 {
+		text := longDesk(tools)
+		c.opens("desk.agf.yaml", text)
+		c.edits(text, 2)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		c.edits(text, 5)
+		runtime.ReadMemStats(&after)
+		return after.Mallocs - before.Mallocs
+	}
+	short, long := allocations(40), allocations(160)
+	if long > 5*short {
+		t.Errorf("%d allocations with 40 tools, %d with 160", short, long)
+	}
+}
+
+// BenchmarkEdit is an edit of a file of a thousand lines.
+func BenchmarkEdit(b *testing.B) {
+	c := start(b)
+	text := longDesk(160)
 	c.opens("desk.agf.yaml", text)
-	var took []time.Duration
-	for i := range 100 {
-		began := time.Now()
-		c.changes("desk.agf.yaml", strings.Replace(text, "gt: 77}", fmt.Sprintf("gt: %d}", i), 1))
-		took = append(took, time.Since(began))
-	}
-	slices.Sort(took)
-	t.Logf("median %v, p99 %v", took[50], took[98])
-	if took[98] > 500*time.Millisecond {
-		t.Errorf("p99 %v", took[98])
+	for b.Loop() {
+		c.edits(text, 1)
 	}
 }
