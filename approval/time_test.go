@@ -138,8 +138,7 @@ func TestWait(t *testing.T) {
 	if got, err := h.wait(ctx, r.ID, r.Version-1, time.Hour); err != nil || got.Version != r.Version {
 		t.Errorf("a change that has been: got %+v, %v", got, err)
 	}
-	if got, err := h.wait(ctx, r.ID, r.Version, 10*time.Millisecond); err != nil ||
-		got.Version != r.Version {
+	if got, err := h.wait(ctx, r.ID, r.Version, 10*time.Millisecond); err != nil || got.Version != r.Version {
 		t.Errorf("no change: got %+v, %v", got, err)
 	}
 	gone, cancel := context.WithCancel(ctx)

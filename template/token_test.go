@@ -180,11 +180,7 @@ func checkTemplate(t interface{ Fatalf(string, ...any) }, text, hostile string) 
 		t.Fatalf("%q, %q: isolates are not pairs in %q", text, hostile, m.Text)
 	}
 	byHand := &Template{parts: tmpl.parts, vars: tmpl.vars, limit: tmpl.limit}
-	if got := byHand.Render(LocalTool, &Facts{
-		AgentID:  hostile,
-		ToolName: hostile,
-		Args:     args,
-	}).Text; got != m.Text {
+	if got := byHand.Render(LocalTool, &Facts{AgentID: hostile, ToolName: hostile, Args: args}).Text; got != m.Text {
 		t.Fatalf("%q, %q: mustache wrote %q, by hand it is %q", text, hostile, m.Text, got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval/info"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 const diff = "--- a/motd\n+++ b/motd\n@@ -1,2 +1,3 @@ func x\n same\n-old\n+new\n+more\n" +
@@ -66,9 +67,7 @@ func TestRefusesWithAPlaceAndARemedy(t *testing.T) {
 
 func TestLinesOfADiffAreWhatTheirHunkSays(t *testing.T) {
 	lines, err := info.ParseDiff(diff)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var kinds []string
 	for _, l := range lines {
 		kinds = append(kinds, string(l.Kind))

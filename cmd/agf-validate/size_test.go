@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // What a validator may come to: it is fetched by every job that checks
@@ -59,9 +61,7 @@ func TestBinaryIsSmall(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "agf-validate")
 	static(t, "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, ".")
 	info, err := os.Stat(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if info.Size() >= mostBytes {
 		t.Errorf("agf-validate has %d bytes, expected fewer than %d", info.Size(), mostBytes)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/notify"
 	"github.com/assent-dev/assent/server/notify/slack"
@@ -34,14 +35,10 @@ func TestDrain(t *testing.T) {
 	h := startWith(t, withFiles(t, deskFiles()), func(c *config.Serve) { c.MetricsListen = "127.0.0.1:0" })
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
 	polling, err := h.client(t, "runtime").Request(t.Context(), r.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	poll, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
 		h.ready.API+"/v1/requests/"+r.ID+"?wait=60s&version="+strconv.FormatInt(polling.Version, 10), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	poll.Header.Set("Authorization", "Bearer "+h.token["runtime"])
 	answered := make(chan error, 1)
 	go func() {
@@ -56,9 +53,7 @@ func TestDrain(t *testing.T) {
 		_, figures := fetched(t, http.MethodGet, h.ready.Metrics, "", "")
 		return strings.Contains(figures, "\nassent_long_polls 1\n")
 	})
-	if err := h.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.stop())
 	if err := receive(t, "the answer to the long poll", answered); err != nil {
 		t.Errorf("the long poll was cut off: %v", err)
 	}
@@ -66,9 +61,7 @@ func TestDrain(t *testing.T) {
 		t.Error("it still answers")
 	}
 	s, err := openStore(t.Context(), h.where(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
 	entries, err := s.Entries(t.Context(), "default", 0, 10)
 	if err != nil ||
@@ -187,18 +180,12 @@ func TestStartRefuses(t *testing.T) {
 			c.Store = "postgres://nobody@127.0.0.1:1/none?connect_timeout=2"
 		},
 	} {
-		if err := os.WriteFile(file("loose.key"), []byte("x"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file("loose.key"), []byte("x"), 0o644))
 		cfg := config.Serve{
 			Listen:  "127.0.0.1:0",
 			Store:   file("s.db"),
 			KeyFile: file("k"),
-			Tenants: []config.Tenant{{
-				Name:   "default",
-				Agents: []string{dir},
-				People: file("people.yaml"),
-			}},
+			Tenants: []config.Tenant{{Name: "default", Agents: []string{dir}, People: file("people.yaml")}},
 		}
 		change(&cfg)
 		var log bytes.Buffer
@@ -222,9 +209,7 @@ func TestLostStoreAllowsNothing(t *testing.T) {
 	t.Parallel()
 	h := start(t, "")
 	locker, err := openStore(t.Context(), h.where(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer locker.Close()
 	held, release := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -236,9 +221,7 @@ func TestLostStoreAllowsNothing(t *testing.T) {
 	}()
 	<-held
 	to, err := url.Parse(h.ready.API)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	arrived := make(chan struct{}, 100)
 	forward := httputil.NewSingleHostReverseProxy(to)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

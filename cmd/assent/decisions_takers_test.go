@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
@@ -219,9 +220,7 @@ func notTakers() map[string]string {
 func busyAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 
 	return l.Addr().String()
@@ -232,9 +231,7 @@ func built(t *testing.T, folder string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), filepath.Base(folder))
 	root, err := filepath.Abs(testfiles.Root(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	build := exec.Command("go", "build", "-o", binary, "./"+folder)
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
@@ -363,9 +360,7 @@ func compiling(t *testing.T) []string {
 
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return out
 }

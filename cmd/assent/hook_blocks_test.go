@@ -123,13 +123,9 @@ func TestHookMakesNoStoreForRulesThatItCannotRead(t *testing.T) {
 func TestHookBlocksWithoutAServer(t *testing.T) {
 	w := start(t, "")
 	token := t.TempDir() + "/token"
-	if err := os.WriteFile(token, []byte("assent_wrong"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte("assent_wrong"), 0o600))
 	listening, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { listening.Close() })
 	go func() {
 		for {
@@ -201,22 +197,14 @@ func TestHookBlocksWhenItIsStopped(t *testing.T) {
 		cmd.Stdin = strings.NewReader(doc)
 		var out, errOut testwait.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &errOut
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		testwait.Until(t, "people are asked", func() bool {
 			listed, _, _ := ran("", append([]string{"list", "--json"}, at...)...)
 			return strings.Contains(listed, `"apr_`)
 		})
-		if err := cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Process.Signal(s))
 		_ = cmd.Wait() // its code is looked at
-		blocks(t, "claude-code", hooked{
-			out:  out.String(),
-			err:  errOut.String(),
-			code: cmd.ProcessState.ExitCode(),
-		})
+		blocks(t, "claude-code", hooked{out: out.String(), err: errOut.String(), code: cmd.ProcessState.ExitCode()})
 	}
 }
 
@@ -256,9 +244,7 @@ func TestHookEndsWithWhoStartedIt(t *testing.T) {
 func pipe(t *testing.T) (reads, writes *os.File) {
 	t.Helper()
 	reads, writes, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		reads.Close()
 		writes.Close()
@@ -273,14 +259,10 @@ func pipe(t *testing.T) (reads, writes *os.File) {
 func TestHookEndsByItself(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { silent.Close() })
 	token := t.TempDir() + "/token"
-	if err := os.WriteFile(token, []byte("assent_x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte("assent_x"), 0o600))
 	doc := hookDocs()["copilot"]
 	blocks(t, "copilot", hookRuns(t, "copilot", doc(callOf("Read", `{}`)), "--agent", "dev", "--wait", "0s",
 		"--server", "http://"+silent.Addr().String(), "--token-file", token))
@@ -298,9 +280,7 @@ func TestHookEndsByItself(t *testing.T) {
 func TestHookAsksAServer(t *testing.T) {
 	w := start(t, "")
 	token := t.TempDir() + "/token"
-	if err := os.WriteFile(token, []byte(w.token["runtime"]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte(w.token["runtime"]), 0o600))
 	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
 		flags := []string{"--agent", "desk", "--server", w.ready.API, "--token-file", token, "--wait", "0s"}
 		got := answers(t, product, doc(callOf("quote", `{"n":1.0}`)), flags...)

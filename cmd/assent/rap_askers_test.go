@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
@@ -164,9 +165,7 @@ func opsFiles(t *testing.T) *testServer {
 	fresh := h.where()
 	fresh.Create = true
 	s, err := openStore(t.Context(), fresh, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
 	asks := []openapi.Scope{openapi.ScopeRequest, openapi.ScopeDecide}
 	answers := []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote}
@@ -189,12 +188,8 @@ func (h *testServer) hosts(t *testing.T, m *machines, listen string, changes ...
 	startWith(t, h, func(c *config.Serve) {
 		c.Listen, c.Tenants[0].Policies = listen, []string{h.dir}
 		c.Tenants[0].RAP = &config.RAP{Runtimes: []config.RAPRuntime{{
-			Agent: "desk",
-			Servers: []config.RAPServer{{
-				Name:       "machines",
-				URL:        m.URL,
-				AnsweredBy: []string{"ops"},
-			}},
+			Agent:   "desk",
+			Servers: []config.RAPServer{{Name: "machines", URL: m.URL, AnsweredBy: []string{"ops"}}},
 		}}}
 		for _, change := range changes {
 			change(c.Tenants[0].RAP)
@@ -206,9 +201,7 @@ func (h *testServer) hosts(t *testing.T, m *machines, listen string, changes ...
 func (h *testServer) calls(t *testing.T, token string, call client.RAPCall) *openapi.RAPCall {
 	t.Helper()
 	out, err := h.client(t, token).RAPInvoke(t.Context(), "desk", call)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return out
 }
 
@@ -227,9 +220,7 @@ func (h *testServer) awaitPending(t *testing.T, wanted func(approval.Summary) bo
 	alice := h.client(t, "alice")
 	return testwait.Value(t, "one request is pending", func() (string, bool) {
 		page, err := alice.Requests(t.Context(), client.Query{State: string(approval.Pending)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if len(page.Requests) != 1 || !wanted(page.Requests[0]) {
 			return "", false
 		}
@@ -253,11 +244,7 @@ func (h *testServer) voted(
 	t *testing.T, token string, r *approval.Request, grant *openapi.GrantOffer,
 ) (approval.VoteOutcome, string) {
 	t.Helper()
-	body := openapi.VoteBody{
-		Verdict:    approval.Approve,
-		Binding:    r.Binding(),
-		ShownFully: true,
-	}
+	body := openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true}
 	switch {
 	case r.Question == nil:
 	case r.Question.Form() != nil:
@@ -299,16 +286,12 @@ type ledgerEntry struct {
 func (h *testServer) rapEntries(t *testing.T) []ledgerEntry {
 	t.Helper()
 	var out bytes.Buffer
-	if err := h.client(t, "alice").Export(t.Context(), &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.client(t, "alice").Export(t.Context(), &out))
 	var found []ledgerEntry
 	for line := range strings.Lines(out.String()) {
 		var exported struct{ Leaf string }
 		var e ledgerEntry
-		if err := json.Unmarshal([]byte(line), &exported); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &exported))
 		if json.Unmarshal([]byte(exported.Leaf), &e) == nil && strings.HasPrefix(e.Type, "rap_") {
 			found = append(found, e)
 		}
@@ -350,9 +333,7 @@ func TestNobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 	h.hosts(t, m, listen)
 	opened, err := h.client(t, "rt-mara").
 		Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"restart","args":{"control":1}}`), client.OpenOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := h.votes(t, "mara-cli", opened.Request, nil); got != approval.VoteNotEligible {
 		t.Fatalf("the control: %s", got)
 	}
@@ -371,11 +352,7 @@ func TestNobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 		"a destructive tool":            {operation: "wipe"},
 		"a destructive tool, restarted": {operation: "wipe", restarts: true},
 		"a question of the tool":        {operation: "look", asks: m.question},
-		"a question, restarted": {
-			operation: "look",
-			asks:      m.question,
-			restarts:  true,
-		},
+		"a question, restarted":         {operation: "look", asks: m.question, restarts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m.says(c.asks)
@@ -390,17 +367,14 @@ func TestNobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 			}
 			h.calls(t, "rt-mara", call)
 			r := h.awaitRequest(t)
-			if r.Requester.Runtime != "rt-mara" || r.Requester.Person != "mara" ||
-				r.Requester.Principal != c.user {
+			if r.Requester.Runtime != "rt-mara" || r.Requester.Person != "mara" || r.Requester.Principal != c.user {
 				t.Errorf("asked by %+v", r.Requester)
 			}
 			if !slices.Equal(r.Context, ticketContext()) {
 				t.Errorf("people are told %v", r.Context)
 			}
 			if c.restarts {
-				if err := h.stop(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, h.stop())
 				h.hosts(whole, m, listen)
 			}
 
@@ -411,8 +385,7 @@ func TestNobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 				t.Fatal("it ran before anybody who may answer did")
 			}
 			r = h.awaitRequest(t)
-			if got := h.votes(t, "ben-cli", r, nil); got != approval.VoteApproved &&
-				got != approval.VoteAnswered {
+			if got := h.votes(t, "ben-cli", r, nil); got != approval.VoteApproved && got != approval.VoteAnswered {
 				t.Fatalf("ben, who may: %s", got)
 			}
 			if c.asks != nil {
@@ -561,12 +534,7 @@ func TestThreadsAreTheTokensOwn(t *testing.T) {
 	listen := freeAddress(t)
 	h.hosts(t, m, listen)
 	m.streams()
-	call := client.RAPCall{
-		Thread:    "t",
-		ID:        "c",
-		Operation: "look",
-		Arguments: json.RawMessage(`{"whose":"rt"}`),
-	}
+	call := client.RAPCall{Thread: "t", ID: "c", Operation: "look", Arguments: json.RawMessage(`{"whose":"rt"}`)}
 	h.calls(t, "rt-mara", call)
 	h.ends(t, "rt-mara", "t", "c")
 	mine := m.calls("look")[0]
@@ -676,13 +644,12 @@ func TestAStandingApprovalIsForTheTokenThatAsked(t *testing.T) {
 	if r.Requester.Runtime != "rt2" || len(m.calls("restart")) != 2 {
 		t.Errorf("asked by %+v, %d runs", r.Requester, len(m.calls("restart")))
 	}
-	opened, err := h.client(t, "rt2").
-		Open(
-			t.Context(),
-			"desk",
-			[]byte(`{"kind":"tool","tool":"restart","args":{"machine":"db1"}}`),
-			client.OpenOptions{},
-		)
+	opened, err := h.client(t, "rt2").Open(
+		t.Context(),
+		"desk",
+		[]byte(`{"kind":"tool","tool":"restart","args":{"machine":"db1"}}`),
+		client.OpenOptions{},
+	)
 	if err != nil || opened.Outcome != resolve.Ask {
 		t.Errorf("the control: %+v, %v", opened, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -64,19 +65,13 @@ func newNearby(t *testing.T, far *testServer, tools string) *nearby {
 func (n *nearby) start() {
 	n.t.Helper()
 	bin, err := exec.LookPath("assent")
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	must.Do(n.t, err)
 	log, err := os.Create(filepath.Join(n.dir, "log"))
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	must.Do(n.t, err)
 	defer log.Close()
 	n.cmd = exec.Command(bin, n.args...)
 	n.cmd.Stdout, n.cmd.Stderr = log, log
-	if err := n.cmd.Start(); err != nil {
-		n.t.Fatal(err)
-	}
+	must.Do(n.t, n.cmd.Start())
 	n.t.Cleanup(func() {
 		if text, err := os.ReadFile(log.Name()); err == nil && n.t.Failed() {
 			n.t.Logf("%s", text)

@@ -10,6 +10,7 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -20,9 +21,7 @@ func (n *nearby) ready() operate.Ready {
 
 	return testwait.Value(n.t, "where it answers", func() (ready operate.Ready, ok bool) {
 		text, err := os.ReadFile(filepath.Join(n.dir, "log"))
-		if err != nil {
-			n.t.Fatal(err)
-		}
+		must.Do(n.t, err)
 
 		for line := range strings.Lines(string(text)) {
 			if json.Unmarshal([]byte(line), &ready) == nil && ready.Link != "" {

@@ -22,6 +22,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -83,9 +84,7 @@ func freeAddress(t *testing.T) string {
 	if err != nil {
 		l, err = net.Listen("tcp", "127.0.0.1:0")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -202,9 +201,7 @@ func TestRAP(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.awaitQuestion(t)
-	if err := agent.RAPClose(t.Context(), "desk", "s1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, agent.RAPClose(t.Context(), "desk", "s1"))
 	if done := h.ends(t, "runtime", "s1", "call_2"); done.Why != "closed" || len(wrapped.bodies()) != 1 {
 		t.Errorf("got %s, ran %q", mustJSON(t, done), wrapped.bodies())
 	}
@@ -222,8 +219,7 @@ func (h *testServer) testFrozen(t *testing.T, agent *client.Client, wrapped *kee
 		Operation: "quote",
 		Arguments: json.RawMessage(`{"of":"ACME"}`),
 	}
-	if _, err := agent.RAPInvoke(t.Context(), "desk", call); err != nil &&
-		client.Code(err) != openapi.CodeFrozen {
+	if _, err := agent.RAPInvoke(t.Context(), "desk", call); err != nil && client.Code(err) != openapi.CodeFrozen {
 		t.Fatal(err)
 	} else if err == nil {
 		if done := h.ends(t, "runtime", "s2", "call_1"); !done.Synthetic {
@@ -247,9 +243,7 @@ func rapDone(t *testing.T, c *client.Client, thread, id string) *openapi.RAPCall
 	t.Helper()
 	return testwait.Value(t, "the end of call "+id, func() (*openapi.RAPCall, bool) {
 		call, err := c.RAPWait(t.Context(), "desk", thread, id, 20*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return call, call.State == openapi.RAPCallStateDone
 	})
 }
@@ -257,9 +251,7 @@ func rapDone(t *testing.T, c *client.Client, thread, id string) *openapi.RAPCall
 func mustJSON(t *testing.T, v any) []byte {
 	t.Helper()
 	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return text
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 const (
@@ -113,9 +114,7 @@ func hooksOfServer(t *testing.T) *hooks {
 	address := h.address()
 	h.serve(address)
 	token := filepath.Join(h.dir, "bot.token")
-	if err := os.WriteFile(token, []byte(h.bot), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte(h.bot), 0o600))
 
 	return &hooks{
 		bin:    h.bin,
@@ -136,9 +135,7 @@ func hooksBesideInbox(t *testing.T, bin string, env ...string) *hooks {
 	inbox := exec.Command(h.bin, append([]string{"hook", "inbox", "--json"}, h.flags...)...)
 	inbox.Env = append(os.Environ(), env...)
 	out, err := inbox.StdoutPipe()
-	if err := errors.Join(err, inbox.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, inbox.Start()))
 	t.Cleanup(func() {
 		_ = inbox.Process.Kill() // it may be dead
 		_ = inbox.Wait()         // killed
@@ -147,13 +144,9 @@ func hooksBesideInbox(t *testing.T, bin string, env ...string) *hooks {
 		API  string `json:"api"`
 		File string `json:"token_file"`
 	}
-	if err := json.NewDecoder(out).Decode(&ready); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.NewDecoder(out).Decode(&ready))
 	token, err := os.ReadFile(ready.File)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if h.people, err = client.New(ready.API, strings.TrimSpace(string(token)), client.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -175,9 +168,7 @@ func (h *hooks) begin(t *testing.T, n int) (*exec.Cmd, *bytes.Buffer) {
 	cmd.Stdin = strings.NewReader(document(n))
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 
 	return cmd, &out
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 )
 
@@ -110,9 +111,7 @@ func TestAReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
 		t.Errorf("without a key it ends with code %d\n%s", code, said)
 	}
 	id, err := approve(ctx, bot, alice, bob, call("transfer", 9))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	sealed(ctx, t, bot, id, "permit_consumed")
 	checkpoint, _ := h.audit(ctx, bot, nil)
 	if _, err := ledger.OpenCheckpoint(checkpoint, h.key); err != nil {

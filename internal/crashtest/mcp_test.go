@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
@@ -155,9 +156,7 @@ func (g *mcpGateway) begin() *life {
 	in, err1 := l.cmd.StdinPipe()
 	out, err2 := l.cmd.StdoutPipe()
 	l.in = in
-	if err := errors.Join(err1, err2, l.cmd.Start()); err != nil {
-		g.t.Fatal(err)
-	}
+	must.Do(g.t, errors.Join(err1, err2, l.cmd.Start()))
 	g.t.Cleanup(l.kill)
 	go l.read(out)
 	<-l.ask(0, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`)
@@ -252,9 +251,7 @@ func (g *mcpGateway) asked(ctx context.Context, n int) string {
 	g.t.Helper()
 	return testwait.Value(g.t, fmt.Sprintf("a question about call %d", n), func() (string, bool) {
 		page, err := g.people.Requests(ctx, client.Query{State: "pending", Agent: "files"})
-		if err != nil {
-			g.t.Fatal(err)
-		}
+		must.Do(g.t, err)
 		if len(page.Requests) == 0 {
 			return "", false
 		}
@@ -301,17 +298,13 @@ func (g *mcpGateway) settle(kills int) {
 // where the gateway lived to know.
 func (g *mcpGateway) audit(ctx context.Context) {
 	g.t.Helper()
-	if err := g.life.in.Close(); err != nil {
-		g.t.Fatal(err)
-	}
+	must.Do(g.t, g.life.in.Close())
 	<-g.life.ended
 	own := *g.harness
 	own.dir = filepath.Dir(g.config)
 	own.store = filepath.Join(own.dir, "mcp.db")
 	public, err := os.ReadFile(filepath.Join(own.dir, "assent.key.pub"))
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Do(g.t, err)
 	own.key = strings.TrimSpace(string(public))
 	address := own.address()
 	own.serve(address)

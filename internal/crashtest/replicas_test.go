@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 )
@@ -77,9 +78,7 @@ func TestReplicas(t *testing.T) {
 	bot := h.client(addresses[0], h.bot)
 	for _, id := range hurried {
 		r, err := bot.WaitDecided(ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if r.State != approval.Expired || r.Cause != approval.ByDeadline {
 			t.Errorf("%s is %s by %s", id, r.State, r.Cause)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
@@ -106,9 +107,7 @@ func newHarness(t *testing.T, bin, store string) *harness {
 	first := h.serve(h.address()) // makes the store and the key
 	first.kill()
 	public, err := os.ReadFile(filepath.Join(h.dir, "assent.key.pub"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h.key = strings.TrimSpace(string(public))
 	h.bot = h.token("bot", "decide,request,read", "")
 	h.alice, h.bob = h.token("alice-cli", "read,vote", "alice"), h.token("bob-cli", "read,vote", "bob")
@@ -144,9 +143,7 @@ func (h *harness) token(name, scopes, person string) string {
 func (h *harness) address() string {
 	h.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -180,12 +177,8 @@ func (h *harness) serve(address string) *process {
 	)
 	p.cmd.Stderr = &p.log
 	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
+	must.Do(h.t, p.cmd.Start())
 	h.t.Cleanup(p.kill)
 	ready := make(chan bool, 1)
 	go func() {
@@ -219,9 +212,7 @@ func (h *harness) client(address, token string) *client.Client {
 		Pause:    5 * time.Millisecond,
 		MaxPause: 50 * time.Millisecond,
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	return c
 }
 
@@ -240,9 +231,7 @@ func (h *harness) audit(
 		}
 	}
 
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	var auditor approval.Auditor
 	var older [][]byte
 	if since != nil {
@@ -265,9 +254,7 @@ func (h *harness) audit(
 		h.t.Fatalf("the ledger tells what must not happen: %v", problems)
 	}
 	cp, err := c.Checkpoint(ctx)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	return []byte(cp.Checkpoint), events
 }
 
@@ -277,9 +264,7 @@ func sealed(ctx context.Context, t *testing.T, c *client.Client, id, event strin
 	t.Helper()
 	testwait.Until(t, event+" of "+id+" in the ledger", func() bool {
 		entries, err := c.History(ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return slices.ContainsFunc(entries, func(e openapi.Entry) bool {
 			l, err := ledger.ParseLeaf(e.Leaf)
 			return err == nil && l.Type == event
@@ -294,9 +279,7 @@ func vote(ctx context.Context, c *client.Client, id string) (approval.VoteOutcom
 }
 
 // answer is vote with any answer, to what stands there.
-func answer(
-	ctx context.Context, c *client.Client, id string, body openapi.VoteBody,
-) (approval.VoteOutcome, error) {
+func answer(ctx context.Context, c *client.Client, id string, body openapi.VoteBody) (approval.VoteOutcome, error) {
 	for {
 		r, err := c.Request(ctx, id)
 		if err != nil {

@@ -151,10 +151,7 @@ func TestUntrustedRefuses(t *testing.T) {
 // A reference in the dynamic scope can turn back to where it came from,
 // which only validating shows.
 func TestUntrustedDynamicLoop(t *testing.T) {
-	_, err := judge(
-		`{"$dynamicAnchor":"n","$ref":"#/$defs/a","$defs":{"a":{"allOf":[{"$dynamicRef":"#n"}]}}}`,
-		`1`,
-	)
+	_, err := judge(`{"$dynamicAnchor":"n","$ref":"#/$defs/a","$defs":{"a":{"allOf":[{"$dynamicRef":"#n"}]}}}`, `1`)
 	if err == nil || errors.Is(err, ErrCostly) {
 		t.Error(err)
 	}

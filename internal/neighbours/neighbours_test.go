@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func TestMain(m *testing.M) {
@@ -26,17 +28,9 @@ func TestNeighbourGetsItsAnswers(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	noise := Noise{
-		Bodies:  12,
-		Streams: 200,
-		Polls:   600,
-		SignIns: 100,
-		Pages:   4,
-	}
+	noise := Noise{Bodies: 12, Streams: 200, Polls: 600, SignIns: 100, Pages: 4}
 	r, err := Run(t.Context(), Config{Bin: bin, Noise: noise, For: 8 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Logf("decide: p50 %v, p99 %v before, p50 %v, p99 %v during; %d sign-ins, %d answers; %d MiB; noise %v",
 		r.Before.At(0.5), r.Before.At(0.99), r.During.At(0.5), r.During.At(0.99), len(r.SignIns), len(r.Answers),
 		r.Memory>>20, r.Noise)
@@ -60,13 +54,7 @@ func TestNeighbourGetsItsAnswers(t *testing.T) {
 }
 
 func TestNoiseEnds(t *testing.T) {
-	much := Noise{
-		Bodies:  1 << 20,
-		Streams: 1 << 20,
-		Polls:   1 << 20,
-		SignIns: 1 << 20,
-		Pages:   1 << 20,
-	}
+	much := Noise{Bodies: 1 << 20, Streams: 1 << 20, Polls: 1 << 20, SignIns: 1 << 20, Pages: 1 << 20}
 	if got := much.bounded(); got != Worst() {
 		t.Errorf("got %+v", got)
 	}

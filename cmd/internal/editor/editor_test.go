@@ -19,6 +19,7 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/editor"
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/policy"
 )
@@ -75,12 +76,7 @@ type published struct {
 // sub-agent.
 func start(t testing.TB) *client {
 	t.Helper()
-	c := &client{
-		t:    t,
-		told: make(chan published, 100),
-		end:  make(chan error, 1),
-		dir:  t.TempDir(),
-	}
+	c := &client{t: t, told: make(chan published, 100), end: make(chan error, 1), dir: t.TempDir()}
 	c.write(
 		"acme.policy.yaml",
 		"schema_version: \"1.0.0\"\npolicy_ref: acme.trades\nrules: [{id: all, approval: true}]\n",
@@ -129,9 +125,7 @@ func (c *client) load() (editor.Settings, error) {
 
 func (c *client) write(name, text string) {
 	c.t.Helper()
-	if err := os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o600))
 }
 
 func (c *client) uri(name string) string {
@@ -147,9 +141,7 @@ func (c *client) call(method string, params, into any) {
 
 func (c *client) tell(method string, params any) {
 	c.t.Helper()
-	if err := c.conn.Notify(c.t.Context(), method, params); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, c.conn.Notify(c.t.Context(), method, params))
 }
 
 // opens opens a file and returns what is found in it.
@@ -339,12 +331,7 @@ func TestCompletion(t *testing.T) {
 			"output_from",
 			"instructions",
 		},
-		"a word": {
-			"a.policy.yaml",
-			"schema_version: \"1.0.0\"\npolicy_ref: a.b\napplies: |\n",
-			"implicit",
-			"rules",
-		},
+		"a word": {"a.policy.yaml", "schema_version: \"1.0.0\"\npolicy_ref: a.b\napplies: |\n", "implicit", "rules"},
 		"a group": {
 			"a.policy.yaml",
 			"rules:\n  - id: a\n    require:\n      stages:\n        - group: |\n",
