@@ -2,12 +2,14 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -182,29 +184,35 @@ func TestHookBlocksWithoutStreams(t *testing.T) {
 	})
 }
 
-// TestHookBlocksWhenItIsStopped: whatever signal it can hear, and what
-// nobody reads.
+// TestHookBlocksWhenItIsStopped by any signal that it can handle, while
+// people are asked.
 func TestHookBlocksWhenItIsStopped(t *testing.T) {
 	t.Parallel()
-	doc := hookDocs()["claude-code"](callOf("Bash", `{}`))
-	for _, s := range []syscall.Signal{
+	signals := []syscall.Signal{
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGALRM,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGABRT, syscall.SIGSYS, syscall.SIGTRAP, syscall.SIGXCPU,
-	} {
-		flags := hookDir(t)
-		at := inboxOn(t, "hook", flags...)
-		cmd := exec.Command("assent", append([]string{"hook", "claude-code"}, flags...)...)
-		cmd.Stdin = strings.NewReader(doc)
-		var out, errOut testwait.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &errOut
-		must.Do(t, cmd.Start())
-		testwait.Until(t, "people are asked", func() bool {
-			listed, _, _ := ran("", append([]string{"list", "--json"}, at...)...)
-			return strings.Contains(listed, `"apr_`)
-		})
-		must.Do(t, cmd.Process.Signal(s))
+	}
+	flags := hookDir(t)
+	at := inboxOn(t, "hook", flags...)
+	hooks := make([]*exec.Cmd, len(signals))
+	for i := range hooks {
+		call := toolCall{"Bash", fmt.Sprintf(`{"n":%d}`, i), fmt.Sprint("toolu_", i)}
+		hooks[i] = exec.Command("assent", append([]string{"hook", "claude-code"}, flags...)...)
+		hooks[i].Stdin = strings.NewReader(hookDocs()["claude-code"](call))
+		hooks[i].Stdout, hooks[i].Stderr = &testwait.Buffer{}, &testwait.Buffer{}
+		must.Do(t, hooks[i].Start())
+	}
+	id := regexp.MustCompile(`"id": *"apr_`)
+	testwait.Value(t, "people are asked about each call", func() (int, bool) {
+		listed, _, _ := ran("", append([]string{"list", "--json"}, at...)...)
+		asked := len(id.FindAllString(listed, -1))
+		return asked, asked == len(signals)
+	})
+	for i, cmd := range hooks {
+		must.Do(t, cmd.Process.Signal(signals[i]))
 		_ = cmd.Wait() // its code is looked at
-		blocks(t, "claude-code", hooked{out: out.String(), err: errOut.String(), code: cmd.ProcessState.ExitCode()})
+		out, errOut := fmt.Sprint(cmd.Stdout), fmt.Sprint(cmd.Stderr)
+		blocks(t, "claude-code", hooked{out: out, err: errOut, code: cmd.ProcessState.ExitCode()})
 	}
 }
 
