@@ -147,10 +147,14 @@ func TestAuditFindsWhatCannotHappen(t *testing.T) {
 		"the token's person votes":     {fact("request_opened", 0, "person", "bob"), "none of them has a vote"},
 		"the principal's vote":         {actor("vote_counted", 0, "pat@acme"), "none of them has a vote"},
 		"nobody's vote":                {actor("vote_counted", 0, ""), "none of them has a vote"},
-		"an outsider's vote":           {fact("vote_counted", 0, "groups", []any{"support"}), "in no group that is asked"},
-		"a vote on what was hidden":    {fact("vote_counted", 0, "shown_fully", false), "not shown fully"},
-		"a vote on another call":       {fact("vote_counted", 0, "seen", "sha256:0000000000000000"), "saw another call"},
-		"a vote after the deadline":    {late("vote_counted", 0), "the deadline was over"},
+		"an outsider's vote": {
+			fact("vote_counted", 0, "groups", []any{"support"}), "in no group that is asked",
+		},
+		"a vote on what was hidden": {fact("vote_counted", 0, "shown_fully", false), "not shown fully"},
+		"a vote on another call": {
+			fact("vote_counted", 0, "seen", "sha256:0000000000000000"), "saw another call",
+		},
+		"a vote after the deadline": {late("vote_counted", 0), "the deadline was over"},
 		"a vote twice": {func(all []entry) []entry {
 			i := nth(all, "vote_counted", 0)
 			return slices.Insert(all, i, all[i])

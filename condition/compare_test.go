@@ -58,7 +58,12 @@ func gates() *rapid.Generator[Gate] {
 	}
 	return rapid.Custom(func(t *rapid.T) Gate {
 		g := Gate{
-			Use: rapid.SampledFrom([]Use{ToolArgs, SkillArgs, Delegation, Governance}).Draw(t, "use"),
+			Use: rapid.SampledFrom([]Use{
+				ToolArgs,
+				SkillArgs,
+				Delegation,
+				Governance,
+			}).Draw(t, "use"),
 			Sem: semantics().Draw(t, "semantics"),
 		}
 		if rapid.IntRange(0, 9).Draw(t, "always") > 0 {
@@ -72,7 +77,21 @@ func gates() *rapid.Generator[Gate] {
 // TestCellsAgreeWithBruteForce: every call is in exactly the cell of
 // what asks about it, its witness too, and empty cells have no call.
 func TestCellsAgreeWithBruteForce(t *testing.T) {
-	some := []string{"", `null`, `true`, `0`, `1`, `2`, `"a"`, `"ab"`, `"b "`, `"x"`, `{}`, `{"b":1}`, `{"b":"a"}`}
+	some := []string{
+		"",
+		`null`,
+		`true`,
+		`0`,
+		`1`,
+		`2`,
+		`"a"`,
+		`"ab"`,
+		`"b "`,
+		`"x"`,
+		`{}`,
+		`{"b":1}`,
+		`{"b":"a"}`,
+	}
 	undecided := 0
 	rapid.Check(t, func(t *rapid.T) {
 		sets := rapid.SliceOfN(rapid.SliceOfN(gates(), 0, 2), 1, 3).Draw(t, "sets")
@@ -104,8 +123,15 @@ func TestCellsAgreeWithBruteForce(t *testing.T) {
 				in = "{}"
 			}
 
-			if got := said(string(args.AppendJSON(nil)), in); !slices.Equal(got, c.Asks) || !c.Region.Has(c.Witness) {
-				t.Fatalf("%s: the witness %s makes it %v, want %v", c.Region, c.Witness.AppendJSON(nil), got, c.Asks)
+			if got := said(string(args.AppendJSON(nil)), in); !slices.Equal(got, c.Asks) ||
+				!c.Region.Has(c.Witness) {
+				t.Fatalf(
+					"%s: the witness %s makes it %v, want %v",
+					c.Region,
+					c.Witness.AppendJSON(nil),
+					got,
+					c.Asks,
+				)
 			}
 		}
 
@@ -165,9 +191,14 @@ func TestRegionsInWords(t *testing.T) {
 		{"amount: {in: [1, 2]}", "amount: {in: [2, 3]}", "amount = 1"},
 		{"amount: {}", "amount: {gt: 8000}", "amount ≤ 8000"},
 		{"amount: {}", "amount: {ne: 5}", "amount = 5"},
-		{"amount: {}", "amount: {in: [1, x]}", `amount is a number but 1 or amount is a text but "x"`},
+		{"amount: {}", "amount: {in: [1, x]}",
+			`amount is a number but 1 or amount is a text but "x"`},
 		{"amount: {not_in: [1, 5]}", "amount: {lt: 3}", "3 ≤ amount < 5 or amount > 5"},
-		{"to: {pattern: '@a'}", "to: {pattern: '@ab'}", `to matches "@a" and to is a text that does not match "@ab"`},
+		{
+			"to: {pattern: '@a'}",
+			"to: {pattern: '@ab'}",
+			`to matches "@a" and to is a text that does not match "@ab"`,
+		},
 		{"to: {in: [a, b, c]}", "to: c", `to is one of "a", "b"`},
 		{"ok: true", "ok: {ne: true}", "ok is true"},
 		{"ok: {}", "ok: false", "ok is true"},
@@ -204,7 +235,11 @@ func TestWordsLeaveOutNeedlessSides(t *testing.T) {
 // gap is Gap of conditions on the arguments alone.
 func gap(t fataler, states int, asking, silent string) (*Cell, bool) {
 	t.Helper()
-	return NewComparison(states).Gap(Calls{NoParent: true}, []Gate{gateOf(t, asking)}, []Gate{gateOf(t, silent)})
+	return NewComparison(states).Gap(
+		Calls{NoParent: true},
+		[]Gate{gateOf(t, asking)},
+		[]Gate{gateOf(t, silent)},
+	)
 }
 
 // TestGaps: what one side asks about and the other doesn't.
@@ -220,7 +255,8 @@ func TestGaps(t *testing.T) {
 	if len(more) != 2 || more[0].Region.Or(more[1].Region).String() != "a > 5 or a is no number" {
 		t.Errorf("%+v", more)
 	}
-	if cell, ok = gap(t, 1, "a: {pattern: '^(a|b)*c$'}", "a: {pattern: '^[ab]*c$'}"); !ok || cell.Found != Undecided {
+	if cell, ok = gap(t, 1, "a: {pattern: '^(a|b)*c$'}", "a: {pattern: '^[ab]*c$'}"); !ok ||
+		cell.Found != Undecided {
 		t.Errorf("one state is enough: %+v, %v", cell, ok)
 	}
 	wide := "a.0: 1, a.1: 1, a.2: 1, a.3: 1, a.4: 1, a.5: 1, a.6: 1, a.7: 1, a.8: 1, a.9: 1, a.10: 1"
@@ -293,7 +329,10 @@ func TestDomainsInWords(t *testing.T) {
 		{domain{allAtoms, some, allTexts(true)}, "a > 5 or a is no number"},
 		{domain{allAtoms, every, allTexts(false)}, "a is no text"},
 		{domain{allAtoms, every, texts{list: []string{"x"}}}, `a is "x" or a is no text`},
-		{domain{atomNull | atomCompound, none, allTexts(false)}, "a is null or an object or a list"},
+		{
+			domain{atomNull | atomCompound, none, allTexts(false)},
+			"a is null or an object or a list",
+		},
 		{domain{atomAbsent | atomTrue | atomFalse, every, allTexts(true)},
 			"a is a number or a is a text or a is missing or true or false"},
 		{
@@ -305,7 +344,10 @@ func TestDomainsInWords(t *testing.T) {
 		},
 		{domain{0, none, matches(literal{pat: p})}, `a matches "^a$"`},
 		{domain{0, none, but}, `a is a text but "x" and a matches "a" as a whole`},
-		{domain{0, none, outside}, `a is a text that does not match "a$" untrimmed and not (a is one of "y", "z")`},
+		{
+			domain{0, none, outside},
+			`a is a text that does not match "a$" untrimmed and not (a is one of "y", "z")`,
+		},
 		{domain{0, none, texts{list: []string{"1", "2", "3", "4", "5", "6", "7", "8"}}},
 			`a is one of "1", "2", "3", "4", "5", "6", 2 more`},
 	} {
@@ -341,9 +383,21 @@ func TestBoxesAreUnited(t *testing.T) {
 			1,
 			value.Value{Kind: value.Bool, Bool: true},
 		},
-		"two sides":    {box{{0, null}, {1, null}}, box{{0, some}, {1, some}}, false, 0, value.Value{}},
+		"two sides": {
+			box{{0, null}, {1, null}},
+			box{{0, some}, {1, some}},
+			false,
+			0,
+			value.Value{},
+		},
 		"other places": {box{{0, null}}, box{{1, null}}, false, 0, value.Value{}},
-		"more sides":   {box{{0, null}}, box{{0, null}, {1, null}}, false, 0, value.Value{}},
+		"more sides": {
+			box{{0, null}},
+			box{{0, null}, {1, null}},
+			false,
+			0,
+			value.Value{},
+		},
 		"strings and none": {
 			box{{0, null}},
 			box{{0, text("x")}},
@@ -351,9 +405,27 @@ func TestBoxesAreUnited(t *testing.T) {
 			0,
 			value.Value{Kind: value.String, Text: "x"},
 		},
-		"strings and all":       {box{{0, text("x")}}, box{{0, some}}, true, 0, value.Value{Kind: value.String, Text: "y"}},
-		"strings and others":    {box{{0, text("x")}}, box{{0, text("y")}}, false, 0, value.Value{}},
-		"the same, so that one": {box{{0, null}}, box{{0, null}}, true, 0, value.Value{Kind: value.Null}},
+		"strings and all": {
+			box{{0, text("x")}},
+			box{{0, some}},
+			true,
+			0,
+			value.Value{Kind: value.String, Text: "y"},
+		},
+		"strings and others": {
+			box{{0, text("x")}},
+			box{{0, text("y")}},
+			false,
+			0,
+			value.Value{},
+		},
+		"the same, so that one": {
+			box{{0, null}},
+			box{{0, null}},
+			true,
+			0,
+			value.Value{Kind: value.Null},
+		},
 	} {
 		got, ok := c.a.unite(c.b)
 		if ok != c.want || ok && !got[c.at].has(c.holds) {

@@ -139,7 +139,9 @@ func TestParseReadsEveryField(t *testing.T) {
 
 	leads := []policy.StandIn{{Group: "risk-leads", After: 10 * time.Minute}}
 	if want := (policy.Require{
-		Stages:    []policy.Stage{{Group: "desk-heads", People: 1, StandIns: leads}, {Group: "risk", People: 2, StandIns: leads}},
+		Stages: []policy.Stage{
+			{Group: "desk-heads", People: 1, StandIns: leads}, {Group: "risk", People: 2, StandIns: leads},
+		},
 		Within:    30 * time.Minute,
 		OnTimeout: policy.TimeoutDeny,
 		Escalate:  []policy.Escalation{{After: 10 * time.Minute, To: "risk-leads", May: policy.MayApprove}},

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -93,7 +92,11 @@ func (d dice) space() string {
 		}
 	}
 	tool := func(n string) string { return "{alias: " + n + d.maybe("approval", args) + "}" }
-	return "{local_tools: " + d.names(tool) + ",\n  mcp_servers: [{alias: s" + d.maybe("approval", args) + d.maybe("allowed_tools", allow("name")) + "}]" +
+	return "{local_tools: " + d.names(tool) +
+		",\n  mcp_servers: [{alias: s" + d.maybe("approval", args) + d.maybe(
+		"allowed_tools",
+		allow("name"),
+	) + "}]" +
 		",\n  local_agents: [{source: x.agf.yaml, alias: a" + d.maybe("approval", paths) + "}]" +
 		",\n  remote_agents: [{alias: " + pick(d, "a", "r") + d.maybe("approval", paths) +
 		d.maybe("allowed_skills", allow("id")) + "}]}"
@@ -111,7 +114,10 @@ func (d dice) rule(id int) string {
 		match = append(match, "servers: ["+pick(d, "s", "r", `"*"`)+"]")
 	}
 	if d.one(4) {
-		match = append(match, "annotations: {"+pick(d, "destructiveHint: true", "readOnlyHint: false", "x: true")+"}")
+		match = append(
+			match,
+			"annotations: {"+pick(d, "destructiveHint: true", "readOnlyHint: false", "x: true")+"}",
+		)
 	}
 
 	text := "{id: r" + strconv.Itoa(id) + ", match: {" + strings.Join(match, ", ") + "}"
@@ -132,7 +138,12 @@ func (d dice) rule(id int) string {
 func (d dice) require() string {
 	parts := []string{"stages: [{group: " + pick(d, "g", "h") + ", people: " + strconv.Itoa(1+d.IntN(2)) + "}]"}
 	if d.one(2) {
-		parts = append(parts, "within: "+pick(d, "30m", "1h"), "on_timeout: "+pick(d, "deny", "escalate", "approve"),
+		parts = append(parts, "within: "+pick(d, "30m", "1h"), "on_timeout: "+pick(
+			d,
+			"deny",
+			"escalate",
+			"approve",
+		),
 			"escalate: [{after: "+pick(d, "5m", "10m")+", to: "+pick(d, "e", "f")+"}]")
 	}
 
@@ -269,16 +280,27 @@ func (b *brute) fail(format string, args ...any) {
 // target checks one target with one set of annotations and one parent's
 // input, "" for none.
 func (b *brute) target(call resolve.Call, parent string) {
-	c := &comparer{old: *b.old, new: *b.new, cmp: condition.NewComparison(0), keys: map[*condition.Expr]string{}}
+	c := &comparer{
+		old:  *b.old,
+		new:  *b.new,
+		cmp:  condition.NewComparison(0),
+		keys: map[*condition.Expr]string{},
+	}
 	old, new := b.old.Plan.Target(&call), b.new.Plan.Target(&call)
 	classes, ok := classesOf(old, new)
 	if !ok {
 		b.fail("too many annotations")
 	}
 	at := slices.IndexFunc(classes, func(class map[string]bool) bool {
-		return metBy(old, class) == metBy(old, call.Annotations) && metBy(new, class) == metBy(new, call.Annotations)
+		return metBy(old, class) == metBy(old, call.Annotations) &&
+			metBy(new, class) == metBy(new, call.Annotations)
 	})
-	p := pair{comparer: c, call: call, old: sideOf(*b.old, old, classes[at]), new: sideOf(*b.new, new, classes[at])}
+	p := pair{
+		comparer: c,
+		call:     call,
+		old:      sideOf(*b.old, old, classes[at]),
+		new:      sideOf(*b.new, new, classes[at]),
+	}
 	p.call.Annotations = classes[at]
 	found := p.compare()
 	for _, f := range found {
@@ -324,7 +346,9 @@ func (b *brute) odd(p pair, call resolve.Call, found []Change) {
 func parsed(t testing.TB, text string) value.Value {
 	t.Helper()
 	doc, err := value.Parse([]byte(text), value.Limits{})
-	must.Do(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return doc
 }
 
@@ -389,7 +413,12 @@ func TestCompareAgreesWithBruteForce(t *testing.T) {
 		d := dice{rand.New(rand.NewPCG(seed, 13))}
 		opt := d.options()
 		space, policies := d.space(), d.policies()
-		b := &brute{t: t, seed: seed, docs: docs, old: &Side{Plan: planOf(t, opt, space, policies...)}}
+		b := &brute{
+			t:    t,
+			seed: seed,
+			docs: docs,
+			old:  &Side{Plan: planOf(t, opt, space, policies...)},
+		}
 		if !d.one(3) {
 			opt = d.options()
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -55,7 +54,9 @@ func missedByPolicies(t *testing.T) map[string]missed {
 	row := func(name, old, new string, v Verdict) {
 		space := "{local_tools: [{alias: t}], mcp_servers: [{alias: s, server_ref: s}]}"
 		opt := resolve.Options{AllowTimeoutApprove: true}
-		out[name] = missed{&Side{Plan: planOf(t, opt, space, old)}, &Side{Plan: planOf(t, opt, space, new)}, v}
+		out[name] = missed{
+			&Side{Plan: planOf(t, opt, space, old)}, &Side{Plan: planOf(t, opt, space, new)}, v,
+		}
 	}
 	row("a redaction", demands("arguments: {redact: [a, b]}"), demands("arguments: {redact: [a]}"), VerdictLoosens)
 	row("a redaction elsewhere", demands("arguments: {redact: [a.b]}"), demands("arguments: {redact: [a.c]}"),
@@ -109,8 +110,10 @@ func missedByAgents(t *testing.T) map[string]missed {
 
 	return map[string]missed{
 		"a rule that asks about lists alone": {gated("{args_match: {n: {in: []}}}"), free, VerdictLoosens},
-		"null is no text":                    {gated("{args_match: {n: {}}}"), gated("{args_match: {n: {ne: x}}}"), VerdictLoosens},
-		"text that looks like a number":      {gated("{args_match: {n: 5}}"), gated("{args_match: {n: \"5\"}}"), Mixed},
+		"null is no text": {gated("{args_match: {n: {}}}"), gated("{args_match: {n: {ne: x}}}"),
+			VerdictLoosens},
+		"text that looks like a number": {gated("{args_match: {n: 5}}"), gated("{args_match: {n: \"5\"}}"),
+			Mixed},
 		"text that looks like a truth": {gated("{args_match: {n: true}}"),
 			gated("{args_match: {n: \"true\"}}"), Mixed},
 		"a number that a double rounds": {
@@ -147,7 +150,9 @@ func missedParents(t *testing.T) missed {
 		parent := planOf(t, resolve.Options{}, "{local_agents: [{alias: c, source: c.agf.yaml}]}", demand)
 		own := planOf(t, resolve.Options{}, tools("{alias: t}"))
 		below, err := resolve.Compile(own.Agent(), nil, resolve.Options{Parent: parent})
-		must.Do(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		return &Side{Plan: own, Below: below, Parents: "desk"}
 	}
 	return missed{above("2"), above("1"), VerdictLoosens}

@@ -82,7 +82,9 @@ func TestRAPConfigRefusals(t *testing.T) {
 			"https://HOST or https://HOST:PORT, without a path",
 		},
 		"an origin's path": {true, `7717"]`, `7717/cb"]`, ":5:30:", "without a path"},
-		"plain http":       {true, `http://127.0.0.1:7717`, `http://agents.example`, ":5:30:", "http only of this machine"},
+		"plain http": {
+			true, `http://127.0.0.1:7717`, `http://agents.example`, ":5:30:", "http only of this machine",
+		},
 		"a second caller": {
 			true,
 			"callers:\n",
