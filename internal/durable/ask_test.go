@@ -224,9 +224,7 @@ func TestNewsIsNotLostWhenTheCallIsChangedMeanwhile(t *testing.T) {
 	people.meanwhile = count(t, engine)
 	people.mu.Unlock()
 	people.news <- c.Ask.Ref
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
-	defer stop()
-	c, err = engine.Watch(ctx, "call", func(c *durable.Call[int]) bool { return c.State == durable.Waiting })
+	c, err = engine.Watch(t.Context(), "call", func(c *durable.Call[int]) bool { return c.State == durable.Waiting })
 	if err != nil || c.Part != 1 {
 		t.Errorf("the call is %s, counted %d: %v", c.State, c.Part, err)
 	}
