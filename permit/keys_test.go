@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/permit"
 )
 
@@ -54,9 +55,7 @@ func TestKeysAreLoadedFromTheIssuer(t *testing.T) {
 		Audience: audience,
 		Now:      func() time.Time { return at },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	try := func(id string, key byte) permit.Reason {
 		t.Helper()
 		call := good(t)
@@ -92,15 +91,9 @@ func TestKeysAreLoadedFromTheIssuer(t *testing.T) {
 
 func TestConfigurationsThatCheckNothingAreRefused(t *testing.T) {
 	for name, cfg := range map[string]permit.Config{
-		"no issuer": {Audience: audience},
-		"http elsewhere": {
-			Issuer:   "http://assent.example.com/permits/acme",
-			Audience: audience,
-		},
-		"no URL": {
-			Issuer:   "acme",
-			Audience: audience,
-		},
+		"no issuer":         {Audience: audience},
+		"http elsewhere":    {Issuer: "http://assent.example.com/permits/acme", Audience: audience},
+		"no URL":            {Issuer: "acme", Audience: audience},
 		"no audience":       {Issuer: issuer},
 		"keys of nobody":    {Issuer: issuer, Audience: audience, Keys: []byte(`{"keys":[]}`)},
 		"keys that are not": {Issuer: issuer, Audience: audience, Keys: []byte(`{`)},

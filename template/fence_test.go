@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/internal/safetext"
+	"github.com/assent-dev/assent/internal/safetext/safetexttest"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -77,7 +78,7 @@ func templates() *rapid.Generator[string] {
 
 func TestFenceProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		checkTemplate(t, templates().Draw(t, "text"), deceiver().Draw(t, "value"))
+		checkTemplate(t, templates().Draw(t, "text"), safetexttest.Deceiver().Draw(t, "value"))
 	})
 }
 
@@ -92,7 +93,7 @@ func TestRenderIsConcatenation(t *testing.T) {
 			s := literal.Draw(t, "literal")
 			text.WriteString(s)
 			want.WriteString(s)
-			key, v := "k"+string(rune('a'+i)), deceiver().Draw(t, "value")
+			key, v := "k"+string(rune('a'+i)), safetexttest.Deceiver().Draw(t, "value")
 			args.Members = append(
 				args.Members,
 				value.Member{Key: key, Value: value.Value{Kind: value.String, Text: v}},

@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/approval/form"
 	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/approval/form"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 const flight = `{
@@ -36,9 +38,7 @@ const flight = `{
 func parsed(t *testing.T, schema string) *form.Form {
 	t.Helper()
 	f, err := form.Parse([]byte(schema))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return f
 }

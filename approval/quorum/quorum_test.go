@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -31,16 +32,12 @@ func stand(t *testing.T, a *Answering, after time.Duration) Standing {
 	var all []people.Person
 	for _, id := range []string{"ann", "ben", "cy", "eve", "olga"} {
 		p, _, err := Known(context.Background(), d, "", id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		all = append(all, p)
 	}
 
 	w, err := Stand(context.Background(), d, "", a, a.Asked.Add(after), all...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return w
 }

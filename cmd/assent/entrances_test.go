@@ -88,11 +88,7 @@ func TestExclusionsHoldAtEveryWayToAsk(t *testing.T) {
 				by.Principal = ""
 			}
 			q := r.Requester
-			if got := (approval.Asker{
-				Token:     q.Runtime,
-				Person:    q.Person,
-				Principal: q.Principal,
-			}); got != by {
+			if got := (approval.Asker{Token: q.Runtime, Person: q.Person, Principal: q.Principal}); got != by {
 				t.Errorf("asked by %+v, want %+v", got, by)
 			}
 
@@ -195,8 +191,7 @@ func (w *entrances) testExclusions(
 		if !e.why.MatchString(told) && !(way.edits && editRefused.MatchString(told)) {
 			t.Errorf("%s is told %s", e.name, told)
 		}
-		if now := w.request(t, r.ID); now.State != approval.Pending || len(now.Votes) > 0 ||
-			len(now.Revisions) > 1 {
+		if now := w.request(t, r.ID); now.State != approval.Pending || len(now.Votes) > 0 || len(now.Revisions) > 1 {
 			t.Fatalf("%s answered: it is %s, with the answers %+v", e.name, now.State, now.Votes)
 		}
 	}
@@ -267,14 +262,7 @@ func (w *entrances) counts(
 		became = approval.Approved
 	}
 	if became != state || !slices.ContainsFunc(now.Votes, theirs) {
-		t.Fatalf(
-			"%s answered: it is %s, want %s, with the answers %+v\n%s",
-			who,
-			now.State,
-			state,
-			now.Votes,
-			told,
-		)
+		t.Fatalf("%s answered: it is %s, want %s, with the answers %+v\n%s", who, now.State, state, now.Votes, told)
 	}
 
 	return now

@@ -11,6 +11,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
@@ -92,18 +93,12 @@ func (p *slowPeople) Cancel(_ context.Context, ref, _ string) error {
 // takes its place.
 func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	people := &slowPeople{}
 	engine, err := durable.New(durable.Config{
-		Sealing: durable.Sealing{
-			Records:   db,
-			Namespace: "test",
-			Key:       bytes.Repeat([]byte{7}, 32),
-		},
-		People: people,
-		Poll:   5 * time.Millisecond,
+		Sealing: durable.Sealing{Records: db, Namespace: "test", Key: bytes.Repeat([]byte{7}, 32)},
+		People:  people,
+		Poll:    5 * time.Millisecond,
 	}, durable.Transport[struct{}]{
 		Decide: func(context.Context, *durable.Call[struct{}]) (durable.Ruling, error) {
 			return durable.Ruling{}, nil
@@ -111,9 +106,7 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 		Run:      func(context.Context, *durable.Call[struct{}]) durable.Result[struct{}] { panic("nothing runs") },
 		Question: func(*durable.Call[struct{}]) hold.Question { return hold.Question{} },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	replace := func(c *durable.Call[struct{}]) error {
 		c.AskQuestion(time.Now().Add(time.Hour))
 		return nil
@@ -132,9 +125,7 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 		Asker: approval.Asker{Token: "test"},
 		State: durable.Away,
 	}
-	if err := engine.Add(ctx, call); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, engine.Add(ctx, call))
 	if _, err := engine.Change(ctx, "call", replace); err != nil {
 		t.Fatal(err)
 	}
@@ -157,15 +148,9 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 func counted(t *testing.T, people *slowPeople) *durable.Engine[int] {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	engine, err := durable.New(durable.Config{
-		Sealing: durable.Sealing{
-			Records:   db,
-			Namespace: "test",
-			Key:       bytes.Repeat([]byte{7}, 32),
-		},
+		Sealing:   durable.Sealing{Records: db, Namespace: "test", Key: bytes.Repeat([]byte{7}, 32)},
 		People:    people,
 		Poll:      5 * time.Millisecond,
 		FirstLook: time.Hour,
@@ -179,9 +164,7 @@ func counted(t *testing.T, people *slowPeople) *durable.Engine[int] {
 		},
 		Run: func(context.Context, *durable.Call[int]) durable.Result[int] { panic("nothing runs") },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- engine.Run(ctx) }()
@@ -212,9 +195,7 @@ func TestARequestStaysWhoseCallIsChangedWhileItIsPut(t *testing.T) {
 	engine := counted(t, people)
 	people.meanwhile = count(t, engine)
 	call := &durable.Call[int]{Key: "call", Asker: approval.Asker{Token: "test"}}
-	if err := engine.Add(t.Context(), call); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, engine.Add(t.Context(), call))
 	c, err := engine.Watch(t.Context(), "call", func(c *durable.Call[int]) bool {
 		return c.Ask != nil && c.Ask.Ref != ""
 	})
@@ -232,24 +213,18 @@ func TestNewsIsNotLostWhenTheCallIsChangedMeanwhile(t *testing.T) {
 	people := &slowPeople{news: make(chan string)}
 	engine := counted(t, people)
 	call := &durable.Call[int]{Key: "call", Asker: approval.Asker{Token: "test"}}
-	if err := engine.Add(t.Context(), call); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, engine.Add(t.Context(), call))
 	c, err := engine.Watch(t.Context(), "call", func(c *durable.Call[int]) bool {
 		return c.Ask != nil && c.Ask.Next.After(time.Now()) && engine.Idle()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	people.mu.Lock()
 	people.approved = true
 	people.meanwhile = count(t, engine)
 	people.mu.Unlock()
 	people.news <- c.Ask.Ref
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
-	defer stop()
-	c, err = engine.Watch(ctx, "call", func(c *durable.Call[int]) bool { return c.State == durable.Waiting })
+	c, err = engine.Watch(t.Context(), "call", func(c *durable.Call[int]) bool { return c.State == durable.Waiting })
 	if err != nil || c.Part != 1 {
 		t.Errorf("the call is %s, counted %d: %v", c.State, c.Part, err)
 	}

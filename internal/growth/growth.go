@@ -1,5 +1,5 @@
-// Package growth holds tests to time and memory that grow in proportion
-// to the input.
+// Package growth checks in tests that work takes processor time and
+// memory in proportion to its input.
 package growth
 
 import (
@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	times    = 4                // how much larger the second input is
-	most     = 2 * times        // how much more it may take; work in proportion to the square takes times*times
-	runs     = 5                // of which the fastest counts
-	attempts = 5                // on a machine that others use, too
-	patience = 10 * time.Second // after which no further attempt begins
+	times    = 4         // how much larger the second input is
+	most     = 2 * times // how much more it may take; work in proportion to the square takes times*times
+	runs     = 5         // of which the fastest counts
+	attempts = 5         // because a shared cache makes the same work slower
 	least    = 200 * time.Microsecond
 )
 
 // Linear fails the test when work on an input that is four times as
-// large takes more than eight times the time, or allocates more than
-// eight times the bytes. prepare makes an input of a size, and returns
+// large takes more than eight times the processor time, or allocates more
+// than eight times the bytes. The time in which other processes run does
+// not count. The work must not leave its goroutine. prepare makes an input of a size, and returns
 // the work on it. The size should be such that the work takes a
 // millisecond or more.
 func Linear(t testing.TB, size int, prepare func(size int) (work func())) {
@@ -31,7 +31,7 @@ func Linear(t testing.TB, size int, prepare func(size int) (work func())) {
 		t.Errorf("size %d allocates %d bytes, size %d %d: more than in proportion", size, a, times*size, b)
 	}
 	var a, b time.Duration
-	for began, attempt := time.Now(), 0; attempt < attempts && time.Since(began) < patience; attempt++ {
+	for range attempts {
 		a, b = fastest(small, large)
 		if b <= most*max(a, least) {
 			return
@@ -66,11 +66,13 @@ func fastest(small, large func()) (a, b time.Duration) {
 	return a, b
 }
 
-// timed leaves the collector out, which comes when it likes.
+// timed measures without the collector, which may start at any time.
 func timed(work func()) time.Duration {
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	began := time.Now()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	began := processorTime()
 	work()
-	return time.Since(began)
+	return processorTime() - began
 }

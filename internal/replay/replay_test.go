@@ -49,8 +49,7 @@ func TestFile(t *testing.T) {
 	if status, text, err := ask(t, "GET", s.URL()+"/v1/stream", ""); status != 200 || text != want || err != nil {
 		t.Errorf("got %d %q %v", status, text, err)
 	}
-	if _, text, err := ask(t, "POST", s.URL()+"/v1/cut", ""); text != "0123" ||
-		!errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, text, err := ask(t, "POST", s.URL()+"/v1/cut", ""); text != "0123" || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %q %v", text, err)
 	}
 	if _, text, err := ask(t, "POST", s.URL()+"/v1/cut", ""); text != "data: 1\n\n" ||
@@ -87,11 +86,7 @@ func TestDifferences(t *testing.T) {
 			`{"list":[{}],"n":1}`,
 			"k",
 			"",
-			[]string{
-				"body.list[0].a: missing, want 1",
-				"body.list[1]: missing, want 2",
-				`body.s: missing, want "x"`,
-			},
+			[]string{"body.list[0].a: missing, want 1", "body.list[1]: missing, want 2", `body.s: missing, want "x"`},
 		},
 		"surplus": {
 			"POST",

@@ -153,6 +153,7 @@ func layers() []layer {
 		{"internal/chromium", 11},   // the same
 		{"internal/must", 14},       // the same
 		{"internal/assenttest", 14}, // the same
+		{"internal/safetext/safetexttest", 14},
 		{"internal/neighbours", 14},
 		{"internal/crashtest", 14},
 		{"internal/peers/*", 14}, // against software of others

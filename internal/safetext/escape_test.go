@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/internal/safetext/safetexttest"
 )
 
 // forbidden is written down anew from the promise in Escape's comment,
@@ -131,59 +133,9 @@ func unescape(s string) string {
 	})
 }
 
-// deceiver generates texts that are dense in what matters here.
-func deceiver() *rapid.Generator[string] {
-	pieces := rapid.SampledFrom([]string{
-		"\n",
-		"\r\n",
-		"\t",
-		" ",
-		"          ",
-		"\x1b[2K",
-		"\u202e",
-		"\u2066",
-		"\u2069",
-		"\u200b",
-		"\u200b\u200b\u200b",
-		"\U000e0041",
-		"\ufe0f",
-		"\u0301",
-		"\u0338",
-		"\u05d0",
-		"\u0661",
-		"é",
-		"e",
-		"1",
-		"\\",
-		"\\u{a}",
-		"\\x{",
-		"u{202e}",
-		"…(",
-		"\"",
-		"{{",
-		"}}",
-		"{{agent_id}}",
-		"{",
-		"}",
-		"{{{v0}}}",
-		"{{{t0}}}",
-		"<b>",
-		"\xff",
-		"\xe2\x80",
-		"\u00a0",
-		"\u3164",
-		"$",
-		"東",
-	})
-	any := rapid.StringOfN(rapid.Rune(), 0, 4, -1)
-	return rapid.Map(rapid.SliceOfN(rapid.OneOf(pieces, pieces, any), 0, 24), func(s []string) string {
-		return strings.Join(s, "")
-	})
-}
-
 func TestEscapeProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := deceiver().Draw(t, "in")
+		in := safetexttest.Deceiver().Draw(t, "in")
 		out := Escape(in)
 		if strings.ContainsFunc(out, forbidden) || strings.ContainsAny(out, "\n\t"+Isolate+PopIsolate) ||
 			!utf8.ValidString(out) {
@@ -254,7 +206,7 @@ func TestShowIsolatesStringsOfJSON(t *testing.T) {
 func TestShowProperties(t *testing.T) {
 	marker := regexp.MustCompile(`\\…\(([0-9]+) characters not shown\)…`)
 	rapid.Check(t, func(t *rapid.T) {
-		in := strings.Repeat(deceiver().Draw(t, "in"), rapid.IntRange(1, 4).Draw(t, "times"))
+		in := strings.Repeat(safetexttest.Deceiver().Draw(t, "in"), rapid.IntRange(1, 4).Draw(t, "times"))
 		limit := rapid.IntRange(40, 400).Draw(t, "limit")
 		out, cut := Value{Text: in}.Show(limit)
 		bare := strings.TrimSuffix(strings.TrimPrefix(out, Isolate), PopIsolate)

@@ -80,6 +80,7 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 		"changed":                   changed,
 		"changed elsewhere":         changedElsewhere,
 		"seal":                      seal,
+		"seal one tenant":           sealTenant,
 		"seal race":                 sealRace,
 		"seal failure":              sealFailure,
 		"seal fairly":               sealFairly,

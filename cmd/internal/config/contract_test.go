@@ -2,15 +2,17 @@ package config
 
 import (
 	"bytes"
-	"github.com/spf13/cobra"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp/config"
 )
 
@@ -25,9 +27,7 @@ func TestContractSaysEveryField(t *testing.T) {
 	gateway, err := Reader{
 		Streams: term.Streams{Err: t.Output()},
 	}.Gateway(testfiles.Write(t, filepath.Join(t.TempDir(), "gateway.yaml"), examples[2][1]), gatewayFlags())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	said := map[string]bool{}
 	fieldsSaid(said, reflect.ValueOf(gateway))
 	delete(said, "Gateway.LogText")   // of the terminal

@@ -476,12 +476,7 @@ func TestStatusTellsWhatFailsOpen(t *testing.T) {
 			to:      `"Stop"`,
 			says:    "the hook is not at PreToolUse, so that every call runs: run install again",
 		},
-		"cursor": {
-			product: "cursor",
-			from:    `true`,
-			to:      `false`,
-			says:    "failClosed is not true",
-		},
+		"cursor": {product: "cursor", from: `true`, to: `false`, says: "failClosed is not true"},
 		"async": {
 			product: "claude-code",
 			from:    `"onFailure"`,
@@ -494,18 +489,8 @@ func TestStatusTellsWhatFailsOpen(t *testing.T) {
 			to:      `"Bash"`,
 			says:    `matcher is "Bash": other tools run without the hook`,
 		},
-		"file": {
-			product: "codex",
-			from:    `dev.agf.yaml`,
-			to:      `gone.agf.yaml`,
-			says:    "every call is blocked: ",
-		},
-		"flag": {
-			product: "codex",
-			from:    `--wait`,
-			to:      `--wayt`,
-			says:    "every call is blocked: unknown flag: --wayt",
-		},
+		"file": {product: "codex", from: `dev.agf.yaml`, to: `gone.agf.yaml`, says: "every call is blocked: "},
+		"flag": {product: "codex", from: `--wait`, to: `--wayt`, says: "every call is blocked: unknown flag: --wayt"},
 		"program": {
 			product: "codex",
 			from:    `/opt/bin/assent`,
