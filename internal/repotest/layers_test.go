@@ -386,16 +386,9 @@ func typedSample(t *testing.T, path, src string) checked {
 	p := sample(t, path, src)
 	exports := map[string]string{}
 	if len(p.imports) > 0 {
-		out, err := goList(append([]string{"-json=ImportPath,Export", "-export", "-deps"}, p.imports...)...)
-		if err != nil {
+		var err error
+		if exports, err = compiled(p.imports...); err != nil {
 			t.Fatal(err)
-		}
-		all, err := decode[listed](out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, l := range all {
-			exports[l.ImportPath] = l.Export
 		}
 	}
 
