@@ -242,17 +242,3 @@ func TestOpenErrorsSayOnceWhatFailed(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
-
-// TestList: a page of 10,000 open requests, or records, takes well
-// under 50 ms. The bound allows for a busy machine; bench measures.
-func TestList(t *testing.T) {
-	s, err := database(t)()
-	wanted(t, s, err)
-	took := func(what string, took time.Duration) {
-		if t.Log(what, took); took > slowest {
-			t.Errorf("%s took %v", what, took)
-		}
-	}
-	storetest.Lists(t, s, openRequests, took)
-	storetest.RecordLists(t, s, openRequests, took)
-}
