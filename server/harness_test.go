@@ -196,9 +196,7 @@ func (h *harness) start(change ...func(*server.Config)) {
 	h.stop = sync.OnceFunc(func() {
 		cancel()
 		http.DefaultClient.CloseIdleConnections() // those that were never used count as busy for five seconds
-		last, done := context.WithTimeout(context.Background(), 5*time.Second)
-		defer done()
-		if err := front.Shutdown(last); err != nil {
+		if err := front.Shutdown(testwait.Context(h.t)); err != nil {
 			h.t.Errorf("the server did not drain: %v", err)
 			front.Close()
 		}

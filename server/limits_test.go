@@ -181,10 +181,9 @@ func TestMemoryIsTakenBeforeABodyIsRead(t *testing.T) {
 	h.upload(greedy, size).answer().tooMany("this token has as much in work as it may")
 	large := `{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 1<<20) + `"}}`
 	for name, token := range map[string]string{"another token": fellow, "another tenant": other} {
-		began := time.Now()
-		a := h.do("POST", "/v1/agents/desk/decide", token, large)
-		if a.status != http.StatusOK || time.Since(began) > time.Second {
-			t.Errorf("%s: status %d after %v", name, a.status, time.Since(began))
+		// The uploads are not over: whoever waited for them would wait for ever.
+		if a := h.do("POST", "/v1/agents/desk/decide", token, large); a.status != http.StatusOK {
+			t.Errorf("%s: status %d", name, a.status)
 		}
 	}
 

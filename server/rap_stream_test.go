@@ -334,8 +334,7 @@ func TestRAPFollowComesBack(t *testing.T) {
 		client.Options{Pause: time.Millisecond, MaxPause: 20 * time.Millisecond},
 	)
 	must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testwait.Context(t)
 	var got []string
 	for n, err := range c.RAPFollow(ctx, "desk", "s", "c1", "") {
 		must(t, err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/store"
 )
@@ -173,9 +174,7 @@ func TestExportTakesItsTime(t *testing.T) {
 
 func TestEventsTellTypeAndSubjectOnly(t *testing.T) {
 	h := open(t)
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
-	defer stop()
-	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, h.url+"/events", nil)
+	req, _ := http.NewRequestWithContext(testwait.Context(t), http.MethodGet, h.url+"/events", nil)
 	resp, err := h.browser("bob").client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -211,11 +210,7 @@ func TestEventsEndWithTheReader(t *testing.T) {
 		h.handler.ServeHTTP(httptest.NewRecorder(), req)
 	}()
 	stop()
-	select {
-	case <-done:
-	case <-time.After(10 * time.Second):
-		t.Fatal("the stream goes on without a reader")
-	}
+	testwait.Receive(t, "the stream to end with its reader", done)
 }
 
 // TestFavicon: browsers ask for it on their own, signed in or not, and

@@ -1,7 +1,6 @@
 package witness
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"database/sql"
@@ -144,12 +143,6 @@ const (
 	cutLog  = "DELETE FROM entries WHERE idx >= 2; DELETE FROM hashes WHERE pos >= 3; DELETE FROM trees; INSERT " +
 		"INTO trees SELECT * FROM saved"
 )
-
-func bounded(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 func must(t testing.TB, err error) {
 	t.Helper()

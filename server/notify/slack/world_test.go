@@ -391,7 +391,7 @@ func (w *world) payload(p posted, action, value, user string) map[string]any {
 	response := w.slack.URL + "/response/" + strconv.Itoa(w.clicks)
 	w.mu.Unlock()
 	w.slack.mu.Lock()
-	w.slack.triggers[trigger] = time.Now()
+	w.slack.triggers[trigger] = freshTrigger
 	w.slack.mu.Unlock()
 	return map[string]any{
 		"type":         "block_actions",
