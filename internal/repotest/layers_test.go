@@ -146,7 +146,7 @@ func layers() []layer {
 		{"internal/golden", 14},     // helper of tests
 		{"internal/growth", 14},     // the same
 		{"internal/testdns", 14},    // the same
-		{"internal/testwait", 14},   // the same
+		{"internal/testwait", 10},   // the same; other helpers wait with it
 		{"internal/chromium", 11},   // the same
 		{"internal/must", 14},       // the same
 		{"internal/assenttest", 14}, // the same
