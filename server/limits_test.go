@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,14 +60,16 @@ func (h *harness) other(scopes ...string) string {
 func peak(work func()) int64 {
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
-	var before, now runtime.MemStats
-	runtime.ReadMemStats(&before)
-	done, most := make(chan struct{}), uint64(0)
+	heap := func() uint64 { // without stopping the world
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	before, done, most := heap(), make(chan struct{}), uint64(0)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
-			runtime.ReadMemStats(&now)
-			most = max(most, now.HeapAlloc)
+			most = max(most, heap())
 			select {
 			case <-done:
 				return
@@ -77,7 +80,7 @@ func peak(work func()) int64 {
 	work()
 	close(done)
 	all.Wait()
-	return int64(most) - int64(before.HeapAlloc)
+	return int64(most) - int64(before)
 }
 
 // TestBodiesWeighWhatTheyTake: what is counted for a body is no less
@@ -151,7 +154,8 @@ func (h *harness) upload(token string, length int) *upload {
 // answer reads the next one, with 100 for being told to go on.
 func (u *upload) answer() *answer {
 	u.t.Helper()
-	_ = u.conn.SetReadDeadline(time.Now().Add(15 * time.Second))
+	deadline, _ := testwait.Context(u.t).Deadline()
+	_ = u.conn.SetReadDeadline(deadline)
 	resp, err := http.ReadResponse(u.in, nil)
 	must(u.t, err)
 	defer resp.Body.Close()

@@ -589,9 +589,11 @@ func (b *bubble) has(pos token.Pos) bool {
 // a server: less than that is a bet on the speed of the machine.
 const shortest = time.Minute
 
-// checkDeadlines reports fixed short deadlines outside bubbles:
-// context.WithTimeout with a constant, and a select that fails the test
-// after a constant time. Waiting belongs to internal/testwait.
+// checkDeadlines reports fixed short deadlines outside bubbles: a
+// constant for context.WithTimeout, for the Timeout of an http.Client, or
+// after time.Now in context.WithDeadline or a deadline of a connection,
+// and a select that fails the test after a constant time. Waiting belongs
+// to internal/testwait.
 func checkDeadlines(packages []checked) []string {
 	var out []string
 	for _, c := range packages {
@@ -606,7 +608,11 @@ func checkDeadlines(packages []checked) []string {
 			ast.Inspect(f.ast, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.CallExpr:
-					if short(c, n, "context.WithTimeout", 1) {
+					if short(c, n, "context.WithTimeout", 1) || sets(c, n) {
+						found(n)
+					}
+				case *ast.CompositeLit:
+					if t := c.info.TypeOf(n); t != nil && t.String() == "net/http.Client" && timesOut(c, n) {
 						found(n)
 					}
 				case *ast.CommClause:
@@ -629,12 +635,53 @@ func short(c checked, call *ast.CallExpr, function string, i int) bool {
 	if !ok || name(c.info.Uses[fun.Sel]) != function || i >= len(call.Args) {
 		return false
 	}
-	value := c.info.Types[call.Args[i]].Value
+	return brief(c, call.Args[i])
+}
+
+// brief reports whether an expression is such a constant.
+func brief(c checked, e ast.Expr) bool {
+	value := c.info.Types[e].Value
 	if value == nil {
 		return false
 	}
 	d, exact := constant.Int64Val(constant.ToInt(value))
 	return exact && d > 0 && time.Duration(d) < shortest
+}
+
+// sets reports whether a call sets a deadline that is a short constant
+// after now.
+func sets(c checked, call *ast.CallExpr) bool {
+	fun, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || len(call.Args) == 0 {
+		return false
+	}
+	switch fun.Sel.Name {
+	case "WithDeadline", "SetDeadline", "SetReadDeadline", "SetWriteDeadline":
+	default:
+		return false
+	}
+	add, ok := call.Args[len(call.Args)-1].(*ast.CallExpr)
+	if !ok || !short(c, add, "(time.Time).Add", 0) {
+		return false
+	}
+	now, ok := add.Fun.(*ast.SelectorExpr).X.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	from, ok := now.Fun.(*ast.SelectorExpr)
+	return ok && name(c.info.Uses[from.Sel]) == "time.Now"
+}
+
+// timesOut reports whether a literal sets its Timeout to a short constant.
+func timesOut(c checked, client *ast.CompositeLit) bool {
+	return slices.ContainsFunc(client.Elts, func(e ast.Expr) bool {
+		kv, ok := e.(*ast.KeyValueExpr)
+		if !ok {
+			return false
+		}
+		id, ok := kv.Key.(*ast.Ident)
+		return ok && id.Name == "Timeout" && brief(c, kv.Value)
+	})
 }
 
 // received is the call whose channel a case of a select receives from.
@@ -752,6 +799,9 @@ func TestWallClockCheckAllows(t *testing.T) {
 func TestDeadlineCheck(t *testing.T) {
 	for _, code := range []string{
 		`context.WithTimeout(t.Context(), 5*time.Second)`,
+		`context.WithDeadline(t.Context(), time.Now().Add(5*time.Second))`,
+		`var c net.Conn; c.SetReadDeadline(time.Now().Add(time.Second))`,
+		`use(&http.Client{Timeout: time.Second})`,
 		`select { case <-time.After(time.Second): t.Fatal("late") }`,
 		`select { case now := <-time.After(100 * time.Millisecond): t.Errorf("late: %v", now) }`,
 		`select { case <-time.After(59 * time.Second): panic("late") }`,
@@ -763,6 +813,9 @@ func TestDeadlineCheck(t *testing.T) {
 		`context.WithTimeout(t.Context(), 10*time.Minute)`,
 		`context.WithTimeout(t.Context(), limit)`, // a variable
 		`context.WithTimeout(t.Context(), 0)`,
+		`context.WithDeadline(t.Context(), time.Now().Add(-time.Second))`,
+		`var c net.Conn; c.SetReadDeadline(start)`,
+		`use(http.Client{Timeout: time.Hour})`,
 		`select { case <-time.After(time.Second): }`,
 		`synctest.Test(t, func(t *testing.T) { context.WithTimeout(t.Context(), time.Second) })`,
 	} {
@@ -774,10 +827,10 @@ func TestDeadlineCheck(t *testing.T) {
 func clockSample(t *testing.T, code string) checked {
 	t.Helper()
 	p := sampleTest(t, "value", `package value
-import ("cmp"; "context"; "io"; "slices"; "sync/atomic"; "testing"; "testing/synctest"; "time")
+import ("cmp"; "context"; "io"; "net"; "net/http"; "slices"; "sync/atomic"; "testing"; "testing/synctest"; "time")
 type request struct{ Created, Deadline time.Time }
 func use(...any) {}
-var _ = []any{cmp.Compare[int], context.Background, slices.Max[[]int], new(atomic.Int64), synctest.Wait, io.EOF}
+var _ = []any{net.Dial, http.Get, cmp.Compare[int], context.Background, slices.Max[[]int], new(atomic.Int64), synctest.Wait, io.EOF}
 func measured() (int, time.Duration) { s := time.Now(); return 1, time.Since(s) }
 func TestIt(t *testing.T) {
 	start, limit, epoch, r := time.Now(), time.Second, time.Time{}, request{}
@@ -814,5 +867,5 @@ func declared(code string) string {
 
 // sampleImports is the export data of what samples import.
 var sampleImports = sync.OnceValues(func() (map[string]string, error) {
-	return compiled("cmp", "context", "io", "slices", "sync/atomic", "testing", "testing/synctest", "time")
+	return compiled("cmp", "context", "io", "net", "net/http", "slices", "sync/atomic", "testing", "testing/synctest", "time")
 })
