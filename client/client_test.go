@@ -349,12 +349,8 @@ func TestEndingsAreTold(t *testing.T) {
 		"odd":                 "expired (odd)",
 	} {
 		e := &NotRunError{
-			Opened: &approval.Opened{},
-			Request: &approval.Request{
-				State:  approval.Expired,
-				Cause:  cause,
-				Reason: "too much.",
-			},
+			Opened:  &approval.Opened{},
+			Request: &approval.Request{State: approval.Expired, Cause: cause, Reason: "too much."},
 		}
 		if got := e.Error(); !strings.Contains(got, want) ||
 			cause != approval.ByDeadline && strings.Contains(got, "Nobody") {

@@ -104,12 +104,7 @@ func (f *fragile) Seal(
 // newHarness starts a server that ends with the test.
 func newHarness(t *testing.T, change ...func(*server.Config)) *harness {
 	t.Helper()
-	h := &harness{
-		t:     t,
-		dir:   t.TempDir(),
-		log:   &testwait.Buffer{},
-		clock: &assenttest.Clock{},
-	}
+	h := &harness{t: t, dir: t.TempDir(), log: &testwait.Buffer{}, clock: &assenttest.Clock{}}
 	must(t, os.CopyFS(h.dir, os.DirFS("testdata")))
 	secret := ""
 	var err error
@@ -165,12 +160,8 @@ func (h *harness) start(change ...func(*server.Config)) {
 			Check:    func(context.Context) error { return h.plans.Err(plans.Agents) },
 			Degrades: true,
 		}},
-		Administration: &administration.Desk{
-			Service:   h.svc,
-			Directory: h.people,
-			Admins:    admins,
-		},
-		PublicURL: "https://assent.example",
+		Administration: &administration.Desk{Service: h.svc, Directory: h.people, Admins: admins},
+		PublicURL:      "https://assent.example",
 		Timing: server.Timing{
 			Tick:      20 * time.Millisecond,
 			Seal:      20 * time.Millisecond,

@@ -99,11 +99,7 @@ func TestBodiesWeighWhatTheyTake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			body := []byte(`{"call":{"kind":"tool","tool":"trade","args":` + args + `}}`)
 			took := peak(func() {
-				call := &resolve.Call{
-					Kind: resolve.Tool,
-					Tool: "trade",
-					Args: bytes.Clone([]byte(args)),
-				}
+				call := &resolve.Call{Kind: resolve.Tool, Tool: "trade", Args: bytes.Clone([]byte(args))}
 				out, err := h.svc.Open(t.Context(), approval.OpenInput{
 					Tenant: "acme",
 					Asker:  approval.Asker{Token: "rt"},

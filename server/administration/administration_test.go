@@ -61,11 +61,7 @@ func newDesk(t *testing.T) *administration.Desk {
 	planner := &administration.Planner{Next: nobody{}, Admins: keepers}
 	service := approval.New(store, planner, directory{}, time.Now, rand.Reader, approval.Config{})
 
-	return &administration.Desk{
-		Service:   service,
-		Directory: directory{},
-		Admins:    keepers,
-	}
+	return &administration.Desk{Service: service, Directory: directory{}, Admins: keepers}
 }
 
 func token(name string) map[string]any {

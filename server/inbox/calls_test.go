@@ -214,11 +214,7 @@ func (s *scanner) says(c sent, message map[string]any) {
 }
 
 func result(text string) map[string]any {
-	return map[string]any{
-		"type":         "tool_result",
-		"text":         text,
-		"subscription": true,
-	}
+	return map[string]any{"type": "tool_result", "text": text, "subscription": true}
 }
 
 func news(text string) map[string]any {
@@ -226,11 +222,7 @@ func news(text string) map[string]any {
 }
 
 func view(kind string, content map[string]any) map[string]any {
-	return map[string]any{
-		"type":      "view_update",
-		"view_type": kind,
-		"content":   content,
-	}
+	return map[string]any{"type": "view_update", "view_type": kind, "content": content}
 }
 
 // TestCallsAreShownToTheirUser: without JavaScript, whoever a call is
@@ -314,11 +306,7 @@ func TestHostileCallsAreTextAlone(t *testing.T) {
 		"subscription": true,
 		"content": []map[string]any{
 			{"type": "text", "text": evil},
-			{
-				"type":      "image",
-				"data":      "iVBORw0KGgo=",
-				"mediaType": "image/png",
-			},
+			{"type": "image", "data": "iVBORw0KGgo=", "mediaType": "image/png"},
 		},
 	})
 	s.says(c, news(evil))

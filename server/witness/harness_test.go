@@ -63,11 +63,7 @@ func (h *harness) open(trust store.Trust) {
 func (h *harness) grow(n int) {
 	h.t.Helper()
 	for range n {
-		r, err := ledger.Entry{
-			Time:   time.Now(),
-			Tenant: tenant,
-			Type:   "noted",
-		}.Seal(rand.Reader)
+		r, err := ledger.Entry{Time: time.Now(), Tenant: tenant, Type: "noted"}.Seal(rand.Reader)
 		if err == nil {
 			err = h.store.Update(h.t.Context(), tenant, func(tx approval.Tx) error {
 				tx.Append(r)

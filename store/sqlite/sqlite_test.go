@@ -169,11 +169,7 @@ func TestFull(t *testing.T) {
 		}
 	}
 	for n, err := 0, error(nil); err == nil; n++ {
-		r := store.Record{
-			Namespace: "calls",
-			Key:       strconv.Itoa(n),
-			Value:     make([]byte, 1000),
-		}
+		r := store.Record{Namespace: "calls", Key: strconv.Itoa(n), Value: make([]byte, 1000)}
 		if _, err = small.PutRecord(ctx, r); err != nil {
 			unavailable(t, err, "full")
 		}

@@ -195,11 +195,7 @@ func (f *fakeSlack) update(v url.Values) (map[string]any, string) {
 			p.text = v.Get("text")
 			p.blocks = blocks
 			p.edits = p.edits + 1
-			return map[string]any{
-				"channel": p.channel,
-				"ts":      p.ts,
-				"text":    p.text,
-			}, ""
+			return map[string]any{"channel": p.channel, "ts": p.ts, "text": p.text}, ""
 		}
 	}
 
@@ -465,12 +461,7 @@ func (e *element) button(ids map[string]bool) error {
 
 	ids[e.ActionID] = true
 	if c := e.Confirm; c != nil {
-		for most, t := range map[int]*textObj{
-			100: c.Title,
-			300: c.Text,
-			30:  c.Confirm,
-			29:  c.Deny,
-		} {
+		for most, t := range map[int]*textObj{100: c.Title, 300: c.Text, 30: c.Confirm, 29: c.Deny} {
 			if err := t.check(most); err != nil {
 				return fmt.Errorf("confirm: %w", err)
 			}

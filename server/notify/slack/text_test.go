@@ -120,11 +120,7 @@ func anyJSON(t *rapid.T, depth int) any {
 // What value.Lookup would find at a hidden path is never shown.
 func TestHiddenPathsAreNeverShown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		doc := map[string]any{
-			"a":   anyJSON(t, 3),
-			"b":   anyJSON(t, 2),
-			"a.b": anyJSON(t, 1),
-		}
+		doc := map[string]any{"a": anyJSON(t, 3), "b": anyJSON(t, 2), "a.b": anyJSON(t, 1)}
 		path := rapid.SampledFrom([]string{"a", "b", "a.b", "a.b.c", "a.0", "b.0.a", "a.b.a", "c"}).
 			Draw(t, "path")
 		text, err := json.Marshal(doc)
@@ -211,17 +207,13 @@ func hostile() *approval.Request {
 		"list": []any{"a", bad},
 	})
 	return &approval.Request{
-		ID:     "apr_1",
-		Tenant: "acme",
-		State:  approval.Pending,
-		Agent:  approval.Agent{ID: "agent " + bad},
-		Requester: approval.Requester{
-			Runtime:   "ci " + bad,
-			Principal: "p " + bad,
-			Session:   "s " + bad,
-		},
-		Stages: []policy.Stage{{Group: "g " + bad, People: 1}},
-		Called: []string{"c " + bad},
+		ID:        "apr_1",
+		Tenant:    "acme",
+		State:     approval.Pending,
+		Agent:     approval.Agent{ID: "agent " + bad},
+		Requester: approval.Requester{Runtime: "ci " + bad, Principal: "p " + bad, Session: "s " + bad},
+		Stages:    []policy.Stage{{Group: "g " + bad, People: 1}},
+		Called:    []string{"c " + bad},
 		Revisions: []approval.Revision{
 			{Binding: "sha256:" + strings.Repeat("00", 32)},
 			{
@@ -302,11 +294,7 @@ func TestManyStagesRulesAndVotersStayWithinLimits(t *testing.T) {
 		name := fmt.Sprint(i, long)
 		r.Stages = append(r.Stages, policy.Stage{Group: name, People: 1})
 		r.Called = append(r.Called, name)
-		r.Votes = append(r.Votes, approval.Vote{
-			Person:   name,
-			Verdict:  approval.Approve,
-			Revision: 1,
-		})
+		r.Votes = append(r.Votes, approval.Vote{Person: name, Verdict: approval.Approve, Revision: 1})
 		r.Current().Decision.Reasons = append(
 			r.Current().Decision.Reasons,
 			resolve.Reason{Policy: name, Rule: name, File: name},

@@ -399,13 +399,8 @@ func (w *world) payload(p posted, action, value, user string) map[string]any {
 		"token":        "legacy",
 		"trigger_id":   trigger,
 		"response_url": response,
-		"user": map[string]any{
-			"id":       user,
-			"username": "alice",
-			"name":     "alice",
-			"team_id":  team,
-		},
-		"team": map[string]any{"id": team, "domain": "acme"},
+		"user":         map[string]any{"id": user, "username": "alice", "name": "alice", "team_id": team},
+		"team":         map[string]any{"id": team, "domain": "acme"},
 		"container": map[string]any{
 			"type":         "message",
 			"message_ts":   p.ts,
@@ -413,11 +408,7 @@ func (w *world) payload(p posted, action, value, user string) map[string]any {
 			"is_ephemeral": false,
 		},
 		"channel": map[string]any{"id": p.channel, "name": "risk"},
-		"message": map[string]any{
-			"type": "message",
-			"ts":   p.ts,
-			"text": p.text,
-		},
+		"message": map[string]any{"type": "message", "ts": p.ts, "text": p.text},
 		"actions": []any{map[string]any{
 			"type":      "button",
 			"action_id": action,

@@ -64,12 +64,7 @@ func TestVerify(t *testing.T) {
 		"no id":                 {func(m *message) { m.header.Del("webhook-id") }, webhook.ErrHeaders},
 		"two signature headers": {func(m *message) { m.header.Add("webhook-signature", good) }, webhook.ErrHeaders},
 	} {
-		m := message{
-			secret: vectorSecret,
-			header: vectorHeader(),
-			body:   vectorBody,
-			now:    vectorTime,
-		}
+		m := message{secret: vectorSecret, header: vectorHeader(), body: vectorBody, now: vectorTime}
 		test.change(&m)
 		if err := webhook.Verify(m.secret, m.header, []byte(m.body), m.now, 5*time.Minute); !errors.Is(
 			err,

@@ -66,13 +66,9 @@ func worker(s store.Store, to string, now func() time.Time) (*notify.Worker, err
 		return nil, err
 	}
 	return notify.NewWorker(notify.WorkerConfig{
-		Outbox: s,
-		Now:    now,
-		Targets: []notify.Target{{
-			Name:    "webhook:ops",
-			Sender:  sender,
-			Timeout: 30 * time.Second,
-		}},
+		Outbox:  s,
+		Now:     now,
+		Targets: []notify.Target{{Name: "webhook:ops", Sender: sender, Timeout: 30 * time.Second}},
 	})
 }
 

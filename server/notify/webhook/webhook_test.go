@@ -137,36 +137,24 @@ func TestAnswers(t *testing.T) {
 		permanent bool
 		wait      time.Duration
 	}{
-		"error":         {status: 500},
-		"not there yet": {status: 404},
-		"unauthorized":  {status: 401},
-		"too many, seconds": {
-			status: 429,
-			after:  "120",
-			wait:   2 * time.Minute,
-		},
+		"error":             {status: 500},
+		"not there yet":     {status: 404},
+		"unauthorized":      {status: 401},
+		"too many, seconds": {status: 429, after: "120", wait: 2 * time.Minute},
 		"too many, date": {
 			status: 429,
 			after:  sentAt.Add(time.Minute).Format(http.TimeFormat),
 			wait:   time.Minute,
 		},
-		"too many, past": {status: 429, after: sentAt.Add(-time.Minute).Format(http.TimeFormat)},
-		"too many, long": {
-			status: 429,
-			after:  "99999999999",
-			wait:   time.Hour,
-		},
-		"too many, negative": {status: 429, after: "-5"},
-		"too many, nonsense": {status: 429, after: "soon"},
-		"unavailable, with ask": {
-			status: 503,
-			after:  "30",
-			wait:   30 * time.Second,
-		},
-		"gone":           {status: 410, permanent: true},
-		"not understood": {status: 400, permanent: true},
-		"moved for good": {status: 308, permanent: true},
-		"moved for now":  {status: 302},
+		"too many, past":        {status: 429, after: sentAt.Add(-time.Minute).Format(http.TimeFormat)},
+		"too many, long":        {status: 429, after: "99999999999", wait: time.Hour},
+		"too many, negative":    {status: 429, after: "-5"},
+		"too many, nonsense":    {status: 429, after: "soon"},
+		"unavailable, with ask": {status: 503, after: "30", wait: 30 * time.Second},
+		"gone":                  {status: 410, permanent: true},
+		"not understood":        {status: 400, permanent: true},
+		"moved for good":        {status: 308, permanent: true},
+		"moved for now":         {status: 302},
 	} {
 		var hits atomic.Int32
 		s := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
