@@ -93,11 +93,7 @@ func TestEventsGoOnAfterARestart(t *testing.T) {
 	front := &relay{t: t}
 	front.listen()
 	front.to(h.url)
-	c, err := client.New(
-		front.url,
-		mara,
-		client.Options{Pause: time.Millisecond, MaxPause: 20 * time.Millisecond},
-	)
+	c, err := client.New(front.url, mara, client.Options{Pause: time.Millisecond, MaxPause: 20 * time.Millisecond})
 	must(t, err)
 	ctx := testwait.Context(t)
 	began := make(chan struct{})
@@ -218,10 +214,7 @@ func TestManyWatchers(t *testing.T) {
 	}
 
 	testwait.Until(t, "all watch", func() bool {
-		return strings.Contains(
-			h.do("GET", "/metrics", "", "").text,
-			fmt.Sprintf("assent_watchers %d\n", watchers),
-		)
+		return strings.Contains(h.do("GET", "/metrics", "", "").text, fmt.Sprintf("assent_watchers %d\n", watchers))
 	})
 	counted.reads.Store(0)
 	for i := range entries {
@@ -239,12 +232,7 @@ type counting struct {
 	reads atomic.Int64
 }
 
-func (c *counting) Leaves(
-	ctx context.Context,
-	tenant string,
-	from int64,
-	limit int,
-) ([]ledger.SealedEntry, error) {
+func (c *counting) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error) {
 	c.reads.Add(1)
 	return c.Store.Leaves(ctx, tenant, from, limit)
 }

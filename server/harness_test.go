@@ -90,11 +90,7 @@ func (f *fragile) Ping(ctx context.Context) error {
 	return f.Store.Ping(ctx)
 }
 
-func (f *fragile) Seal(
-	ctx context.Context,
-	limit int,
-	sign func(ledger.Checkpoint) ([]byte, error),
-) (int, error) {
+func (f *fragile) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (int, error) {
 	if err := f.err(); err != nil {
 		return 0, err
 	}

@@ -219,9 +219,7 @@ func TestBodiesOfUnknownLengthTakeWhatTheyHave(t *testing.T) {
 	held := h.upload(h.other("decide"), 4<<20) // 88 MiB of memory
 	held.answer().must(http.StatusContinue)
 	rt := h.runtime()
-	small := strings.NewReader(
-		`{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 100_000) + `"}}`,
-	)
+	small := strings.NewReader(`{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 100_000) + `"}}`)
 	if status := h.chunked(rt, small); status != http.StatusOK {
 		t.Errorf("a small one: status %d", status)
 	}
@@ -439,11 +437,7 @@ func TestProblemsRepeatNoLongNames(t *testing.T) {
 	rt, admin := h.runtime(), h.admin()
 	long := strings.Repeat("é", 400_000)
 	for name, c := range map[string]struct{ path, token, body string }{
-		"a field": {
-			"/v1/agents/desk/requests",
-			rt,
-			`{"call":{"kind":"tool","tool":"trade"},"` + long + `":1}`,
-		},
+		"a field":            {"/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"trade"},"` + long + `":1}`},
 		"a field of a call":  {"/v1/agents/desk/decide", rt, `{"kind":"tool","tool":"trade","` + long + `":1}`},
 		"a kind":             {"/v1/agents/desk/decide", rt, `{"kind":"` + long + `"}`},
 		"a kind without end": {"/v1/agents/desk/requests", rt, `{"call":{"kind":"` + long + `"}}`},

@@ -259,11 +259,7 @@ func (p *idp) publish(w http.ResponseWriter, _ *http.Request) {
 	jwk := map[string]any{"kid": p.kid, "use": "sig"}
 	switch key := p.keys[p.kid+p.alg].(type) {
 	case *rsa.PrivateKey:
-		maps.Copy(jwk, map[string]any{
-			"kty": "RSA",
-			"n":   number(key.N),
-			"e":   number(big.NewInt(int64(key.E))),
-		})
+		maps.Copy(jwk, map[string]any{"kty": "RSA", "n": number(key.N), "e": number(big.NewInt(int64(key.E)))})
 	case *ecdsa.PrivateKey:
 		point, _ := key.PublicKey.Bytes() // 4, x, y
 		maps.Copy(jwk, map[string]any{

@@ -109,10 +109,7 @@ func TestListsDoNotLookThroughEverything(t *testing.T) {
 	}
 
 	for i := range 12 {
-		ids = append(
-			ids,
-			h.ask(tool("big", fmt.Sprintf(`{"n":%d,"a":"%s"}`, i, strings.Repeat("а ", 80_000)))).ID,
-		)
+		ids = append(ids, h.ask(tool("big", fmt.Sprintf(`{"n":%d,"a":"%s"}`, i, strings.Repeat("а ", 80_000)))).ID)
 	}
 
 	large := h.ask(tool("big", `{"a":"`+strings.Repeat(`\"`, 2<<20)+`"}`))
@@ -217,12 +214,7 @@ func (c *counted) Requests(ctx context.Context, tenant string, f approval.Filter
 	return c.Store.Requests(ctx, tenant, f)
 }
 
-func (c *counted) Leaves(
-	ctx context.Context,
-	tenant string,
-	from int64,
-	limit int,
-) ([]ledger.SealedEntry, error) {
+func (c *counted) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error) {
 	c.leaves.Add(1)
 	return c.Store.Leaves(ctx, tenant, from, limit)
 }

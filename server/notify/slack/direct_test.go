@@ -173,14 +173,8 @@ func TestOnlyTheDirectoryGivesTheUser(t *testing.T) {
 		principal string
 		want      string // user; "" when nobody is told
 	}{
-		"no user": {
-			people:    `  - {id: rita@acme.example, also: [rita]}`,
-			principal: rita,
-		},
-		"a display name": {
-			people:    `  - {id: rita@acme.example, name: "slack:U0RITA"}`,
-			principal: rita,
-		},
+		"no user":        {people: `  - {id: rita@acme.example, also: [rita]}`, principal: rita},
+		"a display name": {people: `  - {id: rita@acme.example, name: "slack:U0RITA"}`, principal: rita},
 		"another workspace": {
 			people:    `  - {id: rita@acme.example, also: ["slack:T0PARTNER:U0RITA"]}`,
 			principal: rita,
@@ -189,26 +183,17 @@ func TestOnlyTheDirectoryGivesTheUser(t *testing.T) {
 			people:    `  - {id: rita@acme.example, also: ["slack:T0HOMES:U0RITA"]}`,
 			principal: rita,
 		},
-		"a channel": {
-			people:    `  - {id: rita@acme.example, also: ["slack:C0RISK"]}`,
-			principal: rita,
-		},
+		"a channel": {people: `  - {id: rita@acme.example, also: ["slack:C0RISK"]}`, principal: rita},
 		"two users in a name": {
 			people:    `  - {id: rita@acme.example, also: ["slack:U0RITA,U0EVE"]}`,
 			principal: rita,
 		},
-		"another scheme": {
-			people:    `  - {id: rita@acme.example, also: ["teams:U0RITA"]}`,
-			principal: rita,
-		},
+		"another scheme": {people: `  - {id: rita@acme.example, also: ["teams:U0RITA"]}`, principal: rita},
 		"a mail address": {
 			people:    `  - {id: rita@acme.example, also: ["u0rita@acme.example"]}`,
 			principal: rita,
 		},
-		"unknown": {
-			people:    `  - {id: bob@acme.example, also: ["slack:U0BOB"]}`,
-			principal: "slack:U0EVE",
-		},
+		"unknown": {people: `  - {id: bob@acme.example, also: ["slack:U0BOB"]}`, principal: "slack:U0EVE"},
 		"unknown by a team": {
 			people:    `  - {id: bob@acme.example, also: ["slack:U0BOB"]}`,
 			principal: "slack:T0HOME:U0BOB",
@@ -228,11 +213,7 @@ func TestOnlyTheDirectoryGivesTheUser(t *testing.T) {
 			principal: rita,
 			want:      "U0RITA",
 		},
-		"the id": {
-			people:    `  - {id: "slack:U0RITA"}`,
-			principal: "slack:U0RITA",
-			want:      "U0RITA",
-		},
+		"the id": {people: `  - {id: "slack:U0RITA"}`, principal: "slack:U0RITA", want: "U0RITA"},
 		"of several": {
 			people:    `  - {id: rita@acme.example, also: ["slack:T0PARTNER:U0OLD", "slack:U0RITA", "slack:U0TWO"]}`,
 			principal: rita,

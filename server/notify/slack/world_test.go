@@ -111,13 +111,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // worldOn is the world on a database, which another process may share.
 func worldOn(t *testing.T, database string, now time.Time, change ...func(*slack.Config)) *world {
-	w := &world{
-		t:      t,
-		slack:  newFakeSlack(t),
-		people: &book{},
-		file:   database,
-		now:    now,
-	}
+	w := &world{t: t, slack: newFakeSlack(t), people: &book{}, file: database, now: now}
 	w.knows(peopleFile)
 	var err error
 	if w.store, err = sqlite.Open(t.Context(), database, sqlite.Options{Now: w.clock}); err != nil {

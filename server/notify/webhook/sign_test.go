@@ -43,11 +43,8 @@ func TestVerify(t *testing.T) {
 		"moved border of id":       {set("webhook-id", "msg_p5jXN8AQM9LWM0D4loKWxJek.1"), webhook.ErrSignature},
 		"another time":             {set("webhook-timestamp", "1614265331"), webhook.ErrSignature},
 		"another secret":           {func(m *message) { m.secret = other }, webhook.ErrSignature},
-		"another version": {
-			set("webhook-signature", strings.Replace(good, "v1,", "v2,", 1)),
-			webhook.ErrSignature,
-		},
-		"cut signature": {set("webhook-signature", good[:20]), webhook.ErrSignature},
+		"another version":          {set("webhook-signature", strings.Replace(good, "v1,", "v2,", 1)), webhook.ErrSignature},
+		"cut signature":            {set("webhook-signature", good[:20]), webhook.ErrSignature},
 		"too many signatures": {
 			set("webhook-signature", strings.Repeat("v1,AAAA ", 16)+good),
 			webhook.ErrSignature,
