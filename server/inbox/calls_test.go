@@ -18,6 +18,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
@@ -82,9 +83,7 @@ func newScanner(t *testing.T) *scanner {
 		t.Fatal(findings)
 	}
 	plan, err := resolve.Compile(agent, nil, resolve.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s.plan = plan
 	s.runtime, err = runtime.New(runtime.Config{
 		Common: rap.Common{
@@ -104,9 +103,7 @@ func newScanner(t *testing.T) *scanner {
 			return p.ID, known, err
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

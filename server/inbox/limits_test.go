@@ -14,6 +14,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/feed"
 	"github.com/assent-dev/assent/server/inbox"
@@ -103,9 +104,7 @@ func TestListsDoNotLookThroughEverything(t *testing.T) {
 				Groups:  []string{"risk"},
 			},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 
 	for i := range 12 {
@@ -164,13 +163,9 @@ func TestStreamsOfOnePerson(t *testing.T) {
 	listen := func(who string) (int, func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		req, err := http.NewRequestWithContext(ctx, "GET", h.url+"/events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		resp, err := h.browser(who).client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return resp.StatusCode, func() {
 			cancel()
 			resp.Body.Close()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/notify"
 	"github.com/assent-dev/assent/store"
 )
@@ -36,9 +37,7 @@ func newWorker(
 		change(&cfg)
 	}
 	w, err := notify.NewWorker(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return w
 }
 

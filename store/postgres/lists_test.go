@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/store/internal/sqlstore"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 	"github.com/assent-dev/assent/store/storetest"
@@ -43,9 +44,7 @@ func TestListsReadFewRows(t *testing.T) {
 	e, _ := suited(t, pgtest.New(t))
 	r := &recorded{engine: e}
 	s, err := sqlstore.New(ctx, r, sqlstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 
 	const (
@@ -120,9 +119,7 @@ func rowsRead(t *testing.T, e *engine, s sqlstore.Stmt) (int, string) {
 	t.Helper()
 	var text string
 	err := e.pool.QueryRow(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "+s.SQL, s.Args...).Scan(&text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var plans []struct{ Plan step }
 	if err := json.Unmarshal([]byte(text), &plans); err != nil || len(plans) != 1 {
 		t.Fatalf("plan %s: %v", text, err)

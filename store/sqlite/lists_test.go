@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/store/internal/sqlstore"
 	"github.com/assent-dev/assent/store/storetest"
 )
@@ -41,18 +42,12 @@ func (r *recorded) take() []sqlstore.Stmt {
 func TestListsReadIndexes(t *testing.T) {
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "a.db")
-	if err := create(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, create(path))
 	e, err := connect(ctx, path, Options{Readers: 4, LockWait: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r := &recorded{engine: e}
 	s, err := sqlstore.New(ctx, r, sqlstore.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
 
 	r.take() // what opening reads
@@ -99,21 +94,15 @@ func wasteful(steps []string) string {
 func plan(t *testing.T, e *engine, s sqlstore.Stmt) []string {
 	t.Helper()
 	rows, err := e.Query(t.Context(), "EXPLAIN QUERY PLAN "+s.SQL, s.Args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer rows.Close()
 	var out []string
 	for rows.Next() {
 		var id, parent, unused int64
 		var detail string
-		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&id, &parent, &unused, &detail))
 		out = append(out, detail)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rows.Err())
 	return out
 }

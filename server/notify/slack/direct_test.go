@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/notify"
 	"github.com/assent-dev/assent/server/notify/slack"
@@ -70,9 +71,7 @@ func TestOnePersonIsAskedInDirectMessages(t *testing.T) {
 		"[Dismiss]",
 	)
 
-	if err := w.app.Send(t.Context(), w.event(r, approval.EventReminded)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.app.Send(t.Context(), w.event(r, approval.EventReminded)))
 	if all := w.slack.replies(); len(all) != 1 || all[0].channel != p.channel || all[0].thread != p.ts {
 		t.Errorf("the reminder: %+v", all)
 	}
@@ -233,9 +232,7 @@ func TestOnlyTheDirectoryGivesTheUser(t *testing.T) {
 			}
 
 			again := w.event(r, approval.EventReminded)
-			if err := errors.Join(w.app.Send(t.Context(), again), w.app.Send(t.Context(), again)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(w.app.Send(t.Context(), again), w.app.Send(t.Context(), again)))
 			if all := w.slack.now(); len(all) != 0 {
 				t.Fatalf("it stands in %s", all[0].channel)
 			}
@@ -338,9 +335,7 @@ func TestWhoeverElseClicksInDirectMessages(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 
-	if err := w.service.Freeze(t.Context(), tenant, agentID, rita, "odd"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.service.Freeze(t.Context(), tenant, agentID, rita, "odd"))
 	w.click(p, choice(0), "U0RITA")
 	asker := approval.Asker{Token: "ci", Principal: rita}
 	if _, err := w.service.Answer(t.Context(), tenant, r.ID, asker); !errors.Is(err, approval.ErrFrozen) {
@@ -413,9 +408,7 @@ func TestDirectMessageThatNobodyRemembers(t *testing.T) {
 			Question: yesOrNo(),
 			Call:     &resolve.Call{Kind: resolve.Tool, Tool: "trade", Principal: rita},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		w.worker.Once(t.Context())
 		forgotten := w.only()
 		want := 1

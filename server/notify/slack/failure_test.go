@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/notify"
 	"github.com/assent-dev/assent/server/notify/slack"
 	"github.com/assent-dev/assent/store"
@@ -170,9 +171,7 @@ func TestDecisionWhilePosting(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := w.app.Send(t.Context(), w.job(r, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.app.Send(t.Context(), w.job(r, 1)))
 	w.closedMessage("Approved by bob@acme.example")
 }
 

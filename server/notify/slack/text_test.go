@@ -12,6 +12,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
@@ -124,9 +125,7 @@ func TestHiddenPathsAreNeverShown(t *testing.T) {
 		path := rapid.SampledFrom([]string{"a", "b", "a.b", "a.b.c", "a.0", "b.0.a", "a.b.a", "c"}).
 			Draw(t, "path")
 		text, err := json.Marshal(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		p := &printer{}
 		p.document("Arguments", string(text), policy.Arguments{Redact: []string{path}}.Redaction())
 		shown := strings.Join(p.lines, "\n")
@@ -251,9 +250,7 @@ func TestHostileMessage(t *testing.T) {
 		t.Error("everything is there, but the message says that it is not")
 	}
 	text, err := json.MarshalIndent(m.blocks, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	plainText := strings.NewReplacer(`\u0026`, "&", `\u003c`, "<", `\u003e`, ">").Replace(string(text))
 	golden.Equal(
 		t,
@@ -308,9 +305,7 @@ func TestManyStagesRulesAndVotersStayWithinLimits(t *testing.T) {
 	a := &App{cfg: Config{Arguments: true}, inbox: mustURL(t, "https://assent.example")}
 	m := a.render(r, "", true)
 	text, err := json.Marshal(m.blocks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var blocks []struct {
 		Text struct{ Text string }
 	}
@@ -333,8 +328,6 @@ func TestManyStagesRulesAndVotersStayWithinLimits(t *testing.T) {
 func mustURL(t *testing.T, raw string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return u
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -125,9 +126,7 @@ func worldOn(t *testing.T, database string, now time.Time, change ...func(*slack
 		"https://assent.example",
 		w.clock,
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w.service = approval.New(
 		w.store,
 		planner(t),
@@ -238,9 +237,7 @@ func planner(t *testing.T) plans {
 		t.Fatal(findings)
 	}
 	plan, err := resolve.Compile(agent, set, resolve.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return plans{&approval.Compiled{Agent: approval.Agent{ID: agentID, Version: "1.0.0"}, Plan: plan}}
 }
 
@@ -435,9 +432,7 @@ func (w *world) send(payload map[string]any) {
 func encode(t *testing.T, payload map[string]any) string {
 	t.Helper()
 	text, err := json.Marshal(payload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return url.Values{"payload": {string(text)}}.Encode()
 }
 
@@ -448,9 +443,7 @@ func (w *world) signed(body string) *http.Request {
 func sign(t *testing.T, to, body, secret string, at time.Time) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("v0:" + timestamp + ":" + body))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/notify"
 	"github.com/assent-dev/assent/server/notify/webhook"
 	"github.com/assent-dev/assent/store"
@@ -66,9 +67,7 @@ func impatient(t *testing.T, s *httptest.Server, timeout time.Duration, secrets 
 		Timeout: timeout,
 		Now:     func() time.Time { return sentAt },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return out
 }
 
@@ -91,9 +90,7 @@ func TestReceiverCanVerify(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	})
 	job := delivery()
-	if err := newSender(t, s, next, before).Send(t.Context(), job); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, newSender(t, s, next, before).Send(t.Context(), job))
 	for _, secret := range []string{before, next} { // while secrets change, receivers hold one or the other
 		if err := webhook.Verify(secret, header, body, sentAt, time.Minute); err != nil {
 			t.Errorf("one of our secrets: %v", err)
@@ -261,9 +258,7 @@ func TestUntrustedCertificateIsRefused(t *testing.T) {
 		Secrets: []string{vectorSecret},
 		Guard:   guard.Guard{Loopback: true},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if err := sender.Send(t.Context(), delivery()); err == nil {
 		t.Error("want an error")
 	}
