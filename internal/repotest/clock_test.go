@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"go/ast"
-	"go/constant"
 	"go/token"
 	"go/types"
 	"maps"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // ownClock lists the packages of helpers that may compare wall-clock
@@ -477,252 +475,7 @@ func under[T types.Type](t types.Type) (T, bool) {
 	return u, ok
 }
 
-// bubble is the code of a package that runs only in bubbles of
-// testing/synctest: functions given to synctest.Test, functions and
-// methods that only such code uses, function literals that are passed
-// to parameters which only such code uses, and methods that nothing
-// calls by name of types that only such code uses.
-type bubble struct {
-	checked
-	nodes []ast.Node
-	uses  map[types.Object][]token.Pos
-}
-
-func newBubble(c checked) *bubble {
-	b := &bubble{checked: c, uses: map[types.Object][]token.Pos{}}
-	var bodies []*ast.FuncDecl
-	for _, f := range c.pkg.files {
-		for _, d := range f.ast.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && fn.Body != nil {
-				bodies = append(bodies, fn)
-			}
-		}
-	}
-
-	for _, fn := range bodies {
-		ast.Inspect(fn.Body, func(n ast.Node) bool {
-			if id, ok := n.(*ast.Ident); ok && c.info.Uses[id] != nil {
-				o := origin(c.info.Uses[id])
-				b.uses[o] = append(b.uses[o], id.Pos())
-			}
-			return true
-		})
-	}
-
-	for before := -1; before != len(b.nodes); {
-		before = len(b.nodes)
-		for _, fn := range bodies {
-			if !b.has(fn.Pos()) && b.only(c.info.Defs[fn.Name], fn) {
-				b.nodes = append(b.nodes, fn)
-			}
-			ast.Inspect(fn, b.literals)
-		}
-	}
-	return b
-}
-
-// literals finds the function literals that a statement hands to a
-// bubble.
-func (b *bubble) literals(n ast.Node) bool {
-	add := func(e ast.Expr, to types.Object) {
-		if lit, ok := e.(*ast.FuncLit); ok && to != nil && !b.has(lit.Pos()) && b.only(to, lit) {
-			b.nodes = append(b.nodes, lit)
-		}
-	}
-	switch n := n.(type) {
-	case *ast.AssignStmt:
-		for i, to := range n.Lhs {
-			if id, ok := to.(*ast.Ident); ok && len(n.Lhs) == len(n.Rhs) {
-				add(n.Rhs[i], b.info.Defs[id])
-			}
-		}
-	case *ast.CallExpr:
-		fun, ok := n.Fun.(*ast.SelectorExpr)
-		if ok && name(b.info.Uses[fun.Sel]) == "testing/synctest.Test" {
-			if lit, ok := n.Args[1].(*ast.FuncLit); ok && !b.has(lit.Pos()) {
-				b.nodes = append(b.nodes, lit)
-			} else if id, ok := n.Args[1].(*ast.Ident); ok {
-				b.uses[b.info.Uses[id]] = slices.DeleteFunc(b.uses[b.info.Uses[id]],
-					func(p token.Pos) bool { return p == id.Pos() })
-				b.uses[b.info.Uses[id]] = append(b.uses[b.info.Uses[id]], token.NoPos)
-			}
-			return true
-		}
-		if sig, ok := under[*types.Signature](b.info.TypeOf(n.Fun)); ok {
-			for i, arg := range n.Args {
-				if i < sig.Params().Len() {
-					add(arg, sig.Params().At(i))
-				}
-			}
-		}
-	}
-	return true
-}
-
-// only reports whether a function, or a variable that holds one, is used
-// in bubbles alone, apart from itself.
-func (b *bubble) only(o types.Object, body ast.Node) bool {
-	uses := slices.DeleteFunc(slices.Clone(b.uses[o]), func(p token.Pos) bool {
-		return body.Pos() <= p && p < body.End()
-	})
-	if f, ok := o.(*types.Func); ok && len(uses) == 0 && f.Signature().Recv() != nil {
-		t := f.Signature().Recv().Type()
-		if p, ok := t.(*types.Pointer); ok {
-			t = p.Elem()
-		}
-		if n, ok := t.(*types.Named); ok {
-			uses = b.uses[n.Origin().Obj()]
-		}
-	}
-	return len(uses) > 0 && !slices.ContainsFunc(uses, func(p token.Pos) bool { return !b.has(p) })
-}
-
-// has reports whether code runs only in bubbles. token.NoPos stands for
-// synctest itself.
-func (b *bubble) has(pos token.Pos) bool {
-	return pos == token.NoPos || slices.ContainsFunc(b.nodes, func(n ast.Node) bool {
-		return n.Pos() <= pos && pos < n.End()
-	})
-}
-
-// shortest is the shortest fixed time that a test may give a process or
-// a server: less than that is a bet on the speed of the machine.
-const shortest = time.Minute
-
-// checkDeadlines reports fixed short deadlines outside bubbles: a
-// constant for context.WithTimeout, for the Timeout of an http.Client, or
-// after time.Now in context.WithDeadline or a deadline of a connection,
-// and a select that fails the test after a constant time. Waiting belongs
-// to internal/testwait.
-func checkDeadlines(packages []checked) []string {
-	var out []string
-	for _, c := range packages {
-		b := newBubble(c)
-		found := func(n ast.Node) {
-			if !b.has(n.Pos()) {
-				out = append(out, at(c.fset, n)+": a fixed short deadline: wait with internal/testwait, "+
-					"which lasts as long as the test, or cancel when something happened")
-			}
-		}
-		for _, f := range c.pkg.files {
-			ast.Inspect(f.ast, func(n ast.Node) bool {
-				switch n := n.(type) {
-				case *ast.CallExpr:
-					if short(c, n, "context.WithTimeout", 1) || sets(c, n) {
-						found(n)
-					}
-				case *ast.CompositeLit:
-					if t := c.info.TypeOf(n); t != nil && t.String() == "net/http.Client" && timesOut(c, n) {
-						found(n)
-					}
-				case *ast.CommClause:
-					if call := received(n.Comm); call != nil && short(c, call, "time.After", 0) && fails(n.Body) {
-						found(call)
-					}
-				}
-				return true
-			})
-		}
-	}
-
-	return out
-}
-
-// short reports whether a call of this function has a constant duration
-// as argument i that is positive and less than a minute.
-func short(c checked, call *ast.CallExpr, function string, i int) bool {
-	fun, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || name(c.info.Uses[fun.Sel]) != function || i >= len(call.Args) {
-		return false
-	}
-	return brief(c, call.Args[i])
-}
-
-// brief reports whether an expression is such a constant.
-func brief(c checked, e ast.Expr) bool {
-	value := c.info.Types[e].Value
-	if value == nil {
-		return false
-	}
-	d, exact := constant.Int64Val(constant.ToInt(value))
-	return exact && d > 0 && time.Duration(d) < shortest
-}
-
-// sets reports whether a call sets a deadline that is a short constant
-// after now.
-func sets(c checked, call *ast.CallExpr) bool {
-	fun, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || len(call.Args) == 0 {
-		return false
-	}
-	switch fun.Sel.Name {
-	case "WithDeadline", "SetDeadline", "SetReadDeadline", "SetWriteDeadline":
-	default:
-		return false
-	}
-	add, ok := call.Args[len(call.Args)-1].(*ast.CallExpr)
-	if !ok || !short(c, add, "(time.Time).Add", 0) {
-		return false
-	}
-	now, ok := add.Fun.(*ast.SelectorExpr).X.(*ast.CallExpr)
-	if !ok {
-		return false
-	}
-	from, ok := now.Fun.(*ast.SelectorExpr)
-	return ok && name(c.info.Uses[from.Sel]) == "time.Now"
-}
-
-// timesOut reports whether a literal sets its Timeout to a short constant.
-func timesOut(c checked, client *ast.CompositeLit) bool {
-	return slices.ContainsFunc(client.Elts, func(e ast.Expr) bool {
-		kv, ok := e.(*ast.KeyValueExpr)
-		if !ok {
-			return false
-		}
-		id, ok := kv.Key.(*ast.Ident)
-		return ok && id.Name == "Timeout" && brief(c, kv.Value)
-	})
-}
-
-// received is the call whose channel a case of a select receives from.
-func received(comm ast.Stmt) *ast.CallExpr {
-	var e ast.Expr
-	switch s := comm.(type) {
-	case *ast.ExprStmt:
-		e = s.X
-	case *ast.AssignStmt:
-		e = s.Rhs[0]
-	}
-	if u, ok := e.(*ast.UnaryExpr); ok {
-		call, _ := u.X.(*ast.CallExpr)
-		return call
-	}
-	return nil
-}
-
-// fails reports whether statements fail the test.
-func fails(body []ast.Stmt) bool {
-	failing := []string{"Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow"}
-	found := false
-	for _, s := range body {
-		ast.Inspect(s, func(n ast.Node) bool {
-			if call, ok := n.(*ast.CallExpr); ok {
-				switch fun := call.Fun.(type) {
-				case *ast.SelectorExpr:
-					found = found || slices.Contains(failing, fun.Sel.Name)
-				case *ast.Ident:
-					found = found || fun.Name == "panic"
-				}
-			}
-			return true
-		})
-	}
-	return found
-}
-
 func TestNoWallClock(t *testing.T) { report(t, checkWallClock(ownClock(), must(t, typedTests))) }
-
-func TestNoShortDeadlines(t *testing.T) { report(t, checkDeadlines(must(t, typedTests))) }
 
 func TestWallClockCheckFails(t *testing.T) {
 	const durations = "compares wall-clock durations"
@@ -796,33 +549,6 @@ func TestWallClockCheckAllows(t *testing.T) {
 	}
 }
 
-func TestDeadlineCheck(t *testing.T) {
-	for _, code := range []string{
-		`context.WithTimeout(t.Context(), 5*time.Second)`,
-		`context.WithDeadline(t.Context(), time.Now().Add(5*time.Second))`,
-		`var c net.Conn; c.SetReadDeadline(time.Now().Add(time.Second))`,
-		`use(&http.Client{Timeout: time.Second})`,
-		`select { case <-time.After(time.Second): t.Fatal("late") }`,
-		`select { case now := <-time.After(100 * time.Millisecond): t.Errorf("late: %v", now) }`,
-		`select { case <-time.After(59 * time.Second): panic("late") }`,
-	} {
-		catches(t, checkDeadlines([]checked{clockSample(t, code)}), "a fixed short deadline")
-	}
-
-	for _, code := range []string{
-		`context.WithTimeout(t.Context(), 10*time.Minute)`,
-		`context.WithTimeout(t.Context(), limit)`, // a variable
-		`context.WithTimeout(t.Context(), 0)`,
-		`context.WithDeadline(t.Context(), time.Now().Add(-time.Second))`,
-		`var c net.Conn; c.SetReadDeadline(start)`,
-		`use(http.Client{Timeout: time.Hour})`,
-		`select { case <-time.After(time.Second): }`,
-		`synctest.Test(t, func(t *testing.T) { context.WithTimeout(t.Context(), time.Second) })`,
-	} {
-		report(t, checkDeadlines([]checked{clockSample(t, code)}))
-	}
-}
-
 // clockSample is a package whose only test has this code.
 func clockSample(t *testing.T, code string) checked {
 	t.Helper()
@@ -867,5 +593,7 @@ func declared(code string) string {
 
 // sampleImports is the export data of what samples import.
 var sampleImports = sync.OnceValues(func() (map[string]string, error) {
-	return compiled("cmp", "context", "io", "net", "net/http", "slices", "sync/atomic", "testing", "testing/synctest", "time")
+	return compiled(
+		"cmp", "context", "io", "net", "net/http", "slices", "sync/atomic", "testing", "testing/synctest", "time",
+	)
 })

@@ -43,8 +43,11 @@ func TestVerify(t *testing.T) {
 		"moved border of id":       {set("webhook-id", "msg_p5jXN8AQM9LWM0D4loKWxJek.1"), webhook.ErrSignature},
 		"another time":             {set("webhook-timestamp", "1614265331"), webhook.ErrSignature},
 		"another secret":           {func(m *message) { m.secret = other }, webhook.ErrSignature},
-		"another version":          {set("webhook-signature", strings.Replace(good, "v1,", "v2,", 1)), webhook.ErrSignature},
-		"cut signature":            {set("webhook-signature", good[:20]), webhook.ErrSignature},
+		"another version": {
+			set("webhook-signature", strings.Replace(good, "v1,", "v2,", 1)),
+			webhook.ErrSignature,
+		},
+		"cut signature": {set("webhook-signature", good[:20]), webhook.ErrSignature},
 		"too many signatures": {
 			set("webhook-signature", strings.Repeat("v1,AAAA ", 16)+good),
 			webhook.ErrSignature,
@@ -61,7 +64,12 @@ func TestVerify(t *testing.T) {
 		"no id":                 {func(m *message) { m.header.Del("webhook-id") }, webhook.ErrHeaders},
 		"two signature headers": {func(m *message) { m.header.Add("webhook-signature", good) }, webhook.ErrHeaders},
 	} {
-		m := message{secret: vectorSecret, header: vectorHeader(), body: vectorBody, now: vectorTime}
+		m := message{
+			secret: vectorSecret,
+			header: vectorHeader(),
+			body:   vectorBody,
+			now:    vectorTime,
+		}
 		test.change(&m)
 		if err := webhook.Verify(m.secret, m.header, []byte(m.body), m.now, 5*time.Minute); !errors.Is(
 			err,
