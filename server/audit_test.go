@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -160,8 +159,7 @@ func TestDeliveries(t *testing.T) {
 func TestDo(t *testing.T) {
 	h := newHarness(t)
 	c, mara := h.client(h.runtime()), h.client(h.voter("mara"))
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
-	defer cancel()
+	ctx := testwait.Context(t)
 
 	// people answers the one pending request, with what is handed in.
 	people := func(answer func(*approval.Request)) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func take(t *testing.T, p *Pool, tenant, caller string, units int64) *Hold {
@@ -64,9 +66,7 @@ func TestWhatIsLargerThanItsPartGetsInAlone(t *testing.T) {
 func TestResize(t *testing.T) {
 	p := pool(10, 10, 8)
 	h := take(t, p, "acme", "a", 2)
-	if err := h.Resize(8); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Resize(8))
 	if err := h.Resize(9); err != nil {
 		t.Fatal("alone it may be larger than its part:", err)
 	}
@@ -74,9 +74,7 @@ func TestResize(t *testing.T) {
 	if err := h.Resize(10); err == nil {
 		t.Fatal("it outgrew the pool")
 	}
-	if err := h.Resize(1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Resize(1))
 	take(t, p, "beta", "b", 8)
 	h.Return()
 	if len(p.tenants) != 1 || p.held != 9 {

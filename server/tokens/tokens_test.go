@@ -23,11 +23,7 @@ import (
 type people struct{}
 
 func (people) Person(_ context.Context, _, name string) (approval.Person, bool, error) {
-	known := map[string]string{
-		"mara":      "mara",
-		"mara@acme": "mara",
-		"ben":       "ben",
-	}
+	known := map[string]string{"mara": "mara", "mara@acme": "mara", "ben": "ben"}
 	id, ok := known[name]
 
 	return approval.Person{ID: id}, ok, nil
