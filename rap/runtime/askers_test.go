@@ -2,14 +2,11 @@ package runtime
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -87,71 +84,6 @@ func TestTheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 			defer w.desk.mu.Unlock()
 			return w.desk.cancellers[ref] == who
 		})
-	}
-}
-
-func TestCallsOfAnEarlierVersionEndWithoutRunning(t *testing.T) {
-	w := newRTWorld(t, anybody)
-	ref, err := w.desk.Ask(t.Context(), "an old question", hold.Question{Choices: []string{"Yes", "No"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.stop()
-	nobodys := func(id string, members map[string]any) {
-		w.older(durable.Hash("t")+"/"+durable.Hash(id), id, members)
-	}
-	nobodys("sending", nil)
-	nobodys("asking", map[string]any{
-		"state":    "asking",
-		"consents": 1,
-		"consent":  map[string]any{"key": "k", "next": w.now()},
-	})
-	nobodys("asked", map[string]any{
-		"state":   "pending",
-		"send":    map[string]any{"attempts": 1},
-		"choices": 1,
-		"choice": map[string]any{
-			"number":   1,
-			"state":    "open",
-			"labels":   []string{"Yes", "No"},
-			"ref":      ref,
-			"deadline": w.now().Add(time.Hour),
-			"next":     w.now().Add(time.Hour),
-		},
-	})
-	w.start()
-	for _, id := range []string{"sending", "asking", "asked"} {
-		key := durable.Hash("t") + "/" + durable.Hash(id)
-		w.until(id+" ends", func() bool {
-			c, err := w.r.engine.Get(t.Context(), key)
-			return err == nil && c.Over() && c.Part.Told.Why == WhyNoAsker && len(c.Withdraw) == 0
-		})
-		for _, who := range []approval.Asker{rtAsker(), {Token: "clerk"}} {
-			if c, err := w.as(w.r, who).Call(t.Context(), "t", id); !errors.Is(err, ErrNoCall) {
-				t.Errorf("%s is shown to %+v: %+v, %v", id, who, c, err)
-			}
-		}
-		if code := w.posts("old-"+id, string(rtResult(id, "late").Append(nil))); code != 200 {
-			t.Errorf("%s: a late result is answered with %d", id, code)
-		}
-		if code := w.posts("old-"+id, string(w.choice(id, "1").Append(nil))); code != 410 {
-			t.Errorf("%s: a question is answered with %d", id, code)
-		}
-	}
-
-	w.settles()
-	if n := len(w.tool.bodies("/run")); n != 0 {
-		t.Errorf("%d were sent", n)
-	}
-	if got := w.desk.cancellers[ref]; got != (approval.Asker{Token: "clerk"}) || w.desk.cancelled[ref] == 0 ||
-		len(w.desk.askers) != 0 {
-		t.Errorf("withdrawn %d times, by %+v; asked %+v", w.desk.cancelled[ref], got, w.desk.askers)
-	}
-	if n := w.recorded("rap_result"); n != 3 {
-		t.Errorf("%d ends in the ledger", n)
-	}
-	if got := w.tool.waits("/cancel_tool_call", 1); len(got) != 1 || !strings.Contains(got[0], `"asked"`) {
-		t.Errorf("the tool was told %q", got)
 	}
 }
 
