@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/peer"
@@ -141,7 +142,7 @@ func (b *bothSides) invoke(thread, id string) {
 // ends waits until a call is done.
 func (b *bothSides) ends(thread, id string) runtime.Call {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 15*time.Second)
+	ctx, cancel := patience(b.t)
 	defer cancel()
 	c, err := threadsOf(b.t, b.runtime).Wait(ctx, thread, id)
 	if err != nil || c.State != runtime.CallDone || c.Outcome == nil {
@@ -171,43 +172,18 @@ func (b *bothSides) fails(thread, id string, why runtime.Why) {
 // shows waits until a call says which question is open.
 func (b *bothSides) shows(thread, id string) {
 	b.t.Helper()
-	for late := time.Now().Add(15 * time.Second); ; {
+	testwait.Value(b.t, "an open question", func() (runtime.Call, bool) {
 		c, err := threadsOf(b.t, b.runtime).Call(b.t.Context(), thread, id)
-		if err != nil || c.State != runtime.CallPending || time.Now().After(late) {
-			b.t.Fatalf("while asking: %+v %v", c, err)
-		}
-		if c.Question != "" {
-			return
-		}
-	}
+		confMust(b.t, err)
+		return c, c.State == runtime.CallPending && c.Question != ""
+	})
 }
 
 // gone waits until the gateway works on a call no more.
 func (b *bothSides) gone(thread, id string) {
 	b.t.Helper()
-	late := time.Now().Add(15 * time.Second)
-	for time.Now().Before(late) {
-		status, body := b.atGateway("/tool_call_status", map[string]any{"thread_id": thread, "tool_call_id": id})
-		if status != http.StatusOK {
-			b.t.Fatalf("status: %d %s", status, body)
-		}
-		if strings.Contains(body, "false") {
-			return
-		}
-	}
-
-	b.t.Fatalf("the gateway still works on %s in %s", id, thread)
-}
-
-func (b *bothSides) atGateway(path string, message map[string]any) (int, string) {
-	b.t.Helper()
-	r := &confRuntime{
-		t:      b.t,
-		token:  "a-bearer",
-		client: ownClient(),
-		base:   b.harness.cfg.PublicURL,
-	}
-	return r.tell(path, message)
+	r := &confRuntime{t: b.t, token: "a-bearer", client: ownClient(), base: b.harness.cfg.PublicURL}
+	r.over(thread, id)
 }
 
 // label is the index of the choice of which a question speaks so.
@@ -321,16 +297,11 @@ func TestBothSides(t *testing.T) {
 			b.gone("u", "2")
 			b.chooses(2, "once")
 			confMust(t, threadsOf(b.t, b.runtime).CloseThread(t.Context(), "t"))
-			for late := time.Now().Add(15 * time.Second); ; {
+			testwait.Value(t, "the end of the grants of a closed thread", func() ([]gateway.SessionGrant, bool) {
 				grants, err := b.harness.gateway.Grants(t.Context())
 				confMust(t, err)
-				if len(grants) == 0 {
-					break
-				}
-				if time.Now().After(late) {
-					t.Fatalf("grants of a closed thread: %+v", grants)
-				}
-			}
+				return grants, len(grants) == 0
+			})
 
 			b.harness.ran("write_file", 1)
 		},

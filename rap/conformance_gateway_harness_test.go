@@ -141,8 +141,8 @@ func (o *confOperation) runs() []rap.Job {
 // begun waits for the nth run to begin.
 func (o *confOperation) begun(t testing.TB, nth int) rap.Job {
 	t.Helper()
-	late := time.NewTimer(15 * time.Second)
-	defer late.Stop()
+	ctx, stop := patience(t)
+	defer stop()
 	for {
 		o.mu.Lock()
 		jobs, arrived := o.jobs, o.arrived
@@ -152,7 +152,7 @@ func (o *confOperation) begun(t testing.TB, nth int) rap.Job {
 		}
 		select {
 		case <-arrived:
-		case <-late.C:
+		case <-ctx.Done():
 			t.Fatalf("%d runs, want %d", len(jobs), nth)
 		}
 	}
@@ -384,13 +384,8 @@ func (h *confHarness) serve(listener net.Listener) {
 			h.t.Errorf("the server: %v", err)
 		}
 		cancel()
-		select {
-		case err := <-ended:
-			if err != nil && !errors.Is(err, context.Canceled) {
-				h.t.Errorf("run: %v", err)
-			}
-		case <-time.After(15 * time.Second):
-			h.t.Error("the gateway does not end")
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			h.t.Errorf("run: %v", err)
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/runtime"
@@ -47,6 +48,9 @@ type runtimeWorld struct {
 	front *httptest.Server
 	said  *notes // logs and ledger facts
 	calls int
+
+	house   *askHarness // where the runtime's people answer instead of the desk; nil: at the desk
+	process *process    // the runtime, if it is one of its own
 }
 
 // newRuntimeWorld starts a runtime with two tool servers; set changes
@@ -119,13 +123,8 @@ func startRuntime(t *testing.T, cfg runtime.Config) *runtime.Runtime {
 	go func() { done <- rt.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		select {
-		case err := <-done:
-			if err != nil && !errors.Is(err, context.Canceled) {
-				t.Errorf("the runtime ended with %v", err)
-			}
-		case <-time.After(20 * time.Second):
-			t.Error("the runtime did not end")
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("the runtime ended with %v", err)
 		}
 	})
 	return rt
@@ -214,6 +213,12 @@ func (w *runtimeWorld) starts(in runtime.Invocation) {
 	w.t.Helper()
 	w.tools.expects(in.Thread, in.ID)
 	w.other.expects(in.Thread, in.ID)
+	if w.process != nil {
+		if status, text := w.process.invoke(in); status != http.StatusOK {
+			w.t.Fatalf("the process answered %d: %s", status, text)
+		}
+		return
+	}
 	if _, err := w.mine.Invoke(w.t.Context(), in); err != nil {
 		w.t.Fatal(err)
 	}
@@ -249,6 +254,9 @@ func (w *runtimeWorld) look(c *toolCall) runtime.Call { return w.lookAt(c.GroupI
 
 func (w *runtimeWorld) lookAt(thread, id string) runtime.Call {
 	w.t.Helper()
+	if w.process != nil {
+		return w.process.call(thread, id)
+	}
 	got, err := w.mine.Call(w.t.Context(), thread, id)
 	if err != nil {
 		w.t.Fatal(err)
@@ -259,21 +267,10 @@ func (w *runtimeWorld) lookAt(thread, id string) runtime.Call {
 // until waits until a call stands as it should.
 func (w *runtimeWorld) until(c *toolCall, what string, is func(runtime.Call) bool) runtime.Call {
 	w.t.Helper()
-	ctx, stop := patience(w.t)
-	defer stop()
-	again := time.NewTicker(2 * time.Millisecond)
-	defer again.Stop()
-	for {
+	return testwait.Value(w.t, "a call that is "+what, func() (runtime.Call, bool) {
 		got := w.look(c)
-		if is(got) {
-			return got
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			w.t.Fatalf("the call is not %s: %+v", what, got)
-		}
-	}
+		return got, is(got)
+	})
 }
 
 // troubled waits until the user is told that an answer could not be
@@ -300,13 +297,11 @@ func (w *runtimeWorld) pending(c *toolCall) runtime.Call {
 // ends waits for the end of a call.
 func (w *runtimeWorld) ends(thread, id string) runtime.Call {
 	w.t.Helper()
-	ctx, stop := patience(w.t)
-	defer stop()
-	got, err := w.mine.Wait(ctx, thread, id)
-	if err != nil {
-		w.t.Fatalf("%s/%s: %v: %+v", thread, id, err, got)
-	}
-	if got.State != runtime.CallDone || got.Outcome == nil || got.Question != "" {
+	got := testwait.Value(w.t, "the end of "+thread+"/"+id, func() (runtime.Call, bool) {
+		got := w.lookAt(thread, id)
+		return got, got.State == runtime.CallDone
+	})
+	if got.Outcome == nil || got.Question != "" {
 		w.t.Errorf("an end that is none: %+v", got)
 	}
 	return got

@@ -8,26 +8,6 @@ import (
 	"testing"
 )
 
-// confProcess names the variable that makes this test binary one of the
-// processes that rows about crashes kill.
-const confProcess = "ASSENT_RAP_CONFORMANCE_PROCESS"
-
-func TestMain(m *testing.M) {
-	processes := map[string]func() error{
-		"runtime": runtimeProcess,
-		"gateway": gatewayProcess,
-		"load":    loadProcess,
-	}
-	run := processes[os.Getenv(confProcess)]
-	if run == nil {
-		os.Exit(m.Run())
-	}
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
 // TestConformance runs every row against real peers on the loopback
 // interface. Rows name themselves: -run Conformance/R15.
 func TestConformance(t *testing.T) {

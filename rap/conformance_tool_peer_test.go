@@ -204,10 +204,15 @@ func (p *toolPeer) exactly(at string, n int) {
 	}
 }
 
-// patience is how long a test waits for what must happen: far longer
-// than it takes.
+// patience returns a context for waits: it ends with the time of the
+// test (go test -timeout), early enough for a message.
 func patience(t testing.TB) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(t.Context(), 20*time.Second)
+	if timed, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if end, ok := timed.Deadline(); ok {
+			return context.WithDeadline(t.Context(), end.Add(-20*time.Second))
+		}
+	}
+	return context.WithCancel(t.Context())
 }
 
 // toolCall is an invocation as the tool server read it.
@@ -439,8 +444,5 @@ func request(t testing.TB, method, url, contentType string, body io.Reader) int 
 // server closes the connections of http.DefaultClient, under a request
 // of a row that runs beside it.
 func ownClient() *http.Client {
-	return &http.Client{
-		Timeout:   20 * time.Second,
-		Transport: &http.Transport{DisableKeepAlives: true},
-	}
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 }
