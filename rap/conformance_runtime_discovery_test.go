@@ -50,60 +50,22 @@ func (w *runtimeWorld) offers(session string, names, troubled []string) {
 	}
 }
 
-// badManifests are refused as a whole. Each but the first few holds a
-// good tool beside what is wrong.
+// badManifests are refused as a whole; package wire has all of those that
+// are not of the protocol's form.
 func badManifests(own, foreign string) map[string]string {
 	good := `{"name":"write_file","description":"Writes.","inputSchema":{"type":"object"}}`
-	all := func(tools string) string {
-		return `{"name":"files","endpoint":"` + own + `/invoke","tools":[` + tools + `]}`
-	}
-	at := func(endpoint string) string {
-		return `{"name":"files","endpoint":` + endpoint + `,"tools":[` + good + `]}`
-	}
-	named := func(name string) string {
-		return `{"name":` + name + `,"endpoint":"` + own + `/invoke","tools":[` + good + `]}`
+	at := func(endpoint, tools string) string {
+		return `{"name":"files","endpoint":"` + endpoint + `","tools":[` + tools + `]}`
 	}
 	return map[string]string{
-		"nothing":                 "",
 		"no JSON":                 "<html>",
-		"a list":                  "[]",
-		"null":                    "null",
-		"an object":               "{}",
-		"more after it":           all(good) + "{}",
-		"no tools":                all(""),
-		"no list of tools":        `{"name":"files","endpoint":"` + own + `/invoke"}`,
-		"tools of null":           `{"name":"files","endpoint":"` + own + `/invoke","tools":null}`,
-		"no name":                 `{"endpoint":"` + own + `/invoke","tools":[` + good + `]}`,
-		"an empty name":           named(`""`),
-		"a long name":             named(`"` + strings.Repeat("n", 129) + `"`),
-		"a number for a name":     named("1"),
-		"no endpoint":             `{"name":"files","tools":[` + good + `]}`,
-		"an empty endpoint":       at(`""`),
-		"a relative endpoint":     at(`"/invoke"`),
-		"an ftp endpoint":         at(`"ftp://127.0.0.1/invoke"`),
-		"an endpoint of null":     at("null"),
-		"a foreign endpoint":      at(`"` + foreign + `/invoke"`),
-		"an endpoint with a user": at(`"` + strings.Replace(own, "http://", "http://u:p@", 1) + `/invoke"`),
-		"an endpoint of metadata": at(`"http://169.254.169.254/invoke"`),
-		"a tool without a schema": all(good + `,{"name":"b","description":"B."}`),
-		"a schema of null":        all(good + `,{"name":"b","description":"B.","inputSchema":null}`),
-		"a schema that is a text": all(good + `,{"name":"b","description":"B.","inputSchema":"object"}`),
-		"a schema that is a list": all(good + `,{"name":"b","description":"B.","inputSchema":[]}`),
-		"a tool without a name":   all(good + `,{"description":"B.","inputSchema":{}}`),
-		"a tool of an empty name": all(good + `,{"name":"","description":"B.","inputSchema":{}}`),
-		"a tool of a long name": all(
-			good + `,{"name":"` + strings.Repeat("b", 129) + `","description":"B.","inputSchema":{}}`,
-		),
-		"a tool with a space":   all(good + `,{"name":"b b","description":"B.","inputSchema":{}}`),
-		"a tool without words":  all(good + `,{"name":"b","inputSchema":{}}`),
-		"a tool that is a text": all(good + `,"b"`),
-		"a tool twice":          all(good + `,` + good),
-		"two names in one tool": all(
-			`{"name":"write_file","name":"read_file","description":"B.","inputSchema":{}}`,
-		),
-		"a schema that is invalid": all(
-			good + `,{"name":"b","description":"B.","inputSchema":{"type":"nothing-known"}}`,
-		),
+		"no tools":                at(own+"/invoke", ""),
+		"a foreign endpoint":      at(foreign+"/invoke", good),
+		"an endpoint with a user": at(strings.Replace(own, "http://", "http://u:p@", 1)+"/invoke", good),
+		"an endpoint of metadata": at("http://169.254.169.254/invoke", good),
+		"a tool twice":            at(own+"/invoke", good+","+good),
+		"a schema that is invalid": at(own+"/invoke",
+			good+`,{"name":"b","description":"B.","inputSchema":{"type":"nothing-known"}}`),
 	}
 }
 

@@ -278,26 +278,8 @@ func testR31(t *testing.T) {
 	neither := m.without("text")
 	c.refused("neither", neither)
 	c.refused("both null", neither.with("text", nil).with("content", nil))
-	for name, v := range map[string]any{
-		"a string":                     "x",
-		"an object":                    map[string]any{},
-		"items of text":                []string{"x"},
-		"an item without a type":       []any{map[string]any{"text": "x"}},
-		"an unknown item":              []any{map[string]any{"type": "audio", "data": "AA=="}},
-		"an image without data":        []any{map[string]any{"type": "image", "mediaType": "image/png"}},
-		"an item of text without text": []any{map[string]any{"type": "text"}},
-	} {
-		c.refused("content that is "+name, neither.with("content", v))
-	}
-
-	for name, v := range map[string]any{
-		"a number":  1,
-		"a list":    []string{"x"},
-		"an object": map[string]any{},
-	} {
-		c.refused("text that is "+name, neither.with("text", v))
-	}
-
+	c.refused("content of text", neither.with("content", []string{"x"}))
+	c.refused("text that is a number", neither.with("text", 1))
 	w.pending(c)
 	content := []any{map[string]any{"type": "text", "text": "the content"}, map[string]any{
 		"type":      "image",

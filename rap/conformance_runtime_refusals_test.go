@@ -1,11 +1,9 @@
 package rap_test
 
 import (
-	"bytes"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,20 +31,8 @@ func testR11(t *testing.T) {
 	m := c.choice(c.answerAt("")).with("default", 0)
 	before := w.refusals()
 	c.refused("missing", m.without("choices"))
-	for name, v := range map[string]any{
-		"empty":     []string{},
-		"null":      nil,
-		"a string":  "Yes",
-		"a number":  1,
-		"an object": map[string]any{},
-		"numbers":   []int{1, 2},
-		"a null":    []any{"Yes", nil},
-		"objects":   []any{map[string]string{"label": "Yes"}},
-		"lists":     []any{[]string{"Yes"}},
-		"a truth":   []any{true},
-	} {
-		c.refused(name, m.with("choices", v))
-	}
+	c.refused("empty", m.with("choices", []string{}))
+	c.refused("no strings", m.with("choices", []int{1, 2}))
 
 	if w.refusals() == before {
 		t.Error("nothing was logged")
@@ -59,27 +45,8 @@ func testR12(t *testing.T) {
 	c := w.invoke("t-1", "call_1")
 	m := c.choice(c.answerAt(""))
 	c.refused("missing", m.without("default"))
-	for name, v := range map[string]any{
-		"null":         nil,
-		"negative":     -1,
-		"one too many": 3,
-		"far too many": uint64(1) << 63,
-		"a fraction":   1.5,
-		"a string":     "1",
-		"a truth":      true,
-		"a list":       []int{1},
-		"an object":    map[string]any{},
-	} {
-		c.refused(name, m.with("default", v))
-	}
-
-	for _, number := range []string{"1e400", "-0.5", "18446744073709551616", "0x1", "01", "NaN", "1.", "+1"} {
-		body := strings.Replace(m.with("default", 777).text(t), "777", number, 1)
-		if status := c.raw("application/json", body); status/100 != 4 {
-			t.Errorf("%s: answered with %d", number, status)
-		}
-	}
-
+	c.refused("one too many", m.with("default", 3))
+	c.refused("negative", m.with("default", -1))
 	w.stillAsks(c)
 }
 
@@ -115,13 +82,16 @@ func testR15(t *testing.T) {
 	c := w.invoke("t-1", "call_1")
 	m := c.choice(c.answerAt(""))
 	c.refused("no prompt", m.without("prompt"))
-	c.refused("a prompt of null", m.with("prompt", nil))
-	c.refused("a prompt of a number", m.with("prompt", 1))
-	c.refused("a prompt of a list", m.with("prompt", []string{"Allow?"}))
 	c.refused("no address", m.without("response_url"))
-	c.refused("an address of null", m.with("response_url", nil))
-	c.refused("an address of a number", m.with("response_url", 1))
-	for _, address := range badAddresses(t, w.tools.URL, trap.origin) {
+	own := strings.TrimPrefix(w.tools.URL, "http://")
+	for _, address := range []string{ // TestCheck of package peer has all of them
+		trap.origin + "/a",
+		"http://" + own + "@" + strings.TrimPrefix(trap.origin, "http://") + "/a",
+		"https://" + own + "/a",
+		"http://rebind.example:80/a",
+		"//" + own + "/a",
+		"",
+	} {
 		c.refused(address, m.with("response_url", address))
 		c.refused(address+" with a token", m.with("response_url", address+responseSecret))
 	}
@@ -137,85 +107,6 @@ func testR15(t *testing.T) {
 	}
 }
 
-// badAddresses are response URLs that are not the tool server's, though
-// many look like it.
-func badAddresses(t *testing.T, own, trapped string) []string {
-	t.Helper()
-	u, err := url.Parse(own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at, err := url.Parse(trapped)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, other := u.Port(), at.Port()
-	return []string{
-		trapped + "/a",
-		"http://localhost:" + port + "/a",
-		"http://[::1]:" + port + "/a",
-		"http://127.0.0.1:" + other + "/a",
-		"http://localhost:" + other + "/a",
-		"http://127.0.0.1/a",
-		"https://127.0.0.1:" + port + "/a",
-		"https://127.0.0.1:" + other + "/a",
-		"http://127.0.0.2:" + port + "/a",
-		"http://127.1:" + other + "/a",
-		"http://2130706433:" + other + "/a",
-		"http://0x7f000001:" + other + "/a",
-		"http://0177.0.0.1:" + other + "/a",
-		"http://0.0.0.0:" + other + "/a",
-		"http://[::ffff:127.0.0.1]:" + other + "/a",
-		"http://[::]:" + other + "/a",
-		"http://localhost.:" + other + "/a",
-		"http://127.0.0.1.nip.io:" + other + "/a",
-		"http://localtest.me:" + other + "/a",
-		"http://rebind.example:" + port + "/a",
-		"http://169.254.169.254/latest/meta-data/",
-		"http://[fd00:ec2::254]/latest/",
-		"http://metadata.google.internal/",
-		"http://10.0.0.1/a",
-		"http://192.168.1.1:" + port + "/a",
-		"http://user:pass@127.0.0.1:" + port + "/a",
-		"http://user@127.0.0.1:" + port + "/a",
-		"http://@127.0.0.1:" + port + "/a",
-		"http://127.0.0.1:" + port + "@127.0.0.1:" + other + "/a",
-		"http://127.0.0.1:" + port + "\\@127.0.0.1:" + other + "/a",
-		"http://127.0.0.1:" + port + "#@127.0.0.1:" + other,
-		own + "/a#fragment",
-		own + "/a#",
-		"ftp://127.0.0.1:" + port + "/a",
-		"ws://127.0.0.1:" + port + "/a",
-		"file:///etc/passwd",
-		"gopher://127.0.0.1:" + other + "/_a",
-		"javascript:alert(1)",
-		"data:,a",
-		"mailto:a@example.com",
-		"/a",
-		"a",
-		"",
-		"?a",
-		"//127.0.0.1:" + port + "/a",
-		"http:",
-		"http://",
-		"http:///a",
-		"http:127.0.0.1:" + port + "/a",
-		" " + own + "/a",
-		own + "/a\n",
-		own + "/\r\nHost: x",
-		own + "/a\tb",
-		own + "/\x00",
-		"http://127.0.0.1:" + port + "0/a",
-		"http://127.0.0.1:-1/a",
-		"http://127.0.0.1:99999/a",
-		own + "/" + strings.Repeat("a", 1<<13),
-		own + ".example/a",
-		"http://127.0.0.1%00:" + port + "/a",
-		"http://127.0.0.1%2eexample:" + port + "/a",
-		"http://１２７.0.0.1:" + port + "/a",
-	}
-}
-
 func testR17(t *testing.T) {
 	w := newRuntimeWorld(t)
 	done := w.invoke("t-1", "done")
@@ -224,6 +115,9 @@ func testR17(t *testing.T) {
 	before := w.refusals()
 	for name, ids := range map[string][2]string{
 		"unknown group":        {"t-9", "call_1"},
+		"the asker's names":    {"t-1", "call_1"},
+		"the asker's id":       {a.SentGroup, "call_1"},
+		"the asker's group":    {"t-1", a.SentID},
 		"unknown id":           {"t-1", "call_9"},
 		"id of another thread": {"t-1", "call_2"},
 		"another call":         {"t-2", "call_2"},
@@ -363,11 +257,7 @@ func testR28(t *testing.T) {
 	w := newRuntimeWorld(t)
 	c := w.invoke("t-1", "call_1")
 	m := c.choice(c.answerAt(""))
-	for _, name := range []string{"rubbish", "", "User_Choice", "tool_results", "error"} {
-		c.refused("type "+name, m.with("type", name))
-	}
-	c.refused("no type", m.without("type"))
-	c.refused("a type of null", m.with("type", nil))
+	c.refused("an unknown type", m.with("type", "User_Choice"))
 	for _, method := range []string{
 		http.MethodGet,
 		http.MethodPut,
@@ -414,7 +304,12 @@ func testR28(t *testing.T) {
 		}
 	}
 
-	for name, body := range unreadable(m.text(t)) {
+	good := strings.TrimSpace(m.text(t))
+	for name, body := range map[string]string{
+		"half":            good[:len(good)/2],
+		"more after it":   good + "{}",
+		"a default twice": strings.Replace(good, `"default":2`, `"default":2,"default":0`, 1),
+	} {
 		if status := c.raw("application/json", body); status/100 != 4 {
 			t.Errorf("%s: answered with %d, want 4xx", name, status)
 		}
@@ -438,37 +333,4 @@ func testR28(t *testing.T) {
 	}
 
 	w.endedWith(c, "fine")
-}
-
-// unreadable are messages that two readers would understand
-// differently, or not at all.
-func unreadable(good string) map[string]string {
-	good = strings.TrimSpace(good)
-	return map[string]string{
-		"nothing":          "",
-		"null":             "null",
-		"a list":           "[" + good + "]",
-		"a string":         `"user_choice"`,
-		"half":             good[:len(good)/2],
-		"more after it":    good + "{}",
-		"twice":            good + good,
-		"invalid UTF-8":    strings.Replace(good, "write to", "write \xff\xfe to", 1),
-		"half a surrogate": strings.Replace(good, "write to", `write \ud800 to`, 1),
-		"a default twice":  strings.Replace(good, `"default":2`, `"default":2,"default":0`, 1),
-		"another case":     strings.Replace(good, `"default":2`, `"Default":2`, 1),
-		"a type twice": strings.Replace(
-			good,
-			`"type":"user_choice"`,
-			`"type":"user_choice","type":"tool_result"`,
-			1,
-		),
-		"deep": strings.Replace(
-			good,
-			`"default":2`,
-			`"default":2,"x":`+strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000),
-			1,
-		),
-		"zeros":       string(bytes.Repeat([]byte{0}, 100)),
-		"a byte mark": "\xef\xbb\xbf" + good + "x",
-	}
 }

@@ -1,13 +1,11 @@
 package runtime
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap/wire"
 )
 
 // anybody lets everybody ask, as the runtimes of a service do.
@@ -130,74 +128,5 @@ func TestCallsAreNamedForTheirThreadAndAsker(t *testing.T) {
 	if before.ID != again.ID || before.Group != again.Group || before.ID == elsewhere.ID ||
 		before.Group == elsewhere.Group {
 		t.Errorf("sent as %+v, after a restart %+v, by another runtime %+v", before, again, elsewhere)
-	}
-}
-
-// What is sent is kept: a thread's parents, a call's answer and its end
-// go out under the names of its invocation.
-func TestEverythingGoesOutUnderTheNamesOfTheInvocation(t *testing.T) {
-	w := newRTWorld(t, anybody)
-	in := rtInvocation("w1", "read", `{}`)
-	in.Thread, in.Ancestors = "child", []string{"t"}
-	if _, err := w.mine.Invoke(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
-	var invoked wire.Invocation
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	invoked, err := wire.ParseInvocation([]byte(w.tool.waits("/run", 1)[0]))
-	must(err)
-	root := w.r.names.Sent(rtAsker(), "t", "w1", nil)
-	if len(invoked.Ancestors) != 1 || invoked.Ancestors[0] != root.Group || invoked.GroupID == root.Group ||
-		invoked.ID == root.ID {
-		t.Errorf("sent %+v; the same id in the parent's thread is %+v", invoked, root)
-	}
-	token := invoked.CallbackURL[strings.LastIndex(invoked.CallbackURL, "/")+1:]
-	for _, own := range []*wire.Result{
-		{GroupID: "child", ID: "w1"},
-		{GroupID: invoked.GroupID, ID: "w1"},
-		{GroupID: "child", ID: invoked.ID},
-	} {
-		own.Text = new(string)
-		if code := w.posts(token, string(own.Append(nil))); code != 404 {
-			t.Errorf("the asker's names at the callback: %d", code)
-		}
-	}
-
-	ask := &wire.Choice{
-		GroupID:     invoked.GroupID,
-		ID:          invoked.ID,
-		Prompt:      "?",
-		Choices:     []string{"Yes"},
-		ResponseURL: w.tool.URL + "/answers/1",
-	}
-	if code := w.posts(token, string(ask.Append(nil))); code != 200 {
-		t.Fatal(code)
-	}
-	w.desk.says(w.asked(1), hold.Answer{State: hold.Chosen, By: "ann"})
-	answer, err := wire.ParseAnswer([]byte(w.tool.waits("/answers/1", 1)[0]))
-	if must(err); answer.ID != invoked.ID {
-		t.Errorf("answered %+v", answer)
-	}
-	must(w.mine.Cancel(t.Context(), "child", "w1", ""))
-	cancelled, err := wire.ParseCancelCall([]byte(w.tool.waits("/cancel_tool_call", 1)[0]))
-	if must(err); cancelled.ThreadID != invoked.GroupID || cancelled.ToolCallID != invoked.ID {
-		t.Errorf("cancelled %+v", cancelled)
-	}
-	must(w.mine.CloseThread(t.Context(), "child"))
-	closed, err := wire.ParseCloseThread([]byte(w.tool.waits("/close_thread", 1)[0]))
-	if must(err); closed.ThreadID != invoked.GroupID {
-		t.Errorf("closed %+v", closed)
-	}
-	c, err := w.mine.Call(t.Context(), "child", "w1")
-	if must(err); c.Thread != "child" || c.ID != "w1" {
-		t.Errorf("the asker reads %+v", c)
-	}
-	if text, err := json.Marshal(c); err != nil || strings.Contains(string(text), invoked.GroupID) {
-		t.Errorf("the asker reads %s, %v", text, err)
 	}
 }

@@ -2,9 +2,7 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"testing"
 	"time"
 )
@@ -88,41 +86,5 @@ func TestCancelWhileSending(t *testing.T) {
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 1 {
 		t.Errorf("sent %d times", n)
-	}
-}
-
-func TestAlive(t *testing.T) {
-	w := newRTWorld(t)
-	w.sent("a")
-	answer, status := "", 0
-	w.tool.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
-		rw.Header().Set("Content-Type", "application/json")
-		rw.WriteHeader(max(status, 200))
-		_, _ = rw.Write([]byte(answer))
-	})
-	for name, c := range map[string]struct {
-		answer string
-		status int
-		alive  bool
-		fails  bool
-	}{
-		"alive":      {answer: `{"alive":true}`, alive: true},
-		"dead":       {answer: `{"alive":false}`},
-		"text":       {answer: `{"alive":"true"}`},
-		"other case": {answer: `{"Alive":true}`},
-		"broken":     {answer: `{`},
-		"list":       {answer: `[]`},
-		"missing":    {status: 404},
-		"lost":       {status: 503, fails: true},
-	} {
-		answer, status = c.answer, c.status
-		alive, err := w.mine.Alive(t.Context(), "t", "a")
-		if alive != c.alive || (err != nil) != c.fails {
-			t.Errorf("%s: %t, %v", name, alive, err)
-		}
-	}
-
-	if _, err := w.mine.Alive(t.Context(), "t", "b"); !errors.Is(err, ErrNoCall) {
-		t.Errorf("want ErrNoCall, got %v", err)
 	}
 }

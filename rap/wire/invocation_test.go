@@ -84,45 +84,6 @@ func TestInvocationPartial(t *testing.T) {
 	}
 }
 
-// Ids are opaque: whatever they hold comes back as it was.
-func TestOpaqueIDs(t *testing.T) {
-	for _, id := range []string{
-		"../../etc/passwd",
-		`a"b\c`,
-		"тред/😀",
-		"\x00\x1f\u2028<script>",
-		strings.Repeat("/é", 2048),
-		" ",
-	} {
-		in := wire.Invocation{
-			Operation:   "o",
-			Arguments:   []byte("{}"),
-			ID:          id,
-			CallID:      &id,
-			CallbackURL: "http://a/",
-			GroupID:     id,
-			Ancestors:   []string{id},
-			UserID:      id,
-		}
-		got, err := wire.ParseInvocation(in.Append(nil))
-		if err != nil || !reflect.DeepEqual(got, in) {
-			t.Errorf("%q: %+v, %v", id, got, err)
-		}
-	}
-
-	empty := wire.Invocation{
-		Operation:   "o",
-		Arguments:   []byte("{}"),
-		ID:          "c",
-		CallID:      ptr(""),
-		CallbackURL: "http://a/",
-		GroupID:     "g",
-	}
-	if got, err := wire.ParseInvocation(empty.Append(nil)); err != nil || got.CallID == nil || *got.CallID != "" {
-		t.Errorf("an empty call_id: %+v, %v", got, err)
-	}
-}
-
 // What is read stays as it is when the body's memory is used for
 // something else.
 func TestParseKeepsNothing(t *testing.T) {

@@ -202,12 +202,12 @@ func said(t *wire.Toolset) *wire.Toolset {
 
 type message interface{ Append(dst []byte) []byte }
 
-// written writes a message of any kind.
-func written(v any) []byte {
+// written writes a message of any kind after what is there.
+func written(v any, before ...byte) []byte {
 	if i, ok := v.(wire.Invocation); ok {
-		return i.Append(nil)
+		return i.Append(before)
 	}
-	return v.(message).Append(nil)
+	return v.(message).Append(before)
 }
 
 // What others send is read as they mean it, and written to the letter.
