@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 )
 
 func confT1(t *testing.T) {
@@ -42,10 +43,10 @@ func confT1(t *testing.T) {
 			h.ran("write_file", 0)
 		},
 		"approvers": func(t *testing.T) {
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			v := desk.request(1).Verdict
+			v := desk.Request(1).Verdict
 			if v.Call.Tool != "write_file" || string(v.Call.Args) != confMotd {
 				t.Errorf("the desk was shown %s %s", v.Call.Tool, v.Call.Args)
 			}
@@ -56,15 +57,15 @@ func confT1(t *testing.T) {
 			h.ran("write_file", 0)
 		},
 		"approvers, then the user": func(t *testing.T) {
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.request(1)
+			desk.Request(1)
 			h.through(r)
 			if c.count("") != 0 {
 				t.Errorf("the user was asked before the approvers: %s", r.heard())
 			}
-			desk.decide(1, hold.Approved, "")
+			desk.Decide(1, hold.Approved, "")
 			c.choice()
 			h.through(r)
 			h.ran("write_file", 0)
@@ -135,20 +136,20 @@ func confT3(t *testing.T) {
 			}
 		},
 		"approvers": func(t *testing.T) {
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(1, hold.Approved, "")
+			desk.Decide(1, hold.Approved, "")
 			if got := c.result(); got != "done "+confMotd || c.count("") != 1 {
 				t.Errorf("%q\n%s", got, r.heard())
 			}
 			h.ran("write_file", 1)
 		},
 		"both": func(t *testing.T) {
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(1, hold.Approved, "")
+			desk.Decide(1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, q.index(t, "once"))
 			if got := c.result(); got != "done "+confMotd {
@@ -188,17 +189,17 @@ func confT4(t *testing.T) {
 			told(t, h, c)
 		},
 		"approvers": func(t *testing.T) {
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(1, hold.Denied, "not today")
+			desk.Decide(1, hold.Denied, "not today")
 			told(t, h, c)
 		},
 		"approvers, and the user is not asked": func(t *testing.T) {
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(1, hold.Denied, "not today")
+			desk.Decide(1, hold.Denied, "not today")
 			told(t, h, c)
 			if c.count("user_choice") != 0 {
 				t.Error("the user was asked")
@@ -221,13 +222,13 @@ func confT4(t *testing.T) {
 			h.ran("write_file", 0)
 		},
 		"user after the approvers": func(t *testing.T) {
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(1, hold.Approved, "")
+			desk.Decide(1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, *q.Default)
-			desk.dropped(1) // nobody may use it any more
+			desk.Dropped(1) // nobody may use it any more
 			told(t, h, c)
 		},
 	})
@@ -271,13 +272,13 @@ func confT10(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			h, r := confGateway(t, confAsk(whom, desk))
 			c := r.call("write_file", confMotd).invoke()
 			if whom == gateway.AskUser {
 				c.choice()
 			} else {
-				desk.request(1)
+				desk.Request(1)
 			}
 			h.clock.pass(9 * time.Minute)
 			h.through(r)
@@ -289,7 +290,7 @@ func confT10(t *testing.T) {
 			if whom == gateway.AskUser {
 				c.refuses(c.choice())
 			} else {
-				desk.dropped(1)
+				desk.Dropped(1)
 			}
 			h.through(r)
 			h.ran("write_file", 0)
@@ -317,11 +318,11 @@ func confT24(t *testing.T) {
 			}
 		},
 		"after approvers": func(cfg *gateway.Config) {
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			cfg.Ask = gateway.AskBoth
 			cfg.People = desk
 			cfg.Grants.Offer = true
-			go desk.decide(1, hold.Approved, "")
+			go desk.Decide(1, hold.Approved, "")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

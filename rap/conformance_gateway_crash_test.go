@@ -10,6 +10,7 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 )
 
 func confT25(t *testing.T) {
@@ -62,16 +63,16 @@ func confT25(t *testing.T) {
 			}
 		},
 		"approvers": func(t *testing.T) {
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			yes := r.call("write_file", `{"path":"/yes"}`).invoke()
-			desk.request(1)
+			desk.Request(1)
 			no := r.call("write_file", `{"path":"/no"}`).invoke()
-			desk.request(2)
+			desk.Request(2)
 			h.stop()
-			desk.decide(1, hold.Approved, "")
+			desk.Decide(1, hold.Approved, "")
 			h.restart()
-			desk.decide(2, hold.Denied, "no")
+			desk.Decide(2, hold.Denied, "no")
 			if got := yes.result(); got != `done {"path":"/yes"}` {
 				t.Errorf("approved, and the result is %q", got)
 			}

@@ -22,6 +22,7 @@ import (
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -141,7 +142,7 @@ func (o *confOperation) runs() []rap.Job {
 // begun waits for the nth run to begin.
 func (o *confOperation) begun(t testing.TB, nth int) rap.Job {
 	t.Helper()
-	ctx, stop := patience(t)
+	ctx, stop := raptest.Patience(t)
 	defer stop()
 	for {
 		o.mu.Lock()

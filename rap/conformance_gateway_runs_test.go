@@ -17,6 +17,7 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -97,30 +98,30 @@ func ledgerOf(h *confHarness) string {
 // on at once.
 func confT33(t *testing.T) {
 	parts := map[string]func(*testing.T){}
-	for name, slow := range map[string]func(*gateway.Config, *confRuntime, *scriptedDesk, chan struct{}){
-		"an operation": func(cfg *gateway.Config, _ *confRuntime, _ *scriptedDesk, let chan struct{}) {
+	for name, slow := range map[string]func(*gateway.Config, *confRuntime, *raptest.Desk, chan struct{}){
+		"an operation": func(cfg *gateway.Config, _ *confRuntime, _ *raptest.Desk, let chan struct{}) {
 			cfg.Operations[2].Run = func(context.Context, rap.Job) (rap.Outcome, error) {
 				<-let
 				return rap.Outcome{Text: "done"}, nil
 			}
 		},
-		"a plan": func(cfg *gateway.Config, _ *confRuntime, _ *scriptedDesk, let chan struct{}) {
+		"a plan": func(cfg *gateway.Config, _ *confRuntime, _ *raptest.Desk, let chan struct{}) {
 			plan := cfg.Plan
 			cfg.Plan = func(ctx context.Context) (*resolve.Plan, error) {
 				<-let
 				return plan(ctx)
 			}
 		},
-		"a desk": func(cfg *gateway.Config, _ *confRuntime, desk *scriptedDesk, let chan struct{}) {
-			cfg.Ask, cfg.People, desk.stuck = gateway.AskBoth, desk, let
+		"a desk": func(cfg *gateway.Config, _ *confRuntime, desk *raptest.Desk, let chan struct{}) {
+			cfg.Ask, cfg.People, desk.Stuck = gateway.AskBoth, desk, let
 		},
-		"a ledger": func(cfg *gateway.Config, _ *confRuntime, _ *scriptedDesk, let chan struct{}) {
+		"a ledger": func(cfg *gateway.Config, _ *confRuntime, _ *raptest.Desk, let chan struct{}) {
 			cfg.Record = func(context.Context, string, string, string, map[string]any) error {
 				<-let
 				return nil
 			}
 		},
-		"a runtime": func(_ *gateway.Config, r *confRuntime, _ *scriptedDesk, let chan struct{}) {
+		"a runtime": func(_ *gateway.Config, r *confRuntime, _ *raptest.Desk, let chan struct{}) {
 			r.answers(func(*confCallback, int) int {
 				<-let
 				return 200
@@ -128,7 +129,7 @@ func confT33(t *testing.T) {
 		},
 	} {
 		parts[name] = func(t *testing.T) {
-			r, desk, let := newConfRuntime(t, "alpha"), newScriptedDesk(t), make(chan struct{})
+			r, desk, let := newConfRuntime(t, "alpha"), raptest.NewDesk(t), make(chan struct{})
 			h := confGatewayOf(t, []*confRuntime{r}, func(cfg *gateway.Config) {
 				cfg.Records, cfg.Rate, cfg.MaxThread = openRecords(t), 1<<20, 1<<20
 				slow(cfg, r, desk, let)
@@ -151,7 +152,7 @@ func confT33(t *testing.T) {
 			release()
 			if h.cfg.People != nil {
 				for n := range len(calls) {
-					desk.decide(n+1, hold.Approved, "")
+					desk.Decide(n+1, hold.Approved, "")
 				}
 			}
 			for _, c := range calls {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
@@ -13,7 +14,7 @@ import (
 // The store, the people, the tool server and the address outlive it.
 func newMortal(t *testing.T) *runtimeWorld {
 	t.Helper()
-	w := &runtimeWorld{t: t, tools: newToolPeer(t, "write_file")}
+	w := &runtimeWorld{t: t, tools: raptest.NewTool(t, "write_file")}
 	w.other = w.tools
 	w.process = newProcess(t, life{Other: w.tools.URL})
 	var err error
@@ -26,18 +27,18 @@ func newMortal(t *testing.T) *runtimeWorld {
 
 // put makes a call about which the tool asks, and returns the
 // question's ref.
-func (w *runtimeWorld) put(thread, id string) (*toolCall, string) {
+func (w *runtimeWorld) put(thread, id string) (*raptest.Call, string) {
 	w.t.Helper()
 	c := w.invoke(thread, id)
-	c.sends(c.choice(c.answerAt("")))
+	c.Sends(c.Choice(c.AnswerAt("")))
 	return c, w.open(c)
 }
 
 // once wants a call to have been sent once.
-func (w *runtimeWorld) once(c *toolCall) {
+func (w *runtimeWorld) once(c *raptest.Call) {
 	w.t.Helper()
-	if n := w.invocations(c.name()); n != 1 {
-		w.t.Errorf("%s was sent %d times", c.name(), n)
+	if n := w.invocations(c.Name()); n != 1 {
+		w.t.Errorf("%s was sent %d times", c.Name(), n)
 	}
 }
 
@@ -57,27 +58,27 @@ func testR26(t *testing.T) {
 
 	w.house.picks(t, deadRef, "ann", 0)
 	w.process.start()
-	w.answered(dead, dead.answerAt(""), 0)
+	w.answered(dead, dead.AnswerAt(""), 0)
 	if got := w.look(while); got.State != runtime.CallPending || got.Question != whileRef {
 		t.Errorf("the question is not restored: %+v", got)
 	}
 	w.completes(late)
-	while.sends(while.choice(while.answerAt(""))) // the tool repeats itself; it is the same question
+	while.Sends(while.Choice(while.AnswerAt(""))) // the tool repeats itself; it is the same question
 	w.settlesIn(w.house, "ann")
 	if got := w.look(while); got.Question != whileRef {
 		t.Errorf("a repeated question became %q", got.Question)
 	}
 	w.house.picks(t, whileRef, "ann", 1)
-	w.answered(while, while.answerAt(""), 1)
+	w.answered(while, while.AnswerAt(""), 1)
 	w.house.tooLate(t, lateRef, "ann", 0)
 	w.process.reborn(0)
 	w.settlesIn(w.house, "ann")
 	w.completes(while)
 	w.completes(dead)
-	w.tools.exactly(while.answerAt(""), 1)
-	w.tools.exactly(dead.answerAt(""), 1)
-	w.tools.exactly(late.answerAt(""), 0)
-	for _, c := range []*toolCall{while, dead, late} {
+	w.tools.Exactly(while.AnswerAt(""), 1)
+	w.tools.Exactly(dead.AnswerAt(""), 1)
+	w.tools.Exactly(late.AnswerAt(""), 0)
+	for _, c := range []*raptest.Call{while, dead, late} {
 		w.once(c)
 	}
 }
@@ -86,11 +87,11 @@ func testR26(t *testing.T) {
 // acknowledgement of what the tool asks about.
 func killedSending(t *testing.T) {
 	w := newMortal(t)
-	w.tools.on(toolEndpoint, func(_ http.ResponseWriter, r *http.Request, nth int) {
+	w.tools.On(raptest.Endpoint, func(_ http.ResponseWriter, r *http.Request, nth int) {
 		if nth == 1 {
-			c := w.tools.reads(r)
-			c.sends(c.choice(c.answerAt("")))
-			<-w.tools.quit
+			c := w.tools.Reads(r)
+			c.Sends(c.Choice(c.AnswerAt("")))
+			<-w.tools.Quit
 		}
 	})
 	c := w.invoke("t-1", "call_1")
@@ -99,11 +100,11 @@ func killedSending(t *testing.T) {
 	w.settlesIn(w.house, "ann")
 	w.once(c)
 	w.house.picks(t, ref, "ann", 1)
-	w.answered(c, c.answerAt(""), 1)
+	w.answered(c, c.AnswerAt(""), 1)
 	w.completes(c)
 	w.settlesIn(w.house, "ann")
 	w.once(c)
-	w.tools.exactly(c.answerAt(""), 1)
+	w.tools.Exactly(c.AnswerAt(""), 1)
 }
 
 // killedAnswering is R8 where the process dies while it delivers the
@@ -112,20 +113,20 @@ func killedSending(t *testing.T) {
 func killedAnswering(t *testing.T) {
 	w := newMortal(t)
 	c, ref := w.put("t-1", "call_1")
-	w.tools.on(c.answerAt(""), func(_ http.ResponseWriter, r *http.Request, nth int) {
+	w.tools.On(c.AnswerAt(""), func(_ http.ResponseWriter, r *http.Request, nth int) {
 		if nth == 1 {
 			select {
-			case <-w.tools.quit:
+			case <-w.tools.Quit:
 			case <-r.Context().Done():
 			}
 		}
 	})
 	w.house.picks(t, ref, "ann", 1)
-	w.tools.waits(c.answerAt(""), 1)
+	w.tools.Waits(c.AnswerAt(""), 1)
 	w.process.reborn(time.Minute)
-	got := w.tools.waits(c.answerAt(""), 2)
+	got := w.tools.Waits(c.AnswerAt(""), 2)
 	w.settlesIn(w.house, "ann")
-	w.tools.exactly(c.answerAt(""), 2)
+	w.tools.Exactly(c.AnswerAt(""), 2)
 	for _, r := range got {
 		isAnswer(t, r, c.SentID, 1)
 		if r.Body != got[0].Body {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
@@ -73,7 +74,7 @@ func testR34(t *testing.T) {
 	w := newRuntimeWorld(t)
 	w.offers("fine", []string{"files/read_file", "files/write_file", "mail/list_files"}, nil)
 	for name, manifest := range badManifests(w.tools.URL, w.other.URL) {
-		w.tools.offers(manifest)
+		w.tools.Offers(manifest)
 		w.offers("bad-"+name, []string{"mail/list_files"}, []string{"files"})
 		w.simply("bad-"+name, "call_1")
 		w.gaveUp("bad-"+name, "call_1", runtime.WhyInvalid)
@@ -91,20 +92,20 @@ func testR34(t *testing.T) {
 			_, _ = io.WriteString(rw, `{"x":"`+strings.Repeat("x", 9<<20)+`"}`)
 		},
 	} {
-		w.tools.manifests(answer)
+		w.tools.Manifests(answer)
 		w.offers(name, []string{"mail/list_files"}, []string{"files"})
 	}
 
-	w.tools.exactly("invoke", 0)
+	w.tools.Exactly("invoke", 0)
 
 	// A session keeps what it was offered; another one asks again.
-	fetched := len(w.tools.requests("discovery"))
+	fetched := len(w.tools.Requests("discovery"))
 	w.offers("fine", []string{"files/read_file", "files/write_file", "mail/list_files"}, nil)
-	w.tools.exactly("discovery", fetched)
-	w.tools.offers(toolManifest(w.tools.URL+toolEndpoint, "write_file"))
+	w.tools.Exactly("discovery", fetched)
+	w.tools.Offers(raptest.Manifest(w.tools.URL+raptest.Endpoint, "write_file"))
 	w.offers("new", []string{"files/write_file", "mail/list_files"}, nil)
-	w.tools.exactly("discovery", fetched+1)
-	if got := w.tools.requests("discovery")[0]; got.Method != http.MethodGet ||
+	w.tools.Exactly("discovery", fetched+1)
+	if got := w.tools.Requests("discovery")[0]; got.Method != http.MethodGet ||
 		!strings.Contains(got.Header.Get("Accept"), "application/json") {
 		t.Errorf("asked with %+v", got)
 	}
@@ -112,7 +113,7 @@ func testR34(t *testing.T) {
 
 func testR35(t *testing.T) {
 	w := newRuntimeWorld(t)
-	w.other.offers(toolManifest(w.other.URL+toolEndpoint, "list_files", "write_file"))
+	w.other.Offers(raptest.Manifest(w.other.URL+raptest.Endpoint, "list_files", "write_file"))
 	w.offers("t-1", []string{"files/read_file", "mail/list_files"}, []string{"files", "mail"})
 	w.simply("t-1", "call_1")
 	w.gaveUp("t-1", "call_1", runtime.WhyInvalid)
@@ -123,11 +124,11 @@ func testR35(t *testing.T) {
 		Arguments: json.RawMessage(`{}`),
 	})
 	w.completes(c)
-	w.tools.exactly("invoke", 1)
-	w.other.exactly("invoke", 0)
+	w.tools.Exactly("invoke", 1)
+	w.other.Exactly("invoke", 0)
 
 	// Names differ by case, so these do not collide.
-	w.other.offers(toolManifest(w.other.URL+toolEndpoint, "list_files", "Write_file"))
+	w.other.Offers(raptest.Manifest(w.other.URL+raptest.Endpoint, "list_files", "Write_file"))
 	w.offers("t-2", []string{"files/read_file", "files/write_file", "mail/Write_file", "mail/list_files"}, nil)
 }
 
@@ -139,24 +140,24 @@ func testR36(t *testing.T) {
 		"elsewhere": "/some/other%2Fpath?tool=1&x=%20",
 		"below":     "/v1/rap/invoke",
 	} {
-		w.tools.offers(toolManifest(w.tools.URL+where, "write_file"))
+		w.tools.Offers(raptest.Manifest(w.tools.URL+where, "write_file"))
 		uri := map[bool]string{true: "/", false: where}[where == ""]
-		before := len(w.tools.requests(uri))
+		before := len(w.tools.Requests(uri))
 		w.simply(thread, "call_1")
-		r := w.tools.waits(uri, before+1)[before]
-		if c := w.tools.read(r.Body); c.GroupID != thread || c.ID != "call_1" || r.Method != http.MethodPost {
+		r := w.tools.Waits(uri, before+1)[before]
+		if c := w.tools.Read(r.Body); c.GroupID != thread || c.ID != "call_1" || r.Method != http.MethodPost {
 			t.Errorf("%s: got %+v", thread, r)
 		} else {
 			w.completes(c)
 		}
 	}
 
-	w.tools.exactly("invoke", 0)
+	w.tools.Exactly("invoke", 0)
 }
 
 func testR37(t *testing.T) {
 	w := newRuntimeWorld(t)
-	say := func(status int) func() { return func() { w.tools.answers(toolEndpoint, status) } }
+	say := func(status int) func() { return func() { w.tools.Answers(raptest.Endpoint, status) } }
 	for name, tt := range map[string]struct {
 		breaks func()
 		sent   int
@@ -173,7 +174,7 @@ func testR37(t *testing.T) {
 		"502": {say(502), 3},
 		"503": {say(503), 3},
 		"cut": {func() {
-			w.tools.drops(toolEndpoint)
+			w.tools.Drops(raptest.Endpoint)
 		}, 3},
 	} {
 		tt.breaks()
@@ -183,8 +184,8 @@ func testR37(t *testing.T) {
 			t.Errorf("%s: sent %d times, want %d", name, n, tt.sent)
 		}
 		w.sameBodies(name + "/call_1")
-		late := w.tools.call(name, "call_1")
-		gentlyRefused(t, "a result of what was not accepted", late.send(late.result("late")))
+		late := w.tools.Call(name, "call_1")
+		gentlyRefused(t, "a result of what was not accepted", late.Send(late.Result("late")))
 	}
 
 	for name, status := range map[string]int{
@@ -199,20 +200,20 @@ func testR37(t *testing.T) {
 		w.completes(c)
 	}
 
-	w.tools.on(toolEndpoint, func(rw http.ResponseWriter, r *http.Request, _ int) {
-		if w.invocations(w.tools.reads(r).name()) == 1 {
+	w.tools.On(raptest.Endpoint, func(rw http.ResponseWriter, r *http.Request, _ int) {
+		if w.invocations(w.tools.Reads(r).Name()) == 1 {
 			rw.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
 	for _, thread := range []string{"recovers-1", "recovers-2"} {
 		c := w.invoke(thread, "call_1")
 		w.until(c, "accepted", func(got runtime.Call) bool { return got.State == runtime.CallPending })
-		w.tools.waits("invoke", 2)
-		w.sameBodies(c.name())
+		w.tools.Waits("invoke", 2)
+		w.sameBodies(c.Name())
 		w.completes(c)
 	}
 
-	w.tools.answers(toolEndpoint, http.StatusOK)
+	w.tools.Answers(raptest.Endpoint, http.StatusOK)
 	w.settles()
 	for name := range w.distinctCalls() {
 		if n := w.invocations(name); n > 3 {
@@ -225,8 +226,8 @@ func testR37(t *testing.T) {
 func (w *runtimeWorld) sameBodies(name string) {
 	w.t.Helper()
 	var first string
-	for _, r := range w.tools.requests("invoke") {
-		if w.tools.read(r.Body).name() != name {
+	for _, r := range w.tools.Requests("invoke") {
+		if w.tools.Read(r.Body).Name() != name {
 			continue
 		}
 		if first == "" {
@@ -241,36 +242,36 @@ func (w *runtimeWorld) sameBodies(name string) {
 // What others leave out or do otherwise is accepted.
 func TestConformanceRuntimeTolerances(t *testing.T) {
 	w := newRuntimeWorld(t)
-	w.tools.on(toolEndpoint, func(rw http.ResponseWriter, _ *http.Request, nth int) {
+	w.tools.On(raptest.Endpoint, func(rw http.ResponseWriter, _ *http.Request, nth int) {
 		rw.WriteHeader([]int{200, 202, 204}[nth%3])
 		if nth%3 != 2 {
 			_, _ = io.WriteString(rw, "OK")
 		}
 	})
-	w.tools.offers(`{"x-more":[1],` + toolManifest(w.tools.URL+toolEndpoint, "write_file", "read_file")[1:])
+	w.tools.Offers(`{"x-more":[1],` + raptest.Manifest(w.tools.URL+raptest.Endpoint, "write_file", "read_file")[1:])
 	for n, id := range []string{"a", "b", "c"} {
 		c := w.invokes(runtime.Invocation{Thread: "t-1", ID: id, Operation: "read_file"})
 		if string(c.Arguments) != "{}" {
 			t.Errorf("missing arguments became %s", c.Arguments)
 		}
-		w.tools.on(c.answerAt(""), func(rw http.ResponseWriter, _ *http.Request, _ int) {
+		w.tools.On(c.AnswerAt(""), func(rw http.ResponseWriter, _ *http.Request, _ int) {
 			rw.WriteHeader([]int{200, 202, 201}[n])
 			_, _ = io.WriteString(rw, "OK")
 		})
-		m := c.choice(c.answerAt("")).with("call_id", nil)
+		m := c.Choice(c.AnswerAt("")).With("call_id", nil)
 		if n == 1 {
-			m = m.without("call_id")
+			m = m.Without("call_id")
 		}
-		c.sends(m)
-		w.desk.picks(w.desk.asked(c.name(), 1).Ref, n)
-		w.answered(c, c.answerAt(""), n)
+		c.Sends(m)
+		w.desk.Picks(w.desk.Asked(c.Name(), 1).Ref, n)
+		w.answered(c, c.AnswerAt(""), n)
 		w.settles()
-		w.tools.exactly(c.answerAt(""), 1)
-		c.sends(c.result("fine").with("call_id", nil))
+		w.tools.Exactly(c.AnswerAt(""), 1)
+		c.Sends(c.Result("fine").With("call_id", nil))
 		w.endedWith(c, "fine")
 	}
 
 	c := w.invoke("t-2", "call_1")
-	c.refused("no default is not among them", c.choice(c.answerAt("")).without("default"))
+	c.Refused("no default is not among them", c.Choice(c.AnswerAt("")).Without("default"))
 	w.stillAsks(c)
 }

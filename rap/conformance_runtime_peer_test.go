@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 )
 
 // confRuntime is a runtime by the letter of the protocol's field
@@ -266,7 +267,7 @@ func (c *confCallback) content(fields map[string]json.RawMessage) string {
 // await returns the nth callback that matches, waiting for it.
 func (r *confRuntime) await(what string, nth int, match func(*confCallback) bool) *confCallback {
 	r.t.Helper()
-	ctx, stop := patience(r.t)
+	ctx, stop := raptest.Patience(r.t)
 	defer stop()
 	for {
 		found, arrived := r.found(match)

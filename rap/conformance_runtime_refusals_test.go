@@ -8,31 +8,32 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
 // stillAsks has a call that was sent rubbish ask properly, be answered
 // and complete.
-func (w *runtimeWorld) stillAsks(c *toolCall) {
+func (w *runtimeWorld) stillAsks(c *raptest.Call) {
 	w.t.Helper()
 	w.settles()
 	w.nothingShown(c)
-	w.tools.exactly(c.answerAt(""), 0)
+	w.tools.Exactly(c.AnswerAt(""), 0)
 	w.pending(c)
-	c.sends(c.choice(c.answerAt("")))
-	w.desk.picks(w.desk.asked(c.name(), 1).Ref, 1)
-	w.answered(c, c.answerAt(""), 1)
+	c.Sends(c.Choice(c.AnswerAt("")))
+	w.desk.Picks(w.desk.Asked(c.Name(), 1).Ref, 1)
+	w.answered(c, c.AnswerAt(""), 1)
 	w.completes(c)
 }
 
 func testR11(t *testing.T) {
 	w := newRuntimeWorld(t)
 	c := w.invoke("t-1", "call_1")
-	m := c.choice(c.answerAt("")).with("default", 0)
+	m := c.Choice(c.AnswerAt("")).With("default", 0)
 	before := w.refusals()
-	c.refused("missing", m.without("choices"))
-	c.refused("empty", m.with("choices", []string{}))
-	c.refused("no strings", m.with("choices", []int{1, 2}))
+	c.Refused("missing", m.Without("choices"))
+	c.Refused("empty", m.With("choices", []string{}))
+	c.Refused("no strings", m.With("choices", []int{1, 2}))
 
 	if w.refusals() == before {
 		t.Error("nothing was logged")
@@ -43,10 +44,10 @@ func testR11(t *testing.T) {
 func testR12(t *testing.T) {
 	w := newRuntimeWorld(t)
 	c := w.invoke("t-1", "call_1")
-	m := c.choice(c.answerAt(""))
-	c.refused("missing", m.without("default"))
-	c.refused("one too many", m.with("default", 3))
-	c.refused("negative", m.with("default", -1))
+	m := c.Choice(c.AnswerAt(""))
+	c.Refused("missing", m.Without("default"))
+	c.Refused("one too many", m.With("default", 3))
+	c.Refused("negative", m.With("default", -1))
 	w.stillAsks(c)
 }
 
@@ -80,9 +81,9 @@ func testR15(t *testing.T) {
 	w := newRuntimeWorld(t)
 	trap := newTrap(t)
 	c := w.invoke("t-1", "call_1")
-	m := c.choice(c.answerAt(""))
-	c.refused("no prompt", m.without("prompt"))
-	c.refused("no address", m.without("response_url"))
+	m := c.Choice(c.AnswerAt(""))
+	c.Refused("no prompt", m.Without("prompt"))
+	c.Refused("no address", m.Without("response_url"))
 	own := strings.TrimPrefix(w.tools.URL, "http://")
 	for _, address := range []string{ // TestCheck of package peer has all of them
 		trap.origin + "/a",
@@ -92,16 +93,16 @@ func testR15(t *testing.T) {
 		"//" + own + "/a",
 		"",
 	} {
-		c.refused(address, m.with("response_url", address))
-		c.refused(address+" with a token", m.with("response_url", address+responseSecret))
+		c.Refused(address, m.With("response_url", address))
+		c.Refused(address+" with a token", m.With("response_url", address+raptest.Secret))
 	}
 	w.stillAsks(c)
 	if n := trap.came.Load(); n != 0 {
 		t.Errorf("%d connections came to an address that is not the tool's", n)
 	}
-	w.other.exactly("answer", 0)
-	for _, r := range w.tools.requests("answer") {
-		if !strings.HasSuffix(r.URI, responseSecret) {
+	w.other.Exactly("answer", 0)
+	for _, r := range w.tools.Requests("answer") {
+		if !strings.HasSuffix(r.URI, raptest.Secret) {
 			t.Errorf("posted to %s", r.URI)
 		}
 	}
@@ -126,30 +127,30 @@ func testR17(t *testing.T) {
 		"empty id":             {"t-1", ""},
 		"case":                 {"T-1", "call_1"},
 	} {
-		for _, m := range []toolMessage{
-			a.choice(a.answerAt("")),
-			a.result("injected"),
-			a.oauth("https://signin.example/"),
+		for _, m := range []raptest.Message{
+			a.Choice(a.AnswerAt("")),
+			a.Result("injected"),
+			a.Oauth("https://signin.example/"),
 		} {
-			gentlyRefused(t, name, a.send(m.with("group_id", ids[0]).with("id", ids[1])))
+			gentlyRefused(t, name, a.Send(m.With("group_id", ids[0]).With("id", ids[1])))
 		}
 	}
 
 	if w.refusals() == before {
 		t.Error("nothing was logged")
 	}
-	gentlyRefused(t, "a question of a finished call", done.send(done.choice(done.answerAt(""))))
-	gentlyRefused(t, "a result of a finished call", done.send(done.result("injected")))
+	gentlyRefused(t, "a question of a finished call", done.Send(done.Choice(done.AnswerAt(""))))
+	gentlyRefused(t, "a result of a finished call", done.Send(done.Result("injected")))
 	for _, field := range []string{"group_id", "id"} {
-		for _, m := range []toolMessage{a.choice(a.answerAt("")), a.result("injected")} {
-			a.refused("no "+field, m.without(field))
-			a.refused(field+" is a number", m.with(field, 1))
+		for _, m := range []raptest.Message{a.Choice(a.AnswerAt("")), a.Result("injected")} {
+			a.Refused("no "+field, m.Without(field))
+			a.Refused(field+" is a number", m.With(field, 1))
 		}
 	}
 
 	w.settles()
 	w.endedWith(done, "Done: t-1/done")
-	for _, c := range []*toolCall{a, b, done} {
+	for _, c := range []*raptest.Call{a, b, done} {
 		w.nothingShown(c)
 	}
 	if got := w.pending(a); got.SignIn != "" {
@@ -192,14 +193,14 @@ func testR18(t *testing.T) {
 		"as a query":         base + "/?token=" + token,
 		"lower case":         base + "/" + strings.ToLower(token) + "a",
 	} {
-		view := a.view("diff", map[string]any{"x": 1})
-		for _, m := range []toolMessage{
-			a.choice(a.answerAt("")),
-			a.result("injected"),
-			a.oauth("https://signin.example/"),
+		view := a.View("diff", map[string]any{"x": 1})
+		for _, m := range []raptest.Message{
+			a.Choice(a.AnswerAt("")),
+			a.Result("injected"),
+			a.Oauth("https://signin.example/"),
 			view,
 		} {
-			status := postTo(t, address, "application/json", m.text(t))
+			status := raptest.PostTo(t, address, "application/json", m.Text(t))
 			ownThread := m["type"] == "view_update" && name == "of a finished call"
 			if status/100 != 4 && !ownThread {
 				t.Errorf("%s with a token that is %s: answered with %d", m["type"], name, status)
@@ -229,10 +230,10 @@ func testR27(t *testing.T) {
 	w := newRuntimeWorld(t)
 	given := "c-1"
 	for sent, callID := range map[string]*string{"with": &given, "without": nil} {
-		for echo, change := range map[string]func(toolMessage) toolMessage{
-			"absent": func(m toolMessage) toolMessage { return m },
-			"null":   func(m toolMessage) toolMessage { return m.with("call_id", nil) },
-			"there":  func(m toolMessage) toolMessage { return m.with("call_id", given) },
+		for echo, change := range map[string]func(raptest.Message) raptest.Message{
+			"absent": func(m raptest.Message) raptest.Message { return m },
+			"null":   func(m raptest.Message) raptest.Message { return m.With("call_id", nil) },
+			"there":  func(m raptest.Message) raptest.Message { return m.With("call_id", given) },
 		} {
 			c := w.invokes(runtime.Invocation{
 				Thread:    "t-1",
@@ -244,10 +245,10 @@ func testR27(t *testing.T) {
 			if (c.CallID == nil) != (callID == nil) || (callID != nil && *c.CallID != given) {
 				t.Errorf("%s: sent call_id %v", sent, c.CallID)
 			}
-			c.sends(change(c.choice(c.answerAt(""))))
-			w.desk.picks(w.desk.asked(c.name(), 1).Ref, 0)
-			w.answered(c, c.answerAt(""), 0)
-			c.sends(change(c.result("fine")))
+			c.Sends(change(c.Choice(c.AnswerAt(""))))
+			w.desk.Picks(w.desk.Asked(c.Name(), 1).Ref, 0)
+			w.answered(c, c.AnswerAt(""), 0)
+			c.Sends(change(c.Result("fine")))
 			w.endedWith(c, "fine")
 		}
 	}
@@ -256,8 +257,8 @@ func testR27(t *testing.T) {
 func testR28(t *testing.T) {
 	w := newRuntimeWorld(t)
 	c := w.invoke("t-1", "call_1")
-	m := c.choice(c.answerAt(""))
-	c.refused("an unknown type", m.with("type", "User_Choice"))
+	m := c.Choice(c.AnswerAt(""))
+	c.Refused("an unknown type", m.With("type", "User_Choice"))
 	for _, method := range []string{
 		http.MethodGet,
 		http.MethodPut,
@@ -265,12 +266,12 @@ func testR28(t *testing.T) {
 		http.MethodPatch,
 		http.MethodHead,
 	} {
-		if status := request(
+		if status := raptest.Send(
 			t,
 			method,
 			c.CallbackURL,
 			"application/json",
-			strings.NewReader(m.text(t)),
+			strings.NewReader(m.Text(t)),
 		); status != http.StatusMethodNotAllowed {
 			t.Errorf("%s: answered with %d, want 405", method, status)
 		}
@@ -283,17 +284,17 @@ func testR28(t *testing.T) {
 		"application/jsonp",
 		"application/json; charset=utf-16",
 	} {
-		if status := c.raw(contentType, m.text(t)); status/100 != 4 {
+		if status := c.Raw(contentType, m.Text(t)); status/100 != 4 {
 			t.Errorf("%s: answered with %d, want 4xx", contentType, status)
 		}
 	}
 
-	big := m.with("prompt", strings.Repeat("a", 10<<20)).text(t)
+	big := m.With("prompt", strings.Repeat("a", 10<<20)).Text(t)
 	for name, body := range map[string]io.Reader{
 		"of a known length": strings.NewReader(big),
 		"in pieces":         io.MultiReader(strings.NewReader(big)),
 	} {
-		if status := request(
+		if status := raptest.Send(
 			t,
 			http.MethodPost,
 			c.CallbackURL,
@@ -304,30 +305,30 @@ func testR28(t *testing.T) {
 		}
 	}
 
-	good := strings.TrimSpace(m.text(t))
+	good := strings.TrimSpace(m.Text(t))
 	for name, body := range map[string]string{
 		"half":            good[:len(good)/2],
 		"more after it":   good + "{}",
 		"a default twice": strings.Replace(good, `"default":2`, `"default":2,"default":0`, 1),
 	} {
-		if status := c.raw("application/json", body); status/100 != 4 {
+		if status := c.Raw("application/json", body); status/100 != 4 {
 			t.Errorf("%s: answered with %d, want 4xx", name, status)
 		}
 	}
 	w.stillAsks(c)
 
 	c = w.invoke("t-2", "call_1")
-	c.sends(
-		c.choice(c.answerAt("")).
-			with("x-extra", map[string]any{"deep": []int{1}}).
-			with("severity", "high").
-			with("selected", 0),
+	c.Sends(
+		c.Choice(c.AnswerAt("")).
+			With("x-extra", map[string]any{"deep": []int{1}}).
+			With("severity", "high").
+			With("selected", 0),
 	)
-	w.desk.picks(w.desk.asked(c.name(), 1).Ref, 1)
-	w.answered(c, c.answerAt(""), 1)
-	if status := c.raw(
+	w.desk.Picks(w.desk.Asked(c.Name(), 1).Ref, 1)
+	w.answered(c, c.AnswerAt(""), 1)
+	if status := c.Raw(
 		"application/json; charset=utf-8",
-		c.result("fine").with("extra", true).text(t),
+		c.Result("fine").With("extra", true).Text(t),
 	); status != http.StatusOK {
 		t.Errorf("answered with %d", status)
 	}

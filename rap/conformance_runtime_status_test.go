@@ -36,22 +36,22 @@ func testR40(t *testing.T) {
 		"unknown":  {answer: says(404, ``)},
 		"broken":   {answer: says(500, `{"alive":false}`), fails: true},
 	} {
-		w.tools.on("/tool_call_status", c.answer)
+		w.tools.On("/tool_call_status", c.answer)
 		alive, err := w.mine.Alive(t.Context(), "t-1", "call_1")
 		if alive != c.alive || (err != nil) != c.fails {
 			t.Errorf("%s: %t, %v", name, alive, err)
 		}
 	}
 
-	w.tools.drops("/tool_call_status")
+	w.tools.Drops("/tool_call_status")
 	if alive, err := w.mine.Alive(t.Context(), "t-1", "call_1"); alive || err == nil {
 		t.Errorf("no connection: %t, %v", alive, err)
 	}
 	if _, err := w.mine.Alive(t.Context(), "t-1", "call_2"); !errors.Is(err, runtime.ErrNoCall) {
 		t.Errorf("a call that is not there: %v", err)
 	}
-	w.other.exactly("status", 0)
-	if got := w.tools.requests("/migrate"); len(got) != 0 {
+	w.other.Exactly("status", 0)
+	if got := w.tools.Requests("/migrate"); len(got) != 0 {
 		t.Errorf("told to migrate: %v", got)
 	}
 	if call, err := w.mine.Call(t.Context(), "t-1", "call_1"); err != nil || call.Question == "" {

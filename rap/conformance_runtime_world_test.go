@@ -18,6 +18,7 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
@@ -39,9 +40,9 @@ action_space:
 // runtimeWorld is a runtime with a desk and tool servers, all over real HTTP.
 type runtimeWorld struct {
 	t     *testing.T
-	desk  *scriptedDesk
-	tools *toolPeer // the first server, registered as "files"
-	other *toolPeer // the second one, "mail"
+	desk  *raptest.Desk
+	tools *raptest.Tool // the first server, registered as "files"
+	other *raptest.Tool // the second one, "mail"
 	rt    *runtime.Runtime
 	mine  *runtime.Threads // of the one who calls
 	cfg   runtime.Config
@@ -64,8 +65,8 @@ func newRuntimeWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 // moreWorld is another one in the same test.
 func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	t.Helper()
-	w := &runtimeWorld{t: t, desk: newScriptedDesk(t), said: &notes{}}
-	w.tools, w.other = newToolPeer(t, "write_file", "read_file"), newToolPeer(t, "list_files")
+	w := &runtimeWorld{t: t, desk: raptest.NewDesk(t), said: &notes{}}
+	w.tools, w.other = raptest.NewTool(t, "write_file", "read_file"), raptest.NewTool(t, "list_files")
 	// Callbacks may come while the runtime is being made.
 	var gate sync.WaitGroup
 	gate.Add(1)
@@ -79,8 +80,8 @@ func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	w.cfg = runtime.Config{
 		Common: rap.Common{
 			Records:   rap.NewMemory(),
-			Namespace: confRoom,
-			Key:       confKey(),
+			Namespace: raptest.Room,
+			Key:       raptest.Key(),
 			People:    w.desk,
 			Poll:      10 * time.Millisecond,
 			Now:       time.Now,
@@ -133,7 +134,7 @@ func startRuntime(t *testing.T, cfg runtime.Config) *runtime.Runtime {
 // threadsOf are the threads of who calls.
 func threadsOf(t testing.TB, rt *runtime.Runtime) *runtime.Threads {
 	t.Helper()
-	threads, err := rt.As(confAsker())
+	threads, err := rt.As(raptest.Asker())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,17 +165,13 @@ func (n *notes) String() string {
 	return n.text.String()
 }
 
-// responseSecret stands in every response URL that a scripted server
-// gives out, so that it is found wherever it leaks to.
-const responseSecret = "s3cr3t"
-
 // keepsSecrets looks for tokens in what was logged and recorded.
 func (w *runtimeWorld) keepsSecrets() {
 	said := w.said.String()
-	secrets := []string{responseSecret}
-	for _, p := range []*toolPeer{w.tools, w.other} {
-		for _, r := range p.requests("invoke") {
-			secrets = append(secrets, path.Base(p.read(r.Body).CallbackURL))
+	secrets := []string{raptest.Secret}
+	for _, p := range []*raptest.Tool{w.tools, w.other} {
+		for _, r := range p.Requests("invoke") {
+			secrets = append(secrets, path.Base(p.Read(r.Body).CallbackURL))
 		}
 	}
 	for _, secret := range secrets {
@@ -188,7 +185,7 @@ func (w *runtimeWorld) keepsSecrets() {
 func (w *runtimeWorld) refusals() int { return strings.Count(w.said.String(), "\n") }
 
 // invoke makes a call of write_file and waits until the tool server has it.
-func (w *runtimeWorld) invoke(thread, id string) *toolCall {
+func (w *runtimeWorld) invoke(thread, id string) *raptest.Call {
 	w.t.Helper()
 	return w.invokes(runtime.Invocation{
 		Thread:    thread,
@@ -199,20 +196,20 @@ func (w *runtimeWorld) invoke(thread, id string) *toolCall {
 	})
 }
 
-func (w *runtimeWorld) invokes(in runtime.Invocation) *toolCall {
+func (w *runtimeWorld) invokes(in runtime.Invocation) *raptest.Call {
 	w.t.Helper()
 	w.starts(in)
 	if in.Operation == "list_files" {
-		return w.other.call(in.Thread, in.ID)
+		return w.other.Call(in.Thread, in.ID)
 	}
-	return w.tools.call(in.Thread, in.ID)
+	return w.tools.Call(in.Thread, in.ID)
 }
 
 // starts makes a call, wherever it gets to.
 func (w *runtimeWorld) starts(in runtime.Invocation) {
 	w.t.Helper()
-	w.tools.expects(in.Thread, in.ID)
-	w.other.expects(in.Thread, in.ID)
+	w.tools.Expects(in.Thread, in.ID)
+	w.other.Expects(in.Thread, in.ID)
 	if w.process != nil {
 		if status, text := w.process.invoke(in); status != http.StatusOK {
 			w.t.Fatalf("the process answered %d: %s", status, text)
@@ -237,20 +234,16 @@ func (w *runtimeWorld) simply(thread, id string) {
 
 // asks makes a call and has the tool ask about it; the answer goes to
 // /answers/{thread}/{id}/s3cr3t.
-func (w *runtimeWorld) asks(thread, id string) (*toolCall, shown, string) {
+func (w *runtimeWorld) asks(thread, id string) (*raptest.Call, raptest.Shown, string) {
 	w.t.Helper()
 	c := w.invoke(thread, id)
-	uri := c.answerAt("")
-	c.sends(c.choice(uri))
-	return c, w.desk.asked(c.name(), 1), uri
-}
-
-func (c *toolCall) answerAt(more string) string {
-	return "/answers/" + c.name() + "/" + responseSecret + more
+	uri := c.AnswerAt("")
+	c.Sends(c.Choice(uri))
+	return c, w.desk.Asked(c.Name(), 1), uri
 }
 
 // look tells how a call stands.
-func (w *runtimeWorld) look(c *toolCall) runtime.Call { return w.lookAt(c.GroupID, c.ID) }
+func (w *runtimeWorld) look(c *raptest.Call) runtime.Call { return w.lookAt(c.GroupID, c.ID) }
 
 func (w *runtimeWorld) lookAt(thread, id string) runtime.Call {
 	w.t.Helper()
@@ -265,7 +258,7 @@ func (w *runtimeWorld) lookAt(thread, id string) runtime.Call {
 }
 
 // until waits until a call stands as it should.
-func (w *runtimeWorld) until(c *toolCall, what string, is func(runtime.Call) bool) runtime.Call {
+func (w *runtimeWorld) until(c *raptest.Call, what string, is func(runtime.Call) bool) runtime.Call {
 	w.t.Helper()
 	return testwait.Value(w.t, "a call that is "+what, func() (runtime.Call, bool) {
 		got := w.look(c)
@@ -275,21 +268,21 @@ func (w *runtimeWorld) until(c *toolCall, what string, is func(runtime.Call) boo
 
 // troubled waits until the user is told that an answer could not be
 // delivered.
-func (w *runtimeWorld) troubled(c *toolCall) {
+func (w *runtimeWorld) troubled(c *raptest.Call) {
 	w.t.Helper()
 	if got := w.until(c, "troubled", func(got runtime.Call) bool {
 		return got.Trouble != ""
-	}); strings.Contains(got.Trouble, responseSecret) {
+	}); strings.Contains(got.Trouble, raptest.Secret) {
 		w.t.Errorf("the trouble tells a token: %s", got.Trouble)
 	}
 }
 
 // pending wants a call to wait for its result.
-func (w *runtimeWorld) pending(c *toolCall) runtime.Call {
+func (w *runtimeWorld) pending(c *raptest.Call) runtime.Call {
 	w.t.Helper()
 	got := w.until(c, "sent", func(got runtime.Call) bool { return got.State != runtime.CallSending })
 	if got.State != runtime.CallPending || got.Outcome != nil || got.Why != "" {
-		w.t.Errorf("the call of %s is %+v, want it pending", c.name(), got)
+		w.t.Errorf("the call of %s is %+v, want it pending", c.Name(), got)
 	}
 	return got
 }
@@ -309,18 +302,18 @@ func (w *runtimeWorld) ends(thread, id string) runtime.Call {
 
 // completes sends a call's result and wants it to be the outcome, and
 // nothing else.
-func (w *runtimeWorld) completes(c *toolCall) {
+func (w *runtimeWorld) completes(c *raptest.Call) {
 	w.t.Helper()
-	text := "Done: " + c.name()
-	c.sends(c.result(text))
+	text := "Done: " + c.Name()
+	c.Sends(c.Result(text))
 	w.endedWith(c, text)
 }
 
-func (w *runtimeWorld) endedWith(c *toolCall, text string) {
+func (w *runtimeWorld) endedWith(c *raptest.Call, text string) {
 	w.t.Helper()
 	got := w.ends(c.GroupID, c.ID)
 	if got.Outcome == nil || got.Outcome.Text != text || got.Failed || got.Synthetic || got.Why != "" {
-		w.t.Errorf("the call of %s ended with %+v (%+v), want %q", c.name(), got, got.Outcome, text)
+		w.t.Errorf("the call of %s ended with %+v (%+v), want %q", c.Name(), got, got.Outcome, text)
 	}
 }
 
@@ -336,12 +329,12 @@ func (w *runtimeWorld) gaveUp(thread, id string, why runtime.Why) {
 
 // answered waits for the one answer at an address and checks it to the
 // letter.
-func (w *runtimeWorld) answered(c *toolCall, uri string, selected int) {
+func (w *runtimeWorld) answered(c *raptest.Call, uri string, selected int) {
 	w.t.Helper()
-	isAnswer(w.t, c.p.waits(uri, 1)[0], c.SentID, selected)
+	isAnswer(w.t, c.P.Waits(uri, 1)[0], c.SentID, selected)
 }
 
-func isAnswer(t *testing.T, r toolRequest, id string, selected int) {
+func isAnswer(t *testing.T, r raptest.Request, id string, selected int) {
 	t.Helper()
 	var got map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(r.Body), &got); err != nil {
@@ -369,23 +362,23 @@ func (w *runtimeWorld) settles() {
 	w.t.Helper()
 	w.calls++
 	c, q, uri := w.asks(fmt.Sprint("barrier-", w.calls), "first")
-	w.desk.picks(q.Ref, 0)
+	w.desk.Picks(q.Ref, 0)
 	w.answered(c, uri, 0)
 	w.completes(c)
 
 	c, q, uri = w.asks(fmt.Sprint("barrier-", w.calls), "second")
-	w.tools.answers(uri, http.StatusServiceUnavailable)
-	w.desk.picks(q.Ref, 1)
+	w.tools.Answers(uri, http.StatusServiceUnavailable)
+	w.desk.Picks(q.Ref, 1)
 	w.troubled(c)
 	w.completes(c)
 }
 
 // nothingShown wants nobody to have seen anything of a call.
-func (w *runtimeWorld) nothingShown(c *toolCall) {
+func (w *runtimeWorld) nothingShown(c *raptest.Call) {
 	w.t.Helper()
-	w.desk.exactly("Allow "+c.name(), 0)
+	w.desk.Exactly("Allow "+c.Name(), 0)
 }
 
 // Every world's desk is a desk.
-var _ hold.People = (*scriptedDesk)(nil)
-var _ hold.Requests = (*scriptedDesk)(nil)
+var _ hold.People = (*raptest.Desk)(nil)
+var _ hold.Requests = (*raptest.Desk)(nil)

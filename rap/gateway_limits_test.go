@@ -38,7 +38,7 @@ func TestGatewaySharesItsWork(t *testing.T) {
 // there may be very many, holds up none.
 func TestGatewayGoesOnWhileItLists(t *testing.T) {
 	var stuck atomic.Bool
-	desk := newScriptedDesk(t)
+	desk := raptest.NewDesk(t)
 	h, r := confGateway(t, confAsk(gateway.AskApprovers, desk), func(cfg *gateway.Config) {
 		cfg.Records = &confDisk{Records: cfg.Records, left: -1, lists: func(ctx context.Context) error {
 			if stuck.Load() {
@@ -49,7 +49,7 @@ func TestGatewayGoesOnWhileItLists(t *testing.T) {
 	})
 	h.through(r)
 	stuck.Store(true)
-	desk.tell("")
+	desk.Tell("")
 	for range 20 {
 		h.through(r)
 	}

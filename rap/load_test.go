@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/rap/wire"
 )
@@ -73,7 +74,7 @@ func (u *loadUser) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch where, id := path.Split(req.URL.Path); where {
 	case "/.well-known/":
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, toolManifest(u.server.URL+"/tool/invoke", "write_file"))
+		_, _ = io.WriteString(w, raptest.Manifest(u.server.URL+"/tool/invoke", "write_file"))
 	case "/tool/":
 		in, err := wire.ParseInvocation(body)
 		u.hear(err, in.ID, in.CallbackURL, "")

@@ -28,6 +28,7 @@ import (
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
@@ -117,7 +118,7 @@ func (l *life) common(records store.Records, room string, plan *resolve.Plan) ra
 	return rap.Common{
 		Records:   records,
 		Namespace: room,
-		Key:       confKey(),
+		Key:       raptest.Key(),
 		Poll:      map[bool]time.Duration{true: 100 * time.Millisecond, false: 10 * time.Millisecond}[l.Load],
 		Now:       func() time.Time { return time.Now().Add(l.Ahead) },
 		Plan:      func(context.Context) (*resolve.Plan, error) { return plan, nil },
@@ -243,7 +244,7 @@ func (l *life) runtime(mux *http.ServeMux) (func(context.Context) error, error) 
 		return nil, err
 	}
 	cfg := runtime.Config{
-		Common:      l.common(h.store, confRoom, h.plan),
+		Common:      l.common(h.store, raptest.Room, h.plan),
 		CallbackURL: l.Own + "/callbacks",
 		Servers: []runtime.Server{{
 			Name: "files",
@@ -252,7 +253,7 @@ func (l *life) runtime(mux *http.ServeMux) (func(context.Context) error, error) 
 	}
 	cfg.People, cfg.Log = h.desk(), slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if l.Load {
-		cfg.People, cfg.Log, cfg.Only = &loadDesk{people: l.People, ripe: map[string]bool{}}, nil, confAsker()
+		cfg.People, cfg.Log, cfg.Only = &loadDesk{people: l.People, ripe: map[string]bool{}}, nil, raptest.Asker()
 		cfg.CallWithin, cfg.ChoiceWithin = longestWait, longestWait
 		cfg.Servers[0].Peer.Attempts, cfg.Servers[0].Peer.Backoff = 1000, time.Millisecond
 	}
@@ -260,7 +261,7 @@ func (l *life) runtime(mux *http.ServeMux) (func(context.Context) error, error) 
 	if err != nil {
 		return nil, err
 	}
-	threads, err := rt.As(confAsker())
+	threads, err := rt.As(raptest.Asker())
 	if err != nil {
 		return nil, err
 	}
@@ -323,7 +324,9 @@ func (d *loadDesk) Answer(_ context.Context, ref string) (hold.Answer, error) {
 			d.ripe[ref] = true
 			tell := d.tell
 			d.mu.Unlock()
-			tell(ref)
+			if tell != nil { // or else Watch tells of all
+				tell(ref)
+			}
 		})
 	}
 	if !ripe {
@@ -388,7 +391,7 @@ func newProcess(t *testing.T, first life) *process {
 		p.kill()
 		_ = p.listener.Close()
 		transport.CloseIdleConnections()
-		if strings.Contains(p.said.String(), responseSecret) {
+		if strings.Contains(p.said.String(), raptest.Secret) {
 			t.Error("a token was written down")
 		}
 		if t.Failed() {

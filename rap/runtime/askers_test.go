@@ -36,13 +36,6 @@ func TestNobodyCallsWithoutAName(t *testing.T) {
 	}
 }
 
-// askedBy is in whose name something was asked.
-func (d *rtDesk) askedBy(ref string) approval.Asker {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.askers[ref]
-}
-
 func TestTheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 	w := newRTWorld(t, anybody)
 	all := []approval.Asker{{Token: "rt", Person: "mara"}, {Token: "rt", Person: "ben"}, {Token: "rt2"}}
@@ -52,7 +45,7 @@ func TestTheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 			if _, err := threads.Invoke(t.Context(), call); err != nil {
 				t.Fatal(err)
 			}
-			if got := w.desk.askedBy(w.asked(2*i + k + 1)); got != who { // though all of them call it the same
+			if got := w.desk.Of(w.asked(2*i + k + 1)).Asker; got != who { // though all of them call it the same
 				t.Errorf("asked as %+v, want %+v", got, who)
 			}
 		}
@@ -61,9 +54,9 @@ func TestTheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 	w.settles()
 	w.stop()
 	w.start() // the records say who asks
-	for i, ref := range w.desk.refs() {
+	for i, ref := range w.desk.Refs() {
 		if i%2 == 1 {
-			w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0, By: "zoe"})
+			w.desk.Says(ref, hold.Answer{State: hold.Chosen, Selected: 0, By: "zoe"})
 		}
 	}
 
@@ -76,12 +69,8 @@ func TestTheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 		if err := threads.Cancel(t.Context(), "t", "approval", ""); err != nil {
 			t.Error(err)
 		}
-		ref := w.desk.refs()[2*i]
-		w.until("its withdrawal", func() bool {
-			w.desk.mu.Lock()
-			defer w.desk.mu.Unlock()
-			return w.desk.cancellers[ref] == who
-		})
+		ref := w.desk.Refs()[2*i]
+		w.until("its withdrawal", func() bool { return w.desk.Of(ref).Canceller == who })
 	}
 }
 

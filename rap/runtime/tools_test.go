@@ -3,8 +3,8 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
-	"time"
 )
 
 func (w *rtWorld) tools(session string) Tools {
@@ -50,11 +50,11 @@ func TestToolsOfASession(t *testing.T) {
 
 func TestToolsAfterTheServerCameBack(t *testing.T) {
 	w := newRTWorld(t)
-	w.tool.sets(func() { w.tool.status[toolsetPath] = 503 })
+	w.tool.Answers(toolsetPath, http.StatusServiceUnavailable)
 	if c := w.invoke("a", "read", `{}`); c.Why != WhyInvalid {
 		t.Errorf("%+v", c)
 	}
-	w.tool.sets(func() { w.tool.status[toolsetPath] = 0 })
+	w.tool.On(toolsetPath, nil)
 	w.pass(retryAfter)
 	if c := w.invoke("b", "read", `{}`); c.State == CallDone {
 		t.Errorf("%+v", c)
@@ -63,19 +63,22 @@ func TestToolsAfterTheServerCameBack(t *testing.T) {
 
 func TestToolsWaitForNobody(t *testing.T) {
 	w := newRTWorld(t)
-	w.tool.sets(func() { w.tool.block[toolsetPath] = make(chan struct{}) })
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
+	w.tool.Hangs(toolsetPath)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		w.tool.Waits(toolsetPath, 1)
+		cancel()
+	}()
 	if _, err := w.mine.Tools(ctx, "t"); err == nil {
 		t.Error("no error")
 	}
-	close(w.tool.block[toolsetPath])
+	w.tool.On(toolsetPath, nil)
 	w.tools("t")
 }
 
 func TestCancelWhileSending(t *testing.T) {
 	w := newRTWorld(t)
-	w.tool.sets(func() { w.tool.block["/run"] = make(chan struct{}) })
+	w.tool.On("/run", func(_ http.ResponseWriter, r *http.Request, _ int) { <-r.Context().Done() })
 	w.invoke("a", "read", `{}`)
 	w.tool.waits("/run", 1)
 	if err := w.mine.Cancel(t.Context(), "t", "a", ""); err != nil {

@@ -1,4 +1,4 @@
-package rap_test
+package raptest
 
 import (
 	"bytes"
@@ -18,33 +18,33 @@ import (
 	"github.com/assent-dev/assent/rap/internal/names"
 )
 
-// toolPeer is a tool server that does what a test tells it to. It knows
+// Tool is a tool server that does what a test tells it to. It knows
 // RAP from the protocol's field tables alone, and shares no code with
 // what it tests.
-type toolPeer struct {
-	t    testing.TB
+type Tool struct {
+	T    testing.TB
 	URL  string
-	quit chan struct{} // closed at the end, to let go of requests that hang
+	Quit chan struct{} // closed at the end, to let go of requests that hang
 
 	mu       sync.Mutex
-	got      []toolRequest
+	got      []Request
 	changed  chan struct{}        // closed and made anew with every request
 	own      map[string][2]string // thread and id by the names that they are sent as
 	manifest func(w http.ResponseWriter)
 	scripts  map[string]func(w http.ResponseWriter, r *http.Request, nth int)
 }
 
-// toolRequest is what came in: Route is "discovery", "invoke", "close",
+// Request is what came in: Route is "discovery", "invoke", "close",
 // "cancel", "status" or "answer" for every other address.
-type toolRequest struct {
+type Request struct {
 	Route, Method, URI, ContentType, Body string
 	Header                                http.Header
 }
 
-const toolEndpoint = "/invoke"
+const Endpoint = "/invoke"
 
-// toolManifest is a valid manifest of these tools, which take anything.
-func toolManifest(endpoint string, tools ...string) string {
+// Manifest is a valid manifest of these tools, which take anything.
+func Manifest(endpoint string, tools ...string) string {
 	var list []string
 	for _, name := range tools {
 		list = append(
@@ -56,66 +56,66 @@ func toolManifest(endpoint string, tools ...string) string {
 	return fmt.Sprintf(`{"name":"scripted","endpoint":%q,"tools":[%s]}`, endpoint, strings.Join(list, ","))
 }
 
-// newToolPeer starts a tool server that offers some tools, accepts
+// NewTool starts a tool server that offers some tools, accepts
 // everything and does nothing.
-func newToolPeer(t testing.TB, tools ...string) *toolPeer {
-	p := &toolPeer{
-		t:       t,
-		quit:    make(chan struct{}),
+func NewTool(t testing.TB, tools ...string) *Tool {
+	p := &Tool{
+		T:       t,
+		Quit:    make(chan struct{}),
 		changed: make(chan struct{}),
 		own:     map[string][2]string{},
 		scripts: map[string]func(http.ResponseWriter, *http.Request, int){},
 	}
 	server := httptest.NewServer(p)
 	p.URL = server.URL
-	p.offers(toolManifest(p.URL+toolEndpoint, tools...))
+	p.Offers(Manifest(p.URL+Endpoint, tools...))
 	t.Cleanup(func() {
-		close(p.quit)
+		close(p.Quit)
 		server.Close()
 	})
 	return p
 }
 
-// offers sets the manifest.
-func (p *toolPeer) offers(manifest string) {
-	p.manifests(func(w http.ResponseWriter) {
+// Offers sets the manifest.
+func (p *Tool) Offers(manifest string) {
+	p.Manifests(func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, manifest)
 	})
 }
 
-func (p *toolPeer) manifests(answer func(w http.ResponseWriter)) {
+func (p *Tool) Manifests(answer func(w http.ResponseWriter)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.manifest = answer
 }
 
-// on scripts what is answered at a path (query and escapes as they are
+// On scripts what is answered at a path (query and escapes as they are
 // sent); nth counts from 1.
-func (p *toolPeer) on(uri string, answer func(w http.ResponseWriter, r *http.Request, nth int)) {
+func (p *Tool) On(uri string, answer func(w http.ResponseWriter, r *http.Request, nth int)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.scripts[uri] = answer
 }
 
-// answers has a path always answer with a status.
-func (p *toolPeer) answers(uri string, status int) {
-	p.on(uri, func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(status) })
+// Answers has a path always answer with a status.
+func (p *Tool) Answers(uri string, status int) {
+	p.On(uri, func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(status) })
 }
 
-// hangs has a path answer nothing until the end.
-func (p *toolPeer) hangs(uri string) {
-	p.on(uri, func(_ http.ResponseWriter, _ *http.Request, _ int) { <-p.quit })
+// Hangs has a path answer nothing until the end.
+func (p *Tool) Hangs(uri string) {
+	p.On(uri, func(_ http.ResponseWriter, _ *http.Request, _ int) { <-p.Quit })
 }
 
-// drops has a path cut the connection.
-func (p *toolPeer) drops(uri string) {
-	p.on(uri, func(http.ResponseWriter, *http.Request, int) { panic(http.ErrAbortHandler) })
+// Drops has a path cut the connection.
+func (p *Tool) Drops(uri string) {
+	p.On(uri, func(http.ResponseWriter, *http.Request, int) { panic(http.ErrAbortHandler) })
 }
 
-func (p *toolPeer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *Tool) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	got := toolRequest{
+	got := Request{
 		route(r.URL.Path),
 		r.Method,
 		r.RequestURI,
@@ -148,7 +148,7 @@ func (p *toolPeer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func route(path string) string {
 	known := map[string]string{
 		"/.well-known/rap-toolset": "discovery",
-		toolEndpoint:               "invoke",
+		Endpoint:                   "invoke",
 		"/close_thread":            "close",
 		"/cancel_tool_call":        "cancel",
 		"/tool_call_status":        "status",
@@ -159,17 +159,17 @@ func route(path string) string {
 	return "answer"
 }
 
-// requests are those to a route ("invoke") or an address
+// Requests are those to a route ("invoke") or an address
 // ("/answers/1"), so far.
-func (p *toolPeer) requests(at string) []toolRequest {
-	got, _ := p.look(at)
+func (p *Tool) Requests(at string) []Request {
+	got, _ := p.Look(at)
 	return got
 }
 
-func (p *toolPeer) look(at string) ([]toolRequest, <-chan struct{}) {
+func (p *Tool) Look(at string) ([]Request, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var out []toolRequest
+	var out []Request
 	for _, r := range p.got {
 		if r.Route == at || r.URI == at {
 			out = append(out, r)
@@ -178,35 +178,35 @@ func (p *toolPeer) look(at string) ([]toolRequest, <-chan struct{}) {
 	return out, p.changed
 }
 
-// waits returns the requests to a route or address once there are n.
-func (p *toolPeer) waits(at string, n int) []toolRequest {
-	p.t.Helper()
-	ctx, stop := patience(p.t)
+// Waits returns the requests to a route or address once there are n.
+func (p *Tool) Waits(at string, n int) []Request {
+	p.T.Helper()
+	ctx, stop := Patience(p.T)
 	defer stop()
 	for {
-		got, changed := p.look(at)
+		got, changed := p.Look(at)
 		if len(got) >= n {
 			return got
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			p.t.Fatalf("%d of %d requests came to %s", len(got), n, at)
+			p.T.Fatalf("%d of %d requests came to %s", len(got), n, at)
 		}
 	}
 }
 
-// exactly wants n requests to a route or address, no more and no fewer.
-func (p *toolPeer) exactly(at string, n int) {
-	p.t.Helper()
-	if got := p.requests(at); len(got) != n {
-		p.t.Errorf("%d requests came to %s, want %d: %+v", len(got), at, n, got)
+// Exactly wants n requests to a route or address, no more and no fewer.
+func (p *Tool) Exactly(at string, n int) {
+	p.T.Helper()
+	if got := p.Requests(at); len(got) != n {
+		p.T.Errorf("%d requests came to %s, want %d: %+v", len(got), at, n, got)
 	}
 }
 
-// patience returns a context for waits: it ends with the time of the
+// Patience returns a context for waits: it ends with the time of the
 // test (go test -timeout), early enough for a message.
-func patience(t testing.TB) (context.Context, context.CancelFunc) {
+func Patience(t testing.TB) (context.Context, context.CancelFunc) {
 	if timed, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
 		if end, ok := timed.Deadline(); ok {
 			return context.WithDeadline(t.Context(), end.Add(-20*time.Second))
@@ -215,10 +215,10 @@ func patience(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithCancel(t.Context())
 }
 
-// toolCall is an invocation as the tool server read it.
-type toolCall struct {
+// Call is an invocation as the tool server read it.
+type Call struct {
 	t testing.TB
-	p *toolPeer
+	P *Tool
 
 	Operation   string          `json:"operation"`
 	Arguments   json.RawMessage `json:"arguments"`
@@ -232,66 +232,66 @@ type toolCall struct {
 	ID, GroupID string // as whoever made the call named them; as they were sent where that is not known
 }
 
-// confKey and confRoom are those of every runtime under test, and
+// Key and confRoom are those of every runtime under test, and
 // confAsker is who calls.
-func confKey() []byte { return bytes.Repeat([]byte{7}, 32) }
+func Key() []byte { return bytes.Repeat([]byte{7}, 32) }
 
-const confRoom = "clerk"
+const Room = "clerk"
 
-func confAsker() approval.Asker { return approval.Asker{Token: "clerk-token"} }
+func Asker() approval.Asker { return approval.Asker{Token: "clerk-token"} }
 
-// confNames are the names under which a runtime under test sends the
+// Names are the names under which a runtime under test sends the
 // call of a thread.
-func confNames(thread, id string) (group, call string) {
-	n, err := names.New(confKey(), confRoom, false)
+func Names(thread, id string) (group, call string) {
+	n, err := names.New(Key(), Room, false)
 	if err != nil {
 		panic(err)
 	}
-	sent := n.Sent(confAsker(), thread, id, nil)
+	sent := n.Sent(Asker(), thread, id, nil)
 
 	return sent.Group, sent.ID
 }
 
-// confGroup is the name under which a thread is sent.
-func confGroup(thread string) string {
-	group, _ := confNames(thread, "")
+// Group is the name under which a thread is sent.
+func Group(thread string) string {
+	group, _ := Names(thread, "")
 	return group
 }
 
-// confNotice is what a tool server is told of a thread, or of one of
+// Notice is what a tool server is told of a thread, or of one of
 // its calls.
-func confNotice(thread string, id ...string) map[string]string {
-	group, call := confNames(thread, strings.Join(id, ""))
+func Notice(thread string, id ...string) map[string]string {
+	group, call := Names(thread, strings.Join(id, ""))
 	if len(id) == 0 {
 		return map[string]string{"thread_id": group}
 	}
 	return map[string]string{"thread_id": group, "tool_call_id": call}
 }
 
-// call waits for the invocation of a thread's call.
-func (p *toolPeer) call(thread, id string) *toolCall {
-	p.t.Helper()
-	p.expects(thread, id)
+// Call waits for the invocation of a thread's call.
+func (p *Tool) Call(thread, id string) *Call {
+	p.T.Helper()
+	p.Expects(thread, id)
 	for n := 1; ; n++ {
-		if c := p.read(p.waits("invoke", n)[n-1].Body); c.GroupID == thread && c.ID == id {
+		if c := p.Read(p.Waits("invoke", n)[n-1].Body); c.GroupID == thread && c.ID == id {
 			return c
 		}
 	}
 }
 
-// expects has the invocation of a thread's call recognised by the names
+// Expects has the invocation of a thread's call recognised by the names
 // that it is sent as.
-func (p *toolPeer) expects(thread, id string) {
-	group, call := confNames(thread, id)
+func (p *Tool) Expects(thread, id string) {
+	group, call := Names(thread, id)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.own[group+"/"+call] = [2]string{thread, id}
 }
 
-func (p *toolPeer) read(body string) *toolCall {
-	c := &toolCall{t: p.t, p: p}
+func (p *Tool) Read(body string) *Call {
+	c := &Call{t: p.T, P: p}
 	if err := json.Unmarshal([]byte(body), c); err != nil {
-		p.t.Errorf("an invocation that can't be read: %v: %s", err, body)
+		p.T.Errorf("an invocation that can't be read: %v: %s", err, body)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,31 +302,31 @@ func (p *toolPeer) read(body string) *toolCall {
 	return c
 }
 
-// reads is read of a request that a script answers.
-func (p *toolPeer) reads(r *http.Request) *toolCall {
+// Reads is read of a request that a script answers.
+func (p *Tool) Reads(r *http.Request) *Call {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		p.t.Errorf("an invocation that can't be read: %v", err)
+		p.T.Errorf("an invocation that can't be read: %v", err)
 	}
-	return p.read(string(body))
+	return p.Read(string(body))
 }
 
-// toolMessage is a message that is about to be sent.
-type toolMessage map[string]any
+// Message is a message that is about to be sent.
+type Message map[string]any
 
-func (m toolMessage) with(field string, value any) toolMessage {
+func (m Message) With(field string, value any) Message {
 	m = maps.Clone(m)
 	m[field] = value
 	return m
 }
 
-func (m toolMessage) without(field string) toolMessage {
+func (m Message) Without(field string) Message {
 	m = maps.Clone(m)
 	delete(m, field)
 	return m
 }
 
-func (m toolMessage) text(t testing.TB) string {
+func (m Message) Text(t testing.TB) string {
 	t.Helper()
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -337,24 +337,33 @@ func (m toolMessage) text(t testing.TB) string {
 	return out.String()
 }
 
-func (c *toolCall) name() string { return c.GroupID + "/" + c.ID }
+// Secret stands in every response URL that a scripted server
+// gives out, so that it is found wherever it leaks to.
+const Secret = "s3cr3t"
 
-// choice is a question with three labels, of which the last is the
+// AnswerAt is where the answer to a question about the call goes.
+func (c *Call) AnswerAt(more string) string {
+	return "/answers/" + c.Name() + "/" + Secret + more
+}
+
+func (c *Call) Name() string { return c.GroupID + "/" + c.ID }
+
+// Choice is a question with three labels, of which the last is the
 // default; its answer goes to a path of the tool server.
-func (c *toolCall) choice(path string) toolMessage {
-	return toolMessage{
+func (c *Call) Choice(path string) Message {
+	return Message{
 		"type":         "user_choice",
 		"group_id":     c.SentGroup,
 		"id":           c.SentID,
-		"prompt":       "Allow " + c.name() + " to write to /etc/motd?",
+		"prompt":       "Allow " + c.Name() + " to write to /etc/motd?",
 		"choices":      []string{"Yes for session", "Yes once", "No"},
 		"default":      2,
-		"response_url": c.p.URL + path,
+		"response_url": c.P.URL + path,
 	}
 }
 
-func (c *toolCall) result(text string) toolMessage {
-	return toolMessage{
+func (c *Call) Result(text string) Message {
+	return Message{
 		"type":     "tool_result",
 		"group_id": c.SentGroup,
 		"id":       c.SentID,
@@ -362,8 +371,8 @@ func (c *toolCall) result(text string) toolMessage {
 	}
 }
 
-func (c *toolCall) oauth(url string) toolMessage {
-	return toolMessage{
+func (c *Call) Oauth(url string) Message {
+	return Message{
 		"type":     "oauth",
 		"group_id": c.SentGroup,
 		"id":       c.SentID,
@@ -371,8 +380,8 @@ func (c *toolCall) oauth(url string) toolMessage {
 	}
 }
 
-func (c *toolCall) event(text string) toolMessage {
-	return toolMessage{
+func (c *Call) Event(text string) Message {
+	return Message{
 		"type":         "subscription_event",
 		"group_id":     c.SentGroup,
 		"tool_call_id": c.SentID,
@@ -380,8 +389,8 @@ func (c *toolCall) event(text string) toolMessage {
 	}
 }
 
-func (c *toolCall) view(kind string, content any) toolMessage {
-	return toolMessage{
+func (c *Call) View(kind string, content any) Message {
+	return Message{
 		"type":      "view_update",
 		"group_id":  c.SentGroup,
 		"view_type": kind,
@@ -389,39 +398,39 @@ func (c *toolCall) view(kind string, content any) toolMessage {
 	}
 }
 
-// send posts a callback and returns its status.
-func (c *toolCall) send(m toolMessage) int {
+// Send posts a callback and returns its status.
+func (c *Call) Send(m Message) int {
 	c.t.Helper()
-	return c.raw("application/json", m.text(c.t))
+	return c.Raw("application/json", m.Text(c.t))
 }
 
-func (c *toolCall) raw(contentType, body string) int {
+func (c *Call) Raw(contentType, body string) int {
 	c.t.Helper()
-	return postTo(c.t, c.CallbackURL, contentType, body)
+	return PostTo(c.t, c.CallbackURL, contentType, body)
 }
 
-// sends wants the callback to be taken.
-func (c *toolCall) sends(m toolMessage) {
+// Sends wants the callback to be taken.
+func (c *Call) Sends(m Message) {
 	c.t.Helper()
-	if status := c.send(m); status != http.StatusOK {
+	if status := c.Send(m); status != http.StatusOK {
 		c.t.Errorf("%v was answered with %d", m["type"], status)
 	}
 }
 
-// refused wants a callback to be answered with 4xx.
-func (c *toolCall) refused(what string, m toolMessage) {
+// Refused wants a callback to be answered with 4xx.
+func (c *Call) Refused(what string, m Message) {
 	c.t.Helper()
-	if status := c.send(m); status/100 != 4 {
+	if status := c.Send(m); status/100 != 4 {
 		c.t.Errorf("%s: answered with %d, want 4xx", what, status)
 	}
 }
 
-func postTo(t testing.TB, url, contentType, body string) int {
+func PostTo(t testing.TB, url, contentType, body string) int {
 	t.Helper()
-	return request(t, http.MethodPost, url, contentType, strings.NewReader(body))
+	return Send(t, http.MethodPost, url, contentType, strings.NewReader(body))
 }
 
-func request(t testing.TB, method, url, contentType string, body io.Reader) int {
+func Send(t testing.TB, method, url, contentType string, body io.Reader) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, body)
 	if err != nil {
@@ -430,7 +439,7 @@ func request(t testing.TB, method, url, contentType string, body io.Reader) int 
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
-	res, err := ownClient().Do(req)
+	res, err := OwnClient().Do(req)
 	if err != nil {
 		t.Errorf("%s: %v", method, err)
 		return 0
@@ -440,9 +449,9 @@ func request(t testing.TB, method, url, contentType string, body io.Reader) int 
 	return res.StatusCode
 }
 
-// ownClient shares no connection with other rows: whoever stops a test
+// OwnClient shares no connection with other rows: whoever stops a test
 // server closes the connections of http.DefaultClient, under a request
 // of a row that runs beside it.
-func ownClient() *http.Client {
+func OwnClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 }
