@@ -76,6 +76,17 @@ func (h *confHarness) waits(c *confCall) string {
 	return c.result()
 }
 
+// holds waits until the gateway has kept that so many calls are before
+// approvers.
+func (h *confHarness) holds(calls int) {
+	h.t.Helper()
+	testwait.Until(h.t, "all are held", func() bool {
+		due, err := h.cfg.Records.DueRecords(h.t.Context(), "harness/calls", h.cfg.Now(), 1)
+		refs, failed := h.cfg.Records.ListRecords(h.t.Context(), "harness/refs", "", "", 100)
+		return err == nil && failed == nil && len(due) == 0 && len(refs) == calls
+	})
+}
+
 func TestGatewayCantClaim(t *testing.T) {
 	for want, claim := range map[string]error{
 		"can't be used":    fmt.Errorf("%w: taken", hold.ErrNotClaimed),
@@ -130,7 +141,7 @@ func TestGatewayApprovalAfterItsTime(t *testing.T) {
 	h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 	c := r.call("write_file", confMotd).invoke()
 	desk.Request(1)
-	h.settles()
+	h.holds(1)
 	h.stop()
 	h.clock.pass(time.Hour)
 	desk.Decide(1, hold.Approved, "")
@@ -160,11 +171,7 @@ func TestGatewayFollowsTheDesk(t *testing.T) {
 		calls[n] = r.call("write_file", confMotd).invoke()
 		desk.Request(n + 1)
 	}
-	testwait.Until(t, "all are held", func() bool {
-		due, err := h.cfg.Records.DueRecords(t.Context(), "harness/calls", h.cfg.Now(), 1)
-		refs, failed := h.cfg.Records.ListRecords(t.Context(), "harness/refs", "", "", 100)
-		return err == nil && failed == nil && len(due) == 0 && len(refs) == len(calls)
-	})
+	h.holds(len(calls))
 	for n := range 4 {
 		before := looks()
 		if n == 2 {
