@@ -248,33 +248,11 @@ func TestBothSides(t *testing.T) {
 			b.fails("u", "3", "")
 			b.harness.ran("write_file", 2)
 		},
-		"deny": func(t *testing.T, b *bothSides) {
-			b.invoke("t", "1")
-			b.chooses(1, "deny")
-			b.fails("t", "1", "")
-			b.harness.ran("write_file", 0)
-		},
-		"dismiss": func(t *testing.T, b *bothSides) {
-			b.invoke("t", "1")
-			q := b.desk.Asked("", 1)
-			b.desk.Dismisses(q.Ref, q.Question.Default)
-			b.fails("t", "1", "")
-			b.harness.ran("write_file", 0)
-		},
 		"expires with the people": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
 			b.desk.Says(b.desk.Asked("", 1).Ref, hold.Answer{State: hold.Expired})
 			b.fails("t", "1", runtime.WhyUnanswered)
 			b.gone("t", "1")
-			b.harness.ran("write_file", 0)
-		},
-		"expires at the gateway": func(t *testing.T, b *bothSides) {
-			b.invoke("t", "1")
-			b.desk.Asked("", 1)
-			b.harness.clock.pass(11 * time.Minute)
-			b.fails("t", "1", "")
-			b.desk.Withdrawn(b.desk.Asked("", 1).Ref)
-			b.chooses(1, "once")
 			b.harness.ran("write_file", 0)
 		},
 		"cancel": func(t *testing.T, b *bothSides) {
@@ -304,29 +282,6 @@ func TestBothSides(t *testing.T) {
 				return grants, len(grants) == 0
 			})
 
-			b.harness.ran("write_file", 1)
-		},
-		"the gateway restarts": func(t *testing.T, b *bothSides) {
-			b.invoke("t", "1")
-			b.desk.Asked("", 1)
-			b.harness.restart()
-			b.chooses(1, "once")
-			b.done("t", "1")
-			b.harness.ran("write_file", 1)
-		},
-		"the runtime restarts": func(t *testing.T, b *bothSides) {
-			b.invoke("t", "1")
-			b.desk.Asked("", 1)
-			b.restart(func() {})
-			b.chooses(1, "once")
-			b.done("t", "1")
-			b.harness.ran("write_file", 1)
-		},
-		"answered while the runtime is away": func(t *testing.T, b *bothSides) {
-			b.invoke("t", "1")
-			b.desk.Asked("", 1)
-			b.restart(func() { b.chooses(1, "once") })
-			b.done("t", "1")
 			b.harness.ran("write_file", 1)
 		},
 		"both restart": func(t *testing.T, b *bothSides) {

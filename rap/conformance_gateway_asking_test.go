@@ -135,28 +135,6 @@ func confT3(t *testing.T) {
 				t.Errorf("sent:\n%s", r.heard())
 			}
 		},
-		"approvers": func(t *testing.T) {
-			desk := raptest.NewDesk(t)
-			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
-			c := r.call("write_file", confMotd).invoke()
-			desk.Decide(1, hold.Approved, "")
-			if got := c.result(); got != "done "+confMotd || c.count("") != 1 {
-				t.Errorf("%q\n%s", got, r.heard())
-			}
-			h.ran("write_file", 1)
-		},
-		"both": func(t *testing.T) {
-			desk := raptest.NewDesk(t)
-			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
-			c := r.call("write_file", confMotd).invoke()
-			desk.Decide(1, hold.Approved, "")
-			q := c.choice()
-			c.picks(q, q.index(t, "once"))
-			if got := c.result(); got != "done "+confMotd {
-				t.Errorf("%q", got)
-			}
-			h.ran("write_file", 1)
-		},
 	})
 }
 
@@ -187,23 +165,6 @@ func confT4(t *testing.T) {
 			c, q := r.asked()
 			c.picks(q, *q.Default)
 			told(t, h, c)
-		},
-		"approvers": func(t *testing.T) {
-			desk := raptest.NewDesk(t)
-			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
-			c := r.call("write_file", confMotd).invoke()
-			desk.Decide(1, hold.Denied, "not today")
-			told(t, h, c)
-		},
-		"approvers, and the user is not asked": func(t *testing.T) {
-			desk := raptest.NewDesk(t)
-			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
-			c := r.call("write_file", confMotd).invoke()
-			desk.Decide(1, hold.Denied, "not today")
-			told(t, h, c)
-			if c.count("user_choice") != 0 {
-				t.Error("the user was asked")
-			}
 		},
 		"by the rules of later": func(t *testing.T) {
 			h, r := confGateway(t)

@@ -7,10 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/testwait"
-	"github.com/assent-dev/assent/rap/gateway"
-	"github.com/assent-dev/assent/rap/internal/raptest"
 )
 
 func confT25(t *testing.T) {
@@ -61,23 +58,6 @@ func confT25(t *testing.T) {
 			if runs := p.runs(); len(runs) != 1 {
 				t.Errorf("runs: %q", runs)
 			}
-		},
-		"approvers": func(t *testing.T) {
-			desk := raptest.NewDesk(t)
-			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
-			yes := r.call("write_file", `{"path":"/yes"}`).invoke()
-			desk.Request(1)
-			no := r.call("write_file", `{"path":"/no"}`).invoke()
-			desk.Request(2)
-			h.stop()
-			desk.Decide(1, hold.Approved, "")
-			h.restart()
-			desk.Decide(2, hold.Denied, "no")
-			if got := yes.result(); got != `done {"path":"/yes"}` {
-				t.Errorf("approved, and the result is %q", got)
-			}
-			no.fails()
-			h.ran("write_file", 1)
 		},
 	})
 }

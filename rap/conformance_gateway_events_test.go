@@ -134,7 +134,6 @@ func (c *confCall) brings(texts ...string) {
 }
 
 func confT37(t *testing.T) {
-	t.Parallel()
 	w := newEventsWorld(t)
 	one, sentOne := w.follows("thread-1")
 	two, sentTwo := w.follows("thread-1")
@@ -187,7 +186,6 @@ func confT37(t *testing.T) {
 }
 
 func confT38(t *testing.T) {
-	t.Parallel()
 	w := newEventsWorld(t)
 	told := func(what string, sent *raptest.Call) {
 		t.Helper()
@@ -248,7 +246,6 @@ func confT38(t *testing.T) {
 }
 
 func confT39(t *testing.T) {
-	t.Parallel()
 	w := newEventsWorld(t)
 	c, sent := w.follows("thread-1")
 	w.runtime.answers(func(cb *confCallback, nth int) int {

@@ -43,7 +43,6 @@ func (w *runtimeWorld) once(c *raptest.Call) {
 }
 
 func testR26(t *testing.T) {
-	t.Parallel()
 	w := newMortal(t)
 	while, whileRef := w.put("t-1", "answered_while_alive")
 	dead, deadRef := w.put("t-1", "answered_while_dead")

@@ -241,6 +241,7 @@ func (w *runtimeWorld) sameBodies(name string) {
 
 // What others leave out or do otherwise is accepted.
 func TestConformanceRuntimeTolerances(t *testing.T) {
+	t.Parallel()
 	w := newRuntimeWorld(t)
 	w.tools.On(raptest.Endpoint, func(rw http.ResponseWriter, _ *http.Request, nth int) {
 		rw.WriteHeader([]int{200, 202, 204}[nth%3])

@@ -61,7 +61,8 @@ func (w *runtimeWorld) invocations(name string) (n int) {
 }
 
 func testR6(t *testing.T) {
-	w := newRuntimeWorld(t, func(w *runtimeWorld) { w.cfg.CallWithin = 2 * time.Second })
+	clock := &confClock{}
+	w := newRuntimeWorld(t, func(w *runtimeWorld) { w.cfg.Now, w.cfg.CallWithin = clock.Now, 10*time.Minute })
 	c, q, uri := w.asks("t-1", "call_1")
 	silent := w.invoke("t-2", "call_1")
 	answered, second, answeredAt := w.asks("t-3", "call_1")
@@ -70,6 +71,7 @@ func testR6(t *testing.T) {
 	if got := w.look(c); got.State == runtime.CallDone {
 		t.Fatalf("ended at once: %+v", got)
 	}
+	clock.pass(11 * time.Minute)
 	for _, late := range []*raptest.Call{c, silent, answered} {
 		w.gaveUp(late.GroupID, late.ID, runtime.WhyTimeout)
 	}
@@ -84,6 +86,7 @@ func testR6(t *testing.T) {
 	}
 	w.desk.Picks(q.Ref, 0)
 	probe := w.invoke("t-4", "call_1")
+	clock.pass(11 * time.Minute)
 	w.gaveUp(probe.GroupID, probe.ID, runtime.WhyTimeout)
 	w.tools.Exactly(uri, 0)
 	w.tools.Exactly(answeredAt, 1)
@@ -97,7 +100,7 @@ func testR6(t *testing.T) {
 	w.desk.Exactly(silent.Name(), 0)
 
 	// The question has a time of its own.
-	w = moreWorld(t, func(w *runtimeWorld) { w.cfg.ChoiceWithin = 9 * time.Minute })
+	w = newRuntimeWorld(t, func(w *runtimeWorld) { w.cfg.ChoiceWithin = 9 * time.Minute })
 	_, q, _ = w.asks("t-1", "call_1")
 	if q.Question.Within <= 0 || q.Question.Within > 9*time.Minute {
 		t.Errorf("the question is open for %s", q.Question.Within)
@@ -185,7 +188,6 @@ func testR24(t *testing.T) {
 	w.other.Hangs("/cancel_tool_call")
 	c, q, uri := w.asks("t-1", "call_1")
 	neighbour, _, _ := w.asks("t-1", "call_2")
-	began := time.Now()
 	if err := w.mine.Cancel(t.Context(), "t-1", "call_1", "the user went on"); err != nil {
 		t.Fatal(err)
 	}
@@ -196,8 +198,8 @@ func testR24(t *testing.T) {
 		}
 	}
 
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("took %s", took)
+	if w.other.Left() > 0 {
+		t.Error("the end waited for a server that hangs")
 	}
 	w.desk.Withdrawn(q.Ref)
 	notice := raptest.Notice("t-1", "call_1")
@@ -227,14 +229,13 @@ func testR25(t *testing.T) {
 	neighbour, _, _ := w.asks("t-2", "call_1")
 	silent.Sends(silent.View("diff", map[string]any{"n": 1}))
 	neighbour.Sends(neighbour.View("diff", map[string]any{"n": 2}))
-	began := time.Now()
 	if err := w.mine.CloseThread(t.Context(), "t-1"); err != nil {
 		t.Fatal(err)
 	}
 	w.gaveUp("t-1", "call_1", runtime.WhyClosed)
 	w.gaveUp("t-1", "call_2", runtime.WhyClosed)
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("took %s", took)
+	if w.tools.Left() > 0 {
+		t.Error("the end waited for a server that hangs")
 	}
 	w.desk.Withdrawn(q.Ref)
 	for _, p := range []*raptest.Tool{w.tools, w.other} {
@@ -400,7 +401,6 @@ func testR38(t *testing.T) {
 		n++
 		w.asks("cancel-"+name, "call_1")
 		w.asks("close-"+name, "call_1")
-		began := time.Now()
 		if err := w.mine.Cancel(t.Context(), "cancel-"+name, "call_1", "enough"); err != nil {
 			t.Error(err)
 		}
@@ -409,8 +409,8 @@ func testR38(t *testing.T) {
 		}
 		w.gaveUp("cancel-"+name, "call_1", runtime.WhyInterrupted)
 		w.gaveUp("close-"+name, "call_1", runtime.WhyClosed)
-		if took := time.Since(began); took > 3*time.Second {
-			t.Errorf("%s: took %s", name, took)
+		if name == "hangs" && w.tools.Left() > 0 {
+			t.Error("the ends waited for a server that hangs")
 		}
 		for _, p := range []*raptest.Tool{w.tools, w.other} {
 			hears(p, "cancel", raptest.Notice("cancel-"+name, "call_1"))

@@ -93,7 +93,7 @@ func harnessWorld(t *testing.T, set ...func(w *runtimeWorld)) (*runtimeWorld, *a
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.store.Close() })
-	return moreWorld(
+	return newRuntimeWorld(
 		t,
 		append(set, func(w *runtimeWorld) { w.cfg.People, w.cfg.Records = h.desk(), h.store })...), h
 }
@@ -183,7 +183,6 @@ func (h *askHarness) page(t *testing.T, person, ref string) string {
 // testR23 has two people answer at once, at a desk that takes one of
 // them, and at one that changes its mind while two processes look.
 func testR23(t *testing.T) {
-	t.Parallel()
 	w, h := harnessWorld(t, func(w *runtimeWorld) { w.cfg.Servers[0].Groups = []string{"duty"} })
 	startRuntime(t, w.cfg)
 	for _, id := range []string{"a", "b", "c"} {
@@ -227,7 +226,7 @@ func (w *runtimeWorld) settlesIn(h *askHarness, person string) {
 
 // twoProcesses share a store, and a desk that changes its mind under them.
 func twoProcesses(t *testing.T) {
-	w := moreWorld(t)
+	w := newRuntimeWorld(t)
 	second := startRuntime(t, w.cfg)
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
 		_, q, uri := w.asks("t-1", id)
@@ -262,7 +261,6 @@ const hostilePrompt = "\x1b[2J\x1b[31mAllow\x1b]8;;https://evil.example/\x07 \u2
 	`"><a href="javascript:alert(3)">Approve</a> [link](https://evil.example/) <https://evil.example/|here> @channel`
 
 func testR33(t *testing.T) {
-	t.Parallel()
 	w, h := harnessWorld(t)
 	c := w.invoke("t-1", "hostile")
 	c.Sends(
@@ -329,7 +327,7 @@ func labels(n int, label string) (out []string) {
 
 // capped: what is put to people has bounds.
 func capped(t *testing.T) {
-	w := moreWorld(t)
+	w := newRuntimeWorld(t)
 	long := "Allow " + strings.Repeat("the ü", 200_000) + "?"
 	c := w.invoke("t-1", "long")
 	c.Sends(c.Choice(c.AnswerAt("")).With("prompt", long))

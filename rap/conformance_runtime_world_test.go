@@ -58,13 +58,6 @@ type runtimeWorld struct {
 // its configuration first.
 func newRuntimeWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	t.Helper()
-	t.Parallel()
-	return moreWorld(t, set...)
-}
-
-// moreWorld is another one in the same test.
-func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
-	t.Helper()
 	w := &runtimeWorld{t: t, desk: raptest.NewDesk(t), said: &notes{}}
 	w.tools, w.other = raptest.NewTool(t, "write_file", "read_file"), raptest.NewTool(t, "list_files")
 	// Callbacks may come while the runtime is being made.

@@ -13,7 +13,10 @@ import (
 func TestConformance(t *testing.T) {
 	tests := confTests()
 	for _, id := range confTable(t) {
-		t.Run(id, tests[id])
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			tests[id](t)
+		})
 	}
 }
 

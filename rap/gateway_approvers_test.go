@@ -88,6 +88,7 @@ func (h *confHarness) holds(calls int) {
 }
 
 func TestGatewayCantClaim(t *testing.T) {
+	t.Parallel()
 	for want, claim := range map[string]error{
 		"can't be used":    fmt.Errorf("%w: taken", hold.ErrNotClaimed),
 		"can't be reached": errors.New("the desk is away"),
@@ -105,6 +106,7 @@ func TestGatewayCantClaim(t *testing.T) {
 }
 
 func TestGatewayWithoutItsDesk(t *testing.T) {
+	t.Parallel()
 	desk := raptest.NewDesk(t)
 	away := func(err error) { desk.Set(func() { desk.Fails = err }) }
 	h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))

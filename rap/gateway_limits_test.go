@@ -17,6 +17,7 @@ import (
 // TestGatewaySharesItsWork: a caller with many calls that hang does not
 // keep the deadlines of others from being seen.
 func TestGatewaySharesItsWork(t *testing.T) {
+	t.Parallel()
 	r, slow := newConfRuntime(t, "alpha"), newConfRuntime(t, "slow")
 	h := confGatewayOf(t, []*confRuntime{r, slow}, func(cfg *gateway.Config) {
 		cfg.Rate, cfg.MaxThread = 100_000, 100_000

@@ -52,6 +52,7 @@ func TestGatewayRunsNothingUnrecorded(t *testing.T) {
 
 // Another process that takes a cancellation stops a run here by its record.
 func TestGatewayStopsForOthers(t *testing.T) {
+	t.Parallel()
 	h, r := confGateway(t)
 	h.ops["list_files"].block()
 	c := r.call("list_files", `{}`).invoke()
@@ -88,6 +89,7 @@ func (h *confHarness) relays() {
 }
 
 func TestGatewayRelaysOneQuestion(t *testing.T) {
+	t.Parallel()
 	h, r := confGateway(t, func(cfg *gateway.Config) { cfg.RunWithin = 300 * time.Millisecond })
 	h.relays()
 	c := r.call("read_file", confMotd).invoke()
