@@ -222,11 +222,7 @@ func confT9(t *testing.T) {
 
 func confT31(t *testing.T) {
 	r, child := newConfRuntime(t, "alpha"), newConfRuntime(t, "child")
-	h := confGatewayOf(
-		t,
-		[]*confRuntime{r, child},
-		func(cfg *gateway.Config) { cfg.Callers[0].AnswersSigned = true },
-	)
+	h := confGatewayOf(t, []*confRuntime{r, child}, func(cfg *gateway.Config) { cfg.Callers[0].AnswersSigned = true })
 	c, q := r.asked()
 	// What a sandboxed child knows: the address of the gateway, the
 	// call, its own credentials.

@@ -266,12 +266,7 @@ func confT24(t *testing.T) {
 	for name, change := range map[string]func(*gateway.Config){
 		"once": func(*gateway.Config) {},
 		"with a session": func(cfg *gateway.Config) {
-			cfg.Grants = gateway.SessionGrants{
-				Offer:    true,
-				For:      time.Minute,
-				Uses:     3,
-				Children: true,
-			}
+			cfg.Grants = gateway.SessionGrants{Offer: true, For: time.Minute, Uses: 3, Children: true}
 		},
 		"without labels": func(cfg *gateway.Config) {
 			for i := range cfg.Operations {

@@ -100,16 +100,8 @@ func confT19(t *testing.T) {
 	r, beta := newConfRuntime(t, "alpha"), newConfRuntime(t, "beta")
 	h := confGatewayOf(t, []*confRuntime{r, beta})
 	calls := map[string]*confCall{}
-	for name, of := range map[string]*confRuntime{
-		"one":   r,
-		"two":   r,
-		"three": beta,
-	} {
-		thread := map[string]string{
-			"one":   "t1",
-			"two":   "t2",
-			"three": "t1",
-		}[name]
+	for name, of := range map[string]*confRuntime{"one": r, "two": r, "three": beta} {
+		thread := map[string]string{"one": "t1", "two": "t2", "three": "t1"}[name]
 		calls[name] = of.call("write_file", fmt.Sprintf(`{"path":"/%s"}`, name)).with(func(in *confInvocation) {
 			in.ID, in.GroupID = "call_1", thread
 		}).invoke()
@@ -284,11 +276,7 @@ func confT21(t *testing.T) {
 func confT22(t *testing.T) {
 	h, r := confGateway(t)
 	given := "fc_ü/\"1"
-	for name, callID := range map[string]*string{
-		"present": &given,
-		"null":    nil,
-		"absent":  nil,
-	} {
+	for name, callID := range map[string]*string{"present": &given, "null": nil, "absent": nil} {
 		c := r.call("write_file", confMotd).with(func(in *confInvocation) { in.CallID = callID })
 		if name == "absent" {
 			c.raw = strings.Replace(string(confJSON(t, c.in)), `"call_id":null,`, "", 1)

@@ -222,12 +222,7 @@ func confGateway(t testing.TB, change ...func(*gateway.Config)) (*confHarness, *
 func confGatewayOf(t testing.TB, runtimes []*confRuntime, change ...func(*gateway.Config)) *confHarness {
 	t.Helper()
 	listener := confListen(t)
-	h := &confHarness{
-		t:        t,
-		runtimes: runtimes,
-		address:  listener.Addr().String(),
-		ops:      map[string]*confOperation{},
-	}
+	h := &confHarness{t: t, runtimes: runtimes, address: listener.Addr().String(), ops: map[string]*confOperation{}}
 	h.rules(confToolsFile, confToolsPolicy)
 	h.cfg = gateway.Config{
 		Common: rap.Common{
@@ -312,17 +307,8 @@ func (h *confHarness) operations() []rap.Operation {
 			Destructive: true,
 			Label:       confLabel,
 		},
-		{
-			Name:        "move_file",
-			Description: "Moves a file.",
-			InputSchema: json.RawMessage(file),
-		},
-		{
-			Name:        "read_file",
-			Description: "Reads a file.",
-			InputSchema: json.RawMessage(file),
-			ReadOnly:    true,
-		},
+		{Name: "move_file", Description: "Moves a file.", InputSchema: json.RawMessage(file)},
+		{Name: "read_file", Description: "Reads a file.", InputSchema: json.RawMessage(file), ReadOnly: true},
 		{
 			Name:        "list_files",
 			Description: "Lists files.",
@@ -335,16 +321,8 @@ func (h *confHarness) operations() []rap.Operation {
 				`{"type":"object","properties":{"amount":{"type":"number"}},"required":["amount"]}`,
 			),
 		},
-		{
-			Name:        "drop_table",
-			Description: "Drops a table.",
-			InputSchema: json.RawMessage(`{"type":"object"}`),
-		},
-		{
-			Name:        "deploy",
-			Description: "Ships the product.",
-			InputSchema: json.RawMessage(`{"type":"object"}`),
-		},
+		{Name: "drop_table", Description: "Drops a table.", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		{Name: "deploy", Description: "Ships the product.", InputSchema: json.RawMessage(`{"type":"object"}`)},
 	}
 	for i := range all {
 		op := &confOperation{arrived: make(chan struct{})}

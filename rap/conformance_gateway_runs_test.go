@@ -225,26 +225,13 @@ func confEnds(t *testing.T, c *confCall, want string) {
 	}
 
 	if !ok || cb.ID != c.in.ID || cb.GroupID != c.in.GroupID || c.count("tool_result") != 1 {
-		t.Errorf(
-			"%s in %s ended as %s in %s with %q, want %q",
-			c.in.ID,
-			c.in.GroupID,
-			cb.ID,
-			cb.GroupID,
-			text,
-			want,
-		)
+		t.Errorf("%s in %s ended as %s in %s with %q, want %q", c.in.ID, c.in.GroupID, cb.ID, cb.GroupID, text, want)
 	}
 }
 
 func confT35(t *testing.T) {
 	h, r := confGateway(t)
-	req, err := http.NewRequestWithContext(
-		t.Context(),
-		http.MethodGet,
-		h.cfg.PublicURL+"/.well-known/rap-toolset",
-		nil,
-	)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.cfg.PublicURL+"/.well-known/rap-toolset", nil)
 	confMust(t, err)
 	req.Header.Set("Authorization", "Bearer "+r.token)
 	answer, err := r.client.Do(req)

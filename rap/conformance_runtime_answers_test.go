@@ -264,20 +264,13 @@ func testR9(t *testing.T) {
 
 func testR10(t *testing.T) {
 	w := newRuntimeWorld(t)
-	for id, status := range map[string]int{
-		"301": 301,
-		"302": 302,
-		"303": 303,
-		"307": 307,
-		"308": 308,
-	} {
+	for id, status := range map[string]int{"301": 301, "302": 302, "303": 303, "307": 307, "308": 308} {
 		c, q, uri := w.asks("t-1", id)
 		w.tools.On(uri, func(rw http.ResponseWriter, _ *http.Request, nth int) {
-			rw.Header().
-				Set(
-					"Location",
-					map[bool]string{true: w.tools.URL + "/elsewhere", false: w.other.URL + "/elsewhere"}[status%2 == 0],
-				)
+			rw.Header().Set(
+				"Location",
+				map[bool]string{true: w.tools.URL + "/elsewhere", false: w.other.URL + "/elsewhere"}[status%2 == 0],
+			)
 			rw.WriteHeader(status)
 		})
 		w.desk.Picks(q.Ref, 0)

@@ -66,11 +66,7 @@ func testR39(t *testing.T) {
 	}
 	hears(w.tools, "close", map[string]string{"thread_id": sent[1].SentGroup})
 	sent[2].Sends(sent[2].Result("third"))
-	for i, want := range map[int]string{
-		0: "first",
-		1: "Error: the thread was closed",
-		2: "third",
-	} {
+	for i, want := range map[int]string{0: "first", 1: "Error: the thread was closed", 2: "third"} {
 		if c, err := threads[i].Wait(t.Context(), "t-1", "call_1"); err != nil || c.Outcome.Text != want {
 			t.Errorf("%d: %+v, %v, want %q", i, c.Outcome, err, want)
 		}

@@ -188,12 +188,7 @@ func testR37(t *testing.T) {
 		gentlyRefused(t, "a result of what was not accepted", late.Send(late.Result("late")))
 	}
 
-	for name, status := range map[string]int{
-		"200": 200,
-		"201": 201,
-		"202": 202,
-		"204": 204,
-	} {
+	for name, status := range map[string]int{"200": 200, "201": 201, "202": 202, "204": 204} {
 		say(status)()
 		c := w.invoke(name, "call_1")
 		w.until(c, "accepted", func(got runtime.Call) bool { return got.State == runtime.CallPending })

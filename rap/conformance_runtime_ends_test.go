@@ -135,12 +135,7 @@ func testR7(t *testing.T) {
 	// tried as often as one may.
 	ends["probe"] = nil
 	w.other.Answers(raptest.Endpoint, http.StatusServiceUnavailable)
-	w.starts(runtime.Invocation{
-		Thread:    "t-2",
-		ID:        "probe",
-		Operation: "list_files",
-		Arguments: json.RawMessage(`{}`),
-	})
+	w.starts(runtime.Invocation{Thread: "t-2", ID: "probe", Operation: "list_files", Arguments: json.RawMessage(`{}`)})
 	w.gaveUp("t-2", "probe", runtime.WhyNotAccepted)
 	w.settles()
 	for id, c := range calls {
@@ -288,10 +283,7 @@ func testR31(t *testing.T) {
 		"data":      "AAEC",
 		"mediaType": "image/png",
 	}}
-	c.Sends(
-		m.With("content", content).
-			With("display_as", []any{map[string]any{"type": "text", "content": "cosmetic"}}),
-	)
+	c.Sends(m.With("content", content).With("display_as", []any{map[string]any{"type": "text", "content": "cosmetic"}}))
 	got := w.ends("t-1", "call_1")
 	want := `{"content":[{"Text":"the content","Image":"","MediaType":""},{"Text":"","Image":"AAEC",` +
 		`"MediaType":"image/png"}]}`
@@ -358,11 +350,7 @@ func testR32(t *testing.T) {
 	}
 	events, err := w.mine.Events(t.Context(), "t-1", 0)
 	if err != nil || !slices.Equal(events, []rap.Event{
-		{ID: "call_0", Text: "first"}, {
-			Index: 1,
-			ID:    "call_0",
-			Text:  "first",
-		}, {
+		{ID: "call_0", Text: "first"}, {Index: 1, ID: "call_0", Text: "first"}, {
 			Index:       2,
 			ID:          "call_0",
 			Text:        "last",

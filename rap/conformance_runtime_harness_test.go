@@ -74,11 +74,7 @@ func (h *askHarness) Plan(_ context.Context, _, agent string) (*approval.Compile
 	if agent != h.agent {
 		return nil, approval.ErrUnknownAgent
 	}
-	return &approval.Compiled{Agent: approval.Agent{
-		ID:      agent,
-		Version: "1.0.0",
-		Name:    agent,
-	}, Plan: h.plan}, nil
+	return &approval.Compiled{Agent: approval.Agent{ID: agent, Version: "1.0.0", Name: agent}, Plan: h.plan}, nil
 }
 
 func (h *askHarness) desk() hold.People {
@@ -265,8 +261,7 @@ func testR33(t *testing.T) {
 	c := w.invoke("t-1", "hostile")
 	c.Sends(
 		c.Choice(c.AnswerAt("")).
-			With("prompt", hostilePrompt).
-			With("choices", []string{hostilePrompt, "\r\nNo\x1b[0m", "No"}),
+			With("prompt", hostilePrompt).With("choices", []string{hostilePrompt, "\r\nNo\x1b[0m", "No"}),
 	)
 	ref := w.open(c)
 	shown := h.page(t, "ann", ref)

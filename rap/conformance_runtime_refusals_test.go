@@ -320,9 +320,7 @@ func testR28(t *testing.T) {
 	c = w.invoke("t-2", "call_1")
 	c.Sends(
 		c.Choice(c.AnswerAt("")).
-			With("x-extra", map[string]any{"deep": []int{1}}).
-			With("severity", "high").
-			With("selected", 0),
+			With("x-extra", map[string]any{"deep": []int{1}}).With("severity", "high").With("selected", 0),
 	)
 	w.desk.Picks(w.desk.Asked(c.Name(), 1).Ref, 1)
 	w.answered(c, c.AnswerAt(""), 1)

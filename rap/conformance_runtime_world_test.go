@@ -83,14 +83,8 @@ func newRuntimeWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 			Log:       slog.New(slog.NewTextHandler(w.said, nil)),
 		},
 		Servers: []runtime.Server{
-			{
-				Name: "files",
-				Peer: peer.Config{URL: w.tools.URL, Attempts: 3, Backoff: time.Millisecond},
-			},
-			{
-				Name: "mail",
-				Peer: peer.Config{URL: w.other.URL, Attempts: 3, Backoff: time.Millisecond},
-			},
+			{Name: "files", Peer: peer.Config{URL: w.tools.URL, Attempts: 3, Backoff: time.Millisecond}},
+			{Name: "mail", Peer: peer.Config{URL: w.other.URL, Attempts: 3, Backoff: time.Millisecond}},
 		},
 		CallbackURL: w.front.URL + "/callbacks",
 	}
@@ -217,12 +211,7 @@ func (w *runtimeWorld) starts(in runtime.Invocation) {
 // simply makes a call of write_file, wherever it gets to.
 func (w *runtimeWorld) simply(thread, id string) {
 	w.t.Helper()
-	w.starts(runtime.Invocation{
-		Thread:    thread,
-		ID:        id,
-		Operation: "write_file",
-		Arguments: json.RawMessage(`{}`),
-	})
+	w.starts(runtime.Invocation{Thread: thread, ID: id, Operation: "write_file", Arguments: json.RawMessage(`{}`)})
 }
 
 // asks makes a call and has the tool ask about it; the answer goes to

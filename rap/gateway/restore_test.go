@@ -12,13 +12,7 @@ import (
 )
 
 // sealed puts a document into a vault of a room, and returns its record.
-func sealed[T any](
-	t *testing.T,
-	records store.Records,
-	key []byte,
-	room, kind string,
-	d durable.Doc[T],
-) store.Record {
+func sealed[T any](t *testing.T, records store.Records, key []byte, room, kind string, d durable.Doc[T]) store.Record {
 	t.Helper()
 	v, err := durable.NewVault[T](names.Sealing(records, room, key), kind)
 	if err == nil {

@@ -179,8 +179,7 @@ func TestPostKeepsTheAddress(t *testing.T) {
 	p := newPeer(t, peer.Config{URL: s.URL, Token: "sesame"})
 	rapid.Check(t, func(t *rapid.T) {
 		target := "/" + rapid.StringMatching(`([A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2}){0,40}`+
-			`(\?([A-Za-z0-9._~!$&'()*+,;=:@/?|{}-]|%[0-9A-Fa-f]{2}){0,40})?`).
-			Draw(t, "target")
+			`(\?([A-Za-z0-9._~!$&'()*+,;=:@/?|{}-]|%[0-9A-Fa-f]{2}){0,40})?`).Draw(t, "target")
 		if err := p.Post(context.Background(), s.URL+target, []byte(`{"id":"x"}`)); err != nil {
 			t.Fatalf("%q: %v", target, err)
 		}
@@ -228,11 +227,7 @@ func TestRebinding(t *testing.T) {
 	address := "https://tools.example:" + port
 	var ip atomic.Value
 	testdns.Resolve(t, func() [4]byte { return ip.Load().([4]byte) })
-	p := newPeer(t, peer.Config{
-		URL:      address,
-		Allow:    []string{"http://localhost:" + port},
-		Attempts: 3,
-	})
+	p := newPeer(t, peer.Config{URL: address, Allow: []string{"http://localhost:" + port}, Attempts: 3})
 	for _, next := range [][4]byte{{127, 0, 0, 1}, {10, 0, 0, 1}, {169, 254, 169, 254}, {0, 0, 0, 0}} {
 		ip.Store(next)
 		if err := p.Deliver(t.Context(), address+"/answer", nil); !errors.Is(err, guard.ErrBlocked) ||
@@ -253,11 +248,7 @@ func TestPrivateNetworks(t *testing.T) {
 	testdns.Resolve(t, func() [4]byte { return [4]byte{127, 0, 0, 1} })
 	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 	address := "https://tools.example:" + port
-	for networks, reached := range map[string]bool{
-		"":            false,
-		"10.0.0.0/8":  false,
-		"127.0.0.0/8": true,
-	} {
+	for networks, reached := range map[string]bool{"": false, "10.0.0.0/8": false, "127.0.0.0/8": true} {
 		cfg := peer.Config{URL: address, TLS: conf}
 		if networks != "" {
 			cfg.Networks = []netip.Prefix{netip.MustParsePrefix(networks)}
@@ -358,11 +349,7 @@ func TestGet(t *testing.T) {
 // TestPause: waits grow, spread, and end.
 func TestPause(t *testing.T) {
 	p := newPeer(t, peer.Config{URL: "https://a.example", Attempts: 4, Backoff: time.Second})
-	for attempt, bound := range map[int]time.Duration{
-		1: time.Second,
-		2: 2 * time.Second,
-		3: 4 * time.Second,
-	} {
+	for attempt, bound := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second} {
 		if wait, more := p.Pause(attempt); !more || wait < bound/2 || wait > bound {
 			t.Errorf("after %d: %v, %v", attempt, wait, more)
 		}
@@ -376,11 +363,7 @@ func TestPause(t *testing.T) {
 // TestDeliverEnds: the end of a context ends waiting.
 func TestDeliverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPeer(t, peer.Config{
-			URL:      "http://127.0.0.1:1",
-			Attempts: 9,
-			Backoff:  time.Hour,
-		})
+		p := newPeer(t, peer.Config{URL: "http://127.0.0.1:1", Attempts: 9, Backoff: time.Hour})
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)
 		if err := p.Deliver(ctx, "http://127.0.0.1:1/x", nil); !errors.Is(err, context.Canceled) {

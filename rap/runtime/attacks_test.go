@@ -149,10 +149,7 @@ func TestGoesOnBesideOneThatHangs(t *testing.T) {
 	away := newRTTool(t)
 	away.Answers(toolsetPath, http.StatusServiceUnavailable)
 	w := newRTWorld(t, func(c *Config) {
-		c.Servers = append(
-			c.Servers,
-			Server{Name: "away", Peer: peer.Config{URL: away.URL, Timeout: time.Minute}},
-		)
+		c.Servers = append(c.Servers, Server{Name: "away", Peer: peer.Config{URL: away.URL, Timeout: time.Minute}})
 	})
 	w.sent("1")
 	away.Hangs(toolsetPath)

@@ -44,20 +44,13 @@ func TestDoesNotSendWhatIsNotApproved(t *testing.T) {
 		claim error
 		text  string
 	}{
-		"denied":    {held: hold.Held{State: hold.Denied, Reason: "not today"}, text: "not today"},
-		"expired":   {held: hold.Held{State: hold.Expired}, text: "in time"},
-		"cancelled": {held: hold.Held{State: hold.Cancelled}, text: "withdrawn"},
-		"responded": {held: hold.Held{State: hold.Responded, Reason: "use mail"}, text: "use mail"},
-		"unknown":   {held: hold.Held{State: "new"}, text: "denied"},
-		"not claimed": {
-			held:  hold.Held{State: hold.Approved},
-			claim: hold.ErrNotClaimed,
-			text:  "can't be used",
-		},
-		"edited badly": {
-			held: hold.Held{State: hold.Approved, Arguments: []byte(`{"to":1}`)},
-			text: "not valid",
-		},
+		"denied":       {held: hold.Held{State: hold.Denied, Reason: "not today"}, text: "not today"},
+		"expired":      {held: hold.Held{State: hold.Expired}, text: "in time"},
+		"cancelled":    {held: hold.Held{State: hold.Cancelled}, text: "withdrawn"},
+		"responded":    {held: hold.Held{State: hold.Responded, Reason: "use mail"}, text: "use mail"},
+		"unknown":      {held: hold.Held{State: "new"}, text: "denied"},
+		"not claimed":  {held: hold.Held{State: hold.Approved}, claim: hold.ErrNotClaimed, text: "can't be used"},
+		"edited badly": {held: hold.Held{State: hold.Approved, Arguments: []byte(`{"to":1}`)}, text: "not valid"},
 		"edited, unreadable": {
 			held: hold.Held{State: hold.Approved, Arguments: []byte(`{"to":"a","to":"b"}`)},
 			text: "not valid",
@@ -89,11 +82,7 @@ func TestSendsWhatAnApproverChanged(t *testing.T) {
 	w := newRTWorld(t)
 	w.invoke("a", "send", `{"to":"bob"}`)
 	ref := w.asked(1)
-	w.desk.Hold(hold.Held{
-		Ref:       ref,
-		State:     hold.Approved,
-		Arguments: []byte(`{ "to": "carol" }`),
-	})
+	w.desk.Hold(hold.Held{Ref: ref, State: hold.Approved, Arguments: []byte(`{ "to": "carol" }`)})
 	if got := w.tool.waits("/run", 1)[0]; !strings.Contains(got, `{ "to": "carol" }`) {
 		t.Errorf("sent %s", got)
 	}
@@ -113,11 +102,7 @@ func TestForgetsApprovalsOfToolsThatChanged(t *testing.T) {
 	w.tool.Offers(fmt.Sprintf(strings.ReplaceAll(rtManifest, `"sends"`, `"sends it"`), w.tool.URL))
 	w.stop()
 	w.start() // forgets the session's tools
-	w.desk.Hold(hold.Held{
-		Ref:       ref,
-		State:     hold.Approved,
-		Arguments: []byte(`{"to":"carol"}`),
-	})
+	w.desk.Hold(hold.Held{Ref: ref, State: hold.Approved, Arguments: []byte(`{"to":"carol"}`)})
 	if c := w.ends("a", WhyInvalid); !strings.Contains(c.Outcome.Text, "changed") {
 		t.Errorf("told %q", c.Outcome.Text)
 	}
@@ -317,11 +302,7 @@ func TestWaitsAsLongAsApprovalsMay(t *testing.T) {
 	w.invoke("a", "send", `{"to":"bob"}`)
 	ref := w.asked(1)
 	w.shows("a", ref)
-	w.desk.Hold(hold.Held{
-		Ref:     ref,
-		State:   hold.Pending,
-		Expires: w.now().Add(48 * time.Hour),
-	})
+	w.desk.Hold(hold.Held{Ref: ref, State: hold.Pending, Expires: w.now().Add(48 * time.Hour)})
 	w.settles()
 	w.pass(47 * time.Hour)
 	w.settles()

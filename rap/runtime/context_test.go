@@ -17,13 +17,7 @@ import (
 func TestPeopleSeeWhatTheAgentSays(t *testing.T) {
 	w := newRTWorld(t)
 	says := []info.Item{{Label: "Why", Text: "the ticket wants it"}}
-	in := Invocation{
-		Thread:    "t",
-		ID:        "a",
-		Operation: "send",
-		Arguments: json.RawMessage(`{"to":"bob"}`),
-		Context:   says,
-	}
+	in := Invocation{Thread: "t", ID: "a", Operation: "send", Arguments: json.RawMessage(`{"to":"bob"}`), Context: says}
 	must.Get(w.mine.Invoke(t.Context(), in))(t)
 	ref := w.asked(1)
 	if got := w.desk.Of(ref).Verdict.Context; !slices.Equal(got, says) {

@@ -103,13 +103,7 @@ func rtPlan(t testing.TB, file string) *resolve.Plan {
 // newRTWorld starts a runtime; edits change its configuration first.
 func newRTWorld(t testing.TB, edits ...func(*Config)) *rtWorld {
 	t.Helper()
-	w := &rtWorld{
-		t:     t,
-		tool:  newRTTool(t),
-		desk:  raptest.NewDesk(t),
-		store: rap.NewMemory(),
-		plan:  rtPlan(t, rtAgent),
-	}
+	w := &rtWorld{t: t, tool: newRTTool(t), desk: raptest.NewDesk(t), store: rap.NewMemory(), plan: rtPlan(t, rtAgent)}
 	w.cfg = Config{
 		Common: rap.Common{
 			Records:   w.store,
@@ -289,13 +283,7 @@ func (w *rtWorld) invoke(id, operation, args string) Call {
 }
 
 func rtInvocation(id, operation, args string) Invocation {
-	return Invocation{
-		Thread:    "t",
-		ID:        id,
-		User:      "ann",
-		Operation: operation,
-		Arguments: []byte(args),
-	}
+	return Invocation{Thread: "t", ID: id, User: "ann", Operation: operation, Arguments: []byte(args)}
 }
 
 // sent invokes and waits until the tool has it.

@@ -80,15 +80,10 @@ func (m *rtModel) answers() {
 		hold.Dismissed,
 		hold.Expired,
 		hold.Denied,
-	}).
-		Draw(m.rt, "answer")
+	}).Draw(m.rt, "answer")
 	held := m.desk.Of(ref).Held
 	if held.Ref == "" {
-		m.desk.Says(ref, hold.Answer{
-			State:    state,
-			Selected: rapid.IntRange(0, 1).Draw(m.rt, "selected"),
-			By:       "ann",
-		})
+		m.desk.Says(ref, hold.Answer{State: state, Selected: rapid.IntRange(0, 1).Draw(m.rt, "selected"), By: "ann"})
 		return
 	}
 
@@ -203,12 +198,7 @@ func TestHistories(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newRTWorld(t)
 		defer w.stop()
-		m := &rtModel{
-			rtWorld: w,
-			rt:      rt,
-			ended:   map[string]Call{},
-			after:   map[string]int{},
-		}
+		m := &rtModel{rtWorld: w, rt: rt, ended: map[string]Call{}, after: map[string]int{}}
 		if rapid.Bool().Draw(rt, "two processes") {
 			other, stop := w.process()
 			defer stop()

@@ -263,8 +263,7 @@ func mutant(t *rapid.T, in form) string {
 		case 2, 3:
 			all = append(
 				all,
-				strconv.Quote(strings.ToUpper(name[:1])+name[1:])+":"+rapid.SampledFrom(values).
-					Draw(t, "variant"),
+				strconv.Quote(strings.ToUpper(name[:1])+name[1:])+":"+rapid.SampledFrom(values).Draw(t, "variant"),
 			)
 		case 4, 5, 6, 7:
 			raw = rapid.SampledFrom(values).Draw(t, "value")

@@ -150,11 +150,7 @@ func FuzzToolset(f *testing.F) {
 
 func FuzzInvocation(f *testing.F) {
 	seeds(f, "invocation")
-	f.Add(
-		[]byte(
-			`{"operation":"o","id":"c","callback_url":"http://a.example/b","group_id":"g","arguments":{"a":tru}}`,
-		),
-	)
+	f.Add([]byte(`{"operation":"o","id":"c","callback_url":"http://a.example/b","group_id":"g","arguments":{"a":tru}}`))
 	fuzz(f, "invocation/", func(t *testing.T, got any) {
 		i := got.(wire.Invocation)
 		id(t, append(i.Ancestors, i.ID, i.GroupID, i.Operation)...)

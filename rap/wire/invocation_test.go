@@ -11,12 +11,7 @@ import (
 // What can be read of a bad invocation is enough to tell its sender, or
 // nothing is said about it.
 func TestInvocationPartial(t *testing.T) {
-	sender := wire.Invocation{
-		ID:          "c",
-		CallID:      ptr("x"),
-		CallbackURL: "http://a.example/b",
-		GroupID:     "g",
-	}
+	sender := wire.Invocation{ID: "c", CallID: ptr("x"), CallbackURL: "http://a.example/b", GroupID: "g"}
 	const ids = `"id":"c","call_id":"x","callback_url":"http://a.example/b","group_id":"g"`
 	cases := []struct {
 		name, body string
@@ -71,11 +66,7 @@ func TestInvocationPartial(t *testing.T) {
 		{"cut short", `{"operation":"o",` + ids, wire.Invocation{}},
 		{"no object", `["o",{` + ids + `}]`, wire.Invocation{}},
 		{"empty", ``, wire.Invocation{}},
-		{
-			"too large",
-			`{"operation":"o",` + ids + `,"arguments":{"a":` + quoted(16<<20) + `}}`,
-			wire.Invocation{},
-		},
+		{"too large", `{"operation":"o",` + ids + `,"arguments":{"a":` + quoted(16<<20) + `}}`, wire.Invocation{}},
 	}
 	for _, c := range cases {
 		if got, err := wire.ParseInvocation([]byte(c.body)); err == nil || !reflect.DeepEqual(got, c.want) {

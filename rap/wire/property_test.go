@@ -70,11 +70,7 @@ func TestAppendAnything(t *testing.T) {
 				Default:     -1,
 				ResponseURL: s(),
 			},
-			&wire.OAuth{GroupID: s(), ID: s(), AuthURL: s()}, &wire.Event{
-				GroupID:    s(),
-				ToolCallID: s(),
-				Text:       s(),
-			},
+			&wire.OAuth{GroupID: s(), ID: s(), AuthURL: s()}, &wire.Event{GroupID: s(), ToolCallID: s(), Text: s()},
 			&wire.View{GroupID: s(), ViewType: s(), Content: raw()},
 			&wire.Result{}, &wire.Choice{}, &wire.Toolset{}, &wire.Invocation{}, &wire.View{},
 			wire.Answer{

@@ -68,11 +68,7 @@ func references() map[string]any {
 			Tools: []wire.Tool{{
 				Name:        "get_weather",
 				Description: "The weather of a town.",
-				Annotations: wire.Annotations{
-					ReadOnly:    ptr(true),
-					Idempotent:  ptr(true),
-					LongRunning: ptr(false),
-				},
+				Annotations: wire.Annotations{ReadOnly: ptr(true), Idempotent: ptr(true), LongRunning: ptr(false)},
 				InputSchema: []byte(
 					`{ "type": "object", "properties": { "town": { "type": "string" } }, "required": ["town"] }`,
 				),
@@ -144,11 +140,7 @@ func references() map[string]any {
 			Text:        "still running",
 			Associative: true,
 		},
-		"callback/view.json": &wire.View{
-			GroupID:  "3f0c",
-			ViewType: "diff",
-			Content:  []byte(`{ "files": [1.0, "x"] }`),
-		},
+		"callback/view.json": &wire.View{GroupID: "3f0c", ViewType: "diff", Content: []byte(`{ "files": [1.0, "x"] }`)},
 		"answer/daemon.json": wire.Answer{ID: "call_1", Selected: 2},
 		"answer/spaced.json": wire.Answer{ID: "call_1"},
 		"notice/close.json":  wire.CloseThread{ThreadID: "3f0c"},

@@ -46,11 +46,7 @@ type Shown struct {
 func (s *Shown) IsCall() bool { return s.Verdict.Call != nil }
 
 func NewDesk(t testing.TB) *Desk {
-	return &Desk{
-		t:       t,
-		changed: make(chan struct{}),
-		slow:    map[string]*slowAnswer{},
-	}
+	return &Desk{t: t, changed: make(chan struct{}), slow: map[string]*slowAnswer{}}
 }
 
 // Set does something to the desk, and wakes those who wait at it.

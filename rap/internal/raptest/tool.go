@@ -375,39 +375,19 @@ func (c *Call) Choice(path string) Message {
 }
 
 func (c *Call) Result(text string) Message {
-	return Message{
-		"type":     "tool_result",
-		"group_id": c.SentGroup,
-		"id":       c.SentID,
-		"text":     text,
-	}
+	return Message{"type": "tool_result", "group_id": c.SentGroup, "id": c.SentID, "text": text}
 }
 
 func (c *Call) Oauth(url string) Message {
-	return Message{
-		"type":     "oauth",
-		"group_id": c.SentGroup,
-		"id":       c.SentID,
-		"auth_url": url,
-	}
+	return Message{"type": "oauth", "group_id": c.SentGroup, "id": c.SentID, "auth_url": url}
 }
 
 func (c *Call) Event(text string) Message {
-	return Message{
-		"type":         "subscription_event",
-		"group_id":     c.SentGroup,
-		"tool_call_id": c.SentID,
-		"text":         text,
-	}
+	return Message{"type": "subscription_event", "group_id": c.SentGroup, "tool_call_id": c.SentID, "text": text}
 }
 
 func (c *Call) View(kind string, content any) Message {
-	return Message{
-		"type":      "view_update",
-		"group_id":  c.SentGroup,
-		"view_type": kind,
-		"content":   content,
-	}
+	return Message{"type": "view_update", "group_id": c.SentGroup, "view_type": kind, "content": content}
 }
 
 // Send posts a callback and returns its status.
