@@ -287,13 +287,5 @@ func confT35(t *testing.T) {
 		t.Errorf("POST to discovery: %d", status)
 	}
 
-	if status, _ := r.send(
-		http.MethodPost,
-		r.base+"/migrate",
-		[]byte(`{"session_id":"s","destination_url":"http://x/"}`),
-	); !confRefused(status) {
-		t.Errorf("/migrate, which needsMigration rules out: %d", status)
-	}
-
 	h.through(r) // the endpoint works
 }

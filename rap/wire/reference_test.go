@@ -222,20 +222,3 @@ func TestReferences(t *testing.T) {
 		})
 	}
 }
-
-// Callbacks say which thread and call they are about.
-func TestCallbacks(t *testing.T) {
-	calls := map[string]string{
-		"result_js": "call_1",
-		"choice_js": "call_1",
-		"oauth":     "call_1",
-		"event":     "call_1",
-		"view":      "",
-	}
-	for name, call := range calls {
-		c, err := wire.ParseCallback(sent(t, "callback/"+name+".json"))
-		if err != nil || c.Group() != "3f0c" || c.Call() != call {
-			t.Errorf("%s: %q %q %v", name, c.Group(), c.Call(), err)
-		}
-	}
-}
