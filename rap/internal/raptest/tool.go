@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,8 +25,6 @@ type Tool struct {
 	T    testing.TB
 	URL  string
 	Quit chan struct{} // closed at the end, to let go of requests that hang
-
-	left atomic.Int32 // requests that hung when their sender gave up
 
 	mu       sync.Mutex
 	got      []Request
@@ -108,17 +105,8 @@ func (p *Tool) Answers(uri string, status int) {
 
 // Hangs has a path answer nothing until the end.
 func (p *Tool) Hangs(uri string) {
-	p.On(uri, func(_ http.ResponseWriter, r *http.Request, _ int) {
-		select {
-		case <-p.Quit:
-		case <-r.Context().Done():
-			p.left.Add(1)
-		}
-	})
+	p.On(uri, func(http.ResponseWriter, *http.Request, int) { <-p.Quit })
 }
-
-// Left is how many requests their senders have given up that hung.
-func (p *Tool) Left() int { return int(p.left.Load()) }
 
 // Drops has a path cut the connection.
 func (p *Tool) Drops(uri string) {
