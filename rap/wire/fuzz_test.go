@@ -181,6 +181,9 @@ func FuzzCallback(f *testing.F) {
 			address(t, c.AuthURL, "https")
 		case *wire.View:
 			rawObject(t, c.Content)
+			if c.Call() != "" {
+				t.Fatalf("a view names the call %q", c.Call())
+			}
 		case *wire.Event:
 			id(t, c.Call())
 		}
