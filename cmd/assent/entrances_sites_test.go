@@ -29,7 +29,6 @@ func noEntrances() map[string]string {
 		"approval.among":                     "compares an asker with those of a request",
 		"rap/runtime.(*Runtime).As":          "compares an asker with none",
 		"rap/runtime.(*Runtime).openRecords": "compares an asker with none",
-		"rap/runtime.(*Runtime).asker":       "withdraws what an earlier version asked, and asks nothing",
 		"rap/runtime.Upstream":               "reads what the server behind a gateway offers, and calls nothing",
 		"cmd/internal/rapcall.rapCaller":     "calls a tool without a service: whoever types answers",
 		"internal/assenttest.(*Assent).Vote": "answers in tests: only they import it",

@@ -115,6 +115,7 @@ func layers() []layer {
 		{"server/auth", 11},
 		{"server/inbox", 12},
 		{"server/witness", 11},
+		{"rap/internal/raptest", 12},
 		{"rap/internal/*", 11},
 		{"rap", 11},
 		{"mcp/config", 11},
