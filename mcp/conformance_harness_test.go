@@ -57,11 +57,7 @@ func newRowOf(t *testing.T, agent, policy string, s mcptest.Script, change func(
 // started starts a recording server.
 func started(t *testing.T, u *mcptest.Server, change func(*upstream.Config)) *upstream.Server {
 	t.Helper()
-	cfg := upstream.Config{
-		Alias:   "files",
-		Command: []string{os.Args[0]},
-		Env:     u.Env(),
-	}
+	cfg := upstream.Config{Alias: "files", Command: []string{os.Args[0]}, Env: u.Env()}
 	if change != nil {
 		change(&cfg)
 	}
@@ -313,12 +309,7 @@ func (l *ledger) keep(cfg *mcp.Config) {
 	cfg.Record = func(_ context.Context, event, subject, actor string, facts map[string]any) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.entries = append(l.entries, entry{
-			event:   event,
-			subject: subject,
-			actor:   actor,
-			facts:   facts,
-		})
+		l.entries = append(l.entries, entry{event: event, subject: subject, actor: actor, facts: facts})
 		return nil
 	}
 }

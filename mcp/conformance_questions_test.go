@@ -35,11 +35,7 @@ func curious(era, asks string) mcptest.Script {
 
 // relays has a gateway relay everything.
 func relays(cfg *mcp.Config) {
-	cfg.Servers[0].Questions = mcp.Questions{
-		Elicitation: true,
-		Sampling:    true,
-		Roots:       []string{"file:///srv"},
-	}
+	cfg.Servers[0].Questions = mcp.Questions{Elicitation: true, Sampling: true, Roots: []string{"file:///srv"}}
 }
 
 // ask makes a call of a modern client that can be asked.

@@ -155,11 +155,7 @@ func direct(t *testing.T, overHTTP, modern bool) (heard, upstream.Config) {
 		return c.byPipe(modern), cfg
 	}
 
-	w := &web{
-		t:      t,
-		url:    site(t, gosdk.Streamable(!modern)),
-		client: &http.Client{Transport: &http.Transport{}},
-	}
+	w := &web{t: t, url: site(t, gosdk.Streamable(!modern)), client: &http.Client{Transport: &http.Transport{}}}
 	return w.byHTTP(modern), upstream.Config{URL: w.url, Era: eraOf(modern)}
 }
 

@@ -67,12 +67,7 @@ func onCall(do visited) visited {
 }
 
 func testM17(t *testing.T) {
-	for _, status := range []int{
-		http.StatusUnauthorized,
-		http.StatusForbidden,
-		http.StatusServiceUnavailable,
-		0,
-	} {
+	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable, 0} {
 		for _, era := range []string{"legacy", "modern"} {
 			t.Run(fmt.Sprint(era, status), func(t *testing.T) {
 				t.Parallel()

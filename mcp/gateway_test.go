@@ -143,21 +143,14 @@ func newWorldOf(t *testing.T, agent, policy string, change func(*mcp.Config)) *w
 		Namespace: "mcp/desk",
 		Key:       make([]byte, 32),
 		Plan:      w.plan,
-		People: hold.Service(w.Service, w.Store, hold.Place{
-			Tenant: assenttest.Tenant,
-			Agent:  "clerk",
-		}),
-		User: mcp.ServiceUser(w.Service, assenttest.Tenant),
-		Now:  w.Clock.Now,
-		Log:  slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Poll: 20 * time.Millisecond,
-		Servers: []mcp.Server{{
-			Alias:    "files",
-			Upstream: w.files,
-			Identity: catalog.Server{Command: "files"},
-		}},
-		Callers: []mcp.Caller{{Name: "desk", Hold: time.Second}},
-		Pins:    &mcptest.Pins{},
+		People:    hold.Service(w.Service, w.Store, hold.Place{Tenant: assenttest.Tenant, Agent: "clerk"}),
+		User:      mcp.ServiceUser(w.Service, assenttest.Tenant),
+		Now:       w.Clock.Now,
+		Log:       slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Poll:      20 * time.Millisecond,
+		Servers:   []mcp.Server{{Alias: "files", Upstream: w.files, Identity: catalog.Server{Command: "files"}}},
+		Callers:   []mcp.Caller{{Name: "desk", Hold: time.Second}},
+		Pins:      &mcptest.Pins{},
 	}
 	if change != nil {
 		change(&cfg)

@@ -77,13 +77,7 @@ func TestTheWaitToolHearsOfAnswers(t *testing.T) {
 	c = r.connect(t)
 	c.send(request("1", wire.MethodCall, `"name":"assent__wait","arguments":{"approval":"`+id+`"}`))
 	c.expect(c.say(request("2", "ping", "")), `"id":2`)
-	r.Votes(
-		id,
-		"mara",
-		approval.Choose,
-		approval.VoteAnswered,
-		func(in *approval.VoteInput) { in.Choice = new(int) },
-	)
+	r.Votes(id, "mara", approval.Choose, approval.VoteAnswered, func(in *approval.VoteInput) { in.Choice = new(int) })
 	c.expect(c.hear(), "It was approved")
 	r.settle(t)
 	r.ran(0)

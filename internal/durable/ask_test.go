@@ -11,6 +11,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
@@ -97,13 +98,9 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 	}
 	people := &slowPeople{}
 	engine, err := durable.New(durable.Config{
-		Sealing: durable.Sealing{
-			Records:   db,
-			Namespace: "test",
-			Key:       bytes.Repeat([]byte{7}, 32),
-		},
-		People: people,
-		Poll:   5 * time.Millisecond,
+		Sealing: durable.Sealing{Records: db, Namespace: "test", Key: bytes.Repeat([]byte{7}, 32)},
+		People:  people,
+		Poll:    5 * time.Millisecond,
 	}, durable.Transport[struct{}]{
 		Decide: func(context.Context, *durable.Call[struct{}]) (durable.Ruling, error) {
 			return durable.Ruling{}, nil
@@ -127,11 +124,7 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- engine.Run(ctx) }()
-	call := &durable.Call[struct{}]{
-		Key:   "call",
-		Asker: approval.Asker{Token: "test"},
-		State: durable.Away,
-	}
+	call := &durable.Call[struct{}]{Key: "call", Asker: approval.Asker{Token: "test"}, State: durable.Away}
 	if err := engine.Add(ctx, call); err != nil {
 		t.Fatal(err)
 	}
@@ -161,11 +154,7 @@ func counted(t *testing.T, people *slowPeople) *durable.Engine[int] {
 		t.Fatal(err)
 	}
 	engine, err := durable.New(durable.Config{
-		Sealing: durable.Sealing{
-			Records:   db,
-			Namespace: "test",
-			Key:       bytes.Repeat([]byte{7}, 32),
-		},
+		Sealing:   durable.Sealing{Records: db, Namespace: "test", Key: bytes.Repeat([]byte{7}, 32)},
 		People:    people,
 		Poll:      5 * time.Millisecond,
 		FirstLook: time.Hour,
@@ -247,10 +236,11 @@ func TestNewsIsNotLostWhenTheCallIsChangedMeanwhile(t *testing.T) {
 	people.meanwhile = count(t, engine)
 	people.mu.Unlock()
 	people.news <- c.Ask.Ref
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
-	defer stop()
-	c, err = engine.Watch(ctx, "call", func(c *durable.Call[int]) bool { return c.State == durable.Waiting })
-	if err != nil || c.Part != 1 {
-		t.Errorf("the call is %s, counted %d: %v", c.State, c.Part, err)
+	c = testwait.Value(t, "the call is approved", func() (*durable.Call[int], bool) {
+		c, err := engine.Get(t.Context(), "call")
+		return c, err == nil && c.State == durable.Waiting
+	})
+	if c.Part != 1 {
+		t.Errorf("counted %d", c.Part)
 	}
 }

@@ -235,13 +235,12 @@ func TestAModernClientThatGoesHasCancelled(t *testing.T) {
 	})
 }
 
-func TestALongAnswerBeginsAsAStreamWithinASecond(t *testing.T) {
+func TestALongAnswerBeginsAsAStreamBeforeItIsThere(t *testing.T) {
 	h := newEcho()
 	s := newSite(t, h, nil)
-	began := time.Now()
 	resp := s.ask(http.MethodPost, modern("wait", ""), "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "wait")
-	if resp.Header.Get("Content-Type") != "text/event-stream" || time.Since(began) > 10*time.Second {
-		t.Errorf("%s after %s", resp.Header.Get("Content-Type"), time.Since(began))
+	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Errorf("the answer has the type %q", got)
 	}
 	close(h.finish)
 	s.expect(200, `data: {"jsonrpc":"2.0","id":1,"result":{"waited":true}}`, resp)

@@ -25,12 +25,7 @@ import (
 // reach connects to a server at an address.
 func reach(t *testing.T, url string, change func(*upstream.Config)) *upstream.Server {
 	t.Helper()
-	cfg := upstream.Config{
-		Alias:  "site",
-		URL:    url,
-		Grace:  100 * time.Millisecond,
-		Settle: 20 * time.Millisecond,
-	}
+	cfg := upstream.Config{Alias: "site", URL: url, Grace: 100 * time.Millisecond, Settle: 20 * time.Millisecond}
 	if change != nil {
 		change(&cfg)
 	}
@@ -49,6 +44,7 @@ func reach(t *testing.T, url string, change func(*upstream.Config)) *upstream.Se
 }
 
 func TestNoRedirectIsFollowed(t *testing.T) {
+	t.Parallel()
 	var visits atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits.Add(1) }))
 	defer elsewhere.Close()
@@ -86,11 +82,7 @@ func TestPrivateNetworksAreNamed(t *testing.T) {
 	for network, reached := range map[string]bool{"10.0.0.0/8": false, "127.0.0.0/8": true} {
 		server := reach(t, "https://tools.example:"+port+"/mcp", func(cfg *upstream.Config) {
 			cfg.Networks = []netip.Prefix{netip.MustParsePrefix(network)}
-			cfg.TLS = &tls.Config{
-				RootCAs:    roots,
-				ServerName: "example.com",
-				MinVersion: tls.VersionTLS12,
-			}
+			cfg.TLS = &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}
 		})
 		if _, err := call(t.Context(), server, "a", nil); (err == nil) != reached {
 			t.Errorf("%s: got %v", network, err)
@@ -99,6 +91,7 @@ func TestPrivateNetworksAreNamed(t *testing.T) {
 }
 
 func TestAnswersAreBounded(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", wire.Limits().MaxBytes)
 	whole := func(w http.ResponseWriter, id string, _ int) { say(w, 200, id, `"result":{"x":"`+long+`"}`) }
 	event := func(w http.ResponseWriter, id string, _ int) {

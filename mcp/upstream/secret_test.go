@@ -11,6 +11,7 @@ import (
 
 // What a failure says reaches logs, the ledger and the client's model.
 func TestAFailureNamesNoSecretOfTheAddress(t *testing.T) {
+	t.Parallel()
 	s := &site{era: "modern", called: func(w http.ResponseWriter, _ string, _ int) {
 		panic(http.ErrAbortHandler) // the connection breaks
 	}}

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/upstream"
 	"github.com/assent-dev/assent/mcp/wire"
 )
@@ -125,6 +125,7 @@ func visit(t *testing.T, s *site, change func(*upstream.Config)) *upstream.Serve
 func done(w http.ResponseWriter, id string, _ int) { say(w, 200, id, `"result":{"content":[]}`) }
 
 func TestEachEraIsFoundOutByHTTP(t *testing.T) {
+	t.Parallel()
 	for era, version := range map[string]string{
 		"legacy":               wire.V20251125,
 		"legacy, discoverable": wire.V20251125,
@@ -142,6 +143,7 @@ func TestEachEraIsFoundOutByHTTP(t *testing.T) {
 }
 
 func TestModernHeadersRepeatTheBody(t *testing.T) {
+	t.Parallel()
 	s := &site{era: "modern", called: done}
 	if _, err := call(t.Context(), visit(t, s, nil), "größe", nil); err != nil {
 		t.Fatal(err)
@@ -161,6 +163,7 @@ func TestModernHeadersRepeatTheBody(t *testing.T) {
 }
 
 func TestABrokenAnswerIsFetchedAndTheCallNeverMadeAgain(t *testing.T) {
+	t.Parallel()
 	id := "0"
 	s := &site{era: "legacy"}
 	s.called = func(w http.ResponseWriter, of string, _ int) {
@@ -177,6 +180,7 @@ func TestABrokenAnswerIsFetchedAndTheCallNeverMadeAgain(t *testing.T) {
 }
 
 func TestASessionThatHasEndedIsOpenedAnew(t *testing.T) {
+	t.Parallel()
 	s := &site{era: "legacy"}
 	s.called = func(w http.ResponseWriter, id string, n int) {
 		if n == 1 {
@@ -192,6 +196,7 @@ func TestASessionThatHasEndedIsOpenedAnew(t *testing.T) {
 }
 
 func TestWhatIsKnownAfterAFailure(t *testing.T) {
+	t.Parallel()
 	status := func(code int) func(http.ResponseWriter, string, int) {
 		return func(w http.ResponseWriter, _ string, _ int) { w.WriteHeader(code) }
 	}
@@ -221,6 +226,7 @@ func TestWhatIsKnownAfterAFailure(t *testing.T) {
 }
 
 func TestATokenThatIsRefusedIsRenewedOnce(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		next  string // what is got in place of a refused token
 		good  string // what the server takes
@@ -255,6 +261,7 @@ func TestATokenThatIsRefusedIsRenewedOnce(t *testing.T) {
 }
 
 func TestWithoutATokenNothingIsSent(t *testing.T) {
+	t.Parallel()
 	s := &site{era: "modern"}
 	s.called = done
 	var gone atomic.Bool
@@ -276,6 +283,7 @@ func TestWithoutATokenNothingIsSent(t *testing.T) {
 }
 
 func TestAServerThatIsNotThereGetsNothing(t *testing.T) {
+	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	server := visit(t, &site{}, func(cfg *upstream.Config) { cfg.URL = gone.URL })
@@ -285,6 +293,7 @@ func TestAServerThatIsNotThereGetsNothing(t *testing.T) {
 }
 
 func TestRoundsOfQuestionsAreAnswered(t *testing.T) {
+	t.Parallel()
 	s := &site{era: "modern"}
 	s.called = func(w http.ResponseWriter, id string, n int) {
 		if n == 1 {
@@ -318,6 +327,7 @@ func asking() upstream.Request {
 }
 
 func TestALegacyServerAsksInACall(t *testing.T) {
+	t.Parallel()
 	answered := make(chan struct{})
 	s := &site{era: "legacy"}
 	s.called = func(w http.ResponseWriter, id string, _ int) {
@@ -325,13 +335,16 @@ func TestALegacyServerAsksInACall(t *testing.T) {
 		<-answered
 		events(w, `data: {"jsonrpc":"2.0","id":`+id+`,"result":{"content":[]}}`+"\n\n")
 	}
+	server, ended := visit(t, s, nil), make(chan error, 1)
 	go func() {
-		for s.count(`"id":"q1","result":{"action":"accept"}`) == 0 && t.Context().Err() == nil {
-			<-time.After(5 * time.Millisecond)
-		}
-		close(answered)
+		_, err := server.Do(t.Context(), asking())
+		ended <- err
 	}()
-	if _, err := visit(t, s, nil).Do(t.Context(), asking()); err != nil {
+	testwait.Until(t, "the server has the answer", func() bool {
+		return s.count(`"id":"q1","result":{"action":"accept"}`) > 0
+	})
+	close(answered)
+	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 }

@@ -19,12 +19,19 @@ import (
 // Run runs the suite. The package's TestMain has to call Main with the
 // same transport.
 func Run(t *testing.T, make Transport) {
-	t.Run("KilledAtEachWrite", func(t *testing.T) { killedAtEachWrite(t) })
-	t.Run("TwoProcesses", func(t *testing.T) { twoProcesses(t) })
-	t.Run("ClockSetBack", func(t *testing.T) { clockSetBack(t, make) })
-	t.Run("NewerVersion", func(t *testing.T) { newerVersion(t, make) })
-	t.Run("StoreFull", func(t *testing.T) { storeFull(t, make) })
-	t.Run("SecondAnswer", func(t *testing.T) { secondAnswer(t, make) })
+	for name, test := range map[string]func(*testing.T, Transport){
+		"KilledAtEachWrite": killedAtEachWrite,
+		"TwoProcesses":      twoProcesses,
+		"ClockSetBack":      clockSetBack,
+		"NewerVersion":      newerVersion,
+		"StoreFull":         storeFull,
+		"SecondAnswer":      secondAnswer,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, make)
+		})
+	}
 }
 
 // kinds are calls of every kind.
@@ -34,7 +41,7 @@ func kinds() []string { return []string{Allowed, Asked, Peered, Refused} }
 // call makes, before it and after it, and has another process go on.
 // The peer makes the call again, since nobody told it that the call was
 // kept.
-func killedAtEachWrite(t *testing.T) {
+func killedAtEachWrite(t *testing.T, _ Transport) {
 	for _, kind := range kinds() {
 		for _, after := range []bool{false, true} {
 			killed := true
@@ -62,7 +69,7 @@ func killedAtEachWrite(t *testing.T) {
 
 // twoProcesses has two processes take the same calls from their peers
 // at the same time.
-func twoProcesses(t *testing.T) {
+func twoProcesses(t *testing.T, _ Transport) {
 	var calls []string
 	for i := range 20 {
 		for _, kind := range kinds() {
@@ -108,9 +115,7 @@ func open(t *testing.T) store.Records {
 func lives(t *testing.T, make Transport, w World, calls []string, when string) {
 	t.Helper()
 	j := &journal{file: filepath.Join(t.TempDir(), "journal")}
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
-	defer stop()
-	if err := (peer{journal: j, calls: calls}).work(ctx, make, w); err != nil {
+	if err := (peer{journal: j, calls: calls}).work(t.Context(), make, w); err != nil {
 		t.Errorf("%s: %v", when, err)
 	}
 	j.check(t, calls, when)
