@@ -312,7 +312,7 @@ func testLinkNeeded(t *testing.T) {
 	id := r.pending(t).ID
 	c.page(answer, id)
 	r.ran(0)
-	r.Votes(id, "mara", approval.Choose, approval.VoteAnswered, func(in *approval.VoteInput) { in.Choice = new(int) })
+	r.choose(id)
 	c.expect(c.hear(), "notifications/elicitation/complete")
 	r.settle(t)
 	r.ran(0)

@@ -113,6 +113,12 @@ func (r *row) deny() {
 	r.Votes(r.pending(r.t).ID, "mara", approval.Deny, approval.VoteDenied, nil)
 }
 
+// choose has the user of the client approve a question.
+func (r *row) choose(id string) {
+	r.t.Helper()
+	r.Votes(id, "mara", approval.Choose, approval.VoteAnswered, func(in *approval.VoteInput) { in.Choice = new(int) })
+}
+
 // waits wants one request that people have not decided about.
 func (r *row) waits(id string) {
 	r.t.Helper()

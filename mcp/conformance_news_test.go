@@ -128,6 +128,7 @@ func (r *row) asked(method, text string) {
 }
 
 func TestNewsOfResourcesTravelBetweenEras(t *testing.T) {
+	t.Parallel()
 	const uri = "file:///a"
 	for _, era := range []string{"legacy", "modern"} {
 		r := newRowOf(t, readsFiles(), policyFile, tells(era), nil)
@@ -166,6 +167,7 @@ func (c *client) updated() string {
 }
 
 func TestNobodyHearsOfAResourceThatItMayNotRead(t *testing.T) {
+	t.Parallel()
 	r := newRow(t, tells("legacy"), nil)
 	c, m := r.connect(t), r.pipe(t, server.Config{})
 	c.say(request("1", "tools/list", ""))
@@ -180,6 +182,7 @@ func TestNobodyHearsOfAResourceThatItMayNotRead(t *testing.T) {
 }
 
 func TestLogsTravelBetweenErasFromTheLevelThatIsWanted(t *testing.T) {
+	t.Parallel()
 	const leveled = `"_meta":{"io.modelcontextprotocol/logLevel":"warning",`
 	for _, era := range []string{"legacy", "modern"} {
 		r := newRow(t, tells(era), nil)
@@ -211,6 +214,7 @@ func (c *client) logs(call string, wanted bool) {
 }
 
 func TestTheListsOfARestartedServerAreReadAgain(t *testing.T) {
+	t.Parallel()
 	s := script("legacy")
 	s.Tools = s.Tools[:1]
 	s.Does = map[string]string{"read_file": mcptest.Crash}

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"regexp"
@@ -13,6 +14,10 @@ import (
 func TestMain(m *testing.M) {
 	if mcptest.Main() || gosdk.Main() {
 		return
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // most of what the tests do is to wait
+		panic(err)
 	}
 	code := m.Run()
 	_ = os.RemoveAll(binaryDir())

@@ -120,6 +120,7 @@ func markedScript(description string) mcptest.Script {
 // TestHeadersThatRepeatArgumentsAreHeldToThem: what a client says in a
 // header of an argument is what the argument says, or nothing is sent.
 func TestHeadersThatRepeatArgumentsAreHeldToThem(t *testing.T) {
+	t.Parallel()
 	r := newSiteRow(t, markedScript("Writes."), nil, short)
 	w := r.web()
 	call := modernCall("1", "write_file", `{"path":"/größe"}`, "")

@@ -92,6 +92,7 @@ func (p *slowPeople) Cancel(_ context.Context, ref, _ string) error {
 // TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn, and the other one
 // takes its place.
 func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
+	t.Parallel()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -197,6 +198,7 @@ func count(t *testing.T, engine *durable.Engine[int]) func() {
 // TestARequestStaysWhoseCallIsChangedWhileItIsPut: the call is decided
 // on again, and asks under the same key.
 func TestARequestStaysWhoseCallIsChangedWhileItIsPut(t *testing.T) {
+	t.Parallel()
 	people := &slowPeople{}
 	engine := counted(t, people)
 	people.meanwhile = count(t, engine)
@@ -218,6 +220,7 @@ func TestARequestStaysWhoseCallIsChangedWhileItIsPut(t *testing.T) {
 // TestNewsIsNotLostWhenTheCallIsChangedMeanwhile: what somebody else
 // stored first is no reason to wait for the next look.
 func TestNewsIsNotLostWhenTheCallIsChangedMeanwhile(t *testing.T) {
+	t.Parallel()
 	people := &slowPeople{news: make(chan string)}
 	engine := counted(t, people)
 	call := &durable.Call[int]{Key: "call", Asker: approval.Asker{Token: "test"}}

@@ -135,7 +135,7 @@ func connect(t *testing.T, of string, change func(*upstream.Config)) *upstream.S
 	cfg := upstream.Config{
 		Alias:   "small",
 		Command: []string{self, "$(touch x); 'y z'"},
-		Env:     []string{kind + "=" + of, "GOCOVERDIR=" + t.TempDir()},
+		Env:     []string{kind + "=" + of, "GOCOVERDIR=" + t.TempDir(), "GORACE=atexit_sleep_ms=0"},
 		Probe:   300 * time.Millisecond,
 		Grace:   200 * time.Millisecond,
 		Settle:  20 * time.Millisecond,
@@ -266,7 +266,7 @@ func TestTheEnvironmentHoldsWhatIsListedAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got struct{ Env []string }
-	if err := json.Unmarshal(out.Result, &got); err != nil || len(got.Env) != 2 {
+	if err := json.Unmarshal(out.Result, &got); err != nil || len(got.Env) != 3 {
 		t.Errorf("the server's environment: %q, %v", got.Env, err)
 	}
 }

@@ -44,25 +44,32 @@ func kinds() []string { return []string{Allowed, Asked, Peered, Refused} }
 func killedAtEachWrite(t *testing.T, _ Transport) {
 	for _, kind := range kinds() {
 		for _, after := range []bool{false, true} {
-			killed := true
-			for n := int64(1); killed; n++ {
-				l := life{
-					Dir:    t.TempDir(),
-					Calls:  []string{kind + "-1"},
-					KillAt: n,
-					After:  after,
-					Lease:  300 * time.Millisecond, // a killed process is not waited for longer
-				}
-				if killed = l.run(t); killed {
-					l.KillAt = 0
-					l.run(t)
-				}
-				j := &journal{file: filepath.Join(l.Dir, "journal")}
-				j.check(t, l.Calls, fmt.Sprintf("killed at write %d, after it %t", n, after))
-				if !killed && n < 3 {
-					t.Errorf("a call of the kind %s makes %d writes: what is killed at?", kind, n-1)
-				}
-			}
+			t.Run(fmt.Sprintf("%s,after=%t", kind, after), func(t *testing.T) {
+				t.Parallel()
+				killedAtEachWriteOf(t, kind, after)
+			})
+		}
+	}
+}
+
+func killedAtEachWriteOf(t *testing.T, kind string, after bool) {
+	killed := true
+	for n := int64(1); killed; n++ {
+		l := life{
+			Dir:    t.TempDir(),
+			Calls:  []string{kind + "-1"},
+			KillAt: n,
+			After:  after,
+			Lease:  300 * time.Millisecond, // a killed process is not waited for longer
+		}
+		if killed = l.run(t); killed {
+			l.KillAt = 0
+			l.run(t)
+		}
+		j := &journal{file: filepath.Join(l.Dir, "journal")}
+		j.check(t, l.Calls, fmt.Sprintf("killed at write %d, after it %t", n, after))
+		if !killed && n < 3 {
+			t.Errorf("a call of the kind %s makes %d writes: what is killed at?", kind, n-1)
 		}
 	}
 }
@@ -132,22 +139,25 @@ func lives(t *testing.T, make Transport, w World, calls []string, when string) {
 
 // atEachWrite makes a call of each kind once for each of its writes, at
 // which something happens to the world.
-func atEachWrite(t *testing.T, make Transport, what string, happens func(n int64) (*shaky, World)) {
+func atEachWrite(t *testing.T, make Transport, what string, happens func(t *testing.T, n int64) (*shaky, World)) {
 	for _, kind := range kinds() {
-		for n := int64(1); ; n++ {
-			records, w := happens(n)
-			w.Sealing = sealing(records)
-			lives(t, make, w, []string{kind + "-1"}, fmt.Sprintf("%s at write %d", what, n))
-			if records.writes.Load() < n {
-				break
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			for n := int64(1); ; n++ {
+				records, w := happens(t, n)
+				w.Sealing = sealing(records)
+				lives(t, make, w, []string{kind + "-1"}, fmt.Sprintf("%s at write %d", what, n))
+				if records.writes.Load() < n {
+					break
+				}
 			}
-		}
+		})
 	}
 }
 
 // clockSetBack sets the clock back by an hour at each write, once.
 func clockSetBack(t *testing.T, make Transport) {
-	atEachWrite(t, make, "the clock is set back", func(n int64) (*shaky, World) {
+	atEachWrite(t, make, "the clock is set back", func(t *testing.T, n int64) (*shaky, World) {
 		var back atomic.Int64
 		records := &shaky{
 			Records: open(t),
@@ -164,7 +174,7 @@ func clockSetBack(t *testing.T, make Transport) {
 // storeFull has every write fail for some time, from each write on.
 func storeFull(t *testing.T, make Transport) {
 	const failures = 5 // until there is space again
-	atEachWrite(t, make, "the store is full", func(n int64) (*shaky, World) {
+	atEachWrite(t, make, "the store is full", func(t *testing.T, n int64) (*shaky, World) {
 		return &shaky{
 			Records: open(t),
 			before: func(at int64) error {
