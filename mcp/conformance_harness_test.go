@@ -46,7 +46,11 @@ func newRowOf(t *testing.T, agent, policy string, s mcptest.Script, change func(
 	t.Helper()
 	u := mcptest.New(t, s)
 	w := newWorldOf(t, agent, policy, func(cfg *mcp.Config) {
-		cfg.Servers[0].Upstream = started(t, u, nil)
+		cfg.Servers[0].Upstream = started(t, u, func(cfg *upstream.Config) {
+			if s.Era == "deaf" { // it never answers the probe
+				cfg.Probe = 200 * time.Millisecond
+			}
+		})
 		if change != nil {
 			change(cfg)
 		}
@@ -68,7 +72,6 @@ func started(t *testing.T, u *mcptest.Server, change func(*upstream.Config)) *up
 func startedOf(t *testing.T, cfg upstream.Config) *upstream.Server {
 	t.Helper()
 	cfg.Alias = cmp.Or(cfg.Alias, "files")
-	cfg.Probe = cmp.Or(cfg.Probe, 200*time.Millisecond)
 	cfg.Grace = cmp.Or(cfg.Grace, 500*time.Millisecond)
 	cfg.Settle = cmp.Or(cfg.Settle, 20*time.Millisecond)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.NewTextHandler(t.Output(), nil)))

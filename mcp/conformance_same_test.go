@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/internal/sse"
 	"github.com/assent-dev/assent/mcp"
@@ -151,7 +150,6 @@ func direct(t *testing.T, overHTTP, modern bool) (heard, upstream.Config) {
 			c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		}
 		cfg.Era = eraOf(modern)
-		cfg.Probe = 20 * time.Second // a program may be slow to start
 		return c.byPipe(modern), cfg
 	}
 

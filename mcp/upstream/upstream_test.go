@@ -136,10 +136,12 @@ func connect(t *testing.T, of string, change func(*upstream.Config)) *upstream.S
 		Alias:   "small",
 		Command: []string{self, "$(touch x); 'y z'"},
 		Env:     []string{kind + "=" + of, "GOCOVERDIR=" + t.TempDir(), "GORACE=atexit_sleep_ms=0"},
-		Probe:   300 * time.Millisecond,
 		Grace:   200 * time.Millisecond,
 		Settle:  20 * time.Millisecond,
 		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	if of == "deaf" || of == "slow start" { // these don't answer the first probe
+		cfg.Probe = time.Second
 	}
 	if change != nil {
 		change(&cfg)
