@@ -57,11 +57,11 @@ func TestAnOldServerIsFoundAfterTheOthers(t *testing.T) {
 
 func TestAModernServerIsNeverInitialized(t *testing.T) {
 	t.Parallel()
-	s := &site{era: "legacy", called: done}
+	s := newSite(t, "legacy", done)
 	server := visit(t, s, func(cfg *upstream.Config) { cfg.Era = upstream.Modern })
 	_, err := call(t.Context(), server, "a", nil)
-	if !errors.Is(err, upstream.ErrNotSent) || s.count("initialize") > 0 {
-		t.Errorf("got %v after %q", err, s.got)
+	if n := len(s.Visits("initialize")); !errors.Is(err, upstream.ErrNotSent) || n > 0 {
+		t.Errorf("got %v after %d times initialize", err, n)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/upstream"
 	"github.com/assent-dev/assent/mcp/wire"
 )
@@ -87,12 +88,12 @@ func TestAServerThatAsksWithoutEndTakesNoMemory(t *testing.T) {
 }
 
 func TestAServerThatAsksWithoutEndByHTTPTakesNoMemory(t *testing.T) {
-	legacy := &site{era: "legacy", called: func(w http.ResponseWriter, id string, _ int) {
+	legacy := newSite(t, "legacy", func(w http.ResponseWriter, id string, _ int) {
 		for n := range 5000 {
-			events(w, fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"ping\"}\n\n", n+1))
+			mcptest.Events(w, fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"ping\"}\n\n", n+1))
 		}
-		events(w, `data: {"jsonrpc":"2.0","id":`+id+`,"result":{"content":[]}}`+"\n\n")
-	}}
+		mcptest.Events(w, `data: {"jsonrpc":"2.0","id":`+id+`,"result":{"content":[]}}`+"\n\n")
+	})
 	stop := make(chan struct{})
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

@@ -146,6 +146,12 @@ func connect(t *testing.T, of string, change func(*upstream.Config)) *upstream.S
 	if change != nil {
 		change(&cfg)
 	}
+	return run(t, cfg)
+}
+
+// run keeps the connection to a server until the test ends.
+func run(t *testing.T, cfg upstream.Config) *upstream.Server {
+	t.Helper()
 	s, err := upstream.New(cfg)
 	if err != nil {
 		t.Fatal(err)
