@@ -264,8 +264,10 @@ func two(cfg *mcp.Config) {
 	cfg.Callers = append(cfg.Callers, mcp.Caller{Name: "other", Hold: time.Second})
 }
 
-// short has callers wait so short that each pending call is answered.
-func short(cfg *mcp.Config) { cfg.Callers[0].Hold = 20 * time.Millisecond }
+// short has callers wait so short that each pending call is answered. An
+// approved call runs only while its caller waits, so the time must be enough
+// for that on a busy machine: a shorter one is only repeated more often.
+func short(cfg *mcp.Config) { cfg.Callers[0].Hold = 200 * time.Millisecond }
 
 // another is a second server behind the gateway.
 func another(t *testing.T, cfg *mcp.Config, alias string, s mcptest.Script) *mcptest.Server {

@@ -75,7 +75,10 @@ func TestACallThatEndsLateIsRecorded(t *testing.T) {
 func TestTheLedgerNamesAStandingApproval(t *testing.T) {
 	t.Parallel()
 	var book ledger
-	w := newWorld(t, book.keep)
+	w := newWorld(t, func(cfg *mcp.Config) {
+		long(cfg)
+		book.keep(cfg)
+	})
 	c := w.connect(t)
 	c.sendCall(1, "write_file", write)
 	w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) {

@@ -140,8 +140,7 @@ func TestANewProcessFindsWhatIsPending(t *testing.T) {
 	r := w.pending(t)
 	w.restart(t)
 	w.Votes(r.ID, "mara", approval.Approve, approval.VoteApproved, nil)
-	again := w.connect(t)
-	again.expect(again.call("write_file", write), "done 1")
+	w.connect(t).until("write_file", write, "done 1")
 }
 
 func TestWhatAnotherProcessEndsWaitsNoMore(t *testing.T) {

@@ -84,7 +84,8 @@ func TestEachEraIsFoundOutByHTTP(t *testing.T) {
 		if _, err := call(t.Context(), server, "größe", nil); err != nil || server.Peer().Version != version {
 			t.Fatalf("%s: version %q, %v", era, server.Peer().Version, err)
 		}
-		if calls := s.Visits(wire.MethodCall); len(calls) != 1 || !strings.Contains(calls[0].Text, `"arguments":{ "a" : 1.0 }`) {
+		calls := s.Visits(wire.MethodCall)
+		if len(calls) != 1 || !strings.Contains(calls[0].Text, `"arguments":{ "a" : 1.0 }`) {
 			t.Errorf("%s: the server got %d calls", era, len(calls))
 		}
 	}
