@@ -36,7 +36,7 @@ func newSiteRowOf(t *testing.T, agent string, s mcptest.Script, on visited, chan
 	t.Helper()
 	site := mcptest.NewSite(t, s, on)
 	w := newWorldOf(t, agent, policyFile, func(cfg *mcp.Config) {
-		cfg.Servers[0].Upstream = startedOf(t, upstream.Config{URL: site.URL + "/mcp", Start: time.Second})
+		cfg.Servers[0].Upstream = startedOf(t, upstream.Config{URL: site.URL + "/mcp"})
 		if change != nil {
 			change(cfg)
 		}
@@ -80,7 +80,7 @@ func testM17(t *testing.T) {
 // provesNothing has a server refuse whatever comes until it is well.
 func provesNothing(t *testing.T, era string, status int) {
 	var well atomic.Bool
-	r := newSiteRow(t, script(era), func(w http.ResponseWriter, v *mcptest.Visit) bool {
+	site := mcptest.NewSite(t, script(era), func(w http.ResponseWriter, v *mcptest.Visit) bool {
 		switch {
 		case well.Load():
 			return false
@@ -91,7 +91,15 @@ func provesNothing(t *testing.T, era string, status int) {
 		}
 
 		return true
-	}, nil)
+	})
+	w := newWorld(t, func(cfg *mcp.Config) {
+		at := upstream.Config{URL: site.URL + "/mcp"}
+		if status == 0 { // it never answers
+			at.Start = time.Second
+		}
+		cfg.Servers[0].Upstream = startedOf(t, at)
+	})
+	r := &siteRow{row: &row{world: w, t: t}, site: site}
 	c := r.connect(t)
 	c.expect(c.call("read_file", `{}`), "can't be reached")
 	if first := r.site.Visits("server/discover"); len(first) == 0 || len(r.site.Visits("initialize")) > 0 {
