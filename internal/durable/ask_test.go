@@ -12,6 +12,7 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
@@ -92,6 +93,7 @@ func (p *slowPeople) Cancel(_ context.Context, ref, _ string) error {
 // TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn, and the other one
 // takes its place.
 func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
+	t.Parallel()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{})
 	must.Do(t, err)
 	people := &slowPeople{}
@@ -120,11 +122,7 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- engine.Run(ctx) }()
-	call := &durable.Call[struct{}]{
-		Key:   "call",
-		Asker: approval.Asker{Token: "test"},
-		State: durable.Away,
-	}
+	call := &durable.Call[struct{}]{Key: "call", Asker: approval.Asker{Token: "test"}, State: durable.Away}
 	must.Do(t, engine.Add(ctx, call))
 	if _, err := engine.Change(ctx, "call", replace); err != nil {
 		t.Fatal(err)
@@ -191,6 +189,7 @@ func count(t *testing.T, engine *durable.Engine[int]) func() {
 // TestARequestStaysWhoseCallIsChangedWhileItIsPut: the call is decided
 // on again, and asks under the same key.
 func TestARequestStaysWhoseCallIsChangedWhileItIsPut(t *testing.T) {
+	t.Parallel()
 	people := &slowPeople{}
 	engine := counted(t, people)
 	people.meanwhile = count(t, engine)
@@ -210,6 +209,7 @@ func TestARequestStaysWhoseCallIsChangedWhileItIsPut(t *testing.T) {
 // TestNewsIsNotLostWhenTheCallIsChangedMeanwhile: what somebody else
 // stored first is no reason to wait for the next look.
 func TestNewsIsNotLostWhenTheCallIsChangedMeanwhile(t *testing.T) {
+	t.Parallel()
 	people := &slowPeople{news: make(chan string)}
 	engine := counted(t, people)
 	call := &durable.Call[int]{Key: "call", Asker: approval.Asker{Token: "test"}}
@@ -224,8 +224,11 @@ func TestNewsIsNotLostWhenTheCallIsChangedMeanwhile(t *testing.T) {
 	people.meanwhile = count(t, engine)
 	people.mu.Unlock()
 	people.news <- c.Ask.Ref
-	c, err = engine.Watch(t.Context(), "call", func(c *durable.Call[int]) bool { return c.State == durable.Waiting })
-	if err != nil || c.Part != 1 {
-		t.Errorf("the call is %s, counted %d: %v", c.State, c.Part, err)
+	c = testwait.Value(t, "the call is approved", func() (*durable.Call[int], bool) {
+		c, err := engine.Get(t.Context(), "call")
+		return c, err == nil && c.State == durable.Waiting
+	})
+	if c.Part != 1 {
+		t.Errorf("counted %d", c.Part)
 	}
 }
