@@ -2,7 +2,7 @@ package posture
 
 import (
 	"fmt"
-		"strings"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/condition"
