@@ -13,7 +13,8 @@ import (
 func testM67(t *testing.T) {
 	for name, test := range map[string]func(*row, *client){
 		"with progress": func(r *row, c *client) {
-			c.send(request("7", wire.MethodCall, `"name":"write_file","arguments":`+write+`,"_meta":{"progressToken":7}`))
+			c.send(request("7", wire.MethodCall,
+				`"name":"write_file","arguments":`+write+`,"_meta":{"progressToken":7}`))
 			for range 50 { // each of them sets the limit of the client back
 				c.expect(c.hear(), `"notifications/progress"`)
 			}

@@ -143,7 +143,8 @@ func (w *web) byHTTP(modern bool) heard {
 func direct(t *testing.T, overHTTP, modern bool) (heard, upstream.Config) {
 	t.Helper()
 	if !overHTTP {
-		cfg := upstream.Config{Command: []string{os.Args[0]}, Env: []string{gosdk.Variable + "=1", "GORACE=atexit_sleep_ms=0"}}
+		cfg := upstream.Config{Command: []string{os.Args[0]}, Env: []string{gosdk.Variable + "=1",
+			"GORACE=atexit_sleep_ms=0"}}
 		c := program(t, cfg)
 		if !modern {
 			c.say(initialize(wire.V20251125))

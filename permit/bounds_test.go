@@ -194,7 +194,8 @@ func TestBrokenUsesRefuse(t *testing.T) {
 	if reason(t, err) != permit.Unavailable || strings.Contains(err.Error(), "locked") {
 		t.Errorf("got %v", err)
 	}
-	if !strings.Contains(log.String(), `level=ERROR`) || !strings.Contains(log.String(), `error="the table is locked"`) {
+	if !strings.Contains(log.String(), `level=ERROR`) ||
+		!strings.Contains(log.String(), `error="the table is locked"`) {
 		t.Errorf("the log says %s", log.String())
 	}
 }

@@ -114,7 +114,9 @@ type doomed struct {
 func newDoomed(t *testing.T, first life) (*doomed, *confRuntime) {
 	t.Helper()
 	r := newConfRuntime(t, "alpha")
-	first.Gateway, first.Other, first.Token = true, r.server.URL, r.token
+	first.Gateway = true
+	first.Other = r.server.URL
+	first.Token = r.token
 	p := &doomed{newProcess(t, first), r}
 	p.start()
 	p.insist(func() int {

@@ -113,7 +113,9 @@ func confT33(t *testing.T) {
 			}
 		},
 		"a desk": func(cfg *gateway.Config, _ *confRuntime, desk *raptest.Desk, let chan struct{}) {
-			cfg.Ask, cfg.People, desk.Stuck = gateway.AskBoth, desk, let
+			cfg.Ask = gateway.AskBoth
+			cfg.People = desk
+			desk.Stuck = let
 		},
 		"a ledger": func(cfg *gateway.Config, _ *confRuntime, _ *raptest.Desk, let chan struct{}) {
 			cfg.Record = func(context.Context, string, string, string, map[string]any) error {
@@ -129,9 +131,13 @@ func confT33(t *testing.T) {
 		},
 	} {
 		parts[name] = func(t *testing.T) {
-			r, desk, let := newConfRuntime(t, "alpha"), raptest.NewDesk(t), make(chan struct{})
+			r := newConfRuntime(t, "alpha")
+			desk := raptest.NewDesk(t)
+			let := make(chan struct{})
 			h := confGatewayOf(t, []*confRuntime{r}, func(cfg *gateway.Config) {
-				cfg.Records, cfg.Rate, cfg.MaxThread = openRecords(t), 1<<20, 1<<20
+				cfg.Records = openRecords(t)
+				cfg.Rate = 1 << 20
+				cfg.MaxThread = 1 << 20
 				slow(cfg, r, desk, let)
 			})
 			release := sync.OnceFunc(func() { close(let) })

@@ -381,7 +381,10 @@ func testR20(t *testing.T) {
 			return m.With("choices", []string{"Yes", "No"}).With("default", 1)
 		},
 		"default": func(m raptest.Message, _ string) raptest.Message { return m.With("default", 0) },
-		"address": func(m raptest.Message, uri string) raptest.Message { return m.With("response_url", w.tools.URL+uri) },
+		"address": func(m raptest.Message, uri string) raptest.Message {
+			return m.With("response_url",
+				w.tools.URL+uri)
+		},
 	}
 	for id, change := range changes {
 		c, old, uri := w.asks("t-1", id)

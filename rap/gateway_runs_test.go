@@ -219,7 +219,8 @@ func TestUpstreamEnds(t *testing.T) {
 // What the rules did not decide about is not called.
 func TestUpstreamChanges(t *testing.T) {
 	w := newEventsWorld(t)
-	w.tool.Offers(strings.Replace(raptest.Manifest(w.tool.URL+raptest.Endpoint, "read_file"), "Does", "Does more than", 1))
+	w.tool.Offers(strings.Replace(raptest.Manifest(w.tool.URL+raptest.Endpoint, "read_file"), "Does",
+		"Does more than", 1))
 	_, err := w.now.Operations()[0].Run(t.Context(), rap.Job{
 		Asker:     raptest.Asker(),
 		Caller:    "c",

@@ -299,7 +299,8 @@ func TestLoadRuntime(t *testing.T) {
 		}
 	}
 	for _, id := range rest {
-		if got := r.loadCall(id); got.State != runtime.CallPending || got.Question != asked[id] || len(u.ends[id]) != 0 {
+		if got := r.loadCall(id); got.State != runtime.CallPending || got.Question != asked[id] ||
+			len(u.ends[id]) != 0 {
 			t.Fatalf("nobody answered %s, and it is %+v; its tool was told %q", id, got, u.ends[id])
 		}
 	}
@@ -403,10 +404,14 @@ func (s *slaughter) settles(some bool) map[string]runtime.Call {
 func (s *slaughter) holds(id string, end runtime.Call) string {
 	s.t.Helper()
 	runs, text := s.gateway.runsOf()[id], end.Outcome.Text
-	kind, least, most := "", 0, 0
+	kind := ""
+	least := 0
+	most := 0
 	switch {
 	case text == loadDone(id) && !end.Synthetic:
-		kind, least, most = "done", 1, 1
+		kind = "done"
+		least = 1
+		most = 1
 	case text == "Error: the user denied this call" && !end.Synthetic:
 		kind = "denied"
 	case strings.Contains(text, "outcome unknown") && !end.Synthetic:

@@ -253,7 +253,9 @@ func (l *life) runtime(mux *http.ServeMux) (func(context.Context) error, error) 
 	}
 	cfg.People, cfg.Log = h.desk(), slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if l.Load {
-		cfg.People, cfg.Log, cfg.Only = &loadDesk{people: l.People, ripe: map[string]bool{}}, nil, raptest.Asker()
+		cfg.People = &loadDesk{people: l.People, ripe: map[string]bool{}}
+		cfg.Log = nil
+		cfg.Only = raptest.Asker()
 		cfg.CallWithin, cfg.ChoiceWithin = longestWait, longestWait
 		cfg.Servers[0].Peer.Attempts, cfg.Servers[0].Peer.Backoff = 1000, time.Millisecond
 	}
@@ -417,7 +419,9 @@ func (p *process) start() {
 	out, err := p.cmd.StdoutPipe()
 	confMust(p.t, err)
 	confMust(p.t, p.cmd.Start())
-	up, dead, cmd := make(chan struct{}), make(chan struct{}), p.cmd
+	up := make(chan struct{})
+	dead := make(chan struct{})
+	cmd := p.cmd
 	p.dead = dead
 	go func() {
 		defer close(dead)

@@ -65,7 +65,9 @@ func peak(work func()) int64 {
 		metrics.Read(sample)
 		return sample[0].Value.Uint64()
 	}
-	before, done, most := heap(), make(chan struct{}), uint64(0)
+	before := heap()
+	done := make(chan struct{})
+	most := uint64(0)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {

@@ -326,7 +326,8 @@ func TestReplaceAndRemove(t *testing.T) {
 			t.Fatal(err)
 		}
 		holdsText(t, name, text)
-		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 || !f.Exists || string(f.Text) != text {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 || !f.Exists ||
+			string(f.Text) != text {
 			t.Errorf("%v, %v, %+v", info.Mode(), err, f)
 		}
 	}

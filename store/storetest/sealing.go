@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -120,7 +121,9 @@ func sealTenant(t *testing.T, db Database) {
 	equal(t, verify(t, replicas[0], tenant), 300)
 
 	appendEntries(t, replicas[0], tenant, 1)
-	signing, release, sealed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	signing := make(chan struct{})
+	release := make(chan struct{})
+	sealed := make(chan error, 1)
 	go func() {
 		_, err := replicas[0].Seal(ctx, 10, func(c ledger.Checkpoint) ([]byte, error) {
 			close(signing)
@@ -131,11 +134,17 @@ func sealTenant(t *testing.T, db Database) {
 	}()
 	<-signing
 	for i, s := range replicas {
-		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-		if _, err := s.SealTenant(short, tenant, signature); err == nil {
+		early, cancel := context.WithCancel(ctx)
+		returned := make(chan error, 1)
+		go func() {
+			_, err := s.SealTenant(early, tenant, signature)
+			returned <- err
+		}()
+		runtime.Gosched()
+		cancel()
+		if err := <-returned; err == nil {
 			t.Errorf("replica %d returned while the entry was not sealed", i)
 		}
-		cancel()
 	}
 	close(release)
 	must(replicas[1].SealTenant(ctx, tenant, signature))(t)
