@@ -163,13 +163,13 @@ func TestMisspeltGateSaysWhereItIs(t *testing.T) {
 	d := plan.Decide(shortCall("tool a"))
 	text, _ := json.Marshal(d.Reasons[0])
 	const want = `{"source":"action_space","rule":"local_tools.a","code":"approval_misspelt","detail":` +
-		`"the agent's file has the unknown field \"appr\\u043eval\\u202e\", which looks like an approval and is not ` +
-		`read: every call of local_tools.a asks until it is fixed","file":"desk.agf.yaml","line":9,"column":7}`
+		`"the agent's file has an approval that is not read, the unknown field \"appr\\u043eval\\u202e\": ` +
+		`every call of local_tools.a asks until it is fixed","file":"desk.agf.yaml","line":9,"column":7}`
 	if string(text) != want {
 		t.Errorf("%s\nwant\n%s", text, want)
 	}
-	const message = "Do it?\nNote: the agent's file has the unknown field \"appr\\u043eval\\u202e\", which looks like an " +
-		"approval and is not read: every call of local_tools.a asks until it is fixed."
+	const message = "Do it?\nNote: the agent's file has an approval that is not read, the unknown field " +
+		"\"appr\\u043eval\\u202e\": every call of local_tools.a asks until it is fixed."
 	if d.Message != message {
 		t.Errorf("%q", d.Message)
 	}

@@ -358,18 +358,18 @@ func (b *builder) stray(a *schema.Agent) {
 	if len(a.Strays) == 0 || b.at != b.gates[0] {
 		return
 	}
-	keys := []string{"", schema.StrayKey(b.at.name)}
-	if b.at.container != "" {
-		keys = append(keys, schema.StrayKey(b.at.container))
+	for _, g := range a.Strays[""] {
+		b.misspeltGate(a, "", g, "every call")
 	}
-	slices.Sort(keys)
-	for _, key := range slices.Compact(keys) {
-		calls := "every call"
-		if key != "" {
-			calls = "every call of what it names"
+	done := map[string]bool{"": true}
+	for _, name := range []string{b.at.container, b.at.name} {
+		key := schema.StrayKey(name)
+		if done[key] {
+			continue
 		}
+		done[key] = true
 		for _, g := range a.Strays[key] {
-			b.misspeltGate(a, "", g, calls)
+			b.misspeltGate(a, "", g, "every call of "+quote(name))
 		}
 	}
 }
@@ -382,8 +382,7 @@ func (b *builder) misspeltGate(a *schema.Agent, id string, g schema.MisspeltGate
 		at:     g.Range,
 		code:   ApprovalMisspelt,
 		detail: fmt.Sprintf(
-			"the agent's file has the unknown field %s, which looks like an approval and is not read: %s asks until it "+
-				"is fixed",
+			"the agent's file has an approval that is not read, the unknown field %s: %s asks until it is fixed",
 			quote(g.Field), calls,
 		),
 	})
