@@ -24,7 +24,8 @@ func TestSiblingsOfAMisspeltGate(t *testing.T) {
 	for _, test := range []struct{ name, text, rule, want string }{
 		{"a merge key", "x-defaults: &d {approval: true}\n" + tool("<<: *d"), "yaml-merge-key", refused},
 		{"an anchor", tool("approval: &x true"), "", always},
-		{"an entry that is an alias", misspeltHead + "x-tool: &t {alias: a, aproval: true}\naction_space: {local_tools: [*t]}\n",
+		{"an entry that is an alias", misspeltHead + "x-tool: &t {alias: a, aproval: true}\naction_space: " +
+			"{local_tools: [*t]}\n",
 			"approval-misplaced", ask},
 		{"the right one twice", tool("approval: false, approval: true"), "yaml-duplicate-key", refused},
 		{"a misspelt one twice", tool("aproval: false, aproval: true"), "yaml-duplicate-key", refused},
@@ -47,31 +48,38 @@ func TestSiblingsOfAMisspeltGate(t *testing.T) {
 		{"a number as a value", tool("approval: 1"), "wrong-type", refused},
 		{"a list as a value", tool("approval: [true]"), "wrong-type", refused},
 		{"a tag that changes the type", tool("approval: !!str true"), "yaml-tag", refused},
-		{"a mapping where the list is", misspeltHead + "action_space: {local_tools: {a: {approval: true}}}\n", "wrong-type", refused},
+		{"a mapping where the list is", misspeltHead + "action_space: {local_tools: {a: {approval: " +
+			"true}}}\n", "wrong-type", refused},
 		{"at the top", plain + "approval: true\n", "approval-misplaced", ask},
 		{"on the action space", in("action_space: {", "action_space: {approval: true, "), "approval-misplaced", ask},
 		{"in constraints", plain + "constraints: {approval: true}\n", "approval-misplaced", ask},
 		{"in a limit", plain + "constraints: {limits: {hitl: true}}\n", "approval-misplaced", ask},
 		{"in memory", plain + "memory: {require_approval: true}\n", "approval-misplaced", ask},
 		{"in the interface", in("interface: {", "interface: {approval: true, "), "approval-misplaced", ask},
-		{"in the execution policy", in("execution_policy: {", "execution_policy: {approval: true, "), "approval-misplaced", ask},
+		{"in the execution policy", in("execution_policy: {", "execution_policy: {approval: true, "+
+			""), "approval-misplaced", ask},
 		{"in its config", in("config: {", "config: {human_approval: true, "), "approval-misplaced", ask},
 		{"in an unknown list of its config", in("config: {", "config: {tools: [{name: a, approval: true}], "),
 			"approval-misplaced", ask},
-		{"in a vendor's config", strings.Replace(in("config: {", "config: {approval: true, "), "agf.react", "x-acme.run", 1),
+		{"in a vendor's config", strings.Replace(in("config: {", "config: {approval: true, "+
+			""), "agf.react", "x-acme.run", 1),
 			"", allow},
 		{"in metadata", in("metadata: {", "metadata: {approval: true, "), "", allow},
 		{"in labels", in("metadata: {", `metadata: {labels: {approval: required}, `), "", allow},
-		{"an argument of that name", tool("input_schema: {type: object, properties: {approval: {type: boolean}}}"), "", allow},
+		{"an argument of that name", tool("input_schema: {type: object, properties: {approval: {type: " +
+			"boolean}}}"), "", allow},
 		{"an extension", tool("x-approval: true"), "", allow},
 		{"an extension by a Cyrillic letter", tool("\u0445-approval: true"), "approval-misplaced", ask},
 		{"a capital extension", tool("X-approval: true"), "approval-misplaced", ask},
-		{"in an approval that has a condition", tool("approval: {condition: {args_match: {n: 5}}, aproval: true}"), "",
+		{"in an approval that has a condition", tool("approval: {condition: {args_match: {n: 5}}, aproval: " +
+			"true}"), "",
 			"ask condition_unknown"},
 		{"in an approval that has nothing", tool("approval: {conditions: {args_match: {n: 5}}}"), "", always},
-		{"a top-level list with another name", in("action_space: {", "x: 1\naction_space: {") + "tools: [{id: a, approval: true}]\n",
+		{"a top-level list with another name", in("action_space: {", "x: 1\naction_space: {") + "tools: [{id: " +
+			"a, approval: true}]\n",
 			"approval-misplaced", ask},
-		{"a list with the name in another case", plain + "tools: [{name: A, approval: true}]\n", "approval-misplaced", ask},
+		{"a list with the name in another case", plain + "tools: [{name: A, approval: " +
+			"true}]\n", "approval-misplaced", ask},
 		{"a misspelt action space beside it", plain + "actionspace: {local_tools: [{alias: a, approval: true}]}\n",
 			"approval-misplaced", ask},
 		{"an unknown field without a gate", plain + "tools: [{name: a, description: Works.}]\n", "", allow},

@@ -19,7 +19,9 @@ interface: {input: {type: object}, output: {type: object}}
 execution_policy: {id: agf.react, config: {instructions: Work., model: any}}
 `
 
-func misspeltPlan(t interface{ Fatalf(string, ...any) }, text string, opt resolve.Options, policies ...string) *resolve.Plan {
+type fatal interface{ Fatalf(string, ...any) }
+
+func misspeltPlan(t fatal, text string, opt resolve.Options, policies ...string) *resolve.Plan {
 	agent, findings := schema.Parse("desk.agf.yaml", []byte(text))
 	if agent == nil {
 		t.Fatalf("it does not load: %v\n%s", findings, text)
@@ -95,7 +97,9 @@ func TestMisspeltGatesAsk(t *testing.T) {
   mcp_servers: [{alias: db, tools: [{name: drop, approval: true}]}]`,
 			"mcp db drop:" + misspelt + "\nmcp db read:" + misspelt},
 		{"a local agent", `
-  local_agents: [{alias: w, source: w, source_type: registry, confirm: true}, {alias: v, source: v, source_type: registry}]`,
+  local_agents:
+    - {alias: w, source: w, source_type: registry, confirm: true}
+    - {alias: v, source: v, source_type: registry}`,
 			"delegation w:" + misspelt + "\ndelegation v: allow"},
 		{"a remote agent", `
   remote_agents: [{alias: p, aproval: true, allowed_skills: [{id: pay, approval: false}, get]}]`,
@@ -116,13 +120,15 @@ func TestMisspeltGatesAsk(t *testing.T) {
 		{"an unknown list of what is not declared", `
   remote_agent: [{alias: p, approval: true, allowed_skills: [{id: s, approval: true}]}]
   local_tools: [{alias: a}]`,
-			"tool a: allow\ndelegation p: deny not_declared approval_misspelt\nskill p s: deny not_declared approval_misspelt approval_misspelt"},
+			"tool a: allow\ndelegation p: deny not_declared approval_misspelt\nskill p s: deny not_declared " +
+				"approval_misspelt approval_misspelt"},
 		{"other unknown fields", `
   x-note: a
   local_tools: [{alias: a, x-approval: true, timeout: 5}]`, "tool a: allow"},
 		{"a list that is not read", `
   mcp_servers: [{alias: db, allowedTools: [a]}, {alias: web, denied_tools: [b], allowed_tools: [a, b]}]`,
-			"mcp db a: ask allow_list_misspelt\nmcp db b: ask allow_list_misspelt\nmcp web b: ask allow_list_misspelt\n" +
+			"mcp db a: ask allow_list_misspelt\nmcp db b: ask allow_list_misspelt\nmcp web b: ask " +
+				"allow_list_misspelt\n" +
 				"mcp web c: deny allow_list_misspelt not_allowed"},
 	} {
 		var calls []string
@@ -130,7 +136,8 @@ func TestMisspeltGatesAsk(t *testing.T) {
 			call, _, _ := strings.Cut(line, ":")
 			calls = append(calls, call)
 		}
-		want := strings.ReplaceAll(test.want, "deny allow_list_misspelt not_allowed", "deny not_allowed allow_list_misspelt")
+		want := strings.ReplaceAll(test.want, "deny allow_list_misspelt not_allowed", "deny not_allowed "+
+			"allow_list_misspelt")
 		plan := misspeltPlan(t, misspeltHead+"action_space:"+test.space+"\n", resolve.Options{})
 		if got := shortOutcomes(plan, calls...); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", test.name, got, want)
@@ -142,7 +149,8 @@ func TestMisspeltGatesAsk(t *testing.T) {
 func TestMisspeltGateOutsideOfTheActionSpace(t *testing.T) {
 	const space = "action_space: {local_tools: [{alias: a}]}\n"
 	for _, field := range []string{
-		"aproval: true\n", "constraints: {approval: true}\n", "memory: {hitl: true}\n", "defaults: {approval: true}\n",
+		"aproval: true\n", "constraints: {approval: true}\n", "memory: {hitl: true}\n",
+		"defaults: {approval: true}\n",
 	} {
 		plan := misspeltPlan(t, misspeltHead+space+field, resolve.Options{})
 		if got := shortOutcomes(plan, "tool a"); got != "tool a: ask approval_misspelt" {
@@ -225,7 +233,8 @@ func TestMisspeltGateOfAParentHolds(t *testing.T) {
 // anywhere around it, no call comes out looser.
 func TestUnknownFieldsNeverLoosen(t *testing.T) {
 	calls := []string{
-		"tool a", "tool b", "mcp db x", "mcp db y", "mcp db z", "mcp web x", "delegation w", "delegation p", "skill p s",
+		"tool a", "tool b", "mcp db x", "mcp db y", "mcp db z", "mcp web x", "delegation w", "delegation p",
+		"skill p s",
 		"skill p t", "tool nobody",
 	}
 	text := func(at int, field string) string {
@@ -240,17 +249,21 @@ func TestUnknownFieldsNeverLoosen(t *testing.T) {
 			top = field + "\n"
 		}
 		return misspeltHead + top + "action_space: " + add(0, "local_tools: ["+
-			add(1, "alias: a")+", "+add(2, "alias: b, approval: {condition: {args_match: {n: 5}}}")+"], mcp_servers: ["+
+			add(1, "alias: a")+", "+add(2, "alias: b, approval: {condition: {args_match: {n: 5}}}")+"], "+
+			"mcp_servers: ["+
 			add(3, "alias: db, allowed_tools: [x, "+add(4, "name: y, approval: false")+"], approval: true")+", "+
 			add(5, "alias: web")+"], local_agents: ["+add(6, "alias: w, source: w, source_type: registry")+
-			"], remote_agents: ["+add(7, "alias: p, allowed_skills: [s, "+add(8, "id: t, approval: true")+"]")+"]") + "\n"
+			"], remote_agents: ["+add(7, "alias: p, allowed_skills: [s, "+add(8,
+			"id: t, approval: true")+"]")+"]") + "\n"
 	}
 	plain := misspeltPlan(t, text(-1, ""), resolve.Options{})
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.OneOf(
 			rapid.SampledFrom([]string{
-				"aproval", "Approval", "approvals", "x-approval", "hitl", "allowedTools", "tools", "deny_tools", "condition",
-				"message_template", "args_match", "timeout", "source_url", "metadata", "tool_list", "approved", "allow",
+				"aproval", "Approval", "approvals", "x-approval", "hitl", "allowedTools", "tools", "deny_tools",
+				"condition",
+				"message_template", "args_match", "timeout", "source_url", "metadata", "tool_list", "approved",
+				"allow",
 			}),
 			rapid.StringMatching(`[a-z_]{1,12}`),
 			rapid.Map(rapid.String(), func(s string) string { return "k" + s }),
@@ -267,7 +280,8 @@ func TestUnknownFieldsNeverLoosen(t *testing.T) {
 			return // a known field with a wrong value, or no YAML: nothing is decided by it
 		}
 		for _, known := range []string{
-			"approval", "name", "alias", "description", "allowed_tools", "allowed_skills", "server_ref", "local_tools",
+			"approval", "name", "alias", "description", "allowed_tools", "allowed_skills", "server_ref",
+			"local_tools",
 			"constraints", "memory", "id", "source", "mcp_servers",
 		} {
 			if name == known {

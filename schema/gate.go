@@ -218,7 +218,8 @@ func (n spelling) saysAsk() bool {
 	if len(n.words) < 2 {
 		return false
 	}
-	first, second, last := n.words[0], n.words[1], n.words[len(n.words)-1]
+	first, second := n.words[0], n.words[1]
+	last := n.words[len(n.words)-1]
 	if (last == "ask" || last == "asks") && slices.Contains([]string{"always", "must", "should", "please"}, first) {
 		return true
 	}
@@ -336,7 +337,8 @@ func (n spelling) isToolList(value *yamldoc.Node) bool {
 		return true
 	}
 	restricts := slices.ContainsFunc(n.words, func(word string) bool {
-		return hasStem(word, "allow", "permit", "enabl", "includ", "only", "white", "expos", "select") || deniesByName(word)
+		return hasStem(word, "allow", "permit", "enabl", "includ", "only", "white", "expos",
+			"select") || deniesByName(word)
 	})
 	return restricts && (len(n.words) == 1 || slices.ContainsFunc(n.words, func(word string) bool {
 		switch word {

@@ -46,11 +46,13 @@ func TestFieldsThatMeanAnApproval(t *testing.T) {
 		"aproovel: true", "aprvl: true", "apprvl: true", "apprval: true", "appproval: true", "pproval: true",
 		"approval1: true", "appr0val: true", "approvaI: true", "approuval: true", "aprroval: true", "appoval: true",
 		// Number, case and signs.
-		"approvals: true", "Approval: true", "APPROVAL: true", "ap-proval: true", "ap_proval: true", "a.p.proval: true",
+		"approvals: true", "Approval: true", "APPROVAL: true", "ap-proval: true", "ap_proval: true",
+		"a.p.proval: true",
 		"apPROVAL: true", "\"approval \": true", "\" approval\": true", "\"approval\\t\": true", "_approval: true",
 		"\"approval:\": true", "\"approval?\": true", "\"'approval'\": true",
 		// Characters that are not seen or pass for others.
-		"\"approval\\u00a0\": true", "\"approval\\u200b\": true", "\"ap\\u200dproval\": true", "\"\\ufeffapproval\": true",
+		"\"approval\\u00a0\": true", "\"approval\\u200b\": true", "\"ap\\u200dproval\": true",
+		"\"\\ufeffapproval\": true",
 		"\"a\\u00adpproval\": true", "\"\\u0430pproval\": true", "\"\\u0430\\u0440\\u0440r\\u043eval\": true",
 		"\"\\uff41\\uff50\\uff50\\uff52\\uff4f\\uff56\\uff41\\uff4c\": true", "\"\\u03b1pproval\": true",
 		"\"a\\u0301pproval\": true", "\"\\u00e1pproval\": true", "\"approv\\U0001d41al\": true",
@@ -67,7 +69,8 @@ func TestFieldsThatMeanAnApproval(t *testing.T) {
 		"confirm: true", "confirmation: required", "confirm_before_run: true", "require_confirmation: true",
 		"requiresConfirmation: true", "needs_confirm: true", "confirmaton: true", "user_confirmation: true",
 		"human_in_the_loop: true", "humanInTheLoop: true", "human_in_loop: true", "in_the_loop: true", "hitl: true",
-		"HITL: true", "requires_hitl: true", "requiresHITL: true", "HITLRequired: true", "human-in-the-loop: {always: true}",
+		"HITL: true", "requires_hitl: true", "requiresHITL: true", "HITLRequired: true",
+		"human-in-the-loop: {always: true}",
 		"consent: true", "user_consent: true", "sign_off: true", "signoff: true", "four_eyes: true",
 		"gate: true", "gated: true", "interrupt: true", "interrupt_on: {pay: true}", "human_review: true",
 		"review: required", "review_required: true", "needs_review: true", "manual_review: true", "manual: true",
@@ -78,7 +81,8 @@ func TestFieldsThatMeanAnApproval(t *testing.T) {
 		"aproval: false", "aproval: ~", "aproval: []", "aproval: {}", "aproval: 5", "requires_approval: false",
 		// Below another field.
 		"options: {approval: true}", "annotations: {requiresConfirmation: true}", "constraints: {approval: true}",
-		"input_schema: {approval: true}", "guard: [{condition: 5, approval: true}]", "metadata: {requires_approval: true}",
+		"input_schema: {approval: true}", "guard: [{condition: 5, approval: true}]",
+		"metadata: {requires_approval: true}",
 		"when: {args_match: {amount: 5}}", "rules: [{if: x, aproval: true}]",
 		// Nothing that a vendor has reserved.
 		"X-approval: true", "\"\\u0445-approval\": true", "\"\\u200bx-approval\": true", "x_approval: true",
@@ -134,12 +138,15 @@ func TestPartsOutsideOfAnApproval(t *testing.T) {
 func TestFieldsThatMeanNoApproval(t *testing.T) {
 	for _, field := range []string{
 		"x-note: careful", "x-approval: true", "x-approval-team: risk", "timeout: 5", "retries: 3", "priority: high",
-		"proposal: 5", "removal: soft", "approved: true", "approved_by: mara", "approvedAt: today", "pre_approved: true",
+		"proposal: 5", "removal: soft", "approved: true", "approved_by: mara", "approvedAt: today",
+		"pre_approved: true",
 		"confirmed_by: mara", "category: approval", "tags: [approval, ask]", "title: Approval", "risk: high",
 		"appraisal: 5", "approach: careful", "approx_value: 5", "arrival: 5", "content: text", "context: {a: b}",
-		"configuration: {a: b}", "conform: true", "version: 2", "owner: mara", "user: mara", "task: pay", "mask: true",
+		"configuration: {a: b}", "conform: true", "version: 2", "owner: mara", "user: mara", "task: pay",
+		"mask: true",
 		"asked: 5", "gateway: eu", "gate_number: 5", "review_url: \"https://a\"", "manual: \"https://docs\"",
-		"permissions: [read, write]", "required_permissions: [fs.read]", "required_user_fields: [id]", "user_prompt: hello",
+		"permissions: [read, write]", "required_permissions: [fs.read]", "required_user_fields: [id]",
+		"user_prompt: hello",
 		"human_name: Pay", "disabled: true", "enabled: false", "read_only: true", "destructive: true", "cost: 5",
 		"input_schema: {type: object, properties: {approval: {type: boolean}, confirm: {type: boolean}}}",
 		"parameters: {properties: {approval: true}}", "input_schema: {type: object, default: {approval: true}}",
@@ -157,37 +164,38 @@ func TestFieldsThatMeanNoApproval(t *testing.T) {
 // TestGatesOutsideOfEntries: a gate that no entry has is kept for every
 // call, or for what an unknown list names.
 func TestGatesOutsideOfEntries(t *testing.T) {
-	for text, want := range map[string]string{
-		gateHead + "approval: true\n":                                                                             "every call",
-		gateHead + "aproval: {condition: {args_match: {a: 5}}}\n":                                                 "every call",
-		gateHead + "approvals: {pay: true}\n":                                                                     "every call",
-		gateHead + "hitl: {tools: [pay]}\n":                                                                       "every call",
-		gateHead + "condition: {args_match: {a: 5}}\n":                                                            "every call",
-		gateHead + "action_space: {approval: true}\n":                                                             "every call",
-		gateHead + "action_space: {condition: {args_match: {a: 5}}}\n":                                            "every call",
-		gateHead + "action_space: {defaults: {approval: true}}\n":                                                 "every call",
-		gateHead + "action_space: {tools: {pay: {approval: true}}}\n":                                             "every call",
-		gateHead + "action_space: {tools: [{alias: pay, approval: true}]}\n":                                      "pay",
-		gateHead + "action_space: {skills: [{id: Pay_out, aproval: true}]}\n":                                     "payout",
-		gateHead + "action_space: {tools: [{alias: p, gates: [{approval: true}]}]}\n":                             "p",
-		gateHead + "action_space: {remote_agent: [{alias: p, allowed_skills: [{id: s, approval: true}]}]}\n":      "s",
-		gateHead + "actionspace: {local_tools: [{alias: pay, approval: true}]}\n":                                 "pay",
-		gateHead + "constraints: {approval: true}\n":                                                              "every call",
-		gateHead + "constraints: {limits: {requires_approval: true}}\n":                                           "every call",
-		gateHead + "constraints: {governance_policies: [{policy_ref: a, approval: true}]}\n":                      "every call",
-		gateHead + "memory: {approval: true}\n":                                                                   "every call",
-		gateHead + "tools: [{name: pay, description: Pays.}]\n":                                                   "",
-		gateHead + "x-approvals: {pay: true}\n":                                                                   "",
-		gateHead + "notes: {approved_by: mara}\n":                                                                 "",
-		strings.Replace(gateHead, "model: any", "model: any, approval: true", 1):                                  "every call",
-		strings.Replace(gateHead, "model: any", "model: any, condition: {a: 5}", 1):                               "",
-		strings.Replace(gateHead, "model: any}", "model: any}, approval: true", 1):                                "every call",
-		strings.Replace(gateHead, "name: Clerk", "name: Clerk, approval: mara", 1):                                "",
-		strings.Replace(gateHead, "output: ", "approval: true, output: ", 1):                                      "every call",
-		strings.Replace(gateHead, "{type: object}", "{type: object, properties: {approval: {type: boolean}}}", 1): "",
-		strings.Replace(gateHead, "id: agf.react", "id: x-acme.flow", 1):                                          "",
+	swap := func(from, to string) string { return strings.Replace(gateHead, from, to, 1) }
+	for _, test := range []struct{ text, want string }{
+		{gateHead + "approval: true\n", "every call"},
+		{gateHead + "aproval: {condition: {args_match: {a: 5}}}\n", "every call"},
+		{gateHead + "approvals: {pay: true}\n", "every call"},
+		{gateHead + "hitl: {tools: [pay]}\n", "every call"},
+		{gateHead + "condition: {args_match: {a: 5}}\n", "every call"},
+		{gateHead + "action_space: {approval: true}\n", "every call"},
+		{gateHead + "action_space: {condition: {args_match: {a: 5}}}\n", "every call"},
+		{gateHead + "action_space: {defaults: {approval: true}}\n", "every call"},
+		{gateHead + "action_space: {tools: {pay: {approval: true}}}\n", "every call"},
+		{gateHead + "action_space: {tools: [{alias: pay, approval: true}]}\n", "pay"},
+		{gateHead + "action_space: {skills: [{id: Pay_out, aproval: true}]}\n", "payout"},
+		{gateHead + "action_space: {tools: [{alias: p, gates: [{approval: true}]}]}\n", "p"},
+		{gateHead + "action_space: {remote_agent: [{alias: p, allowed_skills: [{id: s, approval: true}]}]}\n", "s"},
+		{gateHead + "actionspace: {local_tools: [{alias: pay, approval: true}]}\n", "pay"},
+		{gateHead + "constraints: {approval: true}\n", "every call"},
+		{gateHead + "constraints: {limits: {requires_approval: true}}\n", "every call"},
+		{gateHead + "constraints: {governance_policies: [{policy_ref: a, approval: true}]}\n", "every call"},
+		{gateHead + "memory: {approval: true}\n", "every call"},
+		{gateHead + "tools: [{name: pay, description: Pays.}]\n", ""},
+		{gateHead + "x-approvals: {pay: true}\n", ""},
+		{gateHead + "notes: {approved_by: mara}\n", ""},
+		{swap("model: any", "model: any, approval: true"), "every call"},
+		{swap("model: any", "model: any, condition: {a: 5}"), ""},
+		{swap("model: any}", "model: any}, approval: true"), "every call"},
+		{swap("name: Clerk", "name: Clerk, approval: mara"), ""},
+		{swap("output: ", "approval: true, output: "), "every call"},
+		{swap("{type: object}", "{type: object, properties: {approval: {type: boolean}}}"), ""},
+		{swap("id: agf.react", "id: x-acme.flow"), ""},
 	} {
-		agent, findings := parseGates(t, text)
+		agent, findings := parseGates(t, test.text)
 		got := ""
 		for key := range agent.Strays {
 			got += key
@@ -195,8 +203,8 @@ func TestGatesOutsideOfEntries(t *testing.T) {
 				got += "every call"
 			}
 		}
-		if got != want || (want != "") != (len(errorsOf(findings)) > 0) {
-			t.Errorf("kept for %q, want %q; found %v\n%s", got, want, errorsOf(findings), text)
+		if got != test.want || (test.want != "") != (len(errorsOf(findings)) > 0) {
+			t.Errorf("kept for %q, want %q; found %v\n%s", got, test.want, errorsOf(findings), test.text)
 		}
 	}
 }
@@ -252,7 +260,8 @@ func TestMisspeltGatesAreBounded(t *testing.T) {
 		fmt.Fprintf(&strays, "approval%d: true\n", i)
 	}
 	agent, findings := parseGates(t, entryWith("name: a"+fields.String())+strays.String())
-	if n, m := len(agent.ActionSpace.LocalTools[0].Misspelt), len(agent.Strays[""]); n != maxMisspelt || m != maxMisspelt {
+	if n, m := len(agent.ActionSpace.LocalTools[0].Misspelt),
+		len(agent.Strays[""]); n != maxMisspelt || m != maxMisspelt {
 		t.Errorf("kept %d and %d", n, m)
 	}
 	if n := len(errorsOf(findings)); n < 1000 {

@@ -60,7 +60,8 @@ func (a Decider) Command() *cobra.Command {
 		Use: "decide --agent FILE [--parent FILE]... [--config FILE] [--policies DIR]... [--call FILE|-] " +
 			"[--format json|text]",
 		Short: "Decide calls: one JSON call per line in, one JSON decision per line out",
-		Long: "decide reads one JSON call per line and writes one JSON decision per line (docs/contracts/decide.md).\n" +
+		Long: "decide reads one JSON call per line and writes one JSON decision per line " +
+			"(docs/contracts/decide.md).\n" +
 			"Exit code 0: every line was a valid call, whatever the outcome; 2: something could not be read.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return a.decide(f) },
@@ -96,7 +97,8 @@ func (a Decider) Command() *cobra.Command {
 		"`TARGET`, such as \"tool grep\" or \"mcp_tool files/grep\", whose arguments may have keys that differ in "+
 			"case alone (repeatable)",
 	)
-	flags.BoolVar(&f.strict, "strict", false, "decide nothing if agf-validate has an error about a file of agents or policies")
+	flags.BoolVar(&f.strict, "strict", false, "decide nothing if agf-validate has an error about a file of "+
+		"agents or policies")
 	flags.BoolVar(&f.indent, "indent", false, "spread each decision over several lines, for people")
 	flags.StringVar(
 		&f.format,
@@ -207,7 +209,9 @@ func (a Decider) tell(f Flags, found []diag.Finding) error {
 }
 
 // compileFile loads one agent. What is wrong with it goes to standard error.
-func (a Decider) compileFile(f Flags, file string, registry policy.Registry, opt resolve.Options) (*resolve.Plan, error) {
+func (a Decider) compileFile(
+	f Flags, file string, registry policy.Registry, opt resolve.Options,
+) (*resolve.Plan, error) {
 	src, err := term.ReadFile(file, a.In)
 	if err != nil {
 		return nil, err

@@ -95,7 +95,8 @@ action_space:
 			"  remote_agents: [{alias: p, approval: {condition: {args_match: {risk: high}}}}]", hand,
 		},
 		"tool-listed-twice": {
-			"  mcp_servers: [{alias: s, allowed_tools: [{name: a, approval: false}, {name: a, approval: true}]}]", remote,
+			"  mcp_servers: [{alias: s, allowed_tools: [{name: a, approval: false}, {name: a, approval: " +
+				"true}]}]", remote,
 		},
 	}
 	for id, row := range AtRunTimes() {
