@@ -314,3 +314,18 @@ func TestMisspeltGateCostsOtherCallsNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestMisspeltListBesideAnEmptyOne: where the owner reads an empty list
+// as an absent one, what restricts the server is the list that is not read.
+func TestMisspeltListBesideAnEmptyOne(t *testing.T) {
+	text := misspeltHead + "action_space: {mcp_servers: [{alias: db, allowed_tools: [], allowedTools: [a]}]}\n"
+	for empty, want := range map[resolve.Semantics]string{
+		{}:                                      "mcp db a: deny not_allowed",
+		{EmptyAllowList: resolve.EmptyIsAbsent}: "mcp db a: ask allow_list_misspelt",
+	} {
+		plan := misspeltPlan(t, text, resolve.Options{Semantics: empty})
+		if got := shortOutcomes(plan, "mcp db a"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

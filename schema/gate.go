@@ -369,9 +369,6 @@ func isScalar(n *yamldoc.Node) bool {
 
 // anyScalar reports whether any text below a value passes a test.
 func anyScalar(n *yamldoc.Node, test func(string) bool) bool {
-	if n == nil {
-		return false
-	}
 	if n.Kind == yamldoc.String && len(n.Text) <= 64 && test(n.Text) {
 		return true
 	}
@@ -408,7 +405,7 @@ type heldWalk struct {
 }
 
 func (w *heldWalk) value(n *yamldoc.Node) {
-	if n == nil || w.done {
+	if w.done {
 		return
 	}
 	for _, item := range n.Items {
@@ -522,8 +519,9 @@ func (w *fieldWalk) foreignInEntry(n *yamldoc.Node, f yamldoc.Field, s *shape, f
 		return
 	case meansList:
 		denies := readName(key).denies()
+		w.keepList(n, MisspeltList{gate, denies})
 		if !denies && n.Get(list) != nil {
-			return // the right list beside it decides
+			return // the right list beside it decides, unless it is empty and the owner reads that as absent
 		}
 		finding.Rule, finding.Severity = ruleUnreadList, diag.Error
 		finding.Message = fmt.Sprintf("%+q is no field of this entry, so this list restricts nothing", key)
@@ -531,7 +529,6 @@ func (w *fieldWalk) foreignInEntry(n *yamldoc.Node, f yamldoc.Field, s *shape, f
 		if !denies {
 			finding.Nearest = list
 		}
-		w.keepList(n, MisspeltList{gate, denies})
 		return
 	case meansApproval:
 		finding.Message = fmt.Sprintf("%+q is no field of this entry, so it gates nothing", key)

@@ -71,7 +71,7 @@ func TestFieldsThatMeanAnApproval(t *testing.T) {
 		"human_in_the_loop: true", "humanInTheLoop: true", "human_in_loop: true", "in_the_loop: true", "hitl: true",
 		"HITL: true", "requires_hitl: true", "requiresHITL: true", "HITLRequired: true",
 		"human-in-the-loop: {always: true}",
-		"consent: true", "user_consent: true", "sign_off: true", "signoff: true", "four_eyes: true",
+		"four_eyes_principle: true", "sign_off_by: mara", "consent: true", "user_consent: true", "sign_off: true", "signoff: true", "four_eyes: true",
 		"gate: true", "gated: true", "interrupt: true", "interrupt_on: {pay: true}", "human_review: true",
 		"review: required", "review_required: true", "needs_review: true", "manual_review: true", "manual: true",
 		"human: true", "requires_permission: true", "permission_required: true", "ask_permission: true",
@@ -83,7 +83,7 @@ func TestFieldsThatMeanAnApproval(t *testing.T) {
 		"options: {approval: true}", "annotations: {requiresConfirmation: true}", "constraints: {approval: true}",
 		"input_schema: {approval: true}", "guard: [{condition: 5, approval: true}]",
 		"metadata: {requires_approval: true}",
-		"when: {args_match: {amount: 5}}", "rules: [{if: x, aproval: true}]",
+		"when: {args_match: {amount: 5}}", "rules: [{if: x, aproval: true}, {b: c}]",
 		// Nothing that a vendor has reserved.
 		"X-approval: true", "\"\\u0445-approval\": true", "\"\\u200bx-approval\": true", "x_approval: true",
 	}
@@ -228,8 +228,8 @@ func TestMisspeltLists(t *testing.T) {
 		"disallowed_tools: [a], allowed_tools: [a, b]": "[{disallowed_tools true}]",
 		"block: [a]":                     "[{block true}]",
 		"exclude_tools: [a]":             "[{exclude_tools true}]",
-		"tools: [a], allowed_tools: [a]": "[]",
-		"allow_tools: [a]":               "[]", // has its own rule
+		"tools: [a], allowed_tools: [a]": "[{tools false}]", // decides nothing, and is no error
+		"allow_tools: [a]":               "[]",              // has its own rule
 		"disabled: true":                 "[]",
 		"include: file.yaml":             "[]",
 		"capabilities: [a]":              "[]",
@@ -245,7 +245,8 @@ func TestMisspeltLists(t *testing.T) {
 		if got := "[" + strings.Join(short, " ") + "]"; got != want {
 			t.Errorf("%s: kept %s, want %s", fields, got, want)
 		}
-		if errs := errorsOf(findings); (len(short) > 0) != strings.Contains(strings.Join(errs, " "), ruleUnreadList) {
+		wrong := len(short) > 0 && fields != "tools: [a], allowed_tools: [a]"
+		if errs := errorsOf(findings); wrong != strings.Contains(strings.Join(errs, " "), ruleUnreadList) {
 			t.Errorf("%s: found %v", fields, errs)
 		}
 	}
