@@ -2,7 +2,6 @@ package mcp_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -61,14 +60,6 @@ type files struct {
 	says    string   // the result of every call; "": a text
 	changed chan string
 	hold    chan struct{} // calls end when it is closed
-}
-
-// change changes the definition of a tool.
-func (f *files) change(i int, old, now string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.tools = slices.Clone(f.tools)
-	f.tools[i] = bytes.ReplaceAll(f.tools[i], []byte(old), []byte(now))
 }
 
 func (f *files) Changed() <-chan string { return f.changed }

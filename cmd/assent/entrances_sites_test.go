@@ -33,6 +33,7 @@ func noEntrances() map[string]string {
 		"cmd/internal/rapcall.rapCaller":     "calls a tool without a service: whoever types answers",
 		"internal/assenttest.(*Assent).Vote": "answers in tests: only they import it",
 		"internal/assenttest.(*Assent).Edit": "answers in tests: only they import it",
+		"rap/internal/raptest.Asker":         "asks in tests: only they import it",
 		"server.(*exchange).report":          "tells what became of a call: it asks nobody, and nothing runs by it",
 		"cmd/assent.(*hookDesk).Report":      "tells what became of a call: it asks nobody, and nothing runs by it",
 		"examples/files.(*app).startRuntime": "an example without a service: the user at the terminal answers",

@@ -29,10 +29,6 @@ func open(t *testing.T, path string) func() (store.Store, error) {
 	}
 }
 
-func database(t *testing.T) func() (store.Store, error) {
-	return open(t, filepath.Join(t.TempDir(), "a ?#%.db"))
-}
-
 // raw is a connection beside the store's.
 func raw(t *testing.T, path string) *sql.DB {
 	t.Helper()
