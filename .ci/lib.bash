@@ -125,7 +125,9 @@ reasons() {
 	tail -n 8 "$log" | cut -c1-300
 }
 
-summary() {
+summary() { summarize | tee -a "${ASSENT_SUMMARY:-/dev/null}"; }
+
+summarize() {
 	local i failed=0
 	printf '\n%-22s %-8s %7s\n' step result seconds
 	for i in "${!names[@]}"; do

@@ -44,11 +44,7 @@ func TestAnswersThatCannotAct(t *testing.T) {
 		"call id changed": {other(func(c *content.FunctionCall) { c.CallID = "2" }), "ficc_1 other_call"},
 		"another kind of call": {func(q *content.ToolApprovalRequest) []content.Content {
 			a := q.CreateApproval("")
-			a.Call = &content.MCPCall{
-				CallID:    "1",
-				Name:      "pay",
-				Arguments: json.RawMessage(`{"to":"bob","n":5}`),
-			}
+			a.Call = &content.MCPCall{CallID: "1", Name: "pay", Arguments: json.RawMessage(`{"to":"bob","n":5}`)}
 			return []content.Content{a}
 		}, "ficc_1 other_call"},
 		"unknown id": {func(q *content.ToolApprovalRequest) []content.Content {
@@ -57,11 +53,7 @@ func TestAnswersThatCannotAct(t *testing.T) {
 			return []content.Content{a}
 		}, "ficc_9 unknown_request"},
 		"the call id alone": {func(q *content.ToolApprovalRequest) []content.Content {
-			return []content.Content{&content.ToolApprovalResponse{
-				RequestID: "1",
-				Approved:  true,
-				Call:      q.Call,
-			}}
+			return []content.Content{&content.ToolApprovalResponse{RequestID: "1", Approved: true, Call: q.Call}}
 		}, "1 unknown_request"},
 		"blank id": {func(q *content.ToolApprovalRequest) []content.Content {
 			return []content.Content{&content.ToolApprovalResponse{Approved: true, Call: q.Call}}
@@ -215,38 +207,13 @@ func TestSeveralAnswersToOneRequest(t *testing.T) {
 	}
 }
 
-func TestLateAnswersSayHowTheRequestEnded(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("hm")), said(text("hm")))
-		a := c.asked(k, LoopConfig{})
-		th, q := t.asks(a, "pay")
-		t.run(a, th, answers(q.CreateRejection("no")))
-		th = reload(t, th)
-		resp := t.run(a, th, answers(q.CreateApproval(""), text("now")))
-		expect(t, "refused", refusals(resp), "ficc_1 closed_request")
-		if len(c.runs) > 0 {
-			t.Error("ran after it was rejected")
-		}
-		expect(
-			t,
-			"what the model sees",
-			k.last(),
-			"user: \"pay\"\nassistant: 1=pay()\ntool: 1→\"Tool call invocation rejected. no\"\nassistant: \"ok\"\n"+
-				"user: \"now\"\n",
-		)
-	})
-}
-
 func TestAnswersOfAnotherThread(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
 		tools := []Tool{RequireApproval(c.tool("pay"))}
 		agentOf := func() Agent {
-			loop := NewFunctionInvoking(
-				talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))),
-				LoopConfig{},
-			)
+			loop := NewFunctionInvoking(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))),
+				LoopConfig{})
 			return NewChatAgent(loop, ChatAgentConfig{Name: "a", Tools: tools})
 		}
 		one := NewThread("one")
@@ -270,35 +237,6 @@ func TestAnswersOfAnotherThread(t *testing.T) {
 	})
 }
 
-func TestPartialAnswers(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		k := talk(
-			t,
-			said(call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`), call("3", "look", "")),
-			said(text("ok")),
-		)
-		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
-		th := NewThread("t")
-		resp := t.say(a, th, "pay")
-		q1, q2 := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
-
-		th = reload(t, th)
-		resp = t.yes(a, th, q2)
-		expect(t, "left", tell(resp.Messages), "assistant: ficc_1?[1=pay({\"n\":1})]\n")
-		if c.runs[`pay{"n":2}`] != 1 || len(k.seen) != 1 {
-			t.Fatalf("runs %v, %d turns: an approved call runs at once, the model waits", c.runs, len(k.seen))
-		}
-		th = reload(t, th)
-		resp = t.run(a, th, answers(q1.CreateRejection("too much")))
-		expect(t, "whole", tell(resp.Messages), "assistant: 1=pay({\"n\":1}) 2=pay({\"n\":2}) 3=look()\n"+
-			"tool: 1→\"Tool call invocation rejected. too much\" 2→\"did pay\" 3→\"did look\"\nassistant: \"ok\"\n")
-		if c.runs[`pay{"n":2}`] != 1 || len(c.runs) != 2 {
-			t.Errorf("runs %v", c.runs)
-		}
-	})
-}
-
 // TestOldMessagesCannotAnswer gives a loop a history in which an old
 // message answers.
 func TestOldMessagesCannotAnswer(t *testing.T) {
@@ -312,12 +250,8 @@ func TestOldMessagesCannotAnswer(t *testing.T) {
 		must.Do(t, err)
 		q := approvalOf(t, resp, 0)
 		in = append(in, resp.Messages...)
-		in = append(
-			in,
-			answers(q.CreateApproval("")),
-			content.AssistantText("I waited."),
-			content.UserText("hello?"),
-		)
+		in = append(in, answers(q.CreateApproval("")), content.AssistantText("I waited."),
+			content.UserText("hello?"))
 		if resp, err = t.client(l, in, opt); err != nil || len(resp.Refused) > 0 {
 			t.Fatal(err, resp.Refused)
 		}
@@ -338,14 +272,8 @@ func TestThreadNeeded(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
 		j := &journal{}
-		suspends := &asking{
-			name: "ask",
-			ask: func() *Suspend {
-				return &Suspend{
-					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
-				}
-			},
-		}
+		suspends := suspending("ask",
+			Suspend{Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}})
 		opt := &Options{Tools: []Tool{c.tool("look"), RequireApproval(c.tool("pay")), suspends}}
 		for name, calls := range map[string][]content.Content{
 			"a marked call":         {call("1", "look", ""), call("2", "pay", "")},
@@ -353,10 +281,8 @@ func TestThreadNeeded(t *testing.T) {
 			"a function that waits": {call("3", "ask", "")},
 		} {
 			l := NewFunctionInvoking(talk(t, said(calls...)), LoopConfig{Audit: j.take})
-			if _, err := t.client(l, []*content.Message{content.UserText("x")}, opt); !errors.Is(
-				err,
-				ErrThreadNeeded,
-			) {
+			if _, err := t.client(l, []*content.Message{content.UserText("x")}, opt); !errors.Is(err,
+				ErrThreadNeeded) {
 				t.Errorf("%s: %v", name, err)
 			}
 
@@ -375,26 +301,6 @@ func TestRequestIDsNeedRandomness(t *testing.T) {
 		th := NewThread("t")
 		if _, err := t.try(a, th, content.UserText("x")); err == nil || len(th.Pending()) != 0 {
 			t.Errorf("%v, pending %v", err, th.Pending())
-		}
-	})
-}
-
-func TestReusedCallIDNeedsANewAnswer(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		turn := said(call("1", "pay", `{"n":1}`))
-		a := chat(talk(t, turn, turn, said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-		th := NewThread("t")
-		q1 := approvalOf(t, t.say(a, th, "pay"), 0)
-		q2 := approvalOf(t, t.yes(a, th, q1), 0)
-		if q1.RequestID == q2.RequestID || c.runs[`pay{"n":1}`] != 1 {
-			t.Fatalf("%s and %s, runs %v", q1.RequestID, q2.RequestID, c.runs)
-		}
-		resp := t.yes(a, th, q1)
-		expect(t, "refused", refusals(resp), q1.RequestID+" closed_request")
-		t.yes(a, th, q2)
-		if c.runs[`pay{"n":1}`] != 2 {
-			t.Error(c.runs)
 		}
 	})
 }

@@ -49,24 +49,16 @@ func crashScene(t testing.TB, w *deeds, store ThreadStore, concurrent bool) Agen
 		name: "wait",
 		ask: func() *Suspend {
 			w.add("wait begun")
-			return &Suspend{
-				State:    json.RawMessage(`7`),
-				Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "sure?"}},
-			}
+			return &Suspend{State: json.RawMessage(`7`),
+				Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "sure?"}}}
 		},
 	}
 	wait.resumed = func(json.RawMessage, []content.InputResponse) (any, error) {
 		w.add("wait ended")
 		return "waited", nil
 	}
-	return chat(
-		memory{t},
-		LoopConfig{Concurrent: concurrent},
-		store,
-		RequireApproval(w.tool("pay")),
-		RequireApproval(wait),
-		w.tool("look"),
-	)
+	return chat(memory{t}, LoopConfig{Concurrent: concurrent}, store, RequireApproval(w.tool("pay")),
+		RequireApproval(wait), w.tool("look"))
 }
 
 // memory is a model that goes by what it is given, as models do, so
@@ -95,15 +87,7 @@ func (m memory) Stream(ctx context.Context, messages []*content.Message, opt *Op
 func finishScene(t runner, a Agent, th *Thread) {
 	t.Helper()
 	for range 5 {
-		reply := answers()
-		for _, p := range th.Pending() {
-			switch q := p.Request.(type) {
-			case *content.ToolApprovalRequest:
-				reply.Contents = append(reply.Contents, q.CreateApproval(""))
-			case *content.TextApprovalRequest:
-				reply.Contents = append(reply.Contents, q.CreateApproval(""))
-			}
-		}
+		reply := approvals(th)
 
 		if len(reply.Contents) == 0 {
 			break
@@ -179,15 +163,7 @@ func TestSaveFails(t *testing.T) {
 					th := NewThread("t")
 					failed := 0
 					for range 12 {
-						reply := answers()
-						for _, p := range th.Pending() {
-							switch q := p.Request.(type) {
-							case *content.ToolApprovalRequest:
-								reply.Contents = append(reply.Contents, q.CreateApproval(""))
-							case *content.TextApprovalRequest:
-								reply.Contents = append(reply.Contents, q.CreateApproval(""))
-							}
-						}
+						reply := approvals(th)
 
 						in := []*content.Message{reply}
 						switch {

@@ -47,16 +47,11 @@ func TestChangesBetweenRequestAndAnswer(t *testing.T) {
 		"undecided by now": {err: errors.New("away"), want: `"` + textUndecided + `"`},
 		"a rule more":      {after: outcomeOf(resolve.Ask, "one", "two")},
 		"another rule":     {after: outcomeOf(resolve.Ask, "two")},
-		"another binding": {after: hold.Verdict{Decision: resolve.Decision{
-			Outcome: resolve.Ask,
-			Binding: "x",
-			Reasons: ask.Reasons,
-		}}},
+		"another binding": {after: hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask, Binding: "x",
+			Reasons: ask.Reasons}}},
 		"a deadline": {after: required(ask, time.Hour)},
-		"people": {
-			after: required(ask, 0, policy.Stage{Group: "ops", People: 2}),
-			want:  `"Tool call not run: it needs the approval of 2 of ops, and nothing here can ask them."`,
-		},
+		"people": {after: required(ask, 0, policy.Stage{Group: "ops", People: 2}),
+			want: `"Tool call not run: it needs the approval of 2 of ops, and nothing here can ask them."`},
 		"the tool is gone": {
 			after: ask,
 			tool: func(*counted) Tool {
@@ -97,11 +92,8 @@ func TestChangesBetweenRequestAndAnswer(t *testing.T) {
 			d := &changing{verdict: ask}
 			k := paying(t, "")
 			th := NewThread("t")
-			q := approvalOf(
-				t,
-				t.run(chat(k, LoopConfig{Decider: d}, nil, c.tool("pay")), th, content.UserText("x")),
-				0,
-			)
+			q := approvalOf(t,
+				t.run(chat(k, LoopConfig{Decider: d}, nil, c.tool("pay")), th, content.UserText("x")), 0)
 			tools := []Tool{c.tool("pay")}
 			if tt.tool != nil {
 				tools = []Tool{tt.tool(&c)}
@@ -144,28 +136,14 @@ func TestDecisionsOfATurn(t *testing.T) {
 		"allowed":             {verdict: outcomeOf(resolve.Allow), want: `"did pay"`},
 		"allowed, but marked": {verdict: outcomeOf(resolve.Allow), marked: true},
 		"asked":               {verdict: outcomeOf(resolve.Ask, "r")},
-		"denied": {
-			verdict: outcomeOf(resolve.Deny, "r", "s"),
-			want:    `"Tool call denied: rule r; rule s."`,
-		},
-		"denied and marked": {
-			verdict: outcomeOf(resolve.Deny, "r"),
-			marked:  true,
-			want:    `"Tool call denied: rule r."`,
-		},
+		"denied":              {verdict: outcomeOf(resolve.Deny, "r", "s"), want: `"Tool call denied: rule r; rule s."`},
+		"denied and marked": {verdict: outcomeOf(resolve.Deny, "r"), marked: true,
+			want: `"Tool call denied: rule r."`},
 		"nothing said": {want: `"Tool call denied: ."`},
-		"an error": {
-			err:     errors.New("away"),
-			verdict: outcomeOf(resolve.Allow),
-			want:    `"` + textUndecided + `"`,
-		},
+		"an error":     {err: errors.New("away"), verdict: outcomeOf(resolve.Allow), want: `"` + textUndecided + `"`},
 		"people, no holder": {
-			verdict: required(
-				outcomeOf(resolve.Ask, "r"),
-				0,
-				policy.Stage{Group: "a", People: 1},
-				policy.Stage{Group: "b", People: 2},
-			),
+			verdict: required(outcomeOf(resolve.Ask, "r"), 0, policy.Stage{Group: "a", People: 1},
+				policy.Stage{Group: "b", People: 2}),
 			want: `"Tool call not run: it needs the approval of 1 of a and 2 of b, and nothing here can ask them."`,
 		},
 		"allowed, with people": {
@@ -181,11 +159,8 @@ func TestDecisionsOfATurn(t *testing.T) {
 				tool = RequireApproval(c.tool("pay"))
 			}
 			k := paying(t, "")
-			resp := t.run(
-				chat(k, LoopConfig{Decider: &changing{verdict: tt.verdict, err: tt.err}}, nil, tool),
-				NewThread("t"),
-				content.UserText("x"),
-			)
+			resp := t.run(chat(k, LoopConfig{Decider: &changing{verdict: tt.verdict, err: tt.err}}, nil, tool),
+				NewThread("t"), content.UserText("x"))
 			if asked := len(resp.UserInputRequests()) == 1; asked != (tt.want == "") {
 				t.Fatal(tell(resp.Messages))
 			}
@@ -212,52 +187,6 @@ func byAmount(_ Tool, call content.ToolCall) (hold.Verdict, error) {
 	}
 
 	return outcomeOf(resolve.Ask, "small"), nil
-}
-
-func TestExpiry(t *testing.T) {
-	for _, late := range []bool{false, true} {
-		bothWays(t, func(t runner) {
-			var c counted
-			j, cl := &journal{}, newClock()
-			d := &changing{verdict: required(outcomeOf(resolve.Ask, "r"), time.Minute)}
-			k := paying(t, "")
-			a := chat(k, LoopConfig{
-				Decider: d,
-				Now:     cl.now,
-				Audit:   j.take,
-			}, nil, c.tool("pay"))
-			th, q := t.asks(a, "x")
-			if !q.Note.Expires.Equal(cl.at.Add(time.Minute)) {
-				t.Error(q.Note.Expires)
-			}
-			th = reload(t, th)
-			cl.at = cl.at.Add(time.Minute - time.Nanosecond)
-			if late {
-				cl.at = cl.at.Add(time.Nanosecond)
-			}
-			resp := t.yes(a, th, q)
-			if !late {
-				if c.runs["pay"] != 1 {
-					t.Error(c.runs)
-				}
-				return
-			}
-
-			expect(t, "refused", refusals(resp), "ficc_1 closed_request")
-			if len(c.runs) > 0 || !strings.Contains(resp.Refused[0].Detail, "expired") {
-				t.Error(c.runs, resp.Refused)
-			}
-			expect(
-				t,
-				"expired is not denied",
-				k.last(),
-				"user: \"x\"\nassistant: 1=pay()\ntool: 1→\""+textExpired+"\"\n",
-			)
-			if !strings.Contains(j.tell(), "expired 1 ficc_1\n") || strings.Contains(j.tell(), "denied") {
-				t.Error(j.tell())
-			}
-		})
-	}
 }
 
 func TestMessageForTheApprover(t *testing.T) {

@@ -97,12 +97,8 @@ func (t runner) client(c ChatClient, messages []*content.Message, opt *Options) 
 func coalesced(messages []*content.Message) []*content.Message {
 	var updates []*Update
 	for _, m := range messages {
-		updates = append(updates, &Update{
-			Role:       m.Role,
-			AuthorName: m.AuthorName,
-			MessageID:  m.ID,
-			Contents:   m.Contents,
-		})
+		updates = append(updates,
+			&Update{Role: m.Role, AuthorName: m.AuthorName, MessageID: m.ID, Contents: m.Contents})
 	}
 
 	return Join(updates).Messages
@@ -167,32 +163,20 @@ func (k *talker) Respond(_ context.Context, messages []*content.Message, opt *Op
 	return resp, nil
 }
 
-func (k *talker) Stream(
-	ctx context.Context,
-	messages []*content.Message,
-	opt *Options,
-) iter.Seq2[*Update, error] {
+func (k *talker) Stream(ctx context.Context, messages []*content.Message, opt *Options) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
 		resp, err := k.Respond(ctx, messages, opt)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		if !yield(&Update{
-			Role:           content.Assistant,
-			ConversationID: k.keeps,
-			Model:          "m",
-		}, nil) {
+		if !yield(&Update{Role: content.Assistant, ConversationID: k.keeps, Model: "m"}, nil) {
 			return
 		}
 
 		for _, m := range resp.Messages {
 			for _, c := range m.Contents {
-				if !yield(&Update{
-					Role:      m.Role,
-					MessageID: m.ID,
-					Contents:  []content.Content{c},
-				}, nil) {
+				if !yield(&Update{Role: m.Role, MessageID: m.ID, Contents: []content.Content{c}}, nil) {
 					return
 				}
 			}
@@ -360,11 +344,7 @@ func chat(model ChatClient, cfg LoopConfig, store ThreadStore, tools ...Tool) Ag
 	if cfg.RequestID == nil {
 		cfg.RequestID = plainIDs
 	}
-	return NewChatAgent(NewFunctionInvoking(model, cfg), ChatAgentConfig{
-		Name:  "test",
-		Tools: tools,
-		Store: store,
-	})
+	return NewChatAgent(NewFunctionInvoking(model, cfg), ChatAgentConfig{Name: "test", Tools: tools, Store: store})
 }
 
 // asking is a function that suspends with requests and, resumed, tells
@@ -392,15 +372,31 @@ func (a *asking) Resume(
 	return strings.Join(out, ", "), nil
 }
 
+// suspending is a function that suspends each of its calls in the same way.
+func suspending(name string, s Suspend) *asking {
+	return &asking{name: name, ask: func() *Suspend { return &s }}
+}
+
+// approvals answers everything that is open with a yes.
+func approvals(th *Thread) *content.Message {
+	reply := answers()
+	for _, p := range th.Pending() {
+		switch q := p.Request.(type) {
+		case *content.ToolApprovalRequest:
+			reply.Contents = append(reply.Contents, q.CreateApproval(""))
+		case *content.TextApprovalRequest:
+			reply.Contents = append(reply.Contents, q.CreateApproval(""))
+		}
+	}
+
+	return reply
+}
+
 func mcpRequest(id string) *content.ToolApprovalRequest {
 	return &content.ToolApprovalRequest{
 		RequestID: id,
-		Call: &content.MCPCall{
-			CallID:     "call-" + id,
-			ServerName: "files",
-			Name:       "wipe",
-			Arguments:  json.RawMessage(`{"all":true}`),
-		},
+		Call: &content.MCPCall{CallID: "call-" + id, ServerName: "files", Name: "wipe",
+			Arguments: json.RawMessage(`{"all":true}`)},
 	}
 }
 

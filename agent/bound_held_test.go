@@ -43,12 +43,8 @@ func (h *heldStub) Cancel(_ context.Context, ref, reason string) error {
 }
 
 func pendingStub() *heldStub {
-	h := &heldStub{now: hold.Held{
-		Ref:     "h1",
-		State:   hold.Pending,
-		Where:   "https://inbox/1",
-		Expires: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
-	}}
+	h := &heldStub{now: hold.Held{Ref: "h1", State: hold.Pending, Where: "https://inbox/1",
+		Expires: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}
 	h.later = h.now
 	return h
 }
@@ -61,32 +57,17 @@ func TestHeldRequests(t *testing.T) {
 		result string
 		events string
 	}{
-		"approved": {
-			hold.Held{State: hold.Approved, By: "ann"},
-			`"ann"`,
-			"answered 1 ficc_1 true\nstarted 1\nfinished 1\n",
-		},
-		"denied": {hold.Held{
-			State:  hold.Denied,
-			By:     "ann",
-			Reason: "no",
-		}, `"Tool call invocation rejected. no"`, "answered 1 ficc_1 false\n"},
+		"approved": {hold.Held{State: hold.Approved, By: "ann"}, `"ann"`,
+			"answered 1 ficc_1 true\nstarted 1\nfinished 1\n"},
+		"denied": {hold.Held{State: hold.Denied, By: "ann", Reason: "no"},
+			`"Tool call invocation rejected. no"`, "answered 1 ficc_1 false\n"},
 		"expired": {hold.Held{State: hold.Expired}, `"` + textExpired + `"`, "expired 1 ficc_1\n"},
-		"cancelled": {
-			hold.Held{State: hold.Cancelled},
-			`"Tool call not run: the request was withdrawn."`,
-			"cancelled 1 ficc_1\n",
-		},
-		"responded": {hold.Held{
-			State:  hold.Responded,
-			By:     "ann",
-			Reason: "use the other one",
-		}, `"use the other one"`, "answered 1 ficc_1\n"},
-		"edited": {hold.Held{
-			State:     hold.Approved,
-			By:        "ann",
-			Arguments: []byte(`{"n":4}`),
-		}, `"ann"`, "answered 1 ficc_1 true\nstarted 1\nfinished 1\n"},
+		"cancelled": {hold.Held{State: hold.Cancelled}, `"Tool call not run: the request was withdrawn."`,
+			"cancelled 1 ficc_1\n"},
+		"responded": {hold.Held{State: hold.Responded, By: "ann", Reason: "use the other one"},
+			`"use the other one"`, "answered 1 ficc_1\n"},
+		"edited": {hold.Held{State: hold.Approved, By: "ann", Arguments: []byte(`{"n":4}`)}, `"ann"`,
+			"answered 1 ficc_1 true\nstarted 1\nfinished 1\n"},
 	} {
 		bothWaysOf(t, name, func(t runner) {
 			h, j := pendingStub(), &journal{}
@@ -97,14 +78,9 @@ func TestHeldRequests(t *testing.T) {
 			})
 			k := talk(t, said(text("?"), call("1", "pay", `{"n":5}`)), said(text("ok")))
 			v := required(outcomeOf(resolve.Ask, "r"), 0, policy.Stage{Group: "ops", People: 1})
-			a := chat(k, LoopConfig{
-				Holder:  h,
-				Decider: &changing{verdict: v},
-				Audit:   j.take,
-			}, nil, pay)
+			a := chat(k, LoopConfig{Holder: h, Decider: &changing{verdict: v}, Audit: j.take}, nil, pay)
 			th, q := t.asks(a, "x")
-			if q.Note.Where != "https://inbox/1" || q.Note.Expires.Year() != 2027 ||
-				th.Pending()[0].Ref != "h1" {
+			if q.Note.Where != "https://inbox/1" || q.Note.Expires.Year() != 2027 || th.Pending()[0].Ref != "h1" {
 				t.Errorf("%+v %+v", q.Note, th.Pending())
 			}
 			th = reload(t, th)
@@ -124,8 +100,7 @@ func TestHeldRequests(t *testing.T) {
 				t.Error(j.tell())
 			}
 			claims := strings.Count(strings.Join(h.log, " "), "claim")
-			if want := map[bool]int{true: 1}[tt.held.State == hold.Approved]; claims != want ||
-				len(ran) != want {
+			if want := map[bool]int{true: 1}[tt.held.State == hold.Approved]; claims != want || len(ran) != want {
 				t.Errorf("%v, ran %v", h.log, ran)
 			}
 			if tt.held.Arguments != nil && ran[0] != `{"n":4}` {
@@ -183,11 +158,8 @@ func TestHolderIsMissing(t *testing.T) {
 		th := NewThread("t")
 		q := approvalOf(
 			t,
-			t.run(
-				chat(k, LoopConfig{Holder: pendingStub(), Decider: asks()}, nil, c.tool("pay")),
-				th,
-				content.UserText("x"),
-			),
+			t.run(chat(k, LoopConfig{Holder: pendingStub(), Decider: asks()}, nil, c.tool("pay")), th,
+				content.UserText("x")),
 			0,
 		)
 		a := chat(k, LoopConfig{Decider: asks()}, nil, c.tool("pay"))
@@ -221,11 +193,7 @@ func TestSupersedeWithdraws(t *testing.T) {
 			h := pendingStub()
 			h.gone = gone
 			k := paying(t, "")
-			a := chat(k, LoopConfig{
-				Holder:       h,
-				Decider:      asks(),
-				OnNewMessage: Supersede,
-			}, nil, c.tool("pay"))
+			a := chat(k, LoopConfig{Holder: h, Decider: asks(), OnNewMessage: Supersede}, nil, c.tool("pay"))
 			th := t.begin(a, "x")
 			_, err := t.try(a, th, content.UserText("y"))
 			if !errors.Is(err, gone) || h.log[len(h.log)-1] != "cancel h1" || len(c.runs) > 0 {
@@ -242,11 +210,8 @@ func TestDeadlineOfTheHolder(t *testing.T) {
 		h.now.Expires = time.Time{}
 		h.later = h.now
 		d := &changing{verdict: required(outcomeOf(resolve.Ask, "r"), time.Minute)}
-		a := chat(talk(t, said(text("?"), call("1", "pay", ""))), LoopConfig{
-			Holder:  h,
-			Decider: d,
-			Now:     cl.now,
-		}, nil, c.tool("pay"))
+		a := chat(talk(t, said(text("?"), call("1", "pay", ""))),
+			LoopConfig{Holder: h, Decider: d, Now: cl.now}, nil, c.tool("pay"))
 		th := t.begin(a, "x")
 		cl.at = cl.at.Add(time.Hour)
 		if resp := t.run(a, th); len(resp.UserInputRequests()) != 1 {
@@ -266,12 +231,8 @@ func TestClaimKeys(t *testing.T) {
 			if stored {
 				store = &keeper{}
 			}
-			a := chat(
-				talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))),
-				LoopConfig{Holder: keys, Decider: asks()},
-				store,
-				c.tool("pay"),
-			)
+			a := chat(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))),
+				LoopConfig{Holder: keys, Decider: asks()}, store, c.tool("pay"))
 			th := t.begin(a, "x")
 			keys.later.State, keys.claimErr = hold.Approved, errors.New("away")
 			raw := sure(json.Marshal(th))
@@ -322,32 +283,12 @@ func TestHostedRequestsAreHeld(t *testing.T) {
 		now   resolve.Outcome // the plan's word when the answer is there
 		want  string
 	}{
-		"approved": {
-			later: hold.Held{State: hold.Approved, By: "ann"},
-			now:   resolve.Ask,
-			want:  "?r1, !yes r1",
-		},
-		"denied": {
-			later: hold.Held{State: hold.Denied, Reason: "no"},
-			now:   resolve.Ask,
-			want:  "?r1, !no r1",
-		},
-		"expired": {
-			later: hold.Held{State: hold.Expired},
-			now:   resolve.Ask,
-			want:  "?r1, !no r1",
-		},
-		"approved and taken": {
-			later: hold.Held{State: hold.Approved},
-			claim: hold.ErrNotClaimed,
-			now:   resolve.Ask,
-			want:  "?r1, !no r1",
-		},
-		"denied by now": {
-			later: hold.Held{State: hold.Approved},
-			now:   resolve.Deny,
-			want:  "?r1, !no r1",
-		},
+		"approved": {later: hold.Held{State: hold.Approved, By: "ann"}, now: resolve.Ask, want: "?r1, !yes r1"},
+		"denied":   {later: hold.Held{State: hold.Denied, Reason: "no"}, now: resolve.Ask, want: "?r1, !no r1"},
+		"expired":  {later: hold.Held{State: hold.Expired}, now: resolve.Ask, want: "?r1, !no r1"},
+		"approved and taken": {later: hold.Held{State: hold.Approved}, claim: hold.ErrNotClaimed,
+			now: resolve.Ask, want: "?r1, !no r1"},
+		"denied by now": {later: hold.Held{State: hold.Approved}, now: resolve.Deny, want: "?r1, !no r1"},
 	} {
 		bothWaysOf(t, name, func(t runner) {
 			h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}
@@ -380,11 +321,7 @@ func TestClaimThatNeedsRandomness(t *testing.T) {
 	th := NewThread("t")
 	mustRun(t, chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay")), th, content.UserText("x"))
 	h.later.State = hold.Approved
-	a := chat(k, LoopConfig{
-		Holder:  h,
-		Decider: asks(),
-		Rand:    emptyReader{},
-	}, nil, c.tool("pay"))
+	a := chat(k, LoopConfig{Holder: h, Decider: asks(), Rand: emptyReader{}}, nil, c.tool("pay"))
 	if _, err := a.Run(t.Context(), th); err == nil || len(c.runs) > 0 {
 		t.Error(err, c.runs)
 	}
@@ -418,12 +355,7 @@ func TestHolderFailsToAskAgain(t *testing.T) {
 // left in the history without a result.
 func TestHolderEditsAtOnce(t *testing.T) {
 	bothWays(t, func(t runner) {
-		h := &heldStub{now: hold.Held{
-			Ref:       "h1",
-			State:     hold.Approved,
-			By:        "ann",
-			Arguments: []byte(`{"n":1}`),
-		}}
+		h := &heldStub{now: hold.Held{Ref: "h1", State: hold.Approved, By: "ann", Arguments: []byte(`{"n":1}`)}}
 		var c counted
 		k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")), said(text("again")))
 		a := chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
@@ -463,11 +395,7 @@ func TestHolderForgot(t *testing.T) {
 	h := pendingStub()
 	var c counted
 	k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("ok")), said(text("ok")))
-	a := chat(k, LoopConfig{
-		Holder:       h,
-		Decider:      asks(),
-		OnNewMessage: Supersede,
-	}, nil, c.tool("pay"))
+	a := chat(k, LoopConfig{Holder: h, Decider: asks(), OnNewMessage: Supersede}, nil, c.tool("pay"))
 	th := runner{T: t}.begin(a, "x")
 	h.lookErr = errors.New("not found")
 	for range 3 {
@@ -482,11 +410,8 @@ func TestHolderForgot(t *testing.T) {
 func TestHostedClaimRefusedTwice(t *testing.T) {
 	h, j := pendingStub(), &journal{}
 	h.claimErr = hold.ErrNotClaimed
-	a := chat(talk(t, said(mcpRequest("r1")), said(text("ok"))), LoopConfig{
-		Holder:  h,
-		Decider: asks(),
-		Audit:   j.take,
-	}, nil)
+	a := chat(talk(t, said(mcpRequest("r1")), said(text("ok"))),
+		LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil)
 	th := runner{T: t}.begin(a, "x")
 	h.later.State = hold.Approved
 	mustRun(t, a, th)
@@ -506,12 +431,8 @@ func TestHostedClaimRefusedTwice(t *testing.T) {
 // claim).
 func TestHeldCallOfTheCallersIsNotClaimed(t *testing.T) {
 	h := pendingStub()
-	a := chat(
-		talk(t, said(text("?"), call("1", "theirs", ""))),
-		LoopConfig{Holder: h, Decider: asks()},
-		nil,
-		declaredTool("theirs"),
-	)
+	a := chat(talk(t, said(text("?"), call("1", "theirs", ""))), LoopConfig{Holder: h, Decider: asks()}, nil,
+		declaredTool("theirs"))
 	th := runner{T: t}.begin(a, "x")
 	h.later.State = hold.Approved
 	resp := mustRun(t, a, th)
@@ -527,12 +448,8 @@ func TestHolderKeysNameTheThread(t *testing.T) {
 	var c counted
 	for _, id := range []string{"one", "two"} {
 		k := talk(t, said(call("call_0", "pay", "")))
-		mustRun(
-			t,
-			chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay")),
-			NewThread(id),
-			content.UserText("x"),
-		)
+		mustRun(t, chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay")), NewThread(id),
+			content.UserText("x"))
 	}
 
 	expect(t, "opened", strings.Join(h.log, ", "), "open one/ficc_call_0, open two/ficc_call_0")

@@ -66,10 +66,8 @@ func TestACallThatItsFunctionKnowsIsNotLost(t *testing.T) {
 				kept = append(kept, e.Type)
 				return nil
 			}}
-			bot := agent.NewChatAgent(agent.NewFunctionInvoking(model, cfg), agent.ChatAgentConfig{
-				Tools: []agent.Tool{agent.RequireApproval(pay)},
-				Store: store,
-			})
+			bot := agent.NewChatAgent(agent.NewFunctionInvoking(model, cfg),
+				agent.ChatAgentConfig{Tools: []agent.Tool{agent.RequireApproval(pay)}, Store: store})
 			first := must.Get(bot.Run(t.Context(), agent.NewThread("t"), content.UserText("Pay.")))(t)
 			yes := first.UserInputRequests()[0].(*content.ToolApprovalRequest).CreateApproval("")
 			thread := must.Get(store.Load(t.Context(), "t"))(t)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/reid"
 	"github.com/assent-dev/assent/approval/hold"
 )
 
@@ -336,29 +337,10 @@ func (it *item) answers() []content.InputResponse {
 	var out []content.InputResponse
 	for _, a := range it.Asks {
 		if a.Answer != nil {
-			out = append(out, withID(a.Answer, a.Inner))
+			out = append(out, reid.Response(a.Answer, a.Inner))
 		}
 	}
 	return out
-}
-
-func withID(answer content.InputResponse, id string) content.InputResponse {
-	switch a := answer.(type) {
-	case *content.ToolApprovalResponse:
-		out := *a
-		out.RequestID = id
-		return &out
-	case *content.TextApprovalResponse:
-		out := *a
-		out.RequestID = id
-		return &out
-	case *content.StructuredInputResponse:
-		out := *a
-		out.RequestID = id
-		return &out
-	}
-
-	return answer
 }
 
 // settleOutcome keeps how a call went: its result, or what it asks now.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/reid"
 )
 
 // maxTries bounds how often a call is resumed that could not go on.
@@ -64,7 +65,7 @@ func askable(q content.InputRequest) error {
 	if q == nil {
 		return errors.New("the question is nil")
 	}
-	if _, err := content.DotNet().AppendContent(nil, withRequestID(q, "x")); err != nil {
+	if _, err := content.DotNet().AppendContent(nil, reid.Request(q, "x")); err != nil {
 		return fmt.Errorf("what is asked can't be shown: %w", err)
 	}
 	data, ok := q.(*content.StructuredInputRequest)
@@ -142,7 +143,7 @@ func (r *run) askFor(ctx context.Context, it *item, q content.InputRequest) (*as
 	if err != nil {
 		return nil, err
 	}
-	outer := cloneRequest(withRequestID(q, id))
+	outer := cloneRequest(reid.Request(q, id))
 	if approval, ok := outer.(*content.ToolApprovalRequest); ok && approval.Note.Agent == "" {
 		approval.Note.Agent = it.Call.ToolName() // a call of theirs is none of ours, whatever its name
 	}
@@ -153,23 +154,4 @@ func (r *run) askFor(ctx context.Context, it *item, q content.InputRequest) (*as
 		Expires: content.NoteOf(outer).Expires,
 	}
 	return a, r.record(ctx, it, Event{Type: "requested", RequestID: id})
-}
-
-func withRequestID(q content.InputRequest, id string) content.InputRequest {
-	switch q := q.(type) {
-	case *content.ToolApprovalRequest:
-		out := *q
-		out.RequestID = id
-		return &out
-	case *content.TextApprovalRequest:
-		out := *q
-		out.RequestID = id
-		return &out
-	case *content.StructuredInputRequest:
-		out := *q
-		out.RequestID = id
-		return &out
-	}
-
-	return q
 }

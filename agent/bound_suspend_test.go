@@ -19,20 +19,15 @@ func TestSuspendAndResume(t *testing.T) {
 	for _, marked := range []bool{false, true} {
 		bothWays(t, func(t runner) {
 			j := &journal{}
-			tool := &asking{
-				name: "wait",
-				ask: func() *Suspend {
-					return &Suspend{
-						State: json.RawMessage(`{"step":1}`),
-						Requests: []content.InputRequest{
-							&content.TextApprovalRequest{
-								RequestID: "consent",
-								Text:      "ok?",
-							}, &content.StructuredInputRequest{RequestID: "data", Schema: schema},
-							&content.ToolApprovalRequest{RequestID: "tool", Call: call("inner", "x", "")}},
-					}
-				},
-			}
+			tool := suspending("wait", Suspend{
+				State: json.RawMessage(`{"step":1}`),
+				Requests: []content.InputRequest{
+					&content.TextApprovalRequest{
+						RequestID: "consent",
+						Text:      "ok?",
+					}, &content.StructuredInputRequest{RequestID: "data", Schema: schema},
+					&content.ToolApprovalRequest{RequestID: "tool", Call: call("inner", "x", "")}},
+			})
 			tool.resumed = func(state json.RawMessage, given []content.InputResponse) (any, error) {
 				if string(state) == `{"step":1}` {
 					if len(given) != 3 || given[0].InputResponseTo() != "consent" ||
@@ -70,11 +65,9 @@ func TestSuspendAndResume(t *testing.T) {
 			resp := t.run(
 				a,
 				th,
-				answers(
-					&content.StructuredInputResponse{RequestID: data.RequestID, Data: json.RawMessage(`{}`)},
+				answers(&content.StructuredInputResponse{RequestID: data.RequestID, Data: json.RawMessage(`{}`)},
 					&content.ToolApprovalResponse{RequestID: consent.RequestID, Approved: true},
-					inner.CreateRejection(""),
-				),
+					inner.CreateRejection("")),
 			)
 			expect(t, "refused", refusals(resp), data.RequestID+" bad_answer; "+consent.RequestID+" wrong_kind")
 			if len(resp.UserInputRequests()) != 2 {
@@ -113,21 +106,12 @@ func TestSuspendWithoutRequests(t *testing.T) {
 // TestSuspendedToolThatIsGone takes the tool away before its call is resumed.
 func TestSuspendedToolThatIsGone(t *testing.T) {
 	bothWays(t, func(t runner) {
-		tool := &asking{
-			name: "wait",
-			ask: func() *Suspend {
-				return &Suspend{
-					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
-				}
-			},
-		}
+		tool := suspending("wait",
+			Suspend{Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}})
 		k := talk(t, said(call("1", "wait", "")), said(text("ok")))
 		th := NewThread("t")
-		q := t.run(
-			chat(k, LoopConfig{}, nil, tool),
-			th,
-			content.UserText("x"),
-		).UserInputRequests()[0].(*content.TextApprovalRequest)
+		q := t.run(chat(k, LoopConfig{}, nil, tool), th,
+			content.UserText("x")).UserInputRequests()[0].(*content.TextApprovalRequest)
 		t.run(chat(k, LoopConfig{}, nil), reload(t, th), answers(q.CreateApproval("")))
 		if !strings.Contains(k.last(), `1→"Error: Requested function \"wait\" not found."`) {
 			t.Error(k.last())
@@ -137,16 +121,8 @@ func TestSuspendedToolThatIsGone(t *testing.T) {
 
 func TestPolledCallAfterFailedSave(t *testing.T) {
 	bothWays(t, func(t runner) {
-		tool := &asking{
-			name: "wait",
-			ask: func() *Suspend {
-				return &Suspend{
-					State:    json.RawMessage(`1`),
-					Poll:     true,
-					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
-				}
-			},
-		}
+		tool := suspending("wait", Suspend{State: json.RawMessage(`1`), Poll: true,
+			Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}})
 		k := &keeper{}
 		a := chat(talk(t, said(call("1", "wait", "")), said(text("ok"))), LoopConfig{}, k, tool)
 		th := t.begin(a, "go")
@@ -166,21 +142,10 @@ func TestPolledCallAfterFailedSave(t *testing.T) {
 
 func TestFinishedWithOpenAsksClosesThem(t *testing.T) {
 	bothWays(t, func(t runner) {
-		tool := &asking{
-			name: "wait",
-			ask: func() *Suspend {
-				return &Suspend{
-					Poll:     true,
-					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
-				}
-			},
-		}
-		a := chat(
-			talk(t, said(text("w"), call("1", "wait", "")), said(text("ok")), said(text("hm"))),
-			LoopConfig{},
-			nil,
-			tool,
-		)
+		tool := suspending("wait", Suspend{Poll: true,
+			Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}})
+		a := chat(talk(t, said(text("w"), call("1", "wait", "")), said(text("ok")), said(text("hm"))), LoopConfig{},
+			nil, tool)
 		th := NewThread("t")
 		q := t.say(a, th, "go").UserInputRequests()[0].(*content.TextApprovalRequest)
 		t.run(a, th, answers())
@@ -193,11 +158,8 @@ func TestPolledAtOnceInTheSameRun(t *testing.T) {
 	bothWays(t, func(t runner) {
 		polls := 0
 		ask := func() *Suspend {
-			return &Suspend{
-				State:    json.RawMessage(`1`),
-				Poll:     true,
-				Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
-			}
+			return &Suspend{State: json.RawMessage(`1`), Poll: true,
+				Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
 		}
 		tool := &asking{name: "wait", ask: ask}
 		tool.resumed = func(_ json.RawMessage, given []content.InputResponse) (any, error) {
@@ -227,15 +189,8 @@ func TestPolledAtOnceInTheSameRun(t *testing.T) {
 
 func TestPolledAndAnswered(t *testing.T) {
 	bothWays(t, func(t runner) {
-		tool := &asking{
-			name: "wait",
-			ask: func() *Suspend {
-				return &Suspend{
-					Poll:     true,
-					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
-				}
-			},
-		}
+		tool := suspending("wait", Suspend{Poll: true,
+			Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}})
 		k := talk(t, said(text("w"), call("1", "wait", "")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, tool)
 		th := NewThread("t")
@@ -275,16 +230,9 @@ func TestPolledRequestsOfOneID(t *testing.T) {
 // A suspended function without a state, stored in between, is resumed
 // with a no.
 func TestSuspendedWithoutStateStored(t *testing.T) {
-	f := &asking{
-		name: "f",
-		ask: func() *Suspend {
-			return &Suspend{
-				Requests: []content.InputRequest{
-					&content.ToolApprovalRequest{RequestID: "i", Call: call("x", "y", "")},
-				},
-			}
-		},
-	}
+	f := suspending("f", Suspend{
+		Requests: []content.InputRequest{&content.ToolApprovalRequest{RequestID: "i", Call: call("x", "y", "")}},
+	})
 	k := talk(t, said(call("1", "f", "")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, f)
 	th, q := runner{T: t}.asks(a, "x")
@@ -296,17 +244,12 @@ func TestSuspendedWithoutStateStored(t *testing.T) {
 
 func TestAnswersWithDifferentData(t *testing.T) {
 	bothWays(t, func(t runner) {
-		tool := &asking{
-			name: "ask",
-			ask: func() *Suspend {
-				return &Suspend{
-					Requests: []content.InputRequest{
-						&content.StructuredInputRequest{RequestID: "d"},
-						&content.TextApprovalRequest{RequestID: "t", Text: "?"},
-					},
-				}
+		tool := suspending("ask", Suspend{
+			Requests: []content.InputRequest{
+				&content.StructuredInputRequest{RequestID: "d"},
+				&content.TextApprovalRequest{RequestID: "t", Text: "?"},
 			},
-		}
+		})
 		k := talk(t, said(call("1", "ask", "")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, tool)
 		th := NewThread("t")
@@ -316,12 +259,8 @@ func TestAnswersWithDifferentData(t *testing.T) {
 			return &content.StructuredInputResponse{RequestID: d.RequestID, Data: json.RawMessage(s)}
 		}
 		resp := t.run(a, th, answers(data(`1`), data(`2`), data(`oops`)))
-		expect(
-			t,
-			"refused",
-			refusals(resp),
-			d.RequestID+" bad_answer; "+d.RequestID+" contradiction; "+d.RequestID+" contradiction",
-		)
+		expect(t, "refused", refusals(resp),
+			d.RequestID+" bad_answer; "+d.RequestID+" contradiction; "+d.RequestID+" contradiction")
 		resp = t.run(a, th, answers(data(`1`), data(`1`), q.CreateApproval(""), q.CreateApproval("again")))
 		expect(t, "refused", refusals(resp), d.RequestID+" repeated_answer; "+q.RequestID+" repeated_answer")
 		if !strings.Contains(k.last(), `1→"d true, t true"`) {
@@ -335,19 +274,11 @@ func TestAnswersWithDifferentData(t *testing.T) {
 func TestOneQuestionOfManyExpires(t *testing.T) {
 	bothWays(t, func(t runner) {
 		cl, j := newClock(), &journal{}
-		tool := &asking{
-			name: "ask",
-			ask: func() *Suspend {
-				return &Suspend{
-					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "a", Text: "a?"},
-						&content.TextApprovalRequest{
-							RequestID: "b",
-							Text:      "b?",
-							Note:      content.Note{Expires: cl.at.Add(time.Minute)},
-						}},
-				}
-			},
-		}
+		tool := suspending("ask", Suspend{
+			Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "a", Text: "a?"},
+				&content.TextApprovalRequest{RequestID: "b", Text: "b?",
+					Note: content.Note{Expires: cl.at.Add(time.Minute)}}},
+		})
 		k := talk(t, said(call("1", "ask", "")), said(text("ok")))
 		a := chat(k, LoopConfig{Now: cl.now, Audit: j.take}, nil, tool)
 		th := NewThread("t")

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
-	"github.com/assent-dev/assent/internal/must"
 )
 
 // runMarked runs calls of marked tools, approved, and tells what the
@@ -25,12 +24,8 @@ func runMarked(t runner, cfg LoopConfig, calls []content.Content, tools ...Tool)
 	}
 	a := chat(k, cfg, nil, tools...)
 	th := NewThread("t")
-	resp := t.say(a, th, "x")
-	reply := answers()
-	for i := range resp.UserInputRequests() {
-		reply.Contents = append(reply.Contents, approvalOf(t, resp, i).CreateApproval(""))
-	}
-	resp = must.Get(t.try(a, th, reply))(t)
+	t.say(a, th, "x")
+	resp := t.run(a, th, approvals(th))
 	if len(k.seen) < 2 {
 		return "", resp, th
 	}
@@ -38,12 +33,7 @@ func runMarked(t runner, cfg LoopConfig, calls []content.Content, tools ...Tool)
 }
 
 func toolOf(name string, run func(ctx context.Context) (any, error)) Function {
-	return NewFunction(
-		name,
-		"",
-		nil,
-		func(ctx context.Context, _ json.RawMessage) (any, error) { return run(ctx) },
-	)
+	return NewFunction(name, "", nil, func(ctx context.Context, _ json.RawMessage) (any, error) { return run(ctx) })
 }
 
 func TestToolsThatMisbehave(t *testing.T) {
@@ -69,13 +59,8 @@ func TestToolsThatMisbehave(t *testing.T) {
 		for _, concurrent := range []bool{false, true} {
 			bothWaysOf(t, name, func(t runner) {
 				var c counted
-				got, _, th := runMarked(
-					t,
-					LoopConfig{Concurrent: concurrent},
-					says(call("1", "bad", ""), call("2", "good", "")),
-					toolOf("bad", run),
-					c.tool("good"),
-				)
+				got, _, th := runMarked(t, LoopConfig{Concurrent: concurrent},
+					says(call("1", "bad", ""), call("2", "good", "")), toolOf("bad", run), c.tool("good"))
 				expect(
 					t,
 					"sent",
@@ -102,11 +87,8 @@ func TestCallsThatNobodyCanRun(t *testing.T) {
 	} {
 		bothWays(t, func(t runner) {
 			var c counted
-			k := talk(
-				t,
-				said(call("1", "pay", args), call("2", "nothing", ""), call("3", "Pay", "")),
-				said(text("ok")),
-			)
+			k := talk(t, said(call("1", "pay", args), call("2", "nothing", ""), call("3", "Pay", "")),
+				said(text("ok")))
 			a := c.asked(k, LoopConfig{})
 			th := NewThread("t")
 			resp := t.say(a, th, "x")
@@ -134,23 +116,14 @@ func TestConcurrentCallsRunAtOnce(t *testing.T) {
 			}
 			calls := says(call("1", "a", ""), call("2", "b", ""))
 			if marked {
-				got, _, _ := runMarked(
-					t,
-					LoopConfig{Concurrent: true},
-					calls,
-					toolOf("a", wait),
-					toolOf("b", wait),
-				)
+				got, _, _ := runMarked(t, LoopConfig{Concurrent: true}, calls, toolOf("a", wait), toolOf("b", wait))
 				expect(t, "sent", got, "user: \"x\"\nassistant: 1=a() 2=b()\ntool: 1→\"user\" 2→\"user\"\n")
 				return
 			}
 
 			k := talk(t, said(calls...), said(text("ok")))
-			t.run(
-				chat(k, LoopConfig{Concurrent: true}, nil, toolOf("a", wait), toolOf("b", wait)),
-				NewThread("t"),
-				content.UserText("x"),
-			)
+			t.run(chat(k, LoopConfig{Concurrent: true}, nil, toolOf("a", wait), toolOf("b", wait)), NewThread("t"),
+				content.UserText("x"))
 			expect(t, "sent", k.last(), "user: \"x\"\nassistant: 1=a() 2=b()\ntool: 1→\"\" 2→\"\"\n")
 		})
 	}
@@ -185,96 +158,6 @@ func halting(name string) Function {
 	return toolOf(name, func(ctx context.Context) (any, error) {
 		InvocationOf(ctx).Stop = true
 		return "halted", nil
-	})
-}
-
-// TestStop ends runs: each call has a result, and the next run goes on.
-func TestStop(t *testing.T) {
-	stopped := `"` + textStopped + `"`
-	for _, marked := range []bool{false, true} {
-		bothWays(t, func(t runner) {
-			var c counted
-			k := talk(
-				t,
-				said(call("1", "look", ""), call("2", "halt", ""), call("3", "look", "")),
-				said(text("ok")),
-			)
-			look, halt := Tool(c.tool("look")), Tool(halting("halt"))
-			if marked {
-				look, halt = RequireApproval(c.tool("look")), RequireApproval(halting("halt"))
-			}
-			a := chat(k, LoopConfig{}, nil, look, halt)
-			th := NewThread("t")
-			resp := t.say(a, th, "x")
-			if marked {
-				resp = t.run(
-					a,
-					th,
-					answers(
-						approvalOf(t, resp, 0).CreateApproval(""),
-						approvalOf(t, resp, 1).CreateApproval(""),
-						approvalOf(t, resp, 2).CreateApproval(""),
-					),
-				)
-			}
-
-			calls := "assistant: 1=look() 2=halt() 3=look()\n"
-			if len(k.seen) != 1 || c.runs["look"] != 1 || !strings.HasPrefix(tell(resp.Messages), calls) {
-				t.Fatalf("%d turns, ran %v\n%s", len(k.seen), c.runs, tell(resp.Messages))
-			}
-			t.run(a, reload(t, th), content.UserText("y"))
-			for _, want := range []string{"1→\"did look\"", "2→\"halted\"", "3→" + stopped} {
-				if !strings.Contains(k.last(), want) {
-					t.Errorf("%s is missing:\n%s", want, k.last())
-				}
-			}
-		})
-	}
-}
-
-func TestStopBesideARequest(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		k := talk(t, said(call("1", "halt", ""), call("2", "pay", ""), call("3", "look", "")), said(text("ok")))
-		a := chat(k, LoopConfig{}, nil, halting("halt"), RequireApproval(c.tool("pay")), c.tool("look"))
-		th, q := t.asks(a, "x")
-		t.yes(a, th, q)
-		if c.runs["pay"] != 1 || c.runs["look"] != 0 || len(k.seen) != 2 {
-			t.Errorf("ran %v, %d turns", c.runs, len(k.seen))
-		}
-	})
-}
-
-func TestMaxTurns(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		again := said(call("1", "look", ""), call("2", "theirs", ""), call("3", "pay", ""))
-		k := talk(t, said(call("0", "look", "")), again, said(text("ok")))
-		a := chat(
-			k,
-			LoopConfig{MaxTurns: 1},
-			nil,
-			c.tool("look"),
-			declaredTool("theirs"),
-			RequireApproval(c.tool("pay")),
-		)
-		th := NewThread("t")
-		resp := t.say(a, th, "x")
-		if len(resp.UserInputRequests()) > 0 || c.runs["look"] != 1 || len(k.seen) != 2 {
-			t.Fatal(tell(resp.Messages), c.runs, len(k.seen))
-		}
-		if offered := k.options[1].Tools; len(offered) != 1 || offered[0].Definition().Name != "theirs" {
-			t.Errorf("offered in the last turn: %v", offered)
-		}
-		limit := `"` + textLimit + `"`
-		expect(
-			t,
-			"told",
-			tell(resp.Messages),
-			"assistant: 0=look()\ntool: 0→\"did look\"\nassistant: 1=look() 2=theirs() 3=pay()\n"+
-				"tool: 1→"+limit+" 2→"+limit+" 3→"+limit+"\n",
-		)
-		t.run(a, reload(t, th), content.UserText("y"))
 	})
 }
 
@@ -328,12 +211,8 @@ func TestHarmlessCallThatIsCancelled(t *testing.T) {
 		})
 		k := talk(t, said(call("1", "bad", ""), call("2", "bad", "")))
 		th := NewThread("t")
-		if _, err := chat(
-			k,
-			LoopConfig{Concurrent: concurrent},
-			nil,
-			bad,
-		).Run(ctx, th, content.UserText("x")); !errors.Is(err, context.Canceled) {
+		if _, err := chat(k, LoopConfig{Concurrent: concurrent}, nil,
+			bad).Run(ctx, th, content.UserText("x")); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 
@@ -357,39 +236,9 @@ func TestInvocationOfAnApprovedCall(t *testing.T) {
 // approveAll runs and approves what is asked.
 func approveAll(t runner, a Agent, th *Thread, messages ...*content.Message) *Thread {
 	t.Helper()
-	resp := t.run(a, th, messages...)
-	reply := answers()
-	for i := range resp.UserInputRequests() {
-		reply.Contents = append(reply.Contents, approvalOf(t, resp, i).CreateApproval(""))
-	}
-	t.run(a, th, reply)
+	t.run(a, th, messages...)
+	t.run(a, th, approvals(th))
 	return th
-}
-
-func TestStoppedOutlivesItsRun(t *testing.T) {
-	for _, again := range []bool{false, true} {
-		bothWays(t, func(t runner) {
-			var c counted
-			a := chat(
-				talk(t, said(call("1", "halt", ""), call("2", "pay", "")), said(text("ok"))),
-				LoopConfig{},
-				nil,
-				RequireApproval(halting("halt")),
-				RequireApproval(c.tool("pay")),
-			)
-			th := NewThread("t")
-			resp := t.say(a, th, "go")
-			q1, q2 := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
-			t.yes(a, th, q1)
-			if again {
-				th = reload(t, th)
-			}
-			t.yes(a, th, q2)
-			if c.runs["pay"] != 1 {
-				t.Errorf("reloaded %v: approved in a later run and not run: %v", again, c.runs)
-			}
-		})
-	}
 }
 
 func TestSiblingSwapsTool(t *testing.T) {
@@ -413,14 +262,9 @@ func TestSiblingSwapsTool(t *testing.T) {
 			}
 			a := chat(k, LoopConfig{}, nil, tools...)
 			th := NewThread("t")
-			resp := t.say(a, th, "go")
+			t.say(a, th, "go")
 			if approve { // the swapped tool is another one: it is asked about again
-				resp = t.run(
-					a,
-					th,
-					answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")),
-				)
-				approvalOf(t, resp, 0)
+				approvalOf(t, t.run(a, th, approvals(th)), 0)
 			}
 
 			if stolen > 0 {

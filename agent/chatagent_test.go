@@ -48,12 +48,8 @@ func TestChatAgentOptions(t *testing.T) {
 
 func TestChatAgentKeepsItsOptions(t *testing.T) {
 	k := talk(t, said(text("ok")))
-	mustRun(
-		t,
-		NewChatAgent(k, ChatAgentConfig{Options: Options{Instructions: "x", Model: "y"}}),
-		NewThread("t"),
-		content.UserText("x"),
-	)
+	mustRun(t, NewChatAgent(k, ChatAgentConfig{Options: Options{Instructions: "x", Model: "y"}}), NewThread("t"),
+		content.UserText("x"))
 	if got := k.options[0]; got.Instructions != "x" || got.Model != "y" {
 		t.Errorf("%+v", got)
 	}
@@ -66,12 +62,8 @@ func TestChatAgentSaves(t *testing.T) {
 		th := t.begin(a, "x")
 		again := sure(store.Load(t.Context(), "t"))
 		t.run(a, again, content.UserText("y"))
-		expect(
-			t,
-			"kept",
-			tell(again.Messages),
-			"user: \"x\"\nassistant: \"one\"\nuser: \"y\"\nassistant: \"two\"\n",
-		)
+		expect(t, "kept", tell(again.Messages),
+			"user: \"x\"\nassistant: \"one\"\nuser: \"y\"\nassistant: \"two\"\n")
 		if _, err := t.try(a, th, content.UserText("z")); !errors.Is(err, ErrConflict) {
 			t.Error("an older copy of the thread was saved over a newer one:", err)
 		}
@@ -84,11 +76,8 @@ func TestChatAgentSaves(t *testing.T) {
 func TestRunToEnd(t *testing.T) {
 	var c counted
 	turns := []func([]*content.Message, *Options) ([]*content.Message, error){
-		said(
-			text("?"),
-			call("1", "pay", `{"n":1}`),
-			call("2", "pay", `{"n":2}`),
-		), said(call("3", "pay", `{"n":3}`)), said(text("all paid"))}
+		said(text("?"), call("1", "pay", `{"n":1}`),
+			call("2", "pay", `{"n":2}`)), said(call("3", "pay", `{"n":3}`)), said(text("all paid"))}
 	agentOf := func() Agent {
 		return chat(talk(t, turns...), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 	}
@@ -109,13 +98,8 @@ func TestRunToEnd(t *testing.T) {
 		"no answer": {nil, nil, ErrUnanswered},
 	} {
 		th := NewThread("t")
-		_, err := RunToEnd(
-			t.Context(),
-			agentOf(),
-			th,
-			[]*content.Message{content.UserText("x")},
-			func(context.Context, content.InputRequest) (content.InputResponse, error) { return tt.answer, tt.err },
-		)
+		_, err := RunToEnd(t.Context(), agentOf(), th, []*content.Message{content.UserText("x")},
+			func(context.Context, content.InputRequest) (content.InputResponse, error) { return tt.answer, tt.err })
 		if !errors.Is(err, tt.want) || len(th.Pending()) != 2 {
 			t.Errorf("%s: %v, pending %v", name, err, th.Pending())
 		}
@@ -137,11 +121,8 @@ func TestHistoryStaysValid(t *testing.T) {
 		var turns []func([]*content.Message, *Options) ([]*content.Message, error)
 		for i := range 30 {
 			id := string(rune('a' + i))
-			turns = append(
-				turns,
-				said(text("t"+id), call(id, "pay", ""), call(id+"l", "look", "")),
-				said(text("ok")),
-			)
+			turns = append(turns, said(text("t"+id), call(id, "pay", ""), call(id+"l", "look", "")),
+				said(text("ok")))
 		}
 
 		a := chat(talk(t, turns...), LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
@@ -149,10 +130,8 @@ func TestHistoryStaysValid(t *testing.T) {
 		for i := range 12 {
 			in := content.UserText("x")
 			if open := th.Pending(); i%3 == 1 && len(open) > 0 {
-				in = answers(
-					open[len(open)-1].Request.(*content.ToolApprovalRequest).CreateApproval(""),
-					text("and"),
-				)
+				in = answers(open[len(open)-1].Request.(*content.ToolApprovalRequest).CreateApproval(""),
+					text("and"))
 			}
 
 			t.run(a, th, in)
@@ -196,18 +175,13 @@ func TestRunToEndForEver(t *testing.T) {
 	var c counted
 	a := chat(talk(t, said(call("1", "pay", ""))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 	n := 0
-	_, err := RunToEnd(
-		t.Context(),
-		a,
-		NewThread("t"),
-		[]*content.Message{content.UserText("x")},
+	_, err := RunToEnd(t.Context(), a, NewThread("t"), []*content.Message{content.UserText("x")},
 		func(_ context.Context, q content.InputRequest) (content.InputResponse, error) {
 			if n++; n > 50 {
 				return nil, errors.New("for ever")
 			}
 			return &content.TextApprovalResponse{RequestID: q.InputRequestID()}, nil
-		},
-	)
+		})
 	if n > 50 {
 		t.Error("answers that are all refused, again and again:", err)
 	}

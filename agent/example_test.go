@@ -18,11 +18,8 @@ type teller struct{}
 func (teller) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
 	last := messages[len(messages)-1]
 	if last.Role != content.ToolRole {
-		call := &content.FunctionCall{
-			CallID:    "call_1",
-			Name:      "pay",
-			Arguments: json.RawMessage(`{"to":"Bob","amount":70}`),
-		}
+		call := &content.FunctionCall{CallID: "call_1", Name: "pay",
+			Arguments: json.RawMessage(`{"to":"Bob","amount":70}`)}
 		return &agent.Response{Messages: []*content.Message{content.NewMessage(content.Assistant, call)}}, nil
 	}
 
@@ -39,12 +36,9 @@ func (m teller) Stream(
 }
 
 func newTeller() agent.Agent {
-	pay := agent.NewFunction(
-		"pay",
-		"Pays somebody.",
+	pay := agent.NewFunction("pay", "Pays somebody.",
 		json.RawMessage(`{"type":"object","required":["to","amount"]}`),
-		func(_ context.Context, args json.RawMessage) (any, error) { return "paid", nil },
-	)
+		func(_ context.Context, args json.RawMessage) (any, error) { return "paid", nil })
 	return agent.NewChatAgent(agent.NewFunctionInvoking(teller{}, agent.LoopConfig{}),
 		agent.ChatAgentConfig{Name: "teller", Tools: []agent.Tool{agent.RequireApproval(pay)}})
 }
@@ -53,17 +47,13 @@ func newTeller() agent.Agent {
 // it comes.
 func ExampleRunToEnd() {
 	thread := agent.NewThread("t1")
-	response, err := agent.RunToEnd(
-		context.Background(),
-		newTeller(),
-		thread,
+	response, err := agent.RunToEnd(context.Background(), newTeller(), thread,
 		[]*content.Message{content.UserText("Pay Bob.")},
 		func(_ context.Context, asked content.InputRequest) (content.InputResponse, error) {
 			request := asked.(*content.ToolApprovalRequest)
 			fmt.Printf("%s %s?\n", request.Call.ToolName(), request.Call.Args())
 			return request.CreateRejection("too much"), nil
-		},
-	)
+		})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -77,11 +67,8 @@ func ExampleRunToEnd() {
 // the outer one, and the answer goes back to it.
 func ExampleAsTool() {
 	tool := agent.AsTool(newTeller(), agent.NestedConfig{Description: "Pays people. Tell it whom and how much."})
-	_, err := tool.Invoke(context.Background(), &content.FunctionCall{
-		CallID:    "1",
-		Name:      "teller",
-		Arguments: json.RawMessage(`{"input":"Pay Bob."}`),
-	})
+	_, err := tool.Invoke(context.Background(), &content.FunctionCall{CallID: "1", Name: "teller",
+		Arguments: json.RawMessage(`{"input":"Pay Bob."}`)})
 	var asks *agent.Suspend
 	if errors.As(err, &asks) { // the loop does this part
 		request := asks.Requests[0].(*content.ToolApprovalRequest)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/reid"
 	"github.com/assent-dev/assent/approval/info"
 )
 
@@ -224,14 +225,14 @@ func (f *Flow) Ask(ctx context.Context, key string, q content.InputRequest) (con
 			return nil, fmt.Errorf("%q: %w", key, ErrExpired)
 		}
 
-		return by(it.By, withID(it.Asks[0].Answer, it.Asks[0].Request.InputRequestID())), nil
+		return by(it.By, reid.Response(it.Asks[0].Answer, it.Asks[0].Request.InputRequestID())), nil
 	}
 
 	id, err := f.agent.cfg.NewID(key)
 	if err != nil {
 		return nil, fmt.Errorf("make a request id: %w", err)
 	}
-	asked := withRequestID(q, id)
+	asked := reid.Request(q, id)
 	a := &ask{
 		Request: asked,
 		Since:   f.agent.cfg.Now().UTC(),

@@ -59,12 +59,8 @@ func TestFlow(t *testing.T) {
 	a := booking(&looks, &books)
 	thread := NewThread("t")
 	resp := mustRun(t, a, thread, content.UserText("a seat, please"))
-	expect(
-		t,
-		"first",
-		tell(resp.Messages),
-		"assistant: \"Seat 12A is free.\"\nassistant: q-take?\"Take seat 12A?\"\n",
-	)
+	expect(t, "first", tell(resp.Messages),
+		"assistant: \"Seat 12A is free.\"\nassistant: q-take?\"Take seat 12A?\"\n")
 	thread = reload(t, thread)
 	yes := resp.UserInputRequests()[0].(*content.TextApprovalRequest).CreateApproval("")
 	resp = mustRun(t, a, thread, answers(yes))
@@ -79,10 +75,8 @@ func TestFlow(t *testing.T) {
 		t,
 		a,
 		thread,
-		answers(
-			&content.StructuredInputResponse{RequestID: who.RequestID, Data: json.RawMessage(`{"name":""}`)},
-			yes,
-		),
+		answers(&content.StructuredInputResponse{RequestID: who.RequestID, Data: json.RawMessage(`{"name":""}`)},
+			yes),
 	)
 	if len(resp.Refused) != 2 || resp.Refused[0].Reason != BadAnswer || resp.Refused[1].Reason != ClosedRequest {
 		t.Fatalf("%+v", resp.Refused)
@@ -92,21 +86,12 @@ func TestFlow(t *testing.T) {
 	resp = mustRun(t, a, thread, answers(data))
 	expect(t, "last", tell(resp.Messages), "assistant: \"Booked for Ann.\"\n")
 	if looks != 1 || books != 1 || len(thread.Pending()) != 0 || len(thread.State) != 0 {
-		t.Fatalf(
-			"looked %d times, booked %d times, pending %v, state %v",
-			looks,
-			books,
-			thread.Pending(),
-			thread.State,
-		)
+		t.Fatalf("looked %d times, booked %d times, pending %v, state %v", looks, books, thread.Pending(),
+			thread.State)
 	}
 
-	expect(
-		t,
-		"history",
-		tell(thread.Messages),
-		"user: \"a seat, please\"\nassistant: \"Seat 12A is free.\"\nassistant: \"Booked for Ann.\"\n",
-	)
+	expect(t, "history", tell(thread.Messages),
+		"user: \"a seat, please\"\nassistant: \"Seat 12A is free.\"\nassistant: \"Booked for Ann.\"\n")
 }
 
 func flowOf(cfg FlowConfig, run func(ctx context.Context, f *Flow) error) Agent {
@@ -258,14 +243,8 @@ func TestFlowExpiry(t *testing.T) {
 		cl, j := newClock(), &journal{}
 		var got error
 		a := flowOf(FlowConfig{Now: cl.now, Audit: j.take}, func(ctx context.Context, f *Flow) error {
-			_, got = f.Ask(
-				ctx,
-				"k",
-				&content.TextApprovalRequest{
-					Text: "?",
-					Note: content.Note{Expires: newClock().at.Add(time.Hour)},
-				},
-			)
+			_, got = f.Ask(ctx, "k",
+				&content.TextApprovalRequest{Text: "?", Note: content.Note{Expires: newClock().at.Add(time.Hour)}})
 			if errors.Is(got, ErrExpired) {
 				f.Say("too late")
 				return nil
@@ -311,12 +290,8 @@ func TestFlowHearsOfNewMessages(t *testing.T) {
 		expect(t, "input", input, "user: \"one\"\n")
 		th = reload(t, th)
 		t.run(a, th, answers(yesTo(resp.UserInputRequests()[0])))
-		expect(
-			t,
-			"history",
-			tell(th.Messages),
-			"user: \"one\"\nassistant: \"hello\"\nuser: \"two\"\nuser: \"three\"\n",
-		)
+		expect(t, "history", tell(th.Messages),
+			"user: \"one\"\nassistant: \"hello\"\nuser: \"two\"\nuser: \"three\"\n")
 		resp = t.say(a, th, "again")
 		if expect(t, "a new flow", input, "user: \"again\"\n"); len(resp.UserInputRequests()) != 2 {
 			t.Error(tell(resp.Messages))
@@ -341,11 +316,8 @@ func TestFlowDataDeclined(t *testing.T) {
 			t.Error(got)
 		}
 		q = t.say(a, th, "x").UserInputRequests()[0].(*content.StructuredInputRequest)
-		t.run(
-			a,
-			th,
-			answers(&content.StructuredInputResponse{RequestID: q.RequestID, Data: json.RawMessage(`"a text"`)}),
-		)
+		t.run(a, th,
+			answers(&content.StructuredInputResponse{RequestID: q.RequestID, Data: json.RawMessage(`"a text"`)}))
 		if got == nil || !strings.Contains(got.Error(), `the data of "k"`) {
 			t.Error(got)
 		}

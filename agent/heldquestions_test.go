@@ -37,6 +37,7 @@ type desk struct {
 // atDesks runs a test with people in this process and behind a server.
 func atDesks(t *testing.T, cfg assenttest.Config, test func(t *testing.T, d *desk)) {
 	t.Helper()
+	cfg.Service.AcceptUnknown = func(string) bool { return true }
 	for name, side := range map[string]func(h *assenttest.Assent) hold.People{
 		"service": func(h *assenttest.Assent) hold.People {
 			return hold.Service(h.Service, h.Store, hold.Place{Tenant: assenttest.Tenant, Agent: "desk"})
@@ -48,19 +49,14 @@ func atDesks(t *testing.T, cfg assenttest.Config, test func(t *testing.T, d *des
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg.Service.AcceptUnknown = func(string) bool { return true }
+			t.Parallel()
 			h := assenttest.New(t, cfg)
 			people := side(h)
 			test(t, &desk{
 				t: t,
 				h: h,
-				asks: &agent.HeldQuestions{
-					People: people.As(approval.Asker{Token: "rt"}),
-					Watch:  people.Watch,
-					Asker:  "flights",
-					Within: time.Hour,
-					Now:    h.Clock.Now,
-				},
+				asks: &agent.HeldQuestions{People: people.As(approval.Asker{Token: "rt"}), Watch: people.Watch,
+					Asker: "flights", Within: time.Hour, Now: h.Clock.Now},
 				store: must.Get(filestore.New(t.TempDir()))(t),
 			})
 		})
@@ -70,10 +66,8 @@ func atDesks(t *testing.T, cfg assenttest.Config, test func(t *testing.T, d *des
 // book asks for a seat and for consent at once, and then for a text.
 func (d *desk) book(ctx context.Context, f *agent.Flow) error {
 	var seat struct{ Seat string }
-	price, waits := f.Ask(ctx, "price", &content.TextApprovalRequest{
-		Text: "249 EUR?",
-		Note: content.Note{Context: []info.Item{{Label: "Fares", Link: "https://fares.example/531"}}},
-	})
+	price, waits := f.Ask(ctx, "price", &content.TextApprovalRequest{Text: "249 EUR?",
+		Note: content.Note{Context: []info.Item{{Label: "Fares", Link: "https://fares.example/531"}}}})
 	err := errors.Join(waits, f.Data(ctx, "seat", "Which seat?", json.RawMessage(seats), &seat))
 	if err != nil {
 		return err
@@ -241,6 +235,7 @@ func TestHeldQuestionsThatEndWithoutAnswer(t *testing.T) {
 		}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			atDesks(t, assenttest.Config{}, func(t *testing.T, d *desk) {
 				thread, _ := d.run(&content.Text{Text: "To Lisbon"})
 				d.answers(thread)
@@ -282,19 +277,13 @@ func TestWhatCantBeHeld(t *testing.T) {
 	atDesks(t, assenttest.Config{}, func(t *testing.T, d *desk) {
 		fine := &content.TextApprovalRequest{RequestID: "fine", Text: "ok?"}
 		for want, q := range map[string]content.InputRequest{
-			"properties.at": &content.StructuredInputRequest{
-				RequestID: "bad",
-				Schema:    json.RawMessage(`{"type":"object","properties":{"at":{"type":"object"}}}`),
-			},
-			"approvals of calls are held by the Holder": &content.ToolApprovalRequest{
-				RequestID: "bad",
-				Call:      &content.FunctionCall{CallID: "1", Name: "pay"},
-			},
+			"properties.at": &content.StructuredInputRequest{RequestID: "bad",
+				Schema: json.RawMessage(`{"type":"object","properties":{"at":{"type":"object"}}}`)},
+			"approvals of calls are held by the Holder": &content.ToolApprovalRequest{RequestID: "bad",
+				Call: &content.FunctionCall{CallID: "1", Name: "pay"}},
 			"at most 65536 bytes": &content.TextApprovalRequest{RequestID: "bad", Text: strings.Repeat("x", 70_000)},
-			"assent.context.0.link": &content.TextApprovalRequest{
-				RequestID: "bad",
-				Note:      content.Note{Context: []info.Item{{Label: "Fares", Link: "ftp://x"}}},
-			},
+			"assent.context.0.link": &content.TextApprovalRequest{RequestID: "bad",
+				Note: content.Note{Context: []info.Item{{Label: "Fares", Link: "ftp://x"}}}},
 		} {
 			_, err := d.asks.Answers(t.Context(), agent.NewThread("t"), fine, q)
 			var bad *agent.HeldQuestionError
@@ -315,9 +304,7 @@ func TestWhatCantBeHeld(t *testing.T) {
 // TestWaitForAnswers: an answer that comes meanwhile ends the waiting.
 func TestWaitForAnswers(t *testing.T) {
 	atDesks(t, assenttest.Config{Runs: true}, func(t *testing.T, d *desk) {
-		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
-		defer stop()
-		if got, err := d.asks.Wait(ctx, agent.NewThread("t")); got != nil || err != nil {
+		if got, err := d.asks.Wait(t.Context(), agent.NewThread("t")); got != nil || err != nil {
 			t.Errorf("nothing is asked, got %v, %v", got, err)
 		}
 		thread, _ := d.run(&content.Text{Text: "To Lisbon"})
@@ -329,7 +316,7 @@ func TestWaitForAnswers(t *testing.T) {
 		}
 		ended := make(chan end, 1)
 		go func() {
-			answers, err := d.asks.Wait(ctx, thread)
+			answers, err := d.asks.Wait(t.Context(), thread)
 			ended <- end{answers, err}
 		}()
 		d.chooses("249 EUR?", 0, "")
@@ -375,11 +362,8 @@ func TestLoopHoldsQuestions(t *testing.T) {
 				Holder:    d.asks.People,
 				Questions: d.asks,
 			})
-			seller := agent.NewChatAgent(loop, agent.ChatAgentConfig{
-				Name:  "seller",
-				Tools: []agent.Tool{tool},
-				Store: d.store,
-			})
+			seller := agent.NewChatAgent(loop,
+				agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{tool}, Store: d.store})
 			thread := must.Get(agent.LoadOrNew(t.Context(), d.store, "trip"))(t)
 			return must.Get(seller.Run(t.Context(), thread, said...))(t)
 		}
@@ -427,11 +411,8 @@ func TestLoopPutsQuestionsLater(t *testing.T) {
 		}}
 		run := func(said ...*content.Message) (*agent.Response, error) {
 			loop := agent.NewFunctionInvoking(model, agent.LoopConfig{Questions: d.asks})
-			seller := agent.NewChatAgent(loop, agent.ChatAgentConfig{
-				Name:  "seller",
-				Tools: []agent.Tool{tool},
-				Store: d.store,
-			})
+			seller := agent.NewChatAgent(loop,
+				agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{tool}, Store: d.store})
 			return seller.Run(t.Context(), must.Get(agent.LoadOrNew(t.Context(), d.store, "trip"))(t), said...)
 		}
 
@@ -464,10 +445,7 @@ func TestLoopWithdrawsQuestions(t *testing.T) {
 			&content.FunctionCall{CallID: "1", Name: "quote"},
 			&content.Text{Text: "Never mind."},
 		}}
-		loop := agent.NewFunctionInvoking(model, agent.LoopConfig{
-			Questions:    d.asks,
-			OnNewMessage: agent.Supersede,
-		})
+		loop := agent.NewFunctionInvoking(model, agent.LoopConfig{Questions: d.asks, OnNewMessage: agent.Supersede})
 		seller := agent.NewChatAgent(loop, agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{&unsure{}}})
 		thread := agent.NewThread("t")
 		must.Get(seller.Run(t.Context(), thread, content.UserText("Sell.")))(t)

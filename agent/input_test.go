@@ -87,14 +87,8 @@ func TestTidyHistories(t *testing.T) {
 		}
 		for id := range calls {
 			if want := min(calls[id], results[id]); keptCalls[id] != want || keptResults[id] != want {
-				rt.Fatalf(
-					"%s: %d calls and %d results became %d and %d",
-					id,
-					calls[id],
-					results[id],
-					keptCalls[id],
-					keptResults[id],
-				)
+				rt.Fatalf("%s: %d calls and %d results became %d and %d", id, calls[id], results[id], keptCalls[id],
+					keptResults[id])
 			}
 		}
 	})
@@ -134,12 +128,8 @@ func TestInputHidesWhatIsAsked(t *testing.T) {
 	}
 	for first := range len(all) + 1 {
 		in := readInput(NewThread("t"), false, all, first)
-		expect(
-			t,
-			fmt.Sprint("from ", first),
-			tell(in.history),
-			"assistant: \"a\"\nsystem: \"s\"\nuser: \"b\" \"c\"\n",
-		)
+		expect(t, fmt.Sprint("from ", first), tell(in.history),
+			"assistant: \"a\"\nsystem: \"s\"\nuser: \"b\" \"c\"\n")
 		want := map[int]int{
 			0: 3,
 			1: 3,
@@ -155,12 +145,8 @@ func TestInputHidesWhatIsAsked(t *testing.T) {
 }
 
 func TestEmptyMessagesAreLeftOut(t *testing.T) {
-	in := readInput(
-		NewThread("t"),
-		false,
-		[]*content.Message{content.NewMessage(content.Assistant), content.NewMessage(content.User)},
-		0,
-	)
+	in := readInput(NewThread("t"), false,
+		[]*content.Message{content.NewMessage(content.Assistant), content.NewMessage(content.User)}, 0)
 	if len(in.history) != 0 || in.more {
 		t.Error(in)
 	}

@@ -60,12 +60,8 @@ func TestResults(t *testing.T) {
 }
 
 func TestDetailedErrors(t *testing.T) {
-	if got, _ := toldOf(
-		t,
-		true,
-		fixed("f", nil, errors.New(`a "b"`)),
-		"",
-	); got != `"Error: Function failed. Exception: a \"b\""` {
+	if got, _ := toldOf(t, true, fixed("f", nil, errors.New(`a "b"`)),
+		""); got != `"Error: Function failed. Exception: a \"b\""` {
 		t.Error(got)
 	}
 
@@ -111,11 +107,7 @@ func TestBadArgumentsDoNotRun(t *testing.T) {
 
 func TestInvocation(t *testing.T) {
 	opt := &Options{Model: "before", Tools: []Tool{nil}}
-	call := &content.FunctionCall{
-		CallID:    "c",
-		Name:      "f",
-		Arguments: json.RawMessage(`{"a":1}`),
-	}
+	call := &content.FunctionCall{CallID: "c", Name: "f", Arguments: json.RawMessage(`{"a":1}`)}
 	f := fn("f", func(ctx context.Context, arguments json.RawMessage) (any, error) {
 		inv := InvocationOf(ctx)
 		if inv.Turn != 7 || inv.Approval != "ann" || inv.Call.CallID != "c" || string(arguments) != `{"a":1}` {

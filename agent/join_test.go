@@ -16,14 +16,10 @@ func TestJoin(t *testing.T) {
 		want    string
 	}{
 		"nothing": {nil, ""},
-		"texts": {
-			[]*Update{{Contents: says(text("a"))}, {Contents: says(text("b"), text("c"))}},
-			"assistant: \"abc\"\n",
-		},
-		"ids": {
-			[]*Update{{MessageID: "1", Contents: says(text("a"))}, {MessageID: "2", Contents: says(text("b"))}},
-			"assistant: \"a\"\nassistant: \"b\"\n",
-		},
+		"texts": {[]*Update{{Contents: says(text("a"))}, {Contents: says(text("b"), text("c"))}},
+			"assistant: \"abc\"\n"},
+		"ids": {[]*Update{{MessageID: "1", Contents: says(text("a"))}, {MessageID: "2", Contents: says(text("b"))}},
+			"assistant: \"a\"\nassistant: \"b\"\n"},
 		"an id later": {
 			[]*Update{
 				{Contents: says(text("a"))},
@@ -48,10 +44,8 @@ func TestJoin(t *testing.T) {
 			[]*Update{{Contents: says(text("a"))}, {Contents: says(call("1", "f", ""))}, {Contents: says(text("b"))}},
 			"assistant: \"a\" 1=f() \"b\"\n",
 		},
-		"properties": {
-			[]*Update{{Contents: says(text("a"), marked, text("b"))}},
-			"assistant: \"a\" \"cited\" \"b\"\n",
-		},
+		"properties": {[]*Update{{Contents: says(text("a"), marked, text("b"))}},
+			"assistant: \"a\" \"cited\" \"b\"\n"},
 		"an empty message": {[]*Update{{MessageID: "1"}}, "assistant:\n"},
 		"nothing said":     {[]*Update{{Model: "m"}, {FinishReason: "stop"}}, ""},
 	} {
@@ -62,17 +56,12 @@ func TestJoin(t *testing.T) {
 }
 
 func TestJoinReasoning(t *testing.T) {
-	r := Join(
-		[]*Update{
-			{
-				Contents: says(
-					&content.Reasoning{Text: "a"},
-					&content.Reasoning{Text: "b", Protected: "seal"},
-					&content.Reasoning{Text: "c"},
-				),
-			},
+	r := Join([]*Update{
+		{
+			Contents: says(&content.Reasoning{Text: "a"}, &content.Reasoning{Text: "b", Protected: "seal"},
+				&content.Reasoning{Text: "c"}),
 		},
-	)
+	})
 	got := r.Messages[0].Contents
 	if first := got[0].(*content.Reasoning); len(got) != 2 || first.Text != "ab" || first.Protected != "seal" {
 		t.Errorf("%+v", got)
@@ -80,20 +69,14 @@ func TestJoinReasoning(t *testing.T) {
 }
 
 func TestJoinOfTheWhole(t *testing.T) {
-	r := Join([]*Update{{
-		ID:             "i",
-		Model:          "m",
-		ConversationID: "c",
-		Refused:        []Refusal{{RequestID: "1"}},
-		Contents:       says(&content.Usage{Input: 1, Output: 2, Total: 3}),
-	},
+	r := Join([]*Update{{ID: "i", Model: "m", ConversationID: "c", Refused: []Refusal{{RequestID: "1"}},
+		Contents: says(&content.Usage{Input: 1, Output: 2, Total: 3})},
 		{
 			FinishReason: "stop",
 			Refused:      []Refusal{{RequestID: "2"}},
 			Contents:     says(&content.Usage{Input: 10, Output: 20, Total: 30}, text("a")),
 		}, {ID: "j"}})
-	if r.ID != "j" || r.Model != "m" || r.ConversationID != "c" || r.FinishReason != "stop" ||
-		len(r.Refused) != 2 {
+	if r.ID != "j" || r.Model != "m" || r.ConversationID != "c" || r.FinishReason != "stop" || len(r.Refused) != 2 {
 		t.Errorf("%+v", r)
 	}
 	if r.Usage.Input != 11 || r.Usage.Output != 22 || r.Usage.Total != 33 || len(r.Messages) != 1 ||

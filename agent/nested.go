@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/reid"
 )
 
 // NestedConfig are the choices for an agent that is used as a tool.
@@ -144,7 +145,7 @@ func (n *nested) run(ctx context.Context, t *Thread, messages ...*content.Messag
 
 // signed notes which agent asks, the outermost first.
 func (n *nested) signed(q content.InputRequest) content.InputRequest {
-	out := withRequestID(q, q.InputRequestID())
+	out := reid.Request(q, q.InputRequestID())
 	note := content.NoteOf(out)
 	if note.Agent != "" {
 		note.Agent = "/" + note.Agent

@@ -17,10 +17,8 @@ import (
 func TestNestedTwoDeep(t *testing.T) {
 	var c counted
 	inner := NewChatAgent(
-		NewFunctionInvoking(
-			talk(t, said(call("i1", "pay", `{"to":"bob"}`)), said(text("paid"))),
-			LoopConfig{RequestID: plainIDs},
-		),
+		NewFunctionInvoking(talk(t, said(call("i1", "pay", `{"to":"bob"}`)), said(text("paid"))),
+			LoopConfig{RequestID: plainIDs}),
 		ChatAgentConfig{Name: "teller", Tools: []Tool{RequireApproval(c.tool("pay"))}},
 	)
 	middle := NewChatAgent(
@@ -30,12 +28,8 @@ func TestNestedTwoDeep(t *testing.T) {
 		),
 		ChatAgentConfig{Name: "bank", Tools: []Tool{AsTool(inner, NestedConfig{})}},
 	)
-	outer := chat(
-		talk(t, said(call("o1", "bank", `{"input":"pay bob"}`)), said(text("all done"))),
-		LoopConfig{},
-		nil,
-		AsTool(middle, NestedConfig{}),
-	)
+	outer := chat(talk(t, said(call("o1", "bank", `{"input":"pay bob"}`)), said(text("all done"))), LoopConfig{},
+		nil, AsTool(middle, NestedConfig{}))
 
 	thread := NewThread("t")
 	resp := mustRun(t, outer, thread, content.UserText("pay bob"))
@@ -45,12 +39,8 @@ func TestNestedTwoDeep(t *testing.T) {
 	}
 	thread = reload(t, thread)
 	resp = mustRun(t, outer, thread, answers(q.CreateApproval("")))
-	expect(
-		t,
-		"last",
-		tell(resp.Messages),
-		"assistant: o1=bank({\"input\":\"pay bob\"})\ntool: o1→\"the teller paid\"\nassistant: \"all done\"\n",
-	)
+	expect(t, "last", tell(resp.Messages),
+		"assistant: o1=bank({\"input\":\"pay bob\"})\ntool: o1→\"the teller paid\"\nassistant: \"all done\"\n")
 	if c.runs[`pay{"to":"bob"}`] != 1 {
 		t.Fatal(c.runs)
 	}
@@ -61,12 +51,8 @@ func inside(t testing.TB, inner Agent, levels int) Agent {
 	a := inner
 	for i := range levels {
 		name := fmt.Sprint("level", i)
-		a = chat(
-			talk(t, said(call(fmt.Sprint("c", i), name, `{"input":"go"}`)), said(text(name+" is done"))),
-			LoopConfig{},
-			nil,
-			AsTool(a, NestedConfig{Name: name}),
-		)
+		a = chat(talk(t, said(call(fmt.Sprint("c", i), name, `{"input":"go"}`)), said(text(name+" is done"))),
+			LoopConfig{}, nil, AsTool(a, NestedConfig{Name: name}))
 	}
 
 	return a
@@ -93,11 +79,8 @@ func TestNestedPartialAnswers(t *testing.T) {
 				t.Fatal(tell(resp.Messages))
 			}
 			th = reload(t, th)
-			resp = t.run(
-				a,
-				th,
-				answers(th.Pending()[0].Request.(*content.ToolApprovalRequest).CreateRejection("no")),
-			)
+			resp = t.run(a, th,
+				answers(th.Pending()[0].Request.(*content.ToolApprovalRequest).CreateRejection("no")))
 			if c.runs[`pay{"n":1}`] != 1 || len(c.runs) != 1 || len(th.Pending()) > 0 {
 				t.Error(c.runs, th.Pending())
 			}
@@ -131,12 +114,8 @@ func TestNestedAsksTwice(t *testing.T) {
 func TestNestedFails(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
-		inner := chat(
-			talk(t, said(call("1", "pay", "")), fails, fails, fails),
-			LoopConfig{},
-			nil,
-			RequireApproval(c.tool("pay")),
-		)
+		inner := chat(talk(t, said(call("1", "pay", "")), fails, fails, fails), LoopConfig{}, nil,
+			RequireApproval(c.tool("pay")))
 		k := talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("sorry")))
 		a := chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner"}))
 		th, q := t.asks(a, "x")
@@ -167,12 +146,8 @@ func TestNestedInputs(t *testing.T) {
 			t.Errorf("%s was taken", args)
 		}
 	}
-	if _, err := tool.(Resumer).Resume(
-		t.Context(),
-		call("1", "test", ""),
-		json.RawMessage(`{"version":9}`),
-		nil,
-	); err == nil {
+	if _, err := tool.(Resumer).Resume(t.Context(), call("1", "test", ""), json.RawMessage(`{"version":9}`),
+		nil); err == nil {
 		t.Error("a thread of a later version was resumed")
 	}
 }
@@ -182,27 +157,17 @@ func TestNestedInputs(t *testing.T) {
 func TestDelegationIsDecided(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
-		inner := chat(
-			talk(t, said(call("1", "pay", "")), said(text("paid"))),
-			LoopConfig{},
-			nil,
-			RequireApproval(c.tool("pay")),
-		)
+		inner := chat(talk(t, said(call("1", "pay", "")), said(text("paid"))), LoopConfig{}, nil,
+			RequireApproval(c.tool("pay")))
 		seen := []*Target{}
 		d := decideFunc(func(tool Tool, _ content.ToolCall) (hold.Verdict, error) {
 			seen = append(seen, targetOf(tool))
 			return outcomeOf(resolve.Ask, "delegation"), nil
 		})
-		tool := AsTool(
-			inner,
-			NestedConfig{Name: "inner", Target: &Target{Kind: resolve.Delegation, Agent: "payments"}},
-		)
-		a := chat(
-			talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("done"))),
-			LoopConfig{Decider: d},
-			nil,
-			tool,
-		)
+		tool := AsTool(inner,
+			NestedConfig{Name: "inner", Target: &Target{Kind: resolve.Delegation, Agent: "payments"}})
+		a := chat(talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("done"))), LoopConfig{Decider: d},
+			nil, tool)
 		th := NewThread("t")
 		start := approvalOf(t, t.say(a, th, "x"), 0)
 		if start.Call.ToolName() != "inner" || seen[0] == nil || seen[0].Agent != "payments" {
@@ -242,12 +207,8 @@ func TestNestedWithAHolder(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
 		h := pendingStub()
-		inner := chat(
-			talk(t, said(call("1", "pay", "")), said(text("paid"))),
-			LoopConfig{Holder: h, Decider: asks()},
-			nil,
-			c.tool("pay"),
-		)
+		inner := chat(talk(t, said(call("1", "pay", "")), said(text("paid"))),
+			LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
 		k := talk(t, said(text("?"), call("o", "inner", `{"input":"x"}`)), said(text("done")))
 		a := chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner", Poll: true}))
 		th, q := t.asks(a, "x")
@@ -293,28 +254,18 @@ func (broken) Run(context.Context, *Thread, ...*content.Message) (*Response, err
 }
 
 func TestNestedAgentThatIsBroken(t *testing.T) {
-	if _, err := AsTool(broken{}, NestedConfig{Name: "b"}).Invoke(
-		t.Context(),
-		call("1", "b", `{"input":"x"}`),
-	); err == nil {
+	if _, err := AsTool(broken{}, NestedConfig{Name: "b"}).Invoke(t.Context(),
+		call("1", "b", `{"input":"x"}`)); err == nil {
 		t.Error("no error")
 	}
 }
 
 func TestNestedWaitsForAResult(t *testing.T) {
-	inner := chat(
-		talk(t, said(call("i", "theirs", "")), said(text("ok"))),
-		LoopConfig{},
-		nil,
-		declaredTool("theirs"),
-	)
+	inner := chat(talk(t, said(call("i", "theirs", "")), said(text("ok"))), LoopConfig{}, nil,
+		declaredTool("theirs"))
 	k := talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("done")))
-	resp := mustRun(
-		t,
-		chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner"})),
-		NewThread("t"),
-		content.UserText("x"),
-	)
+	resp := mustRun(t, chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner"})), NewThread("t"),
+		content.UserText("x"))
 	if strings.Contains(tell(resp.Messages), "o→\"\"") {
 		t.Errorf("told as finished:\n%s", tell(resp.Messages))
 	}
@@ -324,10 +275,8 @@ func TestNestedWaitsForAResult(t *testing.T) {
 // call ids, which providers use again.
 func TestNestedAgentWithAStore(t *testing.T) {
 	store := &byID{threads: map[string][]byte{}}
-	inner := NewChatAgent(
-		NewFunctionInvoking(talk(t, said(text("one")), said(text("two"))), LoopConfig{}),
-		ChatAgentConfig{Name: "inner", Store: store},
-	)
+	inner := NewChatAgent(NewFunctionInvoking(talk(t, said(text("one")), said(text("two"))), LoopConfig{}),
+		ChatAgentConfig{Name: "inner", Store: store})
 	for i := range 2 {
 		k := talk(t, said(call("call_0", "inner", `{"input":"x"}`)), said(text("ok")))
 		outer := chat(k, LoopConfig{DetailedErrors: true}, nil, AsTool(inner, NestedConfig{}))
@@ -366,12 +315,8 @@ func (b *byID) Save(_ context.Context, t *Thread) error {
 // asked anew.
 func TestNestedModelFailsAfterTheCall(t *testing.T) {
 	var c counted
-	inner := chat(
-		talk(t, said(call("i", "pay", "")), fails, said(text("paid"))),
-		LoopConfig{},
-		nil,
-		RequireApproval(c.tool("pay")),
-	)
+	inner := chat(talk(t, said(call("i", "pay", "")), fails, said(text("paid"))), LoopConfig{}, nil,
+		RequireApproval(c.tool("pay")))
 	k := talk(t, said(call("o", "test", `{"input":"pay"}`)), said(text("ok")), said(text("ok")))
 	outer := chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{}))
 	th, q := runner{T: t}.asks(outer, "x")
@@ -394,18 +339,10 @@ func TestAnswersThatNestedAgentsRefuse(t *testing.T) {
 		}
 		return outcomeOf(resolve.Ask, "r"), nil
 	})
-	inner := chat(
-		talk(t, said(call("i", "pay", `{"n":1}`)), said(text("paid"))),
-		LoopConfig{Decider: d},
-		nil,
-		c.tool("pay"),
-	)
-	outer := chat(
-		talk(t, said(call("o", "test", `{"input":"pay"}`)), said(text("ok"))),
-		LoopConfig{},
-		nil,
-		AsTool(inner, NestedConfig{}),
-	)
+	inner := chat(talk(t, said(call("i", "pay", `{"n":1}`)), said(text("paid"))), LoopConfig{Decider: d}, nil,
+		c.tool("pay"))
+	outer := chat(talk(t, said(call("o", "test", `{"input":"pay"}`)), said(text("ok"))), LoopConfig{}, nil,
+		AsTool(inner, NestedConfig{}))
 	th, q := runner{T: t}.asks(outer, "x")
 	edit, _ := q.CreateEdit(json.RawMessage(`{"n":9}`), "")
 	resp := mustRun(t, outer, th, answers(edit))
@@ -417,19 +354,10 @@ func TestAnswersThatNestedAgentsRefuse(t *testing.T) {
 func TestEditOfNestedRequest(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c, outerPay counted
-		inner := chat(
-			talk(t, said(call("i1", "pay", `{"n":5}`)), said(text("paid"))),
-			LoopConfig{},
-			nil,
-			RequireApproval(c.tool("pay")),
-		)
-		outer := chat(
-			talk(t, said(call("o1", "teller", `{"input":"pay"}`)), said(text("done"))),
-			LoopConfig{},
-			nil,
-			AsTool(inner, NestedConfig{Name: "teller"}),
-			outerPay.tool("pay"),
-		)
+		inner := chat(talk(t, said(call("i1", "pay", `{"n":5}`)), said(text("paid"))), LoopConfig{}, nil,
+			RequireApproval(c.tool("pay")))
+		outer := chat(talk(t, said(call("o1", "teller", `{"input":"pay"}`)), said(text("done"))), LoopConfig{}, nil,
+			AsTool(inner, NestedConfig{Name: "teller"}), outerPay.tool("pay"))
 		th, q := t.asks(outer, "pay")
 		edit := must.Get(q.CreateEdit(json.RawMessage(`{"n":4}`), ""))(t)
 		resp := t.run(outer, th, answers(edit))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/reid"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -226,7 +227,7 @@ func (it *item) visible() []content.Content {
 // cloneRequest copies a request: whoever gets it may change it, and the
 // thread's own must stay what was asked.
 func cloneRequest(q content.InputRequest) content.InputRequest {
-	out := withRequestID(q, q.InputRequestID())
+	out := reid.Request(q, q.InputRequestID())
 	note := content.NoteOf(out)
 	note.Context = slices.Clone(note.Context)
 	if approval, ok := out.(*content.ToolApprovalRequest); ok {

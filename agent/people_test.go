@@ -136,24 +136,16 @@ func (o *office) try(messages ...*content.Message) (*agent.Response, error) {
 	o.t.Helper()
 	compiled, err := o.h.Plans.Plan(o.t.Context(), "acme", "desk")
 	must.Do(o.t, err)
-	trade := agent.NewFunction(
-		"trade",
-		"Sells.",
-		json.RawMessage(`{"type":"object"}`),
+	trade := agent.NewFunction("trade", "Sells.", json.RawMessage(`{"type":"object"}`),
 		func(_ context.Context, args json.RawMessage) (any, error) {
 			o.ran = append(o.ran, string(args))
 			return "sold", nil
-		},
-	)
+		})
 	seller := agent.NewChatAgent(agent.NewFunctionInvoking(o.model, agent.LoopConfig{
 		Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{Principal: "client-7", Session: "s-1"}),
 		Holder:  o.of("rt", "desk"),
 		Now:     o.h.Clock.Now,
-	}), agent.ChatAgentConfig{
-		Name:  "seller",
-		Tools: []agent.Tool{trade},
-		Store: o.store,
-	})
+	}), agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{trade}, Store: o.store})
 	thread := o.load()
 	r, err := seller.Run(o.t.Context(), thread, messages...)
 	if o.store == nil {
@@ -181,22 +173,14 @@ func (o *office) begin() *content.ToolApprovalRequest {
 
 // people is the API as a person's token sees it.
 func (o *office) people(person string) *client.Client {
-	return o.h.Client(store.Token{
-		Name:   "cli-" + person,
-		Person: person,
-		Scopes: []string{"read", "vote"},
-	})
+	return o.h.Client(store.Token{Name: "cli-" + person, Person: person, Scopes: []string{"read", "vote"}})
 }
 
 // inList finds the one open request by the API's list.
 func (o *office) inList() *approval.Request {
 	o.t.Helper()
 	mara := o.people("mara")
-	page, err := mara.Requests(o.t.Context(), client.Query{
-		State:  "pending",
-		Agent:  "desk",
-		Target: "tool trade",
-	})
+	page, err := mara.Requests(o.t.Context(), client.Query{State: "pending", Agent: "desk", Target: "tool trade"})
 	must.Do(o.t, err)
 	if len(page.Requests) != 1 || page.Requests[0].ID != o.load().Pending()[0].Ref {
 		o.t.Fatalf("listed: %+v", page.Requests)
@@ -273,11 +257,9 @@ func inOffices(t *testing.T, args string, test func(t *testing.T, o *office)) {
 		"client":  atServer,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			h := assenttest.New(t, peopleConfig())
-			test(
-				t,
-				newOffice(t, h, func(token, agentID string) hold.Holder { return of(h, token, agentID) }, args),
-			)
+			test(t, newOffice(t, h, func(token, agentID string) hold.Holder { return of(h, token, agentID) }, args))
 		})
 	}
 }
@@ -346,11 +328,8 @@ func TestInboxEditRuns(t *testing.T) {
 	inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
 		o.begin()
 		r := o.inList()
-		_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version, openapi.EditBody{
-			Arguments:  `{"amount": 15000}`,
-			Binding:    r.Binding(),
-			ShownFully: true,
-		}, false)
+		_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version,
+			openapi.EditBody{Arguments: `{"amount": 15000}`, Binding: r.Binding(), ShownFully: true}, false)
 		must.Do(t, err)
 		o.ends([]string{`{"amount": 15000}`}, "sold")
 	})
@@ -382,6 +361,7 @@ func TestInboxRefusals(t *testing.T) {
 		}, "nobody approved it in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
 				o.begin()
 				c.happen(o)
@@ -476,11 +456,8 @@ func TestPollWhilePending(t *testing.T) {
 		for range 2 {
 			if r := o.run(); len(r.UserInputRequests()) != 1 || len(o.model.seen) != 1 ||
 				len(o.load().Pending()) != 1 {
-				t.Fatalf(
-					"the model was asked %d times, the user is asked %+v",
-					len(o.model.seen),
-					r.UserInputRequests(),
-				)
+				t.Fatalf("the model was asked %d times, the user is asked %+v", len(o.model.seen),
+					r.UserInputRequests())
 			}
 		}
 	})
@@ -492,19 +469,14 @@ func TestInboxEditBelowTheThreshold(t *testing.T) {
 		"needs nobody by the rules": {`{"amount":20000}`, `{"amount":0}`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			inOffices(t, c.asked, func(t *testing.T, o *office) {
-				o.h.Rewrite(
-					"agents/desk.agf.yaml",
-					`Sell {{tool_args.amount}}?"}`,
-					`Sell {{tool_args.amount}}?", condition: {args_match: {amount: {gt: 10}}}}`,
-				)
+				o.h.Rewrite("agents/desk.agf.yaml", `Sell {{tool_args.amount}}?"}`,
+					`Sell {{tool_args.amount}}?", condition: {args_match: {amount: {gt: 10}}}}`)
 				o.begin()
 				r := o.inList()
-				_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version, openapi.EditBody{
-					Arguments:  c.edited,
-					Binding:    r.Binding(),
-					ShownFully: true,
-				}, false)
+				_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version,
+					openapi.EditBody{Arguments: c.edited, Binding: r.Binding(), ShownFully: true}, false)
 				must.Do(t, err)
 				o.ends([]string{c.edited}, "sold")
 			})
@@ -529,10 +501,8 @@ func TestMarkedToolNeedsSomebody(t *testing.T) {
 		says: []content.Content{&content.FunctionCall{CallID: "c", Name: "quote"}, &content.Text{Text: "done"}},
 	}
 	holder := inProcess(h, "rt", "desk")
-	loop := agent.NewFunctionInvoking(
-		model,
-		agent.LoopConfig{Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{}), Holder: holder},
-	)
+	loop := agent.NewFunctionInvoking(model,
+		agent.LoopConfig{Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{}), Holder: holder})
 	r, err := agent.NewChatAgent(loop, agent.ChatAgentConfig{Tools: []agent.Tool{quote}}).
 		Run(t.Context(), agent.NewThread("t"), content.UserText("q"))
 	if ran != 0 {

@@ -71,11 +71,7 @@ func TestByPlanDecides(t *testing.T) {
 	d := ByPlan(planOf(t, deskFile, deskPolicy), PlanOptions{Principal: "ann", Session: "s"})
 	var c counted
 	tools := map[string]Tool{"trade": c.tool("trade"), "look": c.tool("look")}
-	remote := WithTarget(c.tool("wipe_files"), Target{
-		Kind:   resolve.MCPTool,
-		Server: "files",
-		Tool:   "wipe",
-	})
+	remote := WithTarget(c.tool("wipe_files"), Target{Kind: resolve.MCPTool, Server: "files", Tool: "wipe"})
 	for name, tt := range map[string]struct {
 		tool Tool
 		call content.ToolCall
@@ -194,12 +190,7 @@ func TestPlanChangesMeanwhile(t *testing.T) {
 			q := approvalOf(
 				t,
 				t.run(
-					chat(
-						k,
-						LoopConfig{Decider: ByPlan(planOf(t, deskFile), PlanOptions{})},
-						nil,
-						c.tool("trade"),
-					),
+					chat(k, LoopConfig{Decider: ByPlan(planOf(t, deskFile), PlanOptions{})}, nil, c.tool("trade")),
 					th,
 					content.UserText("x"),
 				),

@@ -84,16 +84,14 @@ func TestAnswersAreToldToTheLog(t *testing.T) {
 		var c counted
 		var log bytes.Buffer
 		k := talk(t, said(call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`)), said(text("ok")))
-		a := c.asked(k, LoopConfig{
-			Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		})
+		a := c.asked(k,
+			LoopConfig{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		th := NewThread("t")
 		resp := t.say(a, th, "pay")
 		other := approvalOf(t, resp, 0).CreateApproval("")
 		other.RequestID = "ficc_other"
-		t.run(a, th, answers(
-			approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateRejection("no"), other,
-		))
+		t.run(a, th, answers(approvalOf(t, resp, 0).CreateApproval(""),
+			approvalOf(t, resp, 1).CreateRejection("no"), other))
 
 		var got []string
 		for _, line := range strings.Split(log.String(), "\n") {

@@ -24,55 +24,30 @@ func fullThread() *Thread {
 		return call(id, "pay", `{"to":"bob","n":1.50,"html":"<&>"}`)
 	}
 	asked := func(id string, answer content.InputResponse) *ask {
-		return &ask{
-			Request: &content.ToolApprovalRequest{RequestID: id, Call: pay(id)},
-			Since:   at,
-			Answer:  answer,
-		}
+		return &ask{Request: &content.ToolApprovalRequest{RequestID: id, Call: pay(id)}, Since: at, Answer: answer}
 	}
 	yes := func(id string) *content.ToolApprovalResponse {
-		return &content.ToolApprovalResponse{
-			RequestID: id,
-			Approved:  true,
-			Call:      pay(id),
-			Reason:    "fine",
-		}
+		return &content.ToolApprovalResponse{RequestID: id, Approved: true, Call: pay(id), Reason: "fine"}
 	}
 	edited := yes("c")
 	edited.Edited = call("c", "pay", `{"to":"bob","n":1}`)
-	text := &content.TextApprovalRequest{
-		RequestID: "e1",
-		Text:      "sure?",
-		Note:      content.Note{Message: "m", Agent: "a/b", Where: "w", Expires: at},
-	}
-	data := &content.StructuredInputRequest{
-		RequestID: "e2",
-		Text:      "who?",
-		Schema:    json.RawMessage(`{"type":"object"}`),
-	}
+	text := &content.TextApprovalRequest{RequestID: "e1", Text: "sure?",
+		Note: content.Note{Message: "m", Agent: "a/b", Where: "w", Expires: at}}
+	data := &content.StructuredInputRequest{RequestID: "e2", Text: "who?",
+		Schema: json.RawMessage(`{"type":"object"}`)}
 	mcp := mcpRequest("s")
-	require := &policy.Require{
-		Stages:    []policy.Stage{{Group: "ops", People: 2}},
-		Within:    time.Hour,
-		OnTimeout: policy.TimeoutDeny,
-		Grants:    policy.Grants{Bounds: []policy.Bound{}},
-	}
+	require := &policy.Require{Stages: []policy.Stage{{Group: "ops", People: 2}}, Within: time.Hour,
+		OnTimeout: policy.TimeoutDeny, Grants: policy.Grants{Bounds: []policy.Bound{}}}
 	t := NewThread("the thread")
 	t.Revision, t.ConversationID = 7, "conv"
 	t.Messages = []*content.Message{
 		content.UserText("hi"),
 		content.NewMessage(content.Assistant, call("0", "look", "")),
-		content.NewMessage(
-			content.ToolRole,
-			&content.FunctionResult{CallID: "0", Result: json.RawMessage(`{"a":1.0}`)},
-		),
+		content.NewMessage(content.ToolRole,
+			&content.FunctionResult{CallID: "0", Result: json.RawMessage(`{"a":1.0}`)}),
 	}
 	t.State = map[string]json.RawMessage{"layer": json.RawMessage(`{"x":1}`)}
-	t.closed = []closedRequest{{ID: "old", How: howAnswered}, {
-		ID:      "older",
-		How:     howExpired,
-		Service: true,
-	}}
+	t.closed = []closedRequest{{ID: "old", How: howAnswered}, {ID: "older", How: howExpired, Service: true}}
 	t.heldBack = []*content.Message{content.UserText("by the way")}
 	t.batches = []*batch{
 		{
@@ -80,30 +55,11 @@ func fullThread() *Thread {
 			AuthorName:     "bot",
 			ConversationID: "conv",
 			Items: []*item{
-				{
-					Call:  pay("a"),
-					Stage: open,
-					Asks:  []*ask{asked("a", nil)},
-					Ground: ground{
-						Binding:    "b",
-						Definition: "d",
-						Rules:      []string{"r"},
-						Require:    require,
-					},
-				},
-				{
-					Call:  pay("b"),
-					Stage: approved,
-					Asks:  []*ask{asked("b", yes("b"))},
-					By:    "ann",
-					Key:   "key",
-				},
-				{
-					Call:  call("c", "pay", `{"to":"bob","n":1}`),
-					Asked: pay("c"),
-					Stage: running,
-					Asks:  []*ask{asked("c", edited)},
-				},
+				{Call: pay("a"), Stage: open, Asks: []*ask{asked("a", nil)},
+					Ground: ground{Binding: "b", Definition: "d", Rules: []string{"r"}, Require: require}},
+				{Call: pay("b"), Stage: approved, Asks: []*ask{asked("b", yes("b"))}, By: "ann", Key: "key"},
+				{Call: call("c", "pay", `{"to":"bob","n":1}`), Asked: pay("c"), Stage: running,
+					Asks: []*ask{asked("c", edited)}},
 				{Call: pay("d"), Stage: external},
 				{
 					Call:  pay("e"),
@@ -111,49 +67,23 @@ func fullThread() *Thread {
 					State: json.RawMessage(`{"step":1}`),
 					Poll:  true,
 					Asks: []*ask{
-						{
-							Request: text,
-							Inner:   "x",
-							Since:   at,
-							Expires: at.Add(time.Hour),
-							Answer:  text.CreateApproval(""),
-						},
-						{
-							Request: data,
-							Inner:   "y",
-							Since:   at,
-						}},
+						{Request: text, Inner: "x", Since: at, Expires: at.Add(time.Hour),
+							Answer: text.CreateApproval("")},
+						{Request: data, Inner: "y", Since: at}},
 				},
-				{
-					Call:     pay("f"),
-					Stage:    done,
-					Result:   json.RawMessage(`"no"`),
-					Rejected: true,
-				},
+				{Call: pay("f"), Stage: done, Result: json.RawMessage(`"no"`), Rejected: true},
 			},
 		},
 		{Items: []*item{
-			{
-				Call:    mcp.Call,
-				Service: true,
-				Stage:   open,
-				Asks:    []*ask{{Request: mcp, Since: at}},
-			},
+			{Call: mcp.Call, Service: true, Stage: open, Asks: []*ask{{Request: mcp, Since: at}}},
 			{
 				Call:    mcpRequest("s2").Call,
 				Service: true,
 				Stage:   done,
-				Asks: []*ask{{
-					Request: mcpRequest("s2"),
-					Since:   at,
-					Answer:  mcpRequest("s2").CreateRejection("no"),
-				}},
+				Asks: []*ask{{Request: mcpRequest("s2"), Since: at,
+					Answer: mcpRequest("s2").CreateRejection("no")}},
 			},
-			{
-				Call:  pay("h"),
-				Stage: open,
-				Asks:  []*ask{{Request: asked("h", nil).Request, Since: at, Ref: "ref"}},
-			},
+			{Call: pay("h"), Stage: open, Asks: []*ask{{Request: asked("h", nil).Request, Since: at, Ref: "ref"}}},
 			{
 				Call:  pay("i"),
 				Stage: open,
@@ -163,22 +93,12 @@ func fullThread() *Thread {
 						Request: data2("i1"),
 						Inner:   "d",
 						Since:   at,
-						Answer: &content.StructuredInputResponse{
-							RequestID: "i1",
-							Data:      json.RawMessage(`{"n":1.0}`),
-						},
+						Answer: &content.StructuredInputResponse{RequestID: "i1",
+							Data: json.RawMessage(`{"n":1.0}`)},
 					},
-					{
-						Request: data2("i2"),
-						Inner:   "e",
-						Since:   at,
-						Answer:  &content.StructuredInputResponse{RequestID: "i2", Declined: true},
-					},
-					{
-						Request: data2("i3"),
-						Inner:   "f",
-						Since:   at,
-					}},
+					{Request: data2("i2"), Inner: "e", Since: at,
+						Answer: &content.StructuredInputResponse{RequestID: "i2", Declined: true}},
+					{Request: data2("i3"), Inner: "f", Since: at}},
 			},
 		}},
 	}
@@ -234,12 +154,8 @@ func TestThreadGoesOnAfterIt(t *testing.T) {
 		th := sure(loaded(sure(os.ReadFile("testdata/threads/version-1.json")), ""))
 		th.ConversationID = ""
 		resp := must.Get(t.try(
-			chat(
-				talk(t),
-				LoopConfig{Holder: &heldStub{later: hold.Held{State: hold.Pending}}},
-				nil,
-				RequireApproval(c.tool("pay")),
-			),
+			chat(talk(t), LoopConfig{Holder: &heldStub{later: hold.Held{State: hold.Pending}}}, nil,
+				RequireApproval(c.tool("pay"))),
 			th,
 		))(t)
 		if len(resp.UserInputRequests()) < 4 || th.batches[0].Items[2].Stage != done {
@@ -412,10 +328,8 @@ func FuzzThread(f *testing.F) {
 		th.waiting()
 		readInput(th, false, []*content.Message{content.UserText("x")}, 0)
 		c := counted{}
-		mute := NewChatAgent(
-			NewFunctionInvoking(silent{}, LoopConfig{}),
-			ChatAgentConfig{Name: "a", Tools: []Tool{c.tool("x"), RequireApproval(c.tool("y"))}},
-		)
+		mute := NewChatAgent(NewFunctionInvoking(silent{}, LoopConfig{}),
+			ChatAgentConfig{Name: "a", Tools: []Tool{c.tool("x"), RequireApproval(c.tool("y"))}})
 		mute.Run(t.Context(), again, content.UserText("x"))
 		NewFlow("f", FlowConfig{}, func(ctx context.Context, f *Flow) error {
 			return f.Approve(ctx, "1", "?")

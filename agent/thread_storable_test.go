@@ -23,10 +23,6 @@ func storable(t testing.TB, th *Thread) {
 	}
 }
 
-func suspending(s Suspend) *asking {
-	return &asking{name: "wait", ask: func() *Suspend { return &s }}
-}
-
 // TestWhateverIsSaidCanBeStored runs turns with what models, services
 // and tools may write: a run may refuse it, and the thread stays
 // readable.
@@ -53,39 +49,27 @@ func TestWhateverIsSaidCanBeStored(t *testing.T) {
 		"no role":                          {{Contents: []content.Content{text("hi")}}},
 		"blank id of a request":            one(mcpRequest(" ")),
 		"no id of a request":               one(mcpRequest("")),
-		"no name of a tool": one(&content.ToolApprovalRequest{
-			RequestID: "r",
-			Call:      &content.MCPCall{CallID: "c"},
-		}),
-		"schema twice a key": one(&content.StructuredInputRequest{
-			RequestID: "r",
-			Schema:    json.RawMessage(`{"a":1,"a":1}`),
-		}),
+		"no name of a tool": one(&content.ToolApprovalRequest{RequestID: "r",
+			Call: &content.MCPCall{CallID: "c"}}),
+		"schema twice a key": one(&content.StructuredInputRequest{RequestID: "r",
+			Schema: json.RawMessage(`{"a":1,"a":1}`)}),
 		"no schema": one(&content.StructuredInputRequest{RequestID: "r"}),
 		"no UTF-8":  one(text("a\xff")),
-		"code interpreter": one(&content.ToolApprovalRequest{
-			RequestID: "r",
-			Call:      &content.HostedCall{Kind: "codeInterpreterToolCall", CallID: "c"},
-		}),
+		"code interpreter": one(&content.ToolApprovalRequest{RequestID: "r",
+			Call: &content.HostedCall{Kind: "codeInterpreterToolCall", CallID: "c"}}),
 		"a state that is no JSON":  one(call("2", "state", "")),
 		"a schema that is no JSON": one(call("2", "schema", "")),
 	} {
 		for _, beside := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				var c counted
-				state := suspending(
-					Suspend{
-						State:    schema,
-						Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
+				state := suspending("wait", Suspend{State: schema,
+					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}})
+				form := suspending("wait", Suspend{
+					Requests: []content.InputRequest{
+						&content.StructuredInputRequest{RequestID: "x", Schema: schema},
 					},
-				)
-				form := suspending(
-					Suspend{
-						Requests: []content.InputRequest{
-							&content.StructuredInputRequest{RequestID: "x", Schema: schema},
-						},
-					},
-				)
+				})
 				state.name, form.name = "state", "schema"
 				said := turn
 				if beside {
@@ -110,10 +94,8 @@ func TestWhateverIsSaidCanBeStored(t *testing.T) {
 // leave out or get wrong.
 func TestWhateverCallersSendCanBeStored(t *testing.T) {
 	result := func(id, raw string) *content.Message {
-		return content.NewMessage(
-			content.ToolRole,
-			&content.FunctionResult{CallID: id, Result: json.RawMessage(raw)},
-		)
+		return content.NewMessage(content.ToolRole,
+			&content.FunctionResult{CallID: id, Result: json.RawMessage(raw)})
 	}
 	for name, message := range map[string]*content.Message{
 		"a result that is no JSON": result("1", `oops`),
@@ -164,13 +146,8 @@ func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 				storable(t, th)
 			})
 			t.Run("beside a request", func(t *testing.T) {
-				a := chat(
-					talk(t, said(call("1", "look", ""), call("2", "pay", "")), said(text("ok"))),
-					LoopConfig{},
-					nil,
-					look,
-					RequireApproval(c.tool("pay")),
-				)
+				a := chat(talk(t, said(call("1", "look", ""), call("2", "pay", "")), said(text("ok"))),
+					LoopConfig{}, nil, look, RequireApproval(c.tool("pay")))
 				th, q := runner{T: t}.asks(a, "x")
 				storable(t, th)
 				mustRun(t, a, th, answers(q.CreateApproval("")))
@@ -183,12 +160,8 @@ func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 					return json.RawMessage(result), nil
 				})
 				store := &keeper{}
-				a := chat(
-					talk(t, said(call("2", "pay", "")), said(text("ok"))),
-					LoopConfig{},
-					store,
-					RequireApproval(pay),
-				)
+				a := chat(talk(t, said(call("2", "pay", "")), said(text("ok"))), LoopConfig{}, store,
+					RequireApproval(pay))
 				th, q := runner{T: t}.asks(a, "x")
 				if _, err := a.Run(t.Context(), th, answers(q.CreateApproval(""))); err != nil {
 					t.Error("run:", err)

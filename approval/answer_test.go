@@ -338,8 +338,7 @@ func TestVoteAtOnce(t *testing.T) {
 	for _, o := range outcomes {
 		count[o]++
 	}
-	if count[approval.VoteCounted] != 1 || count[approval.VoteApproved] != 1 ||
-		count[approval.VoteDuplicate] != 30 {
+	if count[approval.VoteCounted] != 1 || count[approval.VoteApproved] != 1 || count[approval.VoteDuplicate] != 30 {
 		t.Errorf("got %v", count)
 	}
 	h.happened("request_opened", "vote_counted", "vote_counted", "request_approved")

@@ -161,14 +161,10 @@ func TestAStandingApprovalIsHeldToWhoThePrincipalIsNow(t *testing.T) {
 		alias   map[string]string // by which the directory knows people, later
 		want    string
 	}{
-		"as it was":                  {alias: map[string]string{"pat@acme": "pat"}, want: "granted"},
-		"who gave it":                {alias: map[string]string{"pat@acme": "cy"}, want: "pending"},
-		"nobody, who takes one more": {alias: map[string]string{}, want: "pending"},
-		"nobody, where that takes none more": {
-			accepts: true,
-			alias:   map[string]string{},
-			want:    "granted",
-		},
+		"as it was":                          {alias: map[string]string{"pat@acme": "pat"}, want: "granted"},
+		"who gave it":                        {alias: map[string]string{"pat@acme": "cy"}, want: "pending"},
+		"nobody, who takes one more":         {alias: map[string]string{}, want: "pending"},
+		"nobody, where that takes none more": {accepts: true, alias: map[string]string{}, want: "granted"},
 	} {
 		h := newHarness(t)
 		h.cfg.AcceptUnknown = func(string) bool { return c.accepts }

@@ -123,8 +123,7 @@ func TestAuditFindsWhatCannotHappenToQuestions(t *testing.T) {
 		"another choice":      {fact("request_answered", 0, "chosen", 0), "no counted answer"},
 		"a choice beyond":     {fact("request_answered", 0, "chosen", 3), "there is no choice 3"},
 		"a choice for a dismissal": {
-			fact("request_answered", 0, "dismissed", true),
-			"a dismissal picks the default",
+			fact("request_answered", 0, "dismissed", true), "a dismissal picks the default",
 		},
 		"a dismissal for a choice":       {fact("request_answered", 1, "dismissed", false), "no counted answer"},
 		"a dismissal of another default": {fact("request_answered", 1, "chosen", 0), "a dismissal picks the default"},
@@ -192,8 +191,7 @@ func TestToolsWordsAreSealed(t *testing.T) {
 			t.Errorf("%q is nowhere in %s", word, openings)
 		}
 	}
-	if leaf, err := ledger.ParseLeaf(stored[0].Leaf); err != nil ||
-		leaf.Sealed["prompt"] == leaf.Sealed["labels"] {
+	if leaf, err := ledger.ParseLeaf(stored[0].Leaf); err != nil || leaf.Sealed["prompt"] == leaf.Sealed["labels"] {
 		t.Errorf("got %+v, %v", leaf, err)
 	}
 }

@@ -32,11 +32,7 @@ func story(t *testing.T) []entry {
 	h.pass(time.Minute)
 	h.vote(h.request(r.ID), "fay", approval.Approve, approval.VoteApproved)
 	works(h.consume(r, tool("trade", `{"n":2}`), "k"))(t)
-	_, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{
-		MaxUses: 2,
-		MaxAge:  time.Hour,
-		Session: true,
-	})
+	_, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{MaxUses: 2, MaxAge: time.Hour, Session: true})
 	h.covers(tool("pay", `{}`))
 	h.covers(tool("pay", `{}`))
 	_, last := h.approved(tool("pay", `{"n":3}`), &approval.GrantOffer{})
@@ -152,13 +148,11 @@ func TestAuditFindsWhatCannotHappen(t *testing.T) {
 		"the principal's vote":         {actor("vote_counted", 0, "pat@acme"), "none of them has a vote"},
 		"nobody's vote":                {actor("vote_counted", 0, ""), "none of them has a vote"},
 		"an outsider's vote": {
-			fact("vote_counted", 0, "groups", []any{"support"}),
-			"in no group that is asked",
+			fact("vote_counted", 0, "groups", []any{"support"}), "in no group that is asked",
 		},
 		"a vote on what was hidden": {fact("vote_counted", 0, "shown_fully", false), "not shown fully"},
 		"a vote on another call": {
-			fact("vote_counted", 0, "seen", "sha256:0000000000000000"),
-			"saw another call",
+			fact("vote_counted", 0, "seen", "sha256:0000000000000000"), "saw another call",
 		},
 		"a vote after the deadline": {late("vote_counted", 0), "the deadline was over"},
 		"a vote twice": {func(all []entry) []entry {

@@ -117,11 +117,7 @@ func TestConsumeAnotherCall(t *testing.T) {
 
 	_, err := h.consume(r, call, "")
 	h.wrongField(err, "key")
-	_, err = h.consume(r, &resolve.Call{
-		Kind:   resolve.Tool,
-		Tool:   "pay",
-		Values: map[string]any{"a": 1},
-	}, "k")
+	_, err = h.consume(r, &resolve.Call{Kind: resolve.Tool, Tool: "pay", Values: map[string]any{"a": 1}}, "k")
 	h.wrongField(err, "call.args")
 	got, err := h.s.Consume(context.Background(), approval.ConsumeInput{
 		Tenant:  "t",

@@ -34,10 +34,7 @@ func TestGrantCoversWithinItsBounds(t *testing.T) {
 	h := newHarness(t)
 	offer := &approval.GrantOffer{
 		MaxUses: 20,
-		Bounds: []approval.Bound{
-			{Path: "amount", Kind: approval.AtMost},
-			{Path: "loss", Kind: approval.AtLeast},
-		},
+		Bounds:  []approval.Bound{{Path: "amount", Kind: approval.AtMost}, {Path: "loss", Kind: approval.AtLeast}},
 	}
 	_, g := h.approved(tool("spend", `{"amount":100,"loss":-5,"to":"x","list":[1,2]}`), offer)
 	if g == nil || g.MaxUses != 20 || !g.Expires.Equal(h.now().Add(time.Hour)) ||
@@ -100,22 +97,12 @@ func TestGrantIsPinned(t *testing.T) {
 // they are written alike.
 func TestGrantTellsServersApart(t *testing.T) {
 	g := approval.Grant{
-		Target: "mcp_tool a/b/c",
-		Call: resolve.Call{
-			Kind:   resolve.MCPTool,
-			Server: "a",
-			Tool:   "b/c",
-			Args:   resolve.Raw("{}"),
-		},
+		Target:  "mcp_tool a/b/c",
+		Call:    resolve.Call{Kind: resolve.MCPTool, Server: "a", Tool: "b/c", Args: resolve.Raw("{}")},
 		Expires: time.Unix(9, 0),
 		MaxUses: 1,
 	}
-	other := resolve.Call{
-		Kind:   resolve.MCPTool,
-		Server: "a/b",
-		Tool:   "c",
-		Args:   resolve.Raw("{}"),
-	}
+	other := resolve.Call{Kind: resolve.MCPTool, Server: "a/b", Tool: "c", Args: resolve.Raw("{}")}
 	if !g.Covers(&g.Call, "", policy.Grants{}, time.Unix(1, 0)) || other.Target() != g.Target ||
 		g.Covers(&other, "", policy.Grants{}, time.Unix(1, 0)) {
 		t.Error("one server's tool is taken for another's")
@@ -165,11 +152,7 @@ func TestGrantOffers(t *testing.T) {
 	unnamed.Session = ""
 	_, err = offer(unnamed, approval.GrantOffer{})
 	h.fails(err, approval.ErrGrantRefused)
-	_, err = offer(&resolve.Call{
-		Kind:   resolve.MCPTool,
-		Server: "broker",
-		Tool:   "sell",
-	}, approval.GrantOffer{})
+	_, err = offer(&resolve.Call{Kind: resolve.MCPTool, Server: "broker", Tool: "sell"}, approval.GrantOffer{})
 	h.fails(err, approval.ErrGrantRefused)
 	for field, o := range map[string]approval.GrantOffer{
 		"grant.max_age":   {MaxAge: 3 * time.Hour},
@@ -267,8 +250,7 @@ func TestGrantTakesAllApprovers(t *testing.T) {
 		`{"n":3}`,
 		&approval.GrantOffer{MaxUses: 5, MaxAge: 2 * time.Hour},
 		&approval.GrantOffer{MaxUses: 5, MaxAge: 2 * time.Hour},
-	); g.MaxUses != 5 ||
-		!g.Expires.Equal(h.now().Add(2*time.Hour)) {
+	); g.MaxUses != 5 || !g.Expires.Equal(h.now().Add(2*time.Hour)) {
 		t.Errorf("the policy's bounds don't hold: %+v", g)
 	}
 
@@ -369,19 +351,7 @@ func TestGrantOnlyNarrows(t *testing.T) {
 	seen := map[bool]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.SampledFrom(
-			[]string{
-				"0",
-				"-0",
-				"1",
-				"1.0",
-				"5",
-				"-5",
-				"5e0",
-				"9007199254740993",
-				"9007199254740992",
-				"0.1",
-				"1e300",
-			},
+			[]string{"0", "-0", "1", "1.0", "5", "-5", "5e0", "9007199254740993", "9007199254740992", "0.1", "1e300"},
 		)
 		leaf := rapid.OneOf(number, rapid.SampledFrom([]string{`""`, `"5"`, "true", "false", "null", `"a"`}))
 		object := func(name string) string {
@@ -434,14 +404,7 @@ func TestGrantOnlyNarrows(t *testing.T) {
 		_, err := value.Parse([]byte(call), value.DefaultLimits())
 		want := err == nil && mayBe(t, approved, call, bounds)
 		if got != want {
-			t.Fatalf(
-				"covered %v, want %v\napproved %s\ncall     %s\nbounds %v",
-				got,
-				want,
-				approved,
-				call,
-				bounds,
-			)
+			t.Fatalf("covered %v, want %v\napproved %s\ncall     %s\nbounds %v", got, want, approved, call, bounds)
 		}
 
 		seen[got]++
@@ -612,10 +575,7 @@ func TestBoundsAreWhatTheRulesName(t *testing.T) {
 
 	agents := h.asked(tool("pay", `{"days":1}`)) // the agent's own file asks, and can't name any
 	_, err := h.tryVote(agents, "cy", approval.Approve, func(in *approval.VoteInput) {
-		in.Grant = &approval.GrantOffer{
-			MaxUses: 2,
-			Bounds:  []approval.Bound{{Path: "days", Kind: approval.AtMost}},
-		}
+		in.Grant = &approval.GrantOffer{MaxUses: 2, Bounds: []approval.Bound{{Path: "days", Kind: approval.AtMost}}}
 	})
 	h.wrongField(err, "grant.bounds[0]")
 	h.history()

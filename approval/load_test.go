@@ -66,16 +66,12 @@ func TestOpenRequestsOfATokenAndOfATenantEnd(t *testing.T) {
 	_, err = h.wants("two", "pay", `{"m":9}`)
 	limited(t, err, "the tenant has 5 requests open")
 	_, err = h.s.Ask(t.Context(), approval.AskInput{
-		Tenant: "t",
-		Asker:  approval.Asker{Token: "three"},
-		Agent:  "desk",
-		Key:    "k",
-		Call:   &resolve.Call{Kind: resolve.Tool, Tool: "quote"},
-		Question: approval.Question{
-			Asker:   "files",
-			Prompt:  "Go on?",
-			Choices: []string{"Yes", "No"},
-		},
+		Tenant:   "t",
+		Asker:    approval.Asker{Token: "three"},
+		Agent:    "desk",
+		Key:      "k",
+		Call:     &resolve.Call{Kind: resolve.Tool, Tool: "quote"},
+		Question: approval.Question{Asker: "files", Prompt: "Go on?", Choices: []string{"Yes", "No"}},
 	})
 	limited(t, err, "the tenant has 5 requests open")
 	h.start() // what is open stands in the store

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -88,12 +89,7 @@ func newTrial(t *rapid.T) *trial {
 		}
 	}
 
-	x := &trial{
-		t:    t,
-		town: d,
-		cfg:  Config{}.withDefaults(),
-		now:  time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-	}
+	x := &trial{t: t, town: d, cfg: Config{}.withDefaults(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	x.s = &Service{people: d, cfg: x.cfg, random: seeded(1)}
 	x.open(drawRequire(t))
 	return x
@@ -153,24 +149,18 @@ func grantBounds() []policy.Grants {
 	amount := policy.Bound{Path: "n", Kind: policy.AtMost}
 
 	return []policy.Grants{
-		{
-			Bounds: none,
-		}, {Forbid: true}, {Session: true, Bounds: none}, {MaxUses: 3, Bounds: []policy.Bound{amount}},
+		{Bounds: none}, {Forbid: true}, {Session: true, Bounds: none}, {MaxUses: 3, Bounds: []policy.Bound{amount}},
 		{MaxAge: time.Hour, Bounds: []policy.Bound{amount, {Path: "loss", Kind: policy.AtLeast}}},
 	}
 }
 
 func (x *trial) open(q policy.Require) {
 	x.r = &Request{
-		ID:      "apr_1",
-		Tenant:  "t",
-		Version: 1,
-		Agent:   Agent{ID: "agent"},
-		Requester: Requester{
-			Runtime:   "token-of-p1",
-			Principal: "alias-p0",
-			Owners:    []string{"owner@file"},
-		},
+		ID:        "apr_1",
+		Tenant:    "t",
+		Version:   1,
+		Agent:     Agent{ID: "agent"},
+		Requester: Requester{Runtime: "token-of-p1", Principal: "alias-p0", Owners: []string{"owner@file"}},
 		Revisions: []Revision{{
 			Call: resolve.Call{
 				Kind:      resolve.Tool,
@@ -306,9 +296,7 @@ func (x *trial) record(events []Event) {
 			x.t.Fatalf("seal %s: %v", e.Type, err)
 		}
 		leaf, err := ledger.ParseLeaf(record.Leaf)
-		if err != nil {
-			x.t.Fatal(err)
-		}
+		must.Do(x.t, err)
 		if problems := x.auditor.Add(x.entries, leaf); len(problems) > 0 {
 			x.t.Fatalf("the audit complains: %v\n%s", problems, record.Leaf)
 		}
@@ -335,17 +323,13 @@ func (x *trial) Vote(t *rapid.T) {
 
 func (x *trial) give(id string, v Verdict, full bool) (VoteOutcome, []Event, error) {
 	voter, known, err := x.s.known(context.Background(), "t", id)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must.Do(x.t, err)
 	if !known {
 		voter = Person{ID: id}
 	}
 	a := x.r.answering()
 	w, err := x.s.standing(context.Background(), x.r.Tenant, &a, x.now, voter)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must.Do(x.t, err)
 	if !known {
 		delete(w.People, id)
 	}
@@ -370,13 +354,7 @@ func (x *trial) Edit(t *rapid.T) {
 		return
 	}
 	q, n := drawRequire(t), x.m.revision+1
-	next := Revision{
-		Call:    x.r.Current().Call,
-		Binding: binding(n),
-		Plan:    "plan",
-		Author:  id,
-		At:      x.now,
-	}
+	next := Revision{Call: x.r.Current().Call, Binding: binding(n), Plan: "plan", Author: id, At: x.now}
 	next.Call.Args = resolve.Raw(`{"n":` + strconv.Itoa(n) + `}`)
 	events := []Event{x.r.revise(next, q)}
 	m := x.m
@@ -405,9 +383,7 @@ func (x *trial) Edit(t *rapid.T) {
 func (x *trial) Time(t *rapid.T) {
 	x.t = t
 	x.now = x.now.Add(
-		time.Duration(
-			rapid.SampledFrom([]int{0, 1, 5, 14, 16, 60, 1500, 10000}).Draw(t, "minutes"),
-		) * time.Minute,
+		time.Duration(rapid.SampledFrom([]int{0, 1, 5, 14, 16, 60, 1500, 10000}).Draw(t, "minutes")) * time.Minute,
 	)
 	x.tick()
 	if x.r.State.Open() && (x.r.Due == nil || !x.r.Due.After(x.now)) {
@@ -467,10 +443,8 @@ func (x *trial) Consume(t *rapid.T) {
 		"",
 	}).
 		Draw(t, "binding")
-	key, by := rapid.SampledFrom([]string{"k1", "k1", "k2"}).
-		Draw(t, "key"),
-		rapid.SampledFrom([]string{"r1", "r1", "r2"}).
-			Draw(t, "by")
+	key, by := rapid.SampledFrom([]string{"k1", "k1", "k2"}).Draw(t, "key"),
+		rapid.SampledFrom([]string{"r1", "r1", "r2"}).Draw(t, "by")
 	m, right := x.m, b == binding(x.m.revision)
 	var want error
 	switch {
@@ -521,28 +495,8 @@ func (x *trial) same() {
 	for _, p := range r.Redact {
 		redact[p] = true
 	}
-	got := fmt.Sprint(
-		r.State,
-		r.Cause,
-		r.Current().Number,
-		stages,
-		r.OnTimeout,
-		r.Deadline,
-		called,
-		r.Grants,
-		redact,
-	)
-	want := fmt.Sprint(
-		m.state,
-		m.cause,
-		m.revision,
-		m.stages,
-		m.fallback,
-		m.deadline,
-		m.called,
-		m.grants,
-		m.redact,
-	)
+	got := fmt.Sprint(r.State, r.Cause, r.Current().Number, stages, r.OnTimeout, r.Deadline, called, r.Grants, redact)
+	want := fmt.Sprint(m.state, m.cause, m.revision, m.stages, m.fallback, m.deadline, m.called, m.grants, m.redact)
 	if got != want {
 		x.t.Fatalf("\ngot  %s\nwant %s", got, want)
 	}

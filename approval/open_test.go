@@ -37,28 +37,12 @@ func TestOpenRefusesWhatItCouldNotRecord(t *testing.T) {
 	h := newHarness(t)
 	long := strings.Repeat("x", 4<<20)
 	for field, call := range map[string]*resolve.Call{
-		"call": nil,
-		"call.args": {
-			Kind:   resolve.Tool,
-			Tool:   "pay",
-			Values: map[string]any{"n": 1},
-		},
-		"call.tool": {Kind: resolve.Tool, Tool: "\xff"},
-		"call.principal": {
-			Kind:      resolve.Tool,
-			Tool:      "pay",
-			Principal: long,
-		},
-		"call.session": {
-			Kind:    resolve.Tool,
-			Tool:    "pay",
-			Session: "a\x00b",
-		},
-		"call.tool_definition": {
-			Kind:           resolve.Tool,
-			Tool:           "pay",
-			ToolDefinition: "a\nb",
-		},
+		"call":                 nil,
+		"call.args":            {Kind: resolve.Tool, Tool: "pay", Values: map[string]any{"n": 1}},
+		"call.tool":            {Kind: resolve.Tool, Tool: "\xff"},
+		"call.principal":       {Kind: resolve.Tool, Tool: "pay", Principal: long},
+		"call.session":         {Kind: resolve.Tool, Tool: "pay", Session: "a\x00b"},
+		"call.tool_definition": {Kind: resolve.Tool, Tool: "pay", ToolDefinition: "a\nb"},
 	} {
 		_, err := h.tryOpen(call)
 		h.wrongField(err, field)

@@ -13,19 +13,11 @@ import (
 // TestOpenedDocuments: a document says the outcome in one word, and
 // nothing that makes no sense is read.
 func TestOpenedDocuments(t *testing.T) {
-	allow := resolve.Decision{
-		Outcome:          resolve.Allow,
-		Reasons:          []resolve.Reason{},
-		MissingVariables: []string{},
-	}
+	allow := resolve.Decision{Outcome: resolve.Allow, Reasons: []resolve.Reason{}, MissingVariables: []string{}}
 	ask := allow
 	ask.Outcome = resolve.Ask
 	for word, o := range map[string]*approval.Opened{
-		"allow": {
-			Outcome:  resolve.Allow,
-			Decision: allow,
-			Binding:  "<b>",
-		},
+		"allow": {Outcome: resolve.Allow, Decision: allow, Binding: "<b>"},
 		"granted": {
 			Outcome:  resolve.Allow,
 			Decision: ask,

@@ -23,11 +23,7 @@ const seatForm = `{"type":"object","properties":{"seat":{"type":"string","enum":
 func fills(schema string) func(*approval.AskInput) {
 	return func(in *approval.AskInput) {
 		in.Call = &resolve.Call{Principal: "pat@acme", Session: "s1"}
-		in.Question = approval.Question{
-			Asker:  "booking",
-			Prompt: "Which seat?",
-			Schema: json.RawMessage(schema),
-		}
+		in.Question = approval.Question{Asker: "booking", Prompt: "Which seat?", Schema: json.RawMessage(schema)}
 	}
 }
 
@@ -144,9 +140,7 @@ func TestFreezeHoldsForms(t *testing.T) {
 	h := newHarness(t)
 	r := h.put("k", fills(seatForm))
 	h.vote(r, "pat", approval.Submit, approval.VoteAnswered, data(`{"seat":"12a"}`))
-	if err := h.s.Freeze(context.Background(), "t", "desk", "dee", ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.s.Freeze(context.Background(), "t", "desk", "dee", ""))
 	_, err := h.s.Answer(context.Background(), "t", r.ID, deesRunner())
 	h.fails(err, approval.ErrFrozen)
 	out, err := h.tryAsk("next", fills(seatForm))

@@ -301,13 +301,7 @@ func TestQuestionsApproveNothing(t *testing.T) {
 		h.fails(err, approval.ErrNotFound)
 	}
 
-	edit := approval.EditInput{
-		Tenant:  "t",
-		ID:      r.ID,
-		Binding: r.Binding(),
-		Person:  "pat",
-		Args:    `{}`,
-	}
+	edit := approval.EditInput{Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: "pat", Args: `{}`}
 	for range 2 {
 		_, err := h.s.Edit(ctx, edit)
 		h.fails(err, approval.ErrQuestion)

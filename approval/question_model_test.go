@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -44,20 +45,10 @@ func newEnquiry(t *rapid.T) *enquiry {
 	x := &enquiry{said: map[string]bool{},
 		groups: rapid.SampledFrom([][]string{nil, nil, {"g0"}, {"g0", "g1"}}).Draw(t, "groups"),
 		user:   rapid.SampledFrom([]string{"", "p0", "alias-p0", "p1", "p2", "nobody"}).Draw(t, "user"),
-		trial: trial{
-			t:    t,
-			town: d,
-			cfg:  Config{}.withDefaults(),
-			now:  time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-		},
+		trial:  trial{t: t, town: d, cfg: Config{}.withDefaults(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 	}
 	x.s = &Service{people: d, cfg: x.cfg, random: seeded(1)}
-	call := resolve.Call{
-		Kind:      resolve.Tool,
-		Tool:      "write",
-		Args:      resolve.Raw(`{}`),
-		Principal: x.user,
-	}
+	call := resolve.Call{Kind: resolve.Tool, Tool: "write", Args: resolve.Raw(`{}`), Principal: x.user}
 	choices := rapid.IntRange(1, 4).Draw(t, "choices")
 	x.r = &Request{
 		ID:      "qst_1",
@@ -70,18 +61,9 @@ func newEnquiry(t *rapid.T) *enquiry {
 			Default: rapid.IntRange(0, choices-1).Draw(t, "default"),
 			Groups:  x.groups,
 		},
-		Requester: Requester{
-			Runtime:   "token",
-			Principal: x.user,
-			Owners:    []string{"owner@file"},
-		},
-		Within: time.Hour,
-		Revisions: []Revision{{
-			Call:    call,
-			Binding: binding(0),
-			Plan:    "plan",
-			At:      x.now,
-		}},
+		Requester: Requester{Runtime: "token", Principal: x.user, Owners: []string{"owner@file"}},
+		Within:    time.Hour,
+		Revisions: []Revision{{Call: call, Binding: binding(0), Plan: "plan", At: x.now}},
 	}
 	x.tell(x.r.ask(x.now, x.cfg))
 	return x
@@ -137,9 +119,7 @@ func (x *enquiry) Pick(t *rapid.T) {
 	}
 	a := x.r.answering()
 	w, err := x.s.standing(context.Background(), x.r.Tenant, &a, x.now, voter)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if !known {
 		delete(w.People, id)
 	}
@@ -209,8 +189,7 @@ func (x *enquiry) Check(t *rapid.T) {
 	if x.answer != nil && (*r.Chosen != *x.answer || r.By != x.by || x.events != 1 || r.Permit != nil) {
 		t.Fatalf("got %d by %s, want %d by %s", *r.Chosen, r.By, *x.answer, x.by)
 	}
-	if r.State.Open() != (r.Due != nil) ||
-		!slices.Contains([]State{Pending, Answered, Expired, Cancelled}, r.State) {
+	if r.State.Open() != (r.Due != nil) || !slices.Contains([]State{Pending, Answered, Expired, Cancelled}, r.State) {
 		t.Fatalf("%s, due %v", r.State, r.Due)
 	}
 	if a := x.auditor.requests[r.ID]; a.state != r.State || len(a.votes) != x.events {

@@ -14,14 +14,7 @@ import (
 func (h *harness) report(
 	call *resolve.Call, what approval.Report, key string, change ...func(*approval.ReportInput),
 ) error {
-	in := approval.ReportInput{
-		Tenant: "t",
-		Asker:  runner(),
-		Agent:  "desk",
-		Call:   call,
-		Report: what,
-		Key:    key,
-	}
+	in := approval.ReportInput{Tenant: "t", Asker: runner(), Agent: "desk", Call: call, Report: what, Key: key}
 	for _, c := range change {
 		c(&in)
 	}

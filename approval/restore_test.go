@@ -34,12 +34,7 @@ func TestARestoreVoidsWhatCouldRunByItself(t *testing.T) {
 	waiting := h.asked(tool("trade", `{}`))
 	must(t, h.s.Freeze(context.Background(), "t", "", "eve", "audit"))
 
-	lost := []approval.Freeze{{
-		Agent:  "desk",
-		By:     "dee",
-		Reason: "odd",
-		At:     h.now(),
-	}, {By: "eve", At: h.now()}}
+	lost := []approval.Freeze{{Agent: "desk", By: "dee", Reason: "odd", At: h.now()}, {By: "eve", At: h.now()}}
 	if got := h.void(lost...); got != (approval.Voided{Permits: 1, Grants: 1, Freezes: 1}) {
 		t.Errorf("voided are %+v", got)
 	}

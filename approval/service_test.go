@@ -13,6 +13,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/policy"
@@ -20,7 +22,6 @@ import (
 	"github.com/assent-dev/assent/schema"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
-	"pgregory.net/rapid"
 )
 
 const agentFile = `schema_version: "1.0.0"
@@ -257,13 +258,7 @@ func (h *harness) pass(d time.Duration) {
 func runner() approval.Asker { return approval.Asker{Token: "runner"} }
 
 func tool(name, args string) *resolve.Call {
-	return &resolve.Call{
-		Kind:      resolve.Tool,
-		Tool:      name,
-		Args:      []byte(args),
-		Principal: "pat@acme",
-		Session:   "s1",
-	}
+	return &resolve.Call{Kind: resolve.Tool, Tool: name, Args: []byte(args), Principal: "pat@acme", Session: "s1"}
 }
 
 func (h *harness) open(call *resolve.Call, change ...func(*approval.OpenInput)) *approval.Opened {

@@ -33,11 +33,7 @@ func TestAQuorumNobodyCanFillIsTold(t *testing.T) {
 	}
 
 	trade := h.asked(tool("trade", `{}`)) // two of risk, but the agent acts for pat, and olga owns it
-	if got := short(trade); !reflect.DeepEqual(got, []approval.Shortage{{
-		Group: "risk",
-		Need:  2,
-		Have:  1,
-	}}) {
+	if got := short(trade); !reflect.DeepEqual(got, []approval.Shortage{{Group: "risk", Need: 2, Have: 1}}) {
 		t.Errorf("got %+v", got)
 	}
 

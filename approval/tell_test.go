@@ -70,13 +70,7 @@ func TestGroundsSayWhatMadeARuleAsk(t *testing.T) {
 		ParentInput: resolve.Raw(`{"risk":"high"}`),
 	}
 	m := func(key, test, truth, why string) resolve.Matcher {
-		return resolve.Matcher{
-			Key:   key,
-			Test:  test,
-			Truth: truth,
-			Why:   why,
-			Seen:  "string of 1 character",
-		}
+		return resolve.Matcher{Key: key, Test: test, Truth: truth, Why: why, Seen: "string of 1 character"}
 	}
 	for _, c := range []struct {
 		matchers []resolve.Matcher

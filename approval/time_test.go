@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -136,8 +138,7 @@ func TestWait(t *testing.T) {
 	if got, err := h.wait(ctx, r.ID, r.Version-1, time.Hour); err != nil || got.Version != r.Version {
 		t.Errorf("a change that has been: got %+v, %v", got, err)
 	}
-	if got, err := h.wait(ctx, r.ID, r.Version, 10*time.Millisecond); err != nil ||
-		got.Version != r.Version {
+	if got, err := h.wait(ctx, r.ID, r.Version, 10*time.Millisecond); err != nil || got.Version != r.Version {
 		t.Errorf("no change: got %+v, %v", got, err)
 	}
 	gone, cancel := context.WithCancel(ctx)
@@ -152,51 +153,43 @@ func TestWait(t *testing.T) {
 // Waiters wake at once, whatever changed the request: a vote, time,
 // another service on the same store.
 func TestWaitWakes(t *testing.T) {
-	h := newHarness(t)
-	other := approval.New(h.store, h.plans, h.people, h.now, zeros{}, h.cfg)
-	for name, change := range map[string]func(*approval.Request){
-		"vote": func(r *approval.Request) {
-			h.vote(r, "eve", approval.Approve, approval.VoteApproved)
-		},
-		"time": func(*approval.Request) {
+	for name, change := range map[string]func(*harness, *approval.Request){
+		"vote": func(h *harness, r *approval.Request) { h.vote(r, "eve", approval.Approve, approval.VoteApproved) },
+		"time": func(h *harness, _ *approval.Request) {
 			h.pass(25 * time.Hour)
 			if n, err := h.s.Tick(context.Background()); err != nil || n == 0 {
-				t.Error(n, err)
+				h.t.Error(n, err)
 			}
 		},
-		"replaced": func(r *approval.Request) {
+		"replaced": func(h *harness, r *approval.Request) {
 			h.asked(tool("trade", `{}`), func(in *approval.OpenInput) { in.Replaces = r.ID })
 		},
-		"elsewhere": func(r *approval.Request) {
+		"elsewhere": func(h *harness, r *approval.Request) {
+			other := approval.New(h.store, h.plans, h.people, h.now, zeros{}, h.cfg)
 			if _, err := other.Cancel(context.Background(), "t", r.ID, "runner", ""); err != nil {
-				t.Error(err)
+				h.t.Error(err)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := h.asked(tool("pay", `{"for":"`+name+`"}`))
-			done := make(chan *approval.Request, 8)
-			for range cap(done) {
-				go func() {
-					got, err := h.wait(context.Background(), r.ID, r.Version, 20*time.Second)
-					if err != nil {
-						t.Error(err)
-					}
-					done <- got
-				}()
-			}
-
-			change(r)
-			for range cap(done) {
-				select {
-				case got := <-done:
-					if got.Version == r.Version {
-						t.Error("woken for nothing")
-					}
-				case <-time.After(5 * time.Second):
-					t.Fatal("nobody woke the waiter")
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t)
+				r := h.asked(tool("pay", `{"for":"`+name+`"}`))
+				began := time.Now()
+				var all sync.WaitGroup
+				for range 8 {
+					all.Go(func() {
+						got, err := h.wait(context.Background(), r.ID, r.Version, 20*time.Second)
+						if err != nil || got.Version == r.Version || time.Since(began) > time.Second {
+							t.Errorf("%+v, %v after %v", got, err, time.Since(began))
+						}
+					})
 				}
-			}
+
+				synctest.Wait()
+				change(h, r)
+				all.Wait()
+			})
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -37,52 +38,47 @@ func TestOnlyWhoIsConcernedIsWoken(t *testing.T) {
 	const waiters, changes = 200, 40
 	for name, here := range map[string]bool{"changed here": true, "changed by another replica": false} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t)
-			reads := &countedReads{Store: h.store}
-			waiting := approval.New(reads, h.plans, h.people, h.now, rand.Reader, h.cfg)
-			changing := h.s
-			if here {
-				changing = waiting
-			}
-			r := h.asked(tool("pay", `{"n":1}`))
-			var all sync.WaitGroup
-			var moved atomic.Int64
-			for range waiters {
-				all.Go(func() {
-					if err := waiting.Await(t.Context(), "t", r.ID, r.Version, time.Minute); err != nil {
-						t.Error(err)
-					}
-					moved.Add(1)
-				})
-			}
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t)
+				reads := &countedReads{Store: h.store}
+				waiting := approval.New(reads, h.plans, h.people, h.now, rand.Reader, h.cfg)
+				changing := h.s
+				if here {
+					changing = waiting
+				}
+				r := h.asked(tool("pay", `{"n":1}`))
+				var all sync.WaitGroup
+				var moved atomic.Int64
+				for range waiters {
+					all.Go(func() {
+						if err := waiting.Await(t.Context(), "t", r.ID, r.Version, time.Minute); err != nil {
+							t.Error(err)
+						}
+						moved.Add(1)
+					})
+				}
 
-			for reads.heads.Load() < waiters {
-				<-time.After(time.Millisecond)
-			}
-			before, began := reads.heads.Load(), time.Now()
-			for n := range changes {
-				other := h.asked(tool("pay", fmt.Sprintf(`{"other":%d}`, n)))
-				works(changing.Cancel(t.Context(), "t", other.ID, "runner", ""))(t)
-			}
+				synctest.Wait()
+				before, began := reads.heads.Load(), time.Now()
+				for n := range changes {
+					other := h.asked(tool("pay", fmt.Sprintf(`{"other":%d}`, n)))
+					works(changing.Cancel(t.Context(), "t", other.ID, "runner", ""))(t)
+				}
 
-			<-time.After(300 * time.Millisecond)
-			most := int64(time.Since(began)/(200*time.Millisecond)) + 3
-			if looks := reads.heads.Load() - before; looks > most || reads.requests.Load() != 0 ||
-				moved.Load() != 0 {
-				t.Errorf(
-					"%d looks (at most %d), %d documents read, %d woken",
-					looks,
-					most,
-					reads.requests.Load(),
-					moved.Load(),
-				)
-			}
+				<-time.After(300 * time.Millisecond)
+				synctest.Wait()
+				most := int64(time.Since(began)/(200*time.Millisecond)) + 3
+				looks, documents := reads.heads.Load()-before, reads.requests.Load()
+				if looks > most || documents != 0 || moved.Load() != 0 {
+					t.Errorf("%d looks (at most %d), %d documents read, %d woken", looks, most, documents, moved.Load())
+				}
 
-			works(changing.Cancel(t.Context(), "t", r.ID, "runner", ""))(t)
-			all.Wait()
-			if n := reads.requests.Load(); n != 0 {
-				t.Errorf("%d documents were read", n)
-			}
+				works(changing.Cancel(t.Context(), "t", r.ID, "runner", ""))(t)
+				all.Wait()
+				if n := reads.requests.Load(); n != 0 {
+					t.Errorf("%d documents were read", n)
+				}
+			})
 		})
 	}
 }

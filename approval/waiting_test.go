@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestWaitingIsWhatAnAnswerWouldChange: over random stages,
@@ -40,17 +42,13 @@ func TestWaitingIsWhatAnAnswerWouldChange(t *testing.T) {
 // waits compares what lists say with what an answer would do.
 func (x *trial) waits(name string) {
 	p, known, err := x.s.known(context.Background(), "t", name)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must.Do(x.t, err)
 	if !known {
 		return
 	}
 	x.tick()
 	listed, err := x.s.waitsFor(context.Background(), "t", Summarize(x.r), p)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must.Do(x.t, err)
 	listed = listed && x.r.State == Pending // lists are of pending requests
 
 	if want := x.wouldChange(p.ID); listed != want {
@@ -80,9 +78,7 @@ func (x *trial) tryVote(id string, v Verdict) VoteOutcome {
 	x.r = whole.Clone()
 	defer func() { x.r = whole }()
 	outcome, _, err := x.give(id, v, true)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must.Do(x.t, err)
 
 	return outcome
 }

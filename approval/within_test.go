@@ -114,9 +114,7 @@ func TestEditOfWhatIsAskedAnyway(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("quote", `{"n":1}`), func(in *approval.OpenInput) { in.Ask = "look at it" })
 	e, err := h.edit(r, "bob", `{"n":2}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if e.Decision.Outcome != resolve.Ask || e.Decision.Message != "look at it" {
 		t.Errorf("got %+v", e.Decision)
 	}

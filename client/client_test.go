@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -91,9 +92,7 @@ func scripted(
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{t: t, answers: answers, began: time.Now()}
 		c, err := New("http://assent.test/base/", "assent_secret", Options{HTTP: &http.Client{Transport: s}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		test(t, c, s)
 	})
 }
@@ -245,9 +244,7 @@ func TestDoRunsNothingOnBadAnswers(t *testing.T) {
 	}
 
 	c, err := New("https://assent.test", "t", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if err := c.Do(t.Context(), "desk", []byte(`{"kind":"tool"}`), run); err == nil {
 		t.Error("a call that can't be read")
 	}
@@ -349,12 +346,8 @@ func TestEndingsAreTold(t *testing.T) {
 		"odd":                 "expired (odd)",
 	} {
 		e := &NotRunError{
-			Opened: &approval.Opened{},
-			Request: &approval.Request{
-				State:  approval.Expired,
-				Cause:  cause,
-				Reason: "too much.",
-			},
+			Opened:  &approval.Opened{},
+			Request: &approval.Request{State: approval.Expired, Cause: cause, Reason: "too much."},
 		}
 		if got := e.Error(); !strings.Contains(got, want) ||
 			cause != approval.ByDeadline && strings.Contains(got, "Nobody") {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -154,8 +155,6 @@ func written(t *testing.T, rows []text) string {
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(rows); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, encoder.Encode(rows))
 	return out.String()
 }

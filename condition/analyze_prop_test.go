@@ -157,10 +157,8 @@ func regexes() *rapid.Generator[string] {
 			)
 		}
 
-		return rapid.SampledFrom([]string{"", "^", "^"}).
-			Draw(t, "begin") +
-			b.String() + rapid.SampledFrom([]string{"", "$", "$"}).
-			Draw(t, "end")
+		return rapid.SampledFrom([]string{"", "^", "^"}).Draw(t, "begin") +
+			b.String() + rapid.SampledFrom([]string{"", "$", "$"}).Draw(t, "end")
 	})
 }
 
@@ -294,8 +292,7 @@ func TestAnalyzerAgreesWithBruteForce(t *testing.T) {
 					undecided++
 				case verdict == p.found:
 					doc := string(witness.AppendJSON(nil))
-					if got := w.truths(t, sem, doc, x, y); witness.Kind != value.Object ||
-						!p.exists(got[0], got[1]) {
+					if got := w.truths(t, sem, doc, x, y); witness.Kind != value.Object || !p.exists(got[0], got[1]) {
 						t.Fatalf(
 							"%s: %v\nx %s\ny %s\nsays %v, but its witness %s makes them %v",
 							p.name,

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -181,9 +182,7 @@ func TestTruths(t *testing.T) {
 		}
 		args, _ := c.Shapes()
 		var v View
-		if err := args.Scan([]byte(doc), value.Limits{}, &v.Args); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, args.Scan([]byte(doc), value.Limits{}, &v.Args))
 		if got := fmt.Sprintln(p.Truths(&v)); got != want+"\n" {
 			t.Errorf("%s: %s, expected %s", doc, got, want)
 		}

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/internal/golden"
-
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/value"
 )
@@ -26,9 +26,7 @@ func TestParseGolden(t *testing.T) {
 	}
 	for _, file := range files {
 		src, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		e, findings := read(t, string(src))
 		var b strings.Builder
 		for _, f := range findings {
@@ -192,13 +190,9 @@ func TestSizeIsAnUpperBound(t *testing.T) {
 		"((a?){3}){4}",
 	} {
 		re, err := syntax.Parse(text, syntax.Perl)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		prog, err := syntax.Compile(re.Simplify())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if estimate := 3*size(re) + 4; len(prog.Inst) > estimate {
 			t.Errorf("%s: %d instructions, estimate %d", text, len(prog.Inst), estimate)
 		}
@@ -242,14 +236,10 @@ func ruleIDs(t *testing.T, text string) []string {
 
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/parse/*.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, err)
 	for _, file := range files {
 		src, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, err)
 		f.Add(string(src), `{"a":1,"b":"x"}`)
 	}
 

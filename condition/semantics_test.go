@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -190,12 +191,7 @@ func TestEmptyLists(t *testing.T) {
 // not dodge the gate.
 func TestArgumentMissing(t *testing.T) {
 	check(t, ToolArgs, Semantics{}, []row{
-		{
-			match("operation: {in: [DELETE, UPDATE, DROP]}"),
-			`{"query":"DROP TABLE x"}`,
-			Unknown,
-			WhyMissingArgument,
-		},
+		{match("operation: {in: [DELETE, UPDATE, DROP]}"), `{"query":"DROP TABLE x"}`, Unknown, WhyMissingArgument},
 		{match("operation: DELETE"), `{}`, Unknown, WhyMissingArgument},
 		{match("n: {gt: 1}"), `{}`, Unknown, WhyMissingArgument},
 		{match("n: {pattern: x}"), `{}`, Unknown, WhyMissingArgument},
@@ -375,20 +371,13 @@ func TestGovernanceSeesTheWholeCall(t *testing.T) {
 		{match("parent.input.risk: high"), `{"risk":"high","parent.input":{}}`, Unknown, WhyMissingArgument},
 		{match("risk: high"), `{"parent.input":{"risk":"high"}}`, Unknown, WhyMissingArgument},
 		// never literal
-		{
-			match("parent.input.order.amount: 1"),
-			`{"parent.input":{"order.amount":1}}`,
-			Unknown,
-			WhyMissingArgument,
-		},
+		{match("parent.input.order.amount: 1"), `{"parent.input":{"order.amount":1}}`, Unknown, WhyMissingArgument},
 	})
 	c := NewCompiler(Semantics{})
 	p := c.Add(Governance, sound(t, cond))
 	args, _ := c.Shapes()
 	v := &View{} // no parent's input was given
-	if err := args.Scan([]byte(`{"amount":11}`), value.Limits{}, &v.Args); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, args.Scan([]byte(`{"amount":11}`), value.Limits{}, &v.Args))
 	if truth, seen := p.Explain(v); truth != Unknown || p.Eval(v) != Unknown || seen[1].Why != WhyNoParentInput ||
 		seen[1].Seen != "missing" {
 		t.Errorf("%v %+v", truth, seen)
@@ -504,8 +493,7 @@ func TestEvaluateReadsSoundDocumentsOnly(t *testing.T) {
 		Kind:    value.Object,
 		Members: []value.Member{{Key: "a", Value: value.Value{Kind: value.String, Text: "\xff"}}},
 	}
-	if truth, err := Evaluate(ToolArgs, Semantics{}, sound(t, match("b: 1")), bad); err == nil ||
-		truth != Unknown {
+	if truth, err := Evaluate(ToolArgs, Semantics{}, sound(t, match("b: 1")), bad); err == nil || truth != Unknown {
 		t.Errorf("%v, %v", truth, err)
 	}
 }
@@ -597,9 +585,7 @@ func TestWords(t *testing.T) {
 		b.WriteString(v.String() + "\n")
 	}
 	for i := range uint8(2) {
-		b.WriteString(
-			strings.Join([]string{Silence(i).String(), Anchor(i).String(), Trim(i).String()}, " ") + "\n",
-		)
+		b.WriteString(strings.Join([]string{Silence(i).String(), Anchor(i).String(), Trim(i).String()}, " ") + "\n")
 	}
 	for v := No; v <= Undecided; v++ {
 		b.WriteString(v.String() + "\n")

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -74,9 +75,7 @@ func TestValuesAgreeWithBruteForce(t *testing.T) {
 		any, kinds := false, map[value.Kind]bool{}
 		for _, lexeme := range scalars {
 			v, err := value.Parse([]byte(lexeme), value.Limits{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			any = any || s.has(v)
 			kinds[v.Kind] = kinds[v.Kind] || s.has(v)
 			held := s.values.Holds(Scalar{Kind: v.Kind, Bool: v.Bool, Text: v.Text, Num: v.Num})
@@ -181,14 +180,7 @@ func TestBoundsAgreeWithBruteForce(t *testing.T) {
 				if verdict == p.found {
 					doc := string(witness.AppendJSON(nil))
 					if got := w.truths(t, sem, doc, x, y); !inside(witness) || !p.exists(got[0], got[1]) {
-						t.Fatalf(
-							"%s: x %s\ny %s\nthe witness %s makes them %v",
-							p.name,
-							show(x),
-							show(y),
-							doc,
-							got,
-						)
+						t.Fatalf("%s: x %s\ny %s\nthe witness %s makes them %v", p.name, show(x), show(y), doc, got)
 					}
 
 					continue

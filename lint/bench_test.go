@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/rules"
 )
@@ -12,9 +13,7 @@ import (
 // validating an ordinary agent.
 func BenchmarkAgent(b *testing.B) {
 	src, err := os.ReadFile("testdata/ordinary.agf.yaml")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	for _, c := range []struct {
 		name  string
 		rules []lint.Rule

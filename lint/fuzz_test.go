@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/lint/rules"
@@ -27,16 +28,12 @@ func FuzzLint(f *testing.F) {
 		return err
 	}
 	for _, dir := range []string{"rules", "testdata"} {
-		if err := fs.WalkDir(os.DirFS("."), dir, seed); err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, fs.WalkDir(os.DirFS("."), dir, seed))
 	}
 	f.Add([]byte(head + "# agf-validate: ignore dotted-key, x -- y\n"))
 	offered, err := catalog.Parse("t", []byte(`[{"name":"pay","inputSchema":{"properties":{"amount":{"type":"integer"}}}},
 		{"name":"drop_table","inputSchema":{"properties":{"a":{"enum":["b",1]}},"required":["a"]}}]`))
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, err)
 	l := lint.New(rules.All(), lint.Options{Catalogs: lint.Catalogs{offered}})
 	known := map[string]bool{}
 	for _, info := range lint.Infos(rules.All()) {

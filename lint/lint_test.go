@@ -79,12 +79,7 @@ func TestWorkersRememberNothing(t *testing.T) {
 	w := lint.New(rules.All(), lint.Options{}).Worker()
 	const body = "action_space: {mcp_servers: [{alias: crm, allowed_tools: []}]}\n"
 	for range 2 {
-		expect(
-			t,
-			"twice",
-			said(w.Agent("a.agf.yaml", []byte(head+body), nil).Findings),
-			"5 warning empty-allow-list",
-		)
+		expect(t, "twice", said(w.Agent("a.agf.yaml", []byte(head+body), nil).Findings), "5 warning empty-allow-list")
 	}
 }
 
@@ -143,9 +138,7 @@ func visit(fsys fstest.MapFS, name string) []diag.Finding {
 }
 
 func TestMissingSubAgentIsToldOnce(t *testing.T) {
-	fsys := files(
-		map[string][]string{"a.agf.yaml": {"b.agf.yaml"}, "b.agf.yaml": {"c.agf.yaml", "../d.agf.yaml"}},
-	)
+	fsys := files(map[string][]string{"a.agf.yaml": {"b.agf.yaml"}, "b.agf.yaml": {"c.agf.yaml", "../d.agf.yaml"}})
 	expect(t, "a", said(visit(fsys, "a.agf.yaml")))
 	found := visit(fsys, "b.agf.yaml")
 	expect(t, "b", said(found), "8 error missing-sub-agent", "10 error sub-agent-outside")
@@ -208,9 +201,7 @@ func TestChainsTooDeep(t *testing.T) {
 
 func TestDelegationDepthIsTheAgentsOwn(t *testing.T) {
 	fsys := files(map[string][]string{"a.agf.yaml": {"b.agf.yaml"}, "b.agf.yaml": nil})
-	fsys["a.agf.yaml"].Data = append(
-		fsys["a.agf.yaml"].Data,
-		"constraints: {limits: {max_delegation_depth: 0}}\n"...)
+	fsys["a.agf.yaml"].Data = append(fsys["a.agf.yaml"].Data, "constraints: {limits: {max_delegation_depth: 0}}\n"...)
 	expect(t, "a", said(visit(fsys, "a.agf.yaml")), "9 warning delegation-depth")
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/rules"
@@ -94,9 +95,7 @@ func TestNoFollowUpsAreInvented(t *testing.T) {
 	broken := 0
 	for _, file := range files {
 		src, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		doc, _ := yamldoc.Parse(file, src, yamldoc.Limits{})
 		before := report(file, src)
 		for _, s := range scalars(doc.Root, nil) {

@@ -101,13 +101,7 @@ func TestSuppressionOfWhatStopsTheLoad(t *testing.T) {
 	fsys := files(
 		map[string][]string{"a.agf.yaml": {"b.agf.yaml # agf-validate: ignore missing-sub-agent -- comes later"}},
 	)
-	expect(
-		t,
-		"missing",
-		said(visit(fsys, "a.agf.yaml")),
-		"8 error missing-sub-agent",
-		"8 error suppression-invalid",
-	)
+	expect(t, "missing", said(visit(fsys, "a.agf.yaml")), "8 error missing-sub-agent", "8 error suppression-invalid")
 }
 
 func TestSuppressionNamesTheNearestRule(t *testing.T) {

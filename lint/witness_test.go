@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/value"
 )
@@ -14,9 +15,7 @@ func TestWitness(t *testing.T) {
 		`{"text":"` + strings.Repeat("a", 200) + `"}`: "",
 	} {
 		v, err := value.Parse([]byte(src), value.DefaultLimits())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if got := lint.Witness(v); got != want {
 			t.Errorf("got %q", got)
 		}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,86 +18,45 @@ import (
 	"github.com/assent-dev/assent/mcp/auth"
 	"github.com/assent-dev/assent/mcp/auth/authtest"
 	"github.com/assent-dev/assent/mcp/catalog"
+	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/server"
 	"github.com/assent-dev/assent/mcp/upstream"
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// remote is a modern server by HTTP that takes one token for calls, and
-// keeps what it gets.
+// remote is a modern server by HTTP that takes calls with one token.
 type remote struct {
-	mu    sync.Mutex
-	good  string // the token that it takes
-	heads []http.Header
-	ran   []string // params of the calls that it took
+	*mcptest.Site
+	good string
 }
 
-func (s *remote) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.heads = append(s.heads, r.Header)
-	body, _ := io.ReadAll(r.Body)
-	m, bad := wire.Parse(body, wire.Limits())
-	switch {
-	case bad != nil || m.Kind() != wire.Request:
-		w.WriteHeader(http.StatusMethodNotAllowed)
-	case m.Method == wire.MethodCall && r.Header.Get("Authorization") != "Bearer "+s.good:
-		w.WriteHeader(http.StatusUnauthorized)
-	default:
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+m.ID.Text()+`,`+s.answer(&m)+`}`)
-	}
-}
-
-func (s *remote) answer(m *wire.Message) string {
-	switch m.Method {
-	case "server/discover":
-		return `"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
-	case "tools/list":
-		tools := upstreamTools()
-		return `"result":{"resultType":"complete","tools":[` + string(tools[0]) + `,` + string(tools[1]) + `]}`
-	case wire.MethodCall:
-		s.ran = append(s.ran, string(m.Params))
-		return `"result":{"resultType":"complete","content":[{"type":"text","text":"done"}]}`
-	}
-
-	return `"error":{"code":-32601,"message":"no such method"}`
+// behind has a gateway's server be a remote one.
+func behind(t *testing.T, cfg *mcp.Config, good string, token func(context.Context, string) (string, error)) *remote {
+	t.Helper()
+	s := mcptest.NewSite(t, script("modern"), onCall(func(w http.ResponseWriter, v *mcptest.Visit) bool {
+		refused := v.Header.Get("Authorization") != "Bearer "+good
+		if refused {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		return refused
+	}))
+	cfg.Servers[0].Upstream = startedOf(t, upstream.Config{URL: s.URL + "/mcp", Token: token})
+	cfg.Servers[0].Identity = catalog.Server{Origin: s.URL, Path: "/mcp"}
+	return &remote{s, good}
 }
 
 // runs wants so many calls to have run.
 func (s *remote) runs(t *testing.T, n int) {
 	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.ran) != n {
-		t.Errorf("the server ran %q, expected %d calls", s.ran, n)
+	ran := 0
+	for _, v := range s.Visits(wire.MethodCall) {
+		if v.Header.Get("Authorization") == "Bearer "+s.good {
+			ran++
+		}
 	}
-}
-
-// behind has a gateway's server be a remote one.
-func behind(t *testing.T, cfg *mcp.Config, s *remote, token func(context.Context, string) (string, error)) {
-	t.Helper()
-	h := httptest.NewServer(s)
-	t.Cleanup(h.Close)
-	connection, err := upstream.New(upstream.Config{
-		Alias: "files",
-		URL:   h.URL + "/mcp",
-		Token: token,
-		Grace: 500 * time.Millisecond,
-		Log:   slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
+	if ran != n {
+		t.Errorf("the server ran %d calls, expected %d", ran, n)
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- connection.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		<-ended
-	})
-	cfg.Servers[0].Upstream = connection
-	cfg.Servers[0].Identity = catalog.Server{Origin: h.URL, Path: "/mcp"}
 }
 
 // resourceURL is what tokens for the gateway are for.
@@ -160,10 +120,10 @@ func testM50(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := &remote{good: "t2"}
+	var u *remote
 	var book ledger
 	w := newWorld(t, func(cfg *mcp.Config) {
-		behind(t, cfg, u, c.Token)
+		u = behind(t, cfg, "t2", c.Token)
 		book.keep(cfg)
 	})
 	desk := w.connect(t)
@@ -182,23 +142,16 @@ func testM50(t *testing.T) {
 
 func testM88(t *testing.T) {
 	i, other := authtest.New(t), authtest.New(t)
-	u := &remote{good: "ours"}
+	var u *remote
 	w := newWorld(t, func(cfg *mcp.Config) {
-		behind(t, cfg, u, func(context.Context, string) (string, error) { return "ours", nil })
+		u = behind(t, cfg, "ours", func(context.Context, string) (string, error) { return "ours", nil })
 	})
 	c := w.issued(t, i, t.Output())
 	call := request("1", wire.MethodCall, `"name":"read_file","arguments":{},`+metaPlain)
 	headers := modernHeaders(wire.MethodCall, "read_file")
 	shows := func(authorization string) *http.Response {
-		return c.post(call, append(
-			headers,
-			"Authorization",
-			authorization,
-			"Cookie",
-			"their=secret",
-			"Mcp-Session-Id",
-			"theirs",
-		)...)
+		theirs := []string{"Authorization", authorization, "Cookie", "their=secret", "Mcp-Session-Id", "theirs"}
+		return c.post(call, slices.Concat(headers, theirs)...)
 	}
 	good := i.Sign(claims(i, "sub", "00u1"))
 	for authorization, challenge := range map[string]string{
@@ -236,18 +189,14 @@ func testM88(t *testing.T) {
 // server got.
 func (s *remote) onlyOurs(t *testing.T, token string) {
 	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, head := range s.heads {
-		for name, values := range head {
+	for _, v := range slices.Concat(s.Visits("server/discover"), s.Visits("tools/list"), s.Visits(wire.MethodCall)) {
+		for name, values := range v.Header {
 			text := strings.Join(values, " ")
-			if strings.Contains(text, token) || strings.Contains(text, "their") ||
-				name == "Cookie" {
+			if strings.Contains(text, token) || strings.Contains(text, "their") || name == "Cookie" {
 				t.Errorf("the server got %s: %s", name, text)
 			}
 		}
-
-		if got := head.Values("Authorization"); len(got) != 1 || got[0] != "Bearer ours" {
+		if got := v.Header.Values("Authorization"); len(got) != 1 || got[0] != "Bearer ours" {
 			t.Errorf("the server got %q", got)
 		}
 	}

@@ -215,10 +215,7 @@ func testFormNotCounted(t *testing.T) {
 func (r *row) noForm(capabilities, args string) {
 	r.t.Helper()
 	legacy, modern := r.able(wire.V20251125, capabilities), r.pipe(r.t, server.Config{})
-	legacy.expect(
-		legacy.say(request("1", wire.MethodCall, `"name":"write_file","arguments":`+args)),
-		"Not run yet.",
-	)
+	legacy.expect(legacy.say(request("1", wire.MethodCall, `"name":"write_file","arguments":`+args)), "Not run yet.")
 	answer := modern.say(ableCall("1", args, capabilities, ""))
 	modern.expect(answer, `"inputRequests":{}`)
 	r.ran(0)
@@ -315,13 +312,7 @@ func testLinkNeeded(t *testing.T) {
 	id := r.pending(t).ID
 	c.page(answer, id)
 	r.ran(0)
-	r.Votes(
-		id,
-		"mara",
-		approval.Choose,
-		approval.VoteAnswered,
-		func(in *approval.VoteInput) { in.Choice = new(int) },
-	)
+	r.choose(id)
 	c.expect(c.hear(), "notifications/elicitation/complete")
 	r.settle(t)
 	r.ran(0)

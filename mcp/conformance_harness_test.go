@@ -46,7 +46,11 @@ func newRowOf(t *testing.T, agent, policy string, s mcptest.Script, change func(
 	t.Helper()
 	u := mcptest.New(t, s)
 	w := newWorldOf(t, agent, policy, func(cfg *mcp.Config) {
-		cfg.Servers[0].Upstream = started(t, u, nil)
+		cfg.Servers[0].Upstream = started(t, u, func(cfg *upstream.Config) {
+			if s.Era == "deaf" { // it never answers the probe
+				cfg.Probe = 200 * time.Millisecond
+			}
+		})
 		if change != nil {
 			change(cfg)
 		}
@@ -57,11 +61,7 @@ func newRowOf(t *testing.T, agent, policy string, s mcptest.Script, change func(
 // started starts a recording server.
 func started(t *testing.T, u *mcptest.Server, change func(*upstream.Config)) *upstream.Server {
 	t.Helper()
-	cfg := upstream.Config{
-		Alias:   "files",
-		Command: []string{os.Args[0]},
-		Env:     u.Env(),
-	}
+	cfg := upstream.Config{Alias: "files", Command: []string{os.Args[0]}, Env: u.Env()}
 	if change != nil {
 		change(&cfg)
 	}
@@ -72,7 +72,6 @@ func started(t *testing.T, u *mcptest.Server, change func(*upstream.Config)) *up
 func startedOf(t *testing.T, cfg upstream.Config) *upstream.Server {
 	t.Helper()
 	cfg.Alias = cmp.Or(cfg.Alias, "files")
-	cfg.Probe = cmp.Or(cfg.Probe, 200*time.Millisecond)
 	cfg.Grace = cmp.Or(cfg.Grace, 500*time.Millisecond)
 	cfg.Settle = cmp.Or(cfg.Settle, 20*time.Millisecond)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.NewTextHandler(t.Output(), nil)))
@@ -115,6 +114,12 @@ func (r *row) approve() {
 func (r *row) deny() {
 	r.t.Helper()
 	r.Votes(r.pending(r.t).ID, "mara", approval.Deny, approval.VoteDenied, nil)
+}
+
+// choose has the user of the client approve a question.
+func (r *row) choose(id string) {
+	r.t.Helper()
+	r.Votes(id, "mara", approval.Choose, approval.VoteAnswered, func(in *approval.VoteInput) { in.Choice = new(int) })
 }
 
 // waits wants one request that people have not decided about.
@@ -259,8 +264,10 @@ func two(cfg *mcp.Config) {
 	cfg.Callers = append(cfg.Callers, mcp.Caller{Name: "other", Hold: time.Second})
 }
 
-// short has callers wait so short that each pending call is answered.
-func short(cfg *mcp.Config) { cfg.Callers[0].Hold = 20 * time.Millisecond }
+// short has callers wait so short that each pending call is answered. An
+// approved call runs only while its caller waits, so the time must be enough
+// for that on a busy machine: a shorter one is only repeated more often.
+func short(cfg *mcp.Config) { cfg.Callers[0].Hold = 200 * time.Millisecond }
 
 // another is a second server behind the gateway.
 func another(t *testing.T, cfg *mcp.Config, alias string, s mcptest.Script) *mcptest.Server {
@@ -313,12 +320,7 @@ func (l *ledger) keep(cfg *mcp.Config) {
 	cfg.Record = func(_ context.Context, event, subject, actor string, facts map[string]any) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.entries = append(l.entries, entry{
-			event:   event,
-			subject: subject,
-			actor:   actor,
-			facts:   facts,
-		})
+		l.entries = append(l.entries, entry{event: event, subject: subject, actor: actor, facts: facts})
 		return nil
 	}
 }

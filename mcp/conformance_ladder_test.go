@@ -226,11 +226,16 @@ func testM69(t *testing.T) {
 	c := r.connect(t)
 	const first = `{ "path":"/a", "n":1.0 }`
 	c.expect(c.call("write_file", first), "Not run yet.")
+	id := r.pending(t).ID
+	r.ran(0)
 	r.approve()
 	other := r.connect(t)
 	other.until("write_file", `{"n":1,"path":"\u002fa"}`, "done")
 	r.sees(`{"name":"write_file","arguments":` + first + `}`)
 	other.expect(other.call("write_file", first), "Not run yet.")
+	if next := r.pending(t).ID; next == id {
+		t.Error("one approval was used twice")
+	}
 	r.ran(1)
 }
 
@@ -289,6 +294,7 @@ func testM76(t *testing.T) {
 	c.expect(c.call("write_file", `{"n":1}`), "Not run yet.")
 	id := r.pending(t).ID
 	c.expect(c.call("write_file", `{"n":2}`), "Not run. Too many requests wait")
+	c.expect(c.call("write_file", `{"n":1}`), "Not run yet.") // a call that waits already is no further request
 	r.waits(id)
 	r.ran(0)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/upstream"
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
@@ -68,11 +69,14 @@ func testM87(t *testing.T) {
 	for _, era := range []string{"legacy", "modern"} {
 		s := script(era)
 		s.Does = map[string]string{"read_file": mcptest.Flood}
-		r := newRow(t, s, nil)
+		u := mcptest.New(t, s)
+		w := newWorld(t, func(cfg *mcp.Config) {
+			cfg.Servers[0].Upstream = started(t, u, func(cfg *upstream.Config) { cfg.Settle = 24 * time.Hour })
+		})
+		r := &row{world: w, t: t, u: u}
 		c := r.connect(t)
 		c.say(request("1", "tools/list", ""))
-		listed := len(r.u.Params("tools/list"))
-		began, before := time.Now(), heap()
+		listed, before := len(r.u.Params("tools/list")), heap()
 		c.send(request("2", wire.MethodCall, `"name":"read_file","_meta":{"progressToken":"p"}`))
 		heard, answer := c.hearUntil(`"id":2`)
 		c.expect(answer, "done")
@@ -88,9 +92,8 @@ func testM87(t *testing.T) {
 		if grown := heap() - before; grown > 4<<20 {
 			t.Errorf("%s: %d bytes are kept of a flood", era, grown)
 		}
-		most := int(time.Since(began)/(20*time.Millisecond)) + 2 // once in a settling time
-		if got := len(r.u.Params("tools/list")) - listed; got > most {
-			t.Errorf("%s: the server was asked %d times for its tools", era, got)
+		if got := len(r.u.Params("tools/list")) - listed; got > 0 {
+			t.Errorf("%s: the server was asked %d times for its tools before the settling time was over", era, got)
 		}
 	}
 }
@@ -125,6 +128,7 @@ func (r *row) asked(method, text string) {
 }
 
 func TestNewsOfResourcesTravelBetweenEras(t *testing.T) {
+	t.Parallel()
 	const uri = "file:///a"
 	for _, era := range []string{"legacy", "modern"} {
 		r := newRowOf(t, readsFiles(), policyFile, tells(era), nil)
@@ -163,6 +167,7 @@ func (c *client) updated() string {
 }
 
 func TestNobodyHearsOfAResourceThatItMayNotRead(t *testing.T) {
+	t.Parallel()
 	r := newRow(t, tells("legacy"), nil)
 	c, m := r.connect(t), r.pipe(t, server.Config{})
 	c.say(request("1", "tools/list", ""))
@@ -177,6 +182,7 @@ func TestNobodyHearsOfAResourceThatItMayNotRead(t *testing.T) {
 }
 
 func TestLogsTravelBetweenErasFromTheLevelThatIsWanted(t *testing.T) {
+	t.Parallel()
 	const leveled = `"_meta":{"io.modelcontextprotocol/logLevel":"warning",`
 	for _, era := range []string{"legacy", "modern"} {
 		r := newRow(t, tells(era), nil)
@@ -208,6 +214,7 @@ func (c *client) logs(call string, wanted bool) {
 }
 
 func TestTheListsOfARestartedServerAreReadAgain(t *testing.T) {
+	t.Parallel()
 	s := script("legacy")
 	s.Tools = s.Tools[:1]
 	s.Does = map[string]string{"read_file": mcptest.Crash}

@@ -54,10 +54,7 @@ func (r *row) digest(identity catalog.Server) string {
 func testM78(t *testing.T) {
 	const base = `{"name":"a","description":"Reads.","inputSchema":{"type":"object"},` +
 		`"annotations":{"readOnlyHint":true},"x":1}`
-	s := mcptest.Script{
-		Era:   "legacy",
-		Tools: []json.RawMessage{json.RawMessage(base)},
-	}
+	s := mcptest.Script{Era: "legacy", Tools: []json.RawMessage{json.RawMessage(base)}}
 	r := newRow(t, s, nil)
 	identity := catalog.Server{Command: "files", Args: []string{"-v"}}
 	want := r.digest(identity)
@@ -93,11 +90,7 @@ func testM78(t *testing.T) {
 		{Command: "others", Args: []string{"-v"}},
 		{Command: "files"},
 		{Command: "files", Args: []string{"-v", ""}},
-		{
-			Command: "files",
-			Args:    []string{"-v"},
-			Binary:  "sha256:" + strings.Repeat("0", 64),
-		},
+		{Command: "files", Args: []string{"-v"}, Binary: "sha256:" + strings.Repeat("0", 64)},
 		web,
 		elsewhere,
 	} {
@@ -314,10 +307,7 @@ func testM80(t *testing.T) {
 	all := strings.Join(bad, "")
 	tool := `{"name":"a","title":"t` + all + `","description":"d` + all + `","inputSchema":{"type":"object","properties":` +
 		`{"p":{"type":"string","description":"s` + all + `","oneOf":[{"const":"x","title":"e` + all + `"}]}}}}`
-	s := mcptest.Script{
-		Era:   "legacy",
-		Tools: []json.RawMessage{json.RawMessage(tool)},
-	}
+	s := mcptest.Script{Era: "legacy", Tools: []json.RawMessage{json.RawMessage(tool)}}
 	for _, how := range []catalog.OnText{catalog.StripText, catalog.HoldText} {
 		book := &findings{}
 		r := newRowOf(t, open, asksAboutWriting(), s, func(cfg *mcp.Config) {

@@ -35,11 +35,7 @@ func curious(era, asks string) mcptest.Script {
 
 // relays has a gateway relay everything.
 func relays(cfg *mcp.Config) {
-	cfg.Servers[0].Questions = mcp.Questions{
-		Elicitation: true,
-		Sampling:    true,
-		Roots:       []string{"file:///srv"},
-	}
+	cfg.Servers[0].Questions = mcp.Questions{Elicitation: true, Sampling: true, Roots: []string{"file:///srv"}}
 }
 
 // ask makes a call of a modern client that can be asked.
@@ -107,7 +103,10 @@ func testM85(t *testing.T) {
 		"untold":    testApprovedCallsOfModernClientsAskNothing,
 		"abandoned": testAbandonedQuestionsAreForgotten,
 	} {
-		t.Run(name, test)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
 	}
 }
 
@@ -236,6 +235,12 @@ func testPseudoToolAsks(t *testing.T) {
 // testM86: a server sends nobody to a page where people approve, nor to
 // one that isn't the web's.
 func testM86(t *testing.T) {
+	r := newRow(t, curious("legacy", ""), func(cfg *mcp.Config) {
+		relays(cfg)
+		linked(cfg)
+		cfg.Own = []string{"https://gate.example/mcp"}
+	})
+	c := r.able(wire.V20251125, withURL)
 	for address, fine := range map[string]bool{
 		"https://bank.example/pay":              true,
 		"https://assent.example/requests/apr_1": false,
@@ -252,12 +257,7 @@ func testM86(t *testing.T) {
 	} {
 		asks := `{"method":"elicitation/create","params":{"mode":"url","message":"Pay?","elicitationId":"theirs","url":"` +
 			address + `"}}`
-		r := newRow(t, curious("legacy", asks), func(cfg *mcp.Config) {
-			relays(cfg)
-			linked(cfg)
-			cfg.Own = []string{"https://gate.example/mcp"}
-		})
-		c := r.able(wire.V20251125, withURL)
+		r.u.Rewrite(curious("legacy", asks))
 		c.send(request("7", wire.MethodCall, `"name":"read_file","arguments":{}`))
 		line := c.hear()
 		if !fine {

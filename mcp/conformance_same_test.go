@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/internal/sse"
 	"github.com/assent-dev/assent/mcp"
@@ -144,22 +143,18 @@ func (w *web) byHTTP(modern bool) heard {
 func direct(t *testing.T, overHTTP, modern bool) (heard, upstream.Config) {
 	t.Helper()
 	if !overHTTP {
-		cfg := upstream.Config{Command: []string{os.Args[0]}, Env: []string{gosdk.Variable + "=1"}}
+		cfg := upstream.Config{Command: []string{os.Args[0]}, Env: []string{gosdk.Variable + "=1",
+			"GORACE=atexit_sleep_ms=0"}}
 		c := program(t, cfg)
 		if !modern {
 			c.say(initialize(wire.V20251125))
 			c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		}
 		cfg.Era = eraOf(modern)
-		cfg.Probe = 20 * time.Second // a program may be slow to start
 		return c.byPipe(modern), cfg
 	}
 
-	w := &web{
-		t:      t,
-		url:    site(t, gosdk.Streamable(!modern)),
-		client: &http.Client{Transport: &http.Transport{}},
-	}
+	w := &web{t: t, url: site(t, gosdk.Streamable(!modern)), client: &http.Client{Transport: &http.Transport{}}}
 	return w.byHTTP(modern), upstream.Config{URL: w.url, Era: eraOf(modern)}
 }
 

@@ -36,7 +36,7 @@ func newSiteRowOf(t *testing.T, agent string, s mcptest.Script, on visited, chan
 	t.Helper()
 	site := mcptest.NewSite(t, s, on)
 	w := newWorldOf(t, agent, policyFile, func(cfg *mcp.Config) {
-		cfg.Servers[0].Upstream = startedOf(t, upstream.Config{URL: site.URL + "/mcp", Start: time.Second})
+		cfg.Servers[0].Upstream = startedOf(t, upstream.Config{URL: site.URL + "/mcp"})
 		if change != nil {
 			change(cfg)
 		}
@@ -67,12 +67,7 @@ func onCall(do visited) visited {
 }
 
 func testM17(t *testing.T) {
-	for _, status := range []int{
-		http.StatusUnauthorized,
-		http.StatusForbidden,
-		http.StatusServiceUnavailable,
-		0,
-	} {
+	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable, 0} {
 		for _, era := range []string{"legacy", "modern"} {
 			t.Run(fmt.Sprint(era, status), func(t *testing.T) {
 				t.Parallel()
@@ -85,7 +80,7 @@ func testM17(t *testing.T) {
 // provesNothing has a server refuse whatever comes until it is well.
 func provesNothing(t *testing.T, era string, status int) {
 	var well atomic.Bool
-	r := newSiteRow(t, script(era), func(w http.ResponseWriter, v *mcptest.Visit) bool {
+	site := mcptest.NewSite(t, script(era), func(w http.ResponseWriter, v *mcptest.Visit) bool {
 		switch {
 		case well.Load():
 			return false
@@ -96,7 +91,15 @@ func provesNothing(t *testing.T, era string, status int) {
 		}
 
 		return true
-	}, nil)
+	})
+	w := newWorld(t, func(cfg *mcp.Config) {
+		at := upstream.Config{URL: site.URL + "/mcp"}
+		if status == 0 { // it never answers
+			at.Start = time.Second
+		}
+		cfg.Servers[0].Upstream = startedOf(t, at)
+	})
+	r := &siteRow{row: &row{world: w, t: t}, site: site}
 	c := r.connect(t)
 	c.expect(c.call("read_file", `{}`), "can't be reached")
 	if first := r.site.Visits("server/discover"); len(first) == 0 || len(r.site.Visits("initialize")) > 0 {
@@ -125,6 +128,7 @@ func markedScript(description string) mcptest.Script {
 // TestHeadersThatRepeatArgumentsAreHeldToThem: what a client says in a
 // header of an argument is what the argument says, or nothing is sent.
 func TestHeadersThatRepeatArgumentsAreHeldToThem(t *testing.T) {
+	t.Parallel()
 	r := newSiteRow(t, markedScript("Writes."), nil, short)
 	w := r.web()
 	call := modernCall("1", "write_file", `{"path":"/größe"}`, "")
@@ -146,13 +150,13 @@ func TestHeadersThatRepeatArgumentsAreHeldToThem(t *testing.T) {
 }
 
 func testM25(t *testing.T) {
-	r := newSiteRow(t, markedScript("Writes."), nil, short)
+	r := newSiteRow(t, markedScript("Writes."), nil, long)
 	c := r.connect(t)
-	c.expect(c.call("write_file", write), "Not run yet.")
+	c.sendCall(1, "write_file", write)
 	if err := r.Edit(r.pending(t).ID, "mara", `{"path":"/größe"}`); err != nil {
 		t.Fatal(err)
 	}
-	c.until("write_file", write, "done")
+	c.expect(c.hear(), "done")
 	r.got(`"name":"write_file","arguments":{"path":"/größe"}`)
 	head := r.site.Visits(wire.MethodCall)[0].Header
 	for name, want := range map[string]string{
@@ -252,11 +256,11 @@ func mismatch(times int, meanwhile func()) visited {
 
 func testM49(t *testing.T) {
 	t.Run("the definition is the same", func(t *testing.T) {
-		r := newSiteRow(t, markedScript("Writes."), mismatch(1, func() {}), short)
+		r := newSiteRow(t, markedScript("Writes."), mismatch(1, func() {}), long)
 		c := r.connect(t)
-		c.expect(c.call("write_file", write), "Not run yet.")
+		c.sendCall(1, "write_file", write)
 		r.approve()
-		c.until("write_file", write, "done")
+		c.expect(c.hear(), "done")
 		r.got(write, write)
 		if n := len(r.site.Visits("tools/list")); n != 2 {
 			t.Errorf("the tools were listed %d times", n)

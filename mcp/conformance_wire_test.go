@@ -196,7 +196,10 @@ func testM10(t *testing.T) {
 		"write_file": `{"content":[],"resultType":"complete","resultType":"task"}`,
 	}
 	book := &ledger{}
-	r := newRow(t, s, book.keep)
+	r := newRow(t, s, func(cfg *mcp.Config) {
+		long(cfg)
+		book.keep(cfg)
+	})
 	c := r.connect(t)
 	c.expect(c.call("read_file", `{}`), "This call may have run")
 	c.sendCall(7, "write_file", write)

@@ -17,6 +17,14 @@ func (g *Gateway) Waiters() int {
 	return n
 }
 
+// Leaving reports whether the gateway is about to end, and waits for calls
+// that are passed on.
+func (g *Gateway) Leaving() bool {
+	g.handling.mu.Lock()
+	defer g.handling.mu.Unlock()
+	return g.handling.none != nil
+}
+
 // Wanted reports whether somebody waits for any call: here, or as the
 // store has it. A client that left is gone when nothing is wanted.
 func (g *Gateway) Wanted(ctx context.Context) (bool, error) {

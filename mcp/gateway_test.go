@@ -2,13 +2,11 @@ package mcp_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,14 +59,6 @@ type files struct {
 	says    string   // the result of every call; "": a text
 	changed chan string
 	hold    chan struct{} // calls end when it is closed
-}
-
-// change changes the definition of a tool.
-func (f *files) change(i int, old, now string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.tools = slices.Clone(f.tools)
-	f.tools[i] = bytes.ReplaceAll(f.tools[i], []byte(old), []byte(now))
 }
 
 func (f *files) Changed() <-chan string { return f.changed }
@@ -143,21 +133,14 @@ func newWorldOf(t *testing.T, agent, policy string, change func(*mcp.Config)) *w
 		Namespace: "mcp/desk",
 		Key:       make([]byte, 32),
 		Plan:      w.plan,
-		People: hold.Service(w.Service, w.Store, hold.Place{
-			Tenant: assenttest.Tenant,
-			Agent:  "clerk",
-		}),
-		User: mcp.ServiceUser(w.Service, assenttest.Tenant),
-		Now:  w.Clock.Now,
-		Log:  slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Poll: 20 * time.Millisecond,
-		Servers: []mcp.Server{{
-			Alias:    "files",
-			Upstream: w.files,
-			Identity: catalog.Server{Command: "files"},
-		}},
-		Callers: []mcp.Caller{{Name: "desk", Hold: time.Second}},
-		Pins:    &mcptest.Pins{},
+		People:    hold.Service(w.Service, w.Store, hold.Place{Tenant: assenttest.Tenant, Agent: "clerk"}),
+		User:      mcp.ServiceUser(w.Service, assenttest.Tenant),
+		Now:       w.Clock.Now,
+		Log:       slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Poll:      20 * time.Millisecond,
+		Servers:   []mcp.Server{{Alias: "files", Upstream: w.files, Identity: catalog.Server{Command: "files"}}},
+		Callers:   []mcp.Caller{{Name: "desk", Hold: time.Second}},
+		Pins:      &mcptest.Pins{},
 	}
 	if change != nil {
 		change(&cfg)
@@ -309,51 +292,4 @@ func (w *world) pending(t *testing.T) approval.Summary {
 		}
 		return page.Requests[0], true
 	})
-}
-
-func TestAnAllowedCallIsPassedOnByteForByte(t *testing.T) {
-	w := newWorld(t, nil)
-	c := w.connect(t)
-	c.expect(c.call("read_file", `{ "path":"/a" , "n":1.0 }`), "done 1")
-	if got := w.files.seen(); len(got) != 1 || got[0] != `{"name":"read_file","arguments":{ "path":"/a" , "n":1.0 }}` {
-		t.Errorf("the server saw %q", got)
-	}
-}
-
-func TestOnlyWhatTheFileAllowsIsListed(t *testing.T) {
-	w := newWorld(t, nil)
-	c := w.connect(t)
-	got := c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	c.expect(got, `"read_file"`)
-	c.expect(got, `"write_file"`)
-	if strings.Contains(got, "format_disk") {
-		t.Error("a tool that isn't allowed is listed")
-	}
-	c.expect(c.call("format_disk", `{}`), "Not run. The agent's file doesn't allow this tool.")
-	c.expect(c.call("nothing", `{}`), "unknown tool: nothing (-32602)")
-	if got := w.files.seen(); len(got) != 0 {
-		t.Errorf("the server saw %q", got)
-	}
-}
-
-func TestACallThatAsksRunsOnceWhenItIsApproved(t *testing.T) {
-	w := newWorld(t, nil)
-	c := w.connect(t)
-	const args = `{ "path":"/a", "text":"b" }`
-	c.expect(c.call("write_file", args), "Not run yet. This call waits for people to decide (apr_")
-	r := w.pending(t)
-	c.expect(c.call("write_file", `{"text":"b","path":"/a"}`), "Not run yet. This call waits for people to decide ("+r.ID)
-	if got := w.files.seen(); len(got) != 0 {
-		t.Fatalf("the server saw %q", got)
-	}
-
-	w.Votes(r.ID, "mara", approval.Approve, approval.VoteApproved, nil)
-	c.expect(c.call("write_file", `{"text":"b", "path":"\u002fa"}`), "done 1")
-	if got := w.files.seen(); len(got) != 1 || got[0] != `{"name":"write_file","arguments":`+args+`}` {
-		t.Errorf("the server saw %q", got)
-	}
-	c.expect(c.call("write_file", args), "Not run yet.")
-	if next := w.pending(t); next.ID == r.ID {
-		t.Error("one approval was used twice")
-	}
 }

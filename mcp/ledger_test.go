@@ -2,7 +2,6 @@ package mcp_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/testwait"
@@ -11,6 +10,7 @@ import (
 
 // TestTheLedgerBindsWhatRan: what an approver changed is what ran.
 func TestTheLedgerBindsWhatRan(t *testing.T) {
+	t.Parallel()
 	var book ledger
 	w := newWorld(t, func(cfg *mcp.Config) {
 		short(cfg)
@@ -44,6 +44,7 @@ func TestTheLedgerBindsWhatRan(t *testing.T) {
 // TestACallThatEndsLateIsRecorded: a call that is passed on while the
 // gateway ends stands in the ledger when it has ended.
 func TestACallThatEndsLateIsRecorded(t *testing.T) {
+	t.Parallel()
 	var book ledger
 	w := newWorld(t, book.keep)
 	w.files.hold = make(chan struct{})
@@ -55,12 +56,12 @@ func TestACallThatEndsLateIsRecorded(t *testing.T) {
 		defer close(ended)
 		w.stop()
 	}()
+	testwait.Until(t, "the gateway waits for the call", w.gateway.Leaving)
 	select {
 	case <-ended:
 		t.Error("the gateway ended before the call did")
-	case <-time.After(200 * time.Millisecond):
+	default:
 	}
-
 	close(w.files.hold)
 	<-ended
 	if n := len(book.all("mcp_call_ran")); n != 1 {
@@ -72,19 +73,17 @@ func TestACallThatEndsLateIsRecorded(t *testing.T) {
 // TestTheLedgerNamesAStandingApproval: nobody was asked about such a
 // run.
 func TestTheLedgerNamesAStandingApproval(t *testing.T) {
+	t.Parallel()
 	var book ledger
-	w := newWorld(t, book.keep)
+	w := newWorld(t, func(cfg *mcp.Config) {
+		long(cfg)
+		book.keep(cfg)
+	})
 	c := w.connect(t)
 	c.sendCall(1, "write_file", write)
-	w.Votes(
-		w.pending(t).ID,
-		"mara",
-		approval.Approve,
-		approval.VoteApproved,
-		func(in *approval.VoteInput) {
-			in.Grant = &approval.GrantOffer{MaxUses: 5}
-		},
-	)
+	w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) {
+		in.Grant = &approval.GrantOffer{MaxUses: 5}
+	})
 	c.expect(c.text(c.hear()), "done")
 	c.expect(c.call("write_file", write), "done")
 	testwait.Until(t, "the ledger has both", func() bool { return book.count("mcp_call_ran") == 2 })
@@ -98,6 +97,7 @@ func TestTheLedgerNamesAStandingApproval(t *testing.T) {
 // TestALostResultIsNoCallThatNeverRan: a client that was told, and lost
 // it, hears that the same call ran before.
 func TestALostResultIsNoCallThatNeverRan(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, short)
 	c := w.connect(t)
 	c.expect(c.call("write_file", write), "Not run yet.")

@@ -56,6 +56,7 @@ func silent(ctx context.Context) error {
 }
 
 func TestAClientThatGivesUpTakesNoToolsAway(t *testing.T) {
+	t.Parallel()
 	l := newLister(silent)
 	w := newWorld(t, func(cfg *mcp.Config) { cfg.Servers[0].Upstream = l })
 	c := w.connect(t)
@@ -67,6 +68,7 @@ func TestAClientThatGivesUpTakesNoToolsAway(t *testing.T) {
 }
 
 func TestAServerThatCouldNotBeListedIsAskedAgain(t *testing.T) {
+	t.Parallel()
 	l := newLister(func(context.Context) error { return errors.New("503 Service Unavailable") })
 	w := newWorld(t, func(cfg *mcp.Config) { cfg.Servers[0].Upstream = l })
 	c := w.connect(t)
@@ -79,6 +81,7 @@ func TestAServerThatCouldNotBeListedIsAskedAgain(t *testing.T) {
 }
 
 func TestAServerThatNeverListsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	mute := newLister(silent)
 	mute.changed = make(chan string)
 	w := newWorld(t, func(cfg *mcp.Config) {

@@ -12,7 +12,6 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp"
-	"github.com/assent-dev/assent/mcp/upstream"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -32,15 +31,8 @@ func (c *client) cancel(id int) {
 	c.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, id))
 }
 
-func TestAnApprovalEndsTheWaitWithTheResult(t *testing.T) {
-	w := newWorld(t, long)
-	c := w.connect(t)
-	c.sendCall(7, "write_file", write)
-	w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, nil)
-	c.expect(c.hear(), `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"done 1"}],"isError":false}}`)
-}
-
 func TestADenialIsToldAndTheCallCoolsDown(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, long)
 	c := w.connect(t)
 	c.sendCall(7, "write_file", write)
@@ -50,35 +42,6 @@ func TestADenialIsToldAndTheCallCoolsDown(t *testing.T) {
 	if got := w.files.seen(); len(got) != 0 {
 		t.Errorf("the server saw %q", got)
 	}
-}
-
-func TestAnEditIsWhatRunsAndTheOriginalCallFindsIt(t *testing.T) {
-	w := newWorld(t, nil)
-	c := w.connect(t)
-	c.expect(c.call("write_file", write), "Not run yet.")
-	if err := w.Edit(w.pending(t).ID, "mara", `{"path":"/b"}`); err != nil {
-		t.Fatal(err)
-	}
-	c.expect(c.call("write_file", write), "done 1")
-	if got := w.files.seen(); len(got) != 1 || got[0] != `{"name":"write_file","arguments":{"path":"/b"}}` {
-		t.Errorf("the server saw %q", got)
-	}
-}
-
-func TestNothingRunsThatNobodyWaitsFor(t *testing.T) {
-	w := newWorld(t, long)
-	c := w.connect(t)
-	c.sendCall(7, "write_file", write)
-	r := w.pending(t)
-	c.cancel(7)
-	w.left(t)
-	w.Votes(r.ID, "mara", approval.Approve, approval.VoteApproved, nil)
-	c.expect(c.call("read_file", `{}`), "done 1")
-	w.settle(t)
-	if got := w.files.seen(); len(got) != 1 {
-		t.Fatalf("the server saw %q", got)
-	}
-	c.expect(c.call("write_file", write), "done 2")
 }
 
 // settle waits until the gateway has looked at all news.
@@ -116,71 +79,19 @@ func (w *world) left(t *testing.T) {
 	})
 }
 
-// givesUp has a client give up while its approved call runs, which ends
-// when the gate is closed.
-func (w *world) givesUp(t *testing.T) (c *client, gate chan struct{}) {
-	t.Helper()
-	gate = make(chan struct{})
-	w.files.hold = gate
-	c = w.connect(t)
+func TestAResultIsNotKeptForEver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, long)
+	w.files.hold = make(chan struct{})
+	c := w.connect(t)
 	c.sendCall(7, "write_file", write)
 	w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, nil)
 	testwait.Until(t, "it runs", func() bool { return len(w.files.seen()) == 1 })
 	c.cancel(7)
-	return c, gate
-}
-
-func TestAResultIsKeptForACallerThatGaveUp(t *testing.T) {
-	w := newWorld(t, long)
-	c, gate := w.givesUp(t)
-	c.expect(c.say(`{"jsonrpc":"2.0","id":8,"method":"ping"}`), `"id":8`)
-	close(gate)
-	c.expect(c.call("write_file", write), "done 1")
-	if got := w.files.seen(); len(got) != 1 {
-		t.Errorf("the server saw %q", got)
-	}
-}
-
-func TestAResultIsNotKeptForEver(t *testing.T) {
-	w := newWorld(t, long)
-	c, gate := w.givesUp(t)
-	close(gate)
+	close(w.files.hold)
 	w.settle(t)
 	w.Clock.Add(11 * time.Minute)
 	c.expect(c.call("write_file", write), "This call may have run (apr_")
-}
-
-func TestWhatMayHaveRunIsNeverSentAgain(t *testing.T) {
-	w := newWorld(t, long)
-	w.files.fails = []error{fmt.Errorf("%w: the pipe broke", upstream.ErrUnknown)}
-	c := w.connect(t)
-	c.sendCall(7, "write_file", write)
-	w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, nil)
-	c.expect(c.text(c.hear()), "This call may have run (apr_")
-	w.settle(t)
-	if got := w.files.seen(); len(got) != 0 {
-		t.Errorf("the server saw %q", got)
-	}
-}
-
-func TestWhatWasNotSentIsTriedAgain(t *testing.T) {
-	w := newWorld(t, long)
-	w.files.fails = []error{fmt.Errorf("%w: refused", upstream.ErrNotSent)}
-	c := w.connect(t)
-	c.sendCall(7, "write_file", write)
-	w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, nil)
-	c.expect(c.text(c.hear()), "done 1")
-}
-
-func TestAnAllowedCallSaysWhetherItRan(t *testing.T) {
-	w := newWorld(t, nil)
-	w.files.fails = []error{
-		fmt.Errorf("%w: refused", upstream.ErrNotSent),
-		fmt.Errorf("%w: the pipe broke", upstream.ErrUnknown),
-	}
-	c := w.connect(t)
-	c.expect(c.call("read_file", `{}`), "Not run. The server files can't be reached.")
-	c.expect(c.call("read_file", `{}`), "This call may have run")
 }
 
 // atOnce has many clients wait for the same call, lets people decide, and
@@ -203,59 +114,8 @@ func (w *world) atOnce(t *testing.T, many int, decide func()) map[string]int {
 	return told
 }
 
-func TestManyCallsOfOneKindRunOnce(t *testing.T) {
-	w := newWorld(t, long)
-	const many = 30
-	told := w.atOnce(t, many, func() {
-		w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, nil)
-	})
-	if len(w.files.seen()) != 1 || told["done 1"] != 1 || len(told) != 2 {
-		t.Errorf("the server saw %q, told %v", w.files.seen(), told)
-	}
-}
-
-func TestArgumentsThatReadersDisagreeAboutDoNotRun(t *testing.T) {
-	w := newWorld(t, nil)
-	c := w.connect(t)
-	for _, args := range []string{`{"a":1,"a":2}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}"} {
-		for _, name := range []string{"read_file", "write_file"} {
-			c.expect(c.call(name, args), "Not run.")
-		}
-	}
-	if got := w.files.seen(); len(got) != 0 {
-		t.Errorf("the server saw %q", got)
-	}
-}
-
-func TestTooManyWaitingCallsAreRefused(t *testing.T) {
-	w := newWorld(t, func(cfg *mcp.Config) {
-		cfg.MaxPending = 2
-		cfg.Callers[0].Hold = time.Millisecond
-	})
-	c := w.connect(t)
-	c.expect(c.call("write_file", `{"n":1}`), "Not run yet.")
-	c.expect(c.call("write_file", `{"n":2}`), "Not run yet.")
-	c.expect(c.call("write_file", `{"n":3}`), "Not run. Too many requests wait.")
-	c.expect(c.call("write_file", `{"n":2}`), "Not run yet.")
-}
-
-func TestAChangedDefinitionEndsWhatWasAsked(t *testing.T) {
-	w := newWorld(t, nil)
-	c := w.connect(t)
-	c.expect(c.call("write_file", write), "Not run yet.")
-	r := w.pending(t)
-	w.files.change(1, "Writes.", "Writes anywhere.")
-	if err := w.gateway.Refresh(t.Context(), "files"); err != nil {
-		t.Fatal(err)
-	}
-	w.ended(t, r.ID)
-	c.expect(c.call("write_file", write), "Not run. The tool's definition has changed since it was accepted")
-	if strings.Contains(c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`), "write_file") {
-		t.Error("a changed tool is listed")
-	}
-}
-
 func TestRulesThatCannotBeReadLetNothingRun(t *testing.T) {
+	t.Parallel()
 	var down atomic.Bool
 	w := newWorld(t, func(cfg *mcp.Config) {
 		plan := cfg.Plan
@@ -273,19 +133,28 @@ func TestRulesThatCannotBeReadLetNothingRun(t *testing.T) {
 }
 
 func TestANewProcessFindsWhatIsPending(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	c := w.connect(t)
 	c.expect(c.call("write_file", write), "Not run yet.")
 	r := w.pending(t)
 	w.restart(t)
 	w.Votes(r.ID, "mara", approval.Approve, approval.VoteApproved, nil)
-	again := w.connect(t)
-	again.expect(again.call("write_file", write), "done 1")
+	w.connect(t).until("write_file", write, "done 1")
 }
 
-func TestAServerThatAsksInTheMiddleOfACallIsNotPassedOn(t *testing.T) {
-	w := newWorld(t, nil)
-	w.files.says = `{"resultType":"input_required","inputRequests":{},"requestState":"theirs"}`
+func TestWhatAnotherProcessEndsWaitsNoMore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(cfg *mcp.Config) { cfg.MaxPending = 1 })
 	c := w.connect(t)
-	c.expect(c.call("read_file", `{}`), "This call may have run in part.")
+	c.expect(c.call("write_file", write), "Not run yet.")
+	c.expect(c.call("write_file", `{"path":"/b"}`), "Not run. Too many requests wait.")
+	r := w.pending(t)
+	w.restart(t) // the other process
+	w.Votes(r.ID, "mara", approval.Deny, approval.VoteDenied, nil)
+	other := w.connect(t)
+	other.expect(other.call("write_file", write), "Not run. mara denied this call")
+	testwait.Until(t, "the first process takes another call", func() bool {
+		return strings.HasPrefix(c.call("write_file", `{"path":"/b"}`), "Not run yet.")
+	})
 }

@@ -34,6 +34,7 @@ func (r *row) waitsFor(person string) string {
 // TestBothAreAsked: approvers first, and the user of the client behind
 // them. Either of them stops the call.
 func TestBothAreAsked(t *testing.T) {
+	t.Parallel()
 	for decision, want := range map[string]string{
 		"approve": `"text":"done"`,
 		"deny":    "Not run. mara denied this call",
@@ -62,6 +63,7 @@ func TestBothAreAsked(t *testing.T) {
 // TestTheUserMayAnswerElsewhere: a form is one entrance of several, and
 // is taken back when the answer came by another.
 func TestTheUserMayAnswerElsewhere(t *testing.T) {
+	t.Parallel()
 	r := newRow(t, script("legacy"), func(cfg *mcp.Config) {
 		long(cfg)
 		inPlace(cfg)
@@ -69,9 +71,7 @@ func TestTheUserMayAnswerElsewhere(t *testing.T) {
 	c := r.able(wire.V20251125, withForm)
 	c.send(request("1", wire.MethodCall, `"name":"write_file"`))
 	id, _ := c.asks(c.hear(), "write_file")
-	r.Votes(r.waitsFor("mara"), "mara", approval.Choose, approval.VoteAnswered, func(in *approval.VoteInput) {
-		in.Choice = new(int)
-	})
+	r.choose(r.waitsFor("mara"))
 	c.expect(c.hear(), `"method":"notifications/cancelled","params":{"requestId":`+id)
 	c.expect(c.hear(), `"text":"done"`)
 	r.ran(1)
@@ -80,6 +80,7 @@ func TestTheUserMayAnswerElsewhere(t *testing.T) {
 // TestAFrozenAgentRunsNothingThatItsUserApproved: what was answered
 // before the freeze isn't used, either.
 func TestAFrozenAgentRunsNothingThatItsUserApproved(t *testing.T) {
+	t.Parallel()
 	r := newRow(t, script("legacy"), func(cfg *mcp.Config) {
 		inPlace(cfg)
 		short(cfg)
@@ -99,6 +100,7 @@ func TestAFrozenAgentRunsNothingThatItsUserApproved(t *testing.T) {
 // TestAUserNobodyKnowsApprovesNothing: a principal that the directory
 // doesn't have can't answer, and the call stays open.
 func TestAUserNobodyKnowsApprovesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRow(t, script("legacy"), func(cfg *mcp.Config) {
 		long(cfg)
 		inPlace(cfg)
@@ -115,6 +117,7 @@ func TestAUserNobodyKnowsApprovesNothing(t *testing.T) {
 // TestAskingUsersNeedsAPrincipal: an embedder that names none would ask
 // nobody, or anybody.
 func TestAskingUsersNeedsAPrincipal(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	for want, change := range map[string]func(*mcp.Config){
 		"expected a principal":  func(cfg *mcp.Config) { cfg.Ask = mcp.AskUser },

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/wire"
 )
@@ -18,6 +17,7 @@ func (c *client) waits(ref, more string) string {
 // TestTheWaitToolWaitsAndRunsNothing: it tells what people decided of
 // the caller's own calls.
 func TestTheWaitToolWaitsAndRunsNothing(t *testing.T) {
+	t.Parallel()
 	r := newRow(t, script("legacy"), func(cfg *mcp.Config) {
 		short(cfg)
 		two(cfg)
@@ -63,6 +63,7 @@ func TestTheWaitToolWaitsAndRunsNothing(t *testing.T) {
 // TestTheWaitToolHearsOfAnswers: a person who decides while it waits
 // ends the wait, also one who is asked as the caller's user.
 func TestTheWaitToolHearsOfAnswers(t *testing.T) {
+	t.Parallel()
 	r := newRow(t, script("legacy"), func(cfg *mcp.Config) {
 		inPlace(cfg)
 		short(cfg)
@@ -77,13 +78,7 @@ func TestTheWaitToolHearsOfAnswers(t *testing.T) {
 	c = r.connect(t)
 	c.send(request("1", wire.MethodCall, `"name":"assent__wait","arguments":{"approval":"`+id+`"}`))
 	c.expect(c.say(request("2", "ping", "")), `"id":2`)
-	r.Votes(
-		id,
-		"mara",
-		approval.Choose,
-		approval.VoteAnswered,
-		func(in *approval.VoteInput) { in.Choice = new(int) },
-	)
+	r.choose(id)
 	c.expect(c.hear(), "It was approved")
 	r.settle(t)
 	r.ran(0)
@@ -92,6 +87,7 @@ func TestTheWaitToolHearsOfAnswers(t *testing.T) {
 // TestWithoutTheWaitToolItIsUnknown: it is offered only where the
 // configuration says so.
 func TestWithoutTheWaitToolItIsUnknown(t *testing.T) {
+	t.Parallel()
 	c := newWorld(t, nil).connect(t)
 	c.no(c.say(request("1", "tools/list", "")), "assent__")
 	c.expect(c.waits("apr_none", ""), "unknown tool")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/permit"
 )
 
@@ -19,9 +20,7 @@ func BenchmarkSign(b *testing.B) {
 	p := good(b)
 	for b.Loop() {
 		digest, err := permit.Digest([]byte(arguments))
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		p.Arguments = digest
 		if _, err := signer.Sign(&p); err != nil {
 			b.Fatal(err)
@@ -40,9 +39,7 @@ func BenchmarkVerify(b *testing.B) {
 		Uses:     forgetful{},
 		Now:      now,
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 
 	for b.Loop() {
 		if _, err := v.Verify(b.Context(), text, target, []byte(arguments)); err != nil {

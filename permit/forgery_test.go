@@ -13,6 +13,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/permit"
 )
 
@@ -72,13 +73,7 @@ func attempts(t testing.TB) []attempt {
 	edited("a number that no double holds", "20000", "20000.00000000000000001")
 	of("no arguments", text, target, `{}`, permit.OtherArguments)
 	of("a list", text, target, `[]`, permit.OtherArguments)
-	of(
-		"of another issuer",
-		sign(t, newSigner(t, issuer+"2", 1), good(t)),
-		target,
-		arguments,
-		permit.OtherIssuer,
-	)
+	of("of another issuer", sign(t, newSigner(t, issuer+"2", 1), good(t)), target, arguments, permit.OtherIssuer)
 	of("by another key", sign(t, newSigner(t, issuer, 2), good(t)), target, arguments, permit.Untrusted)
 	return append(out, forged(t, text)...)
 }
@@ -167,18 +162,12 @@ func forged(t testing.TB, text string) []attempt {
 func encoded(t testing.TB, part string, change func(map[string]any)) string {
 	t.Helper()
 	text, err := base64.RawURLEncoding.DecodeString(part)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	members := map[string]any{}
-	if err := json.Unmarshal(text, &members); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &members))
 	change(members)
 	text, err = json.Marshal(members)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
@@ -190,17 +179,11 @@ func selfSigned(t testing.TB) string {
 		jose.SigningKey{Algorithm: jose.EdDSA, Key: ed25519.NewKeyFromSeed(seed)},
 		(&jose.SignerOptions{EmbedJWK: true}).WithType(permit.Type),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	signed, err := s.Sign([]byte(fmt.Sprintf(`{"iss":%q,"aud":%q}`, issuer, audience)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text, err := signed.CompactSerialize()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return text
 }
 
@@ -222,9 +205,7 @@ func TestAttempts(t *testing.T) {
 		"now":      now().Unix(),
 		"attempts": all,
 	}, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	golden.Equal(t, "attempts.json", string(file)+"\n")
 }
 

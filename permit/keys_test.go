@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/permit"
 )
 
@@ -54,9 +55,7 @@ func TestKeysAreLoadedFromTheIssuer(t *testing.T) {
 		Audience: audience,
 		Now:      func() time.Time { return at },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	try := func(id string, key byte) permit.Reason {
 		t.Helper()
 		call := good(t)
@@ -92,15 +91,9 @@ func TestKeysAreLoadedFromTheIssuer(t *testing.T) {
 
 func TestConfigurationsThatCheckNothingAreRefused(t *testing.T) {
 	for name, cfg := range map[string]permit.Config{
-		"no issuer": {Audience: audience},
-		"http elsewhere": {
-			Issuer:   "http://assent.example.com/permits/acme",
-			Audience: audience,
-		},
-		"no URL": {
-			Issuer:   "acme",
-			Audience: audience,
-		},
+		"no issuer":         {Audience: audience},
+		"http elsewhere":    {Issuer: "http://assent.example.com/permits/acme", Audience: audience},
+		"no URL":            {Issuer: "acme", Audience: audience},
 		"no audience":       {Issuer: issuer},
 		"keys of nobody":    {Issuer: issuer, Audience: audience, Keys: []byte(`{"keys":[]}`)},
 		"keys that are not": {Issuer: issuer, Audience: audience, Keys: []byte(`{`)},
@@ -108,5 +101,20 @@ func TestConfigurationsThatCheckNothingAreRefused(t *testing.T) {
 		if _, err := permit.NewVerifier(cfg); err == nil {
 			t.Errorf("%s was taken", name)
 		}
+	}
+}
+
+// TestIssuerMayEndInASlash: its keys are below it all the same.
+func TestIssuerMayEndInASlash(t *testing.T) {
+	p := newPlace(t)
+	issuer := p.issuer() + "/"
+	signer := newSigner(t, issuer, 1)
+	p.has(t, signer)
+	v, err := permit.NewVerifier(permit.Config{Issuer: issuer, Audience: audience, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Verify(t.Context(), sign(t, signer, good(t)), target, []byte(arguments)); err != nil {
+		t.Error(err)
 	}
 }

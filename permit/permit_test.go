@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/permit"
 )
 
@@ -24,18 +25,14 @@ func newSigner(t testing.TB, issuer string, first byte) *permit.Signer {
 	seed := make([]byte, 32)
 	seed[0] = first
 	s, err := permit.NewSigner(issuer, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return s
 }
 
 func keysOf(t testing.TB, s *permit.Signer) []byte {
 	t.Helper()
 	keys, err := s.Keys()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return keys
 }
 
@@ -48,9 +45,7 @@ func newVerifier(t testing.TB, at time.Time) *permit.Verifier {
 		Keys:     keysOf(t, newSigner(t, issuer, 1)),
 		Now:      func() time.Time { return at },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return v
 }
 
@@ -58,9 +53,7 @@ func newVerifier(t testing.TB, at time.Time) *permit.Verifier {
 func good(t testing.TB) permit.Permit {
 	t.Helper()
 	digest, err := permit.Digest([]byte(arguments))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return permit.Permit{
 		Issuer:    issuer,
 		Audience:  audience,
@@ -78,9 +71,7 @@ func good(t testing.TB) permit.Permit {
 func sign(t testing.TB, s *permit.Signer, p permit.Permit) string {
 	t.Helper()
 	text, err := s.Sign(&p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return text
 }
 
@@ -177,7 +168,11 @@ func TestArgumentsThatLanguagesReadDifferently(t *testing.T) {
 		}
 	}
 
-	for _, text := range []string{`{"a":9007199254740991,"b":-0,"c":0.1,"d":2.2250738585072014e-308}`, `{}`} {
+	for _, text := range []string{
+		`{"a":9007199254740991,"b":-0,"c":0.1,"d":2.2250738585072014e-308}`,
+		`{"a":-9007199254740991}`,
+		`{}`,
+	} {
 		if _, err := permit.Digest([]byte(text)); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/internal/golden"
-
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/schema"
 	"github.com/assent-dev/assent/value"
@@ -61,9 +61,7 @@ func TestGoldenFindings(t *testing.T) {
 			var all strings.Builder
 			for _, file := range policyFiles(t, dir) {
 				src, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				p, findings := policy.Parse(filepath.Base(file), src)
 				if (p == nil) != (dir == "bad") {
 					t.Errorf("%s: loaded is %t", file, p != nil)
@@ -103,17 +101,14 @@ func parse(t testing.TB, text string) *policy.Policy {
 func parseFile(t testing.TB, name string) *policy.Policy {
 	t.Helper()
 	src, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return parse(t, string(src))
 }
 
 // TestParseReadsEveryField reads the example of docs/contracts/policy.md.
 func TestParseReadsEveryField(t *testing.T) {
 	p := parseFile(t, "good/trade-controls.policy.yaml")
-	if p.Ref != "acme.finance.trade-controls-v2" || p.SchemaVersion != "1.0.0" ||
-		p.Applies != policy.Referenced ||
+	if p.Ref != "acme.finance.trade-controls-v2" || p.SchemaVersion != "1.0.0" || p.Applies != policy.Referenced ||
 		p.Description != "Large trades need two people from risk." ||
 		p.Range.Start != (diag.Position{Line: 3, Column: 13}) {
 		t.Errorf("head: %+v", p)
@@ -144,23 +139,13 @@ func TestParseReadsEveryField(t *testing.T) {
 
 	leads := []policy.StandIn{{Group: "risk-leads", After: 10 * time.Minute}}
 	if want := (policy.Require{
-		Stages: []policy.Stage{{
-			Group:    "desk-heads",
-			People:   1,
-			StandIns: leads,
-		}, {
-			Group:    "risk",
-			People:   2,
-			StandIns: leads,
-		}},
+		Stages: []policy.Stage{
+			{Group: "desk-heads", People: 1, StandIns: leads}, {Group: "risk", People: 2, StandIns: leads},
+		},
 		Within:    30 * time.Minute,
 		OnTimeout: policy.TimeoutDeny,
-		Escalate: []policy.Escalation{{
-			After: 10 * time.Minute,
-			To:    "risk-leads",
-			May:   policy.MayApprove,
-		}},
-		Grants: policy.Grants{Forbid: true},
+		Escalate:  []policy.Escalation{{After: 10 * time.Minute, To: "risk-leads", May: policy.MayApprove}},
+		Grants:    policy.Grants{Forbid: true},
 	}); !reflect.DeepEqual(trades.Require, want) {
 		t.Errorf("require: %+v", trades.Require)
 	}
@@ -185,9 +170,7 @@ func TestRequireAsItIsPrinted(t *testing.T) {
 	for _, name := range policyFiles(t, "good") {
 		for _, rule := range parseFile(t, "good/"+filepath.Base(name)).Rules {
 			text, err := json.Marshal(rule.Require)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			fmt.Fprintf(&all, "%s %s %s\n", filepath.Base(name), rule.ID, text)
 		}
 	}
@@ -219,9 +202,7 @@ func FuzzParse(f *testing.F) {
 	for _, dir := range []string{"good", "odd", "bad"} {
 		for _, name := range policyFiles(f, dir) {
 			src, err := os.ReadFile(name)
-			if err != nil {
-				f.Fatal(err)
-			}
+			must.Do(f, err)
 			f.Add(src)
 		}
 	}

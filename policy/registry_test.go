@@ -12,6 +12,7 @@ import (
 	"testing/fstest"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -166,21 +167,15 @@ func TestLoadFSRefuses(t *testing.T) {
 func TestLoadFSOnDisk(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(name, []byte(text), 0o644))
 	}
 	write(filepath.Join(outside, "shared"), doc("acme.shared", "implicit"))
-	if err := os.Symlink(filepath.Join(outside, "shared"), filepath.Join(dir, "shared.policy.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(filepath.Join(outside, "shared"), filepath.Join(dir, "shared.policy.yaml")))
 	set, findings := policy.LoadFS(os.DirFS(dir), dir)
 	if got := refs(set.Policies()); got != "acme.shared" {
 		t.Fatalf("%q\n%s", got, render(findings))
 	}
-	if err := os.Symlink(outside, filepath.Join(dir, "more")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(outside, filepath.Join(dir, "more")))
 	set, findings = policy.LoadFS(os.DirFS(dir), dir)
 	refused(t, set, findings, "more:0:0", "a link to a directory")
 }

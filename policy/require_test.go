@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -52,15 +53,13 @@ func requires() *rapid.Generator[policy.Require] {
 	}))
 	return rapid.Custom(func(t *rapid.T) policy.Require {
 		return policy.Require{
-			Stages: rapid.SliceOfN(stage, 0, 3).Draw(t, "stages"),
-			Within: perhaps(moment).Draw(t, "within"),
-			OnTimeout: rapid.SampledFrom([]policy.Timeout{"", "approve", "escalate", "deny"}).
-				Draw(t, "on_timeout"),
-			Escalate: rapid.SliceOfN(escalation, 0, 3).Draw(t, "escalate"),
-			Grants:   grants.Draw(t, "grants"),
+			Stages:    rapid.SliceOfN(stage, 0, 3).Draw(t, "stages"),
+			Within:    perhaps(moment).Draw(t, "within"),
+			OnTimeout: rapid.SampledFrom([]policy.Timeout{"", "approve", "escalate", "deny"}).Draw(t, "on_timeout"),
+			Escalate:  rapid.SliceOfN(escalation, 0, 3).Draw(t, "escalate"),
+			Grants:    grants.Draw(t, "grants"),
 			Arguments: policy.Arguments{
-				Redact: rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c.d"}), 1, 3).
-					Draw(t, "redact"),
+				Redact:       rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c.d"}), 1, 3).Draw(t, "redact"),
 				ForbidHidden: rapid.Bool().Draw(t, "forbid hidden"),
 			},
 		}.Join(policy.Require{})
@@ -140,9 +139,7 @@ func TestRequireSurvivesJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := requires().Draw(t, "a")
 		text, err := json.Marshal(a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var back policy.Require
 		if err := json.Unmarshal(text, &back); err != nil {
 			t.Fatalf("%s: %v", text, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/schema"
@@ -78,9 +79,7 @@ func TestRuleTableIsClosed(t *testing.T) {
 	}
 
 	src, err := os.ReadFile("rules.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, m := range regexp.MustCompile(`(?m)^\t[rR]ule\w+ += "(.*)"`).FindAllStringSubmatch(string(src), -1) {
 		if !seen[m[1]] {
 			t.Errorf("%s has no description", m[1])
@@ -110,9 +109,7 @@ func TestSchemaNamesTheKinds(t *testing.T) {
 			}
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(policy.JSON(), &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(policy.JSON(), &s))
 	if got := s.Defs.Match.Properties.Kinds.Items.Enum; !slices.Equal(got, policy.Kinds()) {
 		t.Errorf("kinds: %v", got)
 	}

@@ -28,9 +28,7 @@ func TestOtherSpellingsAreEquivalent(t *testing.T) {
 		"a repetition": {
 			match("to: {pattern: '^a+$'}"), match("to: {pattern: '^aa*$'}"), match("to: {pattern: '^a*$'}"), nil,
 		},
-		"numbers": {
-			match("n: {gt: 10000}"), match("n: {gt: 1e4}"), match("n: {gt: 1.00001e4}"), nil,
-		},
+		"numbers": {match("n: {gt: 10000}"), match("n: {gt: 1e4}"), match("n: {gt: 1.00001e4}"), nil},
 		"numbers with a fraction of nothing": {
 			match("n: {gt: 1000}"), match("n: {gt: 1000.0}"), match("n: {gt: 1000.01}"), nil,
 		},

@@ -49,10 +49,7 @@ func requires() *rapid.Generator[policy.Require] {
 			r.Grants.Session = true
 		case 2:
 			r.Grants.MaxUses = rapid.IntRange(1, 3).Draw(t, "uses")
-			r.Grants.Bounds = append(
-				r.Grants.Bounds,
-				policy.Bound{Path: of("path", "k", "l"), Kind: policy.AtMost},
-			)
+			r.Grants.Bounds = append(r.Grants.Bounds, policy.Bound{Path: of("path", "k", "l"), Kind: policy.AtMost})
 		}
 
 		if rapid.Bool().Draw(t, "redacts") {
@@ -142,8 +139,7 @@ func TestAspectsAreTheLattice(t *testing.T) {
 		}
 		tighter := true
 		for _, a := range demandAspects() {
-			if o := a.Compare(Protection{Require: x}, Protection{Require: y}); o != Same &&
-				o != Tighter {
+			if o := a.Compare(Protection{Require: x}, Protection{Require: y}); o != Same && o != Tighter {
 				tighter = false
 			}
 		}
@@ -213,8 +209,7 @@ func TestEverySideIsEquivalentToItself(t *testing.T) {
 		opt := d.options()
 		space, policies := d.space(), d.policies()
 		one, other := &Side{Plan: planOf(t, opt, space, policies...)}, &Side{Plan: planOf(t, opt, space, policies...)}
-		if report := NewReport(Compare(one, other)); report.Verdict != Equivalent ||
-			len(report.Changes) > 0 {
+		if report := NewReport(Compare(one, other)); report.Verdict != Equivalent || len(report.Changes) > 0 {
 			t.Fatalf("seed %d: %+v", seed, report)
 		}
 	}
@@ -297,11 +292,8 @@ func TestWhatCompareTells(t *testing.T) {
 		},
 		"an annotation": {
 			old: tools("{alias: trade}"), new: tools("{alias: trade}"), verdict: VerdictTightens,
-			newPol: []string{policyText(
-				"p",
-				"{id: r, match: {annotations: {readOnlyHint: true}}, approval: true}",
-			)},
-			want: "tool trade: outcome tightens: allow → ask: every call (with readOnlyHint: true)\n",
+			newPol: []string{policyText("p", "{id: r, match: {annotations: {readOnlyHint: true}}, approval: true}")},
+			want:   "tool trade: outcome tightens: allow → ask: every call (with readOnlyHint: true)\n",
 		},
 		"more people": {
 			old: tools("{alias: trade}"), new: tools("{alias: trade}"), verdict: VerdictTightens,
@@ -342,8 +334,7 @@ func TestWhatCompareTells(t *testing.T) {
 			if got := told(report.Changes); report.Verdict != c.verdict || got != c.want {
 				t.Errorf("%s, want %s\ngot:\n%swant:\n%s", report.Verdict, c.verdict, got, c.want)
 			}
-			if back := NewReport(Compare(new, old)); len(report.Changes) > 0 &&
-				len(back.Changes) == 0 {
+			if back := NewReport(Compare(new, old)); len(report.Changes) > 0 && len(back.Changes) == 0 {
 				t.Error("the way back has no changes")
 			}
 		})

@@ -133,8 +133,7 @@ func TestWhoMayAnswer(t *testing.T) {
 		"somebody who is not asked": {
 			staff, replaced("groups: [desk]", "groups: [desk, other]"), "risk", "risk", Equivalent, Equivalent,
 		},
-		"an owner less": {staff, replaced(", owns: [desk]", ""), "risk", "risk", VerdictLoosens,
-			VerdictTightens},
+		"an owner less":       {staff, replaced(", owns: [desk]", ""), "risk", "risk", VerdictLoosens, VerdictTightens},
 		"a group for another": {staff, staff, "risk", "desk", VerdictUndecided, VerdictUndecided},
 		"a group renamed":     {staff, replaced("[risk]", "[hazards]"), "risk", "hazards", Equivalent, Equivalent},
 		"a wider group": {replaced("[risk]", "[risk, desk]"), replaced("[risk]", "[risk, desk]"), "risk",

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -39,12 +40,9 @@ func TestQueries(t *testing.T) {
 		{pay, strings.Repeat("a.a=1,", 1) + wide(), resolve.Allow, condition.Undecided, ""},
 	} {
 		where, err := ParseWhere(c.where)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		a := Query{Call: c.call, Where: where, Outcome: c.outcome}.Ask(plan)
-		if a.Found != c.found || string(a.Witness) != c.witness ||
-			(a.Why != "") != (c.found == condition.Undecided) {
+		if a.Found != c.found || string(a.Witness) != c.witness || (a.Why != "") != (c.found == condition.Undecided) {
 			t.Errorf("%s %s %s: %v %s %s", c.call.Target(), c.where, c.outcome, a.Found, a.Witness, a.Why)
 		}
 	}
@@ -82,15 +80,7 @@ func TestQueriesAgreeWithBruteForce(t *testing.T) {
 				one.Args = resolve.Raw(args)
 				fits := where == nil || asksAt(t, where, args)
 				if got := plan.Decide(&one).Outcome; fits && got == outcome {
-					t.Fatalf(
-						"seed %d: %s: %v %s, but %s gives %s",
-						seed,
-						call.Target(),
-						a.Found,
-						a.Why,
-						args,
-						got,
-					)
+					t.Fatalf("seed %d: %s: %v %s, but %s gives %s", seed, call.Target(), a.Found, a.Why, args, got)
 				}
 			}
 		}
@@ -101,9 +91,7 @@ func asksAt(t *testing.T, where *condition.Expr, args string) bool {
 	t.Helper()
 	doc := parsed(t, args)
 	truth, err := condition.Evaluate(condition.Governance, condition.Semantics{}, where, doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return truth == condition.True
 }
 

@@ -56,11 +56,7 @@ func TestWhatIsTooLargeIsUndecided(t *testing.T) {
 func TestAWitnessIsRun(t *testing.T) {
 	s := Side{Plan: planOf(t, resolve.Options{}, tools("{alias: t, approval: true}"))}
 	call := resolve.Call{Kind: resolve.Tool, Tool: "t"}
-	p := pair{
-		comparer: &comparer{old: s, new: s},
-		call:     call,
-		world:    condition.Calls{NoParent: true},
-	}
+	p := pair{comparer: &comparer{old: s, new: s}, call: call, world: condition.Calls{NoParent: true}}
 	change := Change{Effect: Loosens}
 	p.witness(&change, value.Value{Kind: value.Object}, func(old, new resolve.Decision) bool {
 		return old.Outcome == resolve.Ask && new.Outcome == resolve.Allow

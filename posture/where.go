@@ -2,7 +2,7 @@ package posture
 
 import (
 	"fmt"
-		"strings"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/condition"
@@ -200,7 +200,8 @@ func (s *whereScanner) scalar(text string, quoted bool, op condition.Op) (condit
 }
 
 func (s *whereScanner) pattern(text string, quoted bool) (condition.Scalar, error) {
-	if !quoted && (strings.ContainsAny(text, "\"'`") || strings.Contains(text, "&&") || strings.ContainsAny(text[:1], "=<>!~")) {
+	ambiguous := strings.ContainsAny(text, "\"'`") || strings.Contains(text, "&&") || strings.ContainsAny(text[:1], "=<>!~")
+	if !quoted && ambiguous {
 		return condition.Scalar{}, s.failure("this pattern needs double quotes, found %s", s.found())
 	}
 	if err := condition.CheckPattern(text); err != nil {

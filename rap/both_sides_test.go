@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
@@ -40,7 +42,7 @@ execution_policy: {id: agf.react, config: {instructions: Write., model: any, max
 type bothSides struct {
 	t       *testing.T
 	harness *confHarness
-	desk    *scriptedDesk // of the runtime
+	desk    *raptest.Desk // of the runtime
 	cfg     runtime.Config
 	runtime *runtime.Runtime
 	address string
@@ -50,7 +52,7 @@ type bothSides struct {
 func newBothSides(t *testing.T, change ...func(*gateway.Config)) *bothSides {
 	t.Helper()
 	listener := confListen(t)
-	b := &bothSides{t: t, desk: newScriptedDesk(t), address: listener.Addr().String()}
+	b := &bothSides{t: t, desk: raptest.NewDesk(t), address: listener.Addr().String()}
 	b.harness = confGatewayOf(t, nil, append([]func(*gateway.Config){func(cfg *gateway.Config) {
 		cfg.Records, cfg.Grants.Offer = openRecords(t), true
 		cfg.Callers = []gateway.Caller{confCaller("ours", "http://"+b.address, "a-bearer")}
@@ -141,7 +143,7 @@ func (b *bothSides) invoke(thread, id string) {
 // ends waits until a call is done.
 func (b *bothSides) ends(thread, id string) runtime.Call {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 15*time.Second)
+	ctx, cancel := raptest.Patience(b.t)
 	defer cancel()
 	c, err := threadsOf(b.t, b.runtime).Wait(ctx, thread, id)
 	if err != nil || c.State != runtime.CallDone || c.Outcome == nil {
@@ -171,43 +173,18 @@ func (b *bothSides) fails(thread, id string, why runtime.Why) {
 // shows waits until a call says which question is open.
 func (b *bothSides) shows(thread, id string) {
 	b.t.Helper()
-	for late := time.Now().Add(15 * time.Second); ; {
+	testwait.Value(b.t, "an open question", func() (runtime.Call, bool) {
 		c, err := threadsOf(b.t, b.runtime).Call(b.t.Context(), thread, id)
-		if err != nil || c.State != runtime.CallPending || time.Now().After(late) {
-			b.t.Fatalf("while asking: %+v %v", c, err)
-		}
-		if c.Question != "" {
-			return
-		}
-	}
+		confMust(b.t, err)
+		return c, c.State == runtime.CallPending && c.Question != ""
+	})
 }
 
 // gone waits until the gateway works on a call no more.
 func (b *bothSides) gone(thread, id string) {
 	b.t.Helper()
-	late := time.Now().Add(15 * time.Second)
-	for time.Now().Before(late) {
-		status, body := b.atGateway("/tool_call_status", map[string]any{"thread_id": thread, "tool_call_id": id})
-		if status != http.StatusOK {
-			b.t.Fatalf("status: %d %s", status, body)
-		}
-		if strings.Contains(body, "false") {
-			return
-		}
-	}
-
-	b.t.Fatalf("the gateway still works on %s in %s", id, thread)
-}
-
-func (b *bothSides) atGateway(path string, message map[string]any) (int, string) {
-	b.t.Helper()
-	r := &confRuntime{
-		t:      b.t,
-		token:  "a-bearer",
-		client: ownClient(),
-		base:   b.harness.cfg.PublicURL,
-	}
-	return r.tell(path, message)
+	r := &confRuntime{t: b.t, token: "a-bearer", client: raptest.OwnClient(), base: b.harness.cfg.PublicURL}
+	r.over(thread, id)
 }
 
 // label is the index of the choice of which a question speaks so.
@@ -224,8 +201,8 @@ func label(t *testing.T, q hold.Question, word string) int {
 
 func (b *bothSides) chooses(nth int, word string) {
 	b.t.Helper()
-	q := b.desk.asked("", nth)
-	b.desk.picks(q.Ref, label(b.t, q.Question, word))
+	q := b.desk.Asked("", nth)
+	b.desk.Picks(q.Ref, label(b.t, q.Question, word))
 }
 
 func TestBothSides(t *testing.T) {
@@ -243,7 +220,7 @@ func TestBothSides(t *testing.T) {
 		},
 		"allow once": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
-			q := b.desk.asked("", 1).Question
+			q := b.desk.Asked("", 1).Question
 			if q.Server != "files" || q.Call.Tool != "write_file" || string(q.Call.Args) != confMotd ||
 				!strings.Contains(q.Prompt, "/etc/motd") ||
 				q.Default != len(q.Choices)-1 || len(q.Choices) != 3 {
@@ -271,41 +248,19 @@ func TestBothSides(t *testing.T) {
 			b.fails("u", "3", "")
 			b.harness.ran("write_file", 2)
 		},
-		"deny": func(t *testing.T, b *bothSides) {
-			b.invoke("t", "1")
-			b.chooses(1, "deny")
-			b.fails("t", "1", "")
-			b.harness.ran("write_file", 0)
-		},
-		"dismiss": func(t *testing.T, b *bothSides) {
-			b.invoke("t", "1")
-			q := b.desk.asked("", 1)
-			b.desk.dismisses(q.Ref, q.Question.Default)
-			b.fails("t", "1", "")
-			b.harness.ran("write_file", 0)
-		},
 		"expires with the people": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
-			b.desk.says(b.desk.asked("", 1).Ref, hold.Answer{State: hold.Expired})
+			b.desk.Says(b.desk.Asked("", 1).Ref, hold.Answer{State: hold.Expired})
 			b.fails("t", "1", runtime.WhyUnanswered)
 			b.gone("t", "1")
 			b.harness.ran("write_file", 0)
 		},
-		"expires at the gateway": func(t *testing.T, b *bothSides) {
-			b.invoke("t", "1")
-			b.desk.asked("", 1)
-			b.harness.clock.pass(11 * time.Minute)
-			b.fails("t", "1", "")
-			b.desk.withdrawn(b.desk.asked("", 1).Ref)
-			b.chooses(1, "once")
-			b.harness.ran("write_file", 0)
-		},
 		"cancel": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
-			b.desk.asked("", 1)
+			b.desk.Asked("", 1)
 			confMust(t, threadsOf(b.t, b.runtime).Cancel(t.Context(), "t", "1", "changed my mind"))
 			b.fails("t", "1", runtime.WhyInterrupted)
-			b.desk.withdrawn(b.desk.asked("", 1).Ref)
+			b.desk.Withdrawn(b.desk.Asked("", 1).Ref)
 			b.gone("t", "1")
 			b.chooses(1, "once")
 			b.harness.ran("write_file", 0)
@@ -315,52 +270,24 @@ func TestBothSides(t *testing.T) {
 			b.chooses(1, "session")
 			b.done("t", "1")
 			b.invoke("u", "2")
-			b.desk.asked("", 2)
+			b.desk.Asked("", 2)
 			confMust(t, threadsOf(b.t, b.runtime).CloseThread(t.Context(), "u"))
-			b.desk.withdrawn(b.desk.asked("", 2).Ref)
+			b.desk.Withdrawn(b.desk.Asked("", 2).Ref)
 			b.gone("u", "2")
 			b.chooses(2, "once")
 			confMust(t, threadsOf(b.t, b.runtime).CloseThread(t.Context(), "t"))
-			for late := time.Now().Add(15 * time.Second); ; {
+			testwait.Value(t, "the end of the grants of a closed thread", func() ([]gateway.SessionGrant, bool) {
 				grants, err := b.harness.gateway.Grants(t.Context())
 				confMust(t, err)
-				if len(grants) == 0 {
-					break
-				}
-				if time.Now().After(late) {
-					t.Fatalf("grants of a closed thread: %+v", grants)
-				}
-			}
+				return grants, len(grants) == 0
+			})
 
-			b.harness.ran("write_file", 1)
-		},
-		"the gateway restarts": func(t *testing.T, b *bothSides) {
-			b.invoke("t", "1")
-			b.desk.asked("", 1)
-			b.harness.restart()
-			b.chooses(1, "once")
-			b.done("t", "1")
-			b.harness.ran("write_file", 1)
-		},
-		"the runtime restarts": func(t *testing.T, b *bothSides) {
-			b.invoke("t", "1")
-			b.desk.asked("", 1)
-			b.restart(func() {})
-			b.chooses(1, "once")
-			b.done("t", "1")
-			b.harness.ran("write_file", 1)
-		},
-		"answered while the runtime is away": func(t *testing.T, b *bothSides) {
-			b.invoke("t", "1")
-			b.desk.asked("", 1)
-			b.restart(func() { b.chooses(1, "once") })
-			b.done("t", "1")
 			b.harness.ran("write_file", 1)
 		},
 		"both restart": func(t *testing.T, b *bothSides) {
 			for i := range 5 {
 				b.invoke("t", fmt.Sprint(i))
-				b.desk.asked("", i+1)
+				b.desk.Asked("", i+1)
 			}
 			b.restart(b.harness.restart)
 			for i := range 5 {

@@ -13,30 +13,15 @@ import (
 )
 
 // confUnreadable are bodies of answers to a call that nobody may take
-// for one; %[1]s is its id as JSON.
+// for one; %[1]s is its id as JSON. FuzzAnswer and package wire have more.
 func confUnreadable() map[string]string {
 	return map[string]string{
 		"negative":             `{"id":%[1]s,"selected":-1}`,
-		"a fraction":           `{"id":%[1]s,"selected":0.5}`,
-		"a fraction of zeroes": `{"id":%[1]s,"selected":0.0}`,
-		"an exponent":          `{"id":%[1]s,"selected":0e0}`,
 		"a string":             `{"id":%[1]s,"selected":"0"}`,
-		"a boolean":            `{"id":%[1]s,"selected":false}`,
-		"null":                 `{"id":%[1]s,"selected":null}`,
-		"no selected":          `{"id":%[1]s}`,
 		"selected in capitals": `{"id":%[1]s,"Selected":0}`,
-		"no id":                `{"selected":0}`,
-		"id null":              `{"id":null,"selected":0}`,
 		"id of another call":   `{"id":"call_999","selected":0}`,
-		"id in capitals":       `{"ID":%[1]s,"selected":0}`,
 		"selected twice":       `{"id":%[1]s,"selected":0,"selected":0}`,
-		"id twice":             `{"id":%[1]s,"id":%[1]s,"selected":0}`,
-		"two documents":        `{"id":%[1]s,"selected":0}{}`,
-		"an array":             `[{"id":%[1]s,"selected":0}]`,
-		"no JSON":              `{"id":%[1]s,"selected":0`,
-		"bad UTF-8":            "{\"id\":%[1]s,\"selected\":0,\"x\":\"\xff\"}",
 		"nothing":              ``,
-		"a huge integer":       `{"id":%[1]s,"selected":18446744073709551616}`,
 		"too long":             `{"id":%[1]s,"selected":0,"x":"` + strings.Repeat("x", 64<<10) + `"}`,
 	}
 }
@@ -237,11 +222,7 @@ func confT9(t *testing.T) {
 
 func confT31(t *testing.T) {
 	r, child := newConfRuntime(t, "alpha"), newConfRuntime(t, "child")
-	h := confGatewayOf(
-		t,
-		[]*confRuntime{r, child},
-		func(cfg *gateway.Config) { cfg.Callers[0].AnswersSigned = true },
-	)
+	h := confGatewayOf(t, []*confRuntime{r, child}, func(cfg *gateway.Config) { cfg.Callers[0].AnswersSigned = true })
 	c, q := r.asked()
 	// What a sandboxed child knows: the address of the gateway, the
 	// call, its own credentials.

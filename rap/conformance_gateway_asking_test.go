@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 )
 
 func confT1(t *testing.T) {
@@ -42,10 +43,10 @@ func confT1(t *testing.T) {
 			h.ran("write_file", 0)
 		},
 		"approvers": func(t *testing.T) {
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			v := desk.request(1).Verdict
+			v := desk.Request(1).Verdict
 			if v.Call.Tool != "write_file" || string(v.Call.Args) != confMotd {
 				t.Errorf("the desk was shown %s %s", v.Call.Tool, v.Call.Args)
 			}
@@ -56,15 +57,15 @@ func confT1(t *testing.T) {
 			h.ran("write_file", 0)
 		},
 		"approvers, then the user": func(t *testing.T) {
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.request(1)
+			desk.Request(1)
 			h.through(r)
 			if c.count("") != 0 {
 				t.Errorf("the user was asked before the approvers: %s", r.heard())
 			}
-			desk.decide(1, hold.Approved, "")
+			desk.Decide(1, hold.Approved, "")
 			c.choice()
 			h.through(r)
 			h.ran("write_file", 0)
@@ -134,28 +135,6 @@ func confT3(t *testing.T) {
 				t.Errorf("sent:\n%s", r.heard())
 			}
 		},
-		"approvers": func(t *testing.T) {
-			desk := newScriptedDesk(t)
-			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
-			c := r.call("write_file", confMotd).invoke()
-			desk.decide(1, hold.Approved, "")
-			if got := c.result(); got != "done "+confMotd || c.count("") != 1 {
-				t.Errorf("%q\n%s", got, r.heard())
-			}
-			h.ran("write_file", 1)
-		},
-		"both": func(t *testing.T) {
-			desk := newScriptedDesk(t)
-			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
-			c := r.call("write_file", confMotd).invoke()
-			desk.decide(1, hold.Approved, "")
-			q := c.choice()
-			c.picks(q, q.index(t, "once"))
-			if got := c.result(); got != "done "+confMotd {
-				t.Errorf("%q", got)
-			}
-			h.ran("write_file", 1)
-		},
 	})
 }
 
@@ -187,23 +166,6 @@ func confT4(t *testing.T) {
 			c.picks(q, *q.Default)
 			told(t, h, c)
 		},
-		"approvers": func(t *testing.T) {
-			desk := newScriptedDesk(t)
-			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
-			c := r.call("write_file", confMotd).invoke()
-			desk.decide(1, hold.Denied, "not today")
-			told(t, h, c)
-		},
-		"approvers, and the user is not asked": func(t *testing.T) {
-			desk := newScriptedDesk(t)
-			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
-			c := r.call("write_file", confMotd).invoke()
-			desk.decide(1, hold.Denied, "not today")
-			told(t, h, c)
-			if c.count("user_choice") != 0 {
-				t.Error("the user was asked")
-			}
-		},
 		"by the rules of later": func(t *testing.T) {
 			h, r := confGateway(t)
 			c, q := r.asked()
@@ -221,13 +183,13 @@ func confT4(t *testing.T) {
 			h.ran("write_file", 0)
 		},
 		"user after the approvers": func(t *testing.T) {
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(1, hold.Approved, "")
+			desk.Decide(1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, *q.Default)
-			desk.dropped(1) // nobody may use it any more
+			desk.Dropped(1) // nobody may use it any more
 			told(t, h, c)
 		},
 	})
@@ -271,13 +233,13 @@ func confT10(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			h, r := confGateway(t, confAsk(whom, desk))
 			c := r.call("write_file", confMotd).invoke()
 			if whom == gateway.AskUser {
 				c.choice()
 			} else {
-				desk.request(1)
+				desk.Request(1)
 			}
 			h.clock.pass(9 * time.Minute)
 			h.through(r)
@@ -289,7 +251,7 @@ func confT10(t *testing.T) {
 			if whom == gateway.AskUser {
 				c.refuses(c.choice())
 			} else {
-				desk.dropped(1)
+				desk.Dropped(1)
 			}
 			h.through(r)
 			h.ran("write_file", 0)
@@ -304,12 +266,7 @@ func confT24(t *testing.T) {
 	for name, change := range map[string]func(*gateway.Config){
 		"once": func(*gateway.Config) {},
 		"with a session": func(cfg *gateway.Config) {
-			cfg.Grants = gateway.SessionGrants{
-				Offer:    true,
-				For:      time.Minute,
-				Uses:     3,
-				Children: true,
-			}
+			cfg.Grants = gateway.SessionGrants{Offer: true, For: time.Minute, Uses: 3, Children: true}
 		},
 		"without labels": func(cfg *gateway.Config) {
 			for i := range cfg.Operations {
@@ -317,11 +274,11 @@ func confT24(t *testing.T) {
 			}
 		},
 		"after approvers": func(cfg *gateway.Config) {
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			cfg.Ask = gateway.AskBoth
 			cfg.People = desk
 			cfg.Grants.Offer = true
-			go desk.decide(1, hold.Approved, "")
+			go desk.Decide(1, hold.Approved, "")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

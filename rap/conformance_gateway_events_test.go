@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/runtime"
 )
@@ -21,7 +22,7 @@ import (
 type eventsWorld struct {
 	*confHarness
 	runtime *confRuntime
-	tool    *toolPeer
+	tool    *raptest.Tool
 	up      runtime.UpstreamConfig
 	callees *httptest.Server // where the tool server reaches us
 
@@ -32,7 +33,7 @@ type eventsWorld struct {
 
 func newEventsWorld(t testing.TB) *eventsWorld {
 	t.Helper()
-	w := &eventsWorld{runtime: newConfRuntime(t, "alpha"), tool: newToolPeer(t, "read_file")}
+	w := &eventsWorld{runtime: newConfRuntime(t, "alpha"), tool: raptest.NewTool(t, "read_file")}
 	w.callees = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		now := w.now
@@ -84,19 +85,19 @@ func (w *eventsWorld) restart(meanwhile func()) {
 }
 
 // passes makes a call, and returns it as both sides have it.
-func (w *eventsWorld) passes(thread string) (*confCall, *toolCall) {
+func (w *eventsWorld) passes(thread string) (*confCall, *raptest.Call) {
 	w.t.Helper()
-	before := len(w.tool.requests("invoke"))
+	before := len(w.tool.Requests("invoke"))
 	c := w.runtime.call("read_file", confMotd).with(func(in *confInvocation) { in.GroupID = thread }).invoke()
-	return c, w.tool.read(w.tool.waits("invoke", before+1)[before].Body)
+	return c, w.tool.Read(w.tool.Waits("invoke", before+1)[before].Body)
 }
 
 // follows makes a call whose result says that events follow, and
 // returns it as both sides have it.
-func (w *eventsWorld) follows(thread string) (*confCall, *toolCall) {
+func (w *eventsWorld) follows(thread string) (*confCall, *raptest.Call) {
 	w.t.Helper()
 	c, sent := w.passes(thread)
-	sent.sends(sent.result("still running").with("subscription", true))
+	sent.Sends(sent.Result("still running").With("subscription", true))
 	if got := c.result(); got != "still running" {
 		w.t.Fatalf("the result is %q", got)
 	}
@@ -133,7 +134,6 @@ func (c *confCall) brings(texts ...string) {
 }
 
 func confT37(t *testing.T) {
-	t.Parallel()
 	w := newEventsWorld(t)
 	one, sentOne := w.follows("thread-1")
 	two, sentTwo := w.follows("thread-1")
@@ -145,16 +145,16 @@ func confT37(t *testing.T) {
 		t.Error("a call whose events follow is not alive")
 	}
 	for i := range 30 {
-		sentOne.sends(sentOne.event(fmt.Sprint("line ", i)))
-		sentTwo.sends(sentTwo.event(fmt.Sprint("other ", i)).with("associative", i%2 == 0))
+		sentOne.Sends(sentOne.Event(fmt.Sprint("line ", i)))
+		sentTwo.Sends(sentTwo.Event(fmt.Sprint("other ", i)).With("associative", i%2 == 0))
 	}
-	sentOne.sends(sentOne.event("exit 0").with("final", true))
+	sentOne.Sends(sentOne.Event("exit 0").With("final", true))
 	var lines []string
 	for i := range 30 {
 		lines = append(lines, fmt.Sprint("line ", i))
 	}
 	one.brings(append(lines, "exit 0")...)
-	sentOne.refused("an event after the last", sentOne.event("late"))
+	sentOne.Refused("an event after the last", sentOne.Event("late"))
 	if got := two.event(2); got.Associative || !two.event(1).Associative {
 		t.Errorf("associative is lost: %s", got.body)
 	}
@@ -164,7 +164,7 @@ func confT37(t *testing.T) {
 		t.Fatal(status)
 	}
 	two.await("the result again", 2, two.of("tool_result"))
-	sentTwo.sends(sentTwo.event("exit 1").with("final", true))
+	sentTwo.Sends(sentTwo.Event("exit 1").With("final", true))
 	lines = nil
 	for i := range 30 {
 		lines = append(lines, fmt.Sprint("other ", i))
@@ -182,20 +182,19 @@ func confT37(t *testing.T) {
 	if n := strings.Count(w.said.String(), "ledger rap_subscription_ended"); n < 2 {
 		t.Errorf("%d ends in the ledger", n)
 	}
-	w.tool.exactly("cancel", 0)
+	w.tool.Exactly("cancel", 0)
 }
 
 func confT38(t *testing.T) {
-	t.Parallel()
 	w := newEventsWorld(t)
-	told := func(what string, sent *toolCall) {
+	told := func(what string, sent *raptest.Call) {
 		t.Helper()
 		hears(w.tool, "cancel", map[string]string{"thread_id": sent.SentGroup, "tool_call_id": sent.SentID})
-		sent.refused("an event of "+what, sent.event("late"))
+		sent.Refused("an event of "+what, sent.Event("late"))
 	}
 
 	c, sent := w.follows("cancelled")
-	sent.sends(sent.event("one"))
+	sent.Sends(sent.Event("one"))
 	c.event(1)
 	status, body := w.runtime.cancel("cancelled", c.in.ID)
 	confAcknowledged(t, "cancel", status, body)
@@ -206,18 +205,18 @@ func confT38(t *testing.T) {
 	w.runtime.closeThread("closed")
 	hears(w.tool, "close", map[string]string{"thread_id": sent.SentGroup})
 	c.over("closed", c.in.ID)
-	sent.refused("an event of a closed thread", sent.event("late"))
+	sent.Refused("an event of a closed thread", sent.Event("late"))
 
 	c, sent = w.follows("refused")
 	w.runtime.answers(func(cb *confCallback, _ int) int {
 		return map[bool]int{true: http.StatusGone, false: http.StatusOK}[cb.GroupID == "refused"]
 	})
-	sent.sends(sent.event("one"))
+	sent.Sends(sent.Event("one"))
 	told("a call that the runtime has forgotten", sent)
 	c.over("refused", c.in.ID)
 
 	c, sent = w.follows("long")
-	sent.sends(sent.event("one"))
+	sent.Sends(sent.Event("one"))
 	c.event(1)
 	w.clock.pass(25 * time.Hour)
 	if last := c.event(2); !last.Final ||
@@ -236,9 +235,9 @@ func confT38(t *testing.T) {
 
 	// An operation that is offered no more has no events.
 	c, sent = w.follows("gone")
-	sent.sends(sent.event("one"))
+	sent.Sends(sent.Event("one"))
 	c.event(1)
-	w.tool.offers(toolManifest(w.tool.URL+toolEndpoint, "another"))
+	w.tool.Offers(raptest.Manifest(w.tool.URL+raptest.Endpoint, "another"))
 	w.restart(func() { w.clock.pass(time.Minute) })
 	if last := c.event(2); !last.Final ||
 		!strings.HasPrefix(*last.Text, "Error: the subscription ended: the operation is offered no more") {
@@ -247,7 +246,6 @@ func confT38(t *testing.T) {
 }
 
 func confT39(t *testing.T) {
-	t.Parallel()
 	w := newEventsWorld(t)
 	c, sent := w.follows("thread-1")
 	w.runtime.answers(func(cb *confCallback, nth int) int {
@@ -262,8 +260,8 @@ func confT39(t *testing.T) {
 
 		return http.StatusOK
 	})
-	sent.sends(sent.event("one"))
-	sent.sends(sent.event("two"))
+	sent.Sends(sent.Event("one"))
+	sent.Sends(sent.Event("two"))
 	if one, two := c.event(1), c.event(2); *one.Text != "one" || *two.Text != "two" {
 		t.Errorf("got %s, then %s", one.body, two.body)
 	}
@@ -272,9 +270,9 @@ func confT39(t *testing.T) {
 	// it; what comes while nobody is there is the tool server's to
 	// repeat.
 	w.runtime.answers(func(*confCallback, int) int { return confHang })
-	sent.sends(sent.event("three"))
+	sent.Sends(sent.Event("three"))
 	c.await("the attempt", 5, c.of("subscription_event"))
-	sent.sends(sent.event("four").with("final", true))
+	sent.Sends(sent.Event("four").With("final", true))
 	w.restart(func() {
 		w.clock.pass(time.Minute) // nobody posts any more
 		w.runtime.answers(nil)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 )
 
 // confSession is a harness in which somebody (ann, in the root thread)
@@ -174,15 +175,15 @@ func confT27(t *testing.T) {
 			h.ran("move_file", 0)
 		},
 		"approvers are not passed by": func(t *testing.T) {
-			desk := newScriptedDesk(t)
+			desk := raptest.NewDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk), confOffer)
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(1, hold.Approved, "")
+			desk.Decide(1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, 0)
 			if len(q.Choices) == 3 { // a session may spare the user, and nobody else
 				next := r.call("write_file", confMotd).invoke()
-				desk.decide(2, hold.Approved, "")
+				desk.Decide(2, hold.Approved, "")
 				q = next.choice()
 				next.picks(q, q.index(t, "session"))
 				next.result()
@@ -190,7 +191,7 @@ func confT27(t *testing.T) {
 
 			c.result()
 			last := r.call("write_file", confMotd).invoke()
-			desk.decide(len(q.Choices), hold.Denied, "not again")
+			desk.Decide(len(q.Choices), hold.Denied, "not again")
 			last.fails()
 			h.ran("write_file", len(q.Choices)-1)
 		},

@@ -22,6 +22,7 @@ import (
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -141,8 +142,8 @@ func (o *confOperation) runs() []rap.Job {
 // begun waits for the nth run to begin.
 func (o *confOperation) begun(t testing.TB, nth int) rap.Job {
 	t.Helper()
-	late := time.NewTimer(15 * time.Second)
-	defer late.Stop()
+	ctx, stop := raptest.Patience(t)
+	defer stop()
 	for {
 		o.mu.Lock()
 		jobs, arrived := o.jobs, o.arrived
@@ -152,7 +153,7 @@ func (o *confOperation) begun(t testing.TB, nth int) rap.Job {
 		}
 		select {
 		case <-arrived:
-		case <-late.C:
+		case <-ctx.Done():
 			t.Fatalf("%d runs, want %d", len(jobs), nth)
 		}
 	}
@@ -221,12 +222,7 @@ func confGateway(t testing.TB, change ...func(*gateway.Config)) (*confHarness, *
 func confGatewayOf(t testing.TB, runtimes []*confRuntime, change ...func(*gateway.Config)) *confHarness {
 	t.Helper()
 	listener := confListen(t)
-	h := &confHarness{
-		t:        t,
-		runtimes: runtimes,
-		address:  listener.Addr().String(),
-		ops:      map[string]*confOperation{},
-	}
+	h := &confHarness{t: t, runtimes: runtimes, address: listener.Addr().String(), ops: map[string]*confOperation{}}
 	h.rules(confToolsFile, confToolsPolicy)
 	h.cfg = gateway.Config{
 		Common: rap.Common{
@@ -311,17 +307,8 @@ func (h *confHarness) operations() []rap.Operation {
 			Destructive: true,
 			Label:       confLabel,
 		},
-		{
-			Name:        "move_file",
-			Description: "Moves a file.",
-			InputSchema: json.RawMessage(file),
-		},
-		{
-			Name:        "read_file",
-			Description: "Reads a file.",
-			InputSchema: json.RawMessage(file),
-			ReadOnly:    true,
-		},
+		{Name: "move_file", Description: "Moves a file.", InputSchema: json.RawMessage(file)},
+		{Name: "read_file", Description: "Reads a file.", InputSchema: json.RawMessage(file), ReadOnly: true},
 		{
 			Name:        "list_files",
 			Description: "Lists files.",
@@ -334,16 +321,8 @@ func (h *confHarness) operations() []rap.Operation {
 				`{"type":"object","properties":{"amount":{"type":"number"}},"required":["amount"]}`,
 			),
 		},
-		{
-			Name:        "drop_table",
-			Description: "Drops a table.",
-			InputSchema: json.RawMessage(`{"type":"object"}`),
-		},
-		{
-			Name:        "deploy",
-			Description: "Ships the product.",
-			InputSchema: json.RawMessage(`{"type":"object"}`),
-		},
+		{Name: "drop_table", Description: "Drops a table.", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		{Name: "deploy", Description: "Ships the product.", InputSchema: json.RawMessage(`{"type":"object"}`)},
 	}
 	for i := range all {
 		op := &confOperation{arrived: make(chan struct{})}
@@ -384,13 +363,8 @@ func (h *confHarness) serve(listener net.Listener) {
 			h.t.Errorf("the server: %v", err)
 		}
 		cancel()
-		select {
-		case err := <-ended:
-			if err != nil && !errors.Is(err, context.Canceled) {
-				h.t.Errorf("run: %v", err)
-			}
-		case <-time.After(15 * time.Second):
-			h.t.Error("the gateway does not end")
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			h.t.Errorf("run: %v", err)
 		}
 	})
 }

@@ -72,8 +72,8 @@ func (o *opsHarness) stands(r *approval.Request, want approval.State) {
 	})
 }
 
-// TestGatewayApprovers takes the rows about approvers to people who
-// really answer: two of a group, where the rules want them.
+// TestGatewayApprovers is rows T3, T4 and T25 with people who really
+// answer: two of a group, if the rules want them.
 func TestGatewayApprovers(t *testing.T) {
 	for name, part := range map[string]func(*testing.T, *opsHarness){
 		"two approve": func(t *testing.T, o *opsHarness) {

@@ -85,19 +85,6 @@ func TestGatewayTolerances(t *testing.T) {
 
 			c.result()
 		},
-		"nothing is ever repeated by the runtime": func(t *testing.T) {
-			h, r := confGateway(t)
-			r.answers(func(cb *confCallback, nth int) int { // and it loses each first callback
-				if nth == 1 {
-					return confCut
-				}
-				return 200
-			})
-			c, q := r.asked()
-			c.picks(q, 0)
-			c.result()
-			h.ran("write_file", 1)
-		},
 	} {
 		t.Run(name, part)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
@@ -19,7 +20,7 @@ func testR39(t *testing.T) {
 		Arguments: json.RawMessage(`{}`),
 	}
 	var threads []*runtime.Threads
-	var sent []*toolCall
+	var sent []*raptest.Call
 	for i, who := range []approval.Asker{{Token: "rt"}, {Token: "rt", Person: "mara"}, {Token: "rt2"}} {
 		mine, err := w.rt.As(who)
 		if err != nil {
@@ -31,7 +32,7 @@ func testR39(t *testing.T) {
 		if _, err := mine.Invoke(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
-		threads, sent = append(threads, mine), append(sent, w.tools.read(w.tools.waits("invoke", i+1)[i].Body))
+		threads, sent = append(threads, mine), append(sent, w.tools.Read(w.tools.Waits("invoke", i+1)[i].Body))
 	}
 
 	for i, c := range sent {
@@ -40,14 +41,14 @@ func testR39(t *testing.T) {
 				c.Ancestors[0] == other.Ancestors[0] {
 				t.Errorf("the tool server can't tell %+v and %+v apart", c, other)
 			}
-			other.refused("a result of another one's call", c.result("forged"))
+			other.Refused("a result of another one's call", c.Result("forged"))
 		}
 	}
 
 	// What one ends and learns is its own.
-	sent[0].sends(sent[0].view("diff", map[string]any{"n": 1}))
-	sent[0].sends(sent[0].result("first").with("subscription", true))
-	sent[0].sends(sent[0].event("news"))
+	sent[0].Sends(sent[0].View("diff", map[string]any{"n": 1}))
+	sent[0].Sends(sent[0].Result("first").With("subscription", true))
+	sent[0].Sends(sent[0].Event("news"))
 	for _, other := range threads[1:] {
 		if events, err := other.Events(t.Context(), "t-1", 0); err != nil || len(events) != 0 {
 			t.Errorf("another one's events: %+v, %v", events, err)
@@ -64,12 +65,8 @@ func testR39(t *testing.T) {
 		t.Fatal(err)
 	}
 	hears(w.tools, "close", map[string]string{"thread_id": sent[1].SentGroup})
-	sent[2].sends(sent[2].result("third"))
-	for i, want := range map[int]string{
-		0: "first",
-		1: "Error: the thread was closed",
-		2: "third",
-	} {
+	sent[2].Sends(sent[2].Result("third"))
+	for i, want := range map[int]string{0: "first", 1: "Error: the thread was closed", 2: "third"} {
 		if c, err := threads[i].Wait(t.Context(), "t-1", "call_1"); err != nil || c.Outcome.Text != want {
 			t.Errorf("%d: %+v, %v, want %q", i, c.Outcome, err, want)
 		}
@@ -78,5 +75,5 @@ func testR39(t *testing.T) {
 	if events, err := threads[0].Events(t.Context(), "t-1", 0); err != nil || len(events) != 1 {
 		t.Errorf("its own events: %+v, %v", events, err)
 	}
-	w.tools.exactly("close", 1)
+	w.tools.Exactly("close", 1)
 }

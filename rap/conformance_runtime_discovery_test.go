@@ -1,13 +1,13 @@
 package rap_test
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
@@ -50,60 +50,22 @@ func (w *runtimeWorld) offers(session string, names, troubled []string) {
 	}
 }
 
-// badManifests are refused as a whole. Each but the first few holds a
-// good tool beside what is wrong.
+// badManifests are refused as a whole; package wire has all of those that
+// are not of the protocol's form.
 func badManifests(own, foreign string) map[string]string {
 	good := `{"name":"write_file","description":"Writes.","inputSchema":{"type":"object"}}`
-	all := func(tools string) string {
-		return `{"name":"files","endpoint":"` + own + `/invoke","tools":[` + tools + `]}`
-	}
-	at := func(endpoint string) string {
-		return `{"name":"files","endpoint":` + endpoint + `,"tools":[` + good + `]}`
-	}
-	named := func(name string) string {
-		return `{"name":` + name + `,"endpoint":"` + own + `/invoke","tools":[` + good + `]}`
+	at := func(endpoint, tools string) string {
+		return `{"name":"files","endpoint":"` + endpoint + `","tools":[` + tools + `]}`
 	}
 	return map[string]string{
-		"nothing":                 "",
 		"no JSON":                 "<html>",
-		"a list":                  "[]",
-		"null":                    "null",
-		"an object":               "{}",
-		"more after it":           all(good) + "{}",
-		"no tools":                all(""),
-		"no list of tools":        `{"name":"files","endpoint":"` + own + `/invoke"}`,
-		"tools of null":           `{"name":"files","endpoint":"` + own + `/invoke","tools":null}`,
-		"no name":                 `{"endpoint":"` + own + `/invoke","tools":[` + good + `]}`,
-		"an empty name":           named(`""`),
-		"a long name":             named(`"` + strings.Repeat("n", 129) + `"`),
-		"a number for a name":     named("1"),
-		"no endpoint":             `{"name":"files","tools":[` + good + `]}`,
-		"an empty endpoint":       at(`""`),
-		"a relative endpoint":     at(`"/invoke"`),
-		"an ftp endpoint":         at(`"ftp://127.0.0.1/invoke"`),
-		"an endpoint of null":     at("null"),
-		"a foreign endpoint":      at(`"` + foreign + `/invoke"`),
-		"an endpoint with a user": at(`"` + strings.Replace(own, "http://", "http://u:p@", 1) + `/invoke"`),
-		"an endpoint of metadata": at(`"http://169.254.169.254/invoke"`),
-		"a tool without a schema": all(good + `,{"name":"b","description":"B."}`),
-		"a schema of null":        all(good + `,{"name":"b","description":"B.","inputSchema":null}`),
-		"a schema that is a text": all(good + `,{"name":"b","description":"B.","inputSchema":"object"}`),
-		"a schema that is a list": all(good + `,{"name":"b","description":"B.","inputSchema":[]}`),
-		"a tool without a name":   all(good + `,{"description":"B.","inputSchema":{}}`),
-		"a tool of an empty name": all(good + `,{"name":"","description":"B.","inputSchema":{}}`),
-		"a tool of a long name": all(
-			good + `,{"name":"` + strings.Repeat("b", 129) + `","description":"B.","inputSchema":{}}`,
-		),
-		"a tool with a space":   all(good + `,{"name":"b b","description":"B.","inputSchema":{}}`),
-		"a tool without words":  all(good + `,{"name":"b","inputSchema":{}}`),
-		"a tool that is a text": all(good + `,"b"`),
-		"a tool twice":          all(good + `,` + good),
-		"two names in one tool": all(
-			`{"name":"write_file","name":"read_file","description":"B.","inputSchema":{}}`,
-		),
-		"a schema that is invalid": all(
-			good + `,{"name":"b","description":"B.","inputSchema":{"type":"nothing-known"}}`,
-		),
+		"no tools":                at(own+"/invoke", ""),
+		"a foreign endpoint":      at(foreign+"/invoke", good),
+		"an endpoint with a user": at(strings.Replace(own, "http://", "http://u:p@", 1)+"/invoke", good),
+		"an endpoint of metadata": at("http://169.254.169.254/invoke", good),
+		"a tool twice":            at(own+"/invoke", good+","+good),
+		"a schema that is invalid": at(own+"/invoke",
+			good+`,{"name":"b","description":"B.","inputSchema":{"type":"nothing-known"}}`),
 	}
 }
 
@@ -111,7 +73,7 @@ func testR34(t *testing.T) {
 	w := newRuntimeWorld(t)
 	w.offers("fine", []string{"files/read_file", "files/write_file", "mail/list_files"}, nil)
 	for name, manifest := range badManifests(w.tools.URL, w.other.URL) {
-		w.tools.offers(manifest)
+		w.tools.Offers(manifest)
 		w.offers("bad-"+name, []string{"mail/list_files"}, []string{"files"})
 		w.simply("bad-"+name, "call_1")
 		w.gaveUp("bad-"+name, "call_1", runtime.WhyInvalid)
@@ -129,20 +91,20 @@ func testR34(t *testing.T) {
 			_, _ = io.WriteString(rw, `{"x":"`+strings.Repeat("x", 9<<20)+`"}`)
 		},
 	} {
-		w.tools.manifests(answer)
+		w.tools.Manifests(answer)
 		w.offers(name, []string{"mail/list_files"}, []string{"files"})
 	}
 
-	w.tools.exactly("invoke", 0)
+	w.tools.Exactly("invoke", 0)
 
 	// A session keeps what it was offered; another one asks again.
-	fetched := len(w.tools.requests("discovery"))
+	fetched := len(w.tools.Requests("discovery"))
 	w.offers("fine", []string{"files/read_file", "files/write_file", "mail/list_files"}, nil)
-	w.tools.exactly("discovery", fetched)
-	w.tools.offers(toolManifest(w.tools.URL+toolEndpoint, "write_file"))
+	w.tools.Exactly("discovery", fetched)
+	w.tools.Offers(raptest.Manifest(w.tools.URL+raptest.Endpoint, "write_file"))
 	w.offers("new", []string{"files/write_file", "mail/list_files"}, nil)
-	w.tools.exactly("discovery", fetched+1)
-	if got := w.tools.requests("discovery")[0]; got.Method != http.MethodGet ||
+	w.tools.Exactly("discovery", fetched+1)
+	if got := w.tools.Requests("discovery")[0]; got.Method != http.MethodGet ||
 		!strings.Contains(got.Header.Get("Accept"), "application/json") {
 		t.Errorf("asked with %+v", got)
 	}
@@ -150,22 +112,20 @@ func testR34(t *testing.T) {
 
 func testR35(t *testing.T) {
 	w := newRuntimeWorld(t)
-	w.other.offers(toolManifest(w.other.URL+toolEndpoint, "list_files", "write_file"))
+	w.other.Offers(raptest.Manifest(w.other.URL+raptest.Endpoint, "list_files", "write_file"))
 	w.offers("t-1", []string{"files/read_file", "mail/list_files"}, []string{"files", "mail"})
 	w.simply("t-1", "call_1")
 	w.gaveUp("t-1", "call_1", runtime.WhyInvalid)
-	c := w.invokes(runtime.Invocation{
-		Thread:    "t-1",
-		ID:        "call_2",
-		Operation: "read_file",
-		Arguments: json.RawMessage(`{}`),
-	})
+	c := w.invokes(runtime.Invocation{Thread: "t-1", ID: "call_2", Operation: "read_file"})
+	if string(c.Arguments) != "{}" {
+		t.Errorf("missing arguments became %s", c.Arguments)
+	}
 	w.completes(c)
-	w.tools.exactly("invoke", 1)
-	w.other.exactly("invoke", 0)
+	w.tools.Exactly("invoke", 1)
+	w.other.Exactly("invoke", 0)
 
 	// Names differ by case, so these do not collide.
-	w.other.offers(toolManifest(w.other.URL+toolEndpoint, "list_files", "Write_file"))
+	w.other.Offers(raptest.Manifest(w.other.URL+raptest.Endpoint, "list_files", "Write_file"))
 	w.offers("t-2", []string{"files/read_file", "files/write_file", "mail/Write_file", "mail/list_files"}, nil)
 }
 
@@ -177,24 +137,24 @@ func testR36(t *testing.T) {
 		"elsewhere": "/some/other%2Fpath?tool=1&x=%20",
 		"below":     "/v1/rap/invoke",
 	} {
-		w.tools.offers(toolManifest(w.tools.URL+where, "write_file"))
+		w.tools.Offers(raptest.Manifest(w.tools.URL+where, "write_file"))
 		uri := map[bool]string{true: "/", false: where}[where == ""]
-		before := len(w.tools.requests(uri))
+		before := len(w.tools.Requests(uri))
 		w.simply(thread, "call_1")
-		r := w.tools.waits(uri, before+1)[before]
-		if c := w.tools.read(r.Body); c.GroupID != thread || c.ID != "call_1" || r.Method != http.MethodPost {
+		r := w.tools.Waits(uri, before+1)[before]
+		if c := w.tools.Read(r.Body); c.GroupID != thread || c.ID != "call_1" || r.Method != http.MethodPost {
 			t.Errorf("%s: got %+v", thread, r)
 		} else {
 			w.completes(c)
 		}
 	}
 
-	w.tools.exactly("invoke", 0)
+	w.tools.Exactly("invoke", 0)
 }
 
 func testR37(t *testing.T) {
 	w := newRuntimeWorld(t)
-	say := func(status int) func() { return func() { w.tools.answers(toolEndpoint, status) } }
+	say := func(status int) func() { return func() { w.tools.Answers(raptest.Endpoint, status) } }
 	for name, tt := range map[string]struct {
 		breaks func()
 		sent   int
@@ -211,7 +171,7 @@ func testR37(t *testing.T) {
 		"502": {say(502), 3},
 		"503": {say(503), 3},
 		"cut": {func() {
-			w.tools.drops(toolEndpoint)
+			w.tools.Drops(raptest.Endpoint)
 		}, 3},
 	} {
 		tt.breaks()
@@ -221,36 +181,31 @@ func testR37(t *testing.T) {
 			t.Errorf("%s: sent %d times, want %d", name, n, tt.sent)
 		}
 		w.sameBodies(name + "/call_1")
-		late := w.tools.call(name, "call_1")
-		gentlyRefused(t, "a result of what was not accepted", late.send(late.result("late")))
+		late := w.tools.Call(name, "call_1")
+		gentlyRefused(t, "a result of what was not accepted", late.Send(late.Result("late")))
 	}
 
-	for name, status := range map[string]int{
-		"200": 200,
-		"201": 201,
-		"202": 202,
-		"204": 204,
-	} {
+	for name, status := range map[string]int{"200": 200, "201": 201, "202": 202, "204": 204} {
 		say(status)()
 		c := w.invoke(name, "call_1")
 		w.until(c, "accepted", func(got runtime.Call) bool { return got.State == runtime.CallPending })
 		w.completes(c)
 	}
 
-	w.tools.on(toolEndpoint, func(rw http.ResponseWriter, r *http.Request, _ int) {
-		if w.invocations(w.tools.reads(r).name()) == 1 {
+	w.tools.On(raptest.Endpoint, func(rw http.ResponseWriter, r *http.Request, _ int) {
+		if w.invocations(w.tools.Reads(r).Name()) == 1 {
 			rw.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
 	for _, thread := range []string{"recovers-1", "recovers-2"} {
 		c := w.invoke(thread, "call_1")
 		w.until(c, "accepted", func(got runtime.Call) bool { return got.State == runtime.CallPending })
-		w.tools.waits("invoke", 2)
-		w.sameBodies(c.name())
+		w.tools.Waits("invoke", 2)
+		w.sameBodies(c.Name())
 		w.completes(c)
 	}
 
-	w.tools.answers(toolEndpoint, http.StatusOK)
+	w.tools.Answers(raptest.Endpoint, http.StatusOK)
 	w.settles()
 	for name := range w.distinctCalls() {
 		if n := w.invocations(name); n > 3 {
@@ -263,8 +218,8 @@ func testR37(t *testing.T) {
 func (w *runtimeWorld) sameBodies(name string) {
 	w.t.Helper()
 	var first string
-	for _, r := range w.tools.requests("invoke") {
-		if w.tools.read(r.Body).name() != name {
+	for _, r := range w.tools.Requests("invoke") {
+		if w.tools.Read(r.Body).Name() != name {
 			continue
 		}
 		if first == "" {
@@ -274,41 +229,4 @@ func (w *runtimeWorld) sameBodies(name string) {
 			w.t.Errorf("sent %s, then %s", first, r.Body)
 		}
 	}
-}
-
-// What others leave out or do otherwise is accepted.
-func TestConformanceRuntimeTolerances(t *testing.T) {
-	w := newRuntimeWorld(t)
-	w.tools.on(toolEndpoint, func(rw http.ResponseWriter, _ *http.Request, nth int) {
-		rw.WriteHeader([]int{200, 202, 204}[nth%3])
-		if nth%3 != 2 {
-			_, _ = io.WriteString(rw, "OK")
-		}
-	})
-	w.tools.offers(`{"x-more":[1],` + toolManifest(w.tools.URL+toolEndpoint, "write_file", "read_file")[1:])
-	for n, id := range []string{"a", "b", "c"} {
-		c := w.invokes(runtime.Invocation{Thread: "t-1", ID: id, Operation: "read_file"})
-		if string(c.Arguments) != "{}" {
-			t.Errorf("missing arguments became %s", c.Arguments)
-		}
-		w.tools.on(c.answerAt(""), func(rw http.ResponseWriter, _ *http.Request, _ int) {
-			rw.WriteHeader([]int{200, 202, 201}[n])
-			_, _ = io.WriteString(rw, "OK")
-		})
-		m := c.choice(c.answerAt("")).with("call_id", nil)
-		if n == 1 {
-			m = m.without("call_id")
-		}
-		c.sends(m)
-		w.desk.picks(w.desk.asked(c.name(), 1).Ref, n)
-		w.answered(c, c.answerAt(""), n)
-		w.settles()
-		w.tools.exactly(c.answerAt(""), 1)
-		c.sends(c.result("fine").with("call_id", nil))
-		w.endedWith(c, "fine")
-	}
-
-	c := w.invoke("t-2", "call_1")
-	c.refused("no default is not among them", c.choice(c.answerAt("")).without("default"))
-	w.stillAsks(c)
 }

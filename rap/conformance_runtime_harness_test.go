@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/inbox"
@@ -73,11 +74,7 @@ func (h *askHarness) Plan(_ context.Context, _, agent string) (*approval.Compile
 	if agent != h.agent {
 		return nil, approval.ErrUnknownAgent
 	}
-	return &approval.Compiled{Agent: approval.Agent{
-		ID:      agent,
-		Version: "1.0.0",
-		Name:    agent,
-	}, Plan: h.plan}, nil
+	return &approval.Compiled{Agent: approval.Agent{ID: agent, Version: "1.0.0", Name: agent}, Plan: h.plan}, nil
 }
 
 func (h *askHarness) desk() hold.People {
@@ -92,7 +89,7 @@ func harnessWorld(t *testing.T, set ...func(w *runtimeWorld)) (*runtimeWorld, *a
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.store.Close() })
-	return moreWorld(
+	return newRuntimeWorld(
 		t,
 		append(set, func(w *runtimeWorld) { w.cfg.People, w.cfg.Records = h.desk(), h.store })...), h
 }
@@ -148,7 +145,7 @@ func (h *askHarness) tooLate(t *testing.T, ref, person string, choice int) {
 }
 
 // open waits for a call's question and returns its ref.
-func (w *runtimeWorld) open(c *toolCall) string {
+func (w *runtimeWorld) open(c *raptest.Call) string {
 	w.t.Helper()
 	return w.until(c, "asking", func(got runtime.Call) bool { return got.Question != "" }).Question
 }
@@ -167,7 +164,7 @@ func (h *askHarness) page(t *testing.T, person, ref string) string {
 		},
 	}))
 	defer site.Close()
-	res, err := ownClient().Get(site.URL + "/requests/" + ref)
+	res, err := raptest.OwnClient().Get(site.URL + "/requests/" + ref)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,12 +179,11 @@ func (h *askHarness) page(t *testing.T, person, ref string) string {
 // testR23 has two people answer at once, at a desk that takes one of
 // them, and at one that changes its mind while two processes look.
 func testR23(t *testing.T) {
-	t.Parallel()
 	w, h := harnessWorld(t, func(w *runtimeWorld) { w.cfg.Servers[0].Groups = []string{"duty"} })
 	startRuntime(t, w.cfg)
 	for _, id := range []string{"a", "b", "c"} {
 		c := w.invoke("t-1", id)
-		c.sends(c.choice(c.answerAt("")))
+		c.Sends(c.Choice(c.AnswerAt("")))
 		ref := w.open(c)
 		chosen, together := make(chan int, 2), sync.WaitGroup{}
 		for choice, person := range []string{"mara", "ben"} {
@@ -203,10 +199,10 @@ func testR23(t *testing.T) {
 		if len(chosen) != 1 {
 			t.Fatalf("%d answers counted", len(chosen))
 		}
-		w.answered(c, c.answerAt(""), <-chosen)
+		w.answered(c, c.AnswerAt(""), <-chosen)
 		h.tooLate(t, ref, "mara", 2)
 		w.settlesIn(h, "mara")
-		w.tools.exactly(c.answerAt(""), 1)
+		w.tools.Exactly(c.AnswerAt(""), 1)
 		w.completes(c)
 	}
 
@@ -218,40 +214,40 @@ func (w *runtimeWorld) settlesIn(h *askHarness, person string) {
 	w.t.Helper()
 	w.calls++
 	c := w.invoke(fmt.Sprint("barrier-", w.calls), "call_1")
-	c.sends(c.choice(c.answerAt("")))
+	c.Sends(c.Choice(c.AnswerAt("")))
 	h.picks(w.t, w.open(c), person, 0)
-	w.answered(c, c.answerAt(""), 0)
+	w.answered(c, c.AnswerAt(""), 0)
 	w.completes(c)
 }
 
 // twoProcesses share a store, and a desk that changes its mind under them.
 func twoProcesses(t *testing.T) {
-	w := moreWorld(t)
+	w := newRuntimeWorld(t)
 	second := startRuntime(t, w.cfg)
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
 		_, q, uri := w.asks("t-1", id)
 		var together sync.WaitGroup
 		for k := range 3 {
-			together.Go(func() { w.desk.picks(q.Ref, k) })
+			together.Go(func() { w.desk.Picks(q.Ref, k) })
 		}
 		together.Wait()
-		w.tools.waits(uri, 1)
-		w.desk.picks(q.Ref, 2)
+		w.tools.Waits(uri, 1)
+		w.desk.Picks(q.Ref, 2)
 		w.settles()
-		w.tools.exactly(uri, 1)
+		w.tools.Exactly(uri, 1)
 		if got, err := threadsOf(t, second).Call(t.Context(), "t-1", id); err != nil ||
 			got.State != runtime.CallPending {
 			t.Errorf("the other process has %+v, %v", got, err)
 		}
 
 		_, q, uri = w.asks("t-2", id)
-		read, release := w.desk.slows(q.Ref, 2)
-		w.desk.picks(q.Ref, 1)
+		read, release := w.desk.Slows(q.Ref, 2)
+		w.desk.Picks(q.Ref, 1)
 		read() // both have it in their hands
 		release()
-		w.tools.waits(uri, 1)
+		w.tools.Waits(uri, 1)
 		w.settles()
-		w.tools.exactly(uri, 1)
+		w.tools.Exactly(uri, 1)
 	}
 }
 
@@ -261,13 +257,11 @@ const hostilePrompt = "\x1b[2J\x1b[31mAllow\x1b]8;;https://evil.example/\x07 \u2
 	`"><a href="javascript:alert(3)">Approve</a> [link](https://evil.example/) <https://evil.example/|here> @channel`
 
 func testR33(t *testing.T) {
-	t.Parallel()
 	w, h := harnessWorld(t)
 	c := w.invoke("t-1", "hostile")
-	c.sends(
-		c.choice(c.answerAt("")).
-			with("prompt", hostilePrompt).
-			with("choices", []string{hostilePrompt, "\r\nNo\x1b[0m", "No"}),
+	c.Sends(
+		c.Choice(c.AnswerAt("")).
+			With("prompt", hostilePrompt).With("choices", []string{hostilePrompt, "\r\nNo\x1b[0m", "No"}),
 	)
 	ref := w.open(c)
 	shown := h.page(t, "ann", ref)
@@ -292,11 +286,11 @@ func testR33(t *testing.T) {
 		t.Errorf("what we know does not come first: %s", shown)
 	}
 	h.picks(t, ref, "ann", 1)
-	w.answered(c, c.answerAt(""), 1)
+	w.answered(c, c.AnswerAt(""), 1)
 
 	// What no store can keep is refused or made harmless, but never
 	// left hanging.
-	for name, m := range map[string]toolMessage{
+	for name, m := range map[string]raptest.Message{
 		"zeros":            {"prompt": "Allow\x00this?"},
 		"zero labels":      {"choices": []string{"Yes\x00", "No", "-"}},
 		"long labels":      {"choices": []string{strings.Repeat("y", 100_000), "No", "-"}},
@@ -304,16 +298,16 @@ func testR33(t *testing.T) {
 		"a million":        {"prompt": strings.Repeat("ü", 1<<19)},
 	} {
 		c := w.invoke("t-2", name)
-		q := c.choice(c.answerAt(""))
+		q := c.Choice(c.AnswerAt(""))
 		for field, v := range m {
-			q = q.with(field, v)
+			q = q.With(field, v)
 		}
-		if status := c.send(q); status/100 == 4 {
+		if status := c.Send(q); status/100 == 4 {
 			w.pending(c)
 			continue
 		}
 		h.picks(t, w.open(c), "ann", 1)
-		w.answered(c, c.answerAt(""), 1)
+		w.answered(c, c.AnswerAt(""), 1)
 	}
 
 	capped(t)
@@ -328,23 +322,23 @@ func labels(n int, label string) (out []string) {
 
 // capped: what is put to people has bounds.
 func capped(t *testing.T) {
-	w := moreWorld(t)
+	w := newRuntimeWorld(t)
 	long := "Allow " + strings.Repeat("the ü", 200_000) + "?"
 	c := w.invoke("t-1", "long")
-	c.sends(c.choice(c.answerAt("")).with("prompt", long))
-	got := w.desk.asked("Allow the", 1).Question.Prompt
+	c.Sends(c.Choice(c.AnswerAt("")).With("prompt", long))
+	got := w.desk.Asked("Allow the", 1).Question.Prompt
 	if len(got) < 1<<12 || len(got) > 9<<10 || strings.HasPrefix(long, got) ||
 		strings.ContainsRune(got, '\ufffd') {
 		t.Errorf("shown are %d bytes, ending in %q", len(got), got[max(0, len(got)-100):])
 	}
 	c = w.invoke("t-1", "many")
 	for _, n := range []int{51, 10_000} {
-		c.refused(fmt.Sprint(n, " choices"), c.choice(c.answerAt("")).with("choices", labels(n, "Label ")))
+		c.Refused(fmt.Sprint(n, " choices"), c.Choice(c.AnswerAt("")).With("choices", labels(n, "Label ")))
 	}
 	w.stillAsks(c)
 	c = w.invoke("t-1", "fifty")
-	c.sends(c.choice(c.answerAt("")).with("choices", labels(50, "Label ")))
-	s := w.desk.asked(c.name(), 1)
-	w.desk.picks(s.Ref, 49)
-	w.answered(c, c.answerAt(""), 49)
+	c.Sends(c.Choice(c.AnswerAt("")).With("choices", labels(50, "Label ")))
+	s := w.desk.Asked(c.Name(), 1)
+	w.desk.Picks(s.Ref, 49)
+	w.answered(c, c.AnswerAt(""), 49)
 }

@@ -13,8 +13,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 	"unicode/utf8"
+
+	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 )
 
 // confRuntime is a runtime by the letter of the protocol's field
@@ -91,7 +93,7 @@ func newConfRuntime(t testing.TB, name string) *confRuntime {
 		token:   "bearer-of-" + name,
 		arrived: make(chan struct{}),
 		closing: make(chan struct{}),
-		client:  &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{}},
+		client:  &http.Client{Transport: &http.Transport{}},
 	}
 	r.server = httptest.NewServer(r)
 	t.Cleanup(func() {
@@ -265,8 +267,8 @@ func (c *confCallback) content(fields map[string]json.RawMessage) string {
 // await returns the nth callback that matches, waiting for it.
 func (r *confRuntime) await(what string, nth int, match func(*confCallback) bool) *confCallback {
 	r.t.Helper()
-	late := time.NewTimer(15 * time.Second)
-	defer late.Stop()
+	ctx, stop := raptest.Patience(r.t)
+	defer stop()
 	for {
 		found, arrived := r.found(match)
 		if len(found) >= nth {
@@ -274,7 +276,7 @@ func (r *confRuntime) await(what string, nth int, match func(*confCallback) bool
 		}
 		select {
 		case <-arrived:
-		case <-late.C:
+		case <-ctx.Done():
 			r.t.Fatalf("%s never got %s (%d of %d)\n%s", r.name, what, len(found), nth, r.heard())
 		}
 	}
@@ -377,11 +379,7 @@ func (r *confRuntime) alive(thread, id string) bool {
 // over waits until the tool server works on a call no more.
 func (r *confRuntime) over(thread, id string) {
 	r.t.Helper()
-	for late := time.Now().Add(15 * time.Second); r.alive(thread, id); {
-		if time.Now().After(late) {
-			r.t.Fatalf("%s in %s lives on\n%s", id, thread, r.heard())
-		}
-	}
+	testwait.Until(r.t, "the end of "+id+" in "+thread, func() bool { return !r.alive(thread, id) })
 }
 
 // confCall is one call with a callback URL of its own, which says

@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
@@ -38,30 +40,26 @@ action_space:
 // runtimeWorld is a runtime with a desk and tool servers, all over real HTTP.
 type runtimeWorld struct {
 	t     *testing.T
-	desk  *scriptedDesk
-	tools *toolPeer // the first server, registered as "files"
-	other *toolPeer // the second one, "mail"
+	desk  *raptest.Desk
+	tools *raptest.Tool // the first server, registered as "files"
+	other *raptest.Tool // the second one, "mail"
 	rt    *runtime.Runtime
 	mine  *runtime.Threads // of the one who calls
 	cfg   runtime.Config
 	front *httptest.Server
 	said  *notes // logs and ledger facts
 	calls int
+
+	house   *askHarness // where the runtime's people answer instead of the desk; nil: at the desk
+	process *process    // the runtime, if it is one of its own
 }
 
 // newRuntimeWorld starts a runtime with two tool servers; set changes
 // its configuration first.
 func newRuntimeWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	t.Helper()
-	t.Parallel()
-	return moreWorld(t, set...)
-}
-
-// moreWorld is another one in the same test.
-func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
-	t.Helper()
-	w := &runtimeWorld{t: t, desk: newScriptedDesk(t), said: &notes{}}
-	w.tools, w.other = newToolPeer(t, "write_file", "read_file"), newToolPeer(t, "list_files")
+	w := &runtimeWorld{t: t, desk: raptest.NewDesk(t), said: &notes{}}
+	w.tools, w.other = raptest.NewTool(t, "write_file", "read_file"), raptest.NewTool(t, "list_files")
 	// Callbacks may come while the runtime is being made.
 	var gate sync.WaitGroup
 	gate.Add(1)
@@ -75,8 +73,8 @@ func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	w.cfg = runtime.Config{
 		Common: rap.Common{
 			Records:   rap.NewMemory(),
-			Namespace: confRoom,
-			Key:       confKey(),
+			Namespace: raptest.Room,
+			Key:       raptest.Key(),
 			People:    w.desk,
 			Poll:      10 * time.Millisecond,
 			Now:       time.Now,
@@ -85,14 +83,8 @@ func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 			Log:       slog.New(slog.NewTextHandler(w.said, nil)),
 		},
 		Servers: []runtime.Server{
-			{
-				Name: "files",
-				Peer: peer.Config{URL: w.tools.URL, Attempts: 3, Backoff: time.Millisecond},
-			},
-			{
-				Name: "mail",
-				Peer: peer.Config{URL: w.other.URL, Attempts: 3, Backoff: time.Millisecond},
-			},
+			{Name: "files", Peer: peer.Config{URL: w.tools.URL, Attempts: 3, Backoff: time.Millisecond}},
+			{Name: "mail", Peer: peer.Config{URL: w.other.URL, Attempts: 3, Backoff: time.Millisecond}},
 		},
 		CallbackURL: w.front.URL + "/callbacks",
 	}
@@ -119,13 +111,8 @@ func startRuntime(t *testing.T, cfg runtime.Config) *runtime.Runtime {
 	go func() { done <- rt.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		select {
-		case err := <-done:
-			if err != nil && !errors.Is(err, context.Canceled) {
-				t.Errorf("the runtime ended with %v", err)
-			}
-		case <-time.After(20 * time.Second):
-			t.Error("the runtime did not end")
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("the runtime ended with %v", err)
 		}
 	})
 	return rt
@@ -134,7 +121,7 @@ func startRuntime(t *testing.T, cfg runtime.Config) *runtime.Runtime {
 // threadsOf are the threads of who calls.
 func threadsOf(t testing.TB, rt *runtime.Runtime) *runtime.Threads {
 	t.Helper()
-	threads, err := rt.As(confAsker())
+	threads, err := rt.As(raptest.Asker())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,17 +152,13 @@ func (n *notes) String() string {
 	return n.text.String()
 }
 
-// responseSecret stands in every response URL that a scripted server
-// gives out, so that it is found wherever it leaks to.
-const responseSecret = "s3cr3t"
-
 // keepsSecrets looks for tokens in what was logged and recorded.
 func (w *runtimeWorld) keepsSecrets() {
 	said := w.said.String()
-	secrets := []string{responseSecret}
-	for _, p := range []*toolPeer{w.tools, w.other} {
-		for _, r := range p.requests("invoke") {
-			secrets = append(secrets, path.Base(p.read(r.Body).CallbackURL))
+	secrets := []string{raptest.Secret}
+	for _, p := range []*raptest.Tool{w.tools, w.other} {
+		for _, r := range p.Requests("invoke") {
+			secrets = append(secrets, path.Base(p.Read(r.Body).CallbackURL))
 		}
 	}
 	for _, secret := range secrets {
@@ -189,7 +172,7 @@ func (w *runtimeWorld) keepsSecrets() {
 func (w *runtimeWorld) refusals() int { return strings.Count(w.said.String(), "\n") }
 
 // invoke makes a call of write_file and waits until the tool server has it.
-func (w *runtimeWorld) invoke(thread, id string) *toolCall {
+func (w *runtimeWorld) invoke(thread, id string) *raptest.Call {
 	w.t.Helper()
 	return w.invokes(runtime.Invocation{
 		Thread:    thread,
@@ -200,20 +183,26 @@ func (w *runtimeWorld) invoke(thread, id string) *toolCall {
 	})
 }
 
-func (w *runtimeWorld) invokes(in runtime.Invocation) *toolCall {
+func (w *runtimeWorld) invokes(in runtime.Invocation) *raptest.Call {
 	w.t.Helper()
 	w.starts(in)
 	if in.Operation == "list_files" {
-		return w.other.call(in.Thread, in.ID)
+		return w.other.Call(in.Thread, in.ID)
 	}
-	return w.tools.call(in.Thread, in.ID)
+	return w.tools.Call(in.Thread, in.ID)
 }
 
 // starts makes a call, wherever it gets to.
 func (w *runtimeWorld) starts(in runtime.Invocation) {
 	w.t.Helper()
-	w.tools.expects(in.Thread, in.ID)
-	w.other.expects(in.Thread, in.ID)
+	w.tools.Expects(in.Thread, in.ID)
+	w.other.Expects(in.Thread, in.ID)
+	if w.process != nil {
+		if status, text := w.process.invoke(in); status != http.StatusOK {
+			w.t.Fatalf("the process answered %d: %s", status, text)
+		}
+		return
+	}
 	if _, err := w.mine.Invoke(w.t.Context(), in); err != nil {
 		w.t.Fatal(err)
 	}
@@ -222,33 +211,27 @@ func (w *runtimeWorld) starts(in runtime.Invocation) {
 // simply makes a call of write_file, wherever it gets to.
 func (w *runtimeWorld) simply(thread, id string) {
 	w.t.Helper()
-	w.starts(runtime.Invocation{
-		Thread:    thread,
-		ID:        id,
-		Operation: "write_file",
-		Arguments: json.RawMessage(`{}`),
-	})
+	w.starts(runtime.Invocation{Thread: thread, ID: id, Operation: "write_file", Arguments: json.RawMessage(`{}`)})
 }
 
 // asks makes a call and has the tool ask about it; the answer goes to
 // /answers/{thread}/{id}/s3cr3t.
-func (w *runtimeWorld) asks(thread, id string) (*toolCall, shown, string) {
+func (w *runtimeWorld) asks(thread, id string) (*raptest.Call, raptest.Shown, string) {
 	w.t.Helper()
 	c := w.invoke(thread, id)
-	uri := c.answerAt("")
-	c.sends(c.choice(uri))
-	return c, w.desk.asked(c.name(), 1), uri
-}
-
-func (c *toolCall) answerAt(more string) string {
-	return "/answers/" + c.name() + "/" + responseSecret + more
+	uri := c.AnswerAt("")
+	c.Sends(c.Choice(uri))
+	return c, w.desk.Asked(c.Name(), 1), uri
 }
 
 // look tells how a call stands.
-func (w *runtimeWorld) look(c *toolCall) runtime.Call { return w.lookAt(c.GroupID, c.ID) }
+func (w *runtimeWorld) look(c *raptest.Call) runtime.Call { return w.lookAt(c.GroupID, c.ID) }
 
 func (w *runtimeWorld) lookAt(thread, id string) runtime.Call {
 	w.t.Helper()
+	if w.process != nil {
+		return w.process.call(thread, id)
+	}
 	got, err := w.mine.Call(w.t.Context(), thread, id)
 	if err != nil {
 		w.t.Fatal(err)
@@ -257,42 +240,31 @@ func (w *runtimeWorld) lookAt(thread, id string) runtime.Call {
 }
 
 // until waits until a call stands as it should.
-func (w *runtimeWorld) until(c *toolCall, what string, is func(runtime.Call) bool) runtime.Call {
+func (w *runtimeWorld) until(c *raptest.Call, what string, is func(runtime.Call) bool) runtime.Call {
 	w.t.Helper()
-	ctx, stop := patience(w.t)
-	defer stop()
-	again := time.NewTicker(2 * time.Millisecond)
-	defer again.Stop()
-	for {
+	return testwait.Value(w.t, "a call that is "+what, func() (runtime.Call, bool) {
 		got := w.look(c)
-		if is(got) {
-			return got
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			w.t.Fatalf("the call is not %s: %+v", what, got)
-		}
-	}
+		return got, is(got)
+	})
 }
 
 // troubled waits until the user is told that an answer could not be
 // delivered.
-func (w *runtimeWorld) troubled(c *toolCall) {
+func (w *runtimeWorld) troubled(c *raptest.Call) {
 	w.t.Helper()
 	if got := w.until(c, "troubled", func(got runtime.Call) bool {
 		return got.Trouble != ""
-	}); strings.Contains(got.Trouble, responseSecret) {
+	}); strings.Contains(got.Trouble, raptest.Secret) {
 		w.t.Errorf("the trouble tells a token: %s", got.Trouble)
 	}
 }
 
 // pending wants a call to wait for its result.
-func (w *runtimeWorld) pending(c *toolCall) runtime.Call {
+func (w *runtimeWorld) pending(c *raptest.Call) runtime.Call {
 	w.t.Helper()
 	got := w.until(c, "sent", func(got runtime.Call) bool { return got.State != runtime.CallSending })
 	if got.State != runtime.CallPending || got.Outcome != nil || got.Why != "" {
-		w.t.Errorf("the call of %s is %+v, want it pending", c.name(), got)
+		w.t.Errorf("the call of %s is %+v, want it pending", c.Name(), got)
 	}
 	return got
 }
@@ -300,13 +272,11 @@ func (w *runtimeWorld) pending(c *toolCall) runtime.Call {
 // ends waits for the end of a call.
 func (w *runtimeWorld) ends(thread, id string) runtime.Call {
 	w.t.Helper()
-	ctx, stop := patience(w.t)
-	defer stop()
-	got, err := w.mine.Wait(ctx, thread, id)
-	if err != nil {
-		w.t.Fatalf("%s/%s: %v: %+v", thread, id, err, got)
-	}
-	if got.State != runtime.CallDone || got.Outcome == nil || got.Question != "" {
+	got := testwait.Value(w.t, "the end of "+thread+"/"+id, func() (runtime.Call, bool) {
+		got := w.lookAt(thread, id)
+		return got, got.State == runtime.CallDone
+	})
+	if got.Outcome == nil || got.Question != "" {
 		w.t.Errorf("an end that is none: %+v", got)
 	}
 	return got
@@ -314,18 +284,18 @@ func (w *runtimeWorld) ends(thread, id string) runtime.Call {
 
 // completes sends a call's result and wants it to be the outcome, and
 // nothing else.
-func (w *runtimeWorld) completes(c *toolCall) {
+func (w *runtimeWorld) completes(c *raptest.Call) {
 	w.t.Helper()
-	text := "Done: " + c.name()
-	c.sends(c.result(text))
+	text := "Done: " + c.Name()
+	c.Sends(c.Result(text))
 	w.endedWith(c, text)
 }
 
-func (w *runtimeWorld) endedWith(c *toolCall, text string) {
+func (w *runtimeWorld) endedWith(c *raptest.Call, text string) {
 	w.t.Helper()
 	got := w.ends(c.GroupID, c.ID)
 	if got.Outcome == nil || got.Outcome.Text != text || got.Failed || got.Synthetic || got.Why != "" {
-		w.t.Errorf("the call of %s ended with %+v (%+v), want %q", c.name(), got, got.Outcome, text)
+		w.t.Errorf("the call of %s ended with %+v (%+v), want %q", c.Name(), got, got.Outcome, text)
 	}
 }
 
@@ -341,12 +311,12 @@ func (w *runtimeWorld) gaveUp(thread, id string, why runtime.Why) {
 
 // answered waits for the one answer at an address and checks it to the
 // letter.
-func (w *runtimeWorld) answered(c *toolCall, uri string, selected int) {
+func (w *runtimeWorld) answered(c *raptest.Call, uri string, selected int) {
 	w.t.Helper()
-	isAnswer(w.t, c.p.waits(uri, 1)[0], c.SentID, selected)
+	isAnswer(w.t, c.P.Waits(uri, 1)[0], c.SentID, selected)
 }
 
-func isAnswer(t *testing.T, r toolRequest, id string, selected int) {
+func isAnswer(t *testing.T, r raptest.Request, id string, selected int) {
 	t.Helper()
 	var got map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(r.Body), &got); err != nil {
@@ -374,23 +344,23 @@ func (w *runtimeWorld) settles() {
 	w.t.Helper()
 	w.calls++
 	c, q, uri := w.asks(fmt.Sprint("barrier-", w.calls), "first")
-	w.desk.picks(q.Ref, 0)
+	w.desk.Picks(q.Ref, 0)
 	w.answered(c, uri, 0)
 	w.completes(c)
 
 	c, q, uri = w.asks(fmt.Sprint("barrier-", w.calls), "second")
-	w.tools.answers(uri, http.StatusServiceUnavailable)
-	w.desk.picks(q.Ref, 1)
+	w.tools.Answers(uri, http.StatusServiceUnavailable)
+	w.desk.Picks(q.Ref, 1)
 	w.troubled(c)
 	w.completes(c)
 }
 
 // nothingShown wants nobody to have seen anything of a call.
-func (w *runtimeWorld) nothingShown(c *toolCall) {
+func (w *runtimeWorld) nothingShown(c *raptest.Call) {
 	w.t.Helper()
-	w.desk.exactly("Allow "+c.name(), 0)
+	w.desk.Exactly("Allow "+c.Name(), 0)
 }
 
 // Every world's desk is a desk.
-var _ hold.People = (*scriptedDesk)(nil)
-var _ hold.Requests = (*scriptedDesk)(nil)
+var _ hold.People = (*raptest.Desk)(nil)
+var _ hold.Requests = (*raptest.Desk)(nil)

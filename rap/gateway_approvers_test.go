@@ -10,6 +10,7 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 )
 
 // TestGatewayGoesByApprovers: what people say of a call is what becomes
@@ -28,10 +29,10 @@ func TestGatewayGoesByApprovers(t *testing.T) {
 		"edited, broken": {edited(`{"amount":"1"}`), "Error: the arguments do not fit", 0},
 		"edited, small":  {edited(`{"amount":1}`), "changed since", 0},
 	} {
-		desk := newScriptedDesk(t)
+		desk := raptest.NewDesk(t)
 		h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 		c := r.call("pay", `{"amount":200}`).invoke()
-		desk.holds(1, tt.held)
+		desk.Holds(1, tt.held)
 		if got := c.result(); !strings.Contains(got, tt.want) || c.count("") != 1 {
 			t.Errorf("%s: %q\n%s", name, got, r.heard())
 		}
@@ -50,7 +51,7 @@ func TestApproversAreToldTheGatewaysTimeWhateverAsks(t *testing.T) {
 		", require: {stages: [{group: risk, people: 2}]}": 9 * time.Minute,
 		"the agent's file alone":                          9 * time.Minute,
 	} {
-		desk := newScriptedDesk(t)
+		desk := raptest.NewDesk(t)
 		h, r := confGateway(t, confAsk(gateway.AskApprovers, desk), func(cfg *gateway.Config) {
 			cfg.Within = 9 * time.Minute
 		})
@@ -59,7 +60,7 @@ func TestApproversAreToldTheGatewaysTimeWhateverAsks(t *testing.T) {
 				"{id: writes, match: {targets: [write_file]}, approval: true"+require+"}]}")
 		}
 		r.call("write_file", confMotd).invoke()
-		if got := desk.request(1).Verdict.Within(); got <= want-time.Minute || got > want {
+		if got := desk.Request(1).Verdict.Within(); got <= want-time.Minute || got > want {
 			t.Errorf("%q: open for %s, want %s", require, got, want)
 		}
 	}
@@ -75,16 +76,28 @@ func (h *confHarness) waits(c *confCall) string {
 	return c.result()
 }
 
+// holds waits until the gateway has kept that so many calls are before
+// approvers.
+func (h *confHarness) holds(calls int) {
+	h.t.Helper()
+	testwait.Until(h.t, "all are held", func() bool {
+		due, err := h.cfg.Records.DueRecords(h.t.Context(), "harness/calls", h.cfg.Now(), 1)
+		refs, failed := h.cfg.Records.ListRecords(h.t.Context(), "harness/refs", "", "", 100)
+		return err == nil && failed == nil && len(due) == 0 && len(refs) == calls
+	})
+}
+
 func TestGatewayCantClaim(t *testing.T) {
+	t.Parallel()
 	for want, claim := range map[string]error{
 		"can't be used":    fmt.Errorf("%w: taken", hold.ErrNotClaimed),
 		"can't be reached": errors.New("the desk is away"),
 	} {
-		desk := newScriptedDesk(t)
-		desk.claim = claim
+		desk := raptest.NewDesk(t)
+		desk.ClaimErr = claim
 		h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 		c := r.call("write_file", confMotd).invoke()
-		desk.decide(1, hold.Approved, "")
+		desk.Decide(1, hold.Approved, "")
 		if got := h.waits(c); !strings.Contains(got, want) {
 			t.Errorf("%q, want %q in it", got, want)
 		}
@@ -93,8 +106,9 @@ func TestGatewayCantClaim(t *testing.T) {
 }
 
 func TestGatewayWithoutItsDesk(t *testing.T) {
-	desk := newScriptedDesk(t)
-	away := func(err error) { desk.set(func() { desk.fails = err }) }
+	t.Parallel()
+	desk := raptest.NewDesk(t)
+	away := func(err error) { desk.Set(func() { desk.Fails = err }) }
 	h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 	away(errors.New("the desk is away"))
 	if got := h.waits(r.call("write_file", confMotd).invoke()); !strings.Contains(got, "can't be reached") {
@@ -103,16 +117,16 @@ func TestGatewayWithoutItsDesk(t *testing.T) {
 
 	away(nil)
 	known := r.call("write_file", confMotd).invoke()
-	desk.request(1)
+	desk.Request(1)
 	forgotten := r.call("write_file", `{"path":"x"}`).invoke()
-	desk.request(2)
+	desk.Request(2)
 	away(errors.New("the desk is away"))
-	desk.tell("")
+	desk.Tell("")
 	h.crash()
 	away(nil)
-	desk.set(func() { desk.shown[1].Ref = "another" })
-	desk.decide(1, hold.Approved, "")
-	desk.tell("ref-2")
+	desk.Set(func() { desk.Shown[1].Ref = "another" })
+	desk.Decide(1, hold.Approved, "")
+	desk.Tell("ref-2")
 	if got := known.result(); !strings.HasPrefix(got, "done") {
 		t.Errorf("result %q", got)
 	}
@@ -125,19 +139,19 @@ func TestGatewayWithoutItsDesk(t *testing.T) {
 // TestGatewayApprovalAfterItsTime: an approval that came after the
 // call's deadline, while no gateway looked, allows nothing.
 func TestGatewayApprovalAfterItsTime(t *testing.T) {
-	desk := newScriptedDesk(t)
+	desk := raptest.NewDesk(t)
 	h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 	c := r.call("write_file", confMotd).invoke()
-	desk.request(1)
-	h.through(r)
+	desk.Request(1)
+	h.holds(1)
 	h.stop()
 	h.clock.pass(time.Hour)
-	desk.decide(1, hold.Approved, "")
+	desk.Decide(1, hold.Approved, "")
 	h.restart()
 	if got := c.fails(); !strings.Contains(got, "in time") {
 		t.Errorf("result %q", got)
 	}
-	desk.dropped(1)
+	desk.Dropped(1)
 	h.ran("write_file", 0)
 }
 
@@ -145,25 +159,21 @@ func TestGatewayApprovalAfterItsTime(t *testing.T) {
 // however many wait, and so it is after a restart. Time stands still,
 // so that none is looked at for its own sake.
 func TestGatewayFollowsTheDesk(t *testing.T) {
-	desk := newScriptedDesk(t)
+	desk := raptest.NewDesk(t)
 	h, r := confGateway(t, confAsk(gateway.AskApprovers, desk), func(cfg *gateway.Config) {
 		at := time.Now()
 		cfg.Now = func() time.Time { return at }
 	})
 	looks := func() (n int) {
-		desk.set(func() { n = desk.looks })
+		desk.Set(func() { n = desk.Looks })
 		return n
 	}
 	calls := make([]*confCall, 40)
 	for n := range calls {
 		calls[n] = r.call("write_file", confMotd).invoke()
-		desk.request(n + 1)
+		desk.Request(n + 1)
 	}
-	testwait.Until(t, "all are held", func() bool {
-		due, err := h.cfg.Records.DueRecords(t.Context(), "harness/calls", h.cfg.Now(), 1)
-		refs, failed := h.cfg.Records.ListRecords(t.Context(), "harness/refs", "", "", 100)
-		return err == nil && failed == nil && len(due) == 0 && len(refs) == len(calls)
-	})
+	h.holds(len(calls))
 	for n := range 4 {
 		before := looks()
 		if n == 2 {
@@ -171,11 +181,11 @@ func TestGatewayFollowsTheDesk(t *testing.T) {
 			testwait.Until(t, "a look at all that wait", func() bool { return looks() == before+len(calls)-2 })
 			before = looks()
 		}
-		desk.decide(n+1, hold.Approved, "")
+		desk.Decide(n+1, hold.Approved, "")
 		calls[n].result()
 		if looks := looks() - before; looks != 1 {
 			t.Errorf("%d looks at what one was said of", looks)
 		}
-		desk.tell("req_of_another_house")
+		desk.Tell("req_of_another_house")
 	}
 }

@@ -17,6 +17,7 @@ import (
 // TestGatewaySharesItsWork: a caller with many calls that hang does not
 // keep the deadlines of others from being seen.
 func TestGatewaySharesItsWork(t *testing.T) {
+	t.Parallel()
 	r, slow := newConfRuntime(t, "alpha"), newConfRuntime(t, "slow")
 	h := confGatewayOf(t, []*confRuntime{r, slow}, func(cfg *gateway.Config) {
 		cfg.Rate, cfg.MaxThread = 100_000, 100_000
@@ -38,7 +39,7 @@ func TestGatewaySharesItsWork(t *testing.T) {
 // there may be very many, holds up none.
 func TestGatewayGoesOnWhileItLists(t *testing.T) {
 	var stuck atomic.Bool
-	desk := newScriptedDesk(t)
+	desk := raptest.NewDesk(t)
 	h, r := confGateway(t, confAsk(gateway.AskApprovers, desk), func(cfg *gateway.Config) {
 		cfg.Records = &confDisk{Records: cfg.Records, left: -1, lists: func(ctx context.Context) error {
 			if stuck.Load() {
@@ -49,7 +50,7 @@ func TestGatewayGoesOnWhileItLists(t *testing.T) {
 	})
 	h.through(r)
 	stuck.Store(true)
-	desk.tell("")
+	desk.Tell("")
 	for range 20 {
 		h.through(r)
 	}

@@ -30,6 +30,7 @@ const storyIDs = 5
 // between any two writes. An operation runs at most once, and only
 // after an allowance; every accepted invocation gets a result.
 func TestGatewayProperty(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		h, r := confGateway(t, confOffer, func(cfg *gateway.Config) { cfg.Poll = 5 * time.Millisecond })
 		defer func() {

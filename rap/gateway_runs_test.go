@@ -12,6 +12,7 @@ import (
 
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -51,6 +52,7 @@ func TestGatewayRunsNothingUnrecorded(t *testing.T) {
 
 // Another process that takes a cancellation stops a run here by its record.
 func TestGatewayStopsForOthers(t *testing.T) {
+	t.Parallel()
 	h, r := confGateway(t)
 	h.ops["list_files"].block()
 	c := r.call("list_files", `{}`).invoke()
@@ -87,6 +89,7 @@ func (h *confHarness) relays() {
 }
 
 func TestGatewayRelaysOneQuestion(t *testing.T) {
+	t.Parallel()
 	h, r := confGateway(t, func(cfg *gateway.Config) { cfg.RunWithin = 300 * time.Millisecond })
 	h.relays()
 	c := r.call("read_file", confMotd).invoke()
@@ -154,10 +157,10 @@ func TestAnswersAfterACancellationAreNotThere(t *testing.T) {
 }
 
 // asksBehind makes a call about which the tool server behind asks.
-func (w *eventsWorld) asksBehind() (*confCall, *toolCall) {
+func (w *eventsWorld) asksBehind() (*confCall, *raptest.Call) {
 	w.t.Helper()
 	c, sent := w.passes("thread-1")
-	sent.sends(sent.choice("/answers/" + sent.SentID))
+	sent.Sends(sent.Choice("/answers/" + sent.SentID))
 	return c, sent
 }
 
@@ -170,8 +173,8 @@ func TestUpstreamRelays(t *testing.T) {
 			t.Errorf("%s", q.body)
 		}
 		c.picks(q, pick)
-		isAnswer(t, w.tool.waits("/answers/"+sent.SentID, 1)[0], sent.SentID, pick)
-		sent.sends(sent.result("done"))
+		isAnswer(t, w.tool.Waits("/answers/"+sent.SentID, 1)[0], sent.SentID, pick)
+		sent.Sends(sent.Result("done"))
 		if got := c.result(); got != "done" {
 			t.Errorf("result %q", got)
 		}
@@ -184,13 +187,13 @@ func TestUpstreamAsksOnce(t *testing.T) {
 	w.rules(strings.Replace(confToolsFile, "Reads a file.", "Reads a file., approval: true", 1), confToolsPolicy)
 	c := w.runtime.call("read_file", confMotd).invoke()
 	c.picks(c.choice(), 0)
-	sent := w.tool.read(w.tool.waits("invoke", 1)[0].Body)
-	sent.sends(sent.choice("/answers/1"))
+	sent := w.tool.Read(w.tool.Waits("invoke", 1)[0].Body)
+	sent.Sends(sent.Choice("/answers/1"))
 	if got := c.fails(); !strings.Contains(got, "asked") || c.count("user_choice") != 1 {
 		t.Errorf("result %q\n%s", got, c.heard())
 	}
 	hears(w.tool, "cancel", map[string]string{"thread_id": sent.SentGroup, "tool_call_id": sent.SentID})
-	w.tool.exactly("/answers/1", 0)
+	w.tool.Exactly("/answers/1", 0)
 }
 
 // Cancellations and closures reach the server behind.
@@ -216,9 +219,10 @@ func TestUpstreamEnds(t *testing.T) {
 // What the rules did not decide about is not called.
 func TestUpstreamChanges(t *testing.T) {
 	w := newEventsWorld(t)
-	w.tool.offers(strings.Replace(toolManifest(w.tool.URL+toolEndpoint, "read_file"), "Does", "Does more than", 1))
+	w.tool.Offers(strings.Replace(raptest.Manifest(w.tool.URL+raptest.Endpoint, "read_file"), "Does",
+		"Does more than", 1))
 	_, err := w.now.Operations()[0].Run(t.Context(), rap.Job{
-		Asker:     confAsker(),
+		Asker:     raptest.Asker(),
 		Caller:    "c",
 		Thread:    "child",
 		Ancestors: []string{"another root"},
@@ -230,5 +234,5 @@ func TestUpstreamChanges(t *testing.T) {
 		!strings.Contains(public.Text, "nothing was run") {
 		t.Errorf("a tool that changed: %v", err)
 	}
-	w.tool.exactly("invoke", 0)
+	w.tool.Exactly("invoke", 0)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -16,15 +17,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
 const (
 	loadWorkers = 32        // send at once
-	loadMemory  = 100 << 20 // bytes that the choices that wait may cost
+	loadMemory  = 100 << 20 // bytes that the waiting choices may cost
 	loadThreads = 400       // goroutines that a side may have, however many calls it has
-	loadShare   = 5         // one choice of so many is answered; that the others wait is counted
+	loadShare   = 5         // one choice of so many is answered; the others have to wait
 )
 
 // loadSize says how much a load test makes wait, and how many processes
@@ -46,32 +49,23 @@ func loadSizes() loadSize {
 }
 
 // loadUser is the other side of many calls: of a gateway the runtime
-// with its user, of a runtime the tool.
+// with its user, of a runtime the tool. Unlike confRuntime and toolPeer
+// it finds what it heard of a call at once, and forgets the bodies.
 type loadUser struct {
 	t      *testing.T
 	server *httptest.Server
-	client *http.Client
 	mu     sync.Mutex
 	urls   map[string]string   // where choices are answered, by id; of a runtime where its calls are
 	ends   map[string][]string // results, or answers
-	news   atomic.Int64
-	let    chan struct{} // callbacks wait for it; nil: they don't
 }
 
 func newLoadUser(t *testing.T) *loadUser {
-	u := &loadUser{
-		t:      t,
-		client: loadClient(t),
-		urls:   map[string]string{},
-		ends:   map[string][]string{},
-	}
+	u := &loadUser{t: t, urls: map[string]string{}, ends: map[string][]string{}}
 	u.server = httptest.NewServer(u)
 	t.Cleanup(u.server.Close)
 	return u
 }
 
-// ServeHTTP hears a gateway's callbacks; and, as a tool, what a runtime
-// sends.
 func (u *loadUser) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -79,14 +73,8 @@ func (u *loadUser) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	switch where, id := path.Split(req.URL.Path); where {
 	case "/.well-known/":
-		set := wire.Toolset{Name: "files", Endpoint: u.server.URL + "/tool/invoke"}
-		set.Tools = []wire.Tool{{
-			Name:        "write_file",
-			Description: "Writes a file.",
-			InputSchema: []byte(`{"type":"object"}`),
-		}}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(set.Append(nil))
+		_, _ = io.WriteString(w, raptest.Manifest(u.server.URL+"/tool/invoke", "write_file"))
 	case "/tool/":
 		in, err := wire.ParseInvocation(body)
 		u.hear(err, in.ID, in.CallbackURL, "")
@@ -94,9 +82,6 @@ func (u *loadUser) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		in, err := wire.ParseAnswer(body)
 		u.hear(err, id, "", fmt.Sprint(in.ID, " ", in.Selected))
 	default:
-		if u.let != nil {
-			<-u.let
-		}
 		cb, err := wire.ParseCallback(body)
 		switch cb := cb.(type) {
 		case *wire.Choice:
@@ -107,13 +92,6 @@ func (u *loadUser) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			u.t.Errorf("heard %s: %v", body, err)
 		}
 	}
-}
-
-func (u *loadUser) urlOf(id string) string {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-
-	return u.urls[id]
 }
 
 func (u *loadUser) hear(err error, id, url, end string) {
@@ -128,43 +106,29 @@ func (u *loadUser) hear(err error, id, url, end string) {
 	if end != "" && !slices.Contains(u.ends[id], end) { // what a killed sender had sent may come again
 		u.ends[id] = append(u.ends[id], end)
 	}
-	u.news.Add(1)
 }
 
-func (u *loadUser) counts() (asked, ended int) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return len(u.urls), len(u.ends)
-}
-
-// awaits waits for so many questions and ends, for as long as there is news.
+// awaits waits for so many questions (or invocations) and ends.
 func (u *loadUser) awaits(what string, asked, ended int) {
 	u.t.Helper()
-	loadUntil(u.t, what, func() string {
-		a, e := u.counts()
-		return fmt.Sprint(a, " questions, ", e, " ends, ", u.news.Load(), " messages")
-	}, func() bool {
-		a, e := u.counts()
-		return a >= asked && e >= ended
+	testwait.Value(u.t, what, func() ([2]int, bool) {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		return [2]int{len(u.urls), len(u.ends)}, len(u.urls) >= asked && len(u.ends) >= ended
 	})
 }
 
-// loadUntil waits for something, for as long as it comes nearer.
-func loadUntil(t *testing.T, what string, stands func() string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for last, since := "", time.Now(); !holds(); <-tick.C {
-		if now := stands(); now != last {
-			last, since = now, time.Now()
-		}
-		if time.Since(since) > 20*time.Second {
-			t.Fatalf("in vain: %s; stands at %s", what, last)
-		}
+// must posts a document to where something about a call belongs.
+func (u *loadUser) must(p *process, id string, body []byte) {
+	u.mu.Lock()
+	url := u.urls[id]
+	u.mu.Unlock()
+	if status, text := p.post(strings.TrimPrefix(url, p.life.Own), body); status != http.StatusOK {
+		u.t.Errorf("%s: answered with %d %s", id, status, text)
 	}
 }
 
-// each does something for every id, some at once.
+// loadEach does something for every id, some at once.
 func loadEach(ids []string, do func(id string)) {
 	var all sync.WaitGroup
 	next := atomic.Int64{}
@@ -187,91 +151,49 @@ func loadIDs(n int) []string {
 	return ids
 }
 
-// posts sends a document and returns the status; 0 when there is none.
-func (u *loadUser) posts(url string, body []byte) int {
-	res, err := u.client.Post(url, "application/json", strings.NewReader(string(body)))
-	if err != nil {
-		return 0
-	}
-	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, res.Body)
-	return res.StatusCode
-}
-
-func (u *loadUser) must(url string, body []byte) {
-	if status := u.posts(url, body); status != http.StatusOK {
-		u.t.Errorf("answered with %d", status)
+// loadInvocation is the call of an id. There are a hundred threads, and
+// those who come one after the other are not in the same one.
+func loadInvocation(id string) runtime.Invocation {
+	return runtime.Invocation{
+		Thread:    "thread " + id[len(id)-2:],
+		ID:        id,
+		User:      "ann",
+		Operation: "write_file",
+		Arguments: json.RawMessage(`{"path":"/etc/motd","text":"` + id + `"}`),
 	}
 }
 
-// invokes makes calls of a gateway.
-func (u *loadUser) invokes(gateway string, ids []string) {
-	loadEach(ids, func(id string) { u.must(gateway+"/invoke", u.invocation(id)) })
-}
-
-func (u *loadUser) invocation(id string) []byte {
-	in := loadInvocation(id)
-	return (&wire.Invocation{
-		Operation:   in.Operation,
-		Arguments:   in.Arguments,
-		ID:          id,
-		GroupID:     in.Thread,
-		UserID:      in.User,
-		CallbackURL: u.server.URL + "/callbacks/" + id,
-	}).Append(nil)
-}
-
-// choice is a question of the tool that a runtime called.
-func (u *loadUser) choice(id string) []byte {
-	return (&wire.Choice{
-		GroupID:     loadInvocation(id).Thread,
-		ID:          id,
-		Prompt:      "Write?",
-		Choices:     []string{"Yes", "No"},
-		Default:     1,
-		ResponseURL: u.server.URL + "/answers/" + id,
-	}).Append(nil)
-}
-
-// loadSample picks some, at random, and returns the others too.
-func loadSample(ids []string) (some, rest []string) {
-	ids = slices.Clone(ids)
-	rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-	n := len(ids) / loadShare
-	return ids[:n], ids[n:]
-}
+func loadDone(id string) string { return "done " + string(loadInvocation(id).Arguments) }
 
 // alive asks a gateway about a call.
-func (p *loaded) alive(id string) bool {
-	body := (&wire.Status{ThreadID: loadInvocation(id).Thread, ToolCallID: id}).Append(nil)
-	res, err := p.client.Post(p.life.Own+"/tool_call_status", "application/json", strings.NewReader(string(body)))
-	if err != nil {
-		p.t.Error(err)
-		return false
+func (p *process) alive(id string) bool {
+	status, text := p.post("/tool_call_status", (&wire.Status{
+		ThreadID:   loadInvocation(id).Thread,
+		ToolCallID: id,
+	}).Append(nil))
+	if status != http.StatusOK {
+		p.t.Errorf("%s: answered with %d %s", id, status, text)
 	}
-	defer res.Body.Close()
-	var got struct{ Alive bool }
-	if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
-		p.t.Error(err)
-	}
-	return got.Alive
+	return strings.Contains(text, "true")
 }
 
-// loadCosts holds what the choices cost to the bars.
-func loadCosts(t *testing.T, side string, before, after loadCost) {
+func (p *process) loadCall(id string) runtime.Call { return p.call(loadInvocation(id).Thread, id) }
+
+// runsOf counts the runs of each call.
+func (p *process) runsOf() map[string]int {
+	out := map[string]int{}
+	for _, run := range p.runs() {
+		out[run[1]]++
+	}
+	return out
+}
+
+// loadCosts holds what the choices cost to the bounds.
+func loadCosts(t *testing.T, side string, before, after cost) {
 	t.Helper()
 	grown := int64(after.Memory) - int64(before.Memory)
-	t.Logf(
-		"RESULT %s: %d choices wait at %.1f MB more of heap and stacks (%.1f MB in all), %d goroutines, %.1f MB "+
-			"resident (%.1f MB before)",
-		side,
-		loadSizes().pending,
-		float64(grown)/1e6,
-		float64(after.Memory)/1e6,
-		after.Goroutines,
-		float64(after.Resident)/1e6,
-		float64(before.Resident)/1e6,
-	)
+	t.Logf("RESULT %s: %d choices wait at %.1f MB more of heap and stacks (%.1f MB in all), %d goroutines",
+		side, loadSizes().pending, float64(grown)/1e6, float64(after.Memory)/1e6, after.Goroutines)
 	if grown > loadMemory {
 		t.Errorf("%s: the choices cost %d bytes", side, grown)
 	}
@@ -283,40 +205,41 @@ func loadCosts(t *testing.T, side string, before, after loadCost) {
 // TestLoadGateway: ten thousand calls wait for their users, at the cost
 // of rows; the gateway is killed; the next one takes every answer.
 func TestLoadGateway(t *testing.T) {
-	pending := loadSizes().pending
+	t.Parallel()
 	u := newLoadUser(t)
-	g := newLoaded(t, func(l *loadLife) { l.Gateway, l.Other = true, u.server.URL })
+	g := newProcess(t, life{Gateway: true, Load: true, Other: u.server.URL})
 	g.start()
-	ids := loadIDs(pending)
+	ids := loadIDs(loadSizes().pending)
 	before := g.cost()
-	start := time.Now()
-	lap := func(what string) {
-		t.Logf("%s after %v", what, time.Since(start).Round(time.Millisecond))
-	}
-	u.invokes(g.life.Own, ids)
-	lap("acknowledged")
-	u.awaits("the questions", pending, 0)
-	lap("asked")
+	loadEach(ids, func(id string) {
+		in := loadInvocation(id)
+		body := (&wire.Invocation{
+			Operation: in.Operation, Arguments: in.Arguments, ID: id, GroupID: in.Thread, UserID: in.User,
+			CallbackURL: u.server.URL + "/callbacks/" + id,
+		}).Append(nil)
+		if status, text := g.post("/invoke", body); status != http.StatusOK {
+			t.Errorf("%s: answered with %d %s", id, status, text)
+		}
+	})
+	u.awaits("the questions", len(ids), 0)
 	loadCosts(t, "gateway", before, g.cost())
 	g.reborn(time.Minute)
-	lap("killed, and back")
-	some, rest := loadSample(ids)
+
+	rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	some, rest := ids[:len(ids)/loadShare], ids[len(ids)/loadShare:]
 	loadEach(some, func(id string) {
-		u.must(u.urlOf(id), wire.Answer{ID: id, Selected: int(loadChance(id, 2))}.Append(nil))
+		u.must(g, id, wire.Answer{ID: id, Selected: int(chance(id, 2))}.Append(nil))
 	})
-	lap("answered")
-	u.awaits("the results", pending, len(some))
-	lap("ended")
+	u.awaits("the results", len(ids), len(some))
 	loadEach(rest, func(id string) {
 		if !g.alive(id) {
 			t.Errorf("%s does not wait any more", id)
 		}
 	})
-	lap("counted")
-	runs := g.runs()
+	runs := g.runsOf()
 	for _, id := range some {
-		want, times := "done "+id, 1
-		if loadChance(id, 2) == 1 {
+		want, times := loadDone(id), 1
+		if chance(id, 2) == 1 {
 			want, times = "Error: the user denied this call", 0
 		}
 		if got := u.ends[id]; len(got) != 1 || got[0] != want || runs[id] != times {
@@ -328,86 +251,181 @@ func TestLoadGateway(t *testing.T) {
 // TestLoadRuntime: the same of a runtime. While it is dead people
 // answer some of what it asked them; the rest stays as it was.
 func TestLoadRuntime(t *testing.T) {
-	pending := loadSizes().pending
+	t.Parallel()
 	u := newLoadUser(t)
-	r := newLoaded(t, func(l *loadLife) { l.Other = u.server.URL })
+	r := newProcess(t, life{Load: true, Other: u.server.URL})
 	r.start()
-	ids := loadIDs(pending)
+	ids := loadIDs(loadSizes().pending)
 	before := r.cost()
-	start := time.Now()
-	lap := func(what string) {
-		t.Logf("%s after %v", what, time.Since(start).Round(time.Millisecond))
-	}
-	loadEach(ids, func(id string) { u.must(r.life.Own+"/test/invoke?id="+id, nil) })
-	u.awaits("the invocations", pending, 0)
-	lap("sent")
-	loadEach(ids, func(id string) { u.must(u.urlOf(id), u.choice(id)) })
-	asked := r.asks(ids)
-	lap("asked")
-	loadCosts(t, "runtime", before, r.cost())
-	some, rest := loadSplit(asked)
-	r.life.People = loadShare
-	r.reborn(time.Minute)
-	lap("killed, and back")
-	u.awaits("the answers", pending, len(some))
-	lap("answered")
-	text := "done"
-	loadEach(some, func(id string) {
-		u.must(u.urlOf(id), (&wire.Result{
-			GroupID: loadInvocation(id).Thread,
-			ID:      id,
-			Text:    &text,
+	loadEach(ids, func(id string) {
+		if status, text := r.invoke(loadInvocation(id)); status != http.StatusOK {
+			t.Errorf("%s: answered with %d %s", id, status, text)
+		}
+	})
+	u.awaits("the invocations", len(ids), 0)
+	loadEach(ids, func(id string) {
+		u.must(r, id, (&wire.Choice{
+			GroupID: loadInvocation(id).Thread, ID: id, Prompt: "Write?", Choices: []string{"Yes", "No"}, Default: 1,
+			ResponseURL: u.server.URL + "/answers/" + id,
 		}).Append(nil))
 	})
-	lap("ended")
-	for _, id := range some {
-		got := r.call(id)
-		if got.State != runtime.CallDone || got.Synthetic || got.Outcome.Text != text || len(u.ends[id]) != 1 ||
-			!strings.HasPrefix(u.ends[id][0], id+" ") {
-			t.Fatalf("%s stands at %+v, its tool was told %q", id, got, u.ends[id])
-		}
-	}
-
-	for _, id := range rest {
-		if got := r.call(id); got.State != runtime.CallPending || got.Question != asked[id] ||
-			len(u.ends[id]) != 0 {
-			t.Fatalf("nobody answered %s, and it stands at %+v; its tool was told %q", id, got, u.ends[id])
-		}
-	}
-
-	lap("counted")
-}
-
-// asks waits until a runtime has put every question to its people, and
-// returns their refs.
-func (p *loaded) asks(ids []string) map[string]string {
-	p.t.Helper()
-	out := map[string]string{}
+	asked := map[string]string{}
+	var some, rest []string
 	for _, id := range ids {
-		loadUntil(p.t, id+" is asked", func() string { return out[id] }, func() bool {
-			out[id] = p.call(id).Question
-			return out[id] != ""
+		asked[id] = testwait.Value(t, id+" to be asked about", func() (string, bool) {
+			ref := r.loadCall(id).Question
+			return ref, ref != ""
 		})
-	}
-
-	return out
-}
-
-// loadSplit tells whom people answer.
-func loadSplit(refs map[string]string) (some, rest []string) {
-	for id, ref := range refs {
-		if loadAnswered(ref, loadShare) {
+		if loadAnswered(asked[id], loadShare) {
 			some = append(some, id)
 		} else {
 			rest = append(rest, id)
 		}
 	}
+	loadCosts(t, "runtime", before, r.cost())
+	r.life.People = loadShare
+	r.reborn(time.Minute)
 
-	return some, rest
+	u.awaits("the answers", len(ids), len(some))
+	text := "done"
+	loadEach(some, func(id string) {
+		u.must(r, id, (&wire.Result{GroupID: loadInvocation(id).Thread, ID: id, Text: &text}).Append(nil))
+	})
+	for _, id := range some {
+		got := r.loadCall(id)
+		if got.State != runtime.CallDone || got.Synthetic || got.Outcome.Text != text || len(u.ends[id]) != 1 ||
+			!strings.HasPrefix(u.ends[id][0], id+" ") {
+			t.Fatalf("%s is %+v, its tool was told %q", id, got, u.ends[id])
+		}
+	}
+	for _, id := range rest {
+		if got := r.loadCall(id); got.State != runtime.CallPending || got.Question != asked[id] ||
+			len(u.ends[id]) != 0 {
+			t.Fatalf("nobody answered %s, and it is %+v; its tool was told %q", id, got, u.ends[id])
+		}
+	}
 }
 
-func (p *loaded) call(id string) (c runtime.Call) {
-	p.t.Helper()
-	p.get("/test/call?id="+id, &c)
-	return c
+// slaughter is a gateway and a runtime, each a process that is killed
+// again and again while calls go through both.
+type slaughter struct {
+	t                *testing.T
+	gateway, runtime *process
+	ids              []string
+}
+
+// TestLoadKilled: either side is killed with SIGKILL at random moments.
+// No operation runs twice, every call has one end, which it keeps, and
+// nothing is stuck: what was lost on its way ends at its deadline and
+// never ran.
+func TestLoadKilled(t *testing.T) {
+	t.Parallel()
+	s := &slaughter{t: t, ids: loadIDs(loadSizes().calls)}
+	s.runtime = newProcess(t, life{Load: true, People: 1})
+	s.gateway = newProcess(t, life{Gateway: true, Load: true, Slow: true, Other: s.runtime.life.Own})
+	s.runtime.life.Other = s.gateway.life.Own
+	s.gateway.start()
+	s.runtime.start()
+	s.kills()
+	s.settles(true)
+	s.runtime.reborn(longestWait + time.Hour) // calls that were lost on their way have waited long enough
+	first := maps.Clone(s.settles(false))
+	s.gateway.reborn(time.Minute)
+	s.runtime.reborn(time.Minute)
+	tally := map[string]int{}
+	for id, end := range s.settles(false) {
+		if end.Outcome.Text != first[id].Outcome.Text || end.Why != first[id].Why {
+			t.Errorf("%s ended with %q, and then with %q", id, first[id].Outcome.Text, end.Outcome.Text)
+		}
+		tally[s.holds(id, end)]++
+	}
+
+	t.Logf("%v", tally)
+	if tally["done"] == 0 || tally["denied"] == 0 {
+		t.Errorf("calls ended: %v", tally)
+	}
+}
+
+// kills makes the calls while processes die.
+func (s *slaughter) kills() {
+	size := loadSizes()
+	random := rand.New(rand.NewPCG(11, 13))
+	made, all := make(chan string, size.calls), make(chan struct{})
+	go func() {
+		defer close(all)
+		for id := range made {
+			testwait.Value(s.t, "a runtime that takes "+id, func() (int, bool) {
+				status, _ := s.runtime.invoke(loadInvocation(id))
+				return status, status == http.StatusOK
+			})
+		}
+	}()
+	for n := range size.kills {
+		for _, id := range s.ids[size.calls*n/size.kills : size.calls*(n+1)/size.kills] {
+			made <- id
+		}
+		<-time.After(time.Duration(random.IntN(250)) * time.Millisecond)
+		[]*process{s.gateway, s.runtime}[random.IntN(2)].reborn(time.Minute)
+	}
+
+	close(made)
+	<-all
+}
+
+// settles waits until all calls have ended and returns their ends. If
+// some may be lost, it doesn't wait for those that a runtime was killed
+// with before they arrived: the protocol bars sending them again.
+func (s *slaughter) settles(some bool) map[string]runtime.Call {
+	s.t.Helper()
+	ends := map[string]runtime.Call{}
+	testwait.Value(s.t, "the ends of all calls", func() (open []string, over bool) {
+		lost := 0
+		for _, id := range s.ids {
+			if _, known := ends[id]; known {
+				continue
+			}
+			c := s.runtime.loadCall(id)
+			if c.State == runtime.CallDone {
+				ends[id] = c
+				continue
+			}
+			open = append(open, id)
+			if some && c.State == runtime.CallPending && c.Question == "" && !s.gateway.alive(id) {
+				lost++
+			}
+		}
+
+		return open, lost == len(open)
+	})
+	return ends
+}
+
+// holds checks the end of a call against its runs, and names it.
+func (s *slaughter) holds(id string, end runtime.Call) string {
+	s.t.Helper()
+	runs, text := s.gateway.runsOf()[id], end.Outcome.Text
+	kind := ""
+	least := 0
+	most := 0
+	switch {
+	case text == loadDone(id) && !end.Synthetic:
+		kind = "done"
+		least = 1
+		most = 1
+	case text == "Error: the user denied this call" && !end.Synthetic:
+		kind = "denied"
+	case strings.Contains(text, "outcome unknown") && !end.Synthetic:
+		kind, most = "unknown", 1
+	case end.Why == runtime.WhyTimeout:
+		kind = "lost"
+	case end.Why == runtime.WhyInvalid: // there was no gateway to ask what it offers
+		kind = "refused"
+	}
+
+	alive := s.gateway.alive(id)
+	if kind == "" || runs > most || runs < least || alive {
+		s.t.Errorf("%s ran %d times and ended with %q (%s); the gateway still works on it: %t",
+			id, runs, text, end.Why, alive)
+	}
+	return kind
 }

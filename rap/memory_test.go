@@ -24,6 +24,7 @@ func TestMemory(t *testing.T) {
 // TestMemoryIsAStore: whatever is done to records in memory and in a
 // database, both say the same.
 func TestMemoryIsAStore(t *testing.T) {
+	t.Parallel()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)

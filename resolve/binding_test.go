@@ -181,8 +181,7 @@ func document(t *rapid.T, depth int) string {
 	}
 	switch kind := rapid.SampledFrom(kinds).Draw(t, "kind of value"); kind {
 	case "number":
-		return rapid.StringMatching(`-?(0|[1-9][0-9]{0,22})(\.[0-9]{1,9})?([eE][+-]?[0-9]{1,2})?`).
-			Draw(t, "number")
+		return rapid.StringMatching(`-?(0|[1-9][0-9]{0,22})(\.[0-9]{1,9})?([eE][+-]?[0-9]{1,2})?`).Draw(t, "number")
 	case "text":
 		return spelling(t)
 	case "array":

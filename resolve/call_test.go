@@ -51,11 +51,7 @@ func TestUnreadableValuesAreDenied(t *testing.T) {
 		"struct":   struct{ A int }{1},
 	} {
 		for _, key := range []string{"amount", "unread"} {
-			d := p.Decide(&resolve.Call{
-				Kind:   resolve.Tool,
-				Tool:   "trade",
-				Values: map[string]any{key: v},
-			})
+			d := p.Decide(&resolve.Call{Kind: resolve.Tool, Tool: "trade", Values: map[string]any{key: v}})
 			if codes(d) != "deny unreadable_arguments" {
 				t.Errorf("%s in %s: %s", name, key, codes(d))
 			}
@@ -74,57 +70,20 @@ func TestEveryDocumentIsRead(t *testing.T) {
 	)
 	bad := []byte(`{"a":1,"a":2}`)
 	for _, call := range []*resolve.Call{
-		{
-			Kind:        resolve.Tool,
-			Tool:        "free",
-			ParentInput: bad,
-		},
-		{
-			Kind:        resolve.MCPTool,
-			Server:      "open",
-			Tool:        "x",
-			ParentInput: bad,
-		},
-		{
-			Kind:        resolve.Skill,
-			Agent:       "far",
-			Skill:       "x",
-			ParentInput: bad,
-		},
-		{
-			Kind:        resolve.Skill,
-			Agent:       "far",
-			Skill:       "x",
-			Args:        bad,
-			ParentInput: []byte(`{}`),
-		},
-		{
-			Kind:  resolve.Delegation,
-			Agent: "sub",
-			Args:  bad,
-		},
-		{
-			Kind:   resolve.Delegation,
-			Agent:  "sub",
-			Values: map[string]any{"a": math.NaN()},
-		},
-		{
-			Kind:        resolve.Delegation,
-			Agent:       "sub",
-			ParentInput: bad,
-		},
+		{Kind: resolve.Tool, Tool: "free", ParentInput: bad},
+		{Kind: resolve.MCPTool, Server: "open", Tool: "x", ParentInput: bad},
+		{Kind: resolve.Skill, Agent: "far", Skill: "x", ParentInput: bad},
+		{Kind: resolve.Skill, Agent: "far", Skill: "x", Args: bad, ParentInput: []byte(`{}`)},
+		{Kind: resolve.Delegation, Agent: "sub", Args: bad},
+		{Kind: resolve.Delegation, Agent: "sub", Values: map[string]any{"a": math.NaN()}},
+		{Kind: resolve.Delegation, Agent: "sub", ParentInput: bad},
 	} {
 		if got := codes(p.Decide(call)); got != "deny unreadable_arguments" {
 			t.Errorf("%+v: %s", call, got)
 		}
 	}
 
-	both := &resolve.Call{
-		Kind:        resolve.Delegation,
-		Agent:       "sub",
-		Args:        bad,
-		ParentInput: bad,
-	}
+	both := &resolve.Call{Kind: resolve.Delegation, Agent: "sub", Args: bad, ParentInput: bad}
 	if got := codes(p.Decide(both)); got != "deny unreadable_arguments,unreadable_arguments" {
 		t.Error(got)
 	}
@@ -158,11 +117,7 @@ func TestOnlyObjectsAreLookedInto(t *testing.T) {
 		for _, call := range []*resolve.Call{
 			tool("trade", `["safe"]`), tool("trade", `null`),
 			{Kind: resolve.Delegation, Agent: "child"},
-			{
-				Kind:        resolve.Delegation,
-				Agent:       "child",
-				ParentInput: []byte(`"low"`),
-			},
+			{Kind: resolve.Delegation, Agent: "child", ParentInput: []byte(`"low"`)},
 		} {
 			if got := codes(p.Decide(call)); got != "ask condition_unknown" {
 				t.Errorf("%+v: %+v: %s", opt, call, got)
@@ -220,8 +175,7 @@ func FuzzParseCall(f *testing.F) {
 		}
 
 		d := p.Decide(call)
-		if (d.Outcome == resolve.Allow) != (len(d.Reasons) == 0) ||
-			(d.Outcome == resolve.Ask && d.Binding == "") {
+		if (d.Outcome == resolve.Allow) != (len(d.Reasons) == 0) || (d.Outcome == resolve.Ask && d.Binding == "") {
 			t.Fatalf("%+v", d)
 		}
 		if again := p.Decide(call); fmt.Sprint(again) != fmt.Sprint(d) {

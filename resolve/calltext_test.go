@@ -6,9 +6,11 @@ import (
 	"reflect"
 	"testing"
 
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
-	"pgregory.net/rapid"
 )
 
 func drawCall(t *rapid.T) *resolve.Call {
@@ -61,9 +63,7 @@ func TestCallJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCall(t)
 		text, err := c.JSON()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		back, err := resolve.ParseCall(text, value.Limits{})
 		if err != nil {
 			t.Fatalf("%v: %s", err, text)
@@ -87,27 +87,11 @@ func TestCallJSON(t *testing.T) {
 // TestCallJSONRefuses: a call whose text would not be the call has none.
 func TestCallJSONRefuses(t *testing.T) {
 	for name, c := range map[string]*resolve.Call{
-		"decoded arguments": {
-			Kind:   resolve.Tool,
-			Tool:   "trade",
-			Values: map[string]any{"amount": 1},
-		},
-		"broken arguments": {
-			Kind: resolve.Tool,
-			Tool: "trade",
-			Args: []byte(`{"amount":`),
-		},
-		"a further field": {
-			Kind: resolve.Tool,
-			Tool: "trade",
-			Args: []byte(`{},"session":"mine"`),
-		},
-		"a broken name": {Kind: resolve.Tool, Tool: "tr\xffde"},
-		"a broken input": {
-			Kind:        resolve.Delegation,
-			Agent:       "a",
-			ParentInput: []byte(`{`),
-		},
+		"decoded arguments": {Kind: resolve.Tool, Tool: "trade", Values: map[string]any{"amount": 1}},
+		"broken arguments":  {Kind: resolve.Tool, Tool: "trade", Args: []byte(`{"amount":`)},
+		"a further field":   {Kind: resolve.Tool, Tool: "trade", Args: []byte(`{},"session":"mine"`)},
+		"a broken name":     {Kind: resolve.Tool, Tool: "tr\xffde"},
+		"a broken input":    {Kind: resolve.Delegation, Agent: "a", ParentInput: []byte(`{`)},
 	} {
 		if text, err := c.JSON(); err == nil {
 			t.Errorf("%s: got %s", name, text)

@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -33,9 +34,7 @@ func TestCases(t *testing.T) {
 
 func runCase(t *testing.T, file string) {
 	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c := readCase(t, archive)
 	got := c.decide(t)
 	if golden.Update() {
@@ -124,9 +123,7 @@ func answer(t *testing.T, plan *resolve.Plan, line string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(d); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Encode(d))
 	return b.Bytes()
 }
 
@@ -142,9 +139,7 @@ func (c *story) store(t *testing.T, a *txtar.Archive, file string, got []byte) {
 	if c.findings != "" {
 		a.Files = append(a.Files, txtar.File{Name: "findings.txt", Data: []byte(c.findings)})
 	}
-	if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, txtar.Format(a), 0o644))
 }
 
 // head is what every agent of the tests begins with; the text after it

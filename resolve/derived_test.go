@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -33,9 +34,7 @@ const shellAgent = `action_space:
 func shellCall(t testing.TB, line string) *resolve.Call {
 	t.Helper()
 	args, err := json.Marshal(map[string]string{"command": line})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return &resolve.Call{Kind: resolve.Tool, Tool: "sh", Args: args}
 }
@@ -144,9 +143,7 @@ func TestBindingsHoldTheLineItself(t *testing.T) {
 	p := shellPlan(t)
 	one, two := shellCall(t, "rm  x"), shellCall(t, "rm x")
 	first, err := p.Bind(one)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	second, err := p.Bind(two)
 	if err != nil || first == second || p.Decide(one).Binding != first {
 		t.Errorf("%s and %s, %v", first, second, err)

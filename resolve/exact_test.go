@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -44,12 +45,7 @@ func TestNamesThatCallersBringUpAreKeptUpToABound(t *testing.T) {
 	const most, longest = 4096, 256
 	p := plan(t, resolve.Options{}, deskTools)
 	call := func(name string) *resolve.Call {
-		return &resolve.Call{
-			Kind:   resolve.MCPTool,
-			Server: "open",
-			Tool:   name,
-			Args:   []byte(`{"env":"dev"}`),
-		}
+		return &resolve.Call{Kind: resolve.MCPTool, Server: "open", Tool: name, Args: []byte(`{"env":"dev"}`)}
 	}
 	kept := func(name string) bool {
 		return testing.AllocsPerRun(
@@ -117,24 +113,15 @@ func (h byHand) Err() error                           { return nil }
 // in the answer.
 func TestPoliciesBuiltByHandAllCount(t *testing.T) {
 	always := func(ref string) *policy.Policy {
-		rule := policy.Rule{
-			ID:       "r",
-			Approval: &schema.Approval{Form: schema.Always, Condition: &condition.Expr{}},
-		}
-		return &policy.Policy{
-			Ref:     ref,
-			Applies: policy.Implicit,
-			Rules:   []policy.Rule{rule},
-		}
+		rule := policy.Rule{ID: "r", Approval: &schema.Approval{Form: schema.Always, Condition: &condition.Expr{}}}
+		return &policy.Policy{Ref: ref, Applies: policy.Implicit, Rules: []policy.Rule{rule}}
 	}
 	p, err := resolve.Compile(
 		parseAgent(t, "agent.agf.yaml", deskTools),
 		byHand{always("a"), always("b")},
 		resolve.Options{},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	d := p.Decide(tool("free", `{}`))
 	if codes(d) != "ask always,always" || d.Require != nil {
 		t.Errorf("%s, requires %+v", codes(d), d.Require)
@@ -145,9 +132,7 @@ func TestPoliciesBuiltByHandAllCount(t *testing.T) {
 // no others.
 func TestEveryPointStandsOnThePage(t *testing.T) {
 	page, err := os.ReadFile("../docs/design/001-semantics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, rest, _ := strings.Cut(string(page), "|---|---|---|---|---|\n")
 	table, _, _ := strings.Cut(rest, "\n<!--")
 	points := resolve.Points()

@@ -31,19 +31,14 @@ rules:
 	for _, g := range target.Gates {
 		told = append(told, string(g.Source)+" "+g.Rule+" "+g.Outcome.String())
 	}
-	want := []string{
-		"agent remote_agents.pay.refund ask",
-		"policy hints ask",
-		"agent remote_agents.pay ask",
-	}
+	want := []string{"agent remote_agents.pay.refund ask", "policy hints ask", "agent remote_agents.pay ask"}
 	if !slices.Equal(told, want) || !target.CaseSensitive {
 		t.Fatalf("%v, want %v; case-sensitive %v", told, want, target.CaseSensitive)
 	}
 
 	own, hints := target.Gates[0], target.Gates[1]
 	over := target.Gates[2]
-	if own.Use != condition.SkillArgs || own.When == nil || over.When != nil ||
-		over.Template != "Hand over?" {
+	if own.Use != condition.SkillArgs || own.When == nil || over.When != nil || over.Template != "Hand over?" {
 		t.Errorf("%+v\n%+v", own, over)
 	}
 	if got := hints.Annotations(); !slices.Equal(got, []string{"destructiveHint", "readOnlyHint"}) ||

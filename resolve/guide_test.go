@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -12,9 +13,7 @@ import (
 // as its table says, with the files that it shows.
 func TestTheShellGuideIsTrue(t *testing.T) {
 	text, err := os.ReadFile("../docs/guides/shell.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	blocks := strings.Split(string(text), "```")
 	config, agent := strings.TrimPrefix(blocks[1], "yaml\n"), strings.TrimPrefix(blocks[3], "yaml\n")
 	p := plan(t, configOf(t, config).Options(), agent)

@@ -69,11 +69,7 @@ rules: [{id: r, approval: true, require: {grants: {bounds: [{path: amount, kind:
 `
 	p := plan(t, resolve.Options{}, hinted, bounding)
 	for tool, want := range map[string]int{"pay": 0, "note": 1} {
-		got := p.Decide(&resolve.Call{
-			Kind: resolve.Tool,
-			Tool: tool,
-			Args: []byte(`{"amount":1}`),
-		}).Require
+		got := p.Decide(&resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(`{"amount":1}`)}).Require
 		if got == nil || len(got.Grants.Bounds) != want || got.Grants.MaxUses != 3 {
 			t.Errorf("%s: %+v", tool, got)
 		}

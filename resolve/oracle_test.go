@@ -122,13 +122,7 @@ func (o *oracle) mcpTool() {
 	o.governance(map[*policy.Rule]bool{}, resolve.MCPTool, o.call.Tool, o.call.Server)
 }
 
-func (o *oracle) list(
-	id string,
-	list *[]schema.ToolRef,
-	blanket *schema.Approval,
-	name string,
-	use condition.Use,
-) {
+func (o *oracle) list(id string, list *[]schema.ToolRef, blanket *schema.Approval, name string, use condition.Use) {
 	if list == nil {
 		o.approval(resolve.FromServer, id, blanket, use)
 		return

@@ -44,12 +44,7 @@ func TestAPolicyAboutSkillsReadsTheParentsInput(t *testing.T) {
 			{`{"parent.input.risk":"low"}`, `{}`, "ask condition_unknown"},
 			{`{"parent.input.risk":"low"}`, ``, "ask condition_unknown"},
 		} {
-			call := &resolve.Call{
-				Kind:  resolve.Skill,
-				Agent: "payments",
-				Skill: "pay",
-				Args:  []byte(c.args),
-			}
+			call := &resolve.Call{Kind: resolve.Skill, Agent: "payments", Skill: "pay", Args: []byte(c.args)}
 			if c.parent != "" {
 				call.ParentInput = []byte(c.parent)
 			}
@@ -71,17 +66,8 @@ func TestAnAgentsFileReadsNoParentFromArguments(t *testing.T) {
 `)
 	for _, args := range []string{`{}`, `{"parent.input.risk":"low"}`, `{"parent":{"input":{"risk":"low"}}}`} {
 		for _, call := range []resolve.Call{
-			{Kind: resolve.Tool, Tool: "t"}, {
-				Kind:   resolve.MCPTool,
-				Server: "s",
-				Tool:   "x",
-			},
-			{
-				Kind:        resolve.Skill,
-				Agent:       "a",
-				Skill:       "k",
-				ParentInput: []byte(`{"risk":"low"}`),
-			},
+			{Kind: resolve.Tool, Tool: "t"}, {Kind: resolve.MCPTool, Server: "s", Tool: "x"},
+			{Kind: resolve.Skill, Agent: "a", Skill: "k", ParentInput: []byte(`{"risk":"low"}`)},
 		} {
 			call.Args = []byte(args)
 			if got := p.Decide(&call); codes(got) != "ask condition_unknown" ||
@@ -106,12 +92,7 @@ func TestOneViewOfACall(t *testing.T) {
 		"targets: [payments]",
 		"targets: [pay]",
 	} {
-		p := plan(
-			t,
-			resolve.Options{},
-			agent,
-			policyText("p", []string{"{id: r, match: {" + match + "}, " + cond}),
-		)
+		p := plan(t, resolve.Options{}, agent, policyText("p", []string{"{id: r, match: {" + match + "}, " + cond}))
 		for _, c := range []struct{ args, parent, want string }{
 			{`{"amount":11}`, `{"risk":"high"}`, "ask condition_true"},
 			{`{"amount":9}`, `{"risk":"high"}`, "allow "},
@@ -131,12 +112,7 @@ func TestOneViewOfACall(t *testing.T) {
 		}
 	}
 
-	p := plan(
-		t,
-		resolve.Options{},
-		agent,
-		policyText("p", []string{"{id: r, match: {kinds: [delegation]}, " + cond}),
-	)
+	p := plan(t, resolve.Options{}, agent, policyText("p", []string{"{id: r, match: {kinds: [delegation]}, " + cond}))
 	for parent, want := range map[string]string{
 		`{"risk":"high"}`: "ask condition_unknown",
 		`{"risk":"low"}`:  "allow ",
@@ -284,8 +260,7 @@ func TestWideningAMatchNeverLoosens(t *testing.T) {
 			)
 		}
 
-		if after.Outcome == resolve.Ask && before.Require != nil &&
-			!policy.Tighter(*after.Require, *before.Require) {
+		if after.Outcome == resolve.Ask && before.Require != nil && !policy.Tighter(*after.Require, *before.Require) {
 			rt.Fatalf("require %+v became %+v", before.Require, after.Require)
 		}
 	})

@@ -270,8 +270,7 @@ func TestMorePoliciesNeverLoosen(t *testing.T) {
 		if after.Outcome > before.Outcome || !contains(spoke(after), spoke(before)) {
 			rt.Fatalf("%v %v became %v %v", before.Outcome, spoke(before), after.Outcome, spoke(after))
 		}
-		if after.Outcome == resolve.Ask && before.Require != nil &&
-			!policy.Tighter(*after.Require, *before.Require) {
+		if after.Outcome == resolve.Ask && before.Require != nil && !policy.Tighter(*after.Require, *before.Require) {
 			rt.Fatalf("require %+v became %+v", before.Require, after.Require)
 		}
 	})
@@ -284,12 +283,7 @@ func TestMoreRulesNeverLoosen(t *testing.T) {
 		agent, call := agentText(rt), callOf(rt)
 		rules := []string{ruleText(rt, "r0")}
 		before := plan(t, resolve.Options{}, agent, policyText("p", rules)).Decide(call)
-		after := plan(
-			t,
-			resolve.Options{},
-			agent,
-			policyText("p", append(rules, ruleText(rt, "r1"))),
-		).Decide(call)
+		after := plan(t, resolve.Options{}, agent, policyText("p", append(rules, ruleText(rt, "r1")))).Decide(call)
 		if after.Outcome > before.Outcome || !contains(spoke(after), spoke(before)) {
 			rt.Fatalf("%v %v became %v %v", before.Outcome, spoke(before), after.Outcome, spoke(after))
 		}
@@ -365,8 +359,7 @@ func turned(doc []byte) []byte {
 	text := "{ " + strings.Join(parts, " ,\n") + " }"
 	// Trim has eaten the braces of an empty object at the end of the text.
 	return []byte(
-		strings.NewReplacer(`: }`, `: {} }`, `:  ,`, `: {} ,`).
-			Replace(strings.Replace(text, ": \n", ": {}\n", 1)),
+		strings.NewReplacer(`: }`, `: {} }`, `:  ,`, `: {} ,`).Replace(strings.Replace(text, ": \n", ": {}\n", 1)),
 	)
 }
 

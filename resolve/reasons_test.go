@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -13,9 +14,7 @@ import (
 func TestMatchers(t *testing.T) {
 	d := plan(t, resolve.Options{}, deskTools).Decide(tool("trade", `{"amount":"secret","currency":"USD"}`))
 	got, err := json.Marshal(d.Reasons[0].Matchers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	const want = `[{"group":0,"key":"amount","test":"gt ` +
 		`10000","truth":"unknown","why":"type_mismatch","seen":"string of 6 characters","line":10,"column":34},` +
 		`{"group":0,"key":"currency","test":"equals \"USD\"","truth":"true","why":"matched","seen":"string of 3 ` +
@@ -47,16 +46,8 @@ func TestWhoseMessage(t *testing.T) {
 		{tool("trade", `{}`), nil, `Agent "desk" asks to call tool "trade" with arguments {}`},
 		{tool("trade", `{}`), []string{early}, "early"},
 		{tool("mine", `{}`), []string{early}, "mine"},
-		{&resolve.Call{
-			Kind:  resolve.Skill,
-			Agent: "far",
-			Skill: "x",
-		}, []string{early}, "hand over"},
-		{&resolve.Call{
-			Kind:  resolve.Skill,
-			Agent: "quiet",
-			Skill: "x",
-		}, []string{late, early}, "early"},
+		{&resolve.Call{Kind: resolve.Skill, Agent: "far", Skill: "x"}, []string{early}, "hand over"},
+		{&resolve.Call{Kind: resolve.Skill, Agent: "quiet", Skill: "x"}, []string{late, early}, "early"},
 		{&resolve.Call{Kind: resolve.Skill, Agent: "quiet", Skill: "x"}, []string{late}, "above"},
 		{&resolve.Call{
 			Kind:  resolve.Skill,
@@ -129,11 +120,7 @@ func TestGrandparents(t *testing.T) {
 	if got := fmt.Sprint(spoke(p.Decide(tool("other", `{}`)))); got != "[policy p before always policy p since always]" {
 		t.Errorf("both versions of a policy: %s", got)
 	}
-	if got := codes(p.Decide(&resolve.Call{
-		Kind:   resolve.MCPTool,
-		Server: "low",
-		Tool:   "x",
-	})); got != "allow " {
+	if got := codes(p.Decide(&resolve.Call{Kind: resolve.MCPTool, Server: "low", Tool: "x"})); got != "allow " {
 		t.Errorf("another server: %s", got)
 	}
 }

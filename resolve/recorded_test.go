@@ -7,8 +7,10 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/assent-dev/assent/resolve"
 	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // TestRecordedCalls: a document keeps a call, byte for byte in its
@@ -17,13 +19,9 @@ func TestRecordedCalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCall(t).Recorded()
 		text, err := json.Marshal(map[string]any{"call": c})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var indented bytes.Buffer
-		if err := json.Indent(&indented, text, "", "  "); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Indent(&indented, text, "", "  "))
 		var back struct{ Call resolve.Call }
 		if err := json.Unmarshal(indented.Bytes(), &back); err != nil || !reflect.DeepEqual(back.Call, c) {
 			t.Fatalf("got %+v, %v\nwant %+v\ntext %s", back.Call, err, c, text)
@@ -79,11 +77,7 @@ func TestRecordedForm(t *testing.T) {
 // TestRecordedSharesNothing: what a caller does with its bytes later
 // changes no record.
 func TestRecordedSharesNothing(t *testing.T) {
-	c := resolve.Call{
-		Args:        []byte(`{}`),
-		ParentInput: []byte(`{}`),
-		Annotations: map[string]bool{"h": true},
-	}
+	c := resolve.Call{Args: []byte(`{}`), ParentInput: []byte(`{}`), Annotations: map[string]bool{"h": true}}
 	kept := c.Recorded()
 	c.Args[0] = 'x'
 	c.ParentInput[0] = 'x'
@@ -95,29 +89,13 @@ func TestRecordedSharesNothing(t *testing.T) {
 
 func TestTargets(t *testing.T) {
 	for want, c := range map[[2]string]resolve.Call{
-		{"no call", ""}:    {},
-		{"tool trade", ""}: {Kind: resolve.Tool, Tool: "trade"},
-		{"mcp_tool s/t", "s"}: {
-			Kind:   resolve.MCPTool,
-			Server: "s",
-			Tool:   "t",
-		},
-		{"skill a/s", "a"}: {
-			Kind:  resolve.Skill,
-			Agent: "a",
-			Skill: "s",
-		},
-		{"delegation remote", "remote"}: {
-			Kind:   resolve.Delegation,
-			Agent:  "remote",
-			Remote: resolve.RemoteYes,
-		},
+		{"no call", ""}:                 {},
+		{"tool trade", ""}:              {Kind: resolve.Tool, Tool: "trade"},
+		{"mcp_tool s/t", "s"}:           {Kind: resolve.MCPTool, Server: "s", Tool: "t"},
+		{"skill a/s", "a"}:              {Kind: resolve.Skill, Agent: "a", Skill: "s"},
+		{"delegation remote", "remote"}: {Kind: resolve.Delegation, Agent: "remote", Remote: resolve.RemoteYes},
 		{"delegation either", "either"}: {Kind: resolve.Delegation, Agent: "either"},
-		{"delegation local", ""}: {
-			Kind:   resolve.Delegation,
-			Agent:  "local",
-			Remote: resolve.RemoteNo,
-		},
+		{"delegation local", ""}:        {Kind: resolve.Delegation, Agent: "local", Remote: resolve.RemoteNo},
 	} {
 		if got := [2]string{c.Target(), c.Container()}; got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -44,19 +44,10 @@ func codes(d resolve.Decision) string {
 func TestAllowAllocatesNothing(t *testing.T) {
 	p := plan(t, resolve.Options{}, deskTools)
 	quiet := map[string]*resolve.Call{
-		"raw": tool("trade", `{"amount":10000,"currency":"USD","note":"all of it"}`),
-		"decoded": {
-			Kind:   resolve.Tool,
-			Tool:   "trade",
-			Values: map[string]any{"amount": 100.0, "currency": "USD"},
-		},
+		"raw":          tool("trade", `{"amount":10000,"currency":"USD","note":"all of it"}`),
+		"decoded":      {Kind: resolve.Tool, Tool: "trade", Values: map[string]any{"amount": 100.0, "currency": "USD"}},
 		"no arguments": {Kind: resolve.Tool, Tool: "free"},
-		"open server": {
-			Kind:   resolve.MCPTool,
-			Server: "open",
-			Tool:   "anything",
-			Args:   []byte(`{"env":"test"}`),
-		},
+		"open server":  {Kind: resolve.MCPTool, Server: "open", Tool: "anything", Args: []byte(`{"env":"test"}`)},
 		"with its hint": {
 			Kind:        resolve.MCPTool,
 			Server:      "open",
@@ -180,12 +171,7 @@ func TestAgentWithoutActionSpace(t *testing.T) {
 // and the check of the parent's input still hold.
 func TestSkillReplacesNothingElse(t *testing.T) {
 	opt := resolve.Options{Semantics: resolve.Semantics{RemoteApproval: resolve.SkillReplaces}}
-	call := &resolve.Call{
-		Kind:        resolve.Skill,
-		Agent:       "payments",
-		Skill:       "list",
-		ParentInput: []byte(`{}`),
-	}
+	call := &resolve.Call{Kind: resolve.Skill, Agent: "payments", Skill: "list", ParentInput: []byte(`{}`)}
 	if got := codes(plan(t, opt, deskTools).Decide(call)); got != "allow " {
 		t.Errorf("alone: %s", got)
 	}
@@ -215,12 +201,7 @@ func TestSkillReplacesNothingElse(t *testing.T) {
 func TestLongNamesAreNotKept(t *testing.T) {
 	p := plan(t, resolve.Options{}, deskTools)
 	kept := func(name string) bool {
-		call := &resolve.Call{
-			Kind:   resolve.MCPTool,
-			Server: "open",
-			Tool:   name,
-			Args:   []byte(`{"env":"dev"}`),
-		}
+		call := &resolve.Call{Kind: resolve.MCPTool, Server: "open", Tool: name, Args: []byte(`{"env":"dev"}`)}
 		return testing.AllocsPerRun(10, func() { p.Decide(call) }) < 1+2*raceAllocations
 	}
 	if !kept("list") || kept(strings.Repeat("x", 1000)) {
@@ -232,8 +213,7 @@ func TestUnknownKindIsDenied(t *testing.T) {
 	p := plan(t, resolve.Options{}, deskTools)
 	for _, kind := range []resolve.Kind{"", "hammer", resolve.Kind(strings.Repeat("x\u202e", 100))} {
 		d := p.Decide(&resolve.Call{Kind: kind, Tool: "free"})
-		if codes(d) != "deny unreadable_call" || len(d.Message) > 700 ||
-			strings.ContainsRune(d.Message, '\u202e') {
+		if codes(d) != "deny unreadable_call" || len(d.Message) > 700 || strings.ContainsRune(d.Message, '\u202e') {
 			t.Errorf("kind %q: %s %q", kind, codes(d), d.Message)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -54,9 +55,7 @@ func TestThreatPaddingIsAnnounced(t *testing.T) {
 func TestThreatHiddenCharactersAreShown(t *testing.T) {
 	for _, r := range []rune{0x202e, 0x2066, 0x200b, 0xe0041, 0x1b, 0x9b, 0x07, 0x2028, 0xad, 0xfeff} {
 		to, err := json.Marshal("a" + string(r) + "b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got := messageFor(t, `{"to":`+string(to)+`,"text":""}`)
 		if strings.ContainsRune(got, r) || !strings.Contains(got, fmt.Sprintf(`\u{%x}`, r)) {
 			t.Errorf("U+%04X: %q", r, got)

@@ -58,12 +58,7 @@ func TestTheVersionCoversEveryPolicy(t *testing.T) {
 				return plan(t, resolve.Options{Parent: parent}, deskTools).Version()
 			}
 			if child(before) == child(after) {
-				t.Errorf(
-					"policy %d of the parent: %s became %s, and the version stays",
-					i,
-					change.old,
-					change.new,
-				)
+				t.Errorf("policy %d of the parent: %s became %s, and the version stays", i, change.old, change.new)
 			}
 		}
 
@@ -218,12 +213,7 @@ func TestTheMessageOfAToolListedTwiceIsItsOwn(t *testing.T) {
 		}
 	}
 
-	silent := &resolve.Call{
-		Kind:   resolve.MCPTool,
-		Server: "db",
-		Tool:   "drop",
-		Args:   []byte(`{"all":1}`),
-	}
+	silent := &resolve.Call{Kind: resolve.MCPTool, Server: "db", Tool: "drop", Args: []byte(`{"all":1}`)}
 	p := plan(
 		t,
 		resolve.Options{},
@@ -235,11 +225,7 @@ func TestTheMessageOfAToolListedTwiceIsItsOwn(t *testing.T) {
 	if got := p.Decide(silent).Message; got != "the server's" {
 		t.Errorf("an entry that does not ask gives the message: %q", got)
 	}
-	parent := plan(
-		t,
-		resolve.Options{},
-		space(`{name: drop, approval: {message_template: "the parent's"}}`, "true"),
-	)
+	parent := plan(t, resolve.Options{}, space(`{name: drop, approval: {message_template: "the parent's"}}`, "true"))
 	child := plan(t, resolve.Options{Parent: parent}, space(`drop`, `{message_template: "the child's server"}`))
 	if got := child.Decide(call).Message; got != "the child's server" {
 		t.Errorf("a parent's template goes first: %q", got)
@@ -330,22 +316,10 @@ func TestTheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
 		{resolve.Call{Kind: resolve.Tool, Tool: "grep"}, "allow "},
 		{resolve.Call{Kind: resolve.Tool, Tool: "other"}, "deny unreadable_arguments"},
 		{resolve.Call{Kind: resolve.MCPTool, Server: "fs", Tool: "a/b"}, "allow "},
-		{resolve.Call{
-			Kind:   resolve.MCPTool,
-			Server: "fs",
-			Tool:   "a",
-		}, "deny unreadable_arguments"},
-		{resolve.Call{
-			Kind:   resolve.MCPTool,
-			Server: "other",
-			Tool:   "a/b",
-		}, "deny unreadable_arguments"},
+		{resolve.Call{Kind: resolve.MCPTool, Server: "fs", Tool: "a"}, "deny unreadable_arguments"},
+		{resolve.Call{Kind: resolve.MCPTool, Server: "other", Tool: "a/b"}, "deny unreadable_arguments"},
 		{resolve.Call{Kind: resolve.Skill, Agent: "far", Skill: "find"}, "allow "},
-		{resolve.Call{
-			Kind:  resolve.Skill,
-			Agent: "far",
-			Skill: "get",
-		}, "deny unreadable_arguments"},
+		{resolve.Call{Kind: resolve.Skill, Agent: "far", Skill: "get"}, "deny unreadable_arguments"},
 		{resolve.Call{Kind: resolve.Delegation, Agent: "near"}, "allow "},
 		{resolve.Call{Kind: resolve.Delegation, Agent: "far"}, "allow "},
 	} {

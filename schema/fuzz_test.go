@@ -17,7 +17,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) {
 		agent, findings := Parse("fuzz.agf.yaml", src)
 		stopped := slices.ContainsFunc(findings, func(f diag.Finding) bool { return f.Stops })
-		if parts, again := ParseParts("fuzz.agf.yaml", src); len(again) != len(findings) || agent != nil && parts == nil {
+		if parts, again := ParseParts("fuzz.agf.yaml", src); len(again) != len(findings) ||
+			agent != nil && parts == nil {
 			t.Fatalf("ParseParts has %d findings, Parse %d", len(again), len(findings))
 		}
 		if stopped == (agent != nil) {

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/internal/golden"
-
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/template"
 	"github.com/assent-dev/assent/value"
@@ -170,9 +170,7 @@ func span(r diag.Range) string {
 // that the official schema rejects say so in their names.
 func TestPublishedAgents(t *testing.T) {
 	files, err := filepath.Glob("../../shared/corpus/*/*.agf.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, file := range files {
 		agent, findings := Parse(file, readFile(t, file))
 		if invalid := strings.Contains(file, ".INVALID."); (agent == nil) != invalid {

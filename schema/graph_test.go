@@ -50,9 +50,7 @@ func files(pairs ...string) fstest.MapFS {
 func chain(n int) fstest.MapFS {
 	m := files(fmt.Sprintf("%d.agf.yaml", n), agentFile())
 	for i := range n {
-		m[fmt.Sprintf("%d.agf.yaml", i)] = &fstest.MapFile{
-			Data: []byte(agentFile(fmt.Sprintf("%d.agf.yaml", i+1))),
-		}
+		m[fmt.Sprintf("%d.agf.yaml", i)] = &fstest.MapFile{Data: []byte(agentFile(fmt.Sprintf("%d.agf.yaml", i+1)))}
 	}
 	return m
 }
@@ -67,11 +65,7 @@ type graphCase struct {
 
 func graphCases() []graphCase {
 	return []graphCase{
-		{
-			name: "alone",
-			fsys: files("0.agf.yaml", agentFile()),
-			ok:   true,
-		},
+		{name: "alone", fsys: files("0.agf.yaml", agentFile()), ok: true},
 		{
 			name: "one file by several parents, up and down the folders",
 			fsys: files(
@@ -142,11 +136,7 @@ func graphCases() []graphCase {
 			},
 			ok: true,
 		},
-		{
-			name: "sixteen below each other",
-			fsys: chain(16),
-			ok:   true,
-		},
+		{name: "sixteen below each other", fsys: chain(16), ok: true},
 		{
 			name: "too deep",
 			fsys: chain(17),
@@ -194,10 +184,8 @@ func graphCases() []graphCase {
 		{
 			name: "remote agents are deep too",
 			fsys: files("0.agf.yaml", limited(0, agentFile()+"action_space: {remote_agents: [{alias: r}]}\n")),
-			want: []string{
-				"0.agf.yaml delegation-depth max_delegation_depth is 0, but the agents below are 1 deep",
-			},
-			ok: true,
+			want: []string{"0.agf.yaml delegation-depth max_delegation_depth is 0, but the agents below are 1 deep"},
+			ok:   true,
 		},
 		{
 			name: "no root",

@@ -17,10 +17,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/assent-dev/assent/internal/golden"
-
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/golden"
 	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
@@ -138,9 +138,7 @@ func TestVerdictsNeedEveryKeyword(t *testing.T) {
 	docs, want := corpus.docs, readVerdicts(t, corpus)
 	witnesses := map[string]int{}
 	if !golden.Update() {
-		if err := json.Unmarshal(readFile(t, witnessFile), &witnesses); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(readFile(t, witnessFile), &witnesses))
 	}
 	tried := 0
 	for keyword, weaker := range weakened(t) {
@@ -162,9 +160,7 @@ func TestVerdictsNeedEveryKeyword(t *testing.T) {
 	}
 	if golden.Update() {
 		text, err := json.MarshalIndent(witnesses, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		writeFile(t, witnessFile, append(text, '\n'))
 	}
 }
@@ -248,9 +244,7 @@ type corpus struct {
 func documents(t testing.TB) corpus {
 	t.Helper()
 	c, err := mutated()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return c
 }
 
@@ -353,13 +347,9 @@ func officialSchema(t *testing.T) (*jsonschema.Schema, bool) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s, err := jsonschema.Compile("official.json", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return s, true
 }
 
@@ -380,23 +370,15 @@ func writeVerdicts(t *testing.T, c corpus, verdicts []bool) {
 			bits[i/8] |= 1 << (i % 8)
 		}
 	}
-	text, err := json.MarshalIndent(
-		record{len(c.docs), c.digest, base64.StdEncoding.EncodeToString(bits)},
-		"",
-		"  ",
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text, err := json.MarshalIndent(record{len(c.docs), c.digest, base64.StdEncoding.EncodeToString(bits)}, "", "  ")
+	must.Do(t, err)
 	writeFile(t, verdictsFile, append(text, '\n'))
 }
 
 func readVerdicts(t *testing.T, c corpus) []bool {
 	t.Helper()
 	var r record
-	if err := json.Unmarshal(readFile(t, verdictsFile), &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(readFile(t, verdictsFile), &r))
 	if r.Documents != len(c.docs) || r.Digest != c.digest {
 		t.Fatalf(
 			"%s is about %d other documents, not these %d: run go test -run TestOfficialVerdicts -update beside the "+
@@ -408,9 +390,7 @@ func readVerdicts(t *testing.T, c corpus) []bool {
 	}
 
 	bits, err := base64.StdEncoding.DecodeString(r.Verdicts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	verdicts := make([]bool, len(c.docs))
 	for i := range verdicts {
 		verdicts[i] = bits[i/8]>>(i%8)&1 == 1
@@ -438,24 +418,18 @@ type tester interface {
 func encode(t tester, v any) []byte {
 	t.Helper()
 	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return text
 }
 
 func readFile(t tester, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return text
 }
 
 func writeFile(t tester, name string, text []byte) {
 	t.Helper()
-	if err := os.WriteFile(name, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, text, 0o644))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
@@ -16,9 +17,7 @@ func TestJSON(t *testing.T) {
 		Schema string `json:"$schema"`
 		ID     string `json:"$id"`
 	}
-	if err := json.Unmarshal(JSON(), &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(JSON(), &s))
 	if s.Schema != "https://json-schema.org/draft/2020-12/schema" ||
 		s.ID != "https://assent.dev/schema/1.0/agent.schema.json" {
 		t.Errorf("%+v", s)
@@ -44,9 +43,7 @@ func TestViolationsOfAnotherSchema(t *testing.T) {
 		}
 	}`),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	tests := []struct{ src, want string }{
 		{"name: a", ""},
 		{"Name: a", "1:1-1:5 error invalid-value (stops)"},

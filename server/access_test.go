@@ -86,28 +86,37 @@ func concrete(h *harness, pattern, request, grant string) (method, path string) 
 func TestScopes(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(h.runtime(), `{"amount":1}`)
+	bare := h.token(store.Token{Name: "bare"})
+	secrets := map[string]string{}
+	for _, s := range everyScope(t) {
+		secrets[s] = h.token(store.Token{Name: "only-" + s, Person: "mara", Scopes: []string{s}})
+	}
 	for pattern, scopes := range server.Routes() {
 		if strings.HasSuffix(pattern, "/v1/events") || len(scopes) == 0 || pattern == "GET /metrics" {
 			continue
 		}
 		method, path := concrete(h, pattern, r.ID, "grt_none")
-		for _, s := range []string{"decide", "request", "read", "vote", "admin"} {
-			tok := h.token(store.Token{
-				Name:   "rt",
-				Person: "mara",
-				Scopes: []string{s},
-			})
-			a := h.do(method, path, tok, "")
+		for s, secret := range secrets {
+			a := h.do(method, path, secret, "")
 			if refused := strings.Contains(a.text, `"missing_scope"`); refused == slices.Contains(scopes, s) {
 				t.Errorf("%s with scope %s: %d %s", pattern, s, a.status, a.text)
 			}
 		}
 
-		bare := h.token(store.Token{Name: "rt"})
 		if a := h.do(method, path, bare, ""); a.status != 403 || a.str("code") != "missing_scope" {
 			t.Errorf("%s without any scope: %d %s", pattern, a.status, a.text)
 		}
 	}
+}
+
+// everyScope are the scopes that a token can have, of the contract.
+func everyScope(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, s := range theContract().at(theContract().doc, "components", "schemas", "Scope", "enum").([]any) {
+		all = append(all, s.(string))
+	}
+	return all
 }
 
 func TestCredentials(t *testing.T) {

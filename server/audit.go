@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
 )
 
 func (x *exchange) checkpoint() error {
@@ -63,8 +65,9 @@ const (
 	exportWeight = 32 << 20
 )
 
-// export streams the ledger. Once it has begun only its last line says
-// that it is whole: on an error the connection is cut.
+// export streams the ledger, with everything that was recorded before.
+// Once it has begun only its last line says that it is whole: on an error
+// the connection is cut.
 func (x *exchange) export() error {
 	place, err := x.place(x.cfg.Shares.Streams, "streams")
 	if err != nil {
@@ -75,6 +78,13 @@ func (x *exchange) export() error {
 		return err
 	}
 	ctx := x.r.Context()
+	if err := x.sealTenant(ctx, x.tenant()); err != nil {
+		// A log that was tampered with is not sealed any more. What was
+		// signed before can still be exported, because the auditor needs it.
+		if _, tampered := errors.AsType[*store.TamperedError](err); !tampered {
+			return err
+		}
+	}
 	size, signed, err := x.cfg.Store.Checkpoint(ctx, x.tenant())
 	if err != nil {
 		return err

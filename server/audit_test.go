@@ -14,6 +14,7 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -60,6 +61,53 @@ func TestAuditVerifiesOffline(t *testing.T) {
 	h.do("GET", "/v1/audit/proof/99", mara, "").must(404)
 	h.do("GET", "/v1/audit/proof/x", mara, "").must(400)
 	h.do("GET", "/v1/audit/proof/-1", mara, "").must(400)
+}
+
+// slowSealer is a store in which nothing is sealed in the background. If
+// problem is set, nothing is sealed on request either.
+type slowSealer struct {
+	store.Store
+	problem error
+}
+
+func (*slowSealer) Seal(context.Context, int, func(ledger.Checkpoint) ([]byte, error)) (int, error) {
+	return 0, nil
+}
+
+func (s *slowSealer) SealTenant(
+	ctx context.Context, tenant string, sign func(ledger.Checkpoint) ([]byte, error),
+) (int, error) {
+	if s.problem != nil {
+		return 0, s.problem
+	}
+	return s.Store.SealTenant(ctx, tenant, sign)
+}
+
+// TestExportHoldsWhatWasRecordedBefore: also if the background work has
+// not sealed it yet. A log that can't be sealed is exported up to its
+// last checkpoint only if it was tampered with.
+func TestExportHoldsWhatWasRecordedBefore(t *testing.T) {
+	var sealer *slowSealer
+	h := newHarness(t, func(c *server.Config) {
+		sealer = &slowSealer{Store: c.Store}
+		c.Store = sealer
+	})
+	rt, mara := h.runtime(), h.voter("mara")
+	export := func() string { return h.do("GET", "/v1/audit/export", mara, "").must(200).text }
+	first, second := h.ask(rt, `{"amount":1}`), (*approval.Request)(nil)
+	text := export()
+	report, err := ledger.Verify(strings.NewReader(text), ledger.VerifyOptions{PublicKey: h.signer.PublicKey()})
+	if err != nil || report.Entries == 0 || !strings.Contains(text, first.ID) {
+		t.Fatalf("%v, %+v\n%s", err, report, text)
+	}
+
+	second = h.ask(rt, `{"amount":2}`)
+	sealer.problem = store.ErrUnavailable
+	h.do("GET", "/v1/audit/export", mara, "").must(503)
+	sealer.problem = &store.TamperedError{Tenant: "acme", What: "the ledger", Problem: "cut"}
+	if text = export(); !strings.Contains(text, first.ID) || strings.Contains(text, second.ID) {
+		t.Errorf("got\n%s", text)
+	}
 }
 
 func TestDeliveries(t *testing.T) {
@@ -112,8 +160,7 @@ func TestDeliveries(t *testing.T) {
 func TestDo(t *testing.T) {
 	h := newHarness(t)
 	c, mara := h.client(h.runtime()), h.client(h.voter("mara"))
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
-	defer cancel()
+	ctx := testwait.Context(t)
 
 	// people answers the one pending request, with what is handed in.
 	people := func(answer func(*approval.Request)) {

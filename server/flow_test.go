@@ -615,11 +615,7 @@ func TestListsAndFigures(t *testing.T) {
 	one := h.ask(rt, `{"amount":1}`)
 	h.opens(rt, `{"call":{"kind":"tool","tool":"wire","principal":"zed"}}`).
 		must(201)
-	tokens := map[string]string{
-		"mara": mara,
-		"ben":  h.voter("ben"),
-		"olga": h.voter("olga"),
-	}
+	tokens := map[string]string{"mara": mara, "ben": h.voter("ben"), "olga": h.voter("olga")}
 	for person, want := range map[string]float64{"mara": 2, "ben": 2, "olga": 0} { // olga owns the agent
 		if a := h.do("GET", "/v1/requests?mine=true", tokens[person], "").must(200); a.get("total") != want {
 			t.Errorf("what waits for %s: %s", person, a.text)

@@ -90,11 +90,7 @@ func (f *fragile) Ping(ctx context.Context) error {
 	return f.Store.Ping(ctx)
 }
 
-func (f *fragile) Seal(
-	ctx context.Context,
-	limit int,
-	sign func(ledger.Checkpoint) ([]byte, error),
-) (int, error) {
+func (f *fragile) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (int, error) {
 	if err := f.err(); err != nil {
 		return 0, err
 	}
@@ -104,12 +100,7 @@ func (f *fragile) Seal(
 // newHarness starts a server that ends with the test.
 func newHarness(t *testing.T, change ...func(*server.Config)) *harness {
 	t.Helper()
-	h := &harness{
-		t:     t,
-		dir:   t.TempDir(),
-		log:   &testwait.Buffer{},
-		clock: &assenttest.Clock{},
-	}
+	h := &harness{t: t, dir: t.TempDir(), log: &testwait.Buffer{}, clock: &assenttest.Clock{}}
 	must(t, os.CopyFS(h.dir, os.DirFS("testdata")))
 	secret := ""
 	var err error
@@ -165,12 +156,8 @@ func (h *harness) start(change ...func(*server.Config)) {
 			Check:    func(context.Context) error { return h.plans.Err(plans.Agents) },
 			Degrades: true,
 		}},
-		Administration: &administration.Desk{
-			Service:   h.svc,
-			Directory: h.people,
-			Admins:    admins,
-		},
-		PublicURL: "https://assent.example",
+		Administration: &administration.Desk{Service: h.svc, Directory: h.people, Admins: admins},
+		PublicURL:      "https://assent.example",
 		Timing: server.Timing{
 			Tick:      20 * time.Millisecond,
 			Seal:      20 * time.Millisecond,
@@ -196,9 +183,7 @@ func (h *harness) start(change ...func(*server.Config)) {
 	h.stop = sync.OnceFunc(func() {
 		cancel()
 		http.DefaultClient.CloseIdleConnections() // those that were never used count as busy for five seconds
-		last, done := context.WithTimeout(context.Background(), 5*time.Second)
-		defer done()
-		if err := front.Shutdown(last); err != nil {
+		if err := front.Shutdown(testwait.Context(h.t)); err != nil {
 			h.t.Errorf("the server did not drain: %v", err)
 			front.Close()
 		}

@@ -20,11 +20,7 @@ func TestABrokenAgentDegrades(t *testing.T) {
 	h := newHarness(t, func(c *server.Config) {
 		c.UnusableAgents = func() int { return 1 }
 		c.Loaded = func(tenant string) []openapi.Loaded {
-			return []openapi.Loaded{{
-				Part:     "agents",
-				Digest:   "sha256:aa",
-				Problems: []string{"of " + tenant},
-			}}
+			return []openapi.Loaded{{Part: "agents", Digest: "sha256:aa", Problems: []string{"of " + tenant}}}
 		}
 	})
 	testwait.Until(t, "ready", func() bool { return h.do("GET", "/readyz", "", "").status == 200 })

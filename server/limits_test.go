@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,14 +60,18 @@ func (h *harness) other(scopes ...string) string {
 func peak(work func()) int64 {
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
-	var before, now runtime.MemStats
-	runtime.ReadMemStats(&before)
-	done, most := make(chan struct{}), uint64(0)
+	heap := func() uint64 { // without stopping the world
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
+	}
+	before := heap()
+	done := make(chan struct{})
+	most := uint64(0)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
-			runtime.ReadMemStats(&now)
-			most = max(most, now.HeapAlloc)
+			most = max(most, heap())
 			select {
 			case <-done:
 				return
@@ -77,7 +82,7 @@ func peak(work func()) int64 {
 	work()
 	close(done)
 	all.Wait()
-	return int64(most) - int64(before.HeapAlloc)
+	return int64(most) - int64(before)
 }
 
 // TestBodiesWeighWhatTheyTake: what is counted for a body is no less
@@ -96,11 +101,7 @@ func TestBodiesWeighWhatTheyTake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			body := []byte(`{"call":{"kind":"tool","tool":"trade","args":` + args + `}}`)
 			took := peak(func() {
-				call := &resolve.Call{
-					Kind: resolve.Tool,
-					Tool: "trade",
-					Args: bytes.Clone([]byte(args)),
-				}
+				call := &resolve.Call{Kind: resolve.Tool, Tool: "trade", Args: bytes.Clone([]byte(args))}
 				out, err := h.svc.Open(t.Context(), approval.OpenInput{
 					Tenant: "acme",
 					Asker:  approval.Asker{Token: "rt"},
@@ -151,7 +152,8 @@ func (h *harness) upload(token string, length int) *upload {
 // answer reads the next one, with 100 for being told to go on.
 func (u *upload) answer() *answer {
 	u.t.Helper()
-	_ = u.conn.SetReadDeadline(time.Now().Add(15 * time.Second))
+	deadline, _ := testwait.Context(u.t).Deadline()
+	_ = u.conn.SetReadDeadline(deadline)
 	resp, err := http.ReadResponse(u.in, nil)
 	must(u.t, err)
 	defer resp.Body.Close()
@@ -181,10 +183,9 @@ func TestMemoryIsTakenBeforeABodyIsRead(t *testing.T) {
 	h.upload(greedy, size).answer().tooMany("this token has as much in work as it may")
 	large := `{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 1<<20) + `"}}`
 	for name, token := range map[string]string{"another token": fellow, "another tenant": other} {
-		began := time.Now()
-		a := h.do("POST", "/v1/agents/desk/decide", token, large)
-		if a.status != http.StatusOK || time.Since(began) > time.Second {
-			t.Errorf("%s: status %d after %v", name, a.status, time.Since(began))
+		// The uploads are not over: whoever waited for them would wait for ever.
+		if a := h.do("POST", "/v1/agents/desk/decide", token, large); a.status != http.StatusOK {
+			t.Errorf("%s: status %d", name, a.status)
 		}
 	}
 
@@ -220,9 +221,7 @@ func TestBodiesOfUnknownLengthTakeWhatTheyHave(t *testing.T) {
 	held := h.upload(h.other("decide"), 4<<20) // 88 MiB of memory
 	held.answer().must(http.StatusContinue)
 	rt := h.runtime()
-	small := strings.NewReader(
-		`{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 100_000) + `"}}`,
-	)
+	small := strings.NewReader(`{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 100_000) + `"}}`)
 	if status := h.chunked(rt, small); status != http.StatusOK {
 		t.Errorf("a small one: status %d", status)
 	}
@@ -440,11 +439,7 @@ func TestProblemsRepeatNoLongNames(t *testing.T) {
 	rt, admin := h.runtime(), h.admin()
 	long := strings.Repeat("é", 400_000)
 	for name, c := range map[string]struct{ path, token, body string }{
-		"a field": {
-			"/v1/agents/desk/requests",
-			rt,
-			`{"call":{"kind":"tool","tool":"trade"},"` + long + `":1}`,
-		},
+		"a field":            {"/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"trade"},"` + long + `":1}`},
 		"a field of a call":  {"/v1/agents/desk/decide", rt, `{"kind":"tool","tool":"trade","` + long + `":1}`},
 		"a kind":             {"/v1/agents/desk/decide", rt, `{"kind":"` + long + `"}`},
 		"a kind without end": {"/v1/agents/desk/requests", rt, `{"call":{"kind":"` + long + `"}}`},

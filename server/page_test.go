@@ -24,11 +24,7 @@ func contractPage(t *testing.T) string {
 // after the other.
 func TestContractPage(t *testing.T) {
 	h := newHarness(t)
-	known := map[string]string{
-		"$RUNTIME": h.runtime(),
-		"$MARA":    h.voter("mara"),
-		"$ADMIN":   h.admin(),
-	}
+	known := map[string]string{"$RUNTIME": h.runtime(), "$MARA": h.voter("mara"), "$ADMIN": h.admin()}
 	example := regexp.MustCompile("(?s)```http\n(.*?)\n```\n```json ([0-9]+)\n(.*?)\n```")
 	all := example.FindAllStringSubmatch(contractPage(t), -1)
 	if len(all) != strings.Count(contractPage(t), "```http") || len(all) < 6 {

@@ -65,9 +65,7 @@ func TestTheWayOfAForm(t *testing.T) {
 func TestPeopleFillInAForm(t *testing.T) {
 	h := newHarness(t)
 	c, err := client.New(h.url, h.runtime(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	asks := client.Holder(c, "desk")
 	ref, err := asks.Ask(t.Context(), "k", hold.Question{
 		Call:    &resolve.Call{Principal: "mara@example.com", Session: "s1"},
@@ -76,26 +74,20 @@ func TestPeopleFillInAForm(t *testing.T) {
 		Schema:  json.RawMessage(`{"type":"string"}`),
 		Context: []info.Item{{Label: "Why", Text: "a window"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, err := asks.Answer(t.Context(), ref); err != nil || got.State != hold.Pending {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	r := h.do("GET", "/v1/requests/"+ref, h.voter("mara"), "").must(200).request()
 	mara, err := client.New(h.url, h.voter("mara"), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = mara.Vote(t.Context(), ref, r.Version, openapi.VoteBody{
 		Verdict:    approval.Submit,
 		Binding:    r.Binding(),
 		ShownFully: true,
 		Data:       json.RawMessage(`"by the <window>"`),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := asks.Answer(t.Context(), ref)
 	var text string
 	if err != nil || got.State != hold.Submitted || json.Unmarshal([]byte(got.Data), &text) != nil ||

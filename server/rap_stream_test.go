@@ -30,11 +30,7 @@ func (h *harness) begins(tools *toolServer, token, id string, nth int, subscribe
 		must(200)
 	tools.got(h.t, nth)
 	if subscribes {
-		tools.says(
-			h.t,
-			nth,
-			`{"type":"tool_result","group_id":"GROUP","id":"ID","text":"42","subscription":true}`,
-		)
+		tools.says(h.t, nth, `{"type":"tool_result","group_id":"GROUP","id":"ID","text":"42","subscription":true}`)
 	}
 }
 
@@ -108,11 +104,7 @@ func TestRAPStream(t *testing.T) {
 			tools.says(t, 0, view)
 		case n.View != nil && n.View.Type == hostile:
 			got = append(got, "view "+string(n.View.Content))
-			tools.says(
-				t,
-				0,
-				`{"type":"tool_result","group_id":"GROUP","id":"ID","text":"42","subscription":true}`,
-			)
+			tools.says(t, 0, `{"type":"tool_result","group_id":"GROUP","id":"ID","text":"42","subscription":true}`)
 		case n.Call != nil && n.Call.State == "done":
 			got = append(got, fmt.Sprint("done ", n.Call.Outcome["text"]))
 			tools.says(t, 0, event(hostile, false))
@@ -237,12 +229,7 @@ func TestRAPStreamSaysWhyItEnds(t *testing.T) {
 	others, err := shares.Memory.Take(t.Context(), quota.Who{Tenant: "beta", Caller: "rt"}, 1<<28, 0)
 	must(t, err)
 	// what the stream took for what it sent comes back a moment later
-	most, err := shares.Memory.Take(
-		t.Context(),
-		quota.Who{Tenant: "gamma", Caller: "rt"},
-		1<<27,
-		10*time.Second,
-	)
+	most, err := shares.Memory.Take(t.Context(), quota.Who{Tenant: "gamma", Caller: "rt"}, 1<<27, 10*time.Second)
 	must(t, err)
 	tools.says(t, 1, event("one", false))
 	if got := last(out); got != "id: 0.0|"+ended("busy") {
@@ -289,10 +276,7 @@ func TestSlowReadersOfACall(t *testing.T) {
 		pause:            slow * 3 / 4,
 	}
 	h.srv.ServeHTTP(out, req)
-	if got := out.Body.String(); !strings.HasSuffix(
-		got,
-		"id: 0.0\nevent: bye\ndata: {\"reason\":\"slow\"}\n\n",
-	) {
+	if got := out.Body.String(); !strings.HasSuffix(got, "id: 0.0\nevent: bye\ndata: {\"reason\":\"slow\"}\n\n") {
 		t.Errorf("a slow reader is told %.999q", got)
 	}
 
@@ -328,14 +312,9 @@ func TestRAPFollowComesBack(t *testing.T) {
 	front := &relay{t: t}
 	front.listen()
 	front.to(h.url)
-	c, err := client.New(
-		front.url,
-		token,
-		client.Options{Pause: time.Millisecond, MaxPause: 20 * time.Millisecond},
-	)
+	c, err := client.New(front.url, token, client.Options{Pause: time.Millisecond, MaxPause: 20 * time.Millisecond})
 	must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testwait.Context(t)
 	var got []string
 	for n, err := range c.RAPFollow(ctx, "desk", "s", "c1", "") {
 		must(t, err)

@@ -22,6 +22,7 @@ const (
 	firstPause = 500 * time.Millisecond
 	lastPause  = 30 * time.Second
 	lastWork   = 5 * time.Second       // for what is left to do when the server goes down
+	sealWait   = 20 * time.Second      // for what a client waits to see sealed; shorter than answerTime
 	sealRest   = 20 * time.Millisecond // between two sealings, so that under load one seals many entries
 )
 
@@ -84,6 +85,18 @@ func (s *Server) seal(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// sealTenant returns once everything that was recorded for a tenant
+// before the call is sealed.
+func (s *Server) sealTenant(ctx context.Context, tenant string) error {
+	ctx, cancel := context.WithTimeout(ctx, sealWait)
+	defer cancel()
+	n, err := s.cfg.Store.SealTenant(ctx, tenant, s.cfg.Signer.Sign)
+	if n > 0 {
+		s.metrics.sealed(n, err, s.cfg.Now())
+	}
+	return err
 }
 
 func (s *Server) sweep(ctx context.Context) error {

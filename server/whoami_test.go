@@ -42,12 +42,7 @@ func TestWhoamiTellsWhatEachTokenIsAndMayDo(t *testing.T) {
 	} {
 		name := "tok-" + strings.Join(c.scopes, "-")
 		expires := h.clock.Now().Add(3 * time.Hour).UTC().Truncate(time.Second)
-		secret := h.token(store.Token{
-			Name:    name,
-			Scopes:  c.scopes,
-			Agents:  c.agents,
-			Expires: expires,
-		})
+		secret := h.token(store.Token{Name: name, Scopes: c.scopes, Agents: c.agents, Expires: expires})
 		got := h.whoami(secret)
 		if got.Name != name || got.Tenant != "acme" || got.ID == "" || got.Person != nil ||
 			!slices.Equal(got.Roles, c.roles) || !slices.Equal(got.Scopes, c.counts) ||

@@ -48,11 +48,7 @@ func (o *otherLog) grow(size, since int64, leaves ...string) string {
 	ext, err := ledger.Extend(size, o.hashes, all)
 	must(o.t, err)
 	o.hashes = append(o.hashes, ext.Hashes...)
-	note, err := o.signer.Sign(ledger.Checkpoint{
-		Origin: "assent/theirs",
-		Size:   ext.Size,
-		Root:   ext.Root,
-	})
+	note, err := o.signer.Sign(ledger.Checkpoint{Origin: "assent/theirs", Size: ext.Size, Root: ext.Root})
 	must(o.t, err)
 	s := shown{Checkpoint: string(note), PublicKey: o.signer.PublicKey(), Since: since}
 	if since > 0 {

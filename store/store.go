@@ -89,6 +89,11 @@ type Ledger interface {
 	// checkpoints. One replica seals at a time; another's call returns
 	// 0 at once. It returns how many were sealed.
 	Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (int, error)
+	// SealTenant returns once every entry of the tenant that was
+	// committed before the call is sealed, by this call or by another
+	// replica. It seals other entries too, as Seal does, and returns how
+	// many it sealed.
+	SealTenant(ctx context.Context, tenant string, sign func(ledger.Checkpoint) ([]byte, error)) (int, error)
 	// Leaves lists sealed entries from an index on, without their openings.
 	Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error)
 	// Entries lists sealed entries from an index on: up to limit, and

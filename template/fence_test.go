@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/internal/safetext"
+	"github.com/assent-dev/assent/internal/safetext/safetexttest"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -225,4 +226,12 @@ func TestFenceFailureLosesNoMessage(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+}
+
+// deceiver generates texts made of hostile pieces.
+func deceiver() *rapid.Generator[string] {
+	pieces := rapid.SampledFrom(safetexttest.Pieces())
+	any := rapid.StringOfN(rapid.Rune(), 0, 4, -1)
+	texts := rapid.SliceOfN(rapid.OneOf(pieces, pieces, any), 0, 24)
+	return rapid.Map(texts, func(s []string) string { return strings.Join(s, "") })
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/golden"
 	"github.com/assent-dev/assent/internal/safetext"
@@ -180,11 +178,7 @@ func checkTemplate(t interface{ Fatalf(string, ...any) }, text, hostile string) 
 		t.Fatalf("%q, %q: isolates are not pairs in %q", text, hostile, m.Text)
 	}
 	byHand := &Template{parts: tmpl.parts, vars: tmpl.vars, limit: tmpl.limit}
-	if got := byHand.Render(LocalTool, &Facts{
-		AgentID:  hostile,
-		ToolName: hostile,
-		Args:     args,
-	}).Text; got != m.Text {
+	if got := byHand.Render(LocalTool, &Facts{AgentID: hostile, ToolName: hostile, Args: args}).Text; got != m.Text {
 		t.Fatalf("%q, %q: mustache wrote %q, by hand it is %q", text, hostile, m.Text, got)
 	}
 }
@@ -229,54 +223,4 @@ func FuzzRender(f *testing.F) {
 func forbidden(r rune) bool {
 	return safetext.Hidden(r) && r != '\n' && r != '\t' &&
 		!strings.ContainsRune(safetext.Isolate+safetext.PopIsolate, r)
-}
-
-// deceiver generates texts that are dense in what matters here.
-func deceiver() *rapid.Generator[string] {
-	pieces := rapid.SampledFrom([]string{
-		"\n",
-		"\r\n",
-		"\t",
-		" ",
-		"          ",
-		"\x1b[2K",
-		"\u202e",
-		"\u2066",
-		"\u2069",
-		"\u200b",
-		"\u200b\u200b\u200b",
-		"\U000e0041",
-		"\ufe0f",
-		"\u0301",
-		"\u0338",
-		"\u05d0",
-		"\u0661",
-		"é",
-		"e",
-		"1",
-		"\\",
-		"\\u{a}",
-		"\\x{",
-		"u{202e}",
-		"…(",
-		"\"",
-		"{{",
-		"}}",
-		"{{agent_id}}",
-		"{",
-		"}",
-		"{{{v0}}}",
-		"{{{t0}}}",
-		"<b>",
-		"\xff",
-		"\xe2\x80",
-		"\u00a0",
-		"\u3164",
-		"$",
-		"東",
-	})
-	any := rapid.StringOfN(rapid.Rune(), 0, 4, -1)
-	return rapid.Map(rapid.SliceOfN(rapid.OneOf(pieces, pieces, any), 0, 24), func(s []string) string {
-		return strings.Join(s, "")
-	})
 }

@@ -361,14 +361,12 @@ func TestLookChecksWhatItReads(t *testing.T) {
 			map[string]any{"read": map[string]any{"deep": 1, "other": bad}, "unread": bad},
 			Limits{},
 			sc,
-		); err != nil ||
-			sc.Slots[0].Num.String() != "1" {
+		); err != nil || sc.Slots[0].Num.String() != "1" {
 			t.Errorf("%s, unread: %v", name, err)
 		}
 
 		doc := map[string]any{"read": map[string]any{"deep": bad}}
-		if err := s.Look(doc, Limits{}, sc); fmt.Sprint(err) != fmt.Sprint(s.Fill(doc, Limits{}, sc)) ||
-			err == nil {
+		if err := s.Look(doc, Limits{}, sc); fmt.Sprint(err) != fmt.Sprint(s.Fill(doc, Limits{}, sc)) || err == nil {
 			t.Errorf("%s, read: %v", name, err)
 		}
 	}

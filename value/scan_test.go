@@ -166,8 +166,7 @@ func TestLargeBuffersAreGivenUp(t *testing.T) {
 		keys = append(keys, fmt.Sprintf(`"\u0061%020d":1`, i))
 	}
 	var sc Scratch
-	if err := anything.Scan([]byte("{"+strings.Join(keys, ",")+"}"), Limits{}, &sc); err != nil ||
-		sc.keys != nil ||
+	if err := anything.Scan([]byte("{"+strings.Join(keys, ",")+"}"), Limits{}, &sc); err != nil || sc.keys != nil ||
 		sc.buf != nil {
 		t.Errorf("%v, kept %d keys, %d bytes", err, cap(sc.keys), cap(sc.buf))
 	}

@@ -21,11 +21,8 @@ func requests() map[string]content.InputRequest {
 		"call": &content.ToolApprovalRequest{
 			RequestID: "r1",
 			Note:      content.Note{Message: "Send 5 to bob?"},
-			Call: &content.FunctionCall{
-				CallID:    "call_1",
-				Name:      "transfer",
-				Arguments: json.RawMessage(`{"to":"bob","amount":5}`),
-			},
+			Call: &content.FunctionCall{CallID: "call_1", Name: "transfer",
+				Arguments: json.RawMessage(`{"to":"bob","amount":5}`)},
 		},
 		"text": &content.TextApprovalRequest{RequestID: "r2", Text: "Do you agree?"},
 		"input": &content.StructuredInputRequest{
@@ -36,17 +33,10 @@ func requests() map[string]content.InputRequest {
 			),
 		},
 		"hosted": &content.ToolApprovalRequest{RequestID: "r4",
-			Call: &content.MCPCall{
-				CallID:     "call_4",
-				Name:       "search",
-				ServerName: "docs",
-				Arguments:  json.RawMessage(`{"q":"x"}`),
-			}},
-		"word": &content.StructuredInputRequest{
-			RequestID: "r5",
-			Text:      "Where?",
-			Schema:    json.RawMessage(`{"type":"string"}`),
-		},
+			Call: &content.MCPCall{CallID: "call_4", Name: "search", ServerName: "docs",
+				Arguments: json.RawMessage(`{"q":"x"}`)}},
+		"word": &content.StructuredInputRequest{RequestID: "r5", Text: "Where?",
+			Schema: json.RawMessage(`{"type":"string"}`)},
 	}
 }
 
@@ -103,12 +93,7 @@ func describe(c content.Content) answer {
 	case *content.TextApprovalResponse:
 		return answer{ID: c.RequestID, Approved: &c.Approved, Reason: c.Reason}
 	case *content.StructuredInputResponse:
-		return answer{
-			ID:       c.RequestID,
-			Data:     c.Data,
-			Declined: c.Declined,
-			Reason:   c.Reason,
-		}
+		return answer{ID: c.RequestID, Data: c.Data, Declined: c.Declined, Reason: c.Reason}
 	}
 
 	return answer{}
@@ -116,19 +101,10 @@ func describe(c content.Content) answer {
 
 func (a answer) response() content.InputResponse {
 	if a.Approved != nil {
-		return &content.TextApprovalResponse{
-			RequestID: a.ID,
-			Approved:  *a.Approved,
-			Reason:    a.Reason,
-		}
+		return &content.TextApprovalResponse{RequestID: a.ID, Approved: *a.Approved, Reason: a.Reason}
 	}
 
-	return &content.StructuredInputResponse{
-		RequestID: a.ID,
-		Data:      a.Data,
-		Declined:  a.Declined,
-		Reason:    a.Reason,
-	}
+	return &content.StructuredInputResponse{RequestID: a.ID, Data: a.Data, Declined: a.Declined, Reason: a.Reason}
 }
 
 func TestStatus(t *testing.T) {
@@ -179,11 +155,7 @@ func TestStatusRefuses(t *testing.T) {
 	}
 	_, err := twice.Answers(&Message{})
 	wantCode(t, err, BadRequest)
-	_, err = nobody.Answers(&Message{
-		MessageID: "m",
-		Role:      RoleUser,
-		Parts:     []Part{textPart("x")},
-	})
+	_, err = nobody.Answers(&Message{MessageID: "m", Role: RoleUser, Parts: []Part{textPart("x")}})
 	wantCode(t, err, WrongTask)
 	_, err = asked("text").Answers(nil)
 	wantCode(t, err, MissingAnswer)
@@ -387,12 +359,8 @@ func TestPeerChoosesNothing(t *testing.T) {
 // between them.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		names := rapid.SliceOfNDistinct(
-			rapid.SampledFrom([]string{"call", "text", "input", "hosted", "word"}),
-			1,
-			5,
-			rapid.ID,
-		).
+		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"call", "text", "input", "hosted", "word"}), 1,
+			5, rapid.ID).
 			Draw(t, "asked")
 		yes := rapid.Bool().Draw(t, "yes")
 		server := asked(names...)

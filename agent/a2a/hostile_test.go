@@ -121,11 +121,7 @@ func asks(messageID, text string) string {
 }
 
 func invoking() *content.FunctionCall {
-	return &content.FunctionCall{
-		CallID:    "call_1",
-		Name:      "ask_peer",
-		Arguments: json.RawMessage(`{"input":"Go."}`),
-	}
+	return &content.FunctionCall{CallID: "call_1", Name: "ask_peer", Arguments: json.RawMessage(`{"input":"Go."}`)}
 }
 
 // TestAPeerThatContradictsItself is refused with words, its task is
@@ -140,14 +136,12 @@ func TestAPeerThatContradictsItself(t *testing.T) {
 		send, get []string
 		words     string
 	}{
-		"another task":      {[]string{working}, []string{otherTask}, "another task"},
-		"another context":   {[]string{working}, []string{otherContext}, "another context"},
-		"back to submitted": {[]string{working}, []string{ok("", Submitted, at(6))}, "only submitted now"},
-		"an older status":   {[]string{working}, []string{ok("", Working, at(4))}, "older status"},
-		"no state":          {[]string{working}, []string{ok("", "", "")}, "state"},
-		"a state that is none": {[]string{working}, []string{
-			ok("", "TASK_STATE_RESTING", ""),
-		}, "no state of A2A"},
+		"another task":             {[]string{working}, []string{otherTask}, "another task"},
+		"another context":          {[]string{working}, []string{otherContext}, "another context"},
+		"back to submitted":        {[]string{working}, []string{ok("", Submitted, at(6))}, "only submitted now"},
+		"an older status":          {[]string{working}, []string{ok("", Working, at(4))}, "older status"},
+		"no state":                 {[]string{working}, []string{ok("", "", "")}, "state"},
+		"a state that is none":     {[]string{working}, []string{ok("", "TASK_STATE_RESTING", "")}, "no state of A2A"},
 		"asks what is no question": {[]string{ok("task", InputRequired, noQuestion)}, nil, "a2a"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -315,11 +309,8 @@ func TestAPeerThatRepeatsItsQuestion(t *testing.T) {
 func TestAnAnswerThatMayBeLost(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		p := newPeer(t, map[string][]string{
-			"SendMessage": {
-				ok("task", InputRequired, asks("m", "Where?")),
-				"",
-				ok("task", Completed, asks("m2", "There.")),
-			},
+			"SendMessage": {ok("task", InputRequired, asks("m", "Where?")), "",
+				ok("task", Completed, asks("m2", "There."))},
 			"GetTask": {ok("", InputRequired, asks("m", "Where?"))},
 		})
 		cfg := RemoteConfig{Journal: must.Get(filestore.New(t.TempDir()))(t)}
@@ -353,10 +344,7 @@ func TestAnAnswerThatMayBeLost(t *testing.T) {
 // next one goes on with its task, or says that it can't know.
 func TestTheJournal(t *testing.T) {
 	store := must.Get(filestore.New(t.TempDir()))(t)
-	p := newPeer(t, map[string][]string{
-		"SendMessage": {ok("task", Working, "")},
-		"GetTask":     {ok("", Working, "")},
-	})
+	p := newPeer(t, map[string][]string{"SendMessage": {ok("task", Working, "")}, "GetTask": {ok("", Working, "")}})
 	r := p.remote(RemoteConfig{Journal: store})
 	_, err := r.Invoke(t.Context(), invoking())
 	suspended(t, err) // and the thread that would keep it is lost
@@ -392,10 +380,7 @@ func TestTheJournal(t *testing.T) {
 // thread at once: the message is sent once.
 func TestManyProcessesBeginOneMessage(t *testing.T) {
 	store := must.Get(filestore.New(t.TempDir()))(t)
-	p := newPeer(t, map[string][]string{
-		"SendMessage": {ok("task", Working, "")},
-		"GetTask":     {ok("", Working, "")},
-	})
+	p := newPeer(t, map[string][]string{"SendMessage": {ok("task", Working, "")}, "GetTask": {ok("", Working, "")}})
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -455,11 +440,7 @@ func TestWhatIsSentAgain(t *testing.T) {
 			w.WriteHeader(status)
 		}))
 		c := must.Get(NewClient(ClientConfig{URL: server.URL, Loopback: true}))(t)
-		_, err := c.Send(t.Context(), &Message{
-			MessageID: "m",
-			Role:      RoleUser,
-			Parts:     []Part{textPart("x")},
-		})
+		_, err := c.Send(t.Context(), &Message{MessageID: "m", Role: RoleUser, Parts: []Part{textPart("x")}})
 		server.Close()
 		var unsure *UnsureError
 		if err == nil || got != want || errors.As(err, &unsure) == (status >= 400 && status < 500) {

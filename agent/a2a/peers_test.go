@@ -22,11 +22,8 @@ func TestSaysThatNumbersCameBackRounded(t *testing.T) {
 	a := Asked{
 		TaskID: "task-1",
 		Requests: []content.InputRequest{&content.ToolApprovalRequest{RequestID: "r",
-			Call: &content.FunctionCall{
-				CallID:    "c",
-				Name:      "pay",
-				Arguments: json.RawMessage(`{"id":9007199254740993,"amount":5}`),
-			}}},
+			Call: &content.FunctionCall{CallID: "c", Name: "pay",
+				Arguments: json.RawMessage(`{"id":9007199254740993,"amount":5}`)}}},
 	}
 	for shown, words := range map[string]string{
 		`{"id":9007199254740992,"amount":5.0}`: "rounded numbers",

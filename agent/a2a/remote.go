@@ -13,6 +13,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/reid"
 )
 
 // RemoteConfig are the choices for a remote agent that is used as a
@@ -204,7 +205,7 @@ func (r *Remote) ask(ctx context.Context, j *journal) error {
 		return r.stop(ctx, j, j.task.ID, err)
 	}
 	for i, q := range questions {
-		questions[i] = renamed(q, q.InputRequestID()+"_"+digestOf(j.task))
+		questions[i] = reid.Request(q, q.InputRequestID()+"_"+digestOf(j.task))
 	}
 	j.Waiting = false
 	return r.suspend(ctx, j, questions)
@@ -334,7 +335,7 @@ func (r *Remote) answer(ctx context.Context, j *journal, answers []content.Input
 	asked := digestOf(j.task)
 	own := make([]content.InputResponse, len(answers))
 	for i, a := range answers {
-		own[i] = answerTo(a, strings.TrimSuffix(a.InputResponseTo(), "_"+asked))
+		own[i] = reid.Response(a, strings.TrimSuffix(a.InputResponseTo(), "_"+asked))
 	}
 	m, err := j.task.Reply(rand.Text(), own)
 	if err != nil {
@@ -370,36 +371,4 @@ func (r *Remote) cancel(ctx context.Context, j *journal) (any, error) {
 		return nil, r.askToWait(ctx, j)
 	}
 	return r.ended(ctx, j)
-}
-
-// renamed is a question under another id.
-func renamed(q content.InputRequest, id string) content.InputRequest {
-	switch q := q.(type) {
-	case *content.TextApprovalRequest:
-		out := *q
-		out.RequestID = id
-		return &out
-	case *content.StructuredInputRequest:
-		out := *q
-		out.RequestID = id
-		return &out
-	}
-
-	return q
-}
-
-// answerTo is an answer under another id.
-func answerTo(a content.InputResponse, id string) content.InputResponse {
-	switch a := a.(type) {
-	case *content.TextApprovalResponse:
-		out := *a
-		out.RequestID = id
-		return &out
-	case *content.StructuredInputResponse:
-		out := *a
-		out.RequestID = id
-		return &out
-	}
-
-	return a
 }

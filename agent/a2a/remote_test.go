@@ -101,10 +101,8 @@ func TestRemoteAgentAsks(t *testing.T) {
 		content.NewMessage(content.Assistant, &content.FunctionCall{CallID: "call_1", Name: "ask_partner"}),
 		content.AssistantText("Done."),
 	}}
-	bot := agent.NewChatAgent(
-		agent.NewFunctionInvoking(model, agent.LoopConfig{}),
-		agent.ChatAgentConfig{Tools: []agent.Tool{partner, purge}},
-	)
+	bot := agent.NewChatAgent(agent.NewFunctionInvoking(model, agent.LoopConfig{}),
+		agent.ChatAgentConfig{Tools: []agent.Tool{partner, purge}})
 	thread := agent.NewThread("t1")
 	resp := must.Get(bot.Run(t.Context(), thread, content.UserText("Ask the partner.")))(t)
 	asked := resp.UserInputRequests()

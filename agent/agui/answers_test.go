@@ -20,36 +20,19 @@ const transferArgs = `{"to":"bob","amount":5,"rate":0.5,"tags":["a"],"options":{
 func requests() map[string]content.InputRequest {
 	return map[string]content.InputRequest{
 		"call": &content.ToolApprovalRequest{RequestID: "r1",
-			Call: &content.FunctionCall{
-				CallID:    "call_1",
-				Name:      "transfer",
-				Arguments: json.RawMessage(transferArgs),
-			}},
+			Call: &content.FunctionCall{CallID: "call_1", Name: "transfer",
+				Arguments: json.RawMessage(transferArgs)}},
 		"text": &content.TextApprovalRequest{RequestID: "r2", Text: "Do you agree?"},
-		"input": &content.StructuredInputRequest{
-			RequestID: "r3",
-			Text:      "Where?",
-			Schema:    json.RawMessage(citySchema),
-		},
+		"input": &content.StructuredInputRequest{RequestID: "r3", Text: "Where?",
+			Schema: json.RawMessage(citySchema)},
 		"hosted": &content.ToolApprovalRequest{RequestID: "r4",
-			Call: &content.MCPCall{
-				CallID:     "call_4",
-				Name:       "search",
-				ServerName: "docs",
-				Arguments:  json.RawMessage(`{"q":"x"}`),
-			}},
+			Call: &content.MCPCall{CallID: "call_4", Name: "search", ServerName: "docs",
+				Arguments: json.RawMessage(`{"q":"x"}`)}},
 		"reserved": &content.ToolApprovalRequest{RequestID: "r5",
-			Call: &content.FunctionCall{
-				CallID:    "call_5",
-				Name:      "vote",
-				Arguments: json.RawMessage(`{"approved":false,"reason":"theirs"}`),
-			}},
+			Call: &content.FunctionCall{CallID: "call_5", Name: "vote",
+				Arguments: json.RawMessage(`{"approved":false,"reason":"theirs"}`)}},
 		"unreadable": &content.ToolApprovalRequest{RequestID: "r6",
-			Call: &content.FunctionCall{
-				CallID:    "call_6",
-				Name:      "f",
-				Arguments: json.RawMessage(`{"x":`),
-			}},
+			Call: &content.FunctionCall{CallID: "call_6", Name: "f", Arguments: json.RawMessage(`{"x":`)}},
 	}
 }
 
@@ -192,10 +175,8 @@ func TestUnanswerable(t *testing.T) {
 func TestTheRecordedCall(t *testing.T) {
 	q := requests()["call"].(*content.ToolApprovalRequest)
 	for _, payload := range []string{`{"approved":true}`, `{"approved":true,"amount":1}`, `{"approved":false}`} {
-		got := must.Get(Answers(
-			[]content.InputRequest{q},
-			json.RawMessage(`[{"interruptId":"r1","status":"resolved","payload":`+payload+`}]`),
-		))(t)
+		got := must.Get(Answers([]content.InputRequest{q},
+			json.RawMessage(`[{"interruptId":"r1","status":"resolved","payload":`+payload+`}]`)))(t)
 		r := got[0].(*content.ToolApprovalResponse)
 		if !content.SameCall(r.Call, q.Call) || r.Call == q.Call {
 			t.Errorf("payload %s: the call of the answer is %+v", payload, r.Call)

@@ -68,25 +68,15 @@ func checkGolden(t *testing.T, file string, events iter.Seq2[Event, error]) {
 func asking() iter.Seq2[*agent.Update, error] {
 	all := requests()
 	call := all["call"].(*content.ToolApprovalRequest)
-	call.Note = content.Note{
-		Message: "Send <5> to bob?",
-		Expires: time.Date(2026, 8, 1, 12, 0, 0, 0, time.FixedZone("", 3600)),
-		Where:   "https://inbox/1",
-	}
-	sibling := &content.ToolApprovalRequest{
-		RequestID:      "r7",
-		NoConfirmation: true,
-		Call:           &content.FunctionCall{CallID: "call_7", Name: "now"},
-	}
+	call.Note = content.Note{Message: "Send <5> to bob?",
+		Expires: time.Date(2026, 8, 1, 12, 0, 0, 0, time.FixedZone("", 3600)), Where: "https://inbox/1"}
+	sibling := &content.ToolApprovalRequest{RequestID: "r7", NoConfirmation: true,
+		Call: &content.FunctionCall{CallID: "call_7", Name: "now"}}
 	return stream(
 		nil,
 		says("m1", text("Let me ")),
 		says("m1", text("see.")),
-		says("m1", &content.FunctionCall{
-			CallID:    "call_0",
-			Name:      "look",
-			Arguments: json.RawMessage(`{"at":"x"}`),
-		}),
+		says("m1", &content.FunctionCall{CallID: "call_0", Name: "look", Arguments: json.RawMessage(`{"at":"x"}`)}),
 		&agent.Update{
 			Role: content.ToolRole,
 			Contents: []content.Content{
@@ -101,28 +91,18 @@ func asking() iter.Seq2[*agent.Update, error] {
 
 func TestEvents(t *testing.T) {
 	checkGolden(t, "testdata/asking.jsonl", Run{ThreadID: "t1", RunID: "run-1"}.Events(asking()))
-	checkGolden(t, "testdata/asking-dotnet.jsonl", Run{
-		ThreadID: "t1",
-		RunID:    "run-1",
-		DotNet:   true,
-	}.Events(asking()))
+	checkGolden(t, "testdata/asking-dotnet.jsonl",
+		Run{ThreadID: "t1", RunID: "run-1", DotNet: true}.Events(asking()))
 }
 
 // TestResumedRun expects that a call that was shown is not shown again,
 // while its result is.
 func TestResumedRun(t *testing.T) {
-	run := Run{
-		ThreadID: "t1",
-		RunID:    "run-2",
-		Shown:    []string{"call_1"},
-	}
+	run := Run{ThreadID: "t1", RunID: "run-2", Shown: []string{"call_1"}}
 	checkGolden(t, "testdata/resumed.jsonl", run.Events(stream(
 		nil,
-		says("m3", &content.FunctionCall{
-			CallID:    "call_1",
-			Name:      "transfer",
-			Arguments: json.RawMessage(`{}`),
-		}, &content.FunctionCall{CallID: "call_2", Name: "f"}),
+		says("m3", &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: json.RawMessage(`{}`)},
+			&content.FunctionCall{CallID: "call_2", Name: "f"}),
 		&agent.Update{
 			Role: content.ToolRole,
 			Contents: []content.Content{
@@ -134,13 +114,8 @@ func TestResumedRun(t *testing.T) {
 		nil,
 		says("m3", &content.FunctionCall{CallID: "call_2", Name: "f"}), // a second time, as some services do
 		&agent.Update{Role: content.User, Contents: []content.Content{text("not the assistant's")}},
-		says(
-			"",
-			text(""),
-			&content.Reasoning{Text: "hm"},
-			&content.FunctionCall{Name: "no id"},
-			&content.FunctionResult{},
-		),
+		says("", text(""), &content.Reasoning{Text: "hm"}, &content.FunctionCall{Name: "no id"},
+			&content.FunctionResult{}),
 		says("m4", text("Done.")),
 	)))
 	if len(run.Shown) != 1 {
@@ -155,10 +130,8 @@ func TestFailures(t *testing.T) {
 		code   string
 	}{
 		"of the model": {stream(secret, says("m", text("I"))), CodeFailed},
-		"of a resume list": {
-			stream(refuse(CodeNotFound, "x", "no such request is open"), says("m", text("I"))),
-			string(CodeNotFound),
-		},
+		"of a resume list": {stream(refuse(CodeNotFound, "x", "no such request is open"), says("m", text("I"))),
+			string(CodeNotFound)},
 		"request with no id": {stream(nil, says("m", text("I"), &content.TextApprovalRequest{})), CodeFailed},
 		"two of one id":      {stream(nil, says("m", text("I"), requests()["text"], requests()["text"])), CodeFailed},
 		"a broken schema": {
@@ -237,18 +210,13 @@ func TestOutcome(t *testing.T) {
 	if err != nil || done.Outcome.Type != "success" || done.Outcome.Interrupts != nil {
 		t.Errorf("event %+v, %v", done, err)
 	}
-	asks := &agent.Response{
-		Messages: []*content.Message{content.NewMessage(content.Assistant, requests()["text"])},
-	}
+	asks := &agent.Response{Messages: []*content.Message{content.NewMessage(content.Assistant, requests()["text"])}}
 	asked, err := run.Outcome(asks)
 	if err != nil || asked.Outcome.Type != "interrupt" || asked.Outcome.Interrupts[0].ID != "r2" {
 		t.Errorf("event %+v, %v", asked, err)
 	}
-	nameless := &content.ToolApprovalRequest{
-		RequestID: "x",
-		Call:      &content.HostedCall{},
-		Note:      content.Note{Agent: "helper"},
-	}
+	nameless := &content.ToolApprovalRequest{RequestID: "x", Call: &content.HostedCall{},
+		Note: content.Note{Agent: "helper"}}
 	i, err := InterruptOf(nameless)
 	if err != nil || i.Reason != "confirmation" || i.Message != "Approve running this tool?" ||
 		!strings.Contains(string(i.Metadata), "helper") {
@@ -320,10 +288,8 @@ func FuzzApprovalResult(f *testing.F) {
 		f.Add([]byte(c.Result))
 	}
 	f.Fuzz(func(t *testing.T, result []byte) {
-		got, err := ApprovalResult(
-			[]content.InputRequest{requests()["call"]},
-			&content.FunctionResult{CallID: "r1", Result: result},
-		)
+		got, err := ApprovalResult([]content.InputRequest{requests()["call"]},
+			&content.FunctionResult{CallID: "r1", Result: result})
 		var refused *ResumeError
 		if err != nil && !errors.As(err, &refused) || err == nil && got.RequestID != "r1" {
 			t.Fatalf("answer %+v, error %v", got, err)

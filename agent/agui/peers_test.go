@@ -11,13 +11,9 @@ import (
 
 func TestShowsTheServerOfAHostedCall(t *testing.T) {
 	for want, call := range map[string]content.ToolCall{
-		`"hosted":true,"server_name":"docs"}`: &content.MCPCall{
-			CallID:     "c",
-			Name:       "search",
-			ServerName: "docs",
-		},
-		`"arguments":{},"hosted":true}`: &content.MCPCall{CallID: "c", Name: "search"},
-		`"arguments":{}}`:               &content.FunctionCall{CallID: "c", Name: "search"},
+		`"hosted":true,"server_name":"docs"}`: &content.MCPCall{CallID: "c", Name: "search", ServerName: "docs"},
+		`"arguments":{},"hosted":true}`:       &content.MCPCall{CallID: "c", Name: "search"},
+		`"arguments":{}}`:                     &content.FunctionCall{CallID: "c", Name: "search"},
 	} {
 		i, err := InterruptOf(&content.ToolApprovalRequest{RequestID: "r", Call: call})
 		if err != nil || !strings.Contains(string(i.Metadata), want) {
@@ -34,11 +30,8 @@ func TestShowsTheServerOfAHostedCall(t *testing.T) {
 func TestTellsAReasonFromAnArgumentOfThatName(t *testing.T) {
 	q := &content.ToolApprovalRequest{
 		RequestID: "r",
-		Call: &content.FunctionCall{
-			CallID:    "c",
-			Name:      "refund",
-			Arguments: json.RawMessage(`{"amount":5,"reason":"damaged"}`),
-		},
+		Call: &content.FunctionCall{CallID: "c", Name: "refund",
+			Arguments: json.RawMessage(`{"amount":5,"reason":"damaged"}`)},
 	}
 	for _, c := range []struct {
 		payload  string
@@ -51,33 +44,16 @@ func TestTellsAReasonFromAnArgumentOfThatName(t *testing.T) {
 		{payload: `{"approved":true,"reason":""}`, code: CodeInvalidResponse},
 		{payload: `{"approved":true,"reason":5}`, code: CodeInvalidResponse},
 		{payload: `{"approved":true,"amount":4,"reason":"looks fine"}`, code: CodeInvalidResponse},
-		{
-			payload:  `{"approved":true,"amount":5,"reason":"damaged"}`,
-			approved: true,
-			args:     `{"amount":5,"reason":"damaged"}`,
-		},
-		{
-			payload:  `{"approved":true,"amount":4,"reason":"damaged"}`,
-			approved: true,
-			args:     `{"amount":4,"reason":"damaged"}`,
-		},
-		{
-			payload:  `{"approved":true,"reason":"looks fine","editedArgs":{"amount":5,"reason":"lost"}}`,
-			approved: true,
-			args:     `{"amount":5,"reason":"lost"}`,
-			reason:   "looks fine",
-		},
-		{
-			payload:  `{"approved":true,"reason":"looks fine","editedArgs":{"amount":5,"reason":"damaged"}}`,
-			approved: true,
-			args:     `{"amount":5,"reason":"damaged"}`,
-			reason:   "looks fine",
-		},
-		{
-			payload: `{"approved":false,"reason":"not today"}`,
-			args:    `{"amount":5,"reason":"damaged"}`,
-			reason:  "not today",
-		},
+		{payload: `{"approved":true,"amount":5,"reason":"damaged"}`, approved: true,
+			args: `{"amount":5,"reason":"damaged"}`},
+		{payload: `{"approved":true,"amount":4,"reason":"damaged"}`, approved: true,
+			args: `{"amount":4,"reason":"damaged"}`},
+		{payload: `{"approved":true,"reason":"looks fine","editedArgs":{"amount":5,"reason":"lost"}}`,
+			approved: true, args: `{"amount":5,"reason":"lost"}`, reason: "looks fine"},
+		{payload: `{"approved":true,"reason":"looks fine","editedArgs":{"amount":5,"reason":"damaged"}}`,
+			approved: true, args: `{"amount":5,"reason":"damaged"}`, reason: "looks fine"},
+		{payload: `{"approved":false,"reason":"not today"}`, args: `{"amount":5,"reason":"damaged"}`,
+			reason: "not today"},
 		{payload: `{"approved":false,"reason":5}`, code: CodeInvalid},
 	} {
 		resume := `[{"interruptId":"r","status":"resolved","payload":` + c.payload + `}]`
@@ -107,11 +83,7 @@ func TestTheSchemaOffersAReasonForEveryCall(t *testing.T) {
 	for _, args := range []string{`{"amount":5}`, `{"amount":5,"reason":"damaged"}`} {
 		i := must.Get(InterruptOf(&content.ToolApprovalRequest{
 			RequestID: "r",
-			Call: &content.FunctionCall{
-				CallID:    "c",
-				Name:      "f",
-				Arguments: json.RawMessage(args),
-			},
+			Call:      &content.FunctionCall{CallID: "c", Name: "f", Arguments: json.RawMessage(args)},
 		}))(t)
 		var schema struct {
 			Properties map[string]struct{ Description string }

@@ -42,11 +42,8 @@ func transferAgent(ran *[]string) agent.Agent {
 		*ran = append(*ran, string(args))
 		return "sent", nil
 	}
-	call := &content.FunctionCall{
-		CallID:    "call_1",
-		Name:      "transfer",
-		Arguments: json.RawMessage(`{"to":"bob","amount":5}`),
-	}
+	call := &content.FunctionCall{CallID: "call_1", Name: "transfer",
+		Arguments: json.RawMessage(`{"to":"bob","amount":5}`)}
 	model := &script{
 		[]*content.Message{
 			content.NewMessage(content.Assistant, text("One moment."), call),
@@ -79,10 +76,8 @@ const askingRun = "RUN_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESS
 func TestInterruptAndResume(t *testing.T) {
 	var ran []string
 	bank, thread := transferAgent(&ran), agent.NewThread("t1")
-	names, last := all(
-		t,
-		Run{ThreadID: "t1", RunID: "1"}.Events(bank.Stream(t.Context(), thread, content.UserText("Pay bob."))),
-	)
+	names, last := all(t,
+		Run{ThreadID: "t1", RunID: "1"}.Events(bank.Stream(t.Context(), thread, content.UserText("Pay bob."))))
 	if names != askingRun || last.Outcome.Type != "interrupt" {
 		t.Fatalf("events %s, outcome %+v", names, last.Outcome)
 	}
@@ -105,15 +100,8 @@ func TestInterruptAndResume(t *testing.T) {
 	}
 
 	answers := must.Get(Answers(open, resume(`{"approved":true,"amount":4}`)))(t)
-	run := Run{
-		ThreadID: "t1",
-		RunID:    "2",
-		Shown:    []string{last.Outcome.Interrupts[0].ToolCallID},
-	}
-	names, last = all(
-		t,
-		run.Events(bank.Stream(t.Context(), thread, content.NewMessage(content.User, answers...))),
-	)
+	run := Run{ThreadID: "t1", RunID: "2", Shown: []string{last.Outcome.Interrupts[0].ToolCallID}}
+	names, last = all(t, run.Events(bank.Stream(t.Context(), thread, content.NewMessage(content.User, answers...))))
 	const resumed = "RUN_STARTED TOOL_CALL_RESULT TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END RUN_FINISHED"
 	if names != resumed || last.Outcome.Type != "success" {
 		t.Errorf("events %s, outcome %+v", names, last.Outcome)
@@ -137,10 +125,8 @@ func TestDotNetConversation(t *testing.T) {
 	}
 	q := thread.Pending()[0].Request
 	id := q.InputRequestID()
-	result := &content.FunctionResult{
-		CallID: id,
-		Result: json.RawMessage(`{"approval_id":"` + id + `","approved":false}`),
-	}
+	result := &content.FunctionResult{CallID: id,
+		Result: json.RawMessage(`{"approval_id":"` + id + `","approved":false}`)}
 	answer := must.Get(ApprovalResult([]content.InputRequest{q}, result))(t)
 	all(t, run.Events(bank.Stream(t.Context(), thread, content.NewMessage(content.User, answer))))
 	if len(ran) != 0 || len(thread.Pending()) != 0 {

@@ -115,22 +115,14 @@ func TestText(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "")
 	t.Setenv("ANTHROPIC_AUTH_TOKEN", "leaked")
 	half := 0.5
-	c := dial(
-		t,
-		"text.json",
-		anthropic.WithMaxTokens(100),
-		anthropic.WithParameters(map[string]any{"top_p": 0.9, "stop_sequences": []string{"x"}}),
-	)
+	c := dial(t, "text.json", anthropic.WithMaxTokens(100),
+		anthropic.WithParameters(map[string]any{"top_p": 0.9, "stop_sequences": []string{"x"}}))
 	history := []*content.Message{
 		content.NewMessage(content.System, &content.Text{Text: "Speak English."}, &content.Text{Text: " "}),
 		content.UserText("Hello <&>"),
 	}
-	r := ask(t, c, false, &history, &agent.Options{
-		Instructions: "Be brief.",
-		Temperature:  &half,
-		MaxTokens:    200,
-		Extra:        map[string]any{anthropic.Parameters: map[string]any{"stop_sequences": []string{"###"}}},
-	})
+	r := ask(t, c, false, &history, &agent.Options{Instructions: "Be brief.", Temperature: &half, MaxTokens: 200,
+		Extra: map[string]any{anthropic.Parameters: map[string]any{"stop_sequences": []string{"###"}}}})
 	hold(t, r, "stop", `text "Hi!"`)
 	want := `usage 17+5=22 {"cache_creation_input_tokens":3,"cache_read_input_tokens":4,"input_tokens":10,` +
 		`"output_tokens":5}`
@@ -143,13 +135,8 @@ func TestEnvironmentIsReadUnlessIgnored(t *testing.T) {
 	t.Setenv("ANTHROPIC_BASE_URL", replay.New(t, "environment.json").URL())
 	t.Setenv("ANTHROPIC_API_KEY", "of-the-environment")
 	history := []*content.Message{content.UserText("Hi")}
-	ask(
-		t,
-		anthropic.New(anthropic.WithSDK(option.WithHTTPClient(http.DefaultClient), option.WithMaxRetries(0))),
-		false,
-		&history,
-		&agent.Options{Model: "m"},
-	)
+	ask(t, anthropic.New(anthropic.WithSDK(option.WithHTTPClient(http.DefaultClient), option.WithMaxRetries(0))),
+		false, &history, &agent.Options{Model: "m"})
 }
 
 func TestParallelTools(t *testing.T) {
@@ -166,12 +153,9 @@ func TestParallelTools(t *testing.T) {
 		`call toolu_01 weather {"city": "Oslo",  "n": 1.0}`,
 		`call toolu_02 weather {"city": "Rome"} +caller={"type": "direct"}`,
 		`call toolu_03 now {}`}, "\n"))
-	history = append(
-		history,
-		content.NewMessage(content.ToolRole, result("toolu_02", `"sunny"`)),
+	history = append(history, content.NewMessage(content.ToolRole, result("toolu_02", `"sunny"`)),
 		content.UserText("Hurry."),
-		content.NewMessage(content.ToolRole, result("toolu_01", `{"temp": -3.50}`), result("toolu_03", "")),
-	)
+		content.NewMessage(content.ToolRole, result("toolu_01", `{"temp": -3.50}`), result("toolu_03", "")))
 	hold(t, ask(t, c, false, &history, opt), "length", `text "Cold and sun"`)
 }
 
@@ -192,11 +176,8 @@ func TestStreamedTools(t *testing.T) {
 	}
 	history = append(
 		history,
-		content.NewMessage(
-			content.ToolRole,
-			result("toolu_11", `"cold"`),
-			result("toolu_12", `"Tool call invocation rejected."`),
-		),
+		content.NewMessage(content.ToolRole, result("toolu_11", `"cold"`),
+			result("toolu_12", `"Tool call invocation rejected."`)),
 	)
 	hold(t, ask(t, c, true, &history, opt), "stop", `text "Cold."`)
 }
@@ -239,22 +220,12 @@ func TestRefusal(t *testing.T) {
 
 func TestServices(t *testing.T) {
 	c := dial(t, "services.json")
-	docs := &agent.HostedMCP{
-		Name:     "docs",
-		URL:      "https://docs.example.com/mcp",
-		Headers:  map[string]string{"authorization": "Bearer s3cret"},
-		Allowed:  []string{"search", "read", "search"},
-		Approval: "never",
-	}
-	open := &agent.HostedMCP{
-		Name:     "open",
-		URL:      "https://open.example.com/mcp",
-		Approval: "never",
-	}
-	search := anthropic.ServerTool(
-		"web_search",
-		json.RawMessage(`{"type": "web_search_20250305", "name": "web_search", "max_uses": 5}`),
-	)
+	docs := &agent.HostedMCP{Name: "docs", URL: "https://docs.example.com/mcp",
+		Headers: map[string]string{"authorization": "Bearer s3cret"},
+		Allowed: []string{"search", "read", "search"}, Approval: "never"}
+	open := &agent.HostedMCP{Name: "open", URL: "https://open.example.com/mcp", Approval: "never"}
+	search := anthropic.ServerTool("web_search",
+		json.RawMessage(`{"type": "web_search_20250305", "name": "web_search", "max_uses": 5}`))
 	history := []*content.Message{content.UserText("Look it up")}
 	hold(
 		t,
@@ -274,12 +245,8 @@ func TestServices(t *testing.T) {
 			"\n",
 		),
 	)
-	hold(
-		t,
-		ask(t, c, false, &history, nil),
-		"stop",
-		"mcp mcptoolu_02 docs/read {}\nmcp result mcptoolu_02 [text \"gone\"] +is_error=true",
-	)
+	hold(t, ask(t, c, false, &history, nil), "stop",
+		"mcp mcptoolu_02 docs/read {}\nmcp result mcptoolu_02 [text \"gone\"] +is_error=true")
 }
 
 // wrapped is a tool around another.
@@ -291,25 +258,11 @@ func TestErrors(t *testing.T) {
 	c := dial(t, "errors.json", anthropic.WithModel("m"))
 	messages := []*content.Message{content.UserText("Hi")}
 	for i, want := range []anthropic.StatusError{
-		{
-			Status:     429,
-			Type:       "rate_limit_error",
-			Message:    "Slow down",
-			RetryAfter: 17 * time.Second,
-			RequestID:  "req_429",
-		},
-		{
-			Status:     529,
-			Type:       "overloaded_error",
-			Message:    "Overloaded",
-			RetryAfter: 250 * time.Millisecond,
-			RequestID:  "req_529",
-		},
-		{
-			Status:  400,
-			Type:    "invalid_request_error",
-			Message: "max_tokens: too large",
-		},
+		{Status: 429, Type: "rate_limit_error", Message: "Slow down", RetryAfter: 17 * time.Second,
+			RequestID: "req_429"},
+		{Status: 529, Type: "overloaded_error", Message: "Overloaded",
+			RetryAfter: 250 * time.Millisecond, RequestID: "req_529"},
+		{Status: 400, Type: "invalid_request_error", Message: "max_tokens: too large"},
 		{Status: 502},
 	} {
 		var r *agent.Response
@@ -343,11 +296,8 @@ func TestErrors(t *testing.T) {
 
 func TestErrorText(t *testing.T) {
 	for want, err := range map[string]error{
-		"anthropic: 429 rate_limit_error: Slow down": &anthropic.StatusError{
-			Status:  429,
-			Type:    "rate_limit_error",
-			Message: "Slow down",
-		},
+		"anthropic: 429 rate_limit_error: Slow down": &anthropic.StatusError{Status: 429,
+			Type: "rate_limit_error", Message: "Slow down"},
 		"anthropic: 502 Bad Gateway": &anthropic.StatusError{Status: 502},
 		"anthropic: messages[0]: not a valid history: no result follows": &anthropic.RequestError{
 			Where:  "messages[0]",
@@ -382,10 +332,8 @@ func TestBrokenStreams(t *testing.T) {
 	}
 
 	// An answer that may take this long is streamed; half of it is nothing.
-	if r, err = c.Respond(t.Context(), messages, &agent.Options{MaxTokens: 100000}); !errors.Is(
-		err,
-		anthropic.ErrCut,
-	) ||
+	if r, err = c.Respond(t.Context(), messages, &agent.Options{MaxTokens: 100000}); !errors.Is(err,
+		anthropic.ErrCut) ||
 		r != nil {
 		t.Errorf("got %+v, %v", r, err)
 	}
@@ -393,21 +341,14 @@ func TestBrokenStreams(t *testing.T) {
 
 func TestLongAnswersAreStreamed(t *testing.T) {
 	history := []*content.Message{content.UserText("Hi")}
-	hold(
-		t,
-		ask(t, dial(t, "long.json"), false, &history, &agent.Options{MaxTokens: 100000}),
-		"max_turns",
-		`text "Long"`,
-	)
+	hold(t, ask(t, dial(t, "long.json"), false, &history, &agent.Options{MaxTokens: 100000}), "max_turns",
+		`text "Long"`)
 }
 
 func TestReaderStops(t *testing.T) {
 	c := dial(t, "long.json")
-	for u, err := range c.Stream(
-		t.Context(),
-		[]*content.Message{content.UserText("Hi")},
-		&agent.Options{MaxTokens: 100000},
-	) {
+	for u, err := range c.Stream(t.Context(), []*content.Message{content.UserText("Hi")},
+		&agent.Options{MaxTokens: 100000}) {
 		if err != nil || u.MessageID != "msg_17" || u.FinishReason != "" {
 			t.Errorf("got %+v, %v", u, err)
 		}
@@ -418,12 +359,8 @@ func TestReaderStops(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	c := anthropic.New(
-		anthropic.WithoutEnvironment(),
-		anthropic.WithBaseURL("http://127.0.0.1:1"),
-		anthropic.WithSDK(option.WithMaxRetries(0)),
-		anthropic.WithModel("m"),
-	)
+	c := anthropic.New(anthropic.WithoutEnvironment(), anthropic.WithBaseURL("http://127.0.0.1:1"),
+		anthropic.WithSDK(option.WithMaxRetries(0)), anthropic.WithModel("m"))
 	if _, err := c.Respond(ctx, []*content.Message{content.UserText("Hi")}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -475,10 +412,8 @@ func TestRequestsThatAreNotSent(t *testing.T) {
 			"server tool":   tool(anthropic.ServerTool("x", json.RawMessage(`[]`))),
 			"schema":        {Schema: json.RawMessage(`{`)},
 			"odd parameter": extra(map[string]any{"x": func() {}}),
-			"odd output": {
-				Schema: json.RawMessage(`{}`),
-				Extra:  map[string]any{anthropic.Parameters: map[string]any{"output_config": 1}},
-			},
+			"odd output": {Schema: json.RawMessage(`{}`),
+				Extra: map[string]any{anthropic.Parameters: map[string]any{"output_config": 1}}},
 		},
 	} {
 		for name, opt := range refused {
@@ -489,11 +424,8 @@ func TestRequestsThatAreNotSent(t *testing.T) {
 				if !errors.Is(err, want) || !errors.As(err, &typed) || typed.Where == "" {
 					t.Errorf("got %v", err)
 				}
-				if _, err := agent.Collect(client.Stream(
-					t.Context(),
-					[]*content.Message{content.UserText("Hi")},
-					opt,
-				)); !errors.Is(err, want) {
+				if _, err := agent.Collect(client.Stream(t.Context(), []*content.Message{content.UserText("Hi")},
+					opt)); !errors.Is(err, want) {
 					t.Errorf("streamed, got %v", err)
 				}
 			})
@@ -504,10 +436,8 @@ func TestRequestsThatAreNotSent(t *testing.T) {
 	if name := anthropic.ServerTool("x", nil).Definition().Name; name != "x" {
 		t.Errorf("got %q", name)
 	}
-	if _, err := bare.Respond(t.Context(), []*content.Message{content.UserText("Hi")}, nil); !errors.Is(
-		err,
-		anthropic.ErrContent,
-	) {
+	if _, err := bare.Respond(t.Context(), []*content.Message{content.UserText("Hi")}, nil); !errors.Is(err,
+		anthropic.ErrContent) {
 		t.Errorf("without a model, got %v", err)
 	}
 }

@@ -1,9 +1,7 @@
 package compat_test
 
 import (
-	"context"
 	"errors"
-	"iter"
 	"log/slog"
 	"testing"
 
@@ -13,47 +11,32 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// scripted is a client that gives one turn after the other; nil fails.
+// scripted is a model that gives one turn after the other; nil fails.
 type scripted struct {
-	turns [][]content.Content
-	seen  [][]*content.Message
+	funcModel
+	seen [][]*content.Message
 }
 
 var errAway = errors.New("the model is away")
 
-func (s *scripted) Respond(
-	_ context.Context, messages []*content.Message, _ *agent.Options,
-) (*agent.Response, error) {
-	turn := s.turns[len(s.seen)]
-	s.seen = append(s.seen, messages)
-	for q := range content.All[*content.ToolApprovalResponse](messages) { // as the loop does with what it handled
-		q.Call.(*content.FunctionCall).InformationalOnly = true
-	}
-	if turn == nil {
-		return nil, errAway
-	}
-	return &agent.Response{Messages: []*content.Message{content.NewMessage(content.Assistant, turn...)}}, nil
-}
-
-func (s *scripted) Stream(
-	ctx context.Context, messages []*content.Message, opt *agent.Options,
-) iter.Seq2[*agent.Update, error] {
-	return func(yield func(*agent.Update, error) bool) {
-		resp, err := s.Respond(ctx, messages, opt)
-		if err != nil {
-			yield(nil, err)
-			return
+func newScripted(turns ...[]content.Content) *scripted {
+	s := &scripted{}
+	s.run = func(n int, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
+		s.seen = append(s.seen, messages)
+		for q := range content.All[*content.ToolApprovalResponse](messages) { // as the loop does with what it handled
+			q.Call.(*content.FunctionCall).InformationalOnly = true
 		}
-		yield(&agent.Update{Role: content.Assistant, Contents: resp.Messages[0].Contents}, nil)
+		if turns[n] == nil {
+			return nil, errAway
+		}
+		return turn(turns[n]...), nil
 	}
+	return s
 }
 
 func payment() *content.ToolApprovalRequest {
-	return &content.ToolApprovalRequest{RequestID: "ficc_1", Call: &content.FunctionCall{
-		CallID:    "1",
-		Name:      "pay",
-		Arguments: []byte(`{"n":5}`),
-	}}
+	return &content.ToolApprovalRequest{RequestID: "ficc_1",
+		Call: &content.FunctionCall{CallID: "1", Name: "pay", Arguments: []byte(`{"n":5}`)}}
 }
 
 // A run that fails leaves the request for the next one: an approval can
@@ -61,13 +44,10 @@ func payment() *content.ToolApprovalRequest {
 func TestFailedRunLeavesRequestsForRetry(t *testing.T) {
 	for name, streaming := range map[string]bool{"whole": false, "streamed": true} {
 		t.Run(name, func(t *testing.T) {
-			inner := &scripted{turns: [][]content.Content{
-				{payment()}, nil, nil, {&content.Text{Text: "paid"}}, {&content.Text{Text: "hm"}},
-			}}
-			b := compat.NewBinding(inner, compat.BindingConfig{
-				Rules: compat.Rules125,
-				Log:   slog.New(slog.DiscardHandler),
-			})
+			said := func(s string) []content.Content { return []content.Content{&content.Text{Text: s}} }
+			inner := newScripted([]content.Content{payment()}, nil, nil, said("paid"), said("hm"))
+			b := compat.NewBinding(inner,
+				compat.BindingConfig{Rules: compat.Rules125, Log: slog.New(slog.DiscardHandler)})
 			opt := &agent.Options{Thread: agent.NewThread("t")}
 			run := func(messages ...*content.Message) error {
 				if !streaming {
@@ -112,17 +92,12 @@ func TestFailedRunLeavesRequestsForRetry(t *testing.T) {
 // A rule is made of the recorded call, whatever the answer shows.
 func TestRuleComesFromTheRecordedCall(t *testing.T) {
 	for rules, want := range map[compat.BindingRules]bool{compat.Rules114: true, compat.Rules125: false} {
-		inner := &scripted{turns: [][]content.Content{
-			{payment()}, {&content.Text{Text: "paid"}}, {&content.ToolApprovalRequest{
-				RequestID: "ficc_2",
-				Call:      &content.FunctionCall{CallID: "2", Name: "wipe"},
-			}}, {&content.Text{Text: "wiped"}},
-		}}
+		wipe := &content.ToolApprovalRequest{RequestID: "ficc_2", Call: callOf("2", "wipe")}
+		inner := newScripted([]content.Content{payment()}, []content.Content{&content.Text{Text: "paid"}},
+			[]content.Content{wipe}, []content.Content{&content.Text{Text: "wiped"}})
 		log := slog.New(slog.DiscardHandler)
-		c := compat.NewStanding(
-			compat.NewBinding(inner, compat.BindingConfig{Rules: rules, Log: log}),
-			compat.StandingConfig{Rules: rules},
-		)
+		c := compat.NewStanding(compat.NewBinding(inner, compat.BindingConfig{Rules: rules, Log: log}),
+			compat.StandingConfig{Rules: rules})
 		opt := &agent.Options{Thread: agent.NewThread("t")}
 		must.Get(c.Respond(t.Context(), []*content.Message{content.UserText("pay")}, opt))(t)
 		forged := payment().CreateAlwaysApprove(content.AlwaysTool, "")

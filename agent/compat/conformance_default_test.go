@@ -21,197 +21,85 @@ type deviation struct {
 // sibling and order switches set as .NET has them). Those marked as
 // holes are what must not happen here.
 var differs = map[string]deviation{
-	"derived/DuplicateApprovedResponsesExecuteTwiceInBareLoop": {
-		"hole: two answers run once",
-		map[string]int{"Func1": 1},
-		0,
-	},
+	"derived/DuplicateApprovedResponsesExecuteTwiceInBareLoop": {"hole: two answers run once",
+		map[string]int{"Func1": 1}, 0},
 	"derived/ConflictingResponsesBothTakeEffectInBareLoop": {
 		"hole: of two answers that differ the rejection stands",
 		map[string]int{"Func1": 0},
 		0,
 	},
-	"derived/ResponseBeforeRequestThrows": {
-		"hole: the request stays open",
-		map[string]int{"Func1": 0},
-		1,
-	},
-	"derived/PartialAnswersThrow": {
-		"hole: the answered call runs, the other stays open",
-		map[string]int{"Func1": 1, "Func2": 0},
-		1,
-	},
-	"derived/SameCallIdDifferentRequestIdIsAcceptedButLosesMetadata": {
-		"hole: the answer finds no request",
-		map[string]int{"Func1": 0},
-		1,
-	},
-	"derived/SameRequestIdDifferentCallIdThrows": {
-		"hole: the answer shows another call",
-		map[string]int{"Func1": 0},
-		1,
-	},
+	"derived/ResponseBeforeRequestThrows": {"hole: the request stays open", map[string]int{"Func1": 0}, 1},
+	"derived/PartialAnswersThrow": {"hole: the answered call runs, the other stays open",
+		map[string]int{"Func1": 1, "Func2": 0}, 1},
+	"derived/SameCallIdDifferentRequestIdIsAcceptedButLosesMetadata": {"hole: the answer finds no request",
+		map[string]int{"Func1": 0}, 1},
+	"derived/SameRequestIdDifferentCallIdThrows": {"hole: the answer shows another call",
+		map[string]int{"Func1": 0}, 1},
 	"derived/DuplicateRequestIdsInHistoryThrow": {
 		"hole: a request never has an old one's id, so the answer is late",
 		map[string]int{"Func1": 1},
 		1,
 	},
-	"derived/McpRequestWithoutResponsePassesThrough": {
-		"hole: the open request is kept from the model",
-		nil,
-		1,
-	},
-	"ApprovedApprovalResponsesWithoutApprovalRequestAreExecuted": {
-		"hole: nobody asked",
-		map[string]int{"Func1": 0, "Func2": 0},
-		0,
-	},
-	"rule-15-unanswered": {
-		"hole: the requests stay open, the model answers without them",
-		map[string]int{"refund": 0},
-		2,
-	},
-	"rule-15-answered-too-early": {
-		"hole: the request stays open",
-		map[string]int{"refund": 0},
-		1,
-	},
-	"rule-39-too-late": {
-		"a result in the same turn counts whenever it comes",
-		map[string]int{"ship": 0},
-		0,
-	},
-	"rule-16-partly-answered": {
-		"hole: the answered call runs, the other stays open",
-		map[string]int{"ship": 1, "refund": 0},
-		1,
-	},
-	"rule-17-answer-without-request": {
-		"hole: nobody asked",
-		map[string]int{"refund": 0},
-		0,
-	},
-	"rule-19-same-request-id-twice": {
-		"hole: a request never has an old one's id",
-		map[string]int{"refund": 1},
-		1,
-	},
-	"rule-20-two-approvals-run-twice": {
-		"hole: two answers run once",
-		map[string]int{"refund": 1},
-		0,
-	},
-	"rule-20-rejected-and-run": {
-		"hole: the rejection stands",
-		map[string]int{"refund": 0},
-		0,
-	},
-	"rule-21-the-call-of-the-answer-runs": {
-		"hole: the answer shows another call",
-		map[string]int{"refund": 0},
-		1,
-	},
-	"rule-21-even-another-tool": {
-		"hole: the answer shows another call",
-		map[string]int{"refund": 0, "ship": 0},
-		1,
-	},
-	"rule-22-found-by-request-id-only": {
-		"hole: the answer finds no request",
-		map[string]int{"refund": 0},
-		1,
-	},
-	"rule-23-no-id-and-no-request-share": {
-		"hole: answers without requests run nothing",
-		map[string]int{"ship": 0},
-		0,
-	},
-	"rule-31-stops-and-leaves-the-rest": {
-		"hole: calls that are not run get a result",
-		map[string]int{"refund": 0},
-		0,
-	},
-	"rule-31-without-approval": {
-		"hole: calls that are not run get a result",
-		map[string]int{"lookup": 1},
-		0,
-	},
-	"rule-42-left-calls-are-not-flagged": {
-		"hole: calls that are not run get a result",
-		map[string]int{"refund": 0},
-		0,
-	},
-	"rule-46-the-last-turn-runs-nothing": {
-		"hole: calls that are not run get a result",
-		map[string]int{"lookup": 1},
-		0,
-	},
-	"rule-46-the-marker-of-a-request-tool-is-gone": {
-		"hole: calls that are not run get a result",
-		map[string]int{"ship": 0},
-		0,
-	},
-	"rule-46-the-marker-of-an-additional-tool-holds": {
-		"calls that are not run get a result",
-		map[string]int{"ship": 0},
-		0,
-	},
-	"rule-18-done-before": {
-		"the caller's results count for nothing: the answered call runs, once",
-		map[string]int{"refund": 1},
-		0,
-	},
-	"rule-44-mixed-flags": {
-		"flags in the messages count for nothing",
-		map[string]int{},
-		0,
-	},
+	"derived/McpRequestWithoutResponsePassesThrough": {"hole: the open request is kept from the model", nil, 1},
+	"ApprovedApprovalResponsesWithoutApprovalRequestAreExecuted": {"hole: nobody asked",
+		map[string]int{"Func1": 0, "Func2": 0}, 0},
+	"rule-15-unanswered": {"hole: the requests stay open, the model answers without them",
+		map[string]int{"refund": 0}, 2},
+	"rule-15-answered-too-early": {"hole: the request stays open", map[string]int{"refund": 0}, 1},
+	"rule-39-too-late":           {"a result in the same turn counts whenever it comes", map[string]int{"ship": 0}, 0},
+	"rule-16-partly-answered": {"hole: the answered call runs, the other stays open",
+		map[string]int{"ship": 1, "refund": 0}, 1},
+	"rule-17-answer-without-request":      {"hole: nobody asked", map[string]int{"refund": 0}, 0},
+	"rule-19-same-request-id-twice":       {"hole: a request never has an old one's id", map[string]int{"refund": 1}, 1},
+	"rule-20-two-approvals-run-twice":     {"hole: two answers run once", map[string]int{"refund": 1}, 0},
+	"rule-20-rejected-and-run":            {"hole: the rejection stands", map[string]int{"refund": 0}, 0},
+	"rule-21-the-call-of-the-answer-runs": {"hole: the answer shows another call", map[string]int{"refund": 0}, 1},
+	"rule-21-even-another-tool": {"hole: the answer shows another call", map[string]int{"refund": 0,
+		"ship": 0}, 1},
+	"rule-22-found-by-request-id-only": {"hole: the answer finds no request", map[string]int{"refund": 0}, 1},
+	"rule-23-no-id-and-no-request-share": {"hole: answers without requests run nothing", map[string]int{"ship": 0},
+		0},
+	"rule-31-stops-and-leaves-the-rest": {"hole: calls that are not run get a result", map[string]int{"refund": 0},
+		0},
+	"rule-31-without-approval": {"hole: calls that are not run get a result", map[string]int{"lookup": 1}, 0},
+	"rule-42-left-calls-are-not-flagged": {"hole: calls that are not run get a result", map[string]int{"refund": 0},
+		0},
+	"rule-46-the-last-turn-runs-nothing": {"hole: calls that are not run get a result", map[string]int{"lookup": 1},
+		0},
+	"rule-46-the-marker-of-a-request-tool-is-gone": {"hole: calls that are not run get a result",
+		map[string]int{"ship": 0}, 0},
+	"rule-46-the-marker-of-an-additional-tool-holds": {"calls that are not run get a result",
+		map[string]int{"ship": 0}, 0},
+	"rule-18-done-before": {"the caller's results count for nothing: the answered call runs, once",
+		map[string]int{"refund": 1}, 0},
+	"rule-44-mixed-flags": {"flags in the messages count for nothing", map[string]int{}, 0},
 	"rule-05-every-call-of-the-turn-asks": {
 		"nobody is asked about a tool that is not there or that the caller runs",
 		map[string]int{"lookup": 0, "refund": 0},
 		2,
 	},
-	"rule-13-declared-only-ends-the-run": {
-		"the sibling runs meanwhile (rule 60)",
-		map[string]int{"lookup": 1},
-		0,
-	},
+	"rule-13-declared-only-ends-the-run": {"the sibling runs meanwhile (rule 60)", map[string]int{"lookup": 1}, 0},
 	"rule-23-grouped-by-message-rejected-first": {"one turn makes one message, in its order", map[string]int{
 		"lookup": 1,
 		"ship":   0,
 		"refund": 0,
 	}, 0},
-	"rule-28-texts": {
-		"the caller is asked for the result of a declared tool",
-		map[string]int{"boom": 1, "mute": 1},
-		0,
-	},
+	"rule-28-texts": {"the caller is asked for the result of a declared tool", map[string]int{"boom": 1, "mute": 1},
+		0},
 	"rule-28-at-once": {"results keep the order of the calls", nil, 0},
-	"rule-33-before-what-is-left-of-the-last": {
-		"the first was answered in a run of its own",
-		map[string]int{"refund": 1, "ship": 1},
-		0,
-	},
-	"ApprovedInputsAreExecutedAndFunctionResultsAreConverted": {
-		"a request never has an old one's id",
-		map[string]int{"Func1": 1},
-		1,
-	},
+	"rule-33-before-what-is-left-of-the-last": {"the first was answered in a run of its own",
+		map[string]int{"refund": 1, "ship": 1}, 0},
+	"ApprovedInputsAreExecutedAndFunctionResultsAreConverted": {"a request never has an old one's id",
+		map[string]int{"Func1": 1}, 1},
 	"RequiresConfirmation_IsFalseForFunctionCallWithNoMatchingToolWhenPeerRequiresApproval": {
 		"nobody is asked about a tool that is not there",
 		map[string]int{"Func1": 0},
 		1,
 	},
-	"FunctionCallsAreBufferedUntilApprovalRequirementEncountered": {
-		"a turn's calls are shown when all are there",
-		map[string]int{"Func1": 0, "Func2": 0},
-		3,
-	},
-	"FunctionCallContentIsBufferedUntilEndOfStream": {
-		"only the first updates are looked at there",
-		map[string]int{"Func1": 1, "Func2": 1},
-		0,
-	},
+	"FunctionCallsAreBufferedUntilApprovalRequirementEncountered": {"a turn's calls are shown when all are there",
+		map[string]int{"Func1": 0, "Func2": 0}, 3},
+	"FunctionCallContentIsBufferedUntilEndOfStream": {"only the first updates are looked at there",
+		map[string]int{"Func1": 1, "Func2": 1}, 0},
 }
 
 // TestConformanceDefault runs the cases of the loop in the Default
@@ -267,11 +155,8 @@ func runDefaultCase(t *testing.T, c *conformanceCase, streaming bool) {
 		}
 	}
 
-	r.model = &scriptedModel{
-		turns:        c.ModelTurns,
-		updates:      c.ModelStreamUpdates,
-		conversation: c.Options.ResponseConversationID,
-	}
+	r.model = &scriptedModel{turns: c.ModelTurns, updates: c.ModelStreamUpdates,
+		conversation: c.Options.ResponseConversationID}
 	if _, ok := differs[c.Name]; ok { // there is more to say here than there
 		r.model.turns = append(slices.Clone(c.ModelTurns), []caseMessage{spoken})
 	}
@@ -291,10 +176,8 @@ type turnOfPast struct {
 }
 
 // spoken ends a turn of the past that asks for nothing.
-var spoken = caseMessage{
-	Role:     "assistant",
-	Contents: []caseContent{{contentFields: contentFields{Type: "text", Text: "hm"}}},
-}
+var spoken = caseMessage{Role: "assistant",
+	Contents: []caseContent{{contentFields: contentFields{Type: "text", Text: "hm"}}}}
 
 // pastOf finds the turns that made the requests in a case's input.
 // Where the service keeps the history the input has only responses.
@@ -302,11 +185,7 @@ func pastOf(t *testing.T, c *conformanceCase) []turnOfPast {
 	t.Helper()
 	var out []turnOfPast
 	for i, m := range c.InputMessages {
-		said := caseMessage{
-			Role:       "assistant",
-			MessageID:  m.MessageID,
-			AuthorName: m.AuthorName,
-		}
+		said := caseMessage{Role: "assistant", MessageID: m.MessageID, AuthorName: m.AuthorName}
 		requests := false
 		for _, x := range m.Contents {
 			if x.Type == "approval_request" {

@@ -155,10 +155,8 @@ type caseOptions struct {
 // config is what the options say to the loop; 0 of a case is none,
 // which LoopConfig writes as -1.
 func (o caseOptions) config() compat.Config {
-	cfg := compat.Config{
-		Concurrent:     o.Concurrent || o.Concurrent2,
-		DetailedErrors: o.DetailedErrors || o.DetailedErrors2,
-	}
+	cfg := compat.Config{Concurrent: o.Concurrent || o.Concurrent2,
+		DetailedErrors: o.DetailedErrors || o.DetailedErrors2}
 	for _, n := range []*int{o.MaxTurns, o.MaxTurns2, o.MaxTurns3} {
 		if n != nil {
 			cfg.MaxTurns = *n

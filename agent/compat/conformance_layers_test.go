@@ -81,11 +81,8 @@ func compatClient(
 		return compat.NewInvocableBypass(inner, compat.BypassConfig{Tools: tools, Log: log})
 	}
 
-	return compat.NewStanding(inner, compat.StandingConfig{
-		Rules:      rulesOf(c),
-		Predicates: predicates(c.AutoApprovalRules),
-		MaxRounds:  maxRounds(c),
-	})
+	return compat.NewStanding(inner, compat.StandingConfig{Rules: rulesOf(c),
+		Predicates: predicates(c.AutoApprovalRules), MaxRounds: maxRounds(c)})
 }
 
 // rulesOf are the rules of the release that a case is about.
@@ -111,12 +108,8 @@ func defaultClient(
 		return layer.NewInvocableBypass(inner, layer.BypassConfig{Tools: tools, Log: log})
 	}
 
-	return layer.NewStanding(inner, layer.StandingConfig{
-		Tools:      tools,
-		Log:        log,
-		Predicates: predicates(c.AutoApprovalRules),
-		MaxRounds:  maxRounds(c),
-	})
+	return layer.NewStanding(inner, layer.StandingConfig{Tools: tools, Log: log,
+		Predicates: predicates(c.AutoApprovalRules), MaxRounds: maxRounds(c)})
 }
 
 func maxRounds(c *conformanceCase) int {
@@ -201,10 +194,8 @@ func (r *layerRun) note(messages []*content.Message) {
 		for _, c := range m.Contents {
 			switch c := c.(type) {
 			case *content.ToolApprovalRequest: // a copy, as the caller may write into the content
-				r.asked = append(r.asked, &content.ToolApprovalRequest{
-					RequestID: c.RequestID,
-					Call:      content.CloneCall(c.Call),
-				})
+				r.asked = append(r.asked,
+					&content.ToolApprovalRequest{RequestID: c.RequestID, Call: content.CloneCall(c.Call)})
 			case *content.FunctionCall: // parked as a request by the invocable bypass
 				r.asked = append(r.asked, &content.ToolApprovalRequest{RequestID: "ficc_" + c.CallID, Call: c})
 			}
@@ -369,18 +360,13 @@ func (r *layerRun) options(s *caseStep) (*agent.Options, error) {
 		list = s.Tools
 	}
 	tools, err := r.toolsFrom(list, "request")
-	opt := &agent.Options{
-		ConversationID: o.ConversationID,
-		Tools:          tools,
-		Thread:         r.thread,
-	}
+	opt := &agent.Options{ConversationID: o.ConversationID, Tools: tools, Thread: r.thread}
 	for _, has := range []*bool{r.c.HasSession, o.HasSession, s.HasSession} {
 		if has != nil && !*has {
 			opt.Thread = nil
 		}
 	}
-	if r.c.NoSession || o.NoSession || s.NoSession ||
-		r.c.Session.none || o.Session.none || s.Session.none {
+	if r.c.NoSession || o.NoSession || s.NoSession || r.c.Session.none || o.Session.none || s.Session.none {
 		opt.Thread = nil
 	}
 	return opt, err

@@ -58,11 +58,8 @@ type loopRun struct {
 func newLoopRun(t *testing.T, c *conformanceCase) *loopRun {
 	t.Helper()
 	r := &loopRun{c: c, tools: &toolbox{}, log: &logKeeper{}, input: caseInput(c)}
-	r.model = &scriptedModel{
-		turns:        c.ModelTurns,
-		updates:      c.ModelStreamUpdates,
-		conversation: c.Options.ResponseConversationID,
-	}
+	r.model = &scriptedModel{turns: c.ModelTurns, updates: c.ModelStreamUpdates,
+		conversation: c.Options.ResponseConversationID}
 	cfg := c.Options.config()
 	cfg.Log = slog.New(r.log)
 	r.options = &agent.Options{ConversationID: c.Options.ConversationID}
@@ -316,12 +313,8 @@ func (r *loopRun) checkStream(t *testing.T, streaming bool) {
 	}
 	for i, w := range want {
 		u := r.updates[i]
-		got := listedMessage(&content.Message{
-			ID:         u.MessageID,
-			Role:       u.Role,
-			AuthorName: u.AuthorName,
-			Contents:   u.Contents,
-		})
+		got := listedMessage(&content.Message{ID: u.MessageID, Role: u.Role, AuthorName: u.AuthorName,
+			Contents: u.Contents})
 		if err := match("", w.Update.listedAll(), got); err != nil {
 			t.Errorf("update %d: %v", i, err)
 		}
@@ -445,12 +438,8 @@ func piecesOf(in []*content.Message) []*agent.Update {
 func whole(in []*content.Message) []*agent.Update {
 	var out []*agent.Update
 	for _, m := range in {
-		out = append(out, &agent.Update{
-			Role:       m.Role,
-			AuthorName: m.AuthorName,
-			MessageID:  m.ID,
-			Contents:   m.Contents,
-		})
+		out = append(out,
+			&agent.Update{Role: m.Role, AuthorName: m.AuthorName, MessageID: m.ID, Contents: m.Contents})
 	}
 
 	return out

@@ -184,11 +184,8 @@ func TestConformanceRefuses(t *testing.T) {
 func TestJoinApart(t *testing.T) {
 	var updates []*agent.Update
 	for _, id := range []string{"", "", "x", "x", "", "y", ""} {
-		updates = append(updates, &agent.Update{
-			Role:      content.ToolRole,
-			MessageID: id,
-			Contents:  []content.Content{&content.FunctionResult{}},
-		})
+		updates = append(updates, &agent.Update{Role: content.ToolRole, MessageID: id,
+			Contents: []content.Content{&content.FunctionResult{}}})
 	}
 
 	var got []string

@@ -16,15 +16,12 @@ import (
 // its result by now acts no more.
 func TestAnswersAreToldToTheLog(t *testing.T) {
 	var log bytes.Buffer
-	model := &scripted{turns: [][]content.Content{{&content.Text{Text: "ok"}}}}
-	loop := compat.NewFunctionInvoking(model, compat.Config{
-		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-	})
+	model := newScripted([]content.Content{&content.Text{Text: "ok"}})
+	loop := compat.NewFunctionInvoking(model,
+		compat.Config{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	asked := func(id string) *content.ToolApprovalRequest {
-		return &content.ToolApprovalRequest{RequestID: "ficc_" + id, Call: &content.FunctionCall{
-			CallID: id,
-			Name:   "Func" + id,
-		}}
+		return &content.ToolApprovalRequest{RequestID: "ficc_" + id,
+			Call: &content.FunctionCall{CallID: id, Name: "Func" + id}}
 	}
 	must.Get(loop.Respond(t.Context(), []*content.Message{
 		content.NewMessage(content.Assistant, asked("1"), asked("2"), asked("3")),

@@ -132,9 +132,7 @@ func TestCutStreamReleasesNothing(t *testing.T) {
 		return turn(&content.Text{Text: "wait"}, callOf("1", "f"), &content.Text{Text: "more"}), cut
 	}}
 	loop := compat.NewFunctionInvoking(model, compat.Config{})
-	got, err := agent.Collect(
-		loop.Stream(t.Context(), hello(), &agent.Options{Tools: []agent.Tool{counted(&ran)}}),
-	)
+	got, err := agent.Collect(loop.Stream(t.Context(), hello(), &agent.Options{Tools: []agent.Tool{counted(&ran)}}))
 	if !errors.Is(err, cut) || ran != 0 || len(got.Messages) != 1 || got.Text() != "wait" ||
 		len(got.Messages[0].Contents) != 1 {
 		t.Errorf("%v, ran %d, got %v", err, ran, listedMessages(got.Messages))
@@ -149,11 +147,8 @@ func TestCutAfterARequestKeepsTheRequest(t *testing.T) {
 	}}
 	loop := compat.NewFunctionInvoking(model, compat.Config{})
 	got, err := agent.Collect(
-		loop.Stream(
-			t.Context(),
-			hello(),
-			&agent.Options{Tools: []agent.Tool{agent.RequireApproval(counted(&ran))}},
-		),
+		loop.Stream(t.Context(), hello(),
+			&agent.Options{Tools: []agent.Tool{agent.RequireApproval(counted(&ran))}}),
 	)
 	if !errors.Is(err, cut) || ran != 0 || len(got.UserInputRequests()) != 1 {
 		t.Errorf("%v, ran %d, got %v", err, ran, listedMessages(got.Messages))
@@ -187,11 +182,8 @@ func TestLeavingAStream(t *testing.T) {
 			return turn(&content.Text{Text: "a"}, callOf(fmt.Sprint(n), "f")), nil
 		}}
 		loop := compat.NewFunctionInvoking(model, compat.Config{})
-		for _, err := range loop.Stream(
-			t.Context(),
-			answered(nil)(),
-			&agent.Options{Tools: []agent.Tool{counted(&ran)}},
-		) {
+		for _, err := range loop.Stream(t.Context(), answered(nil)(),
+			&agent.Options{Tools: []agent.Tool{counted(&ran)}}) {
 			must.Do(t, err)
 			if seen++; seen == stop {
 				break
@@ -202,14 +194,8 @@ func TestLeavingAStream(t *testing.T) {
 		// first function runs before the second piece, the model before
 		// the third.
 		if want, turns := min(stop-1, 1), (stop-1)/2; ran != want || model.n != turns {
-			t.Errorf(
-				"left after %d: ran %d, want %d; the model had %d turns, want %d",
-				stop,
-				ran,
-				want,
-				model.n,
-				turns,
-			)
+			t.Errorf("left after %d: ran %d, want %d; the model had %d turns, want %d", stop, ran, want, model.n,
+				turns)
 		}
 	}
 }
@@ -263,18 +249,12 @@ func TestNilMessagesAreNoPanic(t *testing.T) {
 	input := func() []*content.Message {
 		return append([]*content.Message{nil}, answered(nil)()...)
 	}
-	both(
-		t,
-		compat.Config{},
-		oneThen("done"),
-		input,
-		&agent.Options{Tools: []agent.Tool{counted(&n)}},
+	both(t, compat.Config{}, oneThen("done"), input, &agent.Options{Tools: []agent.Tool{counted(&n)}},
 		func(t *testing.T, r *agent.Response, err error) {
 			if err != nil || resultsOf(r.Messages) != `"ran"` {
 				t.Error(err)
 			}
-		},
-	)
+		})
 }
 
 // oneThen is a model that says a text in every turn.
@@ -375,12 +355,7 @@ func TestDecider(t *testing.T) {
 				ran := 0
 				d := &deciders{verdicts: test.verdicts, errs: test.errs}
 				opt := &agent.Options{Tools: []agent.Tool{counted(&ran)}}
-				both(
-					t,
-					compat.Config{Decider: d, Concurrent: concurrent},
-					model,
-					input,
-					opt,
+				both(t, compat.Config{Decider: d, Concurrent: concurrent}, model, input, opt,
 					func(t *testing.T, r *agent.Response, err error) {
 						if err != nil || (len(r.UserInputRequests()) == 1) != test.asks ||
 							resultsOf(r.Messages) != test.result ||
@@ -388,8 +363,7 @@ func TestDecider(t *testing.T) {
 							t.Errorf("%v: ran %d, %v", err, ran, listedMessages(r.Messages))
 						}
 						ran, d.asked = 0, 0
-					},
-				)
+					})
 			}
 		})
 	}
@@ -398,18 +372,12 @@ func TestDecider(t *testing.T) {
 func TestEditsAreRefused(t *testing.T) {
 	ran := 0
 	edited := answered(func(a *content.ToolApprovalResponse) { a.Edited = callOf("1", "f") })
-	both(
-		t,
-		compat.Config{},
-		oneThen("done"),
-		edited,
-		&agent.Options{Tools: []agent.Tool{counted(&ran)}},
+	both(t, compat.Config{}, oneThen("done"), edited, &agent.Options{Tools: []agent.Tool{counted(&ran)}},
 		func(t *testing.T, _ *agent.Response, err error) {
 			if err == nil || ran != 0 {
 				t.Errorf("%v, ran %d: an edit must not run as the original", err, ran)
 			}
-		},
-	)
+		})
 }
 
 func TestDuplicateRequestNamesTheID(t *testing.T) {
@@ -436,12 +404,7 @@ func TestWhatIsSaidOfTheWholeAnswer(t *testing.T) {
 		r.Usage = &content.Usage{Input: 1, Output: 2, Total: 3}
 		return r, nil
 	}
-	both(
-		t,
-		compat.Config{},
-		model,
-		hello,
-		&agent.Options{Tools: []agent.Tool{counted(&n)}},
+	both(t, compat.Config{}, model, hello, &agent.Options{Tools: []agent.Tool{counted(&n)}},
 		func(t *testing.T, r *agent.Response, err error) {
 			if err != nil || r.ID != "r1" || r.Model != "m" || r.ConversationID != "conv1" ||
 				r.FinishReason != "finish1" ||
@@ -449,8 +412,7 @@ func TestWhatIsSaidOfTheWholeAnswer(t *testing.T) {
 				r.Usage.Total != 6 {
 				t.Errorf("%v %+v", err, r)
 			}
-		},
-	)
+		})
 }
 
 // TestHistoryAfterAConversationEnds: a service that stops keeping the
@@ -471,37 +433,25 @@ func TestHistoryAfterAConversationEnds(t *testing.T) {
 
 		return r, nil
 	}
-	both(
-		t,
-		compat.Config{},
-		model,
-		hello,
-		&agent.Options{Tools: []agent.Tool{counted(&n)}},
+	both(t, compat.Config{}, model, hello, &agent.Options{Tools: []agent.Tool{counted(&n)}},
 		func(t *testing.T, _ *agent.Response, err error) {
 			if err != nil || !slices.Equal(sent, []int{1, 1, 5, 7}) ||
 				!slices.Equal(conversations, []string{"", "kept", "", ""}) {
 				t.Errorf("%v: sent %v in %q", err, sent, conversations)
 			}
 			sent, conversations = nil, nil
-		},
-	)
+		})
 }
 
 func TestRequestIDsOfTheCaller(t *testing.T) {
 	n := 0
 	cfg := compat.Config{RequestID: func(id string) string { return "mine-" + id }}
-	both(
-		t,
-		cfg,
-		calling("f"),
-		hello,
-		&agent.Options{Tools: []agent.Tool{agent.RequireApproval(counted(&n))}},
+	both(t, cfg, calling("f"), hello, &agent.Options{Tools: []agent.Tool{agent.RequireApproval(counted(&n))}},
 		func(t *testing.T, r *agent.Response, err error) {
 			if err != nil || r.UserInputRequests()[0].InputRequestID() != "mine-1" {
 				t.Error(err)
 			}
-		},
-	)
+		})
 }
 
 // TestRebuiltMessagesKeepProperties: what is known of the message comes
@@ -529,34 +479,23 @@ func TestApprovedCallsKnowIt(t *testing.T) {
 		turns, by = append(turns, inv.Turn), append(by, inv.Approval)
 		return nil, nil
 	})
-	both(
-		t,
-		compat.Config{Log: slog.New(slog.DiscardHandler)},
-		calling("f"),
-		answered(nil),
+	both(t, compat.Config{Log: slog.New(slog.DiscardHandler)}, calling("f"), answered(nil),
 		&agent.Options{Tools: []agent.Tool{f}},
 		func(t *testing.T, _ *agent.Response, err error) {
 			if err != nil || !slices.Equal(turns, []int{-1, 0}) || !slices.Equal(by, []string{"user", ""}) {
 				t.Error(err, turns, by)
 			}
 			turns, by = nil, nil
-		},
-	)
+		})
 }
 
 func TestFailuresEndARun(t *testing.T) {
 	bad := errors.New("bad")
 	f := agent.NewFunction("f", "", nil, func(context.Context, json.RawMessage) (any, error) { return nil, bad })
-	both(
-		t,
-		compat.Config{MaxErrors: -1},
-		oneThen("done"),
-		answered(nil),
-		&agent.Options{Tools: []agent.Tool{f}},
+	both(t, compat.Config{MaxErrors: -1}, oneThen("done"), answered(nil), &agent.Options{Tools: []agent.Tool{f}},
 		func(t *testing.T, _ *agent.Response, err error) {
 			if !errors.Is(err, bad) {
 				t.Error(err)
 			}
-		},
-	)
+		})
 }

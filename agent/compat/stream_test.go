@@ -133,12 +133,8 @@ func drawTool(t *rapid.T, name string) *caseTool {
 
 func drawCall(t *rapid.T, id string) caseContent {
 	name := rapid.SampledFrom([]string{"a", "b", "c", "d", "unknown"}).Draw(t, "name")
-	return caseContent{contentFields: contentFields{
-		Type:              "function_call",
-		CallID:            id,
-		Name:              name,
-		InformationalOnly: rapid.IntRange(0, 6).Draw(t, "inert") == 0,
-	}}
+	return caseContent{contentFields: contentFields{Type: "function_call", CallID: id,
+		Name: name, InformationalOnly: rapid.IntRange(0, 6).Draw(t, "inert") == 0}}
 }
 
 func textContent(s string) caseContent {
@@ -149,19 +145,13 @@ func textContent(s string) caseContent {
 func drawInput(t *rapid.T) []caseMessage {
 	ms := []caseMessage{{Role: "user", Contents: []caseContent{textContent("hello")}}}
 	for n := range rapid.IntRange(0, 3).Draw(t, "request messages") {
-		q := caseMessage{
-			Role:      "assistant",
-			MessageID: rapid.SampledFrom([]string{"", fmt.Sprint("q-", n)}).Draw(t, "id"),
-		}
+		q := caseMessage{Role: "assistant",
+			MessageID: rapid.SampledFrom([]string{"", fmt.Sprint("q-", n)}).Draw(t, "id")}
 		a := caseMessage{Role: "user"}
 		for k := range rapid.IntRange(1, 3).Draw(t, "requests") {
 			call := drawCall(t, fmt.Sprint("i", n, k))
-			fields := contentFields{
-				RequestID: "ficc_" + call.CallID,
-				ToolCall:  &call,
-				Approved:  rapid.Bool().Draw(t, "approved"),
-				Reason:    "because",
-			}
+			fields := contentFields{RequestID: "ficc_" + call.CallID, ToolCall: &call,
+				Approved: rapid.Bool().Draw(t, "approved"), Reason: "because"}
 			fields.Type = "approval_request"
 			if rapid.IntRange(0, 9).Draw(t, "lone answer") > 0 {
 				q.Contents = append(q.Contents, caseContent{contentFields: fields})
@@ -184,30 +174,20 @@ func drawInput(t *rapid.T) []caseMessage {
 // drawTurn makes the messages of one turn.
 func drawTurn(t *rapid.T, n int) []caseMessage {
 	var served []caseContent
-	m := caseMessage{
-		Role:      "assistant",
-		MessageID: fmt.Sprint("t-", n),
-		Contents:  []caseContent{textContent("well")},
-	}
+	m := caseMessage{Role: "assistant", MessageID: fmt.Sprint("t-", n),
+		Contents: []caseContent{textContent("well")}}
 	for k := range rapid.IntRange(0, 3).Draw(t, "calls") {
 		call := drawCall(t, fmt.Sprint("t", n, k))
 		if rapid.IntRange(0, 4).Draw(t, "served") == 0 {
-			served = append(served, caseContent{contentFields: contentFields{
-				Type:   "function_result",
-				CallID: call.CallID,
-				Result: json.RawMessage(`"theirs"`),
-			}})
+			served = append(served, caseContent{contentFields: contentFields{Type: "function_result",
+				CallID: call.CallID, Result: json.RawMessage(`"theirs"`)}})
 		}
 
 		m.Contents = append(m.Contents, call)
 	}
 
 	if served != nil {
-		return []caseMessage{{
-			Role:      "tool",
-			MessageID: fmt.Sprint("s-", n),
-			Contents:  served,
-		}, m}
+		return []caseMessage{{Role: "tool", MessageID: fmt.Sprint("s-", n), Contents: served}, m}
 	}
 
 	return []caseMessage{m}

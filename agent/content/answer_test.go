@@ -13,19 +13,9 @@ import (
 )
 
 func TestAnswersOfACall(t *testing.T) {
-	request := &content.ToolApprovalRequest{
-		RequestID:      "r",
-		Call:           transfer(),
-		NoConfirmation: true,
-		Note:           note(),
-	}
+	request := &content.ToolApprovalRequest{RequestID: "r", Call: transfer(), NoConfirmation: true, Note: note()}
 	approved := request.CreateApproval("fine")
-	want := &content.ToolApprovalResponse{
-		RequestID: "r",
-		Approved:  true,
-		Call:      transfer(),
-		Reason:    "fine",
-	}
+	want := &content.ToolApprovalResponse{RequestID: "r", Approved: true, Call: transfer(), Reason: "fine"}
 	if !reflect.DeepEqual(approved, want) {
 		t.Errorf("%#v", approved)
 	}
@@ -50,18 +40,9 @@ func TestEdit(t *testing.T) {
 	got, err := request.CreateEdit(args, "less")
 	must.Do(t, err)
 	args[1] = 'x'
-	edited := &content.FunctionCall{
-		CallID:    "call_1",
-		Name:      "transfer",
-		Arguments: raw(`{"amount":4}`),
-	}
-	want := &content.ToolApprovalResponse{
-		RequestID: "r",
-		Approved:  true,
-		Call:      transfer(),
-		Reason:    "less",
-		Edited:    edited,
-	}
+	edited := &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: raw(`{"amount":4}`)}
+	want := &content.ToolApprovalResponse{RequestID: "r", Approved: true, Call: transfer(), Reason: "less",
+		Edited: edited}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%#v", got)
 	}
@@ -86,27 +67,20 @@ func TestEdit(t *testing.T) {
 
 func TestAnswersOfAText(t *testing.T) {
 	request := &content.TextApprovalRequest{RequestID: "t", Text: "Agree?"}
-	if got := request.CreateApproval("yes"); !reflect.DeepEqual(got, &content.TextApprovalResponse{
-		RequestID: "t",
-		Approved:  true,
-		Reason:    "yes",
-	}) {
+	if got := request.CreateApproval("yes"); !reflect.DeepEqual(got,
+		&content.TextApprovalResponse{RequestID: "t", Approved: true, Reason: "yes"}) {
 		t.Errorf("%#v", got)
 	}
 
-	if got := request.CreateRejection("no"); !reflect.DeepEqual(
-		got,
-		&content.TextApprovalResponse{RequestID: "t", Reason: "no"},
-	) {
+	if got := request.CreateRejection("no"); !reflect.DeepEqual(got,
+		&content.TextApprovalResponse{RequestID: "t", Reason: "no"}) {
 		t.Errorf("%#v", got)
 	}
 }
 
 func TestAnswersWithData(t *testing.T) {
-	request := &content.StructuredInputRequest{
-		RequestID: "s",
-		Schema:    raw(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`),
-	}
+	request := &content.StructuredInputRequest{RequestID: "s",
+		Schema: raw(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`)}
 	got, err := request.CreateResponse(raw(`{"city":"Wien"}`))
 	if err != nil ||
 		!reflect.DeepEqual(got, &content.StructuredInputResponse{RequestID: "s", Data: raw(`{"city":"Wien"}`)}) {
@@ -202,16 +176,11 @@ func TestSameCall(t *testing.T) {
 		{"arguments", transfer(), other(func(c *content.FunctionCall) { c.Arguments = raw(`{"amount":5}`) }), false},
 		{"call id", transfer(), other(func(c *content.FunctionCall) { c.CallID = "x" }), false},
 		{"name", transfer(), other(func(c *content.FunctionCall) { c.Name = "Transfer" }), false},
-		{"kind", transfer(), &content.MCPCall{
-			CallID:    "call_1",
-			Name:      "transfer",
-			Arguments: transfer().Arguments,
-		}, false},
-		{"kind, from the other side", &content.MCPCall{
-			CallID:    "call_1",
-			Name:      "transfer",
-			Arguments: transfer().Arguments,
-		}, transfer(), false},
+		{"kind", transfer(),
+			&content.MCPCall{CallID: "call_1", Name: "transfer", Arguments: transfer().Arguments}, false},
+		{"kind, from the other side",
+			&content.MCPCall{CallID: "call_1", Name: "transfer", Arguments: transfer().Arguments},
+			transfer(), false},
 		{"server", listFiles(), &content.MCPCall{
 			CallID:     "call_2",
 			Name:       "list_files",
@@ -219,24 +188,12 @@ func TestSameCall(t *testing.T) {
 			Arguments:  listFiles().Arguments,
 		}, false},
 		{"mcp", listFiles(), listFiles(), true},
-		{
-			"hosted",
-			&content.HostedCall{Kind: "toolCall", CallID: "h"},
-			&content.HostedCall{Kind: "toolCall", CallID: "h"},
-			true,
-		},
-		{
-			"hosted kinds",
-			&content.HostedCall{Kind: "toolCall", CallID: "h"},
-			&content.HostedCall{Kind: "webSearchToolCall", CallID: "h"},
-			false,
-		},
-		{
-			"hosted and function",
-			&content.HostedCall{Kind: "x", CallID: "h"},
-			&content.FunctionCall{Name: "x", CallID: "h"},
-			false,
-		},
+		{"hosted", &content.HostedCall{Kind: "toolCall", CallID: "h"},
+			&content.HostedCall{Kind: "toolCall", CallID: "h"}, true},
+		{"hosted kinds", &content.HostedCall{Kind: "toolCall", CallID: "h"},
+			&content.HostedCall{Kind: "webSearchToolCall", CallID: "h"}, false},
+		{"hosted and function", &content.HostedCall{Kind: "x", CallID: "h"},
+			&content.FunctionCall{Name: "x", CallID: "h"}, false},
 		{"nothing", nil, transfer(), false},
 		{"nothing at all", nil, nil, false},
 	} {
@@ -293,12 +250,8 @@ func TestCloneCall(t *testing.T) {
 }
 
 func TestMessage(t *testing.T) {
-	m := content.NewMessage(
-		content.Assistant,
-		&content.Text{Text: "a"},
-		&content.Reasoning{Text: "b"},
-		&content.Text{Text: "c"},
-	)
+	m := content.NewMessage(content.Assistant, &content.Text{Text: "a"}, &content.Reasoning{Text: "b"},
+		&content.Text{Text: "c"})
 	if m.Text() != "ac" {
 		t.Error(m.Text())
 	}
@@ -337,11 +290,7 @@ func TestIDs(t *testing.T) {
 }
 
 func TestSameAnswer(t *testing.T) {
-	call := &content.FunctionCall{
-		CallID:    "1",
-		Name:      "pay",
-		Arguments: json.RawMessage(`{"n":1}`),
-	}
+	call := &content.FunctionCall{CallID: "1", Name: "pay", Arguments: json.RawMessage(`{"n":1}`)}
 	q := &content.ToolApprovalRequest{RequestID: "r", Call: call}
 	edit := must.Get(q.CreateEdit(json.RawMessage(`{"n":2}`), ""))(t)
 	yes, no := q.CreateApproval("a"), q.CreateRejection("b")

@@ -33,11 +33,8 @@ func conversation(i int) []*content.Message {
 			fmt.Sprintf(`{"amount":%d.50,"to":"account %d","memo":"Rent for \"August\"","tags":["a","b"]}`, i, i),
 		),
 	}
-	request := &content.ToolApprovalRequest{
-		RequestID: "ficc_" + id,
-		Call:      call,
-		Note:      content.Note{Message: "Transfer money to an account?"},
-	}
+	request := &content.ToolApprovalRequest{RequestID: "ficc_" + id, Call: call,
+		Note: content.Note{Message: "Transfer money to an account?"}}
 	response := request.CreateApproval("it is in the budget")
 	response.Common = content.Common{}
 	return []*content.Message{
@@ -68,10 +65,8 @@ func conversation(i int) []*content.Message {
 		{
 			Role: content.ToolRole,
 			Contents: []content.Content{
-				&content.FunctionResult{
-					CallID: id,
-					Result: raw(fmt.Sprintf(`{"balance":%d.25,"currency":"EUR","status":"done"}`, i)),
-				},
+				&content.FunctionResult{CallID: id,
+					Result: raw(fmt.Sprintf(`{"balance":%d.25,"currency":"EUR","status":"done"}`, i))},
 			},
 		},
 		{

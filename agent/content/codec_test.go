@@ -111,28 +111,16 @@ func TestReadAlike(t *testing.T) {
 			`{"$type":"toolApprovalResponse","requestId":"r","approved":true,"toolCall":` + call +
 				`,"additionalProperties":{"k":1},"more":2}`,
 		},
-		{
-			"dotnet",
-			`{"$type":"mcpServerToolResult","callId":"c","output":[{"$type":"text","text":"x"}]}`,
-			`{"$type":"mcpServerToolResult","callId":"c","outputs":[{"$type":"text","text":"x"}]}`,
-		},
-		{
-			"dotnet",
-			`{"$type":"structuredInputResponse","requestId":"s","structuredData":null,"declined":true}`,
-			`{"$type":"structuredInputResponse","requestId":"s","declined":true}`,
-		},
+		{"dotnet", `{"$type":"mcpServerToolResult","callId":"c","output":[{"$type":"text","text":"x"}]}`,
+			`{"$type":"mcpServerToolResult","callId":"c","outputs":[{"$type":"text","text":"x"}]}`},
+		{"dotnet", `{"$type":"structuredInputResponse","requestId":"s","structuredData":null,"declined":true}`,
+			`{"$type":"structuredInputResponse","requestId":"s","declined":true}`},
 		{"dotnet", `{"$type":"usage","details":null}`, `{"$type":"usage"}`},
 		{"goframework", `{"type":"text","text":"x"}`, `{"Type":"text","Text":"x"}`},
-		{
-			"goframework",
-			`{"Type":"functionCall","CallID":"c","Name":"n","Arguments":{"a":1}}`,
-			`{"Type":"functionCall","CallID":"c","Name":"n","Arguments":"{\"a\":1}"}`,
-		},
-		{
-			"goframework",
-			`{"Type":"functionCall","CallID":"c","Name":"n","Arguments":""}`,
-			`{"Type":"functionCall","CallID":"c","Name":"n"}`,
-		},
+		{"goframework", `{"Type":"functionCall","CallID":"c","Name":"n","Arguments":{"a":1}}`,
+			`{"Type":"functionCall","CallID":"c","Name":"n","Arguments":"{\"a\":1}"}`},
+		{"goframework", `{"Type":"functionCall","CallID":"c","Name":"n","Arguments":""}`,
+			`{"Type":"functionCall","CallID":"c","Name":"n"}`},
 		{"python", `"x"`, `{"type":"text","text":"x"}`},
 		{"python", `{"type":"function_call","call_id":"c","name":"n","arguments":{"a":1}}`, pyCall},
 		{
@@ -142,11 +130,8 @@ func TestReadAlike(t *testing.T) {
 			`{"type":"function_approval_request","id":"c","function_call":{"type":"function_call","call_id":"c",` +
 				`"name":"n","additional_properties":{"server_label":"s"}}}`,
 		},
-		{
-			"python",
-			`{"type":"mcp_server_tool_result","call_id":"c","output":"sunny"}`,
-			`{"type":"mcp_server_tool_result","call_id":"c","output":[{"type":"text","text":"sunny"}]}`,
-		},
+		{"python", `{"type":"mcp_server_tool_result","call_id":"c","output":"sunny"}`,
+			`{"type":"mcp_server_tool_result","call_id":"c","output":[{"type":"text","text":"sunny"}]}`},
 		{
 			"python",
 			`{"type":"function_approval_response","id":"c","approved":true,"function_call":` + pyCall +
@@ -184,11 +169,8 @@ func TestReadMessagesAlike(t *testing.T) {
 	for _, c := range []struct{ shape, src, same string }{
 		{"dotnet", `{"ROLE":"User","contents":null}`, `{"role":"user","contents":[]}`},
 		{"dotnet", `{"role":"user","$type":"x"}`, `{"role":"user","contents":[],"$type":"x"}`},
-		{
-			"python",
-			`{"type":"chat_message","role":{"type":"role","value":"user"},"contents":["a"],"text":"b"}`,
-			`{"type":"message","role":"user","contents":["a","b"]}`,
-		},
+		{"python", `{"type":"chat_message","role":{"type":"role","value":"user"},"contents":["a"],"text":"b"}`,
+			`{"type":"message","role":"user","contents":["a","b"]}`},
 		{"python", `{"role":"user"}`, `{"type":"message","role":"user","contents":[],"additional_properties":{}}`},
 		{"goframework", `{"role":"user","id":"m"}`, `{"Contents":[],"Role":"user","ID":"m"}`},
 	} {
@@ -226,16 +208,10 @@ func TestUnknownIsKeptByteForByte(t *testing.T) {
 			`{"$Type":"futureThing"}`,
 			`{"type":"text","text":"of another shape"}`,
 		},
-		"python": {
-			`{ "type":"oauth_consent_request" , "x":[1, 2]}`,
-			`{"$type":"text","text":"x"}`,
-			`{"Type":"text"}`,
-		},
-		"goframework": {
-			`{ "Type":"futureContent", "Value" : 42}`,
-			`{"$type":"text","text":"x"}`,
-			`{"Provider":"github","Payload":{"value":42}}`,
-		},
+		"python": {`{ "type":"oauth_consent_request" , "x":[1, 2]}`, `{"$type":"text","text":"x"}`,
+			`{"Type":"text"}`},
+		"goframework": {`{ "Type":"futureContent", "Value" : 42}`, `{"$type":"text","text":"x"}`,
+			`{"Provider":"github","Payload":{"value":42}}`},
 	} {
 		codec := codecOf(shape)
 		for _, src := range kinds {
@@ -245,11 +221,7 @@ func TestUnknownIsKeptByteForByte(t *testing.T) {
 				t.Errorf("%s: %s: %#v, %v", shape, src, c, err)
 				continue
 			}
-			m := content.NewMessage(
-				content.User,
-				u,
-				&content.MCPResult{CallID: "c", Outputs: []content.Content{u}},
-			)
+			m := content.NewMessage(content.User, u, &content.MCPResult{CallID: "c", Outputs: []content.Content{u}})
 			out, err := codec.AppendMessages(nil, []*content.Message{m})
 			if err != nil || strings.Count(string(out), src) != 2 {
 				t.Errorf("%s: %s, %v", shape, out, err)
@@ -299,11 +271,8 @@ func TestEscapes(t *testing.T) {
 // deep to stand in a document.
 func TestDeepArgumentsAreKept(t *testing.T) {
 	for _, depth := range []int{90, 100, 127, 500} {
-		call := &content.FunctionCall{
-			CallID:    "c",
-			Name:      "n",
-			Arguments: raw(`{"a":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`),
-		}
+		call := &content.FunctionCall{CallID: "c", Name: "n",
+			Arguments: raw(`{"a":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`)}
 		ms := []*content.Message{content.NewMessage(content.Assistant, call)}
 		for _, s := range shapes() {
 			out := must.Get(s.codec.AppendMessages(nil, ms))(t)
@@ -375,10 +344,8 @@ func TestNotes(t *testing.T) {
 		`{"context":[{"label":"Fares","link":"http://fares.example"}]}`,
 	} {
 		for _, s := range shapes() {
-			out := must.Get(s.codec.AppendContent(
-				nil,
-				withProps(&content.TextApprovalRequest{RequestID: "t", Text: "x"}, `{"assent":`+note+`}`),
-			))(t)
+			out := must.Get(s.codec.AppendContent(nil,
+				withProps(&content.TextApprovalRequest{RequestID: "t", Text: "x"}, `{"assent":`+note+`}`)))(t)
 			c, err := s.codec.DecodeContent(out)
 			if r, ok := c.(*content.TextApprovalRequest); err != nil || !ok || !r.Note.IsZero() ||
 				string(r.Properties) != `{"assent":`+note+`}` {
@@ -424,14 +391,11 @@ func TestContextIsRefusedWithItsPlace(t *testing.T) {
 
 // A note that is written takes the place of another.
 func TestNoteReplaces(t *testing.T) {
-	r := withProps(
-		&content.TextApprovalRequest{RequestID: "t", Note: content.Note{Agent: "a"}},
-		`{"assent":{"message":"old"},"k":1 }`,
-	)
+	r := withProps(&content.TextApprovalRequest{RequestID: "t", Note: content.Note{Agent: "a"}},
+		`{"assent":{"message":"old"},"k":1 }`)
 	out, err := content.DotNet().AppendContent(nil, r)
 	if want := `{"$type":"textApprovalRequest","requestId":"t","text":"","additionalProperties":{"k":1,` +
-		`"assent":{"agent":"a"} }}`; err != nil ||
-		string(out) != want {
+		`"assent":{"agent":"a"} }}`; err != nil || string(out) != want {
 		t.Errorf("%s, %v", out, err)
 	}
 }

@@ -128,20 +128,11 @@ func TestApprovalCases(t *testing.T) {
 		common := content.Common{Properties: c.Properties}
 		var want content.Content
 		if c.Approved != nil {
-			want = &content.ToolApprovalResponse{
-				Common:    common,
-				RequestID: c.RequestID,
-				Approved:  *c.Approved,
-				Call:      call,
-				Reason:    c.Reason,
-			}
+			want = &content.ToolApprovalResponse{Common: common, RequestID: c.RequestID, Approved: *c.Approved,
+				Call: call, Reason: c.Reason}
 		} else {
-			want = &content.ToolApprovalRequest{
-				Common:         common,
-				RequestID:      c.RequestID,
-				Call:           call,
-				NoConfirmation: !*c.Confirmation,
-			}
+			want = &content.ToolApprovalRequest{Common: common, RequestID: c.RequestID,
+				Call: call, NoConfirmation: !*c.Confirmation}
 		}
 
 		if err != nil || !reflect.DeepEqual(got, want) {

@@ -3,9 +3,9 @@ package content_test
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -23,20 +23,21 @@ func doubling() string {
 	return b.String()
 }
 
-// soon runs CheckSchema and fails when it takes longer than it may: a
-// second, with room for the race detector on a busy machine.
+// maxAllocs limits the work of one check. The product stops a validation
+// after 3,000,000 units of work, and a unit allocates about once.
+const maxAllocs = 10_000_000
+
+// soon runs CheckSchema and counts its work in allocations. A check without
+// a limit, of 2^40 steps, runs into the deadline of the test instead.
 func soon(t interface{ Fatalf(string, ...any) }, schema, data string) error {
-	done := make(chan error, 1)
-	go func() {
-		done <- content.CheckSchema(json.RawMessage(schema), json.RawMessage(data))
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(5 * time.Second):
-		t.Fatalf("takes too long: %s %s", schema, data)
-		return nil
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := content.CheckSchema(json.RawMessage(schema), json.RawMessage(data))
+	runtime.ReadMemStats(&after)
+	if n := after.Mallocs - before.Mallocs; n > maxAllocs {
+		t.Fatalf("%d allocations, want at most %d: %s %s", n, maxAllocs, schema, data)
 	}
+	return err
 }
 
 // Schemas come from peers (A2A), services and tools. A small one must

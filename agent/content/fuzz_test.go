@@ -68,16 +68,8 @@ func said(c content.Content) string {
 	case *content.ToolApprovalRequest:
 		out += fmt.Sprintf(" %q %T %q %v %q", c.RequestID, c.Call, c.Call.ID(), c.NoConfirmation, c.Call.Args())
 	case *content.ToolApprovalResponse:
-		out += fmt.Sprintf(
-			" %q %T %q %v %v %q %v",
-			c.RequestID,
-			c.Call,
-			c.Call.ID(),
-			c.Approved,
-			c.Always,
-			c.Reason,
-			c.Edited != nil,
-		)
+		out += fmt.Sprintf(" %q %T %q %v %v %q %v", c.RequestID, c.Call, c.Call.ID(), c.Approved, c.Always,
+			c.Reason, c.Edited != nil)
 	case *content.TextApprovalResponse:
 		out += fmt.Sprintf(" %q %v", c.RequestID, c.Approved)
 	case *content.StructuredInputResponse:

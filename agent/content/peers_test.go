@@ -113,10 +113,8 @@ func TestWritesNoCallThatTurnsIntoAnother(t *testing.T) {
 	handled.InformationalOnly = true
 	served := *handled
 	served.Extra = []content.Member{{Key: "hosted", Raw: raw(`true`)}}
-	if _, err := content.Python().AppendContent(
-		nil,
-		&content.ToolApprovalRequest{RequestID: "r", Call: &served},
-	); err == nil {
+	if _, err := content.Python().AppendContent(nil,
+		&content.ToolApprovalRequest{RequestID: "r", Call: &served}); err == nil {
 		t.Error("a call that a service handled stands in an approval as one of a function")
 	}
 
@@ -205,16 +203,10 @@ func TestWritesValuesAsTextsElsewhere(t *testing.T) {
 func TestRefusesValuesThatWouldBeReadAsContents(t *testing.T) {
 	outputs := []content.Content{&content.Text{Text: "x"}}
 	for want, result := range map[string]*content.MCPResult{
-		"output: expected outputs or a value, found both": {
-			CallID:  "c",
-			Outputs: outputs,
-			Value:   raw(`5`),
-		},
+		"output: expected outputs or a value, found both":                                        {CallID: "c", Outputs: outputs, Value: raw(`5`)},
 		"output: expected a value that is neither a text nor a list of contents, found a string": {CallID: "c", Value: raw(`"x"`)},
-		"output: expected a value that is neither a text nor a list of contents, found an array": {
-			CallID: "c",
-			Value:  raw(` [{"type":"text","text":"x"}]`),
-		},
+		"output: expected a value that is neither a text nor a list of contents, found an array": {CallID: "c",
+			Value: raw(` [{"type":"text","text":"x"}]`)},
 		"output: line 1, column 2: expected a key in double quotes, found the end of the text": {CallID: "c", Value: raw(`{`)},
 	} {
 		if out, err := content.Python().AppendContent(nil, result); err == nil || err.Error() != want {
@@ -234,10 +226,8 @@ func pythonMembers(t *testing.T) []string {
 // What the page says of a Python that doesn't know our types: it
 // refuses those with members of their own and reads the others.
 func TestSaysWhatPythonDoesWithOurTypes(t *testing.T) {
-	if !strings.Contains(
-		strings.Join(strings.Fields(page(t)), " "),
-		"Python refuses members that it doesn't know, and so edits, schemas, data and reasons.",
-	) {
+	if !strings.Contains(strings.Join(strings.Fields(page(t)), " "),
+		"Python refuses members that it doesn't know, and so edits, schemas, data and reasons.") {
 		t.Error("the page says something else")
 	}
 
@@ -245,12 +235,8 @@ func TestSaysWhatPythonDoesWithOurTypes(t *testing.T) {
 	known := pythonMembers(t)
 	refused := map[string]bool{}
 	for name, c := range map[string]content.Content{
-		"edit": edit,
-		"text request": &content.TextApprovalRequest{
-			RequestID: "t",
-			Text:      "Agree?",
-			Note:      note(),
-		},
+		"edit":              edit,
+		"text request":      &content.TextApprovalRequest{RequestID: "t", Text: "Agree?", Note: note()},
 		"text response":     &content.TextApprovalResponse{RequestID: "t", Approved: true},
 		"reason":            &content.TextApprovalResponse{RequestID: "t", Reason: "no"},
 		"schema":            &content.StructuredInputRequest{RequestID: "s", Schema: raw(`{}`)},
@@ -304,11 +290,7 @@ func TestTellsRoundedCallsFromOthers(t *testing.T) {
 		}
 	}
 
-	other := &content.FunctionCall{
-		CallID:    "c",
-		Name:      "wipe",
-		Arguments: raw(`{"id":9007199254740992}`),
-	}
+	other := &content.FunctionCall{CallID: "c", Name: "wipe", Arguments: raw(`{"id":9007199254740992}`)}
 	if content.SameButRounded(call(`{"id":9007199254740993}`), other) {
 		t.Error("another tool is taken for a rounded call")
 	}

@@ -50,12 +50,7 @@ func (g gen) args() []byte {
 }
 
 func (g gen) function() *content.FunctionCall {
-	c := &content.FunctionCall{
-		CallID:            g.id(),
-		Name:              g.text(),
-		Arguments:         g.args(),
-		InformationalOnly: g.flag(),
-	}
+	c := &content.FunctionCall{CallID: g.id(), Name: g.text(), Arguments: g.args(), InformationalOnly: g.flag()}
 	g.common(c)
 	return c
 }
@@ -66,12 +61,7 @@ func (g gen) call() content.ToolCall {
 	case 0:
 		return g.function()
 	case 1:
-		c = &content.MCPCall{
-			CallID:     g.id(),
-			Name:       g.text(),
-			ServerName: g.text(),
-			Arguments:  g.args(),
-		}
+		c = &content.MCPCall{CallID: g.id(), Name: g.text(), ServerName: g.text(), Arguments: g.args()}
 	default:
 		c = &content.HostedCall{
 			Kind: rapid.SampledFrom([]string{"toolCall", "webSearchToolCall", "imageGenerationToolCall"}).
@@ -87,10 +77,8 @@ func (g gen) call() content.ToolCall {
 func (g gen) note() content.Note {
 	n := content.Note{Message: g.text(), Where: g.text(), Agent: g.text()}
 	if g.flag() {
-		n.Expires = time.Unix(
-			rapid.Int64Range(0, 4e9).Draw(g.t, "s"),
-			rapid.Int64Range(0, 999_999_999).Draw(g.t, "ns"),
-		).
+		n.Expires = time.Unix(rapid.Int64Range(0, 4e9).Draw(g.t, "s"),
+			rapid.Int64Range(0, 999_999_999).Draw(g.t, "ns")).
 			UTC()
 	}
 
@@ -135,11 +123,7 @@ func (g gen) one() content.Content {
 	case 1:
 		return &content.Reasoning{Text: g.text(), Protected: g.text()}
 	case 2:
-		return &content.Data{
-			URI:       "data:text/plain;base64,eA==",
-			MediaType: "text/plain",
-			Name:      g.text(),
-		}
+		return &content.Data{URI: "data:text/plain;base64,eA==", MediaType: "text/plain", Name: g.text()}
 	case 3:
 		return &content.URI{URI: g.text(), MediaType: g.text()}
 	case 4:
@@ -151,48 +135,25 @@ func (g gen) one() content.Content {
 	case 7:
 		return &content.FunctionResult{CallID: g.id(), Result: g.raw()}
 	case 8:
-		return &content.MCPResult{
-			CallID:  g.id(),
-			Outputs: []content.Content{g.any(), &content.Unknown{Raw: raw(`{ "k":1 }`)}},
-		}
+		return &content.MCPResult{CallID: g.id(),
+			Outputs: []content.Content{g.any(), &content.Unknown{Raw: raw(`{ "k":1 }`)}}}
 	case 9:
-		return &content.ToolApprovalRequest{
-			RequestID:      g.id(),
-			Call:           g.call(),
-			NoConfirmation: g.flag(),
-			Note:           g.note(),
-		}
+		return &content.ToolApprovalRequest{RequestID: g.id(), Call: g.call(),
+			NoConfirmation: g.flag(), Note: g.note()}
 	case 10:
 		return g.response()
 	case 11:
-		return &content.TextApprovalRequest{
-			RequestID: g.id(),
-			Text:      g.text(),
-			Note:      g.note(),
-		}
+		return &content.TextApprovalRequest{RequestID: g.id(), Text: g.text(), Note: g.note()}
 	case 12:
-		return &content.StructuredInputRequest{
-			RequestID: g.id(),
-			Text:      g.text(),
-			Schema:    raw(`{"type": "string"}`),
-			Note:      g.note(),
-		}
+		return &content.StructuredInputRequest{RequestID: g.id(), Text: g.text(),
+			Schema: raw(`{"type": "string"}`), Note: g.note()}
 	}
 
-	return &content.StructuredInputResponse{
-		RequestID: g.id(),
-		Data:      g.raw(),
-		Reason:    g.text(),
-	}
+	return &content.StructuredInputResponse{RequestID: g.id(), Data: g.raw(), Reason: g.text()}
 }
 
 func (g gen) message() *content.Message {
-	m := &content.Message{
-		Role:       content.Role(g.id()),
-		ID:         g.text(),
-		AuthorName: g.text(),
-		Common:     g.values(),
-	}
+	m := &content.Message{Role: content.Role(g.id()), ID: g.text(), AuthorName: g.text(), Common: g.values()}
 	for range rapid.IntRange(0, 3).Draw(g.t, "contents") {
 		m.Contents = append(m.Contents, g.any())
 	}

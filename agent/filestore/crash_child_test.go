@@ -163,10 +163,8 @@ type patient struct{ w *worker }
 func (patient) Definition() agent.Definition { return agent.Definition{Name: "wait"} }
 
 func (patient) Invoke(context.Context, *content.FunctionCall) (any, error) {
-	return nil, &agent.Suspend{
-		State:    json.RawMessage(`1`),
-		Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "sure?"}},
-	}
+	return nil, &agent.Suspend{State: json.RawMessage(`1`),
+		Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "sure?"}}}
 }
 
 func (p patient) Resume(
@@ -192,11 +190,8 @@ func (curious) Invoke(context.Context, *content.FunctionCall) (any, error) {
 		State: json.RawMessage(`1`),
 		Requests: []content.InputRequest{
 			&content.TextApprovalRequest{RequestID: "x", Text: sureAsked},
-			&content.StructuredInputRequest{
-				RequestID: "y",
-				Text:      whoAsked,
-				Schema:    json.RawMessage(`{"type":"string"}`),
-			},
+			&content.StructuredInputRequest{RequestID: "y", Text: whoAsked,
+				Schema: json.RawMessage(`{"type":"string"}`)},
 		},
 	}
 }
@@ -223,29 +218,18 @@ type story [][]*content.FunctionCall
 
 // call is the one call with this number.
 func call(name string, n int) *content.FunctionCall {
-	return &content.FunctionCall{
-		CallID:    callID(strconv.Itoa(n)),
-		Name:      name,
-		Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)),
-	}
+	return &content.FunctionCall{CallID: callID(strconv.Itoa(n)), Name: name,
+		Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}
 }
 
 func callID(line string) string { return "c" + line }
 
 // deputy is the one call of an agent that is a tool.
 func deputy(name string) *content.FunctionCall {
-	return &content.FunctionCall{
-		CallID:    callID(name),
-		Name:      name,
-		Arguments: json.RawMessage(`{"input":"pay"}`),
-	}
+	return &content.FunctionCall{CallID: callID(name), Name: name, Arguments: json.RawMessage(`{"input":"pay"}`)}
 }
 
-func (s story) Respond(
-	_ context.Context,
-	messages []*content.Message,
-	_ *agent.Options,
-) (*agent.Response, error) {
+func (s story) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
 	results, err := readHistory(messages)
 	if err != nil {
 		return nil, err
@@ -322,27 +306,14 @@ func (w *worker) agent(store agent.ThreadStore) (agent.Agent, error) {
 	pay, wait := agent.RequireApproval(w.pay()), agent.RequireApproval(patient{w})
 	switch w.Kind {
 	case "chat":
-		s := story{
-			{call("pay", 1), call("pay", 2), call("wait", 3), call("look", 4)},
-			{call("pay", 5), call("pay", 6)},
-		}
+		s := story{{call("pay", 1), call("pay", 2), call("wait", 3), call("look", 4)},
+			{call("pay", 5), call("pay", 6)}}
 		return w.chat("clerk", s, agent.LoopConfig{}, store, pay, wait, look()), nil
 	case "nested":
-		teller := w.chat(
-			"teller",
-			story{{call("pay", 1), call("wait", 2)}, {call("pay", 3)}},
-			agent.LoopConfig{},
-			nil,
-			pay,
-			wait,
-		)
-		bank := w.chat(
-			"bank",
-			story{{deputy("teller")}},
-			agent.LoopConfig{},
-			nil,
-			agent.RequireApproval(agent.AsTool(teller, agent.NestedConfig{})),
-		)
+		teller := w.chat("teller", story{{call("pay", 1), call("wait", 2)}, {call("pay", 3)}}, agent.LoopConfig{},
+			nil, pay, wait)
+		bank := w.chat("bank", story{{deputy("teller")}}, agent.LoopConfig{}, nil,
+			agent.RequireApproval(agent.AsTool(teller, agent.NestedConfig{})))
 		return w.chat("clerk", story{{deputy("bank"), call("look", 9)}}, agent.LoopConfig{}, store,
 			agent.AsTool(bank, agent.NestedConfig{}), look()), nil
 	case "flow":
@@ -358,14 +329,8 @@ func (w *worker) agent(store agent.ThreadStore) (agent.Agent, error) {
 		return w.chat("clerk", s, agent.LoopConfig{Decider: decider, Holder: holder}, store, w.pay(), look()), err
 	case "questions":
 		decider, people, err := w.ask()
-		cfg := agent.LoopConfig{
-			Decider: decider,
-			Questions: &agent.HeldQuestions{
-				People: people,
-				Asker:  "clerk",
-				Groups: []string{"risk"},
-			},
-		}
+		cfg := agent.LoopConfig{Decider: decider,
+			Questions: &agent.HeldQuestions{People: people, Asker: "clerk", Groups: []string{"risk"}}}
 		s := story{{call("ask", 1), call("ask", 2), call("look", 4)}, {call("ask", 3)}}
 		return w.chat("clerk", s, cfg, store, curious{w}, look()), err
 	}
@@ -373,13 +338,8 @@ func (w *worker) agent(store agent.ThreadStore) (agent.Agent, error) {
 	if w.Kind == "let" {
 		_, holder, err := w.ask()
 		s := story{{call("look", 1), call("look", 2)}, {call("look", 3)}}
-		return w.chat(
-			"clerk",
-			s,
-			agent.LoopConfig{Decider: careful{}, Holder: holder},
-			store,
-			w.acting("look"),
-		), err
+		return w.chat("clerk", s, agent.LoopConfig{Decider: careful{}, Holder: holder}, store,
+			w.acting("look")), err
 	}
 
 	return nil, fmt.Errorf("no agent %q", w.Kind)
@@ -389,11 +349,8 @@ func (w *worker) chat(
 	name string, model agent.ChatClient, cfg agent.LoopConfig, store agent.ThreadStore, tools ...agent.Tool,
 ) agent.Agent {
 	cfg.Concurrent = w.Concurrent
-	return agent.NewChatAgent(agent.NewFunctionInvoking(model, cfg), agent.ChatAgentConfig{
-		Name:  name,
-		Tools: tools,
-		Store: store,
-	})
+	return agent.NewChatAgent(agent.NewFunctionInvoking(model, cfg),
+		agent.ChatAgentConfig{Name: name, Tools: tools, Store: store})
 }
 
 // flow is three steps with two questions between them. What is known of

@@ -76,12 +76,8 @@ func openService(ctx context.Context, dir string) (*service, error) {
 	if known == nil {
 		return nil, fmt.Errorf("people: %v", findings)
 	}
-	p, err := plans.Load(
-		plans.Config{
-			Agents:   []string{filepath.Join(dir, "agents")},
-			Policies: []string{filepath.Join(dir, "policies")},
-		},
-	)
+	p, err := plans.Load(plans.Config{Agents: []string{filepath.Join(dir, "agents")},
+		Policies: []string{filepath.Join(dir, "policies")}})
 	if err != nil {
 		return nil, err
 	}
@@ -119,13 +115,8 @@ func (w *worker) ask() (agent.Decider, hold.Requests, error) {
 type careful struct{}
 
 func (careful) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hold.Verdict, error) {
-	call := &resolve.Call{
-		Kind:      resolve.Tool,
-		Tool:      c.ToolName(),
-		Args:      c.Args(),
-		Principal: "bob",
-		Session:   threadID,
-	}
+	call := &resolve.Call{Kind: resolve.Tool, Tool: c.ToolName(), Args: c.Args(), Principal: "bob",
+		Session: threadID}
 	return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}, nil
 }
 

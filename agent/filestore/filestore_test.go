@@ -384,24 +384,15 @@ func checkWins(t *testing.T, s *Store, wins <-chan int64, want int) {
 
 	th := mustLoad(t, s, "a")
 	if len(seen) != want || th.Revision != int64(want) || string(th.State["count"]) != fmt.Sprint(want) {
-		t.Errorf(
-			"%d wins, revision %d, count %s; want %d of each",
-			len(seen),
-			th.Revision,
-			th.State["count"],
-			want,
-		)
+		t.Errorf("%d wins, revision %d, count %s; want %d of each", len(seen), th.Revision, th.State["count"], want)
 	}
 }
 
 func TestNames(t *testing.T) {
 	seen := map[string]string{}
 	rapid.Check(t, func(t *rapid.T) {
-		id := rapid.OneOf(
-			rapid.StringN(1, -1, 80),
-			rapid.StringMatching(`[Aa./\\:=-]{1,3}`),
-			rapid.StringMatching(`[a-b%]{118,130}`),
-		).
+		id := rapid.OneOf(rapid.StringN(1, -1, 80), rapid.StringMatching(`[Aa./\\:=-]{1,3}`),
+			rapid.StringMatching(`[a-b%]{118,130}`)).
 			Draw(t, "id")
 		name := nameOf(id)
 		if !isName(name) || len(name) > 130 || name != strings.ToLower(name) {

@@ -72,10 +72,8 @@ func TestOldestFirst(t *testing.T) {
 	s := newStore(t)
 	mustSave(t, s, agent.NewThread("a"))
 	dir := filepath.Join(s.dir, nameOf("a"))
-	must.Do(t, errors.Join(
-		os.Remove(filepath.Join(dir, "0.json")),
-		os.MkdirAll(filepath.Join(dir, "0.json", "x"), 0o700),
-	))
+	must.Do(t, errors.Join(os.Remove(filepath.Join(dir, "0.json")),
+		os.MkdirAll(filepath.Join(dir, "0.json", "x"), 0o700)))
 
 	for n := int64(2); n <= 12; n++ {
 		must.Do(t, os.WriteFile(filepath.Join(dir, revisionFile(n)), nil, 0o600))

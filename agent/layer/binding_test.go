@@ -39,91 +39,38 @@ func TestBindingAnswers(t *testing.T) {
 		open    int // requests that stay open
 	}{
 		{"approved", []content.Content{yes("q1", pay)}, `user: yes[q1 c1 pay({"cents":5})]`, nil, 3},
-		{
-			"other arguments",
-			[]content.Content{yes("q1", call("c1", "pay", `{"cents":500}`))},
-			"",
-			[]agent.RefusalReason{agent.OtherCall},
-			4,
-		},
-		{
-			"a tampered one beside the true one",
+		{"other arguments", []content.Content{yes("q1", call("c1", "pay", `{"cents":500}`))}, "",
+			[]agent.RefusalReason{agent.OtherCall}, 4},
+		{"a tampered one beside the true one",
 			[]content.Content{yes("q1", call("c1", "pay", `{"cents":500}`)), yes("q1", pay)},
-			`user: yes[q1 c1 pay({"cents":5})]`,
-			[]agent.RefusalReason{agent.OtherCall},
-			3,
-		},
-		{
-			"unknown",
-			[]content.Content{yes("q9", pay), text("hm")},
-			`user: "hm"`,
-			[]agent.RefusalReason{agent.UnknownRequest},
-			4,
-		},
-		{
-			"twice",
-			[]content.Content{yes("q1", pay), yes("q1", pay)},
-			`user: yes[q1 c1 pay({"cents":5})]`,
-			[]agent.RefusalReason{agent.RepeatedAnswer},
-			3,
-		},
-		{
-			"yes and no",
-			[]content.Content{yes("q1", pay), no("q1", pay), yes("q1", pay)},
-			`user: no[q1 c1 pay({"cents":5})]`,
-			[]agent.RefusalReason{agent.Contradiction, agent.Contradiction},
-			3,
-		},
-		{
-			"edited",
-			[]content.Content{paid(`{"cents":4}`)},
-			`user: yes edited c1 pay({"cents":4})[q1 c1 pay({"cents":5})]`,
-			nil,
-			3,
-		},
-		{
-			"edited against the schema",
-			[]content.Content{paid(`{"cents":"4"}`)},
-			"",
-			[]agent.RefusalReason{agent.BadAnswer},
-			4,
-		},
+			`user: yes[q1 c1 pay({"cents":5})]`, []agent.RefusalReason{agent.OtherCall}, 3},
+		{"unknown", []content.Content{yes("q9", pay), text("hm")}, `user: "hm"`,
+			[]agent.RefusalReason{agent.UnknownRequest}, 4},
+		{"twice", []content.Content{yes("q1", pay), yes("q1", pay)}, `user: yes[q1 c1 pay({"cents":5})]`,
+			[]agent.RefusalReason{agent.RepeatedAnswer}, 3},
+		{"yes and no", []content.Content{yes("q1", pay), no("q1", pay), yes("q1", pay)},
+			`user: no[q1 c1 pay({"cents":5})]`, []agent.RefusalReason{agent.Contradiction, agent.Contradiction}, 3},
+		{"edited", []content.Content{paid(`{"cents":4}`)},
+			`user: yes edited c1 pay({"cents":4})[q1 c1 pay({"cents":5})]`, nil, 3},
+		{"edited against the schema", []content.Content{paid(`{"cents":"4"}`)}, "",
+			[]agent.RefusalReason{agent.BadAnswer}, 4},
 		{"inert", []content.Content{yes("q1", &content.FunctionCall{
 			CallID:            "c1",
 			Name:              "pay",
 			Arguments:         pay.Arguments,
 			InformationalOnly: true,
 		})}, "", nil, 4},
-		{
-			"text",
-			[]content.Content{&content.TextApprovalResponse{RequestID: "q2", Approved: true}},
-			"user: *content.TextApprovalResponse[q2]",
-			nil,
-			3,
-		},
+		{"text", []content.Content{&content.TextApprovalResponse{RequestID: "q2", Approved: true}},
+			"user: *content.TextApprovalResponse[q2]", nil, 3},
 		{"a call for text", []content.Content{yes("q2", pay)}, "", []agent.RefusalReason{agent.WrongKind}, 4},
-		{
-			"data",
-			[]content.Content{shape(`{"seats":2}`), shape(`{"seats": 2}`)},
-			"user: *content.StructuredInputResponse[q3]",
-			[]agent.RefusalReason{agent.RepeatedAnswer},
-			3,
-		},
+		{"data", []content.Content{shape(`{"seats":2}`), shape(`{"seats": 2}`)},
+			"user: *content.StructuredInputResponse[q3]", []agent.RefusalReason{agent.RepeatedAnswer}, 3},
 		{"bad data", []content.Content{shape(`{"seats":"two"}`)}, "", []agent.RefusalReason{agent.BadAnswer}, 4},
-		{
-			"data for text",
-			[]content.Content{&content.StructuredInputResponse{RequestID: "q2", Data: json.RawMessage("1")}},
-			"",
-			[]agent.RefusalReason{agent.WrongKind},
-			4,
-		},
-		{
-			"text for data",
-			[]content.Content{&content.TextApprovalResponse{RequestID: "q3", Approved: true}},
-			"",
-			[]agent.RefusalReason{agent.WrongKind},
-			4,
-		},
+		{"data for text",
+			[]content.Content{&content.StructuredInputResponse{RequestID: "q2", Data: json.RawMessage("1")}}, "",
+			[]agent.RefusalReason{agent.WrongKind}, 4},
+		{"text for data", []content.Content{&content.TextApprovalResponse{RequestID: "q3", Approved: true}}, "",
+			[]agent.RefusalReason{agent.WrongKind}, 4},
 		{
 			"data and none",
 			[]content.Content{
@@ -135,30 +82,19 @@ func TestBindingAnswers(t *testing.T) {
 			3,
 		},
 		{"hosted", []content.Content{yes("q4", mcp)}, "user: yes[q4 m1 search()]", nil, 3},
-		{
-			"hosted on another server",
-			[]content.Content{yes("q4", foreign)},
-			"",
-			[]agent.RefusalReason{agent.OtherCall},
-			4,
-		},
+		{"hosted on another server", []content.Content{yes("q4", foreign)}, "",
+			[]agent.RefusalReason{agent.OtherCall}, 4},
 	}
 	schema := json.RawMessage(`{"type":"object","properties":{"cents":{"type":"integer"}}}`)
 	tool := agent.NewFunction("pay", "", schema, nil)
 	for _, row := range table {
 		t.Run(row.name, func(t *testing.T) {
-			seats := &content.StructuredInputRequest{
-				RequestID: "q3",
-				Schema:    json.RawMessage(`{"type":"object","properties":{"seats":{"type":"integer"}}}`),
-			}
+			seats := &content.StructuredInputRequest{RequestID: "q3",
+				Schema: json.RawMessage(`{"type":"object","properties":{"seats":{"type":"integer"}}}`)}
 			m := says(
 				list(
-					assistant(
-						ask("q1", pay),
-						&content.TextApprovalRequest{RequestID: "q2", Text: "fine?"},
-						seats,
-						ask("q4", mcp),
-					),
+					assistant(ask("q1", pay), &content.TextApprovalRequest{RequestID: "q2", Text: "fine?"}, seats,
+						ask("q4", mcp)),
 				),
 				list(assistant(text("done"))),
 			)
@@ -192,11 +128,7 @@ func TestBindingUsedUpByARunThatFails(t *testing.T) {
 // TestBindingHistory gives the whole history each time: what was
 // answered stays out of it, but for calls that a service makes.
 func TestBindingHistory(t *testing.T) {
-	pay, mcp := call("c1", "pay", ""), &content.MCPCall{
-		CallID:     "m1",
-		Name:       "search",
-		ServerName: "docs",
-	}
+	pay, mcp := call("c1", "pay", ""), &content.MCPCall{CallID: "m1", Name: "search", ServerName: "docs"}
 	asked := assistant(text("Two things."), ask("q1", pay), ask("q2", mcp))
 	m := says(
 		list(asked),
@@ -210,30 +142,18 @@ func TestBindingHistory(t *testing.T) {
 	history = append(history, respond(t, c, opt, history...).Messages...)
 	history = append(history, user(yes("q1", pay), yes("q2", mcp)))
 	history = append(history, respond(t, c, opt, history...).Messages...)
-	wantTold(
-		t,
-		"answered",
-		m.last(),
+	wantTold(t, "answered", m.last(),
 		`user: "pay"; assistant: "Two things.", ask[q1 c1 pay()], ask[q2 m1 search()]; user: yes[q1 c1 pay()], `+
-			`yes[q2 m1 search()]`,
-	)
+			`yes[q2 m1 search()]`)
 	r := respond(t, c, opt, append(history, user(text("hi")))...)
 	wantRefused(t, r.Refused)
-	wantTold(
-		t,
-		"later",
-		m.last(),
+	wantTold(t, "later", m.last(),
 		`user: "pay"; assistant: "Two things.", ask[q2 m1 search()]; user: yes[q2 m1 search()]; assistant: "done"; `+
-			`user: "hi"`,
-	)
+			`user: "hi"`)
 	history[2] = user(no("q2", mcp))
 	respond(t, c, opt, append(history, user(text("hi")))...)
-	wantTold(
-		t,
-		"doctored",
-		m.last(),
-		`user: "pay"; assistant: "Two things.", ask[q2 m1 search()]; assistant: "done"; user: "hi"`,
-	)
+	wantTold(t, "doctored", m.last(),
+		`user: "pay"; assistant: "Two things.", ask[q2 m1 search()]; assistant: "done"; user: "hi"`)
 }
 
 func TestBindingReusedID(t *testing.T) {
@@ -248,12 +168,8 @@ func TestBindingReusedID(t *testing.T) {
 	opt := on()
 	respond(t, c, opt, user(text("pay")))
 	respond(t, c, opt, user(text("pay more")))
-	wantRefused(
-		t,
-		respond(t, c, opt, user(yes("q1", small), yes("q1", nil))).Refused,
-		agent.OtherCall,
-		agent.OtherCall,
-	)
+	wantRefused(t, respond(t, c, opt, user(yes("q1", small), yes("q1", nil))).Refused, agent.OtherCall,
+		agent.OtherCall)
 	wantRefused(t, respond(t, c, opt, user(yes("q1", large))).Refused)
 	wantTold(t, "inner", m.last(), `user: yes[q1 c1 pay({"cents":500})]`)
 }
@@ -332,13 +248,8 @@ func TestTornStates(t *testing.T) {
 		},
 		layer.BypassState:    {`1`, `{"requests":[null]}`, `{"requests":[{}]}`},
 		layer.InvocableState: {`1`, `{"requests":[null]}`},
-		layer.StandingState: {
-			`1`,
-			`{"queue":[null]}`,
-			`{"waiting":[{}]}`,
-			`{"shown":{"open":[{}]}}`,
-			`{"answers":[1]}`,
-		},
+		layer.StandingState: {`1`, `{"queue":[null]}`, `{"waiting":[{}]}`, `{"shown":{"open":[{}]}}`,
+			`{"answers":[1]}`},
 	}
 	for key, list := range torn {
 		for _, raw := range list {
@@ -357,11 +268,7 @@ func TestTornStates(t *testing.T) {
 }
 
 func TestCompatibleKeepsInertAnswers(t *testing.T) {
-	inertCall := &content.FunctionCall{
-		CallID:            "c1",
-		Name:              "pay",
-		InformationalOnly: true,
-	}
+	inertCall := &content.FunctionCall{CallID: "c1", Name: "pay", InformationalOnly: true}
 	m := says(list(assistant(text("hi"))))
 	c := compat.NewBinding(m, compat.BindingConfig{Log: quiet()})
 	respond(t, c, on(), assistant(ask("q1", call("c1", "pay", ""))), user(yes("q1", inertCall)))
@@ -381,11 +288,8 @@ func TestBindingKeepsOpenRequests(t *testing.T) {
 	}
 	doctored := []content.Content{
 		&content.TextApprovalRequest{RequestID: "q1", Text: "all of it?"},
-		&content.StructuredInputRequest{
-			RequestID: "q2",
-			Text:      "seats?",
-			Schema:    json.RawMessage(`{"type":"string"}`),
-		},
+		&content.StructuredInputRequest{RequestID: "q2", Text: "seats?",
+			Schema: json.RawMessage(`{"type":"string"}`)},
 		ask("q3", call("h1", "codeInterpreterToolCall", "")),
 		&content.TextApprovalRequest{RequestID: "q2", Text: "seats?"},
 		&content.StructuredInputRequest{RequestID: "q1", Text: "fine?"},

@@ -89,11 +89,8 @@ func TestBypassParks(t *testing.T) {
 		for p, want := range map[profile]bool{safe: row.dflt, compatible: row.dotnet} {
 			m := says(list(assistant(text("hm"), row.request, ask("q2", pay))))
 			opt := on(row.tools...)
-			r := respond(t, p.bypass(m, layer.BypassConfig{
-				Tools:   row.more,
-				Decider: row.decider,
-				Log:     quiet(),
-			}), opt, user(text("go")))
+			r := respond(t, p.bypass(m, layer.BypassConfig{Tools: row.more, Decider: row.decider, Log: quiet()}),
+				opt, user(text("go")))
 			n, shown := len(parked(t, opt.Thread, layer.BypassState)), len(r.UserInputRequests())
 			if n == 1 != want || shown == 1 != want {
 				t.Errorf("%s, profile %t: parked %d, shown %d", row.name, p, n, shown)
@@ -110,19 +107,11 @@ func TestBypassInjectsBeforeTheLastText(t *testing.T) {
 		list(assistant(text("hi"))),
 	)
 	c := layer.NewBypass(m, layer.BypassConfig{})
-	opt := &agent.Options{
-		Thread: agent.NewThread("t"),
-		Tools:  []agent.Tool{function("look")},
-		Fresh:  2,
-	}
+	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}, Fresh: 2}
 	respond(t, c, opt, user(text("go")))
 	respond(t, c, opt, user(text("go")), assistant(text("well?")), user(yes("q2", pay)), user(text("thanks")))
-	wantTold(
-		t,
-		"inner",
-		m.last(),
-		`user: "go"; assistant: "well?"; user: yes[q1 c1 look()]; user: yes[q2 c2 pay()]; user: "thanks"`,
-	)
+	wantTold(t, "inner", m.last(),
+		`user: "go"; assistant: "well?"; user: yes[q1 c1 look()]; user: yes[q2 c2 pay()]; user: "thanks"`)
 	if n := m.opts[1].Fresh; n != 3 {
 		t.Errorf("the inner client was told of %d new messages, want 3", n)
 	}
@@ -207,19 +196,11 @@ func TestBypassWithoutThread(t *testing.T) {
 		} {
 			m := says(
 				list(
-					assistant(
-						harmless("q1", call("c1", "look", "")),
-						call("c2", "look", ""),
-						call("c3", "ui", ""),
-					),
+					assistant(harmless("q1", call("c1", "look", "")), call("c2", "look", ""), call("c3", "ui", "")),
 				),
 			)
-			r := respond(
-				t,
-				build(m, layer.BypassConfig{Log: quiet()}),
-				&agent.Options{Tools: []agent.Tool{function("look"), declared("ui")}},
-				user(text("go")),
-			)
+			r := respond(t, build(m, layer.BypassConfig{Log: quiet()}),
+				&agent.Options{Tools: []agent.Tool{function("look"), declared("ui")}}, user(text("go")))
 			if n := len(r.Messages[0].Contents); n != 3 {
 				t.Errorf("%d contents passed, want 3", n)
 			}
@@ -261,18 +242,10 @@ func TestInvocable(t *testing.T) {
 		{"mixed", list(assistant(text("See."), look, ui)), `assistant: "See.", c2 ui()`, 1},
 		{"the caller's only", list(assistant(ui)), `assistant: c2 ui()`, 0},
 		{"ours only", list(assistant(look)), `assistant: c1 look({"a":1})`, 0},
-		{
-			"ours has run",
-			list(assistant(look), done, assistant(ui)),
-			`assistant: c1 look({"a":1}); tool: c1="ok"; assistant: c2 ui()`,
-			0,
-		},
-		{
-			"unknown beside ours",
-			list(assistant(look, call("c3", "what", ""))),
-			`assistant: c1 look({"a":1}), c3 what()`,
-			0,
-		},
+		{"ours has run", list(assistant(look), done, assistant(ui)),
+			`assistant: c1 look({"a":1}); tool: c1="ok"; assistant: c2 ui()`, 0},
+		{"unknown beside ours", list(assistant(look, call("c3", "what", ""))),
+			`assistant: c1 look({"a":1}), c3 what()`, 0},
 		{"handled", list(assistant(&content.FunctionCall{
 			CallID:            "c1",
 			Name:              "look",
@@ -284,12 +257,8 @@ func TestInvocable(t *testing.T) {
 		for _, p := range []profile{safe, compatible} {
 			for _, streaming := range []bool{false, true} {
 				opt := on(tools...)
-				got := must.Get(run(
-					p.invocableBypass(says(row.says), layer.BypassConfig{}),
-					list(user(text("go"))),
-					opt,
-					streaming,
-				))(t)
+				got := must.Get(run(p.invocableBypass(says(row.says), layer.BypassConfig{}), list(user(text("go"))),
+					opt, streaming))(t)
 				wantTold(t, row.name, got.Messages, row.got)
 				if n := len(parked(t, opt.Thread, layer.InvocableState)); n != row.park {
 					t.Errorf("%s: %d are parked, want %d", row.name, n, row.park)

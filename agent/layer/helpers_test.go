@@ -80,22 +80,13 @@ func updatesOf(r *agent.Response) []*agent.Update {
 	var out []*agent.Update
 	for _, m := range r.Messages {
 		for _, c := range m.Contents {
-			out = append(out, &agent.Update{
-				Role:       m.Role,
-				MessageID:  m.ID,
-				AuthorName: m.AuthorName,
-				Contents:   []content.Content{c},
-			})
+			out = append(out, &agent.Update{Role: m.Role, MessageID: m.ID, AuthorName: m.AuthorName,
+				Contents: []content.Content{c}})
 		}
 	}
 
-	return append(out, &agent.Update{
-		ID:             r.ID,
-		Model:          r.Model,
-		ConversationID: r.ConversationID,
-		FinishReason:   r.FinishReason,
-		Refused:        r.Refused,
-	})
+	return append(out, &agent.Update{ID: r.ID, Model: r.Model,
+		ConversationID: r.ConversationID, FinishReason: r.FinishReason, Refused: r.Refused})
 }
 
 func (m *model) last() []*content.Message { return m.seen[len(m.seen)-1] }
@@ -290,11 +281,8 @@ func (p profile) invocableBypass(inner agent.ChatClient, cfg layer.BypassConfig)
 
 func (p profile) standing(inner agent.ChatClient, cfg layer.StandingConfig) agent.ChatClient {
 	if p == compatible {
-		return compat.NewStanding(inner, compat.StandingConfig{
-			Agent:      cfg.Agent,
-			Predicates: cfg.Predicates,
-			MaxRounds:  cfg.MaxRounds,
-		})
+		return compat.NewStanding(inner,
+			compat.StandingConfig{Agent: cfg.Agent, Predicates: cfg.Predicates, MaxRounds: cfg.MaxRounds})
 	}
 
 	return layer.NewStanding(inner, cfg)

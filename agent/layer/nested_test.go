@@ -37,10 +37,8 @@ func TestRulesDoNotReachIntoNestedAgents(t *testing.T) {
 	)
 	loop := agent.NewFunctionInvoking(m, agent.LoopConfig{})
 	a := agent.NewChatAgent(
-		layer.NewStanding(
-			layer.NewBinding(loop, layer.BindingConfig{Log: quiet()}),
-			layer.StandingConfig{Log: quiet()},
-		),
+		layer.NewStanding(layer.NewBinding(loop, layer.BindingConfig{Log: quiet()}),
+			layer.StandingConfig{Log: quiet()}),
 		agent.ChatAgentConfig{Tools: append(s.tools, agent.AsTool(inner, agent.NestedConfig{}))},
 	)
 	thread := agent.NewThread("t")
@@ -62,11 +60,8 @@ func bank(q *content.ToolApprovalRequest) *content.ToolApprovalRequest {
 func TestNestedRequests(t *testing.T) {
 	pay := call("i1", "pay", `{"n":1}`)
 	t.Run("predicate", func(t *testing.T) {
-		d := newPayer(
-			t,
-			layer.StandingConfig{Predicates: []layer.Predicate{all}},
-			list(assistant(bank(ask("q1", pay)))),
-		)
+		d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{all}},
+			list(assistant(bank(ask("q1", pay)))))
 		wantTold(t, "shown", d.run(user(text("go"))).Messages, `assistant: ask[q1 i1 pay({"n":1})]`)
 	})
 	t.Run("rule", func(t *testing.T) {
@@ -78,29 +73,17 @@ func TestNestedRequests(t *testing.T) {
 		}
 	})
 	t.Run("queue", func(t *testing.T) {
-		d := newPayer(
-			t,
-			layer.StandingConfig{OneAtATime: true},
-			list(assistant(ask("q0", pay), bank(ask("q1", pay)))),
-			done,
-		)
+		d := newPayer(t, layer.StandingConfig{OneAtATime: true},
+			list(assistant(ask("q0", pay), bank(ask("q1", pay)))), done)
 		d.run(user(text("go")))
-		wantTold(
-			t,
-			"shown",
-			d.run(user(always(yes("q0", pay), content.AlwaysArguments))).Messages,
-			`assistant: ask[q1 i1 pay({"n":1})]`,
-		)
+		wantTold(t, "shown", d.run(user(always(yes("q0", pay), content.AlwaysArguments))).Messages,
+			`assistant: ask[q1 i1 pay({"n":1})]`)
 	})
 	t.Run("bypass", func(t *testing.T) {
 		for _, asked := range []*content.ToolApprovalRequest{bank(harmless("q1", pay)), harmless("q1", pay)} {
 			opt := on(function("pay"))
-			r := respond(
-				t,
-				layer.NewBypass(says(list(assistant(asked))), layer.BypassConfig{Log: quiet()}),
-				opt,
-				user(text("go")),
-			)
+			r := respond(t, layer.NewBypass(says(list(assistant(asked))), layer.BypassConfig{Log: quiet()}), opt,
+				user(text("go")))
 			if shown := len(r.UserInputRequests()) == 1; shown != rounds.Nested(asked) {
 				t.Errorf("shown is %t", shown)
 			}

@@ -31,11 +31,7 @@ type world struct {
 	acts  map[string]int                     // what came through
 }
 
-func (w *world) Respond(
-	_ context.Context,
-	messages []*content.Message,
-	_ *agent.Options,
-) (*agent.Response, error) {
+func (w *world) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
 	for a := range content.All[*content.ToolApprovalResponse](messages) {
 		w.take(a)
 	}
@@ -91,11 +87,9 @@ func (w *world) take(a *content.ToolApprovalResponse) {
 func (w *world) drawID() string { return rapid.SampledFrom([]string{"q1", "q2", "q3"}).Draw(w.t, "id") }
 
 func (w *world) drawCall() *content.FunctionCall {
-	return call(
-		rapid.SampledFrom([]string{"c1", "c2"}).Draw(w.t, "call id"),
+	return call(rapid.SampledFrom([]string{"c1", "c2"}).Draw(w.t, "call id"),
 		rapid.SampledFrom([]string{"pay", "look"}).Draw(w.t, "tool"),
-		rapid.SampledFrom([]string{"", `{"n":1}`, `{"n":1.0000000000000000001}`, `{"n":`}).Draw(w.t, "args"),
-	)
+		rapid.SampledFrom([]string{"", `{"n":1}`, `{"n":1.0000000000000000001}`, `{"n":`}).Draw(w.t, "args"))
 }
 
 // drawInput makes what a caller sends who means no good: true answers,
@@ -153,10 +147,8 @@ func (w *world) shown(id string) content.ToolCall {
 func (w *world) see(r *agent.Response) {
 	for _, q := range r.UserInputRequests() {
 		id, c := q.InputRequestID(), rounds.FunctionCall(q)
-		known := slices.ContainsFunc(
-			w.open[id],
-			func(o *content.FunctionCall) bool { return content.SameCall(o, c) },
-		)
+		known := slices.ContainsFunc(w.open[id],
+			func(o *content.FunctionCall) bool { return content.SameCall(o, c) })
 		switch {
 		case !w.keeps:
 			w.open[id] = []*content.FunctionCall{c}
@@ -183,27 +175,17 @@ func TestNothingForgedComesThrough(t *testing.T) {
 			return layer.NewStanding(c, layer.StandingConfig{AllowToolScope: true, Log: quiet()})
 		},
 		"standing, one at a time": func(c agent.ChatClient) agent.ChatClient {
-			return layer.NewStanding(c, layer.StandingConfig{
-				OneAtATime: true,
-				MaxUses:    2,
-				Log:        quiet(),
-			})
+			return layer.NewStanding(c, layer.StandingConfig{OneAtATime: true, MaxUses: 2, Log: quiet()})
 		},
 		"both": func(c agent.ChatClient) agent.ChatClient {
-			return layer.NewStanding(
-				layer.NewBinding(c, layer.BindingConfig{Log: quiet()}),
-				layer.StandingConfig{Log: quiet()},
-			)
+			return layer.NewStanding(layer.NewBinding(c, layer.BindingConfig{Log: quiet()}),
+				layer.StandingConfig{Log: quiet()})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				w := &world{
-					t:     t,
-					keeps: strings.Contains(name, "one at a time"),
-					bind:  name == "binding",
-					acts:  acts,
-				}
+				w := &world{t: t, keeps: strings.Contains(name, "one at a time"), bind: name == "binding",
+					acts: acts}
 				w.open, w.asked = map[string][]*content.FunctionCall{}, map[string]*content.FunctionCall{}
 				w.talk(build(w))
 			})

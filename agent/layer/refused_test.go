@@ -23,10 +23,8 @@ func TestRefusedInsideStaysAnswerable(t *testing.T) {
 		m := says(list(assistant(call("c1", "pay", `{"n":1}`))), list(assistant(text("paid"))))
 		loop := agent.NewFunctionInvoking(m, agent.LoopConfig{Decider: denyNine{}})
 		c := layer.NewStanding(
-			layer.NewBinding(
-				layer.NewBypass(loop, layer.BypassConfig{Log: quiet()}),
-				layer.BindingConfig{Log: quiet()},
-			),
+			layer.NewBinding(layer.NewBypass(loop, layer.BypassConfig{Log: quiet()}),
+				layer.BindingConfig{Log: quiet()}),
 			layer.StandingConfig{Log: quiet()},
 		)
 		a := agent.NewChatAgent(c, agent.ChatAgentConfig{Tools: s.tools})
@@ -60,11 +58,7 @@ func (denyNine) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hol
 func refuses(messages []*content.Message, ids ...string) *agent.Response {
 	r := &agent.Response{Messages: messages}
 	for _, id := range ids {
-		r.Refused = append(r.Refused, agent.Refusal{
-			RequestID: id,
-			Reason:    agent.ClosedRequest,
-			Detail:    "too late",
-		})
+		r.Refused = append(r.Refused, agent.Refusal{RequestID: id, Reason: agent.ClosedRequest, Detail: "too late"})
 	}
 
 	return r
@@ -124,11 +118,8 @@ func TestWishesAreGrantedLast(t *testing.T) {
 func TestReaderLeavesBeforeTheRule(t *testing.T) {
 	d := newPayer(t, layer.StandingConfig{}, pays("1", ""), list(assistant(text("a"), text("b"))), done)
 	d.run(user(text("pay")))
-	for range d.c.Stream(
-		t.Context(),
-		list(user(always(yes("q1", call("c1", "pay", "")), content.AlwaysArguments))),
-		d.opt,
-	) {
+	for range d.c.Stream(t.Context(), list(user(always(yes("q1", call("c1", "pay", "")), content.AlwaysArguments))),
+		d.opt) {
 		break
 	}
 
@@ -142,23 +133,16 @@ func TestReaderLeavesBeforeTheRule(t *testing.T) {
 func TestRefusedWishInAQueue(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		one, two := call("c1", "pay", `{"n":1}`), call("c2", "look", "")
-		d := newPayer(
-			t,
-			layer.StandingConfig{OneAtATime: true},
-			list(assistant(ask("q1", one), ask("q2", two), ask("q3", call("c3", "pay", `{"n":1}`)))),
-		)
+		d := newPayer(t, layer.StandingConfig{OneAtATime: true},
+			list(assistant(ask("q1", one), ask("q2", two), ask("q3", call("c3", "pay", `{"n":1}`)))))
 		then := refuses(list(assistant(text("hm"), ask("q3", call("c3", "pay", `{"n":1}`)))))
 		if refused {
 			then = refuses(then.Messages, "q1")
 		}
 		d.m.turns = append(d.m.turns, then, &agent.Response{Messages: done})
 		d.run(user(text("go")))
-		wantTold(
-			t,
-			"second",
-			d.run(user(always(yes("q1", one), content.AlwaysArguments))).Messages,
-			"assistant: ask[q2 c2 look()]",
-		)
+		wantTold(t, "second", d.run(user(always(yes("q1", one), content.AlwaysArguments))).Messages,
+			"assistant: ask[q2 c2 look()]")
 		if len(d.rules()) != 0 {
 			t.Error("a rule was made before its answer went in")
 		}
@@ -187,12 +171,8 @@ func TestRefusedAutomaticApproval(t *testing.T) {
 			},
 		}
 		d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, pays("1", ""))
-		d.m.turns = append(
-			d.m.turns,
-			refuses(pays("1", ""), "q1"),
-			&agent.Response{Messages: pays("1", "")},
-			&agent.Response{Messages: done},
-		)
+		d.m.turns = append(d.m.turns, refuses(pays("1", ""), "q1"), &agent.Response{Messages: pays("1", "")},
+			&agent.Response{Messages: done})
 		for _, what := range []string{"first", "later"} {
 			r := must.Get(run(d.c, list(user(text("pay"))), d.opt, streaming))(t)
 			wantTold(t, what, r.Messages, "assistant: ask[q1 c1 pay()]")
@@ -216,10 +196,8 @@ func TestRefusedAutomaticApprovalBesideAnother(t *testing.T) {
 		},
 	}
 	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{pay}}, pays("1", ""))
-	d.m.turns = append(
-		d.m.turns,
-		refuses(list(assistant(ask("q1", call("c1", "pay", "")), ask("q2", call("c2", "look", "")))), "q1"),
-	)
+	d.m.turns = append(d.m.turns,
+		refuses(list(assistant(ask("q1", call("c1", "pay", "")), ask("q2", call("c2", "look", "")))), "q1"))
 	r := must.Get(run(d.c, list(user(text("go"))), d.opt, true))(t)
 	wantTold(t, "shown", r.Messages, "assistant: ask[q2 c2 look()], ask[q1 c1 pay()]")
 }

@@ -69,10 +69,8 @@ func TestStackAroundTheLoops(t *testing.T) {
 					list(assistant(text("Paid twice."))),
 					list(assistant(text("Bye."))),
 				)
-				a := agent.NewChatAgent(
-					p.stack(p.loop(m), layer.StandingConfig{}),
-					agent.ChatAgentConfig{Tools: s.tools},
-				)
+				a := agent.NewChatAgent(p.stack(p.loop(m), layer.StandingConfig{}),
+					agent.ChatAgentConfig{Tools: s.tools})
 				thread := agent.NewThread("t")
 				r := runAgent(t, a, thread, streaming, user(text("buy")))
 				asked := r.UserInputRequests()
@@ -80,15 +78,8 @@ func TestStackAroundTheLoops(t *testing.T) {
 					strings.Join(s.runs, " ") != "" && p == compatible {
 					t.Fatalf("asked is %s, ran %v", tell(r.Messages), s.runs)
 				}
-				r = runAgent(
-					t,
-					a,
-					thread,
-					streaming,
-					user(
-						asked[0].(*content.ToolApprovalRequest).CreateAlwaysApprove(content.AlwaysArguments, ""),
-					),
-				)
+				r = runAgent(t, a, thread, streaming,
+					user(asked[0].(*content.ToolApprovalRequest).CreateAlwaysApprove(content.AlwaysArguments, "")))
 				if got := strings.Join(s.runs, " "); strings.Count(got, `pay{"n":1}`) != 2 ||
 					strings.Count(got, "look") != 1 {
 					t.Errorf("ran %s", got)

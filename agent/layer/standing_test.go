@@ -26,12 +26,7 @@ type payer struct {
 }
 
 func newPayer(t *testing.T, cfg layer.StandingConfig, turns ...[]*content.Message) *payer {
-	d := &payer{
-		t:   t,
-		m:   says(turns...),
-		now: time.Unix(1e9, 0),
-		opt: on(function("pay"), function("look")),
-	}
+	d := &payer{t: t, m: says(turns...), now: time.Unix(1e9, 0), opt: on(function("pay"), function("look"))}
 	cfg.Now = func() time.Time { return d.now }
 	cfg.Log = quiet()
 	d.c = layer.NewStanding(d.m, cfg)
@@ -69,62 +64,26 @@ func TestStandingMints(t *testing.T) {
 		rules  int
 	}{
 		{"these arguments", layer.StandingConfig{}, always(yes("q1", five), content.AlwaysArguments), nil, 1},
-		{
-			"any arguments, not allowed",
-			layer.StandingConfig{},
-			always(yes("q1", five), content.AlwaysTool),
-			nil,
-			0,
-		},
-		{
-			"any arguments",
-			layer.StandingConfig{AllowToolScope: true},
-			always(yes("q1", five), content.AlwaysTool),
-			nil,
-			1,
-		},
+		{"any arguments, not allowed", layer.StandingConfig{}, always(yes("q1", five), content.AlwaysTool), nil, 0},
+		{"any arguments", layer.StandingConfig{AllowToolScope: true}, always(yes("q1", five), content.AlwaysTool),
+			nil, 1},
 		{"once", layer.StandingConfig{AllowToolScope: true}, yes("q1", five), nil, 0},
 		{"rejected", layer.StandingConfig{}, always(no("q1", five), content.AlwaysArguments), nil, 0},
 		{"edited", layer.StandingConfig{}, edited, nil, 0},
-		{
-			"tampered",
-			layer.StandingConfig{},
-			always(yes("q1", call("c1", "pay", `{"cents":50}`)), content.AlwaysArguments),
-			nil,
-			0,
-		},
+		{"tampered", layer.StandingConfig{},
+			always(yes("q1", call("c1", "pay", `{"cents":50}`)), content.AlwaysArguments), nil, 0},
 		{"never asked", layer.StandingConfig{}, always(yes("q9", five), content.AlwaysArguments), nil, 0},
 		{"forbidden", layer.StandingConfig{Forbids: func(c content.ToolCall) bool {
 			return c.ToolName() == "pay"
 		}}, always(yes("q1", five), content.AlwaysArguments), nil, 0},
-		{
-			"unknown tool",
-			layer.StandingConfig{},
-			always(yes("q1", five), content.AlwaysArguments),
-			[]agent.Tool{function("look")},
-			0,
-		},
-		{
-			"schema that is no JSON",
-			layer.StandingConfig{},
-			always(yes("q1", five), content.AlwaysArguments),
-			[]agent.Tool{agent.NewFunction("pay", "", json.RawMessage(`{`), nil)},
-			0,
-		},
-		{
-			"tool of the loop",
-			layer.StandingConfig{Tools: []agent.Tool{function("pay")}},
-			always(yes("q1", five), content.AlwaysArguments),
-			[]agent.Tool{function("look")},
-			1,
-		},
-		{
-			"not a call",
-			layer.StandingConfig{},
-			&content.TextApprovalResponse{RequestID: "q1", Approved: true},
-			nil,
-			0,
-		},
+		{"unknown tool", layer.StandingConfig{}, always(yes("q1", five), content.AlwaysArguments),
+			[]agent.Tool{function("look")}, 0},
+		{"schema that is no JSON", layer.StandingConfig{}, always(yes("q1", five), content.AlwaysArguments),
+			[]agent.Tool{agent.NewFunction("pay", "", json.RawMessage(`{`), nil)}, 0},
+		{"tool of the loop", layer.StandingConfig{Tools: []agent.Tool{function("pay")}},
+			always(yes("q1", five), content.AlwaysArguments), []agent.Tool{function("look")}, 1},
+		{"not a call", layer.StandingConfig{}, &content.TextApprovalResponse{RequestID: "q1", Approved: true}, nil,
+			0},
 	}
 	for _, row := range table {
 		d := newPayer(t, row.cfg, pays("1", `{"cents":5}`), done)
@@ -206,11 +165,8 @@ func TestStandingRules(t *testing.T) {
 			d.opt.Tools = []agent.Tool{agent.NewFunction("pay", "does pay", json.RawMessage(`{}`), nil)}
 		}, `{"cents":5}`, true},
 		{"target changed", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
-			d.opt.Tools = []agent.Tool{agent.WithTarget(function("pay"), agent.Target{
-				Kind:   resolve.MCPTool,
-				Server: "bank",
-				Tool:   "pay",
-			})}
+			d.opt.Tools = []agent.Tool{agent.WithTarget(function("pay"),
+				agent.Target{Kind: resolve.MCPTool, Server: "bank", Tool: "pay"})}
 		}, `{"cents":5}`, true},
 		{"a namesake came", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
 			d.opt.Tools = append(d.opt.Tools, agent.NewFunction("pay", "another", nil, nil))
@@ -229,14 +185,8 @@ func TestStandingRules(t *testing.T) {
 	}
 	for _, row := range table {
 		t.Run(row.name, func(t *testing.T) {
-			d := newPayer(
-				t,
-				row.cfg,
-				pays("1", `{"cents":5}`),
-				done,
-				pays("2", row.args),
-				list(assistant(text("paid"))),
-			)
+			d := newPayer(t, row.cfg, pays("1", `{"cents":5}`), done, pays("2", row.args),
+				list(assistant(text("paid"))))
 			d.run(user(text("pay")))
 			d.run(user(always(yes("q1", call("c1", "pay", `{"cents":5}`)), row.scope)))
 			if row.change != nil {
@@ -247,13 +197,9 @@ func TestStandingRules(t *testing.T) {
 				t.Fatalf("shown is %t", shown)
 			}
 			if !row.shown {
-				wantTold(
-					t,
-					"inner",
-					d.m.last(),
+				wantTold(t, "inner", d.m.last(),
 					`user: "again"; assistant: ask[q2 c2 pay(`+row.args+
-						`)]; user: yes (Approved by standing rule-1)[q2 c2 pay(`+row.args+`)]`,
-				)
+						`)]; user: yes (Approved by standing rule-1)[q2 c2 pay(`+row.args+`)]`)
 			}
 		})
 	}
@@ -293,20 +239,21 @@ func TestStandingIgnoresUnboundedRules(t *testing.T) {
 	five := call("c1", "pay", `{"cents":5}`)
 	m := says(done, pays("2", `{"cents":5}`))
 	opt := on(function("pay"))
-	respond(
-		t,
-		compat.NewStanding(m, compat.StandingConfig{}),
-		opt,
-		user(always(yes("q1", five), content.AlwaysTool)),
-	)
-	r := respond(
-		t,
-		layer.NewStanding(m, layer.StandingConfig{AllowToolScope: true, Log: quiet()}),
-		opt,
-		user(text("on")),
-	)
+	respond(t, compat.NewStanding(m, compat.StandingConfig{}), opt,
+		user(always(yes("q1", five), content.AlwaysTool)))
+	r := respond(t, layer.NewStanding(m, layer.StandingConfig{AllowToolScope: true, Log: quiet()}), opt,
+		user(text("on")))
 	if len(r.UserInputRequests()) != 1 {
 		t.Error("an unbounded rule approved a call")
+	}
+}
+
+func TestCompatibleMakesARuleOnce(t *testing.T) {
+	five, opt := call("c1", "pay", `{"cents":5}`), on(function("pay"))
+	respond(t, compat.NewStanding(says(done), compat.StandingConfig{}), opt,
+		user(always(yes("q1", five), content.AlwaysArguments), always(yes("q2", five), content.AlwaysArguments)))
+	if rules := must.Get(layer.Rules(opt.Thread))(t); len(rules) != 1 {
+		t.Errorf("the rules are %+v", rules)
 	}
 }
 
@@ -333,12 +280,8 @@ func TestStandingPredicates(t *testing.T) {
 	d := newPayer(t, cfg, list(assistant(text("Paying."), ask("q1", call("c1", "pay", "")))), done)
 	d.opt.Fresh = 1
 	r := d.run(user(text("pay")))
-	wantTold(
-		t,
-		"inner",
-		d.m.last(),
-		`user: "pay"; assistant: "Paying.", ask[q1 c1 pay()]; user: yes (Approved by small sums)[q1 c1 pay()]`,
-	)
+	wantTold(t, "inner", d.m.last(),
+		`user: "pay"; assistant: "Paying.", ask[q1 c1 pay()]; user: yes (Approved by small sums)[q1 c1 pay()]`)
 	wantTold(t, "caller", r.Messages, `assistant: "Paying."; assistant: "done"`)
 	if a := asked[0]; a.Agent != "clerk" || a.Thread != d.opt.Thread || a.Call.Name != "pay" ||
 		tell(a.Messages) != `user: "pay"` ||
@@ -353,14 +296,8 @@ func TestStandingWaits(t *testing.T) {
 	look := call("c3", "look", "")
 	for name, revoked := range map[string]bool{"kept": false, "revoked": true} {
 		t.Run(name, func(t *testing.T) {
-			d := newPayer(
-				t,
-				layer.StandingConfig{},
-				pays("1", ""),
-				done,
-				list(assistant(ask("q2", call("c2", "pay", "")), ask("q3", look))),
-				done,
-			)
+			d := newPayer(t, layer.StandingConfig{}, pays("1", ""), done,
+				list(assistant(ask("q2", call("c2", "pay", "")), ask("q3", look))), done)
 			d.run(user(text("pay")))
 			d.run(user(always(yes("q1", call("c1", "pay", "")), content.AlwaysArguments)))
 			wantTold(t, "shown", d.run(user(text("both"))).Messages, "assistant: ask[q3 c3 look()]")
@@ -372,12 +309,8 @@ func TestStandingWaits(t *testing.T) {
 				wantTold(t, "inner", d.m.last(), "user: no[q3 c3 look()]")
 				wantTold(t, "asked", r.Messages, `assistant: "done", ask[q2 c2 pay()]`)
 			} else {
-				wantTold(
-					t,
-					"inner",
-					d.m.last(),
-					"user: yes (Approved by standing rule-1)[q2 c2 pay()]; user: no[q3 c3 look()]",
-				)
+				wantTold(t, "inner", d.m.last(),
+					"user: yes (Approved by standing rule-1)[q2 c2 pay()]; user: no[q3 c3 look()]")
 			}
 		})
 	}
@@ -446,12 +379,8 @@ func TestStandingOneAtATime(t *testing.T) {
 	wantTold(t, "unanswered", d.run(user(text("why?"))).Messages, `assistant: ask[q1 c1 pay({"n":1})]`)
 	r := d.run(user(yes("q2", two)))
 	wantRefused(t, r.Refused, agent.UnknownRequest) // it was not shown
-	wantTold(
-		t,
-		"second",
-		d.run(user(always(yes("q1", one), content.AlwaysArguments))).Messages,
-		`assistant: ask[q2 c2 pay({"n":2})]`,
-	)
+	wantTold(t, "second", d.run(user(always(yes("q1", one), content.AlwaysArguments))).Messages,
+		`assistant: ask[q2 c2 pay({"n":2})]`)
 	r = d.run(user(yes("q2", one)))
 	wantRefused(t, r.Refused, agent.OtherCall)
 	wantTold(t, "third", d.run(user(no("q2", two))).Messages, `assistant: ask[q3 c3 look()]`)
@@ -461,29 +390,17 @@ func TestStandingOneAtATime(t *testing.T) {
 		t.Fatal("the inner client was asked before all were answered")
 	}
 	d.run(user(yes("q3", three), text("go on")))
-	wantTold(
-		t,
-		"inner",
-		d.m.seen[1],
-		`user: yes[q1 c1 pay({"n":1})], no[q2 c2 pay({"n":2})], yes[q3 c3 look()]; user: "go on"`,
-	)
-	wantTold(
-		t,
-		"inner",
-		d.m.last(),
-		`user: "go on"; assistant: "Three done."; user: yes (Approved by standing rule-1)[q4 c4 pay({"n":1})]`,
-	)
+	wantTold(t, "inner", d.m.seen[1],
+		`user: yes[q1 c1 pay({"n":1})], no[q2 c2 pay({"n":2})], yes[q3 c3 look()]; user: "go on"`)
+	wantTold(t, "inner", d.m.last(),
+		`user: "go on"; assistant: "Three done."; user: yes (Approved by standing rule-1)[q4 c4 pay({"n":1})]`)
 }
 
 func TestStandingWithoutThread(t *testing.T) {
 	all := []layer.Predicate{all}
 	m := says(pays("1", ""))
-	r := respond(
-		t,
-		layer.NewStanding(m, layer.StandingConfig{Predicates: all, Log: quiet()}),
-		nil,
-		user(text("go"), yes("q1", call("c1", "pay", ""))),
-	)
+	r := respond(t, layer.NewStanding(m, layer.StandingConfig{Predicates: all, Log: quiet()}), nil,
+		user(text("go"), yes("q1", call("c1", "pay", ""))))
 	wantRefused(t, r.Refused, agent.UnknownRequest)
 	if len(r.UserInputRequests()) != 1 {
 		t.Error("a call was approved though nothing can be kept")

@@ -36,13 +36,8 @@ func clients(p profile, oneAtATime bool) map[string]func(agent.ChatClient) agent
 			return a.Call.Name == "peek"
 		},
 	}
-	standing := layer.StandingConfig{
-		Predicates:     []layer.Predicate{look},
-		OneAtATime:     oneAtATime,
-		AllowToolScope: true,
-		MaxRounds:      2,
-		Log:            quiet(),
-	}
+	standing := layer.StandingConfig{Predicates: []layer.Predicate{look}, OneAtATime: oneAtATime,
+		AllowToolScope: true, MaxRounds: 2, Log: quiet()}
 	bypass := layer.BypassConfig{Log: quiet()}
 	return map[string]func(agent.ChatClient) agent.ChatClient{
 		"binding": func(c agent.ChatClient) agent.ChatClient {
@@ -83,11 +78,8 @@ func drawTurn(t *rapid.T, n *int, ids bool) []*content.Message {
 func drawContent(t *rapid.T, n *int) content.Content {
 	*n++
 	id := fmt.Sprint(*n)
-	c := call(
-		"c"+id,
-		rapid.SampledFrom([]string{"peek", "pay", "look", "ui", "what"}).Draw(t, "tool"),
-		rapid.SampledFrom([]string{"", `{"a":1}`, `{"a":2}`}).Draw(t, "args"),
-	)
+	c := call("c"+id, rapid.SampledFrom([]string{"peek", "pay", "look", "ui", "what"}).Draw(t, "tool"),
+		rapid.SampledFrom([]string{"", `{"a":1}`, `{"a":2}`}).Draw(t, "args"))
 	switch rapid.IntRange(0, 6).Draw(t, "kind") {
 	case 0:
 		return text("t" + id)
@@ -111,6 +103,7 @@ func TestStreamIsRespond(t *testing.T) {
 		for _, one := range []bool{false, true} {
 			for name, build := range clients(p, one) {
 				t.Run(fmt.Sprint(name, p, one), func(t *testing.T) {
+					t.Parallel()
 					rapid.Check(t, func(t *rapid.T) { checkStreamIsRespond(t, p, build) })
 				})
 			}
@@ -140,8 +133,7 @@ func checkStreamIsRespond(t *rapid.T, p profile, build func(agent.ChatClient) ag
 		if errA != nil {
 			return
 		}
-		alone := p == compatible &&
-			len(models[0].seen) > 1 // .NET forgets the first rounds when it does not stream
+		alone := p == compatible && len(models[0].seen) > 1 // .NET forgets the first rounds when it does not stream
 		if x, y := tell(rejoin(a)), tell(b.Messages); x != y && !alone {
 			t.Fatalf("Respond gives\n %s\nStream gives\n %s", x, y)
 		}
@@ -217,10 +209,8 @@ func TestRequestsThatCantBeRecorded(t *testing.T) {
 			}
 		}
 
-		c := p.standing(
-			says(list(assistant(blank...))),
-			layer.StandingConfig{Predicates: []layer.Predicate{all}, Log: quiet()},
-		)
+		c := p.standing(says(list(assistant(blank...))),
+			layer.StandingConfig{Predicates: []layer.Predicate{all}, Log: quiet()})
 		if _, err := run(c, nil, on(), false); err == nil {
 			t.Errorf("profile %t: a request without id was approved", p)
 		}
@@ -232,12 +222,8 @@ func TestInnerErrorsPass(t *testing.T) {
 	for _, p := range []profile{safe, compatible} {
 		for name, build := range clients(p, false) {
 			for _, streaming := range []bool{false, true} {
-				if _, err := run(
-					build(says()),
-					list(user(text("go"))),
-					on(),
-					streaming,
-				); !errors.Is(err, errNoTurn) {
+				if _, err := run(build(says()), list(user(text("go"))), on(),
+					streaming); !errors.Is(err, errNoTurn) {
 					t.Errorf("%s: the error became %v", name, err)
 				}
 			}
@@ -249,25 +235,16 @@ func TestInnerErrorsPass(t *testing.T) {
 // sent after it, and what was shown can be answered.
 func TestReaderLeaves(t *testing.T) {
 	turn := list(
-		assistant(
-			text("a"),
-			ask("q1", call("c1", "pay", "")),
-			text("b"),
-			ask("q2", call("c2", "peek", "")),
-			call("c3", "look", ""),
-			call("c4", "ui", ""),
-		),
+		assistant(text("a"), ask("q1", call("c1", "pay", "")), text("b"), ask("q2", call("c2", "peek", "")),
+			call("c3", "look", ""), call("c4", "ui", "")),
 	)
 	for _, p := range []profile{safe, compatible} {
 		for name, build := range clients(p, false) {
 			for stop := 1; stop < 8; stop++ {
 				opt := on(someTools...)
 				n, shown := 0, false
-				for u, err := range build(says(turn, done)).Stream(
-					context.Background(),
-					list(user(yes("q9", call("c9", "pay", "")))),
-					opt,
-				) {
+				for u, err := range build(says(turn, done)).Stream(context.Background(),
+					list(user(yes("q9", call("c9", "pay", "")))), opt) {
 					must.Do(t, err)
 					r := agent.Response{Messages: list(assistant(u.Contents...))}
 					for _, q := range r.UserInputRequests() {
@@ -278,8 +255,7 @@ func TestReaderLeaves(t *testing.T) {
 					}
 				}
 
-				if shown && len(open(t, opt.Thread)) == 0 &&
-					(name == "binding" || name == "all") {
+				if shown && len(open(t, opt.Thread)) == 0 && (name == "binding" || name == "all") {
 					t.Errorf("%s, profile %t: after %d updates nothing is on record", name, p, stop)
 				}
 			}

@@ -85,11 +85,9 @@ func unread(t *testing.T, name string, a answer, src string) {
 func TestUnreadableEvents(t *testing.T) {
 	for name, events := range map[string][]string{
 		"no JSON": {`{`},
-		"text that changes": {
-			`{"type":"response.output_text.delta","item_id":"m","delta":"No"}`,
+		"text that changes": {`{"type":"response.output_text.delta","item_id":"m","delta":"No"}`,
 			`{"type":"response.output_item.done","item":{"type":"message","id":"m","role":"assistant",` +
-				`"content":[{"type":"output_text","text":"Yes"}]}}`,
-		},
+				`"content":[{"type":"output_text","text":"Yes"}]}}`},
 		"item is no object": {`{"type":"response.output_item.done","item":[]}`},
 		"no item":           {`{"type":"response.output_item.done"}`},
 		"items left out": {
@@ -166,14 +164,7 @@ func TestLooseChunks(t *testing.T) {
 
 	last, err := a.end() // closed without [DONE], but complete
 	must.Do(t, err)
-	shows(
-		t,
-		agent.Join(append(updates, last...)),
-		"c  stop",
-		"assistant c",
-		`  call a f "{}"`,
-		`  call b g "[1]"`,
-	)
+	shows(t, agent.Join(append(updates, last...)), "c  stop", "assistant c", `  call a f "{}"`, `  call b g "[1]"`)
 }
 
 // However a service cuts the texts and arguments of an answer into

@@ -24,18 +24,12 @@ func ExampleNewResponses() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	model := openai.NewResponses(
-		openai.NewClient(service.URL()+"/v1", "key"),
-		openai.Config{Model: "gpt-5", Store: true},
-	)
+	model := openai.NewResponses(openai.NewClient(service.URL()+"/v1", "key"),
+		openai.Config{Model: "gpt-5", Store: true})
 
 	dice := &agent.HostedMCP{Name: "dice", URL: "https://dice.example/mcp"}
 	asked, err := agent.Collect(
-		model.Stream(
-			ctx,
-			[]*content.Message{content.UserText("Roll")},
-			&agent.Options{Tools: []agent.Tool{dice}},
-		),
+		model.Stream(ctx, []*content.Message{content.UserText("Roll")}, &agent.Options{Tools: []agent.Tool{dice}}),
 	)
 	if err != nil {
 		log.Fatal(err)
@@ -44,11 +38,8 @@ func ExampleNewResponses() {
 	fmt.Printf("may %s run with %s?\n", request.Call.ToolName(), request.Call.Args())
 
 	answer := content.NewMessage(content.User, request.CreateApproval(""))
-	rolled, err := model.Respond(
-		ctx,
-		[]*content.Message{answer},
-		&agent.Options{ConversationID: asked.ConversationID},
-	)
+	rolled, err := model.Respond(ctx, []*content.Message{answer},
+		&agent.Options{ConversationID: asked.ConversationID})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -55,16 +55,11 @@ func FuzzResponses(f *testing.F) {
 	seeds(f)
 	api := responses{}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		checkAnswer(
-			t,
-			api.answer(&agent.Options{}),
-			api.answer(&agent.Options{}),
-			src,
+		checkAnswer(t, api.answer(&agent.Options{}), api.answer(&agent.Options{}), src,
 			func(ms []*content.Message) error {
 				_, err := inputItems(ms, false, false)
 				return err
-			},
-		)
+			})
 	})
 }
 

@@ -119,23 +119,12 @@ func TestChatText(t *testing.T) {
 		&agent.Options{Instructions: "Be brief.", Temperature: &warm, MaxTokens: 20},
 		content.NewMessage(content.System, &content.Text{Text: "Today is Monday."}),
 		content.UserText("Say \"hi\"\n\tin <b>ü</b>"),
-		content.NewMessage(
-			content.Assistant,
-			&content.Reasoning{Text: "hm"},
-			&content.Text{Text: "h"},
-			&content.Usage{Input: 1},
-			&content.Text{Text: "i"},
-		),
+		content.NewMessage(content.Assistant, &content.Reasoning{Text: "hm"}, &content.Text{Text: "h"},
+			&content.Usage{Input: 1}, &content.Text{Text: "i"}),
 		content.UserText("Again"),
 	)
-	shows(
-		t,
-		r,
-		"chatcmpl-1 gpt-4.1-2025-04-14 stop",
-		"usage 19 10 29",
-		"assistant chatcmpl-1",
-		`  text "Hi again."`,
-	)
+	shows(t, r, "chatcmpl-1 gpt-4.1-2025-04-14 stop", "usage 19 10 29", "assistant chatcmpl-1",
+		`  text "Hi again."`)
 }
 
 func TestChatTools(t *testing.T) {
@@ -144,18 +133,14 @@ func TestChatTools(t *testing.T) {
 	r := ask(t, m, &agent.Options{
 		Model: "gpt-4.1",
 		Tools: []agent.Tool{
-			declared(
-				"weather",
-				"Tells the weather.",
-				`{"type":"object","properties":{"city":{"type":"string"},"days":{"maximum":1.0}}}`,
-			),
+			declared("weather", "Tells the weather.",
+				`{"type":"object","properties":{"city":{"type":"string"},"days":{"maximum":1.0}}}`),
 			agent.RequireApproval(declared("now", "", "").(agent.Function)),
 		},
 	}, question)
 	shows(t, r, "chatcmpl-2 gpt-4.1-2025-04-14 tool_calls", "usage 82 17 99", "assistant chatcmpl-2",
 		`  call call_a weather "{ \"city\":\"Oslo\",\n\"days\":1.0}"`,
-		`  call call_b weather "{\"city\": \"Bergen\", \"city\": \"x\""`,
-		`  call call_c now ""`)
+		`  call call_b weather "{\"city\": \"Bergen\", \"city\": \"x\""`, `  call call_c now ""`)
 	both := content.NewMessage(content.ToolRole,
 		&content.FunctionResult{CallID: "call_a", Result: json.RawMessage(`"rain \u0026 \"wind\""`)},
 		&content.FunctionResult{CallID: "call_b", Result: json.RawMessage(`{"degrees": 7.50}`)})
@@ -167,26 +152,17 @@ func TestChatStream(t *testing.T) {
 	m := chatOn(t, "chat_stream.json", Config{Model: "gpt-4.1"})
 	r := stream(t, m, nil, content.UserText("Weather?"))
 	shows(t, r, "chatcmpl-4 gpt-4.1-2025-04-14 tool_calls", "usage 5 6 11", "assistant chatcmpl-4",
-		`  text "Let me look."`,
-		`  call call_a weather "{\"city\": \"Oslo\"}"`,
+		`  text "Let me look."`, `  call call_a weather "{\"city\": \"Oslo\"}"`,
 		`  call call_b weather "{\"n\":1.0}"`)
 }
 
 func TestChatRefusal(t *testing.T) {
 	m := chatOn(t, "chat_refusal.json", Config{Model: "gpt-4.1"})
-	r := ask(
-		t,
-		m,
+	r := ask(t, m,
 		&agent.Options{Schema: json.RawMessage(`{"type":"object","properties":{"steps":{"type":"array"}}}`)},
-		content.UserText("How?"),
-	)
-	shows(
-		t,
-		r,
-		"chatcmpl-5 gpt-4.1-2025-04-14 stop",
-		"assistant chatcmpl-5",
-		`  error Refusal "I can't help with that." `,
-	)
+		content.UserText("How?"))
+	shows(t, r, "chatcmpl-5 gpt-4.1-2025-04-14 stop", "assistant chatcmpl-5",
+		`  error Refusal "I can't help with that." `)
 	r = stream(t, m, nil, content.UserText("How?"), r.Messages[0], content.UserText("Why?"))
 	shows(t, r, "chatcmpl-6 gpt-4.1-2025-04-14 stop", "assistant chatcmpl-6", `  error Refusal "No again." `)
 }
@@ -203,33 +179,21 @@ func TestChatCutShort(t *testing.T) {
 }
 
 func TestChatParts(t *testing.T) {
-	m := chatOn(t, "chat_parts.json", Config{
-		Model:  "gpt-4.1",
-		Strict: true,
-		Extra:  json.RawMessage(` {"reasoning_effort":"low"} `),
-	})
-	opt := &agent.Options{
-		Tools: []agent.Tool{declared("now", "", "")},
-		Extra: map[string]any{ExtraKey: json.RawMessage(`{"parallel_tool_calls":false}`), "other": 1},
-	}
+	m := chatOn(t, "chat_parts.json",
+		Config{Model: "gpt-4.1", Strict: true, Extra: json.RawMessage(` {"reasoning_effort":"low"} `)})
+	opt := &agent.Options{Tools: []agent.Tool{declared("now", "", "")},
+		Extra: map[string]any{ExtraKey: json.RawMessage(`{"parallel_tool_calls":false}`), "other": 1}}
 	ask(t, m, opt, content.NewMessage(content.User,
 		&content.Text{Text: "What is this?"},
 		&content.URI{URI: "https://example.com/a.png", MediaType: "image/png"},
 		&content.Data{URI: "data:image/png;base64,AAAA"},
 		&content.Data{URI: "data:audio/wav;base64,BBBB"},
-		&content.Data{
-			URI:       "data:application/pdf;base64,CCCC",
-			MediaType: "application/pdf",
-			Name:      "a.pdf",
-		}))
+		&content.Data{URI: "data:application/pdf;base64,CCCC", MediaType: "application/pdf", Name: "a.pdf"}))
 }
 
 func TestFailures(t *testing.T) {
-	m := chatOn(
-		t,
-		"chat_failures.json",
-		Config{Model: "m", Request: []option.RequestOption{option.WithMaxRetries(0)}},
-	)
+	m := chatOn(t, "chat_failures.json",
+		Config{Model: "m", Request: []option.RequestOption{option.WithMaxRetries(0)}})
 	cases := []struct {
 		stream bool
 		want   StatusError
@@ -257,16 +221,10 @@ func TestFailures(t *testing.T) {
 			Message:    "Quota",
 			RetryAfter: 25e7,
 		}, "openai: status 429: insufficient_quota"},
-		{true, StatusError{
-			Code:    "503",
-			Type:    "server_error",
-			Message: "The server had an error",
-		}, "openai: the service reports a failure: 503"},
-		{false, StatusError{
-			Code:    "overloaded",
-			Type:    "server_error",
-			Message: "no",
-		}, "openai: the service reports a failure: overloaded"},
+		{true, StatusError{Code: "503", Type: "server_error", Message: "The server had an error"},
+			"openai: the service reports a failure: 503"},
+		{false, StatusError{Code: "overloaded", Type: "server_error", Message: "no"},
+			"openai: the service reports a failure: overloaded"},
 	}
 	for _, c := range cases {
 		var err error

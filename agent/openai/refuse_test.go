@@ -55,10 +55,8 @@ type wrapped struct{ agent.Tool }
 func (w wrapped) Unwrap() agent.Tool { return w.Tool }
 
 func mcpAsk(id string) *content.ToolApprovalRequest {
-	return &content.ToolApprovalRequest{
-		RequestID: id,
-		Call:      &content.MCPCall{CallID: id, Name: "roll", ServerName: "dice"},
-	}
+	return &content.ToolApprovalRequest{RequestID: id,
+		Call: &content.MCPCall{CallID: id, Name: "roll", ServerName: "dice"}}
 }
 
 // bothRefuse is what neither API is sent.
@@ -67,120 +65,45 @@ func bothRefuse() map[content.Code][]refused {
 	tool := func(ts ...agent.Tool) *agent.Options { return &agent.Options{Tools: ts} }
 	return map[content.Code][]refused{
 		content.BadShape: {
-			{
-				name:     "result without call",
-				messages: says(content.ToolRole, gives("a")),
-				detail:   `messages[0].contents[0]: expected a call "a"`,
-			},
-			{
-				name:     "second result",
-				messages: says(content.Assistant, call("a"), gives("a"), gives("a")),
-				detail:   "contents[2]",
-			},
-			{
-				name:     "result before its call",
-				messages: says(content.Assistant, gives("a"), call("a")),
-			},
-			{
-				name:     "no message",
-				messages: []*content.Message{nil},
-			},
-			{
-				name:     "data without data",
-				messages: says(content.User, &content.Data{URI: "https://example.com"}),
-			},
-			{
-				name:   "no model",
-				cfg:    Config{Model: " "},
-				opt:    &agent.Options{Temperature: &nan},
-				detail: "temperature",
-			},
-			{
-				name:   "tool without name",
-				opt:    tool(declared("", "", "")),
-				detail: "a tool has no name",
-			},
-			{
-				name:   "extra list",
-				cfg:    Config{Extra: json.RawMessage(`[]`)},
-				detail: "Config.Extra",
-			},
-			{
-				name:   "extra map",
-				opt:    &agent.Options{Extra: map[string]any{ExtraKey: map[string]any{}}},
-				detail: "Options.Extra",
-			},
+			{name: "result without call", messages: says(content.ToolRole, gives("a")),
+				detail: `messages[0].contents[0]: expected a call "a"`},
+			{name: "second result", messages: says(content.Assistant, call("a"), gives("a"), gives("a")),
+				detail: "contents[2]"},
+			{name: "result before its call", messages: says(content.Assistant, gives("a"), call("a"))},
+			{name: "no message", messages: []*content.Message{nil}},
+			{name: "data without data", messages: says(content.User, &content.Data{URI: "https://example.com"})},
+			{name: "no model", cfg: Config{Model: " "}, opt: &agent.Options{Temperature: &nan},
+				detail: "temperature"},
+			{name: "tool without name", opt: tool(declared("", "", "")), detail: "a tool has no name"},
+			{name: "extra list", cfg: Config{Extra: json.RawMessage(`[]`)}, detail: "Config.Extra"},
+			{name: "extra map", opt: &agent.Options{Extra: map[string]any{ExtraKey: map[string]any{}}},
+				detail: "Options.Extra"},
 		},
-		content.BadID: {
-			{
-				name:     "result without id",
-				messages: says(content.ToolRole, gives("")),
-			},
-			{
-				name:     "call without id",
-				messages: says(content.Assistant, call("")),
-			},
-		},
+		content.BadID: {{name: "result without id", messages: says(content.ToolRole, gives(""))},
+			{name: "call without id", messages: says(content.Assistant, call(""))}},
 		content.BadKind: {
-			{
-				name:     "call of a user",
-				messages: says(content.User, call("a")),
-			},
-			{
-				name:     "no content",
-				messages: says(content.User, nil),
-			},
-			{
-				name:     "image of an assistant",
-				messages: says(content.Assistant, &content.Data{URI: "data:image/png,x"}),
-			},
-			{
-				name:     "text of a tool",
-				messages: says(content.ToolRole, &content.Text{Text: "x"}),
-			},
+			{name: "call of a user", messages: says(content.User, call("a"))},
+			{name: "no content", messages: says(content.User, nil)},
+			{name: "image of an assistant",
+				messages: says(content.Assistant, &content.Data{URI: "data:image/png,x"})},
+			{name: "text of a tool", messages: says(content.ToolRole, &content.Text{Text: "x"})},
 			{
 				name:     "unknown of elsewhere",
 				messages: says(content.Assistant, &content.Unknown{Kind: "x", Raw: json.RawMessage(`{"$type":"x"}`)}),
 			},
 			{
 				name: "answer about a hosted call",
-				messages: says(
-					content.User,
-					&content.ToolApprovalResponse{RequestID: "r", Call: &content.HostedCall{}},
-				),
+				messages: says(content.User,
+					&content.ToolApprovalResponse{RequestID: "r", Call: &content.HostedCall{}}),
 			},
-			{
-				name:     "answer about nothing",
-				messages: says(content.User, &content.ToolApprovalResponse{RequestID: "r"}),
-			},
+			{name: "answer about nothing",
+				messages: says(content.User, &content.ToolApprovalResponse{RequestID: "r"})},
 		},
-		content.BadJSON: {
-			{
-				name:     "no UTF-8",
-				messages: says(content.User, &content.Text{Text: "a\xff"}),
-			},
-			{
-				name:   "extra twice",
-				cfg:    Config{Extra: json.RawMessage(`{"model":"other"}`)},
-				detail: "model",
-			},
-		},
-		content.BadSchema: {
-			{
-				name:   "schema that is none",
-				opt:    tool(declared("f", "", "true")),
-				detail: "tools.f",
-			},
-			{
-				name: "schema that goes on",
-				opt:  tool(declared("f", "", `{},"strict":false,"x":{}`)),
-			},
-			{
-				name:   "answer's schema",
-				opt:    &agent.Options{Schema: json.RawMessage(`[`)},
-				detail: "schema",
-			},
-		},
+		content.BadJSON: {{name: "no UTF-8", messages: says(content.User, &content.Text{Text: "a\xff"})},
+			{name: "extra twice", cfg: Config{Extra: json.RawMessage(`{"model":"other"}`)}, detail: "model"}},
+		content.BadSchema: {{name: "schema that is none", opt: tool(declared("f", "", "true")), detail: "tools.f"},
+			{name: "schema that goes on", opt: tool(declared("f", "", `{},"strict":false,"x":{}`))},
+			{name: "answer's schema", opt: &agent.Options{Schema: json.RawMessage(`[`)}, detail: "schema"}},
 	}
 }
 
@@ -202,43 +125,20 @@ func TestRefused(t *testing.T) {
 func TestChatRefused(t *testing.T) {
 	for code, all := range map[content.Code][]refused{
 		content.BadShape: {
-			{
-				name:   "conversation",
-				opt:    &agent.Options{ConversationID: "c"},
-				detail: "ConversationID",
-			},
+			{name: "conversation", opt: &agent.Options{ConversationID: "c"}, detail: "ConversationID"},
 		},
 		content.BadKind: {
-			{
-				name:   "hosted server",
-				opt:    &agent.Options{Tools: mcpTools()},
-				detail: "tools.dice",
-			},
-			{
-				name:     "MCP call",
-				messages: says(content.Assistant, &content.MCPCall{CallID: "a", Name: "f"}),
-				detail:   "MCPCall",
-			},
-			{
-				name:     "MCP request",
-				messages: says(content.Assistant, mcpAsk("r")),
-				detail:   "ToolApprovalRequest",
-			},
-			{
-				name:     "MCP answer",
-				messages: says(content.User, mcpAsk("r").CreateApproval("")),
-				detail:   "ToolApprovalResponse",
-			},
-			{
-				name:     "address of a film",
+			{name: "hosted server", opt: &agent.Options{Tools: mcpTools()}, detail: "tools.dice"},
+			{name: "MCP call", messages: says(content.Assistant, &content.MCPCall{CallID: "a", Name: "f"}),
+				detail: "MCPCall"},
+			{name: "MCP request", messages: says(content.Assistant, mcpAsk("r")), detail: "ToolApprovalRequest"},
+			{name: "MCP answer", messages: says(content.User, mcpAsk("r").CreateApproval("")),
+				detail: "ToolApprovalResponse"},
+			{name: "address of a film",
 				messages: says(content.User, &content.URI{URI: "https://x", MediaType: "video/mp4"}),
-				detail:   "video/mp4",
-			},
-			{
-				name:     "sound of another kind",
-				messages: says(content.User, &content.Data{URI: "data:audio/ogg;base64,x"}),
-				detail:   "audio/ogg",
-			},
+				detail:   "video/mp4"},
+			{name: "sound of another kind",
+				messages: says(content.User, &content.Data{URI: "data:audio/ogg;base64,x"}), detail: "audio/ogg"},
 		},
 	} {
 		for _, c := range all {
@@ -251,115 +151,58 @@ func TestResponsesRefused(t *testing.T) {
 	edited := mcpAsk("r").CreateApproval("")
 	edited.Edited = call("r")
 	server := func(approval string, ask ...string) *agent.Options {
-		return &agent.Options{Tools: []agent.Tool{&agent.HostedMCP{
-			Name:     "dice",
-			URL:      "https://dice.example/mcp",
-			Approval: approval,
-			Ask:      ask,
-		}}}
+		return &agent.Options{Tools: []agent.Tool{&agent.HostedMCP{Name: "dice",
+			URL: "https://dice.example/mcp", Approval: approval, Ask: ask}}}
 	}
 	stored, going := Config{Store: true}, &agent.Options{ConversationID: "resp_1"}
 	for code, all := range map[content.Code][]refused{
 		content.BadShape: {
-			{
-				name:   "conversation that isn't kept",
-				opt:    going,
-				detail: "Config.Store",
-			},
-			{
-				name:   "server without address",
+			{name: "conversation that isn't kept", opt: going, detail: "Config.Store"},
+			{name: "server without address",
 				opt:    &agent.Options{Tools: []agent.Tool{wrapped{&agent.HostedMCP{Name: "dice"}}}},
-				detail: "tools.dice: an MCP server",
-			},
-			{
-				name:   "approval that nobody knows",
-				opt:    server("sometimes"),
-				detail: "sometimes",
-			},
-			{
-				name:   "listed without list",
-				opt:    server("listed"),
-				detail: "tools.dice",
-			},
-			{
-				name:     "answer without request",
-				messages: says(content.User, mcpAsk("r").CreateApproval("")),
-				detail:   `request "r"`,
-			},
+				detail: "tools.dice: an MCP server"},
+			{name: "approval that nobody knows", opt: server("sometimes"), detail: "sometimes"},
+			{name: "listed without list", opt: server("listed"), detail: "tools.dice"},
+			{name: "answer without request", messages: says(content.User, mcpAsk("r").CreateApproval("")),
+				detail: `request "r"`},
 			{
 				name: "second answer",
-				messages: says(
-					content.Assistant,
-					mcpAsk("r"),
-					mcpAsk("r").CreateRejection(""),
-					mcpAsk("r").CreateApproval(""),
-				),
+				messages: says(content.Assistant, mcpAsk("r"), mcpAsk("r").CreateRejection(""),
+					mcpAsk("r").CreateApproval("")),
 				detail: "contents[2]",
 			},
-			{
-				name:     "second answer, kept",
-				cfg:      stored,
-				opt:      going,
+			{name: "second answer, kept", cfg: stored, opt: going,
 				messages: says(content.User, mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")),
-				detail:   "contents[1]",
-			},
+				detail:   "contents[1]"},
 			{
 				name: "second answer beside its request, kept",
 				cfg:  stored,
 				opt:  going,
-				messages: says(
-					content.Assistant,
-					mcpAsk("r"),
-					mcpAsk("r").CreateRejection(""),
-					mcpAsk("r").CreateApproval(""),
-				),
+				messages: says(content.Assistant, mcpAsk("r"), mcpAsk("r").CreateRejection(""),
+					mcpAsk("r").CreateApproval("")),
 				detail: "contents[2]",
 			},
 		},
 		content.BadKind: {
-			{
-				name:     "request of a user",
-				cfg:      stored,
-				opt:      going,
-				messages: says(content.User, mcpAsk("r")),
-			},
-			{
-				name:     "edit",
-				messages: says(content.Assistant, mcpAsk("r"), edited),
-				detail:   "edited",
-			},
+			{name: "request of a user", cfg: stored, opt: going, messages: says(content.User, mcpAsk("r"))},
+			{name: "edit", messages: says(content.Assistant, mcpAsk("r"), edited), detail: "edited"},
 			{
 				name: "MCP result of another kind",
 				messages: says(content.Assistant, &content.MCPCall{CallID: "a", Name: "f"},
 					&content.MCPResult{CallID: "a", Outputs: []content.Content{&content.Data{}}}),
 				detail: "Data",
 			},
-			{
-				name:     "refusal of a user",
-				messages: says(content.User, &content.Error{Code: refusalCode}),
-			},
-			{
-				name:     "hosted call",
-				messages: says(content.Assistant, &content.HostedCall{}),
-			},
+			{name: "refusal of a user", messages: says(content.User, &content.Error{Code: refusalCode})},
+			{name: "hosted call", messages: says(content.Assistant, &content.HostedCall{})},
 			{
 				name:     "unknown that is no JSON",
 				messages: says(content.Assistant, &content.Unknown{Kind: "x", Raw: json.RawMessage(`{"type":"x"},{}`)}),
 			},
 		},
 		content.BadID: {
-			{
-				name:     "answer without id",
-				messages: says(content.Assistant, mcpAsk("").CreateApproval("")),
-			},
-			{
-				name:     "request without id",
-				messages: says(content.Assistant, mcpAsk("")),
-			},
-			{
-				name:     "MCP call without id",
-				messages: says(content.Assistant, &content.MCPCall{Name: "f"}),
-			},
+			{name: "answer without id", messages: says(content.Assistant, mcpAsk("").CreateApproval(""))},
+			{name: "request without id", messages: says(content.Assistant, mcpAsk(""))},
+			{name: "MCP call without id", messages: says(content.Assistant, &content.MCPCall{Name: "f"})},
 		},
 	} {
 		for _, c := range all {
@@ -376,20 +219,9 @@ func TestSilent(t *testing.T) {
 	ask := &content.ToolApprovalRequest{RequestID: "r", Call: call("b")}
 	form := &content.StructuredInputRequest{RequestID: "f"}
 	text := &content.TextApprovalRequest{RequestID: "t"}
-	messages := says(
-		content.Assistant,
-		gives("a"),
-		inert,
-		ask,
-		form,
-		text,
-		&content.Usage{},
-		ask.CreateApproval("because"),
-		form.CreateRejection(""),
-		text.CreateApproval(""),
-		&content.ToolApprovalRequest{RequestID: "h", Call: &content.HostedCall{}},
-		&content.Error{},
-	)
+	messages := says(content.Assistant, gives("a"), inert, ask, form, text, &content.Usage{},
+		ask.CreateApproval("because"), form.CreateRejection(""), text.CreateApproval(""),
+		&content.ToolApprovalRequest{RequestID: "h", Call: &content.HostedCall{}}, &content.Error{})
 	if all, err := chatMessages(messages, ""); err != nil || len(all) != 0 {
 		t.Errorf("chat: %s, %v", all, err)
 	}

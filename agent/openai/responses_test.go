@@ -10,20 +10,12 @@ import (
 )
 
 func TestResponsesText(t *testing.T) {
-	cfg := Config{
-		Strict:  true,
-		Include: []string{"reasoning.encrypted_content"},
-		Extra:   json.RawMessage(`{"reasoning":{"effort":"low"}}`),
-	}
+	cfg := Config{Strict: true, Include: []string{"reasoning.encrypted_content"},
+		Extra: json.RawMessage(`{"reasoning":{"effort":"low"}}`)}
 	m := responsesOn(t, "responses_text.json", cfg)
 	one := 1.0
-	opt := &agent.Options{
-		Model:        "gpt-5",
-		Instructions: "Be brief.",
-		Temperature:  &one,
-		MaxTokens:    100,
-		Schema:       json.RawMessage(`{"type":"object"}`),
-	}
+	opt := &agent.Options{Model: "gpt-5", Instructions: "Be brief.", Temperature: &one, MaxTokens: 100,
+		Schema: json.RawMessage(`{"type":"object"}`)}
 	r := ask(t, m, opt,
 		content.NewMessage(content.System, &content.Text{Text: "Today is Monday."}),
 		content.NewMessage(content.User,
@@ -40,29 +32,19 @@ func TestResponsesText(t *testing.T) {
 			&content.Error{Code: refusalCode, Message: "No more."},
 			&content.Error{Code: "other", Message: "not the model's"}),
 		content.UserText("Which?"))
-	shows(
-		t,
-		r,
-		"resp_1 gpt-5-2025-08-07 stop",
-		"usage 36 87 123",
-		"assistant resp_1",
-		`  reasoning "Cats purr.\n\nDogs bark." gAAAA1 {"itemId":"rs_1"}`,
-		`  text "A cat."`,
+	shows(t, r, "resp_1 gpt-5-2025-08-07 stop", "usage 36 87 123", "assistant resp_1",
+		`  reasoning "Cats purr.\n\nDogs bark." gAAAA1 {"itemId":"rs_1"}`, `  text "A cat."`,
 		`  text "" {"phase":"final_answer"}`,
 		`  unknown web_search_call {"type": "web_search_call", "id": "ws_1",  "status": "completed", "action": `+
-			`{"n": 1.0}}`,
-	)
+			`{"n": 1.0}}`)
 }
 
 func TestReasoningAndCallsGoBack(t *testing.T) {
 	m := responsesOn(t, "responses_reasoning.json", Config{Model: "gpt-5"})
 	question := content.UserText("Weather?")
 	r := ask(t, m, &agent.Options{Tools: []agent.Tool{
-		declared(
-			"weather",
-			"Tells.",
-			`{"type":"object","properties":{"n":{"minimum":1.0}}}`,
-		), declared("now", "", ""),
+		declared("weather", "Tells.",
+			`{"type":"object","properties":{"n":{"minimum":1.0}}}`), declared("now", "", ""),
 	}}, question)
 	shows(
 		t,
@@ -85,10 +67,8 @@ func TestUnknownGoesBackByteForByte(t *testing.T) {
 	raw := `{"type": "web_search_call",` + "\n" + ` "id":"ws_1", "n": 1.00, "s": "\u00fc\/"}`
 	items, err := inputItems(
 		[]*content.Message{
-			content.NewMessage(
-				content.Assistant,
-				&content.Unknown{Kind: "web_search_call", Raw: json.RawMessage(raw)},
-			),
+			content.NewMessage(content.Assistant,
+				&content.Unknown{Kind: "web_search_call", Raw: json.RawMessage(raw)}),
 		},
 		false,
 		false,
@@ -104,12 +84,8 @@ func TestStored(t *testing.T) {
 	r := ask(t, m, nil, question)
 	shows(t, r, "resp_1 gpt-5 tool_calls", "goes on with resp_1", "assistant resp_1",
 		`  reasoning ""  {"itemId":"rs_1"}`, `  call call_a weather "{}"`)
-	if next := ask(
-		t,
-		m,
-		&agent.Options{ConversationID: r.ConversationID},
-		result("call_a", `"rain"`),
-	); next.ConversationID != "resp_2" {
+	if next := ask(t, m, &agent.Options{ConversationID: r.ConversationID},
+		result("call_a", `"rain"`)); next.ConversationID != "resp_2" {
 		t.Errorf("got %s", show(next))
 	}
 
@@ -123,10 +99,8 @@ func TestResponsesStream(t *testing.T) {
 	m := responsesOn(t, "responses_stream.json", Config{Model: "gpt-5", Store: true})
 	r := stream(t, m, nil, content.UserText("Weather?"))
 	shows(t, r, "resp_1 gpt-5-2025-08-07 tool_calls", "goes on with resp_1", "usage 4 5 9", "assistant resp_1",
-		`  reasoning "Look outside.\n\nOr ask." gAAAA1 {"itemId":"rs_1"}`,
-		`  text "Let me ask."`,
-		`  call call_a weather "{\"n\": 1.0}"`,
-		`  call call_b weather "{}"`)
+		`  reasoning "Look outside.\n\nOr ask." gAAAA1 {"itemId":"rs_1"}`, `  text "Let me ask."`,
+		`  call call_a weather "{\"n\": 1.0}"`, `  call call_b weather "{}"`)
 }
 
 func TestResponsesCutShort(t *testing.T) {
@@ -134,14 +108,8 @@ func TestResponsesCutShort(t *testing.T) {
 	x := content.UserText("x")
 	shows(t, stream(t, m, nil, x), "resp_1 gpt-5 length", "goes on with resp_1", "assistant resp_1",
 		`  call call_a pay "{\"amount\":1}" inert`, `  call call_b pay_all "" inert`)
-	shows(
-		t,
-		ask(t, m, nil, x),
-		"resp_2 gpt-5 content_filter",
-		"goes on with resp_2",
-		"assistant resp_2",
-		`  error Refusal "No." `,
-	)
+	shows(t, ask(t, m, nil, x), "resp_2 gpt-5 content_filter", "goes on with resp_2", "assistant resp_2",
+		`  error Refusal "No." `)
 	for _, want := range []StatusError{
 		{Code: "server_error", Message: "The model broke."},
 		{Code: "rate_limit_exceeded", Message: "Slow down."},
@@ -173,12 +141,7 @@ func mcpTools() []agent.Tool {
 			Ask:      []string{"roll"},
 		},
 		&agent.HostedMCP{Name: "wiki", URL: "https://wiki.example/mcp"},
-		&agent.HostedMCP{
-			Name:     "time",
-			URL:      "https://time.example/mcp",
-			Allowed:  []string{},
-			Approval: "never",
-		},
+		&agent.HostedMCP{Name: "time", URL: "https://time.example/mcp", Allowed: []string{}, Approval: "never"},
 	}
 }
 
@@ -214,12 +177,9 @@ func TestMCPApprovalStateless(t *testing.T) {
 
 func TestMCPApprovalStored(t *testing.T) {
 	m := responsesOn(t, "mcp_stored.json", Config{Model: "gpt-5", Store: true})
-	r := stream(
-		t,
-		m,
+	r := stream(t, m,
 		&agent.Options{Tools: []agent.Tool{&agent.HostedMCP{Name: "dice", URL: "https://dice.example/mcp"}}},
-		content.UserText("Roll"),
-	)
+		content.UserText("Roll"))
 	shows(t, r, "resp_1 gpt-5 stop", "goes on with resp_1", "assistant resp_1",
 		`  unknown mcp_list_tools {"type":"mcp_list_tools","id":"mcpl_1","server_label":"dice","tools":[]}`,
 		`  asks mcpr_1: mcp mcpr_1 dice.roll "{\"n\": 1.0}"`)
@@ -227,14 +187,7 @@ func TestMCPApprovalStored(t *testing.T) {
 	r = ask(t, m, &agent.Options{ConversationID: r.ConversationID},
 		content.NewMessage(content.Assistant, request), // the service has it, so it is not sent
 		content.NewMessage(content.User, request.CreateApproval("")))
-	shows(
-		t,
-		r,
-		"resp_2 gpt-5 stop",
-		"goes on with resp_2",
-		"assistant resp_2",
-		`  mcp mcp_1 dice.roll "{\"n\": 1.0}" {"approvalRequestId":"mcpr_1"}`,
-		`  mcp result mcp_1, text "4"`,
-		`  text "4."`,
-	)
+	shows(t, r, "resp_2 gpt-5 stop", "goes on with resp_2", "assistant resp_2",
+		`  mcp mcp_1 dice.roll "{\"n\": 1.0}" {"approvalRequestId":"mcpr_1"}`, `  mcp result mcp_1, text "4"`,
+		`  text "4."`)
 }

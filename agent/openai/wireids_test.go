@@ -14,11 +14,8 @@ import (
 const foundryID = "mcpr_5B93E5CDC9D471BE467A363EBC4252FB797FAFCA54AD45783C" // of ficc_call_1
 
 func transfer() *content.ToolApprovalRequest {
-	return &content.ToolApprovalRequest{RequestID: "ficc_call_1", Call: &content.FunctionCall{
-		CallID:    "call_1",
-		Name:      "transfer",
-		Arguments: []byte(`{"amount":5}`),
-	}}
+	return &content.ToolApprovalRequest{RequestID: "ficc_call_1",
+		Call: &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: []byte(`{"amount":5}`)}}
 }
 
 // An agent that Foundry hosts shows its own functions as calls of a
@@ -45,11 +42,8 @@ func TestApprovalItemIsFoundrys(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", item, want)
 	}
 
-	mcp := &content.ToolApprovalRequest{RequestID: "r", Call: &content.MCPCall{
-		CallID:     "r",
-		Name:       "list",
-		ServerName: "drive",
-	}}
+	mcp := &content.ToolApprovalRequest{RequestID: "r",
+		Call: &content.MCPCall{CallID: "r", Name: "list", ServerName: "drive"}}
 	if item := must.Get(ApprovalItem(mcp))(t); !strings.Contains(string(item), `"server_label":"drive"`) {
 		t.Errorf("%s", item)
 	}

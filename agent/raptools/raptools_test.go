@@ -128,13 +128,9 @@ func (o *office) serveGateway() {
 	mux := http.NewServeMux()
 	o.back = httptest.NewServer(mux)
 	o.t.Cleanup(o.back.Close)
-	cfg := gateway.Config{
-		Common:    o.common("gateway", gatewayFile),
-		Name:      "files",
-		PublicURL: o.back.URL,
-		Ask:       gateway.AskUser,
-		Callers:   []gateway.Caller{{Name: "clerk", Callbacks: peer.Config{Allow: []string{o.front.URL}}}},
-	}
+	cfg := gateway.Config{Common: o.common("gateway", gatewayFile), Name: "files", PublicURL: o.back.URL,
+		Ask:     gateway.AskUser,
+		Callers: []gateway.Caller{{Name: "clerk", Callbacks: peer.Config{Allow: []string{o.front.URL}}}}}
 	for _, name := range []string{"read", "write", "send", "pay"} {
 		cfg.Operations = append(cfg.Operations, rap.Operation{
 			Name:        name,
@@ -209,11 +205,8 @@ func (o *office) open() {
 		Namespace: "user",
 		Key:       bytes.Repeat([]byte{8}, 32),
 	}))(o.t)
-	cfg := runtime.Config{
-		Common:      o.common("runtime", clerkFile, moneyPolicy),
-		Servers:     []runtime.Server{o.server},
-		CallbackURL: o.front.URL,
-	}
+	cfg := runtime.Config{Common: o.common("runtime", clerkFile, moneyPolicy),
+		Servers: []runtime.Server{o.server}, CallbackURL: o.front.URL}
 	cfg.People = o.user
 	if o.people != nil {
 		cfg.People, o.user = o.people, nil
@@ -258,19 +251,15 @@ func (o *office) clerk(operation string) agent.Agent {
 	if len(tools) != 4 {
 		o.t.Fatalf("%d tools", len(tools))
 	}
-	loop := agent.NewFunctionInvoking(model{operation, `{"path":"/a"}`}, agent.LoopConfig{
-		Decider: raptools.LeaveToRuntime(agent.ByPlan(nil, agent.PlanOptions{})),
-	})
+	loop := agent.NewFunctionInvoking(model{operation, `{"path":"/a"}`},
+		agent.LoopConfig{Decider: raptools.LeaveToRuntime(agent.ByPlan(nil, agent.PlanOptions{}))})
 
 	return agent.NewChatAgent(loop, agent.ChatAgentConfig{Name: "clerk", Tools: tools})
 }
 
 func (o *office) turn(a agent.Agent, th *agent.Thread, m ...*content.Message) *agent.Response {
 	o.t.Helper()
-	ctx, cancel := context.WithTimeout(o.t.Context(), 30*time.Second)
-	defer cancel()
-
-	return must.Get(a.Run(ctx, th, m...))(o.t)
+	return must.Get(a.Run(o.t.Context(), th, m...))(o.t)
 }
 
 // asks runs the clerk until it asks one thing.

@@ -51,9 +51,8 @@ func item(raw string, more ...string) string {
 
 func TestReadsEveryKindOfCall(t *testing.T) {
 	for name, c := range map[string]struct{ item, want string }{
-		"function": {
-			item(`{"type":"function_call","call_id":"c","name":"pay","arguments":"{\"n\":1}"}`), `c pay({"n":1})`,
-		},
+		"function": {item(`{"type":"function_call","call_id":"c","name":"pay","arguments":"{\"n\":1}"}`),
+			`c pay({"n":1})`},
 		"no arguments": {item(`{"type":"function_call","call_id":"c","name":"pay","arguments":""}`), `c pay()`},
 		"namespace": {
 			item(`{"type":"function_call","call_id":"c","name":"pay","arguments":"{}"}`,
@@ -79,9 +78,8 @@ func TestReadsEveryKindOfCall(t *testing.T) {
 				`,"tool_name":"apply_patch"`),
 			`c apply_patch({"operation":{"type":"delete_file","path":"x"}})`,
 		},
-		"custom": {
-			item(`{"type":"custom_tool_call","call_id":"c","name":"sql","input":"drop"}`), `c sql({"input":"drop"})`,
-		},
+		"custom": {item(`{"type":"custom_tool_call","call_id":"c","name":"sql","input":"drop"}`),
+			`c sql({"input":"drop"})`},
 		"another agent of that name": {
 			`{"type":"tool_approval_item","agent":{"name":"bank","identity":"bank#2"},"raw_item":` +
 				`{"type":"function_call","call_id":"c","name":"pay"}}`,

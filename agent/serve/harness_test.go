@@ -9,13 +9,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/a2a"
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/filestore"
 	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testwait"
 )
 
 // seller is a model that calls one tool whenever a user writes, and
@@ -92,11 +92,7 @@ const (
 )
 
 func config(a agent.Agent, store agent.ThreadStore) Config {
-	return Config{
-		Agent:   a,
-		Store:   store,
-		Callers: Tokens(map[string]string{Hash(hers): "ann", Hash(other): "bob"}),
-	}
+	return Config{Agent: a, Store: store, Callers: Tokens(map[string]string{Hash(hers): "ann", Hash(other): "bob"})}
 }
 
 // newWorld serves an agent whose sales are approved by its caller, or
@@ -108,15 +104,10 @@ func newWorld(t *testing.T, approve bool) *world {
 	if approve {
 		f = agent.RequireApproval(f)
 	}
-	model := &seller{content.FunctionCall{
-		CallID:    "call_1",
-		Name:      "sell",
-		Arguments: json.RawMessage(`{"amount":5}`),
-	}}
-	w.agent = agent.NewChatAgent(
-		agent.NewFunctionInvoking(model, agent.LoopConfig{}),
-		agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{f}},
-	)
+	model := &seller{content.FunctionCall{CallID: "call_1", Name: "sell",
+		Arguments: json.RawMessage(`{"amount":5}`)}}
+	w.agent = agent.NewChatAgent(agent.NewFunctionInvoking(model, agent.LoopConfig{}),
+		agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{f}})
 	w.serve(config(w.agent, w.store))
 	return w
 }
@@ -142,50 +133,33 @@ func (w *world) serve(cfg Config) {
 
 func (w *world) client(token string) *a2a.Client {
 	w.t.Helper()
-	return must.Get(a2a.NewClient(a2a.ClientConfig{
-		URL:      w.url,
-		Token:    token,
-		Loopback: true,
-	}))(w.t)
+	return must.Get(a2a.NewClient(a2a.ClientConfig{URL: w.url, Token: token, Loopback: true}))(w.t)
 }
 
 // planner is an agent whose only tool is the remote agent.
 func (w *world) planner(cfg a2a.RemoteConfig) agent.Agent {
 	cfg.Name = "ask_seller"
-	model := &seller{content.FunctionCall{
-		CallID:    "call_9",
-		Name:      "ask_seller",
-		Arguments: json.RawMessage(`{"input":"Sell five."}`),
-	}}
-	return agent.NewChatAgent(
-		agent.NewFunctionInvoking(model, agent.LoopConfig{DetailedErrors: true}),
-		agent.ChatAgentConfig{Name: "planner", Tools: []agent.Tool{a2a.NewRemote(w.client(hers), cfg)}},
-	)
+	model := &seller{content.FunctionCall{CallID: "call_9", Name: "ask_seller",
+		Arguments: json.RawMessage(`{"input":"Sell five."}`)}}
+	return agent.NewChatAgent(agent.NewFunctionInvoking(model, agent.LoopConfig{DetailedErrors: true}),
+		agent.ChatAgentConfig{Name: "planner", Tools: []agent.Tool{a2a.NewRemote(w.client(hers), cfg)}})
 }
 
 // text is a message of one text.
 func text(id, words string) *a2a.Message {
-	return &a2a.Message{
-		MessageID: id,
-		Role:      a2a.RoleUser,
-		Parts:     []a2a.Part{{Text: &words}},
-	}
+	return &a2a.Message{MessageID: id, Role: a2a.RoleUser, Parts: []a2a.Part{{Text: &words}}}
 }
 
 // reach waits until a task is in a state.
 func (w *world) reach(c *a2a.Client, id string, state a2a.State) *a2a.Task {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
-	defer cancel()
-	for {
-		task := must.Get(c.Task(ctx, id))(w.t)
-		if task.Status.State == state {
-			return task
-		}
-		if task.Status.State.Ended() {
+	return testwait.Value(w.t, "the task to be "+string(state), func() (*a2a.Task, bool) {
+		task := must.Get(c.Task(w.t.Context(), id))(w.t)
+		if task.Status.State != state && task.Status.State.Ended() {
 			w.t.Fatalf("the task is %s: %s", task.Status.State, task.Text())
 		}
-	}
+		return task, task.Status.State == state
+	})
 }
 
 // post sends a body and returns what came back.

@@ -31,11 +31,8 @@ func newHeldWorld(t *testing.T) (*world, *assenttest.Assent) {
 		Scopes: []string{"request"},
 		Agents: []string{"desk"},
 	}), "desk")
-	model := &seller{content.FunctionCall{
-		CallID:    "call_1",
-		Name:      "trade",
-		Arguments: json.RawMessage(`{"amount":5}`),
-	}}
+	model := &seller{content.FunctionCall{CallID: "call_1", Name: "trade",
+		Arguments: json.RawMessage(`{"amount":5}`)}}
 	loop := agent.NewFunctionInvoking(model, agent.LoopConfig{
 		Decider: agent.ByPlan(plan.Plan, agent.PlanOptions{Principal: "client-7", Session: "s-1"}),
 		Holder:  holder,
@@ -61,17 +58,10 @@ func approve(t *testing.T, desk *assenttest.Assent) {
 	t.Helper()
 	id := requests(t, desk)[0].ID
 	for _, name := range []string{"mara", "ben"} {
-		person := desk.Client(store.Token{
-			Name:   name,
-			Person: name,
-			Scopes: []string{"read", "vote"},
-		})
+		person := desk.Client(store.Token{Name: name, Person: name, Scopes: []string{"read", "vote"}})
 		r := must.Get(person.Request(t.Context(), id))(t)
-		voted := must.Get(person.Vote(t.Context(), id, r.Version, openapi.VoteBody{
-			Verdict:    "approve",
-			Binding:    r.Binding(),
-			ShownFully: true,
-		}))(t)
+		voted := must.Get(person.Vote(t.Context(), id, r.Version,
+			openapi.VoteBody{Verdict: "approve", Binding: r.Binding(), ShownFully: true}))(t)
 		if voted.Outcome == approval.VoteApproved {
 			return
 		}

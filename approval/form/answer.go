@@ -193,7 +193,7 @@ func readBool(text string, f *Field) (value.Value, string) {
 
 // wants says what a field takes when a value is none of it; "" when it is.
 func (f *Field) wants(v value.Value) string {
-	ok := false
+	var ok bool
 	switch f.Type {
 	case Text:
 		n := utf8.RuneCountInString(v.Text)

@@ -6,14 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/approval/form"
 	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/approval/form"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 const flight = `{
 	"$schema": "https://json-schema.org/draft/2020-12/schema",
 	"type": "object",
 	"title": "Your flight",
+	"description": "Two answers.",
 	"properties": {
 		"name": {"type": "string", "title": "Passenger", "minLength": 2, "maxLength": 40, "pattern": "^[A-Z]"},
 		"mail": {"type": "string", "format": "email"},
@@ -35,9 +38,7 @@ const flight = `{
 func parsed(t *testing.T, schema string) *form.Form {
 	t.Helper()
 	f, err := form.Parse([]byte(schema))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return f
 }
@@ -51,6 +52,9 @@ func TestReadsEveryKindOfField(t *testing.T) {
 	}
 	if got := strings.Join(types, " "); got != want {
 		t.Errorf("got %s", got)
+	}
+	if f.FreeText() || f.Title != "Your flight" || f.Help != "Two answers." {
+		t.Errorf("got %q, %q", f.Title, f.Help)
 	}
 	class, days := f.Fields[8], f.Fields[11]
 	if !class.Required || class.Options[1] != (form.Option{Value: "biz", Title: "Business"}) {
@@ -77,7 +81,20 @@ func TestHoldsAnswersToTheSchema(t *testing.T) {
 	if err == nil {
 		t.Errorf("a name that the pattern refuses: got %s", got)
 	}
+	for _, good := range []string{
+		`{"name":"Må","class":"eco","bags":0,"days":["mo","tu"],"extras":[]}`,
+		`{"name":"M` + strings.Repeat("å", 39) + `","class":"eco"}`,
+	} {
+		if _, err := f.Check([]byte(good)); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
 	for _, bad := range []struct{ member, field, want string }{
+		{`"mail":"@x.org"`, "mail", "an e-mail address"},
+		{`"mail":"m@"`, "mail", "an e-mail address"},
+		{`"mail":"x.org"`, "mail", "an e-mail address"},
+		{`"bags":-1`, "bags", "a whole number from 0 to 3"},
+		{`"days":[1]`, "days", "options of the list"},
 		{`"name":"M"`, "name", "2 to 40 characters"},
 		{`"name":"` + strings.Repeat("M", 41) + `"`, "name", "2 to 40 characters"},
 		{`"name":7`, "name", "a text that matches ^[A-Z]"},
@@ -126,7 +143,7 @@ func TestEveryWrongFieldIsNamedAtOnce(t *testing.T) {
 
 func TestFreeTextIsOneText(t *testing.T) {
 	f := parsed(t, `{"type":"string","description":"Which seat?","maxLength":10}`)
-	if !f.FreeText() || f.Fields[0].Name != "" || f.Help != "Which seat?" {
+	if !f.FreeText() || f.Fields[0].Name != "" || !f.Fields[0].Required || f.Help != "Which seat?" {
 		t.Errorf("got %+v", f)
 	}
 	if got, err := f.Check([]byte(`"12\u0061"`)); err != nil || string(got) != `"12a"` {
@@ -189,6 +206,160 @@ func TestBoxesAreGivenOrNot(t *testing.T) {
 		got, err := f.Read(func(name string) []string { return map[string][]string{"a": c.a, "b": c.b}[name] })
 		if string(got) != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%q, %q: got %s, %v", c.a, c.b, got, err)
+		}
+	}
+}
+
+// A text may be empty if the form has nothing else, and a list that must
+// have items is not left out.
+func TestReadsWhatIsEmpty(t *testing.T) {
+	list := `{"type":"array","items":{"type":"string","enum":["x","y"]}`
+	for _, c := range []struct {
+		schema string
+		given  []string
+		want   string
+	}{
+		{`{"type":"string"}`, nil, `""`},
+		{`{"type":"string"}`, []string{""}, `""`},
+		{`{"type":"string","minLength":1}`, []string{""}, ""},
+		{`{"type":"string","enum":["x"]}`, []string{""}, ""},
+		{`{"type":"object","properties":{"a":` + list + `}}}`, nil, `{}`},
+		{`{"type":"object","properties":{"a":` + list + `}},"required":["a"]}`, nil, `{"a":[]}`},
+		{`{"type":"object","properties":{"a":` + list + `,"minItems":1}}}`, nil, ""},
+		{`{"type":"object","properties":{"a":` + list + `,"maxItems":1}}}`, []string{"x", "y"}, ""},
+		{`{"type":"object","properties":{"a":{"type":"string"}}}`, []string{"one", "last"}, `{"a":"last"}`},
+		{`{"type":"object","properties":{"a":{"type":"boolean"}}}`, []string{"off"}, `{"a":false}`},
+		{`{"type":"object","properties":{"a":{"type":"boolean"}}}`, []string{"no"}, `{"a":false}`},
+		{`{"type":"object","properties":{"a":{"type":"boolean"}}}`, []string{"false"}, `{"a":false}`},
+		{`{"type":"object","properties":{"a":{"type":"boolean"}}}`, []string{"true"}, `{"a":true}`},
+	} {
+		got, err := parsed(t, c.schema).Read(func(string) []string { return c.given })
+		if string(got) != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%s, %q: got %s, %v", c.schema, c.given, got, err)
+		}
+	}
+}
+
+func TestTakesSaysWhatAFieldTakes(t *testing.T) {
+	const list = `{"type":"array","items":{"type":"string","enum":["x"]},"minItems":1}`
+	for schema, want := range map[string]string{
+		`{"type":"string"}`:                              "a text",
+		`{"type":"string","minLength":1}`:                "a text, at least 1 characters",
+		`{"type":"string","maxLength":1}`:                "a text, at most 1 characters",
+		`{"type":"string","minLength":1,"maxLength":1}`:  "a text, 1 to 1 characters",
+		`{"type":"string","pattern":"^x","maxLength":2}`: "a text that matches ^x, at most 2 characters",
+		`{"type":"string","format":"date"}`:              "a date, such as 2026-11-22",
+		`{"type":"string","format":"uri"}`:               "an absolute address, such as https://example.com/page",
+		`{"type":"string","format":"email"}`:             "an e-mail address, such as mara@example.com",
+		`{"type":"string","format":"date-time"}`:         "a date with time and zone, such as 2026-11-22T09:30:00Z",
+		`{"type":"number"}`:                              "a number",
+		`{"type":"integer","minimum":1}`:                 "a whole number of at least 1",
+		`{"type":"number","maximum":1.5}`:                "a number of at most 1.5",
+		`{"type":"number","minimum":-1,"maximum":1}`:     "a number from -1 to 1",
+		`{"type":"boolean"}`:                             "true or false",
+		`{"type":"string","enum":["x","y"]}`:             "one of the 2 options",
+		list:                                             "options of the list, each once, at least 1 options",
+	} {
+		f := parsed(t, `{"type":"object","properties":{"a":`+schema+`}}`)
+		if got := f.Fields[0].Takes(); got != want {
+			t.Errorf("%s takes %q, expected %q", schema, got, want)
+		}
+	}
+}
+
+// Every bound of a schema is inclusive.
+func TestAcceptsSchemasUpToTheirBounds(t *testing.T) {
+	field := func(schema string) string { return `{"type":"object","properties":{"a":` + schema + `}}` }
+	list := func(n int) string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprintf(`"%d"`, i)
+		}
+		return "[" + strings.Join(all, ",") + "]"
+	}
+	nested := func(n int) string {
+		return `{"type":"string","default":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}`
+	}
+	long := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
+	fields := make([]string, form.MaxFields)
+	for i := range fields {
+		fields[i] = fmt.Sprintf(`"b%d":{"type":"boolean"}`, i)
+	}
+	for _, schema := range []string{
+		`{"type":"object","properties":{` + strings.Join(fields, ",") + `}}`,
+		`{"type":"object","additionalProperties":true,"properties":{"a":{"type":"boolean"}}}`,
+		field(`{"type":"string","minLength":0,"maxLength":1073741824}`),
+		field(`{"type":"string","minLength":65536,"$schema":"https://json-schema.org/draft/2020-12/schema"}`),
+		field(`{"type":"string","minLength":5,"maxLength":5}`),
+		field(`{"type":"string","pattern":` + long(1000) + `}`),
+		field(`{"type":"string","title":` + long(500) + `}`),
+		field(`{"type":"string","description":` + long(5000) + `}`),
+		field(`{"type":"string","description":"two\nlines"}`),
+		field(`{"type":"string","enum":` + list(1000) + `}`),
+		field(`{"type":"string","enum":["a","b"],"enumNames":["A","B"]}`),
+		field(`{"type":"string","oneOf":[{"const":` + long(500) + `,"title":` + long(500) + `}]}`),
+		field(`{"type":"number","minimum":2,"maximum":2}`),
+		field(`{"type":"array","items":{"type":"string","enum":["x","y"]},"minItems":2}`),
+		field(`{"type":"array","items":{"type":"string","enum":["x","y"]},"minItems":1,"maxItems":1}`),
+		field(`{"type":"array","items":{"type":"string","enum":["x","y"]},"uniqueItems":true}`),
+		field(`{"type":"array","items":{"type":"string","enum":["x","y"]},"maxItems":1000}`),
+	} {
+		if _, err := form.Parse([]byte(schema)); err != nil {
+			t.Errorf("%.120s: %v", schema, err)
+		}
+	}
+
+	for _, bad := range []struct{ schema, path string }{
+		{field(`{"type":"string","maxLength":1073741825}`), "properties.a.maxLength"},
+		{field(`{"type":"string","minLength":65537}`), "properties.a.minLength"},
+		{field(`{"type":"string","minLength":2,"maxLength":1}`), "properties.a.minLength"},
+		{field(`{"type":"string","minLength":1.5}`), "properties.a.minLength"},
+		{field(`{"type":"string","minLength":"5"}`), "properties.a.minLength"},
+		{field(`{"type":"string","pattern":` + long(1001) + `}`), "properties.a.pattern"},
+		{field(`{"type":"string","pattern":7}`), "properties.a.pattern"},
+		{field(`{"type":"string","title":` + long(501) + `}`), "properties.a.title"},
+		{field(`{"type":"string","title":"two\nlines"}`), "properties.a.title"},
+		{field(`{"type":"string","description":` + long(5001) + `}`), "properties.a.description"},
+		{field(`{"type":"string","enum":` + list(1001) + `}`), "properties.a"},
+		{field(`{"type":"string","enum":"x"}`), "properties.a.enum"},
+		{field(`{"type":"string","enum":["x","y"],"enumNames":["X"]}`), "properties.a.enumNames"},
+		{field(`{"type":"string","enum":["x"],"enumNames":[1]}`), "properties.a.enumNames.0"},
+		{field(`{"type":"string","enum":["x"],"minLength":1}`), "properties.a"},
+		{field(`{"type":"string","enum":["x"],"maxLength":1}`), "properties.a"},
+		{field(`{"type":"string","enum":["x"],"format":"date"}`), "properties.a"},
+		{field(`{"type":"string","enum":["x"],"pattern":"x"}`), "properties.a"},
+		{field(`{"type":"string","enum":[` + long(501) + `]}`), "properties.a"},
+		{field(`{"type":"string","enum":["x"],"enumNames":[` + long(501) + `]}`), "properties.a"},
+		{field(`{"type":"string","oneOf":[{"const":"x","title":7}]}`), "properties.a.oneOf.0"},
+		{field(`{"type":"string","oneOf":[{"const":"x"},{"const":1}]}`), "properties.a.oneOf.1"},
+		{field(`{"type":"string","oneOf":[{"const":"x","more":"y"}]}`), "properties.a.oneOf.0"},
+		{field(`{"type":"number","multipleOf":2}`), "properties.a.multipleOf"},
+		{field(`{"type":"array","items":{"type":"string","enum":["x"]},"contains":{}}`), "properties.a.contains"},
+		{field(`{"type":"array","items":{"type":"string","enum":["x"],"pattern":"x"}}`), "properties.a.items.pattern"},
+		{field(`{"type":"array","items":{"type":"string","enum":["x"]},"uniqueItems":1}`), "properties.a.uniqueItems"},
+		{field(`{"type":"array","items":{"type":"string","enum":["x"]},"maxItems":1001}`), "properties.a.maxItems"},
+		{
+			field(`{"type":"array","items":{"type":"string","enum":["x","y"]},"minItems":2,"maxItems":1}`),
+			"properties.a.minItems",
+		},
+		{field(nested(13)), "properties.a.default"},
+		{field(nested(14)), ""},
+		{`{"type":"object","additionalProperties":{},"properties":{"a":{"type":"boolean"}}}`, "additionalProperties"},
+		{`{"type":"object","required":"a","properties":{"a":{"type":"boolean"}}}`, "required"},
+		{`{"type":"object","properties":{"":{"type":"boolean"}}}`, "properties"},
+	} {
+		_, err := form.Parse([]byte(bad.schema))
+		var refused *form.SchemaError
+		if !errors.As(err, &refused) || refused.Path != bad.path {
+			t.Errorf("%.120s: got %v, expected it at %q", bad.schema, err, bad.path)
+			continue
+		}
+		where := "schema, at " + bad.path + ": expected "
+		if bad.path == "" {
+			where = "schema: expected "
+		}
+		if !strings.HasPrefix(err.Error(), where) {
+			t.Errorf("got %v, expected %s", err, where)
 		}
 	}
 }
@@ -261,6 +432,11 @@ func TestRefusesSecrets(t *testing.T) {
 	for _, name := range []string{
 		"password", "user_password", "userPassword", "Password2", "api_key", "apiKey", "API key", "apikey",
 		"access-token", "clientSecret", "PIN", "otp", "cvc", "private_key", "credit_card_number", "seedPhrase",
+		"passwords", "passwd", "pwd", "passphrase", "passcode", "secret", "secrets", "credential", "credentials",
+		"token", "pin", "totp", "cvv", "ssn", "privatekey", "my api key", "my access key", "my private key",
+		"my secret key", "my signing key", "my encryption key", "my card number", "my security code",
+		"my recovery code", "my pass phrase", "my pass word", "one time", "my seed phrase",
+		"p-i-n", "aPin", "my api__key", "a.pin", "9pwd",
 	} {
 		if err := one(name, text); err == nil || !strings.Contains(err.Error(), "shown and kept") {
 			t.Errorf("%s: got %v", name, err)
@@ -279,7 +455,8 @@ func TestRefusesSecrets(t *testing.T) {
 	}
 
 	for _, name := range []string{
-		"max_tokens", "pinned", "keyboard", "passenger", "secretary", "key", "compass", "number",
+		"max_tokens", "pinned", "keyboard", "passenger", "secretary", "key", "compass", "number", "card", "one",
+		"time", "security", "phrase", "word", "key api", "my number",
 	} {
 		if err := one(name, text); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -17,7 +17,7 @@ var secretWords = map[string]bool{
 
 // secretPairs are two words in a row that do.
 var secretPairs = map[string]bool{
-	"api key": true, "access key": true, "private key": true, "secret key": true, "signing key": true,
+	"api key": true, "access key": true, "private key": true, "signing key": true,
 	"encryption key": true, "card number": true, "security code": true, "recovery code": true,
 	"pass phrase": true, "pass word": true, "one time": true, "seed phrase": true,
 }

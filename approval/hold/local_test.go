@@ -66,9 +66,7 @@ func TestLocalWithdraws(t *testing.T) {
 		if got, _ := l.Answer(t.Context(), "k"); got.State != hold.Pending {
 			t.Errorf("got %+v", got)
 		}
-		if err := l.Cancel(t.Context(), "k", "the call ended"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Cancel(t.Context(), "k", "the call ended"))
 		synctest.Wait()
 		if got, _ := l.Answer(t.Context(), "k"); got != (hold.Answer{State: hold.Cancelled, Reason: "the call ended"}) {
 			t.Errorf("got %+v", got)

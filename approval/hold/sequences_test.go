@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/assenttest"
-	"pgregory.net/rapid"
 )
 
 // trial is a random history of one session's calls.
@@ -83,9 +84,7 @@ func (x *trial) vote(*rapid.T) {
 			}
 		},
 	)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, err)
 }
 
 func (x *trial) edit(*rapid.T) {
@@ -100,9 +99,7 @@ func (x *trial) edit(*rapid.T) {
 }
 
 func (x *trial) cancel(*rapid.T) {
-	if err := x.holder.Cancel(context.Background(), x.ref(), ""); err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, x.holder.Cancel(context.Background(), x.ref(), ""))
 }
 
 func (x *trial) pass(*rapid.T) {
@@ -124,9 +121,7 @@ func (x *trial) claim(*rapid.T) {
 	key := x.key()
 	v := x.verdict()
 	before, err := x.h.Service.Request(context.Background(), "acme", ref)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, err)
 	if rapid.Bool().Draw(x.t, "what is approved") {
 		v.Call.Tool, v.Call.Args = before.Current().Call.Tool, []byte(before.Current().Call.Args)
 	}

@@ -22,6 +22,26 @@ func TestAcceptsTextsLinksAndDiffs(t *testing.T) {
 	}
 }
 
+func TestAcceptsUpToTheBounds(t *testing.T) {
+	many := make([]info.Item, info.MaxItems)
+	for i := range many {
+		many[i] = info.Item{Label: "x", Text: "y"}
+	}
+	for name, items := range map[string][]info.Item{
+		"nothing":            nil,
+		"20 items":           many,
+		"64 KiB":             {{Label: "x", Text: strings.Repeat("y", info.MaxBytes-1)}},
+		"a label of 100":     {{Label: strings.Repeat("\u00e9", 100), Text: "y"}},
+		"a link of 2000":     {{Label: "x", Link: "https://x.org/" + strings.Repeat("a", 2000-14)}},
+		"all visible ASCII":  {{Label: "x", Link: "https://x.org/!~?a=[b]#{c}"}},
+		"an address of IPv6": {{Label: "x", Link: "https://[::1]:8443/"}},
+	} {
+		if err := info.Check(items); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestRefusesWithAPlaceAndARemedy(t *testing.T) {
 	many := make([]info.Item, info.MaxItems+1)
 	for i := range many {
@@ -36,6 +56,7 @@ func TestRefusesWithAPlaceAndARemedy(t *testing.T) {
 	}{
 		{many, "context", "at most 20 items"},
 		{text("x", strings.Repeat("y", info.MaxBytes)), "context", "65536 bytes"},
+		{append(text("x", "y"), info.Item{Label: "x", Link: "http://x.org"}), "context.1.link", "https"},
 		{text("", "y"), "context.0.label", "1 to 100 visible"},
 		{text(strings.Repeat("x", 101), "y"), "context.0.label", "1 to 100 visible"},
 		{text("Approved by \u202eboss", "y"), "context.0.label", "visible"},
@@ -53,7 +74,9 @@ func TestRefusesWithAPlaceAndARemedy(t *testing.T) {
 		{link("https://x.org/\u202e"), "context.0.link", "%xx"},
 		{link("https://b\u00fccher.example/"), "context.0.link", "ASCII"},
 		{link("https://x.org\\@evil.org"), "context.0.link", "https"},
-		{link("https://x.org/" + strings.Repeat("a", 2000)), "context.0.link", "2000 bytes"},
+		{link("https://x.org/a\\b"), "context.0.link", "%xx"},
+		{link("https://x.org/a b"), "context.0.link", "%xx"},
+		{link("https://x.org/" + strings.Repeat("a", 2001-14)), "context.0.link", "2000 bytes"},
 		{[]info.Item{{Label: "x", Diff: "no diff"}}, "context.0.diff", "no hunk"},
 	} {
 		err := info.Check(bad.items)
@@ -65,29 +88,45 @@ func TestRefusesWithAPlaceAndARemedy(t *testing.T) {
 }
 
 func TestLinesOfADiffAreWhatTheirHunkSays(t *testing.T) {
-	lines, err := info.ParseDiff(diff)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kinds []string
-	for _, l := range lines {
-		kinds = append(kinds, string(l.Kind))
-	}
-	want := "header header hunk same removed added added remark hunk removed added"
-	if got := strings.Join(kinds, " "); got != want {
-		t.Errorf("got %s", got)
+	for text, want := range map[string]string{
+		diff:                      "header header hunk same removed added added remark hunk removed added",
+		"@@ -1 +0,0 @@\n-x\n":     "hunk removed",
+		"@@ -0,0 +1 @@\n+x\n":     "hunk added",
+		"@@ -1,2 +1,2 @@\n\n a\n": "hunk same same",
+		"@@ -1 +1 @@\n a\n\nnote": "hunk same header header",
+		"- a note\n+ another\n\\ more\n@@ odd\n@@ -1 +1 @@\n a": "header header header header hunk same",
+		"--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n--- c\n+++ d\n@@ -1 +1 @@\n-x\n+y\n": "header header hunk removed added " +
+			"header header hunk removed added",
+	} {
+		lines, err := info.ParseDiff(text)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		var kinds []string
+		for _, l := range lines {
+			kinds = append(kinds, string(l.Kind))
+		}
+		if got := strings.Join(kinds, " "); got != want {
+			t.Errorf("%q: got %s", text, got)
+		}
 	}
 
-	for name, bad := range map[string]string{
-		"too few lines":     "@@ -1,3 +1,1 @@\n a\n",
-		"too many lines":    "@@ -1 +1 @@\n a\n b\n",
-		"a line of no kind": "@@ -1,2 +1,2 @@\n a\nb\n",
-		"after the hunk":    "@@ -1 +1 @@\n-a\n+b\n+c\n",
-		"a huge count":      "@@ -1,99999999999999999999 +1 @@\n a\n",
-		"nothing":           "",
+	for bad, want := range map[string]string{
+		"@@ -1,3 +1,1 @@\n a\n":                  "fewer lines",
+		"@@ -1,2 +1 @@\n a\n":                    "fewer lines",
+		"@@ -1 +1,2 @@\n a\n":                    "fewer lines",
+		"@@ -1 +1 @@\n a\n b\n":                  "line 3 is in no hunk",
+		"@@ -1,2 +1 @@\n a\n b\n":                "line 3 is more than",
+		"@@ -1 +1,2 @@\n a\n-b\n":                "line 3 is more than",
+		"@@ -1,2 +1,2 @@\n a\nb\n":               "line 3 begins with none",
+		"@@ -1 +1 @@\n-a\n+b\n+c\n":              "line 4 is in no hunk",
+		"@@ -1 +1 @@\n a\n@@ odd\n":              "line 3 is in no hunk",
+		"@@ -1,99999999999999999999 +1 @@\n a\n": "line 1 is more than",
+		"":                                       "no hunk",
 	} {
-		if got, err := info.ParseDiff(bad); err == nil {
-			t.Errorf("%s: got %v", name, got)
+		if got, err := info.ParseDiff(bad); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, %v, expected %q", bad, got, err, want)
 		}
 	}
 }

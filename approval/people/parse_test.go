@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/golden"
 	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/schema"
 	"github.com/assent-dev/assent/server/directory"
@@ -54,9 +55,7 @@ func files(t testing.TB, dir string) map[string][]byte {
 	out := map[string][]byte{}
 	for _, name := range names {
 		src, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		out[filepath.Base(name)] = src
 	}
 
@@ -271,9 +270,7 @@ func TestRulesShowWhatTheyMean(t *testing.T) {
 // nothing that we read.
 func TestSchema(t *testing.T) {
 	s, err := jsonschema.Compile("people", people.JSON())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for name, src := range files(t, "good") {
 		doc, _ := yamldoc.Parse(name, src, yamldoc.Limits{})
 		if failures := s.Validate(doc.Root.Any()); failures != nil {
@@ -290,9 +287,7 @@ func TestSchema(t *testing.T) {
 // TestContractPage: the example of the page is read.
 func TestContractPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/contracts/people.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, rest, ok := strings.Cut(string(page), "```yaml\n")
 	example, _, ok2 := strings.Cut(rest, "```")
 	if !ok || !ok2 {
@@ -338,9 +333,7 @@ func FuzzParse(f *testing.F) {
 func soundDirectory(t *testing.T, d *people.Directory) {
 	t.Helper()
 	all, err := d.Members(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, p := range all {
 		again, ok, err := d.Person(t.Context(), "", p.ID)
 		if p.ID == "" || !ok || err != nil || !reflect.DeepEqual(p, again) ||

@@ -14,6 +14,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -88,9 +89,7 @@ func TestPolicyContract(t *testing.T) {
 		}
 	}
 	var root any
-	if err := json.Unmarshal(policy.JSON(), &root); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(policy.JSON(), &root))
 	walk(root)
 	_, after, _ := strings.Cut(text, "```yaml\n")
 	example, _, ok := strings.Cut(after, "```")
@@ -158,9 +157,7 @@ func TestSchemaCommand(t *testing.T) {
 // passes, and every field of the JSON format has its word there.
 func TestContractOfTestsRuns(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "examples", "trading-desk"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "examples", "trading-desk"))))
 	text := testfiles.Contract(t, "tests.md")
 	_, example, _ := strings.Cut(text, "```yaml\n")
 	example, _, _ = strings.Cut(example, "```")
@@ -198,9 +195,7 @@ func TestTestsOfTheExamplesPass(t *testing.T) {
 // included that make no difference.
 func TestMadeTestsNoticeChanges(t *testing.T) {
 	examples := t.TempDir()
-	if err := os.CopyFS(examples, os.DirFS(filepath.Join("..", "..", "examples"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(examples, os.DirFS(filepath.Join("..", "..", "examples"))))
 	changes, noticed := 0, 0
 	for agent, flag := range map[string][2]string{
 		"trading-desk/agent.agf.yaml":      {"--policies", "trading-desk/policies"},

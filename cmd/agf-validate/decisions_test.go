@@ -8,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -69,9 +70,7 @@ func testTheAgeOfACopy(t *testing.T) {
 		time.Minute:   "the copy ci/cache.json, which it confirmed 1m",
 	} {
 		at := time.Now().Add(-age)
-		if err := os.Chtimes("ci/cache.json", at, at); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chtimes("ci/cache.json", at, at))
 		for _, flags := range [][]string{nil, {"--registry-age", "10m"}} {
 			want := term.ExitOK
 			if len(flags) > 0 && (age > 10*time.Minute || age < 0) {

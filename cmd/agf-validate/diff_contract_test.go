@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/posture"
 )
 
@@ -42,9 +43,7 @@ func TestDiffContract(t *testing.T) {
 	var b strings.Builder
 	v := program{}
 	v.Out = &b
-	if err := v.printReport("json", posture.NewReport([]posture.Change{all})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.printReport("json", posture.NewReport([]posture.Change{all})))
 	names := regexp.MustCompile(`"([a-z_]+)":`).FindAllStringSubmatch(b.String(), -1)
 	if len(names) < 20 {
 		t.Errorf("only %d fields in %s", len(names), b.String())

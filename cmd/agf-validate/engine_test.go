@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/playground/engine"
 )
 
@@ -38,9 +39,7 @@ func folders(t *testing.T) map[string]engine.Files {
 		out["examples/"+name] = filesBelow(t, wholeTree+"/examples/"+name)
 	}
 	rules, err := os.ReadDir(wholeTree + "/lint/rules")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, d := range rules {
 		if d.IsDir() {
 			out["lint/rules/"+d.Name()] = filesBelow(t, wholeTree+"/lint/rules/"+d.Name())
@@ -110,9 +109,7 @@ func TestEngineChecksWithoutPolicies(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			stand(t, ".", files)
-			if err := os.MkdirAll("p", 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll("p", 0o755))
 			r := engine.Request{Kind: engine.Lint, Files: files, Policies: []string{"p"}}
 			sameAsCommand(t, r, "--format", "json", "--policies", "p", ".")
 		})

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -92,9 +93,7 @@ func TestInitGatesWhateverIsOffered(t *testing.T) {
 func planOf(t *rapid.T, dir string) *resolve.Plan {
 	read := func(name string) []byte {
 		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return text
 	}
 	agent, findings := schema.Parse(agentFile, read(agentFile))
@@ -107,9 +106,7 @@ func planOf(t *rapid.T, dir string) *resolve.Plan {
 	}
 	set, _ := policy.NewSet(pol)
 	plan, err := resolve.Compile(agent, set, resolve.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return plan
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
@@ -55,12 +56,8 @@ func (r *repository) git(args ...string) string {
 func (r *repository) write(name, text string) {
 	r.t.Helper()
 	path := filepath.Join(r.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(r.t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func (r *repository) commit(message string) {
@@ -85,9 +82,7 @@ func (r *repository) run(script string, env ...string) (code int, out string) {
 func (r *repository) read(name string) string {
 	r.t.Helper()
 	text, err := os.ReadFile(filepath.Join(r.temp, name))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	return string(text)
 }
 
@@ -95,9 +90,7 @@ func (r *repository) read(name string) string {
 func (r *repository) program() string {
 	r.t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	path := filepath.Join(r.temp, "agf-validate")
 	if err := os.Symlink(self, path); err != nil && !os.IsExist(err) {
 		r.t.Fatal(err)
@@ -145,9 +138,7 @@ func TestGitHubActionTellsWhatAChangeAsks(t *testing.T) {
 	server := httptest.NewServer(api)
 	defer server.Close()
 	script, err := filepath.Abs("../../integrations/github/check.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	env := []string{
 		"AGF_VALIDATE=" + r.program(),
 		"AGF_PATHS=agents",
@@ -188,7 +179,7 @@ func TestGitHubActionTellsWhatAChangeAsks(t *testing.T) {
 	if code != 1 || len(api.bodies) != 2 || !strings.Contains(out, "::error file=agents/desk.agf.yaml,line=8") {
 		t.Errorf("exit %d, %d comments\n%s", code, len(api.bodies), out)
 	}
-	if !strings.Contains(api.bodies[1], "equivalent") {
+	if !strings.Contains(api.bodies[1], "tightens") { // the misspelt gate asks
 		t.Errorf("the comment is not kept up to date: %s", api.bodies[1])
 	}
 }
@@ -202,9 +193,7 @@ func TestGitHubActionWithoutRightsStillChecks(t *testing.T) {
 	server := httptest.NewServer(&comments{})
 	defer server.Close()
 	script, err := filepath.Abs("../../integrations/github/check.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	code, out := r.run(
 		script,
 		"AGF_VALIDATE="+r.program(),
@@ -231,9 +220,7 @@ func TestGitHubActionWithoutRightsStillChecks(t *testing.T) {
 func TestGitHubActionIsWhole(t *testing.T) {
 	action := readYAML(t, "../../integrations/github/action.yml")
 	script, err := os.ReadFile("../../integrations/github/check.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var env *yamldoc.Node
 	for _, step := range action.Get("runs").Get("steps").Items {
 		if step.Get("id") != nil {
@@ -258,9 +245,7 @@ func TestGitHubActionIsWhole(t *testing.T) {
 func readYAML(t *testing.T, path string) *yamldoc.Node {
 	t.Helper()
 	src, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	doc, findings := yamldoc.Parse(path, src, yamldoc.Limits{})
 	if doc == nil {
 		t.Fatal(findings)
@@ -303,8 +288,7 @@ func TestGitLabJobRuns(t *testing.T) {
 func TestHooksNameTheFiles(t *testing.T) {
 	for _, hook := range readYAML(t, "../../.pre-commit-hooks.yaml").Items {
 		count := `printf '%s\n' a.agf.yaml b/c.policy.yml x.agf.json values.yaml | grep -cE "$1"`
-		out, err := exec.Command("bash", "-c", count, "-", hook.Get("files").Text).
-			CombinedOutput()
+		out, err := exec.Command("bash", "-c", count, "-", hook.Get("files").Text).CombinedOutput()
 		if err != nil || strings.TrimSpace(string(out)) != "3" {
 			t.Errorf("%s meets %s of the files, %v", hook.Get("id").Text, out, err)
 		}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestEditsAreComparedWithTheLastCommit: what is looser than the
@@ -22,9 +24,7 @@ action_space:
     - alias: pay
       approval: {condition: {args_match: {amount: {gt: 10}}}}
 `
-	if err := os.WriteFile(file, []byte(committed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(committed), 0o600))
 	for _, args := range [][]string{
 		{"init", "-q"},
 		{"add", "."},

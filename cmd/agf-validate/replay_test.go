@@ -10,6 +10,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/lint/replay"
 )
 
@@ -69,9 +70,7 @@ func TestReplayContractExample(t *testing.T) {
 // of the asking half, which agf-validate does not link.
 func TestReplayReadsWhatTheServiceWrites(t *testing.T) {
 	text, err := os.ReadFile("../../lint/replay/ledger.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, name := range []string{
 		approval.EventAllowed, approval.EventDenied, approval.EventOpened, approval.EventEdited,
 		approval.EventRequestDenied, approval.EventExpired, approval.EventCancelled, approval.EventAnswered,

@@ -15,15 +15,14 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestHugeFileIsRefused: a 100 MB agent file gives a finding, and is
 // not read to its end.
 func TestHugeFileIsRefused(t *testing.T) {
 	path := testfiles.Write(t, filepath.Join(t.TempDir(), "huge.agf.yaml"), testfiles.Agent)
-	if err := os.Truncate(path, 100<<20); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(path, 100<<20))
 	if out, errOut, code := validated(t, path); code != term.ExitFindings ||
 		!strings.Contains(out, "huge.agf.yaml:1:1") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
@@ -139,9 +138,7 @@ func TestColourIsForTerminalsOnly(t *testing.T) {
 func TestAFileIsCheckedOnce(t *testing.T) {
 	dir := t.TempDir()
 	agent := testfiles.Write(t, filepath.Join(dir, "sub", "a.agf.yaml"), testfiles.Agent)
-	out, _, code := validated(
-		t, dir, agent, filepath.Join(dir, "sub", ".", "a.agf.yaml"), filepath.Join(dir, "sub"),
-	)
+	out, _, code := validated(t, dir, agent, filepath.Join(dir, "sub", ".", "a.agf.yaml"), filepath.Join(dir, "sub"))
 	if code != term.ExitOK || !strings.Contains(out, "1 file") {
 		t.Errorf("exit %d: %s", code, out)
 	}
@@ -318,8 +315,7 @@ func TestWhatIsWrongWithAShelfIsAFinding(t *testing.T) {
 	}
 
 	out, _, code := validated(t, "--policies", "twice", "needs.agf.yaml")
-	if code != term.ExitFindings ||
-		!strings.Contains(out, `required policy "acme.broken" is not in the registry`) ||
+	if code != term.ExitFindings || !strings.Contains(out, `required policy "acme.broken" is not in the registry`) ||
 		strings.Contains(out, `policy "acme.sound" is not`) {
 		t.Errorf("a policy that nobody gave: exit %d\n%s", code, out)
 	}
@@ -379,8 +375,7 @@ func TestPeopleAreCheckedAsPeople(t *testing.T) {
 		"--config",
 		testfiles.Write(t, "c.yaml", "rules: {people-newer-version: error}\n"),
 		testfiles.Write(t, "newer/people.yaml", strings.Replace(soundPeople, "1.0.0", "1.7.0", 1)),
-	); code != term.ExitFindings ||
-		!strings.Contains(out, "error: ") {
+	); code != term.ExitFindings || !strings.Contains(out, "error: ") {
 		t.Errorf("a configuration: exit %d\n%s", code, out)
 	}
 
@@ -525,9 +520,7 @@ action_space:
 // TestEveryHelpURILeadsToAPage of the repository.
 func TestEveryHelpURILeadsToAPage(t *testing.T) {
 	docs, err := filepath.Abs(filepath.Join(testfiles.Root(t), "docs", "rules"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	tree(t, map[string]string{"a.agf.yaml": testfiles.Agent})
 	out, _, _ := validated(t, "--format", "sarif", "a.agf.yaml")
 	var doc struct {
@@ -539,9 +532,7 @@ func TestEveryHelpURILeadsToAPage(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(out), &doc))
 	rules := doc.Runs[0].Tool.Driver.Rules
 	for _, r := range rules {
 		page, ok := strings.CutPrefix(r.HelpURI, term.HelpURL)

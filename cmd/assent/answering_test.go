@@ -105,10 +105,7 @@ func TestTheTerminalHidesAndSaysWhatItHides(t *testing.T) {
 		"whoever approves, approves them unseen",
 	)
 
-	refund := h.ask(
-		t,
-		`{"kind":"tool","tool":"refund","args":{"amount":340.00,"currency":"USD","card":"hunter2"}}`,
-	)
+	refund := h.ask(t, `{"kind":"tool","tool":"refund","args":{"amount":340.00,"currency":"USD","card":"hunter2"}}`)
 	h.prints(
 		t,
 		"alice",
@@ -131,8 +128,7 @@ func TestTheTerminalHidesAndSaysWhatItHides(t *testing.T) {
 		}
 	}
 	now := h.request(t, settler.ID)
-	if len(now.Votes) != 1 || len(now.Votes[0].Hidden) != 1 ||
-		now.Votes[0].Hidden[0] != "parent.input.card.pin" {
+	if len(now.Votes) != 1 || len(now.Votes[0].Hidden) != 1 || now.Votes[0].Hidden[0] != "parent.input.card.pin" {
 		t.Errorf("%+v", now.Votes)
 	}
 }
@@ -205,8 +201,7 @@ func TestTheTerminalSaysWhatNobodyCanFill(t *testing.T) {
 	)
 	opened, err := h.client(t, "runtime").
 		Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"purge","args":{"n":1}}`), client.OpenOptions{})
-	if err != nil || len(opened.Unfillable) != 1 || opened.Unfillable[0].Need != 9 ||
-		opened.Unfillable[0].Have != 2 {
+	if err != nil || len(opened.Unfillable) != 1 || opened.Unfillable[0].Need != 9 || opened.Unfillable[0].Have != 2 {
 		t.Errorf("%+v %v", opened, err)
 	}
 }
@@ -289,8 +284,7 @@ func TestAnEditedCallIsToldFromAnother(t *testing.T) {
 	h.prints(t, "alice", term.ExitOK, "edit", r.ID, "--args", file, "--yes", "--binding", r.Binding())
 	_, err := h.client(t, "runtime").
 		Consume(t.Context(), r.ID, []byte(`{"kind":"tool","tool":"trade","args":{"n":1}}`), "")
-	if err == nil ||
-		!strings.Contains(err.Error(), "an approver may have edited the call: read the request again") {
+	if err == nil || !strings.Contains(err.Error(), "an approver may have edited the call: read the request again") {
 		t.Errorf("%v", err)
 	}
 }

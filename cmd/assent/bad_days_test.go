@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,61 +22,46 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/notify"
 	"github.com/assent-dev/assent/server/notify/slack"
 	"github.com/assent-dev/assent/server/notify/webhook"
 )
 
-// TestDrain: after the signal a long poll ends at once with an answer,
-// nothing new is taken, and everything is sealed.
+// TestDrain: after the signal a long poll ends with an answer instead of
+// being cut off, nothing new is taken, and everything is sealed.
 func TestDrain(t *testing.T) {
-	h := start(t, "")
+	h := startWith(t, withFiles(t, deskFiles()), func(c *config.Serve) { c.MetricsListen = "127.0.0.1:0" })
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
+	polling, err := h.client(t, "runtime").Request(t.Context(), r.ID)
+	must.Do(t, err)
+	poll, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		h.ready.API+"/v1/requests/"+r.ID+"?wait=60s&version="+strconv.FormatInt(polling.Version, 10), nil)
+	must.Do(t, err)
+	poll.Header.Set("Authorization", "Bearer "+h.token["runtime"])
 	answered := make(chan error, 1)
-	c := h.client(t, "runtime")
-	polling, err := c.Request(t.Context(), r.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	began := make(chan struct{})
 	go func() {
-		req, err := http.NewRequestWithContext(
-			ctx,
-			http.MethodGet,
-			h.ready.API+"/v1/requests/"+r.ID+"?wait=60s&version="+strconv.FormatInt(polling.Version, 10),
-			nil,
-		)
-		if err != nil {
-			answered <- err
-			return
-		}
-		req.Header.Set("Authorization", "Bearer "+h.token["runtime"])
-		close(began)
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := ownClient().Do(poll)
 		if err == nil {
 			_, err = io.Copy(io.Discard, resp.Body)
 			resp.Body.Close()
 		}
 		answered <- err
 	}()
-	<-began
-	at := time.Now()
-	if err := h.stop(); err != nil {
-		t.Fatal(err)
-	}
-	<-answered // with an answer, or refused because the signal was faster
-	if took := time.Since(at); took > 10*time.Second {
-		t.Errorf("draining took %v", took)
+	testwait.Until(t, "the long poll has arrived", func() bool {
+		_, figures := fetched(t, http.MethodGet, h.ready.Metrics, "", "")
+		return strings.Contains(figures, "\nassent_long_polls 1\n")
+	})
+	must.Do(t, h.stop())
+	if err := receive(t, "the answer to the long poll", answered); err != nil {
+		t.Errorf("the long poll was cut off: %v", err)
 	}
 	if _, err := http.Get(h.ready.API + "/healthz"); err == nil {
 		t.Error("it still answers")
 	}
 	s, err := openStore(t.Context(), h.where(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
 	entries, err := s.Entries(t.Context(), "default", 0, 10)
 	if err != nil ||
@@ -119,13 +106,8 @@ func TestWebhookFromTheConfiguration(t *testing.T) {
 		c.Tenants[0].Notify.Say("webhooks", []webhook.Settings{hook})
 	})
 	h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
-	select {
-	case err := <-heard:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("nobody heard of it")
+	if err := receive(t, "the delivery", heard); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -198,18 +180,12 @@ func TestStartRefuses(t *testing.T) {
 			c.Store = "postgres://nobody@127.0.0.1:1/none?connect_timeout=2"
 		},
 	} {
-		if err := os.WriteFile(file("loose.key"), []byte("x"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file("loose.key"), []byte("x"), 0o644))
 		cfg := config.Serve{
 			Listen:  "127.0.0.1:0",
 			Store:   file("s.db"),
 			KeyFile: file("k"),
-			Tenants: []config.Tenant{{
-				Name:   "default",
-				Agents: []string{dir},
-				People: file("people.yaml"),
-			}},
+			Tenants: []config.Tenant{{Name: "default", Agents: []string{dir}, People: file("people.yaml")}},
 		}
 		change(&cfg)
 		var log bytes.Buffer
@@ -233,9 +209,7 @@ func TestLostStoreAllowsNothing(t *testing.T) {
 	t.Parallel()
 	h := start(t, "")
 	locker, err := openStore(t.Context(), h.where(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer locker.Close()
 	held, release := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -246,26 +220,30 @@ func TestLostStoreAllowsNothing(t *testing.T) {
 		})
 	}()
 	<-held
-	screen := &terminal{}
-	ran := filepath.Join(h.dir, "ran")
+	to, err := url.Parse(h.ready.API)
+	must.Do(t, err)
+	arrived := make(chan struct{}, 100)
+	forward := httputil.NewSingleHostReverseProxy(to)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+
+	// The command fails if it runs before the lock is released.
+	screen := &terminal{env: map[string]string{"ASSENT_SERVER": front.URL}}
+	released, ran := filepath.Join(h.dir, "released"), filepath.Join(h.dir, "ran")
 	call := h.file(t, `{"kind":"tool","tool":"quote","args":{}}`)
 	done := make(chan int, 1)
 	go func() {
-		done <- h.run(t, screen, "runtime", "request", "--agent", "desk", "--call", call, "--", "touch", ran)
+		done <- h.run(t, screen, "runtime", "request", "--agent", "desk", "--call", call,
+			"--", "sh", "-c", `touch "$1" && test -e "$0"`, released, ran)
 	}()
-	select {
-	case code := <-done:
-		if code != term.ExitFailure {
-			t.Errorf("exit %d\n%s", code, screen.out.String())
-		}
-	case <-time.After(1 * time.Second): // it still tries: nothing may have run
-	}
-
-	if _, err := os.Stat(ran); err == nil {
-		t.Error("it ran while nothing could be recorded")
-	}
+	receive(t, "the request at the server", arrived)
+	testfiles.Write(t, released, "")
 	close(release)
-	if code := <-done; code != term.ExitOK {
-		t.Errorf("after the lock: exit %d\n%s", code, screen.out.String())
+	code := receive(t, "the end of the command", done)
+	if _, err := os.Stat(ran); code != term.ExitOK || err != nil {
+		t.Errorf("exit %d, %v\n%s", code, err, screen.out.String())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/fileerrors"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/registry"
 	mcpconfig "github.com/assent-dev/assent/mcp/config"
@@ -93,6 +94,9 @@ func (c *checker) tenant(ctx context.Context, cfg config.Tenant) {
 		for _, why := range problem.Why {
 			c.wrong(cfg.Name, "", errors.New(why))
 		}
+	}
+	for _, found := range errorsOfPlans(f.plans) {
+		c.wrong(cfg.Name, "", errors.New(fileerrors.Line(found)))
 	}
 	c.candidate(cfg, load, f.plans)
 	c.groups(ctx, cfg, f.watch)

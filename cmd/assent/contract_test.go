@@ -9,25 +9,21 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestContract runs the example of docs/contracts/assent.md against a
 // service with the configuration that the page shows.
 func TestContract(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "contracts", "assent.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	desk, err := txtar.ParseFile(filepath.Join("testdata", "approve.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	desk.Comment = []byte(script(block(t, string(page), "console")))
 	desk.Files = append(desk.Files, txtar.File{Name: "serve.yaml", Data: []byte(block(t, string(page), "yaml"))})
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "contract.txtar"), txtar.Format(desk), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "contract.txtar"), txtar.Format(desk), 0o600))
 	testscript.Run(t, scripts(dir))
 }
 

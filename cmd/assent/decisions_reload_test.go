@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
@@ -48,9 +49,7 @@ func newReloading(t *testing.T, text string, more map[string]string) *reloading 
 // told to: half of one would be told and recorded.
 func (h *reloading) write(text string) {
 	h.t.Helper()
-	if err := os.Rename(testfiles.Write(h.t, h.file+".new", text), h.file); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, os.Rename(testfiles.Write(h.t, h.file+".new", text), h.file))
 }
 
 // agents is what GET /v1/agents says now.

@@ -24,6 +24,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/decide"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/policy/policyhttp"
@@ -168,9 +169,7 @@ func schemaFields(t *testing.T) []string {
 	var visit func(prefix string, text []byte)
 	visit = func(prefix string, text []byte) {
 		var o object
-		if err := json.Unmarshal(text, &o); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(text, &o))
 		for name, below := range o.Properties {
 			out = append(out, prefix+name)
 			visit(prefix+name+".", below)
@@ -402,8 +401,7 @@ func TestARegistryThatGoesAway(t *testing.T) {
 		}
 	}()
 	call := func() (int, string) {
-		return posted(t, h.ready.API+"/v1/agents/desk/decide", h.token["runtime"],
-			`{"kind":"tool","tool":"quote"}`)
+		return posted(t, h.ready.API+"/v1/agents/desk/decide", h.token["runtime"], `{"kind":"tool","tool":"quote"}`)
 	}
 	asks := func() bool {
 		status, text := call()

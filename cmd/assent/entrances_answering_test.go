@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/server/openapi"
@@ -47,18 +48,8 @@ func waysToAnswer() []wayToAnswer {
 	)
 
 	return []wayToAnswer{
-		{
-			name:   "HTTP, a vote",
-			sites:  []string{votes},
-			ends:   approval.Approved,
-			answer: votesOverHTTP,
-		},
-		{
-			name:   "HTTP, a choice",
-			sites:  []string{votes},
-			ends:   approval.Answered,
-			answer: votesOverHTTP,
-		},
+		{name: "HTTP, a vote", sites: []string{votes}, ends: approval.Approved, answer: votesOverHTTP},
+		{name: "HTTP, a choice", sites: []string{votes}, ends: approval.Answered, answer: votesOverHTTP},
 		{
 			name:   "HTTP, an edit",
 			sites:  []string{edits, "approval.(*Service).edit"},
@@ -66,18 +57,8 @@ func waysToAnswer() []wayToAnswer {
 			edits:  true,
 			answer: editsOverHTTP,
 		},
-		{
-			name:   "the command line, a vote",
-			sites:  []string{votes},
-			ends:   approval.Approved,
-			answer: onCommandLine,
-		},
-		{
-			name:   "the command line, a choice",
-			sites:  []string{votes},
-			ends:   approval.Answered,
-			answer: onCommandLine,
-		},
+		{name: "the command line, a vote", sites: []string{votes}, ends: approval.Approved, answer: onCommandLine},
+		{name: "the command line, a choice", sites: []string{votes}, ends: approval.Answered, answer: onCommandLine},
 		{
 			name:   "the command line, an edit",
 			sites:  []string{edits},
@@ -126,13 +107,7 @@ func waysToAnswer() []wayToAnswer {
 			ends:   approval.Answered,
 			answer: clicksChoice,
 		},
-		{
-			name:   "HTTP, a text",
-			sites:  []string{votes},
-			ends:   approval.Answered,
-			text:   true,
-			answer: votesOverHTTP,
-		},
+		{name: "HTTP, a text", sites: []string{votes}, ends: approval.Answered, text: true, answer: votesOverHTTP},
 		{
 			name:   "the command line, a text",
 			sites:  []string{votes},
@@ -161,12 +136,7 @@ func waysToAnswer() []wayToAnswer {
 			ends:   approval.Answered,
 			answer: answersInClient,
 		},
-		{
-			name:   "Slack, a denial",
-			sites:  []string{clicked},
-			ends:   approval.Denied,
-			answer: submitsDenial,
-		},
+		{name: "Slack, a denial", sites: []string{clicked}, ends: approval.Denied, answer: submitsDenial},
 	}
 }
 
@@ -227,17 +197,7 @@ func editsOnCommandLine(t *testing.T, w *entrances, who string, r *approval.Requ
 	file := "edit-" + r.ID + ".json"
 	w.writes(t, file, w.edited(r))
 
-	return w.commands(
-		t,
-		who,
-		"edit",
-		r.ID,
-		"--args",
-		filepath.Join(w.dir, file),
-		"--yes",
-		"--binding",
-		r.Binding(),
-	)
+	return w.commands(t, who, "edit", r.ID, "--args", filepath.Join(w.dir, file), "--yes", "--binding", r.Binding())
 }
 
 // seal is the seal of the first form of a page, "" when it has none.
@@ -470,15 +430,11 @@ func (w *entrances) interacts(t *testing.T, who, path string, what map[string]an
 	mac.Write([]byte("v0:" + at + ":" + body))
 	to := w.ready.URL + "/slack/default"
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	req.Header.Set("X-Slack-Request-Timestamp", at)
 	req.Header.Set("X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))
 	answer, err := ownClient().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		t.Fatalf("the interaction is answered %d", answer.StatusCode)

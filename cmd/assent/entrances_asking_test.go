@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -55,12 +56,7 @@ func waysToAsk() []wayToAsk {
 	)
 
 	return []wayToAsk{
-		{
-			name:  "HTTP, a request",
-			token: "rt-mara",
-			sites: []string{opens, byToken},
-			ask:   overHTTP,
-		},
+		{name: "HTTP, a request", token: "rt-mara", sites: []string{opens, byToken}, ask: overHTTP},
 		{
 			name:     "HTTP, a question",
 			token:    "rt-mara",
@@ -75,42 +71,17 @@ func waysToAsk() []wayToAsk {
 			question: true,
 			ask:      questionForText,
 		},
-		{
-			name:  "the Go client",
-			token: "rt-mara",
-			sites: []string{opens},
-			ask:   byClient,
-		},
-		{
-			name:  "the command line",
-			token: "rt-mara",
-			sites: []string{opens},
-			ask:   byCommand,
-		},
-		{
-			name:  "a coding agent's hook in front of a server",
-			token: "rt-mara",
-			sites: []string{opens},
-			ask:   byHook,
-		},
+		{name: "the Go client", token: "rt-mara", sites: []string{opens}, ask: byClient},
+		{name: "the command line", token: "rt-mara", sites: []string{opens}, ask: byCommand},
+		{name: "a coding agent's hook in front of a server", token: "rt-mara", sites: []string{opens}, ask: byHook},
 		{
 			name:  "a coding agent's hook with a store of its own",
 			token: "hook/codex",
 			sites: []string{heldOpens, "cmd/assent.hooksAlone"},
 			ask:   byHookAlone,
 		},
-		{
-			name:  "an agent in front of the service",
-			token: "embedder",
-			sites: []string{heldOpens},
-			ask:   heldByService,
-		},
-		{
-			name:  "an agent in front of a server",
-			token: "rt-mara",
-			sites: []string{opens},
-			ask:   heldByClient,
-		},
+		{name: "an agent in front of the service", token: "embedder", sites: []string{heldOpens}, ask: heldByService},
+		{name: "an agent in front of a server", token: "rt-mara", sites: []string{opens}, ask: heldByClient},
 		{
 			name:     "a RAP desk in front of the service",
 			token:    "embedder",
@@ -157,12 +128,7 @@ func waysToAsk() []wayToAsk {
 			sites: []string{heldOpens, caller},
 			ask:   behind("relay"),
 		},
-		{
-			name:  "a RAP gateway by itself",
-			token: "rt-mara",
-			sites: []string{opens, caller},
-			ask:   behindAlone,
-		},
+		{name: "a RAP gateway by itself", token: "rt-mara", sites: []string{opens, caller}, ask: behindAlone},
 		{
 			name:    "a gateway for MCP of the service",
 			token:   "rt-mara",
@@ -214,9 +180,7 @@ func question(t *testing.T, w *entrances, c askedCall) {
 	q := yesOrNo()
 	q.Groups = []string{"ops"}
 	_, err := w.client(t, "rt-mara").Ask(t.Context(), "desk", c.text("restart"), q, client.AskOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 func questionForText(t *testing.T, w *entrances, c askedCall) {
@@ -227,9 +191,7 @@ func questionForText(t *testing.T, w *entrances, c askedCall) {
 		Groups: []string{"ops"},
 	}
 	_, err := w.client(t, "rt-mara").Ask(t.Context(), "desk", c.text("restart"), q, client.AskOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 func byCommand(t *testing.T, w *entrances, c askedCall) {
@@ -259,14 +221,10 @@ func byHookAlone(t *testing.T, w *entrances, c askedCall) {
 		Store:      at("s.db"),
 		Undeclared: "deny",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cfg.KeyFile, cfg.Mark = at("k"), ""
 	desk, err := hooksAlone(t.Context(), cfg, "hook/codex", "mara")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer desk.Close()
 	if o, err := desk.Open(t.Context(), c.word, c.verdict()); err != nil || o.Outcome != resolve.Ask {
 		t.Fatalf("%+v, %v", o, err)
@@ -275,12 +233,7 @@ func byHookAlone(t *testing.T, w *entrances, c askedCall) {
 
 // resolved is the call as a plan has it.
 func (c askedCall) resolved() *resolve.Call {
-	return &resolve.Call{
-		Kind:      resolve.Tool,
-		Tool:      "restart",
-		Args:      []byte(c.args()),
-		Principal: c.principal,
-	}
+	return &resolve.Call{Kind: resolve.Tool, Tool: "restart", Args: []byte(c.args()), Principal: c.principal}
 }
 
 // verdict is what an agent's plan says of it.
@@ -404,11 +357,7 @@ func administratorsAreAsked(t *testing.T, err error) {
 
 func liftsInInbox(t *testing.T, w *entrances, c askedCall) {
 	v := w.visitor(t, "mara")
-	form := url.Values{
-		"seen":   {seal(v.get("/freeze"))},
-		"agent":  {"spare"},
-		"reason": {c.word},
-	}
+	form := url.Values{"seen": {seal(v.get("/freeze"))}, "agent": {"spare"}, "reason": {c.word}}
 	v.submits("/thaw", form)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/channels"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/internal/testwait"
 )
@@ -112,9 +113,7 @@ func TestEveryChannelOfTheTableIsWalked(t *testing.T) {
 	}
 
 	contract, err := os.ReadFile("../../server/openapi/openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	reserved := "not: {enum: [" + strings.Join(votingChannels(), ", ") + "]}"
 	if n := strings.Count(string(contract), reserved); n != 2 {
 		t.Errorf("openapi.yaml says %d times of votes and edits: %s", n, reserved)
@@ -318,9 +317,7 @@ func onTerminal(t *testing.T, w *entrances, r *approval.Request) string {
 
 func overAPI(t *testing.T, w *entrances, r *approval.Request) string {
 	read, err := w.client(t, "ben-cli").Request(t.Context(), r.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return read.Current().Decision.Message
 }

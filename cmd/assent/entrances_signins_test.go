@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/channels"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -70,11 +70,7 @@ func (w *entrances) signsIn(t *testing.T, id, user, link string) (c machineCall,
 		t.Fatal(err)
 	}
 
-	select {
-	case c = <-got:
-	case <-time.After(20 * time.Second):
-		t.Fatal("the tool is not called")
-	}
+	c = receive(t, "the call of the tool", got)
 
 	return c, w.machines.post(c.URL, c.signIn(link))
 }
@@ -307,24 +303,18 @@ func TestSignInsSurviveAKill(t *testing.T) {
 		"serve.yaml":    fmt.Sprintf(signInServe, listen, slackTeam, slack.URL, m.URL, signInOrigin),
 	})
 	bin, err := exec.LookPath("assent")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h.ready.API = "http://" + listen
 	lives := func() (kill func()) {
 		t.Helper()
 		log, err := os.OpenFile(filepath.Join(h.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer log.Close()
 		cmd := exec.Command(bin, "serve", "--config", filepath.Join(h.dir, "serve.yaml"))
 		cmd.Dir = h.dir
 		cmd.Stdout = log
 		cmd.Stderr = log
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		kill = func() {
 			_ = cmd.Process.Kill() // SIGKILL
 			_ = cmd.Wait()
@@ -343,19 +333,12 @@ func TestSignInsSurviveAKill(t *testing.T) {
 		}
 	})
 	kill := lives()
-	h.calls(t, "rt-mara", client.RAPCall{
-		Thread:    "t",
-		ID:        "c1",
-		User:      "zoe",
-		Operation: "look",
-	})
+	h.calls(t, "rt-mara", client.RAPCall{Thread: "t", ID: "c1", User: "zoe", Operation: "look"})
 	testwait.Until(t, "the tool is called", func() bool { return len(m.calls("look")) == 1 })
 	c := m.calls("look")[0]
 	shows := func() []openapi.SignIn {
 		page, err := h.client(t, "zoe-cli").SignIns(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return page.SignIns
 	}
 	message := func() string {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // approvalPath is the package whose inputs say who asks, and who answers.
@@ -28,11 +29,11 @@ func noEntrances() map[string]string {
 		"approval.among":                     "compares an asker with those of a request",
 		"rap/runtime.(*Runtime).As":          "compares an asker with none",
 		"rap/runtime.(*Runtime).openRecords": "compares an asker with none",
-		"rap/runtime.(*Runtime).asker":       "withdraws what an earlier version asked, and asks nothing",
 		"rap/runtime.Upstream":               "reads what the server behind a gateway offers, and calls nothing",
 		"cmd/internal/rapcall.rapCaller":     "calls a tool without a service: whoever types answers",
 		"internal/assenttest.(*Assent).Vote": "answers in tests: only they import it",
 		"internal/assenttest.(*Assent).Edit": "answers in tests: only they import it",
+		"rap/internal/raptest.Asker":         "asks in tests: only they import it",
 		"server.(*exchange).report":          "tells what became of a call: it asks nobody, and nothing runs by it",
 		"cmd/assent.(*hookDesk).Report":      "tells what became of a call: it asks nobody, and nothing runs by it",
 		"examples/files.(*app).startRuntime": "an example without a service: the user at the terminal answers",
@@ -236,9 +237,7 @@ func allSites(t *testing.T) []string {
 		found = append(found, more...)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return found
 }
@@ -270,10 +269,7 @@ func unwalked(found, walked []string, excused map[string]string) []string {
 	}
 	for _, site := range walked {
 		if !slices.Contains(found, site) {
-			out = append(
-				out,
-				site+": a row of entrances_test.go names it, and it makes no input of package approval",
-			)
+			out = append(out, site+": a row of entrances_test.go names it, and it makes no input of package approval")
 		}
 	}
 
@@ -336,11 +332,7 @@ func TestEntrancesThatNobodyWalksAreReported(t *testing.T) {
 		excused       map[string]string
 		want          string
 	}{
-		"in order": {
-			found:   []string{"a.f", "b.g"},
-			walked:  []string{"a.f", "a.f"},
-			excused: excused,
-		},
+		"in order": {found: []string{"a.f", "b.g"}, walked: []string{"a.f", "a.f"}, excused: excused},
 		"a new entrance": {
 			found:   []string{"a.f", "b.g", "c.h"},
 			walked:  []string{"a.f"},

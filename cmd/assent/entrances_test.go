@@ -3,9 +3,11 @@ package main
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // exclusion is somebody who must not approve a call that mara's token
@@ -83,16 +85,15 @@ func TestExclusionsHoldAtEveryWayToAsk(t *testing.T) {
 				ends = approval.Answered
 			}
 			r := w.testExclusions(t, way, vote, w.asks(t, way, aliasOfZoe, 1), ends)
+			if !way.question && !way.administers {
+				testMisspeltGate(t, r)
+			}
 			by := approval.Asker{Token: way.token, Person: "mara", Principal: aliasOfZoe}
 			if way.administers || way.unnamed {
 				by.Principal = ""
 			}
 			q := r.Requester
-			if got := (approval.Asker{
-				Token:     q.Runtime,
-				Person:    q.Person,
-				Principal: q.Principal,
-			}); got != by {
+			if got := (approval.Asker{Token: q.Runtime, Person: q.Person, Principal: q.Principal}); got != by {
 				t.Errorf("asked by %+v, want %+v", got, by)
 			}
 
@@ -165,6 +166,17 @@ func TestOnlyTheAskerTakesTheRunAtEveryEntrance(t *testing.T) {
 	}
 }
 
+// testMisspeltGate wants people to be asked for the gate that the
+// agent's file misspells too, whatever the entrance.
+func testMisspeltGate(t *testing.T, r *approval.Request) {
+	t.Helper()
+	d := r.Revisions[0].Decision
+	i := slices.IndexFunc(d.Reasons, func(x resolve.Reason) bool { return x.Code == resolve.ApprovalMisspelt })
+	if i < 0 || d.Reasons[i].Line == 0 || !strings.Contains(d.Message, `"aproval"`) {
+		t.Errorf("the misspelt gate is no reason: %s, %+v", d.Message, d.Reasons)
+	}
+}
+
 // asks has people asked about a call of its own, and returns the request.
 func (w *entrances) asks(t *testing.T, way wayToAsk, principal string, seats int) *approval.Request {
 	t.Helper()
@@ -195,8 +207,7 @@ func (w *entrances) testExclusions(
 		if !e.why.MatchString(told) && !(way.edits && editRefused.MatchString(told)) {
 			t.Errorf("%s is told %s", e.name, told)
 		}
-		if now := w.request(t, r.ID); now.State != approval.Pending || len(now.Votes) > 0 ||
-			len(now.Revisions) > 1 {
+		if now := w.request(t, r.ID); now.State != approval.Pending || len(now.Votes) > 0 || len(now.Revisions) > 1 {
 			t.Fatalf("%s answered: it is %s, with the answers %+v", e.name, now.State, now.Votes)
 		}
 	}
@@ -267,14 +278,7 @@ func (w *entrances) counts(
 		became = approval.Approved
 	}
 	if became != state || !slices.ContainsFunc(now.Votes, theirs) {
-		t.Fatalf(
-			"%s answered: it is %s, want %s, with the answers %+v\n%s",
-			who,
-			now.State,
-			state,
-			now.Votes,
-			told,
-		)
+		t.Fatalf("%s answered: it is %s, want %s, with the answers %+v\n%s", who, now.State, state, now.Votes, told)
 	}
 
 	return now

@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	mcpconfig "github.com/assent-dev/assent/mcp/config"
 	"github.com/assent-dev/assent/server/notify/slack"
@@ -24,14 +25,15 @@ import (
 
 // entrancesAgent restarts after people agreed, wipes by its own file
 // (the tool calls itself destructive), and looks. Otto owns it, by its
-// file; olga does, by the directory.
+// file; olga does, by the directory. The gates of restart and of the
+// server are misspelt, which is a reason of every request about them.
 const entrancesAgent = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Runs machines., labels: {owner: otto}}
 interface: {input: {type: object}, output: {type: object}}
 execution_policy: {id: agf.react, config: {instructions: Work., model: any}}
 action_space:
-  local_tools: [{alias: restart}, {alias: wipe}, {alias: look}]
-  mcp_servers: [{alias: files, server_ref: files, description: Files.}]
+  local_tools: [{alias: restart, aproval: false}, {alias: wipe}, {alias: look}]
+  mcp_servers: [{alias: files, server_ref: files, description: Files., aproval: false}]
 `
 
 // spareAgent is frozen from the start: administrators ask to let it go on.
@@ -189,12 +191,8 @@ func (w *entrances) configure(c *config.Serve) {
 	tenant.MCP = []mcpconfig.Served{{
 		Name:  "machines",
 		Agent: "desk",
-		Works: mcpconfig.Works{Upstream: []mcpconfig.Upstream{{
-			Alias:   "files",
-			Command: "files-server",
-			Cwd:     w.dir,
-		}}},
-		Hold: time.Millisecond,
+		Works: mcpconfig.Works{Upstream: []mcpconfig.Upstream{{Alias: "files", Command: "files-server", Cwd: w.dir}}},
+		Hold:  time.Millisecond,
 	}}
 	tenant.RAP = &config.RAP{
 		Runtimes: []config.RAPRuntime{{Agent: "desk", Servers: []config.RAPServer{behind}}},
@@ -238,9 +236,7 @@ func (w *entrances) replicate(t *testing.T, cfg config.Serve) {
 	}
 	t.Cleanup(func() { w.replica.store.Close() })
 	w.replica.key = w.replica.store.key
-	if err := w.replica.build(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.replica.build(t.Context()))
 	t.Cleanup(func() { w.replica.unlisten() })
 }
 
@@ -260,11 +256,7 @@ func (w *entrances) makeTokens(t *testing.T) {
 		{Name: "mara-admin", Scopes: admin, Person: "mara"}, {Name: "root", Scopes: admin},
 	}
 	for _, who := range w.people() {
-		bodies = append(bodies, openapi.TokenBody{
-			Name:   who + "-cli",
-			Scopes: answers,
-			Person: who,
-		})
+		bodies = append(bodies, openapi.TokenBody{Name: who + "-cli", Scopes: answers, Person: who})
 	}
 
 	w.makes(t, w.replica.store, bodies...)
@@ -298,9 +290,7 @@ func (w *entrances) signIn(t *testing.T) {
 	t.Helper()
 	for _, who := range w.people() {
 		link, err := w.replica.auth.DevLink(t.Context(), "default", who)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		w.visitors[who] = w.signedInBy(t, strings.TrimPrefix(link, w.replica.base.String()))
 	}
 }
@@ -334,11 +324,7 @@ type askedCall struct {
 
 // call is one of its own.
 func (w *entrances) call(principal string, seats int) askedCall {
-	return askedCall{
-		word:      fmt.Sprintf("word-%d", w.words.Add(1)),
-		principal: principal,
-		seats:     seats,
-	}
+	return askedCall{word: fmt.Sprintf("word-%d", w.words.Add(1)), principal: principal, seats: seats}
 }
 
 func (c askedCall) args() string { return fmt.Sprintf(`{"word":%q,"seats":%d}`, c.word, c.seats) }
@@ -355,9 +341,7 @@ func (w *entrances) asked(t *testing.T, c askedCall) *approval.Request {
 	testwait.Until(t, "people are asked about "+c.word, func() bool {
 		pending := approval.Filter{States: []approval.State{approval.Pending}, Limit: 500}
 		page, err := w.replica.store.Requests(t.Context(), "default", pending)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, s := range page.Requests {
 			r := w.request(t, s.ID)
 			if strings.Contains(string(r.Current().Call.Args), `"`+c.word+`"`) {
@@ -375,9 +359,7 @@ func (w *entrances) asked(t *testing.T, c askedCall) *approval.Request {
 func (w *entrances) request(t *testing.T, id string) *approval.Request {
 	t.Helper()
 	r, err := w.replica.service.Request(t.Context(), "default", id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return r
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestExamplesAreDecidedAsRecorded runs what examples/README.md says.
@@ -31,9 +32,7 @@ func TestExamplesAreDecidedAsRecorded(t *testing.T) {
 			args = append(args, "--trust-server", server)
 		}
 		want, err := os.ReadFile(folder + "/decisions.jsonl")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var out, errs bytes.Buffer
 		code := program{Streams: term.Streams{Out: &out, Err: &errs}}.Run(args)
 		if code != term.ExitOK || !bytes.Equal(out.Bytes(), want) {

@@ -132,9 +132,7 @@ func hookCasesPage(t *testing.T, rows map[string][]string) {
 
 	const page = "../../docs/reference/hooks.md"
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	head, rest, found := strings.Cut(string(text), "| case |")
 	_, rest, ended := strings.Cut(rest, "<!-- end of table -->")
 	if !found || !ended {
@@ -142,9 +140,7 @@ func hookCasesPage(t *testing.T, rows map[string][]string) {
 	}
 	want := head + table.String() + "\n<!-- end of table -->" + rest
 	if golden.Update() {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(page, []byte(want), 0o644))
 	} else if want != string(text) {
 		t.Errorf("%s differs, -update rewrites it", page)
 	}
@@ -177,9 +173,7 @@ func newHookCases(t *testing.T, product string, doc func(toolCall) string) *hook
 	})
 	w := startWith(t, h, func(c *config.Serve) { c.Tenants[0].Policies = []string{h.dir} })
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(w.token["runtime"]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte(w.token["runtime"]), 0o600))
 
 	return &hookCases{
 		t:       t,
@@ -343,9 +337,7 @@ func (c *hookCases) cancelled() bool {
 // gone: every request but the first ones of a hook is lost.
 func (c *hookCases) gone() bool {
 	to, err := url.Parse(c.w.ready.API)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, err)
 	var left atomic.Int64
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -373,9 +365,7 @@ func (c *hookCases) killed() bool {
 	kill := func() {
 		args := slices.Concat([]string{"hook", c.product}, c.flags, []string{c.w.ready.API})
 		cmd := exec.Command("assent", args...)
-		if err := cmd.Start(); err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, cmd.Start())
 		time.AfterFunc(time.Millisecond, func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait() // killed
 	}

@@ -75,16 +75,13 @@ func TestHookCancelsWhatNobodyAnswered(t *testing.T) {
 	flags := append(hookDir(t), "--wait", "0s")
 	at := inboxOn(t, "hook", flags[:2]...)
 	for old, c := range map[string]struct{ with, says string }{
-		`"s"`:       {`"s"`, "Not answered. Nobody answered the question (qst_"},
-		`"form"`:    {`"url","url":"https://x.example/"`, "it wants its user to open a link"},
-		`:"form"`:   {`:"voice"`, `the mode "voice": expected form`},
-		`requested`: {"x", "it has no requested_schema"},
-		`"integer"`: {`"object"`, "properties.coach"},
-		`"coach":`:  {`"password":`, "properties.password"},
-		`"object","properties"`: {
-			`"string","x"`,
-			"can't be put to people",
-		},
+		`"s"`:                   {`"s"`, "Not answered. Nobody answered the question (qst_"},
+		`"form"`:                {`"url","url":"https://x.example/"`, "it wants its user to open a link"},
+		`:"form"`:               {`:"voice"`, `the mode "voice": expected form`},
+		`requested`:             {"x", "it has no requested_schema"},
+		`"integer"`:             {`"object"`, "properties.coach"},
+		`"coach":`:              {`"password":`, "properties.password"},
+		`"object","properties"`: {`"string","x"`, "can't be put to people"},
 	} {
 		doc := strings.Replace(elicits, old, c.with, 1)
 		got := readElicited(t, hookRuns(t, "claude-code", doc, flags...))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestHookGuide runs the blocks with commands of the page, by somebody
@@ -17,9 +18,7 @@ import (
 func TestHookGuide(t *testing.T) {
 	const page = "../../docs/guides/coding-agents.md"
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	home := t.TempDir()
 	block := regexp.MustCompile("(?s)```console\n(.*?)```")
 	worked := false
@@ -36,9 +35,7 @@ func TestHookGuide(t *testing.T) {
 	case !golden.Update():
 		t.Errorf("the guide shows other output than its commands print, -update mends it:\n%s", fresh)
 	default:
-		if err := os.WriteFile(page, []byte(fresh), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(page, []byte(fresh), 0o644))
 	}
 }
 
@@ -47,13 +44,9 @@ func TestHookGuide(t *testing.T) {
 func guideBlock(t *testing.T, home, block string) string {
 	t.Helper()
 	program, err := exec.LookPath("assent")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	top, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	places := strings.NewReplacer(program, "/usr/local/bin/assent", home, "/home/you", top, "/home/you/assent")
 	var out strings.Builder
 	for line := range strings.Lines(block) {
@@ -80,9 +73,7 @@ func guideBlock(t *testing.T, home, block string) string {
 func guideWork(t *testing.T, home string) {
 	t.Helper()
 	text, err := os.ReadFile(hookSettings(home, "claude-code"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	line := settingsCommand(t, strings.ReplaceAll(string(text), "9m0s", "0s"))
 	does := func(tool, args string) said {
 		cmd := exec.Command(line[0], line[1:]...)

@@ -4,7 +4,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 )
@@ -31,10 +30,7 @@ func TestHookBlocksToolsByOtherNames(t *testing.T) {
 // TestHookReadsLargeInputs of megabytes, and refuses larger ones with
 // the limit.
 func TestHookReadsLargeInputs(t *testing.T) {
-	const (
-		mostTime   = 20 * time.Second // a loaded machine takes much longer than an idle one
-		mostMemory = 256 << 20
-	)
+	const mostMemory = 256 << 20
 	flags := hookDir(t)
 	call := func(megabytes int) string {
 		return hookDocs()["claude-code"](callOf("Read", `{"path":"`+strings.Repeat("x", megabytes<<20)+`"}`))
@@ -47,14 +43,11 @@ func TestHookReadsLargeInputs(t *testing.T) {
 		{10, "10485771 bytes, at most 8388608 are read"},
 		{17, "the hook document is larger than 16 MiB"},
 	} {
-		began := time.Now()
 		cmd, peak := testfiles.Peak(t, "assent", append([]string{"hook", "claude-code"}, flags...)...)
 		cmd.Stdin = strings.NewReader(call(c.megabytes))
 		h := ends(t, cmd)
-		took, memory := time.Since(began), peak()
-		t.Logf("%d MB: %s, %d MiB", c.megabytes, took, memory>>20)
-		if !strings.Contains(h.out+h.err, c.says) || took > mostTime || memory > mostMemory {
-			t.Errorf("%d MB, in %s with %d bytes: exit %d, %.300s%.300s", c.megabytes, took, memory, h.code, h.out, h.err)
+		if memory := peak(); !strings.Contains(h.out+h.err, c.says) || memory > mostMemory {
+			t.Errorf("%d MB, with %d bytes: exit %d, %.300s%.300s", c.megabytes, memory, h.code, h.out, h.err)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // hookSettings is the file in which a product has its hooks.
@@ -40,9 +42,7 @@ func settingsCommand(t *testing.T, text string) []string {
 	var doc struct {
 		Hooks map[string][]map[string]any `json:"hooks"`
 	}
-	if err := json.Unmarshal([]byte(text), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &doc))
 	for _, list := range doc.Hooks {
 		handler := list[0]
 		if group, ok := handler["hooks"].([]any); ok {
@@ -73,9 +73,7 @@ func settingsCommand(t *testing.T, text string) []string {
 func TestHookInstallWritesLinesThatAnswer(t *testing.T) {
 	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
 		home := filepath.Join(t.TempDir(), "it's a $HOME")
-		if err := os.Mkdir(home, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(home, 0o755))
 		writeFiles(t, home, map[string]string{"dev.agf.yaml": devAgent})
 		h := ends(t, inHome(t.Context(), home, "hook", "install", product, "--agent-file", "dev.agf.yaml", "--yes"))
 		if h.code != 0 {
@@ -86,9 +84,7 @@ func TestHookInstallWritesLinesThatAnswer(t *testing.T) {
 		}
 
 		text, err := os.ReadFile(hookSettings(home, product))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		line := settingsCommand(t, string(text))
 		cmd := exec.Command(line[0], line[1:]...)
 		cmd.Dir = t.TempDir()
@@ -161,9 +157,7 @@ func TestHookInstallReadsTheAgentsFile(t *testing.T) {
 func TestHookInstallsAtOnce(t *testing.T) {
 	home := t.TempDir()
 	const before = "{\n  \"model\": \"mine\"\n}\n"
-	if err := os.Mkdir(filepath.Join(home, ".claude"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(home, ".claude"), 0o755))
 	writeFiles(t, home, map[string]string{".claude/settings.json": before})
 	var all sync.WaitGroup
 	for _, wait := range []string{"1m", "2m", "3m", "4m"} {
@@ -197,9 +191,7 @@ func TestHookInstallSurvivesKills(t *testing.T) {
 	home := t.TempDir()
 	file := hookSettings(home, "claude-code")
 	const before = "{\n  \"model\": \"mine\"\n}\n"
-	if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Dir(file), 0o755))
 	writeFiles(t, home, map[string]string{".claude/settings.json": before})
 	install := []string{"hook", "install", "claude-code", "--agent", "dev", "--yes"}
 	uninstall := []string{"hook", "uninstall", "claude-code", "--yes"}
@@ -209,16 +201,12 @@ func TestHookInstallSurvivesKills(t *testing.T) {
 	}
 	whole := time.Since(start)
 	after, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	killed := 0
 	for round := range 40 {
 		cmd := inHome(t.Context(), home, [][]string{uninstall, install}[round%2]...)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		// Neither tells anything but that the process has ended.
 		deadly := time.AfterFunc(rand.N(whole+whole/4), func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait()

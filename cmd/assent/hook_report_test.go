@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // after is the document of a call that has run.
@@ -39,9 +41,7 @@ func hookLedger(t *testing.T, agentFile string) (types []string) {
 		t.Fatal(errOut)
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for line := range strings.Lines(string(text)) {
 		for _, kind := range []string{"call_allowed", "call_denied", "call_returned", "call_failed", "call_observed"} {
 			if strings.Contains(line, `"`+kind+`"`) || strings.Contains(line, `\"`+kind+`\"`) {
@@ -131,9 +131,7 @@ func TestHookSaysWhatItCouldNotRecord(t *testing.T) {
 func TestHookReportsToAServer(t *testing.T) {
 	w := start(t, "")
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(w.token["runtime"]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte(w.token["runtime"]), 0o600))
 	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
 		flags := []string{"--agent", "desk", "--server", w.ready.API, "--token-file", token}
 		call := toolCall{"quote", `{"n":1}`, "1"}

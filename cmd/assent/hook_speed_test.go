@@ -4,50 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 )
-
-// mostOfStart is how much more processor time an allowed call may take
-// than to start and print the help: what else a call takes was more
-// than twice that before it was cut.
-const mostOfStart = 2.4
-
-// TestHookTakesNotMuchMoreThanItsStart: it runs before every tool. Time
-// of the processor is measured, and each call compared with the start
-// right after it: what else the machine does, and how fast it is just
-// then, changes both.
-func TestHookTakesNotMuchMoreThanItsStart(t *testing.T) {
-	flags := append([]string{"hook", "claude-code"}, hookDir(t)...)
-	doc := hookDocs()["claude-code"](callOf("Read", `{"path":"/a"}`))
-	const rounds = 21
-	var ratios []float64
-	for range rounds {
-		call := hookTime(t, doc, flags...)
-		ratios = append(ratios, float64(call)/float64(hookTime(t, "", "hook", "--help")))
-	}
-
-	slices.Sort(ratios)
-	if median := ratios[rounds/2]; median > mostOfStart {
-		t.Errorf("an allowed call takes %.2f times the processor of its start: expected %.1f", median, mostOfStart)
-	}
-}
-
-// hookTime is what a command that ends well takes of the processor.
-func hookTime(t *testing.T, in string, args ...string) time.Duration {
-	t.Helper()
-	cmd := exec.Command("assent", args...)
-	cmd.Stdin = strings.NewReader(in)
-	if out, err := cmd.Output(); err != nil || len(out) == 0 {
-		t.Fatalf("%v: %v", args, err)
-	}
-
-	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-}
 
 // TestHookLeavesAShortLogBesideItsStore: to fold it into the store would
 // hold up each call. A long one is folded.

@@ -10,9 +10,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testwait"
 )
 
 // visitor is a person at a browser.
@@ -33,14 +34,8 @@ func (h *testServer) signedIn(t *testing.T) *visitor {
 func (h *testServer) signedInBy(t *testing.T, path string) *visitor {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := &visitor{
-		t:    t,
-		base: h.ready.URL,
-		http: http.Client{Jar: jar},
-	}
+	must.Do(t, err)
+	v := &visitor{t: t, base: h.ready.URL, http: http.Client{Jar: jar}}
 	v.post(path, nil)
 
 	return v
@@ -49,9 +44,7 @@ func (h *testServer) signedInBy(t *testing.T, path string) *visitor {
 func (v *visitor) get(path string) string {
 	v.t.Helper()
 	resp, err := v.http.Get(v.base + path)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	must.Do(v.t, err)
 
 	return v.read(resp)
 }
@@ -66,15 +59,11 @@ func (v *visitor) post(path string, fields url.Values) string {
 		v.base+path,
 		strings.NewReader(fields.Encode()),
 	)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	must.Do(v.t, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Origin", v.base)
 	resp, err := v.http.Do(req)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	must.Do(v.t, err)
 
 	return v.read(resp)
 }
@@ -83,9 +72,7 @@ func (v *visitor) read(resp *http.Response) string {
 	v.t.Helper()
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	must.Do(v.t, err)
 
 	return string(text)
 }
@@ -103,19 +90,10 @@ func (v *visitor) confirm(code string) {
 	if seal == nil {
 		v.t.Fatal("the page has no form")
 	}
-	deadline := time.Now().Add(20 * time.Second)
-	for tick := time.Tick(100 * time.Millisecond); time.Now().Before(deadline); <-tick {
-		fields := url.Values{
-			"seen":   {seal[1]},
-			"code":   {code},
-			"answer": {"confirm"},
-		}
-		if strings.Contains(v.post("/device", fields), "Signed in: the command line answers as you") {
-			return
-		}
-	}
-
-	v.t.Fatal("the code was never confirmed")
+	fields := url.Values{"seen": {seal[1]}, "code": {code}, "answer": {"confirm"}}
+	testwait.Until(v.t, "the code is confirmed", func() bool {
+		return strings.Contains(v.post("/device", fields), "Signed in: the command line answers as you")
+	})
 }
 
 // TestACommandLineSignsIn: a person signs their command line in,
@@ -150,8 +128,7 @@ func TestACommandLineSignsIn(t *testing.T) {
 	if code := h.run(t, answer, "", "approve", r.ID, "--yes", "--binding", binding); code != 0 {
 		t.Fatalf("exit code %d:\n%s", code, answer.out.String())
 	}
-	if got, err := h.client(t, "runtime").Request(t.Context(), r.ID); err != nil ||
-		got.Votes[0].Person != "alice" {
+	if got, err := h.client(t, "runtime").Request(t.Context(), r.ID); err != nil || got.Votes[0].Person != "alice" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

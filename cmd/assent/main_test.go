@@ -14,7 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -128,8 +127,6 @@ func serveScript(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("ASSENT_SERVER", regexp.MustCompile(`http://[^\s"]+`).FindString(line))
 	case err := <-s.done:
 		ts.Fatalf("assent serve ended: %v\n%s%s", err, s.out, s.err)
-	case <-time.After(30 * time.Second):
-		ts.Fatalf("assent serve does not answer\n%s%s", s.out, s.err)
 	}
 }
 
@@ -138,16 +135,12 @@ func serveScript(ts *testscript.TestScript, _ bool, args []string) {
 func sigterm(ts *testscript.TestScript, _ bool, _ []string) {
 	s := *ts.Value(served{}).(**served)
 	ts.Check(s.cmd.Process.Signal(syscall.SIGTERM))
-	select {
-	case err := <-s.done:
-		for name, text := range map[string]string{"serve.out": s.out.String(), "serve.err": s.err.String()} {
-			ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
-		}
-		if err != nil {
-			ts.Fatalf("assent serve: %v\n%s", err, s.err)
-		}
-	case <-time.After(30 * time.Second):
-		ts.Fatalf("assent serve does not stop\n%s", s.err)
+	err := <-s.done
+	for name, text := range map[string]string{"serve.out": s.out.String(), "serve.err": s.err.String()} {
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
+	}
+	if err != nil {
+		ts.Fatalf("assent serve: %v\n%s", err, s.err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/auth/authtest"
 	mcpconfig "github.com/assent-dev/assent/mcp/config"
@@ -42,9 +43,7 @@ func listenMCP(t *testing.T, file string) *listening {
 	log := &testwait.Buffer{}
 	cmd := exec.Command("assent", "mcp", "gateway", "--config", file)
 	cmd.Stderr = io.MultiWriter(log, t.Output())
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		if err := cmd.Wait(); err != nil {
@@ -62,12 +61,9 @@ func listenMCP(t *testing.T, file string) *listening {
 func (l *listening) get(path string, into any) {
 	l.t.Helper()
 	resp, err := http.Get(strings.TrimSuffix(l.url, "/mcp") + path)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.Do(l.t, err)
 	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(into); err != nil ||
-		resp.StatusCode != http.StatusOK {
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode != http.StatusOK {
 		l.t.Fatalf("%s: %s, %v", path, resp.Status, err)
 	}
 }
@@ -116,19 +112,14 @@ func (l *listening) open(token string) *tokenClient {
 	if resp == nil || resp.StatusCode != http.StatusOK {
 		l.t.Fatalf("initialize: %s", text)
 	}
-	return &tokenClient{
-		listening: l,
-		token:     token,
-		session:   resp.Header.Get("Mcp-Session-Id"),
-	}
+	return &tokenClient{listening: l, token: token, session: resp.Header.Get("Mcp-Session-Id")}
 }
 
 func (c *tokenClient) call(tool, args string) string {
 	_, text := c.post(
 		c.token,
 		c.session,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+
-			`{"name":"`+tool+`","arguments":`+args+`}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+`{"name":"`+tool+`","arguments":`+args+`}}`,
 	)
 	return text
 }
@@ -166,10 +157,7 @@ func TestMCPCallersByToken(t *testing.T) {
 	for _, wrong := range []string{"", "Bearer builds", digest} {
 		resp, _ := l.post(wrong, "", "{}")
 		if resp == nil || resp.StatusCode != http.StatusUnauthorized ||
-			!strings.Contains(
-				resp.Header.Get("WWW-Authenticate"),
-				"/.well-known/oauth-protected-resource/mcp",
-			) {
+			!strings.Contains(resp.Header.Get("WWW-Authenticate"), "/.well-known/oauth-protected-resource/mcp") {
 			t.Errorf("%q: %+v", wrong, resp)
 		}
 	}
@@ -196,12 +184,10 @@ func (l *listening) twoAsk(dir, file string, ann, builds *tokenClient) {
 
 	mara := inboxOf(t, "--config", file, "--person", "mara")
 	theirs := l.requests(mara)
-	if r := theirs["ann"]; r.Person != "mara" || r.Session != "desk" ||
-		!strings.Contains(first, r.id) {
+	if r := theirs["ann"]; r.Person != "mara" || r.Session != "desk" || !strings.Contains(first, r.id) {
 		t.Errorf("ann's request is %+v", r)
 	}
-	if r := theirs["builds"]; r.Person != "ben" || r.Session != "nightly" ||
-		strings.Contains(first, r.id) {
+	if r := theirs["builds"]; r.Person != "ben" || r.Session != "nightly" || strings.Contains(first, r.id) {
 		t.Errorf("that of builds is %+v", r)
 	}
 	if errOut, code := approved(t, mara, theirs["ann"].id); code == 0 {
@@ -275,12 +261,10 @@ func TestCallersTokenFiles(t *testing.T) {
 	} {
 		writeFiles(t, filepath.Dir(file), map[string]string{"token": text})
 		all, err := readCallerTokens([]mcpconfig.Caller{{Name: "ann", TokenFile: file}})
-		if (err == nil) != (opens != "") ||
-			err == nil && all.find([]string{"bearer " + opens}) != "ann" {
+		if (err == nil) != (opens != "") || err == nil && all.find([]string{"bearer " + opens}) != "ann" {
 			t.Errorf("%q: %v", text, err)
 		}
-		if all.find([]string{"Bearer sha256:" + digest}) != "" ||
-			all.find([]string{"Basic " + opens}) != "" {
+		if all.find([]string{"Bearer sha256:" + digest}) != "" || all.find([]string{"Basic " + opens}) != "" {
 			t.Errorf("%q opens by something else", text)
 		}
 	}
@@ -292,9 +276,7 @@ func TestServersTokens(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	u := mcpconfig.Upstream{URL: "https://tracker.example.com/mcp", TokenFile: file}
 	source, err := tokenOf(u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, want := range []string{"", "first", "second"} {
 		if want != "" {
 			writeFiles(t, filepath.Dir(file), map[string]string{"token": want + "\n"})
@@ -316,15 +298,12 @@ func TestServersOAuth(t *testing.T) {
 		URL:   "https://tracker.example.com/mcp?key=hidden",
 		OAuth: &mcpconfig.Client{Issuer: i.URL, ID: "assent", SecretFile: file},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got, err := source(t.Context(), ""); got != "t1" || err != nil {
 		t.Fatalf("got %q, %v", got, err)
 	}
 	_, secret, _ := i.Grants[0].BasicAuth()
-	if got := i.Grants[0].PostForm.Get("resource"); got != "https://tracker.example.com/mcp" ||
-		secret != "hush" {
+	if got := i.Grants[0].PostForm.Get("resource"); got != "https://tracker.example.com/mcp" || secret != "hush" {
 		t.Errorf("it was asked for %q with %q", got, secret)
 	}
 }

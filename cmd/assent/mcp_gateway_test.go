@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/mcptest"
 )
@@ -78,17 +79,11 @@ func startMCPWith(t *testing.T, capabilities string, args ...string) *mcpClient 
 	t.Helper()
 	c := &mcpClient{t: t, cmd: exec.Command("assent", append([]string{"mcp", "gateway"}, args...)...)}
 	in, err := c.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	c.cmd.Stderr = t.Output()
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.cmd.Start())
 	t.Cleanup(func() { _ = c.cmd.Process.Kill() })
 	c.in, c.lines = in, bufio.NewScanner(out)
 	c.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":`+capabilities+
@@ -131,9 +126,7 @@ func (c *mcpClient) call(tool, args, want string) string {
 // end ends the gateway, and expects exit code 0 and no more on stdout.
 func (c *mcpClient) end(stop func() error) {
 	c.t.Helper()
-	if err := stop(); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, stop())
 	rest := c.lines.Scan()
 	if err := c.cmd.Wait(); err != nil || rest {
 		c.t.Errorf("the gateway ended with %v, and wrote %q", err, c.lines.Text())
@@ -150,13 +143,9 @@ func inboxOn(t *testing.T, of string, args ...string) []string {
 	t.Helper()
 	cmd := exec.Command("assent", append([]string{of, "inbox", "--json"}, args...)...)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cmd.Stderr = t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		if err := cmd.Wait(); err != nil {
@@ -226,9 +215,7 @@ func TestAnMCPGatewayAsksAndRunsOnce(t *testing.T) {
 		t.Fatalf("the call ran %d times before anybody was asked", n)
 	}
 
-	if err := c.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.cmd.Process.Kill())
 	_ = c.cmd.Wait() // it was killed
 	at := inboxOf(t, "--config", file)
 	approveIn(t, at, pending)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
@@ -18,14 +19,10 @@ func TestMCPInboxTellsHowToAnswer(t *testing.T) {
 	_, file := mcpDir(t)
 	cmd := exec.Command("assent", "mcp", "inbox", "--config", file)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var logs testwait.Buffer
 	cmd.Stderr = &logs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	lines, link := bufio.NewScanner(out), ""
 	for _, want := range []string{
 		"Whoever reads this terminal can sign in and answer as you.",
@@ -53,13 +50,9 @@ func TestMCPInboxTellsHowToAnswer(t *testing.T) {
 func pageAt(t *testing.T, url string) string {
 	t.Helper()
 	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return string(text)
 }

@@ -27,8 +27,7 @@ func askedAndApproved(t *testing.T, file string) (request string) {
 		pending := c.call("write_file", `{"path":"/a"}`, "Not run yet.")
 		approveIn(t, inboxOf(t, "--config", file), pending)
 		c.end(c.in.Close)
-		request = regexp.MustCompile(`apr_[0-9a-z]+`).
-			FindString(pending)
+		request = regexp.MustCompile(`apr_[0-9a-z]+`).FindString(pending)
 	})
 	return request
 }
@@ -48,8 +47,7 @@ func TestMCPRestoreRunsNothingTwice(t *testing.T) {
 	})
 
 	for _, end := range []string{"", "-wal", "-shm"} {
-		if err := os.Remove(store + end); err != nil &&
-			!os.IsNotExist(err) {
+		if err := os.Remove(store + end); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
 	}

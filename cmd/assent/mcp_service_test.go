@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/mcptest"
 )
@@ -311,9 +312,7 @@ func TestMCPInServeEnds(t *testing.T) {
 		out, _, _ := ran("", append([]string{"list", "--json"}, s.as("mara")...)...)
 		return strings.Count(out, `"id"`) > 1
 	})
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	if err := s.cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
@@ -329,9 +328,7 @@ func TestMCPInServeEnds(t *testing.T) {
 // kills ends the service as a power cut does.
 func (s *mcpService) kills() {
 	s.t.Helper()
-	if err := s.cmd.Process.Kill(); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, s.cmd.Process.Kill())
 	var exit *exec.ExitError
 	if err := s.cmd.Wait(); !errors.As(err, &exit) {
 		s.t.Fatalf("it ended with %v", err)

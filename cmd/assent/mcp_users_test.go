@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp/mcptest"
 )
 
@@ -36,9 +37,7 @@ func (c *mcpClient) message() (line, method string, id json.RawMessage) {
 		ID     json.RawMessage
 		Method string
 	}
-	if err := json.Unmarshal(c.lines.Bytes(), &m); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, json.Unmarshal(c.lines.Bytes(), &m))
 	return c.lines.Text(), m.Method, m.ID
 }
 
@@ -99,14 +98,10 @@ func TestMCPLinksDemandASignIn(t *testing.T) {
 		t.Fatalf("got %s", got)
 	}
 	resp, err := http.Get(link[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer resp.Body.Close()
 	page, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if strings.Contains(string(page), "secret") || !strings.Contains(strings.ToLower(string(page)), "sign in") {
 		t.Errorf("the page is %d %s", resp.StatusCode, page)
 	}
@@ -119,8 +114,6 @@ func TestMCPLinksDemandASignIn(t *testing.T) {
 func addLine(t *testing.T, file, line string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	writeFiles(t, filepath.Dir(file), map[string]string{filepath.Base(file): string(text) + line})
 }

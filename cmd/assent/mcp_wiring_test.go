@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/mcptest"
@@ -46,17 +47,13 @@ upstream:
 func writeServer(t *testing.T, dir, remark string) {
 	t.Helper()
 	text := "#!/bin/sh\n# " + remark + "\nexec env-server\n"
-	if err := os.WriteFile(filepath.Join(dir, "server"), []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "server"), []byte(text), 0o700))
 }
 
 func readFile(t *testing.T, name ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(name...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return string(text)
 }
 
@@ -117,9 +114,7 @@ func TestMCPGatewayRefusesOpenSecrets(t *testing.T) {
 		}
 	}
 	refused("env_from: LENT: the variable ASSENT_TEST_THERE is not set for the gateway")
-	if err := os.Chmod(filepath.Join(dir, "secret.env.yaml"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(filepath.Join(dir, "secret.env.yaml"), 0o644))
 	refused("env_file: ")
 }
 
@@ -220,9 +215,7 @@ func (s *farServer) start() {
 	s.t.Helper()
 	s.cmd = exec.Command("assent", s.args...)
 	s.cmd.Stderr = s.t.Output()
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, s.cmd.Start())
 	testwait.Until(s.t, "the server answers", func() bool {
 		resp, err := http.Get(s.url + "/readyz")
 		if err != nil {
@@ -305,23 +298,9 @@ func TestMCPPinsOfARunningServer(t *testing.T) {
 	server := exec.Command("files-server")
 	server.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}` + "\n")
 	list, err := server.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	writeFiles(t, dir, map[string]string{"tools.json": string(list)})
-	pin := []string{
-		"mcp",
-		"pin",
-		pins,
-		tools,
-		"read_file",
-		"write_file",
-		"--alias",
-		"files",
-		"--cwd",
-		dir,
-		"--",
-	}
+	pin := []string{"mcp", "pin", pins, tools, "read_file", "write_file", "--alias", "files", "--cwd", dir, "--"}
 	pin = append(pin, "files-server")
 	if out, errOut, code := ran("", pin...); code != 0 {
 		t.Fatalf("pin: exit %d\n%s%s", code, out, errOut)
@@ -339,9 +318,7 @@ func TestMCPPinsOfARunningServer(t *testing.T) {
 	c.call("read_file", "{}", "Not run. Nobody can say which definitions of the tools of files were accepted")
 	writeFiles(t, dir, map[string]string{"mcp.pins.json": sound})
 	c.call("read_file", "{}", "done")
-	if err := os.Remove(pins); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(pins))
 	c.call("read_file", "{}", "Not run. Nobody has accepted this tool's definition yet")
 	writeFiles(t, dir, map[string]string{"mcp.pins.json": sound})
 	c.end(c.in.Close)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestOpenToAnybody: what is served without a session or a token is
@@ -19,9 +20,7 @@ func TestOpenToAnybody(t *testing.T) {
 	})
 	for _, path := range []string{"/favicon.ico", "/assets/inbox.css", "/auth/sign-in", "/healthz", "/readyz"} {
 		resp, err := http.Get(h.ready.API + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		// the work in the background has not begun

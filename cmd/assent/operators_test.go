@@ -18,6 +18,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -27,9 +28,7 @@ func (h *testServer) readyz(t *testing.T, path, token string) (int, openapi.Heal
 	t.Helper()
 	status, text := fetched(t, http.MethodGet, h.ready.API+path, token, "")
 	var out openapi.Health
-	if err := json.Unmarshal([]byte(text), &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &out))
 
 	return status, out
 }
@@ -39,20 +38,14 @@ func (h *testServer) readyz(t *testing.T, path, token string) (int, openapi.Heal
 func (h *testServer) loadedEntries(t *testing.T, kind string) []string {
 	t.Helper()
 	s, err := openStore(t.Context(), h.where(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
 	entries, err := s.Entries(t.Context(), "default", 0, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var out []string
 	for _, e := range entries {
 		leaf, err := ledger.ParseLeaf(e.Leaf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if leaf.Type == kind && leaf.Actor == "server" {
 			out = append(out, string(e.Leaf))
 		}
@@ -77,9 +70,7 @@ func TestATypoReachesNobodyElse(t *testing.T) {
 	other := t.TempDir()
 	writeFiles(t, other, deskFiles())
 	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
-	if err := os.CopyFS(h.dir, os.DirFS(other)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(h.dir, os.DirFS(other)))
 	h = startWith(t, h, func(c *config.Serve) {
 		c.Tenants = append(c.Tenants, config.Tenant{
 			Name:   "other",
@@ -172,13 +163,9 @@ func TestTheLedgerSaysWhichFilesAreInForce(t *testing.T) {
 
 	path := filepath.Join(h.dir, "desk.policy.yaml") // of equal size and time stamp
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	rewrite(t, path, "deny: \"No.\"", "deny: \"NO.\"")
-	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
 	testwait.Until(
 		t,
 		"the change is recorded",
@@ -302,13 +289,9 @@ func TestWarnsOfPlainHTTP(t *testing.T) {
 		{"0.0.0.0:0", "http://assent.example", "level=WARN"}, {"0.0.0.0:0", "https://assent.example", "level=INFO"},
 	} {
 		listener, err := net.Listen("tcp", tt.listen)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		base, err := url.Parse(tt.public)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var out bytes.Buffer
 		h := &app{log: logger(true, "", &out), listener: listener, base: base}
 		h.warnOfPlainHTTP()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/permit"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -28,13 +29,8 @@ func withPermits(t *testing.T, tenant string) *testServer {
 // broker is the tool, which knows where the service is and no more.
 func (h *testServer) broker(t *testing.T) *permit.Verifier {
 	t.Helper()
-	v, err := permit.NewVerifier(permit.Config{
-		Issuer:   h.ready.URL + "/permits/default",
-		Audience: "broker",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v, err := permit.NewVerifier(permit.Config{Issuer: h.ready.URL + "/permits/default", Audience: "broker"})
+	must.Do(t, err)
 	return v
 }
 
@@ -42,11 +38,7 @@ func (h *testServer) broker(t *testing.T) *permit.Verifier {
 func (h *testServer) approved(t *testing.T, call string) *approval.Request {
 	t.Helper()
 	r := h.ask(t, call)
-	body := openapi.VoteBody{
-		Verdict:    approval.Approve,
-		Binding:    r.Binding(),
-		ShownFully: true,
-	}
+	body := openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true}
 	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, body); err != nil {
 		t.Fatal(err)
 	}
@@ -60,9 +52,7 @@ func TestAToolChecksThatPeopleApproved(t *testing.T) {
 	const call = `{"kind":"tool","tool":"trade","args":{"n":1}}`
 	r := h.approved(t, call)
 	taken, err := h.client(t, "runtime").Consume(t.Context(), r.ID, []byte(call), "mine")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	again, err := h.client(t, "runtime").Consume(t.Context(), r.ID, []byte(call), "mine")
 	if err != nil || again.Permit.Signed != taken.Permit.Signed {
 		t.Errorf("a lost answer, asked for again: %+v, %v", again, err)
@@ -113,9 +103,7 @@ func TestNobodySignsForATenantWithoutTools(t *testing.T) {
 // TestTheContractOfPermitsNamesEveryReason and every claim.
 func TestTheContractOfPermitsNamesEveryReason(t *testing.T) {
 	text, err := os.ReadFile("../../docs/contracts/permits.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	words := []string{
 		"iss", "aud", "sub", "jti", "iat", "exp", "binding", "target", "arguments", "principal", "alg", "kid", "typ",
 		permit.Type, permit.Header,

@@ -14,6 +14,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/registry"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy/policyhttp"
 )
 
@@ -116,9 +117,7 @@ func testFetchedFiles(t *testing.T, file, out string, back func()) {
 		Origin, Digest, Written string
 		Policies                int
 	}
-	if err := json.Unmarshal([]byte(text), &told); err != nil ||
-		code != 0 ||
-		told.Policies != 1 ||
+	if err := json.Unmarshal([]byte(text), &told); err != nil || code != 0 || told.Policies != 1 ||
 		told.Written != out ||
 		!strings.HasPrefix(told.Digest, "sha256:") ||
 		!strings.HasPrefix(told.Origin, "http://") {
@@ -147,13 +146,9 @@ func testFetchedFiles(t *testing.T, file, out string, back func()) {
 func opened(t *testing.T, file string) *policyhttp.Registry {
 	t.Helper()
 	chosen, err := term.ReadDecisions(file, nil, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	r, err := registry.Open(chosen, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return r
 }
 
@@ -199,12 +194,10 @@ func TestAConfirmedCopyIsAsGoodAsNew(t *testing.T) {
 	cache := filepath.Join(dir, "cache.json")
 	before := testfiles.Read(t, cache)
 	long := time.Now().Add(-48 * time.Hour)
-	if err := os.Chtimes(cache, long, long); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(cache, long, long))
 	r.Refresh(t.Context())
 	info, err := os.Stat(cache)
-	if err != nil || time.Since(info.ModTime()) > time.Hour || testfiles.Read(t, cache) != before {
+	if err != nil || !info.ModTime().After(long) || testfiles.Read(t, cache) != before {
 		t.Errorf("%v %v", err, info)
 	}
 }

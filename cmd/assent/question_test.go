@@ -189,12 +189,7 @@ func TestHostileQuestions(t *testing.T) {
 		"\r* [0] forged",
 	}
 	for _, text := range evil {
-		q := approval.Question{
-			Asker:   "srv",
-			Prompt:  text,
-			Choices: []string{text, "", "   ", text},
-			Default: 3,
-		}
+		q := approval.Question{Asker: "srv", Prompt: text, Choices: []string{text, "", "   ", text}, Default: 3}
 		r := h.asks(t, quoteForAlice, q)
 		for _, args := range [][]string{
 			{"show", r.ID},

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
@@ -165,9 +165,7 @@ func opsFiles(t *testing.T) *testServer {
 	fresh := h.where()
 	fresh.Create = true
 	s, err := openStore(t.Context(), fresh, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
 	asks := []openapi.Scope{openapi.ScopeRequest, openapi.ScopeDecide}
 	answers := []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote}
@@ -190,12 +188,8 @@ func (h *testServer) hosts(t *testing.T, m *machines, listen string, changes ...
 	startWith(t, h, func(c *config.Serve) {
 		c.Listen, c.Tenants[0].Policies = listen, []string{h.dir}
 		c.Tenants[0].RAP = &config.RAP{Runtimes: []config.RAPRuntime{{
-			Agent: "desk",
-			Servers: []config.RAPServer{{
-				Name:       "machines",
-				URL:        m.URL,
-				AnsweredBy: []string{"ops"},
-			}},
+			Agent:   "desk",
+			Servers: []config.RAPServer{{Name: "machines", URL: m.URL, AnsweredBy: []string{"ops"}}},
 		}}}
 		for _, change := range changes {
 			change(c.Tenants[0].RAP)
@@ -207,9 +201,7 @@ func (h *testServer) hosts(t *testing.T, m *machines, listen string, changes ...
 func (h *testServer) calls(t *testing.T, token string, call client.RAPCall) *openapi.RAPCall {
 	t.Helper()
 	out, err := h.client(t, token).RAPInvoke(t.Context(), "desk", call)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return out
 }
 
@@ -228,9 +220,7 @@ func (h *testServer) awaitPending(t *testing.T, wanted func(approval.Summary) bo
 	alice := h.client(t, "alice")
 	return testwait.Value(t, "one request is pending", func() (string, bool) {
 		page, err := alice.Requests(t.Context(), client.Query{State: string(approval.Pending)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if len(page.Requests) != 1 || !wanted(page.Requests[0]) {
 			return "", false
 		}
@@ -254,11 +244,7 @@ func (h *testServer) voted(
 	t *testing.T, token string, r *approval.Request, grant *openapi.GrantOffer,
 ) (approval.VoteOutcome, string) {
 	t.Helper()
-	body := openapi.VoteBody{
-		Verdict:    approval.Approve,
-		Binding:    r.Binding(),
-		ShownFully: true,
-	}
+	body := openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true}
 	switch {
 	case r.Question == nil:
 	case r.Question.Form() != nil:
@@ -282,11 +268,7 @@ func (h *testServer) voted(
 // ends waits for the end of a hosted call.
 func (h *testServer) ends(t *testing.T, token, thread, id string) *openapi.RAPCall {
 	t.Helper()
-	call, err := h.client(t, token).RAPWait(t.Context(), "desk", thread, id, 20*time.Second)
-	if err != nil || call.State != openapi.RAPCallStateDone {
-		t.Fatalf("%+v, %v", call, err)
-	}
-	return call
+	return rapDone(t, h.client(t, token), thread, id)
 }
 
 // ledgerEntry is what an entry of the ledger says of a RAP call.
@@ -304,16 +286,12 @@ type ledgerEntry struct {
 func (h *testServer) rapEntries(t *testing.T) []ledgerEntry {
 	t.Helper()
 	var out bytes.Buffer
-	if err := h.client(t, "alice").Export(t.Context(), &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.client(t, "alice").Export(t.Context(), &out))
 	var found []ledgerEntry
 	for line := range strings.Lines(out.String()) {
 		var exported struct{ Leaf string }
 		var e ledgerEntry
-		if err := json.Unmarshal([]byte(line), &exported); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &exported))
 		if json.Unmarshal([]byte(exported.Leaf), &e) == nil && strings.HasPrefix(e.Type, "rap_") {
 			found = append(found, e)
 		}
@@ -355,9 +333,7 @@ func TestNobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 	h.hosts(t, m, listen)
 	opened, err := h.client(t, "rt-mara").
 		Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"restart","args":{"control":1}}`), client.OpenOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := h.votes(t, "mara-cli", opened.Request, nil); got != approval.VoteNotEligible {
 		t.Fatalf("the control: %s", got)
 	}
@@ -376,11 +352,7 @@ func TestNobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 		"a destructive tool":            {operation: "wipe"},
 		"a destructive tool, restarted": {operation: "wipe", restarts: true},
 		"a question of the tool":        {operation: "look", asks: m.question},
-		"a question, restarted": {
-			operation: "look",
-			asks:      m.question,
-			restarts:  true,
-		},
+		"a question, restarted":         {operation: "look", asks: m.question, restarts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m.says(c.asks)
@@ -395,17 +367,14 @@ func TestNobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 			}
 			h.calls(t, "rt-mara", call)
 			r := h.awaitRequest(t)
-			if r.Requester.Runtime != "rt-mara" || r.Requester.Person != "mara" ||
-				r.Requester.Principal != c.user {
+			if r.Requester.Runtime != "rt-mara" || r.Requester.Person != "mara" || r.Requester.Principal != c.user {
 				t.Errorf("asked by %+v", r.Requester)
 			}
 			if !slices.Equal(r.Context, ticketContext()) {
 				t.Errorf("people are told %v", r.Context)
 			}
 			if c.restarts {
-				if err := h.stop(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, h.stop())
 				h.hosts(whole, m, listen)
 			}
 
@@ -416,8 +385,7 @@ func TestNobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 				t.Fatal("it ran before anybody who may answer did")
 			}
 			r = h.awaitRequest(t)
-			if got := h.votes(t, "ben-cli", r, nil); got != approval.VoteApproved &&
-				got != approval.VoteAnswered {
+			if got := h.votes(t, "ben-cli", r, nil); got != approval.VoteApproved && got != approval.VoteAnswered {
 				t.Fatalf("ben, who may: %s", got)
 			}
 			if c.asks != nil {
@@ -554,14 +522,7 @@ func (p *runtimePeer) post(t *testing.T, url, token, body string) int {
 // next is the next message that came.
 func (p *runtimePeer) next(t *testing.T) string {
 	t.Helper()
-	select {
-	case body := <-p.came:
-		return body
-	case <-time.After(20 * time.Second):
-		t.Fatal("nothing came")
-	}
-
-	return ""
+	return receive(t, "the next message", p.came)
 }
 
 // TestThreadsAreTheTokensOwn: of what a token does in a thread,
@@ -573,12 +534,7 @@ func TestThreadsAreTheTokensOwn(t *testing.T) {
 	listen := freeAddress(t)
 	h.hosts(t, m, listen)
 	m.streams()
-	call := client.RAPCall{
-		Thread:    "t",
-		ID:        "c",
-		Operation: "look",
-		Arguments: json.RawMessage(`{"whose":"rt"}`),
-	}
+	call := client.RAPCall{Thread: "t", ID: "c", Operation: "look", Arguments: json.RawMessage(`{"whose":"rt"}`)}
 	h.calls(t, "rt-mara", call)
 	h.ends(t, "rt-mara", "t", "c")
 	mine := m.calls("look")[0]
@@ -688,13 +644,12 @@ func TestAStandingApprovalIsForTheTokenThatAsked(t *testing.T) {
 	if r.Requester.Runtime != "rt2" || len(m.calls("restart")) != 2 {
 		t.Errorf("asked by %+v, %d runs", r.Requester, len(m.calls("restart")))
 	}
-	opened, err := h.client(t, "rt2").
-		Open(
-			t.Context(),
-			"desk",
-			[]byte(`{"kind":"tool","tool":"restart","args":{"machine":"db1"}}`),
-			client.OpenOptions{},
-		)
+	opened, err := h.client(t, "rt2").Open(
+		t.Context(),
+		"desk",
+		[]byte(`{"kind":"tool","tool":"restart","args":{"machine":"db1"}}`),
+		client.OpenOptions{},
+	)
 	if err != nil || opened.Outcome != resolve.Ask {
 		t.Errorf("the control: %+v, %v", opened, err)
 	}

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -65,19 +65,13 @@ func newNearby(t *testing.T, far *testServer, tools string) *nearby {
 func (n *nearby) start() {
 	n.t.Helper()
 	bin, err := exec.LookPath("assent")
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	must.Do(n.t, err)
 	log, err := os.Create(filepath.Join(n.dir, "log"))
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	must.Do(n.t, err)
 	defer log.Close()
 	n.cmd = exec.Command(bin, n.args...)
 	n.cmd.Stdout, n.cmd.Stderr = log, log
-	if err := n.cmd.Start(); err != nil {
-		n.t.Fatal(err)
-	}
+	must.Do(n.t, n.cmd.Start())
 	n.t.Cleanup(func() {
 		if text, err := os.ReadFile(log.Name()); err == nil && n.t.Failed() {
 			n.t.Logf("%s", text)
@@ -116,12 +110,7 @@ func (n *nearby) calls(id, operation string) {
 
 func (n *nearby) ends(id string) *openapi.RAPCall {
 	n.t.Helper()
-	call, err := n.client.RAPWait(n.t.Context(), "desk", "t", id, 30*time.Second)
-	if err != nil || call.State != openapi.RAPCallStateDone {
-		n.t.Fatalf("%+v, %v", call, err)
-	}
-
-	return call
+	return rapDone(n.t, n.client, "t", id)
 }
 
 // TestARuntimeAsksPeopleElsewhere: what a runtime's calls need is asked

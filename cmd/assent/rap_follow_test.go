@@ -1,17 +1,16 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -22,9 +21,7 @@ func (n *nearby) ready() operate.Ready {
 
 	return testwait.Value(n.t, "where it answers", func() (ready operate.Ready, ok bool) {
 		text, err := os.ReadFile(filepath.Join(n.dir, "log"))
-		if err != nil {
-			n.t.Fatal(err)
-		}
+		must.Do(n.t, err)
 
 		for line := range strings.Lines(string(text)) {
 			if json.Unmarshal([]byte(line), &ready) == nil && ready.Link != "" {
@@ -48,8 +45,7 @@ func TestACallIsFollowedThroughAKilledProcess(t *testing.T) {
 	n.calls("c", "look")
 	sent := m.sent(t, "look", 0)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
+	ctx := t.Context()
 	var got []string
 	for news, err := range n.client.RAPFollow(ctx, "desk", "t", "c", "") {
 		switch {

@@ -17,17 +17,13 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
 // behindGateway is a gateway by itself in front of the machines, for a
 // program of this machine that listens wherever the system lets it.
-func behindGateway(
-	t *testing.T,
-	m *machines,
-	callbacks string,
-	more ...string,
-) (url string, log *testwait.Buffer) {
+func behindGateway(t *testing.T, m *machines, callbacks string, more ...string) (url string, log *testwait.Buffer) {
 	t.Helper()
 	return gatewayOf(t, map[string]string{"desk.agf.yaml": opsAgent}, `
 name: front
@@ -152,9 +148,7 @@ func (m *machines) event(t *testing.T, c machineCall, text string, final bool) {
 func (m *machines) view(t *testing.T, c machineCall, kind, text string) {
 	t.Helper()
 	content, err := jsonmsg.Marshal(map[string]string{"text": text})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	message := string(mustJSON(t, map[string]any{
 		"type":      "view_update",
 		"group_id":  c.GroupID,
@@ -284,9 +278,7 @@ func TestCallFollowsASubscription(t *testing.T) {
 		m.event(t, m.sent(t, "look", 0), "line 1", false)
 		testwait.Until(t, "the first event", func() bool { return strings.HasSuffix(out.String(), "line 1\n") })
 		if c.stop {
-			if err := syscall.Kill(syscall.Getpid(), syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, syscall.Kill(syscall.Getpid(), syscall.SIGINT))
 		}
 		if code := <-ended; code != term.ExitNo || !strings.Contains(errOut.String(), c.want) {
 			t.Errorf("%s: exit %d\n%s%s", name, code, out.String(), errOut.String())
@@ -349,8 +341,7 @@ upstream: {name: machines, url: "`+m.URL+`"}
 		48 * time.Hour:   24 * time.Hour,
 	} {
 		call := fmt.Sprintf(`{"kind":"tool","tool":"restart","args":{"within":%q}}`, within)
-		opened, err := h.client(t, "rt2").
-			Open(t.Context(), "desk", []byte(call), client.OpenOptions{Within: within})
+		opened, err := h.client(t, "rt2").Open(t.Context(), "desk", []byte(call), client.OpenOptions{Within: within})
 		if err != nil || opened.Request.Deadline.Sub(opened.Request.Created) != want {
 			t.Errorf("%s: %+v, %v", within, opened, err)
 		}

@@ -40,12 +40,8 @@ operations: {name: quote, description: Last price., schema: quote.json, url: "ht
 			"{name: here, callback_token_file: no.token,",
 			"caller here: file of its token: open",
 		},
-		"no schema": {"quote.json", "none.json", "operation quote: schema: open"},
-		"half a schema": {
-			"quote.json",
-			"half.json",
-			"half.json is no JSON: expected a JSON Schema of the arguments",
-		},
+		"no schema":     {"quote.json", "none.json", "operation quote: schema: open"},
+		"half a schema": {"quote.json", "half.json", "half.json is no JSON: expected a JSON Schema of the arguments"},
 		"an upstream not there": {
 			"operations:",
 			"upstream: {name: shell, url: \"http://" + freeAddress(t) + "\"}\noperations:",

@@ -22,6 +22,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -83,9 +84,7 @@ func freeAddress(t *testing.T) string {
 	if err != nil {
 		l, err = net.Listen("tcp", "127.0.0.1:0")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -145,8 +144,6 @@ func gatewayOf(t *testing.T, files map[string]string, text string) (url string, 
 		return r.URL, log
 	case <-ended:
 		t.Fatalf("the gateway ended\n%s", log.String())
-	case <-time.After(30 * time.Second):
-		t.Fatalf("the gateway does not answer\n%s", log.String())
 	}
 
 	return "", nil
@@ -191,7 +188,7 @@ func TestRAP(t *testing.T) {
 	}
 	holds(t, h.prints(t, "alice", 0, "show", asked), "quotes", "Allow once: quote")
 	h.prints(t, "alice", 0, "choose", asked, "0", "--yes", "--binding", h.request(t, asked).Binding())
-	done := h.rapDone(t, "s1", "call_1")
+	done := h.ends(t, "runtime", "s1", "call_1")
 	if done.Failed || !strings.Contains(string(mustJSON(t, done.Outcome)), "price") {
 		t.Errorf("got %s", mustJSON(t, done))
 	}
@@ -204,10 +201,8 @@ func TestRAP(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.awaitQuestion(t)
-	if err := agent.RAPClose(t.Context(), "desk", "s1"); err != nil {
-		t.Fatal(err)
-	}
-	if done := h.rapDone(t, "s1", "call_2"); done.Why != "closed" || len(wrapped.bodies()) != 1 {
+	must.Do(t, agent.RAPClose(t.Context(), "desk", "s1"))
+	if done := h.ends(t, "runtime", "s1", "call_2"); done.Why != "closed" || len(wrapped.bodies()) != 1 {
 		t.Errorf("got %s, ran %q", mustJSON(t, done), wrapped.bodies())
 	}
 
@@ -224,11 +219,10 @@ func (h *testServer) testFrozen(t *testing.T, agent *client.Client, wrapped *kee
 		Operation: "quote",
 		Arguments: json.RawMessage(`{"of":"ACME"}`),
 	}
-	if _, err := agent.RAPInvoke(t.Context(), "desk", call); err != nil &&
-		client.Code(err) != openapi.CodeFrozen {
+	if _, err := agent.RAPInvoke(t.Context(), "desk", call); err != nil && client.Code(err) != openapi.CodeFrozen {
 		t.Fatal(err)
 	} else if err == nil {
-		if done := h.rapDone(t, "s2", "call_1"); !done.Synthetic {
+		if done := h.ends(t, "runtime", "s2", "call_1"); !done.Synthetic {
 			t.Errorf("got %s", mustJSON(t, done))
 		}
 	}
@@ -244,21 +238,20 @@ func (h *testServer) awaitQuestion(t *testing.T) string {
 	return h.awaitPending(t, func(s approval.Summary) bool { return s.Question })
 }
 
-func (h *testServer) rapDone(t *testing.T, thread, id string) *openapi.RAPCall {
+// rapDone waits for the end of a call that a client made.
+func rapDone(t *testing.T, c *client.Client, thread, id string) *openapi.RAPCall {
 	t.Helper()
-	call, err := h.client(t, "runtime").RAPWait(t.Context(), "desk", thread, id, 20*time.Second)
-	if err != nil || call.State != openapi.RAPCallStateDone {
-		t.Fatalf("%+v, %v", call, err)
-	}
-	return call
+	return testwait.Value(t, "the end of call "+id, func() (*openapi.RAPCall, bool) {
+		call, err := c.RAPWait(t.Context(), "desk", thread, id, 20*time.Second)
+		must.Do(t, err)
+		return call, call.State == openapi.RAPCallStateDone
+	})
 }
 
 func mustJSON(t *testing.T, v any) []byte {
 	t.Helper()
 	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return text
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/keyfile"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/permit"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/administration"
@@ -37,17 +38,20 @@ import (
 
 // app is a running service and its parts, from the store upwards.
 type app struct {
-	cfg      config.Serve
-	log      *slog.Logger
-	key      keyfile.Key
-	permits  permits.Issuers
-	store    *keyedStore
-	tenants  tenants
-	people   *directory.Joined
-	listener net.Listener
-	figures  net.Listener // for /metrics; nil: beside the API
-	base     *url.URL     // where people reach it
-	service  *approval.Service
+	cfg     config.Serve
+	log     *slog.Logger
+	key     keyfile.Key
+	permits permits.Issuers
+	store   *keyedStore
+	tenants tenants
+	// fileErrors are what reading the files of a hook found; they leave
+	// the files usable.
+	fileErrors []diag.Finding
+	people     *directory.Joined
+	listener   net.Listener
+	figures    net.Listener // for /metrics; nil: beside the API
+	base       *url.URL     // where people reach it
+	service    *approval.Service
 	// administration asks people about acts of administrators.
 	administration *administration.Desk
 	delivery       *delivery
@@ -83,6 +87,9 @@ func serveWith(
 		}
 	}
 	if a.tenants, err = loadTenants(a.cfg, a.log); err != nil {
+		return err
+	}
+	if err := startWithErrors(a.tenants.fileErrors(), cfg.Strict, a.log); err != nil {
 		return err
 	}
 	if a.store, err = openStore(ctx, cfg.Location(), a.log); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
@@ -124,8 +125,6 @@ func (h *testServer) serves(t *testing.T, cfg config.Serve) (log *testwait.Buffe
 	case err := <-ended:
 		cancel()
 		t.Fatalf("%v\n%s", err, log.String())
-	case <-time.After(30 * time.Second):
-		t.Fatal("the service does not answer")
 	}
 
 	return log
@@ -133,14 +132,10 @@ func (h *testServer) serves(t *testing.T, cfg config.Serve) (log *testwait.Buffe
 
 // fetched makes a request, with a token unless it is "", and returns
 // what is answered. set may change the request.
-func fetched(
-	t *testing.T, method, url, token, body string, set ...func(*http.Request),
-) (status int, text string) {
+func fetched(t *testing.T, method, url, token, body string, set ...func(*http.Request)) (status int, text string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -148,14 +143,10 @@ func fetched(
 		change(req)
 	}
 	resp, err := ownClient().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer resp.Body.Close()
 	read, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return resp.StatusCode, string(read)
 }
@@ -169,9 +160,7 @@ func (h *testServer) where() config.Store {
 func (h *testServer) live(t *testing.T, s store.Store, name string) string {
 	t.Helper()
 	all, err := s.Tokens(t.Context(), "default")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, other := range all {
 		if other.Name == name && other.Revoked == nil {
 			return other.ID
@@ -184,9 +173,7 @@ func (h *testServer) live(t *testing.T, s store.Store, name string) string {
 func (h *testServer) tokens(t *testing.T, c config.Store) {
 	t.Helper()
 	s, err := openStore(t.Context(), c, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
 	for _, body := range []openapi.TokenBody{
 		{Name: "runtime", Scopes: []openapi.Scope{openapi.ScopeRequest, openapi.ScopeDecide}},
@@ -210,9 +197,7 @@ func (h *testServer) makes(t *testing.T, s store.Store, bodies ...openapi.TokenB
 	for _, body := range bodies {
 		body.ExpiresIn = "1h"
 		made, err := createToken(t.Context(), s, "default", body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		h.token[body.Name] = made.Secret
 	}
 }
@@ -222,12 +207,7 @@ func ran(typed string, args ...string) (out, errOut string, code int) {
 	var o, e bytes.Buffer
 	code = program{
 		Backend: backend(),
-		Streams: term.Streams{
-			In:         strings.NewReader(typed),
-			Out:        &o,
-			Err:        &e,
-			InTerminal: typed != "",
-		},
+		Streams: term.Streams{In: strings.NewReader(typed), Out: &o, Err: &e, InTerminal: typed != ""},
 	}.Run(args)
 
 	return o.String(), e.String(), code
@@ -237,9 +217,7 @@ func ran(typed string, args ...string) (out, errOut string, code int) {
 func (h *testServer) client(t *testing.T, role string) *client.Client {
 	t.Helper()
 	c, err := client.New(h.ready.API, h.token[role], client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return c
 }
 
@@ -247,9 +225,7 @@ func (h *testServer) client(t *testing.T, role string) *client.Client {
 func (h *testServer) ask(t *testing.T, call string) *approval.Request {
 	t.Helper()
 	opened, err := h.client(t, "runtime").Open(t.Context(), "desk", []byte(call), client.OpenOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if opened.Request == nil {
 		t.Fatalf("the call asks nobody: %+v", opened)
 	}
@@ -260,9 +236,7 @@ func (h *testServer) ask(t *testing.T, call string) *approval.Request {
 func (h *testServer) request(t *testing.T, id string) *approval.Request {
 	t.Helper()
 	r, err := h.client(t, "alice").Request(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return r
 }
@@ -366,6 +340,19 @@ func (screen *terminal) saw(t *testing.T, text string) {
 	}()
 	testwait.Until(t, fmt.Sprintf("the terminal shows %q", text), func() bool {
 		return strings.Contains(screen.out.String(), text)
+	})
+}
+
+// receive returns the next value of a channel.
+func receive[T any](t *testing.T, what string, from <-chan T) T {
+	t.Helper()
+	return testwait.Value(t, what, func() (got T, ok bool) {
+		select {
+		case got = <-from:
+			return got, true
+		default:
+			return got, false
+		}
 	})
 }
 

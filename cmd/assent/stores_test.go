@@ -17,6 +17,7 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
@@ -38,17 +39,13 @@ func TestARestoreRunsNothingTwice(t *testing.T) { runScript(t, "restore.txtar") 
 func (h *testServer) sql(t *testing.T, queries ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(h.dir, "s.db")+"?_pragma=busy_timeout(30000)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, query := range queries {
 		if _, err := db.ExecContext(t.Context(), query); err != nil {
 			t.Fatalf("%s: %v", query, err)
 		}
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 }
 
 // readiness asks which checks fail.
@@ -177,9 +174,7 @@ func TestAConsumedPermitIsNotPutBack(t *testing.T) {
 // auditor wants to know of each.
 func TestStartsBackupsPruningAndRotationsAreInTheLedger(t *testing.T) {
 	h := start(t, "")
-	if err := h.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.stop())
 	where := h.where()
 	work := func(do func(context.Context, *keyedStore) error) {
 		t.Helper()
@@ -187,16 +182,12 @@ func TestStartsBackupsPruningAndRotationsAreInTheLedger(t *testing.T) {
 		if err == nil {
 			err = errors.Join(do(t.Context(), s), s.Close())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	work(func(ctx context.Context, s *keyedStore) error { return backup(ctx, s, io.Discard) })
 	next := filepath.Join(h.dir, "next")
 	before, after, err := rotateKey(t.Context(), where, next, next+".watermark")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	where.KeyFile = next
 	facts := map[string]ledger.Leaf{}
 	work(func(ctx context.Context, s *keyedStore) error {

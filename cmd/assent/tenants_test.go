@@ -7,6 +7,7 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -23,21 +24,13 @@ action_space: {local_tools: [{alias: grep}]}
 `
 	testfiles.Write(t, filepath.Join(agents, "desk.agf.yaml"), text)
 	all, err := loadTenants(config.Serve{Tenants: []config.Tenant{
-		{
-			Name:          "acme",
-			Agents:        []string{agents},
-			CaseSensitive: []string{"tool grep"},
-		},
+		{Name: "acme", Agents: []string{agents}, CaseSensitive: []string{"tool grep"}},
 		{Name: "beta", Agents: []string{agents}},
 	}}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for tenant, want := range map[string]resolve.Outcome{"acme": resolve.Allow, "beta": resolve.Deny} {
 		compiled, err := all.Plan(t.Context(), tenant, "desk")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		call := &resolve.Call{Kind: resolve.Tool, Tool: "grep", Args: []byte(`{"i":1,"I":2}`)}
 		if got := compiled.Plan.Decide(call); got.Outcome != want {
 			t.Errorf("%s: %v", tenant, got)

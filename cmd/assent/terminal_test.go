@@ -11,6 +11,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func last(id string) string { return id[len(id)-6:] }
@@ -71,14 +72,10 @@ func TestEditInEditor(t *testing.T) {
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"amount":20000}}`)
 	editor := filepath.Join(h.dir, "editor.sh")
 	script := "#!/bin/sh\nstat -c 'mode %a' \"$2\" >\"$1\"\nsed -i s/20000/9000/ \"$2\"\n"
-	if err := os.WriteFile(editor, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(editor, []byte(script), 0o700))
 	modes := filepath.Join(h.dir, "modes")
 	in, typed, err := os.Pipe() // as a terminal: the editor gets it as it is, and leaves what it does not read
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer in.Close()
 	if _, err := typed.WriteString(last(r.ID) + "\n"); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
@@ -25,9 +26,7 @@ import (
 func (h *testServer) witnessToken(t *testing.T) string {
 	t.Helper()
 	s, err := openStore(t.Context(), h.where(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.Close()
 	h.makes(t, s, openapi.TokenBody{Name: "them", Scopes: []openapi.Scope{openapi.ScopeWitness}})
 
@@ -38,9 +37,7 @@ func (h *testServer) witnessToken(t *testing.T) string {
 func (h *testServer) kept(t *testing.T, tokenFile string) (out openapi.Witnessed, status int) {
 	t.Helper()
 	token, err := os.ReadFile(tokenFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	at := h.ready.API + "/v1/witness?" + url.Values{"log": {"assent/default"}}.Encode()
 	status, text := fetched(t, http.MethodGet, at, string(token), "")
 	if status == http.StatusOK {
@@ -109,15 +106,9 @@ func TestASecondServerIsAWitness(t *testing.T) {
 	if code, says := verify(); code != term.ExitFailure || !strings.Contains(says, "it answers 401") {
 		t.Fatalf("exit %d\n%s", code, says)
 	}
-	if err := h.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.stop())
 
-	where := config.Store{
-		Where:     filepath.Join(h.dir, "s.db"),
-		KeyFile:   key,
-		Watermark: config.NoWatermark,
-	}
+	where := config.Store{Where: filepath.Join(h.dir, "s.db"), KeyFile: key, Watermark: config.NoWatermark}
 	if _, _, err := rotateKey(t.Context(), where, next, config.NoWatermark); err != nil {
 		t.Fatal(err)
 	}
@@ -137,9 +128,7 @@ func TestASecondServerIsAWitness(t *testing.T) {
 		now, _ := second.kept(t, token)
 		return now.Size > saved(t, h.dir)
 	})
-	if err := h.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.stop())
 	h.sql(
 		t,
 		"DELETE FROM requests WHERE version = 1; DELETE FROM entries; INSERT INTO entries SELECT * FROM "+
@@ -147,14 +136,10 @@ func TestASecondServerIsAWitness(t *testing.T) {
 			"DELETE FROM trees; INSERT INTO trees SELECT * FROM saved",
 	)
 	cfg := config.Serve{
-		Listen: "127.0.0.1:0",
-		Store:  where.Where,
-		Drain:  time.Second,
-		Tenants: []config.Tenant{{
-			Name:   "default",
-			Agents: []string{dir},
-			People: filepath.Join(dir, "people.yaml"),
-		}},
+		Listen:  "127.0.0.1:0",
+		Store:   where.Where,
+		Drain:   time.Second,
+		Tenants: []config.Tenant{{Name: "default", Agents: []string{dir}, People: filepath.Join(dir, "people.yaml")}},
 	}
 	witnessed(next)(&cfg)
 	h = &testServer{dir: dir, token: h.token}
@@ -182,9 +167,7 @@ func saved(t *testing.T, dir string) (size int64) {
 	if err == nil {
 		err = db.QueryRowContext(t.Context(), "SELECT max(size) FROM saved").Scan(&size)
 	}
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, db.Close()))
 
 	return size
 }

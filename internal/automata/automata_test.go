@@ -88,16 +88,12 @@ func patterns() *rapid.Generator[string] {
 		for range rapid.IntRange(1, 4).Draw(t, "parts") {
 			part := atom.Draw(t, "atom")
 			if rapid.Bool().Draw(t, "group") {
-				part = "(?:" + part + rapid.SampledFrom([]string{"", "|"}).
-					Draw(t, "or") +
-					atom.Draw(t, "atom") + ")"
+				part = "(?:" + part + rapid.SampledFrom([]string{"", "|"}).Draw(t, "or") + atom.Draw(t, "atom") + ")"
 			} else {
 				part = "(?:" + part + ")"
 			}
 
-			b.WriteString(
-				part + rapid.SampledFrom([]string{"", "", "*", "+", "?", "{2}", "*?"}).Draw(t, "repeat"),
-			)
+			b.WriteString(part + rapid.SampledFrom([]string{"", "", "*", "+", "?", "{2}", "*?"}).Draw(t, "repeat"))
 			if rapid.IntRange(0, 9).Draw(t, "alternative") == 0 {
 				b.WriteByte('|')
 			}

@@ -17,10 +17,7 @@ func BenchmarkFind(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				both := []Machine{
-					newRule(b, c.patterns[0], true).machine,
-					newRule(b, c.patterns[1], true).machine,
-				}
+				both := []Machine{newRule(b, c.patterns[0], true).machine, newRule(b, c.patterns[1], true).machine}
 				if s, outcome := Find(both, func(in []bool) bool { return in[0] && !in[1] }, 10_000); outcome != None {
 					b.Fatalf("%q: %d", s, outcome)
 				}

@@ -18,11 +18,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"github.com/assent-dev/assent/internal/testwait"
 )
 
 // Main runs the tests of a package and ends their browser. It returns
@@ -148,11 +149,12 @@ func (b *Tab) complaints(console iter.Seq2[chromedp.ConsoleMessage, error], quie
 	}
 }
 
-// Do takes steps, each within 20 seconds.
+// Do takes steps.
 func (b *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 	b.T.Helper()
-	ctx, stop := context.WithTimeout(b.Ctx, 20*time.Second)
+	ctx, stop := context.WithCancel(b.Ctx)
 	defer stop()
+	defer context.AfterFunc(testwait.Context(b.T), stop)()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.T.Fatalf("%v\n%s", err, Eval[string](b, "location.href+'\\n'+document.body.innerText"))
 	}
@@ -206,18 +208,17 @@ func (b *Tab) Scheme(name string) {
 // Until waits for a script to be true, across pages.
 func (b *Tab) Until(what, script string) {
 	b.T.Helper()
-	tick, end := time.NewTicker(20*time.Millisecond), time.After(10*time.Second)
-	defer tick.Stop()
-	for {
-		if ok, err := chromedp.Run(b.Ctx, chromedp.Evaluate[bool]("!!("+script+")")); err == nil && ok {
-			return
+	testwait.Value(b.T, what, func() (page string, holds bool) {
+		holds, err := chromedp.Run(b.Ctx, chromedp.Evaluate[bool]("!!("+script+")"))
+		if err == nil && holds {
+			return "", true
 		}
-		select {
-		case <-tick.C:
-		case <-end:
-			b.T.Fatalf("waited for %s:\n%s", what, Eval[string](b, "location.href+'\\n'+document.body.innerText"))
+		page, err = chromedp.Run(b.Ctx, chromedp.Evaluate[string]("location.href+'\\n'+document.body.innerText"))
+		if err != nil {
+			page = err.Error() // between two pages
 		}
-	}
+		return page, false
+	})
 }
 
 // Shoot keeps a picture in the folder that ASSENT_SHOTS names.

@@ -92,9 +92,7 @@ func (h *hooks) clockRound(t *testing.T, n int, body openapi.VoteBody, first, la
 func (h *hooks) shows(t *testing.T, id string, clocks ...time.Duration) {
 	t.Helper()
 	r, err := h.people.Request(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, by := range clocks {
 		if time.Until(r.Created.Add(-by)).Abs() < 30*time.Second {
 			return

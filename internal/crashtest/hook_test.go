@@ -2,7 +2,6 @@ package crashtest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testbin"
 )
 
@@ -115,9 +115,7 @@ func hooksOfServer(t *testing.T) *hooks {
 	address := h.address()
 	h.serve(address)
 	token := filepath.Join(h.dir, "bot.token")
-	if err := os.WriteFile(token, []byte(h.bot), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(token, []byte(h.bot), 0o600))
 
 	return &hooks{
 		bin:    h.bin,
@@ -138,9 +136,7 @@ func hooksBesideInbox(t *testing.T, bin string, env ...string) *hooks {
 	inbox := exec.Command(h.bin, append([]string{"hook", "inbox", "--json"}, h.flags...)...)
 	inbox.Env = append(os.Environ(), env...)
 	out, err := inbox.StdoutPipe()
-	if err := errors.Join(err, inbox.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, inbox.Start()))
 	t.Cleanup(func() {
 		_ = inbox.Process.Kill() // it may be dead
 		_ = inbox.Wait()         // killed
@@ -149,13 +145,9 @@ func hooksBesideInbox(t *testing.T, bin string, env ...string) *hooks {
 		API  string `json:"api"`
 		File string `json:"token_file"`
 	}
-	if err := json.NewDecoder(out).Decode(&ready); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.NewDecoder(out).Decode(&ready))
 	token, err := os.ReadFile(ready.File)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if h.people, err = client.New(ready.API, strings.TrimSpace(string(token)), client.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -177,9 +169,7 @@ func (h *hooks) begin(t *testing.T, n int) (*exec.Cmd, *bytes.Buffer) {
 	cmd.Stdin = strings.NewReader(document(n))
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 
 	return cmd, &out
 }
@@ -276,8 +266,7 @@ func (h *hooks) round(t *testing.T, n int, after time.Duration) {
 // approve has the one person answer who may.
 func (h *hooks) approve(t *testing.T, id string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := t.Context()
 	if outcome, err := vote(ctx, h.people, id); err != nil || outcome != approval.VoteApproved {
 		t.Fatalf("%s, %v", outcome, err)
 	}

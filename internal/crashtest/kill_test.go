@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
@@ -88,8 +89,7 @@ type script struct {
 
 // run takes one call through all steps, and kills the server in one of them.
 func (s *script) run(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
+	ctx := t.Context()
 	s.rounds++
 	fatal := s.rounds % steps
 	var id string
@@ -122,9 +122,7 @@ func (s *script) run(t *testing.T) {
 func (s *script) step(t *testing.T, fatal bool, do func() error) {
 	t.Helper()
 	if !fatal {
-		if err := do(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, do())
 		return
 	}
 
@@ -138,9 +136,7 @@ func (s *script) step(t *testing.T, fatal bool, do func() error) {
 	})
 	err := do()
 	<-reborn
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // answer votes. After a lost reply the same answer is a duplicate, and
@@ -197,9 +193,7 @@ func (s *script) consume(ctx context.Context, id string) error {
 func (s *script) hold(t *testing.T, ctx context.Context, id string, events []ledger.Leaf) {
 	t.Helper()
 	r, err := s.bot.Request(ctx, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if r.State != approval.Consumed || len(r.Votes) < 2 {
 		t.Fatalf("request %s is %s with votes %v", id, r.State, r.Votes)
 	}

@@ -20,7 +20,9 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testbin"
+	"github.com/assent-dev/assent/internal/testwait"
 )
 
 // Moments in the life of an approved call at which its gateway dies.
@@ -64,8 +66,7 @@ func TestKillMCP(t *testing.T) {
 		kills = n
 	}
 	g := newMCP(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	for n := range kills {
 		g.round(ctx, n)
 	}
@@ -156,9 +157,7 @@ func (g *mcpGateway) begin() *life {
 	in, err1 := l.cmd.StdinPipe()
 	out, err2 := l.cmd.StdoutPipe()
 	l.in = in
-	if err := errors.Join(err1, err2, l.cmd.Start()); err != nil {
-		g.t.Fatal(err)
-	}
+	must.Do(g.t, errors.Join(err1, err2, l.cmd.Start()))
 	g.t.Cleanup(l.kill)
 	go l.read(out)
 	<-l.ask(0, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`)
@@ -238,34 +237,27 @@ func (g *mcpGateway) round(ctx context.Context, n int) {
 // await waits for what is to come.
 func await[T any](t *testing.T, c <-chan T, what string) T {
 	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(time.Minute):
-		t.Fatal("waited in vain: " + what)
-		panic("unreachable")
-	}
+	return testwait.Value(t, what, func() (got T, ok bool) {
+		select {
+		case got = <-c:
+			return got, true
+		default:
+			return got, false
+		}
+	})
 }
 
 // asked is the request of the call with a number.
 func (g *mcpGateway) asked(ctx context.Context, n int) string {
 	g.t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	return testwait.Value(g.t, fmt.Sprintf("a question about call %d", n), func() (string, bool) {
 		page, err := g.people.Requests(ctx, client.Query{State: "pending", Agent: "files"})
-		if err != nil {
-			g.t.Fatal(err)
+		must.Do(g.t, err)
+		if len(page.Requests) == 0 {
+			return "", false
 		}
-		for _, r := range page.Requests {
-			return r.ID
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			g.t.Fatalf("nobody is asked about call %d", n)
-		}
-	}
+		return page.Requests[0].ID, true
+	})
 }
 
 // settle makes each call once more, in the gateway's last life.
@@ -307,17 +299,13 @@ func (g *mcpGateway) settle(kills int) {
 // where the gateway lived to know.
 func (g *mcpGateway) audit(ctx context.Context) {
 	g.t.Helper()
-	if err := g.life.in.Close(); err != nil {
-		g.t.Fatal(err)
-	}
+	must.Do(g.t, g.life.in.Close())
 	<-g.life.ended
 	own := *g.harness
 	own.dir = filepath.Dir(g.config)
 	own.store = filepath.Join(own.dir, "mcp.db")
 	public, err := os.ReadFile(filepath.Join(own.dir, "assent.key.pub"))
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.Do(g.t, err)
 	own.key = strings.TrimSpace(string(public))
 	address := own.address()
 	own.serve(address)

@@ -2,14 +2,16 @@ package crashtest
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testbin"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 )
 
@@ -21,8 +23,7 @@ func TestReplicas(t *testing.T) {
 	h := newHarness(t, testbin.Path(t, "cmd/assent"), pgtest.New(t))
 	addresses := []string{h.address(), h.address()}
 	servers := []*process{h.serve(addresses[0]), h.serve(addresses[1])}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+	ctx := t.Context()
 
 	var ran atomic.Int64
 	var mu sync.Mutex
@@ -57,11 +58,15 @@ func TestReplicas(t *testing.T) {
 		wg.Wait()
 		close(loaded)
 	}()
-	for k := range kills { // while there is load, and then some
-		select {
-		case <-loaded:
-		case <-time.After(300 * time.Millisecond):
-		}
+	for k := range kills { // spread over the load
+		testwait.Until(t, fmt.Sprintf("progress before kill %d", k), func() bool {
+			select {
+			case <-loaded:
+				return true
+			default:
+				return ran.Load() >= int64(k*loaders*each/kills)
+			}
+		})
 		servers[k%2].kill()
 		servers[k%2] = h.serve(addresses[k%2])
 	}
@@ -74,9 +79,7 @@ func TestReplicas(t *testing.T) {
 	bot := h.client(addresses[0], h.bot)
 	for _, id := range hurried {
 		r, err := bot.WaitDecided(ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if r.State != approval.Expired || r.Cause != approval.ByDeadline {
 			t.Errorf("%s is %s by %s", id, r.State, r.Cause)
 		}

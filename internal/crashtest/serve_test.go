@@ -7,11 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 )
@@ -92,9 +96,7 @@ func newHarness(t *testing.T, bin, store string) *harness {
 	first := h.serve(h.address()) // makes the store and the key
 	first.kill()
 	public, err := os.ReadFile(filepath.Join(h.dir, "assent.key.pub"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h.key = strings.TrimSpace(string(public))
 	h.bot = h.token("bot", "decide,request,read", "")
 	h.alice, h.bob = h.token("alice-cli", "read,vote", "alice"), h.token("bob-cli", "read,vote", "bob")
@@ -130,9 +132,7 @@ func (h *harness) token(name, scopes, person string) string {
 func (h *harness) address() string {
 	h.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -166,12 +166,8 @@ func (h *harness) serve(address string) *process {
 	)
 	p.cmd.Stderr = &p.log
 	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
+	must.Do(h.t, p.cmd.Start())
 	h.t.Cleanup(p.kill)
 	ready := make(chan bool, 1)
 	go func() {
@@ -183,14 +179,9 @@ func (h *harness) serve(address string) *process {
 		_ = p.cmd.Wait() // killed
 		close(p.done)
 	}()
-	select {
-	case ok := <-ready:
-		if !ok {
-			<-p.done
-			h.t.Fatalf("assent serve ended:\n%s", p.log.String())
-		}
-	case <-time.After(30 * time.Second):
-		h.t.Fatal("assent serve does not answer")
+	if !await(h.t, ready, "assent serve answers or ends") {
+		<-p.done
+		h.t.Fatalf("assent serve ended:\n%s", p.log.String())
 	}
 
 	return p
@@ -206,13 +197,11 @@ func (p *process) kill() {
 func (h *harness) client(address, token string) *client.Client {
 	h.t.Helper()
 	c, err := client.New("http://"+address, token, client.Options{
-		Attempts: 400,
+		Attempts: math.MaxInt32, // a busy machine is slow to start the next one
 		Pause:    5 * time.Millisecond,
 		MaxPause: 50 * time.Millisecond,
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	return c
 }
 
@@ -231,9 +220,7 @@ func (h *harness) audit(
 		}
 	}
 
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	var auditor approval.Auditor
 	var older [][]byte
 	if since != nil {
@@ -256,9 +243,7 @@ func (h *harness) audit(
 		h.t.Fatalf("the ledger tells what must not happen: %v", problems)
 	}
 	cp, err := c.Checkpoint(ctx)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	return []byte(cp.Checkpoint), events
 }
 
@@ -266,24 +251,14 @@ func (h *harness) audit(
 // are sealed a moment after they are committed.
 func sealed(ctx context.Context, t *testing.T, c *client.Client, id, event string) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	testwait.Until(t, event+" of "+id+" in the ledger", func() bool {
 		entries, err := c.History(ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
-			if l, err := ledger.ParseLeaf(e.Leaf); err == nil && l.Type == event {
-				return
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("the ledger does not show %s of %s", event, id)
-		}
-	}
+		must.Do(t, err)
+		return slices.ContainsFunc(entries, func(e openapi.Entry) bool {
+			l, err := ledger.ParseLeaf(e.Leaf)
+			return err == nil && l.Type == event
+		})
+	})
 }
 
 // vote answers until the answer is known to be kept. A repetition after
@@ -293,9 +268,7 @@ func vote(ctx context.Context, c *client.Client, id string) (approval.VoteOutcom
 }
 
 // answer is vote with any answer, to what stands there.
-func answer(
-	ctx context.Context, c *client.Client, id string, body openapi.VoteBody,
-) (approval.VoteOutcome, error) {
+func answer(ctx context.Context, c *client.Client, id string, body openapi.VoteBody) (approval.VoteOutcome, error) {
 	for {
 		r, err := c.Request(ctx, id)
 		if err != nil {

@@ -3,6 +3,8 @@ package document
 import (
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 const whole = `{"$defs": {"route": {"type": "object"}, "notify": {"type": "object", "properties": {}}}}`
@@ -13,16 +15,12 @@ func TestPrefixed(t *testing.T) {
 	const own = `{"$ref": "#/$defs/route", "$defs": {"base": {"properties": {"format": {"type": "string"}}},
 		"route": {"type": "object", "x-extends": ["base"], "properties": {"at": {"format": "url"}}}}}`
 	text, err := Prefixed([]byte(own), "a_")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if text, err = Join([]byte(whole), []string{"notify", "properties"}, map[string][]byte{"slack": text}); err != nil {
 		t.Fatal(err)
 	}
 	s, err := Load(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	route := s.Def("a_route")
 	if route.Properties["at"].Format != "a_url" || route.Properties["format"].Type != "string" {
 		t.Errorf("%+v", route.Properties)
@@ -39,13 +37,9 @@ func TestJoin(t *testing.T) {
 	text, err := Join([]byte(whole), path, map[string][]byte{
 		"slack": []byte(`{"$ref": "#/$defs/app", "$defs": {"app": {"type": "object", "title": "app"}}}`),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s, err := Load(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := s.Def("notify").Properties["slack"].Resolved().Title; got != "app" {
 		t.Errorf("the field leads to %q", got)
 	}

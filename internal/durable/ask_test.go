@@ -11,6 +11,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
@@ -91,19 +93,14 @@ func (p *slowPeople) Cancel(_ context.Context, ref, _ string) error {
 // TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn, and the other one
 // takes its place.
 func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
+	t.Parallel()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	people := &slowPeople{}
 	engine, err := durable.New(durable.Config{
-		Sealing: durable.Sealing{
-			Records:   db,
-			Namespace: "test",
-			Key:       bytes.Repeat([]byte{7}, 32),
-		},
-		People: people,
-		Poll:   5 * time.Millisecond,
+		Sealing: durable.Sealing{Records: db, Namespace: "test", Key: bytes.Repeat([]byte{7}, 32)},
+		People:  people,
+		Poll:    5 * time.Millisecond,
 	}, durable.Transport[struct{}]{
 		Decide: func(context.Context, *durable.Call[struct{}]) (durable.Ruling, error) {
 			return durable.Ruling{}, nil
@@ -111,9 +108,7 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 		Run:      func(context.Context, *durable.Call[struct{}]) durable.Result[struct{}] { panic("nothing runs") },
 		Question: func(*durable.Call[struct{}]) hold.Question { return hold.Question{} },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	replace := func(c *durable.Call[struct{}]) error {
 		c.AskQuestion(time.Now().Add(time.Hour))
 		return nil
@@ -127,14 +122,8 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- engine.Run(ctx) }()
-	call := &durable.Call[struct{}]{
-		Key:   "call",
-		Asker: approval.Asker{Token: "test"},
-		State: durable.Away,
-	}
-	if err := engine.Add(ctx, call); err != nil {
-		t.Fatal(err)
-	}
+	call := &durable.Call[struct{}]{Key: "call", Asker: approval.Asker{Token: "test"}, State: durable.Away}
+	must.Do(t, engine.Add(ctx, call))
 	if _, err := engine.Change(ctx, "call", replace); err != nil {
 		t.Fatal(err)
 	}
@@ -157,15 +146,9 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 func counted(t *testing.T, people *slowPeople) *durable.Engine[int] {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	engine, err := durable.New(durable.Config{
-		Sealing: durable.Sealing{
-			Records:   db,
-			Namespace: "test",
-			Key:       bytes.Repeat([]byte{7}, 32),
-		},
+		Sealing:   durable.Sealing{Records: db, Namespace: "test", Key: bytes.Repeat([]byte{7}, 32)},
 		People:    people,
 		Poll:      5 * time.Millisecond,
 		FirstLook: time.Hour,
@@ -179,9 +162,7 @@ func counted(t *testing.T, people *slowPeople) *durable.Engine[int] {
 		},
 		Run: func(context.Context, *durable.Call[int]) durable.Result[int] { panic("nothing runs") },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- engine.Run(ctx) }()
@@ -208,13 +189,12 @@ func count(t *testing.T, engine *durable.Engine[int]) func() {
 // TestARequestStaysWhoseCallIsChangedWhileItIsPut: the call is decided
 // on again, and asks under the same key.
 func TestARequestStaysWhoseCallIsChangedWhileItIsPut(t *testing.T) {
+	t.Parallel()
 	people := &slowPeople{}
 	engine := counted(t, people)
 	people.meanwhile = count(t, engine)
 	call := &durable.Call[int]{Key: "call", Asker: approval.Asker{Token: "test"}}
-	if err := engine.Add(t.Context(), call); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, engine.Add(t.Context(), call))
 	c, err := engine.Watch(t.Context(), "call", func(c *durable.Call[int]) bool {
 		return c.Ask != nil && c.Ask.Ref != ""
 	})
@@ -229,28 +209,26 @@ func TestARequestStaysWhoseCallIsChangedWhileItIsPut(t *testing.T) {
 // TestNewsIsNotLostWhenTheCallIsChangedMeanwhile: what somebody else
 // stored first is no reason to wait for the next look.
 func TestNewsIsNotLostWhenTheCallIsChangedMeanwhile(t *testing.T) {
+	t.Parallel()
 	people := &slowPeople{news: make(chan string)}
 	engine := counted(t, people)
 	call := &durable.Call[int]{Key: "call", Asker: approval.Asker{Token: "test"}}
-	if err := engine.Add(t.Context(), call); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, engine.Add(t.Context(), call))
 	c, err := engine.Watch(t.Context(), "call", func(c *durable.Call[int]) bool {
 		return c.Ask != nil && c.Ask.Next.After(time.Now()) && engine.Idle()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	people.mu.Lock()
 	people.approved = true
 	people.meanwhile = count(t, engine)
 	people.mu.Unlock()
 	people.news <- c.Ask.Ref
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
-	defer stop()
-	c, err = engine.Watch(ctx, "call", func(c *durable.Call[int]) bool { return c.State == durable.Waiting })
-	if err != nil || c.Part != 1 {
-		t.Errorf("the call is %s, counted %d: %v", c.State, c.Part, err)
+	c = testwait.Value(t, "the call is approved", func() (*durable.Call[int], bool) {
+		c, err := engine.Get(t.Context(), "call")
+		return c, err == nil && c.State == durable.Waiting
+	})
+	if c.Part != 1 {
+		t.Errorf("counted %d", c.Part)
 	}
 }

@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,7 +55,7 @@ func (e *Engine[P]) Open(r store.Record) (*Call[P], error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := e.read(r, text)
+	c, err := readCall[P](text)
 	if err != nil {
 		return nil, fmt.Errorf("read the record: %w", err)
 	}
@@ -67,9 +66,9 @@ func (e *Engine[P]) Open(r store.Record) (*Call[P], error) {
 	return c, nil
 }
 
-// read reads the form first: what stands in a record of another form
-// may mean something else.
-func (e *Engine[P]) read(r store.Record, text []byte) (*Call[P], error) {
+// readCall checks the record's format first: a member may mean
+// something else in another one.
+func readCall[P any](text []byte) (*Call[P], error) {
 	var form struct {
 		Format int `json:"format"`
 	}
@@ -79,18 +78,12 @@ func (e *Engine[P]) read(r store.Record, text []byte) (*Call[P], error) {
 	switch {
 	case form.Format > currentFormat:
 		return nil, ErrNewer
-	case form.Format == currentFormat:
-		c := &Call[P]{}
-		return c, json.Unmarshal(text, c)
-	case e.transport.Old == nil:
-		return nil, errors.New("the record has an old form")
+	case form.Format < currentFormat:
+		return nil, fmt.Errorf("the record has format %d, not %d", form.Format, currentFormat)
 	}
 
-	c, err := e.transport.Old(r, text)
-	if err == nil && c.Seed == "" {
-		c.Seed = rand.Text()
-	}
-	return c, err
+	c := &Call[P]{}
+	return c, json.Unmarshal(text, c)
 }
 
 // put stores a call at the version that it was read at; errConflict

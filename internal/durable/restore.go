@@ -2,7 +2,6 @@ package durable
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/store"
@@ -37,14 +36,10 @@ func Settled(key []byte, purpose string, r store.Record) (bool, error) {
 
 // stated is what a record says of how far its call had come.
 type stated struct {
-	State State  `json:"state"`
-	Phase string `json:"phase"` // of a version before the engine
+	State State `json:"state"`
 }
 
-func (s stated) ended() bool {
-	return s.State == Ended || s.State == Closed ||
-		slices.Contains([]string{"done", "following", "delivered"}, s.Phase)
-}
+func (s stated) ended() bool { return s.State == Ended || s.State == Closed }
 
 // Reseal returns what store.Rotation wants: the values below a prefix
 // of namespaces sealed with a key derived from the next one, all others

@@ -43,8 +43,6 @@ func (e *Engine[P]) nextBefore(c *Call[P], news bool) step[P] {
 	switch {
 	case why != "" && (c.State != Running || c.Run.ready(now)):
 		return e.ends(Ending{Why: AbandonedWhy, Reason: why})
-	case c.Asker.Token == "" && c.State != Running:
-		return e.ends(Ending{Why: NoAsker})
 	case !c.Deadline.IsZero() && !now.Before(c.Deadline):
 		return e.ends(Ending{Why: Late})
 	case c.State == Ready && c.Run.ready(now):

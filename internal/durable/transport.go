@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/store"
 )
 
 // Transport is what the engine has to know of whoever speaks a
@@ -81,10 +80,6 @@ type Transport[P any] struct {
 	// WithdrawReason is what people are told when nobody needs their
 	// answer any more. Optional.
 	WithdrawReason func(c *Call[P]) string
-
-	// Old reads a record of an earlier form, whose text was unsealed.
-	// Optional: such records are errors.
-	Old func(r store.Record, text []byte) (*Call[P], error)
 }
 
 // Do says what has to happen before a call may run.
@@ -134,7 +129,6 @@ const (
 	Unknown      Why = "unknown"     // it began, and its process died: nobody knows what came of it
 	Interrupted  Why = "interrupted" // by whoever made the call
 	AbandonedWhy Why = "abandoned"   // Transport.Abandoned
-	NoAsker      Why = "no_asker"    // kept by a version that did not keep who made the call
 )
 
 // After is what follows a run.

@@ -10,19 +10,17 @@ import (
 )
 
 const (
-	times    = 4                // how much larger the second input is
-	most     = 2 * times        // how much more it may take; work in proportion to the square takes times*times
-	runs     = 5                // of which the fastest counts
-	attempts = 5                // on a machine that others use, too
-	patience = 10 * time.Second // after which no further attempt begins
-	least    = 200 * time.Microsecond
+	times    = 4                     // how much larger the second input is
+	most     = 2 * times             // how much more it may take; work in proportion to the square takes times*times
+	attempts = 5                     // on a machine whose caches others use, too
+	repeats  = 1 << 12               // at most, in one measurement
+	enough   = 10 * time.Millisecond // to measure
 )
 
 // Linear fails the test when work on an input that is four times as
-// large takes more than eight times the time, or allocates more than
+// large takes more than eight times the CPU time, or allocates more than
 // eight times the bytes. prepare makes an input of a size, and returns
-// the work on it. The size should be such that the work takes a
-// millisecond or more.
+// the work on it, which must stay on its goroutine and may run often.
 func Linear(t testing.TB, size int, prepare func(size int) (work func())) {
 	t.Helper()
 	size = max(size/slower, 1)
@@ -31,14 +29,14 @@ func Linear(t testing.TB, size int, prepare func(size int) (work func())) {
 		t.Errorf("size %d allocates %d bytes, size %d %d: more than in proportion", size, a, times*size, b)
 	}
 	var a, b time.Duration
-	for began, attempt := time.Now(), 0; attempt < attempts && time.Since(began) < patience; attempt++ {
-		a, b = fastest(small, large)
-		if b <= most*max(a, least) {
+	for range attempts {
+		a, b = timed(small), timed(large)
+		if b <= most*a {
 			return
 		}
 	}
 
-	t.Errorf("size %d takes %v, size %d %v: more than in proportion", size, a, times*size, b)
+	t.Errorf("size %d takes %v of a CPU, size %d %v: more than in proportion", size, a, times*size, b)
 }
 
 // allocated is how many bytes the work allocates, freed or not.
@@ -51,26 +49,21 @@ func allocated(work func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// fastest times both in turns.
-func fastest(small, large func()) (a, b time.Duration) {
-	for i := range runs {
-		x, y := timed(small), timed(large)
-		if i == 0 || x < a {
-			a = x
+// timed returns the CPU time of one run of the work. It leaves the
+// collector out, which comes when it likes.
+func timed(work func()) time.Duration {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	for n := 1; ; n *= 2 {
+		runtime.GC()
+		began, known := cpuTime()
+		for range n {
+			work()
 		}
-		if i == 0 || y < b {
-			b = y
+		ended, _ := cpuTime()
+		if took := ended - began; took >= enough || n >= repeats || !known {
+			return took / time.Duration(n)
 		}
 	}
-
-	return a, b
-}
-
-// timed leaves the collector out, which comes when it likes.
-func timed(work func()) time.Duration {
-	runtime.GC()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	began := time.Now()
-	work()
-	return time.Since(began)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func TestGuardChecksAddresses(t *testing.T) {
@@ -103,11 +104,7 @@ func TestGuardBlocksSpecialAddresses(t *testing.T) {
 func guardFor(s *httptest.Server) guard.Guard {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	return guard.Guard{TLS: &tls.Config{
-		RootCAs:    roots,
-		MinVersion: tls.VersionTLS12,
-		ServerName: "example.com",
-	}}
+	return guard.Guard{TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, ServerName: "example.com"}}
 }
 
 func TestClientChecksWhatNamesResolveTo(t *testing.T) {
@@ -116,9 +113,7 @@ func TestClientChecksWhatNamesResolveTo(t *testing.T) {
 	}))
 	defer s.Close()
 	u, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, err = guardFor(s).Client(time.Second).Get("https://localhost:" + u.Port() + "/")
 	if _, ok := errors.AsType[*guard.Refusal](err); !errors.Is(err, guard.ErrBlocked) || !ok {
 		t.Errorf("got %v, want it blocked for good", err)
@@ -150,9 +145,7 @@ func TestClientFollowsNothingAndNobody(t *testing.T) {
 	s := httptest.NewServer(http.RedirectHandler("http://169.254.169.254/", http.StatusFound))
 	defer s.Close()
 	answer, err := guard.Guard{Loopback: true}.Client(5 * time.Second).Get(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_ = answer.Body.Close()
 	if answer.StatusCode != http.StatusFound {
 		t.Errorf("got %d, want the redirect itself", answer.StatusCode)

@@ -116,7 +116,7 @@ func (c *Cursor) pass(at int) bool { return c.End() != at || c.Pass().Exists() }
 // String is what a string of a checked text says. Without escapes it
 // shares the text.
 func String(raw string) string {
-	if strings.IndexByte(raw, '\\') < 0 {
+	if !strings.Contains(raw, `\`) {
 		return raw[1 : len(raw)-1]
 	}
 	out, _ := jsontext.AppendUnquote(nil, raw) // it was checked

@@ -35,6 +35,9 @@ func Members(object []byte) []Member {
 			all:  Span{name.From, value.To},
 		})
 	}
+	if c.dec.StackDepth() > 0 { // the object has no end
+		return nil
+	}
 
 	return out
 }

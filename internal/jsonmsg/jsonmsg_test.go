@@ -3,6 +3,8 @@ package jsonmsg
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -79,6 +81,16 @@ func TestFieldsSayWhere(t *testing.T) {
 			f.Text("b")
 			f.Bool("a")
 		}, "b: expected a string, found a number"},
+		{`{"a":-1}`, func(f Fields) {
+			f.Int("a", 0, 9)
+		}, "a: expected a whole number from 0 to 9, in digits, found a number"},
+		{`{"a":"1"}`, func(f Fields) {
+			f.Int("a", 0, 9)
+		}, "a: expected a whole number from 0 to 9, in digits, found a string"},
+		{`{"a":{}}`, func(f Fields) { f.Object("a").Expect("b", "more") }, "a.b: expected more"},
+		{`{}`, func(f Fields) {
+			f.String("a", []byte(`"\ud800"`))
+		}, "a: expected a string that all readers understand alike"},
 		{`{"a":[1,2,3]}`, func(f Fields) {
 			for range f.Elements("a", 2) {
 			}
@@ -95,7 +107,7 @@ func TestFieldsSayWhere(t *testing.T) {
 
 func TestFieldsRead(t *testing.T) {
 	fields := Read(
-		[]byte(` {"t" : "\u0041\n", "b":true, "n":-7, "raw": [ 1.50 ], "none":null, "list":["x",{}]} `),
+		[]byte(` {"t" : "\u0041\n", "b":true, "not":false, "n":-7, "m":120, "raw": [ 1.50 ], "none":null, "list":["x",{}]} `),
 		Limits(),
 	)
 	if s := fields.Text("t"); s != "A\n" {
@@ -104,8 +116,20 @@ func TestFieldsRead(t *testing.T) {
 	if is := fields.Bool("b"); is == nil || !*is {
 		t.Error(is)
 	}
+	if is := fields.Bool("not"); is == nil || *is {
+		t.Error(is)
+	}
 	if n := fields.Int("n", -7, 0); n != -7 {
 		t.Error(n)
+	}
+	if n := fields.Int("m", 0, 120); n != 120 {
+		t.Error(n)
+	}
+	if n := fields.Int("missing", 5, 9); n != 0 {
+		t.Error(n)
+	}
+	if raw, there := fields.Given("missing"); there || raw != nil {
+		t.Errorf("%s", raw)
 	}
 	if raw := fields.Raw("raw"); string(raw) != "[ 1.50 ]" {
 		t.Errorf("%s", raw)
@@ -129,20 +153,86 @@ func TestFieldsRead(t *testing.T) {
 // Of a message that is not sound, what stands beside the mistake can
 // still be told.
 func TestSalvage(t *testing.T) {
-	fields := Salvage(
-		[]byte(`{"id":"x","args":{"a":tru,"b":"\ud800"},"other":1,"other":2}`),
-		Limits(),
-		"id",
-		"args",
-	)
-	if fields.Err() == nil || fields.Text("id") != "x" ||
-		string(fields.Raw("args")) != `{"a":tru,"b":"\ud800"}` ||
+	fields := Salvage([]byte(`{"id":"x","args":{"a":tru,"b":"\ud800"},"other":1,"other":2}`), Limits(), "id", "args")
+	if fields.Err() == nil || fields.Text("id") != "x" || string(fields.Raw("args")) != `{"a":tru,"b":"\ud800"}` ||
 		fields.Has("other") {
 		t.Error(fields.Err(), fields.Members())
 	}
+	// Known names only may be read where others stand twice, and all where none are known.
+	fields = Salvage([]byte(`{"other":1,"other":2,"id":"x"}`), Limits(), "id")
+	if fields.Text("id") != "x" || len(fields.Members()) != 1 {
+		t.Error(fields.Members())
+	}
+	fields = Salvage([]byte(`{"id":"x","args":{"a":tru}}`), Limits())
+	if fields.Text("id") != "x" || len(fields.Members()) != 2 {
+		t.Error(fields.Members())
+	}
+	fields = Salvage([]byte(`{"list":[1,2],"bad":[1,tru],"not":tru}`), Limits(), "list", "bad")
+	for name, want := range map[string]int{"list": 2, "bad": 0} {
+		got := 0
+		for range fields.Elements(name, 9) {
+			got++
+		}
+		if got != want {
+			t.Errorf("%d elements of %s, expected %d", got, name, want)
+		}
+	}
+
 	for _, text := range []string{`{"id":"x","id":"y"}`, `{"id":"x","\u0069d":"y"}`, `{"id":"x"`, `{"id":"x"}{}`} {
 		if fields := Salvage([]byte(text), Limits(), "id"); fields.Err() == nil || fields.Has("id") {
 			t.Errorf("%s: %v", text, fields.Members())
+		}
+	}
+}
+
+func TestRefusedNumberIsZero(t *testing.T) {
+	fields := Read([]byte(`{"a":10}`), Limits())
+	if n := fields.Int("a", 1, 9); n != 0 || fields.Err() == nil {
+		t.Errorf("%d, %v", n, fields.Err())
+	}
+}
+
+func TestLimits(t *testing.T) {
+	if lim := Limits(); lim.MaxBytes != 64*1024*1024 || lim.MaxDepth != 128 {
+		t.Errorf("%d bytes, %d levels", lim.MaxBytes, lim.MaxDepth)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	for text, want := range map[string]string{
+		"":        "nothing",
+		" \t\r\n": "nothing",
+		"\t{}":    "an object",
+		"\r[]":    "an array",
+		"\n\"x\"": "a string",
+		" true":   "a boolean",
+		"false":   "a boolean",
+		"null":    "null",
+		"-1":      "a number",
+		"0":       "a number",
+	} {
+		if got := Describe(text); got != want {
+			t.Errorf("%q: %s, expected %s", text, got, want)
+		}
+	}
+}
+
+func TestProblem(t *testing.T) {
+	fields := Read([]byte(`{"a":1}`), Limits())
+	fields.Text("a")
+	if p := Problem(fmt.Errorf("more: %w", fields.Err())); p == nil || p.Path != "a" || p.Found != "a number" {
+		t.Errorf("%+v", p)
+	}
+	if p := Problem(errors.New("another")); p != nil {
+		t.Errorf("%+v", p)
+	}
+}
+
+// What was not checked and has no end has no members.
+func TestMembersOfBrokenObjects(t *testing.T) {
+	for _, text := range []string{`{`, `{"a":1`, `{"a":1,`, `{"a":1,]`, `{"a":1 "b":2}`, `{"a":1,"b"}`, `{"a":tru}`} {
+		if got := Members([]byte(text)); got != nil {
+			t.Errorf("%s: %v", text, got)
 		}
 	}
 }
@@ -177,12 +267,17 @@ func TestReadString(t *testing.T) {
 
 // A value that nobody reads is passed over.
 func TestCursorPasses(t *testing.T) {
-	text := `{"a":[1,{"b":2},"]"],"c":{"d":[]},"e":5}`
+	text := `{"a":[1,{"b":2},"]"],"c":{"d":[]},"e":5,"f":{},"g":[]}`
 	c := NewCursor([]byte(text), text)
 	var names []string
 	for name := range c.Members() {
 		names = append(names, name)
-		if name != "a" {
+		if name == "f" {
+			for inner := range c.Members() {
+				t.Errorf("an empty object has the member %s", inner)
+			}
+		}
+		if name != "a" && name != "g" {
 			continue
 		}
 		for i := range c.Elements() {
@@ -193,7 +288,7 @@ func TestCursorPasses(t *testing.T) {
 		}
 	}
 
-	if !reflect.DeepEqual(names, []string{"a", `{"b":2}`, "c", "e"}) || c.End() != len(text) {
+	if !reflect.DeepEqual(names, []string{"a", `{"b":2}`, "c", "e", "f", "g"}) || c.End() != len(text) {
 		t.Error(names, c.End())
 	}
 }
@@ -231,6 +326,7 @@ func TestWriter(t *testing.T) {
 	out, err := Object(func(w *Writer) {
 		w.Member("s", "<&>\u2028\"\\\n\x01")
 		w.Optional("left out", "")
+		w.Optional("o", "x")
 		w.Name("b").Bool(true)
 		w.Name("n").Int(-7)
 		w.Name("f").Float(1.5)
@@ -241,11 +337,34 @@ func TestWriter(t *testing.T) {
 		w.Splice([]byte(` {"y":[ 2 ]} `))
 		w.Splice([]byte(`{}`))
 	})
-	want := `{"s":"<&>` + "\u2028" + `\"\\\n\u0001","b":true,"n":-7,"f":1.5,"raw":{ "x": 1.0 ` +
+	want := `{"s":"<&>` + "\u2028" + `\"\\\n\u0001","o":"x","b":true,"n":-7,"f":1.5,"raw":{ "x": 1.0 ` +
 		`},"list":["a","b"],"in":{},"of":[0,1],"y":[ 2 ]}`
 	if err != nil || string(out) != want {
 		t.Errorf("%s, %v", out, err)
 	}
+
+	// Commas stand between elements of every kind.
+	out, err = Object(func(w *Writer) {
+		w.Name("all").List(2, func(w *Writer, i int) {
+			w.Object(func(w *Writer) { w.Name("n").Int(120) })
+			w.List(1, func(w *Writer, i int) { w.Bool(false) })
+			w.Bool(true)
+			w.Float(-0.25)
+			w.Float(1e300)
+			w.Value(map[string]int{"v": i})
+			w.Verbatim([]byte("null"))
+		})
+		w.Name("raw").Elements([][]byte{[]byte("1"), []byte(`"a"`)})
+	})
+	element := `{"n":120},[false],true,-0.25,1e+300,{"v":%d},null`
+	want = fmt.Sprintf(`{"all":[`+element+`,`+element+`],"raw":[1,"a"]}`, 0, 1)
+	if err != nil || string(out) != want {
+		t.Errorf("%s, %v", out, err)
+	}
+	if single := NewCursor([]byte("7"), "7").Pass(); !single.Exists() || single != (Span{0, 1}) {
+		t.Error(single)
+	}
+
 	w := Append([]byte("before "))
 	w.Strings(nil)
 	if string(w.Text) != "before []" {
@@ -256,9 +375,12 @@ func TestWriter(t *testing.T) {
 // Nothing that is put in can become a member of its own.
 func TestWriterRefuses(t *testing.T) {
 	for want, fill := range map[string]func(*Writer){
-		"a: expected JSON":  func(w *Writer) { w.Name("a").Raw([]byte(`1,"b":2`)) },
-		"b: expected JSON":  func(w *Writer) { w.Name("b").Raw(nil) },
-		"c: expected UTF-8": func(w *Writer) { w.Member("c", "\xff") },
+		"a: expected JSON":                   func(w *Writer) { w.Name("a").Raw([]byte(`1,"b":2`)) },
+		"b: expected JSON":                   func(w *Writer) { w.Name("b").Raw(nil) },
+		"c: expected UTF-8":                  func(w *Writer) { w.Member("c", "\xff") },
+		"g: expected a number that JSON has": func(w *Writer) { w.Name("g").Float(math.Inf(-1)) },
+		"h: expected a number that JSON has": func(w *Writer) { w.Name("h").Float(math.NaN()) },
+		"json: unsupported type: func()":     func(w *Writer) { w.Name("f").Value(func() {}) },
 		"d: expected a number that JSON has": func(w *Writer) {
 			zero := 0.0
 			w.Name("d").Float(1 / zero)

@@ -31,3 +31,33 @@ func TestPlace(t *testing.T) {
 		}
 	}
 }
+
+// TestOffset: spaces before a value are passed over, and an empty text
+// has its place at its end.
+func TestOffset(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		path []string
+		want int
+	}{
+		{"", nil, 0},
+		{" \t", nil, 2},
+		{" {}", nil, 1},
+		{`{"a":7,"b":[2,3]}`, []string{"a"}, 5},
+		{`{"a":7,"b":[2,3]}`, []string{"b", "1"}, 14},
+		{`{"a":7,"b":[2,3]}`, []string{"b", "2"}, 11},
+	} {
+		if got := Offset([]byte(c.text), c.path); got != c.want {
+			t.Errorf("%s %v: %d, expected %d", c.text, c.path, got, c.want)
+		}
+	}
+	for want, path := range map[string][]string{
+		"":          nil,
+		"a[10].2b.": {"a", "10", "2b", ""},
+		"[0].1~":    {"0", "1~"},
+	} {
+		if got := Path(path); got != want {
+			t.Errorf("%v: %s, expected %s", path, got, want)
+		}
+	}
+}

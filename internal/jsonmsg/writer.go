@@ -148,7 +148,10 @@ func (w *Writer) Float(f float64) {
 // Value writes what Marshal makes of a Go value.
 func (w *Writer) Value(v any) {
 	text, err := Marshal(v)
-	w.Fail(err)
+	if err != nil {
+		w.Fail(err)
+		text = []byte("null")
+	}
 	w.Verbatim(text)
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // ours are the schemas that are part of a program.
@@ -21,9 +23,7 @@ func ours(t testing.TB) map[string]string {
 		"cmd/agf-validate/settings.schema.json",
 	} {
 		text, err := os.ReadFile(filepath.Join("../..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		all[name] = string(text)
 	}
 
@@ -40,9 +40,7 @@ func TestEmbeddedSchemasAreWhatTheCompilerMakes(t *testing.T) {
 			continue
 		}
 		whole, err := Compile(name, []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		c := comparison{seen: map[*v5.Schema]bool{}}
 		if where := c.differs(made.compiled, whole.compiled); where != "" {
 			t.Errorf("%s differs from what v5 makes: %s", name, where)
@@ -63,9 +61,7 @@ func TestEmbeddedSchemasFailAsTheCompilers(t *testing.T) {
 	text := ours(t)[name]
 	made := assembled(text)
 	whole, err := Compile(name, []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, doc := range []any{
 		map[string]any{"undeclared": "allow"},
 		map[string]any{"rules": map[string]any{"condition-vacuous": "loud"}, "undeclared": "no"},
@@ -107,9 +103,7 @@ func TestEmbeddedSchemasTakeEveryKeywordOrNone(t *testing.T) {
 			continue
 		}
 		whole, err := Compile("s", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if made != nil {
 			c := comparison{seen: map[*v5.Schema]bool{}}
 			if where := c.differs(made.compiled, whole.compiled); where != "" {

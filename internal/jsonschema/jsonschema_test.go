@@ -10,14 +10,13 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func compile(t testing.TB, schema string) *Schema {
 	t.Helper()
 	s, err := Compile("test", []byte(schema))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return s
 }
 
@@ -55,16 +54,12 @@ func TestGolden(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			var c struct {
 				Schema    json.RawMessage
 				Documents []json.RawMessage
 			}
-			if err := json.Unmarshal(text, &c); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(text, &c))
 			s := compile(t, string(c.Schema))
 			var got strings.Builder
 			for _, doc := range c.Documents {
@@ -85,9 +80,7 @@ func TestGolden(t *testing.T) {
 
 func TestCompileRefuses(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret.json")
-	if err := os.WriteFile(secret, []byte(`{"type":"string"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(secret, []byte(`{"type":"string"}`), 0o600))
 	for name, schema := range map[string]string{
 		"no json":          `{`,
 		"no schema":        `{"type":"text"}`,
@@ -167,13 +160,9 @@ func TestValidateFailsClosed(t *testing.T) {
 // each mistake is one failure, at its place.
 func TestOfficialTypos(t *testing.T) {
 	schema, err := os.ReadFile("testdata/agent-like.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var c struct{ Schema json.RawMessage }
-	if err := json.Unmarshal(schema, &c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(schema, &c))
 	s := compile(t, string(c.Schema))
 	const good = `{"id":"a","tools":[{"alias":"t","approval":{"condition":{"args_match":{"x":{"gt":1}}}}}],` +
 		`"policy":{"id":"react","config":{"n":1}}}`
@@ -210,16 +199,12 @@ func TestDeterministic(t *testing.T) {
 
 func BenchmarkValidate(b *testing.B) {
 	schema, err := os.ReadFile("testdata/agent-like.json")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	var c struct {
 		Schema    json.RawMessage
 		Documents []json.RawMessage
 	}
-	if err := json.Unmarshal(schema, &c); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, json.Unmarshal(schema, &c))
 	s := compile(b, string(c.Schema))
 	doc := document(b, string(c.Documents[0]))
 	for b.Loop() {

@@ -202,8 +202,6 @@ func (m *measurement) people(ctx context.Context) {
 }
 
 func (m *measurement) person(ctx context.Context, i int) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
 	id, err := m.open(ctx, m.still, fmt.Sprintf(`{"amount":%d}`, i))
 	if err != nil {
 		return err

@@ -40,16 +40,8 @@ func serve(t *testing.T, src string) *Server {
 
 func TestFile(t *testing.T) {
 	s := New(t, "things.json")
-	if status, text, err := ask(
-		t,
-		"POST",
-		s.URL()+"/v1/things?x=1",
-		`{"b":[1.0,"ü"],"a":null}`,
-		"Authorization",
-		"Bearer test",
-	); status != 201 ||
-		text != `{"id": 7}` ||
-		err != nil {
+	if status, text, err := ask(t, "POST", s.URL()+"/v1/things?x=1", `{"b":[1.0,"ü"],"a":null}`, "Authorization",
+		"Bearer test"); status != 201 || text != `{"id": 7}` || err != nil {
 		t.Errorf("got %d %q %v", status, text, err)
 	}
 
@@ -57,8 +49,7 @@ func TestFile(t *testing.T) {
 	if status, text, err := ask(t, "GET", s.URL()+"/v1/stream", ""); status != 200 || text != want || err != nil {
 		t.Errorf("got %d %q %v", status, text, err)
 	}
-	if _, text, err := ask(t, "POST", s.URL()+"/v1/cut", ""); text != "0123" ||
-		!errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, text, err := ask(t, "POST", s.URL()+"/v1/cut", ""); text != "0123" || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %q %v", text, err)
 	}
 	if _, text, err := ask(t, "POST", s.URL()+"/v1/cut", ""); text != "data: 1\n\n" ||
@@ -95,11 +86,7 @@ func TestDifferences(t *testing.T) {
 			`{"list":[{}],"n":1}`,
 			"k",
 			"",
-			[]string{
-				"body.list[0].a: missing, want 1",
-				"body.list[1]: missing, want 2",
-				`body.s: missing, want "x"`,
-			},
+			[]string{"body.list[0].a: missing, want 1", "body.list[1]: missing, want 2", `body.s: missing, want "x"`},
 		},
 		"surplus": {
 			"POST",
@@ -159,10 +146,8 @@ func TestManyDifferences(t *testing.T) {
 }
 
 func TestMissingAndSurplus(t *testing.T) {
-	s := serve(
-		t,
-		`[{"request":{"method":"GET","path":"/a"},"response":{"body":{}}},{"request":{"path":"/b"},"response":{}}]`,
-	)
+	s := serve(t,
+		`[{"request":{"method":"GET","path":"/a"},"response":{"body":{}}},{"request":{"path":"/b"},"response":{}}]`)
 	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "missing: GET /a") ||
 		!strings.Contains(err.Error(), "missing: POST /b") {
 		t.Errorf("got %v", err)
@@ -247,8 +232,7 @@ func TestUpdate(t *testing.T) {
 	must.Do(t, os.WriteFile("testdata/a.json", []byte(one), 0o600))
 	r := &recorder{TB: t}
 	s := New(r, "a.json")
-	if status, _, err := ask(t, "PUT", s.URL()+"/b", `{"x": 1.0}`, "X-Key", "other"); status != 200 ||
-		err != nil {
+	if status, _, err := ask(t, "PUT", s.URL()+"/b", `{"x": 1.0}`, "X-Key", "other"); status != 200 || err != nil {
 		t.Errorf("got %d %v", status, err)
 	}
 	r.end()

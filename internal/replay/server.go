@@ -96,7 +96,7 @@ func (s *Server) URL() string { return s.url }
 // Close stops the server. The error tells every difference between what
 // came and what was recorded; nil means none.
 func (s *Server) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if s.http.Shutdown(ctx) != nil {
 		_ = s.http.Close()

@@ -18,7 +18,8 @@ import (
 // checked, which make has to build with the same flags.
 func TestStaticBinaries(t *testing.T) {
 	recipe := shell(t, `eval set -- "$(make --no-print-directory --dry-run build BIN=/out)"; printf '%s\n' "$@"`)
-	want := slices.Concat([]string{"CGO_ENABLED=0", "go", "build"}, testbin.Flags(), []string{"-o", "/out/", "./cmd/..."})
+	want := slices.Concat([]string{"CGO_ENABLED=0", "go", "build"}, testbin.Flags(), []string{"-o", "/out/",
+		"./cmd/..."})
 	if got := strings.Split(strings.TrimSpace(recipe), "\n"); !slices.Equal(got, want) {
 		t.Errorf("make build runs %q, want %q", got, want)
 	}

@@ -82,6 +82,7 @@ func layers() []layer {
 		{"internal/wait", 8},
 		{"store", 9},
 		{"server/openapi", 10},
+		{"agent/internal/reid", 8},
 		{"agent/internal/rounds", 11},
 		{"agent/layer", 12},
 		{"agent/compat", 13},
@@ -114,6 +115,7 @@ func layers() []layer {
 		{"server/auth", 11},
 		{"server/inbox", 12},
 		{"server/witness", 11},
+		{"rap/internal/raptest", 12},
 		{"rap/internal/*", 11},
 		{"rap", 11},
 		{"mcp/config", 11},
@@ -125,6 +127,7 @@ func layers() []layer {
 		{"cmd/internal/system", 13},
 		{"cmd/internal/registry", 13},
 		{"cmd/internal/keyfile", 14},
+		{"cmd/internal/fileerrors", 13},
 		{"cmd/internal/decide", 14},
 		{"cmd/internal/editor", 14},
 		{"cmd/internal/channels", 13},
@@ -148,10 +151,11 @@ func layers() []layer {
 		{"internal/testbin", 14},    // the same
 		{"internal/testbin/build", 15},
 		{"internal/testdns", 14},    // the same
-		{"internal/testwait", 14},   // the same
+		{"internal/testwait", 10},   // the same; other helpers wait with it
 		{"internal/chromium", 11},   // the same
 		{"internal/must", 14},       // the same
 		{"internal/assenttest", 14}, // the same
+		{"internal/safetext/safetexttest", 14},
 		{"internal/neighbours", 14},
 		{"internal/crashtest", 14},
 		{"internal/peers/*", 14}, // against software of others
@@ -388,16 +392,9 @@ func typedSample(t *testing.T, path, src string) checked {
 	p := sample(t, path, src)
 	exports := map[string]string{}
 	if len(p.imports) > 0 {
-		out, err := goList(append([]string{"-json=ImportPath,Export", "-export", "-deps"}, p.imports...)...)
-		if err != nil {
+		var err error
+		if exports, err = compiled(p.imports...); err != nil {
 			t.Fatal(err)
-		}
-		all, err := decode[listed](out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, l := range all {
-			exports[l.ImportPath] = l.Export
 		}
 	}
 

@@ -2,6 +2,7 @@ package repotest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,6 +61,7 @@ type listed struct {
 	GoFiles, TestGoFiles, XTestGoFiles []string
 	Imports, TestImports, XTestImports []string
 	Module                             *module
+	ImportMap                          map[string]string
 }
 
 type module struct {
@@ -174,17 +176,9 @@ var typedRepository = sync.OnceValues(func() ([]checked, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := goList("-json=ImportPath,Export", "-export", "-deps", "./...")
+	exports, err := compiled("./...")
 	if err != nil {
 		return nil, err
-	}
-	all, err := decode[listed](out)
-	if err != nil {
-		return nil, err
-	}
-	exports := map[string]string{}
-	for _, l := range all {
-		exports[l.ImportPath] = l.Export
 	}
 	var typed []checked
 	for _, p := range packages {
@@ -198,10 +192,106 @@ var typedRepository = sync.OnceValues(func() ([]checked, error) {
 	return typed, nil
 })
 
+// compiled returns the files with export data of these packages and of
+// all that they import, by import path.
+func compiled(packages ...string) (map[string]string, error) {
+	out, err := goList(append([]string{"-json=ImportPath,Export", "-export", "-deps"}, packages...)...)
+	if err != nil {
+		return nil, err
+	}
+	all, err := decode[listed](out)
+	if err != nil {
+		return nil, err
+	}
+	exports := map[string]string{}
+	for _, l := range all {
+		exports[l.ImportPath] = l.Export
+	}
+	return exports, nil
+}
+
+// typedTests type-checks the test files of the repository, and the
+// packages of helpers, which import testing. The files of each result are
+// only those: the code under test is checked with them, but not listed.
+var typedTests = sync.OnceValues(func() ([]checked, error) {
+	packages, err := repository()
+	if err != nil {
+		return nil, err
+	}
+	out, err := goList("-json=ImportPath,Export,ImportMap", "-export", "-deps", "-test", "./...")
+	if err != nil {
+		return nil, err
+	}
+	all, err := decode[listed](out)
+	if err != nil {
+		return nil, err
+	}
+	exports, renamed := map[string]string{}, map[string]map[string]string{}
+	for _, l := range all {
+		exports[l.ImportPath], renamed[l.ImportPath] = l.Export, l.ImportMap
+	}
+
+	var typed []checked
+	add := func(p pkg, path string, files, report []file) error {
+		if len(report) == 0 {
+			return nil
+		}
+		full := strings.TrimSuffix(modulePath+"/"+p.path, "/")
+		names := renamed[path+" ["+full+".test]"]
+		info, typ, err := typeCheck(path, files, func(path string) string {
+			return exports[cmp.Or(names[path], path)]
+		})
+		if err != nil {
+			return err
+		}
+		typed = append(typed, checked{
+			pkg: pkg{path: p.path, files: report}, fset: files[0].fset, info: info, typ: typ,
+		})
+		return nil
+	}
+	for _, p := range packages {
+		var inside, outside []file
+		for _, f := range p.tests {
+			if strings.HasSuffix(f.ast.Name.Name, "_test") {
+				outside = append(outside, f)
+			} else {
+				inside = append(inside, f)
+			}
+		}
+		report := inside
+		if slices.Contains(p.imports, "testing") {
+			report = slices.Concat(p.files, inside)
+		}
+		full := strings.TrimSuffix(modulePath+"/"+p.path, "/")
+		if err := errors.Join(
+			add(p, full, slices.Concat(p.files, inside), report),
+			add(p, full+"_test", outside, outside),
+		); err != nil {
+			return nil, err
+		}
+	}
+
+	return typed, nil
+})
+
 // check type-checks one package. Export data of its imports is in the
 // files that exports names by import path.
 func check(p pkg, exports map[string]string) (checked, error) {
-	look := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
+	info, typ, err := typeCheck(modulePath+"/"+p.path, p.files, func(path string) string { return exports[path] })
+	if err != nil {
+		return checked{}, err
+	}
+	fset := token.NewFileSet()
+	if len(p.files) > 0 {
+		fset = p.files[0].fset
+	}
+	return checked{pkg: p, fset: fset, info: info, typ: typ}, nil
+}
+
+// typeCheck type-checks files as one package. export names the file with
+// the export data of an import.
+func typeCheck(path string, files []file, export func(path string) string) (*types.Info, *types.Package, error) {
+	look := func(path string) (io.ReadCloser, error) { return os.Open(export(path)) }
 	config := types.Config{Importer: importer.ForCompiler(token.NewFileSet(), "gc", look)}
 	info := &types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{},
@@ -210,14 +300,14 @@ func check(p pkg, exports map[string]string) (checked, error) {
 	}
 	fset := token.NewFileSet()
 	var trees []*ast.File
-	for _, f := range p.files {
+	for _, f := range files {
 		fset, trees = f.fset, append(trees, f.ast)
 	}
-	typ, err := config.Check(modulePath+"/"+p.path, fset, trees, info)
+	typ, err := config.Check(path, fset, trees, info)
 	if err != nil {
-		return checked{}, fmt.Errorf("type-check %s: %w", p.path, err)
+		return nil, nil, fmt.Errorf("type-check %s: %w", path, err)
 	}
-	return checked{pkg: p, fset: fset, info: info, typ: typ}, nil
+	return info, typ, nil
 }
 
 // texts are the files with these endings that belong to the

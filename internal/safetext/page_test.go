@@ -196,6 +196,25 @@ func TestConfusableTables(t *testing.T) {
 			t.Errorf("alikeSign(%U) = %q, want %q", r, got, want)
 		}
 	}
+
+	// One sign of each family; NFKC folds others.
+	for as, r := range map[string]rune{
+		"-": '−', "/": '⧸', ":": '։', ".": '․', ",": '‚', "'": 'ʹ', `"`: '‟', "*": '٭', "<": '‹', ">": '›', "!": 'ǃ',
+		`\`: '∖', "|": 'ǁ', "~": '⁓', ";": '\u037e', "_": 'ˍ',
+	} {
+		if got := alikeSign(r); got != as {
+			t.Errorf("alikeSign(%U) = %q, want %q", r, got, as)
+		}
+	}
+}
+
+func TestAlphanumeric(t *testing.T) {
+	for c := range 256 {
+		want := c < 128 && (unicode.IsLetter(rune(c)) || unicode.IsDigit(rune(c)))
+		if alphanumeric(byte(c)) != want {
+			t.Errorf("%q: %v", rune(c), !want)
+		}
+	}
 }
 
 func FuzzInspect(f *testing.F) {

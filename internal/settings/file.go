@@ -28,6 +28,8 @@ type File struct {
 	mode fs.FileMode
 	// reached is told how far a replacement has come; tests stop there.
 	reached func(step string)
+	// sync makes a file or directory durable; tests record the order.
+	sync func(*os.File) error
 }
 
 // Open reads a file. A symbolic link is followed, and stays what it is:
@@ -35,7 +37,7 @@ type File struct {
 // in a circle, and what is no regular file, is refused. A file that
 // does not exist is one without a text.
 func Open(path string) (*File, error) {
-	f := &File{Path: path, Target: path, mode: 0o600, reached: func(string) {}}
+	f := &File{Path: path, Target: path, mode: 0o600, reached: func(string) {}, sync: (*os.File).Sync}
 	link, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -233,7 +235,7 @@ func (f *File) replace(text []byte) (err error) {
 			err = errors.Join(err, os.Remove(temp.Name()))
 		}
 	}()
-	err = errors.Join(temp.Chmod(f.mode), write(temp, text))
+	err = errors.Join(temp.Chmod(f.mode), f.write(temp, text))
 	if err != nil {
 		return err
 	}
@@ -245,7 +247,7 @@ func (f *File) replace(text []byte) (err error) {
 		return err
 	}
 	f.Text, f.Exists = text, true
-	syncDir(filepath.Dir(f.Target))
+	f.syncDir()
 
 	return nil
 }
@@ -255,7 +257,7 @@ func (f *File) writeNew(name string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := write(out, text); err != nil {
+	if err := f.write(out, text); err != nil {
 		return errors.Join(err, os.Remove(name))
 	}
 
@@ -263,21 +265,22 @@ func (f *File) writeNew(name string, text []byte) error {
 }
 
 // write writes, makes it durable and closes.
-func write(out *os.File, text []byte) error {
+func (f *File) write(out *os.File, text []byte) error {
 	_, err := out.Write(text)
 	if err == nil {
-		err = out.Sync()
+		err = f.sync(out)
 	}
 
 	return errors.Join(err, out.Close())
 }
 
-// syncDir makes a rename durable, where directories can be synced.
-func syncDir(dir string) {
-	d, err := os.Open(dir)
+// syncDir makes a rename in the file's directory durable, if directories
+// can be synced. The file has its new text either way.
+func (f *File) syncDir() {
+	d, err := os.Open(filepath.Dir(f.Target))
 	if err != nil {
 		return
 	}
-	_ = d.Sync()  // it has been renamed
-	_ = d.Close() // the same
+	_ = f.sync(d)
+	_ = d.Close()
 }

@@ -5,10 +5,13 @@ package settings
 import (
 	"bufio"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,7 +39,8 @@ func TestMain(m *testing.M) {
 	f.reached = func(now string) {
 		if now == step {
 			os.Stdout.WriteString("reached\n")
-			select {} // until it is killed
+			_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed, or the test has ended
+			os.Exit(1)
 		}
 	}
 	if err := f.ReplaceWithBackup([]byte("new\n"), func(string) error { return nil }); err != nil {
@@ -51,6 +55,10 @@ func replacing(t *testing.T, file, step string) (*exec.Cmd, string) {
 	cmd := exec.Command(os.Args[0], file)
 	cmd.Env = append(os.Environ(), helper+"="+step)
 	cmd.Stderr = t.Output()
+	_, err := cmd.StdinPipe() // open until the process is waited for
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -135,6 +143,281 @@ func onlyFiles(t *testing.T, dir string, want ...string) {
 	}
 	if strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("there are %v, want %v", got, want)
+	}
+}
+
+// TestReplacementSurvivesPowerLoss: a text is durable before it gets its
+// name, and the name is durable before the caller goes on.
+func TestReplacementSurvivesPowerLoss(t *testing.T) {
+	dir := t.TempDir()
+	name := put(t, filepath.Join(dir, "a.json"), "old\n", 0o600)
+	var steps []string
+	f := opened(t, name)
+	f.sync = func(file *os.File) error {
+		now, err := os.ReadFile(name)
+		if err != nil {
+			t.Error(err)
+		}
+		step := "directory"
+		if file.Name() != dir {
+			text, err := os.ReadFile(file.Name())
+			if err != nil {
+				t.Error(err)
+			}
+			step = fmt.Sprintf("%q in another file", text)
+		}
+		steps = append(steps, fmt.Sprintf("%s while the file holds %q", step, now))
+		return file.Sync()
+	}
+	if err := f.ReplaceWithBackup([]byte("new\n"), func(string) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`"old\n" in another file while the file holds "old\n"`,
+		`"new\n" in another file while the file holds "old\n"`,
+		`directory while the file holds "new\n"`,
+	}
+	if !slices.Equal(steps, want) {
+		t.Errorf("synced\n%s\nwant\n%s", strings.Join(steps, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestFailedSync: if a text can't be made durable, the file stays as it
+// was and nothing is left beside it. If its new name can't, the file has
+// been replaced already.
+func TestFailedSync(t *testing.T) {
+	for _, c := range []struct {
+		fails int
+		files []string
+		text  string
+	}{
+		{1, []string{"a.json"}, "old\n"},
+		{2, []string{"a.json", "a.json.before-assent"}, "old\n"},
+		{3, []string{"a.json", "a.json.before-assent"}, "new\n"},
+	} {
+		dir := t.TempDir()
+		name := put(t, filepath.Join(dir, "a.json"), "old\n", 0o600)
+		f := opened(t, name)
+		broken, calls := errors.New("the disk is gone"), 0
+		f.sync = func(*os.File) error {
+			if calls++; calls == c.fails {
+				return broken
+			}
+			return nil
+		}
+		err := f.ReplaceWithBackup([]byte("new\n"), func(string) error { return nil })
+		if errors.Is(err, broken) != (c.text == "old\n") || (err == nil) != (c.text == "new\n") {
+			t.Errorf("sync %d fails: %v", c.fails, err)
+		}
+		holdsText(t, name, c.text)
+		onlyFiles(t, dir, c.files...)
+	}
+}
+
+// TestNothingIsWrittenOverAChange: any difference since the file was
+// read counts, and every way of changing the file sees it.
+func TestNothingIsWrittenOverAChange(t *testing.T) {
+	for difference, c := range map[string]struct {
+		before func(dir string)
+		change func(dir string)
+		after  string // what the file holds then; "-" if it is gone
+	}{
+		"another text": {
+			func(dir string) { put(t, filepath.Join(dir, "a"), "old", 0o600) },
+			func(dir string) { put(t, filepath.Join(dir, "a"), "theirs", 0o600) },
+			"theirs",
+		},
+		"an empty file that is new": {
+			func(string) {},
+			func(dir string) { put(t, filepath.Join(dir, "a"), "", 0o600) },
+			"",
+		},
+		"an empty file that is gone": {
+			func(dir string) { put(t, filepath.Join(dir, "a"), "", 0o600) },
+			func(dir string) { remove(t, filepath.Join(dir, "a")) },
+			"-",
+		},
+		"a link to another file with the same text": {
+			func(dir string) {
+				link(t, put(t, filepath.Join(dir, "one"), "old", 0o600), filepath.Join(dir, "a"))
+				put(t, filepath.Join(dir, "two"), "old", 0o600)
+			},
+			func(dir string) {
+				remove(t, filepath.Join(dir, "a"))
+				link(t, filepath.Join(dir, "two"), filepath.Join(dir, "a"))
+			},
+			"old",
+		},
+		"a directory": {
+			func(dir string) { put(t, filepath.Join(dir, "a"), "old", 0o600) },
+			func(dir string) {
+				remove(t, filepath.Join(dir, "a"))
+				if err := os.Mkdir(filepath.Join(dir, "a"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"-",
+		},
+	} {
+		for way, do := range map[string]func(*File) error{
+			"replace": func(f *File) error { return f.Replace([]byte("ours")) },
+			"replace after": func(f *File) error {
+				return f.ReplaceAfter([]byte("ours"), func() error {
+					t.Errorf("%s: more is done", difference)
+					return nil
+				})
+			},
+			"remove": (*File).Remove,
+		} {
+			dir := t.TempDir()
+			name := filepath.Join(dir, "a")
+			c.before(dir)
+			f := opened(t, name)
+			c.change(dir)
+			entries, _ := os.ReadDir(dir)
+			if err := do(f); err == nil || !errors.Is(err, ErrChanged) && difference != "a directory" {
+				t.Errorf("%s, %s: %v", difference, way, err)
+			}
+			if c.after != "-" {
+				holdsText(t, name, c.after)
+			}
+			if left, _ := os.ReadDir(dir); len(left) != len(entries) {
+				t.Errorf("%s, %s: %d files instead of %d", difference, way, len(left), len(entries))
+			}
+		}
+	}
+}
+
+func opened(t *testing.T, name string) *File {
+	t.Helper()
+	f, err := Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return f
+}
+
+func remove(t *testing.T, name string) {
+	t.Helper()
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func link(t *testing.T, target, name string) {
+	t.Helper()
+	if err := os.Symlink(target, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestReplaceAndRemove: a file that does not exist is created for its
+// owner alone, replaced again by the same *File, and removed.
+func TestReplaceAndRemove(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "a")
+	f := opened(t, name)
+	if f.Exists || f.Text != nil || f.Writable() != nil {
+		t.Errorf("%+v, %v", f, f.Writable())
+	}
+	for _, text := range []string{"one", "two"} {
+		if err := f.Replace([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		holdsText(t, name, text)
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 || !f.Exists ||
+			string(f.Text) != text {
+			t.Errorf("%v, %v, %+v", info.Mode(), err, f)
+		}
+	}
+	failed := errors.New("failed")
+	if err := f.ReplaceAfter([]byte("three"), func() error { return failed }); !errors.Is(err, failed) {
+		t.Error(err)
+	}
+	holdsText(t, name, "two")
+	if err := f.Remove(); err != nil || f.Exists || f.Text != nil {
+		t.Errorf("%v, %+v", err, f)
+	}
+	onlyFiles(t, dir)
+	if err := f.Replace([]byte("four")); err != nil {
+		t.Fatal(err)
+	}
+	onlyFiles(t, dir, "a")
+}
+
+func TestWritable(t *testing.T) {
+	for mode, want := range map[fs.FileMode]bool{
+		0o600: true, 0o200: true, 0o644: true, 0o400: false, 0o445: false, 0o466: false, 0o577: false,
+	} {
+		f := opened(t, put(t, filepath.Join(t.TempDir(), "a"), "", mode))
+		if err := f.Writable(); (err == nil) != want {
+			t.Errorf("%o: %v", mode, err)
+		}
+	}
+}
+
+// TestOpenRefuses: what is no regular file, and what is too large.
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	large, largest := filepath.Join(dir, "large"), filepath.Join(dir, "largest")
+	for name, size := range map[string]int64{large: 64<<20 + 1, largest: 64 << 20} {
+		if err := os.Truncate(put(t, name, "", 0o600), size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		large:                       "more than 64 MiB",
+		pipe:                        "this is a pipe",
+		os.DevNull:                  "this is a device or a socket",
+		filepath.Join(large, "a"):   "not a directory",
+		filepath.Join(dir, "a\x00"): "invalid argument",
+	} {
+		if f, err := Open(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v", name, f, err)
+		}
+	}
+	opened(t, largest)
+}
+
+// TestSweep: only what other processes left of this file is removed.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{".a.assent-1", ".a.assent-", ".b.assent-1", "a.assent-1", ".a"} {
+		put(t, filepath.Join(dir, name), "x", 0o600)
+	}
+	if err := opened(t, filepath.Join(dir, "a")).Replace(nil); err != nil {
+		t.Fatal(err)
+	}
+	onlyFiles(t, dir, ".a", ".b.assent-1", "a", "a.assent-1")
+}
+
+// TestLocked: a lock ends with what it was taken for, and a directory
+// that isn't there can't be locked.
+func TestLocked(t *testing.T) {
+	dir := t.TempDir()
+	failed := errors.New("failed")
+	for range 2 {
+		err := Locked(dir, func() error {
+			if err := Locked(dir, func() error { return nil }); !errors.Is(err, ErrBusy) {
+				t.Errorf("taken twice: %v", err)
+			}
+			return failed
+		})
+		if !errors.Is(err, failed) {
+			t.Error(err)
+		}
+	}
+	err := Locked(filepath.Join(dir, "none"), func() error {
+		t.Error("it runs")
+		return nil
+	})
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
 	}
 }
 
@@ -247,6 +530,30 @@ func TestBackups(t *testing.T) {
 			t.Errorf("%s, %v, want %s", backup, err, want)
 		}
 		holdsText(t, backup, text)
+	}
+}
+
+// TestTooManyBackups: the last of 999 names is used, and then none.
+func TestTooManyBackups(t *testing.T) {
+	name := put(t, filepath.Join(t.TempDir(), "a"), "new", 0o600)
+	f := opened(t, name)
+	put(t, f.BackupName(), "old", 0o600)
+	for i := 2; i < 999; i++ {
+		put(t, fmt.Sprintf("%s-%d", f.BackupName(), i), "old", 0o600)
+	}
+	if backup, err := f.Backup(); err != nil || backup != f.BackupName()+"-999" {
+		t.Errorf("%s, %v", backup, err)
+	}
+	f.Text = []byte("newer")
+	if backup, err := f.Backup(); err == nil || !strings.Contains(err.Error(), "a thousand backups") {
+		t.Errorf("%s, %v", backup, err)
+	}
+	remove(t, f.BackupName())
+	if err := os.Mkdir(f.BackupName(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if backup, err := f.Backup(); err == nil || backup != "" {
+		t.Errorf("a directory has its name: %s, %v", backup, err)
 	}
 }
 

@@ -43,6 +43,14 @@ func listed() map[string][2]string {
 			"{\n  \"hooks\": {\n    \"before\": [\n      {\"a\": 1}, // behind\n    ],\n  },\n}",
 			"{\n  \"hooks\": {\n    \"before\": [\n      {\"a\": 1}, // behind\n      " + hookLines + "\n    ],\n  },\n}",
 		},
+		"lines": {
+			"{\n  \"hooks\": {\n    \"before\": [\n      {\"a\": 1}\n    ]\n  }\n}\n",
+			"{\n  \"hooks\": {\n    \"before\": [\n      {\"a\": 1},\n      " + hookLines + "\n    ]\n  }\n}\n",
+		},
+		"a comment before a comma": {
+			"{\n  \"hooks\": {\n    \"before\": [\n      {\"a\": 1} /* one */,\n    ]\n  }\n}\n",
+			"{\n  \"hooks\": {\n    \"before\": [\n      {\"a\": 1}, /* one */\n      " + hookLines + "\n    ]\n  }\n}\n",
+		},
 		"an empty list": {
 			"{\n  \"hooks\": {\n    \"before\": []\n  }\n}",
 			"{\n  \"hooks\": {\n    \"before\": [\n      " + hookLines + "\n    ]\n  }\n}",
@@ -94,6 +102,22 @@ func TestAListLosesTheItemsThatSayTheSame(t *testing.T) {
 	}
 }
 
+// TestOnlyTheItemsThatSayTheSameAreLost: comments before them stay.
+func TestOnlyTheItemsThatSayTheSameAreLost(t *testing.T) {
+	table := parsed(t, `{"hooks": {"before": [/* 1 */ {"a": 1}, /* 2 */ {"b": 2}, /* 3 */ {"a": 1}, {"c": 3}]}}`)
+	m, none, err := table.Without("before", []any{map[string]any{"a": json.Number("1")}, "another"})
+	if err != nil || none {
+		t.Fatal(none, err)
+	}
+	want := `{"hooks": {"before": [/* 1 */ /* 2 */ {"b": 2}, /* 3 */ {"c": 3}]}}`
+	if got := replaced(t, table, m); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if m, none, err = table.Without("before", table.Member("before").Value.([]any)); err != nil || !none {
+		t.Errorf("%v, %v, %v", m, none, err)
+	}
+}
+
 // TestWhatIsNoListIsRefused: with the place.
 func TestWhatIsNoListIsRefused(t *testing.T) {
 	table := parsed(t, "{\"hooks\": {\n  \"before\": {}}}")
@@ -101,7 +125,7 @@ func TestWhatIsNoListIsRefused(t *testing.T) {
 	if _, err := table.List("before", hook()); err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := table.Without("before", nil); err == nil || err.Error() != want {
+	if _, none, err := table.Without("before", nil); err == nil || err.Error() != want || none {
 		t.Errorf("%v", err)
 	}
 }

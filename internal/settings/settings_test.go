@@ -1,7 +1,9 @@
 package settings
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -119,6 +121,27 @@ func TestAddAtTheEnd(t *testing.T) {
 	added(t, YAML, "s:\n a: 1\n# end\n", "s:\n a: 1\n new:\n   command: \"x\"\n# end\n", entry)
 }
 
+// TestPathsAreNamedWhole: an error names each part of a path.
+func TestPathsAreNamedWhole(t *testing.T) {
+	for _, c := range []struct {
+		form     Form
+		in, want string
+	}{
+		{JSON, `{"s": {}}`, "f:1:1: there is no s.t to change"},
+		{TOML, "[s]\nt = 1\n", "f:1:1: s.t: expected a table"},
+		{TOML, "[s.t]\na = 1\n", "f:2:1: s.t is written in a way"},
+		{JSON, `{"s": {"t": 1}}`, "f:1:13: the file.s.t: expected an object"},
+	} {
+		table, err := Parse(c.form, "f", []byte(c.in), "s", "t")
+		if err == nil {
+			_, err = table.Change([]string{"absent"})
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %s", c.in, err, c.want)
+		}
+	}
+}
+
 func added(t *testing.T, form Form, in, want string, entry Object) {
 	t.Helper()
 	table, err := Parse(form, "settings", []byte(in), "s")
@@ -128,6 +151,201 @@ func added(t *testing.T, form Form, in, want string, entry Object) {
 	got, err := table.Change(nil, table.New("new", entry))
 	if err != nil || string(got) != want {
 		t.Errorf("%q: got %q, %v, want %q", in, got, err, want)
+	}
+}
+
+// TestEdits: what is removed takes its comma, its blanks and its line
+// with it, and leaves the comments and everything outside the table.
+func TestEdits(t *testing.T) {
+	const several = "{\"s\": {\n  \"a\": 1, \"b\": 2,\n  \"c\": 3, \"d\": 4\n}}"
+	for _, c := range []struct {
+		form             Form
+		path, in, remove string
+		add              bool
+		want             string
+	}{
+		{JSON, "s", `{"s":{"a":1,"b":2,"c":3}}`, "a", false, `{"s":{"b":2,"c":3}}`},
+		{JSON, "s", `{"s":{"a":1,"b":2,"c":3}}`, "b", false, `{"s":{"a":1,"c":3}}`},
+		{JSON, "s", `{"s":{"a":1,"b":2,"c":3}}`, "c", false, `{"s":{"a":1,"b":2}}`},
+		{JSON, "s", `{"s":{"a":1,"b":2,"c":3}}`, "b c", false, `{"s":{"a":1}}`},
+		{JSON, "s", `{"s":{"a":1,"b":2,"c":3}}`, "a b c", false, `{"s":{}}`},
+		{JSON, "s", `{"s": {"a": 1, "b": 2, "c": 3}}`, "c", false, `{"s": {"a": 1, "b": 2}}`},
+		{JSON, "s", `{"s": {"a": 1, "b": 2, "c": 3}}`, "b", false, `{"s": {"a": 1, "c": 3}}`},
+		{
+			JSON, "s", `{"s": {"a": 1 /* x */ , "b": 2 /* y */, "c": 3}}`, "a b", false,
+			`{"s": { /* x */   /* y */ "c": 3}}`,
+		},
+		{
+			JSON, "s", `{"s": {"a": 1 /* x */ , "b": 2 /* y */, "c": 3}}`, "c", false,
+			`{"s": {"a": 1 /* x */ , "b": 2 /* y */}}`,
+		},
+		{JSON, "s", several, "b", false, "{\"s\": {\n  \"a\": 1, \n  \"c\": 3, \"d\": 4\n}}"},
+		{JSON, "s", several, "a", false, "{\"s\": {\n  \"b\": 2,\n  \"c\": 3, \"d\": 4\n}}"},
+		{JSON, "s", several, "c", false, "{\"s\": {\n  \"a\": 1, \"b\": 2,\n  \"d\": 4\n}}"},
+		{JSON, "s", several, "d", false, "{\"s\": {\n  \"a\": 1, \"b\": 2,\n  \"c\": 3\n}}"},
+		{
+			JSON, "s", "{\"s\": {\n  \"a\": 1,\n  \"b\": 2 // c\n}}", "b", false,
+			"{\"s\": {\n  \"a\": 1\n  // c\n}}",
+		},
+		{
+			JSON, "s", "{\n\"s\": {\n\"a\": 1\n}}", "", true,
+			"{\n\"s\": {\n\"a\": 1,\n\"new\": {\n  \"command\": \"x\"\n}\n}}",
+		},
+		{
+			JSON, "s", "\r\n{\"s\": {}}", "", true,
+			"\r\n{\"s\": {\r\n  \"new\": {\r\n    \"command\": \"x\"\r\n  }\r\n}}",
+		},
+		{JSON, "s", "\n{\"s\": {}}", "", true, "\n{\"s\": {\n  \"new\": {\n    \"command\": \"x\"\n  }\n}}"},
+		{
+			JSON, "s.t", `{"s": {"t": {"a": 1}, "u": 2}, "t": {"a": 1}}`, "a", true,
+			`{"s": {"t": {"new": {"command": "x"}}, "u": 2}, "t": {"a": 1}}`,
+		},
+		{TOML, "s.t", "[s.t.a]\nx = 1\n[s.u]\ny = 1\n", "a", true, "[s.t.new]\ncommand = \"x\"\n[s.u]\ny = 1\n"},
+		{
+			TOML, "s", "[s.a]\nx = 1\n[s.b]\ny = 1\n[s.a.env]\nA = \"b\"\n[t]\nz = 1\n", "a b", false,
+			"[t]\nz = 1\n",
+		},
+		{
+			TOML, "s", "[s.a]\nx = 1\n[s.b]\ny = 1\n[s.a.env]\nA = \"b\"\n[t]\nz = 1\n", "b", true,
+			"[s.a]\nx = 1\n[s.new]\ncommand = \"x\"\n[s.a.env]\nA = \"b\"\n[t]\nz = 1\n",
+		},
+		{TOML, "s", "[s.a]\nx = 1", "", true, "[s.a]\nx = 1\n[s.new]\ncommand = \"x\"\n"},
+		{
+			TOML, "s", "[s]\na = { x = 1 }\nb = 2\n[s.c]\nx = 1\n", "c", true,
+			"[s]\na = { x = 1 }\nb = 2\nnew = { command = \"x\" }\n",
+		},
+		{YAML, "s.t", "s:\n  t:\n    a: 1\n  u: 2\n", "a", true, "s:\n  t:\n    new:\n      command: \"x\"\n  u: 2\n"},
+		{YAML, "s", "s:\n  a: 1", "", true, "s:\n  a: 1\n  new:\n    command: \"x\"\n"},
+		{YAML, "s", "s:\n  a:\n    x: 1\n# c\n    y: 2\n  b: 3\n", "a", false, "s:\n  b: 3\n"},
+		{YAML, "s", "s:\n  a:\n    x: 1\n#c\n  b: 3\n", "a", false, "s:\n#c\n  b: 3\n"},
+	} {
+		table, err := Parse(c.form, "settings", []byte(c.in), strings.Split(c.path, ".")...)
+		if err != nil {
+			t.Errorf("%q: %v", c.in, err)
+			continue
+		}
+		var add []Member
+		if c.add {
+			add = append(add, table.New("new", Object{{Name: "command", Value: "x"}}))
+		}
+		got, err := table.Change(strings.Fields(c.remove), add...)
+		if err != nil || string(got) != c.want {
+			t.Errorf("%q without %q:\ngot  %q, %v\nwant %q", c.in, c.remove, got, err, c.want)
+		}
+	}
+}
+
+// TestMovedTablesOfTOML: a member that is written as a table goes behind
+// the lines of another table.
+func TestMovedTablesOfTOML(t *testing.T) {
+	from, err := Parse(TOML, "f", []byte("[s.n]\nx = 1\n"), "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ in, remove, want string }{
+		{"[s]\na = 1\n[t]\nz = 1\n", "", "[s]\na = 1\n[t]\nz = 1\n[s.n]\nx = 1\n"},
+		{"[s]\na = 1\nb = 2\n", "a", "[s]\nb = 2\n[s.n]\nx = 1\n"},
+		{"[s.b]\ny = 1\n[t]\nz = 1", "", "[s.b]\ny = 1\n[s.n]\nx = 1\n[t]\nz = 1"},
+	} {
+		to, err := Parse(TOML, "f", []byte(c.in), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := to.Change(strings.Fields(c.remove), from.Members()...)
+		if err != nil || string(got) != c.want {
+			t.Errorf("%q: got %q, %v, want %q", c.in, got, err, c.want)
+		}
+	}
+}
+
+// TestChangeIsVerified: a change that would say something else than what
+// was asked for is refused, even where the text can be read.
+func TestChangeIsVerified(t *testing.T) {
+	for _, c := range []struct {
+		form   Form
+		in     string
+		remove []string
+		add    []Member
+	}{
+		{JSON, `{"s":{}}`, []string{"absent"}, nil},
+		{JSON, `{"s":{"a":1}}`, nil, []Member{{Name: "a", Value: json.Number("1"), Text: `"a": 1`}}},
+		{JSON, `{"s":{"a":1}}`, []string{"a"}, []Member{{Name: "b", Value: json.Number("1"), Text: `"b": 2`}}},
+		{JSON, `{"s":{"a":1}}`, []string{"a"}, []Member{{Name: "b", Value: json.Number("1"), Text: `"b": `}}},
+		{JSON, `{"s":{"a":1}}`, []string{"a"}, []Member{{Name: "b", Value: json.Number("1"), Text: `"b": 1}, "t": {`}}},
+		{YAML, "o: &k 1\ns:\n  a: &k 2\n  b: 3\nt: *k\n", []string{"a"}, nil},
+	} {
+		table, err := Parse(c.form, "f", []byte(c.in), "s")
+		if err != nil {
+			t.Errorf("%q: %v", c.in, err)
+			continue
+		}
+		got, err := table.Change(c.remove, c.add...)
+		if err == nil || !strings.Contains(err.Error(), ":1: s is written in a way") {
+			t.Errorf("%q: got %q, %v", c.in, got, err)
+		}
+	}
+}
+
+func TestNamesAndTextsAreQuoted(t *testing.T) {
+	for name, want := range map[string]string{
+		"plain-name_1": "plain-name_1", "nothing": "nothing",
+		"": `""`, "a b": `"a b"`, "1a": `"1a"`, "a.b": `"a.b"`, "ä": `"ä"`,
+		"true": `"true"`, "False": `"False"`, "null": `"null"`, "YES": `"YES"`, "no": `"no"`, "on": `"on"`,
+		"off": `"off"`, "y": `"y"`, "n": `"n"`,
+	} {
+		if got := quoteUnless(name); got != want {
+			t.Errorf("%q is written %s, want %s", name, got, want)
+		}
+	}
+	if got, want := quote("<&>\x7f\n\""), `"<&>\u007f\n\""`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestMembersHaveTheirLine: from 1, in every form.
+func TestMembersHaveTheirLine(t *testing.T) {
+	for form, text := range map[Form]string{
+		JSON: "{\n \"s\": {\n  \"a\": 1, \"b\": 2,\n  \"c\": [\n3]}}",
+		TOML: "\n[s]\na = 1\nb.x = 2\nc.y = 3\n",
+		YAML: "\ns:\n  a: 1\n  b: 2\n  c: 3\n",
+	} {
+		table, err := Parse(form, "f", []byte(text), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []int
+		for _, m := range table.Members() {
+			lines = append(lines, m.Line)
+		}
+		want := []int{3, 4, 5}
+		if form == JSON {
+			want = []int{3, 3, 4}
+		}
+		if !slices.Equal(lines, want) {
+			t.Errorf("%q: lines %v, want %v", text, lines, want)
+		}
+		if table.Member("d") != nil || table.Member("c") == nil {
+			t.Errorf("%q: %v, %v", text, table.Member("c"), table.Member("d"))
+		}
+	}
+}
+
+// Brackets that are closed are not deep, and a file may be as large as
+// its bound.
+func TestBoundsOfATable(t *testing.T) {
+	for _, siblings := range []string{"[]", "{}"} {
+		text := `{"s": {"a": [` + strings.Repeat(siblings+",", 1100) + `1]}}`
+		if _, err := Parse(JSON, "f", []byte(text), "s"); err != nil {
+			t.Error(err)
+		}
+	}
+	for size, want := range map[int]string{
+		64<<20 + 1: "f:1:1: this file has more than 64 MiB",
+		64 << 20:   "f:1:1: this is no text in UTF-8",
+	} {
+		if _, err := Parse(JSON, "f", make([]byte, size), "s"); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
 	}
 }
 
@@ -146,6 +364,11 @@ func TestRefusals(t *testing.T) {
 		{JSON, "\xff\xfe{\x00", "f:1:1: this is no text in UTF-8"},
 		{JSON, strings.Repeat("[", 2000), "f:1:1001: this is nested more than 1000 deep"},
 		{JSON, "<plist/>", "f:1:1: this is no JSON"},
+		{JSON, "1", "f:1:1: the file: expected an object"},
+		{JSON, "{\"s\x00\": {}}", "f:1:4: this is no text in UTF-8"},
+		{JSON, strings.Repeat("{", 1001), "f:1:1001: this is nested more than 1000 deep"},
+		{JSON, "{\"s\": [{\"a\": 1, \"a\": 2}]}", `f:1:17: "a" stands here twice`},
+		{TOML, "x", "f:1:"},
 		{TOML, "[s.a]\nx = 1\nx = 2\n", "f:3:1: this is no TOML"},
 		{TOML, "x = 1\n[s.a\n", "f:2:"},
 		{TOML, "s = 1\n", "f:1:1: s: expected a table"},
@@ -181,6 +404,10 @@ func TestMasked(t *testing.T) {
 		masked(t, JSON, in, want, hide)
 	}
 
+	masked(t, JSON, `{"s": {"a": {"env": ["S", {"K": "S"}], "b": ["x"]}}}`,
+		`{"s": {"a": {"env": ["***", {"K": "***"}], "b": ["x"]}}}`, hide)
+	masked(t, YAML, "s:\n  a:\n    env: [S, {K: S}]\n    b: [x]\n",
+		"s:\n  a:\n    env: [\"***\", {K: \"***\"}]\n    b: [x]\n", hide)
 	masked(t, TOML, "k = 'S'\n[s.a]\ncommand='x'\nenv = {A = 'S', B=[\"S\"]}\n",
 		"k = \"***\"\n[s.a]\ncommand='x'\nenv = {A = \"***\", B=\"***\"}\n", hide)
 	masked(t, YAML, "k: S\ns:\n  a:\n    command: x\n    env:\n      A: >\n        S\n      B: \"S\"\n",

@@ -280,7 +280,7 @@ func prune(cache, name string) error {
 	slices.SortFunc(dirs, func(a, b string) int { return used[b].Compare(used[a]) })
 
 	for _, dir := range dirs[min(kept-1, len(dirs)):] {
-		if time.Since(used[dir]) > idle {
+		if used[dir].Before(time.Now().Add(-idle)) {
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}

@@ -30,13 +30,15 @@ func TestWaitEndsWithTheTimeOfTheTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		began := time.Now()
+		// Between two ticks, so that the look at 100 s is surely the last.
+		const patience = 100*time.Second + pause/2
 		w := waiter[int]{
-			name: "TestX", what: "the seventh", patience: 100 * time.Second, stuck: 30 * time.Second, log: &log,
+			name: "TestX", what: "the seventh", patience: patience, stuck: 30 * time.Second, log: &log,
 			look: func() (int, bool) { return int(time.Since(began) / (50 * time.Second)), false },
 		}
 
 		last, ok := w.wait()
-		if ok || last != 2 || time.Since(began) != 100*time.Second {
+		if ok || last != 2 || time.Since(began) != patience {
 			t.Errorf("got %d, %t after %v", last, ok, time.Since(began))
 		}
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // FuzzParse: whatever the bytes, there is a document or an error, never
@@ -16,14 +17,10 @@ import (
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/bad/*.yaml"} {
 		files, err := filepath.Glob(pattern)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must.Do(f, err)
 		for _, file := range files {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
+			must.Do(f, err)
 			f.Add(text)
 		}
 	}

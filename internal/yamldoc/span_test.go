@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // unit is a piece of a scalar: the text it means, how it is written,
@@ -156,11 +157,7 @@ const (
 
 func TestAtPlain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := build(
-			before,
-			foldedLines(t, words(t, same("w"), same(" z"), same("'"), same("\""), same("\\n"))),
-			after,
-		)
+		s := build(before, foldedLines(t, words(t, same("w"), same(" z"), same("'"), same("\""), same("\\n"))), after)
 		s.check(t, keyed(t, s.src))
 	})
 }
@@ -390,9 +387,7 @@ func TestJSONAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := map[string]any{"root": value.Draw(t, "value")}
 		text, err := json.MarshalIndent(want, "", rapid.SampledFrom([]string{"", "  "}).Draw(t, "indent"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, as := range []string{string(text), "--- " + string(text)} {
 			d, fs := Parse("f", []byte(as), Limits{})
 			if d == nil || len(fs) > 0 {

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/internal/golden"
-
 	yaml "gopkg.in/yaml.v3"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestBad shows what authors see: each testdata/bad/*.yaml beside the
@@ -30,14 +30,8 @@ func TestBad(t *testing.T) {
 		}
 		var out bytes.Buffer
 		w := diag.NewText(&out, diag.Options{Source: func(string) []byte { return src }})
-		if err := w.File(diag.Report{File: name, Findings: fs}); err != nil {
-			t.Fatal(err)
-		}
-		golden.Equal(
-			t,
-			strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".yaml")+".golden",
-			out.String(),
-		)
+		must.Do(t, w.File(diag.Report{File: name, Findings: fs}))
+		golden.Equal(t, strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".yaml")+".golden", out.String())
 	}
 }
 
@@ -55,11 +49,7 @@ func TestGood(t *testing.T) {
 		for _, c := range d.Comments {
 			fmt.Fprintf(&out, "comment %d %q alone=%v\n", c.Line, c.Text, c.Alone)
 		}
-		golden.Equal(
-			t,
-			strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".yaml")+".golden",
-			out.String(),
-		)
+		golden.Equal(t, strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".yaml")+".golden", out.String())
 	}
 }
 
@@ -90,9 +80,7 @@ func glob(t *testing.T, pattern string) []string {
 func read(t *testing.T, file string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return text
 }
 
@@ -450,9 +438,7 @@ func TestDocumentOutlivesItsSource(t *testing.T) {
 // of the same file.
 func BenchmarkYAMLv3(b *testing.B) {
 	src, err := os.ReadFile("testdata/good/agent.yaml")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	b.SetBytes(int64(len(src)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -464,9 +450,7 @@ func BenchmarkYAMLv3(b *testing.B) {
 
 func BenchmarkParse(b *testing.B) {
 	src, err := os.ReadFile("testdata/good/agent.yaml")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	b.SetBytes(int64(len(src)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -165,9 +166,7 @@ func TestPlaces(t *testing.T) {
 		[]byte("{\"é\": 1, \"tools\": [{\"name\":\"a\",\"inputSchema\":{}}, {\"name\":\"b\",\"inputSchema\":{}},\n"+
 			"  {\"name\":\"ü\",\"inputSchema\":{}}]}"),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var places []string
 	for _, tool := range got.Tools {
 		places = append(places, fmt.Sprintf("%s %d:%d", tool.Name, tool.Range.Start.Line, tool.Range.Start.Column))
@@ -200,9 +199,7 @@ func TestAt(t *testing.T) {
 	src := strings.Replace(text, `"$defs":{`, `"$defs":{"/m":{"type":"string"},`, 1)
 	src = strings.Replace(src, "LONG", strings.TrimSuffix(strings.Repeat("1,", 2001), ","), 1)
 	got, err := Parse("t", []byte(src))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	args := got.Tools[0].Args
 	n := func(s string) condition.Scalar {
 		num, _ := value.ParseNum(s)
@@ -320,18 +317,12 @@ func TestTypesAreSound(t *testing.T) {
 			root["required"] = []any{"a"}
 		}
 		text, err := json.Marshal(root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		list, err := Parse("t", fmt.Appendf(nil, `[{"name":"x","inputSchema":%s}]`, text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		args := list.Tools[0].Args
 		valid, err := jsonschema.Compile("t", text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		documents := []map[string]any{{}}
 		for _, v := range testValues() {
 			documents = append(documents, map[string]any{"a": v}, map[string]any{"a": map[string]any{"k": v}})
@@ -342,9 +333,7 @@ func TestTypesAreSound(t *testing.T) {
 		for _, d := range documents {
 			fits := len(valid.Validate(d)) == 0
 			doc, err := value.FromGo(d, value.Limits{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			inside := true
 			for _, place := range [][]string{{"a"}, {"a", "k"}, {"a", "l"}} {
 				v, _ := doc.Get(place...)

@@ -206,11 +206,7 @@ func TestOneChangeIsFoundWhereBruteForceFindsOne(t *testing.T) {
 			args[key] = rapid.SampledFrom(values()).Draw(t, key)
 		}
 		decided := func(of map[string]string) resolve.Outcome {
-			outcome, _ := plan.Weigh(&resolve.Call{
-				Kind: resolve.Tool,
-				Tool: "x",
-				Args: argsOf(of),
-			}, nil)
+			outcome, _ := plan.Weigh(&resolve.Call{Kind: resolve.Tool, Tool: "x", Args: argsOf(of)}, nil)
 			return outcome
 		}
 		now := decided(args)
@@ -234,11 +230,7 @@ func TestOneChangeIsFoundWhereBruteForceFindsOne(t *testing.T) {
 			}
 		}
 
-		got := Of(plan, condition.Semantics{}, &resolve.Call{
-			Kind: resolve.Tool,
-			Tool: "x",
-			Args: argsOf(args),
-		})
+		got := Of(plan, condition.Semantics{}, &resolve.Call{Kind: resolve.Tool, Tool: "x", Args: argsOf(args)})
 		if any && got.Changes == nil || single && len(got.Changes) != 1 {
 			t.Fatalf("%s of %s: %s, brute force finds any %v, single %v", now, argsOf(args), shown(got), any, single)
 		}

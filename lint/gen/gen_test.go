@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/rules"
 )
@@ -90,9 +91,7 @@ func TestEveryFindingHasAPage(t *testing.T) {
 func TestWriteRemovesStalePages(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "docs")
 	for _, pages := range []map[string]string{{"a.md": "a", "b.md": "b"}, {"b.md": "new"}} {
-		if err := write(dir, pages); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, write(dir, pages))
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || !slices.Equal(files, []string{filepath.Join(dir, "b.md")}) {
@@ -133,17 +132,13 @@ func TestEveryDescriptionIsOfARule(t *testing.T) {
 	all, described := pages(), 0
 	for _, pattern := range []string{"*/rules/*.md", "*/*/rules/*.md", "lint/rules/*/rule.md"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(pattern)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, file := range files {
 			if strings.HasPrefix(file, filepath.Join("..", "..", "docs")) {
 				continue
 			}
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			described++
 			id := diag.Page(string(text)).ID
 			if _, ok := all[id+".md"]; !ok ||

@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/lint"
 )
 
@@ -86,9 +87,7 @@ func TestCompareFails(t *testing.T) {
 
 func TestDescribeFails(t *testing.T) {
 	samples, err := samplesOf(folder())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := describe(shouting(), samples); len(got) > 0 {
 		t.Errorf("got %q", got)
 	}

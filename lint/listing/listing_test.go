@@ -12,6 +12,7 @@ import (
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -22,9 +23,7 @@ func listed(t *testing.T, opt resolve.Options, policies ...string) Agent {
 	t.Helper()
 	read := func(name string) []byte {
 		src, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return src
 	}
 	agent, findings := schema.Parse("agent.agf.yaml", read("agent.agf.yaml"))
@@ -57,9 +56,7 @@ func TestGolden(t *testing.T) {
 	}
 	for _, format := range Formats() {
 		var out bytes.Buffer
-		if err := Write(&out, format, agents); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, Write(&out, format, agents))
 		golden.Equal(t, "listing."+format, out.String())
 		active := format == "html" || format == "markdown"
 		if active && strings.Contains(out.String(), "<script") || strings.Contains(out.String(), "\u202e") {
@@ -78,9 +75,7 @@ func TestCellsAreNoFormulas(t *testing.T) {
 		a.Rows = append(a.Rows, Row{Target: formula})
 	}
 	var out bytes.Buffer
-	if err := Write(&out, "csv", []Agent{a}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(&out, "csv", []Agent{a}))
 	rows, err := csv.NewReader(&out).ReadAll()
 	if err != nil || len(rows) != len(a.Rows)+1 || rows[1][0] != "'=1" || rows[1][3] != "tool a" ||
 		rows[1][5] != `"x", y` {

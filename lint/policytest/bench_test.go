@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // hundred is an agent of a hundred tools with ten policies, and the
@@ -45,18 +47,12 @@ action_space:
   local_tools:` + agent.String() + "\n")}
 	h := Header{Agent: "a.agf.yaml", Policies: []string{"policies"}}
 	b, err := h.Build(".", files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	text, err := Create(h, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	f, b := prepared(t, "made.test.yaml", text, files)
 	w, err := Load(f, files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return &Suite{
 		Files: []*File{f},

@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
@@ -81,9 +82,7 @@ func smallDomain(t *testing.T) []*resolve.Call {
 			for _, hint := range []string{"", `,"annotations":{"readOnlyHint":true}`} {
 				line := `{"kind":"tool","tool":"pay","args":{` + strings.Join(args, ",") + "}" + hint + "}"
 				c, err := resolve.ParseCall([]byte(line), value.Limits{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				out = append(out, c)
 			}
 		}
@@ -99,13 +98,9 @@ func (v *Invariant) meant(t *testing.T, c *resolve.Call) bool {
 		return true
 	}
 	doc, err := value.Parse(c.Args, value.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	truth, err := condition.Evaluate(condition.Governance, condition.Semantics{}, v.where, doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return truth == condition.True
 }
@@ -143,9 +138,7 @@ func TestInvariantsAgreeWithBruteForce(t *testing.T) {
 			continue
 		}
 		c, err := resolve.ParseCall([]byte(r.Failures[0].Witness), value.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if (b.Plan.Decide(c).Outcome == v.Outcome) != (field == never) || !v.meant(t, c) {
 			t.Fatalf("seed %d: %+v does not break it\n%s", seed, r.Failures, text)
 		}

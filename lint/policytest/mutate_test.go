@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
@@ -15,9 +16,7 @@ func world(t testing.TB) (*World, *Built) {
 	t.Helper()
 	f, b := prepared(t, "passing"+Suffix, read(t, "passing"+Suffix), testWorld(t))
 	w, err := Load(f, testWorld(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return w, b
 }
@@ -27,9 +26,7 @@ func world(t testing.TB) (*World, *Built) {
 func TestCreate(t *testing.T) {
 	_, b := world(t)
 	text, err := Create(Header{Agent: "desk.agf.yaml", Policies: []string{"policies"}}, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	golden.Equal(t, "created.golden", string(text))
 
 	f, b := prepared(t, "created.test.yaml", text, testWorld(t))
@@ -54,16 +51,12 @@ func TestMutate(t *testing.T) {
 	}})
 	for _, format := range []string{"text", "json"} {
 		var out strings.Builder
-		if err := s.Write(&out, format); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Write(&out, format))
 		golden.Equal(t, "mutate."+format+".golden", out.String())
 	}
 
 	text, err := Create(Header{Agent: "desk.agf.yaml", Policies: []string{"policies"}}, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	made, _ := Parse("created"+Suffix, text)
 	if s := Mutate([]*Suite{{
 		Files: []*File{made},
@@ -98,9 +91,7 @@ func TestWitnessesAreTrue(t *testing.T) {
 			continue
 		}
 		c, err := resolve.ParseCall([]byte(x.Witness), value.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if was, is := apart(b.Plan.Decide(c), after.Plan.Decide(c)); was == is || was != x.Before ||
 			is != x.After {
 			t.Errorf("%s: %s: %s\n%s\n%s", at(x.File, x.Range), x.What, x.Witness, was, is)
@@ -145,9 +136,7 @@ func TestMutateLeavesOutWhatIsNotTouched(t *testing.T) {
 func fates(t *testing.T, s *Score) string {
 	t.Helper()
 	var out strings.Builder
-	if err := s.Write(&out, "json"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Write(&out, "json"))
 
 	return fmt.Sprint(s.Unusable, " unusable\n", out.String())
 }

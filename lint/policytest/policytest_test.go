@@ -13,6 +13,7 @@ import (
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -35,9 +36,7 @@ func (m memory) Policies(dir string) ([]policy.File, []diag.Finding) {
 func testWorld(t testing.TB, others ...string) memory {
 	t.Helper()
 	a, err := txtar.ParseFile(filepath.Join("testdata", "world.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	m := memory{}
 	for _, f := range a.Files {
 		m[f.Name] = &fstest.MapFile{Data: f.Data}
@@ -52,9 +51,7 @@ func testWorld(t testing.TB, others ...string) memory {
 func read(t testing.TB, name string) []byte {
 	t.Helper()
 	src, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return src
 }
@@ -67,13 +64,9 @@ func prepared(t testing.TB, name string, src []byte, files Files) (*File, *Built
 		t.Fatal(findings)
 	}
 	w, err := Load(f, files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	b, err := w.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return f, b
 }
@@ -84,9 +77,7 @@ func every(string) bool { return true }
 func ran(t testing.TB, o *Outcome, format string) string {
 	t.Helper()
 	var b strings.Builder
-	if err := o.Write(&b, format); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.Write(&b, format))
 
 	return b.String()
 }
@@ -114,9 +105,7 @@ func TestUpdate(t *testing.T) {
 	src := read(t, "failing"+Suffix)
 	f, b := prepared(t, "failing"+Suffix, src, files)
 	updated, left, err := f.Update(b, f.Run(b, every))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	golden.Equal(t, "failing.updated.golden", fmt.Sprintf("# left: %d\n%s", left, updated))
 
 	again, b := prepared(t, "failing"+Suffix, updated, files)

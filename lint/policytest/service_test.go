@@ -11,6 +11,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/assenttest"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
@@ -65,9 +66,7 @@ func (s *session) play(t *testing.T, n int) string {
 	}
 	line = `{"kind":"tool",` + line + `}`
 	call, err := resolve.ParseCall([]byte(line), value.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	asker := approval.Asker{Token: "runner", Person: s.pick("", "", "dot", "cy")}
 	opened, err := s.assent.Service.Open(ctx, approval.OpenInput{
 		Tenant: assenttest.Tenant,
@@ -117,9 +116,7 @@ people_cases:
 // ended is what became of a request.
 func (s *session) ended(t *testing.T, r *approval.Request, err error) string {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return string(r.State)
 }
@@ -140,17 +137,11 @@ func (s *session) vote(t *testing.T, out *strings.Builder, id string, after *tim
 		verdict = approval.Deny
 	}
 	r, err := s.assent.Service.Request(ctx, assenttest.Tenant, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	e, err := s.assent.Service.Eligible(ctx, r, who)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	outcome, err := s.assent.Vote(id, who, verdict, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	fmt.Fprintf(out, "      - {person: %s, vote: %s, after: %s", who, verdict, *after)
 	if outcome == approval.VoteNotEligible {
 		fmt.Fprintf(out, ", refused: %q", e.Why)

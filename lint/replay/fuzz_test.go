@@ -4,6 +4,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // FuzzRead: whatever a record holds, in whatever form, it is read to
@@ -44,9 +46,7 @@ func FuzzRead(f *testing.F) {
 		for _, format := range []string{"text", "markdown"} {
 			out, _ := NewPrinter(format, io.Discard)
 			r := New(opt, out)
-			if err := r.Read("a", strings.NewReader(text)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Read("a", strings.NewReader(text)))
 			if _, err := r.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -58,9 +59,7 @@ func compiled(t testing.TB, replace ...string) (*resolve.Plan, *schema.Agent) {
 	}
 	set, _ := policy.NewSet(p)
 	plan, err := resolve.Compile(agent, set, resolve.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return plan, agent
 }
 
@@ -83,9 +82,7 @@ func replayed(t testing.TB, format string, opt Options, inputs ...string) outcom
 	var out bytes.Buffer
 	var done outcome
 	printer, err := NewPrinter(format, &out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	opt.Bad = func(file string, line int, err error) {
 		done.bad = append(done.bad, fmt.Sprintf("%s:%d: %v", file, line, err))
 	}
@@ -103,9 +100,7 @@ func replayed(t testing.TB, format string, opt Options, inputs ...string) outcom
 func file(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return string(text)
 }
 
@@ -473,9 +468,7 @@ func TestMemoryDoesNotGrowWithTheRecord(t *testing.T) {
 			line: `{"kind":"tool","tool":"trade","args":{"amount":5000}}` + "\n",
 			left: 50_000,
 		}
-		if err := r.Read("x", in); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Read("x", in))
 		var m runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&m)
@@ -494,9 +487,7 @@ func TestOnlyAWindowOfTheRecordIsInMemory(t *testing.T) {
 		const workers = 2
 		in := &endless{line: "a line\n", left: 1_000_000}
 		src, err := open(in, Calls)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		wait := make(chan struct{})
 		var added int
 		go func() {
@@ -540,9 +531,7 @@ func BenchmarkReplay(b *testing.B) {
 			Workers: runtime.GOMAXPROCS(0),
 			List:    100,
 		}, out)
-		if err := r.Read("x", in); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, r.Read("x", in))
 		if report, err := r.Close(); err != nil || report.Calls != 1_000_000 {
 			b.Fatal(report, err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
@@ -158,9 +159,7 @@ func TestWhatTheRulesSayOfUnreadKeysIsTrue(t *testing.T) {
 		}
 		set, _ := policy.NewSet(pol)
 		plan, err := resolve.Compile(agent, set, resolve.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		met := pol.Rules[0].Match.Kinds
 		if len(met) == 0 {
 			met = policy.Kinds()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -66,9 +67,7 @@ func TestTheSpellingOfTheFindingIsLetThrough(t *testing.T) {
 			t.Fatal(findings)
 		}
 		plan, err := resolve.Compile(parsed, nil, resolve.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for i, outcome := range map[int]resolve.Outcome{1: resolve.Allow, 2: resolve.Ask} {
 			call := &resolve.Call{
 				Kind:   resolve.Tool,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/resolve"
@@ -65,13 +66,9 @@ func offeredCondition(t *rapid.T) string {
 // that the tool takes, and is.
 func TestWhatIsSaidOfOfferedToolsIsTrue(t *testing.T) {
 	list, err := catalog.Parse("t", []byte(`[{"name":"pay","inputSchema":`+offeredSchema+`}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	takes, err := jsonschema.Compile("t", []byte(offeredSchema))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	told := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		text := fmt.Sprintf(
@@ -87,9 +84,7 @@ func TestWhatIsSaidOfOfferedToolsIsTrue(t *testing.T) {
 		opt := resolve.Options{}
 		opt.Semantics.Conditions.OnMissing = condition.Silence(rapid.IntRange(0, 1).Draw(t, "missing"))
 		plan, err := resolve.Compile(agent, nil, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		asks := func(args string) bool {
 			return plan.Decide(&resolve.Call{
 				Kind:   resolve.MCPTool,
@@ -145,9 +140,7 @@ func TestWhatIsSaidOfOfferedToolsIsTrue(t *testing.T) {
 // is true of arguments.
 func trueOf(t *rapid.T, opt resolve.Options, e *condition.Expr, column int, args string) bool {
 	doc, err := value.Parse([]byte(args), value.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, g := range e.Groups {
 		end := g.Range.End.Column
 		if column < g.Range.Start.Column || column >= end {
@@ -155,9 +148,7 @@ func trueOf(t *rapid.T, opt resolve.Options, e *condition.Expr, column int, args
 		}
 		alone := &condition.Expr{Groups: []condition.Group{g}}
 		truth, err := condition.Evaluate(condition.ToolArgs, opt.Semantics.Conditions, alone, doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if truth == condition.True {
 			return true
 		}

@@ -25,7 +25,6 @@ func All() []lint.Rule {
 	checks := map[string]lint.Rule{
 		"alias-collision":        {Agent: aliasCollision},
 		"allow-list-glob":        {Agent: allowListGlob},
-		"approval-misplaced":     {Agent: approvalMisplaced, Replaces: schema.UnknownField},
 		"argument-key":           {Agent: argumentKey, Policy: argumentKey},
 		"argument-left-out":      {Agent: argumentLeftOut, Policy: argumentLeftOut, NeedsTools: true},
 		"argument-not-taken":     {Agent: argumentNotTaken, Policy: redactsNothing, NeedsTools: true},

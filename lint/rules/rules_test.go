@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/linttest"
 )
@@ -13,9 +14,7 @@ import (
 func TestEveryFolderIsListed(t *testing.T) {
 	var folders, listed []string
 	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, e := range entries {
 		if e.IsDir() {
 			folders = append(folders, e.Name())

@@ -3,6 +3,7 @@ package rules
 import (
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/resolve"
@@ -16,9 +17,7 @@ const hinted = `{"server":"db","tools":[
 // trusted server only, that it destroys is believed of all.
 func TestHintsOfTrustedServers(t *testing.T) {
 	list, err := catalog.Parse("tools.json", []byte(hinted))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	const head = `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Files invoices.}
 interface: {input: {type: object}, output: {type: object}}

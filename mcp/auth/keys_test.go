@@ -73,13 +73,7 @@ func TestUnknownKeysAreAskedForSeldom(t *testing.T) {
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {
-				refuses(
-					t,
-					r,
-					authtest.Signed(t, "RS256", i.RSA, "x", "at+jwt", claims),
-					401,
-					"not signed by a key",
-				)
+				refuses(t, r, authtest.Signed(t, "RS256", i.RSA, "x", "at+jwt", claims), 401, "not signed by a key")
 			})
 		}
 

@@ -85,9 +85,11 @@ func (u *Server) Rewrite(s Script) {
 	}
 }
 
-// Env is what the server's process needs in its environment.
+// Env is what the server's process needs in its environment. Without
+// GORACE, a program that was built with the race detector sleeps for a second
+// before it ends.
 func (u *Server) Env() []string {
-	return []string{Variable + "=" + u.dir, "GOCOVERDIR=" + u.dir}
+	return []string{Variable + "=" + u.dir, "GOCOVERDIR=" + u.dir, "GORACE=atexit_sleep_ms=0"}
 }
 
 // Release lets calls end that are held.

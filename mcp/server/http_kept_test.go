@@ -17,6 +17,7 @@ type holding struct{}
 
 // A client may come for news again and again while its session lives.
 func TestASessionKeepsNothingOfRequestsThatHaveEnded(t *testing.T) {
+	t.Parallel()
 	endpoint := server.New(server.Config{Handler: newEcho()}).HTTP(server.HTTPConfig{
 		Authenticate: func(*http.Request) (string, *server.Refusal) { return "desk", nil },
 	})

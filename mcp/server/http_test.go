@@ -89,6 +89,7 @@ func modern(method, params string) string {
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
 func TestPagesAndHostsOfOthersMayNotConnect(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, newEcho(), nil)
 	s.expect(403, "origin", s.ask(http.MethodPost, opening, "Origin", "https://evil.example"))
 	s.expect(403, "origin", s.ask(http.MethodPost, opening, "Origin", "null"))
@@ -100,6 +101,7 @@ func TestPagesAndHostsOfOthersMayNotConnect(t *testing.T) {
 }
 
 func TestOneEndpointServesBothErasInterleaved(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, newEcho(), nil)
 	id := s.open("2025-11-25")
 	headers := []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "x"}
@@ -111,6 +113,7 @@ func TestOneEndpointServesBothErasInterleaved(t *testing.T) {
 }
 
 func TestModernHeadersSayWhatTheBodySays(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, newEcho(), nil)
 	call := modern("tools/call", `"name":"ü",`)
 	for _, c := range []struct {
@@ -135,6 +138,7 @@ func TestModernHeadersSayWhatTheBodySays(t *testing.T) {
 }
 
 func TestModernErrorsHaveTheStatusOfTheirCode(t *testing.T) {
+	t.Parallel()
 	h := newEcho()
 	s := newSite(t, h, nil)
 	headers := []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "x"}
@@ -149,6 +153,7 @@ func TestModernErrorsHaveTheStatusOfTheirCode(t *testing.T) {
 }
 
 func TestALegacySessionIsItsCallersAndEnds(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, newEcho(), nil)
 	id := s.open("2025-11-25")
 	s.expect(400, "Mcp-Session-Id", s.ask(http.MethodPost, ping))
@@ -161,6 +166,7 @@ func TestALegacySessionIsItsCallersAndEnds(t *testing.T) {
 }
 
 func TestNotificationsAndResponsesAreTakenWithoutABody(t *testing.T) {
+	t.Parallel()
 	h := newEcho()
 	s := newSite(t, h, nil)
 	id := s.open("2025-11-25")
@@ -200,6 +206,7 @@ func event(t *testing.T, in *bufio.Reader) (id, data string) {
 }
 
 func TestABrokenLegacyStreamIsTakenUpWhereItBroke(t *testing.T) {
+	t.Parallel()
 	h := newEcho()
 	s := newSite(t, h, nil)
 	id := s.open("2025-11-25")
@@ -223,6 +230,7 @@ func TestABrokenLegacyStreamIsTakenUpWhereItBroke(t *testing.T) {
 }
 
 func TestAModernClientThatGoesHasCancelled(t *testing.T) {
+	t.Parallel()
 	h := newEcho()
 	s := newSite(t, h, nil)
 	resp := s.ask(http.MethodPost, modern("wait", ""), "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "wait")
@@ -235,19 +243,20 @@ func TestAModernClientThatGoesHasCancelled(t *testing.T) {
 	})
 }
 
-func TestALongAnswerBeginsAsAStreamWithinASecond(t *testing.T) {
+func TestALongAnswerBeginsAsAStreamBeforeItIsThere(t *testing.T) {
+	t.Parallel()
 	h := newEcho()
 	s := newSite(t, h, nil)
-	began := time.Now()
 	resp := s.ask(http.MethodPost, modern("wait", ""), "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "wait")
-	if resp.Header.Get("Content-Type") != "text/event-stream" || time.Since(began) > 10*time.Second {
-		t.Errorf("%s after %s", resp.Header.Get("Content-Type"), time.Since(began))
+	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Errorf("the answer has the type %q", got)
 	}
 	close(h.finish)
 	s.expect(200, `data: {"jsonrpc":"2.0","id":1,"result":{"waited":true}}`, resp)
 }
 
 func TestALegacyClientIsAskedOnTheStreamOfItsCall(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, newEcho(), nil)
 	id := s.open("2025-11-25")
 	resp := s.ask(http.MethodPost, `{"jsonrpc":"2.0","id":9,"method":"ask"}`, "Mcp-Session-Id", id)
@@ -263,6 +272,7 @@ func TestALegacyClientIsAskedOnTheStreamOfItsCall(t *testing.T) {
 }
 
 func TestChangedListsAreAnnouncedToThoseWhoListen(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, newEcho(), nil)
 	id := s.open("2025-11-25")
 	ready := `{"jsonrpc":"2.0","method":"notifications/initialized"}`
@@ -289,6 +299,7 @@ func TestChangedListsAreAnnouncedToThoseWhoListen(t *testing.T) {
 }
 
 func TestABatchOfTheOneVersionIsAnsweredEachByItself(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, newEcho(), nil)
 	const batch = `[{"jsonrpc":"2.0","id":1,"method":"x"},{"jsonrpc":"2.0","id":2,"method":"ping"},{"jsonrpc":"2.0"}]`
 	id := s.open("2025-03-26")
@@ -303,6 +314,7 @@ func TestABatchOfTheOneVersionIsAnsweredEachByItself(t *testing.T) {
 }
 
 func TestSessionsAreBoundedAndForgottenWhenNobodyUsesThem(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	s := newSite(t, newEcho(), func(cfg *server.HTTPConfig) {
 		cfg.MaxSessions = 1

@@ -9,6 +9,7 @@ import (
 )
 
 func TestWhoListensIsTold(t *testing.T) {
+	t.Parallel()
 	h := newEcho()
 	d := connect(t, h, server.Config{Grace: time.Hour})
 	d.send(modern(
@@ -36,6 +37,7 @@ func TestWhoListensIsTold(t *testing.T) {
 }
 
 func TestALegacyClientSubscribesOnceAndUntilItHasGone(t *testing.T) {
+	t.Parallel()
 	h := newEcho()
 	d := connect(t, h, server.Config{})
 	d.expect(opening, `"result"`)

@@ -147,6 +147,7 @@ const (
 )
 
 func TestInitializeAgreesOnEachLegacyVersion(t *testing.T) {
+	t.Parallel()
 	for asked, want := range map[string]string{
 		"2024-11-05": "2024-11-05",
 		"2025-03-26": "2025-03-26",
@@ -162,6 +163,7 @@ func TestInitializeAgreesOnEachLegacyVersion(t *testing.T) {
 }
 
 func TestDiscoverSaysWhatIsOfferedAndLeavesInitializeOpen(t *testing.T) {
+	t.Parallel()
 	d := connect(t, newEcho(), server.Config{Name: "assent", Version: "7"})
 	d.expect(`{"jsonrpc":"2.0","id":"d1","method":"server/discover","params":{`+modernMeta+`}}`,
 		`{"jsonrpc":"2.0","id":"d1","result":{"resultType":"complete","supportedVersions":["2026-07-28"],`+
@@ -171,6 +173,7 @@ func TestDiscoverSaysWhatIsOfferedAndLeavesInitializeOpen(t *testing.T) {
 }
 
 func TestModernRequestsSayWhichVersionAndWhatTheClientCan(t *testing.T) {
+	t.Parallel()
 	d := connect(t, newEcho(), server.Config{})
 	for params, want := range map[string]string{
 		`{` + modernMeta + `}`: `"modern":true`,
@@ -184,6 +187,7 @@ func TestModernRequestsSayWhichVersionAndWhatTheClientCan(t *testing.T) {
 }
 
 func TestNothingButPingComesBeforeInitialize(t *testing.T) {
+	t.Parallel()
 	d := connect(t, newEcho(), server.Config{})
 	d.expect(`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `"result":{}`)
 	d.expect(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, `-32600`)
@@ -193,6 +197,7 @@ func TestNothingButPingComesBeforeInitialize(t *testing.T) {
 }
 
 func TestAnIDIsInUseUntilItsAnswer(t *testing.T) {
+	t.Parallel()
 	h := newEcho()
 	d := connect(t, h, server.Config{})
 	d.expect(opening, `"result"`)
@@ -207,6 +212,7 @@ func TestAnIDIsInUseUntilItsAnswer(t *testing.T) {
 }
 
 func TestACancelledRequestEndsWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
 	h := newEcho()
 	d := connect(t, h, server.Config{})
 	d.expect(opening, `"result"`)
@@ -222,6 +228,7 @@ func TestACancelledRequestEndsWithoutAnAnswer(t *testing.T) {
 }
 
 func TestTheEndOfThePipeLetsRequestsFinish(t *testing.T) {
+	t.Parallel()
 	h := newEcho()
 	d := connect(t, h, server.Config{})
 	d.expect(opening, `"result"`)
@@ -238,6 +245,7 @@ func TestTheEndOfThePipeLetsRequestsFinish(t *testing.T) {
 }
 
 func TestRequestsThatOutliveTheGraceAreEnded(t *testing.T) {
+	t.Parallel()
 	h := newEcho()
 	d := connect(t, h, server.Config{Grace: 1})
 	d.expect(opening, `"result"`)
@@ -252,6 +260,7 @@ func TestRequestsThatOutliveTheGraceAreEnded(t *testing.T) {
 }
 
 func TestAPanicIsAnErrorOfItsRequestAlone(t *testing.T) {
+	t.Parallel()
 	d := connect(t, newEcho(), server.Config{})
 	d.expect(opening, `"result"`)
 	d.expect(`{"jsonrpc":"2.0","id":1,"method":"panic"}`, `-32603`)
@@ -259,6 +268,7 @@ func TestAPanicIsAnErrorOfItsRequestAlone(t *testing.T) {
 }
 
 func TestProgressRisesWhoeverReports(t *testing.T) {
+	t.Parallel()
 	d := connect(t, newEcho(), server.Config{})
 	d.expect(opening, `"result"`)
 	d.send(`{"jsonrpc":"2.0","id":1,"method":"progress","params":{"_meta":{"progressToken":"p"}}}`)
@@ -272,6 +282,7 @@ func TestProgressRisesWhoeverReports(t *testing.T) {
 }
 
 func TestALegacyClientIsAskedOnItsOwnPipe(t *testing.T) {
+	t.Parallel()
 	d := connect(t, newEcho(), server.Config{})
 	d.expect(opening, `"result"`)
 	d.expect(`{"jsonrpc":"2.0","id":1,"method":"ask"}`,
@@ -281,6 +292,7 @@ func TestALegacyClientIsAskedOnItsOwnPipe(t *testing.T) {
 }
 
 func TestBatchesAreForTheOneVersionThatHasThem(t *testing.T) {
+	t.Parallel()
 	const batch = `[{"jsonrpc":"2.0","id":1,"method":"x"},{"jsonrpc":"2.0","method":"notifications/x"}]`
 	d := connect(t, newEcho(), server.Config{})
 	d.expect(opening, `"result"`)
@@ -293,6 +305,7 @@ func TestBatchesAreForTheOneVersionThatHasThem(t *testing.T) {
 }
 
 func TestALongLineIsRefusedAndTheNextIsRead(t *testing.T) {
+	t.Parallel()
 	lim := wire.Limits()
 	lim.MaxBytes = 1000
 	d := connect(t, newEcho(), server.Config{Limits: lim})
@@ -302,6 +315,7 @@ func TestALongLineIsRefusedAndTheNextIsRead(t *testing.T) {
 }
 
 func TestRequestsOfOneClientAreBounded(t *testing.T) {
+	t.Parallel()
 	h := newEcho()
 	d := connect(t, h, server.Config{MaxOpen: 1})
 	d.expect(opening, `"result"`)
@@ -313,6 +327,7 @@ func TestRequestsOfOneClientAreBounded(t *testing.T) {
 }
 
 func TestWhatFollowsTheOpeningAtOnceIsServed(t *testing.T) {
+	t.Parallel()
 	d := connect(t, newEcho(), server.Config{})
 	d.send(opening + "\n" + `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n" +
 		`{"jsonrpc":"2.0","id":2,"method":"echo"}`)

@@ -1,7 +1,6 @@
 package upstream_test
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -25,30 +24,15 @@ import (
 // reach connects to a server at an address.
 func reach(t *testing.T, url string, change func(*upstream.Config)) *upstream.Server {
 	t.Helper()
-	cfg := upstream.Config{
-		Alias:  "site",
-		URL:    url,
-		Grace:  100 * time.Millisecond,
-		Settle: 20 * time.Millisecond,
-	}
+	cfg := upstream.Config{Alias: "site", URL: url, Grace: 100 * time.Millisecond, Settle: 20 * time.Millisecond}
 	if change != nil {
 		change(&cfg)
 	}
-	server, err := upstream.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		<-ended
-	})
-	return server
+	return run(t, cfg)
 }
 
 func TestNoRedirectIsFollowed(t *testing.T) {
+	t.Parallel()
 	var visits atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits.Add(1) }))
 	defer elsewhere.Close()
@@ -77,7 +61,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 // TestPrivateNetworksAreNamed: a name that resolves into a private
 // network is not reached unless the configuration says so.
 func TestPrivateNetworksAreNamed(t *testing.T) {
-	at := httptest.NewTLSServer(&site{era: "modern", called: done})
+	at := httptest.NewTLSServer(newSite(t, "modern", done))
 	defer at.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(at.Certificate())
@@ -86,11 +70,7 @@ func TestPrivateNetworksAreNamed(t *testing.T) {
 	for network, reached := range map[string]bool{"10.0.0.0/8": false, "127.0.0.0/8": true} {
 		server := reach(t, "https://tools.example:"+port+"/mcp", func(cfg *upstream.Config) {
 			cfg.Networks = []netip.Prefix{netip.MustParsePrefix(network)}
-			cfg.TLS = &tls.Config{
-				RootCAs:    roots,
-				ServerName: "example.com",
-				MinVersion: tls.VersionTLS12,
-			}
+			cfg.TLS = &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}
 		})
 		if _, err := call(t.Context(), server, "a", nil); (err == nil) != reached {
 			t.Errorf("%s: got %v", network, err)
@@ -99,10 +79,11 @@ func TestPrivateNetworksAreNamed(t *testing.T) {
 }
 
 func TestAnswersAreBounded(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", wire.Limits().MaxBytes)
 	whole := func(w http.ResponseWriter, id string, _ int) { say(w, 200, id, `"result":{"x":"`+long+`"}`) }
 	event := func(w http.ResponseWriter, id string, _ int) {
-		events(w, `data: {"jsonrpc":"2.0","id":`+id+`,"result":{"x":"`+long+`"}}`+"\n\n")
+		mcptest.Events(w, `data: {"jsonrpc":"2.0","id":`+id+`,"result":{"x":"`+long+`"}}`+"\n\n")
 	}
 	line := func(w http.ResponseWriter, _ string, _ int) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -118,10 +99,10 @@ func TestAnswersAreBounded(t *testing.T) {
 		"a line":     line,
 	} {
 		for _, era := range []string{"modern", "legacy"} {
-			s := &site{era: era, called: called}
+			s := newSite(t, era, called)
 			_, err := call(t.Context(), visit(t, s, nil), "a", nil)
-			if !errors.Is(err, upstream.ErrUnknown) || len(fmt.Sprint(err)) > 1000 || s.calls != 1 {
-				t.Errorf("%s, %s: %d calls, %.300v", name, era, s.calls, err)
+			if !errors.Is(err, upstream.ErrUnknown) || len(fmt.Sprint(err)) > 1000 || s.calls() != 1 {
+				t.Errorf("%s, %s: %d calls, %.300v", name, era, s.calls(), err)
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package upstream_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -11,11 +10,10 @@ import (
 
 // What a failure says reaches logs, the ledger and the client's model.
 func TestAFailureNamesNoSecretOfTheAddress(t *testing.T) {
-	s := &site{era: "modern", called: func(w http.ResponseWriter, _ string, _ int) {
+	t.Parallel()
+	h := newSite(t, "modern", func(http.ResponseWriter, string, int) {
 		panic(http.ErrAbortHandler) // the connection breaks
-	}}
-	h := httptest.NewServer(s)
-	t.Cleanup(h.Close)
+	})
 	u := reach(t, h.URL+"/mcp?key=geheim", nil)
 	_, err := call(t.Context(), u, "write", nil)
 	if err == nil || strings.Contains(err.Error(), "geheim") {

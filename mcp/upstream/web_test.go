@@ -8,98 +8,55 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/upstream"
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// site is a server by HTTP that records what it gets.
+// site is a server by HTTP whose answers to calls are up to a test.
 type site struct {
-	era    string
+	*mcptest.Site
 	called func(w http.ResponseWriter, id string, n int) // answers the n-th call, from 1
-	resume func(w http.ResponseWriter)
-
-	mu       sync.Mutex
-	sessions int
-	calls    int
-	got      []string // method and body of each request
-	heads    []http.Header
+	resume func(w http.ResponseWriter)                   // goes on with a stream; nil: no stream can be resumed
 }
 
-func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	s.mu.Lock()
-	s.got = append(s.got, r.Method+" "+string(body))
-	s.heads = append(s.heads, r.Header)
-	s.mu.Unlock()
-	if r.Method == http.MethodGet && r.Header.Get("Last-Event-Id") != "" {
-		s.resume(w)
-		return
-	}
-	if r.Method != http.MethodPost {
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		return
-	}
-	m, bad := wire.Parse(body, wire.Limits())
-	if bad != nil || m.Kind() != wire.Request {
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	s.answer(w, &m)
-}
+// discoverable is a legacy server that answers server/discover.
+const discoverable = "legacy, discoverable"
 
-func (s *site) answer(w http.ResponseWriter, m *wire.Message) {
-	id := m.ID.Text()
-	switch {
-	case m.Method == wire.MethodCall:
-		s.mu.Lock()
-		s.calls++
-		n := s.calls
-		s.mu.Unlock()
-		s.called(w, id, n)
-	case m.Method == "server/discover" && s.era == "modern":
-		say(w, 200, id, `"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}`)
-	case m.Method == "server/discover" && s.era == "legacy, discoverable":
-		say(w, 200, id, `"result":{"supportedVersions":["2025-11-25"],"capabilities":{}}`)
-	case m.Method == "initialize" && strings.HasPrefix(s.era, "legacy"):
-		s.mu.Lock()
-		s.sessions++
-		w.Header().Set("Mcp-Session-Id", fmt.Sprint("s", s.sessions))
-		s.mu.Unlock()
-		say(w, 200, id, `"result":{"protocolVersion":"2025-11-25","capabilities":{}}`)
-	default:
-		say(w, 400, id, `"error":{"code":-32600,"message":"what?"}`)
-	}
-}
-
-// count is how many requests had a text.
-func (s *site) count(text string) (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, got := range s.got {
-		if strings.Contains(got, text) {
-			n++
+func newSite(t *testing.T, era string, called func(w http.ResponseWriter, id string, n int)) *site {
+	t.Helper()
+	s := &site{called: called}
+	speaks, _, _ := strings.Cut(era, ",")
+	s.Site = mcptest.NewSite(t, mcptest.Script{Era: speaks}, func(w http.ResponseWriter, v *mcptest.Visit) bool {
+		switch {
+		case s.resume != nil && v.Header.Get("Last-Event-Id") != "":
+			s.resume(w)
+		case v.Message.Method == wire.MethodCall:
+			s.called(w, v.Message.ID.Text(), v.Times)
+		case v.Message.Method == "server/discover" && era == discoverable:
+			say(w, 200, v.Message.ID.Text(), `"result":{"supportedVersions":["2025-11-25"],"capabilities":{}}`)
+		default:
+			w.Header().Set("Mcp-Session-Id", fmt.Sprint("s", v.Times))
+			return false
 		}
-	}
-	return n
+		return true
+	})
+	return s
 }
 
-// last is a header of the last call.
-func (s *site) last(name string) (value string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, got := range s.got {
-		if strings.Contains(got, wire.MethodCall) {
-			value = s.heads[i].Get(name)
-		}
-	}
-	return value
+// calls is how many calls came.
+func (s *site) calls() int { return len(s.Visits(wire.MethodCall)) }
+
+// answered reports whether a response with a text came.
+func (s *site) answered(text string) bool {
+	return slices.ContainsFunc(s.Visits(""), func(v *mcptest.Visit) bool { return strings.Contains(v.Text, text) })
 }
 
 func say(w http.ResponseWriter, status int, id, what string) {
@@ -108,97 +65,85 @@ func say(w http.ResponseWriter, status int, id, what string) {
 	_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,`+what+`}`)
 }
 
-// events answers with a stream.
-func events(w http.ResponseWriter, text string) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	_, _ = io.WriteString(w, text)
-	_ = http.NewResponseController(w).Flush()
-}
-
 func visit(t *testing.T, s *site, change func(*upstream.Config)) *upstream.Server {
 	t.Helper()
-	h := httptest.NewServer(s)
-	t.Cleanup(h.Close)
-	return reach(t, h.URL+"/mcp", change)
+	return reach(t, s.URL+"/mcp", change)
 }
 
 func done(w http.ResponseWriter, id string, _ int) { say(w, 200, id, `"result":{"content":[]}`) }
 
 func TestEachEraIsFoundOutByHTTP(t *testing.T) {
+	t.Parallel()
 	for era, version := range map[string]string{
-		"legacy":               wire.V20251125,
-		"legacy, discoverable": wire.V20251125,
-		"modern":               wire.V20260728,
+		"legacy":     wire.V20251125,
+		discoverable: wire.V20251125,
+		"modern":     wire.V20260728,
 	} {
-		s := &site{era: era, called: done}
+		s := newSite(t, era, done)
 		server := visit(t, s, nil)
 		if _, err := call(t.Context(), server, "größe", nil); err != nil || server.Peer().Version != version {
 			t.Fatalf("%s: version %q, %v", era, server.Peer().Version, err)
 		}
-		if s.count(`"arguments":{ "a" : 1.0 }`) != 1 || s.count(wire.MethodCall) != 1 {
-			t.Errorf("%s: the server saw %q", era, s.got)
+		calls := s.Visits(wire.MethodCall)
+		if len(calls) != 1 || !strings.Contains(calls[0].Text, `"arguments":{ "a" : 1.0 }`) {
+			t.Errorf("%s: the server got %d calls", era, len(calls))
 		}
 	}
 }
 
 func TestModernHeadersRepeatTheBody(t *testing.T) {
-	s := &site{era: "modern", called: done}
+	t.Parallel()
+	s := newSite(t, "modern", done)
 	if _, err := call(t.Context(), visit(t, s, nil), "größe", nil); err != nil {
 		t.Fatal(err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, got := range s.got {
-		h := s.heads[i]
-		if !strings.Contains(got, wire.MethodCall) {
-			continue
-		}
-		if h.Get("Mcp-Method") != wire.MethodCall || h.Get("Mcp-Name") != "=?base64?Z3LDtsOfZQ==?=" ||
-			h.Get("Mcp-Protocol-Version") != wire.V20260728 {
-			t.Errorf("headers %v", h)
-		}
+	h := s.Visits(wire.MethodCall)[0].Header
+	if h.Get("Mcp-Method") != wire.MethodCall || h.Get("Mcp-Name") != "=?base64?Z3LDtsOfZQ==?=" ||
+		h.Get("Mcp-Protocol-Version") != wire.V20260728 {
+		t.Errorf("headers %v", h)
 	}
 }
 
 func TestABrokenAnswerIsFetchedAndTheCallNeverMadeAgain(t *testing.T) {
+	t.Parallel()
 	id := "0"
-	s := &site{era: "legacy"}
-	s.called = func(w http.ResponseWriter, of string, _ int) {
+	s := newSite(t, "legacy", func(w http.ResponseWriter, of string, _ int) {
 		id = of
-		events(w, "id: e1\ndata:\n\n")
-	}
+		mcptest.Events(w, "id: e1\ndata:\n\n")
+	})
 	s.resume = func(w http.ResponseWriter) {
-		events(w, `data: {"jsonrpc":"2.0","id":`+id+`,"result":{"content":[1]}}`+"\n\n")
+		mcptest.Events(w, `data: {"jsonrpc":"2.0","id":`+id+`,"result":{"content":[1]}}`+"\n\n")
 	}
 	out, err := call(t.Context(), visit(t, s, nil), "a", nil)
-	if err != nil || string(out.Result) != `{"content":[1]}` || s.count(wire.MethodCall) != 1 {
-		t.Errorf("got %s, %v after %q", out.Result, err, s.got)
+	if err != nil || string(out.Result) != `{"content":[1]}` || s.calls() != 1 {
+		t.Errorf("got %s, %v after %d calls", out.Result, err, s.calls())
 	}
 }
 
 func TestASessionThatHasEndedIsOpenedAnew(t *testing.T) {
-	s := &site{era: "legacy"}
-	s.called = func(w http.ResponseWriter, id string, n int) {
+	t.Parallel()
+	s := newSite(t, "legacy", func(w http.ResponseWriter, id string, n int) {
 		if n == 1 {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
 		done(w, id, n)
-	}
+	})
 	_, err := call(t.Context(), visit(t, s, nil), "a", nil)
-	if err != nil || s.sessions != 2 || s.calls != 2 {
-		t.Errorf("%d sessions, %d calls, %v", s.sessions, s.calls, err)
+	if sessions := len(s.Visits("initialize")); err != nil || sessions != 2 || s.calls() != 2 {
+		t.Errorf("%d sessions, %d calls, %v", sessions, s.calls(), err)
 	}
 }
 
 func TestWhatIsKnownAfterAFailure(t *testing.T) {
+	t.Parallel()
 	status := func(code int) func(http.ResponseWriter, string, int) {
 		return func(w http.ResponseWriter, _ string, _ int) { w.WriteHeader(code) }
 	}
 	text := func(text string) func(http.ResponseWriter, string, int) {
 		return func(w http.ResponseWriter, id string, _ int) { say(w, 200, id, text) }
 	}
-	cut := func(w http.ResponseWriter, _ string, _ int) { events(w, ": x\n\n") }
+	cut := func(w http.ResponseWriter, _ string, _ int) { mcptest.Events(w, ": x\n\n") }
 	for name, c := range map[string]struct {
 		called func(http.ResponseWriter, string, int)
 		want   error
@@ -213,14 +158,15 @@ func TestWhatIsKnownAfterAFailure(t *testing.T) {
 		"two equal names":    {text(`"result":{"isError":true,"isError":false}`), upstream.ErrUnknown},
 		"a stream cut short": {cut, upstream.ErrUnknown},
 	} {
-		s := &site{era: "modern", called: c.called}
-		if _, err := call(t.Context(), visit(t, s, nil), "a", nil); !errors.Is(err, c.want) || s.calls != 1 {
-			t.Errorf("%s: %d calls, %v", name, s.calls, err)
+		s := newSite(t, "modern", c.called)
+		if _, err := call(t.Context(), visit(t, s, nil), "a", nil); !errors.Is(err, c.want) || s.calls() != 1 {
+			t.Errorf("%s: %d calls, %v", name, s.calls(), err)
 		}
 	}
 }
 
 func TestATokenThatIsRefusedIsRenewedOnce(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		next  string // what is got in place of a refused token
 		good  string // what the server takes
@@ -231,14 +177,14 @@ func TestATokenThatIsRefusedIsRenewedOnce(t *testing.T) {
 		{"second", "third", 2, false},
 		{"first", "second", 1, false},
 	} {
-		s := &site{era: "modern"}
-		s.called = func(w http.ResponseWriter, id string, n int) {
-			if s.last("Authorization") != "Bearer "+test.good {
+		var s *site
+		s = newSite(t, "modern", func(w http.ResponseWriter, id string, n int) {
+			if s.Visits(wire.MethodCall)[n-1].Header.Get("Authorization") != "Bearer "+test.good {
 				w.WriteHeader(http.StatusUnauthorized)
 				return
 			}
 			done(w, id, n)
-		}
+		})
 		server := visit(t, s, func(cfg *upstream.Config) {
 			cfg.Token = func(_ context.Context, refused string) (string, error) {
 				if refused != "" {
@@ -248,15 +194,15 @@ func TestATokenThatIsRefusedIsRenewedOnce(t *testing.T) {
 			}
 		})
 		_, err := call(t.Context(), server, "a", nil)
-		if s.calls != test.calls || test.works != (err == nil) || err != nil && !errors.Is(err, upstream.ErrNotSent) {
-			t.Errorf("%+v: %d calls, %v", test, s.calls, err)
+		if s.calls() != test.calls || test.works != (err == nil) || err != nil && !errors.Is(err, upstream.ErrNotSent) {
+			t.Errorf("%+v: %d calls, %v", test, s.calls(), err)
 		}
 	}
 }
 
 func TestWithoutATokenNothingIsSent(t *testing.T) {
-	s := &site{era: "modern"}
-	s.called = done
+	t.Parallel()
+	s := newSite(t, "modern", done)
 	var gone atomic.Bool
 	server := visit(t, s, func(cfg *upstream.Config) {
 		cfg.Token = func(context.Context, string) (string, error) {
@@ -270,36 +216,39 @@ func TestWithoutATokenNothingIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone.Store(true)
-	if _, err := call(t.Context(), server, "a", nil); !errors.Is(err, upstream.ErrNotSent) || s.calls != 1 {
-		t.Errorf("%d calls, %v", s.calls, err)
+	if _, err := call(t.Context(), server, "a", nil); !errors.Is(err, upstream.ErrNotSent) || s.calls() != 1 {
+		t.Errorf("%d calls, %v", s.calls(), err)
 	}
 }
 
 func TestAServerThatIsNotThereGetsNothing(t *testing.T) {
+	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	server := visit(t, &site{}, func(cfg *upstream.Config) { cfg.URL = gone.URL })
+	server := reach(t, gone.URL, nil)
 	if _, err := call(t.Context(), server, "a", nil); !errors.Is(err, upstream.ErrNotSent) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestRoundsOfQuestionsAreAnswered(t *testing.T) {
-	s := &site{era: "modern"}
-	s.called = func(w http.ResponseWriter, id string, n int) {
+	t.Parallel()
+	s := newSite(t, "modern", func(w http.ResponseWriter, id string, n int) {
 		if n == 1 {
 			say(w, 200, id, `"result":{"resultType":"input_required","requestState":"s1",`+
 				`"inputRequests":{"q":{"method":"elicitation/create","params":{"message":"why"}}}}`)
 			return
 		}
 		done(w, id, n)
-	}
+	})
 	out, err := visit(t, s, nil).Do(t.Context(), asking())
 	if err != nil || string(out.Result) != `{"content":[]}` {
 		t.Fatalf("got %s, %v", out.Result, err)
 	}
-	if s.count(`"inputResponses":{"q":{"action":"accept"}},"requestState":"s1"`) != 1 {
-		t.Errorf("the server saw %q", s.got)
+	calls := s.Visits(wire.MethodCall)
+	const answer = `"inputResponses":{"q":{"action":"accept"}},"requestState":"s1"`
+	if len(calls) != 2 || !strings.Contains(calls[1].Text, answer) {
+		t.Errorf("%d calls came, the last with %s", len(calls), calls[len(calls)-1].Text)
 	}
 }
 
@@ -318,20 +267,23 @@ func asking() upstream.Request {
 }
 
 func TestALegacyServerAsksInACall(t *testing.T) {
+	t.Parallel()
 	answered := make(chan struct{})
-	s := &site{era: "legacy"}
-	s.called = func(w http.ResponseWriter, id string, _ int) {
-		events(w, `data: {"jsonrpc":"2.0","id":"q1","method":"elicitation/create","params":{"message":"why"}}`+"\n\n")
+	s := newSite(t, "legacy", func(w http.ResponseWriter, id string, _ int) {
+		mcptest.Events(w, `data: {"jsonrpc":"2.0","id":"q1","method":"elicitation/create","params":{"message":"why"}}`+"\n\n")
 		<-answered
-		events(w, `data: {"jsonrpc":"2.0","id":`+id+`,"result":{"content":[]}}`+"\n\n")
-	}
+		mcptest.Events(w, `data: {"jsonrpc":"2.0","id":`+id+`,"result":{"content":[]}}`+"\n\n")
+	})
+	server, ended := visit(t, s, nil), make(chan error, 1)
 	go func() {
-		for s.count(`"id":"q1","result":{"action":"accept"}`) == 0 && t.Context().Err() == nil {
-			<-time.After(5 * time.Millisecond)
-		}
-		close(answered)
+		_, err := server.Do(t.Context(), asking())
+		ended <- err
 	}()
-	if _, err := visit(t, s, nil).Do(t.Context(), asking()); err != nil {
+	testwait.Until(t, "the server has the answer", func() bool {
+		return s.answered(`"id":"q1","result":{"action":"accept"}`)
+	})
+	close(answered)
+	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 }

@@ -122,27 +122,6 @@ func (c *Call) readRetry(all members) *Error {
 	return nil
 }
 
-// Append writes the params of a call that goes to a server.
-func (c *Call) Append(dst []byte) ([]byte, error) {
-	w := jsonmsg.Append(dst)
-	w.Object(func(w *jsonmsg.Writer) {
-		w.Member("name", c.Name)
-		w.Name("arguments").Verbatim(c.Arguments)
-		if c.Task != nil {
-			w.Name("task").Object(func(w *jsonmsg.Writer) { w.Name("ttl").Int(c.Task.TTL) })
-		}
-		if c.Responses != nil {
-			w.Name("inputResponses").Verbatim(c.Responses)
-		}
-		w.Optional("requestState", c.State)
-		if !c.Meta.IsEmpty() {
-			w.Name("_meta").Object(c.Meta.write)
-		}
-	})
-
-	return w.Text, w.Err()
-}
-
 func badParams(err error) *Error { return Fail(CodeInvalidParams, "params: %v", err) }
 
 // objectOr is a text, or that of an empty object where there is none.

@@ -171,9 +171,35 @@ func TestReadCallKeepsArgumentsByteForByte(t *testing.T) {
 	if bad != nil {
 		t.Fatal(bad)
 	}
-	sent, err := call.Append(nil)
-	if want := `{"name":"x","arguments":` + args + `}`; err != nil || string(sent) != want {
-		t.Errorf("got %s (%v), expected %s", sent, err, want)
+	if string(call.Arguments) != args {
+		t.Errorf("got %s, expected %s", call.Arguments, args)
+	}
+}
+
+func TestReadLogRefusesUnknownLevelsAndLinesWithoutData(t *testing.T) {
+	const params = `{"level":"error","logger":"disk","data":{"a": 1}}`
+	line, bad := wire.ReadLog([]byte(params))
+	if bad != nil || line.Level != "error" || line.Logger != "disk" || string(line.Data) != `{"a": 1}` {
+		t.Errorf("read %+v, %v", line, bad)
+	}
+	written, err := line.Params()
+	if err != nil || string(written) != params {
+		t.Errorf("wrote %s (%v)", written, err)
+	}
+
+	for _, params := range []string{
+		``,
+		`{}`,
+		`{"level":"loud","data":1}`,
+		`{"level":"Error","data":1}`,
+		`{"level":"","data":1}`,
+		`{"level":3,"data":1}`,
+		`{"level":"error"}`,
+		`{"level":"error","logger":3,"data":1}`,
+	} {
+		if _, bad := wire.ReadLog([]byte(params)); bad == nil || bad.Code != wire.CodeInvalidParams {
+			t.Errorf("%s: got %v, expected the error %d", params, bad, wire.CodeInvalidParams)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/policy/policyhttp"
 )
@@ -108,9 +109,7 @@ func (c *clock) pass(d time.Duration) {
 func open(t testing.TB, cfg policyhttp.Config) *policyhttp.Registry {
 	t.Helper()
 	r, err := policyhttp.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return r
 }
 

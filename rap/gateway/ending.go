@@ -24,7 +24,6 @@ const (
 	textInvalid     = "the answer to the question was not valid; nothing was run"
 	textStopped     = "outcome unknown: the server was stopped while the operation ran; it was not run again"
 	textLost        = "outcome unknown: the server was interrupted while the operation ran; it was not run again"
-	textUnowned     = "the call was kept by an earlier version, which did not keep who made it; nothing was run"
 )
 
 // ended writes the result that the runtime is told of a call that
@@ -66,8 +65,6 @@ func words(e durable.Ending) (verdict, text string) {
 		return verdictFailed, textForgotten
 	case durable.Unreachable:
 		return verdictFailed, textUnreachable
-	case durable.NoAsker:
-		return verdictFailed, textUnowned
 	case durable.Unknown:
 		return verdictUnknown, textLost
 	case whyInvalid:

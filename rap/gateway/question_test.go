@@ -32,11 +32,7 @@ func TestShowsCalls(t *testing.T) {
 			want:  []string{`Arguments: {"a":"b  c","d":[1,2]}`},
 			brief: `{"a":"b  c","d":[1,2]}`,
 		},
-		"quotes": {
-			args:  `{"a":"\" , \\"}`,
-			want:  []string{`Arguments: {"a":"\" , \\"}`},
-			brief: `{"a":"\" , \\"}`,
-		},
+		"quotes": {args: `{"a":"\" , \\"}`, want: []string{`Arguments: {"a":"\" , \\"}`}, brief: `{"a":"\" , \\"}`},
 		"control": {
 			args:  "{\"a\":\"\u202e\u200b\"}",
 			want:  []string{`\u{202e}\u{200b}`},
@@ -77,11 +73,7 @@ func TestShowsCalls(t *testing.T) {
 			brief: "(arguments hidden by the rules)",
 			cut:   true,
 		},
-		"the rules' say": {
-			args:  `{}`,
-			want:  []string{"The rules say: first\n  second"},
-			brief: `{}`,
-		},
+		"the rules' say": {args: `{}`, want: []string{"The rules say: first\n  second"}, brief: `{}`},
 	} {
 		c := &record{Arguments: []byte(tt.args), Part: call{Operation: "write"}}
 		j := &judged{

@@ -12,13 +12,7 @@ import (
 )
 
 // sealed puts a document into a vault of a room, and returns its record.
-func sealed[T any](
-	t *testing.T,
-	records store.Records,
-	key []byte,
-	room, kind string,
-	d durable.Doc[T],
-) store.Record {
+func sealed[T any](t *testing.T, records store.Records, key []byte, room, kind string, d durable.Doc[T]) store.Record {
 	t.Helper()
 	v, err := durable.NewVault[T](names.Sealing(records, room, key), kind)
 	if err == nil {
@@ -48,13 +42,6 @@ func TestOnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
 			Body: record{State: state},
 		})
 	}
-	old := func(name, phase string, due time.Time) store.Record {
-		return sealed(t, records, key, gateway, "calls", durable.Doc[oldCall]{
-			Key:  name,
-			Due:  due,
-			Body: oldCall{Phase: phase},
-		})
-	}
 	for name, c := range map[string]struct {
 		record store.Record
 		want   bool
@@ -63,10 +50,6 @@ func TestOnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
 		"held":              {call("b", durable.Asking, soon), false},
 		"done, not sent":    {call("c", durable.Ended, soon), true},
 		"delivered":         {call("d", durable.Closed, time.Time{}), true},
-		"decided before":    {old("e", "decided", soon), false},
-		"held before":       {old("f", "held", soon), false},
-		"done before":       {old("g", "done", soon), true},
-		"delivered before":  {old("h", "delivered", time.Time{}), true},
 		"a session's grant": {sealed(t, records, key, gateway, "grants", durable.Doc[sessionGrant]{Key: "a"}), false},
 		"a reference":       {sealed(t, records, key, gateway, "refs", durable.Doc[struct{}]{Key: "a"}), true},
 		"sent to a tool": {

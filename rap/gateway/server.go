@@ -261,7 +261,6 @@ func (g *Gateway) openRecords() (err error) {
 		Asked:     g.askedApprovers,
 		Moved:     g.moved,
 		Dropped:   g.dropped,
-		Old:       readOld,
 	})
 	return err
 }

@@ -111,6 +111,35 @@ func TestCheck(t *testing.T) {
 		"https://tools.example/ä":                            false,
 		"https://tools.example/%zz":                          false,
 		"https://169.254.169.254/":                           false,
+		"http://127.0.0.2:9000/a":                            false,
+		"http://127.1:9000/a":                                false,
+		"http://2130706433:9000/a":                           false,
+		"http://0x7f000001:9000/a":                           false,
+		"http://0177.0.0.1:9000/a":                           false,
+		"http://0.0.0.0:9000/a":                              false,
+		"http://[::ffff:127.0.0.1]:9000/a":                   false,
+		"http://[::]:9000/a":                                 false,
+		"http://127.0.0.1/a":                                 false,
+		"http://127.0.0.1.nip.io:9000/a":                     false,
+		"http://127.0.0.1:90000/a":                           false,
+		"http://127.0.0.1:-1/a":                              false,
+		"http://127.0.0.1%00:9000/a":                         false,
+		"http://127.0.0.1%2eexample:9000/a":                  false,
+		"http://１２７.0.0.1:9000/a":                            false,
+		"http://user@127.0.0.1:9000/a":                       false,
+		"http://@127.0.0.1:9000/a":                           false,
+		"http://127.0.0.1:9000@127.0.0.1:9001/a":             false,
+		"http://127.0.0.1:9000\\@127.0.0.1:9001/a":           false,
+		"http://127.0.0.1:9001#@127.0.0.1:9000":              false,
+		"http:///a":                                          false,
+		"http:127.0.0.1:9000/a":                              false,
+		" http://127.0.0.1:9000/a":                           false,
+		"http://127.0.0.1:9000/\r\nHost: x":                  false,
+		"http://127.0.0.1:9000/\x00":                         false,
+		"ws://127.0.0.1:9000/a":                              false,
+		"file:///etc/passwd":                                 false,
+		"data:,a":                                            false,
+		"?a":                                                 false,
 		"https://tools.example/" + strings.Repeat("a", 4096): false,
 	} {
 		if err := p.Check(raw); (err == nil) != ok {
@@ -150,8 +179,7 @@ func TestPostKeepsTheAddress(t *testing.T) {
 	p := newPeer(t, peer.Config{URL: s.URL, Token: "sesame"})
 	rapid.Check(t, func(t *rapid.T) {
 		target := "/" + rapid.StringMatching(`([A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2}){0,40}`+
-			`(\?([A-Za-z0-9._~!$&'()*+,;=:@/?|{}-]|%[0-9A-Fa-f]{2}){0,40})?`).
-			Draw(t, "target")
+			`(\?([A-Za-z0-9._~!$&'()*+,;=:@/?|{}-]|%[0-9A-Fa-f]{2}){0,40})?`).Draw(t, "target")
 		if err := p.Post(context.Background(), s.URL+target, []byte(`{"id":"x"}`)); err != nil {
 			t.Fatalf("%q: %v", target, err)
 		}
@@ -199,11 +227,7 @@ func TestRebinding(t *testing.T) {
 	address := "https://tools.example:" + port
 	var ip atomic.Value
 	testdns.Resolve(t, func() [4]byte { return ip.Load().([4]byte) })
-	p := newPeer(t, peer.Config{
-		URL:      address,
-		Allow:    []string{"http://localhost:" + port},
-		Attempts: 3,
-	})
+	p := newPeer(t, peer.Config{URL: address, Allow: []string{"http://localhost:" + port}, Attempts: 3})
 	for _, next := range [][4]byte{{127, 0, 0, 1}, {10, 0, 0, 1}, {169, 254, 169, 254}, {0, 0, 0, 0}} {
 		ip.Store(next)
 		if err := p.Deliver(t.Context(), address+"/answer", nil); !errors.Is(err, guard.ErrBlocked) ||
@@ -224,11 +248,7 @@ func TestPrivateNetworks(t *testing.T) {
 	testdns.Resolve(t, func() [4]byte { return [4]byte{127, 0, 0, 1} })
 	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 	address := "https://tools.example:" + port
-	for networks, reached := range map[string]bool{
-		"":            false,
-		"10.0.0.0/8":  false,
-		"127.0.0.0/8": true,
-	} {
+	for networks, reached := range map[string]bool{"": false, "10.0.0.0/8": false, "127.0.0.0/8": true} {
 		cfg := peer.Config{URL: address, TLS: conf}
 		if networks != "" {
 			cfg.Networks = []netip.Prefix{netip.MustParsePrefix(networks)}
@@ -329,11 +349,7 @@ func TestGet(t *testing.T) {
 // TestPause: waits grow, spread, and end.
 func TestPause(t *testing.T) {
 	p := newPeer(t, peer.Config{URL: "https://a.example", Attempts: 4, Backoff: time.Second})
-	for attempt, bound := range map[int]time.Duration{
-		1: time.Second,
-		2: 2 * time.Second,
-		3: 4 * time.Second,
-	} {
+	for attempt, bound := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second} {
 		if wait, more := p.Pause(attempt); !more || wait < bound/2 || wait > bound {
 			t.Errorf("after %d: %v, %v", attempt, wait, more)
 		}
@@ -347,11 +363,7 @@ func TestPause(t *testing.T) {
 // TestDeliverEnds: the end of a context ends waiting.
 func TestDeliverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPeer(t, peer.Config{
-			URL:      "http://127.0.0.1:1",
-			Attempts: 9,
-			Backoff:  time.Hour,
-		})
+		p := newPeer(t, peer.Config{URL: "http://127.0.0.1:1", Attempts: 9, Backoff: time.Hour})
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)
 		if err := p.Deliver(ctx, "http://127.0.0.1:1/x", nil); !errors.Is(err, context.Canceled) {

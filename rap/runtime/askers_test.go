@@ -1,16 +1,11 @@
 package runtime
 
 import (
-	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/internal/durable"
-	"github.com/assent-dev/assent/rap/wire"
 )
 
 // anybody lets everybody ask, as the runtimes of a service do.
@@ -41,13 +36,6 @@ func TestNobodyCallsWithoutAName(t *testing.T) {
 	}
 }
 
-// askedBy is in whose name something was asked.
-func (d *rtDesk) askedBy(ref string) approval.Asker {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.askers[ref]
-}
-
 func TestTheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 	w := newRTWorld(t, anybody)
 	all := []approval.Asker{{Token: "rt", Person: "mara"}, {Token: "rt", Person: "ben"}, {Token: "rt2"}}
@@ -57,7 +45,7 @@ func TestTheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 			if _, err := threads.Invoke(t.Context(), call); err != nil {
 				t.Fatal(err)
 			}
-			if got := w.desk.askedBy(w.asked(2*i + k + 1)); got != who { // though all of them call it the same
+			if got := w.desk.Of(w.asked(2*i + k + 1)).Asker; got != who { // though all of them call it the same
 				t.Errorf("asked as %+v, want %+v", got, who)
 			}
 		}
@@ -66,9 +54,9 @@ func TestTheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 	w.settles()
 	w.stop()
 	w.start() // the records say who asks
-	for i, ref := range w.desk.refs() {
+	for i, ref := range w.desk.Refs() {
 		if i%2 == 1 {
-			w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0, By: "zoe"})
+			w.desk.Says(ref, hold.Answer{State: hold.Chosen, Selected: 0, By: "zoe"})
 		}
 	}
 
@@ -81,77 +69,8 @@ func TestTheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 		if err := threads.Cancel(t.Context(), "t", "approval", ""); err != nil {
 			t.Error(err)
 		}
-		ref := w.desk.refs()[2*i]
-		w.until("its withdrawal", func() bool {
-			w.desk.mu.Lock()
-			defer w.desk.mu.Unlock()
-			return w.desk.cancellers[ref] == who
-		})
-	}
-}
-
-func TestCallsOfAnEarlierVersionEndWithoutRunning(t *testing.T) {
-	w := newRTWorld(t, anybody)
-	ref, err := w.desk.Ask(t.Context(), "an old question", hold.Question{Choices: []string{"Yes", "No"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.stop()
-	nobodys := func(id string, members map[string]any) {
-		w.older(durable.Hash("t")+"/"+durable.Hash(id), id, members)
-	}
-	nobodys("sending", nil)
-	nobodys("asking", map[string]any{
-		"state":    "asking",
-		"consents": 1,
-		"consent":  map[string]any{"key": "k", "next": w.now()},
-	})
-	nobodys("asked", map[string]any{
-		"state":   "pending",
-		"send":    map[string]any{"attempts": 1},
-		"choices": 1,
-		"choice": map[string]any{
-			"number":   1,
-			"state":    "open",
-			"labels":   []string{"Yes", "No"},
-			"ref":      ref,
-			"deadline": w.now().Add(time.Hour),
-			"next":     w.now().Add(time.Hour),
-		},
-	})
-	w.start()
-	for _, id := range []string{"sending", "asking", "asked"} {
-		key := durable.Hash("t") + "/" + durable.Hash(id)
-		w.until(id+" ends", func() bool {
-			c, err := w.r.engine.Get(t.Context(), key)
-			return err == nil && c.Over() && c.Part.Told.Why == WhyNoAsker && len(c.Withdraw) == 0
-		})
-		for _, who := range []approval.Asker{rtAsker(), {Token: "clerk"}} {
-			if c, err := w.as(w.r, who).Call(t.Context(), "t", id); !errors.Is(err, ErrNoCall) {
-				t.Errorf("%s is shown to %+v: %+v, %v", id, who, c, err)
-			}
-		}
-		if code := w.posts("old-"+id, string(rtResult(id, "late").Append(nil))); code != 200 {
-			t.Errorf("%s: a late result is answered with %d", id, code)
-		}
-		if code := w.posts("old-"+id, string(w.choice(id, "1").Append(nil))); code != 410 {
-			t.Errorf("%s: a question is answered with %d", id, code)
-		}
-	}
-
-	w.settles()
-	if n := len(w.tool.bodies("/run")); n != 0 {
-		t.Errorf("%d were sent", n)
-	}
-	if got := w.desk.cancellers[ref]; got != (approval.Asker{Token: "clerk"}) || w.desk.cancelled[ref] == 0 ||
-		len(w.desk.askers) != 0 {
-		t.Errorf("withdrawn %d times, by %+v; asked %+v", w.desk.cancelled[ref], got, w.desk.askers)
-	}
-	if n := w.recorded("rap_result"); n != 3 {
-		t.Errorf("%d ends in the ledger", n)
-	}
-	if got := w.tool.waits("/cancel_tool_call", 1); len(got) != 1 || !strings.Contains(got[0], `"asked"`) {
-		t.Errorf("the tool was told %q", got)
+		ref := w.desk.Refs()[2*i]
+		w.until("its withdrawal", func() bool { return w.desk.Of(ref).Canceller == who })
 	}
 }
 
@@ -198,74 +117,5 @@ func TestCallsAreNamedForTheirThreadAndAsker(t *testing.T) {
 	if before.ID != again.ID || before.Group != again.Group || before.ID == elsewhere.ID ||
 		before.Group == elsewhere.Group {
 		t.Errorf("sent as %+v, after a restart %+v, by another runtime %+v", before, again, elsewhere)
-	}
-}
-
-// What is sent is kept: a thread's parents, a call's answer and its end
-// go out under the names of its invocation.
-func TestEverythingGoesOutUnderTheNamesOfTheInvocation(t *testing.T) {
-	w := newRTWorld(t, anybody)
-	in := rtInvocation("w1", "read", `{}`)
-	in.Thread, in.Ancestors = "child", []string{"t"}
-	if _, err := w.mine.Invoke(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
-	var invoked wire.Invocation
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	invoked, err := wire.ParseInvocation([]byte(w.tool.waits("/run", 1)[0]))
-	must(err)
-	root := w.r.names.Sent(rtAsker(), "t", "w1", nil)
-	if len(invoked.Ancestors) != 1 || invoked.Ancestors[0] != root.Group || invoked.GroupID == root.Group ||
-		invoked.ID == root.ID {
-		t.Errorf("sent %+v; the same id in the parent's thread is %+v", invoked, root)
-	}
-	token := invoked.CallbackURL[strings.LastIndex(invoked.CallbackURL, "/")+1:]
-	for _, own := range []*wire.Result{
-		{GroupID: "child", ID: "w1"},
-		{GroupID: invoked.GroupID, ID: "w1"},
-		{GroupID: "child", ID: invoked.ID},
-	} {
-		own.Text = new(string)
-		if code := w.posts(token, string(own.Append(nil))); code != 404 {
-			t.Errorf("the asker's names at the callback: %d", code)
-		}
-	}
-
-	ask := &wire.Choice{
-		GroupID:     invoked.GroupID,
-		ID:          invoked.ID,
-		Prompt:      "?",
-		Choices:     []string{"Yes"},
-		ResponseURL: w.tool.URL + "/answers/1",
-	}
-	if code := w.posts(token, string(ask.Append(nil))); code != 200 {
-		t.Fatal(code)
-	}
-	w.desk.says(w.asked(1), hold.Answer{State: hold.Chosen, By: "ann"})
-	answer, err := wire.ParseAnswer([]byte(w.tool.waits("/answers/1", 1)[0]))
-	if must(err); answer.ID != invoked.ID {
-		t.Errorf("answered %+v", answer)
-	}
-	must(w.mine.Cancel(t.Context(), "child", "w1", ""))
-	cancelled, err := wire.ParseCancelCall([]byte(w.tool.waits("/cancel_tool_call", 1)[0]))
-	if must(err); cancelled.ThreadID != invoked.GroupID || cancelled.ToolCallID != invoked.ID {
-		t.Errorf("cancelled %+v", cancelled)
-	}
-	must(w.mine.CloseThread(t.Context(), "child"))
-	closed, err := wire.ParseCloseThread([]byte(w.tool.waits("/close_thread", 1)[0]))
-	if must(err); closed.ThreadID != invoked.GroupID {
-		t.Errorf("closed %+v", closed)
-	}
-	c, err := w.mine.Call(t.Context(), "child", "w1")
-	if must(err); c.Thread != "child" || c.ID != "w1" {
-		t.Errorf("the asker reads %+v", c)
-	}
-	if text, err := json.Marshal(c); err != nil || strings.Contains(string(text), invoked.GroupID) {
-		t.Errorf("the asker reads %s, %v", text, err)
 	}
 }

@@ -23,9 +23,9 @@ var rtStrict = strings.Replace(rtAgent, "{alias: read}", "{alias: read, approval
 // is not sent again, and nobody needs to approve it any more.
 func TestHeardWhileAsking(t *testing.T) {
 	w := newRTWorld(t)
-	w.tool.sets(func() {
-		w.tool.status["/run"] = 503
-		w.tool.onInvoke = func(string) { w.sets(func() { w.plan = rtPlan(t, rtStrict) }) }
+	w.tool.On("/run", func(rw http.ResponseWriter, _ *http.Request, _ int) {
+		w.sets(func() { w.plan = rtPlan(t, rtStrict) })
+		rw.WriteHeader(http.StatusServiceUnavailable)
 	})
 	w.invoke("1", "read", `{}`)
 	approval := w.asked(1)
@@ -33,9 +33,9 @@ func TestHeardWhileAsking(t *testing.T) {
 	w.accepts("1", w.choice("1", "secret"))
 	question := w.asked(2)
 	w.shows("1", question)
-	w.until("the approval is withdrawn", func() bool { return w.desk.heldOf(approval).State == hold.Cancelled })
-	w.desk.holds(hold.Held{Ref: approval, State: hold.Approved})
-	w.desk.says(question, hold.Answer{State: hold.Chosen, Selected: 0, By: "ann"})
+	w.until("the approval is withdrawn", func() bool { return w.desk.Of(approval).Held.State == hold.Cancelled })
+	w.desk.Hold(hold.Held{Ref: approval, State: hold.Approved})
+	w.desk.Says(question, hold.Answer{State: hold.Chosen, Selected: 0, By: "ann"})
 	w.tool.waits("/answers/secret", 1)
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 1 {
@@ -49,19 +49,13 @@ func TestHeardWhileAsking(t *testing.T) {
 func TestAsksAgainUnderOtherRules(t *testing.T) {
 	w := newRTWorld(t)
 	w.sets(func() { w.plan = rtPlan(t, rtStrict) })
-	w.tool.sets(func() {
-		w.tool.status["/run"] = 503
-		w.tool.onInvoke = func(string) {
-			w.sets(func() {
-				w.plan = rtPlan(
-					t,
-					strings.Replace(rtStrict, `version: "1.0.0", desc`, `version: "1.0.1", desc`, 1),
-				)
-			})
-		}
+	changed := rtPlan(t, strings.Replace(rtStrict, `version: "1.0.0", desc`, `version: "1.0.1", desc`, 1))
+	w.tool.On("/run", func(rw http.ResponseWriter, _ *http.Request, _ int) {
+		w.sets(func() { w.plan = changed })
+		rw.WriteHeader(http.StatusServiceUnavailable)
 	})
 	w.invoke("1", "read", `{}`)
-	w.desk.holds(hold.Held{Ref: w.asked(1), State: hold.Approved})
+	w.desk.Hold(hold.Held{Ref: w.asked(1), State: hold.Approved})
 	w.shows("1", w.asked(2))
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 1 {
@@ -130,10 +124,7 @@ func TestKeepsEventsWhole(t *testing.T) {
 // at a time, and takes no room from others.
 func TestHoldsFewBodies(t *testing.T) {
 	other := newRTTool(t)
-	other.sets(func() {
-		other.manifest = `{"name":"other","endpoint":"` + other.URL +
-			`/run","tools":[{"name":"wipe2","description":"wipes","inputSchema":{"type":"object"}}]}`
-	})
+	other.Offers(raptest.Manifest(other.URL+"/run", "wipe2"))
 	w := newRTWorld(t, func(c *Config) {
 		c.Servers = append(c.Servers, Server{Name: "other", Peer: peer.Config{URL: other.URL}})
 	})
@@ -156,24 +147,17 @@ func TestHoldsFewBodies(t *testing.T) {
 // up the calls of no other.
 func TestGoesOnBesideOneThatHangs(t *testing.T) {
 	away := newRTTool(t)
-	away.sets(func() { away.status[toolsetPath] = 503 })
+	away.Answers(toolsetPath, http.StatusServiceUnavailable)
 	w := newRTWorld(t, func(c *Config) {
-		c.Servers = append(
-			c.Servers,
-			Server{Name: "away", Peer: peer.Config{URL: away.URL, Timeout: time.Minute}},
-		)
+		c.Servers = append(c.Servers, Server{Name: "away", Peer: peer.Config{URL: away.URL, Timeout: time.Minute}})
 	})
 	w.sent("1")
-	hang := make(chan struct{})
-	defer close(hang)
-	away.sets(func() { away.block[toolsetPath] = hang })
+	away.Hangs(toolsetPath)
 	w.pass(2 * retryAfter)
 	for _, id := range []string{"2", "3"} {
-		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
-		if _, err := w.mine.Invoke(ctx, rtInvocation(id, "read", `{}`)); err != nil {
+		if _, err := w.mine.Invoke(t.Context(), rtInvocation(id, "read", `{}`)); err != nil {
 			t.Fatalf("%s: %v", id, err)
 		}
-		stop()
 		w.is(id, CallPending)
 	}
 

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap"
@@ -110,10 +109,6 @@ func (r *Runtime) keep(c *call) time.Time {
 // left reports whether the call may have reached the tool.
 func left(c *call) bool { return c.Run.Tries > 0 }
 
-// owned reports whether the record says who made the call. Those of an
-// early version don't.
-func owned(c *call) bool { return c.Asker.Token != "" }
-
 // heard notes that the tool has the call, since it sent a message about
 // it. Whatever became of the acknowledgement, the call is not sent
 // again, and people who are asked whether it may be sent again need not
@@ -202,14 +197,4 @@ func stateOf(c *call) CallState {
 	}
 
 	return CallSending
-}
-
-// asker is in whose name the ledger has a call. Calls that an early
-// version kept were made in the name of the runtime.
-func (r *Runtime) asker(c *call) approval.Asker {
-	if owned(c) {
-		return c.Asker
-	}
-
-	return approval.Asker{Token: r.cfg.Namespace}
 }

@@ -147,9 +147,6 @@ func (r *Runtime) body(w http.ResponseWriter, req *http.Request) ([]byte, error)
 func (r *Runtime) take(ctx context.Context, c *call, m wire.Callback) error {
 	_, isView := m.(*wire.View) // has no id: its URL says whose it is
 	switch {
-	case !owned(c):
-		r.engine.Wake(c.Key)
-		return r.takeLate(c, m)
 	case m.Group() != c.Part.Wire.Group:
 		return &refusal{http.StatusNotFound, "the group is not this call's"}
 	case !isView && m.Call() != c.Part.Wire.ID:
@@ -199,7 +196,7 @@ func (r *Runtime) takeLate(c *call, m wire.Callback) error {
 		return nil
 	}
 
-	return &refusal{http.StatusGone, "the thread was closed, or nobody knows who made the call"}
+	return &refusal{http.StatusGone, "the thread was closed"}
 }
 
 // takeResult ends a call, once. Later results are received and discarded.

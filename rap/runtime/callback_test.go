@@ -195,7 +195,7 @@ func FuzzCallback(f *testing.F) {
 		if rec.Code != 200 && rec.Code/100 != 4 {
 			t.Fatalf("answered with %d", rec.Code)
 		}
-		for end := time.Now().Add(time.Minute); !r.engine.Idle() && time.Now().Before(end); {
+		for !r.engine.Idle() {
 			goruntime.Gosched()
 		}
 	})

@@ -12,12 +12,13 @@ import (
 
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 )
 
 // asking is a call whose question is open.
 func (w *rtWorld) asking(id, path string) (ref string) {
 	w.t.Helper()
-	n := len(w.desk.refs())
+	n := len(w.desk.Refs())
 	w.sent(id)
 	w.accepts(id, w.choice(id, path))
 	ref = w.asked(n + 1)
@@ -40,7 +41,7 @@ func TestAfterACrashWhileAnswering(t *testing.T) {
 	w := newRTWorld(t)
 	ref := w.asking("a", "1")
 	w.stop()
-	w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
+	w.desk.Says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
 	w.answers("a", durable.Attempt{Name: "dead", Tries: 1, Lease: w.now().Add(time.Minute)})
 	w.start()
 	w.settles()
@@ -61,7 +62,7 @@ func TestAfterACrashWhileAnswering(t *testing.T) {
 func TestGivesWithdrawingUp(t *testing.T) {
 	w := newRTWorld(t)
 	w.asking("a", "1")
-	w.desk.fails(errors.New("the desk is away"))
+	w.desk.FailWith(errors.New("the desk is away"))
 	w.accepts("a", rtResult("a", "done"))
 	for range 25 {
 		w.settles()
@@ -85,15 +86,15 @@ func TestBoundsReplacedQuestions(t *testing.T) {
 func TestTriesToAsk(t *testing.T) {
 	w := newRTWorld(t)
 	w.sent("a")
-	w.desk.fails(errors.New("the desk is away"))
+	w.desk.FailWith(errors.New("the desk is away"))
 	w.accepts("a", w.choice("a", "1"))
 	w.until("tried", func() bool { return w.logged("the desk is away") })
-	w.desk.fails(nil)
+	w.desk.FailWith(nil)
 	w.pass(time.Minute)
 	w.shows("a", w.asked(1))
 
 	w.sent("b")
-	w.desk.fails(errors.New("the desk is away again"))
+	w.desk.FailWith(errors.New("the desk is away again"))
 	w.accepts("b", w.choice("b", "2"))
 	w.until("tried", func() bool { return w.logged("away again") })
 	w.pass(16 * time.Minute)
@@ -105,7 +106,7 @@ func TestFindsAnswersAfterARestart(t *testing.T) {
 	w := newRTWorld(t)
 	ref := w.asking("a", "1")
 	w.stop()
-	w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
+	w.desk.Says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
 	w.pass(16 * time.Minute) // answered in time, and nobody was there
 	w.start()
 	w.tool.waits("/answers/1", 1)
@@ -114,7 +115,7 @@ func TestFindsAnswersAfterARestart(t *testing.T) {
 
 // rtDeaf is a desk that can't be watched for once.
 type rtDeaf struct {
-	*rtDesk
+	*raptest.Desk
 	watched atomic.Int32
 }
 
@@ -122,16 +123,16 @@ func (d *rtDeaf) Watch(ctx context.Context, changed func(string)) error {
 	if d.watched.Add(1) == 1 {
 		return errors.New("the stream broke")
 	}
-	return d.rtDesk.Watch(ctx, changed)
+	return d.Desk.Watch(ctx, changed)
 }
 
 func TestWatchesAgain(t *testing.T) {
 	w := newRTWorld(t)
 	w.stop()
-	w.cfg.People = &rtDeaf{rtDesk: w.desk}
+	w.cfg.People = &rtDeaf{Desk: w.desk}
 	w.start()
 	ref := w.asking("a", "1")
-	w.desk.says(ref, hold.Answer{State: hold.Chosen})
+	w.desk.Says(ref, hold.Answer{State: hold.Chosen})
 	w.tool.waits("/answers/1", 1)
 	if !w.logged("the stream broke") {
 		t.Error("nobody said why")

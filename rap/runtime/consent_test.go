@@ -3,12 +3,15 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 )
 
 func TestAsksBeforeACallLeaves(t *testing.T) {
@@ -22,15 +25,15 @@ func TestAsksBeforeACallLeaves(t *testing.T) {
 	if n := len(w.tool.bodies("/run")); n != 0 {
 		t.Fatalf("sent %d times before anybody said yes", n)
 	}
-	if v := w.desk.verdicts[ref]; v.Message != "Send to bob?" || v.Call.Principal != "ann" ||
+	if v := w.desk.Of(ref).Verdict; v.Message != "Send to bob?" || v.Call.Principal != "ann" ||
 		v.Call.Session != "t" ||
 		v.Call.ToolDefinition == "" {
 		t.Errorf("asked: %+v", v)
 	}
-	w.desk.holds(hold.Held{Ref: ref, State: hold.Approved, By: "eve"})
+	w.desk.Hold(hold.Held{Ref: ref, State: hold.Approved, By: "eve"})
 	w.tool.waits("/run", 1)
 	w.is("a", CallPending)
-	if w.desk.claimed[ref] == "" {
+	if w.desk.Of(ref).Taken == "" {
 		t.Error("the approval was not claimed")
 	}
 }
@@ -41,20 +44,13 @@ func TestDoesNotSendWhatIsNotApproved(t *testing.T) {
 		claim error
 		text  string
 	}{
-		"denied":    {held: hold.Held{State: hold.Denied, Reason: "not today"}, text: "not today"},
-		"expired":   {held: hold.Held{State: hold.Expired}, text: "in time"},
-		"cancelled": {held: hold.Held{State: hold.Cancelled}, text: "withdrawn"},
-		"responded": {held: hold.Held{State: hold.Responded, Reason: "use mail"}, text: "use mail"},
-		"unknown":   {held: hold.Held{State: "new"}, text: "denied"},
-		"not claimed": {
-			held:  hold.Held{State: hold.Approved},
-			claim: hold.ErrNotClaimed,
-			text:  "can't be used",
-		},
-		"edited badly": {
-			held: hold.Held{State: hold.Approved, Arguments: []byte(`{"to":1}`)},
-			text: "not valid",
-		},
+		"denied":       {held: hold.Held{State: hold.Denied, Reason: "not today"}, text: "not today"},
+		"expired":      {held: hold.Held{State: hold.Expired}, text: "in time"},
+		"cancelled":    {held: hold.Held{State: hold.Cancelled}, text: "withdrawn"},
+		"responded":    {held: hold.Held{State: hold.Responded, Reason: "use mail"}, text: "use mail"},
+		"unknown":      {held: hold.Held{State: "new"}, text: "denied"},
+		"not claimed":  {held: hold.Held{State: hold.Approved}, claim: hold.ErrNotClaimed, text: "can't be used"},
+		"edited badly": {held: hold.Held{State: hold.Approved, Arguments: []byte(`{"to":1}`)}, text: "not valid"},
 		"edited, unreadable": {
 			held: hold.Held{State: hold.Approved, Arguments: []byte(`{"to":"a","to":"b"}`)},
 			text: "not valid",
@@ -62,11 +58,11 @@ func TestDoesNotSendWhatIsNotApproved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newRTWorld(t)
-			w.desk.claim = c.claim
+			w.desk.ClaimErr = c.claim
 			w.invoke("a", "send", `{"to":"bob"}`)
 			ref := w.asked(1)
 			c.held.Ref = ref
-			w.desk.holds(c.held)
+			w.desk.Hold(c.held)
 			why := WhyDenied
 			if strings.HasPrefix(name, "edited") {
 				why = WhyInvalid
@@ -86,15 +82,11 @@ func TestSendsWhatAnApproverChanged(t *testing.T) {
 	w := newRTWorld(t)
 	w.invoke("a", "send", `{"to":"bob"}`)
 	ref := w.asked(1)
-	w.desk.holds(hold.Held{
-		Ref:       ref,
-		State:     hold.Approved,
-		Arguments: []byte(`{ "to": "carol" }`),
-	})
+	w.desk.Hold(hold.Held{Ref: ref, State: hold.Approved, Arguments: []byte(`{ "to": "carol" }`)})
 	if got := w.tool.waits("/run", 1)[0]; !strings.Contains(got, `{ "to": "carol" }`) {
 		t.Errorf("sent %s", got)
 	}
-	if got := w.desk.verdicts[ref]; string(got.Call.Args) != `{ "to": "carol" }` {
+	if got := w.desk.Of(ref).Verdict; string(got.Call.Args) != `{ "to": "carol" }` {
 		t.Errorf("claimed for %s", got.Call.Args)
 	}
 	if c := w.invoke("a", "send", `{"to":"bob"}`); c.ID != "a" {
@@ -107,16 +99,10 @@ func TestForgetsApprovalsOfToolsThatChanged(t *testing.T) {
 	w.invoke("a", "send", `{"to":"bob"}`)
 	ref := w.asked(1)
 	w.shows("a", ref)
-	w.tool.sets(func() {
-		w.tool.manifest = strings.ReplaceAll(w.tool.manifest, `"sends"`, `"sends it"`)
-	})
+	w.tool.Offers(fmt.Sprintf(strings.ReplaceAll(rtManifest, `"sends"`, `"sends it"`), w.tool.URL))
 	w.stop()
 	w.start() // forgets the session's tools
-	w.desk.holds(hold.Held{
-		Ref:       ref,
-		State:     hold.Approved,
-		Arguments: []byte(`{"to":"carol"}`),
-	})
+	w.desk.Hold(hold.Held{Ref: ref, State: hold.Approved, Arguments: []byte(`{"to":"carol"}`)})
 	if c := w.ends("a", WhyInvalid); !strings.Contains(c.Outcome.Text, "changed") {
 		t.Errorf("told %q", c.Outcome.Text)
 	}
@@ -135,32 +121,28 @@ func TestDecidesAgain(t *testing.T) {
 		ref := w.asked(1)
 		w.shows("a", ref)
 		w.sets(func() { w.plan = rtPlan(t, deny) })
-		w.desk.holds(hold.Held{Ref: ref, State: hold.Approved})
+		w.desk.Hold(hold.Held{Ref: ref, State: hold.Approved})
 		w.ends("a", WhyDenied)
-		w.until("withdrawn", func() bool {
-			w.desk.mu.Lock()
-			defer w.desk.mu.Unlock()
-			return w.desk.cancelled[ref] == 1
-		})
+		w.until("withdrawn", func() bool { return w.desk.Of(ref).Withdrawn == 1 })
 		if n := len(w.tool.bodies("/run")); n != 0 {
 			t.Errorf("sent %d times", n)
 		}
 	})
 	t.Run("allows by now", func(t *testing.T) {
 		w := newRTWorld(t)
-		w.desk.fails(errors.New("the desk is away"))
+		w.desk.FailWith(errors.New("the desk is away"))
 		w.invoke("a", "send", `{"to":"bob"}`)
 		w.until("tried", func() bool { return w.logged("the desk is away") })
 		w.sets(func() { w.plan = rtPlan(t, allow) })
 		w.pass(time.Minute)
 		w.tool.waits("/run", 1)
-		if n := len(w.desk.refs()); n != 0 {
+		if n := len(w.desk.Refs()); n != 0 {
 			t.Errorf("asked %d times", n)
 		}
 	})
 	t.Run("asks by now", func(t *testing.T) {
 		w := newRTWorld(t)
-		w.tool.sets(func() { w.tool.status["/run"] = 503 })
+		w.tool.Answers("/run", http.StatusServiceUnavailable)
 		w.cfg.Servers[0].Peer.Backoff = 10 * time.Minute
 		w.stop()
 		w.start()
@@ -197,7 +179,7 @@ func TestAsksAboutDestructiveTools(t *testing.T) {
 				t.Fatalf("%+v", c)
 			}
 			ref := w.asked(1)
-			q := w.desk.questions[ref]
+			q := w.desk.Of(ref).Question
 			if q.Default != 1 || q.Choices[1] != destroysDont || q.Server != "files" || q.Groups[0] != "ops" ||
 				!q.Call.Annotations["destructiveHint"] {
 				t.Errorf("asked %+v", q)
@@ -205,7 +187,7 @@ func TestAsksAboutDestructiveTools(t *testing.T) {
 			if len(q.Call.Annotations) != 1 {
 				t.Errorf("hints that loosen were believed: %v", q.Call.Annotations)
 			}
-			w.desk.says(ref, c.answer)
+			w.desk.Says(ref, c.answer)
 			if c.sent {
 				w.is("a", CallPending)
 			} else {
@@ -246,15 +228,15 @@ func TestAllowsNothingByAnError(t *testing.T) {
 	w.shows("approval", approval)
 	w.shows("own", own)
 	w.settles()
-	w.desk.fails(errors.New("the desk is away"))
+	w.desk.FailWith(errors.New("the desk is away"))
 	w.until("tried", func() bool { return strings.Count(w.text(), "the desk is away") >= 2 })
-	w.desk.holds(hold.Held{Ref: approval, State: hold.Approved})
-	w.desk.says(own, hold.Answer{State: hold.Chosen})
+	w.desk.Hold(hold.Held{Ref: approval, State: hold.Approved})
+	w.desk.Says(own, hold.Answer{State: hold.Chosen})
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 0 {
 		t.Errorf("sent %d times", n)
 	}
-	w.desk.fails(nil)
+	w.desk.FailWith(nil)
 	w.pass(2 * time.Minute)
 	w.is("approval", CallPending)
 	w.is("own", CallPending)
@@ -268,16 +250,15 @@ func TestWhoseDeskForgot(t *testing.T) {
 	w.accepts("a", w.choice("a", "1"))
 	w.asked(3)
 	w.settles()
-	w.desk.do("", func() {
-		w.desk.held, w.desk.answers = map[string]hold.Held{}, map[string]hold.Answer{}
-	})
+	w.desk.Set(func() { w.desk.Shown = nil })
+	w.desk.Tell("")
 	w.ends("approval", WhyDenied)
 	w.ends("own", WhyDenied)
 	w.ends("a", WhyUnanswered)
 }
 
 // rtVague is a desk that says yes and names nothing.
-type rtVague struct{ *rtDesk }
+type rtVague struct{ *raptest.Desk }
 
 func (d rtVague) As(approval.Asker) hold.Requests { return d }
 
@@ -288,7 +269,7 @@ func (rtVague) Open(context.Context, string, hold.Verdict) (hold.Held, error) {
 }
 
 func TestWantsReferences(t *testing.T) {
-	w := newRTWorld(t, func(c *Config) { c.People = rtVague{newRTDesk()} })
+	w := newRTWorld(t, func(c *Config) { c.People = rtVague{raptest.NewDesk(t)} })
 	w.invoke("approval", "send", `{"to":"bob"}`)
 	w.invoke("own", "wipe", `{}`)
 	w.sent("asks")
@@ -304,7 +285,7 @@ func TestWantsReferences(t *testing.T) {
 
 func TestGivesUpAsking(t *testing.T) {
 	w := newRTWorld(t)
-	w.desk.fails(errors.New("the desk is away"))
+	w.desk.FailWith(errors.New("the desk is away"))
 	w.invoke("approval", "send", `{"to":"bob"}`)
 	w.invoke("own", "wipe", `{}`)
 	w.settles()
@@ -321,15 +302,11 @@ func TestWaitsAsLongAsApprovalsMay(t *testing.T) {
 	w.invoke("a", "send", `{"to":"bob"}`)
 	ref := w.asked(1)
 	w.shows("a", ref)
-	w.desk.holds(hold.Held{
-		Ref:     ref,
-		State:   hold.Pending,
-		Expires: w.now().Add(48 * time.Hour),
-	})
+	w.desk.Hold(hold.Held{Ref: ref, State: hold.Pending, Expires: w.now().Add(48 * time.Hour)})
 	w.settles()
 	w.pass(47 * time.Hour)
 	w.settles()
-	w.desk.holds(hold.Held{Ref: ref, State: hold.Approved})
+	w.desk.Hold(hold.Held{Ref: ref, State: hold.Approved})
 	w.is("a", CallPending)
 	w.pass(time.Hour + time.Minute) // a call's own hour begins when it leaves
 	w.ends("a", WhyTimeout)

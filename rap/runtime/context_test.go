@@ -17,22 +17,16 @@ import (
 func TestPeopleSeeWhatTheAgentSays(t *testing.T) {
 	w := newRTWorld(t)
 	says := []info.Item{{Label: "Why", Text: "the ticket wants it"}}
-	in := Invocation{
-		Thread:    "t",
-		ID:        "a",
-		Operation: "send",
-		Arguments: json.RawMessage(`{"to":"bob"}`),
-		Context:   says,
-	}
+	in := Invocation{Thread: "t", ID: "a", Operation: "send", Arguments: json.RawMessage(`{"to":"bob"}`), Context: says}
 	must.Get(w.mine.Invoke(t.Context(), in))(t)
 	ref := w.asked(1)
-	if got := w.desk.verdicts[ref].Context; !slices.Equal(got, says) {
+	if got := w.desk.Of(ref).Verdict.Context; !slices.Equal(got, says) {
 		t.Errorf("the approval says %v", got)
 	}
 	in.ID, in.Operation = "b", "wipe"
 	must.Get(w.mine.Invoke(t.Context(), in))(t)
 	ref = w.asked(2)
-	if got := w.desk.questions[ref].Context; !slices.Equal(got, says) {
+	if got := w.desk.Of(ref).Question.Context; !slices.Equal(got, says) {
 		t.Errorf("the question says %v", got)
 	}
 

@@ -67,9 +67,6 @@ func words(c *call, how durable.Ending) (Why, string) {
 		return WhyInterrupted, withReason("interrupted", how.Reason)
 	case durable.Unknown:
 		return WhyNotAccepted, withReason("nobody knows what became of the call", how.Reason)
-	case durable.NoAsker:
-		return WhyNoAsker, "it was kept by an earlier version, which did not keep who made the call: nothing more " +
-			"is done for it"
 	}
 
 	if c.State == durable.Away {

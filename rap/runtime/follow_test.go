@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -32,7 +33,7 @@ func (w *rtWorld) follows(id string, from Place) *Follower {
 // told is what a follower is told next, in short.
 func (w *rtWorld) told(f *Follower) string {
 	w.t.Helper()
-	ctx, done := context.WithTimeout(w.t.Context(), 10*time.Second)
+	ctx, done := raptest.Patience(w.t)
 	defer done()
 	for {
 		p, err := f.Next(ctx)
@@ -89,7 +90,7 @@ func TestFollow(t *testing.T) {
 	w.accepts("a", w.choice("a", "1"))
 	ref := w.asked(1)
 	w.tells(f, "0.0 pending asks")
-	w.desk.says(ref, hold.Answer{State: hold.Chosen, By: "ann"})
+	w.desk.Says(ref, hold.Answer{State: hold.Chosen, By: "ann"})
 	w.tells(f, "0.0 pending")
 	w.accepts("a", rtView("diff", `{"n":1}`))
 	w.tells(f, `0.1 view diff {"n":1}`)

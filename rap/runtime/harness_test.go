@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +19,7 @@ import (
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/names"
+	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
 	"github.com/assent-dev/assent/resolve"
@@ -45,101 +45,33 @@ const rtManifest = `{"name":"files","endpoint":"%s/run","tools":[
   {"name":"send","description":"sends","inputSchema":{"type":"object","properties":{"to":{"type":"string"}}}},
   {"name":"hidden","description":"not in the agent's file","inputSchema":{"type":"object"}}]}`
 
-// rtTool is a tool server that keeps what it is sent.
-type rtTool struct {
-	t testing.TB
-	*httptest.Server
-	mu       sync.Mutex
-	manifest string
-	status   map[string]int // by path; 0 is 200
-	block    map[string]chan struct{}
-	got      map[string][]string // bodies by path
-	onInvoke func(body string)
-	changed  chan struct{}
-}
+// rtTool is a tool server, whose requests are read by their path.
+type rtTool struct{ *raptest.Tool }
 
 func newRTTool(t testing.TB) *rtTool {
-	s := &rtTool{
-		t:       t,
-		status:  map[string]int{},
-		block:   map[string]chan struct{}{},
-		got:     map[string][]string{},
-		changed: make(chan struct{}),
-	}
-	s.Server = httptest.NewServer(s)
-	s.manifest = fmt.Sprintf(rtManifest, s.URL)
-	t.Cleanup(s.Close)
+	s := &rtTool{raptest.NewTool(t)}
+	s.Offers(fmt.Sprintf(rtManifest, s.URL))
 	return s
 }
 
-func (s *rtTool) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	body, _ := io.ReadAll(req.Body)
-	s.mu.Lock()
-	s.got[req.URL.Path] = append(s.got[req.URL.Path], string(body))
-	close(s.changed)
-	s.changed = make(chan struct{})
-	status := s.status[req.URL.Path]
-	manifest := s.manifest
-	block := s.block[req.URL.Path]
-	hook := s.onInvoke
-	s.mu.Unlock()
-	if hook != nil && req.URL.Path == "/run" {
-		hook(string(body))
+func (s *rtTool) bodies(path string) (all []string) {
+	for _, r := range s.Requests(path) {
+		all = append(all, r.Body)
 	}
-	if block != nil {
-		select {
-		case <-block:
-		case <-req.Context().Done():
-		}
-	}
-
-	if status != 0 {
-		w.WriteHeader(status)
-		return
-	}
-	if req.URL.Path == toolsetPath {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, manifest)
-	}
-}
-
-// sets changes the script.
-func (s *rtTool) sets(do func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	do()
-}
-
-func (s *rtTool) bodies(path string) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.got[path])
+	return all
 }
 
 // waits returns once a path was posted to so many times.
 func (s *rtTool) waits(path string, n int) []string {
-	s.t.Helper()
-	end := time.After(10 * time.Second)
-	for {
-		s.mu.Lock()
-		got, changed := slices.Clone(s.got[path]), s.changed
-		s.mu.Unlock()
-		if len(got) >= n {
-			return got
-		}
-		select {
-		case <-changed:
-		case <-end:
-			s.t.Fatalf("%s was posted to %d times, want %d", path, len(got), n)
-		}
-	}
+	s.Waits(path, n)
+	return s.bodies(path)
 }
 
 // rtWorld is a runtime between a tool server and a desk.
 type rtWorld struct {
 	t     testing.TB
 	tool  *rtTool
-	desk  *rtDesk
+	desk  *raptest.Desk
 	store store.Records
 	r     *Runtime
 	mine  *Threads
@@ -171,13 +103,7 @@ func rtPlan(t testing.TB, file string) *resolve.Plan {
 // newRTWorld starts a runtime; edits change its configuration first.
 func newRTWorld(t testing.TB, edits ...func(*Config)) *rtWorld {
 	t.Helper()
-	w := &rtWorld{
-		t:     t,
-		tool:  newRTTool(t),
-		desk:  newRTDesk(),
-		store: rap.NewMemory(),
-		plan:  rtPlan(t, rtAgent),
-	}
+	w := &rtWorld{t: t, tool: newRTTool(t), desk: raptest.NewDesk(t), store: rap.NewMemory(), plan: rtPlan(t, rtAgent)}
 	w.cfg = Config{
 		Common: rap.Common{
 			Records:   w.store,
@@ -320,14 +246,15 @@ func (w *rtWorld) keepsSecrets() {
 // until waits for something to hold.
 func (w *rtWorld) until(what string, holds func() bool) {
 	w.t.Helper()
+	ctx, stop := raptest.Patience(w.t)
+	defer stop()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	end := time.After(10 * time.Second)
 	for !holds() {
 		select {
 		case <-tick.C:
-		case <-end:
-			w.t.Fatalf("in vain: %s", what)
+		case <-ctx.Done():
+			w.t.Fatalf("waited for: %s", what)
 		}
 	}
 }
@@ -356,13 +283,7 @@ func (w *rtWorld) invoke(id, operation, args string) Call {
 }
 
 func rtInvocation(id, operation, args string) Invocation {
-	return Invocation{
-		Thread:    "t",
-		ID:        id,
-		User:      "ann",
-		Operation: operation,
-		Arguments: []byte(args),
-	}
+	return Invocation{Thread: "t", ID: id, User: "ann", Operation: operation, Arguments: []byte(args)}
 }
 
 // sent invokes and waits until the tool has it.
@@ -386,7 +307,7 @@ func (w *rtWorld) is(id string, state CallState) (c Call) {
 // ends waits for a call to be done, and for what.
 func (w *rtWorld) ends(id string, why Why) Call {
 	w.t.Helper()
-	ctx, done := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, done := raptest.Patience(w.t)
 	defer done()
 	c, err := w.mine.Wait(ctx, "t", id)
 	if err != nil || c.Why != why || c.Synthetic != (why != "") {
@@ -452,7 +373,7 @@ func rtResult(id, text string) *wire.Result {
 func (w *rtWorld) asked(n int) (ref string) {
 	w.t.Helper()
 	w.until(fmt.Sprint("asked ", n, " times"), func() bool {
-		refs := w.desk.refs()
+		refs := w.desk.Refs()
 		if len(refs) < n {
 			return false
 		}
@@ -471,12 +392,6 @@ func (w *rtWorld) shows(id, ref string) {
 	})
 }
 
-func (d *rtDesk) heldOf(ref string) hold.Held {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.held[ref]
-}
-
 // openOf counts what is asked about a call, by the references that the
 // engine keeps.
 func (w *rtWorld) openOf(id string) (n int) {
@@ -487,13 +402,12 @@ func (w *rtWorld) openOf(id string) (n int) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for _, ref := range w.desk.refs() {
+	for _, ref := range w.desk.Refs() {
 		d, err := known.Get(context.Background(), durable.Hash(ref))
 		if err != nil || d.Body.Key != w.key(id) {
 			continue
 		}
-		a, _ := w.desk.Answer(context.Background(), ref)
-		if a.State == hold.Pending || w.desk.heldOf(ref).State == hold.Pending {
+		if s := w.desk.Of(ref); s.Answer.State == hold.Pending || s.Held.State == hold.Pending {
 			n++
 		}
 	}

@@ -58,7 +58,7 @@ func (r *Runtime) record(ctx context.Context, event string, c *call, facts map[s
 	for name, fact := range facts {
 		all[name] = fact
 	}
-	if err := r.cfg.Record(ctx, event, callName(c.Key), r.asker(c).Token, all); err != nil {
+	if err := r.cfg.Record(ctx, event, callName(c.Key), c.Asker.Token, all); err != nil {
 		return fmt.Errorf("write %s to the ledger: %w", event, err)
 	}
 	return nil

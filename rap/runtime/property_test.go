@@ -68,7 +68,7 @@ func (m *rtModel) ends() {
 
 // answers has a person say something, to what is asked now or was before.
 func (m *rtModel) answers() {
-	refs := m.desk.refs()
+	refs := m.desk.Refs()
 	if len(refs) == 0 {
 		return
 	}
@@ -80,21 +80,16 @@ func (m *rtModel) answers() {
 		hold.Dismissed,
 		hold.Expired,
 		hold.Denied,
-	}).
-		Draw(m.rt, "answer")
-	held := m.desk.heldOf(ref)
+	}).Draw(m.rt, "answer")
+	held := m.desk.Of(ref).Held
 	if held.Ref == "" {
-		m.desk.says(ref, hold.Answer{
-			State:    state,
-			Selected: rapid.IntRange(0, 1).Draw(m.rt, "selected"),
-			By:       "ann",
-		})
+		m.desk.Says(ref, hold.Answer{State: state, Selected: rapid.IntRange(0, 1).Draw(m.rt, "selected"), By: "ann"})
 		return
 	}
 
 	if held.State == hold.Pending {
 		held.State = map[bool]hold.State{true: hold.Approved, false: hold.Denied}[state == hold.Chosen]
-		m.desk.holds(held)
+		m.desk.Hold(held)
 	}
 }
 
@@ -185,12 +180,10 @@ func (m *rtModel) checkCall(id string) {
 
 // paths are the posts that may come once: of answers, by their URL.
 func (m *rtModel) paths() map[string][]string {
-	m.tool.mu.Lock()
-	defer m.tool.mu.Unlock()
 	out := map[string][]string{}
-	for path, bodies := range m.tool.got {
-		if strings.HasPrefix(path, "/answers/") {
-			out[path] = slices.Clone(bodies)
+	for _, r := range m.tool.Requests("answer") {
+		if strings.HasPrefix(r.URI, "/answers/") {
+			out[r.URI] = append(out[r.URI], r.Body)
 		}
 	}
 	return out
@@ -205,12 +198,7 @@ func TestHistories(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newRTWorld(t)
 		defer w.stop()
-		m := &rtModel{
-			rtWorld: w,
-			rt:      rt,
-			ended:   map[string]Call{},
-			after:   map[string]int{},
-		}
+		m := &rtModel{rtWorld: w, rt: rt, ended: map[string]Call{}, after: map[string]int{}}
 		if rapid.Bool().Draw(rt, "two processes") {
 			other, stop := w.process()
 			defer stop()

@@ -239,7 +239,6 @@ func (r *Runtime) newEngine(sealing durable.Sealing) (*durable.Engine[part], err
 		Lease:          r.lease,
 		Keep:           r.keep,
 		Moved:          r.moved,
-		Old:            readOld,
 		WithdrawReason: withdrawReason,
 	})
 }
@@ -358,7 +357,6 @@ const (
 	WhyUnanswered  Why = "unanswered"
 	WhyInterrupted Why = "interrupted" // Cancel
 	WhyClosed      Why = "closed"      // CloseThread
-	WhyNoAsker     Why = "no_asker"    // kept by a version that did not keep who asked
 )
 
 // The errors of a Runtime that a caller acts on.

@@ -88,31 +88,12 @@ func TestForgetsAfterADay(t *testing.T) {
 func TestRefusesInvocations(t *testing.T) {
 	w := newRTWorld(t)
 	for name, in := range map[string]Invocation{
-		"no thread": {ID: "a", Operation: "read"},
-		"no id":     {Thread: "t", Operation: "read"},
-		"bad thread": {
-			Thread:    "\xff",
-			ID:        "a",
-			Operation: "read",
-		},
-		"bad user": {
-			Thread:    "t",
-			ID:        "a",
-			Operation: "read",
-			User:      "\xff",
-		},
-		"bad call id": {
-			Thread:    "t",
-			ID:        "a",
-			Operation: "read",
-			CallID:    new("\xff"),
-		},
-		"bad ancestor": {
-			Thread:    "t",
-			ID:        "a",
-			Operation: "read",
-			Ancestors: []string{"\xff"},
-		},
+		"no thread":    {ID: "a", Operation: "read"},
+		"no id":        {Thread: "t", Operation: "read"},
+		"bad thread":   {Thread: "\xff", ID: "a", Operation: "read"},
+		"bad user":     {Thread: "t", ID: "a", Operation: "read", User: "\xff"},
+		"bad call id":  {Thread: "t", ID: "a", Operation: "read", CallID: new("\xff")},
+		"bad ancestor": {Thread: "t", ID: "a", Operation: "read", Ancestors: []string{"\xff"}},
 	} {
 		if _, err := w.mine.Invoke(t.Context(), in); err == nil {
 			t.Errorf("%s: no error", name)

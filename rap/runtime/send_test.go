@@ -95,7 +95,7 @@ func TestSendsNothingThatTheLedgerLacks(t *testing.T) {
 	w.sets(func() { w.deaf = errors.New("the ledger is full") })
 	w.accepts("a", w.choice("a", "1"))
 	ref := w.asked(1)
-	w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
+	w.desk.Says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
 	w.until("answered", func() bool { return w.kept("a").Message != nil })
 	w.settles()
 	if n := len(w.tool.bodies("/answers/1")); n != 0 {
@@ -117,7 +117,7 @@ func TestOfAServerThatIsGone(t *testing.T) {
 	w.cfg.Servers[0].Name = "others"
 	w.start()
 	w.ends("new", WhyNotAccepted)
-	w.desk.says(ref, hold.Answer{State: hold.Chosen})
+	w.desk.Says(ref, hold.Answer{State: hold.Chosen})
 	w.until("given up", func() bool { return w.kept("asks").Part.Told.Trouble != "" })
 	if code := w.calls("asks", w.choice("asks", "2")); code != http.StatusConflict &&
 		code != http.StatusNotFound {

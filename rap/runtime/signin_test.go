@@ -157,7 +157,7 @@ func TestSignInIsOverOnceTheCallGoesOn(t *testing.T) {
 	if w.signIns("ann") == "" {
 		t.Error("it is gone while the question is open")
 	}
-	w.desk.says(w.asked(1), hold.Answer{State: hold.Chosen, Selected: 0})
+	w.desk.Says(w.asked(1), hold.Answer{State: hold.Chosen, Selected: 0})
 	w.toldOver(1)
 	if got := w.is("a", CallPending); w.signIns("ann") != "" || got.SignIn != "" || got.SignInHost != "" {
 		t.Errorf("after the answer: %+v", got)
@@ -166,7 +166,7 @@ func TestSignInIsOverOnceTheCallGoesOn(t *testing.T) {
 	w.sent("b")
 	w.accepts("b", w.choice("b", "1"))
 	w.accepts("b", w.link("b", idp))
-	w.desk.says(w.asked(2), hold.Answer{State: hold.Chosen, Selected: 0})
+	w.desk.Says(w.asked(2), hold.Answer{State: hold.Chosen, Selected: 0})
 	w.settles()
 	if w.signIns("ann") == "" {
 		t.Error("a sign-in that came after the question is gone with its answer")

@@ -2,11 +2,9 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"testing"
-	"time"
 )
 
 func (w *rtWorld) tools(session string) Tools {
@@ -52,11 +50,11 @@ func TestToolsOfASession(t *testing.T) {
 
 func TestToolsAfterTheServerCameBack(t *testing.T) {
 	w := newRTWorld(t)
-	w.tool.sets(func() { w.tool.status[toolsetPath] = 503 })
+	w.tool.Answers(toolsetPath, http.StatusServiceUnavailable)
 	if c := w.invoke("a", "read", `{}`); c.Why != WhyInvalid {
 		t.Errorf("%+v", c)
 	}
-	w.tool.sets(func() { w.tool.status[toolsetPath] = 0 })
+	w.tool.On(toolsetPath, nil)
 	w.pass(retryAfter)
 	if c := w.invoke("b", "read", `{}`); c.State == CallDone {
 		t.Errorf("%+v", c)
@@ -65,19 +63,22 @@ func TestToolsAfterTheServerCameBack(t *testing.T) {
 
 func TestToolsWaitForNobody(t *testing.T) {
 	w := newRTWorld(t)
-	w.tool.sets(func() { w.tool.block[toolsetPath] = make(chan struct{}) })
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
+	w.tool.Hangs(toolsetPath)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		w.tool.Waits(toolsetPath, 1)
+		cancel()
+	}()
 	if _, err := w.mine.Tools(ctx, "t"); err == nil {
 		t.Error("no error")
 	}
-	close(w.tool.block[toolsetPath])
+	w.tool.On(toolsetPath, nil)
 	w.tools("t")
 }
 
 func TestCancelWhileSending(t *testing.T) {
 	w := newRTWorld(t)
-	w.tool.sets(func() { w.tool.block["/run"] = make(chan struct{}) })
+	w.tool.On("/run", func(_ http.ResponseWriter, r *http.Request, _ int) { <-r.Context().Done() })
 	w.invoke("a", "read", `{}`)
 	w.tool.waits("/run", 1)
 	if err := w.mine.Cancel(t.Context(), "t", "a", ""); err != nil {
@@ -88,41 +89,5 @@ func TestCancelWhileSending(t *testing.T) {
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 1 {
 		t.Errorf("sent %d times", n)
-	}
-}
-
-func TestAlive(t *testing.T) {
-	w := newRTWorld(t)
-	w.sent("a")
-	answer, status := "", 0
-	w.tool.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
-		rw.Header().Set("Content-Type", "application/json")
-		rw.WriteHeader(max(status, 200))
-		_, _ = rw.Write([]byte(answer))
-	})
-	for name, c := range map[string]struct {
-		answer string
-		status int
-		alive  bool
-		fails  bool
-	}{
-		"alive":      {answer: `{"alive":true}`, alive: true},
-		"dead":       {answer: `{"alive":false}`},
-		"text":       {answer: `{"alive":"true"}`},
-		"other case": {answer: `{"Alive":true}`},
-		"broken":     {answer: `{`},
-		"list":       {answer: `[]`},
-		"missing":    {status: 404},
-		"lost":       {status: 503, fails: true},
-	} {
-		answer, status = c.answer, c.status
-		alive, err := w.mine.Alive(t.Context(), "t", "a")
-		if alive != c.alive || (err != nil) != c.fails {
-			t.Errorf("%s: %t, %v", name, alive, err)
-		}
-	}
-
-	if _, err := w.mine.Alive(t.Context(), "t", "b"); !errors.Is(err, ErrNoCall) {
-		t.Errorf("want ErrNoCall, got %v", err)
 	}
 }

@@ -39,15 +39,8 @@ func TestUpstreamMustBeThere(t *testing.T) {
 		"far":        "http://tools.example",
 	} {
 		_, err := Upstream(t.Context(), UpstreamConfig{
-			Common: rap.Common{
-				Records:   rap.NewMemory(),
-				Namespace: "up",
-				Key:       bytes.Repeat([]byte{9}, 32),
-			},
-			Server: Server{
-				Name: "back",
-				Peer: peer.Config{URL: url, Timeout: time.Second, Attempts: 1},
-			},
+			Common:      rap.Common{Records: rap.NewMemory(), Namespace: "up", Key: bytes.Repeat([]byte{9}, 32)},
+			Server:      Server{Name: "back", Peer: peer.Config{URL: url, Timeout: time.Second, Attempts: 1}},
 			CallbackURL: "http://127.0.0.1:2",
 		})
 		if err == nil {

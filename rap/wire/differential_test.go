@@ -2,9 +2,7 @@ package wire_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -252,6 +250,7 @@ func mutant(t *rapid.T, in form) string {
 		`[{"type":"text","Text":"y","text":"x","data":"AAA="}]`,
 		`"\ud800"`,
 		`{"a":1,"a":2}`,
+		"{ \"\\u0041\\n\" : [1.50, -0e1, \"\\ud83d\\ude00\"]\t}",
 	}
 	var all []string
 	for _, m := range in.members {
@@ -264,13 +263,20 @@ func mutant(t *rapid.T, in form) string {
 		case 2, 3:
 			all = append(
 				all,
-				strconv.Quote(strings.ToUpper(name[:1])+name[1:])+":"+rapid.SampledFrom(values).
-					Draw(t, "variant"),
+				strconv.Quote(strings.ToUpper(name[:1])+name[1:])+":"+rapid.SampledFrom(values).Draw(t, "variant"),
 			)
 		case 4, 5, 6, 7:
 			raw = rapid.SampledFrom(values).Draw(t, "value")
 		case 8:
 			name = strings.ToUpper(name)
+		case 9, 10, 11, 12, 13, 14, 15:
+			if strings.HasPrefix(raw, `"`) && !strings.Contains(raw, "://") && name != "type" {
+				text, err := json.Marshal(rapid.String().Draw(t, "text"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				raw = string(text)
+			}
 		}
 
 		all = append(all, strconv.Quote(name)+":"+raw)
@@ -282,53 +288,35 @@ func mutant(t *rapid.T, in form) string {
 	return "{" + strings.Join(all, ",") + rapid.SampledFrom([]string{"}", "}", "}", "} ", "}}"}).Draw(t, "end")
 }
 
-// Two readers understand every message that is accepted in one way.
+// Two readers understand every message that is accepted in one way, and
+// it is the same when it is written and read again.
 func TestReadersAgree(t *testing.T) {
-	all := slices.DeleteFunc(forms(), func(f form) bool { return f.name == "toolset/" })
 	accepted := 0
 	rapid.Check(t, func(t *rapid.T) {
-		in := rapid.SampledFrom(all).Draw(t, "form")
+		in := rapid.SampledFrom(forms()).Draw(t, "form")
 		body := mutant(t, in)
 		got, err := in.parse(body)
 		if err != nil {
 			return
 		}
 		accepted++
-		agree(t, []byte(body), got)
+		if in.name != "toolset/" {
+			agree(t, []byte(body), got)
+		}
+		out := written(got)
+		again, err := in.parse(string(out))
+		if err != nil || !reflect.DeepEqual(again, got) {
+			t.Fatalf("%+v, %v\nwant %+v\n%s", again, err, got, out)
+		}
+		if _, ok := got.(wire.Callback); ok && !strings.HasPrefix(string(out), `{"type":"`) {
+			t.Fatalf("the type is not first: %s", out)
+		}
+		after := written(got, []byte("before")...)
+		if string(after) != "before"+string(out) {
+			t.Fatalf("appended to something else: %s", after)
+		}
 	})
 	if accepted < 5 {
 		t.Error("hardly anything was accepted")
-	}
-}
-
-// What Go and others read differently is refused, or read exactly.
-func TestTraps(t *testing.T) {
-	choice := func(members string) string {
-		return `{"type":"user_choice","group_id":"g","id":"c","prompt":"p","choices":["Yes","No"],` +
-			`"response_url":"http://a.example/",` + members + `}`
-	}
-	for _, c := range []struct{ kind, body, want string }{
-		{"answer/", `{"id":"c","selected":2,"Selected":0}`, "{ID:c Selected:2}"},
-		{"answer/", `{"id":"c","SELECTED":0,"selected":2,"\u017felected":1}`, "{ID:c Selected:2}"},
-		{"answer/", `{"id":"c","Selected":0}`, ""},
-		{"answer/", `{"id":"c","selected":2,"selected":0}`, ""},
-		{"answer/", `{"id":"c","selected":2,"\u0073elected":0}`, ""},
-		{"answer/", `{"id":"c","ID":"d","selected":2}`, "{ID:c Selected:2}"},
-		{"answer/", "{\"id\":\"c\xff\",\"selected\":2}", ""},
-		{"answer/", `{"id":"c","selected":2}{"selected":0}`, ""},
-		{"answer/", `{"id":"c","selected":null}`, ""},
-		{"answer/", `{"id":"c","selected":4294967296}`, ""},
-		{"callback/", choice(`"DEFAULT":0`), ""},
-		{"callback/", choice(`"default":1,"Default":0`), "1"},
-		{"callback/", choice(`"default":0,"default":1`), ""},
-		{"callback/", choice(`"default":1,"Choices":["a","b"],"TYPE":"oauth"`), "1"},
-	} {
-		got, err := parse(c.kind, []byte(c.body))
-		if choice, ok := got.(*wire.Choice); ok && choice != nil {
-			got = choice.Default
-		}
-		if (err == nil) != (c.want != "") || err == nil && fmt.Sprintf("%+v", got) != c.want {
-			t.Errorf("%s: %+v, %v", c.body, got, err)
-		}
 	}
 }

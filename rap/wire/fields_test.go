@@ -54,18 +54,8 @@ var (
 	noList  = []string{`"a"`, `{}`, `1`, `false`}
 	noRaw   = []string{`"{}"`, `[]`, `1`, `true`}
 	noIndex = []string{
-		`-1`,
-		`-0`,
-		`1.0`,
-		`1.5`,
-		`1e0`,
-		`0.0`,
-		`"1"`,
-		`true`,
-		`[1]`,
-		`{}`,
-		`2147483648`,
-		`99999999999999999999`,
+		`-1`, `-0`, `-0.5`, `1.0`, `1.5`, `1e0`, `0.0`, `"1"`, `true`, `[1]`, `{}`, `2147483648`, `4294967296`,
+		`18446744073709551616`, `99999999999999999999`,
 	}
 	noURL = append(
 		[]string{
@@ -136,7 +126,8 @@ func forms() []form {
 			{"endpoint", `"https://a.example/invoke"`, false, noURL},
 			{
 				"tools",
-				`[{"name":"t","description":"","inputSchema":{}}]`,
+				`[{"name":"t","description":"d","inputSchema":{"type":"object"},"annotations":{"requiresAuth":"oauth",` +
+					`"readOnly":false,"destructive":true,"idempotent":true,"longRunning":false},"displayScript":"s"}]`,
 				false,
 				append([]string{`[]`, `[1]`, `[null]`, `[[]]`}, noList...),
 			},
@@ -399,6 +390,10 @@ func TestUnsound(t *testing.T) {
 			open + `,'a':1}`,
 			open + `,"a":NaN}`,
 			open + `,"a":01}`,
+			open + `,"a":0x1}`,
+			open + `,"a":1e400}`,
+			open + `,"a":1.}`,
+			open + `,"a":+1}`,
 			open + `,"SECRET":1,"SECRET":2}`,
 			open + `,"a":{"SECRET":1,"SECRET":2}}`,
 			open + `,"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}",

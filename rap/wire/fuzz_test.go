@@ -26,6 +26,9 @@ func fuzz(f *testing.F, name string, check func(t *testing.T, got any)) {
 		got, err := parse(name, body)
 		if err != nil {
 			why(t, err)
+			if i, ok := got.(wire.Invocation); ok {
+				partial(t, i)
+			}
 			return
 		}
 		if _, err := value.Parse(body, value.Limits{MaxBytes: 16 << 20}); err != nil {
@@ -41,6 +44,21 @@ func fuzz(f *testing.F, name string, check func(t *testing.T, got any)) {
 			t.Fatalf("%s is %+v, %v\nand was %+v", out, again, err, got)
 		}
 	})
+}
+
+// partial wants what is said of a bad invocation to be valid by itself.
+func partial(t *testing.T, i wire.Invocation) {
+	if i.CallbackURL != "" {
+		address(t, i.CallbackURL, "http", "https")
+	}
+	for _, s := range []string{i.ID, i.GroupID} {
+		if s != "" {
+			id(t, s)
+		}
+	}
+	if i.Operation != "" || i.Arguments != nil || i.Ancestors != nil || i.UserID != "" {
+		t.Fatalf("more is told than who sent it: %+v", i)
+	}
 }
 
 // why wants an error of ours with reasonable words.
@@ -132,43 +150,12 @@ func FuzzToolset(f *testing.F) {
 
 func FuzzInvocation(f *testing.F) {
 	seeds(f, "invocation")
-	f.Add(
-		[]byte(
-			`{"operation":"o","id":"c","callback_url":"http://a.example/b","group_id":"g","arguments":{"a":tru}}`,
-		),
-	)
+	f.Add([]byte(`{"operation":"o","id":"c","callback_url":"http://a.example/b","group_id":"g","arguments":{"a":tru}}`))
 	fuzz(f, "invocation/", func(t *testing.T, got any) {
 		i := got.(wire.Invocation)
 		id(t, append(i.Ancestors, i.ID, i.GroupID, i.Operation)...)
 		address(t, i.CallbackURL, "http", "https")
 		rawObject(t, i.Arguments)
-	})
-}
-
-// FuzzBadInvocation: what is told of a bad invocation is valid by itself.
-func FuzzBadInvocation(f *testing.F) {
-	seeds(f, "invocation")
-	f.Add(
-		[]byte(
-			`{"operation":"o","id":"c","callback_url":"http://a.example/b","group_id":"g","arguments":{"a":tru}}`,
-		),
-	)
-	f.Fuzz(func(t *testing.T, body []byte) {
-		i, err := wire.ParseInvocation(body)
-		if err == nil {
-			return
-		}
-		if i.CallbackURL != "" {
-			address(t, i.CallbackURL, "http", "https")
-		}
-		for _, s := range []string{i.ID, i.GroupID} {
-			if s != "" {
-				id(t, s)
-			}
-		}
-		if i.Operation != "" || i.Arguments != nil || i.Ancestors != nil || i.UserID != "" {
-			t.Fatalf("more is told than who sent it: %+v", i)
-		}
 	})
 }
 
@@ -194,6 +181,9 @@ func FuzzCallback(f *testing.F) {
 			address(t, c.AuthURL, "https")
 		case *wire.View:
 			rawObject(t, c.Content)
+			if c.Call() != "" {
+				t.Fatalf("a view names the call %q", c.Call())
+			}
 		case *wire.Event:
 			id(t, c.Call())
 		}

@@ -68,11 +68,7 @@ func references() map[string]any {
 			Tools: []wire.Tool{{
 				Name:        "get_weather",
 				Description: "The weather of a town.",
-				Annotations: wire.Annotations{
-					ReadOnly:    ptr(true),
-					Idempotent:  ptr(true),
-					LongRunning: ptr(false),
-				},
+				Annotations: wire.Annotations{ReadOnly: ptr(true), Idempotent: ptr(true), LongRunning: ptr(false)},
 				InputSchema: []byte(
 					`{ "type": "object", "properties": { "town": { "type": "string" } }, "required": ["town"] }`,
 				),
@@ -144,11 +140,7 @@ func references() map[string]any {
 			Text:        "still running",
 			Associative: true,
 		},
-		"callback/view.json": &wire.View{
-			GroupID:  "3f0c",
-			ViewType: "diff",
-			Content:  []byte(`{ "files": [1.0, "x"] }`),
-		},
+		"callback/view.json": &wire.View{GroupID: "3f0c", ViewType: "diff", Content: []byte(`{ "files": [1.0, "x"] }`)},
 		"answer/daemon.json": wire.Answer{ID: "call_1", Selected: 2},
 		"answer/spaced.json": wire.Answer{ID: "call_1"},
 		"notice/close.json":  wire.CloseThread{ThreadID: "3f0c"},
@@ -202,12 +194,12 @@ func said(t *wire.Toolset) *wire.Toolset {
 
 type message interface{ Append(dst []byte) []byte }
 
-// written writes a message of any kind.
-func written(v any) []byte {
+// written writes a message of any kind after what is there.
+func written(v any, before ...byte) []byte {
 	if i, ok := v.(wire.Invocation); ok {
-		return i.Append(nil)
+		return i.Append(before)
 	}
-	return v.(message).Append(nil)
+	return v.(message).Append(before)
 }
 
 // What others send is read as they mean it, and written to the letter.
@@ -228,22 +220,5 @@ func TestReferences(t *testing.T) {
 				t.Errorf("written and read again: %+v, %v", again, err)
 			}
 		})
-	}
-}
-
-// Callbacks say which thread and call they are about.
-func TestCallbacks(t *testing.T) {
-	calls := map[string]string{
-		"result_js": "call_1",
-		"choice_js": "call_1",
-		"oauth":     "call_1",
-		"event":     "call_1",
-		"view":      "",
-	}
-	for name, call := range calls {
-		c, err := wire.ParseCallback(sent(t, "callback/"+name+".json"))
-		if err != nil || c.Group() != "3f0c" || c.Call() != call {
-			t.Errorf("%s: %q %q %v", name, c.Group(), c.Call(), err)
-		}
 	}
 }

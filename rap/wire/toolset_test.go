@@ -65,12 +65,9 @@ func TestToolsetRefused(t *testing.T) {
 		"destructive 0":      {with(`,"annotations":{"destructive":0}`), "tools[1].annotations.destructive"},
 		"idempotent object":  {with(`,"annotations":{"idempotent":{}}`), "tools[1].annotations.idempotent"},
 		"longRunning 1":      {with(`,"annotations":{"longRunning":1}`), "tools[1].annotations.longRunning"},
-		"requiresAuth true": {
-			with(`,"annotations":{"requiresAuth":true}`),
-			"tools[1].annotations.requiresAuth",
-		},
-		"displayScript 1": {with(`,"displayScript":1`), "tools[1].displayScript"},
-		"not an object":   {`"t"`, "tools[1]"},
+		"requiresAuth true":  {with(`,"annotations":{"requiresAuth":true}`), "tools[1].annotations.requiresAuth"},
+		"displayScript 1":    {with(`,"displayScript":1`), "tools[1].displayScript"},
+		"not an object":      {`"t"`, "tools[1]"},
 	}
 	for name, c := range cases {
 		got, err := wire.ParseToolset(manifest(tool("first"), c.tool, tool("last")))
@@ -130,18 +127,8 @@ func TestBounds(t *testing.T) {
 		kind, good, bad, field string
 	}{
 		{"toolset/", string(manifest(tools(256, `{}`))), string(manifest(tools(257, `{}`))), "tools"},
-		{
-			"toolset/",
-			string(manifest(tools(5, large))),
-			string(manifest(tools(6, large))),
-			"tools[5].inputSchema",
-		},
-		{
-			"callback/",
-			fmt.Sprintf(choice, times(10_000, `"a"`)),
-			fmt.Sprintf(choice, times(10_001, `"a"`)),
-			"choices",
-		},
+		{"toolset/", string(manifest(tools(5, large))), string(manifest(tools(6, large))), "tools[5].inputSchema"},
+		{"callback/", fmt.Sprintf(choice, times(10_000, `"a"`)), fmt.Sprintf(choice, times(10_001, `"a"`)), "choices"},
 		{
 			"callback/",
 			fmt.Sprintf(result, times(1000, `{"type":"text","text":""}`)),

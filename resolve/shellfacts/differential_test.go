@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestAShellStartsNothingElse runs drawn lines in a real shell, whose
@@ -64,21 +66,15 @@ func names() []string { return []string{"ls", "cat", "rm", "head", "alpha", "git
 func newSandbox(t *testing.T) *sandbox {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s := &sandbox{t: t, dir: t.TempDir(), bash: bash}
 	for _, name := range names() {
 		s.write(name, "#!"+bash+"\necho "+name+" >> \"$LEDGER\"\n")
 	}
 	for _, name := range []string{"env", "xargs", "find", "timeout", "nice", "nohup", "sort", "bash", "sh"} {
 		real, err := exec.LookPath(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(real, filepath.Join(s.dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		must.Do(t, os.Symlink(real, filepath.Join(s.dir, name)))
 	}
 
 	return s
@@ -86,9 +82,7 @@ func newSandbox(t *testing.T) *sandbox {
 
 func (s *sandbox) write(name, text string) {
 	s.t.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o755); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o755))
 }
 
 // run runs a line in an empty directory, and returns what it started.

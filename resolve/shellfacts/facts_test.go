@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // listed is what the owner of the tests answers for.
@@ -17,9 +18,7 @@ func listed() []string { return []string{"git status", "ls", "cat", "echo"} }
 // them the ways that are known to hide a program from a pattern.
 func TestLines(t *testing.T) {
 	text, err := os.ReadFile("testdata/lines.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var out strings.Builder
 	for line := range strings.Lines(strings.ReplaceAll(string(text), "\\\n", "\\\x01")) {
 		line = strings.TrimSuffix(strings.ReplaceAll(line, "\\\x01", "\\\n"), "\n")
@@ -112,9 +111,7 @@ func TestHardLines(t *testing.T) {
 // programs without a name, and nothing panics.
 func FuzzOf(f *testing.F) {
 	text, err := os.ReadFile("testdata/lines.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, err)
 	for line := range strings.Lines(string(text)) {
 		f.Add(strings.TrimSuffix(line, "\n"))
 	}

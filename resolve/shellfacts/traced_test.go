@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // stage is a directory with harmless programs, in which lines run in
@@ -54,9 +56,7 @@ func newStage(t *testing.T) stage {
 
 func check(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // trace is what a shell did with a line.

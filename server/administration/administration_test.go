@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/store/sqlite"
 )
@@ -54,18 +55,12 @@ func keepers(string) string { return "keepers" }
 func newDesk(t *testing.T) *administration.Desk {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "assent.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { store.Close() })
 	planner := &administration.Planner{Next: nobody{}, Admins: keepers}
 	service := approval.New(store, planner, directory{}, time.Now, rand.Reader, approval.Config{})
 
-	return &administration.Desk{
-		Service:   service,
-		Directory: directory{},
-		Admins:    keepers,
-	}
+	return &administration.Desk{Service: service, Directory: directory{}, Admins: keepers}
 }
 
 func token(name string) map[string]any {
@@ -123,9 +118,7 @@ func TestAnAdministratorsActNeedsAnotherAdministrator(t *testing.T) {
 		t.Error("the same act is asked about twice")
 	}
 	vote(t, d, r, "bob", approval.Approve, approval.VoteApproved)
-	if err := d.Take(t.Context(), "t", anns, administration.CreateToken, token("rt")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Take(t.Context(), "t", anns, administration.CreateToken, token("rt")))
 	if again := asked(t, d, anns, token("rt")); again.ID == r.ID {
 		t.Error("one approval is good for two acts")
 	}
@@ -195,9 +188,7 @@ func TestRuntimesKnowNoAdministration(t *testing.T) {
 // lift it; it can't be frozen by itself.
 func TestFreezesLeaveAdministrationAlone(t *testing.T) {
 	d := newDesk(t)
-	if err := d.Service.Freeze(t.Context(), "t", "", "ann", "enough"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Service.Freeze(t.Context(), "t", "", "ann", "enough"))
 	anns := approval.AdministrationAsker("root", "ann")
 	args := map[string]any{"agent": "", "what": "everything"}
 	err := d.Take(t.Context(), "t", anns, administration.LiftFreeze, args)

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/assent-dev/assent/internal/chromium"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/apidocs"
 )
 
@@ -22,9 +23,7 @@ var shared chromium.Browser
 func made(t *testing.T) *apidocs.Docs {
 	t.Helper()
 	d, err := apidocs.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return d
 }
@@ -41,9 +40,7 @@ type contract struct {
 func parsed(t *testing.T, d *apidocs.Docs) contract {
 	t.Helper()
 	var c contract
-	if err := json.Unmarshal(d.JSON.Body, &c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(d.JSON.Body, &c))
 	if c.OpenAPI != "3.1.0" || len(c.Paths) < 30 || len(c.Parts.Schemas) < 50 {
 		t.Fatalf("version %s, %d paths, %d schemas", c.OpenAPI, len(c.Paths), len(c.Parts.Schemas))
 	}
@@ -63,9 +60,7 @@ func TestThePageShowsEveryOperationAndSchema(t *testing.T) {
 				continue
 			}
 			var o struct{ OperationID, Summary string }
-			if err := json.Unmarshal(raw, &o); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(raw, &o))
 			for _, part := range []string{
 				`<article id="` + o.OperationID + `">`,
 				`<a href="#` + o.OperationID + `">`,

@@ -69,9 +69,11 @@ type Config struct {
 	// Personal says that DevLink is how the person of this machine signs
 	// in to an inbox of their own: no page warns of it.
 	Personal bool
-	Client   *http.Client     // to reach providers; nil: one with short timeouts
-	Log      *slog.Logger     // why sign-ins failed; nil: nowhere
-	Now      func() time.Time // nil: time.Now
+	Client   *http.Client // to reach providers; nil: one with short timeouts
+	// Timeout is for everything that one callback asks of a provider, and for its wait until it may ask; 10s.
+	Timeout time.Duration
+	Log     *slog.Logger     // why sign-ins failed; nil: nowhere
+	Now     func() time.Time // nil: time.Now
 }
 
 // Identity is who makes a request.
@@ -115,6 +117,9 @@ func New(cfg Config) (*Auth, error) {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = providerTimeout
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

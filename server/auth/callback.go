@@ -105,7 +105,7 @@ func (a *Auth) finish(w http.ResponseWriter, r *http.Request, p *provider, f flo
 	if err := a.use(r.Context(), f); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), providerTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), a.cfg.Timeout)
 	defer cancel()
 	c, err := p.exchange(ctx, r.URL.Query().Get("code"), f)
 	if err != nil {
@@ -176,7 +176,7 @@ func (a *Auth) slot(r *http.Request, f flow) (*quota.Hold, error) {
 		r.Context(),
 		quota.Who{Tenant: strconv.Itoa(age), Caller: host},
 		1,
-		providerTimeout,
+		a.cfg.Timeout,
 	)
 	var full *quota.FullError
 	if errors.As(err, &full) {

@@ -122,11 +122,7 @@ func TestUserInfoAttacks(t *testing.T) {
 
 	t.Run("signed", func(t *testing.T) {
 		h := open(t, false)
-		h.idp.claims = map[string]any{
-			"email":          nil,
-			"email_verified": nil,
-			"groups":         nil,
-		}
+		h.idp.claims = map[string]any{"email": nil, "email_verified": nil, "groups": nil}
 		h.idp.info = func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/jwt")
 			_, _ = w.Write([]byte(h.idp.sign(plain)))

@@ -258,7 +258,7 @@ func open(t *testing.T, dev bool) *harness {
 		h.idp = newIDP(t, h.clock)
 		h.server.StartTLS()
 		h.cfg.URL = h.server.URL
-		h.cfg.Client = &http.Client{Transport: transport(h.idp.Server), Timeout: 5 * time.Second}
+		h.cfg.Client = &http.Client{Transport: transport(h.idp.Server)}
 		h.cfg.Providers = []auth.Provider{{
 			ID:           "corp",
 			Title:        "Corp",

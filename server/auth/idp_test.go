@@ -161,11 +161,7 @@ func (p *idp) token(w http.ResponseWriter, r *http.Request) {
 	}
 
 	delete(p.codes, r.FormValue("code"))
-	body := map[string]any{
-		"access_token": "the-access-token",
-		"token_type":   "Bearer",
-		"expires_in":   300,
-	}
+	body := map[string]any{"access_token": "the-access-token", "token_type": "Bearer", "expires_in": 300}
 	body["id_token"] = p.sign(p.about(request))
 	if p.answer != nil {
 		p.answer(body)
@@ -200,11 +196,7 @@ func part(v any) string {
 }
 
 func (p *idp) sign(claims map[string]any) string {
-	text := part(map[string]any{
-		"alg": p.alg,
-		"kid": p.kid,
-		"typ": "JWT",
-	}) + "." + part(claims)
+	text := part(map[string]any{"alg": p.alg, "kid": p.kid, "typ": "JWT"}) + "." + part(claims)
 	sum := sha256.Sum256([]byte(text))
 	var sig []byte
 	switch p.alg {
@@ -267,11 +259,7 @@ func (p *idp) publish(w http.ResponseWriter, _ *http.Request) {
 	jwk := map[string]any{"kid": p.kid, "use": "sig"}
 	switch key := p.keys[p.kid+p.alg].(type) {
 	case *rsa.PrivateKey:
-		maps.Copy(jwk, map[string]any{
-			"kty": "RSA",
-			"n":   number(key.N),
-			"e":   number(big.NewInt(int64(key.E))),
-		})
+		maps.Copy(jwk, map[string]any{"kty": "RSA", "n": number(key.N), "e": number(big.NewInt(int64(key.E)))})
 	case *ecdsa.PrivateKey:
 		point, _ := key.PublicKey.Bytes() // 4, x, y
 		maps.Copy(jwk, map[string]any{

@@ -59,11 +59,7 @@ func TestLeewayOfAMinute(t *testing.T) {
 
 	h := open(t, false) // a provider whose clock is ahead
 	at := h.clock().Add(2 * time.Minute)
-	h.idp.claims = map[string]any{
-		"iat": at.Unix(),
-		"nbf": at.Unix(),
-		"exp": at.Add(time.Minute).Unix(),
-	}
+	h.idp.claims = map[string]any{"iat": at.Unix(), "nbf": at.Unix(), "exp": at.Add(time.Minute).Unix()}
 	if res := h.browser().get("/auth/start/corp"); res.StatusCode != http.StatusOK {
 		t.Errorf("ahead: %d %s", res.StatusCode, h.logged())
 	}

@@ -214,9 +214,7 @@ func TestCallbackAttacks(t *testing.T) {
 		eve.who() != "" {
 		t.Errorf("a used code: %d", res.StatusCode)
 	}
-	stolen, _ := url.Parse(
-		h.browser().begin(),
-	) // a code on its way to somebody else: PKCE binds it to that browser
+	stolen, _ := url.Parse(h.browser().begin()) // a code on its way to somebody else: PKCE binds it to that browser
 	if res := eve.get(with(eve.begin(), "code", stolen.Query().Get("code"))); res.StatusCode != http.StatusForbidden ||
 		eve.who() != "" {
 		t.Errorf("a stolen code: %d", res.StatusCode)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/plans"
@@ -197,9 +198,7 @@ func TestABrokenCandidateSaysWhere(t *testing.T) {
 			t.Errorf("%s: %+v", name, s.Compared)
 		}
 
-		if err := os.RemoveAll(w.at("next")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(w.at("next")))
 		w.put("next/p.policy.yaml", policyText(1000))
 		c.reload()
 		w.decides(c, `{"amount":500}`)

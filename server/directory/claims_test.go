@@ -13,6 +13,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/directory"
 )
 
@@ -398,9 +399,7 @@ func TestStoreLost(t *testing.T) {
 
 	h.values.lost = nil
 	for _, key := range []string{"person/bob", "name/carol"} {
-		if err := h.values.SetValue(t.Context(), "claims:"+tenant, key, []byte("{"), h.now.Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.values.SetValue(t.Context(), "claims:"+tenant, key, []byte("{"), h.now.Add(time.Hour)))
 		if _, ok, err := h.Person(t.Context(), tenant, key[len("person/"):]); key == "person/bob" &&
 			(ok || err == nil) {
 			t.Error("a broken value lets somebody in")

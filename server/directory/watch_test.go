@@ -10,22 +10,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/directory"
 )
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 func knows(t *testing.T, w *directory.Watched, name string) bool {
 	t.Helper()
 	_, ok, err := w.Person(t.Context(), "", name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return ok
 }
 
@@ -39,9 +36,7 @@ func TestWatch(t *testing.T) {
 	write(t, file, justAlice)
 	synctest.Test(t, func(t *testing.T) {
 		w, err := directory.Watch(file, directory.WatchOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		go w.Run(ctx, time.Second)
 		tick := func() {
@@ -58,9 +53,7 @@ func TestWatch(t *testing.T) {
 			!strings.Contains(w.Err().Error(), file+":4:10: \"Bobby\" is a name of") {
 			t.Errorf("broken file: %v", w.Err())
 		}
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(file))
 		if tick(); !knows(t, w, "bobby") || !errors.Is(w.Err(), os.ErrNotExist) {
 			t.Errorf("missing file: %v", w.Err())
 		}
@@ -95,9 +88,7 @@ func TestWatchedIsABase(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "people.yaml")
 	write(t, file, justAlice)
 	w, err := directory.Watch(file, directory.WatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var base directory.Base = w
 	m, err := base.Members(t.Context(), "", "g")
 	o, err2 := base.Owners(t.Context(), "", "x")
@@ -123,9 +114,7 @@ func TestRefusesAFileWithoutAListOfGroups(t *testing.T) {
 	}
 	write(t, file, justAlice+"groups: {g: {}}\n")
 	w, err := directory.Watch(file, closed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	before, _ := w.InForce()
 	write(t, file, justBobby)
 	if err := w.Reload(); !errors.As(err, &open) || !knows(t, w, "alice") || knows(t, w, "bobby") {

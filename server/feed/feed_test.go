@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestFrames: what can't be read is told as that, and openings are
@@ -26,9 +27,7 @@ func TestFrames(t *testing.T) {
 		Sealed: map[string]string{"args": "hunter2"},
 	}
 	record, err := entry.Seal(strings.NewReader(strings.Repeat("salt", 9)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	frames := Frames([]ledger.SealedEntry{
 		{
 			Index:    4,
@@ -134,9 +133,7 @@ func TestOneReaderForAllWatchers(t *testing.T) {
 		var all sync.WaitGroup
 		for range watchers {
 			s, leave, err := f.Join(ctx, "acme")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			all.Go(func() {
 				defer leave()
 				for next := int64(0); next < entries; {

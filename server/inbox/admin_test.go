@@ -18,6 +18,8 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/store"
 )
@@ -49,9 +51,7 @@ func TestOnlyAdminsFreeze(t *testing.T) {
 func TestAFreezeIsLiftedByTwoAdministrators(t *testing.T) {
 	h := open(t)
 	carol := h.browser("carol")
-	if err := h.service.Freeze(t.Context(), tenant, "trading-desk", "bob@example.com", "looks odd"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.service.Freeze(t.Context(), tenant, "trading-desk", "bob@example.com", "looks odd"))
 	thaw := carol.get("/freeze").form(t, "/thaw", "")
 	h.pass(time.Second)
 	thaw.Set("reason", "all fine")
@@ -113,9 +113,7 @@ func TestDeadLetters(t *testing.T) {
 	if err != nil || len(jobs) != 1 {
 		t.Fatal(jobs, err)
 	}
-	if err := h.store.Bury(ctx, "worker", jobs[0].ID, "410 Gone\x1b[31m", h.now()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.store.Bury(ctx, "worker", jobs[0].ID, "410 Gone\x1b[31m", h.now()))
 	carol := h.browser("carol")
 	h.browser("bob").get("/deliveries").lacks(t, "Send again")
 	p := carol.get("/deliveries")
@@ -173,13 +171,9 @@ func TestExportTakesItsTime(t *testing.T) {
 
 func TestEventsTellTypeAndSubjectOnly(t *testing.T) {
 	h := open(t)
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
-	defer stop()
-	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, h.url+"/events", nil)
+	req, _ := http.NewRequestWithContext(testwait.Context(t), http.MethodGet, h.url+"/events", nil)
 	resp, err := h.browser("bob").client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer resp.Body.Close()
 	r := h.ask(tool("place_order", order))
 	h.seal()
@@ -211,11 +205,7 @@ func TestEventsEndWithTheReader(t *testing.T) {
 		h.handler.ServeHTTP(httptest.NewRecorder(), req)
 	}()
 	stop()
-	select {
-	case <-done:
-	case <-time.After(10 * time.Second):
-		t.Fatal("the stream goes on without a reader")
-	}
+	testwait.Receive(t, "the stream to end with its reader", done)
 }
 
 // TestFavicon: browsers ask for it on their own, signed in or not, and
@@ -223,9 +213,7 @@ func TestEventsEndWithTheReader(t *testing.T) {
 func TestFavicon(t *testing.T) {
 	h := open(t)
 	resp, err := http.Get(h.url + "/favicon.ico")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "image/svg+xml" ||
@@ -245,9 +233,7 @@ func TestAssets(t *testing.T) {
 			"/assets/" + name + "?v=old": "no-cache",
 		} {
 			resp, err := http.Get(h.url + path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			resp.Body.Close()
 			if resp.StatusCode != 200 || !strings.Contains(resp.Header.Get("Cache-Control"), cache) {
 				t.Errorf("%s: %d %s", path, resp.StatusCode, resp.Header.Get("Cache-Control"))
@@ -255,9 +241,7 @@ func TestAssets(t *testing.T) {
 			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+path, nil)
 			req.Header.Set("If-None-Match", resp.Header.Get("ETag"))
 			again, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			again.Body.Close()
 			if again.StatusCode != http.StatusNotModified {
 				t.Errorf("%s again: %d", path, again.StatusCode)
@@ -284,9 +268,7 @@ func TestNothingInlineOrRemote(t *testing.T) {
 			continue
 		}
 		src, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if m := bad.FindString(string(src)); m != "" {
 			t.Errorf("%s holds %q", name, m)
 		}

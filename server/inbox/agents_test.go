@@ -65,11 +65,7 @@ func troubled() *settings {
 					Findings:      1,
 					Found:         []string{found},
 				},
-				{
-					ID:      "<b>x</b>\u202e" + strings.Repeat("long", 30),
-					Version: "1",
-					Plan:    digestOf("c3"),
-				},
+				{ID: "<b>x</b>\u202e" + strings.Repeat("long", 30), Version: "1", Plan: digestOf("c3")},
 			},
 		},
 		loaded: []openapi.Loaded{

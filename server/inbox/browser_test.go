@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestPagesInChromium opens every page, light and dark, wide and
@@ -18,9 +19,7 @@ func TestPagesInChromium(t *testing.T) {
 	browser, axe := chromium(t), axeSource(t)
 	h := openArmed(t, time.Millisecond)
 	r := h.fill()
-	if err := h.service.Freeze(t.Context(), tenant, "other-agent", "carol@example.com", "Looks odd"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.service.Freeze(t.Context(), tenant, "other-agent", "carol@example.com", "Looks odd"))
 	h.seal()
 	hidden := h.ask(tool("pay", `{"iban":"DE0212","amount":7,"to":{"name":"Erika","note":"rent"}}`))
 	long := h.ask(tool("big", `{"text":"`+strings.Repeat("lorem ipsum ", 8000)+`"}`))
@@ -204,9 +203,7 @@ func TestPagesOfEveryKindFitAPhone(t *testing.T) {
 		tenant,
 		approval.Filter{States: []approval.State{approval.Pending}, Limit: 100},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for i, s := range list.Requests[17:] {
 		b.size(1280, 900)
 		b.open("/requests/" + s.ID)

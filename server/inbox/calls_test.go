@@ -18,6 +18,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
@@ -82,9 +83,7 @@ func newScanner(t *testing.T) *scanner {
 		t.Fatal(findings)
 	}
 	plan, err := resolve.Compile(agent, nil, resolve.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	s.plan = plan
 	s.runtime, err = runtime.New(runtime.Config{
 		Common: rap.Common{
@@ -104,9 +103,7 @@ func newScanner(t *testing.T) *scanner {
 			return p.ID, known, err
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -214,11 +211,7 @@ func (s *scanner) says(c sent, message map[string]any) {
 }
 
 func result(text string) map[string]any {
-	return map[string]any{
-		"type":         "tool_result",
-		"text":         text,
-		"subscription": true,
-	}
+	return map[string]any{"type": "tool_result", "text": text, "subscription": true}
 }
 
 func news(text string) map[string]any {
@@ -226,11 +219,7 @@ func news(text string) map[string]any {
 }
 
 func view(kind string, content map[string]any) map[string]any {
-	return map[string]any{
-		"type":      "view_update",
-		"view_type": kind,
-		"content":   content,
-	}
+	return map[string]any{"type": "view_update", "view_type": kind, "content": content}
 }
 
 // TestCallsAreShownToTheirUser: without JavaScript, whoever a call is
@@ -314,11 +303,7 @@ func TestHostileCallsAreTextAlone(t *testing.T) {
 		"subscription": true,
 		"content": []map[string]any{
 			{"type": "text", "text": evil},
-			{
-				"type":      "image",
-				"data":      "iVBORw0KGgo=",
-				"mediaType": "image/png",
-			},
+			{"type": "image", "data": "iVBORw0KGgo=", "mediaType": "image/png"},
 		},
 	})
 	s.says(c, news(evil))

@@ -49,12 +49,7 @@ func TestFigures(t *testing.T) {
 		}
 	}
 
-	got := figure(
-		[]ask{{"x", noon}, {"x", noon}, {"y", noon.AddDate(0, 0, -1)}},
-		nil,
-		noon.AddDate(0, 0, -1),
-		noon,
-	)
+	got := figure([]ask{{"x", noon}, {"x", noon}, {"y", noon.AddDate(0, 0, -1)}}, nil, noon.AddDate(0, 0, -1), noon)
 	if len(got.Agents) != 2 || got.Agents[0].Agent != "x" || got.Agents[0].Asks != 2 ||
 		got.Agents[0].Days[1].Asks != 2 || got.Agents[0].PerDay != 1 {
 		t.Errorf("%+v", got.Agents)

@@ -108,11 +108,7 @@ func keyFlow(t *testing.T, b *tab) {
 	b.press("\r")
 	b.until("the request", `location.pathname === "/requests/`+first.ID+`"`)
 	b.armed()
-	for key, want := range map[string]string{
-		"a": "approve-form",
-		"r": "deny-form",
-		"e": "edit-form",
-	} {
+	for key, want := range map[string]string{"a": "approve-form", "r": "deny-form", "e": "edit-form"} {
 		b.press(key)
 		if got := eval[string](b, `document.activeElement.closest("form")?.id ?? ""`); got != want {
 			t.Errorf("%s leads to %q", key, got)

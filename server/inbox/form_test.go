@@ -12,6 +12,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/info"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -146,9 +147,7 @@ func TestContextCannotChangeWhatStandsAboveIt(t *testing.T) {
 		Call:   tool("place_order", order),
 	}
 	plain, err := h.service.Open(t.Context(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	alice := h.browser("alice")
 	before, _, _ := strings.Cut(alice.get("/requests/"+plain.Request.ID).body, "</dl>")
 	if _, err := h.service.Cancel(t.Context(), tenant, plain.Request.ID, "desk-runtime", ""); err != nil {
@@ -160,9 +159,7 @@ func TestContextCannotChangeWhatStandsAboveIt(t *testing.T) {
 		{Label: "Read", Link: "https://evil.example/%22onclick=x"},
 	}
 	said, err := h.service.Open(t.Context(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p := alice.get("/requests/" + said.Request.ID)
 	after, _, _ := strings.Cut(p.body, "</dl>")
 	same := func(body, id string) string { return strings.ReplaceAll(body, id[len(id)-6:], "") }

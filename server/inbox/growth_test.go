@@ -200,22 +200,12 @@ func TestNobodyDrawsForWhoLeft(t *testing.T) {
 // BenchmarkShow draws the largest call that a page shows whole, and the
 // largest that there is.
 func BenchmarkShow(b *testing.B) {
-	for name, unit := range map[string]string{
-		"plain":       "x",
-		"quotes":      `\"`,
-		"look-alikes": "а ",
-	} {
+	for name, unit := range map[string]string{"plain": "x", "quotes": `\"`, "look-alikes": "а "} {
 		for _, size := range []int{approvable - 100, 8<<20 - 100} {
 			text := `{"a":"` + strings.Repeat(unit, size/len(unit)) + `"}`
 			b.Run(fmt.Sprintf("%s/%d", name, len(text)), func(b *testing.B) {
 				for b.Loop() {
-					inspectDocument(
-						"Arguments",
-						text,
-						policy.Redaction{},
-						true,
-						newBudget(b.Context(), pagePieces),
-					)
+					inspectDocument("Arguments", text, policy.Redaction{}, true, newBudget(b.Context(), pagePieces))
 				}
 			})
 		}

@@ -197,12 +197,7 @@ func openWith(t testing.TB, change func(*inbox.Config)) *site {
 			if event != approval.EventOpened {
 				return nil
 			}
-			return []approval.Delivery{{
-				Target:  "webhook:ops",
-				Event:   event,
-				Subject: r.ID,
-				Payload: "{}",
-			}}
+			return []approval.Delivery{{Target: "webhook:ops", Event: event, Subject: r.ID, Payload: "{}"}}
 		}},
 	)
 	h.handler = h.newHandler()
@@ -214,21 +209,17 @@ func openWith(t testing.TB, change func(*inbox.Config)) *site {
 
 func (h *site) newHandler() http.Handler {
 	cfg := inbox.Config{
-		Service:   h.service,
-		Store:     h.store,
-		Directory: h.people,
-		Now:       h.now,
-		Logger:    slog.New(slog.NewTextHandler(h.t.Output(), nil)),
-		Who:       h.who,
-		Administration: &administration.Desk{
-			Service:   h.service,
-			Directory: h.people,
-			Admins:    admins,
-		},
-		Arm:       h.arm,
-		Admins:    h.admins,
-		SignOut:   "/auth/sign-out",
-		PublicKey: h.signer.PublicKey(),
+		Service:        h.service,
+		Store:          h.store,
+		Directory:      h.people,
+		Now:            h.now,
+		Logger:         slog.New(slog.NewTextHandler(h.t.Output(), nil)),
+		Who:            h.who,
+		Administration: &administration.Desk{Service: h.service, Directory: h.people, Admins: admins},
+		Arm:            h.arm,
+		Admins:         h.admins,
+		SignOut:        "/auth/sign-out",
+		PublicKey:      h.signer.PublicKey(),
 	}
 	h.change(&cfg)
 	pages := inbox.New(cfg)

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // The pictures of the README: what a person sees first.
@@ -38,9 +39,7 @@ func TestReadmePictures(t *testing.T) {
 		tab.open(path)
 		tab.armed()
 		taken, err := chromedp.Run(tab.ctx, chromedp.CaptureScreenshot())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 
 		holdsPicture(t, filepath.Join(picturesFolder, name+".png"), taken)
 	}
@@ -51,20 +50,14 @@ func TestReadmePictures(t *testing.T) {
 func holdsPicture(t *testing.T, file string, taken []byte) {
 	t.Helper()
 	if golden.Update() {
-		if err := os.WriteFile(file, taken, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, taken, 0o644))
 	}
 
 	kept, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	want, err := png.DecodeConfig(bytes.NewReader(taken))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	got, err := png.DecodeConfig(bytes.NewReader(kept))
 	if err != nil || got.Width != want.Width || got.Height != want.Height {

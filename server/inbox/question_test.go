@@ -253,11 +253,7 @@ func TestWhoMayNotAnswerReadsOnly(t *testing.T) {
 		h.browser(c.who).get("/").lacks(t, c.id)
 	}
 
-	for who, id := range map[string]string{
-		"bob":   mine.ID,
-		"alice": risk.ID,
-		"olga":  anyone.ID,
-	} {
+	for who, id := range map[string]string{"bob": mine.ID, "alice": risk.ID, "olga": anyone.ID} {
 		h.browser(who).get("/").says(t, "…"+id[len(id)-6:])
 		h.browser(who).pick(id, "choose", "1").says(t, "Answered: the tool is told [1]")
 	}

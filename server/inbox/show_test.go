@@ -264,9 +264,7 @@ func TestHostileTexts(t *testing.T) {
 // lists and on the page, also when JSON escapes hide it.
 func TestTroubleIsNamed(t *testing.T) {
 	h := open(t)
-	r := h.ask(
-		tool("place_order", `{"to":"p\u0430ypal","note":"a\u202eb","pad":"x`+strings.Repeat(" ", 40)+`y"}`),
-	)
+	r := h.ask(tool("place_order", `{"to":"p\u0430ypal","note":"a\u202eb","pad":"x`+strings.Repeat(" ", 40)+`y"}`))
 	bob := h.browser("bob")
 	bob.get("/").says(t, "Hidden characters in the arguments", "Look-alike characters in the arguments")
 	bob.request(r.ID).says(

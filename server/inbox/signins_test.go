@@ -12,6 +12,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/signin"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/inbox"
 )
 
@@ -144,9 +145,7 @@ func TestSignInsInChromium(t *testing.T) {
 	change := func(event string, asked ...signin.Asked) {
 		t.Helper()
 		all.set(bob, asked...)
-		if err := h.service.Record(t.Context(), tenant, event, "call", "runtime", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.service.Record(t.Context(), tenant, event, "call", "runtime", nil))
 		h.seal()
 	}
 	change(signin.EventAsked,

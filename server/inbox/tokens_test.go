@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
 )
@@ -101,9 +102,7 @@ func TestNobodyEndsTheTokenOfSomebodyElse(t *testing.T) {
 		tokens.Spec{Name: "runtime", Scopes: []string{"request"}},
 		tokens.By{Operator: true},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	begun := h.begin()
 	bob := h.browser("bob")
 	form := bob.get("/device?code="+begun.UserCode).form(t, "/device", "Sign it in")

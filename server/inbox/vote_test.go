@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -192,9 +193,7 @@ func rewrite(t *testing.T, sealed string) string {
 	t.Helper()
 	text, tag, _ := strings.Cut(sealed, ".")
 	body, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(body), `"v":`, `"v":1`, 1))) + "." + tag
 }
 
@@ -214,9 +213,7 @@ func TestReadingDecidesNothing(t *testing.T) {
 	general := bob.get("/grants").form(t, "/grants/"+grants[0].ID+"/revoke", "")
 	h.seal()
 	before, _, err := h.store.Checkpoint(ctx, tenant)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	h.pass(time.Second)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		for _, path := range []string{
@@ -302,9 +299,7 @@ func TestTheStoreIsGone(t *testing.T) {
 	bob := h.browser("bob")
 	fields := bob.ballot(r.ID, "approve")
 	h.pass(time.Second)
-	if err := h.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.store.Close())
 	for _, p := range []page{bob.get("/"), bob.request(r.ID), bob.cast(r.ID, fields)} {
 		if p.status != http.StatusServiceUnavailable {
 			t.Errorf("%s: %d", p.path, p.status)

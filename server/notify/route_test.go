@@ -11,6 +11,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/notify"
@@ -59,9 +60,7 @@ func router(t *testing.T, routes ...notify.Route) *notify.Router {
 			return noon
 		},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return r
 }
 
@@ -126,13 +125,9 @@ func TestPayloadCarriesNoArguments(t *testing.T) {
 		}
 	}
 	var p notify.Payload
-	if err := json.Unmarshal([]byte(got), &p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(got), &p))
 	pretty, err := json.MarshalIndent(p, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	golden.Equal(t, "payload.json", string(pretty)+"\n")
 }
 
@@ -172,9 +167,7 @@ func TestWebhooksSayWhatWhoeverIsCalledInMayDo(t *testing.T) {
 		t,
 		notify.Route{Target: "slack", Events: []string{"*"}},
 	).Deliveries(approval.EventEscalated, q)[0].Payload
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &p))
 	for _, want := range []string{
 		"leads is called in and may approve in place of risk",
 		"auditors is called in to look: they may deny it or answer, but not approve",
@@ -292,9 +285,7 @@ func TestRoutesOfSomeGroupsLeaveOutOneUser(t *testing.T) {
 
 func TestLinkStaysBelowTheBase(t *testing.T) {
 	base, err := url.Parse("https://assent.example/a/?q#f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := notify.Link(base, "req_1"); got != "https://assent.example/a/requests/req_1" {
 		t.Errorf("got %s", got)
 	}

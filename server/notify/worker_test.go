@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/notify"
 	"github.com/assent-dev/assent/store"
 )
@@ -36,9 +37,7 @@ func newWorker(
 		change(&cfg)
 	}
 	w, err := notify.NewWorker(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return w
 }
 
@@ -205,11 +204,7 @@ func TestConcurrencyOfOneTargetIsBounded(t *testing.T) {
 			now.Add(-1)
 			return nil
 		})
-		stop := running(newWorker(t, o, nil, notify.Target{
-			Name:        "a",
-			Sender:      slow,
-			Concurrency: 3,
-		}))
+		stop := running(newWorker(t, o, nil, notify.Target{Name: "a", Sender: slow, Concurrency: 3}))
 		<-time.After(7 * time.Second)
 		stop()
 		if most.Load() != 3 || o.get(20).State != store.Sent {
@@ -362,11 +357,7 @@ func TestWorkerConfigIsChecked(t *testing.T) {
 		"expected an outbox":               {},
 		"expected a name and a sender":     {Outbox: &outbox{}, Targets: []notify.Target{{Name: "a"}}},
 		"expected one target of this name": {Outbox: &outbox{}, Targets: []notify.Target{ok, ok}},
-		"expected a lease longer": {
-			Outbox:  &outbox{},
-			Targets: []notify.Target{ok},
-			Lease:   time.Second,
-		},
+		"expected a lease longer":          {Outbox: &outbox{}, Targets: []notify.Target{ok}, Lease: time.Second},
 	} {
 		if _, err := notify.NewWorker(cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

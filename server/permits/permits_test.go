@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/permit"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/permits"
@@ -22,9 +23,7 @@ func newIssuer(t *testing.T, tenant string) *permits.Issuer {
 		{Name: "broker", Targets: []string{"tool trade", "mcp_tool broker/sell"}},
 		{Name: "bank", Targets: []string{"skill payments/refund"}, Lifetime: time.Minute},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return i
 }
 
@@ -47,9 +46,7 @@ func consume(t *testing.T, is permits.Issuers, tenant string, call resolve.Call)
 	t.Helper()
 	r = consumed(call)
 	name, life, err := is.Audience(tenant, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	until := at().Add(life)
 	r.Permit.Audience = name
 	r.Permit.Until = &until
@@ -86,9 +83,7 @@ func verifier(t *testing.T, tenant, audience string, keys []byte) *permit.Verifi
 		Keys:     keys,
 		Now:      at,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return v
 }
 
@@ -98,9 +93,7 @@ func TestAConsumedCallGetsThePermitOfItsTool(t *testing.T) {
 	other, err := permits.New(url("acme"), "acme", []byte("a secret of the service"), []permits.Audience{
 		{Name: "another broker", Targets: []string{"tool trade"}, Lifetime: time.Hour},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	later := permits.Issuers{"acme": other}
 	refund := resolve.Call{Kind: resolve.Skill, Agent: "payments", Skill: "refund", Args: resolve.Raw(`{}`)}
 	for _, c := range []struct {
@@ -118,9 +111,7 @@ func TestAConsumedCallGetsThePermitOfItsTool(t *testing.T) {
 		}
 		v := verifier(t, "acme", c.audience, published)
 		p, err := v.Verify(t.Context(), text, c.call.Target(), c.call.Args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if p.Agent != "desk" || p.Request != "req_1" || p.Principal != c.call.Principal ||
 			p.Binding != "sha256:ab" || p.Expires.Sub(p.Issued) != c.life {
 			t.Errorf("%+v", p)

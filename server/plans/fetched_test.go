@@ -36,9 +36,7 @@ func TestFetchedPoliciesStandBesideDirectories(t *testing.T) {
 		MaxAge: time.Minute,
 		Now:    func() time.Time { return now },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	registry.Refresh(t.Context())
 	dir := write(t, map[string]string{
 		"a.agf.yaml":          agent("a", ""),
@@ -50,9 +48,7 @@ func TestFetchedPoliciesStandBesideDirectories(t *testing.T) {
 		Registry: registry,
 	})
 	c, err := p.Plan(t.Context(), "", "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d := c.Plan.Decide(&resolve.Call{Kind: resolve.Tool, Tool: "quote"})
 	var refs []string
 	for _, r := range d.Reasons {

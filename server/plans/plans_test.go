@@ -105,14 +105,10 @@ func TestLoadRefuses(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", "")})
 	set, _ := policy.NewSet()
 	for name, cfg := range map[string]plans.Config{
-		"nothing":            {},
-		"an empty directory": {Agents: []string{t.TempDir()}},
-		"no such path":       {Agents: []string{filepath.Join(dir, "x")}},
-		"two sources of policies": {
-			Agents:   []string{dir},
-			Policies: []string{dir},
-			Registry: set,
-		},
+		"nothing":                 {},
+		"an empty directory":      {Agents: []string{t.TempDir()}},
+		"no such path":            {Agents: []string{filepath.Join(dir, "x")}},
+		"two sources of policies": {Agents: []string{dir}, Policies: []string{dir}, Registry: set},
 	} {
 		if _, err := plans.Load(cfg); err == nil {
 			t.Errorf("%s: no error", name)

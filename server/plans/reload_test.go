@@ -91,11 +91,7 @@ func TestRemovesWhatIsDeleted(t *testing.T) {
 	}
 	for range 2 { // the second load knows only what the first has kept
 		p.Reload()
-		want(t, p, map[string]string{
-			"a": "allow",
-			"b": "unknown agent",
-			"c": "unknown agent",
-		})
+		want(t, p, map[string]string{"a": "allow", "b": "unknown agent", "c": "unknown agent"})
 		put(t, dir, map[string]string{"d.agf.yaml": agent("d", "")})
 	}
 }
@@ -193,19 +189,10 @@ func TestOneBrokenFileStopsNobodyElse(t *testing.T) {
 	})
 	reloaded(t, p, dir, map[string]string{"new.agf.yaml": agent("new", ", approval: true", "a.agf.yaml",
 		"later.agf.yaml")})
-	want(t, p, map[string]string{
-		"a":     "ask",
-		"b":     "allow",
-		"later": "ask",
-		"new":   "ask",
-	})
+	want(t, p, map[string]string{"a": "ask", "b": "allow", "later": "ask", "new": "ask"})
 	// its last good copy still holds its children
 	reloaded(t, p, dir, map[string]string{"new.agf.yaml": brokenParent("new")})
-	want(t, p, map[string]string{
-		"a":     "ask",
-		"later": "ask",
-		"new":   "ask",
-	})
+	want(t, p, map[string]string{"a": "ask", "later": "ask", "new": "ask"})
 }
 
 // TestNoAgentTakesThePlaceOfAdministration: a file with the reserved

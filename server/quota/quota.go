@@ -140,13 +140,11 @@ func (p *Pool) want(who Who, units int64, waits bool) (*wish, error) {
 }
 
 func (p *Pool) await(ctx context.Context, w *wish, wait time.Duration) error {
-	over := time.NewTimer(wait)
-	defer over.Stop()
 	var err error
 	select {
 	case <-w.met:
 		return nil
-	case <-over.C:
+	case <-time.After(wait):
 	case <-ctx.Done():
 		err = ctx.Err()
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func take(t *testing.T, p *Pool, tenant, caller string, units int64) *Hold {
@@ -64,9 +66,7 @@ func TestWhatIsLargerThanItsPartGetsInAlone(t *testing.T) {
 func TestResize(t *testing.T) {
 	p := pool(10, 10, 8)
 	h := take(t, p, "acme", "a", 2)
-	if err := h.Resize(8); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Resize(8))
 	if err := h.Resize(9); err != nil {
 		t.Fatal("alone it may be larger than its part:", err)
 	}
@@ -74,9 +74,7 @@ func TestResize(t *testing.T) {
 	if err := h.Resize(10); err == nil {
 		t.Fatal("it outgrew the pool")
 	}
-	if err := h.Resize(1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.Resize(1))
 	take(t, p, "beta", "b", 8)
 	h.Return()
 	if len(p.tenants) != 1 || p.held != 9 {
@@ -155,6 +153,165 @@ func TestOneCallerCanNotQueueForEver(t *testing.T) {
 		synctest.Wait()
 		refused(t, p, "acme", "a", 1, "caller")
 	})
+}
+
+// TestWishesAreCounted: a caller whose part has room is refused if as
+// many of its wishes wait as may.
+func TestWishesAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(Parts{Total: 1, Tenant: 9, Caller: 9, Waiting: 2})
+		h := take(t, p, "acme", "a", 1)
+		var all sync.WaitGroup
+		for range 2 {
+			refused(t, p, "beta", "b", 1, "server")
+			all.Go(func() {
+				w, err := p.Take(t.Context(), Who{Tenant: "beta", Caller: "b"}, 1, time.Hour)
+				if err != nil {
+					t.Error(err)
+				}
+				w.Return()
+			})
+			synctest.Wait()
+		}
+		refused(t, p, "beta", "b", 1, "caller")
+		refused(t, p, "beta", "c", 1, "server")
+		h.Return()
+		all.Wait()
+	})
+}
+
+// TestGrowingWaitsItsTurn: a hold may not take what somebody waits for
+// who would hold no more.
+func TestGrowingWaitsItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pool(10, 10, 10)
+		h, other := take(t, p, "acme", "a", 5), take(t, p, "beta", "a", 4)
+		var all sync.WaitGroup
+		all.Go(func() {
+			w, err := p.Take(t.Context(), Who{Tenant: "gamma"}, 5, time.Hour)
+			if err != nil {
+				t.Error(err)
+			}
+			w.Return()
+		})
+		synctest.Wait()
+		if err := h.Resize(5); err != nil {
+			t.Errorf("the same again: %v", err)
+		}
+		var full *FullError
+		for hold, units := range map[*Hold]int64{h: 6, other: 5} {
+			if err := hold.Resize(units); !errors.As(err, &full) || full.Whose != "server" || full.Most != 10 {
+				t.Errorf("%d while somebody waits for 5: %v", units, err)
+			}
+		}
+		if err := other.Resize(2); err != nil { // the wish still has no room
+			t.Error(err)
+		}
+		if err := other.Resize(4); err != nil {
+			t.Errorf("less than the wish: %v", err)
+		}
+		h.Return()
+		all.Wait()
+	})
+}
+
+// TestRefusedGrowthIsNotRemembered: a hold that was returned and asks
+// again in vain leaves nothing behind.
+func TestRefusedGrowthIsNotRemembered(t *testing.T) {
+	p := pool(4, 4, 4)
+	h := take(t, p, "acme", "a", 1)
+	h.Return()
+	take(t, p, "beta", "a", 4)
+	if err := h.Resize(1); err == nil || len(p.tenants) != 1 {
+		t.Errorf("%v, %d tenants", err, len(p.tenants))
+	}
+}
+
+// TestWithdrawnWishMakesWay: a wish that was first in turn and is given
+// up lets the one behind it have what was free all the time.
+func TestWithdrawnWishMakesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pool(10, 10, 10)
+		take(t, p, "acme", "a", 3)
+		take(t, p, "beta", "a", 4)
+		began := time.Now()
+		go func() {
+			_, err := p.Take(t.Context(), Who{Tenant: "gamma"}, 5, time.Second)
+			var full *FullError
+			if !errors.As(err, &full) || full.Whose != "server" {
+				t.Errorf("got %v", err)
+			}
+		}()
+		synctest.Wait()
+		refused(t, p, "beta", "a", 2, "server") // there is room, and another is first
+		if _, err := p.Take(t.Context(), Who{Tenant: "beta", Caller: "a"}, 2, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if waited := time.Since(began); waited != time.Second {
+			t.Errorf("served after %v", waited)
+		}
+	})
+}
+
+// TestCanceledWishKeepsNothing: a wish may be met in the moment in which
+// its context ends. Whichever comes first, units are held exactly if
+// there is no error.
+func TestCanceledWishKeepsNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 { // select chooses at random
+		p := pool(1, 1, 1)
+		h := take(t, p, "acme", "a", 1)
+		who := Who{Tenant: "beta"}
+		w, err := p.want(who, 1, true)
+		if err != nil || w == nil {
+			t.Fatalf("%v, %v", w, err)
+		}
+		h.Return()
+		want := int64(1)
+		if err := p.await(ctx, w, time.Hour); err != nil {
+			want = 0
+		}
+		if p.held != want || len(p.tenants) != int(want) {
+			t.Fatalf("%d units are held by %d tenants, expected %d", p.held, len(p.tenants), want)
+		}
+	}
+}
+
+// TestDefault: the limits grow with the machine, and one tenant's heavy
+// work leaves half of the processors to others.
+func TestDefault(t *testing.T) {
+	const mib = 1 << 20
+	for _, tt := range []struct {
+		memory            int64
+		processors        int
+		inMemory, inTurns Parts
+		exchanges         Parts
+	}{
+		{
+			1600 * mib, 1,
+			Parts{Total: 600 * mib, Tenant: 400 * mib, Caller: 300 * mib},
+			Parts{Total: 2, Tenant: 1, Caller: 1},
+			Parts{Total: 64, Tenant: 16, Caller: 16, Waiting: 1000},
+		},
+		{
+			16 * mib, 12,
+			Parts{Total: 6 * mib, Tenant: 4 * mib, Caller: 3 * mib},
+			Parts{Total: 12, Tenant: 6, Caller: 3},
+			Parts{Total: 384, Tenant: 96, Caller: 96, Waiting: 1000},
+		},
+	} {
+		want := Limits{
+			Memory:    tt.inMemory,
+			Turns:     tt.inTurns,
+			Streams:   Parts{Total: 1000, Tenant: 500, Caller: 100},
+			Polls:     Parts{Total: 2000, Tenant: 1000, Caller: 500},
+			Exchanges: tt.exchanges,
+		}
+		if got := Default(tt.memory, tt.processors); got != want {
+			t.Errorf("%d bytes, %d processors: %+v, expected %+v", tt.memory, tt.processors, got, want)
+		}
+	}
 }
 
 // TestNeverTooMuch: whatever is taken, resized and returned, in

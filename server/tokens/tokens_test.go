@@ -4,13 +4,17 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
@@ -19,11 +23,7 @@ import (
 type people struct{}
 
 func (people) Person(_ context.Context, _, name string) (approval.Person, bool, error) {
-	known := map[string]string{
-		"mara":      "mara",
-		"mara@acme": "mara",
-		"ben":       "ben",
-	}
+	known := map[string]string{"mara": "mara", "mara@acme": "mara", "ben": "ben"}
 	id, ok := known[name]
 
 	return approval.Person{ID: id}, ok, nil
@@ -42,6 +42,7 @@ type world struct {
 	maker   *tokens.Maker
 	devices *tokens.Devices
 	told    []string
+	facts   map[string]any // of what it was told last
 }
 
 func newWorld(t *testing.T) *world {
@@ -58,6 +59,7 @@ func newWorld(t *testing.T) *world {
 		Random:    rand.Reader,
 		Record: func(_ context.Context, _, event, subject, actor string, facts map[string]any) error {
 			w.told = append(w.told, event+" "+subject+" by "+actor)
+			w.facts = facts
 			return nil
 		},
 	}
@@ -282,7 +284,268 @@ func TestACommandLineSignsInWithACode(t *testing.T) {
 		tokens.Hash(secret) != made.Hash {
 		t.Fatalf("got %+v, %v", made, err)
 	}
+	if want := "laptop-" + strings.ToLower(strings.ReplaceAll(begun.UserCode, "-", "")); made.Name != want {
+		t.Errorf("its name is %s, expected %s", made.Name, want)
+	}
 	take(tokens.ErrDeviceGone)
+}
+
+// Codes are random, and as many command lines may wait as are bounded.
+func TestManyCommandLinesWait(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	form := regexp.MustCompile(`^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$`)
+	seen := map[string]bool{}
+	for range 3 {
+		begun, err := w.devices.Begin(ctx, "laptop", "here")
+		must(t, err)
+		if seen[begun.UserCode] || seen[begun.DeviceCode] || !form.MatchString(begun.UserCode) {
+			t.Errorf("got %+v after %v", begun, seen)
+		}
+		seen[begun.UserCode], seen[begun.DeviceCode] = true, true
+		if want := w.now.Add(10 * time.Minute); !begun.Expires.Equal(want) {
+			t.Errorf("it expires at %v, expected %v", begun.Expires, want)
+		}
+	}
+
+	w.devices.Values = crowded{w.store, 999 - len(seen)/2}
+	_, err := w.devices.Begin(ctx, "laptop", "here")
+	must(t, err)
+	if _, err := w.devices.Begin(ctx, "laptop", "here"); !errors.Is(err, tokens.ErrDevicesFull) {
+		t.Errorf("got %v", err)
+	}
+	w.now = w.now.Add(tokens.DeviceAge) // those that are in the store are over
+	_, err = w.devices.Begin(ctx, "laptop", "here")
+	must(t, err)
+}
+
+// crowded lists more values than the store has.
+type crowded struct {
+	store.Values
+	more int
+}
+
+func (c crowded) ListValues(ctx context.Context, bucket string, now time.Time) (map[string][]byte, error) {
+	all, err := c.Values.ListValues(ctx, bucket, now)
+	for i := range c.more {
+		all[fmt.Sprint(i)] = nil
+	}
+
+	return all, err
+}
+
+// brokenValues fails after so many calls.
+type brokenValues struct {
+	store.Values
+	calls int
+}
+
+var errBroken = errors.New("broken")
+
+func (b *brokenValues) fails() bool { b.calls--; return b.calls < 0 }
+
+func (b *brokenValues) SetValue(ctx context.Context, bucket, key string, value []byte, expires time.Time) error {
+	if b.fails() {
+		return errBroken
+	}
+	return b.Values.SetValue(ctx, bucket, key, value, expires)
+}
+
+func (b *brokenValues) Value(ctx context.Context, bucket, key string, now time.Time) ([]byte, error) {
+	if b.fails() {
+		return nil, errBroken
+	}
+	return b.Values.Value(ctx, bucket, key, now)
+}
+
+func (b *brokenValues) TakeValue(ctx context.Context, bucket, key string, now time.Time) ([]byte, error) {
+	if b.fails() {
+		return nil, errBroken
+	}
+	return b.Values.TakeValue(ctx, bucket, key, now)
+}
+
+func (b *brokenValues) ListValues(ctx context.Context, bucket string, now time.Time) (map[string][]byte, error) {
+	if b.fails() {
+		return nil, errBroken
+	}
+	return b.Values.ListValues(ctx, bucket, now)
+}
+
+// A store that fails signs nobody in, whichever call fails, and is not
+// taken for a code that is gone.
+func TestBrokenStoreSignsNobodyIn(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	broken := func(calls int) *tokens.Devices {
+		return &tokens.Devices{Maker: w.maker, Values: &brokenValues{Values: w.store, calls: calls}}
+	}
+	for calls := range 3 {
+		if got, err := broken(calls).Begin(ctx, "laptop", "here"); !errors.Is(err, errBroken) {
+			t.Errorf("begin, call %d: %+v, %v", calls, got, err)
+		}
+	}
+	begun, err := broken(3).Begin(ctx, "laptop", "here")
+	must(t, err)
+	for calls := range 2 {
+		if got, err := broken(calls).Look(ctx, begun.UserCode); !errors.Is(err, errBroken) {
+			t.Errorf("look, call %d: %+v, %v", calls, got, err)
+		}
+	}
+	if err := broken(0).Answer(ctx, begun.UserCode, "acme", "mara", true); !errors.Is(err, errBroken) {
+		t.Errorf("answer: %v", err)
+	}
+	must(t, broken(3).Answer(ctx, begun.UserCode, "acme", "mara", true))
+	for calls, want := range []error{errBroken, tokens.ErrDeviceGone} {
+		if got, _, err := broken(calls).Take(ctx, begun.DeviceCode); !errors.Is(err, want) {
+			t.Errorf("take, call %d: %+v, %v", calls, got, err)
+		}
+	}
+	for calls := 1; calls < 3; calls++ {
+		begun, err := w.devices.Begin(ctx, "laptop", "here")
+		must(t, err)
+		if err := broken(calls).Answer(ctx, begun.UserCode, "acme", "mara", true); !errors.Is(err, errBroken) {
+			t.Errorf("answer, call %d: %v", calls, err)
+		}
+		if _, _, err := w.devices.Take(ctx, begun.DeviceCode); !errors.Is(err, tokens.ErrDevicePending) {
+			t.Errorf("after a failed answer: %v", err)
+		}
+	}
+}
+
+// The ledger says what a token may do, and who made or ended it.
+func TestTheLedgerSaysWhoMadeAToken(t *testing.T) {
+	w := newWorld(t)
+	root := w.make(tokens.Spec{Name: "root", Scopes: []string{"admin"}}, operator())
+	personal := w.make(tokens.Spec{Name: "personal", Scopes: []string{"admin"}, Person: "mara@acme"}, operator())
+	if !regexp.MustCompile(`^tok_[0-9a-f]{20}$`).MatchString(root.ID) || personal.Person != "mara" {
+		t.Errorf("got %+v, %+v", root, personal)
+	}
+	for actor, by := range map[string]tokens.By{
+		"operator": operator(),
+		"root":     {Token: &root},
+		"mara":     {Token: &personal},
+		"ben":      {Person: "ben"},
+	} {
+		spec := runtime("of-" + actor)
+		spec.Scopes = []string{"request", "decide", "request"}
+		spec.Agents = []string{"z", "desk"}
+		spec.Person = by.Person
+		made := w.make(spec, by)
+		if got, want := w.told[len(w.told)-1], "token_created "+made.ID+" by "+actor; got != want {
+			t.Errorf("the ledger tells %q, expected %q", got, want)
+		}
+		maker := ""
+		if by.Token != nil {
+			maker = by.Token.ID
+		}
+		want := map[string]any{
+			"name":    "of-" + actor,
+			"scopes":  []any{"decide", "request"},
+			"agents":  []any{"z", "desk"},
+			"person":  by.Person,
+			"maker":   maker,
+			"expires": "2026-08-04T07:08:09Z",
+		}
+		if !reflect.DeepEqual(w.facts, want) {
+			t.Errorf("the facts are %v, expected %v", w.facts, want)
+		}
+	}
+
+	child := w.make(runtime("child"), tokens.By{Token: &root})
+	must(t, w.maker.End(t.Context(), "acme", child.ID, tokens.By{Token: &root}))
+	if want := "token_revoked " + child.ID + " by root"; w.told[len(w.told)-1] != want || len(w.facts) != 0 {
+		t.Errorf("the ledger tells %q: %v", w.told[len(w.told)-1], w.facts)
+	}
+	spec := runtime("child")
+	child = w.make(spec, tokens.By{Token: &personal})
+	var with []any
+	record := w.maker.Record
+	w.maker.Record = func(ctx context.Context, tenant, event, subject, actor string, facts map[string]any) error {
+		if subject == child.ID {
+			with = append(with, facts["with"])
+		}
+		return record(ctx, tenant, event, subject, actor, facts)
+	}
+	must(t, w.maker.End(t.Context(), "acme", personal.ID, operator()))
+	if !slices.Equal(with, []any{personal.ID}) || len(w.facts) != 0 {
+		t.Errorf("it ended with %v, and its maker with %v", with, w.facts)
+	}
+}
+
+// How long a token lives depends on its kind; the bounds are inclusive.
+func TestTokensLiveAsLongAsTheirKind(t *testing.T) {
+	w := newWorld(t)
+	day := 24 * time.Hour
+	for i, c := range []struct {
+		scope     string
+		age, want time.Duration // 0: refused
+	}{
+		{"read", 0, 90 * day},
+		{"read", 1, 1},
+		{"read", 365 * day, 365 * day},
+		{"read", 365*day + 1, 0},
+		{"read", -1, 0},
+		{"vote", 0, 12 * time.Hour},
+		{"vote", 7 * day, 7 * day},
+		{"vote", 7*day + 1, 0},
+	} {
+		spec := tokens.Spec{
+			Name:   fmt.Sprintf("t%d", i),
+			Scopes: []string{c.scope},
+			Person: "mara",
+			Age:    c.age,
+		}
+		if c.want == 0 {
+			w.refuses(spec, operator(), "expires_in")
+		} else if made := w.make(spec, operator()); made.Expires.Sub(made.Created) != c.want {
+			t.Errorf("%+v lives %v, expected %v", c, made.Expires.Sub(made.Created), c.want)
+		}
+	}
+}
+
+func TestNamesAndPeopleOfTokens(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"", "a b", "-a", "a/b", strings.Repeat("a", 101)} {
+		w.refuses(runtime(name), operator(), "name")
+	}
+	w.make(runtime(strings.Repeat("a", 100)), operator())
+	unknown := tokens.Spec{Name: "t", Scopes: []string{"read"}, Person: "eve"}
+	w.refuses(unknown, operator(), "person")
+	w.maker.Directory = nil
+	if made := w.make(unknown, operator()); made.Person != "eve" {
+		t.Errorf("got %+v", made)
+	}
+}
+
+func TestSpecOf(t *testing.T) {
+	body := openapi.TokenBody{
+		Name:      "t",
+		Scopes:    []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote},
+		Agents:    []string{"desk"},
+		Person:    "mara",
+		Replaces:  "tok_1",
+		ExpiresIn: "720h",
+	}
+	want := tokens.Spec{
+		Name:     "t",
+		Scopes:   []string{"read", "vote"},
+		Agents:   []string{"desk"},
+		Person:   "mara",
+		Replaces: "tok_1",
+		Age:      720 * time.Hour,
+	}
+	if got, err := tokens.SpecOf(body); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	body.ExpiresIn, want.Age = "", 0
+	if got, err := tokens.SpecOf(body); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	body.ExpiresIn = "a month"
+	if got, err := tokens.SpecOf(body); err == nil || !reflect.DeepEqual(got, tokens.Spec{}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
 }
 
 func TestDeviceCodesEnd(t *testing.T) {

@@ -1,7 +1,6 @@
 package witness
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"database/sql"
@@ -64,11 +63,7 @@ func (h *harness) open(trust store.Trust) {
 func (h *harness) grow(n int) {
 	h.t.Helper()
 	for range n {
-		r, err := ledger.Entry{
-			Time:   time.Now(),
-			Tenant: tenant,
-			Type:   "noted",
-		}.Seal(rand.Reader)
+		r, err := ledger.Entry{Time: time.Now(), Tenant: tenant, Type: "noted"}.Seal(rand.Reader)
 		if err == nil {
 			err = h.store.Update(h.t.Context(), tenant, func(tx approval.Tx) error {
 				tx.Append(r)
@@ -144,12 +139,6 @@ const (
 	cutLog  = "DELETE FROM entries WHERE idx >= 2; DELETE FROM hashes WHERE pos >= 3; DELETE FROM trees; INSERT " +
 		"INTO trees SELECT * FROM saved"
 )
-
-func bounded(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 func must(t testing.TB, err error) {
 	t.Helper()

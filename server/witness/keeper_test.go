@@ -57,11 +57,7 @@ func TestAWitnessKeepsOneHistory(t *testing.T) {
 	}
 
 	for root, want := range map[ledger.Hash]Reason{{1}: Contradicts} {
-		forked, err := h.signer.Sign(ledger.Checkpoint{
-			Origin: ledger.Origin(tenant),
-			Size:   5,
-			Root:   root,
-		})
+		forked, err := h.signer.Sign(ledger.Checkpoint{Origin: ledger.Origin(tenant), Size: 5, Root: root})
 		must(t, err)
 		w.takes(Shown{Checkpoint: forked, PublicKey: h.signer.PublicKey()}, want, 5)
 	}

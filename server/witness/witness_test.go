@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -89,7 +90,7 @@ func read(t *testing.T, path string) string {
 // round shows everything, and wants an error that says something, "" none.
 func round(t *testing.T, r *Runner, says string) {
 	t.Helper()
-	err := r.Round(bounded(t))
+	err := r.Round(testwait.Context(t))
 	if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 		t.Fatalf("got %v, want %q", err, says)
 	}
@@ -144,7 +145,7 @@ func TestAnAddressIsSentTheNote(t *testing.T) {
 	}
 	s.Close()
 	h.grow(1)
-	err = r.Round(bounded(t))
+	err = r.Round(testwait.Context(t))
 	if err == nil || strings.Contains(err.Error()+h.log.String(), "secret-path") {
 		t.Errorf("the address is in %v\n%s", err, h.log.String())
 	}

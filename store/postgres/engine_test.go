@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/store/internal/sqlstore"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 )
@@ -16,16 +17,10 @@ import (
 func suited(t *testing.T, url string) (*engine, *pgxpool.Config) {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := suit(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, suit(t.Context(), cfg))
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(pool.Close)
 	return &engine{pool}, cfg
 }
@@ -49,9 +44,7 @@ func TestTransactionsCarryWhatTheyRestOn(t *testing.T) {
 		"snapshot": func() (sqlstore.Tx, error) { return e.Snapshot(ctx) },
 	} {
 		x, err := begin()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if want["transaction_isolation"] = "read committed"; name == "snapshot" {
 			want["transaction_isolation"] = "repeatable read"
 		}
@@ -81,14 +74,10 @@ func TestSaysNothingAtTheStartThatPoolersRefuse(t *testing.T) {
 	_, cfg := suited(t, pgtest.New(t))
 	delete(cfg.ConnConfig.RuntimeParams, "search_path") // of the test
 	conn, err := pgx.ConnectConfig(t.Context(), cfg.ConnConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer conn.Close(t.Context())
 	rows, err := conn.Query(t.Context(), "SELECT name FROM pg_settings WHERE source = 'client'")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	set, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || slices.ContainsFunc(set, func(name string) bool {
 		return name != "application_name" &&
@@ -111,9 +100,7 @@ func TestModeOfStatements(t *testing.T) {
 		t.Error("a lent connection keeps statements")
 	}
 	cfg, err := pgxpool.ParseConfig(url + "&pool=session")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if err := suit(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "expected pool=transaction") {
 		t.Errorf("got %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/postgres"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
@@ -31,13 +32,9 @@ func exec(t *testing.T, url, query string) {
 	ctx := t.Context()
 	t.Helper()
 	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, err = conn.Exec(ctx, query)
-	if err := errors.Join(err, conn.Close(ctx)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, conn.Close(ctx)))
 }
 
 // wanted is an open store that the test closes.
@@ -79,9 +76,7 @@ func TestStatementsThatDontStayPrepared(t *testing.T) {
 	before := storetest.Whole(t, direct)
 	const updates = 200
 	for n := range updates {
-		if err := storetest.Insert(t, lent, 1_000_000+n); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, storetest.Insert(t, lent, 1_000_000+n))
 	}
 	if got := storetest.Whole(t, direct) - before; got != updates {
 		t.Errorf("%d updates are there, want %d", got, updates)
@@ -129,16 +124,12 @@ func TestBackupMoves(t *testing.T) {
 	text := storetest.Backup(t, from)
 	s, err := database(t)()
 	pg := wanted(t, s, err)
-	if err := pg.Restore(ctx, strings.NewReader(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pg.Restore(ctx, strings.NewReader(text)))
 	if storetest.Uncoded(t, storetest.Backup(t, pg)) != storetest.Uncoded(t, text) {
 		t.Fatal("the backup from PostgreSQL differs")
 	}
 	back := lite()
-	if err := back.Restore(ctx, strings.NewReader(storetest.Backup(t, pg))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, back.Restore(ctx, strings.NewReader(storetest.Backup(t, pg))))
 	if storetest.Uncoded(t, storetest.Backup(t, back)) != storetest.Uncoded(t, text) {
 		t.Fatal("the backup from SQLite differs")
 	}
@@ -149,9 +140,7 @@ func TestBackupMoves(t *testing.T) {
 func TestGone(t *testing.T) {
 	ctx := t.Context()
 	server, err := pgtest.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer server.Stop()
 	s, err := open(t, server.URL)()
 	wanted(t, s, err)
@@ -193,12 +182,8 @@ func TestGone(t *testing.T) {
 	unavailable(t, err)
 	_, err = open(t, server.URL)()
 	unavailable(t, err)
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Ping(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Restart())
+	must.Do(t, s.Ping(ctx))
 	if r, err := s.Record(ctx, "calls", "kept"); err != nil || r.Version != 1 {
 		t.Fatalf("a record that was stored: %+v, %v", r, err)
 	}
@@ -207,21 +192,15 @@ func TestGone(t *testing.T) {
 	if got := storetest.Whole(t, s); got < sum || got > sum+workers {
 		t.Fatalf("%d updates were answered well, %d are there", sum, got)
 	}
-	if err := storetest.Insert(t, s, 1_000_000); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, storetest.Insert(t, s, 1_000_000))
 }
 
 // TestReadOnly: a database that refuses writes is noticed.
 func TestReadOnly(t *testing.T) {
 	url := pgtest.New(t)
 	s, err := open(t, url)()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, s.Close())
 	_, err = open(t, url+"&default_transaction_read_only=on")()
 	unavailable(t, err)
 	if !strings.Contains(err.Error(), "read-only") {
@@ -241,18 +220,4 @@ func TestOpenErrorsSayOnceWhatFailed(t *testing.T) {
 		!strings.Contains(err.Error(), "expected postgres://") {
 		t.Fatalf("got %v", err)
 	}
-}
-
-// TestList: a page of 10,000 open requests, or records, takes well
-// under 50 ms. The bound allows for a busy machine; bench measures.
-func TestList(t *testing.T) {
-	s, err := database(t)()
-	wanted(t, s, err)
-	took := func(what string, took time.Duration) {
-		if t.Log(what, took); took > slowest {
-			t.Errorf("%s took %v", what, took)
-		}
-	}
-	storetest.Lists(t, s, openRequests, took)
-	storetest.RecordLists(t, s, openRequests, took)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/postgres"
 	"github.com/assent-dev/assent/store/postgres/pgtest"
@@ -26,9 +27,7 @@ import (
 func TestServersNeedNotOwnTheLedger(t *testing.T) {
 	ctx := t.Context()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "postgresql.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, after, _ := strings.Cut(string(page), "```sql\n")
 	grants, _, found := strings.Cut(after, "```")
 	if !found {
@@ -37,9 +36,7 @@ func TestServersNeedNotOwnTheLedger(t *testing.T) {
 	owners := pgtest.New(t)
 	role := "app_" + strings.ToLower(rand.Text())
 	u, err := url.Parse(owners)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	schema := u.Query().Get("search_path")
 	u.User = url.User(role)
 	open := func(where string) store.Store {
@@ -48,9 +45,7 @@ func TestServersNeedNotOwnTheLedger(t *testing.T) {
 	}
 	erases := func(s store.Store) bool {
 		id, err := s.Identity(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return id.Erases
 	}
 	owner := open(owners)
@@ -86,9 +81,7 @@ func TestServersNeedNotOwnTheLedger(t *testing.T) {
 	}
 	storetest.Backup(t, app)
 	conn, err := pgx.Connect(ctx, u.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer conn.Close(t.Context())
 	for _, sql := range []string{
 		"DELETE FROM entries",

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
 )
@@ -70,9 +71,7 @@ func TestKilled(t *testing.T) {
 			told[key] = version
 		}
 		s, err := open(t, path)()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for key, version := range told {
 			r, err := s.Record(t.Context(), "calls", key)
 			if err != nil || r.Version != version && r.Version != version+1 {
@@ -83,9 +82,7 @@ func TestKilled(t *testing.T) {
 			}
 		}
 
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 	}
 }
 
@@ -96,12 +93,8 @@ func killed(t *testing.T, path string, after int) map[string]int64 {
 	cmd := command.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), victimFile+"="+path)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, cmd.Start())
 	told := map[string]int64{}
 	lines := bufio.NewScanner(out)
 	for n := 0; lines.Scan(); n++ {
@@ -112,9 +105,7 @@ func killed(t *testing.T, path string, after int) map[string]int64 {
 		}
 		told[key] = version
 		if n == after {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Process.Kill())
 		}
 	}
 

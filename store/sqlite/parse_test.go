@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
 	"github.com/assent-dev/assent/store/storetest"
@@ -21,32 +22,24 @@ func TestBackupHoldsAllTables(t *testing.T) {
 	wanted(t, s, err)
 	lines := strings.Split(strings.TrimSpace(storetest.Backup(t, s)), "\n")
 	var end struct{ Rows map[string]int }
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &end); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(lines[len(lines)-1]), &end))
 	rows, err := raw(
 		t,
 		path,
 	).QueryContext(t.Context(), `SELECT m.name, count(*) FROM sqlite_master m, pragma_table_info(m.name)
 WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.name NOT IN ('assent_migrations', 'pulse') GROUP BY m.name`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var name string
 		var columns int
-		if err := rows.Scan(&name, &columns); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&name, &columns))
 		if _, ok := end.Rows[name]; !ok {
 			t.Errorf("backups leave table %s out", name)
 		}
 	}
 
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rows.Err())
 }
 
 func FuzzRestore(f *testing.F) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
 	"github.com/assent-dev/assent/store/storetest"
@@ -28,17 +29,11 @@ func open(t *testing.T, path string) func() (store.Store, error) {
 	}
 }
 
-func database(t *testing.T) func() (store.Store, error) {
-	return open(t, filepath.Join(t.TempDir(), "a ?#%.db"))
-}
-
 // raw is a connection beside the store's.
 func raw(t *testing.T, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
@@ -80,14 +75,10 @@ func place(t *testing.T) storetest.Place {
 			if err == nil {
 				err = f.Close()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			db := raw(t, "file:"+url.PathEscape(path)+"?_pragma=busy_timeout(30000)")
 			exec(t, db, query)
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, db.Close())
 		},
 	}
 }
@@ -169,11 +160,7 @@ func TestFull(t *testing.T) {
 		}
 	}
 	for n, err := 0, error(nil); err == nil; n++ {
-		r := store.Record{
-			Namespace: "calls",
-			Key:       strconv.Itoa(n),
-			Value:     make([]byte, 1000),
-		}
+		r := store.Record{Namespace: "calls", Key: strconv.Itoa(n), Value: make([]byte, 1000)}
 		if _, err = small.PutRecord(ctx, r); err != nil {
 			unavailable(t, err, "full")
 		}
@@ -186,9 +173,7 @@ func TestFull(t *testing.T) {
 	if got := storetest.Whole(t, large); got != fits {
 		t.Fatalf("%d updates were answered well, %d are there", fits, got)
 	}
-	if err := storetest.Insert(t, large, 10_000); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, storetest.Insert(t, large, 10_000))
 }
 
 func TestLocked(t *testing.T) {
@@ -211,9 +196,7 @@ func TestLocked(t *testing.T) {
 	_, err = sqlite.Open(ctx, path, sqlite.Options{LockWait: 20 * time.Millisecond})
 	unavailable(t, err, "locked")
 	exec(t, other, "ROLLBACK")
-	if err := storetest.Insert(t, s, 2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, storetest.Insert(t, s, 2))
 	if got := storetest.Whole(t, s); got != 1 {
 		t.Fatalf("%d updates are there", got)
 	}
@@ -222,9 +205,7 @@ func TestLocked(t *testing.T) {
 func TestUnusable(t *testing.T) {
 	dir := t.TempDir()
 	page := filepath.Join(dir, "page.html")
-	if err := os.WriteFile(page, []byte(strings.Repeat("<html>", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(page, []byte(strings.Repeat("<html>", 1000)), 0o600))
 	for path, says := range map[string]string{
 		filepath.Join(dir, "missing", "a.db"): "no such file or directory",
 		dir:                                   "is a directory",
@@ -244,9 +225,7 @@ func TestFilesThatOthersMayReadOrWriteAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	for _, ending := range []string{"", "-wal", "-shm"} {
 		s, err := open(t, path)()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		info, err := os.Stat(path + ending)
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Fatalf("%q has mode %v, %v", ending, info.Mode(), err)
@@ -257,9 +236,7 @@ func TestFilesThatOthersMayReadOrWriteAreRefused(t *testing.T) {
 			0o666: "can be written by others (mode 0666)",
 			0o620: "written",
 		} {
-			if err := os.Chmod(path+ending, mode); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(path+ending, mode))
 			_, err := open(t, path)()
 			unavailable(t, err, says)
 			if !strings.Contains(err.Error(), path+ending) || !strings.Contains(err.Error(), "chmod 600") {
@@ -267,22 +244,6 @@ func TestFilesThatOthersMayReadOrWriteAreRefused(t *testing.T) {
 			}
 		}
 
-		if err := errors.Join(os.Chmod(path+ending, 0o600), s.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.Chmod(path+ending, 0o600), s.Close()))
 	}
-}
-
-// TestList: a page of 10,000 open requests, or records, takes well
-// under 50 ms. The bound allows for a busy machine; bench measures.
-func TestList(t *testing.T) {
-	s, err := database(t)()
-	wanted(t, s, err)
-	took := func(what string, took time.Duration) {
-		if t.Log(what, took); took > slowest {
-			t.Errorf("%s took %v", what, took)
-		}
-	}
-	storetest.Lists(t, s, openRequests, took)
-	storetest.RecordLists(t, s, openRequests, took)
 }

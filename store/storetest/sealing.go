@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -108,6 +109,49 @@ func seal(t *testing.T, db Database) {
 	}
 }
 
+// sealTenant: what was committed before is sealed afterwards, whoever
+// seals it.
+func sealTenant(t *testing.T, db Database) {
+	ctx := t.Context()
+	open := db(t)
+	replicas := []full{replica(t, open), replica(t, open)}
+	equal(t, must(replicas[0].SealTenant(ctx, tenant, signature))(t), 0)
+	appendEntries(t, replicas[0], tenant, 300) // more than one step
+	equal(t, must(replicas[1].SealTenant(ctx, tenant, signature))(t), 300)
+	equal(t, verify(t, replicas[0], tenant), 300)
+
+	appendEntries(t, replicas[0], tenant, 1)
+	signing := make(chan struct{})
+	release := make(chan struct{})
+	sealed := make(chan error, 1)
+	go func() {
+		_, err := replicas[0].Seal(ctx, 10, func(c ledger.Checkpoint) ([]byte, error) {
+			close(signing)
+			<-release
+			return signature(c)
+		})
+		sealed <- err
+	}()
+	<-signing
+	for i, s := range replicas {
+		early, cancel := context.WithCancel(ctx)
+		returned := make(chan error, 1)
+		go func() {
+			_, err := s.SealTenant(early, tenant, signature)
+			returned <- err
+		}()
+		runtime.Gosched()
+		cancel()
+		if err := <-returned; err == nil {
+			t.Errorf("replica %d returned while the entry was not sealed", i)
+		}
+	}
+	close(release)
+	must(replicas[1].SealTenant(ctx, tenant, signature))(t)
+	equal(t, verify(t, replicas[1], tenant), 301)
+	ok(t, <-sealed)
+}
+
 // sealRace: replicas that seal while others append make one tree, and
 // every checkpoint that was signed is of it.
 func sealRace(t *testing.T, db Database) {
@@ -173,6 +217,8 @@ func sealFailure(t *testing.T, db Database) {
 	}
 	equal(t, len(must(s.Entries(t.Context(), tenant, 0, 10))(t)), 0)
 	equal(t, verify(t, s, "zeta"), 2)
+	_, err = s.SealTenant(t.Context(), tenant, func(ledger.Checkpoint) ([]byte, error) { return nil, errNo })
+	refused(t, err, errNo)
 	equal(t, sealAll(t, s, nil), 3)
 	verify(t, s, tenant)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/store"
@@ -80,6 +81,7 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 		"changed":                   changed,
 		"changed elsewhere":         changedElsewhere,
 		"seal":                      seal,
+		"seal one tenant":           sealTenant,
 		"seal race":                 sealRace,
 		"seal failure":              sealFailure,
 		"seal fairly":               sealFairly,
@@ -386,11 +388,7 @@ func sameIDs(t testing.TB, got []string, want ...int) {
 // closed waits for a channel.
 func closed(t testing.TB, ch <-chan struct{}) {
 	t.Helper()
-	select {
-	case <-ch:
-	case <-time.After(10 * time.Second):
-		t.Fatal("the change was not noticed within 10 seconds")
-	}
+	testwait.Receive(t, "the change to be noticed", ch)
 }
 
 func number(n int) string { return strconv.Itoa(n) }

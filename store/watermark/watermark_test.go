@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -18,9 +19,7 @@ const place = "sqlite:/srv/assent.db"
 func open(t *testing.T, path string) *Watermark {
 	t.Helper()
 	w, err := Open(path, place, func(err error) { t.Errorf("a write failed: %v", err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return w
 }
 
@@ -46,17 +45,13 @@ func TestAWatermarkNeverGoesBack(t *testing.T) {
 		t.Error("it knows a store before one was bound")
 	}
 
-	if err := first.Begin("one", "", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Begin("one", "", nil))
 	first.Advance("one", "default", mark(7))
 	first.Advance("one", "default", mark(5))
 	second.Advance("one", "default", mark(6))
 	second.Advance("one", "lab", mark(2))
 	for _, w := range []*Watermark{first, second} {
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Close())
 	}
 
 	again := open(t, path)
@@ -81,9 +76,7 @@ func TestAWatermarkIsWrittenSoonAndSeldom(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "watermark")
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, path)
-		if err := w.Begin("one", "", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Begin("one", "", nil))
 		written := func() store.Mark { return open(t, path).Marks("one")["default"] }
 		for n := range int64(100) {
 			w.Advance("one", "default", mark(n+1))
@@ -118,17 +111,13 @@ func TestRevokedTokensOutliveTheStore(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w := open(t, path)
 	for _, id := range []string{"tok_2", "tok_1", "tok_2"} {
-		if err := w.Revoke("default", id, at); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Revoke("default", id, at))
 	}
 	text, err := os.ReadFile(path + revoked)
 	if err != nil || strings.Count(string(text), "\n") != 2 {
 		t.Fatalf("the list is %q, %v", text, err)
 	}
-	if err := os.WriteFile(path+revoked, append(text, `{"tenant":"default","tok`...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path+revoked, append(text, `{"tenant":"default","tok`...), 0o600))
 
 	again := open(t, path)
 	if when, known := again.Revoked("default", "tok_1"); !known || !when.Equal(at) {
@@ -137,9 +126,7 @@ func TestRevokedTokensOutliveTheStore(t *testing.T) {
 	if _, known := again.Revoked("lab", "tok_1"); known {
 		t.Error("a token of another tenant is revoked too")
 	}
-	if err := again.Revoke("default", "tok_3", at); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, again.Revoke("default", "tok_3", at))
 	if all := open(t, path).AllRevoked("default"); strings.Join(all, " ") != "tok_1 tok_2 tok_3" {
 		t.Errorf("revoked are %v", all)
 	}
@@ -160,9 +147,7 @@ func TestAWatermarkThatCannotBeReadIsRefused(t *testing.T) {
 	} {
 		path := filepath.Join(dir, file.path)
 		if file.text != "" || name == "empty" {
-			if err := os.WriteFile(path, []byte(file.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(file.text), 0o600))
 		}
 		_, err := Open(strings.TrimSuffix(path, revoked), place, nil)
 		if err == nil || !strings.Contains(err.Error(), file.want) {
@@ -174,18 +159,12 @@ func TestAWatermarkThatCannotBeReadIsRefused(t *testing.T) {
 // TestAWatermarkTellsWhenItCannotBeWritten once, and when it can again.
 func TestAWatermarkTellsWhenItCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "beside")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o700))
 	path, told := filepath.Join(dir, "watermark"), 0
 	w, err := Open(path, place, func(error) { told++ })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	away := dir + ".away"
-	if err := os.Rename(dir, away); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(dir, away))
 	w.Advance("one", "default", frozen(1, "alice"))
 	w.Advance("one", "default", frozen(2, "alice"))
 	if told != 1 || w.Err() == nil {
@@ -195,9 +174,7 @@ func TestAWatermarkTellsWhenItCannotBeWritten(t *testing.T) {
 		t.Error("a token is revoked, and not in the list")
 	}
 
-	if err := os.Rename(away, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(away, dir))
 	w.Advance("one", "default", frozen(3, "alice"))
 	if told != 1 || w.Err() != nil {
 		t.Errorf("it told %d times, last %v", told, w.Err())
@@ -215,22 +192,12 @@ func TestAWatermarkIsCopiedForANewKey(t *testing.T) {
 		t.Fatalf("nothing to copy: %v", err)
 	}
 	w := open(t, from)
-	if err := w.Begin("one", "", map[string]store.Mark{"default": mark(4)}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Revoke("default", "tok_1", time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if err := Copy(from, to); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Begin("one", "", map[string]store.Mark{"default": mark(4)}))
+	must.Do(t, w.Revoke("default", "tok_1", time.Now()))
+	must.Do(t, Copy(from, to))
 
-	if err := w.Begin("two", "one", map[string]store.Mark{"default": mark(5)}); err != nil {
-		t.Fatal(err)
-	}
-	if err := Copy(from, to); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Begin("two", "one", map[string]store.Mark{"default": mark(5)}))
+	must.Do(t, Copy(from, to))
 	next := open(t, to)
 	if next.Marks("one")["default"].Size != 4 || len(next.Marks("two")) != 0 ||
 		len(next.AllRevoked("default")) != 1 {
@@ -242,9 +209,7 @@ func TestAWatermarkIsCopiedForANewKey(t *testing.T) {
 // the others wrote, in any order.
 func TestProcessesShareAWatermark(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "watermark")
-	if err := open(t, path).Begin("one", "", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, open(t, path).Begin("one", "", nil))
 	var all []*Watermark
 	for range 4 {
 		all = append(all, open(t, path))

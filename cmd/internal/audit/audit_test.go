@@ -17,39 +17,24 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/remote"
 	"github.com/assent-dev/assent/cmd/internal/system"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // exported is a ledger of one entry, and who signed its checkpoint.
 func exported(t *testing.T, e ledger.Entry) (export, checkpoint []byte, publicKey string) {
 	t.Helper()
 	signer, _, err := ledger.GenerateKey("acme.example", rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	record, err := e.Seal(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	tree, err := ledger.Extend(0, nil, [][]byte{record.Leaf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	note, err := signer.Sign(ledger.Checkpoint{
-		Origin: ledger.Origin("default"),
-		Size:   1,
-		Root:   tree.Root,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	note, err := signer.Sign(ledger.Checkpoint{Origin: ledger.Origin("default"), Size: 1, Root: tree.Root})
+	must.Do(t, err)
 	var out bytes.Buffer
 	w, err := ledger.NewWriter(&out, note, signer.PublicKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(w.Write(record.Leaf, record.Openings), w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Do(t, errors.Join(w.Write(record.Leaf, record.Openings), w.Close()))
 	return out.Bytes(), note, signer.PublicKey()
 }
 
@@ -101,9 +86,7 @@ func TestAnExportIsNotProvenByItsOwnKey(t *testing.T) {
 		Actor:   "server",
 	})
 	kept := filepath.Join(t.TempDir(), "kept")
-	if err := os.WriteFile(kept, checkpoint, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(kept, checkpoint, 0o600))
 	_, _, other := exported(t, ledger.Entry{
 		Time:    time.Unix(1, 0),
 		Tenant:  "default",
@@ -170,9 +153,7 @@ func TestWhatIsExportedIsItsOwnersAlone(t *testing.T) {
 		_, err := io.WriteString(w, "all")
 		return err
 	}
-	if err := system.Create(path, 0o600, fill); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, system.Create(path, 0o600, fill))
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)

@@ -50,11 +50,12 @@ func (a commands) export(ctx context.Context, f exportFlags) error {
 	if err != nil {
 		return err
 	}
+	const empty = "run this again once something was asked, decided or changed"
 	if f.out == "" {
-		return remote.Explain(server.Export(ctx, a.Out))
+		return remote.ExplainMissing(server.Export(ctx, a.Out), empty)
 	}
 	if err := system.Create(f.out, 0o600, func(w io.Writer) error {
-		return remote.Explain(server.Export(ctx, w))
+		return remote.ExplainMissing(server.Export(ctx, w), empty)
 	}); err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (a commands) proof(ctx context.Context, f exportFlags, index int64) error {
 	}
 	proof, err := server.Proof(ctx, index)
 	if err != nil {
-		return remote.Explain(err)
+		return remote.ExplainMissing(err, "take an index from `assent show ID --all`, which lists them from 0 on")
 	}
 	text, err := proof.MarshalJSON()
 	if err != nil {

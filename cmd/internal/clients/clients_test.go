@@ -13,6 +13,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/edits"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/must"
 	mcp "github.com/assent-dev/assent/mcp/config"
 	"github.com/assent-dev/assent/schema"
 )
@@ -71,20 +72,14 @@ func (w *world) path(parts ...string) string {
 
 func (w *world) write(path, text string) {
 	w.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(w.t, os.WriteFile(path, []byte(text), 0o640))
 }
 
 func (w *world) read(path string) string {
 	w.t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 
 	return string(text)
 }
@@ -92,9 +87,7 @@ func (w *world) read(path string) string {
 // file is where a client keeps the user's servers.
 func (w *world) file(name string) string {
 	c, err := find(name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 
 	return c.file(edits.Place{OS: "linux", Getenv: w.getenv, Project: "/project"}, edits.User)
 }
@@ -244,9 +237,7 @@ func (w *world) tree() []string {
 
 		return err
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 
 	return out
 }
@@ -275,9 +266,7 @@ func (w *world) tracker(name string) {
 	w.t.Helper()
 	u := w.upstream(name, 0)
 	env, err := mcp.ReadEnv(u.EnvFile)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	if want := map[string]string{"TOKEN": "hushhush\n", "LEVEL": ""}; !reflect.DeepEqual(env, want) {
 		w.t.Errorf("variables %v", env)
 	}
@@ -302,9 +291,7 @@ func (w *world) tracker(name string) {
 	}
 	for _, path := range w.tree() {
 		info, err := os.Stat(path)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, err)
 		if strings.HasPrefix(path, w.path(".config", "assent")) && info.Mode().Perm() != 0o600 {
 			w.t.Errorf("%s has mode %v", path, info.Mode())
 		}
@@ -385,12 +372,8 @@ func testForms(t *testing.T, name, text string) {
 		w.write(target, in)
 		if form == "link" {
 			target = w.path("dotfiles")
-			if err := os.Rename(w.file(name), target); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(target, w.file(name)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Rename(w.file(name), target))
+			must.Do(t, os.Symlink(target, w.file(name)))
 		}
 
 		w.wants(0, "installed", "install", "--client", name, "--yes")
@@ -465,16 +448,7 @@ func TestChosen(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}, "c": {"command": "z", "disabled": true}}}`,
 	)
 	w.wants(2, "--server d: ", "install", "--client", "cursor", "--yes", "--server", "d")
-	w.wants(
-		2,
-		"--server c: it is switched off in Cursor",
-		"install",
-		"--client",
-		"cursor",
-		"--yes",
-		"--server",
-		"c",
-	)
+	w.wants(2, "--server c: it is switched off in Cursor", "install", "--client", "cursor", "--yes", "--server", "c")
 	w.wants(0, "leaves  b", "install", "--client", "cursor", "--yes", "--server", "a")
 	text := w.wants(1, "without the gateway: b", "status", "--client", "cursor")
 	if strings.Contains(text, "gateway: b, c") {
@@ -519,17 +493,11 @@ func TestChangedSince(t *testing.T) {
 			}
 			here := edits.Place{OS: "linux", Getenv: w.getenv, Project: "/project"}
 			s, err := mustFind(t, name).spotOf(here, edits.User)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			before, err := s.parse([]byte(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			after, err := s.parse([]byte(got))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			for _, m := range before.Members() {
 				if now := after.Member(m.Name); now == nil || !reflect.DeepEqual(now.Value, m.Value) {
 					t.Errorf("%s is now %v", m.Name, now)
@@ -542,9 +510,7 @@ func TestChangedSince(t *testing.T) {
 func mustFind(t *testing.T, name string) client {
 	t.Helper()
 	c, err := find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	return c
 }
@@ -573,14 +539,7 @@ func TestAgentKept(t *testing.T) {
 	mine := strings.Replace(w.read(agent), "alias: web", "alias: other", 1)
 	w.write(agent, mine)
 	w.wants(0, "kept "+agent, "uninstall", "--client", "cursor", "--yes")
-	w.wants(
-		0,
-		"does not declare the server web: its calls are denied",
-		"install",
-		"--client",
-		"cursor",
-		"--yes",
-	)
+	w.wants(0, "does not declare the server web: its calls are denied", "install", "--client", "cursor", "--yes")
 	if w.read(agent) != mine {
 		t.Error("the agent has changed")
 	}
@@ -608,9 +567,7 @@ func TestScopes(t *testing.T) {
 	w := newWorld(t)
 	t.Chdir(w.home)
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	local := fmt.Sprintf(
 		`{"mcpServers": {"u": {"command": "x"}}, "projects": {%q: {"mcpServers": {"l": {"command": "./y"}}}}}`,
 		dir,

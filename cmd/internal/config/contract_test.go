@@ -2,15 +2,17 @@ package config
 
 import (
 	"bytes"
-	"github.com/spf13/cobra"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp/config"
 )
 
@@ -25,15 +27,14 @@ func TestContractSaysEveryField(t *testing.T) {
 	gateway, err := Reader{
 		Streams: term.Streams{Err: t.Output()},
 	}.Gateway(testfiles.Write(t, filepath.Join(t.TempDir(), "gateway.yaml"), examples[2][1]), gatewayFlags())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	said := map[string]bool{}
 	fieldsSaid(said, reflect.ValueOf(gateway))
 	delete(said, "Gateway.LogText")   // of the terminal
 	delete(said, "Gateway.StoreFile") // as of a service
 	delete(said, "Gateway.Decisions") // instead of policies, as of a service
 	delete(said, "Gateway.Chosen")    // what its file says
+	delete(said, "Gateway.Strict")    // a flag alone
 	for i, example := range examples[:2] {
 		var errs bytes.Buffer
 		cfg, err := Reader{
@@ -47,6 +48,7 @@ func TestContractSaysEveryField(t *testing.T) {
 
 	delete(said, "Serve.LogText")        // of the terminal
 	delete(said, "Serve.Dev")            // false there
+	delete(said, "Serve.Strict")         // a flag alone
 	delete(said, "Serve.Personal")       // of an MCP gateway's inbox
 	delete(said, "Tenant.Chosen")        // what its file says
 	delete(said, "Tenant.AskUndeclared") // of an MCP gateway, as its file says

@@ -73,13 +73,7 @@ func TestRAPConfigRefusals(t *testing.T) {
 			":9:11:",
 			"another asker",
 		},
-		"no callbacks": {
-			true,
-			`, callbacks: ["http://127.0.0.1:7717"]`,
-			``,
-			":5:5:",
-			"this caller lacks callbacks",
-		},
+		"no callbacks": {true, `, callbacks: ["http://127.0.0.1:7717"]`, ``, ":5:5:", "this caller lacks callbacks"},
 		"no origin": {
 			true,
 			`"http://127.0.0.1:7717"`,
@@ -89,11 +83,7 @@ func TestRAPConfigRefusals(t *testing.T) {
 		},
 		"an origin's path": {true, `7717"]`, `7717/cb"]`, ":5:30:", "without a path"},
 		"plain http": {
-			true,
-			`http://127.0.0.1:7717`,
-			`http://agents.example`,
-			":5:30:",
-			"http only of this machine",
+			true, `http://127.0.0.1:7717`, `http://agents.example`, ":5:30:", "http only of this machine",
 		},
 		"a second caller": {
 			true,
@@ -110,14 +100,8 @@ func TestRAPConfigRefusals(t *testing.T) {
 			"= expected: token_file",
 		},
 		"signed with what": {true, "{name: here,", "{name: here, signed: true,", ":5:5:", "signed without a token"},
-		"a network": {
-			true,
-			"{name: here,",
-			"{name: here, networks: 10.1,",
-			":5:28:",
-			"one such as 10.1.0.0/16",
-		},
-		"no URL": {true, `"http://127.0.0.1:7801/write"`, `"7801/write"`, ":7:62:", "https://HOST/PATH"},
+		"a network":        {true, "{name: here,", "{name: here, networks: 10.1,", ":5:28:", "one such as 10.1.0.0/16"},
+		"no URL":           {true, `"http://127.0.0.1:7801/write"`, `"7801/write"`, ":7:62:", "https://HOST/PATH"},
 		"a password": {
 			true,
 			`http://127.0.0.1:7801/`,
@@ -180,15 +164,9 @@ func TestRAPConfigRefusals(t *testing.T) {
 			"any port is for addresses of this machine alone",
 		},
 		"a session": {true, "agent: desk", "agent: desk\nsession: yes", ":3:10:", "an object"},
-		"uses": {
-			true,
-			"agent: desk",
-			"agent: desk\nsession: {uses: 0}",
-			":3:17:",
-			"a whole number above 0",
-		},
-		"a time": {true, "agent: desk", "agent: desk\nwithin: 5", ":3:9:", "one such as 10s or 2m"},
-		"a typo": {true, "agent: desk", "agent: desk\nwithn: 5m", ":3:1:", "did you mean: within"},
+		"uses":      {true, "agent: desk", "agent: desk\nsession: {uses: 0}", ":3:17:", "a whole number above 0"},
+		"a time":    {true, "agent: desk", "agent: desk\nwithin: 5", ":3:9:", "one such as 10s or 2m"},
+		"a typo":    {true, "agent: desk", "agent: desk\nwithn: 5m", ":3:1:", "did you mean: within"},
 
 		"no servers": {
 			false,

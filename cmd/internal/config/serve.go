@@ -51,6 +51,7 @@ type Serve struct {
 	Witnesses     []Witness     `doc:"witness"`
 	Limits        Limits        `doc:"limits"`
 	LogText       bool          // for a person; else JSON
+	Strict        bool          // an error in a file of agents or policies refuses the start
 }
 
 // Kept is what the ledger keeps.

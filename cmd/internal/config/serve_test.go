@@ -11,6 +11,7 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/notify/slack"
 	"github.com/assent-dev/assent/server/notify/webhook"
 )
@@ -25,9 +26,7 @@ func FuzzServeConfig(f *testing.F) {
 	f.Add("tenants: [{name: a, agents: x}, 1]\ndrain: 3\nstore: postgres://x")
 	f.Fuzz(func(t *testing.T, text string) {
 		path := filepath.Join(t.TempDir(), "c.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		var errOut bytes.Buffer
 		cfg, err := Reader{Streams: term.Streams{Err: &errOut}}.readServe(path)
 		if err != nil {
@@ -69,9 +68,7 @@ limits:
 `,
 	)
 	cfg, err := Reader{}.readServe(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	tenant := cfg.Tenants[0]
 	hooks := *tenant.Notify.said["webhooks"].(*[]webhook.Settings)
 	app := *tenant.Notify.said["slack"].(**slack.Settings)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestWhereTheStoreIs: a flag, else the environment, else the
@@ -92,9 +93,7 @@ func TestAddressesToListenAt(t *testing.T) {
 	} {
 		cmd := &cobra.Command{}
 		f := NewServeFlags(cmd)
-		if err := cmd.Flags().Set("listen", address); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Flags().Set("listen", address))
 		var cfg Serve
 		err := f.Put(&cfg)
 		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "127.0.0.1:7717") {

@@ -13,6 +13,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/document"
 	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/mcp/config"
 )
@@ -36,12 +37,7 @@ func TestContractSaysTheTable(t *testing.T) {
 			}
 			row := regexp.MustCompile("(?m)^\\| `--" + field.Flag + "[ `].*$").FindString(text)
 			if !strings.Contains(row, "| `"+strings.TrimPrefix(path, "tenants.")+"` |") {
-				t.Errorf(
-					"--%s has no row with its field %s in docs/contracts/assent.md: %s",
-					field.Flag,
-					path,
-					row,
-				)
+				t.Errorf("--%s has no row with its field %s in docs/contracts/assent.md: %s", field.Flag, path, row)
 			}
 
 			if field.Default != "" && !strings.Contains(row, "`"+field.Default+"`") {
@@ -90,9 +86,7 @@ func TestPublishedSchemas(t *testing.T) {
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text, -1)
 	for i, kind := range []string{"serve", "serve", "gateway"} {
 		published, err := JSON(kind)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		schema, err := jsonschema.Compile(kind, published)
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", kind, err, published)
@@ -122,13 +116,9 @@ func validate(t *testing.T, schema *jsonschema.Schema, text string) []jsonschema
 // service is taken, and what belongs elsewhere isn't.
 func TestPublishedSchemaHasMCP(t *testing.T) {
 	published, err := JSON("serve")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	schema, err := jsonschema.Compile("serve", published)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	example := regexp.MustCompile("(?s)```yaml serve\n(.*?)```").FindStringSubmatch(testfiles.Contract(t, "mcp.md"))
 	if failures := validate(t, schema, example[1]); len(failures) > 0 {
 		t.Errorf("%+v", failures)
@@ -233,9 +223,7 @@ func TestFlagsGoBeforeTheFile(t *testing.T) {
 		cmd := &cobra.Command{}
 		f := NewServeFlags(cmd)
 		f.File = one
-		if err := cmd.ParseFlags(tt.args); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.ParseFlags(tt.args))
 		cfg, err := Reader{}.Gather(f)
 		switch {
 		case tt.err == "" && (err != nil || !tt.want(cfg)):

@@ -14,6 +14,7 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
@@ -202,8 +203,7 @@ func TestLongLines(t *testing.T) {
 		"at the end":    "{\"kind\":\"tool\",\"tool\":\"quote\"}\n" + fifty + "\n" + long,
 	} {
 		got, _, code := answered(t, testfiles.Agent, strings.NewReader(in))
-		if code != term.ExitFailure || strings.Count(got, "\n") != 3 ||
-			strings.Count(got, "unreadable_call") != 1 ||
+		if code != term.ExitFailure || strings.Count(got, "\n") != 3 || strings.Count(got, "unreadable_call") != 1 ||
 			strings.Count(got, "unreadable_arguments") != 1 ||
 			strings.Count(got, `"allow"`) != 1 {
 			t.Errorf("%s: exit %d\n%.2000s", name, code, got)
@@ -245,11 +245,7 @@ func TestStandardInputIsReadOnce(t *testing.T) {
 		{"--agent", "-", "--parent", "-", "--call", agent},
 	} {
 		var errOut bytes.Buffer
-		code := run(term.Streams{
-			In:  strings.NewReader(testfiles.Agent),
-			Out: io.Discard,
-			Err: &errOut,
-		}, args...)
+		code := run(term.Streams{In: strings.NewReader(testfiles.Agent), Out: io.Discard, Err: &errOut}, args...)
 		if code != term.ExitFailure || !strings.Contains(errOut.String(), "standard input") {
 			t.Errorf("%v: exit %d, %s", args, code, errOut.String())
 		}
@@ -361,9 +357,7 @@ func TestContractNamesEveryFlag(t *testing.T) {
 // TestHugeFileIsRefused: a 100 MB agent file is not read to its end.
 func TestHugeFileIsRefused(t *testing.T) {
 	path := testfiles.Write(t, filepath.Join(t.TempDir(), "huge.agf.yaml"), testfiles.Agent)
-	if err := os.Truncate(path, 100<<20); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(path, 100<<20))
 	if code := run(term.Streams{Out: io.Discard, Err: io.Discard}, "--agent", path); code != term.ExitFailure {
 		t.Errorf("exit %d", code)
 	}
@@ -386,11 +380,7 @@ func TestDecideNamesWhatTheOwnerChose(t *testing.T) {
 		{nil, `"configuration"`, 0},
 		{[]string{"--trust-server", "b"}, `"configuration"`, 0},
 		{[]string{"--config", file}, digest("trusted_servers: [a]\nundeclared: ask\n"), 3},
-		{
-			[]string{"--config", file, "--trust-server", "b"},
-			digest("trusted_servers: [b]\nundeclared: ask\n"),
-			3,
-		},
+		{[]string{"--config", file, "--trust-server", "b"}, digest("trusted_servers: [b]\nundeclared: ask\n"), 3},
 	} {
 		out, _, code := answered(t, testfiles.Agent, strings.NewReader(call), tt.flags...)
 		if code != term.ExitFailure || strings.Count(out, tt.want) != tt.times ||

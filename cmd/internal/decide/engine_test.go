@@ -8,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/playground/engine"
 )
 
@@ -22,9 +23,7 @@ func exampleFiles(t *testing.T, dir string) engine.Files {
 		}
 		for _, file := range found {
 			rel, err := filepath.Rel(dir, file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			out[filepath.ToSlash(rel)] = []byte(testfiles.Read(t, file))
 		}
 	}
@@ -48,13 +47,7 @@ func TestEngineDecidesAsTheCommand(t *testing.T) {
 		files := exampleFiles(t, examples+tt.dir)
 		calls := testfiles.Read(t, examples+tt.dir+"/"+tt.calls) +
 			"\n{\"kind\":\"tool\"\n{\"kind\":\"tool\",\"tool\":\"x\",\"args\":{\"a\":1,\"a\":2}}\n[]\r\n \t\n{\"kind\":\"nothing\"}"
-		r := engine.Request{
-			Kind:   engine.Decide,
-			Files:  files,
-			Agent:  tt.agent,
-			Calls:  calls,
-			Config: tt.config,
-		}
+		r := engine.Request{Kind: engine.Decide, Files: files, Agent: tt.agent, Calls: calls, Config: tt.config}
 		args := []string{"--agent", tt.agent}
 		if tt.config == "" {
 			r.Policies = []string{"policies"}

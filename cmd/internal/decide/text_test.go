@@ -33,11 +33,7 @@ func TestTextContractExample(t *testing.T) {
 	}
 	t.Chdir(testfiles.Root(t))
 	var out, errOut bytes.Buffer
-	code := run(term.Streams{
-		In:  strings.NewReader(m[1] + "\n"),
-		Out: &out,
-		Err: &errOut,
-	}, strings.Fields(m[2])...)
+	code := run(term.Streams{In: strings.NewReader(m[1] + "\n"), Out: &out, Err: &errOut}, strings.Fields(m[2])...)
 	if code != term.ExitOK || out.String() != m[3] || errOut.Len() > 0 {
 		t.Errorf("exit %d\n%s\nthe page says\n%s%s", code, out.String(), m[3], errOut.String())
 	}

@@ -9,16 +9,17 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/cmd/internal/editor"
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/policy"
 )
@@ -52,7 +53,7 @@ execution_policy:
 
 // client is an editor.
 type client struct {
-	t    *testing.T
+	t    testing.TB
 	conn *jsonrpc2.Conn
 	told chan published
 	end  chan error
@@ -73,14 +74,9 @@ type published struct {
 
 // start begins a session over a pipe, in a folder with a policy and a
 // sub-agent.
-func start(t *testing.T) *client {
+func start(t testing.TB) *client {
 	t.Helper()
-	c := &client{
-		t:    t,
-		told: make(chan published, 100),
-		end:  make(chan error, 1),
-		dir:  t.TempDir(),
-	}
+	c := &client{t: t, told: make(chan published, 100), end: make(chan error, 1), dir: t.TempDir()}
 	c.write(
 		"acme.policy.yaml",
 		"schema_version: \"1.0.0\"\npolicy_ref: acme.trades\nrules: [{id: all, approval: true}]\n",
@@ -129,9 +125,7 @@ func (c *client) load() (editor.Settings, error) {
 
 func (c *client) write(name, text string) {
 	c.t.Helper()
-	if err := os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o600))
 }
 
 func (c *client) uri(name string) string {
@@ -147,9 +141,7 @@ func (c *client) call(method string, params, into any) {
 
 func (c *client) tell(method string, params any) {
 	c.t.Helper()
-	if err := c.conn.Notify(c.t.Context(), method, params); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, c.conn.Notify(c.t.Context(), method, params))
 }
 
 // opens opens a file and returns what is found in it.
@@ -339,12 +331,7 @@ func TestCompletion(t *testing.T) {
 			"output_from",
 			"instructions",
 		},
-		"a word": {
-			"a.policy.yaml",
-			"schema_version: \"1.0.0\"\npolicy_ref: a.b\napplies: |\n",
-			"implicit",
-			"rules",
-		},
+		"a word": {"a.policy.yaml", "schema_version: \"1.0.0\"\npolicy_ref: a.b\napplies: |\n", "implicit", "rules"},
 		"a group": {
 			"a.policy.yaml",
 			"rules:\n  - id: a\n    require:\n      stages:\n        - group: |\n",
@@ -594,30 +581,51 @@ func TestRandomEditsNeverEndTheSession(t *testing.T) {
 	})
 }
 
-// TestLongFilesAreCheckedWhileSomebodyTypes: an edit of a file of a
-// thousand lines is answered within 50 ms, 99 times out of 100. Under the
-// race detector or on a busy machine the bound is ten times that.
-func TestLongFilesAreCheckedWhileSomebodyTypes(t *testing.T) {
-	c := start(t)
-	tools := strings.Builder{}
-	for i := range 160 {
-		fmt.Fprintf(&tools, "    - alias: tool%d\n      approval:\n        condition:\n          args_match:\n"+
+// longDesk is the file of an agent with as many tools, of six lines each.
+func longDesk(tools int) string {
+	var b strings.Builder
+	for i := range tools {
+		fmt.Fprintf(&b, "    - alias: tool%d\n      approval:\n        condition:\n          args_match:\n"+
 			"            amount: {gt: %d}\n            to: {pattern: '^x%d.*@example\\.com$'}\n", i, i, i)
 	}
-	text := strings.Replace(desk, "  local_agents:\n", tools.String()+"  local_agents:\n", 1)
-	if n := strings.Count(text, "\n"); n < 980 {
-		t.Fatalf("%d lines", n)
+	return strings.Replace(desk, "  local_agents:\n", b.String()+"  local_agents:\n", 1)
+}
+
+// edits changes one number of an open file again and again.
+func (c *client) edits(text string, times int) {
+	c.t.Helper()
+	for i := range times {
+		c.changes("desk.agf.yaml", strings.Replace(text, "gt: 7}", fmt.Sprintf("gt: %d}", i), 1))
 	}
+}
+
+// TestAnEditCostsInProportionToItsFile: of a file that is four times as
+// long, an edit allocates about four times as much. Work that is
+// quadratic in the tools would take sixteen times as much.
+func TestAnEditCostsInProportionToItsFile(t *testing.T) {
+	c := start(t)
+	allocations := func(tools int) uint64 {
+		text := longDesk(tools)
+		c.opens("desk.agf.yaml", text)
+		c.edits(text, 2)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		c.edits(text, 5)
+		runtime.ReadMemStats(&after)
+		return after.Mallocs - before.Mallocs
+	}
+	short, long := allocations(40), allocations(160)
+	if long > 5*short {
+		t.Errorf("%d allocations with 40 tools, %d with 160", short, long)
+	}
+}
+
+// BenchmarkEdit is an edit of a file of a thousand lines.
+func BenchmarkEdit(b *testing.B) {
+	c := start(b)
+	text := longDesk(160)
 	c.opens("desk.agf.yaml", text)
-	var took []time.Duration
-	for i := range 100 {
-		began := time.Now()
-		c.changes("desk.agf.yaml", strings.Replace(text, "gt: 77}", fmt.Sprintf("gt: %d}", i), 1))
-		took = append(took, time.Since(began))
-	}
-	slices.Sort(took)
-	t.Logf("median %v, p99 %v", took[50], took[98])
-	if took[98] > 500*time.Millisecond {
-		t.Errorf("p99 %v", took[98])
+	for b.Loop() {
+		c.edits(text, 1)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/edits"
 	"github.com/assent-dev/assent/cmd/internal/hook"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/golden"
 	"github.com/assent-dev/assent/internal/settings"
 )
@@ -68,7 +69,7 @@ func (w *world) run(args []string) (int, string) {
 		InTerminal:  w.in != "",
 		OutTerminal: w.in != "",
 	}
-	all := Commands{config.Reader{Streams: streams}, func(config.MCP) error { return nil }}
+	all := Commands{config.Reader{Streams: streams}, func(config.MCP) ([]diag.Finding, error) { return nil, nil }}
 	code := term.Run(term.Parent("hook", "", "", all.All()...), streams, args)
 
 	return code, out.String()
@@ -476,12 +477,7 @@ func TestStatusTellsWhatFailsOpen(t *testing.T) {
 			to:      `"Stop"`,
 			says:    "the hook is not at PreToolUse, so that every call runs: run install again",
 		},
-		"cursor": {
-			product: "cursor",
-			from:    `true`,
-			to:      `false`,
-			says:    "failClosed is not true",
-		},
+		"cursor": {product: "cursor", from: `true`, to: `false`, says: "failClosed is not true"},
 		"async": {
 			product: "claude-code",
 			from:    `"onFailure"`,
@@ -494,18 +490,8 @@ func TestStatusTellsWhatFailsOpen(t *testing.T) {
 			to:      `"Bash"`,
 			says:    `matcher is "Bash": other tools run without the hook`,
 		},
-		"file": {
-			product: "codex",
-			from:    `dev.agf.yaml`,
-			to:      `gone.agf.yaml`,
-			says:    "every call is blocked: ",
-		},
-		"flag": {
-			product: "codex",
-			from:    `--wait`,
-			to:      `--wayt`,
-			says:    "every call is blocked: unknown flag: --wayt",
-		},
+		"file": {product: "codex", from: `dev.agf.yaml`, to: `gone.agf.yaml`, says: "every call is blocked: "},
+		"flag": {product: "codex", from: `--wait`, to: `--wayt`, says: "every call is blocked: unknown flag: --wayt"},
 		"program": {
 			product: "codex",
 			from:    `/opt/bin/assent`,

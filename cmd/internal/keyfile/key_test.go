@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestKeyIsMadeOnce: starts at the same time agree on one key, and each
@@ -40,9 +42,7 @@ func TestKeyIsMadeOnce(t *testing.T) {
 		t.Errorf("%v, %v", left, err)
 	}
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o660, 0o777} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(path, mode))
 		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("%o: %v", mode, err)
 		}

@@ -128,6 +128,21 @@ func Explain(err error) error {
 	return term.ExitWith(problemCode(p), errors.New(text))
 }
 
+// ExplainMissing is Explain for commands in which "not found" is not
+// about the id of a request: next says what to do then. An empty next
+// leaves the advice out.
+func ExplainMissing(err error, next string) error {
+	p, ok := errors.AsType[*client.Problem](err)
+	if !ok || p.Problem.Code != openapi.CodeNotFound {
+		return Explain(err)
+	}
+	text := template.Escape(cmp.Or(p.Detail, p.Title))
+	if next != "" {
+		text += "\nnext: " + next
+	}
+	return term.ExitWith(problemCode(p), errors.New(text))
+}
+
 // problemCode tells a no of the server from everything that kept it
 // from answering.
 func problemCode(p *client.Problem) int {

@@ -25,6 +25,29 @@ func TestExposed(t *testing.T) {
 	}
 }
 
+// TestExplainMissingLeavesOutTheAdviceAboutIDs: it would send somebody
+// whose ledger is empty to a list of requests.
+func TestExplainMissingLeavesOutTheAdviceAboutIDs(t *testing.T) {
+	problem := func(code openapi.Code) error {
+		return &client.Problem{Problem: openapi.Problem{Code: code, Detail: "nothing here"}}
+	}
+	for _, c := range []struct {
+		err        error
+		next, want string
+	}{
+		{problem(openapi.CodeNotFound), "wait", "nothing here\nnext: wait"},
+		{problem(openapi.CodeNotFound), "", "nothing here"},
+		{problem(openapi.CodePending), "wait", "nothing here (pending)"},
+	} {
+		if got := ExplainMissing(c.err, c.next).Error(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+	if err := ExplainMissing(nil, "wait"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestNextSteps(t *testing.T) {
 	for code, want := range map[openapi.Code]string{
 		openapi.CodeNotFound:     "freeze --list",

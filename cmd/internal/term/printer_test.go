@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestPrinterProperty: whatever the arguments are, what is printed has
@@ -39,9 +40,7 @@ func TestJSONSafeProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		doc := map[string]string{hostile().Draw(t, "key"): hostile().Draw(t, "value")}
 		var out bytes.Buffer
-		if err := (&Printer{W: &out}).Document(doc); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, (&Printer{W: &out}).Document(doc))
 		var back map[string]string
 		if err := json.Unmarshal(out.Bytes(), &back); err != nil || testfiles.Hidden(out.String()) ||
 			fmt.Sprint(back) != fmt.Sprint(doc) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -38,6 +39,11 @@ const lifeVariable = "ASSENT_DURABLETEST_LIFE"
 func Main(m *testing.M, make Transport) int {
 	text := os.Getenv(lifeVariable)
 	if text == "" {
+		flag.Parse()
+		if err := flag.Set("test.parallel", "8"); err != nil { // most of what the tests do is to wait
+			fmt.Fprintln(os.Stderr, err)
+			return 2
+		}
 		return m.Run()
 	}
 	var l life
@@ -60,7 +66,7 @@ func (l life) run(t *testing.T) (killed bool) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), lifeVariable+"="+string(text))
+	cmd.Env = append(os.Environ(), lifeVariable+"="+string(text), "GORACE=atexit_sleep_ms=0")
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	input, err := cmd.StdinPipe() // held open: the process ends when this one does
@@ -82,8 +88,7 @@ func (l life) run(t *testing.T) (killed bool) {
 
 // live makes the calls, and works until each of them was told how it ended.
 func (l life) live(make Transport) error {
-	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
-	defer stop()
+	ctx := context.Background() // the process lives as long as the test that started it
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)

@@ -19,12 +19,19 @@ import (
 // Run runs the suite. The package's TestMain has to call Main with the
 // same transport.
 func Run(t *testing.T, make Transport) {
-	t.Run("KilledAtEachWrite", func(t *testing.T) { killedAtEachWrite(t) })
-	t.Run("TwoProcesses", func(t *testing.T) { twoProcesses(t) })
-	t.Run("ClockSetBack", func(t *testing.T) { clockSetBack(t, make) })
-	t.Run("NewerVersion", func(t *testing.T) { newerVersion(t, make) })
-	t.Run("StoreFull", func(t *testing.T) { storeFull(t, make) })
-	t.Run("SecondAnswer", func(t *testing.T) { secondAnswer(t, make) })
+	for name, test := range map[string]func(*testing.T, Transport){
+		"KilledAtEachWrite": killedAtEachWrite,
+		"TwoProcesses":      twoProcesses,
+		"ClockSetBack":      clockSetBack,
+		"NewerVersion":      newerVersion,
+		"StoreFull":         storeFull,
+		"SecondAnswer":      secondAnswer,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, make)
+		})
+	}
 }
 
 // kinds are calls of every kind.
@@ -34,35 +41,42 @@ func kinds() []string { return []string{Allowed, Asked, Peered, Refused} }
 // call makes, before it and after it, and has another process go on.
 // The peer makes the call again, since nobody told it that the call was
 // kept.
-func killedAtEachWrite(t *testing.T) {
+func killedAtEachWrite(t *testing.T, _ Transport) {
 	for _, kind := range kinds() {
 		for _, after := range []bool{false, true} {
-			killed := true
-			for n := int64(1); killed; n++ {
-				l := life{
-					Dir:    t.TempDir(),
-					Calls:  []string{kind + "-1"},
-					KillAt: n,
-					After:  after,
-					Lease:  300 * time.Millisecond, // a killed process is not waited for longer
-				}
-				if killed = l.run(t); killed {
-					l.KillAt = 0
-					l.run(t)
-				}
-				j := &journal{file: filepath.Join(l.Dir, "journal")}
-				j.check(t, l.Calls, fmt.Sprintf("killed at write %d, after it %t", n, after))
-				if !killed && n < 3 {
-					t.Errorf("a call of the kind %s makes %d writes: what is killed at?", kind, n-1)
-				}
-			}
+			t.Run(fmt.Sprintf("%s,after=%t", kind, after), func(t *testing.T) {
+				t.Parallel()
+				killedAtEachWriteOf(t, kind, after)
+			})
+		}
+	}
+}
+
+func killedAtEachWriteOf(t *testing.T, kind string, after bool) {
+	killed := true
+	for n := int64(1); killed; n++ {
+		l := life{
+			Dir:    t.TempDir(),
+			Calls:  []string{kind + "-1"},
+			KillAt: n,
+			After:  after,
+			Lease:  300 * time.Millisecond, // a killed process is not waited for longer
+		}
+		if killed = l.run(t); killed {
+			l.KillAt = 0
+			l.run(t)
+		}
+		j := &journal{file: filepath.Join(l.Dir, "journal")}
+		j.check(t, l.Calls, fmt.Sprintf("killed at write %d, after it %t", n, after))
+		if !killed && n < 3 {
+			t.Errorf("a call of the kind %s makes %d writes: what is killed at?", kind, n-1)
 		}
 	}
 }
 
 // twoProcesses has two processes take the same calls from their peers
 // at the same time.
-func twoProcesses(t *testing.T) {
+func twoProcesses(t *testing.T, _ Transport) {
 	var calls []string
 	for i := range 20 {
 		for _, kind := range kinds() {
@@ -108,9 +122,7 @@ func open(t *testing.T) store.Records {
 func lives(t *testing.T, make Transport, w World, calls []string, when string) {
 	t.Helper()
 	j := &journal{file: filepath.Join(t.TempDir(), "journal")}
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
-	defer stop()
-	if err := (peer{journal: j, calls: calls}).work(ctx, make, w); err != nil {
+	if err := (peer{journal: j, calls: calls}).work(t.Context(), make, w); err != nil {
 		t.Errorf("%s: %v", when, err)
 	}
 	j.check(t, calls, when)
@@ -127,22 +139,25 @@ func lives(t *testing.T, make Transport, w World, calls []string, when string) {
 
 // atEachWrite makes a call of each kind once for each of its writes, at
 // which something happens to the world.
-func atEachWrite(t *testing.T, make Transport, what string, happens func(n int64) (*shaky, World)) {
+func atEachWrite(t *testing.T, make Transport, what string, happens func(t *testing.T, n int64) (*shaky, World)) {
 	for _, kind := range kinds() {
-		for n := int64(1); ; n++ {
-			records, w := happens(n)
-			w.Sealing = sealing(records)
-			lives(t, make, w, []string{kind + "-1"}, fmt.Sprintf("%s at write %d", what, n))
-			if records.writes.Load() < n {
-				break
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			for n := int64(1); ; n++ {
+				records, w := happens(t, n)
+				w.Sealing = sealing(records)
+				lives(t, make, w, []string{kind + "-1"}, fmt.Sprintf("%s at write %d", what, n))
+				if records.writes.Load() < n {
+					break
+				}
 			}
-		}
+		})
 	}
 }
 
 // clockSetBack sets the clock back by an hour at each write, once.
 func clockSetBack(t *testing.T, make Transport) {
-	atEachWrite(t, make, "the clock is set back", func(n int64) (*shaky, World) {
+	atEachWrite(t, make, "the clock is set back", func(t *testing.T, n int64) (*shaky, World) {
 		var back atomic.Int64
 		records := &shaky{
 			Records: open(t),
@@ -159,7 +174,7 @@ func clockSetBack(t *testing.T, make Transport) {
 // storeFull has every write fail for some time, from each write on.
 func storeFull(t *testing.T, make Transport) {
 	const failures = 5 // until there is space again
-	atEachWrite(t, make, "the store is full", func(n int64) (*shaky, World) {
+	atEachWrite(t, make, "the store is full", func(t *testing.T, n int64) (*shaky, World) {
 		return &shaky{
 			Records: open(t),
 			before: func(at int64) error {

@@ -135,11 +135,7 @@ func peers(t *testing.T) []peer {
 			version: "2025-11-25",
 			task:    true,
 		},
-		{
-			product: "@modelcontextprotocol/client 2.4.0",
-			program: []string{"node", "dual.mjs"},
-			version: "2026-07-28",
-		},
+		{product: "@modelcontextprotocol/client 2.4.0", program: []string{"node", "dual.mjs"}, version: "2026-07-28"},
 		{
 			product: "@modelcontextprotocol/client 2.4.0, ext-tasks 0.2.2",
 			program: []string{"node", "dual.mjs"},
@@ -152,11 +148,7 @@ func peers(t *testing.T) []peer {
 			program: []string{filepath.Join(python, "python"), "client.py"},
 			version: "2026-07-28",
 		},
-		{
-			product: "go-sdk 1.8.0",
-			program: []string{filepath.Join(goBin, "goclient")},
-			version: "2026-07-28",
-		},
+		{product: "go-sdk 1.8.0", program: []string{filepath.Join(goBin, "goclient")}, version: "2026-07-28"},
 	}
 }
 

@@ -22,9 +22,7 @@ import (
 func authority(t *testing.T, change map[string]any) *authtest.Issuer {
 	t.Helper()
 	i := authtest.NewPlain(t)
-	i.Meta = map[string]any{
-		"code_challenge_methods_supported": []string{"S256"},
-	} // the client wants it
+	i.Meta = map[string]any{"code_challenge_methods_supported": []string{"S256"}} // the client wants it
 	i.Grant = func(w http.ResponseWriter, n int) {
 		claims := map[string]any{
 			"iss":   i.URL,
@@ -103,8 +101,7 @@ func TestAClientOfOthersGetsItsToken(t *testing.T) {
 			if err := json.Unmarshal(text, &got); err != nil {
 				t.Fatal(err)
 			}
-			if test.failed != (got.Failed != "") ||
-				!test.failed && !strings.HasPrefix(got.Text, "run ") {
+			if test.failed != (got.Failed != "") || !test.failed && !strings.HasPrefix(got.Text, "run ") {
 				t.Errorf("got %+v", got)
 			}
 			if scope := i.Grants[0].PostForm.Get("scope"); scope != "mcp:tools" {

@@ -86,17 +86,14 @@ func newWorld(t *testing.T, agent string, up mcp.Upstream, change func(*mcp.Conf
 		Namespace: "mcp/desk",
 		Key:       make([]byte, 32),
 		Plan:      w.plan,
-		People: hold.Service(w.Service, w.Store, hold.Place{
-			Tenant: assenttest.Tenant,
-			Agent:  "clerk",
-		}),
-		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Poll:     20 * time.Millisecond,
-		Naming:   catalog.Naming{Page: 5},
-		Pins:     &mcptest.Pins{},
-		Servers:  []mcp.Server{{Alias: "files", Upstream: up, PassMeta: []string{"*"}}},
-		Callers:  []mcp.Caller{{Name: "short", Hold: time.Second}, {Name: "long", Hold: 40 * time.Second}},
-		Announce: func(ctx context.Context, method string) { w.server.Announce(ctx, method) },
+		People:    hold.Service(w.Service, w.Store, hold.Place{Tenant: assenttest.Tenant, Agent: "clerk"}),
+		Log:       slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Poll:      20 * time.Millisecond,
+		Naming:    catalog.Naming{Page: 5},
+		Pins:      &mcptest.Pins{},
+		Servers:   []mcp.Server{{Alias: "files", Upstream: up, PassMeta: []string{"*"}}},
+		Callers:   []mcp.Caller{{Name: "short", Hold: time.Second}, {Name: "long", Hold: 40 * time.Second}},
+		Announce:  func(ctx context.Context, method string) { w.server.Announce(ctx, method) },
 	}
 	if change != nil {
 		change(&cfg)

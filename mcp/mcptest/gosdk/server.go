@@ -131,18 +131,11 @@ func reports(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, 
 }
 
 func fails(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	return &sdk.CallToolResult{
-		IsError: true,
-		Content: []sdk.Content{&sdk.TextContent{Text: "it failed"}},
-	}, nil
+	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "it failed"}}}, nil
 }
 
 func breaks(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	return nil, &jsonrpc.Error{
-		Code:    17,
-		Message: "it broke",
-		Data:    json.RawMessage(`{"at":[1,2]}`),
-	}
+	return nil, &jsonrpc.Error{Code: 17, Message: "it broke", Data: json.RawMessage(`{"at":[1,2]}`)}
 }
 
 func addResources(s *sdk.Server) {

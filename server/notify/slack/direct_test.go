@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/notify"
 	"github.com/assent-dev/assent/server/notify/slack"
@@ -70,9 +71,7 @@ func TestOnePersonIsAskedInDirectMessages(t *testing.T) {
 		"[Dismiss]",
 	)
 
-	if err := w.app.Send(t.Context(), w.event(r, approval.EventReminded)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.app.Send(t.Context(), w.event(r, approval.EventReminded)))
 	if all := w.slack.replies(); len(all) != 1 || all[0].channel != p.channel || all[0].thread != p.ts {
 		t.Errorf("the reminder: %+v", all)
 	}
@@ -173,14 +172,8 @@ func TestOnlyTheDirectoryGivesTheUser(t *testing.T) {
 		principal string
 		want      string // user; "" when nobody is told
 	}{
-		"no user": {
-			people:    `  - {id: rita@acme.example, also: [rita]}`,
-			principal: rita,
-		},
-		"a display name": {
-			people:    `  - {id: rita@acme.example, name: "slack:U0RITA"}`,
-			principal: rita,
-		},
+		"no user":        {people: `  - {id: rita@acme.example, also: [rita]}`, principal: rita},
+		"a display name": {people: `  - {id: rita@acme.example, name: "slack:U0RITA"}`, principal: rita},
 		"another workspace": {
 			people:    `  - {id: rita@acme.example, also: ["slack:T0PARTNER:U0RITA"]}`,
 			principal: rita,
@@ -189,26 +182,17 @@ func TestOnlyTheDirectoryGivesTheUser(t *testing.T) {
 			people:    `  - {id: rita@acme.example, also: ["slack:T0HOMES:U0RITA"]}`,
 			principal: rita,
 		},
-		"a channel": {
-			people:    `  - {id: rita@acme.example, also: ["slack:C0RISK"]}`,
-			principal: rita,
-		},
+		"a channel": {people: `  - {id: rita@acme.example, also: ["slack:C0RISK"]}`, principal: rita},
 		"two users in a name": {
 			people:    `  - {id: rita@acme.example, also: ["slack:U0RITA,U0EVE"]}`,
 			principal: rita,
 		},
-		"another scheme": {
-			people:    `  - {id: rita@acme.example, also: ["teams:U0RITA"]}`,
-			principal: rita,
-		},
+		"another scheme": {people: `  - {id: rita@acme.example, also: ["teams:U0RITA"]}`, principal: rita},
 		"a mail address": {
 			people:    `  - {id: rita@acme.example, also: ["u0rita@acme.example"]}`,
 			principal: rita,
 		},
-		"unknown": {
-			people:    `  - {id: bob@acme.example, also: ["slack:U0BOB"]}`,
-			principal: "slack:U0EVE",
-		},
+		"unknown": {people: `  - {id: bob@acme.example, also: ["slack:U0BOB"]}`, principal: "slack:U0EVE"},
 		"unknown by a team": {
 			people:    `  - {id: bob@acme.example, also: ["slack:U0BOB"]}`,
 			principal: "slack:T0HOME:U0BOB",
@@ -228,11 +212,7 @@ func TestOnlyTheDirectoryGivesTheUser(t *testing.T) {
 			principal: rita,
 			want:      "U0RITA",
 		},
-		"the id": {
-			people:    `  - {id: "slack:U0RITA"}`,
-			principal: "slack:U0RITA",
-			want:      "U0RITA",
-		},
+		"the id": {people: `  - {id: "slack:U0RITA"}`, principal: "slack:U0RITA", want: "U0RITA"},
 		"of several": {
 			people:    `  - {id: rita@acme.example, also: ["slack:T0PARTNER:U0OLD", "slack:U0RITA", "slack:U0TWO"]}`,
 			principal: rita,
@@ -252,9 +232,7 @@ func TestOnlyTheDirectoryGivesTheUser(t *testing.T) {
 			}
 
 			again := w.event(r, approval.EventReminded)
-			if err := errors.Join(w.app.Send(t.Context(), again), w.app.Send(t.Context(), again)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(w.app.Send(t.Context(), again), w.app.Send(t.Context(), again)))
 			if all := w.slack.now(); len(all) != 0 {
 				t.Fatalf("it stands in %s", all[0].channel)
 			}
@@ -357,9 +335,7 @@ func TestWhoeverElseClicksInDirectMessages(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 
-	if err := w.service.Freeze(t.Context(), tenant, agentID, rita, "odd"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.service.Freeze(t.Context(), tenant, agentID, rita, "odd"))
 	w.click(p, choice(0), "U0RITA")
 	asker := approval.Asker{Token: "ci", Principal: rita}
 	if _, err := w.service.Answer(t.Context(), tenant, r.ID, asker); !errors.Is(err, approval.ErrFrozen) {
@@ -432,9 +408,7 @@ func TestDirectMessageThatNobodyRemembers(t *testing.T) {
 			Question: yesOrNo(),
 			Call:     &resolve.Call{Kind: resolve.Tool, Tool: "trade", Principal: rita},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		w.worker.Once(t.Context())
 		forgotten := w.only()
 		want := 1

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/notify"
 	"github.com/assent-dev/assent/server/notify/slack"
 	"github.com/assent-dev/assent/store"
@@ -64,13 +65,15 @@ func TestHangingSlackEndsWithTheContext(t *testing.T) {
 	w := newWorld(t)
 	r := w.ask("trade", `{"amount":5}`)
 	release := make(chan struct{})
-	w.slack.hook = func(string) { <-release }
+	ctx, cancel := context.WithCancel(t.Context())
+	w.slack.hook = func(string) {
+		cancel()
+		<-release
+	}
 	defer close(release)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
 	err := w.app.Send(ctx, w.job(r, 1))
 	if got, ok := errors.AsType[*notify.Failure](err); !ok || got.Permanent ||
-		!errors.Is(err, context.DeadlineExceeded) {
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -168,9 +171,7 @@ func TestDecisionWhilePosting(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := w.app.Send(t.Context(), w.job(r, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.app.Send(t.Context(), w.job(r, 1)))
 	w.closedMessage("Approved by bob@acme.example")
 }
 
@@ -195,7 +196,7 @@ func TestTriggerThatExpired(t *testing.T) {
 	p, b := w.button(deny)
 	payload := w.payload(p, deny, b.Value, "U0ALICE")
 	w.slack.mu.Lock()
-	w.slack.triggers[payload["trigger_id"].(string)] = time.Now().Add(-4 * time.Second)
+	w.slack.triggers[payload["trigger_id"].(string)] = expiredTrigger
 	w.slack.mu.Unlock()
 	w.send(payload)
 	w.hears("the form did not open")
@@ -282,11 +283,7 @@ func TestAcknowledgementDoesNotWaitAndWorkIsBounded(t *testing.T) {
 	statuses := map[int]int{}
 	for range 70 {
 		request := w.signed(encode(t, w.payload(p, approve, b.Value, "U0ALICE")))
-		began := time.Now()
-		statuses[w.post(request)]++
-		if took := time.Since(began); took > 3*time.Second {
-			t.Errorf("an acknowledgement took %s", took)
-		}
+		statuses[w.post(request)]++ // no vote has ended
 	}
 
 	if statuses[http.StatusOK] != 64 || statuses[http.StatusServiceUnavailable] != 6 {

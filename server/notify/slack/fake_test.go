@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 const botToken = "xoxb-1-secret"
@@ -24,7 +23,7 @@ type fakeSlack struct {
 	mu       sync.Mutex
 	messages []*posted
 	views    []json.RawMessage
-	triggers map[string]time.Time
+	triggers map[string]trigger
 	answers  []string // that arrived at response URLs
 	uses     map[string]int
 	fail     map[string][]failure // by method: what the next calls get
@@ -51,7 +50,7 @@ type posted struct {
 func newFakeSlack(t testing.TB) *fakeSlack {
 	f := &fakeSlack{
 		t:        t,
-		triggers: map[string]time.Time{},
+		triggers: map[string]trigger{},
 		uses:     map[string]int{},
 		fail:     map[string][]failure{},
 	}
@@ -196,16 +195,21 @@ func (f *fakeSlack) update(v url.Values) (map[string]any, string) {
 			p.text = v.Get("text")
 			p.blocks = blocks
 			p.edits = p.edits + 1
-			return map[string]any{
-				"channel": p.channel,
-				"ts":      p.ts,
-				"text":    p.text,
-			}, ""
+			return map[string]any{"channel": p.channel, "ts": p.ts, "text": p.text}, ""
 		}
 	}
 
 	return nil, "message_not_found"
 }
+
+// trigger is the state of the id that opens a form. Slack's expire after
+// three seconds.
+type trigger int
+
+const (
+	freshTrigger trigger = iota
+	expiredTrigger
+)
 
 func (f *fakeSlack) open(r *http.Request) (map[string]any, string) {
 	var body struct {
@@ -219,12 +223,12 @@ func (f *fakeSlack) open(r *http.Request) (map[string]any, string) {
 		json.NewDecoder(r.Body).Decode(&body) != nil {
 		return nil, "invalid_json"
 	}
-	minted, ok := f.triggers[body.Trigger]
+	state, ok := f.triggers[body.Trigger]
 	delete(f.triggers, body.Trigger)
 	switch {
 	case !ok:
 		return nil, "invalid_trigger_id"
-	case time.Since(minted) > 3*time.Second:
+	case state == expiredTrigger:
 		return nil, "expired_trigger_id"
 	}
 
@@ -457,12 +461,7 @@ func (e *element) button(ids map[string]bool) error {
 
 	ids[e.ActionID] = true
 	if c := e.Confirm; c != nil {
-		for most, t := range map[int]*textObj{
-			100: c.Title,
-			300: c.Text,
-			30:  c.Confirm,
-			29:  c.Deny,
-		} {
+		for most, t := range map[int]*textObj{100: c.Title, 300: c.Text, 30: c.Confirm, 29: c.Deny} {
 			if err := t.check(most); err != nil {
 				return fmt.Errorf("confirm: %w", err)
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/notify/slack"
 )
 
@@ -258,9 +259,7 @@ func TestWhateverChannelDecides(t *testing.T) {
 		},
 	} {
 		w, r := asked(t, "trade", `{"amount":5}`)
-		if err := act(w, r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, act(w, r))
 		w.deliver()
 		w.closedMessage(want)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/notify/slack"
 )
@@ -38,13 +39,9 @@ func TestALife(t *testing.T) {
 		return
 	}
 	var l life
-	if err := json.Unmarshal([]byte(text), &l); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &l))
 	certificate, err := x509.ParseCertificate(l.Certificate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(certificate)
 	worldOn(t, l.Database, l.Now, func(c *slack.Config) {
@@ -123,9 +120,7 @@ func TestKilledWhileItAsksOnePerson(t *testing.T) {
 		Question: yesOrNo(),
 		Call:     &resolve.Call{Kind: resolve.Tool, Tool: "trade", Principal: rita},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, step := range []struct {
 		method   string
 		killed   bool

@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/notify/slack"
 )
@@ -367,9 +368,7 @@ func TestFormsStayOutOfChannels(t *testing.T) {
 // arguments. Who answered stays.
 func TestWhatTheRetentionTook(t *testing.T) {
 	signer, _, err := ledger.GenerateKey("test", rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for name, c := range map[string]struct {
 		ask   func(*world) *approval.Request
 		says  []string
@@ -420,9 +419,7 @@ func TestWhatTheRetentionTook(t *testing.T) {
 		if n, _, err := w.store.Prune(t.Context(), tenant, w.clock().Add(time.Hour)); err != nil || n != 1 {
 			t.Fatalf("%s: %d, %v", name, n, err)
 		}
-		if err := w.app.Send(t.Context(), w.job(r, 2)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.app.Send(t.Context(), w.job(r, 2)))
 		w.answeredMessage(c.says...)
 		lacks(t, texts(w.only().blocks), c.lacks...)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/signin"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/notify/slack"
 	"github.com/assent-dev/assent/store"
 )
@@ -178,9 +179,7 @@ func signsIn(t *testing.T, change ...func(*slack.Config)) (*directSlack, *bookOf
 
 func sends(t *testing.T, send func(string) error, event string) {
 	t.Helper()
-	if err := send(event); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, send(event))
 }
 
 // TestSignInIsADirectMessage: to the Slack user of the person alone, the

@@ -12,6 +12,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
@@ -120,17 +121,11 @@ func anyJSON(t *rapid.T, depth int) any {
 // What value.Lookup would find at a hidden path is never shown.
 func TestHiddenPathsAreNeverShown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		doc := map[string]any{
-			"a":   anyJSON(t, 3),
-			"b":   anyJSON(t, 2),
-			"a.b": anyJSON(t, 1),
-		}
+		doc := map[string]any{"a": anyJSON(t, 3), "b": anyJSON(t, 2), "a.b": anyJSON(t, 1)}
 		path := rapid.SampledFrom([]string{"a", "b", "a.b", "a.b.c", "a.0", "b.0.a", "a.b.a", "c"}).
 			Draw(t, "path")
 		text, err := json.Marshal(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		p := &printer{}
 		p.document("Arguments", string(text), policy.Arguments{Redact: []string{path}}.Redaction())
 		shown := strings.Join(p.lines, "\n")
@@ -211,17 +206,13 @@ func hostile() *approval.Request {
 		"list": []any{"a", bad},
 	})
 	return &approval.Request{
-		ID:     "apr_1",
-		Tenant: "acme",
-		State:  approval.Pending,
-		Agent:  approval.Agent{ID: "agent " + bad},
-		Requester: approval.Requester{
-			Runtime:   "ci " + bad,
-			Principal: "p " + bad,
-			Session:   "s " + bad,
-		},
-		Stages: []policy.Stage{{Group: "g " + bad, People: 1}},
-		Called: []string{"c " + bad},
+		ID:        "apr_1",
+		Tenant:    "acme",
+		State:     approval.Pending,
+		Agent:     approval.Agent{ID: "agent " + bad},
+		Requester: approval.Requester{Runtime: "ci " + bad, Principal: "p " + bad, Session: "s " + bad},
+		Stages:    []policy.Stage{{Group: "g " + bad, People: 1}},
+		Called:    []string{"c " + bad},
 		Revisions: []approval.Revision{
 			{Binding: "sha256:" + strings.Repeat("00", 32)},
 			{
@@ -259,9 +250,7 @@ func TestHostileMessage(t *testing.T) {
 		t.Error("everything is there, but the message says that it is not")
 	}
 	text, err := json.MarshalIndent(m.blocks, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	plainText := strings.NewReplacer(`\u0026`, "&", `\u003c`, "<", `\u003e`, ">").Replace(string(text))
 	golden.Equal(
 		t,
@@ -302,11 +291,7 @@ func TestManyStagesRulesAndVotersStayWithinLimits(t *testing.T) {
 		name := fmt.Sprint(i, long)
 		r.Stages = append(r.Stages, policy.Stage{Group: name, People: 1})
 		r.Called = append(r.Called, name)
-		r.Votes = append(r.Votes, approval.Vote{
-			Person:   name,
-			Verdict:  approval.Approve,
-			Revision: 1,
-		})
+		r.Votes = append(r.Votes, approval.Vote{Person: name, Verdict: approval.Approve, Revision: 1})
 		r.Current().Decision.Reasons = append(
 			r.Current().Decision.Reasons,
 			resolve.Reason{Policy: name, Rule: name, File: name},
@@ -320,9 +305,7 @@ func TestManyStagesRulesAndVotersStayWithinLimits(t *testing.T) {
 	a := &App{cfg: Config{Arguments: true}, inbox: mustURL(t, "https://assent.example")}
 	m := a.render(r, "", true)
 	text, err := json.Marshal(m.blocks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var blocks []struct {
 		Text struct{ Text string }
 	}
@@ -345,8 +328,6 @@ func TestManyStagesRulesAndVotersStayWithinLimits(t *testing.T) {
 func mustURL(t *testing.T, raw string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return u
 }

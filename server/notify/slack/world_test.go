@@ -24,6 +24,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -111,13 +112,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // worldOn is the world on a database, which another process may share.
 func worldOn(t *testing.T, database string, now time.Time, change ...func(*slack.Config)) *world {
-	w := &world{
-		t:      t,
-		slack:  newFakeSlack(t),
-		people: &book{},
-		file:   database,
-		now:    now,
-	}
+	w := &world{t: t, slack: newFakeSlack(t), people: &book{}, file: database, now: now}
 	w.knows(peopleFile)
 	var err error
 	if w.store, err = sqlite.Open(t.Context(), database, sqlite.Options{Now: w.clock}); err != nil {
@@ -131,9 +126,7 @@ func worldOn(t *testing.T, database string, now time.Time, change ...func(*slack
 		"https://assent.example",
 		w.clock,
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w.service = approval.New(
 		w.store,
 		planner(t),
@@ -244,9 +237,7 @@ func planner(t *testing.T) plans {
 		t.Fatal(findings)
 	}
 	plan, err := resolve.Compile(agent, set, resolve.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return plans{&approval.Compiled{Agent: approval.Agent{ID: agentID, Version: "1.0.0"}, Plan: plan}}
 }
 
@@ -391,7 +382,7 @@ func (w *world) payload(p posted, action, value, user string) map[string]any {
 	response := w.slack.URL + "/response/" + strconv.Itoa(w.clicks)
 	w.mu.Unlock()
 	w.slack.mu.Lock()
-	w.slack.triggers[trigger] = time.Now()
+	w.slack.triggers[trigger] = freshTrigger
 	w.slack.mu.Unlock()
 	return map[string]any{
 		"type":         "block_actions",
@@ -399,13 +390,8 @@ func (w *world) payload(p posted, action, value, user string) map[string]any {
 		"token":        "legacy",
 		"trigger_id":   trigger,
 		"response_url": response,
-		"user": map[string]any{
-			"id":       user,
-			"username": "alice",
-			"name":     "alice",
-			"team_id":  team,
-		},
-		"team": map[string]any{"id": team, "domain": "acme"},
+		"user":         map[string]any{"id": user, "username": "alice", "name": "alice", "team_id": team},
+		"team":         map[string]any{"id": team, "domain": "acme"},
 		"container": map[string]any{
 			"type":         "message",
 			"message_ts":   p.ts,
@@ -413,11 +399,7 @@ func (w *world) payload(p posted, action, value, user string) map[string]any {
 			"is_ephemeral": false,
 		},
 		"channel": map[string]any{"id": p.channel, "name": "risk"},
-		"message": map[string]any{
-			"type": "message",
-			"ts":   p.ts,
-			"text": p.text,
-		},
+		"message": map[string]any{"type": "message", "ts": p.ts, "text": p.text},
 		"actions": []any{map[string]any{
 			"type":      "button",
 			"action_id": action,
@@ -450,9 +432,7 @@ func (w *world) send(payload map[string]any) {
 func encode(t *testing.T, payload map[string]any) string {
 	t.Helper()
 	text, err := json.Marshal(payload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return url.Values{"payload": {string(text)}}.Encode()
 }
 
@@ -463,9 +443,7 @@ func (w *world) signed(body string) *http.Request {
 func sign(t *testing.T, to, body, secret string, at time.Time) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("v0:" + timestamp + ":" + body))

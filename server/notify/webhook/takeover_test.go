@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/notify"
 	"github.com/assent-dev/assent/server/notify/webhook"
 	"github.com/assent-dev/assent/store"
@@ -66,13 +67,9 @@ func worker(s store.Store, to string, now func() time.Time) (*notify.Worker, err
 		return nil, err
 	}
 	return notify.NewWorker(notify.WorkerConfig{
-		Outbox: s,
-		Now:    now,
-		Targets: []notify.Target{{
-			Name:    "webhook:ops",
-			Sender:  sender,
-			Timeout: 30 * time.Second,
-		}},
+		Outbox:  s,
+		Now:     now,
+		Targets: []notify.Target{{Name: "webhook:ops", Sender: sender, Timeout: 30 * time.Second}},
 	})
 }
 
@@ -94,19 +91,13 @@ func TestKilledWorkerIsTakenOver(t *testing.T) {
 	s := queued(t, file)
 
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	process := exec.CommandContext(t.Context(), program)
 	process.Env = append(os.Environ(), childFile+"="+file, childURL+"="+receiver.URL)
 	process.Stderr = os.Stderr
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, process.Start())
 	id := <-ids
-	if err := process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, process.Process.Kill())
 	_ = process.Wait()
 
 	if n := attempts(t, s, receiver.URL, time.Second); n != 0 {
@@ -127,9 +118,7 @@ func TestKilledWorkerIsTakenOver(t *testing.T) {
 func attempts(t *testing.T, s store.Store, to string, after time.Duration) int {
 	t.Helper()
 	w, err := worker(s, to, func() time.Time { return time.Now().Add(after) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return w.Once(t.Context())
 }
 
@@ -137,9 +126,7 @@ func attempts(t *testing.T, s store.Store, to string, after time.Duration) int {
 func queued(t *testing.T, file string) store.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), file, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	record, err := ledger.Entry{
 		Time:    time.Now(),
@@ -147,9 +134,7 @@ func queued(t *testing.T, file string) store.Store {
 		Type:    approval.EventOpened,
 		Subject: "apr_1",
 	}.Seal(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	err = s.Update(t.Context(), "acme", func(tx approval.Tx) error {
 		tx.Append(record, approval.Delivery{
 			Target:  "webhook:ops",
@@ -159,8 +144,6 @@ func queued(t *testing.T, file string) store.Store {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return s
 }

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func testAuthenticator(t testing.TB, secret, period string) *authenticator {
 	t.Helper()
 	a, err := newAuthenticator([]byte(secret), period)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return a
 }
 

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/wait"
 )
 
 // sealStep is how many entries one transaction seals, so that writers
@@ -61,6 +63,34 @@ func (s *Store) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint
 
 	s.halt(r.failed)
 	return r.sealed, r.err()
+}
+
+// sealPause is how long SealTenant waits while another goroutine or
+// replica seals.
+const sealPause = 10 * time.Millisecond
+
+// SealTenant seals the entries of a tenant that are committed by now. It
+// looks at their numbers and not at whether any entry is left, because
+// under load there is always a newer one.
+func (s *Store) SealTenant(
+	ctx context.Context, tenant string, sign func(ledger.Checkpoint) ([]byte, error),
+) (sealed int, err error) {
+	last, found, err := find(ctx, s, "seal", scanInt,
+		"SELECT seq FROM entries WHERE tenant = $1 AND idx IS NULL ORDER BY seq DESC LIMIT 1", tenant)
+	for err == nil && found {
+		n, sealErr := s.Seal(ctx, sealStep, sign)
+		sealed += n
+		_, found, err = find(ctx, s, "seal", scanInt,
+			"SELECT seq FROM entries WHERE tenant = $1 AND idx IS NULL AND seq <= $2 LIMIT 1", tenant, last)
+		if err != nil || !found || n > 0 {
+			continue
+		}
+		if err = sealErr; err == nil {
+			err = wait.Pause(ctx, sealPause)
+		}
+	}
+
+	return sealed, err
 }
 
 // sealRound is what one call of Seal did.

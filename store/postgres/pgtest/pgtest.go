@@ -25,6 +25,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/assent-dev/assent/internal/testwait"
 )
 
 // Env names the server that tests use.
@@ -92,8 +94,7 @@ func New(t testing.TB) string {
 
 func execute(t testing.TB, server, sql string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
+	ctx := testwait.Context(t)
 	conn, err := pgx.Connect(ctx, server)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,128 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/store/internal/sqlstore"
+	"github.com/assent-dev/assent/store/postgres/pgtest"
+	"github.com/assent-dev/assent/store/storetest"
+)
+
+// recorded is an engine that remembers what is read outside of
+// transactions.
+type recorded struct {
+	*engine
+	mu  sync.Mutex
+	all []sqlstore.Stmt
+}
+
+func (r *recorded) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {
+	r.mu.Lock()
+	r.all = append(r.all, sqlstore.Stmt{SQL: query, Args: args})
+	r.mu.Unlock()
+	return r.engine.Query(ctx, query, args...)
+}
+
+func (r *recorded) take() []sqlstore.Stmt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.all
+	r.all = nil
+	return all
+}
+
+// TestListsReadFewRows: PostgreSQL reads no more rows for a list of
+// 2,000 open requests, or records, than the page has, except when it
+// looks for groups, which no index has.
+func TestListsReadFewRows(t *testing.T) {
+	ctx := t.Context()
+	e, _ := suited(t, pgtest.New(t))
+	r := &recorded{engine: e}
+	s, err := sqlstore.New(ctx, r, sqlstore.Options{})
+	must.Do(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+
+	const (
+		n     = 2000
+		ahead = 64 // an incremental sort reads groups of 32 rows
+	)
+	most := map[string]int{
+		"a page": 51, "a long page": 501, "the oldest": 2, "by deadline": 501, "all states": 51,
+		"all by deadline": 51, "of an agent": 51, "mine, by deadline": 501, "since some time": 51,
+		"of a rare group": n, "of many groups": n,
+		"records": 500, "records after one": 500, "due records": 500, "a record by alias": 1,
+	}
+	r.take() // what opening reads
+	analyzed := sync.OnceFunc(func() { analyze(t, e) })
+	read := func(what string) {
+		statements := r.take()
+		if len(statements) == 0 {
+			t.Errorf("%s: nothing was read", what)
+		}
+		analyzed()
+		for _, s := range statements {
+			limit, ok := most[what]
+			if !ok {
+				t.Fatalf("how many rows may %q read?", what)
+			}
+			if strings.HasPrefix(s.SQL, "SELECT count(*)") {
+				limit = n
+			}
+			if got, plan := rowsRead(t, e, s); got > limit+ahead {
+				t.Errorf("%s: read %d rows, want at most %d\n%s\n%s", what, got, limit, s.SQL, plan)
+			}
+		}
+	}
+	storetest.Lists(t, s, n, read)
+	analyzed = sync.OnceFunc(func() { analyze(t, e) })
+	storetest.RecordLists(t, s, n, read)
+}
+
+// analyze counts rows for the planner, as a server does by itself after
+// a while.
+func analyze(t *testing.T, e *engine) {
+	t.Helper()
+	if _, err := e.pool.Exec(t.Context(), "ANALYZE requests, records"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// step is a node of a plan that ran.
+type step struct {
+	Relation string  `json:"Relation Name"`
+	Rows     float64 `json:"Actual Rows"`
+	Loops    float64 `json:"Actual Loops"`
+	Filtered float64 `json:"Rows Removed by Filter"`
+	Plans    []step
+}
+
+// read is how many rows of tables a plan read.
+func (s step) read() int {
+	sum := 0
+	if s.Relation != "" {
+		sum = int((s.Rows + s.Filtered) * s.Loops)
+	}
+	for _, p := range s.Plans {
+		sum += p.read()
+	}
+	return sum
+}
+
+// rowsRead runs a statement, and returns how many rows of tables it read
+// and its plan.
+func rowsRead(t *testing.T, e *engine, s sqlstore.Stmt) (int, string) {
+	t.Helper()
+	var text string
+	err := e.pool.QueryRow(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "+s.SQL, s.Args...).Scan(&text)
+	must.Do(t, err)
+	var plans []struct{ Plan step }
+	if err := json.Unmarshal([]byte(text), &plans); err != nil || len(plans) != 1 {
+		t.Fatalf("plan %s: %v", text, err)
+	}
+	return plans[0].Plan.read(), text
+}

@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/store/internal/sqlstore"
+	"github.com/assent-dev/assent/store/storetest"
+)
+
+// recorded is an engine that remembers what is read outside of
+// transactions.
+type recorded struct {
+	*engine
+	mu  sync.Mutex
+	all []sqlstore.Stmt
+}
+
+func (r *recorded) Query(ctx context.Context, query string, args ...any) (sqlstore.Rows, error) {
+	r.mu.Lock()
+	r.all = append(r.all, sqlstore.Stmt{SQL: query, Args: args})
+	r.mu.Unlock()
+	return r.engine.Query(ctx, query, args...)
+}
+
+func (r *recorded) take() []sqlstore.Stmt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.all
+	r.all = nil
+	return all
+}
+
+// TestListsReadIndexes: no list reads a table from one end to the other,
+// and none sorts all that it found: whatever the order, an index has it.
+func TestListsReadIndexes(t *testing.T) {
+	ctx := t.Context()
+	path := filepath.Join(t.TempDir(), "a.db")
+	must.Do(t, create(path))
+	e, err := connect(ctx, path, Options{Readers: 4, LockWait: time.Minute})
+	must.Do(t, err)
+	r := &recorded{engine: e}
+	s, err := sqlstore.New(ctx, r, sqlstore.Options{})
+	must.Do(t, err)
+	defer s.Close()
+
+	r.take() // what opening reads
+	read := func(what string) {
+		statements := r.take()
+		if len(statements) == 0 {
+			t.Errorf("%s: nothing was read", what)
+		}
+		for _, s := range statements {
+			steps := plan(t, e, s)
+			if problem := wasteful(steps); problem != "" {
+				t.Errorf("%s: %s\n%s\n%s", what, problem, s.SQL, strings.Join(steps, "\n"))
+			}
+		}
+	}
+	storetest.Lists(t, s, 1000, read)
+	storetest.RecordLists(t, s, 1000, read)
+}
+
+// wasteful names the first step of a plan that looks at rows which the
+// list does not need, if there is one.
+func wasteful(steps []string) string {
+	state := ""
+	for i, step := range steps {
+		if name, ok := strings.CutPrefix(step, "CO-ROUTINE "); ok {
+			state = name
+		}
+		table := strings.HasPrefix(step, "SCAN requests") || strings.HasPrefix(step, "SCAN records") ||
+			strings.HasSuffix(step, "(room=?)") // all records of a namespace
+		found := i > 0 && strings.HasPrefix(steps[i-1], "SEARCH ")
+		sorts := found && step == "USE TEMP B-TREE FOR ORDER BY"
+		// Only requests that are pending have an index by deadline.
+		closed := state != "" && state != "pending" && slices.ContainsFunc(steps, func(s string) bool {
+			return strings.Contains(s, "requests_deadline")
+		})
+		if table || sorts && !closed {
+			return step
+		}
+	}
+	return ""
+}
+
+// plan is what SQLite says it does for a statement.
+func plan(t *testing.T, e *engine, s sqlstore.Stmt) []string {
+	t.Helper()
+	rows, err := e.Query(t.Context(), "EXPLAIN QUERY PLAN "+s.SQL, s.Args...)
+	must.Do(t, err)
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		var id, parent, unused int64
+		var detail string
+		must.Do(t, rows.Scan(&id, &parent, &unused, &detail))
+		out = append(out, detail)
+	}
+	must.Do(t, rows.Err())
+	return out
+}
