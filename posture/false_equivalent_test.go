@@ -224,7 +224,8 @@ func TestSpacesInATagChangeNothing(t *testing.T) {
 func TestATighterRuleThatRemovesAnEscalationSaysSo(t *testing.T) {
 	space := tools("{alias: t}")
 	rule := func(id, rest string) string {
-		return "{id: " + id + ", match: {targets: [t]}, approval: true, require: {stages: [{group: sre, people: 2}]" + rest + "}}"
+		return "{id: " + id + ", match: {targets: [t]}, approval: true, " +
+			"require: {stages: [{group: sre, people: 2}]" + rest + "}}"
 	}
 	calls := rule("calls", ", within: 20m, on_timeout: escalate, escalate: [{after: 10m, to: leads}]")
 	side := func(rules ...string) *Side {
