@@ -159,6 +159,7 @@ func TestNamesBehindAliases(t *testing.T) {
 // TestOwnersChoicesAreCompared: facts read out of arguments, and where
 // the files that decide come from.
 func TestOwnersChoicesAreCompared(t *testing.T) {
+	const hour = time.Hour
 	shell := tools("{alias: shell, approval: {condition: [{args_match: {sh.programs: {ne: ls}}}]}}")
 	derived := func(listed ...string) *Side {
 		d := resolve.Derived{Target: "tool shell", From: "command", As: "sh", Listed: listed}
@@ -185,10 +186,10 @@ func TestOwnersChoicesAreCompared(t *testing.T) {
 		"another list":            {derived("ls"), derived("ls", "rm"), VerdictUndecided},
 		"another file":            {from("decisions.yaml"), from("agents/decisions.yaml"), VerdictUndecided},
 		"a file that is new":      {derived("ls"), from("decisions.yaml"), Equivalent},
-		"another registry":        {registry("https://a", time.Hour), registry("https://b", time.Hour), VerdictUndecided},
-		"no registry":             {registry("https://a", time.Hour), registry("", time.Hour), VerdictLoosens},
-		"a registry":              {registry("", time.Hour), registry("https://a", time.Hour), VerdictTightens},
-		"copies that last longer": {registry("https://a", time.Hour), registry("https://a", 2*time.Hour), VerdictLoosens},
+		"another registry":        {registry("https://a", hour), registry("https://b", hour), VerdictUndecided},
+		"no registry":             {registry("https://a", hour), registry("", hour), VerdictLoosens},
+		"a registry":              {registry("", hour), registry("https://a", hour), VerdictTightens},
+		"copies that last longer": {registry("https://a", hour), registry("https://a", 2*hour), VerdictLoosens},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := NewReport(Compare(c.old, c.new)); got.Verdict != c.want {
