@@ -34,6 +34,8 @@ func TestCommandsRefuseAnotherKeyAndRotateIt(t *testing.T) { runScript(t, "keys.
 
 func TestARestoreRunsNothingTwice(t *testing.T) { runScript(t, "restore.txtar") }
 
+func TestARestoreNeedsTheWatermarkOfTheServers(t *testing.T) { runScript(t, "watermark.txtar") }
+
 // sql runs statements on the database of a server, as somebody does who
 // has it and not the key.
 func (h *testServer) sql(t *testing.T, queries ...string) {

@@ -81,11 +81,11 @@ func (a Commands) thawCommand() *cobra.Command {
 
 // thaw lifts a freeze, and lists what is frozen then.
 func (a Commands) thaw(ctx context.Context, f thawFlags) error {
-	left, err := at(ctx, a, f.Place, false, func(s store.Store) ([]approval.Freeze, error) {
-		if err := a.Backend.Thaw(ctx, s, f.Tenant, f.agent, f.reason); err != nil {
+	left, err := at(ctx, a, f.Place, false, func(s store.Store, tenant string) ([]approval.Freeze, error) {
+		if err := a.Backend.Thaw(ctx, s, tenant, f.agent, f.reason); err != nil {
 			return nil, err
 		}
-		return s.Freezes(ctx, f.Tenant)
+		return s.Freezes(ctx, tenant)
 	}, func(s *client.Client) ([]approval.Freeze, error) {
 		return administer(ctx, a, f.wait, func() ([]approval.Freeze, error) {
 			return s.LiftFreeze(ctx, f.agent, f.reason)

@@ -62,7 +62,7 @@ func (a Commands) restoreCommand() *cobra.Command {
 		Long: "What happened after the backup was made is lost, so nothing that it still holds may run by itself: " +
 			"permits that nobody used, standing approvals,\n" +
 			"sessions and calls on their way are void, and what was frozen or revoked stays so, also where only " +
-			"the files beside the key know it. Requests\n" +
+			"the watermark knows it. Requests\n" +
 			"that wait can be answered. The ledger tells of it. --in-place does the same to a store that was put " +
 			"back as a whole, such as by a snapshot of its\n" +
 			"volume; no server may run on it meanwhile.",
@@ -91,6 +91,9 @@ type Restored struct {
 	Tokens   int `json:"tokens"`  // that were good in the backup, and known to be revoked
 	Freezes  int `json:"freezes"` // that only the watermark knew
 	Lost     int `json:"lost"`    // ledger entries that are known to have been behind the backup
+	// Unknown: without a watermark nobody can tell what was frozen,
+	// revoked or recorded after the backup.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 func (a Commands) restore(ctx context.Context, c config.Store, from string, asJSON bool) (err error) {
@@ -109,6 +112,13 @@ func (a Commands) restore(ctx context.Context, c config.Store, from string, asJS
 	}
 	c.Create, c.Unfinished = from != "", true
 	done, err := a.Backend.Restore(ctx, c, in)
+	if _, ok := errors.AsType[*store.WatermarkError](err); ok {
+		return fmt.Errorf(
+			"%w\nGive --config FILE, the configuration of the server, or --watermark FILE, the watermark that it names "+
+				"(the file used is %s); if that file is lost, --watermark none goes on without it and says so in the ledger",
+			err, c.Watermark,
+		)
+	}
 	if err != nil {
 		return err
 	}
@@ -128,6 +138,9 @@ func printRestored(p *term.Printer, r restoredDoc) {
 		p.Printf("restored in place\n")
 	} else {
 		p.Printf("restored from %s\n", r.From)
+	}
+	if r.Unknown {
+		p.Printf("  what was frozen, revoked or recorded after it is not known: there was no watermark\n")
 	}
 	for _, line := range []struct {
 		n    int
@@ -170,6 +183,9 @@ func (a Commands) prune(ctx context.Context, c config.Store, tenant, text string
 	age, err := term.ParseAge(text)
 	if err != nil {
 		return fmt.Errorf("--older-than: %w", err)
+	}
+	if tenant, err = c.Tenant(tenant); err != nil {
+		return err
 	}
 	doc := pruned{}
 	err = a.withStore(ctx, c, func(s store.Store) (err error) {
