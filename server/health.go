@@ -147,9 +147,12 @@ func (x *exchange) healthz() error {
 
 func (x *exchange) readyz() error {
 	out := x.health.ready()
+	goingDown := openapi.Health{Checks: []openapi.Check{{Name: "server", Problem: "it is going down"}}}
 	select {
+	case <-x.leaving:
+		out = goingDown
 	case <-x.draining:
-		out = openapi.Health{Checks: []openapi.Check{{Name: "server", Problem: "it is going down"}}}
+		out = goingDown
 	default:
 	}
 	if err := x.addLoaded(&out); err != nil {

@@ -45,6 +45,10 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
+// Leave makes /readyz say that the server is going down, so that nothing
+// new is sent to it. It goes on answering.
+func (s *Server) Leave() { s.leave() }
+
 // Config is what a server is made of. Service, Store, Directory and
 // Signer are required.
 type Config struct {
@@ -144,6 +148,8 @@ type Server struct {
 	health   *health
 	kick     chan struct{} // wakes the sealer
 	draining chan struct{} // closed when Run ends
+	leaving  chan struct{} // closed by Leave
+	leave    func()
 	apidocs  func() (*apidocs.Docs, error)
 }
 
@@ -155,8 +161,10 @@ func New(cfg Config) *Server {
 		mux:      http.NewServeMux(),
 		kick:     make(chan struct{}, 1),
 		draining: make(chan struct{}),
+		leaving:  make(chan struct{}),
 		apidocs:  sync.OnceValues(apidocs.New),
 	}
+	s.leave = sync.OnceFunc(func() { close(s.leaving) })
 	s.health = newHealth(cfg, s.draining)
 	s.metrics = newMetrics(cfg)
 	s.events = cfg.Feed
