@@ -112,10 +112,14 @@ type Ledger interface {
 	// Hashes reads stored hashes of the tenant's tree.
 	Hashes(ctx context.Context, tenant string) ledger.HashReader
 	// Prune redacts what people wrote and what calls carried: it drops
-	// the openings of entries before a time and the bodies of requests
-	// that closed before it. Leaves and hashes stay, so the ledger
-	// verifies. It returns how many requests and entries it redacted.
+	// the bodies of requests that closed before a time, and the openings
+	// of entries before it, except of entries about requests that are
+	// open or closed later, and about grants that may still be used.
+	// Leaves and hashes stay, so the ledger verifies. It returns how
+	// many requests and entries it redacted.
 	Prune(ctx context.Context, tenant string, before time.Time) (requests, entries int, err error)
+	// Prunable returns how many requests and entries Prune would redact.
+	Prunable(ctx context.Context, tenant string, before time.Time) (requests, entries int, err error)
 }
 
 // Tokens are the credentials of runtimes; only hashes are kept.

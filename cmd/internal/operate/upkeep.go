@@ -161,47 +161,72 @@ func printRestored(p *term.Printer, r restoredDoc) {
 }
 
 func (a Commands) pruneCommand() *cobra.Command {
-	var tenant, age string
+	var f pruneFlags
 	cmd := &cobra.Command{
 		Use:   "prune --store STORE --older-than 90d",
 		Short: "Redact what people wrote and what calls carried, of requests that ended long ago",
-		Long: "What ended before that time loses its arguments and texts. The ledger's entries and hashes stay, so " +
-			"it verifies as before.",
+		Long: "What ended before that time loses its arguments and texts, in the ledger too. Its entries and hashes " +
+			"stay, so it verifies as before. Requests that\n" +
+			"wait, and standing approvals that may be used, keep theirs. Nothing brings back what was redacted, except " +
+			"a backup: look with --dry-run first.",
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&tenant, "tenant", config.DefaultTenant, "`NAME` of the tenant")
-	flags.StringVar(&age, "older-than", "", "`TIME` such as 90d")
+	flags.StringVar(&f.tenant, "tenant", config.DefaultTenant, "`NAME` of the tenant")
+	flags.StringVar(&f.age, "older-than", "", "`TIME` such as 90d; at least 1d without --recent")
+	flags.BoolVar(&f.recent, "recent", false, "allow an --older-than below 1d")
+	flags.BoolVar(&f.dry, "dry-run", false, "redact nothing, only count")
 	term.Required(cmd, "older-than")
 	return a.onStore(
 		cmd, config.DefaultStore, storeUsage, func(ctx context.Context, c config.Store, asJSON bool) error {
-			return a.prune(ctx, c, tenant, age, asJSON)
+			return a.prune(ctx, c, f, asJSON)
 		},
 	)
 }
 
-func (a Commands) prune(ctx context.Context, c config.Store, tenant, text string, asJSON bool) error {
-	age, err := term.ParseAge(text)
+// pruneFlags are the flags of assent prune.
+type pruneFlags struct {
+	tenant string
+	age    string
+	recent bool
+	dry    bool
+}
+
+// leastPruneAge is the least --older-than without --recent: less is more
+// likely a slip.
+const leastPruneAge = 24 * time.Hour
+
+func (a Commands) prune(ctx context.Context, c config.Store, f pruneFlags, asJSON bool) error {
+	age, err := term.ParseAge(f.age)
 	if err != nil {
 		return fmt.Errorf("--older-than: %w", err)
 	}
-	if tenant, err = c.Tenant(tenant); err != nil {
+	if age < leastPruneAge && !f.recent {
+		return fmt.Errorf("--older-than: expected at least 1d, and found %s; --recent allows less", f.age)
+	}
+	tenant, err := c.Tenant(f.tenant)
+	if err != nil {
 		return err
 	}
-	doc := pruned{}
+	doc := pruned{DryRun: f.dry}
 	err = a.withStore(ctx, c, func(s store.Store) (err error) {
-		doc.Requests, doc.Entries, err = a.Backend.Prune(ctx, s, tenant, time.Now().Add(-age))
+		doc.Requests, doc.Entries, err = a.Backend.Prune(ctx, s, tenant, time.Now().Add(-age), f.dry)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	return term.Print(a.Streams, asJSON, doc, func(p *term.Printer, x pruned) {
+		if x.DryRun {
+			p.Printf("would redact %d requests and %d ledger entries\n", x.Requests, x.Entries)
+			return
+		}
 		p.Printf("redacted %d requests and %d ledger entries\n", x.Requests, x.Entries)
 	})
 }
 
 // pruned is the JSON document of assent prune.
 type pruned struct {
-	Entries  int `json:"entries"`
-	Requests int `json:"requests"`
+	DryRun   bool `json:"dry_run,omitempty"`
+	Entries  int  `json:"entries"`
+	Requests int  `json:"requests"`
 }
