@@ -35,8 +35,11 @@ func newHealth(cfg Config, draining <-chan struct{}) *health {
 		workers:  map[string]error{},
 		failing:  map[string]bool{},
 	}
-	h.checks = append([]Check{{Name: "store", Check: cfg.Store.Ping}, h.worker("time"), h.worker("sealing")},
-		cfg.Checks...)
+	h.checks = []Check{{Name: "store", Check: cfg.Store.Ping}, h.worker("time"), h.worker("sealing")}
+	if cfg.Clock != nil {
+		h.checks = append(h.checks, Check{Name: "clock", Check: cfg.Clock})
+	}
+	h.checks = append(h.checks, cfg.Checks...)
 	return h
 }
 

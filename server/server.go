@@ -61,7 +61,10 @@ type Config struct {
 	Logger    *slog.Logger     // nil: nothing is logged
 	Inbox     http.Handler     // everything beside the API and health; nil: not found
 	Checks    []Check          // more of what /readyz asks
-	Version   string           // of the program, for figures
+	// Clock fails if the clock of this process is wrong. Then the server
+	// is not ready, and time acts on nothing. Nil: the clock is right.
+	Clock   func(context.Context) error
+	Version string // of the program, for figures
 	// Loaded tells which files of a tenant are in force and what is
 	// wrong with them; for "", of all tenants together, without what is
 	// wrong. Nil: nobody is told.

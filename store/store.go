@@ -42,6 +42,10 @@ type Store interface {
 
 	// Ping fails when the store can't be written to.
 	Ping(ctx context.Context) error
+	// ClockAhead returns how far the clock of this process is ahead of
+	// the database's, as far as the time of the answer lets it tell;
+	// 0 for a database that is part of this process.
+	ClockAhead(ctx context.Context) (time.Duration, error)
 	// Tenants lists the tenants that have any ledger entry.
 	Tenants(ctx context.Context) ([]string, error)
 	// Backup writes everything as one consistent state, in a form that

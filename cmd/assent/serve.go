@@ -105,6 +105,9 @@ func serveWith(
 	}
 	a.key = a.store.key
 	defer func() { err = errors.Join(err, a.store.Close()) }()
+	if err := a.store.checkClock(ctx); err != nil {
+		return err
+	}
 	if err := a.store.Verify(ctx); err != nil {
 		return err
 	}
@@ -361,6 +364,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 		PublicURL:        a.signInURL(),
 		Channels:         votingChannels(),
 		Checks:           a.checks(),
+		Clock:            a.store.checkClock,
 		Tools:            a.tools.runtime,
 		Programs:         a.tools.programs,
 		Sessions:         a.tools,

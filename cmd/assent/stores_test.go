@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -233,4 +234,26 @@ func openWith(t *testing.T, where config.Store, key string) error {
 		err = s.Close()
 	}
 	return err
+}
+
+// off is a store with a database whose clock differs.
+type off struct {
+	store.Store
+	by time.Duration
+}
+
+func (o off) ClockAhead(context.Context) (time.Duration, error) { return o.by, nil }
+
+// TestServeRefusesAClockThatDiffersFromTheDatabases, which all replicas
+// share.
+func TestServeRefusesAClockThatDiffersFromTheDatabases(t *testing.T) {
+	for by, want := range map[time.Duration]string{
+		0: "", 30 * time.Second: "", -30 * time.Second: "", 31 * time.Second: "31s ahead of the clock",
+		-48 * time.Hour: "48h0m0s behind the clock",
+	} {
+		err := (&keyedStore{Store: off{by: by}}).checkClock(t.Context())
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("off by %s: %v, want %q", by, err, want)
+		}
+	}
 }
