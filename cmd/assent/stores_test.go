@@ -257,3 +257,40 @@ func TestServeRefusesAClockThatDiffersFromTheDatabases(t *testing.T) {
 		}
 	}
 }
+
+// TestServersAnswerTryAgainOnceTheKeyIsRotated, and don't call it
+// tampering, until they are started with the new key.
+func TestServersAnswerTryAgainOnceTheKeyIsRotated(t *testing.T) {
+	t.Parallel()
+	h := withFiles(t, deskFiles())
+	cfg := config.Serve{
+		Listen:  "127.0.0.1:0",
+		Store:   filepath.Join(h.dir, "s.db"),
+		KeyFile: filepath.Join(h.dir, "k"),
+		Tenants: []config.Tenant{{
+			Name: "default", Agents: []string{h.dir}, People: filepath.Join(h.dir, "people.yaml"),
+		}},
+	}
+	h.tokens(t, cfg.Location())
+	log := h.serves(t, cfg)
+	defer h.stop() // it can't seal with the old key any more
+	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
+	next := filepath.Join(h.dir, "next")
+	_, _, err := rotateKey(t.Context(), h.where(), next, next+".watermark")
+	must.Do(t, err)
+
+	for role, path := range map[string]string{"runtime": "/v1/requests/" + r.ID, "alice": "/v1/requests"} {
+		status, text := fetched(t, http.MethodGet, h.ready.API+path, h.token[role], "")
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, `"code":"unavailable"`) ||
+			!strings.Contains(text, `"next_action":"retry"`) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	testwait.Until(t, "not ready", func() bool {
+		status, _ := h.readyz(t, "/readyz", "")
+		return status == http.StatusServiceUnavailable
+	})
+	if strings.Contains(log.String(), "TAMPERED") || !strings.Contains(log.String(), "mount that key") {
+		t.Errorf("the log:\n%s", log.String())
+	}
+}
