@@ -183,6 +183,10 @@ type Identity struct {
 	// this process could delete entries of the ledger, and the database
 	// could forbid it (PostgreSQL)
 	Erases bool
+	// SchemaBefore is at which step the tables were when this process
+	// opened the store, and Schema at which they are since; 0: there were
+	// none.
+	SchemaBefore, Schema int
 }
 
 // Integrity is what this process found in a store since it opened it.

@@ -19,6 +19,45 @@ import (
 // storeUsage is the help of --store where ASSENT_STORE may say it.
 const storeUsage = "`PATH` or postgres:// URL; ASSENT_STORE"
 
+func (a Commands) migrateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate --store STORE",
+		Short: "Make the tables of a store, or bring them up to date, and say from which step to which",
+		Long: "Every command that opens a store does it too. With PostgreSQL and a role of servers that may not change " +
+			"tables, run it with the owner's role before\n" +
+			"servers of a new version start; those of the old version go on meanwhile (docs/guides/postgresql.md).",
+	}
+	return a.onStore(cmd, config.DefaultStore, storeUsage, a.migrate)
+}
+
+func (a Commands) migrate(ctx context.Context, c config.Store, asJSON bool) error {
+	c.Create = true
+	doc := migrated{Store: config.ShownStore(c.Where)}
+	err := a.withStore(ctx, c, func(s store.Store) error {
+		id, err := s.Identity(ctx)
+		doc.From, doc.To = id.SchemaBefore, id.Schema
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return term.Print(a.Streams, asJSON, doc, func(p *term.Printer, m migrated) {
+		switch {
+		case m.From == m.To:
+			p.Printf("%s: the tables are at step %d already\n", m.Store, m.To)
+		default:
+			p.Printf("%s: the tables went from step %d to step %d\n", m.Store, m.From, m.To)
+		}
+	})
+}
+
+// migrated is the JSON document of assent migrate.
+type migrated struct {
+	Store string `json:"store"`
+	From  int    `json:"from"` // 0: there were no tables
+	To    int    `json:"to"`
+}
+
 func (a Commands) backupCommand() *cobra.Command {
 	var to string
 	cmd := &cobra.Command{

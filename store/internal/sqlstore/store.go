@@ -34,6 +34,8 @@ type Store struct {
 	own       own
 	alarms    atomic.Int64
 	halted    atomic.Pointer[map[string]error] // by tenant
+	// The steps of the schema, before and after this process migrated it.
+	schemaBefore, schema int
 }
 
 var _ store.Store = (*Store)(nil)
