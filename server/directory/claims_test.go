@@ -499,9 +499,11 @@ func TestBlockedPeopleAreNobody(t *testing.T) {
 		{"a person of the file, by the subject of the sign-in", `"oidc:https://idp.example|a1"`, "alice@example.com",
 			directory.Claims{Subject: "a1", Email: "alice@example.com", EmailVerified: true, Groups: []string{"ops"}}},
 		{"somebody whom only the provider knows", `mallory@example.com`, "mallory@example.com",
-			directory.Claims{Subject: "m1", Email: "mallory@example.com", EmailVerified: true, Groups: []string{"risk"}}},
+			directory.Claims{Subject: "m1", Email: "mallory@example.com", EmailVerified: true,
+				Groups: []string{"risk"}}},
 		{"the same, by subject", `"oidc:https://idp.example|m1"`, "mallory@example.com",
-			directory.Claims{Subject: "m1", Email: "mallory@example.com", EmailVerified: true, Groups: []string{"risk"}}},
+			directory.Claims{Subject: "m1", Email: "mallory@example.com", EmailVerified: true,
+				Groups: []string{"risk"}}},
 	} {
 		h := join(t, aliceAndBob+closedList)
 		if p, err := h.signIn(c.claims); err != nil || p.ID != c.id {

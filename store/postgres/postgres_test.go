@@ -227,7 +227,8 @@ func TestTheClockIsComparedWithTheServers(t *testing.T) {
 	url := pgtest.New(t)
 	year := 365 * 24 * time.Hour
 	for _, off := range []time.Duration{-10 * year, 0, 10 * year} {
-		s, err := postgres.Open(t.Context(), url, postgres.Options{Now: func() time.Time { return time.Now().Add(off) }})
+		now := func() time.Time { return time.Now().Add(off) }
+		s, err := postgres.Open(t.Context(), url, postgres.Options{Now: now})
 		must.Do(t, err)
 		ahead, err := s.ClockAhead(t.Context())
 		if err != nil || (ahead-off).Abs() > year {

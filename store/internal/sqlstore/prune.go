@@ -66,7 +66,8 @@ func (s *Store) steps(ctx context.Context, what string, step func(Tx) (int, erro
 }
 
 func (s *Store) pruneRequests(ctx context.Context, tenant string, before time.Time) (int, error) {
-	return s.pruneDocuments(ctx, "requests", tenant, before, oldRequests+" ORDER BY closed", func(d document) (Stmt, error) {
+	const old = oldRequests + " ORDER BY closed"
+	return s.pruneDocuments(ctx, "requests", tenant, before, old, func(d document) (Stmt, error) {
 		r, err := parseRequest(d.body)
 		if err != nil {
 			return Stmt{}, err
