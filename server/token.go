@@ -70,11 +70,21 @@ func (s *Server) authenticate(r *http.Request) (*store.Token, error) {
 		return nil, fail(openapi.CodeTokenRevoked, "")
 	case !s.cfg.Now().Before(t.Expires):
 		return nil, fail(openapi.CodeTokenExpired, "it was good until "+t.Expires.UTC().Format(time.RFC3339))
+	case t.Person != "" && s.blocked(t.Tenant, t.Person):
+		return nil, fail(openapi.CodeTokenRevoked, "its person is blocked")
 	case t.Tenant == "" || t.Name == "":
 		return nil, fail(openapi.CodeUnauthenticated, "the token names no tenant or no runtime")
 	}
 
 	return &t, nil
+}
+
+// blocked reports whether the directory bars a person.
+func (s *Server) blocked(tenant, person string) bool {
+	d, ok := s.cfg.Directory.(interface {
+		Blocked(tenant, name string) bool
+	})
+	return ok && d.Blocked(tenant, person)
 }
 
 // bearer returns what the one Authorization header carries.

@@ -52,6 +52,7 @@ func All() []lint.Rule {
 		"host-dodged":              {Agent: hostDodged, Policy: hostDodged},
 		"idle-exemption":           {Agent: idleExemption},
 		"index-key":                {Agent: indexKey, Policy: indexKey},
+		"limits-not-enforced":      {Agent: limitsNotEnforced},
 		"looser-than-blanket":      {Agent: looserThanBlanket},
 		"pattern-unanchored":       {Agent: patternUnanchored, Policy: patternUnanchored},
 		"policy-group-unknown":     {Policy: policyGroupUnknown, NeedsPeople: true},
