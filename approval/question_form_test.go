@@ -168,12 +168,22 @@ func TestFormsThatCannotBeAsked(t *testing.T) {
 		"a default that is long for its pattern": fills(
 			`{"type":"string","pattern":".{0,900}","default":"` + strings.Repeat("a", 16_000) + `"}`,
 		),
+		"more groups than may be asked": func(in *approval.AskInput) {
+			fills(seatForm)(in)
+			for i := range 51 {
+				in.Question.Groups = append(in.Question.Groups, fmt.Sprintf("g%d", i))
+			}
+		},
 		"both": func(in *approval.AskInput) {
 			in.Question.Schema = json.RawMessage(seatForm)
 		},
 	} {
 		_, err := h.tryAsk(name, change)
-		h.t.Run(name, func(*testing.T) { h.wrongField(err, "question.schema") })
+		field := "question.schema"
+		if name == "more groups than may be asked" {
+			field = "question.groups"
+		}
+		h.t.Run(name, func(*testing.T) { h.wrongField(err, field) })
 	}
 }
 
