@@ -3,9 +3,7 @@ package server
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -117,11 +115,11 @@ func (x *exchange) liftFreeze() error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(freezes, func(f approval.Freeze) bool { return f.Agent == agent }) {
-		return fmt.Errorf("freeze: %w", approval.ErrNotFound)
+	act, err := administration.Lifting(freezes, agent, reason)
+	if err != nil {
+		return err
 	}
-	if asked, err := x.act(administration.LiftFreeze, administration.Lifting(agent, reason)); asked ||
-		err != nil {
+	if asked, err := x.act(administration.LiftFreeze, act); asked || err != nil {
 		return err
 	}
 	if err := x.cfg.Service.Thaw(x.r.Context(), x.tenant(), agent, actor(x.token), reason); err != nil {

@@ -137,6 +137,28 @@ func TestOneAdministratorIsNotTwo(t *testing.T) {
 	}
 }
 
+// TestALiftIsForOneFreeze: an approval to lift a freeze lifts no later
+// one of the same agent.
+func TestALiftIsForOneFreeze(t *testing.T) {
+	h := newHarness(t)
+	body := `{"agent":"desk","reason":"done"}`
+	root := h.admin()
+	h.do("POST", "/v1/freezes/lift", root, body).must(404)
+	must(t, h.svc.Freeze(t.Context(), "acme", "desk", "mara", "odd"))
+	first := h.do("POST", "/v1/freezes/lift", root, body).must(202).str("request", "id")
+	h.approve(first, "ada", "abe")
+	must(t, h.svc.Thaw(t.Context(), "acme", "desk", "mara", "done"))
+	h.clock.Add(time.Minute)
+	must(t, h.svc.Freeze(t.Context(), "acme", "desk", "mara", "an incident"))
+	second := h.do("POST", "/v1/freezes/lift", root, body).must(202).str("request", "id")
+	if second == first {
+		t.Error("the approval for the first freeze is taken for the second")
+	}
+	if freezes, _ := h.store.Freezes(t.Context(), "acme"); len(freezes) != 1 {
+		t.Errorf("got %+v", freezes)
+	}
+}
+
 // TestRuntimesCantSpeakForAdministration: for them the reserved
 // agent is not there.
 func TestRuntimesCantSpeakForAdministration(t *testing.T) {
