@@ -308,7 +308,7 @@ func TestMisspeltGateCostsOtherCallsNothing(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() {
 		if plan.Decide(c).Outcome != resolve.Allow {
-			panic(fmt.Sprint("not allowed"))
+			panic("not allowed")
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -182,6 +182,8 @@ func (x *exchange) addLoaded(out *openapi.Health) error {
 	if err != nil {
 		return err
 	}
-	out.Loaded = x.cfg.Loaded(token.Tenant)
+	if x.present(x.r.Context(), token, nil) == nil { // the health itself is for everybody
+		out.Loaded = x.cfg.Loaded(token.Tenant)
+	}
 	return nil
 }

@@ -348,6 +348,7 @@ type route struct {
 	scopes  []scope  // of which one is enough
 	query   []string // parameters that it knows
 	lax     bool     // passes over parameters: monitoring adds its own
+	leavers bool     // also for people whom the directory doesn't know any more
 	body    bodySize
 	deny    bool // every problem means that the call may not run
 	handle  func(*exchange) error
@@ -393,6 +394,11 @@ func (x *exchange) run(rt route) (err error) {
 		}
 		if err := permit(x.token, rt.scopes); err != nil {
 			return err
+		}
+		if !rt.leavers {
+			if err := x.present(x.r.Context(), x.token, rt.scopes); err != nil {
+				return err
+			}
 		}
 		x.who = quota.Who{Tenant: x.token.Tenant, Caller: x.token.ID}
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -121,14 +122,38 @@ func permit(t *store.Token, scopes []scope) error {
 	return p
 }
 
+// present refuses a token whose person the directory doesn't know, or
+// knows by another id: people who left read, export, freeze, cancel and
+// revoke nothing. What a token does by nothing but the scopes of runtimes,
+// decide and request, is up to the approval service, which asks nobody
+// for such a person (approval.ErrUnknownName). If
+// the directory can't be asked, nothing is done.
+func (s *Server) present(ctx context.Context, t *store.Token, scopes []scope) error {
+	asks := func(s scope) bool { return s == openapi.ScopeDecide || s == openapi.ScopeRequest }
+	asksOnly := len(scopes) > 0 && !slices.ContainsFunc(scopes, func(s scope) bool { return may(t, s) && !asks(s) })
+	if t.Person == "" || asksOnly {
+		return nil
+	}
+	known, err := s.namesPerson(ctx, t)
+	if err == nil && !known {
+		err = approval.ErrUnknownName
+	}
+
+	return err
+}
+
 // stillMay asks again, after a while, whether the token holds: it may
-// have been revoked or have expired since.
+// have been revoked or have expired since, or its person may have left.
 func (x *exchange) stillMay(scopes ...scope) error {
 	t, err := x.authenticate(x.r)
 	if err != nil {
 		return err
 	}
-	return permit(t, scopes)
+	if err := permit(t, scopes); err != nil {
+		return err
+	}
+
+	return x.present(x.r.Context(), t, scopes)
 }
 
 // actsFor reports whether a token may act for an agent.

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint/policytest"
 	"github.com/assent-dev/assent/policy"
@@ -76,7 +76,7 @@ func (v program) test(f testFlags, paths []string) error {
 	if f.least > 100 || f.least < -1 {
 		return fmt.Errorf("--min: %d is no percentage, expected 0 to 100", f.least)
 	}
-	names, err := regexp.Compile(f.run)
+	names, err := pattern.Bounds{Bytes: 8 << 10, Size: 10_000}.Compile(f.run)
 	if err != nil {
 		return fmt.Errorf("--run: %w", err)
 	}

@@ -61,7 +61,8 @@ func exclusions() []exclusion {
 			name: "somebody whom the directory doesn't know",
 			who:  "gone",
 			why: regexp.MustCompile(
-				`not in the directory|directory of people doesn't know you|not mapped to anybody`,
+				`not in the directory|directory of people doesn't know you|not mapped to anybody|` +
+					`the directory does not know the token's person`,
 			),
 		},
 	}
