@@ -200,7 +200,8 @@ func (s *whereScanner) scalar(text string, quoted bool, op condition.Op) (condit
 }
 
 func (s *whereScanner) pattern(text string, quoted bool) (condition.Scalar, error) {
-	ambiguous := strings.ContainsAny(text, "\"'`") || strings.Contains(text, "&&") || strings.ContainsAny(text[:1], "=<>!~")
+	ambiguous := strings.ContainsAny(text, "\"'`") || strings.Contains(text, "&&") ||
+		strings.IndexAny(text, "=<>!~") == 0
 	if !quoted && ambiguous {
 		return condition.Scalar{}, s.failure("this pattern needs double quotes, found %s", s.found())
 	}

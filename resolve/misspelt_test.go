@@ -2,7 +2,6 @@ package resolve_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 

@@ -58,7 +58,8 @@ func TestTextsOnEachChannel(t *testing.T) {
 			"a\nb":          `a\u{a}b`,
 		}},
 		"SlackMessage": {SlackMessage, map[string]string{
-			"a " + Isolate + "b" + PopIsolate + " <c>": Isolate + "a " + Isolate + "b" + PopIsolate + " &lt;c&gt;" + PopIsolate,
+			"a " + Isolate + "b" + PopIsolate + " <c>": Isolate + "a " +
+				Isolate + "b" + PopIsolate + " &lt;c&gt;" + PopIsolate,
 			"a\u202eb": Isolate + `a\u{202e}b` + PopIsolate,
 		}},
 	} {
