@@ -47,6 +47,7 @@ const (
 	maxWork       = 20_000    // boxes looked at
 	maxCompared   = 1_000_000 // the same, of a Comparison
 	maxSteps      = 4_000_000 // of automata, of one question
+	stepsPerBox   = 250_000   // more for each box of the gates that are compared
 	maxWordSteps  = 1_000_000 // the same, to say in words what a region is
 	maxAbsorbed   = 128       // boxes among which repetitions are looked for
 	maxPlaces     = 2_000

@@ -123,6 +123,9 @@ func (q *question) asked(calls Calls, set []Gate) []box {
 		list = append(list, q.boxes(set[i].When, level)...)
 	}
 
+	// A question about many gates may cost more than one about two, or large
+	// fleets would be undecided.
+	q.effort.steps += stepsPerBox * len(list)
 	return absorb(list)
 }
 
