@@ -6,7 +6,6 @@ import (
 
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
-	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
 // ruleDocuments is the rule of files with several documents; it is
@@ -56,10 +55,7 @@ func (w *Worker) part(file string, src []byte, files *Files, before int) diag.Re
 func (w *Worker) People(file string, src []byte) diag.Report { return w.people(file, src, nil, 0) }
 
 func (w *Worker) people(file string, src []byte, files *Files, before int) diag.Report {
-	d, found := people.Parse(file, src)
-	if doc, _ := yamldoc.Parse(file, src, yamldoc.Limits{}); d != nil && doc != nil {
-		found = append(found, w.linter.opt.Fleet.owned(doc.Root)...)
-	}
+	_, found := people.Parse(file, src)
 	diag.Stamp(found, file)
 	return w.unread(file, src, files, found, before)
 }

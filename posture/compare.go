@@ -15,9 +15,7 @@ type comparer struct {
 	old, new Side
 	cmp      *condition.Comparison
 	keys     map[*condition.Expr]string // what of conditions makes them the same
-	// templates holds what makes templates the same, by their text.
-	templates map[string]string
-	changes   []Change
+	changes  []Change
 }
 
 // fill names the agent in every change.

@@ -35,11 +35,8 @@ func newHealth(cfg Config, draining <-chan struct{}) *health {
 		workers:  map[string]error{},
 		failing:  map[string]bool{},
 	}
-	h.checks = []Check{{Name: "store", Check: cfg.Store.Ping}, h.worker("time"), h.worker("sealing")}
-	if cfg.Clock != nil {
-		h.checks = append(h.checks, Check{Name: "clock", Check: cfg.Clock})
-	}
-	h.checks = append(h.checks, cfg.Checks...)
+	h.checks = append([]Check{{Name: "store", Check: cfg.Store.Ping}, h.worker("time"), h.worker("sealing")},
+		cfg.Checks...)
 	return h
 }
 
@@ -150,12 +147,9 @@ func (x *exchange) healthz() error {
 
 func (x *exchange) readyz() error {
 	out := x.health.ready()
-	goingDown := openapi.Health{Checks: []openapi.Check{{Name: "server", Problem: "it is going down"}}}
 	select {
-	case <-x.leaving:
-		out = goingDown
 	case <-x.draining:
-		out = goingDown
+		out = openapi.Health{Checks: []openapi.Check{{Name: "server", Problem: "it is going down"}}}
 	default:
 	}
 	if err := x.addLoaded(&out); err != nil {
@@ -182,8 +176,6 @@ func (x *exchange) addLoaded(out *openapi.Health) error {
 	if err != nil {
 		return err
 	}
-	if x.present(x.r.Context(), token, nil) == nil { // the health itself is for everybody
-		out.Loaded = x.cfg.Loaded(token.Tenant)
-	}
+	out.Loaded = x.cfg.Loaded(token.Tenant)
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/people"
-	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -24,7 +23,6 @@ type generation struct {
 	digest   string // of the agents in force
 	policies ruleset
 	choice   *choice
-	errors   []diag.Finding // see Plans.Errors
 
 	files   map[string]bool
 	members map[string]*member // by path
@@ -69,10 +67,6 @@ func (l *loader) compile() *generation {
 	}
 
 	g.problems = l.problems
-	for _, name := range slices.Sorted(maps.Keys(l.members)) {
-		g.errors = append(g.errors, l.members[name].errors...)
-	}
-	g.errors = append(g.errors, l.policyErrors...)
 	for _, p := range l.problems {
 		if p.Part == Agents && !p.Kept && l.members[p.File] == nil {
 			g.nameless = append(g.nameless, &UnusableError{File: p.File, Why: p.Why})

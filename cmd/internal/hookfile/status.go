@@ -9,10 +9,8 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/cmd/internal/edits"
-	"github.com/assent-dev/assent/cmd/internal/fileerrors"
 	"github.com/assent-dev/assent/cmd/internal/hook"
 	"github.com/assent-dev/assent/cmd/internal/term"
-	"github.com/assent-dev/assent/diag"
 )
 
 // The states of a file.
@@ -227,11 +225,7 @@ func (o *status) files(a Commands, e entry) {
 
 	line, err := hook.ReadLine(a.Reader, e.args)
 	if err == nil && line.Alone != nil {
-		var found []diag.Finding
-		found, err = a.Check(*line.Alone)
-		for _, f := range found {
-			o.problem("a file has an error: %s", fileerrors.Line(f))
-		}
+		err = a.Check(*line.Alone)
 	}
 	if err != nil {
 		o.problem("every call is blocked: %s", err)
