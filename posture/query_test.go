@@ -130,6 +130,7 @@ func TestParseWhere(t *testing.T) {
 		"a~^(x|y)$,b=-1":   `a pattern "^(x|y)$"; b equals -1`,
 		"größe=Straße":     `größe equals "Straße"`,
 		`a=""`:             `a equals ""`,
+		`a~""`:             `a pattern ""`,
 		"a.b~^x":           `a.b pattern "^x"`,
 		"":                 "",
 	} {
