@@ -82,11 +82,17 @@ func (s *Service) Vote(ctx context.Context, in VoteInput) (*Voted, error) {
 	if !known {
 		voter = Person{ID: in.Person}
 	}
+	if err := s.checkData(ctx, &in); err != nil {
+		return nil, err
+	}
 	out := &Voted{}
 	r, err := s.change(ctx, in.Tenant, in.ID, func(tx Tx, r *Request, now time.Time) (step, error) {
 		*out = Voted{}
 		if err := in.fits(r); err != nil {
 			return step{refused: err}, nil
+		}
+		if !in.holdsTo(r) {
+			return step{refused: ErrVersion}, nil
 		}
 		if err := r.ready(in.IfVersion, in.Binding); err != nil {
 			return step{refused: err}, nil

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -70,7 +71,7 @@ func (q *Question) takesData() bool { return len(q.Schema) > 0 }
 // question was kept; one that this version can't read has no fields, so
 // that no answer fits it.
 func (q *Question) form() *form.Form {
-	f, err := form.Parse(q.Schema)
+	f, err := form.ParseKept(q.Schema)
 	if err != nil {
 		return &form.Form{}
 	}
@@ -110,22 +111,39 @@ func (in *VoteInput) fits(r *Request) error {
 			"choice",
 			fmt.Sprintf("the index of a choice, 0 to %d", len(r.Question.Choices)-1),
 		}
-	case in.Verdict == Submit:
-		return in.submits(r.Question)
 	}
 
 	return nil
 }
 
-// submits holds an answer to the schema that was shown, and keeps it in
-// its canonical form.
-func (in *VoteInput) submits(q *Question) error {
-	data, err := q.form().Check(in.Data)
+// checkData holds a submitted answer to the schema that was shown, and
+// replaces it by its canonical form. The work depends on the schema's
+// author and on the answer, so it is done before the transaction, which
+// keeps other writers waiting. A question never changes.
+func (s *Service) checkData(ctx context.Context, in *VoteInput) error {
+	if in.Verdict != Submit {
+		return nil
+	}
+	r, err := s.Request(ctx, in.Tenant, in.ID)
+	if err != nil {
+		return err
+	}
+	if err := in.fits(r); err != nil {
+		return err
+	}
+	data, err := r.Question.form().Check(in.Data)
 	if err != nil {
 		return &AnswerError{err}
 	}
-	in.Data = data
+	in.Data, in.checked = data, r.Question.Schema
+
 	return nil
+}
+
+// holdsTo reports whether the answer was held to the schema of this
+// request. Only a submitted answer is.
+func (in *VoteInput) holdsTo(r *Request) bool {
+	return in.Verdict != Submit || bytes.Equal(in.checked, r.Question.Schema)
 }
 
 // sameData reports whether two answers are the same, however a store

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -49,6 +50,8 @@ type VoteInput struct {
 	Token    string // name of the token that the answer came by; "" for somebody who is signed in
 	Full     bool   // whether the channel showed the whole call; an approval needs it
 	Grant    *GrantOffer
+
+	checked json.RawMessage // for Submit: the schema that Data was held to
 }
 
 // Voted is what became of an answer.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 )
@@ -51,11 +52,23 @@ type loads struct {
 type openLoad struct {
 	read   time.Time
 	tokens map[string]Load
-	sum    Load
+	sums   map[string]Load // by part
 }
 
-// loadKey is a token, or with "" all of a tenant.
+// loadKey is a token, or a part of a tenant.
 type loadKey struct{ tenant, token string }
+
+// partOf is the part of a tenant that a token's requests belong to. Acts
+// of administration have a part of their own, so that runtimes that fill
+// theirs can't keep administrators from asking. No token's name is one
+// of a part.
+func partOf(token string) string {
+	if strings.HasPrefix(token, administrationPrefix) {
+		return administrationPrefix
+	}
+
+	return ""
+}
 
 // hourly is how many bytes of the last hour are still counted: they
 // fade evenly.
@@ -83,7 +96,7 @@ func (l *loads) room(tenant, token string, size int64, now time.Time) error {
 		return err
 	}
 
-	return l.quota.Tenant.room("the tenant has", l.faded(loadKey{tenant, ""}, l.quota.Tenant, now), size)
+	return l.quota.Tenant.room("the tenant has", l.faded(loadKey{tenant, partOf(token)}, l.quota.Tenant, now), size)
 }
 
 func (a Amounts) room(whose string, recorded float64, size int64) error {
@@ -102,7 +115,7 @@ func (a Amounts) room(whose string, recorded float64, size int64) error {
 func (l *loads) recorded(tenant, token string, size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, key := range []loadKey{{tenant, token}, {tenant, ""}} {
+	for _, key := range []loadKey{{tenant, token}, {tenant, partOf(token)}} {
 		if r, counted := l.hours[key]; counted {
 			r.bytes += float64(size)
 			l.hours[key] = r
@@ -144,10 +157,10 @@ func (l *loads) look(ctx context.Context, store Store, tenant string, now time.T
 	if err != nil {
 		return err
 	}
-	fresh := &openLoad{read: now, tokens: tokens}
-	for _, t := range tokens {
-		fresh.sum.Requests += t.Requests
-		fresh.sum.Bytes += t.Bytes
+	fresh := &openLoad{read: now, tokens: tokens, sums: map[string]Load{}}
+	for name, t := range tokens {
+		sum := fresh.sums[partOf(name)]
+		fresh.sums[partOf(name)] = Load{Requests: sum.Requests + t.Requests, Bytes: sum.Bytes + t.Bytes}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,7 +182,7 @@ func (l *loads) admit(tenant, token string, size int64) error {
 	if err := l.quota.Token.admit("this token has", known.tokens[token], size); err != nil {
 		return err
 	}
-	return l.quota.Tenant.admit("the tenant has", known.sum, size)
+	return l.quota.Tenant.admit("the tenant has", known.sums[partOf(token)], size)
 }
 
 func (a Amounts) boundsOpen() bool { return a.Open > 0 || a.OpenBytes > 0 }
@@ -198,5 +211,6 @@ func (l *loads) opened(tenant, token string, size int64) {
 	}
 	has := known.tokens[token]
 	known.tokens[token] = Load{Requests: has.Requests + 1, Bytes: has.Bytes + size}
-	known.sum = Load{Requests: known.sum.Requests + 1, Bytes: known.sum.Bytes + size}
+	sum := known.sums[partOf(token)]
+	known.sums[partOf(token)] = Load{Requests: sum.Requests + 1, Bytes: sum.Bytes + size}
 }

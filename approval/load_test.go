@@ -84,6 +84,29 @@ func TestOpenRequestsOfATokenAndOfATenantEnd(t *testing.T) {
 	}
 }
 
+// TestRuntimesDontFillTheShareOfAdministration: whoever fills a tenant's
+// open requests, or its bytes of an hour, can't keep administrators from
+// asking to lift a freeze; and they have an end of their own.
+func TestRuntimesDontFillTheShareOfAdministration(t *testing.T) {
+	h := newHarness(t)
+	h.cfg.Quota = approval.Quota{Tenant: approval.Amounts{Open: 2, BytesPerHour: 30_000}}
+	h.start()
+	for _, token := range []string{"one", "two"} {
+		works(h.wants(token, "pay", fmt.Sprintf(`{"by":%q,"text":"%s"}`, token, strings.Repeat("x", 12_000))))(t)
+	}
+	_, err := h.wants("three", "pay", `{"n":9}`)
+	limited(t, err)
+	admin := approval.AdministrationAsker("root", "").Token
+	for i := range 2 {
+		works(h.wants(admin, "pay", fmt.Sprintf(`{"m":%d,"text":"%s"}`, i, strings.Repeat("x", 5_000))))(t)
+	}
+	_, err = h.wants(admin, "pay", `{"m":9}`)
+	limited(t, err, "2 requests open")
+	h.start() // what is open is read from the store
+	_, err = h.wants(admin, "pay", `{"m":9}`)
+	limited(t, err, "2 requests open")
+}
+
 func TestBytesOfOpenRequestsEnd(t *testing.T) {
 	h := newHarness(t)
 	h.cfg.Quota = approval.Quota{Token: approval.Amounts{OpenBytes: 100_000}}

@@ -243,7 +243,22 @@ func (s *Service) askers(ctx context.Context, in OpenInput) ([]string, error) {
 		}
 	}
 
-	return out, nil
+	return out, s.knownAsker(ctx, in)
+}
+
+// knownAsker refuses to ask people for a token whose person nobody knows:
+// that person would be barred by no name, and could approve under one
+// that the directory has.
+func (s *Service) knownAsker(ctx context.Context, in OpenInput) error {
+	if in.Asker.Person == "" {
+		return nil
+	}
+	_, known, err := s.known(ctx, in.Tenant, in.Asker.Person)
+	if err == nil && !known {
+		err = fmt.Errorf("the token that asks is of %q: %w", in.Asker.Person, ErrUnknownName)
+	}
+
+	return err
 }
 
 func (o *opening) run(tx Tx) error {

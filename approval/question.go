@@ -114,6 +114,9 @@ func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
 		if o.owners, err = s.owners(ctx, in.Tenant, c); err != nil {
 			return nil, err
 		}
+		if err := s.knownAsker(ctx, open); err != nil {
+			return nil, err
+		}
 	}
 
 	return o.commit(ctx, o.put)
@@ -138,6 +141,8 @@ func (q *Question) check() error {
 		return &InputError{"question.asker", "the name of the tool server that asks"}
 	case q.takesData() && (len(q.Choices) > 0 || q.Default != 0):
 		return &InputError{"question.schema", "either choices with a default, or a schema"}
+	case len(q.Groups) > mostGroups:
+		return &InputError{"question.groups", fmt.Sprintf("at most %d", mostGroups)}
 	case q.takesData():
 	case len(q.Choices) == 0 || len(q.Choices) > mostChoices:
 		return &InputError{"question.choices", fmt.Sprintf("1 to %d labels", mostChoices)}
@@ -146,8 +151,6 @@ func (q *Question) check() error {
 			"question.default",
 			fmt.Sprintf("the index of a choice, 0 to %d", len(q.Choices)-1),
 		}
-	case len(q.Groups) > mostGroups:
-		return &InputError{"question.groups", fmt.Sprintf("at most %d", mostGroups)}
 	}
 
 	if err := errors.Join(

@@ -2,6 +2,7 @@ package approval_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -119,6 +120,41 @@ func TestAnswersThatTheFormRefuses(t *testing.T) {
 	h.history()
 }
 
+// countingStore counts the transactions that may write.
+type countingStore struct {
+	approval.Store
+	updates int
+}
+
+func (s *countingStore) Update(ctx context.Context, tenant string, fn func(approval.Tx) error) error {
+	s.updates++
+
+	return s.Store.Update(ctx, tenant, fn)
+}
+
+// TestAnswerIsCheckedBeforeTheTransaction: how long matching takes is up
+// to the schema and the answer, and a transaction that writes keeps all
+// other writers waiting.
+func TestAnswerIsCheckedBeforeTheTransaction(t *testing.T) {
+	h := newHarness(t)
+	r := h.put("k", fills(`{"type":"string","pattern":"^.{0,900}x$"}`))
+	store := &countingStore{Store: h.store}
+	h.s = approval.New(store, h.plans, h.people, h.now, rand.Reader, h.cfg)
+	for _, text := range []string{`"y"`, `"` + strings.Repeat("x", 60_000) + `"`, `{`} {
+		var wrong *approval.AnswerError
+		if _, err := h.tryVote(r, "pat", approval.Submit, data(text)); !errors.As(err, &wrong) {
+			t.Errorf("%.10s: got %v", text, err)
+		}
+	}
+	if store.updates != 0 {
+		t.Errorf("answers that the form refuses began %d transactions", store.updates)
+	}
+	h.vote(r, "pat", approval.Submit, approval.VoteAnswered, data(`"yx"`))
+	if store.updates != 1 {
+		t.Errorf("an answer that fits took %d transactions", store.updates)
+	}
+}
+
 func TestFormsThatCannotBeAsked(t *testing.T) {
 	h := newHarness(t)
 	for name, change := range map[string]func(*approval.AskInput){
@@ -126,12 +162,28 @@ func TestFormsThatCannotBeAsked(t *testing.T) {
 		"a password":     fills(`{"type":"object","properties":{"password":{"type":"string"}}}`),
 		"no JSON":        fills(`{`),
 		"a broken bound": fills(`{"type":"string","maxLength":1,"default":"ab"}`),
+		"a pattern of 240,000 instructions": fills(
+			`{"type":"string","pattern":"^(` + strings.Repeat(".{0,999}", 119) + `)x$"}`,
+		),
+		"a default that is long for its pattern": fills(
+			`{"type":"string","pattern":".{0,900}","default":"` + strings.Repeat("a", 16_000) + `"}`,
+		),
+		"more groups than may be asked": func(in *approval.AskInput) {
+			fills(seatForm)(in)
+			for i := range 51 {
+				in.Question.Groups = append(in.Question.Groups, fmt.Sprintf("g%d", i))
+			}
+		},
 		"both": func(in *approval.AskInput) {
 			in.Question.Schema = json.RawMessage(seatForm)
 		},
 	} {
 		_, err := h.tryAsk(name, change)
-		h.t.Run(name, func(*testing.T) { h.wrongField(err, "question.schema") })
+		field := "question.schema"
+		if name == "more groups than may be asked" {
+			field = "question.groups"
+		}
+		h.t.Run(name, func(*testing.T) { h.wrongField(err, field) })
 	}
 }
 

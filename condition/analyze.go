@@ -46,6 +46,9 @@ const (
 	defaultStates = 10_000
 	maxWork       = 20_000    // boxes looked at
 	maxCompared   = 1_000_000 // the same, of a Comparison
+	maxSteps      = 4_000_000 // of automata, of one question
+	stepsPerBox   = 250_000   // more for each box of the gates that are compared
+	maxWordSteps  = 1_000_000 // the same, to say in words what a region is
 	maxAbsorbed   = 128       // boxes among which repetitions are looked for
 	maxPlaces     = 2_000
 	maxBoxes      = 1_024 // that dotted keys may split a group into
@@ -184,6 +187,7 @@ func (a *Analyzer) ask() *question {
 		reading: a.reading,
 		index:   map[string]int{},
 		work:    maxWork,
+		effort:  effort{states: a.states, steps: maxSteps},
 	}
 	for _, b := range a.bounds {
 		q.bounds.narrow(q.place(b.Place), b.Values.set) // an empty side makes an empty box
@@ -226,6 +230,7 @@ type question struct {
 	tree    *tree          // of places, once they are all known
 	bounds  box            // of the arguments that are looked at
 	work    int
+	effort  effort
 	// excluded are arguments that no question is about.
 	excluded []box
 	vague    bool // some condition could not be turned into boxes

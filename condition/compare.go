@@ -123,6 +123,9 @@ func (q *question) asked(calls Calls, set []Gate) []box {
 		list = append(list, q.boxes(set[i].When, level)...)
 	}
 
+	// A question about many gates may cost more than one about two, or large
+	// fleets would be undecided.
+	q.effort.steps += stepsPerBox * len(list)
 	return absorb(list)
 }
 
@@ -239,7 +242,8 @@ func (p *parting) cell(pieces []box, asks []bool) {
 // carve adds the pieces of b that lie in none of the others, as
 // subtract cuts them.
 func (q *question) carve(b box, others, out []box) []box {
-	if q.work -= 1 + len(others) + len(q.places)/16; q.work < 0 || q.vague {
+	// More pieces than maxBoxes are refused later, so they are not cut at all.
+	if q.work -= 1 + len(others) + len(q.places)/16; q.work < 0 || q.vague || len(out) > maxBoxes {
 		q.vague = true
 		return out
 	}
@@ -327,7 +331,8 @@ func (d *domain) has(v value.Value) bool {
 
 // simple returns the boxes of the region with as few sides as will do.
 func (r *Region) simple() []box {
-	if r.q.work = maxWork; len(r.boxes) > maxShown*maxShown {
+	r.q.work, r.q.effort.steps = maxWork, maxWordSteps
+	if len(r.boxes) > maxShown*maxShown {
 		return r.boxes
 	}
 	var out []box

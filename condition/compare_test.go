@@ -187,12 +187,12 @@ func TestRegionsInWords(t *testing.T) {
 		{"amount: {gte: 8000}", "amount: {gte: 10000}", "8000 ≤ amount < 10000"},
 		{"amount: {gt: 5}", "amount: {ne: 7}", "amount = 7"},
 		{"amount: {gt: 8000}", "currency: USD, amount: {gt: 8000}",
-			`(amount > 8000 or amount is no number) and currency is a text but "USD"`},
+			`(amount > 8000 or amount is no number) and currency is any text except "USD"`},
 		{"amount: {in: [1, 2]}", "amount: {in: [2, 3]}", "amount = 1"},
 		{"amount: {}", "amount: {gt: 8000}", "amount ≤ 8000"},
 		{"amount: {}", "amount: {ne: 5}", "amount = 5"},
 		{"amount: {}", "amount: {in: [1, x]}",
-			`amount is a number but 1 or amount is a text but "x"`},
+			`amount is any number except 1 or amount is any text except "x"`},
 		{"amount: {not_in: [1, 5]}", "amount: {lt: 3}", "3 ≤ amount < 5 or amount > 5"},
 		{
 			"to: {pattern: '@a'}",
@@ -203,8 +203,8 @@ func TestRegionsInWords(t *testing.T) {
 		{"ok: true", "ok: {ne: true}", "ok is true"},
 		{"ok: {}", "ok: false", "ok is true"},
 		{"a: {in: []}", "b: {}", ""},
-		{"'x.y': 1", "'x.y': 2", `"x.y" = 1 and (x.y is a number but 2 or x.y is missing); or ` +
-			`("x.y" is a number but 2 or "x.y" is missing) and x.y = 1`},
+		{"'x.y': 1", "'x.y': 2", `"x.y" = 1 and (x.y is any number except 2 or x.y is missing); or ` +
+			`("x.y" is any number except 2 or "x.y" is missing) and x.y = 1`},
 	} {
 		cells, ok := NewComparison(0).Cells(Calls{}, nil, []Gate{gateOf(t, c.old)}, []Gate{gateOf(t, c.new)})
 		got := ""
@@ -343,7 +343,7 @@ func TestDomainsInWords(t *testing.T) {
 			"a < 1 or a ≥ 2",
 		},
 		{domain{0, none, matches(literal{pat: p})}, `a matches "^a$"`},
-		{domain{0, none, but}, `a is a text but "x" and a matches "a" as a whole`},
+		{domain{0, none, but}, `a is any text except "x" and a matches "a" as a whole`},
 		{
 			domain{0, none, outside},
 			`a is a text that does not match "a$" untrimmed and not (a is one of "y", "z")`,

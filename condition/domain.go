@@ -95,7 +95,7 @@ func (d *domain) full() bool { return d.atoms == allAtoms && d.numbers.full() &&
 
 // pick returns an argument of the domain. It prefers one that shows
 // what the tests are about, then an absent one.
-func (d *domain) pick(states int) (value.Value, Verdict) {
+func (d *domain) pick(e *effort) (value.Value, Verdict) {
 	if d.full() {
 		return value.Value{}, Yes
 	}
@@ -122,15 +122,15 @@ func (d *domain) pick(states int) (value.Value, Verdict) {
 		}
 	}
 
-	return d.pickHard(states)
+	return d.pickHard(e)
 }
 
 // pickHard is left with numbers and strings of which no guess came true.
-func (d *domain) pickHard(states int) (value.Value, Verdict) {
+func (d *domain) pickHard(e *effort) (value.Value, Verdict) {
 	if n, ok := d.numbers.pick(); ok {
 		return value.Value{Kind: value.Number, Num: n}, Yes
 	}
-	s, verdict := d.texts.pick(states)
+	s, verdict := d.texts.pick(e)
 	if verdict == No && !d.numbers.empty() {
 		verdict = Undecided // numbers that no double comes near
 	}

@@ -98,7 +98,7 @@ func TestSetsOfTextsAreSets(t *testing.T) {
 		}
 
 		for _, set := range []*texts{&x.set, &both, &less} {
-			s, verdict := set.pick(defaultStates)
+			s, verdict := set.pick(&effort{states: defaultStates, steps: maxSteps})
 			switch {
 			case verdict == Yes && !set.has(s):
 				t.Fatalf("%q was picked, and is not in %s or %s", s, x.how, y.how)
@@ -279,4 +279,31 @@ func TestThePathsOfAQuestionFormATree(t *testing.T) {
 			t.Fatalf("%v: %d are below others, %d are roots", places, below, len(tree.roots))
 		}
 	})
+}
+
+// TestEffortIsSharedByAQuestion: once a question has used up its steps,
+// what only an automaton could tell is undecided.
+func TestEffortIsSharedByAQuestion(t *testing.T) {
+	hard := func() *texts {
+		c := NewCompiler(Semantics{})
+		p, err := c.pattern(`^(?:[ab]{3}c)+$`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := c.pattern(`^[abc]{8}$`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &texts{but: true, list: []string{"aaacaaac"}, pats: []literal{{p, false}, {q, false}}}
+	}
+	e := effort{states: defaultStates, steps: maxSteps}
+	if _, verdict := hard().pick(&e); verdict != Yes || e.steps == maxSteps {
+		t.Fatalf("%v, with %d of %d steps left", verdict, e.steps, maxSteps)
+	}
+	for _, steps := range []int{0, 1} {
+		e := effort{states: defaultStates, steps: steps}
+		if _, verdict := hard().pick(&e); verdict != Undecided {
+			t.Errorf("%v with %d steps", verdict, steps)
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/golden"
 	"github.com/assent-dev/assent/internal/must"
+	bounded "github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/value"
 )
@@ -193,7 +194,7 @@ func TestSizeIsAnUpperBound(t *testing.T) {
 		must.Do(t, err)
 		prog, err := syntax.Compile(re.Simplify())
 		must.Do(t, err)
-		if estimate := 3*size(re) + 4; len(prog.Inst) > estimate {
+		if estimate := 3*bounded.Size(re) + 4; len(prog.Inst) > estimate {
 			t.Errorf("%s: %d instructions, estimate %d", text, len(prog.Inst), estimate)
 		}
 	}

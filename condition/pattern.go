@@ -1,13 +1,13 @@
 package condition
 
 import (
-	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"strings"
 	"unicode"
 
 	"github.com/assent-dev/assent/internal/automata"
+	bounded "github.com/assent-dev/assent/internal/pattern"
 )
 
 // Bounds of a pattern. RE2 keeps matching linear in the text, these
@@ -18,56 +18,16 @@ const (
 	maxPatternGroups = 1_000
 )
 
-// sizeError says that a pattern is correct but larger than one of the bounds.
-type sizeError struct{ what string }
-
-func (e *sizeError) Error() string { return "pattern is too large: " + e.what }
-
-// parsePattern reads RE2 syntax. The error is a *sizeError or a
+// parsePattern reads RE2 syntax. The error is a *pattern.SizeError or a
 // *syntax.Error.
 func parsePattern(text string) (*syntax.Regexp, error) {
-	if len(text) > maxPatternBytes {
-		return nil, &sizeError{
-			fmt.Sprintf("%d bytes, at most %d are read", len(text), maxPatternBytes),
-		}
-	}
-	re, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return nil, err
-	}
-	if groups := re.MaxCap(); groups > maxPatternGroups {
-		return nil, &sizeError{
-			fmt.Sprintf("%d groups, at most %d are read", groups, maxPatternGroups),
-		}
-	}
-	if size(re) > maxPatternSize {
-		return nil, &sizeError{
-			fmt.Sprintf("more than %d steps once its repetitions are written out", maxPatternSize),
-		}
-	}
-	return re, nil
+	return bounded.Bounds{Bytes: maxPatternBytes, Size: maxPatternSize, Groups: maxPatternGroups}.Parse(text)
 }
 
 // CheckPattern reports what is wrong with the operand of a Pattern.
 func CheckPattern(text string) error {
 	_, err := parsePattern(text)
 	return err
-}
-
-// size estimates how many instructions an expression compiles to,
-// without compiling it.
-func size(re *syntax.Regexp) int {
-	n := max(1, len(re.Rune))
-	if re.Op == syntax.OpCharClass {
-		n = 1
-	}
-	for _, sub := range re.Sub {
-		n += size(sub)
-	}
-	if re.Op == syntax.OpRepeat {
-		n *= max(1, re.Min, re.Max)
-	}
-	return n
 }
 
 // pattern is a compiled Pattern operand.
@@ -114,7 +74,12 @@ func wholeText(text string) (source string, tree *syntax.Regexp, err error) {
 // compile builds the regular expression, once.
 func (p *pattern) compile() {
 	if p.re == nil {
-		p.re = regexp.MustCompile(p.source) // newPattern has parsed it
+		// newPattern has parsed it; the anchors of wholeText are a little more
+		p.re = bounded.Bounds{
+			Bytes:  maxPatternBytes + 16,
+			Size:   maxPatternSize + 16,
+			Groups: maxPatternGroups,
+		}.MustCompile(p.source)
 	}
 }
 

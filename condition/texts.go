@@ -177,17 +177,25 @@ func (a *texts) fresh() string {
 }
 
 // pick returns a string of the set, or that there is none, or that it
-// takes more than the given number of states to know.
-func (a *texts) pick(states int) (string, Verdict) {
+// takes more effort to know than is left.
+func (a *texts) pick(e *effort) (string, Verdict) {
 	if s, ok := a.guess(); ok {
 		return s, Yes
 	}
 	if a.empty() {
 		return "", No
 	}
-	q := machines{patterns: map[*pattern]int{}, words: map[*texts]int{}}
+	if e.steps <= 0 {
+		return "", Undecided
+	}
+	q := machines{patterns: map[*pattern]int{}, words: map[*texts]int{}, effort: e}
 	q.add(a)
-	s, outcome := automata.Find(q.list, func(contains []bool) bool { return q.in(a, contains) }, states)
+	s, outcome := automata.FindWithin(
+		q.list,
+		func(contains []bool) bool { return q.in(a, contains) },
+		e.states,
+		&e.steps,
+	)
 	switch outcome {
 	case automata.Found:
 		return s, Yes
@@ -198,17 +206,31 @@ func (a *texts) pick(states int) (string, Verdict) {
 	return "", Undecided
 }
 
+// effort bounds what a question may spend on automata.
+type effort struct {
+	states int // of one automaton
+	steps  int // left for the question
+}
+
+// stepsPerLetter is what building the automaton of a list takes for each
+// letter.
+const stepsPerLetter = 10
+
 // machines gives every pattern and every list of a set its automaton.
 type machines struct {
 	list     []automata.Machine
 	patterns map[*pattern]int
 	words    map[*texts]int
+	effort   *effort
 }
 
 func (q *machines) add(a *texts) {
 	if len(a.list) > 0 {
 		q.words[a] = len(q.list)
 		q.list = append(q.list, automata.NewWords(a.list))
+		for _, word := range a.list {
+			q.effort.steps -= stepsPerLetter * len(word)
+		}
 	}
 	for _, l := range a.pats {
 		if _, known := q.patterns[l.pat]; !known {

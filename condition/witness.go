@@ -96,7 +96,7 @@ func (c *choice) fill(place int) Verdict {
 }
 
 func (c *choice) pick(place int, d domain) Verdict {
-	v, verdict := d.pick(c.q.a.states)
+	v, verdict := d.pick(&c.q.effort)
 	c.at[place] = v
 	return verdict
 }

@@ -122,7 +122,7 @@ func (a numbers) words(name string) string {
 		return name + " is a number"
 	}
 	if points := a.not().points(); points != nil {
-		return name + " is a number but " + enumerate(points, " and ")
+		return name + " is any number except " + enumerate(points, " and ")
 	}
 	var list []string
 	in := a.first
@@ -182,7 +182,7 @@ func (a *texts) words(name string) string {
 	case a.full():
 		return name + " is a text"
 	case len(a.list) > 0:
-		list = append(list, name+" is a text but "+enumerate(quoted(a.list), " and "))
+		list = append(list, name+" is any text except "+enumerate(quoted(a.list), " and "))
 	}
 
 	for _, l := range a.pats {

@@ -94,6 +94,19 @@ func fold(s string) []rune {
 	}, s))
 }
 
+// Distance is how many letters of a must be changed, added, taken out or
+// swapped with a neighbour to make b.
+func Distance(a, b string) int {
+	long, short := len(a), len(b)
+	if long < short {
+		long, short = short, long
+	}
+	if long > 4*short+16 { // in bytes; not near however it is read
+		return long - short
+	}
+	return distance([]rune(a), []rune(b))
+}
+
 // distance is the optimal string alignment distance: Levenshtein plus
 // swaps of neighbours.
 func distance(a, b []rune) int {

@@ -1,11 +1,11 @@
 package lint
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
@@ -64,8 +64,9 @@ func contentBy(has func(key string) bool) (content Content, known bool) {
 
 // keysOf tells which keys begin a line.
 func keysOf(src []byte) func(key string) bool {
+	bounds := pattern.Bounds{Bytes: 100, Size: 100}
 	return func(key string) bool {
-		return regexp.MustCompile(`(?m)^["']?` + key + `["']?[ \t]*:`).Match(src)
+		return bounds.MustCompile(`(?m)^["']?` + key + `["']?[ \t]*:`).Match(src)
 	}
 }
 

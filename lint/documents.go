@@ -6,6 +6,7 @@ import (
 
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
 // ruleDocuments is the rule of files with several documents; it is
@@ -55,7 +56,10 @@ func (w *Worker) part(file string, src []byte, files *Files, before int) diag.Re
 func (w *Worker) People(file string, src []byte) diag.Report { return w.people(file, src, nil, 0) }
 
 func (w *Worker) people(file string, src []byte, files *Files, before int) diag.Report {
-	_, found := people.Parse(file, src)
+	d, found := people.Parse(file, src)
+	if doc, _ := yamldoc.Parse(file, src, yamldoc.Limits{}); d != nil && doc != nil {
+		found = append(found, w.linter.opt.Fleet.owned(doc.Root)...)
+	}
 	diag.Stamp(found, file)
 	return w.unread(file, src, files, found, before)
 }

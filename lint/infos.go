@@ -65,11 +65,13 @@ const (
 	suppressionInvalid = "suppression-invalid"
 	suppressionUnused  = "suppression-unused"
 	configInvalid      = "config-invalid"
+	ownedAgentUnknown  = "owned-agent-unknown"
+	ownerNamesNothing  = "owner-names-nothing"
 )
 
-//go:embed rules/suppression-*.md rules/config-invalid.md
+//go:embed rules/suppression-*.md rules/config-invalid.md rules/own*.md
 var pages embed.FS
 
 func ownRules() []diag.RuleInfo {
-	return diag.Pages(pages, suppressionInvalid, suppressionUnused, configInvalid)
+	return diag.Pages(pages, suppressionInvalid, suppressionUnused, configInvalid, ownedAgentUnknown, ownerNamesNothing)
 }

@@ -196,10 +196,20 @@ func inheriting(s *schema.MCPServer, offered []*catalog.Tool) []*catalog.Tool {
 // can meet a call of which nothing is known.
 func (f *Fleet) guarded(pol *policy.Policy, a *schema.Approval) []*catalog.Tool {
 	i := slices.IndexFunc(pol.Rules, func(r policy.Rule) bool { return r.Approval == a })
-	if f == nil || i < 0 {
+	if i < 0 {
 		return nil
 	}
-	m := &pol.Rules[i].Match
+	return f.guardedBy(pol, &pol.Rules[i].Match)
+}
+
+// Guarded are the tools whose calls a rule of the policy can meet; none
+// if it can meet a call of which nothing is known.
+func (p *Pass) Guarded(r *policy.Rule) []*catalog.Tool { return p.Fleet.guardedBy(p.Policy, &r.Match) }
+
+func (f *Fleet) guardedBy(pol *policy.Policy, m *policy.Match) []*catalog.Tool {
+	if f == nil {
+		return nil
+	}
 	var tools []*catalog.Tool
 	for _, s := range f.Governed(pol) {
 		if s.open {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
@@ -155,18 +156,30 @@ func (r *reader) timeout(rule *Rule, require *yamldoc.Node) {
 		}
 	}
 
+	end := q.lastMoment()
 	for _, e := range items(require.Get("escalate")) {
-		if after := e.Get("after"); q.Within != 0 && duration(after) >= q.Within {
+		if after := e.Get("after"); end != 0 && duration(after) >= end {
 			r.add(
 				yamldoc.Warn(
 					ruleLate,
 					after.Range,
-					fmt.Sprintf("this is not before the deadline of %s", FormatDuration(q.Within)),
-					"a time shorter than within",
+					fmt.Sprintf("the request has ended by then: it ends after %s", FormatDuration(end)),
+					"a time shorter than "+FormatDuration(end),
 				),
 			)
 		}
 	}
+}
+
+// lastMoment is how long after its start a request that nobody decides
+// ends, 0 for never. With on_timeout: escalate, groups that were called
+// in by the deadline have the same time once more.
+func (q *Require) lastMoment() time.Duration {
+	inTime := func(e Escalation) bool { return e.After <= q.Within }
+	if q.OnTimeout == TimeoutEscalate && slices.ContainsFunc(q.Escalate, inTime) {
+		return 2 * q.Within
+	}
+	return q.Within
 }
 
 // redacted reports a message that would show what the same rule hides.

@@ -184,17 +184,25 @@ func TestWhatARuleLacksIsTold(t *testing.T) {
 	}
 }
 
-// TestEveryLateEscalationIsReported.
+// TestEveryLateEscalationIsReported: with on_timeout: escalate, groups
+// that are called in by the deadline have the same time once more.
 func TestEveryLateEscalationIsReported(t *testing.T) {
-	_, findings := policy.Parse(
-		"p.policy.yaml",
-		[]byte(`schema_version: "1.0.0"
-policy_ref: acme.a
-rules: [{id: r, approval: true, require: {within: 5m, on_timeout: escalate, escalate: [{after: 4m, to: a}, {after: 5m, to: b}, {after: 6m, to: c}]}}]
-`),
-	)
-	if got := rulesOf(findings); !slices.Equal(got, []string{"policy-late-escalation", "policy-late-escalation"}) {
-		t.Errorf("%s", render(findings))
+	for require, want := range map[string]int{
+		"within: 5m, escalate: [{after: 4m, to: a}, {after: 5m, to: b}, {after: 6m, to: c}]":    2,
+		"within: 5m, on_timeout: escalate, escalate: [{after: 5m, to: a}]":                      0,
+		"within: 5m, on_timeout: escalate, escalate: [{after: 6m, to: a}]":                      1,
+		"within: 5m, on_timeout: escalate, escalate: [{after: 5m, to: a}, {after: 9m, to: b}]":  0,
+		"within: 5m, on_timeout: escalate, escalate: [{after: 4m, to: a}, {after: 10m, to: b}]": 1,
+		"escalate: [{after: 4m, to: a}]":                                                        0,
+		"within: 5m, on_timeout: deny, escalate: [{after: 5m, to: a}]":                          1,
+	} {
+		_, findings := policy.Parse("p.policy.yaml", []byte(
+			"schema_version: \"1.0.0\"\npolicy_ref: acme.a\nrules: [{id: r, approval: true, require: {"+require+"}}]\n",
+		))
+		got := rulesOf(findings)
+		if len(got) != want || want > 0 && got[0] != "policy-late-escalation" {
+			t.Errorf("%s\n%s", require, render(findings))
+		}
 	}
 }
 

@@ -6,6 +6,10 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
+// TimeoutApproves is the rule of approval by timeout, which the owner
+// may want.
+const TimeoutApproves = "timeout-approves"
+
 // The rules of this package. Ids are stable. The shape of a document is
 // judged with the ids of package schema (missing-field, wrong-type,
 // invalid-value, unknown-field, unknown-operator, non-finite-number),
@@ -25,7 +29,7 @@ const (
 	ruleBesideDeny         = "policy-idle-beside-deny"
 	ruleNeverMeets         = "policy-servers-of-local-tools"
 	ruleUnknownHint        = "policy-unknown-annotation"
-	ruleTimeoutApproves    = "timeout-approves"
+	ruleTimeoutApproves    = TimeoutApproves
 	ruleToNobody           = "policy-escalates-to-nobody"
 	ruleToLookers          = "policy-escalates-to-look"
 	ruleNoDeadline         = "policy-timeout-without-deadline"

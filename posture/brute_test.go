@@ -46,7 +46,8 @@ func (d dice) condition(keys []string) string {
 		"",
 		"",
 		", message_template: m1",
-		", message_template: m2",
+		", message_template: 'm {{tool_args.k}}'",
+		", message_template: 'm {{ tool_args.k }}'",
 	) + "}"
 }
 
@@ -190,6 +191,9 @@ func (d dice) options() resolve.Options {
 		opt.Semantics.Undeclared = resolve.UndeclaredAsk
 	}
 	if d.one(4) {
+		opt.Semantics.EmptyAllowList = resolve.EmptyIsAbsent
+	}
+	if d.one(4) {
 		opt.Semantics.RemoteApproval = resolve.SkillReplaces
 	}
 	if d.one(4) {
@@ -280,12 +284,7 @@ func (b *brute) fail(format string, args ...any) {
 // target checks one target with one set of annotations and one parent's
 // input, "" for none.
 func (b *brute) target(call resolve.Call, parent string) {
-	c := &comparer{
-		old:  *b.old,
-		new:  *b.new,
-		cmp:  condition.NewComparison(0),
-		keys: map[*condition.Expr]string{},
-	}
+	c := newComparer(b.old, b.new)
 	old, new := b.old.Plan.Target(&call), b.new.Plan.Target(&call)
 	classes, ok := classesOf(old, new)
 	if !ok {

@@ -15,7 +15,9 @@ type comparer struct {
 	old, new Side
 	cmp      *condition.Comparison
 	keys     map[*condition.Expr]string // what of conditions makes them the same
-	changes  []Change
+	// templates holds what makes templates the same, by their text.
+	templates map[string]string
+	changes   []Change
 }
 
 // fill names the agent in every change.

@@ -190,11 +190,14 @@ func (p pair) between(old, new resolve.Demand) []Change {
 			if a.Name == aspectStages && order == Incomparable {
 				c.Effect, c.Why = effectOfCommittees(p.committees(was.Require, is.Require))
 			}
+			if a.Name == aspectStages {
+				c.Note = lostEscalation(was.Require, is.Require)
+			}
 			out = append(out, c)
 		}
 	}
 
-	if old.Template != new.Template || old.Shown != new.Shown &&
+	if p.templateKey(old.Template) != p.templateKey(new.Template) || old.Shown != new.Shown &&
 		strings.Contains(old.Template, "{{") {
 		c := p.change(messageAspect, textOf(old), textOf(new))
 		c.Effect = Changes
@@ -202,6 +205,35 @@ func (p pair) between(old, new resolve.Demand) []Change {
 	}
 
 	return out
+}
+
+// lostEscalation says which groups are not called in any more where the
+// approval is still asked for. Fewer people may approve then, which is
+// tighter, but nobody else is asked if those don't answer.
+func lostEscalation(was, is policy.Require) string {
+	now := standIns(is)
+	var lost []string
+	for _, group := range standIns(was) {
+		if !slices.Contains(now, group) {
+			lost = append(lost, group)
+		}
+	}
+	if len(lost) == 0 || len(is.Stages) == 0 {
+		return ""
+	}
+	return "no longer escalates to " + strings.Join(lost, ", ") + ": they are not called in any more"
+}
+
+// standIns lists the groups that escalation calls in to approve.
+func standIns(r policy.Require) []string {
+	var out []string
+	for _, s := range r.Stages {
+		for _, i := range s.StandIns {
+			out = append(out, i.Group)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func valueOf(r *policy.Require) policy.Require {

@@ -3,6 +3,7 @@ package posture
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/resolve"
@@ -110,4 +111,139 @@ func heldAgainst(t *testing.T, what string, old, new *Side) (differing, undecide
 	}
 
 	return differing, undecided
+}
+
+// TestNamesBehindAliases: without a name the alias itself names the tool
+// or server, so a name that appears or disappears may lead elsewhere.
+func TestNamesBehindAliases(t *testing.T) {
+	side := func(space, rest string) *Side { return sideText(t, resolve.Options{}, agentText(space)+rest) }
+	wire := policyText("acme.wire", "{id: r, match: {targets: [wire]}, approval: true}")
+	naming := func(required string) *Side {
+		ref := "constraints: {governance_policies: [{policy_ref: acme.wire" + required + "}]}\n"
+		return sideText(t, resolve.Options{}, agentText(tools("{alias: wire}"))+ref, wire)
+	}
+	for name, c := range map[string]struct {
+		old, new   *Side
+		there, way Verdict
+	}{
+		"a server's reference": {
+			side("{mcp_servers: [{alias: s, server_ref: a.example}]}", ""),
+			side("{mcp_servers: [{alias: s}]}", ""), VerdictUndecided, VerdictUndecided,
+		},
+		"a tool's name": {
+			side(tools("{alias: t, name: pay}"), ""), side(tools("{alias: t}"), ""), VerdictUndecided, VerdictUndecided,
+		},
+		"a path": {
+			side("{local_agents: [{alias: a, source: ./agents/sub.agf.yaml}]}", ""),
+			side("{local_agents: [{alias: a, source: agents/sub.agf.yaml}]}", ""), Equivalent, Equivalent,
+		},
+		"another path": {
+			side("{local_agents: [{alias: a, source: ./agents/sub.agf.yaml}]}", ""),
+			side("{local_agents: [{alias: a, source: sub.agf.yaml}]}", ""), VerdictUndecided, VerdictUndecided,
+		},
+		"a policy that becomes required": {
+			naming(", required: false"), naming(", required: true"), VerdictTightens, VerdictLoosens,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := NewReport(Compare(c.old, c.new)); got.Verdict != c.there {
+				t.Errorf("%s\n%s", got.Verdict, told(got.Changes))
+			}
+			if got := NewReport(Compare(c.new, c.old)); got.Verdict != c.way {
+				t.Errorf("back: %s\n%s", got.Verdict, told(got.Changes))
+			}
+		})
+	}
+}
+
+// TestOwnersChoicesAreCompared: facts read out of arguments, and where
+// the files that decide come from.
+func TestOwnersChoicesAreCompared(t *testing.T) {
+	const hour = time.Hour
+	shell := tools("{alias: shell, approval: {condition: [{args_match: {sh.programs: {ne: ls}}}]}}")
+	derived := func(listed ...string) *Side {
+		d := resolve.Derived{Target: "tool shell", From: "command", As: "sh", Listed: listed}
+		return &Side{Plan: planOf(t, resolve.Options{Derived: []resolve.Derived{d}}, shell)}
+	}
+	with := func(change func(s *Side)) *Side {
+		s := derived("ls")
+		change(s)
+		return s
+	}
+	from := func(file string) *Side {
+		return with(func(s *Side) { s.Sources = map[string]string{"decisions.yaml": file} })
+	}
+	registry := func(url string, keep time.Duration) *Side {
+		return with(func(s *Side) { s.PolicyRegistry, s.RegistryKeep = url, keep })
+	}
+	for name, c := range map[string]struct {
+		old, new *Side
+		want     Verdict
+	}{
+		"the same facts":          {derived("ls", "cat"), derived("cat", "ls"), Equivalent},
+		"no facts":                {derived("ls"), &Side{Plan: planOf(t, resolve.Options{}, shell)}, VerdictUndecided},
+		"facts":                   {&Side{Plan: planOf(t, resolve.Options{}, shell)}, derived("ls"), VerdictUndecided},
+		"another list":            {derived("ls"), derived("ls", "rm"), VerdictUndecided},
+		"another file":            {from("decisions.yaml"), from("agents/decisions.yaml"), VerdictUndecided},
+		"a file that is new":      {derived("ls"), from("decisions.yaml"), Equivalent},
+		"another registry":        {registry("https://a", hour), registry("https://b", hour), VerdictUndecided},
+		"no registry":             {registry("https://a", hour), registry("", hour), VerdictLoosens},
+		"a registry":              {registry("", hour), registry("https://a", hour), VerdictTightens},
+		"copies that last longer": {registry("https://a", hour), registry("https://a", 2*hour), VerdictLoosens},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := NewReport(Compare(c.old, c.new)); got.Verdict != c.want {
+				t.Errorf("%s\n%s", got.Verdict, told(got.Changes))
+			}
+		})
+	}
+}
+
+// TestSpacesInATagChangeNothing: they render the same message.
+func TestSpacesInATagChangeNothing(t *testing.T) {
+	plan := func(message string) *Side {
+		return &Side{Plan: planOf(t, resolve.Options{}, tools(
+			`{alias: t, approval: {message_template: "`+message+`", condition: {args_match: {a: 1}}}}`,
+		))}
+	}
+	old := plan("Pay {{tool_args.a}}?")
+	for message, want := range map[string]int{
+		"Pay {{ tool_args.a }}?": 0,
+		"Pay {{{tool_args.a}}}?": 0,
+		"Pay {{tool_args.a}} ?":  1,
+		"Pay {{tool_args.b}}?":   1,
+		"Pay tool_args.a?":       1,
+	} {
+		if got := Compare(old, plan(message)); len(got) != want {
+			t.Errorf("%s: %s", message, told(got))
+		}
+	}
+}
+
+// TestATighterRuleThatRemovesAnEscalationSaysSo: joined with a rule that
+// does not escalate, the group is not called in for anything any more.
+func TestATighterRuleThatRemovesAnEscalationSaysSo(t *testing.T) {
+	space := tools("{alias: t}")
+	rule := func(id, rest string) string {
+		return "{id: " + id + ", match: {targets: [t]}, approval: true, " +
+			"require: {stages: [{group: sre, people: 2}]" + rest + "}}"
+	}
+	calls := rule("calls", ", within: 20m, on_timeout: escalate, escalate: [{after: 10m, to: leads}]")
+	side := func(rules ...string) *Side {
+		return &Side{Plan: planOf(t, resolve.Options{}, space, policyText("p", rules...))}
+	}
+	notes := func(old, new *Side) string {
+		out := ""
+		for _, c := range Compare(old, new) {
+			out += c.Note
+		}
+		return out
+	}
+	const want = "no longer escalates to leads: they are not called in any more"
+	if got := notes(side(calls), side(calls, rule("plain", ""))); got != want {
+		t.Errorf("%q, expected %q", got, want)
+	}
+	if got := notes(side(calls, rule("plain", "")), side(calls)); got != "" {
+		t.Errorf("back: %q", got)
+	}
 }

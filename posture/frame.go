@@ -2,6 +2,7 @@ package posture
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,9 @@ func (c *comparer) frame() {
 	c.compareFramed(aspectSemantics, semantics, false)
 	c.compareFramed(aspectTrusted, trusted, false)
 	c.compareFramed(aspectCase, caseSensitive, false)
+	c.compareFramed(aspectDerived, derived, false)
+	c.compareFramed(aspectRegistry, registries, false)
+	c.compareFramed(aspectFiles, sources, true)
 	c.compareFramed(aspectID, ids, false)
 	c.compareFramed(aspectOwners, c.owners, false)
 	c.people()
@@ -74,13 +78,13 @@ func (c *comparer) compareFramed(name string, of func(Side) framed, shared bool)
 	}
 }
 
-// judged adjusts what an order alone says. What a reference adds is
-// compared call by call, so that naming a policy tightens nothing by
-// itself; not to name it any more does loosen: its next version would
-// not hold.
+// judged adjusts what an order alone says. What a new reference adds is
+// compared call by call, so naming a policy tightens nothing by itself.
+// To require one that was advisory does: without it every call is denied.
+// Not to name it any more loosens: its next version would not apply.
 func (c *comparer) judged(change Change, aspect, key string) Change {
 	switch {
-	case aspect == aspectPolicyRef && change.Effect == Tightens:
+	case aspect == aspectPolicyRef && change.Effect == Tightens && strings.HasSuffix(change.From, ": absent"):
 		change.Effect = Changes
 	case aspect == aspectID:
 		change.Effect, change.Why = Changes, ""
@@ -88,8 +92,13 @@ func (c *comparer) judged(change Change, aspect, key string) Change {
 		change.Why = "each side has people, or names of them, that the other has not"
 	case change.Effect == Undecided:
 		change.Why = "what may be done there is not known from these files"
-		if aspect == aspectAllowList {
+		switch aspect {
+		case aspectAllowList:
 			change.Why = "each side lists names that the other does not"
+		case aspectDerived:
+			change.Why = "conditions find other facts, or none, so what they ask about can't be compared"
+		case aspectFiles:
+			change.Why = "each side was read from another file, and which one a service reads is not known"
 		}
 	}
 
@@ -187,7 +196,11 @@ func edges(s Side) framed {
 	}
 	for i := range space.LocalAgents {
 		l := &space.LocalAgents[i]
-		put(&l.Entry, l.SourceType+" "+l.Source)
+		source := l.Source
+		if l.SourceType == "file" {
+			source = path.Clean(source)
+		}
+		put(&l.Entry, l.SourceType+" "+source)
 	}
 	for i := range space.RemoteAgents {
 		put(&space.RemoteAgents[i].Entry, "remote agent")
@@ -271,6 +284,10 @@ func limits(s Side) framed {
 		seconds := int64(s.PermitAge / time.Second)
 		out["permit_age_seconds"] = piece{protection: Protection{Limit: &seconds}}
 	}
+	if s.RegistryKeep > 0 {
+		seconds := int64(s.RegistryKeep / time.Second)
+		out["registry_keep_seconds"] = piece{protection: Protection{Limit: &seconds}}
+	}
 
 	return out
 }
@@ -309,6 +326,34 @@ func trusted(s Side) framed { return framed{"": {protection: setOf(s.Plan.Option
 
 func caseSensitive(s Side) framed {
 	return framed{"": {protection: setOf(s.Plan.Options().CaseSensitive)}}
+}
+
+// derived are the facts that the owner has read out of arguments, by
+// target.
+func derived(s Side) framed {
+	out := framed{}
+	for _, d := range s.Plan.Options().Derived {
+		word := d.As + " from " + d.From
+		if len(d.Listed) > 0 {
+			word += ", listed " + strings.Join(slices.Compact(slices.Sorted(slices.Values(d.Listed))), ", ")
+		}
+		out[d.Target] = piece{protection: Protection{Word: word}}
+	}
+
+	return out
+}
+
+func registries(s Side) framed {
+	return framed{"": {protection: Protection{Word: s.PolicyRegistry}}}
+}
+
+// sources are the places of the files that decide beside the agent's own.
+func sources(s Side) framed {
+	out := framed{}
+	for role, file := range s.Sources {
+		out[role] = piece{protection: Protection{Word: file}}
+	}
+	return out
 }
 
 func setOf(names []string) Protection {

@@ -71,7 +71,12 @@ func demandAspects() []Aspect {
 			of(func(a, b policy.Require) Order {
 				return part(policy.Require{Stages: a.Stages}, policy.Require{Stages: b.Stages})
 			}),
-			show(func(r policy.Require) any { return stages(r) }),
+			show(func(r policy.Require) any {
+				if len(r.Stages) == 0 {
+					return "any one approver"
+				}
+				return stages(r)
+			}),
 		},
 		{
 			"within", "the deadline is shorter; none is the longest", of(withinOrder),
@@ -111,6 +116,9 @@ const (
 	aspectSemantics   = "semantics"
 	aspectTrusted     = "trusted_servers"
 	aspectCase        = "case_sensitive_arguments"
+	aspectDerived     = "derived"
+	aspectRegistry    = "registry"
+	aspectFiles       = "files"
 	aspectID          = "id"
 	aspectOwners      = "owners"
 	aspectPeople      = "people"
@@ -130,8 +138,8 @@ func frameAspects() []Aspect {
 		},
 		{
 			aspectTarget,
-			"nothing stands behind the alias; two different things can't be ordered",
-			behind,
+			"none: two different things can't be ordered, nor a name and none",
+			equal,
 			word,
 		},
 		{
@@ -155,6 +163,14 @@ func frameAspects() []Aspect {
 		},
 		{aspectTrusted, "fewer servers' annotations are believed", fewer, names},
 		{aspectCase, "fewer targets take keys that differ in case alone", fewer, names},
+		{aspectDerived, "none: two different readings of an argument can't be ordered", equal, word},
+		{
+			aspectRegistry,
+			"a policy registry is named; two different ones can't be ordered",
+			func(old, new Protection) Order { return behind(new, old) },
+			word,
+		},
+		{aspectFiles, "none: two different files can't be ordered", equal, word},
 		{
 			aspectID,
 			"two ids can't be ordered; it is told, and what policies and owners say of each is compared",
@@ -303,6 +319,9 @@ func fewer(old, new Protection) Order {
 func behind(old, new Protection) Order {
 	return mutual(new.Word == "" || new.Word == old.Word, old.Word == "" || old.Word == new.Word)
 }
+
+// equal orders nothing: two different words can't be compared.
+func equal(old, new Protection) Order { return mutual(old.Word == new.Word, old.Word == new.Word) }
 
 // steps orders by the step.
 func steps(old, new Protection) Order { return level(-old.Step, -new.Step) }

@@ -15,7 +15,23 @@ func CompareAll(old, new map[string]*Side) Report {
 	for _, p := range pairs(old, new) {
 		changes = append(changes, Compare(p.old, p.new)...)
 	}
-	return NewReport(changes)
+	report := NewReport(changes)
+	if files := (Compared{filesOf(old), filesOf(new)}); len(files.Old)+len(files.New) > 0 {
+		report.Compared = &files
+	}
+
+	return report
+}
+
+// filesOf lists the files that the agents of a side were read from.
+func filesOf(side map[string]*Side) []string {
+	all := map[string]bool{}
+	for _, s := range side {
+		for _, file := range s.Files {
+			all[file] = true
+		}
+	}
+	return append([]string{}, slices.Sorted(maps.Keys(all))...)
 }
 
 // pairs are the agents of two sides: an agent is its metadata.id, at its

@@ -100,6 +100,8 @@ type Change struct {
 	Below string `json:"below,omitempty"`
 	// Why says why a change is undecided.
 	Why string `json:"why,omitempty"`
+	// Note says what else a change does that its effect does not show.
+	Note string `json:"note,omitempty"`
 
 	region *condition.Region
 	world  condition.Calls
@@ -113,6 +115,15 @@ type Change struct {
 type Report struct {
 	Verdict Verdict  `json:"verdict"`
 	Changes []Change `json:"changes"`
+	// Compared lists the files that each side was read from.
+	Compared *Compared `json:"compared,omitempty"`
+}
+
+// Compared lists the files that decide on each side, by name and in
+// order.
+type Compared struct {
+	Old []string `json:"old"`
+	New []string `json:"new"`
 }
 
 // NewReport sums up changes.
@@ -157,6 +168,15 @@ type Side struct {
 	// PermitAge is how long an allowed call may wait before it runs; 0
 	// where nobody says it.
 	PermitAge time.Duration
+	// Files names every file that the side was read from.
+	Files []string
+	// PolicyRegistry is the address of the policy registry that the
+	// configuration names, and RegistryKeep how long its last copy
+	// decides while it can't be reached.
+	PolicyRegistry string
+	RegistryKeep   time.Duration
+	// Sources says by role where the files were found within the side.
+	Sources map[string]string
 	// Below is the plan of the agent below all those that delegate to
 	// it, as a service compiles it, and Parents names these; nil and ""
 	// when nobody does.
@@ -201,14 +221,19 @@ func (c Change) says(o Change) bool {
 		c.Aspect == o.Aspect && c.Effect == o.Effect && c.From == o.From && c.To == o.To && c.Region == o.Region
 }
 
+func newComparer(old, new *Side) *comparer {
+	return &comparer{
+		old:       *old,
+		new:       *new,
+		cmp:       condition.NewComparison(0),
+		keys:      map[*condition.Expr]string{},
+		templates: map[string]string{},
+	}
+}
+
 // compareAs compares two plans of one agent.
 func compareAs(old, new *Side) []Change {
-	c := &comparer{
-		old:  *old,
-		new:  *new,
-		cmp:  condition.NewComparison(0),
-		keys: map[*condition.Expr]string{},
-	}
+	c := newComparer(old, new)
 	c.frame()
 	c.targets()
 	c.fill()

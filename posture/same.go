@@ -7,6 +7,7 @@ import (
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/template"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -52,7 +53,18 @@ func (p pair) signatures(s side) []string {
 // signature is what of a gate that asks matters to calls.
 func (p pair) signature(s side, at int) string {
 	g := &s.target.Gates[at]
-	return p.gateKey(s, at) + "\n" + requireKey(g.Require) + "\n" + g.Template
+	return p.gateKey(s, at) + "\n" + requireKey(g.Require) + "\n" + p.templateKey(g.Template)
+}
+
+// templateKey is the same for templates that render the same messages.
+func (c *comparer) templateKey(text string) string {
+	key, ok := c.templates[text]
+	if !ok {
+		parsed, _ := template.Parse(text)
+		key = parsed.Key()
+		c.templates[text] = key
+	}
+	return key
 }
 
 // gateKey is when a gate asks.

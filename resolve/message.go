@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/assent-dev/assent/template"
 	"github.com/assent-dev/assent/value"
@@ -75,6 +76,15 @@ func (d document) value() value.Value {
 // server's, policies by reference and position. from is whose template
 // it is.
 func (e *explanation) message() (text template.Message, from Source) {
+	text, from = e.rendered()
+	if i := slices.IndexFunc(e.asked, func(r *rule) bool { return r.code == ApprovalMisspelt }); i >= 0 {
+		text.Text += "\nNote: " + e.asked[i].detail + "."
+	}
+	return text, from
+}
+
+// rendered is the message as its template makes it.
+func (e *explanation) rendered() (text template.Message, from Source) {
 	chosen := e.template()
 	if chosen == nil {
 		at := &e.target.gates[0] // a skill call is shown as one, whichever of its gates asked

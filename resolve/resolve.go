@@ -79,7 +79,8 @@ const (
 	ConditionUnknown    Code = "condition_unknown"    // an approval whose condition can't be told true or false
 	NotDeclared         Code = "not_declared"         // no such tool, server or agent in the file
 	NotAllowed          Code = "not_allowed"          // the allow-list is present and does not name it
-	AllowListMisspelt   Code = "allow_list_misspelt"  // the allow-list stands under its old name
+	AllowListMisspelt   Code = "allow_list_misspelt"  // a list of tools or skills stands under a name that is not read
+	ApprovalMisspelt    Code = "approval_misspelt"    // an unknown field is meant as an approval
 	AskedUndeclared     Code = "undeclared"           // not declared, or not allowed, where the owner has people asked
 	Denied              Code = "denied"               // a policy rule denies it
 	UnreadableArguments Code = "unreadable_arguments" // the arguments are no JSON that everybody reads alike

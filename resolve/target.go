@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/assent-dev/assent/condition"
@@ -94,6 +95,7 @@ func (p *Plan) build(gates ...place) *target {
 		for layer := range p.layers {
 			b.layer = layer
 			b.declared(p.layers[layer].agent)
+			b.stray(p.layers[layer].agent)
 		}
 		b.governed()
 		for j := range b.rules[from:] {
@@ -156,6 +158,7 @@ func (b *builder) ancestor() bool { return b.layer > 0 }
 func (b *builder) localTool(a *schema.Agent) bool {
 	for i := range a.ActionSpace.LocalTools {
 		if t := &a.ActionSpace.LocalTools[i]; t.Alias == b.at.name {
+			b.misspelt(a, "local_tools."+t.Alias, t.Misspelt)
 			b.approval(a, FromAgent, "local_tools."+t.Alias, t.Approval)
 			return true
 		}
@@ -168,6 +171,7 @@ func (b *builder) delegation(a *schema.Agent) bool {
 	if b.at.container == "" {
 		for i := range a.ActionSpace.LocalAgents {
 			if l := &a.ActionSpace.LocalAgents[i]; l.Alias == b.at.name {
+				b.misspelt(a, "local_agents."+l.Alias, l.Misspelt)
 				b.approval(a, FromAgent, "local_agents."+l.Alias, l.Approval)
 				return true
 			}
@@ -180,6 +184,7 @@ func (b *builder) delegation(a *schema.Agent) bool {
 	if r == nil {
 		return false
 	}
+	b.misspelt(a, "remote_agents."+r.Alias, r.Misspelt)
 	if !b.replaced(r) {
 		b.approval(a, FromAgent, "remote_agents."+r.Alias, r.Approval)
 	}
@@ -209,6 +214,7 @@ func (b *builder) mcpTool(a *schema.Agent) bool {
 			continue
 		}
 		known = true
+		b.misspelt(a, "mcp_servers."+s.Alias, s.Misspelt)
 		b.listed(a, list{
 			alias:    s.Alias,
 			id:       "mcp_servers." + s.Alias,
@@ -216,6 +222,7 @@ func (b *builder) mcpTool(a *schema.Agent) bool {
 			entries:  s.AllowedTools,
 			at:       s.AllowedRange,
 			misspelt: s.MisspeltAllow,
+			unread:   s.MisspeltLists,
 			blanket:  s.Approval,
 		})
 	}
@@ -242,6 +249,7 @@ func (b *builder) skill(a *schema.Agent) bool {
 		entries:  r.AllowedSkills,
 		at:       r.AllowedRange,
 		misspelt: r.MisspeltAllow,
+		unread:   r.MisspeltLists,
 	})
 	return true
 }
@@ -254,6 +262,7 @@ type list struct {
 	entries  *[]schema.ToolRef
 	at       diag.Range
 	misspelt *yamldoc.Node // the list under its old name, nil: none
+	unread   []schema.MisspeltList
 	blanket  *schema.Approval
 }
 
@@ -264,6 +273,7 @@ func (b *builder) listed(a *schema.Agent, l list) {
 	if entries != nil && len(*entries) == 0 && b.plan.opt.Semantics.EmptyAllowList == EmptyIsAbsent {
 		entries = nil
 	}
+	b.unread(a, l, entries == nil)
 	if entries == nil {
 		if l.misspelt != nil {
 			b.rules = append(
@@ -291,6 +301,7 @@ func (b *builder) listed(a *schema.Agent, l list) {
 			continue
 		}
 		found = true
+		b.misspelt(a, l.id+"."+e.Name, e.Misspelt)
 		if e.Approval == nil {
 			b.approval(a, FromServer, l.id, l.blanket)
 		} else {
@@ -308,6 +319,73 @@ func (b *builder) listed(a *schema.Agent, l list) {
 			detail: b.notAllowed(l),
 		})
 	}
+}
+
+// unread adds a rule that asks for each list of tools or skills whose
+// name is not read: such a list restricts nothing. One of what may be
+// called gives way to an allow-list that is read.
+func (b *builder) unread(a *schema.Agent, l list, unlisted bool) {
+	for _, u := range l.unread {
+		if !u.Denies && !unlisted {
+			continue
+		}
+		b.rules = append(b.rules, rule{
+			source: FromActionSpace,
+			id:     l.id,
+			file:   a.File,
+			at:     u.Range,
+			code:   AllowListMisspelt,
+			detail: fmt.Sprintf(
+				"the agent's file has a list of %ss under the unknown field %s, which restricts nothing: every %s of %s "+
+					"asks until it is fixed",
+				l.what, quote(u.Field), l.what, l.id,
+			),
+		})
+	}
+}
+
+// misspelt adds a rule that asks for each field of an entry that is
+// meant as a gate and not read.
+func (b *builder) misspelt(a *schema.Agent, id string, gates []schema.MisspeltGate) {
+	for _, g := range gates {
+		b.misspeltGate(a, id, g, "every call of "+id)
+	}
+}
+
+// stray does the same for fields outside of the entries: those that
+// were written for what the call names, and those for all calls.
+func (b *builder) stray(a *schema.Agent) {
+	if len(a.Strays) == 0 || b.at != b.gates[0] {
+		return
+	}
+	for _, g := range a.Strays[""] {
+		b.misspeltGate(a, "", g, "every call")
+	}
+	done := map[string]bool{"": true}
+	for _, name := range []string{b.at.container, b.at.name} {
+		key := schema.StrayKey(name)
+		if done[key] {
+			continue
+		}
+		done[key] = true
+		for _, g := range a.Strays[key] {
+			b.misspeltGate(a, "", g, "every call of "+quote(name))
+		}
+	}
+}
+
+func (b *builder) misspeltGate(a *schema.Agent, id string, g schema.MisspeltGate, calls string) {
+	b.rules = append(b.rules, rule{
+		source: FromActionSpace,
+		id:     id,
+		file:   a.File,
+		at:     g.Range,
+		code:   ApprovalMisspelt,
+		detail: fmt.Sprintf(
+			"the agent's file has an approval that is not read, the unknown field %s: %s asks until it is fixed",
+			quote(g.Field), calls,
+		),
+	})
 }
 
 // approval adds one approval of an agent's file, if it can ask.

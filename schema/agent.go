@@ -22,6 +22,9 @@ type Agent struct {
 	Constraints   Constraints
 	ActionSpace   ActionSpace
 	Policy        ExecutionPolicy
+	// Strays are fields outside of the entries that are meant as gates,
+	// by the StrayKey of what they were written for; "" for every call.
+	Strays map[string][]MisspeltGate
 	// Cut names the top-level blocks that lack something that is in the
 	// file or ought to be; nil of an agent from Parse, see ParseParts.
 	Cut map[string]bool
@@ -97,7 +100,8 @@ type ActionSpace struct {
 // Entry is what every entry of the action space has.
 type Entry struct {
 	Alias             string
-	Approval          *Approval // nil when absent
+	Approval          *Approval      // nil when absent
+	Misspelt          []MisspeltGate // fields that are meant as gates; every call of the entry asks
 	AliasRange, Range diag.Range
 }
 
@@ -140,13 +144,15 @@ type MCPServer struct {
 	AllowedTools  *[]ToolRef    // nil when absent: every tool; empty: none
 	AllowedRange  diag.Range    // of the allowed_tools list; zero when absent
 	MisspeltAllow *yamldoc.Node // the value of allow_tools, the old name; nil when absent
+	MisspeltLists []MisspeltList
 }
 
 // ToolRef is one entry of allowed_tools (a tool's name) or
 // allowed_skills (a skill's id).
 type ToolRef struct {
 	Name      string
-	Approval  *Approval // nil when absent: as the container says
+	Approval  *Approval      // nil when absent: as the container says
+	Misspelt  []MisspeltGate // fields that are meant as gates; every call asks
 	NameRange diag.Range
 	Range     diag.Range
 }
@@ -168,6 +174,7 @@ type RemoteAgent struct {
 	AllowedSkills *[]ToolRef    // nil when absent: every skill; empty: none
 	AllowedRange  diag.Range    // of the allowed_skills list; zero when absent
 	MisspeltAllow *yamldoc.Node // the value of allow_skills, the old name; nil when absent
+	MisspeltLists []MisspeltList
 }
 
 // Form is what an approval asks for. The zero value asks always.

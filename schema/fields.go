@@ -124,7 +124,7 @@ func (w *fieldWalk) visit(step string, n *yamldoc.Node, s *shape) {
 		}
 	}
 	for _, f := range n.Fields {
-		if child := w.child(n, f.Key, s); child != nil {
+		if child := w.child(n, f, s); child != nil {
 			w.visit(f.Key.Text, f.Value, child)
 		}
 	}
@@ -133,20 +133,20 @@ func (w *fieldWalk) visit(step string, n *yamldoc.Node, s *shape) {
 
 // child returns the shape behind a field, nil when there is nothing to
 // walk. An unknown field is reported.
-func (w *fieldWalk) child(n, key *yamldoc.Node, s *shape) *shape {
-	name := key.Text
+func (w *fieldWalk) child(n *yamldoc.Node, f yamldoc.Field, s *shape) *shape {
+	key, name := f.Key, f.Key.Text
 	switch known, ok := s.fields[name]; {
 	case ok:
 		return known
 	case s.values != nil:
 		return s.values
-	case s.open, strings.HasPrefix(name, "x-"), name == "$schema" && len(w.places) == 1:
+	case s.open, isExtension(name), name == "$schema" && len(w.places) == 1:
 	case name == oldAllowTools && s.fields["allowed_tools"] != nil:
 		w.add(renamed(n, key, "allowed_tools"))
 	case name == oldAllowSkills && s.fields["allowed_skills"] != nil:
 		w.add(renamed(n, key, "allowed_skills"))
 	default:
-		w.add(w.unknown(n, key, s))
+		w.foreign(n, f, s)
 	}
 
 	return nil

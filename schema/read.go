@@ -28,6 +28,7 @@ func (r *reader) agent(file string, doc *yamldoc.Document) *Agent {
 		Constraints:   readConstraints(root.Get("constraints")),
 		ActionSpace:   r.actionSpace(root.Get("action_space")),
 		Policy:        r.executionPolicy(root.Get("execution_policy")),
+		Strays:        r.strays,
 	}
 }
 
@@ -100,6 +101,7 @@ func (r *reader) entry(n *yamldoc.Node) Entry {
 	return Entry{
 		Alias:      text(alias),
 		Approval:   r.approval(n),
+		Misspelt:   r.gates[n],
 		AliasRange: rangeOf(alias),
 		Range:      n.Range,
 	}
@@ -117,6 +119,7 @@ func (r *reader) mcpServer(n *yamldoc.Node) MCPServer {
 		ServerRef:     text(n.Get("server_ref")),
 		AllowedRange:  rangeOf(allowed),
 		MisspeltAllow: n.Get(oldAllowTools),
+		MisspeltLists: r.lists[n],
 	}
 }
 
@@ -138,6 +141,7 @@ func (r *reader) remoteAgent(n *yamldoc.Node) RemoteAgent {
 		AllowedSkills: r.allowList(allowed, "id"),
 		AllowedRange:  rangeOf(allowed),
 		MisspeltAllow: n.Get(oldAllowSkills),
+		MisspeltLists: r.lists[n],
 	}
 }
 
@@ -156,6 +160,7 @@ func (r *reader) allowList(n *yamldoc.Node, key string) *[]ToolRef {
 		refs = append(refs, ToolRef{
 			Name:      text(name),
 			Approval:  r.approval(item),
+			Misspelt:  r.gates[item],
 			NameRange: rangeOf(name),
 			Range:     item.Range,
 		})

@@ -17,6 +17,8 @@ const (
 	ruleNonFinite          = "non-finite-number"
 	ruleUnknownField       = "unknown-field"
 	ruleRenamedField       = "renamed-field"
+	ruleMisplaced          = "approval-misplaced"
+	ruleUnreadList         = "tool-list-unread"
 	ruleDuplicateAlias     = "duplicate-alias"
 	ruleUnsupportedVersion = "unsupported-schema-version"
 	ruleNewerVersion       = "newer-schema-version"
@@ -68,6 +70,8 @@ func Rules() []diag.RuleInfo {
 		ruleNonFinite,
 		ruleUnknownField,
 		ruleRenamedField,
+		ruleMisplaced,
+		ruleUnreadList,
 		ruleUnsupportedVersion,
 		ruleNewerVersion,
 		ruleDuplicateAlias,

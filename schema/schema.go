@@ -66,6 +66,9 @@ func ParseParts(file string, src []byte) (*Agent, []diag.Finding) {
 // reader reads one file and collects what it finds.
 type reader struct {
 	findings []diag.Finding
+	gates    map[*yamldoc.Node][]MisspeltGate // by entry
+	lists    map[*yamldoc.Node][]MisspeltList // by entry
+	strays   map[string][]MisspeltGate        // see Agent.Strays
 }
 
 func (r *reader) add(f ...diag.Finding) { r.findings = append(r.findings, f...) }

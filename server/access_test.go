@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
@@ -621,4 +622,23 @@ func TestOtherNamesOfAPersonGiveNoVotes(t *testing.T) {
 	}
 
 	h.vote(h.voter("mara"), r, "approve").must(200)
+}
+
+// TestTokensOfBlockedPeopleEnd, those that answer and those that ask.
+func TestTokensOfBlockedPeopleEnd(t *testing.T) {
+	h := newHarness(t, func(c *server.Config) {
+		d, findings := people.Parse("people.yaml", []byte(
+			"schema_version: \"1.0.0\"\npeople: [{id: ada}, {id: abe}]\nblocked: [ada]\n"))
+		if d == nil {
+			t.Fatal(findings)
+		}
+		c.Directory = d
+	})
+	a := h.do("GET", "/v1/requests", h.voter("ada"), "").must(401)
+	if a.str("code") != "token_revoked" || a.str("detail") != "its person is blocked" {
+		t.Errorf("got %s", a.text)
+	}
+	asks := h.token(store.Token{Name: "rt-ada", Person: "ada", Scopes: []string{"decide", "request"}})
+	h.opens(asks, `{"call":{"kind":"tool","tool":"quote"}}`).must(401)
+	h.do("GET", "/v1/requests", h.voter("abe"), "").must(200)
 }

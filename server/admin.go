@@ -3,9 +3,7 @@ package server
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -117,11 +115,11 @@ func (x *exchange) liftFreeze() error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(freezes, func(f approval.Freeze) bool { return f.Agent == agent }) {
-		return fmt.Errorf("freeze: %w", approval.ErrNotFound)
+	act, err := administration.Lifting(freezes, agent, reason)
+	if err != nil {
+		return err
 	}
-	if asked, err := x.act(administration.LiftFreeze, administration.Lifting(agent, reason)); asked ||
-		err != nil {
+	if asked, err := x.act(administration.LiftFreeze, act); asked || err != nil {
 		return err
 	}
 	if err := x.cfg.Service.Thaw(x.r.Context(), x.tenant(), agent, actor(x.token), reason); err != nil {
@@ -203,7 +201,7 @@ func (x *exchange) createToken() error {
 	if err != nil {
 		return err
 	}
-	if asked, err := x.act(administration.CreateToken, tokenAct(t, spec)); asked || err != nil {
+	if asked, err := x.act(administration.CreateToken, tokenAct(t, spec, actor(x.token))); asked || err != nil {
 		return err
 	}
 	t, secret, err := x.maker().Make(x.r.Context(), x.tenant(), spec, by)
@@ -213,9 +211,10 @@ func (x *exchange) createToken() error {
 	return x.answer(http.StatusCreated, openapi.CreatedToken{Token: tokens.Shown(t), Secret: secret})
 }
 
-// tokenAct is what people are shown of a token that is to be made. It
-// is the same each time that the token is asked for.
-func tokenAct(t store.Token, spec tokens.Spec) map[string]any {
+// tokenAct is what people are shown of a token that is to be made, and
+// who is handed its secret. It is the same each time that the token is
+// asked for.
+func tokenAct(t store.Token, spec tokens.Spec, holder string) map[string]any {
 	agents := t.Agents
 	if len(agents) == 0 {
 		agents = []string{tokens.AllAgents}
@@ -226,8 +225,10 @@ func tokenAct(t store.Token, spec tokens.Spec) map[string]any {
 	}
 
 	return map[string]any{
-		"what":       "a token named " + t.Name + " with the scopes " + strings.Join(t.Scopes, ", "),
+		"what": "a token named " + t.Name + " with the scopes " + strings.Join(t.Scopes, ", ") +
+			", handed to " + holder,
 		"name":       t.Name,
+		"holder":     holder,
 		"scopes":     t.Scopes,
 		"agents":     agents,
 		"person":     t.Person,
@@ -247,6 +248,16 @@ func (x *exchange) act(act administration.Act, args map[string]any) (asked bool,
 		)
 	}
 
+	own, err := x.maker().OwnPerson(x.r.Context(), x.token)
+	if err != nil {
+		return false, err
+	}
+	if !own {
+		return false, fail(
+			openapi.CodeNoPerson,
+			"another person's token made this one, so it can't ask as "+x.token.Person+": have it made for nobody",
+		)
+	}
 	who := approval.AdministrationAsker(x.token.Name, x.token.Person)
 	err = x.cfg.Administration.Take(x.r.Context(), x.tenant(), who, act, args)
 	var pending *administration.PendingError

@@ -1,13 +1,17 @@
 package server_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/tokens"
@@ -88,6 +92,73 @@ func TestAnAdministratorNeedsAnother(t *testing.T) {
 	h.do("POST", "/v1/freezes/lift", root, `{"agent":"desk","reason":"done"}`).must(200)
 }
 
+// TestOneAdministratorIsNotTwo: an administrator can't have a token of
+// another one made, and one from before asks for nothing.
+func TestOneAdministratorIsNotTwo(t *testing.T) {
+	h := newHarness(t)
+	ada := h.token(store.Token{Name: "adas", Person: "ada", Scopes: []string{"admin", "read"}})
+	nobodys := h.admin()
+	for name, body := range map[string]string{
+		"admin":              `{"name":"laptop","scopes":["admin"],"person":"abe"}`,
+		"admin beside read":  `{"name":"laptop","scopes":["read","admin"],"person":"abe"}`,
+		"another's approver": `{"name":"laptop","scopes":["admin"],"person":"mara"}`,
+	} {
+		for _, by := range []string{ada, nobodys} {
+			if a := h.do("POST", "/v1/tokens", by, body); a.status != 422 || a.str("field") != "person" {
+				t.Errorf("%s: got %d %s", name, a.status, a.text)
+			}
+		}
+	}
+	asked := h.do("POST", "/v1/tokens", ada, `{"name":"laptop","scopes":["admin"],"person":"ada"}`)
+	if asked.status == 422 && asked.str("field") == "person" {
+		t.Errorf("ada can't make a token of her own: %s", asked.text)
+	}
+
+	all, err := h.store.Tokens(t.Context(), "acme")
+	must(t, err)
+	maker := ""
+	for _, tok := range all {
+		if tok.Person == "ada" {
+			maker = tok.ID
+		}
+	}
+	old := h.token(store.Token{Name: "old", Person: "abe", Maker: maker, Scopes: []string{"admin", "read"}})
+	must(t, h.svc.Freeze(t.Context(), "acme", "desk", "mara", "odd"))
+	for path, body := range map[string]string{
+		"/v1/tokens":       `{"name":"bot","scopes":["request"],"agents":["desk"]}`,
+		"/v1/freezes/lift": `{"agent":"desk","reason":"done"}`,
+	} {
+		if a := h.do("POST", path, old, body); a.status != 403 || a.str("code") != "no_person" {
+			t.Errorf("%s: got %d %s", path, a.status, a.text)
+		}
+	}
+	if a := h.do("POST", "/v1/freezes/lift", ada, `{"agent":"desk","reason":"done"}`); a.status != 202 {
+		t.Errorf("ada's own token: %d %s", a.status, a.text)
+	}
+}
+
+// TestALiftIsForOneFreeze: an approval to lift a freeze lifts no later
+// one of the same agent.
+func TestALiftIsForOneFreeze(t *testing.T) {
+	h := newHarness(t)
+	body := `{"agent":"desk","reason":"done"}`
+	root := h.admin()
+	h.do("POST", "/v1/freezes/lift", root, body).must(404)
+	must(t, h.svc.Freeze(t.Context(), "acme", "desk", "mara", "odd"))
+	first := h.do("POST", "/v1/freezes/lift", root, body).must(202).str("request", "id")
+	h.approve(first, "ada", "abe")
+	must(t, h.svc.Thaw(t.Context(), "acme", "desk", "mara", "done"))
+	h.clock.Add(time.Minute)
+	must(t, h.svc.Freeze(t.Context(), "acme", "desk", "mara", "an incident"))
+	second := h.do("POST", "/v1/freezes/lift", root, body).must(202).str("request", "id")
+	if second == first {
+		t.Error("the approval for the first freeze is taken for the second")
+	}
+	if freezes, _ := h.store.Freezes(t.Context(), "acme"); len(freezes) != 1 {
+		t.Errorf("got %+v", freezes)
+	}
+}
+
 // TestRuntimesCantSpeakForAdministration: for them the reserved
 // agent is not there.
 func TestRuntimesCantSpeakForAdministration(t *testing.T) {
@@ -136,6 +207,99 @@ func TestWhoLeftCanDoNothing(t *testing.T) {
 
 	if freezes, _ := h.store.Freezes(t.Context(), "acme"); len(freezes) != 0 {
 		t.Errorf("got %+v", freezes)
+	}
+}
+
+// TestWhoLeftReadsAndRulesNothing: neither does a token of theirs that
+// reads, answers, administers or keeps checkpoints, at any operation; nor
+// while the directory can't be asked.
+func TestWhoLeftReadsAndRulesNothing(t *testing.T) {
+	var people lostDirectory
+	h := newHarness(t, func(c *server.Config) {
+		people.Directory = c.Directory
+		c.Directory = &people
+		c.Loaded = func(string) []openapi.Loaded { return []openapi.Loaded{{Part: "agents", Digest: "sha256:aa"}} }
+	})
+	r := h.ask(h.runtime(), `{"amount":1}`)
+	scopes := []string{"read", "vote", "admin", "witness"}
+	gone := h.token(store.Token{Name: "gone", Person: "eve", Scopes: scopes})
+	mixed := h.token(store.Token{Name: "mixed", Person: "eve", Scopes: []string{"request", "read"}})
+	mara := h.token(store.Token{Name: "maras", Person: "mara", Scopes: scopes})
+	ops := []struct{ method, path, body string }{
+		{"GET", "/v1/requests", ""},
+		{"GET", "/v1/requests/" + r.ID, ""},
+		{"GET", "/v1/requests/" + r.ID + "?wait=1s", ""},
+		{"GET", "/v1/events", ""},
+		{"GET", "/v1/grants", ""},
+		{"GET", "/v1/freezes", ""},
+		{"GET", "/v1/stats", ""},
+		{"GET", "/v1/agents", ""},
+		{"GET", "/v1/audit/export", ""},
+		{"GET", "/v1/tokens", ""},
+		{"GET", "/v1/deliveries", ""},
+		{"POST", "/v1/freezes", `{"agent":"desk"}`},
+		{"POST", "/v1/freezes/lift", `{"agent":"desk"}`},
+		{"POST", "/v1/tokens", `{"name":"x","scopes":["read"]}`},
+		{"POST", "/v1/tokens/tok_1/revoke", ""},
+		{"POST", "/v1/deliveries/1/redeliver", ""},
+		{"POST", "/v1/requests/" + r.ID + "/cancel", `{"reason":"x"}`},
+	}
+	for _, op := range ops {
+		if a := h.do(op.method, op.path, gone, op.body); a.status != 403 || a.str("code") != "unknown_person" {
+			t.Errorf("%s %s by who left: %d %.200s", op.method, op.path, a.status, a.text)
+		}
+	}
+	for _, op := range ops[:3] {
+		if a := h.do(op.method, op.path, mixed, op.body); a.status != 403 {
+			t.Errorf("%s %s by a token that asks and reads: %d %.200s", op.method, op.path, a.status, a.text)
+		}
+	}
+	h.do("GET", "/v1/whoami", gone, "").must(200)
+	h.do("GET", "/v1/requests", mara, "").must(200)
+	for token, sees := range map[string]bool{gone: false, mara: true} {
+		if a := h.do("GET", "/readyz?verbose", token, "").must(200); strings.Contains(a.text, "sha256:aa") != sees {
+			t.Errorf("what is loaded, seen %t: %s", !sees, a.text)
+		}
+	}
+
+	people.lost.Store(true)
+	for _, op := range ops {
+		if a := h.do(op.method, op.path, mara, op.body); a.status != 503 || !strings.Contains(a.text, "directory") {
+			t.Errorf("%s %s without a directory: %d %.200s", op.method, op.path, a.status, a.text)
+		}
+	}
+}
+
+// lostDirectory is a directory that can't be asked once it is lost.
+type lostDirectory struct {
+	approval.Directory
+
+	lost atomic.Bool
+}
+
+func (d *lostDirectory) Person(ctx context.Context, tenant, name string) (approval.Person, bool, error) {
+	if d.lost.Load() {
+		return approval.Person{}, false, errors.New("the directory is out of reach")
+	}
+
+	return d.Directory.Person(ctx, tenant, name)
+}
+
+// TestATokenOfNobodyKnownAsksNobody: its person, renamed or misspelt, is
+// barred by no name, so people are not asked at all.
+func TestATokenOfNobodyKnownAsksNobody(t *testing.T) {
+	h := newHarness(t)
+	for _, person := range []string{"eve", "mara "} {
+		rt := h.token(store.Token{Name: "rt-" + person[:3], Person: person, Scopes: []string{"decide", "request"}})
+		for path, body := range map[string]string{
+			"requests":  `{"call":{"kind":"tool","tool":"trade","args":{"amount":1}}}`,
+			"questions": `{"principal":"mara","question":{"asker":"b","prompt":"p","choices":["a","b"],"default":0}}`,
+		} {
+			if a := h.do("POST", "/v1/agents/desk/"+path, rt, body, "Idempotency-Key", "k"); a.status != 403 ||
+				a.str("code") != "unknown_person" {
+				t.Errorf("%s by a token of %q: %d %s", path, person, a.status, a.text)
+			}
+		}
 	}
 }
 

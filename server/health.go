@@ -35,8 +35,11 @@ func newHealth(cfg Config, draining <-chan struct{}) *health {
 		workers:  map[string]error{},
 		failing:  map[string]bool{},
 	}
-	h.checks = append([]Check{{Name: "store", Check: cfg.Store.Ping}, h.worker("time"), h.worker("sealing")},
-		cfg.Checks...)
+	h.checks = []Check{{Name: "store", Check: cfg.Store.Ping}, h.worker("time"), h.worker("sealing")}
+	if cfg.Clock != nil {
+		h.checks = append(h.checks, Check{Name: "clock", Check: cfg.Clock})
+	}
+	h.checks = append(h.checks, cfg.Checks...)
 	return h
 }
 
@@ -147,9 +150,12 @@ func (x *exchange) healthz() error {
 
 func (x *exchange) readyz() error {
 	out := x.health.ready()
+	goingDown := openapi.Health{Checks: []openapi.Check{{Name: "server", Problem: "it is going down"}}}
 	select {
+	case <-x.leaving:
+		out = goingDown
 	case <-x.draining:
-		out = openapi.Health{Checks: []openapi.Check{{Name: "server", Problem: "it is going down"}}}
+		out = goingDown
 	default:
 	}
 	if err := x.addLoaded(&out); err != nil {
@@ -176,6 +182,8 @@ func (x *exchange) addLoaded(out *openapi.Health) error {
 	if err != nil {
 		return err
 	}
-	out.Loaded = x.cfg.Loaded(token.Tenant)
+	if x.present(x.r.Context(), token, nil) == nil { // the health itself is for everybody
+		out.Loaded = x.cfg.Loaded(token.Tenant)
+	}
 	return nil
 }

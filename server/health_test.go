@@ -8,9 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"context"
+	"errors"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/openapi"
+	"sync/atomic"
 )
 
 // TestABrokenAgentDegrades: it leaves the server ready, its
@@ -109,4 +112,33 @@ func TestMetricsElsewhere(t *testing.T) {
 	if own.Code != 200 || !strings.Contains(own.Body.String(), "assent_frozen 0") {
 		t.Errorf("got %d %s", own.Code, own.Body)
 	}
+}
+
+// TestAWrongClockExpiresNothing: while the clock is wrong the server is
+// not ready, and a request whose time seems to be over stays open.
+func TestAWrongClockExpiresNothing(t *testing.T) {
+	var wrong atomic.Bool
+	h := newHarness(t, func(c *server.Config) {
+		c.Clock = func(context.Context) error {
+			if wrong.Load() {
+				return errors.New("the clock is wrong")
+			}
+			return nil
+		}
+	})
+	r := h.ask(h.runtime(), `{"amount":5}`)
+	wrong.Store(true)
+	testwait.Until(t, "no more work", func() bool { // a round that had begun before could still expire it
+		a := h.do("GET", "/readyz", "", "")
+		return a.status == 503 && strings.Contains(a.text, `{"name":"time","ok":false`) &&
+			strings.Contains(a.text, `{"name":"clock","ok":false`)
+	})
+	h.clock.Add(48 * time.Hour)
+	rounds := strings.Count(h.log.String(), "the clock is wrong")
+	h.do("GET", "/readyz", "", "").must(503)
+	if state := h.look(h.runtime(), r).str("state"); state != "pending" || rounds == 0 {
+		t.Errorf("with a wrong clock it is %s; the log says %d times that the clock is wrong", state, rounds)
+	}
+	wrong.Store(false)
+	testwait.Until(t, "time goes on", func() bool { return h.look(h.runtime(), r).str("state") == "expired" })
 }

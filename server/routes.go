@@ -20,6 +20,7 @@ func (s *Server) table() []route {
 		{
 			pattern: "GET /v1/whoami",
 			scopes:  slices.Concat(decide, request, read, vote, admin, witness),
+			leavers: true, // it says so
 			handle:  (*exchange).whoami,
 		},
 		{

@@ -66,8 +66,20 @@ func (s *Server) workers() []*worker {
 	return all
 }
 
-// tick lets time act on everything that is due.
+// clock fails if the clock of this process is wrong.
+func (s *Server) clock(ctx context.Context) error {
+	if s.cfg.Clock == nil {
+		return nil
+	}
+	return s.cfg.Clock(ctx)
+}
+
+// tick lets time act on everything that is due. With a wrong clock it
+// would end requests for ever that still have time.
 func (s *Server) tick(ctx context.Context) error {
+	if err := s.clock(ctx); err != nil {
+		return err
+	}
 	for {
 		n, err := s.cfg.Service.Tick(ctx)
 		if err != nil || n < tickBatch {
@@ -100,6 +112,9 @@ func (s *Server) sealTenant(ctx context.Context, tenant string) error {
 }
 
 func (s *Server) sweep(ctx context.Context) error {
+	if err := s.clock(ctx); err != nil { // everybody would be signed out
+		return err
+	}
 	return errors.Join(s.cfg.Store.SweepValues(ctx, s.cfg.Now()), s.cfg.Store.SweepRecords(ctx, s.cfg.Now()))
 }
 

@@ -45,6 +45,10 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
+// Leave makes /readyz say that the server is going down, so that nothing
+// new is sent to it. It goes on answering.
+func (s *Server) Leave() { s.leave() }
+
 // Config is what a server is made of. Service, Store, Directory and
 // Signer are required.
 type Config struct {
@@ -57,7 +61,10 @@ type Config struct {
 	Logger    *slog.Logger     // nil: nothing is logged
 	Inbox     http.Handler     // everything beside the API and health; nil: not found
 	Checks    []Check          // more of what /readyz asks
-	Version   string           // of the program, for figures
+	// Clock fails if the clock of this process is wrong. Then the server
+	// is not ready, and time acts on nothing. Nil: the clock is right.
+	Clock   func(context.Context) error
+	Version string // of the program, for figures
 	// Loaded tells which files of a tenant are in force and what is
 	// wrong with them; for "", of all tenants together, without what is
 	// wrong. Nil: nobody is told.
@@ -144,6 +151,8 @@ type Server struct {
 	health   *health
 	kick     chan struct{} // wakes the sealer
 	draining chan struct{} // closed when Run ends
+	leaving  chan struct{} // closed by Leave
+	leave    func()
 	apidocs  func() (*apidocs.Docs, error)
 }
 
@@ -155,8 +164,10 @@ func New(cfg Config) *Server {
 		mux:      http.NewServeMux(),
 		kick:     make(chan struct{}, 1),
 		draining: make(chan struct{}),
+		leaving:  make(chan struct{}),
 		apidocs:  sync.OnceValues(apidocs.New),
 	}
+	s.leave = sync.OnceFunc(func() { close(s.leaving) })
 	s.health = newHealth(cfg, s.draining)
 	s.metrics = newMetrics(cfg)
 	s.events = cfg.Feed
@@ -337,6 +348,7 @@ type route struct {
 	scopes  []scope  // of which one is enough
 	query   []string // parameters that it knows
 	lax     bool     // passes over parameters: monitoring adds its own
+	leavers bool     // also for people whom the directory doesn't know any more
 	body    bodySize
 	deny    bool // every problem means that the call may not run
 	handle  func(*exchange) error
@@ -382,6 +394,11 @@ func (x *exchange) run(rt route) (err error) {
 		}
 		if err := permit(x.token, rt.scopes); err != nil {
 			return err
+		}
+		if !rt.leavers {
+			if err := x.present(x.r.Context(), x.token, rt.scopes); err != nil {
+				return err
+			}
 		}
 		x.who = quota.Who{Tenant: x.token.Tenant, Caller: x.token.ID}
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -70,11 +71,21 @@ func (s *Server) authenticate(r *http.Request) (*store.Token, error) {
 		return nil, fail(openapi.CodeTokenRevoked, "")
 	case !s.cfg.Now().Before(t.Expires):
 		return nil, fail(openapi.CodeTokenExpired, "it was good until "+t.Expires.UTC().Format(time.RFC3339))
+	case t.Person != "" && s.blocked(t.Tenant, t.Person):
+		return nil, fail(openapi.CodeTokenRevoked, "its person is blocked")
 	case t.Tenant == "" || t.Name == "":
 		return nil, fail(openapi.CodeUnauthenticated, "the token names no tenant or no runtime")
 	}
 
 	return &t, nil
+}
+
+// blocked reports whether the directory bars a person.
+func (s *Server) blocked(tenant, person string) bool {
+	d, ok := s.cfg.Directory.(interface {
+		Blocked(tenant, name string) bool
+	})
+	return ok && d.Blocked(tenant, person)
 }
 
 // bearer returns what the one Authorization header carries.
@@ -111,14 +122,38 @@ func permit(t *store.Token, scopes []scope) error {
 	return p
 }
 
+// present refuses a token whose person the directory doesn't know, or
+// knows by another id: people who left read, export, freeze, cancel and
+// revoke nothing. What a token does by nothing but the scopes of runtimes,
+// decide and request, is up to the approval service, which asks nobody
+// for such a person (approval.ErrUnknownName). If
+// the directory can't be asked, nothing is done.
+func (s *Server) present(ctx context.Context, t *store.Token, scopes []scope) error {
+	asks := func(s scope) bool { return s == openapi.ScopeDecide || s == openapi.ScopeRequest }
+	asksOnly := len(scopes) > 0 && !slices.ContainsFunc(scopes, func(s scope) bool { return may(t, s) && !asks(s) })
+	if t.Person == "" || asksOnly {
+		return nil
+	}
+	known, err := s.namesPerson(ctx, t)
+	if err == nil && !known {
+		err = approval.ErrUnknownName
+	}
+
+	return err
+}
+
 // stillMay asks again, after a while, whether the token holds: it may
-// have been revoked or have expired since.
+// have been revoked or have expired since, or its person may have left.
 func (x *exchange) stillMay(scopes ...scope) error {
 	t, err := x.authenticate(x.r)
 	if err != nil {
 		return err
 	}
-	return permit(t, scopes)
+	if err := permit(t, scopes); err != nil {
+		return err
+	}
+
+	return x.present(x.r.Context(), t, scopes)
 }
 
 // actsFor reports whether a token may act for an agent.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -31,14 +33,21 @@ func errNoPerson() error {
 // the directory knows them. Another name may pass to somebody else,
 // whose answers the token must never give.
 func (x *exchange) namesPerson() (known bool, err error) {
-	if x.token.Person == "" {
+	return x.Server.namesPerson(x.r.Context(), x.token)
+}
+
+func (s *Server) namesPerson(ctx context.Context, t *store.Token) (known bool, err error) {
+	if t.Person == "" {
 		return false, nil
 	}
-	p, known, err := x.cfg.Directory.Person(x.r.Context(), x.tenant(), x.token.Person)
+	p, known, err := s.cfg.Directory.Person(ctx, t.Tenant, t.Person)
 	if err != nil {
-		return false, fmt.Errorf("ask the directory: %w", err)
+		p := fail(openapi.CodeUnavailable, "the directory of people can't be asked about the token's person")
+		p.cause = fmt.Errorf("ask the directory: %w", err)
+
+		return false, p
 	}
-	if known && p.ID != x.token.Person {
+	if known && p.ID != t.Person {
 		return false, fail(
 			openapi.CodeNoPerson,
 			"the token must name the person's id, not another name: have one made for the id that people.yaml or "+

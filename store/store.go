@@ -42,6 +42,10 @@ type Store interface {
 
 	// Ping fails when the store can't be written to.
 	Ping(ctx context.Context) error
+	// ClockAhead returns how far the clock of this process is ahead of
+	// the database's, as far as the time of the answer lets it tell;
+	// 0 for a database that is part of this process.
+	ClockAhead(ctx context.Context) (time.Duration, error)
 	// Tenants lists the tenants that have any ledger entry.
 	Tenants(ctx context.Context) ([]string, error)
 	// Backup writes everything as one consistent state, in a form that
@@ -112,10 +116,14 @@ type Ledger interface {
 	// Hashes reads stored hashes of the tenant's tree.
 	Hashes(ctx context.Context, tenant string) ledger.HashReader
 	// Prune redacts what people wrote and what calls carried: it drops
-	// the openings of entries before a time and the bodies of requests
-	// that closed before it. Leaves and hashes stay, so the ledger
-	// verifies. It returns how many requests and entries it redacted.
+	// the bodies of requests that closed before a time, and the openings
+	// of entries before it, except of entries about requests that are
+	// open or closed later, and about grants that may still be used.
+	// Leaves and hashes stay, so the ledger verifies. It returns how
+	// many requests and entries it redacted.
 	Prune(ctx context.Context, tenant string, before time.Time) (requests, entries int, err error)
+	// Prunable returns how many requests and entries Prune would redact.
+	Prunable(ctx context.Context, tenant string, before time.Time) (requests, entries int, err error)
 }
 
 // Tokens are the credentials of runtimes; only hashes are kept.

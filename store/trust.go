@@ -24,6 +24,28 @@ var (
 	)
 )
 
+// WatermarkError says that what is remembered outside of the database
+// can't tell what happened to a store after the state that it is
+// restored to.
+type WatermarkError struct {
+	Tenant string // "": of all of them
+	Size   int64  // entries that the restored ledger of the tenant has
+	Known  int64  // entries that the watermark knows of
+}
+
+// Error says what is missing.
+func (e *WatermarkError) Error() string {
+	if e.Tenant == "" {
+		return "the watermark does not know this store, so nobody can tell what was frozen, revoked or recorded after " +
+			"this state of it"
+	}
+	return fmt.Sprintf(
+		"the watermark is older than this state of the store (tenant %q: it knows %d ledger entries of %d), so nobody "+
+			"can tell what was frozen, revoked or recorded after it",
+		e.Tenant, e.Known, e.Size,
+	)
+}
+
 // TamperedError names what does not fit. Nothing may rest on it.
 type TamperedError struct {
 	Tenant  string // "" when it belongs to none
@@ -111,6 +133,8 @@ type Watermark interface {
 	Marks(store string) map[string]Mark
 	// Known reports whether a store at this place was bound before.
 	Known() bool
+	// Knows reports whether it has heard of a store.
+	Knows(store string) bool
 	// Advance notes how far a log has come, or what is frozen. It may
 	// be written later, and never goes back: of two marks the one with
 	// the greater size counts, and of two freezes the one with the
@@ -159,6 +183,10 @@ type Identity struct {
 	// this process could delete entries of the ledger, and the database
 	// could forbid it (PostgreSQL)
 	Erases bool
+	// SchemaBefore is at which step the tables were when this process
+	// opened the store, and Schema at which they are since; 0: there were
+	// none.
+	SchemaBefore, Schema int
 }
 
 // Integrity is what this process found in a store since it opened it.

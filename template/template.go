@@ -106,6 +106,25 @@ func (t *Template) Refs() []Ref {
 	return t.refs
 }
 
+// Key returns a text that is the same for templates that render the same
+// messages: spaces in a tag and a third brace make no difference. It is
+// empty if the template says nothing.
+func (t *Template) Key() string {
+	if t.Omitted() {
+		return ""
+	}
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.vari < 0 {
+			b.WriteString(p.text)
+		} else {
+			b.WriteString("\x00" + t.vars[p.vari].name + "\x00") // text holds no NUL, see safetext.Author
+		}
+	}
+
+	return b.String()
+}
+
 // assemble turns tokens into parts; neighbouring texts become one, and
 // a name that is used twice one variable.
 func (t *Template) assemble(tokens []token) {

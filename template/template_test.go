@@ -366,3 +366,24 @@ func TestValueLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestKeysAreThoseOfMessages: templates that render the same have one key.
+func TestKeysAreThoseOfMessages(t *testing.T) {
+	key := func(text string) string {
+		parsed, _ := Parse(text)
+		return parsed.Key()
+	}
+	for _, same := range []string{"Pay {{ tool_args.a }} now", "Pay {{{tool_args.a}}} now"} {
+		if key(same) != key("Pay {{tool_args.a}} now") {
+			t.Errorf("%q has another key: %q", same, key(same))
+		}
+	}
+	for _, other := range []string{"Pay {{tool_args.b}} now", "Pay {{tool_args.a}}  now", "Pay tool_args.a now", ""} {
+		if key(other) == key("Pay {{tool_args.a}} now") {
+			t.Errorf("%q has the same key", other)
+		}
+	}
+	if key(" ") != "" {
+		t.Errorf("%q of nothing", key(" "))
+	}
+}

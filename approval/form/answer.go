@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -28,8 +29,9 @@ func (f *Form) Check(answer []byte) (json.RawMessage, error) {
 }
 
 func (f *Form) problems(doc value.Value) Problems {
+	work := pattern.Work{Left: mostWork}
 	if f.text {
-		if want := f.Fields[0].wants(doc); want != "" {
+		if want := f.Fields[0].wants(doc, &work); want != "" {
 			return Problems{{Want: want}}
 		}
 
@@ -46,7 +48,7 @@ func (f *Form) problems(doc value.Value) Problems {
 		v, given := doc.Get(field.Name)
 		switch {
 		case given:
-			if want := field.wants(v); want != "" {
+			if want := field.wants(v, &work); want != "" {
 				out = append(out, Problem{field.Name, want})
 			}
 		case field.Required:
@@ -191,13 +193,18 @@ func readBool(text string, f *Field) (value.Value, string) {
 	return value.Value{}, f.Takes()
 }
 
-// wants says what a field takes when a value is none of it; "" when it is.
-func (f *Field) wants(v value.Value) string {
+// wants says what a field takes when a value is none of it; "" when it
+// is. It charges the work of matching a pattern.
+func (f *Field) wants(v value.Value, work *pattern.Work) string {
 	var ok bool
+	var fault string
 	switch f.Type {
 	case Text:
 		n := utf8.RuneCountInString(v.Text)
-		ok = v.Kind == value.String && n >= f.Least && n <= f.most() && f.shaped(v.Text)
+		ok = v.Kind == value.String && n >= f.Least && n <= f.most() && f.formatted(v.Text)
+		if ok && f.pattern != nil {
+			ok, fault = f.matches(v.Text, work)
+		}
 	case Number, Integer:
 		ok = v.Kind == value.Number && (f.Type == Number || v.Num.IsInt()) &&
 			(f.Minimum == nil || v.Num.Cmp(*f.Minimum) >= 0) && (f.Maximum == nil || v.Num.Cmp(*f.Maximum) <= 0)
@@ -213,7 +220,18 @@ func (f *Field) wants(v value.Value) string {
 		return ""
 	}
 
-	return f.Takes()
+	return f.Takes() + fault
+}
+
+// matches holds a text to the pattern. The fault says why the text could
+// not be matched at all; such a text is refused.
+func (f *Field) matches(text string, work *pattern.Work) (ok bool, fault string) {
+	ok, err := f.pattern.Match(text, work)
+	if err != nil {
+		return false, " (" + err.Error() + ")"
+	}
+
+	return ok, ""
 }
 
 func (f *Field) most() int {
@@ -244,11 +262,8 @@ func (f *Field) severalFit(v value.Value) bool {
 	return true
 }
 
-// shaped holds a text to its format and pattern.
-func (f *Field) shaped(text string) bool {
-	if f.pattern != nil && !f.pattern.MatchString(text) {
-		return false
-	}
+// formatted holds a text to its format.
+func (f *Field) formatted(text string) bool {
 	switch f.Format {
 	case "email":
 		local, domain, ok := strings.Cut(text, "@")

@@ -2,20 +2,31 @@ package form
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/value"
 )
 
 // The bounds of what a schema says about one field.
 const (
-	mostTitle   = 500
-	mostHelp    = 5_000
-	mostPattern = 1_000
+	mostTitle = 500
+	mostHelp  = 5_000
 )
+
+// The bounds of the patterns of one form. What an answer may cost to
+// match is bounded by work: bytes of text times the size of the pattern.
+const (
+	mostPattern  = 1_000      // bytes of one
+	mostPatterns = 8 << 10    // bytes of all
+	mostSize     = 2_000      // steps of one, see pattern.Size
+	mostSizes    = 10_000     // steps of all
+	mostWork     = 10_000_000 // for one answer, and for all defaults of a schema
+)
+
+var patternBounds = pattern.Bounds{Bytes: mostPattern, Size: mostSize}
 
 // formats are those of MCP's form mode.
 var formats = map[string]bool{"email": true, "uri": true, "date": true, "date-time": true}
@@ -49,12 +60,24 @@ func (r *reader) field(path string, doc value.Value, required bool) Field {
 
 	r.secret(path, doc, &f)
 	if f.Default.Kind != value.Absent && r.err == nil {
-		if want := f.wants(f.Default); want != "" {
-			r.refuse(at(path, "default"), "%s, as every answer", want)
-		}
+		r.checkDefault(at(path, "default"), &f)
 	}
 
 	return f
+}
+
+// checkDefault wants a default that is a right answer, and that people
+// can see as a whole: it is submitted unless they change it.
+func (r *reader) checkDefault(path string, f *Field) {
+	if !visible(strings.NewReplacer("\r\n", "", "\n", "", "\t", "").Replace(f.Default.Text)) {
+		r.refuse(path, "a text of visible characters")
+	}
+	if r.kept {
+		return
+	}
+	if want := f.wants(f.Default, &r.work); want != "" {
+		r.refuse(path, "%s, as every answer", want)
+	}
 }
 
 // members reads what all fields have, and hands on the rest of what a
@@ -223,7 +246,7 @@ func (r *reader) checkOptions(path string, options []Option) {
 	if len(options) == 0 || len(options) > MaxOptions {
 		r.refuse(path, "1 to %d options", MaxOptions)
 	}
-	seen := map[string]bool{}
+	seen, titles := map[string]bool{}, map[string]bool{}
 	for i := range options {
 		o := &options[i]
 		if o.Title == "" {
@@ -239,9 +262,11 @@ func (r *reader) checkOptions(path string, options []Option) {
 			)
 		case seen[o.Value]:
 			r.refuse(path, "values that differ: option %d is there already", i)
+		case titles[o.Title]:
+			r.refuse(path, "titles that differ: option %d looks like another one", i)
 		}
 
-		seen[o.Value] = true
+		seen[o.Value], titles[o.Title] = true, true
 	}
 }
 
@@ -301,12 +326,29 @@ func (r *reader) bound(path string, v value.Value) *value.Num {
 	return &v.Num
 }
 
-// pattern compiles a regular expression of RE2, which can't take longer
-// than its text allows.
-func (r *reader) pattern(path string, v value.Value) *regexp.Regexp {
-	p, err := regexp.Compile(v.Text)
-	if v.Kind != value.String || len(v.Text) > mostPattern || err != nil {
-		r.refuse(path, "a regular expression of RE2, at most %d bytes", mostPattern)
+// pattern reads a regular expression of RE2. A kept one was looked at
+// before, and is compiled when the first answer is matched.
+func (r *reader) pattern(path string, v value.Value) *pattern.Foreign {
+	if v.Kind != value.String {
+		r.refuse(path, "a regular expression of RE2")
+	}
+	p := pattern.NewForeign(v.Text, patternBounds)
+	if r.kept || r.err != nil {
+		return p
+	}
+	if r.bytes += len(v.Text); r.bytes > mostPatterns {
+		r.refuse(path, "patterns of at most %d bytes in one form", mostPatterns)
+
+		return p
+	}
+	tree, err := patternBounds.Parse(v.Text)
+	if err != nil {
+		r.refuse(path, "a regular expression of RE2, at most %d bytes and %d steps: %v", mostPattern, mostSize, err)
+
+		return p
+	}
+	if r.sizes += pattern.Size(tree); r.sizes > mostSizes {
+		r.refuse(path, "patterns of at most %d steps in one form", mostSizes)
 	}
 
 	return p

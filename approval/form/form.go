@@ -14,8 +14,8 @@ package form
 
 import (
 	"fmt"
-	"regexp"
 
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -68,7 +68,7 @@ type Field struct {
 	Maximum     *value.Num
 	Options     []Option
 	Default     value.Value // Absent where there is none
-	pattern     *regexp.Regexp
+	pattern     *pattern.Foreign
 }
 
 // Option is one value that may be picked.

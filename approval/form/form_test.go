@@ -403,6 +403,10 @@ func TestRefusesWhatNoFormCanAsk(t *testing.T) {
 		{field(`{"type":"boolean","default":"true"}`), "properties.a.default", "true or false"},
 		{field(`{"type":"string","enum":[]}`), "properties.a", "1 to 1000 options"},
 		{field(`{"type":"string","enum":["x","x"]}`), "properties.a", "differ"},
+		{field(`{"type":"string","oneOf":[{"const":"x","title":"X"},{"const":"y","title":"X"}]}`), "properties.a", "title"},
+		{field(`{"type":"string","default":"pay \u202e9"}`), "properties.a.default", "visible"},
+		{field(`{"type":"string","default":"a\u200bb"}`), "properties.a.default", "visible"},
+		{`{"type":"string","default":"a\u0000b"}`, "default", "visible"},
 		{field(`{"type":"string","enum":["x",1]}`), "properties.a.enum.1", "a text"},
 		{field(`{"type":"string","enum":["x","a\u0000b"]}`), "properties.a", "visible"},
 		{field(`{"type":"string","enum":["x"],"enumNames":["\u001b[2J"]}`), "properties.a", "visible"},
@@ -491,6 +495,64 @@ func TestAcceptedAnswersStayAccepted(t *testing.T) {
 			t.Fatalf("%s: got %s, %v", first, second, err)
 		}
 	})
+}
+
+// costly is a pattern of 955 bytes whose program has 240,000 instructions.
+var costly = "^(" + strings.Repeat(".{0,999}", 119) + ")x$"
+
+// TestPatternsOfPeersAreBounded has a peer send patterns whose text is
+// short and whose programs or matches are not.
+func TestPatternsOfPeersAreBounded(t *testing.T) {
+	fields := func(n int, pattern string) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(`"f%d":{"type":"string","pattern":%q}`, i, pattern))
+		}
+
+		return `{"type":"object","properties":{` + strings.Join(all, ",") + `}}`
+	}
+	long := strings.Repeat("a", 30_000)
+	for name, c := range map[string]struct{ schema, path, want string }{
+		"a huge program": {fmt.Sprintf(`{"type":"string","pattern":%q}`, costly), "pattern", "2000 steps"},
+		"many of them":   {fields(6, ".{0,999}"), "properties.f5.pattern", "10000 steps"},
+		"many long ones": {fields(9, strings.Repeat("a", 999)), "properties.f8.pattern", "8192 bytes"},
+		"a long default": {
+			fmt.Sprintf(`{"type":"string","pattern":".{0,999}","default":%q}`, long), "default", "too long",
+		},
+		"not even a pattern": {`{"type":"string","pattern":7}`, "pattern", "RE2"},
+	} {
+		_, err := form.Parse([]byte(c.schema))
+		var refused *form.SchemaError
+		if !errors.As(err, &refused) || refused.Path != c.path || !strings.Contains(refused.Want, c.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+
+	asked := parsed(t, `{"type":"string","pattern":"^.{0,900}$"}`)
+	_, err := asked.Check(fmt.Appendf(nil, "%q", long))
+	var problems form.Problems
+	if !errors.As(err, &problems) || !strings.Contains(err.Error(), "too long for its pattern") {
+		t.Errorf("an answer of 30,000 characters was matched: %v", err)
+	}
+	if _, err := asked.Check([]byte(`"short"`)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKeptFormCostsItsText reads a form that was kept before patterns
+// were bounded: showing it compiles nothing, and no answer fits it.
+func TestKeptFormCostsItsText(t *testing.T) {
+	schema := fmt.Appendf(nil, `{"type":"string","pattern":%q,"default":"ax"}`, costly)
+	if n := testing.AllocsPerRun(5, func() { must.Get(form.ParseKept(schema))(t) }); n > 100 {
+		t.Errorf("reading a kept form allocates %v times", n)
+	}
+	asked := must.Get(form.ParseKept(schema))(t)
+	if _, err := asked.Check([]byte(`"ax"`)); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("got %v", err)
+	}
+	if takes := asked.Fields[0].Takes(); !strings.Contains(takes, costly) {
+		t.Errorf("the pattern is not shown: %s", takes)
+	}
 }
 
 func FuzzParse(f *testing.F) {

@@ -4,19 +4,29 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/value"
 )
 
 // schemaLimits bound the reading of a schema: a flat one is never deep.
 var schemaLimits = value.Limits{MaxBytes: MaxSchema, MaxDepth: 16}
 
-// Parse reads the schema of a question. The error is a *SchemaError.
-func Parse(schema []byte) (*Form, error) {
+// Parse reads the schema of a question that a peer asks. The error is a
+// *SchemaError.
+func Parse(schema []byte) (*Form, error) { return read(schema, false) }
+
+// ParseKept reads a schema that Parse accepted before it was kept. It
+// neither compiles patterns nor matches the defaults again, so it costs
+// as much as its text. Answers are held to everything that the schema
+// says all the same.
+func ParseKept(schema []byte) (*Form, error) { return read(schema, true) }
+
+func read(schema []byte, kept bool) (*Form, error) {
 	doc, err := value.Parse(schema, schemaLimits)
 	if err != nil {
 		return nil, &SchemaError{Want: "a JSON Schema: " + err.Error()}
 	}
-	r := reader{}
+	r := reader{kept: kept, work: pattern.Work{Left: mostWork}}
 	f := r.form(doc)
 	if r.err != nil {
 		return nil, r.err
@@ -26,7 +36,13 @@ func Parse(schema []byte) (*Form, error) {
 }
 
 // reader keeps the first thing that is wrong.
-type reader struct{ err *SchemaError }
+type reader struct {
+	err   *SchemaError
+	kept  bool         // the schema was accepted before
+	bytes int          // of the patterns so far
+	sizes int          // steps of the patterns so far
+	work  pattern.Work // left for matching defaults
+}
 
 func (r *reader) refuse(path, want string, args ...any) {
 	if r.err == nil {

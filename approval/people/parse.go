@@ -66,6 +66,11 @@ func (r *reader) add(f diag.Finding) { r.findings = append(r.findings, f) }
 
 // check looks at what the JSON Schema can't see.
 func (r *reader) check(root *yamldoc.Node) {
+	for _, n := range items(root.Get("blocked")) {
+		if message, expected := IdentityProblem(n.Text); message != "" {
+			r.add(yamldoc.Stop(ruleName, n.Range, message, expected))
+		}
+	}
 	declared := r.declared(root.Get("groups"))
 	names := map[string]taken{}
 	for _, n := range root.Get("people").Items {
@@ -155,11 +160,16 @@ type entry struct {
 // directory reads a document that has passed every check.
 func directory(root *yamldoc.Node) *Directory {
 	var read struct {
-		People []entry             `doc:"people"`
-		Groups map[string]struct{} `doc:"groups"`
+		People  []entry             `doc:"people"`
+		Groups  map[string]struct{} `doc:"groups"`
+		Blocked []string            `doc:"blocked"`
 	}
 	yamldoc.Fill(root, &read)
-	d := &Directory{names: map[string]int{}, owners: map[string][]string{}}
+	d := &Directory{names: map[string]int{}, owners: map[string][]string{}, blocked: map[string]bool{}}
+	for _, name := range read.Blocked {
+		d.blocked[Key(name)] = true
+	}
+	read.People = slices.DeleteFunc(read.People, func(p entry) bool { return d.block(p) })
 	if read.Groups != nil {
 		d.groups = set(slices.Collect(maps.Keys(read.Groups)))
 	}
@@ -176,6 +186,22 @@ func directory(root *yamldoc.Node) *Directory {
 	}
 
 	return d
+}
+
+// block reports whether a person of the file has a blocked name, and
+// blocks their other names too. They go on owning their agents.
+func (d *Directory) block(p entry) bool {
+	names := append(slices.Clone(p.Also), p.ID)
+	if !slices.ContainsFunc(names, func(name string) bool { return d.blocked[Key(name)] }) {
+		return false
+	}
+	for _, name := range names {
+		d.blocked[Key(name)] = true
+	}
+	for _, agent := range set(p.Owns) {
+		d.owners[agent] = append(d.owners[agent], p.ID)
+	}
+	return true
 }
 
 // set sorts names and drops repetitions; never nil.

@@ -348,3 +348,26 @@ func soundDirectory(t *testing.T, d *people.Directory) {
 		}
 	}
 }
+
+// TestBlockedNamesBarAllNamesOfThePerson, who goes on owning agents.
+func TestBlockedNamesBarAllNamesOfThePerson(t *testing.T) {
+	d, findings := people.Parse("people.yaml", []byte("schema_version: \"1.0.0\"\npeople:\n"+
+		"  - {id: alice@example.com, also: [alice, \"slack:U1\"], groups: [risk], owns: [desk]}\n  - {id: bob, groups: [risk]}\n"+
+		"blocked: [Alice, mallory@example.com]\n"))
+	if d == nil {
+		t.Fatal(findings)
+	}
+	for _, name := range []string{"alice@example.com", "alice", "slack:U1", "Mallory@example.com"} {
+		if _, known, err := d.Person(t.Context(), "", name); known || err != nil || !d.Blocked("", name) {
+			t.Errorf("%s: known %t, blocked %t, %v", name, known, d.Blocked("", name), err)
+		}
+	}
+	members, _ := d.Members(t.Context(), "", "risk")
+	owners, _ := d.Owners(t.Context(), "", "desk")
+	if len(members) != 1 || members[0].ID != "bob" || d.Blocked("", "bob") || len(owners) != 1 {
+		t.Errorf("members %+v, owners %v", members, owners)
+	}
+	if d, _ := people.Parse("people.yaml", []byte("schema_version: \"1.0.0\"\npeople: []\nblocked: [nobody]\n")); d != nil {
+		t.Error("a name that nobody may have can be blocked")
+	}
+}

@@ -36,6 +36,9 @@ type Directory struct {
 	names  map[string]int // key of every name → index in people
 	owners map[string][]string
 	groups []string // the list of groups; nil when the file has none
+	// blocked are the keys of the names that are blocked, and of all
+	// names of people of the file who have one of them.
+	blocked map[string]bool
 }
 
 // Person resolves any name of a human.
@@ -50,7 +53,11 @@ func (d *Directory) Person(_ context.Context, _, name string) (Person, bool, err
 	return clone(d.people[i]), true, nil
 }
 
-// Len is how many people the file lists.
+// Blocked reports whether a name is of somebody who is nobody here,
+// whatever an identity provider or a token says.
+func (d *Directory) Blocked(_, name string) bool { return d.blocked[Key(name)] }
+
+// Len is how many people the file lists who are not blocked.
 func (d *Directory) Len() int { return len(d.people) }
 
 // Members lists who is in a group, by id; group "" lists everybody.

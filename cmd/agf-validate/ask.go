@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/posture"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -19,6 +23,7 @@ import (
 type askFlags struct {
 	agent    string
 	side     sideFlags
+	tools    []string
 	tool     string
 	server   string
 	remote   string
@@ -44,6 +49,13 @@ func (v program) askCommand() *cobra.Command {
 	flags.StringVar(&f.agent, "agent", "", "`FILE` of the agent, .agf.yaml")
 	flags.StringArrayVar(&f.side.policies, "policies", nil, "`DIR` of *.policy.yaml (repeatable)")
 	flags.StringVar(&f.side.config, "config", "", "decisions.yaml: `FILE` of what the owner chose")
+	flags.StringArrayVar(
+		&f.tools,
+		"tools",
+		nil,
+		"`[ALIAS=]FILE` with the tools that are offered (repeatable), or else those of "+settingsName+": a tool or an "+
+			"argument of --where that is not there is exit code 2",
+	)
 	flags.StringVar(&f.tool, "tool", "", "`TOOL` that is called: a local one, or one of --server")
 	flags.StringVar(&f.server, "server", "", "`ALIAS` of the MCP server")
 	flags.StringVar(&f.remote, "remote", "", "`ALIAS` of the remote agent that has the skill")
@@ -113,6 +125,9 @@ func (v program) ask(f askFlags) error {
 	if why := q.Vacuous(plan); why != "" {
 		return fmt.Errorf("the question is about no call of %s: %s", call.Target(), why)
 	}
+	if err := v.offered(f.tools, plan, &q); err != nil {
+		return err
+	}
 	answer := q.Ask(plan)
 	if err := v.printAnswer(f.format, call, answer); err != nil {
 		return fmt.Errorf("write the answer: %w", err)
@@ -122,6 +137,78 @@ func (v program) ask(f askFlags) error {
 	}
 
 	return nil
+}
+
+// offered returns an error if a catalogue of tools shows that the query
+// is about no call: its server has no such tool, or the tool takes no
+// such argument.
+func (v program) offered(files []string, plan *resolve.Plan, q *posture.Query) error {
+	if files == nil {
+		s, err := v.readSettings("")
+		if err != nil || s == nil {
+			return err
+		}
+		files = s.Tools
+	}
+	catalogs, err := v.readCatalogs(files, nil)
+	if err != nil {
+		return err
+	}
+	tool, err := offeredTool(catalogs, plan, q.Call)
+	if err != nil || tool == nil || q.Where == nil {
+		return err
+	}
+	derived := func(key string) bool {
+		return slices.ContainsFunc(plan.Options().Derived, func(d resolve.Derived) bool {
+			return strings.HasPrefix(key, d.As+".")
+		})
+	}
+	for i := range q.Where.Groups {
+		for _, m := range q.Where.Groups[i].Matchers {
+			if _, has := lint.Typed(tool, condition.ToolArgs, m.Key); !has && !derived(m.Key) {
+				return fmt.Errorf("--where: %s takes no argument %q, so no call has it%s",
+					q.Call.Target(), m.Key, didYouMean(m.Key, tool.Args.Names()))
+			}
+		}
+	}
+
+	return nil
+}
+
+// offeredTool finds the tool of a call in the catalogues, nil if none of
+// them is about it. That its server has no such tool is an error.
+func offeredTool(catalogs lint.Catalogs, plan *resolve.Plan, call resolve.Call) (*catalog.Tool, error) {
+	space := &plan.Agent().ActionSpace
+	switch call.Kind {
+	case resolve.Tool:
+		tools, _ := catalogs.Local(space)
+		for i := range space.LocalTools {
+			if t := &space.LocalTools[i]; t.Alias == call.Tool {
+				return lint.LocalTool(tools, t), nil
+			}
+		}
+	case resolve.MCPTool:
+		tools, known := catalogs.Server(space, call.Server)
+		tool := lint.Tool(tools, call.Tool)
+		if !known || tool != nil {
+			return tool, nil
+		}
+		var names []string
+		for _, t := range tools {
+			names = append(names, t.Name)
+		}
+		return nil, fmt.Errorf("the question is about no call of %s: the server offers no such tool%s",
+			call.Target(), didYouMean(call.Tool, names))
+	}
+
+	return nil, nil
+}
+
+func didYouMean(name string, known []string) string {
+	if near := diag.Nearest(name, known); near != "" {
+		return fmt.Sprintf("; did you mean %q", near)
+	}
+	return ""
 }
 
 // printAnswer prints the answer to a query.

@@ -102,6 +102,31 @@ func (c *checker) print(j *job) {
 	c.show(j.report, j.src)
 }
 
+// owners reports what the files of the owner name and no agent has. They
+// were read before, but for standard input, which can't be read twice.
+func (c *checker) owners(f validateFlags, checked []input) error {
+	w := c.linter.Worker()
+	for _, file := range []string{f.config, f.people} {
+		own := func(in input) bool { return key(in.path) == key(file) }
+		if file == "" || file == "-" || slices.ContainsFunc(checked, own) {
+			continue
+		}
+		src, err := term.ReadFile(file, nil)
+		if err != nil {
+			return err
+		}
+		report := c.linter.Owner(file, src)
+		if file == f.people {
+			report = w.People(file, src)
+		}
+		if len(report.Findings) > 0 {
+			c.show(report, src)
+		}
+	}
+
+	return nil
+}
+
 // show counts and prints one report.
 func (c *checker) show(r diag.Report, src []byte) {
 	c.count(r)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,15 +19,17 @@ type diffFlags struct {
 	old, new sideFlags
 	config   string
 	loosen   bool
+	worktree bool
 }
 
 func (v program) diffCommand() *cobra.Command {
 	var f diffFlags
 	cmd := &cobra.Command{
-		Use:   "diff [flags] OLD NEW | A..B -- PATH...",
+		Use:   "diff [flags] OLD NEW | A..B [-- PATH...]",
 		Short: "Compare two versions: which calls are asked about, allowed or denied otherwise",
 		Long: "diff compares agents with their policies, for all calls: files, directories, or revisions of git.\n" +
-			"Without --policies-old and --policies-new the policies that stand in a side itself are its policies.\n" +
+			"Everything that decides is read from each side: agents, policies, decisions.yaml, people.yaml and\n" +
+			".agf-validate.yaml, unless flags name other files. Revisions need --from-worktree for such flags.\n" +
 			"Exit code 0: equivalent, or nothing loosens; 1: something loosens or is undecided, unless " +
 			"--allow-loosening; 2: usage, or a side can't be read (docs/contracts/diff.md).",
 		Args: sidesGiven,
@@ -61,6 +64,12 @@ func (v program) diffCommand() *cobra.Command {
 		"",
 		"people.yaml: `FILE` of who may answer on the new side, instead of the side's own",
 	)
+	flags.BoolVar(
+		&f.worktree,
+		"from-worktree",
+		false,
+		"in a comparison of revisions, read the files that other flags name from the working tree",
+	)
 	flags.BoolVar(&f.loosen, "allow-loosening", false, "exit 0 whatever the verdict is")
 	term.Offer(cmd, "format", diffFormats()...)
 
@@ -78,7 +87,7 @@ func sidesGiven(cmd *cobra.Command, args []string) error {
 	case dash == 1:
 		return errors.New("name a path behind --")
 	case dash < 0 && len(args) == 1 && strings.Contains(args[0], ".."):
-		return fmt.Errorf("name the paths to compare: diff %s -- PATH", args[0])
+		return nil
 	}
 
 	return errors.New("name two files or directories, OLD and NEW, or A..B -- PATH; --help tells more")
@@ -99,7 +108,16 @@ func (v program) diff(f diffFlags, args []string, dash int) error {
 	if f.new.config == "" {
 		f.new.config = f.config
 	}
-	trees, err := v.readSides(args, dash)
+	revised := dash >= 0 || len(args) == 1
+	switch named := f.old.given() || f.new.given(); {
+	case revised && named && !f.worktree:
+		return errors.New("--config, --policies and --people name files of the working tree, which would stand in for " +
+			"those of both revisions: leave them out, since each revision's own decisions.yaml, policies and people are " +
+			"read, or add --from-worktree to compare with the files of the working tree")
+	case f.worktree && !(revised && named):
+		return errors.New("--from-worktree is only for a comparison of revisions with --config, --policies or --people")
+	}
+	trees, err := v.readSides(args, revised)
 	if err != nil {
 		return err
 	}
@@ -127,15 +145,12 @@ func (v program) diff(f diffFlags, args []string, dash int) error {
 }
 
 // readSides reads what is named: two paths, or paths at two revisions.
-func (v program) readSides(args []string, dash int) ([2]*sideTree, error) {
-	var out [2]*sideTree
-	if dash < 0 {
+func (v program) readSides(args []string, revised bool) (out [2]*sideTree, err error) {
+	if !revised {
 		for i, path := range args {
-			t, err := v.readTree(path)
-			if err != nil {
+			if out[i], err = v.readTree(path); err != nil {
 				return out, err
 			}
-			out[i] = t
 		}
 
 		return out, nil
@@ -145,9 +160,56 @@ func (v program) readSides(args []string, dash int) ([2]*sideTree, error) {
 	if err != nil {
 		return out, err
 	}
-	for i, revision := range []string{old, new} {
-		if out[i], err = readRevision(revision, args[1:]); err != nil {
+	var both []*revision
+	for _, what := range []string{old, new} {
+		r, err := openRevision(what)
+		if err != nil {
 			return out, err
+		}
+		both = append(both, r)
+	}
+	paths := args[1:]
+	if len(paths) == 0 {
+		if paths, err = v.settledPaths(both); err != nil {
+			return out, err
+		}
+	}
+	if len(paths) == 0 {
+		return out, fmt.Errorf(
+			"name the paths to compare: diff %s -- PATH, or `paths` in the %s of a revision", args[0], settingsName,
+		)
+	}
+	if missing, err := lacks(both, paths); err != nil || missing != "" {
+		return out, cmp.Or(err, fmt.Errorf("neither %s nor %s has %s, so nothing was compared", old, new, missing))
+	}
+	for i, r := range both {
+		if out[i], err = v.readRevision(r, paths); err != nil {
+			return out, err
+		}
+	}
+
+	return out, nil
+}
+
+// settledPaths are the paths that the settings of either revision name.
+func (v program) settledPaths(both []*revision) ([]string, error) {
+	var out []string
+	for _, r := range both {
+		t := &sideTree{what: r.what, store: r}
+		if err := v.settle(t); err != nil {
+			return nil, err
+		}
+		if t.chosen == nil {
+			continue
+		}
+		for _, p := range t.chosen.Paths {
+			rel, err := t.within(t.read[0], p)
+			if err != nil {
+				return nil, err
+			}
+			if name := r.name(rel); !slices.Contains(out, name) {
+				out = append(out, name)
+			}
 		}
 	}
 

@@ -38,6 +38,7 @@ func TestDiffContract(t *testing.T) {
 		Old:     &posture.Position{File: "f", Line: 1, Column: 1},
 		New:     &posture.Position{File: "f"},
 		Why:     "too large",
+		Note:    "no longer escalates",
 	}
 	var b strings.Builder
 	v := program{}

@@ -179,7 +179,7 @@ func TestGitHubActionTellsWhatAChangeAsks(t *testing.T) {
 	if code != 1 || len(api.bodies) != 2 || !strings.Contains(out, "::error file=agents/desk.agf.yaml,line=8") {
 		t.Errorf("exit %d, %d comments\n%s", code, len(api.bodies), out)
 	}
-	if !strings.Contains(api.bodies[1], "equivalent") {
+	if !strings.Contains(api.bodies[1], "tightens") { // the misspelt gate asks
 		t.Errorf("the comment is not kept up to date: %s", api.bodies[1])
 	}
 }

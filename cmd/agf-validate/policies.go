@@ -187,13 +187,14 @@ func (s *shelf) reports(c *checker, checked []input) {
 	c.unread = c.unread || s.missing
 }
 
-// fleet parses all agents of a run, when there are policies or
-// catalogues to compare with them.
-func fleet(inputs []input, catalogs lint.Catalogs, workers int) *lint.Fleet {
+// fleet parses all agents of a run, when there are policies, people,
+// catalogues or an owner's configuration to compare with them.
+func fleet(inputs []input, catalogs lint.Catalogs, owner bool, workers int) *lint.Fleet {
 	is := func(k fileKind) func(input) bool {
 		return func(in input) bool { return in.kind == k && in.err == nil }
 	}
-	compared := slices.ContainsFunc(inputs, is(policyKind)) || len(catalogs) > 0
+	compared := slices.ContainsFunc(inputs, is(policyKind)) || slices.ContainsFunc(inputs, is(peopleKind)) ||
+		len(catalogs) > 0 || owner
 	if !compared || !slices.ContainsFunc(inputs, is(agentKind)) {
 		return nil
 	}

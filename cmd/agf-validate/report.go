@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
@@ -49,8 +51,25 @@ func plain(r posture.Report) string {
 	}
 
 	fmt.Fprintf(&b, "%s\n", summary(r))
+	for _, line := range comparedLines(r.Compared) {
+		fmt.Fprintf(&b, "%s\n", line)
+	}
 
 	return b.String()
+}
+
+// comparedLines names the files of each side, once if both sides have
+// the same.
+func comparedLines(files *posture.Compared) []string {
+	switch {
+	case files == nil:
+		return nil
+	case slices.Equal(files.Old, files.New):
+		return []string{"compared on both sides: " + strings.Join(files.Old, ", ")}
+	}
+	list := func(names []string) string { return cmp.Or(strings.Join(names, ", "), "no files") }
+
+	return []string{"compared, old side: " + list(files.Old), "compared, new side: " + list(files.New)}
 }
 
 // targetOf names what a change is about.
@@ -115,6 +134,9 @@ func details(c posture.Change) []string {
 	if c.Why != "" {
 		out = append(out, "undecided: "+c.Why)
 	}
+	if c.Note != "" {
+		out = append(out, "note: "+c.Note)
+	}
 	if c.Witness != nil {
 		out = append(out, "for example "+string(c.Witness))
 	}
@@ -161,7 +183,7 @@ func markdown(r posture.Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**Posture: %s**\n", cellText(summary(r)))
 	if len(r.Changes) == 0 {
-		return b.String()
+		return b.String() + comparedMarkdown(r.Compared)
 	}
 	b.WriteString("\n| effect | agent | target | what | before | now | calls | example |\n|---|---|---|---|---|---|---|---|\n")
 	for _, c := range r.Changes {
@@ -175,6 +197,9 @@ func markdown(r posture.Report) string {
 		if c.Below != "" {
 			calls = strings.TrimSpace(calls + " (below " + c.Below + ")")
 		}
+		if c.Note != "" {
+			calls = strings.TrimSpace(calls + " (" + c.Note + ")")
+		}
 		example := ""
 		if c.Witness != nil {
 			example = code(string(c.Witness))
@@ -182,6 +207,22 @@ func markdown(r posture.Report) string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", c.Effect, cellText(c.AgentID), cellText(targetOf(c)),
 			c.Aspect, cellText(c.From), cellText(c.To), cellText(calls), example)
 	}
+
+	return b.String() + comparedMarkdown(r.Compared)
+}
+
+// comparedMarkdown names the files of each side below the table.
+func comparedMarkdown(files *posture.Compared) string {
+	lines := comparedLines(files)
+	if len(lines) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n<details><summary>Compared files</summary>\n")
+	for _, line := range lines {
+		b.WriteString("\n" + cellText(line) + "\n")
+	}
+	b.WriteString("\n</details>\n")
 
 	return b.String()
 }

@@ -79,7 +79,16 @@ func (v program) readSettings(named string) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
+	s, err := v.parseSettings(file, src)
+	if err == nil {
+		s.beside(filepath.Dir(file))
+	}
 
+	return s, err
+}
+
+// parseSettings reads the text of a file of settings.
+func (v program) parseSettings(file string, src []byte) (*settings, error) {
 	doc, findings := yamldoc.ReadDocument(file, src)
 	if doc != nil {
 		compiled := jsonschema.Embedded("settings.schema.json", settingsSchema)
@@ -92,7 +101,6 @@ func (v program) readSettings(named string) (*settings, error) {
 
 	s := &settings{}
 	yamldoc.Fill(doc.Root, s)
-	s.beside(filepath.Dir(file))
 	return s, nil
 }
 

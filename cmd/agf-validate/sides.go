@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,7 +14,9 @@ import (
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/lint/rules"
 	"github.com/assent-dev/assent/lint/sides"
 	"github.com/assent-dev/assent/policy"
@@ -29,9 +35,44 @@ type sideFile struct {
 
 // sideTree is what a side is made of.
 type sideTree struct {
-	what  string // as it was named
-	files []sideFile
+	what    string // as it was named
+	files   []sideFile
+	configs []sideFile // every decisions.yaml
+	store   store      // nil if the side is a single file
+	chosen  *settings  // .agf-validate.yaml of the side, nil if it has none
+	read    []string   // names of the files read besides those of agents
 }
+
+// store reads files of a side that its other files name. Paths are those
+// within the side, with slashes.
+type store interface {
+	// file returns an error that is fs.ErrNotExist if there is no such file.
+	file(rel string) ([]byte, error)
+	// dir returns the files below a directory.
+	dir(rel string) (fs.FS, error)
+	// name returns the path that messages show.
+	name(rel string) string
+	// start is the directory in which .agf-validate.yaml is looked for,
+	// and then in those above it.
+	start() string
+}
+
+// directory is the store of a side that is a directory.
+type directory string
+
+func (d directory) file(rel string) ([]byte, error) { return term.ReadFile(d.name(rel), nil) }
+
+func (d directory) dir(rel string) (fs.FS, error) {
+	info, err := os.Stat(d.name(rel))
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", d.name(rel))
+	}
+	return os.DirFS(d.name(rel)), err
+}
+
+func (d directory) name(rel string) string { return filepath.Join(string(d), filepath.FromSlash(rel)) }
+
+func (directory) start() string { return "." }
 
 // readTree reads a file, or a directory as a check walks it.
 func (v program) readTree(path string) (*sideTree, error) {
@@ -53,8 +94,104 @@ func (v program) readTree(path string) (*sideTree, error) {
 		}
 		out.files = append(out.files, f)
 	}
+	if !info.IsDir() {
+		return out, nil
+	}
 
-	return out, nil
+	out.store = directory(path)
+	if err := out.walkOwners(path); err != nil {
+		return nil, err
+	}
+
+	return out, v.settle(out)
+}
+
+// walkOwners reads every decisions.yaml of a directory, and refuses a
+// people.yaml that is not YAML: a walk for checks skips both.
+func (t *sideTree) walkOwners(root string) error {
+	return filepath.WalkDir(root+string(filepath.Separator), func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !isConfig(d.Name()) && kindOf(d.Name()) != peopleKind {
+			return err
+		}
+		rel, err := filepath.Rel(root, file)
+		if err != nil {
+			return err
+		}
+		src, err := term.ReadFile(file, nil)
+		if err != nil {
+			return err
+		}
+		if isConfig(d.Name()) {
+			t.configs = append(t.configs, sideFile{rel: filepath.ToSlash(rel), name: file, src: src})
+			return nil
+		}
+		return checkPeople(file, src)
+	})
+}
+
+// isConfig reports whether a file is called decisions.yaml.
+func isConfig(base string) bool {
+	base = strings.ToLower(base)
+	return base == "decisions.yaml" || base == "decisions.yml" || base == "decisions.json"
+}
+
+// checkPeople refuses a people.yaml that is not YAML. One that is about
+// something else is not ours, and is skipped.
+func checkPeople(name string, src []byte) error {
+	if _, known := lint.Recognise(src); known {
+		return nil
+	}
+	if doc, _ := yamldoc.Parse(name, src, yamldoc.Limits{}); doc == nil {
+		return fmt.Errorf("the people of %s can't be compared: it is not YAML that can be read", name)
+	}
+	return nil
+}
+
+// settle reads the settings of a side, if it has some.
+func (v program) settle(t *sideTree) error {
+	for dir := t.store.start(); ; dir = path.Dir(dir) {
+		rel := path.Join(dir, settingsName)
+		src, err := t.store.file(rel)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && dir == ".":
+			return nil
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return err
+		}
+		if t.chosen, err = v.parseSettings(t.store.name(rel), src); err != nil {
+			return err
+		}
+		t.chosen.beside(dir)
+		t.read = append(t.read, t.store.name(rel))
+
+		return nil
+	}
+}
+
+// within cleans a path that a file of the side names.
+func (t *sideTree) within(file, named string) (string, error) {
+	rel := path.Clean(filepath.ToSlash(named))
+	if !fs.ValidPath(rel) {
+		return "", fmt.Errorf(
+			"%s names %s, which is outside of %s: a comparison reads what is inside of a side only", file, named, t.what,
+		)
+	}
+	return rel, nil
+}
+
+// named reads a file that a file of the side names.
+func (t *sideTree) named(by, file string) (sideFile, error) {
+	rel, err := t.within(by, file)
+	if err != nil {
+		return sideFile{}, err
+	}
+	src, err := t.store.file(rel)
+	if err != nil {
+		return sideFile{}, fmt.Errorf("%s names %s: %w", by, t.store.name(rel), err)
+	}
+	return sideFile{rel: rel, name: t.store.name(rel), src: src}, nil
 }
 
 // sideFlags say what a side is compiled under.
@@ -63,6 +200,9 @@ type sideFlags struct {
 	config   string
 	people   string
 }
+
+// given reports whether a flag names a file of the working tree.
+func (f sideFlags) given() bool { return len(f.policies) > 0 || f.config != "" || f.people != "" }
 
 // compiled are the agents of a side, by the path of their file.
 type compiled struct {
@@ -73,46 +213,198 @@ type compiled struct {
 // can't be read or decided on is an error: a side that is half
 // understood proves nothing.
 func (v program) compile(t *sideTree, f sideFlags) (*compiled, error) {
-	chosen := &term.Decisions{Config: &resolve.Config{PermitAge: resolve.DefaultPermitAge}}
-	if f.config != "" {
-		var err error
-		if chosen, err = term.ReadDecisions(f.config, v.In, v.Err); err != nil {
+	configs, err := v.configs(t, f)
+	if err != nil {
+		return nil, err
+	}
+	read := sides.Files{Linter: lint.New(rules.All(), lint.Options{})}
+	if len(configs) == 0 {
+		defaults := &owner{Decisions: &term.Decisions{Config: &resolve.Config{PermitAge: resolve.DefaultPermitAge}}}
+		if read.Default, err = v.config(t, f, defaults); err != nil {
 			return nil, err
 		}
 	}
-
-	if len(f.policies) > 0 {
-		chosen.Instead(f.policies)
+	for _, c := range configs {
+		one, err := v.config(t, f, c)
+		if err != nil {
+			return nil, err
+		}
+		read.Configs = append(read.Configs, one)
 	}
-	if chosen.Registry != nil {
-		return nil, fmt.Errorf(
-			"%s: the policies of a registry are not fetched here: name directories with --policies-old and --policies-new",
-			f.config,
-		)
-	}
-
-	registry, err := v.registry(t, chosen.PolicyDirs())
-	if err != nil {
+	if read.People, err = v.directories(t, f.people); err != nil {
 		return nil, err
 	}
-	directories, err := v.directories(t, f.people)
-	if err != nil {
+	if read.Agents, err = v.agents(t); err != nil {
 		return nil, err
 	}
-	agents, err := v.agents(t)
-	if err != nil {
+	if err := v.catalogs(t); err != nil {
 		return nil, err
-	}
-	read := sides.Files{
-		Agents:    agents,
-		Registry:  registry,
-		Options:   chosen.Options(),
-		PermitAge: chosen.PermitAge,
-		People:    directories,
-		Linter:    lint.New(rules.All(), lint.Options{}),
 	}
 	all, err := read.Compile()
+	for _, side := range all {
+		side.Files = append(side.Files, t.read...)
+	}
+
 	return &compiled{sides: all}, err
+}
+
+// owner is one configuration of a side. rel is its path within the side,
+// empty if a flag names it.
+type owner struct {
+	*term.Decisions
+	rel string
+}
+
+// configs reads the configurations of a side: the one that a flag or the
+// settings name, or else every decisions.yaml.
+func (v program) configs(t *sideTree, f sideFlags) ([]*owner, error) {
+	if f.config != "" {
+		chosen, err := term.ReadDecisions(f.config, v.In, v.Err)
+		return []*owner{{Decisions: chosen}}, err
+	}
+	files := t.configs
+	if t.chosen != nil && t.chosen.Config != "" {
+		one, err := t.named(t.read[0], t.chosen.Config)
+		if err != nil {
+			return nil, err
+		}
+		files = []sideFile{one}
+	}
+	var out []*owner
+	for _, file := range files {
+		config, findings := resolve.ParseConfig(file.name, file.src)
+		if config == nil {
+			v.report(findings, map[string][]byte{file.name: file.src})
+			return nil, fmt.Errorf("the decision configuration %s can't be compared", file.name)
+		}
+		out = append(out, &owner{&term.Decisions{Config: config, File: file.name}, file.rel})
+	}
+
+	return out, nil
+}
+
+// config loads the policies of a configuration. They are those of the
+// directories that flags, the settings or the configuration name, or
+// else those of the side.
+func (v program) config(t *sideTree, f sideFlags, o *owner) (sides.Config, error) {
+	out := sides.Config{
+		Path:      o.rel,
+		Name:      o.File,
+		Options:   o.Options(),
+		PermitAge: o.PermitAge,
+	}
+	if r := o.Config.Registry; r != nil && len(f.policies) == 0 {
+		if f.config != "" {
+			return out, fmt.Errorf(
+				"%s: the policies of a registry are not fetched here: name directories with --policies-old and --policies-new",
+				f.config,
+			)
+		}
+		out.PolicyRegistry, out.Keep = r.URL, r.Keep
+	}
+
+	var files []policy.File
+	var unread []diag.Finding
+	var err error
+	switch {
+	case len(f.policies) > 0:
+		files, unread = readDirs(f.policies)
+	case f.config != "":
+		files, unread = readDirs(o.PolicyDirs())
+		if len(o.Policies) == 0 {
+			files = t.policies()
+		}
+	default:
+		files, unread, err = t.policiesOf(o)
+		if err == nil && t.chosen != nil && len(t.chosen.Policies) > 0 {
+			usual := names(files)
+			files, unread, err = t.policyDirs(t.read[0], t.chosen.Policies)
+			if !slices.Equal(usual, names(files)) {
+				out.Chosen = strings.Join(t.chosen.Policies, ", ") + ", as " + settingsName + " says"
+			}
+		}
+	}
+
+	if err == nil {
+		out.Registry, err = v.registry(t, files, unread)
+	}
+
+	return out, err
+}
+
+func names(files []policy.File) []string {
+	var out []string
+	for _, f := range files {
+		out = append(out, f.Name)
+	}
+	return slices.Sorted(slices.Values(out))
+}
+
+// policies are the files of policies that the side itself holds.
+func (t *sideTree) policies() []policy.File {
+	var out []policy.File
+	for _, f := range t.files {
+		if f.kind == policyKind {
+			out = append(out, policy.File{Name: f.name, Text: f.src})
+		}
+	}
+	return out
+}
+
+// policiesOf reads the policies of a configuration of the side.
+func (t *sideTree) policiesOf(o *owner) ([]policy.File, []diag.Finding, error) {
+	if len(o.Policies) == 0 {
+		return t.policies(), nil, nil
+	}
+	var dirs []string
+	for _, dir := range o.Policies {
+		if !filepath.IsAbs(dir) {
+			dir = path.Join(path.Dir(o.rel), filepath.ToSlash(dir))
+		}
+		dirs = append(dirs, dir)
+	}
+	return t.policyDirs(o.File, dirs)
+}
+
+// policyDirs reads directories of policies within the side.
+func (t *sideTree) policyDirs(by string, dirs []string) (files []policy.File, unread []diag.Finding, err error) {
+	for _, dir := range dirs {
+		rel, err := t.within(by, dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		tree, err := t.store.dir(rel)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s names policies in %s: %w", by, t.store.name(rel), err)
+		}
+		found, broken := policy.ReadFS(tree, t.store.name(rel))
+		if len(found) == 0 && len(broken) == 0 {
+			broken = []diag.Finding{policy.NoneFound(t.store.name(rel))}
+		}
+		files, unread = append(files, found...), append(unread, broken...)
+	}
+
+	return files, unread, nil
+}
+
+// catalogs reads the lists of tools that the settings of the side name.
+func (v program) catalogs(t *sideTree) error {
+	if t.chosen == nil {
+		return nil
+	}
+	for _, entry := range t.chosen.Tools {
+		_, file := splitTools(entry)
+		list, err := t.named(t.read[0], file)
+		if err != nil {
+			return err
+		}
+		if _, err := catalog.ParseAll(list.name, list.src); err != nil {
+			return err
+		}
+		t.read = append(t.read, list.name)
+	}
+
+	return nil
 }
 
 // agents parses the agents of a side, by their paths within it.
@@ -133,15 +425,24 @@ func (v program) agents(t *sideTree) (map[string]*schema.Agent, error) {
 	return out, nil
 }
 
-// directories reads who may answer: the file that is named, or those of
-// the side.
+// directories reads who may answer: the file that a flag or the settings
+// name, or those of the side.
 func (v program) directories(t *sideTree, named string) ([]sides.Directory, error) {
 	if named != "" {
 		d, err := v.readPeople(named)
 		return []sides.Directory{{Name: named, People: d}}, err
 	}
+	files := t.files
+	if t.chosen != nil && t.chosen.People != "" {
+		one, err := t.named(t.read[0], t.chosen.People)
+		if err != nil {
+			return nil, err
+		}
+		one.kind = peopleKind
+		files = []sideFile{one}
+	}
 	var out []sides.Directory
-	for _, f := range t.files {
+	for _, f := range files {
 		if f.kind != peopleKind {
 			continue
 		}
@@ -161,20 +462,12 @@ func (v program) report(findings []diag.Finding, texts map[string][]byte) {
 	term.PrintFindings(v.Err, slices.DeleteFunc(findings, func(f diag.Finding) bool { return !f.Stops }), texts)
 }
 
-// registry holds the policies of directories, or those of the side when
-// none are named.
-func (v program) registry(t *sideTree, dirs []string) (*policy.Set, error) {
-	files, unread := readDirs(dirs)
-	for _, f := range t.files {
-		if f.kind == policyKind && len(dirs) == 0 {
-			files = append(files, policy.File{Name: f.name, Text: f.src})
-		}
-	}
+// registry makes the registry of files of policies.
+func (v program) registry(t *sideTree, files []policy.File, unread []diag.Finding) (*policy.Set, error) {
 	if len(files) == 0 && len(unread) == 0 {
 		set, _ := policy.NewSet()
 		return set, nil
 	}
-
 	set, findings, texts := loadPolicies(files, t.what, unread)
 	if set.Err() != nil {
 		v.report(findings, texts)
@@ -196,9 +489,7 @@ func revisions(text string) (old, new string, err error) {
 		err = fmt.Errorf("%q names no old revision, expected A..B", text)
 	case strings.HasPrefix(old, "-"), strings.HasPrefix(new, "-"):
 		err = fmt.Errorf("%q: a revision does not begin with a dash", text)
-	case new == "":
-		new = "HEAD"
 	}
 
-	return old, new, err
+	return old, cmp.Or(new, "HEAD"), err
 }

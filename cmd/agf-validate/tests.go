@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +13,8 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/pattern"
+	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint/policytest"
 	"github.com/assent-dev/assent/policy"
 )
@@ -75,7 +76,7 @@ func (v program) test(f testFlags, paths []string) error {
 	if f.least > 100 || f.least < -1 {
 		return fmt.Errorf("--min: %d is no percentage, expected 0 to 100", f.least)
 	}
-	names, err := regexp.Compile(f.run)
+	names, err := pattern.Bounds{Bytes: 8 << 10, Size: 10_000}.Compile(f.run)
 	if err != nil {
 		return fmt.Errorf("--run: %w", err)
 	}
@@ -308,7 +309,7 @@ func walkTests(dir string, add func(string)) (unread []error) {
 		switch {
 		case err != nil:
 			unread = append(unread, err)
-		case !d.IsDir() && isTest(d.Name()):
+		case !d.IsDir() && isTest(path):
 			add(path)
 		}
 
@@ -320,11 +321,29 @@ func walkTests(dir string, add func(string)) (unread []error) {
 
 // isTest reports whether a file is called as test files are, or nearly
 // so: a walk that passed over trades.test.yml would call rules tested
-// that are not.
-func isTest(name string) bool {
-	name = strings.ToLower(name)
+// that are not. Names that other tools use too, such as trades_test.yaml
+// and trades.tests.yaml, count if the file names an agent and tests.
+func isTest(path string) bool {
+	name := strings.ToLower(filepath.Base(path))
+	ext := filepath.Ext(name)
+	if ext != ".yaml" && ext != ".yml" && ext != ".json" {
+		return false
+	}
+	base := strings.TrimSuffix(name, ext)
+	if strings.HasSuffix(base, ".test") {
+		return true
+	}
+	base = strings.TrimSuffix(base, "s")
+	if base != "test" && !strings.HasSuffix(base, ".test") && !strings.HasSuffix(base, "_test") &&
+		!strings.HasSuffix(base, "-test") {
+		return false
+	}
+	src, err := term.ReadFile(path, nil)
+	if err != nil {
+		return false
+	}
+	doc, _ := yamldoc.Parse(path, src, yamldoc.Limits{})
+	has := func(key string) bool { return doc != nil && doc.Root.Get(key) != nil }
 
-	return slices.ContainsFunc([]string{".test.yaml", ".test.yml", ".test.json"}, func(end string) bool {
-		return strings.HasSuffix(name, end)
-	})
+	return has("agent") && slices.ContainsFunc([]string{"calls", "never", "always", "people_cases"}, has)
 }

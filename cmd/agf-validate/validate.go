@@ -203,7 +203,7 @@ func (v program) check(f validateFlags, paths []string) error {
 	}
 	inputs, policies := walk(paths, v.In), v.shelf(chosen, f.copyAge)
 	policies.take(&opt)
-	opt.Fleet = fleet(inputs, opt.Catalogs, v.workers())
+	opt.Fleet = fleet(inputs, opt.Catalogs, f.config != "" || f.people != "", v.workers())
 	c := &checker{
 		linter:   lint.New(rules.All(), opt),
 		streams:  v.Streams,
@@ -214,6 +214,9 @@ func (v program) check(f validateFlags, paths []string) error {
 		shelf:    policies,
 	}
 	policies.reports(c, inputs)
+	if err := c.owners(f, inputs); err != nil {
+		return err
+	}
 	c.idle(opt, inputs)
 	return c.run(inputs, v.workers())
 }

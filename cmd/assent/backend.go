@@ -85,7 +85,11 @@ func prune(
 	s store.Store,
 	tenant string,
 	before time.Time,
+	dry bool,
 ) (requests, entries int, err error) {
+	if dry {
+		return s.Prunable(ctx, tenant, before)
+	}
 	if requests, entries, err = s.Prune(ctx, tenant, before); err != nil {
 		return 0, 0, err
 	}

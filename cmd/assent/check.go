@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/fileerrors"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/registry"
 	mcpconfig "github.com/assent-dev/assent/mcp/config"
@@ -94,6 +95,9 @@ func (c *checker) tenant(ctx context.Context, cfg config.Tenant) {
 			c.wrong(cfg.Name, "", errors.New(why))
 		}
 	}
+	for _, found := range errorsOfPlans(f.plans) {
+		c.wrong(cfg.Name, "", errors.New(fileerrors.Line(found)))
+	}
 	c.candidate(cfg, load, f.plans)
 	c.groups(ctx, cfg, f.watch)
 	c.secrets(cfg, f.plans)
@@ -161,12 +165,32 @@ func (c *checker) people(tenant string, err error) {
 	}
 }
 
-// groups warns of groups that policies name and nobody is in.
+// groups reports stages that the people of people.yaml can't fill, and
+// warns of other groups that policies name and nobody is in. With an
+// identity provider both are warnings: sign-ins may bring people.
 func (c *checker) groups(ctx context.Context, cfg config.Tenant, watch *directory.Watched) {
 	if watch == nil || watch.Err() != nil {
 		return
 	}
+	short, err := (&tenant{cfg: cfg}).shortStages(ctx, watch)
+	c.wrong(cfg.Name, "", err)
+	reported := map[string]bool{}
+	for _, s := range short {
+		switch {
+		case cfg.OIDC == nil:
+			c.wrong(cfg.Name, "", errors.New(s.String()))
+			reported[s.Group] = true
+		case !s.empty:
+			c.found.Warnings = append(c.found.Warnings, operate.TenantProblem{
+				Tenant:  cfg.Name,
+				Problem: s.String() + ", unless sign-ins bring them",
+			})
+		}
+	}
 	for _, group := range groupsOf(cfg.Policies) {
+		if reported[group] {
+			continue
+		}
 		if members, err := watch.Members(ctx, cfg.Name, group); err != nil || len(members) == 0 {
 			c.found.Warnings = append(c.found.Warnings, operate.TenantProblem{
 				Tenant:  cfg.Name,

@@ -271,8 +271,10 @@ func undrawable(r rune) bool {
 }
 
 // plainly leaves away what a channel puts around and into text: white
-// space, and isolates, which terminals spell out.
+// space, bars before the lines of a quotation, and isolates, which
+// terminals spell out.
 func plainly(text string) string {
+	text = regexp.MustCompile(`(?m)^\s*\| `).ReplaceAllString(text, "")
 	return strings.NewReplacer(
 		safetext.Isolate, "", safetext.PopIsolate, "", `\u{2068}`, "", `\u{2069}`, "", " ", "", "\n", "", "│", "",
 	).Replace(text)

@@ -3,9 +3,11 @@ package main
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // exclusion is somebody who must not approve a call that mara's token
@@ -59,7 +61,8 @@ func exclusions() []exclusion {
 			name: "somebody whom the directory doesn't know",
 			who:  "gone",
 			why: regexp.MustCompile(
-				`not in the directory|directory of people doesn't know you|not mapped to anybody`,
+				`not in the directory|directory of people doesn't know you|not mapped to anybody|` +
+					`the directory does not know the token's person`,
 			),
 		},
 	}
@@ -83,6 +86,9 @@ func TestExclusionsHoldAtEveryWayToAsk(t *testing.T) {
 				ends = approval.Answered
 			}
 			r := w.testExclusions(t, way, vote, w.asks(t, way, aliasOfZoe, 1), ends)
+			if !way.question && !way.administers {
+				testMisspeltGate(t, r)
+			}
 			by := approval.Asker{Token: way.token, Person: "mara", Principal: aliasOfZoe}
 			if way.administers || way.unnamed {
 				by.Principal = ""
@@ -158,6 +164,17 @@ func TestOnlyTheAskerTakesTheRunAtEveryEntrance(t *testing.T) {
 		if err := way.take(t, w, c, r, false); err == nil {
 			t.Errorf("%s: it is taken twice", way.name)
 		}
+	}
+}
+
+// testMisspeltGate wants people to be asked for the gate that the
+// agent's file misspells too, whatever the entrance.
+func testMisspeltGate(t *testing.T, r *approval.Request) {
+	t.Helper()
+	d := r.Revisions[0].Decision
+	i := slices.IndexFunc(d.Reasons, func(x resolve.Reason) bool { return x.Code == resolve.ApprovalMisspelt })
+	if i < 0 || d.Reasons[i].Line == 0 || !strings.Contains(d.Message, `"aproval"`) {
+		t.Errorf("the misspelt gate is no reason: %s, %+v", d.Message, d.Reasons)
 	}
 }
 

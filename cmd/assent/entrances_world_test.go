@@ -25,14 +25,15 @@ import (
 
 // entrancesAgent restarts after people agreed, wipes by its own file
 // (the tool calls itself destructive), and looks. Otto owns it, by its
-// file; olga does, by the directory.
+// file; olga does, by the directory. The gates of restart and of the
+// server are misspelt, which is a reason of every request about them.
 const entrancesAgent = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Runs machines., labels: {owner: otto}}
 interface: {input: {type: object}, output: {type: object}}
 execution_policy: {id: agf.react, config: {instructions: Work., model: any}}
 action_space:
-  local_tools: [{alias: restart}, {alias: wipe}, {alias: look}]
-  mcp_servers: [{alias: files, server_ref: files, description: Files.}]
+  local_tools: [{alias: restart, aproval: false}, {alias: wipe}, {alias: look}]
+  mcp_servers: [{alias: files, server_ref: files, description: Files., aproval: false}]
 `
 
 // spareAgent is frozen from the start: administrators ask to let it go on.

@@ -42,6 +42,9 @@ func serveGateway(ctx context.Context, cfg config.Gateway, log io.Writer, ready 
 	}, cfg.Chosen); err != nil {
 		return err
 	}
+	if err := startWithErrors(errorsOfPlans(rest.plans), cfg.Strict, logs); err != nil {
+		return err
+	}
 
 	agents := rest.plans
 	if _, err := agents.Plan(ctx, ownTenant, cfg.Agent); err != nil {

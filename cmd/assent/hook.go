@@ -11,8 +11,10 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/fileerrors"
 	"github.com/assent-dev/assent/cmd/internal/hook"
 	"github.com/assent-dev/assent/cmd/internal/stores"
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/directory"
 )
@@ -75,6 +77,7 @@ func (a *app) openWithRules(ctx context.Context, agentFile string) (agent string
 	}
 
 	a.store, a.tenants = opened, rules.tenants
+	a.fileErrors = rules.errors
 
 	return rules.agent, nil
 }
@@ -84,6 +87,7 @@ func (a *app) openWithRules(ctx context.Context, agentFile string) (agent string
 type rulesRead struct {
 	tenants tenants
 	agent   string
+	errors  []diag.Finding // that leave the files usable
 	err     error
 }
 
@@ -98,16 +102,31 @@ func readRules(cfg config.Serve, agentFile string, log *slog.Logger) (out rulesR
 	if out.tenants, out.err = loadTenants(cfg, log); out.err != nil {
 		return out
 	}
-	out.agent, out.err = onlyAgent(out.tenants[ownTenant].plans, agentFile)
+	plans := out.tenants[ownTenant].plans
+	out.errors = plans.Errors()
+	if cfg.Strict {
+		if out.err = fileerrors.Refuse(out.tenants.fileErrors()); out.err != nil {
+			return out
+		}
+	}
+	out.agent, out.err = onlyAgent(plans, agentFile)
 
 	return out
 }
 
 // hookFinds says what is wrong with the files of a hook without a
-// server, which opens no store for that.
-func hookFinds(cfg config.MCP) error {
-	return readRules(cfg.Asking(""), cfg.Agent, slog.New(slog.DiscardHandler)).err
+// server, and which errors leave them usable. It opens no store.
+func hookFinds(cfg config.MCP) ([]diag.Finding, error) {
+	rules := readRules(cfg.Asking(""), cfg.Agent, slog.New(slog.DiscardHandler))
+	if rules.err != nil {
+		return nil, rules.err
+	}
+	return rules.tenants.fileErrors(), nil
 }
+
+// FileErrors are the errors that reading the files found. They leave
+// the files usable.
+func (d *hookDesk) FileErrors() []diag.Finding { return d.app.fileErrors }
 
 // hookWait is how long one look at a request waits.
 const hookWait = time.Minute

@@ -32,6 +32,9 @@ func serveMCPElsewhere(ctx context.Context, cfg config.MCP, streams term.Streams
 	if err := rest.load(&load, cfg.Chosen); err != nil {
 		return err
 	}
+	if err := startWithErrors(errorsOfPlans(rest.plans), cfg.Strict, logs); err != nil {
+		return err
+	}
 	s, err := openStore(ctx, asking.Location(), logs)
 	if err != nil {
 		return err

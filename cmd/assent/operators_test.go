@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -10,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
@@ -301,5 +304,84 @@ func TestWarnsOfPlainHTTP(t *testing.T) {
 		if got := out.String(); !strings.Contains(got, tt.want) || (tt.want == "") != (got == "") {
 			t.Errorf("%s as %s: %q, want %q", tt.listen, tt.public, got, tt.want)
 		}
+	}
+}
+
+// TestGoesOnServingWhileItIsNotReady: after the signal /readyz is 503,
+// and requests are still answered until the delay is over.
+func TestGoesOnServingWhileItIsNotReady(t *testing.T) {
+	t.Parallel()
+	h := withFiles(t, deskFiles())
+	delay := 7 * time.Second
+	cfg := config.Serve{
+		Listen:     "127.0.0.1:0",
+		Store:      filepath.Join(h.dir, "s.db"),
+		KeyFile:    filepath.Join(h.dir, "k"),
+		Drain:      time.Hour,
+		DrainDelay: &delay,
+		Tenants: []config.Tenant{{
+			Name: "default", Agents: []string{h.dir}, People: filepath.Join(h.dir, "people.yaml"),
+		}},
+	}
+	h.tokens(t, cfg.Location())
+	ctx, signal := context.WithCancel(t.Context())
+	defer signal()
+	ready, ended := make(chan operate.Ready, 1), make(chan error, 1)
+	paused, over := make(chan time.Duration, 1), make(chan struct{})
+	go func() {
+		ended <- serveWith(ctx, cfg, io.Discard, func(r operate.Ready) { ready <- r },
+			func(_ context.Context, a *app) error {
+				a.pause = func(_ context.Context, d time.Duration) error {
+					paused <- d
+					<-over
+					return nil
+				}
+				return nil
+			})
+	}()
+	h.ready = receive(t, "ready", ready)
+	testwait.Until(t, "ready", func() bool {
+		status, _ := h.readyz(t, "/readyz", "")
+		return status == http.StatusOK
+	})
+
+	signal()
+	if got := receive(t, "the pause", paused); got != delay {
+		t.Errorf("it pauses for %v, want %v", got, delay)
+	}
+	if status, _ := h.readyz(t, "/readyz", ""); status != http.StatusServiceUnavailable {
+		t.Errorf("/readyz after the signal: %d", status)
+	}
+	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
+	if got := h.votes(t, "alice", r, nil); got != approval.VoteApproved {
+		t.Errorf("an answer after the signal: %s", got)
+	}
+	close(over)
+	if err := receive(t, "the end", ended); err != nil {
+		t.Error(err)
+	}
+	if _, err := http.Get(h.ready.API + "/healthz"); err == nil {
+		t.Error("it still answers after its end")
+	}
+}
+
+// TestDrainDelayByDefault: none where only this machine can send traffic.
+func TestDrainDelayByDefault(t *testing.T) {
+	none := time.Duration(0)
+	for _, tt := range []struct {
+		listen string
+		given  *time.Duration
+		want   time.Duration
+	}{
+		{"127.0.0.1:0", nil, 0}, {"[::1]:0", nil, 0}, {"0.0.0.0:0", nil, config.DefaultDrainDelay},
+		{"0.0.0.0:0", &none, 0},
+	} {
+		listener, err := net.Listen("tcp", tt.listen)
+		must.Do(t, err)
+		a := &app{cfg: config.Serve{DrainDelay: tt.given}, listener: listener}
+		if got := a.drainDelay(); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.listen, got, tt.want)
+		}
+		must.Do(t, listener.Close())
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -23,6 +24,8 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/keyfile"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/wait"
 	"github.com/assent-dev/assent/permit"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/administration"
@@ -37,17 +40,20 @@ import (
 
 // app is a running service and its parts, from the store upwards.
 type app struct {
-	cfg      config.Serve
-	log      *slog.Logger
-	key      keyfile.Key
-	permits  permits.Issuers
-	store    *keyedStore
-	tenants  tenants
-	people   *directory.Joined
-	listener net.Listener
-	figures  net.Listener // for /metrics; nil: beside the API
-	base     *url.URL     // where people reach it
-	service  *approval.Service
+	cfg     config.Serve
+	log     *slog.Logger
+	key     keyfile.Key
+	permits permits.Issuers
+	store   *keyedStore
+	tenants tenants
+	// fileErrors are what reading the files of a hook found; they leave
+	// the files usable.
+	fileErrors []diag.Finding
+	people     *directory.Joined
+	listener   net.Listener
+	figures    net.Listener // for /metrics; nil: beside the API
+	base       *url.URL     // where people reach it
+	service    *approval.Service
 	// administration asks people about acts of administrators.
 	administration *administration.Desk
 	delivery       *delivery
@@ -56,9 +62,14 @@ type app struct {
 	witness        *witness.Runner
 	shares         *quota.Shares
 	feed           *feed.Feed
+	serving        atomic.Pointer[server.Server] // nil before it serves
+	// pause waits for the time that it goes on serving after a signal.
+	pause func(ctx context.Context, d time.Duration) error
 }
 
-// serve runs the service until ctx ends, and then lets what is under way end.
+// serve runs the service until ctx ends. Then it says that it is not
+// ready any more, goes on serving for the delay of the configuration, and
+// lets what is under way end.
 func serve(ctx context.Context, cfg config.Serve, log io.Writer, ready func(operate.Ready)) error {
 	return serveWith(ctx, cfg, log, ready, nil)
 }
@@ -76,7 +87,15 @@ func serveWith(
 		cfg:    cfg,
 		log:    logger(cfg.LogText, cfg.LogLevel, log),
 		shares: sharesOf(cfg.Limits, roomy()),
+		pause:  wait.Pause,
 	}
+	signal := ctx
+	ctx, end := context.WithCancel(context.WithoutCancel(signal))
+	defer end()
+	defer context.AfterFunc(signal, func() {
+		a.leave(ctx)
+		end()
+	})()
 	if cfg.Dev {
 		if err := auth.CheckDev(cfg.Listen); err != nil {
 			return fmt.Errorf("--dev: %w", err)
@@ -85,11 +104,17 @@ func serveWith(
 	if a.tenants, err = loadTenants(a.cfg, a.log); err != nil {
 		return err
 	}
+	if err := startWithErrors(a.tenants.fileErrors(), cfg.Strict, a.log); err != nil {
+		return err
+	}
 	if a.store, err = openStore(ctx, cfg.Location(), a.log); err != nil {
 		return err
 	}
 	a.key = a.store.key
 	defer func() { err = errors.Join(err, a.store.Close()) }()
+	if err := a.store.checkClock(ctx); err != nil {
+		return err
+	}
 	if err := a.store.Verify(ctx); err != nil {
 		return err
 	}
@@ -300,6 +325,38 @@ func (a *app) who(r *http.Request) (tenant string, p approval.Person, dev, ok bo
 	return id.Tenant, id.Person, id.Method == auth.MethodDev && !a.cfg.Personal, ok
 }
 
+// leave says that the server is not ready any more, and waits until those
+// who send it traffic may have noticed. A server that does not serve yet
+// has nothing to wait for.
+func (a *app) leave(ctx context.Context) {
+	s := a.serving.Load()
+	delay := a.drainDelay()
+	if s == nil || delay == 0 {
+		return
+	}
+	s.Leave()
+	a.log.Info("not ready any more, and still serving", "drain_delay", delay.String())
+	_ = a.pause(ctx, delay) // an error says that ctx has ended
+}
+
+// drainDelay is the configuration's, else the default, which is no time
+// on loopback.
+func (a *app) drainDelay() time.Duration {
+	switch {
+	case a.cfg.DrainDelay != nil:
+		return *a.cfg.DrainDelay
+	case a.loopback():
+		return 0
+	}
+	return config.DefaultDrainDelay
+}
+
+// loopback reports whether only this machine can reach the listener.
+func (a *app) loopback() bool {
+	at, err := netip.ParseAddrPort(a.listener.Addr().String())
+	return err == nil && at.Addr().Unmap().IsLoopback()
+}
+
 // run answers until ctx ends. Then streams and waiting end at once,
 // other requests within the time to drain.
 func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
@@ -314,6 +371,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 		PublicURL:        a.signInURL(),
 		Channels:         votingChannels(),
 		Checks:           a.checks(),
+		Clock:            a.store.checkClock,
 		Tools:            a.tools.runtime,
 		Programs:         a.tools.programs,
 		Sessions:         a.tools,
@@ -331,6 +389,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 		Values:           int64(callLimits(a.cfg.Limits).MaxValues),
 	})
 	answers := a.httpServer(s)
+	a.serving.Store(s)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var all sync.WaitGroup
@@ -496,8 +555,7 @@ func (a *app) register() []operate.Address {
 // warnOfPlainHTTP says that tokens cross the network in the clear when
 // others than this machine can reach the listener.
 func (a *app) warnOfPlainHTTP() {
-	at, err := netip.ParseAddrPort(a.listener.Addr().String())
-	if err == nil && at.Addr().Unmap().IsLoopback() {
+	if a.loopback() {
 		return
 	}
 	level, hint := slog.LevelWarn, "put a proxy with TLS before it, and say --public-url https://…; or listen on "+

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/cmd/internal/config"
@@ -35,6 +36,29 @@ func (s *keyedStore) Close() error {
 		err = errors.Join(err, s.mark.Close())
 	}
 	return err
+}
+
+// mostClockOff is how far the clock of a server may be from that of its
+// database, which all replicas share.
+const mostClockOff = 30 * time.Second
+
+// checkClock refuses to work with a clock that differs from the database's:
+// deadlines that replicas with other clocks have written would be over
+// before their time, or never.
+func (s *keyedStore) checkClock(ctx context.Context) error {
+	ahead, err := s.ClockAhead(ctx)
+	if err != nil || ahead.Abs() <= mostClockOff {
+		return err
+	}
+	word := "ahead of"
+	if ahead < 0 {
+		word = "behind"
+	}
+	return fmt.Errorf(
+		"the clock of this machine is %s %s the clock of the database's server, and at most %s is allowed: "+
+			"set both clocks (NTP)",
+		ahead.Abs().Round(time.Second), word, mostClockOff,
+	)
 }
 
 // openStore opens either engine with the key in a file. Only who may

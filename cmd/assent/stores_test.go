@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -33,6 +34,8 @@ func runScript(t *testing.T, file string) {
 func TestCommandsRefuseAnotherKeyAndRotateIt(t *testing.T) { runScript(t, "keys.txtar") }
 
 func TestARestoreRunsNothingTwice(t *testing.T) { runScript(t, "restore.txtar") }
+
+func TestARestoreNeedsTheWatermarkOfTheServers(t *testing.T) { runScript(t, "watermark.txtar") }
 
 // sql runs statements on the database of a server, as somebody does who
 // has it and not the key.
@@ -231,4 +234,63 @@ func openWith(t *testing.T, where config.Store, key string) error {
 		err = s.Close()
 	}
 	return err
+}
+
+// off is a store with a database whose clock differs.
+type off struct {
+	store.Store
+	by time.Duration
+}
+
+func (o off) ClockAhead(context.Context) (time.Duration, error) { return o.by, nil }
+
+// TestServeRefusesAClockThatDiffersFromTheDatabases, which all replicas
+// share.
+func TestServeRefusesAClockThatDiffersFromTheDatabases(t *testing.T) {
+	for by, want := range map[time.Duration]string{
+		0: "", 30 * time.Second: "", -30 * time.Second: "", 31 * time.Second: "31s ahead of the clock",
+		-48 * time.Hour: "48h0m0s behind the clock",
+	} {
+		err := (&keyedStore{Store: off{by: by}}).checkClock(t.Context())
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("off by %s: %v, want %q", by, err, want)
+		}
+	}
+}
+
+// TestServersAnswerTryAgainOnceTheKeyIsRotated, and don't call it
+// tampering, until they are started with the new key.
+func TestServersAnswerTryAgainOnceTheKeyIsRotated(t *testing.T) {
+	t.Parallel()
+	h := withFiles(t, deskFiles())
+	cfg := config.Serve{
+		Listen:  "127.0.0.1:0",
+		Store:   filepath.Join(h.dir, "s.db"),
+		KeyFile: filepath.Join(h.dir, "k"),
+		Tenants: []config.Tenant{{
+			Name: "default", Agents: []string{h.dir}, People: filepath.Join(h.dir, "people.yaml"),
+		}},
+	}
+	h.tokens(t, cfg.Location())
+	log := h.serves(t, cfg)
+	defer h.stop() // it can't seal with the old key any more
+	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
+	next := filepath.Join(h.dir, "next")
+	_, _, err := rotateKey(t.Context(), h.where(), next, next+".watermark")
+	must.Do(t, err)
+
+	for role, path := range map[string]string{"runtime": "/v1/requests/" + r.ID, "alice": "/v1/requests"} {
+		status, text := fetched(t, http.MethodGet, h.ready.API+path, h.token[role], "")
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, `"code":"unavailable"`) ||
+			!strings.Contains(text, `"next_action":"retry"`) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	testwait.Until(t, "not ready", func() bool {
+		status, _ := h.readyz(t, "/readyz", "")
+		return status == http.StatusServiceUnavailable
+	})
+	if strings.Contains(log.String(), "TAMPERED") || !strings.Contains(log.String(), "mount that key") {
+		t.Errorf("the log:\n%s", log.String())
+	}
 }

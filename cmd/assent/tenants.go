@@ -16,6 +16,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/fileerrors"
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/candidate"
@@ -281,6 +283,35 @@ func (ts tenants) run(ctx context.Context, record recorder) {
 	}
 
 	all.Wait()
+}
+
+// fileErrors are the errors of agf-validate about the files that decide,
+// and that they leave usable.
+func (ts tenants) fileErrors() []diag.Finding {
+	var all []diag.Finding
+	for _, name := range slices.Sorted(maps.Keys(ts)) {
+		all = fileerrors.Merge(all, errorsOfPlans(ts[name].plans))
+	}
+	return all
+}
+
+// startWithErrors logs the errors of files, or refuses the start.
+func startWithErrors(found []diag.Finding, strict bool, log *slog.Logger) error {
+	if strict {
+		return fileerrors.Refuse(found)
+	}
+	for _, f := range found {
+		log.Warn("a file has an error: "+fileerrors.Line(f), "file", f.File, "rule", f.Rule)
+	}
+	return nil
+}
+
+func errorsOfPlans(p *plans.Plans) []diag.Finding {
+	var agents []fileerrors.Agent
+	for _, f := range p.Files() {
+		agents = append(agents, fileerrors.Agent{Dir: f.Dir, Path: f.Path})
+	}
+	return fileerrors.Merge(fileerrors.Find(agents, p.PolicyDirs(), p.Options()), p.Errors())
 }
 
 // err is what is wrong with the files of a part, of any tenant.

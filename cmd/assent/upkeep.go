@@ -137,6 +137,10 @@ func (r *restoring) voidTenant(ctx context.Context, tenant string, before store.
 		"sessions": r.done.Sessions,
 		"calls":    r.done.Calls,
 	}
+	if r.mark == nil {
+		facts["unknown"] = []any{"entries", "freezes", "tokens"}
+		r.done.Unknown = true
+	}
 	if c, err := ledger.OpenCheckpoint(signed, r.key.Signer.PublicKey()); err == nil {
 		facts["root"] = c.Root.String()
 	}

@@ -46,12 +46,21 @@ const stepsPerState = 200
 // states of the product. The answer depends on nothing but the
 // question, not on what the machines were asked before.
 func Find(machines []Machine, want func(contains []bool) bool, limit int) (string, Outcome) {
+	steps := limit * stepsPerState
+	return FindWithin(machines, want, limit, &steps)
+}
+
+// FindWithin is Find with a bound for several searches together: it
+// takes what it executes off steps, and gives up when they are used up.
+func FindWithin(machines []Machine, want func(contains []bool) bool, limit int, steps *int) (string, Outcome) {
+	most := min(limit*stepsPerState, *steps)
 	w := walk{
 		machines: machines,
 		want:     want,
 		seen:     map[string]bool{},
-		steps:    limit * stepsPerState,
+		steps:    most,
 	}
+	defer func() { *steps -= most - w.steps }()
 	parts, start := make([]*partition, len(machines)), make([]int, len(machines))
 	for i, m := range machines {
 		parts[i], start[i] = m.classes(), m.start()

@@ -344,8 +344,8 @@ func (p *part) number(raw any) *big.Rat {
 	return n
 }
 
-func (p *part) regex(pattern string) *regexp.Regexp {
-	re, err := regexp.Compile(pattern)
+func (p *part) regex(text string) *regexp.Regexp {
+	re, err := bounds.Compile(text)
 	p.unknown = p.unknown || err != nil
 
 	return re

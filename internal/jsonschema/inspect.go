@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
-	"regexp/syntax"
 	"strconv"
 	"strings"
+
+	"github.com/assent-dev/assent/internal/pattern"
 )
 
 // Bounds of the patterns of an untrusted schema.
@@ -143,31 +143,22 @@ func (in *inspector) pattern(p string) error {
 	return nil
 }
 
+// bounds are those of one pattern.
+var bounds = pattern.Bounds{Bytes: maxPattern, Size: maxProgram}
+
 // program estimates the instructions of a pattern, without compiling
 // it. Compile says what is wrong with a bad one.
 func program(p string) int {
-	if len(p) > maxPattern {
+	tree, err := bounds.Parse(p)
+	var size *pattern.SizeError
+	switch {
+	case errors.As(err, &size):
 		return maxProgram + 1
-	}
-	re, err := syntax.Parse(p, syntax.Perl)
-	if err != nil {
+	case err != nil:
 		return 1
 	}
-	return instructions(re)
-}
 
-func instructions(re *syntax.Regexp) int {
-	n := 1 + len(re.Rune)
-	if re.Op == syntax.OpCharClass { // one instruction, however many ranges
-		n = 1
-	}
-	for _, sub := range re.Sub {
-		n += instructions(sub)
-	}
-	if re.Op == syntax.OpRepeat {
-		n *= max(1, re.Min+1, re.Max)
-	}
-	return min(n, maxProgram+1)
+	return pattern.Size(tree)
 }
 
 // modestRegex judges the format "regex", which older drafts assert by
@@ -177,10 +168,7 @@ func modestRegex(v any) bool {
 	if !ok {
 		return true
 	}
-	if program(s) > maxProgram {
-		return false
-	}
-	_, err := regexp.Compile(s)
+	_, err := bounds.Compile(s)
 	return err == nil
 }
 

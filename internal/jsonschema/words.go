@@ -72,9 +72,10 @@ func (e *explainer) unknown(f Failure, owner map[string]any) []Failure {
 	object, _ := lookup(e.doc, f.Path).(map[string]any)
 	known, _ := owner["properties"].(map[string]any)
 	f.Names = sortedKeys(known)
+	patterns := compiled(owner["patternProperties"])
 	var out []Failure
 	for _, name := range sortedKeys(object) {
-		if _, ok := known[name]; ok || matchesAny(owner["patternProperties"], name) {
+		if _, ok := known[name]; ok || matchesAny(patterns, name) {
 			continue
 		}
 		g := f
@@ -234,14 +235,21 @@ func (f *Failure) dependent(operand any, where []string, fallback string) {
 	f.say(fmt.Sprintf("missing field %s, which %s needs", quote(f.Property), quote(where[len(where)-2])), "")
 }
 
-func matchesAny(patterns any, name string) bool {
-	m, _ := patterns.(map[string]any)
-	for p := range m {
-		if re, err := regexp.Compile(p); err == nil && re.MatchString(name) {
-			return true
+// compiled compiles the names of patternProperties.
+func compiled(patterns any) []*regexp.Regexp {
+	var out []*regexp.Regexp
+	byPattern, _ := patterns.(map[string]any)
+	for p := range byPattern {
+		if re, err := bounds.Compile(p); err == nil {
+			out = append(out, re)
 		}
 	}
-	return false
+
+	return out
+}
+
+func matchesAny(patterns []*regexp.Regexp, name string) bool {
+	return slices.ContainsFunc(patterns, func(re *regexp.Regexp) bool { return re.MatchString(name) })
 }
 
 // example quotes the first of a schema's examples.

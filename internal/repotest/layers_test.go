@@ -127,6 +127,7 @@ func layers() []layer {
 		{"cmd/internal/system", 13},
 		{"cmd/internal/registry", 13},
 		{"cmd/internal/keyfile", 14},
+		{"cmd/internal/fileerrors", 13},
 		{"cmd/internal/decide", 14},
 		{"cmd/internal/editor", 14},
 		{"cmd/internal/channels", 13},

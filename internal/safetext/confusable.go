@@ -156,3 +156,7 @@ func alikeSign(r rune) string {
 // quoteOfProse spares the quotation marks that every word processor
 // writes: a note at each of them would train people not to look.
 func quoteOfProse(r rune) bool { return strings.ContainsRune("‘’“”", r) }
+
+// Letter returns the ASCII letter or digit that a letter of another
+// alphabet passes for.
+func Letter(r rune) (rune, bool) { return alikeLetter(r) }

@@ -88,10 +88,12 @@ func homes() map[string]string {
 func complete(area, text string) sample {
 	first := firstKey(text)
 	switch {
-	case area == peopleArea:
+	case area == peopleArea, hasKey(text, "people"):
 		return sample{file: "people.yaml", text: text, whole: true}
 	case area == testArea:
 		return sample{file: "desk.test.yaml", text: text, whole: true}
+	case first == "trusted_servers":
+		return sample{file: "decisions.yaml", text: text, whole: true}
 	case area == configArea && first == "rules":
 		return sample{file: "agf-validate.yaml", text: text, whole: true}
 	case hasKey(text, "policy_ref") || area == policyArea && hasKey(text, "name"):
@@ -119,12 +121,13 @@ func complete(area, text string) sample {
 // lint runs everything over a sample and returns what one rule says.
 func (s sample) lint(id string) []diag.Finding {
 	all := rules.All()
-	w := lint.New(all, lint.Options{
+	l := lint.New(all, lint.Options{
 		Registry: shelf(),
 		Fleet:    fleet(),
 		People:   staff(),
 		Catalogs: s.offered(),
-	}).Worker()
+	})
+	w := l.Worker()
 	var found []diag.Finding
 	switch {
 	case strings.HasSuffix(s.file, ".policy.yaml"):
@@ -132,7 +135,9 @@ func (s sample) lint(id string) []diag.Finding {
 	case strings.HasSuffix(s.file, ".agf.yaml"):
 		found = w.Agent(s.file, []byte(s.text), &lint.Files{FS: folder(s), Path: s.file}).Findings
 	case s.file == "people.yaml":
-		_, found = people.Parse(s.file, []byte(s.text))
+		found = w.People(s.file, []byte(s.text)).Findings
+	case s.file == "decisions.yaml":
+		found = l.Owner(s.file, []byte(s.text)).Findings
 	case strings.HasSuffix(s.file, policytest.Suffix):
 		_, found = policytest.Parse(s.file, []byte(s.text))
 	default:

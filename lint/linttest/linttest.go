@@ -26,6 +26,7 @@ import (
 
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/policy"
@@ -229,6 +230,7 @@ func take(want map[int][]*regexp.Regexp, line int, message string) bool {
 // wants reads the expectations of a sample, by line.
 func wants(src string) (map[int][]*regexp.Regexp, error) {
 	want := map[int][]*regexp.Regexp{}
+	bounds := pattern.Bounds{Bytes: 4 << 10, Size: 10_000}
 	for i, line := range strings.Split(src, "\n") {
 		_, rest, _ := strings.Cut(line, " # want ")
 		for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
@@ -237,11 +239,11 @@ func wants(src string) (map[int][]*regexp.Regexp, error) {
 				return nil, fmt.Errorf("line %d: %q is no quoted text", i+1, rest)
 			}
 			text, _ := strconv.Unquote(quoted)
-			pattern, err := regexp.Compile(text)
+			re, err := bounds.Compile(text)
 			if err != nil {
 				return nil, fmt.Errorf("line %d: %w", i+1, err)
 			}
-			want[i+1] = append(want[i+1], pattern)
+			want[i+1] = append(want[i+1], re)
 			rest = rest[len(quoted):]
 		}
 	}

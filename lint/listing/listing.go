@@ -28,7 +28,7 @@ type Agent struct {
 // has anything to say.
 type Row struct {
 	Target  string
-	Outcome string // allowed, asked or denied
+	Outcome string // allowed, asked or denied; of a bound of the run: not enforced
 	When    string // the condition in words
 	By      string // who must approve; "" where nobody is asked
 	Within  string // the deadline
@@ -40,9 +40,10 @@ type Row struct {
 
 // The outcomes of a row.
 const (
-	Allowed = "allowed"
-	Asked   = "asked"
-	Refused = "denied"
+	Allowed     = "allowed"
+	Asked       = "asked"
+	Refused     = "denied"
+	NotEnforced = "not enforced"
 )
 
 // Of lists an agent under its plan.
@@ -84,6 +85,36 @@ func Of(agent *schema.Agent, plan *resolve.Plan) Agent {
 		}
 	}
 
+	out.Rows = append(out.Rows, bounds(agent)...)
+	return out
+}
+
+// bounds lists what the file sets as bounds of a run, which assent does
+// not enforce: it sees single calls.
+func bounds(agent *schema.Agent) []Row {
+	var out []Row
+	c := &agent.Constraints
+	for _, b := range []struct {
+		group, name string
+		limit       *int64
+	}{
+		{"budget", "max_token_usage", c.Budget.MaxTokenUsage},
+		{"budget", "max_duration_seconds", c.Budget.MaxDurationSeconds},
+		{"limits", "max_llm_calls", c.Limits.MaxLLMCalls},
+		{"limits", "max_tool_calls", c.Limits.MaxToolCalls},
+	} {
+		if b.limit == nil {
+			continue
+		}
+		out = append(out, Row{
+			Target:  "the whole run",
+			Outcome: NotEnforced,
+			When:    fmt.Sprintf("by assent: %s %d", b.name, *b.limit),
+			Rule:    "constraints." + b.group,
+			File:    agent.File,
+			Line:    agent.Doc.Root.Get("constraints").Get(b.group).Field(b.name).Key.Range.Start.Line,
+		})
+	}
 	return out
 }
 

@@ -40,6 +40,25 @@ func argumentNotTaken(p *lint.Pass) {
 	}
 }
 
+// redactsNothing reports arguments that a rule of a policy hides from
+// those who approve, and that none of its tools takes: the value that
+// was meant is shown.
+func redactsNothing(p *lint.Pass) {
+	argumentNotTaken(p)
+	for i, n := range p.Policy.Doc.Root.Get("rules").Items {
+		tools := p.Guarded(&p.Policy.Rules[i])
+		if len(tools) == 0 {
+			continue
+		}
+		g := &lint.Gate{Site: lint.Site{Use: condition.ToolArgs}, Tools: tools}
+		for _, path := range items(n.Get("require").Get("arguments").Get("redact")) {
+			if !strings.Contains(path.Text, "*") && !strings.HasPrefix(path.Text, "parent.") && !taken(g, path.Text) {
+				reportArgumentNotTaken(p, g, path.Range, path.Text, "so nothing is hidden")
+			}
+		}
+	}
+}
+
 func reportArgumentNotTaken(
 	p *lint.Pass, g *lint.Gate, at diag.Range, name, consequence string, more ...func(*diag.Finding),
 ) {

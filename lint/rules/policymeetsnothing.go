@@ -46,7 +46,8 @@ func (j *judgePolicyMeetsNothing) rule(r *policy.Rule, match *yamldoc.Node) {
 	m := r.Match
 	kinds := policy.Match{Kinds: m.Kinds}
 	if !j.met(kinds) {
-		return // the agents make no calls of these kinds: no name is wrong
+		j.kinds(r, match)
+		return // no name is wrong
 	}
 	dead := !j.met(m)
 	on := kinds
@@ -66,6 +67,38 @@ func (j *judgePolicyMeetsNothing) rule(r *policy.Rule, match *yamldoc.Node) {
 			j.name(r, n, j.servers, dead)
 		}
 	}
+}
+
+// kinds reports a rule for kinds of calls that no agent makes, and names
+// the kind that makes calls of these names. A denial may be written for
+// what comes later.
+func (j *judgePolicyMeetsNothing) kinds(r *policy.Rule, match *yamldoc.Node) {
+	n := match.Get("kinds")
+	if n == nil {
+		return
+	}
+	var near string
+	for _, kind := range policy.Kinds() {
+		other := r.Match
+		other.Kinds = []policy.Kind{kind}
+		if named := len(other.Targets)+len(other.Servers) > 0; named && j.met(other) {
+			near = string(kind)
+		}
+	}
+	if r.Denies && near == "" {
+		return
+	}
+	var words []string
+	for _, kind := range r.Match.Kinds {
+		words = append(words, string(kind))
+	}
+	j.Report(
+		n.Range,
+		fmt.Sprintf("no agent checked here makes calls of kind %s, so rule %q meets nothing",
+			strings.Join(words, " or "), r.ID),
+		lint.Expected("a kind of call that an agent makes: tool for local tools, mcp_tool for those of MCP servers"),
+		lint.Meant(near),
+	)
 }
 
 func items(n *yamldoc.Node) []*yamldoc.Node {

@@ -25,10 +25,9 @@ func All() []lint.Rule {
 	checks := map[string]lint.Rule{
 		"alias-collision":        {Agent: aliasCollision},
 		"allow-list-glob":        {Agent: allowListGlob},
-		"approval-misplaced":     {Agent: approvalMisplaced, Replaces: schema.UnknownField},
 		"argument-key":           {Agent: argumentKey, Policy: argumentKey},
 		"argument-left-out":      {Agent: argumentLeftOut, Policy: argumentLeftOut, NeedsTools: true},
-		"argument-not-taken":     {Agent: argumentNotTaken, Policy: argumentNotTaken, NeedsTools: true},
+		"argument-not-taken":     {Agent: argumentNotTaken, Policy: redactsNothing, NeedsTools: true},
 		"argument-type-clash":    {Agent: argumentTypeClash, Policy: argumentTypeClash, NeedsTools: true},
 		"case-dodged":            {Agent: caseDodged, Policy: caseDodged},
 		"catalog-without-server": {Agent: catalogWithoutServer, NeedsTools: true},
@@ -53,6 +52,7 @@ func All() []lint.Rule {
 		"host-dodged":              {Agent: hostDodged, Policy: hostDodged},
 		"idle-exemption":           {Agent: idleExemption},
 		"index-key":                {Agent: indexKey, Policy: indexKey},
+		"limits-not-enforced":      {Agent: limitsNotEnforced},
 		"looser-than-blanket":      {Agent: looserThanBlanket},
 		"pattern-unanchored":       {Agent: patternUnanchored, Policy: patternUnanchored},
 		"policy-group-unknown":     {Policy: policyGroupUnknown, NeedsPeople: true},
@@ -69,6 +69,7 @@ func All() []lint.Rule {
 		"tool-listed-twice":        {Agent: toolListedTwice},
 		"tool-not-offered":         {Agent: toolNotOffered, NeedsTools: true},
 		"undeclared-input":         {Agent: undeclaredInput},
+		"value-not-declared":       {Agent: valueNotDeclared},
 		"value-not-offered":        {Agent: valueNotOffered, Policy: valueNotOffered, NeedsTools: true},
 	}
 	var all []lint.Rule

@@ -4,6 +4,7 @@
 package sides
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,14 +29,30 @@ type Directory struct {
 	People *people.Directory
 }
 
-// Files are what a side is made of, read.
-type Files struct {
-	Agents    map[string]*schema.Agent // by their paths within the side
+// Config is what the owner of a side chose: one decisions.yaml with its
+// policies.
+type Config struct {
+	Path      string // within the side; empty if it was named separately and applies to every agent
+	Name      string // for people; empty for the defaults
 	Registry  *policy.Set
 	Options   resolve.Options
 	PermitAge time.Duration
-	People    []Directory
-	Linter    *lint.Linter // tells what documents silence
+	// PolicyRegistry is the address of the registry that the
+	// configuration names, and Keep how long its last copy decides.
+	PolicyRegistry string
+	Keep           time.Duration
+	// Chosen names the policies if something other than the
+	// configuration chose them.
+	Chosen string
+}
+
+// Files are what a side is made of, read.
+type Files struct {
+	Agents  map[string]*schema.Agent // by their paths within the side
+	Default Config                   // used if Configs is empty
+	Configs []Config
+	People  []Directory
+	Linter  *lint.Linter // tells what documents silence
 }
 
 // Compile compiles all agents of a side, by their paths. What can't be
@@ -57,28 +74,80 @@ func (f *Files) Compile() (map[string]*posture.Side, error) {
 // it, outermost first, as a service does.
 func (f *Files) side(rel string) (*posture.Side, error) {
 	agent := f.Agents[rel]
-	plan, err := compileAgent(agent, f.Registry, f.Options)
+	config, err := f.configOf(rel)
 	if err != nil {
 		return nil, err
 	}
-	side := &posture.Side{Plan: plan, PermitAge: f.PermitAge}
+	plan, err := compileAgent(agent, config.Registry, config.Options)
+	if err != nil {
+		return nil, err
+	}
+	side := &posture.Side{
+		Plan:           plan,
+		PermitAge:      config.PermitAge,
+		PolicyRegistry: config.PolicyRegistry,
+		RegistryKeep:   config.Keep,
+		Sources:        map[string]string{"policies": cmp.Or(config.Chosen, "as the side names them")},
+	}
+	side.Files = append(side.Files, agent.File)
+	if config.Name != "" {
+		side.Files = append(side.Files, config.Name)
+	}
+	for _, p := range config.Registry.Policies() {
+		side.Files = append(side.Files, p.Doc.File)
+	}
+	if config.Path != "" {
+		side.Sources["decisions.yaml"] = config.Path
+	}
 	side.Suppressed = append(side.Suppressed, suppressed(f.Linter, "the agent's file", agent.Doc)...)
 	for _, p := range plan.Policies() {
 		side.Suppressed = append(side.Suppressed, suppressed(f.Linter, p.Ref, p.Doc)...)
 	}
-	if d := nearest(f.People, rel); d != nil {
+	d, err := nearest("people.yaml", f.People, func(d *Directory) string { return d.Path }, rel)
+	if err != nil {
+		return nil, err
+	}
+	if d != nil {
 		side.People, side.PeopleAt = d.People, &posture.Position{File: d.Name, Line: 1, Column: 1}
+		side.Files = append(side.Files, d.Name)
+		if d.Path != "" {
+			side.Sources["people.yaml"] = d.Path
+		}
 	}
 
-	return side, f.below(side, rel)
+	return side, f.below(side, config, rel)
+}
+
+// configOf returns the configuration of an agent: the closest above its
+// file, or the only one. If there are several and none is above the
+// file, that is an error, because a guess would compare the wrong one.
+func (f *Files) configOf(rel string) (*Config, error) {
+	if len(f.Configs) == 0 {
+		return &f.Default, nil
+	}
+	config, err := nearest("decisions.yaml", f.Configs, func(c *Config) string { return c.Path }, rel)
+	if err != nil || config != nil {
+		return config, err
+	}
+	var names []string
+	for i := range f.Configs {
+		names = append(names, f.Configs[i].Name)
+	}
+
+	return nil, fmt.Errorf(
+		"%s: none of %s is in a directory above it, so it is not known which one decides; name one as `config` in "+
+			".agf-validate.yaml, or compare fewer paths",
+		f.Agents[rel].File,
+		strings.Join(names, ", "),
+	)
 }
 
 // below compiles the agent of a side below those that delegate to it.
-func (f *Files) below(side *posture.Side, rel string) error {
+func (f *Files) below(side *posture.Side, config *Config, rel string) error {
 	var names []string
-	opt := f.Options
+	opt := config.Options
 	for _, above := range f.ancestors(rel, map[string]bool{rel: true}) {
-		plan, err := compileAgent(f.Agents[above], f.Registry, opt)
+		plan, err := compileAgent(f.Agents[above], config.Registry, opt)
 		if err != nil {
 			return err
 		}
@@ -90,7 +159,7 @@ func (f *Files) below(side *posture.Side, rel string) error {
 	}
 	var err error
 	side.Parents = strings.Join(names, ", ")
-	side.Below, err = compileAgent(f.Agents[rel], f.Registry, opt)
+	side.Below, err = compileAgent(f.Agents[rel], config.Registry, opt)
 
 	return err
 }
@@ -136,20 +205,28 @@ func compileAgent(agent *schema.Agent, registry *policy.Set, opt resolve.Options
 	return plan, nil
 }
 
-// nearest is the people.yaml of an agent: the only one, else that of
-// the closest directory above the agent's file, nil when there is none.
-func nearest(list []Directory, rel string) *Directory {
+// nearest returns the file that belongs to an agent: the only one of the
+// side, or else the one in the closest directory above the agent's file.
+// It returns nil if there is none, and an error if the closest directory
+// has two.
+func nearest[T any](what string, list []T, pathOf func(*T) string, rel string) (*T, error) {
 	if len(list) == 1 {
-		return &list[0]
+		return &list[0], nil
 	}
 	for dir := path.Dir(rel); ; dir = path.Dir(dir) {
+		var found *T
 		for i := range list {
-			if path.Dir(list[i].Path) == dir {
-				return &list[i]
+			if path.Dir(pathOf(&list[i])) != dir {
+				continue
 			}
+			if found != nil {
+				return nil, fmt.Errorf("%s and %s are in one directory: only one of them can be its %s",
+					pathOf(found), pathOf(&list[i]), what)
+			}
+			found = &list[i]
 		}
-		if dir == path.Dir(dir) {
-			return nil
+		if found != nil || dir == path.Dir(dir) {
+			return found, nil
 		}
 	}
 }

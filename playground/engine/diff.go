@@ -94,11 +94,9 @@ func (r Request) version(dir string, files Files) (map[string]*posture.Side, []d
 // files reads what a version is made of. Paths are those within it.
 func (c *compiler) files(all []named, dir string) (*sides.Files, []diag.Finding, error) {
 	out := &sides.Files{
-		Agents:    map[string]*schema.Agent{},
-		Registry:  c.registry,
-		Options:   c.options,
-		PermitAge: c.permitAge,
-		Linter:    lint.New(rules.All(), lint.Options{}),
+		Agents:  map[string]*schema.Agent{},
+		Default: sides.Config{Name: c.config, Registry: c.registry, Options: c.options, PermitAge: c.permitAge},
+		Linter:  lint.New(rules.All(), lint.Options{}),
 	}
 	for _, f := range all {
 		var findings []diag.Finding
@@ -148,6 +146,7 @@ type compiler struct {
 	options  resolve.Options
 	// how long an approval may be used, as the owner chose
 	permitAge time.Duration
+	config    string // the name of the owner's configuration
 }
 
 // compiler reads what the agents of a side are compiled with. what is
@@ -171,6 +170,7 @@ func (r Request) compiler(what string) (*compiler, []diag.Finding, error) {
 		registry:  set,
 		options:   owner.Options(),
 		permitAge: owner.PermitAge,
+		config:    r.Config,
 	}, nil, nil
 }
 

@@ -39,8 +39,8 @@ func (r Request) lint() Answer {
 	if len(dirs) > 0 {
 		opt.Registry, opt.Unread = s.set, s.unread
 	}
-	opt.Fleet = fleet(files, r.Files)
-	c := check{linter: lint.New(rules.All(), opt), shelf: s, files: r.Files}
+	opt.Fleet = fleet(files, r.Files, r.Config != "" || r.People != "")
+	c := check{linter: lint.New(rules.All(), opt), shelf: s, files: r.Files, config: r.Config, people: r.People}
 
 	return c.run(files)
 }
@@ -179,8 +179,9 @@ func (f Files) policies(dir string) ([]policy.File, []diag.Finding) {
 }
 
 // fleet parses all agents, when there are policies to compare with them.
-func fleet(files []named, all Files) *lint.Fleet {
-	if !hold(files, lint.PolicyContent) || !hold(files, lint.AgentContent) {
+func fleet(files []named, all Files, owner bool) *lint.Fleet {
+	compared := owner || hold(files, lint.PolicyContent) || hold(files, lint.PeopleContent)
+	if !compared || !hold(files, lint.AgentContent) {
 		return nil
 	}
 	subjects := make([]*lint.Subject, len(files))
@@ -203,6 +204,8 @@ type check struct {
 	linter *lint.Linter
 	shelf  *shelf
 	files  Files
+	config string
+	people string
 }
 
 func (c check) run(files []named) Answer {
@@ -235,8 +238,30 @@ func (c check) reports(files []named) []diag.Report {
 	}
 
 	w := c.linter.Worker()
+	out = append(out, c.owners(w, files)...)
 	for _, f := range files {
 		out = append(out, c.report(w, f))
+	}
+
+	return out
+}
+
+// owners are the reports of the owner's files that are not checked
+// themselves.
+func (c check) owners(w *lint.Worker, files []named) []diag.Report {
+	var out []diag.Report
+	for _, name := range []string{c.config, c.people} {
+		text, err := c.files.read(name)
+		if err != nil || slices.ContainsFunc(files, func(f named) bool { return f.path == in(name) }) {
+			continue
+		}
+		report := c.linter.Owner(name, text)
+		if name == c.people {
+			report = w.People(name, text)
+		}
+		if len(report.Findings) > 0 {
+			out = append(out, report)
+		}
 	}
 
 	return out
@@ -261,8 +286,7 @@ func (c check) report(w *lint.Worker, f named) diag.Report {
 	case lint.PolicyContent:
 		report = w.Policy(f.path, f.text)
 	case lint.PeopleContent:
-		_, found := people.Parse(f.path, f.text)
-		report = c.linter.Other(f.path, found)
+		report = w.People(f.path, f.text)
 	default:
 		report = w.Agent(f.path, f.text, &lint.Files{FS: c.files, Path: f.path})
 	}

@@ -11,6 +11,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
+	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/resolve"
@@ -32,19 +34,30 @@ const (
 )
 
 // Lifting is what people are shown of a freeze that is to be lifted;
-// agent "" means that of all agents.
-func Lifting(agent, reason string) map[string]any {
+// agent "" means that of all agents. An approval is for this very freeze:
+// who froze and when are part of the act. If the agent is not frozen, the
+// error is approval.ErrNotFound.
+func Lifting(freezes []approval.Freeze, agent, reason string) (map[string]any, error) {
+	i := slices.IndexFunc(freezes, func(f approval.Freeze) bool { return f.Agent == agent })
+	if i < 0 {
+		return nil, fmt.Errorf("freeze: %w", approval.ErrNotFound)
+	}
 	what := "agent " + agent
 	if agent == "" {
 		what = "all agents"
 	}
 
 	return map[string]any{
-		"agent":  agent,
-		"what":   what,
-		"reason": reason,
-	}
+		"agent":     agent,
+		"what":      what,
+		"reason":    reason,
+		"frozen_by": freezes[i].By,
+		"frozen_at": FrozenAt(freezes[i]),
+	}, nil
 }
+
+// FrozenAt writes the time of a freeze as the act to lift it has it.
+func FrozenAt(f approval.Freeze) string { return f.At.UTC().Format(time.RFC3339Nano) }
 
 // PendingError says that people are asked about an act, which did not
 // happen. Ask for it again once they have approved it.

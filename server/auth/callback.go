@@ -112,7 +112,8 @@ func (a *Auth) finish(w http.ResponseWriter, r *http.Request, p *provider, f flo
 		return err
 	}
 	who, err := a.cfg.People.SignIn(r.Context(), p.Tenant, c, a.cfg.Now().Add(Absolute))
-	if errors.Is(err, directory.ErrUnknown) || errors.Is(err, directory.ErrConflict) {
+	if errors.Is(err, directory.ErrUnknown) || errors.Is(err, directory.ErrConflict) ||
+		errors.Is(err, directory.ErrBlocked) {
 		return &refusedError{c, err}
 	}
 	if err == nil {
@@ -150,11 +151,17 @@ const mostGroups = 20
 func (e *refusedError) facts() []any {
 	also := fmt.Sprintf("also: [%s]", strconv.Quote(people.Subject(e.claims.Issuer, e.claims.Subject)))
 	groups := e.claims.Groups[:min(len(e.claims.Groups), mostGroups)]
-	return []any{
+	facts := []any{
 		"issuer", e.claims.Issuer, "subject", e.claims.Subject,
-		"email", e.claims.Email, "email_verified", e.claims.EmailVerified, "groups", groups, "line", also,
-		"hint", "to let this account in, write the line at its person in people.yaml, or list one of its groups there",
+		"email", e.claims.Email, "email_verified", e.claims.EmailVerified, "groups", groups,
 	}
+	if errors.Is(e.err, directory.ErrBlocked) {
+		return facts
+	}
+	return append(
+		facts, "line", also,
+		"hint", "to let this account in, write the line at its person in people.yaml, or list one of its groups there",
+	)
 }
 
 // What may be exchanged at a time. A sign-in's tenant is its age, see slot.
@@ -218,6 +225,9 @@ func (a *Auth) fail(w http.ResponseWriter, r *http.Request, p *provider, err err
 	case errors.Is(err, directory.ErrConflict):
 		m.Title = "Two people in one account"
 		m.Text = "The names of this account belong to two people of the directory. Whoever runs assent can mend it."
+	case errors.Is(err, directory.ErrBlocked):
+		m.Title = "Blocked"
+		m.Text = "The directory of people here bars your account. Whoever runs assent can lift that."
 	case errors.Is(err, errStore):
 		status, m = http.StatusServiceUnavailable, unavailable()
 	default:

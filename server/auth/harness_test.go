@@ -214,6 +214,11 @@ func (s *switched) Owners(ctx context.Context, tenant, agent string) ([]string, 
 	return base.Owners(ctx, tenant, agent)
 }
 
+func (s *switched) Blocked(tenant, name string) bool {
+	base, _ := s.get()
+	return base.Blocked(tenant, name)
+}
+
 func (s *switched) Declares(tenant, group string) bool {
 	base, _ := s.get()
 	return base.Declares(tenant, group)

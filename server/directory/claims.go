@@ -12,13 +12,15 @@ import (
 	"github.com/assent-dev/assent/approval/people"
 )
 
-// What stops a sign-in. In both cases nobody is signed in.
+// What stops a sign-in. Nobody is signed in then.
 var (
 	// ErrUnknown says that the provider knows the human and the
 	// directory doesn't.
 	ErrUnknown = errors.New("nobody is known here by these names")
 	// ErrConflict says that the names of one sign-in belong to two people.
 	ErrConflict = errors.New("the names of this account belong to two people")
+	// ErrBlocked says that people.yaml bars the human.
+	ErrBlocked = errors.New("whoever has these names is blocked here")
 )
 
 // Claims is what an identity provider says about the human who signed
@@ -65,6 +67,7 @@ type record struct {
 	By     string   `json:"by"`     // Subject of the account
 	Name   string   `json:"name,omitempty"`
 	Groups []string `json:"groups"`
+	Names  []string `json:"names,omitempty"` // that the provider proved
 }
 
 const (
@@ -83,9 +86,15 @@ func (j *Joined) SignIn(ctx context.Context, tenant string, c Claims, until time
 	if len(names) == 0 {
 		return approval.Person{}, ErrUnknown
 	}
+	if slices.ContainsFunc(names, func(name string) bool { return j.base.Blocked(tenant, name) }) {
+		return approval.Person{}, ErrBlocked
+	}
 	r, err := j.identify(ctx, tenant, names, c)
 	if err != nil {
 		return approval.Person{}, err
+	}
+	if r.Names = names; j.blocks(tenant, &r) {
+		return approval.Person{}, ErrBlocked
 	}
 	for _, g := range unique(c.Groups) {
 		if message, _ := people.TextProblem(g); message == "" && j.base.Declares(tenant, g) {
@@ -213,6 +222,17 @@ func parseRecord(text []byte) (*record, error) {
 	return r, nil
 }
 
+// Blocked reports whether the files bar whoever has a name.
+func (j *Joined) Blocked(tenant, name string) bool { return j.base.Blocked(tenant, name) }
+
+// blocks reports whether the files bar whoever signed in so, by any of
+// their names.
+func (j *Joined) blocks(tenant string, r *record) bool {
+	return slices.ContainsFunc(append(slices.Clone(r.Names), r.ID, r.By), func(name string) bool {
+		return j.base.Blocked(tenant, name)
+	})
+}
+
 // Person resolves any name of a human, in the files and among those who
 // signed in.
 func (j *Joined) Person(ctx context.Context, tenant, name string) (approval.Person, bool, error) {
@@ -231,6 +251,8 @@ func (j *Joined) Person(ctx context.Context, tenant, name string) (approval.Pers
 	switch {
 	case err != nil:
 		return approval.Person{}, false, err
+	case r != nil && j.blocks(tenant, r), j.base.Blocked(tenant, name):
+		return approval.Person{}, false, nil
 	case ok:
 		return j.with(tenant, p, r), true, nil
 	case r == nil:
@@ -247,7 +269,7 @@ func (j *Joined) signedIn(ctx context.Context, tenant, id string) (approval.Pers
 		return approval.Person{}, false, err
 	}
 	r, err := j.record(ctx, tenant, personKey+people.Key(id))
-	if err != nil || r == nil && !listed {
+	if err != nil || r == nil && !listed || r != nil && j.blocks(tenant, r) {
 		return approval.Person{}, false, err
 	}
 	if listed {
@@ -311,6 +333,12 @@ func (j *Joined) members(
 	add := func(p approval.Person) {
 		if p.Holds(group) {
 			members = append(members, p)
+		}
+	}
+	for key, r := range records {
+		if j.blocks(tenant, r) {
+			listed = slices.DeleteFunc(listed, func(p approval.Person) bool { return people.Key(p.ID) == key })
+			delete(records, key)
 		}
 	}
 	for _, p := range listed {

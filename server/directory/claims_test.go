@@ -471,3 +471,59 @@ func TestOneHumanOnePerson(t *testing.T) {
 		}
 	})
 }
+
+// blockedNow is the directory after its file has got a list of blocked
+// names, with the sign-ins of before.
+func (h *harness) blockedNow(text, blocked string) *harness {
+	text = "schema_version: \"1.0.0\"\n" + text + "blocked: [" + blocked + "]\n"
+	d, findings := people.Parse("people.yaml", []byte(text))
+	if d == nil {
+		h.t.Fatalf("%+v", findings)
+	}
+	next := *h
+	next.Joined = directory.With(directory.Tenants{tenant: d}, h.values, func() time.Time { return h.now })
+	return &next
+}
+
+// TestBlockedPeopleAreNobody: sessions end, and the next sign-in is
+// refused, although the provider names a group that counts; by any name.
+func TestBlockedPeopleAreNobody(t *testing.T) {
+	for _, c := range []struct {
+		name, blocked, id string
+		claims            directory.Claims
+	}{
+		{"a person of the file, by id", `alice@example.com`, "alice@example.com",
+			directory.Claims{Subject: "a1", Email: "alice@example.com", EmailVerified: true, Groups: []string{"ops"}}},
+		{"a person of the file, by another name", `"oidc:https://idp.example|b1"`, "bob",
+			directory.Claims{Subject: "b1", Groups: []string{"ops"}}},
+		{"a person of the file, by the subject of the sign-in", `"oidc:https://idp.example|a1"`, "alice@example.com",
+			directory.Claims{Subject: "a1", Email: "alice@example.com", EmailVerified: true, Groups: []string{"ops"}}},
+		{"somebody whom only the provider knows", `mallory@example.com`, "mallory@example.com",
+			directory.Claims{Subject: "m1", Email: "mallory@example.com", EmailVerified: true,
+				Groups: []string{"risk"}}},
+		{"the same, by subject", `"oidc:https://idp.example|m1"`, "mallory@example.com",
+			directory.Claims{Subject: "m1", Email: "mallory@example.com", EmailVerified: true,
+				Groups: []string{"risk"}}},
+	} {
+		h := join(t, aliceAndBob+closedList)
+		if p, err := h.signIn(c.claims); err != nil || p.ID != c.id {
+			t.Fatalf("%s: before: %+v, %v", c.name, p, err)
+		}
+		after := h.blockedNow(aliceAndBob+closedList, c.blocked)
+		if p, ok, err := after.Person(t.Context(), tenant, c.id); ok || err != nil {
+			t.Errorf("%s: still known as %+v, %v", c.name, p, err)
+		}
+		for _, group := range []string{"", "risk", "ops"} {
+			all, err := after.Members(t.Context(), tenant, group)
+			if err != nil || slices.ContainsFunc(all, func(p approval.Person) bool { return p.ID == c.id }) {
+				t.Errorf("%s: a member of %q: %+v, %v", c.name, group, all, err)
+			}
+		}
+		if p, err := after.signIn(c.claims); !errors.Is(err, directory.ErrBlocked) {
+			t.Errorf("%s: signed in as %+v, %v", c.name, p, err)
+		}
+		if p, err := after.signIn(directory.Claims{Subject: "o1", Groups: []string{"ops"}}); err != nil {
+			t.Errorf("%s: somebody else: %+v, %v", c.name, p, err)
+		}
+	}
+}

@@ -17,6 +17,8 @@ type Base interface {
 	// Declares reports whether sign-ins may bring a group in the
 	// tenant: it is on the file's list. Without a list they bring none.
 	Declares(tenant, group string) bool
+	// Blocked reports whether the file bars whoever has a name.
+	Blocked(tenant, name string) bool
 }
 
 // Reserve returns a directory of which sign-ins don't bring one group:
@@ -65,6 +67,12 @@ func (t Tenants) Owners(ctx context.Context, tenant, agent string) ([]string, er
 func (t Tenants) Declares(tenant, group string) bool {
 	d, ok := t[tenant]
 	return ok && d.Declares(tenant, group)
+}
+
+// Blocked reports whether the tenant's file bars whoever has a name.
+func (t Tenants) Blocked(tenant, name string) bool {
+	d, ok := t[tenant]
+	return ok && d.Blocked(tenant, name)
 }
 
 // byID orders people.

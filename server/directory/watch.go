@@ -223,3 +223,9 @@ func (w *Watched) Declares(tenant, group string) bool {
 	d, err := w.Directory()
 	return err == nil && d.Declares(tenant, group)
 }
+
+// Blocked reports whether what is in force bars whoever has a name.
+func (w *Watched) Blocked(tenant, name string) bool {
+	d, err := w.Directory()
+	return err == nil && d.Blocked(tenant, name)
+}

@@ -140,13 +140,14 @@ func (v *visit) freeze() error {
 	}
 	p := freezePage{Admins: v.Admins(v.Tenant)}
 	for _, f := range list {
-		p.Freezes = append(p.Freezes, freezeRow{Freeze: f, Lifts: lifts[f.Agent]})
+		p.Freezes = append(p.Freezes, freezeRow{Freeze: f, Lifts: lifts[f.Agent+" "+administration.FrozenAt(f)]})
 	}
 
 	return v.show("freeze", "Freeze", "freeze", p)
 }
 
-// lifts are the requests of this person to lift freezes, by agent.
+// lifts are the requests of this person to lift freezes, by agent and
+// the time of the freeze.
 func (v *visit) lifts() (map[string][]lift, error) {
 	found, err := v.Store.Requests(v.ctx(), v.Tenant, approval.Filter{
 		Agent:  administration.Agent,
@@ -161,14 +162,18 @@ func (v *visit) lifts() (map[string][]lift, error) {
 		if err != nil {
 			return nil, err
 		}
-		var act struct{ Agent, Reason string }
+		var act struct {
+			Agent, Reason string
+			FrozenAt      string `json:"frozen_at"`
+		}
 		call := r.Current().Call
 		mine := r.Requester.Person == v.Person.ID && call.Tool == string(administration.LiftFreeze)
 		if !mine || json.Unmarshal([]byte(call.Args), &act) != nil {
 			continue
 		}
-		out[act.Agent] = append(
-			out[act.Agent],
+		freeze := act.Agent + " " + act.FrozenAt
+		out[freeze] = append(
+			out[freeze],
 			lift{ID: r.ID, Approved: r.State == approval.Approved, Reason: act.Reason},
 		)
 	}
@@ -223,8 +228,15 @@ func (v *visit) thaw() error {
 
 	agent := v.r.PostForm.Get("agent")
 	reason := clean(v.r.PostForm.Get("reason"))
-	args := administration.Lifting(agent, reason)
-	err := v.Administration.Take(
+	freezes, err := v.Store.Freezes(v.ctx(), v.Tenant)
+	if err != nil {
+		return err
+	}
+	args, err := administration.Lifting(freezes, agent, reason)
+	if err != nil {
+		return err
+	}
+	err = v.Administration.Take(
 		v.ctx(),
 		v.Tenant,
 		approval.AdministrationAsker(Channel, v.Person.ID),
@@ -286,6 +298,10 @@ func (v *visit) redeliver() error {
 		return approval.ErrNotFound
 	}
 	if err := v.Store.Redeliver(v.ctx(), v.Tenant, id, v.now); err != nil {
+		return err
+	}
+	facts := map[string]any{"delivery": id}
+	if err := v.Service.Record(v.ctx(), v.Tenant, "redelivered", "", v.Person.ID, facts); err != nil {
 		return err
 	}
 	return v.tell("/deliveries", saying("good", "It will be sent again."))

@@ -81,6 +81,25 @@ func TestAFreezeIsLiftedByTwoAdministrators(t *testing.T) {
 		says(t, "The freeze of everything of agent trading-desk is lifted.", "Nothing is frozen.")
 }
 
+// TestNobodyIsAskedToLiftWhatIsNotFrozen: the page asks for a freeze that
+// is there, and an approval lifts no later one.
+func TestNobodyIsAskedToLiftWhatIsNotFrozen(t *testing.T) {
+	h := open(t)
+	carol := h.browser("carol")
+	must.Do(t, h.service.Freeze(t.Context(), tenant, "trading-desk", "bob@example.com", "looks odd"))
+	thaw := carol.get("/freeze").form(t, "/thaw", "")
+	h.pass(time.Second)
+	thaw.Set("reason", "all fine")
+	must.Do(t, h.service.Thaw(t.Context(), tenant, "trading-desk", "bob@example.com", "over"))
+	if p := carol.post("/thaw", thaw); p.status != http.StatusNotFound {
+		t.Errorf("got %d: %s", p.status, p.text())
+	}
+	asked, err := h.store.Requests(t.Context(), tenant, approval.Filter{Agent: administration.Agent})
+	if err != nil || len(asked.Requests) != 0 {
+		t.Errorf("people are asked: %+v, %v", asked, err)
+	}
+}
+
 // TestTheGroupThatMayFreezeIsTheTenants: another group than the
 // usual one may be named for a tenant, and the usual one is then one as
 // any.
@@ -122,6 +141,11 @@ func TestDeadLetters(t *testing.T) {
 	carol.later("/deliveries/1/redeliver", fields).says(t, "It will be sent again.", "Everything arrived")
 	if jobs, _ := h.store.Jobs(ctx, tenant, store.Waiting, 10); len(jobs) != 1 {
 		t.Error(jobs)
+	}
+	h.seal()
+	export := h.browser("carol").get("/ledger").form(t, "/ledger/export", "")
+	if p := h.browser("carol").later("/ledger/export", export); !strings.Contains(p.body, `redelivered`) {
+		t.Error("the ledger doesn't say that it was sent again")
 	}
 }
 

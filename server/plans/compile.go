@@ -11,6 +11,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -23,6 +24,7 @@ type generation struct {
 	digest   string // of the agents in force
 	policies ruleset
 	choice   *choice
+	errors   []diag.Finding // see Plans.Errors
 
 	files   map[string]bool
 	members map[string]*member // by path
@@ -67,6 +69,10 @@ func (l *loader) compile() *generation {
 	}
 
 	g.problems = l.problems
+	for _, name := range slices.Sorted(maps.Keys(l.members)) {
+		g.errors = append(g.errors, l.members[name].errors...)
+	}
+	g.errors = append(g.errors, l.policyErrors...)
 	for _, p := range l.problems {
 		if p.Part == Agents && !p.Kept && l.members[p.File] == nil {
 			g.nameless = append(g.nameless, &UnusableError{File: p.File, Why: p.Why})

@@ -31,13 +31,14 @@ func (r root) path() string { return filepath.Join(r.dir, filepath.FromSlash(r.f
 // member is one file of an agent.
 type member struct {
 	root   root
-	id     string        // that the file says, even when it can't be used; "" unknown
-	agent  *schema.Agent // that decides: of the file as it stands, or of its last good copy; nil when there is neither
-	digest sum           // of the text that agent was read from
-	edges  []string      // the files that agent delegates to
-	broken []string      // why the file can't be used as it stands
-	kept   bool          // agent is the last good copy
-	doubts []string      // the files that the broken text delegates to, as far as it tells, beside edges
+	id     string         // that the file says, even when it can't be used; "" unknown
+	agent  *schema.Agent  // that decides: of the file as it stands, or of its last good copy; nil when there is neither
+	digest sum            // of the text that agent was read from
+	edges  []string       // the files that agent delegates to
+	broken []string       // why the file can't be used as it stands
+	errors []diag.Finding // of agent, that leave it usable
+	kept   bool           // agent is the last good copy
+	doubts []string       // the files that the broken text delegates to, as far as it tells, beside edges
 }
 
 // ruleset is a registry of policies that can be used, and where it
@@ -63,6 +64,8 @@ type loader struct {
 	watched  []watched // registries, as they stood when they were read
 	policies ruleset
 	problems []Problem
+
+	policyErrors []diag.Finding // of policies, that leave them usable
 }
 
 // keeps reports whether the last good copy of a file that can't be used
@@ -181,6 +184,7 @@ func (l *loader) keepUnread() {
 		m.agent = good.agent
 		m.digest = good.digest
 		m.edges = good.edges
+		m.errors = good.errors
 		l.members[name] = m
 		l.readChildren(m)
 	}
@@ -239,6 +243,14 @@ func (l *loader) parse(m *member, src []byte, digest sum) {
 	m.agent = agent
 	m.digest = digest
 	m.edges = edges
+	m.errors = usableErrors(findings)
+}
+
+// usableErrors are the errors among findings that stop nothing.
+func usableErrors(findings []diag.Finding) []diag.Finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f diag.Finding) bool {
+		return f.Severity != diag.Error || f.Stops
+	})
 }
 
 // reserved says that an agent has the id under which administrators are
@@ -278,6 +290,7 @@ func (l *loader) refuse(m *member, why, mentions []string) {
 		m.agent = before.agent
 		m.digest = before.digest
 		m.edges = before.edges
+		m.errors = before.errors
 		m.kept = true
 	}
 }
@@ -475,11 +488,20 @@ func (l *loader) readPolicies(dirs []string, fetched *policy.Set) (*policy.Set, 
 		if set.Err() != nil {
 			return policy.Refuse(findings), stopping(findings)
 		}
+		l.policyErrors = append(l.policyErrors, l.graded(usableErrors(findings))...)
 		all = append(all, set.Policies()...)
 	}
 
 	set, findings := policy.NewSet(all...)
 	return set, stopping(findings)
+}
+
+// graded leaves out the error of approval by timeout where the owner
+// wants that.
+func (l *loader) graded(findings []diag.Finding) []diag.Finding {
+	return slices.DeleteFunc(findings, func(f diag.Finding) bool {
+		return l.choice.options.AllowTimeoutApprove && f.Rule == policy.TimeoutApproves
+	})
 }
 
 // policyTexts are the digests of all files of policies, by directory;

@@ -203,6 +203,33 @@ func (p *Plans) Agents() []string { return slices.Sorted(maps.Keys(p.current().a
 // Problems lists what can't be used as it stands.
 func (p *Plans) Problems() []Problem { return slices.Clone(p.current().problems) }
 
+// Errors lists what agf-validate calls errors in the files that decide,
+// as far as reading them tells. They leave the files usable: calls are
+// asked about where a reading is in doubt.
+func (p *Plans) Errors() []diag.Finding { return slices.Clone(p.current().errors) }
+
+// File is a file that decides, below the directory that its sub-agents
+// stay in.
+type File struct{ Dir, Path string }
+
+// Files lists the files of the agents that decide as they stand.
+func (p *Plans) Files() []File {
+	members := p.current().members
+	var out []File
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if m := members[name]; m.agent != nil && !m.kept {
+			out = append(out, File{m.root.dir, m.root.file})
+		}
+	}
+	return out
+}
+
+// Options are those that plans are compiled under, but for parents.
+func (p *Plans) Options() resolve.Options { return p.current().choice.options }
+
+// PolicyDirs lists the directories that policies are read from.
+func (p *Plans) PolicyDirs() []string { return slices.Clone(p.current().choice.from.Policies) }
+
 // Err is what is wrong with the files of a part, nil when they are in
 // force as they stand.
 func (p *Plans) Err(part string) error {
@@ -315,6 +342,14 @@ func (p *Plans) tell(before, now *generation) {
 		}
 	}
 
+	for _, f := range now.errors {
+		if !slices.ContainsFunc(before.errors, func(b diag.Finding) bool {
+			return b.Rule == f.Rule && b.File == f.File && b.Range == f.Range
+		}) {
+			at := fmt.Sprintf("%s:%d:%d", f.File, f.Range.Start.Line, f.Range.Start.Column)
+			p.cfg.Logger.Warn("a file has an error: "+at+": "+f.Message, "file", f.File, "rule", f.Rule)
+		}
+	}
 	for _, problem := range missing(before.problems, now.problems) {
 		p.cfg.Logger.Info(
 			"a problem with a file is over",

@@ -292,8 +292,9 @@ func checkAgents(t *store.Token, by By) error {
 	return nil
 }
 
-// checkPerson writes the person as the directory does, and has tokens
-// that answer made by nobody but their person.
+// checkPerson writes the person as the directory does. Tokens that
+// answer, and those that administer as a person, are made by nobody but
+// that person: otherwise one administrator could be two of them.
 func (m *Maker) checkPerson(ctx context.Context, t *store.Token, by By) error {
 	votes := slices.Contains(t.Scopes, string(openapi.ScopeVote))
 	switch {
@@ -309,7 +310,7 @@ func (m *Maker) checkPerson(ctx context.Context, t *store.Token, by By) error {
 			"nobody: a token that answers is made by its person, who signs in to the inbox or runs `assent login`",
 		)
 	case m.Directory == nil:
-		return nil
+		return checkAdministrator(t, by)
 	}
 
 	p, known, err := m.Directory.Person(ctx, t.Tenant, t.Person)
@@ -321,7 +322,38 @@ func (m *Maker) checkPerson(ctx context.Context, t *store.Token, by By) error {
 	}
 	t.Person = p.ID
 
+	return checkAdministrator(t, by)
+}
+
+// checkAdministrator refuses a token that would administer as somebody
+// else than whose token makes it.
+func checkAdministrator(t *store.Token, by By) error {
+	if slices.Contains(t.Scopes, string(openapi.ScopeAdmin)) && by.Token != nil && t.Person != by.Token.Person {
+		return refuse(
+			"person",
+			"nobody, or the person of the token that makes it: who administers as a person is that person",
+		)
+	}
+
 	return nil
+}
+
+// OwnPerson reports whether the person of a token made it, or the token
+// that it was made by is that person's too. A token that an operator
+// made counts. It is for tokens that were made before checkPerson wanted
+// this of administrators.
+func (m *Maker) OwnPerson(ctx context.Context, t *store.Token) (bool, error) {
+	if t.Person == "" || t.Maker == "" {
+		return true, nil
+	}
+	all, err := m.Store.Tokens(ctx, t.Tenant)
+	if err != nil {
+		return false, err
+	}
+
+	return slices.ContainsFunc(all, func(maker store.Token) bool {
+		return maker.ID == t.Maker && maker.Person == t.Person
+	}), nil
 }
 
 // checkName keeps live tokens of one name apart: a name is who asks.

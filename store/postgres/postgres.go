@@ -187,6 +187,7 @@ WHERE entries.seq = n.seq AND entries.idx IS NULL`,
 		SealLock: "pg_try_advisory_xact_lock(742, hashtext(current_schema() || ' seal'))",
 		Sequence: "SELECT setval(pg_get_serial_sequence('{{table}}', '{{column}}'), coalesce((SELECT " +
 			"max({{column}}) FROM {{table}}), 0) + 1, false)",
+		Clock:   "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 		Writers: writers,
 	}
 }

@@ -221,3 +221,19 @@ func TestOpenErrorsSayOnceWhatFailed(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
+
+// TestTheClockIsComparedWithTheServers, whichever way it differs.
+func TestTheClockIsComparedWithTheServers(t *testing.T) {
+	url := pgtest.New(t)
+	year := 365 * 24 * time.Hour
+	for _, off := range []time.Duration{-10 * year, 0, 10 * year} {
+		now := func() time.Time { return time.Now().Add(off) }
+		s, err := postgres.Open(t.Context(), url, postgres.Options{Now: now})
+		must.Do(t, err)
+		ahead, err := s.ClockAhead(t.Context())
+		if err != nil || (ahead-off).Abs() > year {
+			t.Errorf("a clock that is off by %s is ahead by %s, %v", off, ahead, err)
+		}
+		must.Do(t, s.Close())
+	}
+}

@@ -79,6 +79,9 @@ func TestServersNeedNotOwnTheLedger(t *testing.T) {
 	if err := app.Verify(ctx); err != nil {
 		t.Error(err)
 	}
+	if _, _, err := app.Prunable(ctx, "acme", time.Now()); err != nil {
+		t.Error(err)
+	}
 	storetest.Backup(t, app)
 	conn, err := pgx.Connect(ctx, u.String())
 	must.Do(t, err)
@@ -98,5 +101,15 @@ func TestServersNeedNotOwnTheLedger(t *testing.T) {
 		if _, err := conn.Exec(ctx, sql); err == nil || !strings.Contains(err.Error(), "SQLSTATE 42501") {
 			t.Errorf("%s: %v", sql, err)
 		}
+	}
+
+	// A step that this role may not do is named, with the command that does it.
+	exec(t, owners, "DELETE FROM assent_migrations WHERE version = (SELECT max(version) FROM assent_migrations)")
+	refused, err := postgres.Open(ctx, u.String(), postgres.Options{Trust: storetest.Trust()})
+	if err == nil {
+		must.Do(t, refused.Close())
+	}
+	if !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "run `assent migrate` once with the role") {
+		t.Errorf("opened by a role that may not change tables: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -183,8 +184,9 @@ func Restoring(t *testing.T, place func(t *testing.T) Place) {
 	for name, test := range map[string]func(*testing.T, func(t *testing.T) Place){
 		"from a backup":   restored,
 		"a forged backup": restoredForged,
-		"in place":        restoredInPlace,
-		"of another key":  restoredOther,
+		"a watermark that does not know the store": restoredUnremembered,
+		"in place":       restoredInPlace,
+		"of another key": restoredOther,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -234,6 +236,37 @@ func restored(t *testing.T, place func(t *testing.T) Place) {
 
 	q.Exec("UPDATE requests SET code = line_code")
 	tampered(t, readRequest(ctx, to))
+}
+
+// restoredUnremembered: a watermark that has never heard of the store, or
+// not since its ledger was short, can't tell what a restore loses. The
+// store stays empty then.
+func restoredUnremembered(t *testing.T, place func(t *testing.T) Place) {
+	p, q := place(t), place(t)
+	old, w := remembering(t, t.TempDir())
+	ok(t, p.open(t, old).Close()) // binds the store
+	s := p.open(t, Trust())
+	everyKind(t, s)
+	sealAll(t, s, nil)
+	text := Backup(t, s)
+	ok(t, s.Close())
+	other, v := remembering(t, t.TempDir())
+	for want, trust := range map[string]stores.Trust{tenant: old, "": other} {
+		to := q.open(t, trust)
+		unknown, found := errors.AsType[*stores.WatermarkError](to.Restore(t.Context(), strings.NewReader(text)))
+		if !found || unknown.Tenant != want {
+			t.Errorf("restored, with the error %v, want one of tenant %q", unknown, want)
+		}
+		equal(t, must(to.Identity(t.Context()))(t).Empty, true)
+		ok(t, to.Close())
+	}
+	s = p.open(t, other)
+	if _, found := errors.AsType[*stores.WatermarkError](s.RestoreInPlace(t.Context())); !found {
+		t.Error("restored in place without the watermark that knows the store")
+	}
+	ok(t, s.Close())
+	ok(t, w.Close())
+	ok(t, v.Close())
 }
 
 // restoredForged: a backup that somebody changed, its checksum too, is

@@ -274,7 +274,12 @@ func prune(t *testing.T, db Database) {
 		tx.SaveGrant(old)
 		tx.SaveGrant(young)
 	})
-	requests, dropped, err := s.Prune(ctx, tenant, before)
+	requests, dropped, err := s.Prunable(ctx, tenant, before)
+	ok(t, err)
+	equal(t, requests, 400)
+	equal(t, dropped, 400)
+	equal(t, found(t, s, request(3).ID).Reason == "", false)
+	requests, dropped, err = s.Prune(ctx, tenant, before)
 	ok(t, err)
 	equal(t, requests, 400)
 	equal(t, dropped, 400)
@@ -377,4 +382,48 @@ func largeEntries(t *testing.T, db Database) {
 	}
 
 	equal(t, len(must(s.Leaves(t.Context(), tenant, 0, 100))(t)), 5)
+}
+
+// pruneSparesTheOpen: what the ledger says of a request that waits, or
+// ended later, and of a grant that may be used, stays readable.
+func pruneSparesTheOpen(t *testing.T, db Database) {
+	ctx := t.Context()
+	s := one(t, db)
+	before := epoch().Add(time.Hour)
+	later, over := request(2), request(3)
+	finish(later, approval.Denied, before.Add(time.Minute))
+	finish(over, approval.Denied, epoch())
+	live, ended := grant(1), grant(2)
+	live.Expires, ended.Expires = before.Add(time.Hour), epoch()
+	write(t, s, func(tx approval.Tx) {
+		for _, r := range []*approval.Request{request(1), later, over} {
+			tx.Insert(r)
+			tx.Append(record(t, tenant, "request_opened", r.ID, epoch()))
+		}
+		for _, g := range []*approval.Grant{live, ended} {
+			tx.SaveGrant(g)
+			tx.Append(record(t, tenant, "grant_created", g.ID, epoch()))
+		}
+	})
+	sealAll(t, s, nil)
+
+	requests, entries, err := s.Prunable(ctx, tenant, before)
+	ok(t, err)
+	equal(t, requests, 1)
+	equal(t, entries, 2)
+	requests, entries, err = s.Prune(ctx, tenant, before)
+	ok(t, err)
+	equal(t, requests, 1)
+	equal(t, entries, 2)
+	var readable []bool
+	for _, e := range must(s.Entries(ctx, tenant, 0, 10))(t) {
+		readable = append(readable, e.Openings != nil)
+	}
+	equal(t, fmt.Sprint(readable), fmt.Sprint([]bool{true, true, false, true, false}))
+
+	change(t, s, request(1).ID, func(r *approval.Request) { finish(r, approval.Denied, epoch()) })
+	requests, entries, err = s.Prune(ctx, tenant, before)
+	ok(t, err)
+	equal(t, requests, 1)
+	equal(t, entries, 1)
 }

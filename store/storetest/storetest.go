@@ -89,6 +89,7 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 		"large entries":             largeEntries,
 		"history":                   history,
 		"prune":                     prune,
+		"prune spares the open":     pruneSparesTheOpen,
 		"tokens":                    tokens,
 		"values":                    values,
 		"value race":                takeRace,

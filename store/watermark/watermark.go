@@ -191,6 +191,13 @@ func (w *Watermark) Known() bool {
 	return false
 }
 
+// Knows reports whether it has heard of a store.
+func (w *Watermark) Knows(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.known.Stores[id] != nil
+}
+
 // Marks returns what is known of a store.
 func (w *Watermark) Marks(id string) map[string]store.Mark {
 	w.mu.Lock()

@@ -34,6 +34,7 @@ func TestContractSaysEveryField(t *testing.T) {
 	delete(said, "Gateway.StoreFile") // as of a service
 	delete(said, "Gateway.Decisions") // instead of policies, as of a service
 	delete(said, "Gateway.Chosen")    // what its file says
+	delete(said, "Gateway.Strict")    // a flag alone
 	for i, example := range examples[:2] {
 		var errs bytes.Buffer
 		cfg, err := Reader{
@@ -47,6 +48,7 @@ func TestContractSaysEveryField(t *testing.T) {
 
 	delete(said, "Serve.LogText")        // of the terminal
 	delete(said, "Serve.Dev")            // false there
+	delete(said, "Serve.Strict")         // a flag alone
 	delete(said, "Serve.Personal")       // of an MCP gateway's inbox
 	delete(said, "Tenant.Chosen")        // what its file says
 	delete(said, "Tenant.AskUndeclared") // of an MCP gateway, as its file says

@@ -101,6 +101,10 @@ func (f *Flags) put(config any, paths []string) error {
 
 // one puts the value of one flag into its field.
 func (f *Flags) one(s *document.Schema, into reflect.Value) error {
+	if into.Kind() == reflect.Pointer {
+		into.Set(reflect.New(into.Type().Elem()))
+		into = into.Elem()
+	}
 	if s.Type == "boolean" {
 		on, err := f.set.GetBool(s.Flag)
 		into.SetBool(on)

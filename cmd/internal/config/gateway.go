@@ -29,6 +29,7 @@ type Gateway struct {
 	// of its own
 	TokenFile string `doc:"server_token_file"`
 	LogText   bool
+	Strict    bool // as Serve.Strict
 }
 
 // Gateway reads the file of `assent rap gateway`, and what its flags

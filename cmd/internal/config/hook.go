@@ -16,6 +16,7 @@ type HookFlags struct {
 	Store      string
 	Decisions  string // file
 	Undeclared string // deny, ask, Native, or "": deny, or as Decisions says
+	Strict     bool   // an error in a file of agents or policies blocks every call
 }
 
 // Native leaves tools that no file names to the product that calls them.
@@ -48,6 +49,7 @@ func (a Reader) Hook(f HookFlags) (MCP, error) {
 		Store:    f.Store,
 		Alias:    "hook", // no server is started
 		Command:  []string{"none"},
+		Strict:   f.Strict,
 	})
 	cfg.Undeclared = f.Undeclared
 	cfg.Decisions = f.Decisions

@@ -24,6 +24,7 @@ type MCP struct {
 	KeyFile string
 	Mark    string // the file of the watermark
 	LogText bool
+	Strict  bool // as Serve.Strict
 }
 
 // MCPFlags are a gateway without a file.
@@ -35,6 +36,7 @@ type MCPFlags struct {
 	Store    string
 	Alias    string
 	Command  []string
+	Strict   bool
 }
 
 // MCP reads a gateway's file, or makes one of the flags.
@@ -56,6 +58,7 @@ func (a Reader) MCP(f MCPFlags) (cfg MCP, err error) {
 	}
 
 	cfg.LogText = a.ErrTerminal
+	cfg.Strict = f.Strict
 	if err := a.decisions(cfg.Decisions, &cfg.Chosen, nil); err != nil {
 		return cfg, err
 	}
@@ -189,6 +192,7 @@ func (c *MCP) Asking(person string) Serve {
 		DevPerson:     person,
 		Personal:      true,
 		LogText:       c.LogText,
+		Strict:        c.Strict,
 		Tenants: []Tenant{{
 			Name:          DefaultTenant,
 			Agents:        []string{c.Agent},

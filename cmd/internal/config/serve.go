@@ -21,6 +21,10 @@ const (
 	DefaultTenant = "default"
 )
 
+// DefaultDrainDelay is how long a proxy or a Kubernetes service may take
+// to send nothing any more to a server that is not ready.
+const DefaultDrainDelay = 5 * time.Second
+
 // What files that can't be used mean (Serve.OnBrokenFiles).
 const (
 	KeepLastGood = "keep" // what was in force stays in force
@@ -44,13 +48,18 @@ type Serve struct {
 	OnBrokenFiles string        `doc:"on_broken_files"` // KeepLastGood or DenyBroken
 	LogLevel      string        `doc:"log_level"`       // one of LogLevels
 	Drain         time.Duration `doc:"drain"`
-	Dev           bool          `doc:"dev"`
-	DevPerson     string        `doc:"dev_person"` // whose sign-in link Dev makes
-	Personal      bool          // it is a gateway's inbox, for the person of this machine: Dev is no warning then
-	Tenants       []Tenant      `doc:"tenants"` // at least one, names unique
-	Witnesses     []Witness     `doc:"witness"`
-	Limits        Limits        `doc:"limits"`
-	LogText       bool          // for a person; else JSON
+	// DrainDelay is how long it goes on serving after a signal, while it
+	// says that it is not ready any more; nil: DefaultDrainDelay, and no
+	// time on loopback.
+	DrainDelay *time.Duration `doc:"drain_delay"`
+	Dev        bool           `doc:"dev"`
+	DevPerson  string         `doc:"dev_person"` // whose sign-in link Dev makes
+	Personal   bool           // it is a gateway's inbox, for the person of this machine: Dev is no warning then
+	Tenants    []Tenant       `doc:"tenants"` // at least one, names unique
+	Witnesses  []Witness      `doc:"witness"`
+	Limits     Limits         `doc:"limits"`
+	LogText    bool           // for a person; else JSON
+	Strict     bool           // an error in a file of agents or policies refuses the start
 }
 
 // Kept is what the ledger keeps.

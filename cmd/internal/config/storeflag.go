@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +15,8 @@ import (
 // StoreFlags say which store a command works on itself.
 type StoreFlags struct {
 	Store
-	File string // that holds where it is
+	File      string // that holds where it is
+	ServeFile string // configuration of the server, for what the flags leave out
 }
 
 var ErrTwoStores = errors.New("--store and --store-file both say where the store is: expected one of them")
@@ -35,6 +38,12 @@ func StoreFlag(cmd *cobra.Command, f *StoreFlags, standard, usage string) {
 		"",
 		"`FILE` that remembers how far the ledger had come, or none; FILE.watermark beside the key",
 	)
+	flags.StringVar(
+		&f.ServeFile,
+		"config",
+		"",
+		"YAML `FILE` of assent serve, which says the store, the key and the watermark; a flag goes before it",
+	)
 }
 
 // Locate tells where the store is by the flags, else by ASSENT_STORE,
@@ -43,6 +52,9 @@ func (f StoreFlags) Locate(a Reader, cmd *cobra.Command) (Store, error) {
 	stored, filed := cmd.Flags().Changed("store"), cmd.Flags().Changed("store-file")
 	if stored && filed {
 		return f.Store, ErrTwoStores
+	}
+	if f.ServeFile != "" && !stored {
+		f.Where = ""
 	}
 	c, err := f.Config(a, stored || filed)
 	if err == nil && c.Where == "" {
@@ -54,11 +66,41 @@ func (f StoreFlags) Locate(a Reader, cmd *cobra.Command) (Store, error) {
 }
 
 // Config is which store the flags say, with ASSENT_STORE before them
-// unless they were given.
+// unless they were given. What they leave out comes from the server's
+// configuration, if there is one.
 func (f StoreFlags) Config(a Reader, given bool) (c Store, err error) {
 	c = f.Store
+	if f.ServeFile != "" {
+		cfg, err := a.readServe(f.ServeFile)
+		if err != nil {
+			return c, err
+		}
+		if f.Where == "" && f.File == "" {
+			f.Where, f.File = cfg.Store, cfg.StoreFile
+		}
+		c.KeyFile = cmp.Or(c.KeyFile, cfg.KeyFile)
+		c.Watermark = cmp.Or(c.Watermark, cfg.Watermark)
+		for _, t := range cfg.Tenants {
+			c.Tenants = append(c.Tenants, t.Name)
+		}
+	}
 	c.Where, err = a.whereStore(f.Where, f.File, given)
 	return c, err
+}
+
+// Tenant returns the tenant that a command is for. If the server's
+// configuration is known, it must name the tenant; its only one needs
+// not be said.
+func (c Store) Tenant(name string) (string, error) {
+	switch {
+	case c.Tenants == nil || slices.Contains(c.Tenants, name):
+		return name, nil
+	case len(c.Tenants) == 1 && name == DefaultTenant:
+		return c.Tenants[0], nil
+	}
+	return "", fmt.Errorf(
+		"--tenant: the configuration has no tenant %q, expected one of %s", name, strings.Join(c.Tenants, ", "),
+	)
 }
 
 // whereStore tells where the store is. The environment goes before

@@ -13,8 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assent-dev/assent/cmd/internal/fileerrors"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
@@ -35,6 +37,7 @@ type Flags struct {
 	trusted   []string
 	call      string
 	indent    bool
+	strict    bool
 	format    string
 
 	caseSensitive []string
@@ -57,7 +60,8 @@ func (a Decider) Command() *cobra.Command {
 		Use: "decide --agent FILE [--parent FILE]... [--config FILE] [--policies DIR]... [--call FILE|-] " +
 			"[--format json|text]",
 		Short: "Decide calls: one JSON call per line in, one JSON decision per line out",
-		Long: "decide reads one JSON call per line and writes one JSON decision per line (docs/contracts/decide.md).\n" +
+		Long: "decide reads one JSON call per line and writes one JSON decision per line " +
+			"(docs/contracts/decide.md).\n" +
 			"Exit code 0: every line was a valid call, whatever the outcome; 2: something could not be read.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return a.decide(f) },
@@ -93,6 +97,8 @@ func (a Decider) Command() *cobra.Command {
 		"`TARGET`, such as \"tool grep\" or \"mcp_tool files/grep\", whose arguments may have keys that differ in "+
 			"case alone (repeatable)",
 	)
+	flags.BoolVar(&f.strict, "strict", false, "decide nothing if agf-validate has an error about a file of "+
+		"agents or policies")
 	flags.BoolVar(&f.indent, "indent", false, "spread each decision over several lines, for people")
 	flags.StringVar(
 		&f.format,
@@ -177,11 +183,14 @@ func (a Decider) compile(f Flags) (*resolve.Plan, condition.Semantics, error) {
 	if f.Decisions == "" {
 		opt.Configuration = "" // flags alone are no configuration
 	}
+	if err := a.tell(f, fileerrors.Find(nil, chosen.PolicyDirs(), opt)); err != nil {
+		return nil, sem, err
+	}
 	var plan *resolve.Plan
 	for _, file := range append(f.parents[:len(f.parents):len(f.parents)], f.Agent) {
 		var err error
 		opt.Parent = plan
-		if plan, err = a.compileFile(file, registry, opt); err != nil {
+		if plan, err = a.compileFile(f, file, registry, opt); err != nil {
 			return nil, sem, err
 		}
 	}
@@ -189,8 +198,20 @@ func (a Decider) compile(f Flags) (*resolve.Plan, condition.Semantics, error) {
 	return plan, opt.Semantics.Conditions, nil
 }
 
+// tell prints the errors of files, which leave them usable. With
+// --strict they are one.
+func (a Decider) tell(f Flags, found []diag.Finding) error {
+	if f.strict {
+		return fileerrors.Refuse(found)
+	}
+	fileerrors.Print(a.Err, found)
+	return nil
+}
+
 // compileFile loads one agent. What is wrong with it goes to standard error.
-func (a Decider) compileFile(file string, registry policy.Registry, opt resolve.Options) (*resolve.Plan, error) {
+func (a Decider) compileFile(
+	f Flags, file string, registry policy.Registry, opt resolve.Options,
+) (*resolve.Plan, error) {
 	src, err := term.ReadFile(file, a.In)
 	if err != nil {
 		return nil, err
@@ -200,6 +221,11 @@ func (a Decider) compileFile(file string, registry policy.Registry, opt resolve.
 	if agent == nil {
 		term.PrintFindings(a.Err, yamldoc.Stopping(findings), texts)
 		return nil, fmt.Errorf("the agent %s can't be used", file)
+	}
+	if err := a.tell(f, fileerrors.Merge(
+		fileerrors.Find([]fileerrors.Agent{{Path: file, Text: src}}, nil, opt), fileerrors.Usable(findings),
+	)); err != nil {
+		return nil, err
 	}
 	plan, err := resolve.Compile(agent, registry, opt)
 	var unresolved *resolve.UnresolvedError

@@ -16,8 +16,10 @@ import (
 
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/fileerrors"
 	"github.com/assent-dev/assent/cmd/internal/remote"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/diag"
 )
 
 // Alone opens the service of hooks without a server. asker is whom its
@@ -108,6 +110,9 @@ func (a command) blocked(p *product, err error) error {
 func (a command) run(p *product, f flags) error {
 	var seen atomic.Pointer[event]
 	r := guarded(f.wait+p.reserve, func(ctx context.Context) result { return a.decide(ctx, p, f, &seen) })
+	if r.err == nil { // else standard error is what the model reads of the block
+		fileerrors.Print(a.Err, r.fileErrors)
+	}
 	if r.event == nil {
 		r.event = seen.Load()
 	}
@@ -140,6 +145,9 @@ func (a command) decide(ctx context.Context, p *product, f flags, seen *atomic.P
 	if err != nil {
 		out.err = err
 		return out
+	}
+	if d, ok := desk.(interface{ FileErrors() []diag.Finding }); ok {
+		out.fileErrors = d.FileErrors()
 	}
 
 	r := &run{
@@ -211,6 +219,8 @@ func (f *flags) check() error {
 	case f.agent != "" && f.Undeclared == "ask":
 		return errors.New("--undeclared ask is for --agent-file: what a server does with tools that no file names, its " +
 			"decision configuration says")
+	case f.agent != "" && f.Strict:
+		return errors.New("--strict is for --agent-file: what a server does with errors in its files, its own --strict says")
 	case f.agent != "" && (f.Store+f.People+f.Decisions != "" || len(f.Policies) > 0):
 		return errors.New("--store, --people, --policies and --decisions go with --agent-file: a server has its own")
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/diag"
 )
 
 // result is what the work of a hook came to.
@@ -19,6 +20,8 @@ type result struct {
 	event *event // nil: the document could not be read that far
 	v     verdict
 	err   error
+	// fileErrors are the errors of the files that decided.
+	fileErrors []diag.Finding
 }
 
 // catch keeps signals from ending the process until it ends by itself,

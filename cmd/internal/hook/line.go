@@ -199,6 +199,8 @@ func (f *flags) add(cmd *cobra.Command, wait time.Duration) {
 	flags.StringVar(&f.principal, "principal", "", "`NAME` of the person whom the agent acts for")
 	flags.DurationVar(&f.wait, "wait", wait, "how long people have before the call is told to come again: less than "+
 		"the hook's own time in the settings")
+	flags.BoolVar(&f.Strict, "strict", false, "with --agent-file: block every call if agf-validate has an error about the "+
+		"file of the agent or of a policy")
 	flags.BoolVar(&f.observe, "observe", false, "HOLD NOTHING UP, only record what would have been allowed, asked or "+
 		"denied: every call runs as if there were no hook")
 }

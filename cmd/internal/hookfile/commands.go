@@ -15,8 +15,10 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/edits"
+	"github.com/assent-dev/assent/cmd/internal/fileerrors"
 	"github.com/assent-dev/assent/cmd/internal/hook"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/settings"
 )
 
@@ -25,8 +27,8 @@ type Commands struct {
 	config.Reader
 
 	// Check says what is wrong with the service of a hook without a
-	// server.
-	Check func(cfg config.MCP) error
+	// server, and which errors its files have that leave them usable.
+	Check func(cfg config.MCP) ([]diag.Finding, error)
 }
 
 // flags are those of install and uninstall.
@@ -71,9 +73,11 @@ func (a Commands) install() *cobra.Command {
 			return err
 		}
 		if line.Alone != nil {
-			if err := a.Check(*line.Alone); err != nil {
+			found, err := a.Check(*line.Alone)
+			if err != nil {
 				return fmt.Errorf("the hook could not decide anything: %w", err)
 			}
+			fileerrors.Print(a.Err, found)
 		}
 		return a.again(cmd.Context(), f, func() error { return a.doInstall(f, args[0], line) })
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/edits"
 	"github.com/assent-dev/assent/cmd/internal/hook"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/golden"
 	"github.com/assent-dev/assent/internal/settings"
 )
@@ -68,7 +69,7 @@ func (w *world) run(args []string) (int, string) {
 		InTerminal:  w.in != "",
 		OutTerminal: w.in != "",
 	}
-	all := Commands{config.Reader{Streams: streams}, func(config.MCP) error { return nil }}
+	all := Commands{config.Reader{Streams: streams}, func(config.MCP) ([]diag.Finding, error) { return nil, nil }}
 	code := term.Run(term.Parent("hook", "", "", all.All()...), streams, args)
 
 	return code, out.String()

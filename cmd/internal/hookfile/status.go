@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/cmd/internal/edits"
+	"github.com/assent-dev/assent/cmd/internal/fileerrors"
 	"github.com/assent-dev/assent/cmd/internal/hook"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/diag"
 )
 
 // The states of a file.
@@ -225,7 +227,11 @@ func (o *status) files(a Commands, e entry) {
 
 	line, err := hook.ReadLine(a.Reader, e.args)
 	if err == nil && line.Alone != nil {
-		err = a.Check(*line.Alone)
+		var found []diag.Finding
+		found, err = a.Check(*line.Alone)
+		for _, f := range found {
+			o.problem("a file has an error: %s", fileerrors.Line(f))
+		}
 	}
 	if err != nil {
 		o.problem("every call is blocked: %s", err)

@@ -30,8 +30,9 @@ type Backend struct {
 	) (*openapi.CreatedToken, error)
 	RevokeToken func(ctx context.Context, s store.Store, tenant, id string) error
 	Thaw        func(ctx context.Context, s store.Store, tenant, agent, reason string) error
-	Prune       func(
-		ctx context.Context, s store.Store, tenant string, before time.Time,
+	// Prune only counts if dry is set.
+	Prune func(
+		ctx context.Context, s store.Store, tenant string, before time.Time, dry bool,
 	) (requests, entries int, err error)
 	// Backup writes a store to a file, and records it in the ledger.
 	Backup func(ctx context.Context, s store.Store, w io.Writer) error

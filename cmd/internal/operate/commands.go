@@ -19,7 +19,8 @@ type Commands struct {
 func (a Commands) All() []*cobra.Command {
 	return []*cobra.Command{
 		a.serveCommand(), a.tokenCommand(), a.freezeCommand(), a.thawCommand(), a.deliveriesCommand(),
-		a.candidateCommand(), a.backupCommand(), a.restoreCommand(), a.pruneCommand(), a.keyCommand(), a.oidcCommand(),
+		a.candidateCommand(),
+		a.migrateCommand(), a.backupCommand(), a.restoreCommand(), a.pruneCommand(), a.keyCommand(), a.oidcCommand(),
 		a.policiesCommand(), a.schemaCommand(),
 	}
 }

@@ -2,6 +2,8 @@ package operate
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,29 +83,48 @@ func (a Commands) thawCommand() *cobra.Command {
 
 // thaw lifts a freeze, and lists what is frozen then.
 func (a Commands) thaw(ctx context.Context, f thawFlags) error {
-	left, err := at(ctx, a, f.Place, false, func(s store.Store) ([]approval.Freeze, error) {
-		if err := a.Backend.Thaw(ctx, s, f.Tenant, f.agent, f.reason); err != nil {
+	left, err := at(ctx, a, f.Place, false, func(s store.Store, tenant string) ([]approval.Freeze, error) {
+		err := a.Backend.Thaw(ctx, s, tenant, f.agent, f.reason)
+		if errors.Is(err, approval.ErrNotFound) {
+			return nil, errNoFreeze(f.agent)
+		}
+		if err != nil {
 			return nil, err
 		}
-		return s.Freezes(ctx, f.Tenant)
+		return s.Freezes(ctx, tenant)
 	}, func(s *client.Client) ([]approval.Freeze, error) {
 		return administer(ctx, a, f.wait, func() ([]approval.Freeze, error) {
-			return s.LiftFreeze(ctx, f.agent, f.reason)
+			left, err := s.LiftFreeze(ctx, f.agent, f.reason)
+			if client.Code(err) == openapi.CodeNotFound {
+				return nil, errNoFreeze(f.agent)
+			}
+			return left, err
 		})
 	})
 	if err != nil {
 		return err
 	}
-	return term.Print(a.Streams, f.AsJSON, openapi.Freezes{Freezes: left}, printFreezes)
+	return term.Print(a.Streams, f.AsJSON, openapi.Freezes{Freezes: left}, func(p *term.Printer, left openapi.Freezes) {
+		p.Printf("lifted the freeze of %s\n", frozenAgent(f.agent))
+		printFreezes(p, left)
+	})
+}
+
+func errNoFreeze(agent string) error {
+	return fmt.Errorf("there is no freeze of %s to lift: `assent freeze --list` shows the freezes", frozenAgent(agent))
+}
+
+// frozenAgent names what a freeze covers: one agent, or all of them.
+func frozenAgent(agent string) string {
+	if agent == "" {
+		return "everything"
+	}
+	return "agent " + term.ScrubLine(agent)
 }
 
 func printFreezes(p *term.Printer, f openapi.Freezes) {
 	for _, x := range f.Freezes {
-		who := "everything"
-		if x.Agent != "" {
-			who = "agent " + x.Agent
-		}
-		p.Printf("%s: %s, by %s, %s", term.Red.Of("frozen"), who, x.By, term.Ago(x.At, time.Now()))
+		p.Printf("%s: %s, by %s, %s", term.Red.Of("frozen"), frozenAgent(x.Agent), x.By, term.Ago(x.At, time.Now()))
 		if x.Reason != "" {
 			p.Printf(": %s", x.Reason)
 		}

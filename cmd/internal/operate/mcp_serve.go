@@ -40,6 +40,8 @@ func (a Commands) MCPGateway() *cobra.Command {
 		},
 	}
 	mcpFlags(cmd, &f)
+	cmd.Flags().BoolVar(&f.Strict, "strict", false, "don't start if agf-validate has an error about the file of the agent "+
+		"or of a policy")
 	return cmd
 }
 

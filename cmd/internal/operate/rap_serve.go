@@ -17,7 +17,7 @@ import (
 func (a Commands) rapGatewayCommand() *cobra.Command {
 	var flags *config.Flags
 	var file string
-	var asJSON bool
+	var asJSON, strict bool
 	cmd := &cobra.Command{
 		Use:   "gateway --config FILE",
 		Short: "Put tools behind approvals, for any RAP runtime",
@@ -28,6 +28,7 @@ func (a Commands) rapGatewayCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.Gateway(file, flags)
+			cfg.Strict = strict
 			if err != nil {
 				return err
 			}
@@ -38,6 +39,8 @@ func (a Commands) rapGatewayCommand() *cobra.Command {
 	}
 	flags = config.NewGatewayFlags(cmd)
 	cmd.Flags().StringVar(&file, "config", "", "YAML `FILE`")
+	cmd.Flags().BoolVar(&strict, "strict", false, "don't start if agf-validate has an error about a file of agents or "+
+		"policies")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "tell in JSON where it answers")
 	term.Required(cmd, "config")
 	return cmd

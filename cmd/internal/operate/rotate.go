@@ -19,7 +19,7 @@ func (a Commands) rotateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate --store STORE --key OLD --new-key NEW",
 		Short: "Bind a store to another key",
-		Long: "Stop all servers of the store first: whoever holds the old key can write nothing from then on. NEW " +
+		Long: "Stop all servers of the store first: those that hold the old key answer 503 from then on. NEW " +
 			"is made, with NEW.pub, when it is not there. The\n" +
 			"last entry of each ledger under the old key names the new one, and the checkpoint there is signed by " +
 			"both, so that auditors who have the old\n" +

@@ -41,7 +41,7 @@ const (
 
 func (a Commands) serveCommand() *cobra.Command {
 	var f *config.ServeFlags
-	var asJSON, check bool
+	var asJSON, check, strict bool
 	cmd := &cobra.Command{
 		Use:   "serve --agents DIR... [--policies DIR]... [--people FILE] [--store STORE] [--dev]",
 		Short: "Run the approval service",
@@ -60,6 +60,7 @@ func (a Commands) serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			cfg.Strict = strict
 			if check {
 				return a.checked(a.Backend.Check(cmd.Context(), cfg), asJSON)
 			}
@@ -77,6 +78,7 @@ func (a Commands) serveCommand() *cobra.Command {
 		false,
 		"say what is wrong with the configuration and its files, and don't serve",
 	)
+	flags.BoolVar(&strict, "strict", false, "don't start if agf-validate has an error about a file of agents or policies")
 	flags.BoolVar(&asJSON, "json", false, "tell in JSON where it answers")
 	return cmd
 }

@@ -42,7 +42,7 @@ type Place struct {
 
 // direct reports whether the store is worked on itself, which needs no
 // token: that is how the first one comes about.
-func (p Place) direct() bool { return p.Where != "" || p.File != "" }
+func (p Place) direct() bool { return p.Where != "" || p.File != "" || p.ServeFile != "" }
 
 // placed adds the flags that say where a command administers.
 func placed(cmd *cobra.Command, p *Place) *cobra.Command {
@@ -192,8 +192,8 @@ func (f TokenFlags) body() (openapi.TokenBody, error) {
 func (a Commands) MakeToken(
 	ctx context.Context, p Place, wait bool, body openapi.TokenBody,
 ) (*openapi.CreatedToken, error) {
-	return at(ctx, a, p, true, func(s store.Store) (*openapi.CreatedToken, error) {
-		return a.Backend.CreateToken(ctx, s, p.Tenant, body)
+	return at(ctx, a, p, true, func(s store.Store, tenant string) (*openapi.CreatedToken, error) {
+		return a.Backend.CreateToken(ctx, s, tenant, body)
 	}, func(s *client.Client) (*openapi.CreatedToken, error) {
 		return administer(ctx, a, wait, func() (*openapi.CreatedToken, error) { return s.CreateToken(ctx, body) })
 	})
@@ -251,7 +251,7 @@ func (f TokenFlags) asks() bool {
 // With create a store that is not there is made.
 func at[T any](
 	ctx context.Context, a Commands, p Place, create bool,
-	directly func(store.Store) (T, error), remotely func(*client.Client) (T, error),
+	directly func(s store.Store, tenant string) (T, error), remotely func(*client.Client) (T, error),
 ) (out T, err error) {
 	if !p.direct() {
 		server, err := a.Dial(p.Connection)
@@ -265,13 +265,17 @@ func at[T any](
 	if p.Where != "" && p.File != "" {
 		return out, config.ErrTwoStores
 	}
-	where, err := p.Config(a.Reader, true)
+	where, err := p.Config(a.Reader, p.Where != "" || p.File != "")
+	if err != nil {
+		return out, err
+	}
+	tenant, err := where.Tenant(p.Tenant)
 	if err != nil {
 		return out, err
 	}
 	where.Create = create
 	err = a.withStore(ctx, where, func(s store.Store) error {
-		out, err = directly(s)
+		out, err = directly(s, tenant)
 		return err
 	})
 
@@ -290,9 +294,9 @@ func (a Commands) tokenListCommand() *cobra.Command {
 }
 
 func (a Commands) listTokens(ctx context.Context, f TokenFlags) error {
-	doc, err := at(ctx, a, f.Place, false, func(s store.Store) (openapi.Tokens, error) {
+	doc, err := at(ctx, a, f.Place, false, func(s store.Store, tenant string) (openapi.Tokens, error) {
 		doc := openapi.Tokens{Tokens: []openapi.Token{}}
-		list, err := s.Tokens(ctx, f.Tenant)
+		list, err := s.Tokens(ctx, tenant)
 		for _, t := range list {
 			doc.Tokens = append(doc.Tokens, tokens.Shown(t))
 		}
@@ -340,8 +344,8 @@ func (a Commands) tokenRevokeCommand() *cobra.Command {
 }
 
 func (a Commands) revokeToken(ctx context.Context, f TokenFlags, id string) error {
-	doc, err := at(ctx, a, f.Place, false, func(s store.Store) (map[string]string, error) {
-		return map[string]string{"revoked": id}, a.Backend.RevokeToken(ctx, s, f.Tenant, id)
+	doc, err := at(ctx, a, f.Place, false, func(s store.Store, tenant string) (map[string]string, error) {
+		return map[string]string{"revoked": id}, a.Backend.RevokeToken(ctx, s, tenant, id)
 	}, func(s *client.Client) (map[string]string, error) {
 		return map[string]string{"revoked": id}, s.RevokeToken(ctx, id)
 	})

@@ -19,6 +19,45 @@ import (
 // storeUsage is the help of --store where ASSENT_STORE may say it.
 const storeUsage = "`PATH` or postgres:// URL; ASSENT_STORE"
 
+func (a Commands) migrateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate --store STORE",
+		Short: "Make the tables of a store, or bring them up to date, and say from which step to which",
+		Long: "Every command that opens a store does it too. With PostgreSQL and a role of servers that may not change " +
+			"tables, run it with the owner's role before\n" +
+			"servers of a new version start; those of the old version go on meanwhile (docs/guides/postgresql.md).",
+	}
+	return a.onStore(cmd, config.DefaultStore, storeUsage, a.migrate)
+}
+
+func (a Commands) migrate(ctx context.Context, c config.Store, asJSON bool) error {
+	c.Create = true
+	doc := migrated{Store: config.ShownStore(c.Where)}
+	err := a.withStore(ctx, c, func(s store.Store) error {
+		id, err := s.Identity(ctx)
+		doc.From, doc.To = id.SchemaBefore, id.Schema
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return term.Print(a.Streams, asJSON, doc, func(p *term.Printer, m migrated) {
+		switch {
+		case m.From == m.To:
+			p.Printf("%s: the tables are at step %d already\n", m.Store, m.To)
+		default:
+			p.Printf("%s: the tables went from step %d to step %d\n", m.Store, m.From, m.To)
+		}
+	})
+}
+
+// migrated is the JSON document of assent migrate.
+type migrated struct {
+	Store string `json:"store"`
+	From  int    `json:"from"` // 0: there were no tables
+	To    int    `json:"to"`
+}
+
 func (a Commands) backupCommand() *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
@@ -62,7 +101,7 @@ func (a Commands) restoreCommand() *cobra.Command {
 		Long: "What happened after the backup was made is lost, so nothing that it still holds may run by itself: " +
 			"permits that nobody used, standing approvals,\n" +
 			"sessions and calls on their way are void, and what was frozen or revoked stays so, also where only " +
-			"the files beside the key know it. Requests\n" +
+			"the watermark knows it. Requests\n" +
 			"that wait can be answered. The ledger tells of it. --in-place does the same to a store that was put " +
 			"back as a whole, such as by a snapshot of its\n" +
 			"volume; no server may run on it meanwhile.",
@@ -91,6 +130,9 @@ type Restored struct {
 	Tokens   int `json:"tokens"`  // that were good in the backup, and known to be revoked
 	Freezes  int `json:"freezes"` // that only the watermark knew
 	Lost     int `json:"lost"`    // ledger entries that are known to have been behind the backup
+	// Unknown: without a watermark nobody can tell what was frozen,
+	// revoked or recorded after the backup.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 func (a Commands) restore(ctx context.Context, c config.Store, from string, asJSON bool) (err error) {
@@ -109,6 +151,13 @@ func (a Commands) restore(ctx context.Context, c config.Store, from string, asJS
 	}
 	c.Create, c.Unfinished = from != "", true
 	done, err := a.Backend.Restore(ctx, c, in)
+	if _, ok := errors.AsType[*store.WatermarkError](err); ok {
+		return fmt.Errorf(
+			"%w\nGive --config FILE, the configuration of the server, or --watermark FILE, the watermark that it names "+
+				"(the file used is %s); if that file is lost, --watermark none goes on without it and says so in the ledger",
+			err, c.Watermark,
+		)
+	}
 	if err != nil {
 		return err
 	}
@@ -129,6 +178,9 @@ func printRestored(p *term.Printer, r restoredDoc) {
 	} else {
 		p.Printf("restored from %s\n", r.From)
 	}
+	if r.Unknown {
+		p.Printf("  what was frozen, revoked or recorded after it is not known: there was no watermark\n")
+	}
 	for _, line := range []struct {
 		n    int
 		text string
@@ -148,44 +200,72 @@ func printRestored(p *term.Printer, r restoredDoc) {
 }
 
 func (a Commands) pruneCommand() *cobra.Command {
-	var tenant, age string
+	var f pruneFlags
 	cmd := &cobra.Command{
 		Use:   "prune --store STORE --older-than 90d",
 		Short: "Redact what people wrote and what calls carried, of requests that ended long ago",
-		Long: "What ended before that time loses its arguments and texts. The ledger's entries and hashes stay, so " +
-			"it verifies as before.",
+		Long: "What ended before that time loses its arguments and texts, in the ledger too. Its entries and hashes " +
+			"stay, so it verifies as before. Requests that\n" +
+			"wait, and standing approvals that may be used, keep theirs. Nothing brings back what was redacted, except " +
+			"a backup: look with --dry-run first.",
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&tenant, "tenant", config.DefaultTenant, "`NAME` of the tenant")
-	flags.StringVar(&age, "older-than", "", "`TIME` such as 90d")
+	flags.StringVar(&f.tenant, "tenant", config.DefaultTenant, "`NAME` of the tenant")
+	flags.StringVar(&f.age, "older-than", "", "`TIME` such as 90d; at least 1d without --recent")
+	flags.BoolVar(&f.recent, "recent", false, "allow an --older-than below 1d")
+	flags.BoolVar(&f.dry, "dry-run", false, "redact nothing, only count")
 	term.Required(cmd, "older-than")
 	return a.onStore(
 		cmd, config.DefaultStore, storeUsage, func(ctx context.Context, c config.Store, asJSON bool) error {
-			return a.prune(ctx, c, tenant, age, asJSON)
+			return a.prune(ctx, c, f, asJSON)
 		},
 	)
 }
 
-func (a Commands) prune(ctx context.Context, c config.Store, tenant, text string, asJSON bool) error {
-	age, err := term.ParseAge(text)
+// pruneFlags are the flags of assent prune.
+type pruneFlags struct {
+	tenant string
+	age    string
+	recent bool
+	dry    bool
+}
+
+// leastPruneAge is the least --older-than without --recent: less is more
+// likely a slip.
+const leastPruneAge = 24 * time.Hour
+
+func (a Commands) prune(ctx context.Context, c config.Store, f pruneFlags, asJSON bool) error {
+	age, err := term.ParseAge(f.age)
 	if err != nil {
 		return fmt.Errorf("--older-than: %w", err)
 	}
-	doc := pruned{}
+	if age < leastPruneAge && !f.recent {
+		return fmt.Errorf("--older-than: expected at least 1d, and found %s; --recent allows less", f.age)
+	}
+	tenant, err := c.Tenant(f.tenant)
+	if err != nil {
+		return err
+	}
+	doc := pruned{DryRun: f.dry}
 	err = a.withStore(ctx, c, func(s store.Store) (err error) {
-		doc.Requests, doc.Entries, err = a.Backend.Prune(ctx, s, tenant, time.Now().Add(-age))
+		doc.Requests, doc.Entries, err = a.Backend.Prune(ctx, s, tenant, time.Now().Add(-age), f.dry)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	return term.Print(a.Streams, asJSON, doc, func(p *term.Printer, x pruned) {
+		if x.DryRun {
+			p.Printf("would redact %d requests and %d ledger entries\n", x.Requests, x.Entries)
+			return
+		}
 		p.Printf("redacted %d requests and %d ledger entries\n", x.Requests, x.Entries)
 	})
 }
 
 // pruned is the JSON document of assent prune.
 type pruned struct {
-	Entries  int `json:"entries"`
-	Requests int `json:"requests"`
+	DryRun   bool `json:"dry_run,omitempty"`
+	Entries  int  `json:"entries"`
+	Requests int  `json:"requests"`
 }

@@ -170,6 +170,9 @@ func nextStep(p *client.Problem) string {
 	case openapi.CodeMissingScope, openapi.CodeNoPerson, openapi.CodeUnknownPerson:
 		return "use a token with that scope and person (assent token create --scopes … --person …)"
 	case openapi.CodeNotFound:
+		if p.Detail != "" { // the server has said what is missing, and it is not an id
+			return ""
+		}
 		return "look at the id: `assent list --state all`, `assent grants --all` and `assent freeze --list` show " +
 			"what this token may see"
 	case openapi.CodeUnavailable:

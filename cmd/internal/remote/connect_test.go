@@ -48,6 +48,20 @@ func TestExplainMissingLeavesOutTheAdviceAboutIDs(t *testing.T) {
 	}
 }
 
+// TestNextStepAfterNotFoundIsAboutTheID only if the server names nothing
+// else that is missing, as it does to `assent login` where nobody can
+// sign in.
+func TestNextStepAfterNotFoundIsAboutTheID(t *testing.T) {
+	p := &client.Problem{Problem: openapi.Problem{Code: openapi.CodeNotFound, Title: "not found"}}
+	if got := nextStep(p); !strings.Contains(got, "look at the id") {
+		t.Errorf("of an id: %q", got)
+	}
+	p.Detail = "nobody can sign in here, so no command line can"
+	if got := nextStep(p); got != "" {
+		t.Errorf("of something else: %q", got)
+	}
+}
+
 func TestNextSteps(t *testing.T) {
 	for code, want := range map[openapi.Code]string{
 		openapi.CodeNotFound:     "freeze --list",

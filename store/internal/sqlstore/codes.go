@@ -1,13 +1,16 @@
 package sqlstore
 
 import (
+	"context"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash"
 	"sync"
+	"time"
 
 	"github.com/assent-dev/assent/store"
 )
@@ -121,7 +124,27 @@ func (s *Store) genuine(found []byte, tenant, what string, table string, values 
 	if s.auth == nil || hmac.Equal(found, s.auth.code(table, values...)) {
 		return nil
 	}
+	if err := s.replaced(); err != nil {
+		return verdict{err}
+	}
 	return s.tampered(tenant, what, misfit)
+}
+
+// periodWait is how long to wait for the answer to whether the period of
+// this process is over.
+const periodWait = 2 * time.Second
+
+// replaced returns an error if the period of this process is over,
+// because the key was changed or the store was restored. Then the codes
+// of rows are new and fit none that this process can make, which is no
+// tampering. If that can't be found out, it returns nil.
+func (s *Store) replaced() error {
+	ctx, cancel := context.WithTimeout(context.Background(), periodWait)
+	defer cancel()
+	if err := s.stillBound(ctx); errors.Is(err, store.ErrKey) {
+		return err
+	}
+	return nil
 }
 
 const misfit = "its code does not fit: it was written or changed without the key"

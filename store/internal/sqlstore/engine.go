@@ -131,7 +131,8 @@ type Dialect struct {
 	// statement that moves the counter of {{column}} of {{table}}
 	// behind restored rows; "" when there is no need
 	Sequence string
-	Writers  int // how many transactions may run at once
+	Clock    string // expression for the time of the database's server, in microseconds since 1970; "" for none
+	Writers  int    // how many transactions may run at once
 }
 
 // Options are what a store needs beside its engine.

@@ -85,6 +85,7 @@ func (s *Store) migrate(ctx context.Context, all []migration) error {
 		if err := compare(done, all); err != nil {
 			return verdict{err}
 		}
+		s.schemaBefore, s.schema = len(done), len(all)
 		for _, m := range all[len(done):] {
 			if err := s.apply(ctx, x, m); err != nil {
 				return err
@@ -92,6 +93,13 @@ func (s *Store) migrate(ctx context.Context, all []migration) error {
 		}
 		return nil
 	})
+	if err != nil && strings.Contains(err.Error(), "SQLSTATE 42501") { // of PostgreSQL: insufficient privilege
+		return fmt.Errorf(
+			"%w: this version of assent changes the tables, which this role may not do: run `assent migrate` once with "+
+				"the role that owns them: %w",
+			store.ErrSchema, err,
+		)
+	}
 	if err != nil {
 		return err
 	}

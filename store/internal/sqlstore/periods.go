@@ -293,7 +293,7 @@ func (s *Store) Identity(ctx context.Context) (store.Identity, error) {
 		return store.Identity{}, unavailable("read the identity", err)
 	}
 	defer x.Rollback()
-	out := store.Identity{}
+	out := store.Identity{SchemaBefore: s.schemaBefore, Schema: s.schema}
 	switch err := empty(ctx, x); {
 	case err == nil:
 		out.Empty = true

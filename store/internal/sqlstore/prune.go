@@ -24,6 +24,32 @@ func (s *Store) Prune(ctx context.Context, tenant string, before time.Time) (req
 	return requests, entries, err
 }
 
+// Prunable counts what Prune would redact now.
+func (s *Store) Prunable(ctx context.Context, tenant string, before time.Time) (requests, entries int, err error) {
+	count := func(sql string) (n int64, err error) {
+		n, _, err = find(ctx, s, "count what can be pruned", scanInt, sql, tenant, micros(before))
+		return n, err
+	}
+	r, err := count("SELECT count(*) FROM requests WHERE tenant = $1 AND " + oldRequests)
+	if err != nil {
+		return 0, 0, err
+	}
+	e, err := count("SELECT count(*) FROM entries WHERE tenant = $1 AND " + oldOpenings)
+	return int(r), int(e), err
+}
+
+// oldRequests are requests that ended before $2 and are not redacted yet.
+const oldRequests = "closed < $2 AND closed IS NOT NULL AND pruned = 0"
+
+// oldOpenings are entries from before $2 that hold openings, except those
+// about requests that are open or ended later, and about grants that may
+// still be used: the ledger must be able to show what was approved.
+const oldOpenings = `at < $2 AND openings IS NOT NULL
+AND NOT EXISTS (SELECT 1 FROM requests r WHERE r.tenant = entries.tenant AND r.id = entries.subject
+  AND (r.closed IS NULL OR r.closed >= $2))
+AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.tenant = entries.tenant AND g.id = entries.subject
+  AND g.expires >= $2 AND (g.revoked IS NULL OR g.revoked >= $2))`
+
 // steps runs one step after the other until one did less than it might.
 func (s *Store) steps(ctx context.Context, what string, step func(Tx) (int, error)) (total int, err error) {
 	for n := pruneStep; n == pruneStep; total += n {
@@ -40,7 +66,7 @@ func (s *Store) steps(ctx context.Context, what string, step func(Tx) (int, erro
 }
 
 func (s *Store) pruneRequests(ctx context.Context, tenant string, before time.Time) (int, error) {
-	const old = "closed < $2 AND closed IS NOT NULL AND pruned = 0 ORDER BY closed"
+	const old = oldRequests + " ORDER BY closed"
 	return s.pruneDocuments(ctx, "requests", tenant, before, old, func(d document) (Stmt, error) {
 		r, err := parseRequest(d.body)
 		if err != nil {
@@ -169,8 +195,8 @@ const spanStep = 1000 // entries
 // dropOpenings drops those of entries from before a time, and counts them.
 func (s *Store) dropOpenings(ctx context.Context, which string, args ...any) (n int, err error) {
 	err = s.write(ctx, "prune entries", func(x Tx) error {
-		gone, err := collect(ctx, x, scanInt, "UPDATE entries SET openings = NULL WHERE tenant = $1 AND at < $2 AND "+
-			which+" AND openings IS NOT NULL RETURNING seq", args...)
+		gone, err := collect(ctx, x, scanInt, "UPDATE entries SET openings = NULL WHERE tenant = $1 AND "+
+			oldOpenings+" AND "+which+" RETURNING seq", args...)
 		n = len(gone)
 		return err
 	})

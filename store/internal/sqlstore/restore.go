@@ -58,6 +58,9 @@ func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 		}
 
 		before = last.id
+		if err := s.remembered(ctx, t, before); err != nil {
+			return err
+		}
 		next, err = s.renewed(ctx, t, last, whyRestoring)
 		return err
 	}()
@@ -72,6 +75,59 @@ func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 	}
 	s.changes.everything()
 	return s.beganAnew(next, before)
+}
+
+// watermarkLag is how much older than the newest entry of a ledger its
+// mark may be: a server that is killed loses what it has not written
+// yet.
+const watermarkLag = time.Minute
+
+// remembered refuses a watermark that can't tell what happened after the
+// state of the store that a transaction sees: one that has never heard
+// of the period, or that was written before the ledger grew to its size.
+func (s *Store) remembered(ctx context.Context, x Tx, period string) error {
+	if s.trust.Watermark == nil {
+		return nil
+	}
+	if !s.trust.Watermark.Knows(period) {
+		return verdict{&store.WatermarkError{}}
+	}
+	marks := s.trust.Watermark.Marks(period)
+	type log struct {
+		tenant       string
+		size, newest int64
+	}
+	logs, err := collect(ctx, x, func(r Rows) (l log, err error) { return l, r.Scan(&l.tenant, &l.size, &l.newest) },
+		`SELECT tenant, size, (SELECT max(at) FROM entries WHERE entries.tenant = trees.tenant AND idx = trees.size - 1)
+FROM trees WHERE size > 0 ORDER BY tenant`)
+	if err != nil {
+		return err
+	}
+	for _, l := range logs {
+		mark := marks[l.tenant]
+		if mark.Size < l.size && mark.Time.Before(moment(l.newest).Add(-watermarkLag)) {
+			return verdict{&store.WatermarkError{Tenant: l.tenant, Size: l.size, Known: mark.Size}}
+		}
+	}
+	return nil
+}
+
+// rememberedPeriod is the id of the period by which the watermark knows
+// the store. A restore that was cut off after its commit has not told
+// the watermark of its period, so the one before it counts then.
+func (s *Store) rememberedPeriod(ctx context.Context, x Tx) (string, error) {
+	id := s.period.id
+	if s.period.why == whyRestoring && s.trust.Watermark != nil && !s.trust.Watermark.Knows(id) {
+		before, found, err := first(ctx, x, scanText, "SELECT id FROM periods WHERE n < $1 ORDER BY n DESC LIMIT 1",
+			s.period.n)
+		if err != nil {
+			return "", err
+		}
+		if found {
+			id = before
+		}
+	}
+	return id, s.remembered(ctx, x, id)
 }
 
 // renewed checks all rows of a period and makes them those of another,
@@ -141,6 +197,9 @@ func (s *Store) RestoreInPlace(ctx context.Context) error {
 	before := s.period.id
 	err := s.exclusively(ctx, "restore in place", func(x Tx) (err error) {
 		x.Queue(s.held()[len(s.held())-1])
+		if before, err = s.rememberedPeriod(ctx, x); err != nil {
+			return err
+		}
 		next, err = s.renewed(ctx, x, s.period, whyRestoring)
 		return err
 	})

@@ -34,6 +34,8 @@ type Store struct {
 	own       own
 	alarms    atomic.Int64
 	halted    atomic.Pointer[map[string]error] // by tenant
+	// The steps of the schema, before and after this process migrated it.
+	schemaBefore, schema int
 }
 
 var _ store.Store = (*Store)(nil)
@@ -132,6 +134,27 @@ func (s *Store) writeOnce(ctx context.Context, fn func(Tx) error) (err error, co
 func (s *Store) Ping(ctx context.Context) error {
 	const beat = "INSERT INTO pulse (id, payload) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET payload = excluded.payload"
 	return s.exec(ctx, "ping", do(beat, int64(1), make([]byte, 8192)), do("DELETE FROM pulse"))
+}
+
+// ClockAhead compares the clock with the server's. What lies between the
+// question and the answer is no difference.
+func (s *Store) ClockAhead(ctx context.Context) (time.Duration, error) {
+	if s.d.Clock == "" {
+		return 0, nil
+	}
+	before := s.now()
+	us, _, err := find(ctx, s, "read the clock of the database", scanInt, "SELECT "+s.d.Clock)
+	after := s.now()
+	if err != nil {
+		return 0, err
+	}
+	switch there := moment(us); {
+	case there.Before(before):
+		return before.Sub(there), nil
+	case there.After(after):
+		return after.Sub(there), nil
+	}
+	return 0, nil
 }
 
 const tenantsOf = "SELECT tenant FROM trees UNION SELECT tenant FROM entries WHERE idx IS NULL ORDER BY 1"

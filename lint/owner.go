@@ -1,0 +1,151 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// names compares what a file of the owner names with the agents of a
+// run. A name that is almost right is a warning; any other may belong to
+// an agent that is not checked here.
+type names struct {
+	rule     string
+	findings []diag.Finding
+}
+
+func (n *names) report(at diag.Range, text, message, expected string, known []string) {
+	f := diag.Finding{
+		Rule:     n.rule,
+		Severity: diag.Info,
+		Range:    at,
+		Message:  message,
+		Expected: expected,
+	}
+	if near := diag.Nearest(text, known); near != "" {
+		f.Severity, f.Nearest = diag.Warning, near
+	}
+	n.findings = append(n.findings, f)
+}
+
+// owned reports agents that people own and that are none of the run: the
+// owner would vote on calls of her own agent.
+func (f *Fleet) owned(root *yamldoc.Node) []diag.Finding {
+	if f == nil || len(f.subjects) == 0 {
+		return nil
+	}
+	var ids []string
+	for _, s := range f.subjects {
+		ids = append(ids, s.Metadata.ID)
+	}
+	n := names{rule: ownedAgentUnknown}
+	for _, person := range itemsOf(root.Get("people")) {
+		for _, owns := range itemsOf(person.Get("owns")) {
+			if !slices.Contains(ids, owns.Text) {
+				n.report(
+					owns.Range,
+					owns.Text,
+					fmt.Sprintf("no agent checked here has the id %q, so the owner may approve its calls", owns.Text),
+					"the metadata.id of an agent",
+					ids,
+				)
+			}
+		}
+	}
+
+	return n.findings
+}
+
+// Owner reports what a decision configuration names and no agent of the
+// run has: servers that are trusted, and tools that facts are derived of.
+func (l *Linter) Owner(file string, src []byte) diag.Report {
+	doc, _ := yamldoc.Parse(file, src, yamldoc.Limits{})
+	f := l.opt.Fleet
+	if doc == nil || f == nil || slices.ContainsFunc(f.subjects, func(s Subject) bool { return s.open }) {
+		return diag.Report{File: file}
+	}
+	n := names{rule: ownerNamesNothing}
+	f.trusted(&n, doc.Root)
+	f.derived(&n, doc.Root)
+
+	return l.Other(file, n.findings)
+}
+
+func (f *Fleet) trusted(n *names, root *yamldoc.Node) {
+	known := f.Servers()
+	for _, s := range f.subjects {
+		_, servers := s.Names()
+		known = append(known, servers...)
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	for _, item := range itemsOf(root.Get("trusted_servers")) {
+		if !slices.ContainsFunc(known, func(server string) bool { return policy.Glob(item.Text, server) }) {
+			n.report(
+				item.Range,
+				item.Text,
+				fmt.Sprintf("no agent checked here has a server %q, so nothing is trusted", item.Text),
+				"the alias of a server in an agent's file",
+				known,
+			)
+		}
+	}
+}
+
+func (f *Fleet) derived(n *names, root *yamldoc.Node) {
+	known := f.places()
+	for _, entry := range itemsOf(root.Get("derived")) {
+		target := entry.Get("target")
+		if target == nil || resolve.CheckTarget(target.Text) != nil || f.has(target.Text) {
+			continue
+		}
+		n.report(
+			target.Range,
+			target.Text,
+			fmt.Sprintf("no agent checked here has %q, so its conditions find no facts", target.Text),
+			"a tool of an agent, such as tool NAME or mcp_tool SERVER/NAME",
+			known,
+		)
+	}
+}
+
+// places lists the tools of all agents as a configuration names them.
+func (f *Fleet) places() []string {
+	var out []string
+	for _, s := range f.subjects {
+		for _, c := range s.calls {
+			switch {
+			case c.kind == policy.Tool:
+				out = append(out, "tool "+c.target)
+			case c.kind == policy.MCPTool && !c.anyTarget:
+				out = append(out, "mcp_tool "+c.server+"/"+c.target)
+			}
+		}
+	}
+	slices.Sort(out)
+
+	return slices.Compact(out)
+}
+
+// has reports whether some agent can call a tool, named as a
+// configuration does.
+func (f *Fleet) has(target string) bool {
+	kind, name, _ := strings.Cut(target, " ")
+	m := policy.Match{Kinds: []policy.Kind{policy.Kind(kind)}, Targets: []string{name}}
+	if server, tool, ok := strings.Cut(name, "/"); ok && m.Kinds[0] == policy.MCPTool {
+		m.Servers, m.Targets = []string{server}, []string{tool}
+	}
+	return slices.ContainsFunc(f.subjects, func(s Subject) bool { return s.Meets(&m) })
+}
+
+func itemsOf(n *yamldoc.Node) []*yamldoc.Node {
+	if n == nil {
+		return nil
+	}
+	return n.Items
+}

@@ -1,0 +1,77 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/value"
+)
+
+// valueNotDeclared reports tests of the agent's input for values that
+// the interface does not list.
+func valueNotDeclared(p *lint.Pass) {
+	for c, m := range p.Matchers() {
+		if c.Use == condition.ToolArgs || c.Use == condition.SkillArgs {
+			continue
+		}
+		known := declaredValues(p.Agent.Interface.Input, m.Key)
+		if known == nil {
+			continue
+		}
+		for i := range m.Tests {
+			if t := &m.Tests[i]; compares(t) {
+				judgeValueNotDeclared(p, m, t, known)
+			}
+		}
+	}
+}
+
+func judgeValueNotDeclared(p *lint.Pass, m *condition.Matcher, t *condition.Test, known []string) {
+	for _, operand := range t.Operands() {
+		text := strings.TrimRight(operand.Text, " \t")
+		if operand.Kind == value.String && slices.Contains(known, text) {
+			continue
+		}
+		p.Report(
+			operand.Range,
+			fmt.Sprintf("%q is never %s: interface.input does not list it", m.Key, operand.String()),
+			lint.Expected("one of "+strings.Join(known[:min(len(known), 20)], ", ")),
+			lint.Nearest(operand.Text, known),
+		)
+	}
+}
+
+// declaredValues lists the texts that the interface allows at a path of
+// the input, nil if it does not list texts there.
+func declaredValues(input *yamldoc.Node, path string) []string {
+	rest, ok := strings.CutPrefix(path, "parent.input.")
+	if !ok {
+		return nil
+	}
+	n := input
+	for _, name := range strings.Split(rest, ".") {
+		declared := lint.Properties(n)
+		if declared == nil {
+			return nil
+		}
+		if n = declared.Get(name); n == nil {
+			return nil
+		}
+	}
+	var values []string
+	for _, item := range items(n.Get("enum")) {
+		if item.Kind != yamldoc.String {
+			return nil
+		}
+		values = append(values, item.Text)
+	}
+	if only := n.Get("const"); only != nil && only.Kind == yamldoc.String && values == nil {
+		values = []string{only.Text}
+	}
+
+	return values
+}
