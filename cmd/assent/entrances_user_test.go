@@ -13,7 +13,8 @@ import (
 // notTheUser is what everybody else is told of a question that zoe
 // alone may answer.
 var notTheUser = regexp.MustCompile(quorum.WhyNotTheUser +
-	`|not in the directory|directory of people doesn't know you|not mapped to anybody`)
+	`|not in the directory|directory of people doesn't know you|the directory does not know the token's person` +
+	`|not mapped to anybody`)
 
 // asksUser has mara's token ask zoe, by another of her names, a choice
 // or a text.

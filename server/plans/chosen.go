@@ -131,7 +131,7 @@ func (l *loader) unready(next *choice) []string {
 		return []string{fmt.Sprintf("%s: registry: %v", l.cfg.Decisions.File, r.Err())}
 	}
 	set, _ := snapshot(next.from.Registry).(*policy.Set)
-	_, why := l.readPolicies(next.from.Policies, set)
+	_, _, why := l.readPolicies(next.from.Policies, set)
 
 	return why
 }

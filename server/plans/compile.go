@@ -72,7 +72,7 @@ func (l *loader) compile() *generation {
 	for _, name := range slices.Sorted(maps.Keys(l.members)) {
 		g.errors = append(g.errors, l.members[name].errors...)
 	}
-	g.errors = append(g.errors, l.policyErrors...)
+	g.errors = append(g.errors, l.policies.errors...)
 	for _, p := range l.problems {
 		if p.Part == Agents && !p.Kept && l.members[p.File] == nil {
 			g.nameless = append(g.nameless, &UnusableError{File: p.File, Why: p.Why})

@@ -47,6 +47,7 @@ type ruleset struct {
 	registry policy.Registry
 	digest   string // "" when it was not read from directories
 	count    int
+	errors   []diag.Finding // that leave the policies usable
 }
 
 // loader makes one generation from the files as they stand and from the
@@ -64,8 +65,6 @@ type loader struct {
 	watched  []watched // registries, as they stood when they were read
 	policies ruleset
 	problems []Problem
-
-	policyErrors []diag.Finding // of policies, that leave them usable
 }
 
 // keeps reports whether the last good copy of a file that can't be used
@@ -433,9 +432,9 @@ func (l *loader) loadPolicies() {
 		return
 	}
 	dirs := l.choice.from.Policies
-	set, why := l.readPolicies(dirs, fetched)
+	set, errs, why := l.readPolicies(dirs, fetched)
 	if len(why) == 0 {
-		l.policies = ruleset{registry: set, count: len(set.Policies())}
+		l.policies = ruleset{registry: set, count: len(set.Policies()), errors: l.graded(errs)}
 		if len(dirs) > 0 || fetched != nil {
 			l.policies.digest = digestOf(l.policyTexts(dirs, fetched))
 		}
@@ -476,9 +475,12 @@ func (l *loader) fetchedProblem() {
 	}
 }
 
-// readPolicies makes a set of all directories, and of what was fetched;
-// when that can't be, one that denies every call, and why.
-func (l *loader) readPolicies(dirs []string, fetched *policy.Set) (*policy.Set, []string) {
+// readPolicies makes a set of all directories, and of what was fetched,
+// and returns the errors that leave it usable; when there can't be a
+// set, one that denies every call, and why.
+func (l *loader) readPolicies(
+	dirs []string, fetched *policy.Set,
+) (set *policy.Set, usable []diag.Finding, why []string) {
 	var all []*policy.Policy
 	if fetched != nil {
 		all = fetched.Policies()
@@ -486,14 +488,14 @@ func (l *loader) readPolicies(dirs []string, fetched *policy.Set) (*policy.Set, 
 	for _, dir := range dirs {
 		set, findings := policy.LoadFS(l.rules.below(dir), dir)
 		if set.Err() != nil {
-			return policy.Refuse(findings), stopping(findings)
+			return policy.Refuse(findings), nil, stopping(findings)
 		}
-		l.policyErrors = append(l.policyErrors, l.graded(usableErrors(findings))...)
+		usable = append(usable, usableErrors(findings)...)
 		all = append(all, set.Policies()...)
 	}
 
 	set, findings := policy.NewSet(all...)
-	return set, stopping(findings)
+	return set, usable, stopping(findings)
 }
 
 // graded leaves out the error of approval by timeout where the owner
