@@ -105,20 +105,16 @@ func newOffice(
 
 func (o *office) save(thread *agent.Thread) {
 	o.t.Helper()
-	text, err := json.Marshal(thread)
-	must.Do(o.t, err)
+	text := must.Get(json.Marshal(thread))(o.t)
 	must.Do(o.t, os.WriteFile(o.file, text, 0o600))
 }
 
 func (o *office) load() *agent.Thread {
 	o.t.Helper()
 	if o.store != nil {
-		thread, err := o.store.Load(o.t.Context(), "thread-"+o.t.Name())
-		must.Do(o.t, err)
-		return thread
+		return must.Get(o.store.Load(o.t.Context(), "thread-"+o.t.Name()))(o.t)
 	}
-	text, err := os.ReadFile(o.file)
-	must.Do(o.t, err)
+	text := must.Get(os.ReadFile(o.file))(o.t)
 	thread := &agent.Thread{}
 	must.Do(o.t, json.Unmarshal(text, thread))
 	return thread
@@ -127,9 +123,7 @@ func (o *office) load() *agent.Thread {
 // run is one run in a process of its own.
 func (o *office) run(messages ...*content.Message) *agent.Response {
 	o.t.Helper()
-	r, err := o.try(messages...)
-	must.Do(o.t, err)
-	return r
+	return must.Get(o.try(messages...))(o.t)
 }
 
 func (o *office) try(messages ...*content.Message) (*agent.Response, error) {
@@ -185,9 +179,7 @@ func (o *office) inList() *approval.Request {
 	if len(page.Requests) != 1 || page.Requests[0].ID != o.load().Pending()[0].Ref {
 		o.t.Fatalf("listed: %+v", page.Requests)
 	}
-	r, err := mara.Request(o.t.Context(), page.Requests[0].ID)
-	must.Do(o.t, err)
-	return r
+	return must.Get(mara.Request(o.t.Context(), page.Requests[0].ID))(o.t)
 }
 
 // votes answers as mara through the API.
@@ -197,8 +189,7 @@ func (o *office) votes(verdict approval.Verdict, body openapi.VoteBody) {
 	body.Verdict = verdict
 	body.Binding = r.Binding()
 	body.ShownFully = true
-	_, err := o.people("mara").Vote(o.t.Context(), r.ID, r.Version, body)
-	must.Do(o.t, err)
+	must.Get(o.people("mara").Vote(o.t.Context(), r.ID, r.Version, body))(o.t)
 }
 
 // ends runs the agent again, and wants it to be done: with these runs
@@ -239,11 +230,9 @@ func (o *office) results() []string {
 
 func fetch(t *testing.T, url string) string {
 	t.Helper()
-	resp, err := http.Get(url)
-	must.Do(t, err)
+	resp := must.Get(http.Get(url))(t)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	must.Do(t, err)
+	text := must.Get(io.ReadAll(resp.Body))(t)
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %s", url, resp.Status)
 	}
@@ -304,14 +293,12 @@ func TestInboxAnswerResumesRun(t *testing.T) {
 			len(o.load().Pending()) != 1 {
 			t.Fatalf("nobody has answered: %+v, ran %q", again, o.ran)
 		}
-		before, err := os.ReadFile(o.file)
-		must.Do(t, err)
+		before := must.Get(os.ReadFile(o.file))(t)
 		ref := o.inList().ID
 
 		o.votes(approval.Approve, openapi.VoteBody{Reason: "fine"})
 		o.ends([]string{`{"amount":20000,"to":"ACME"}`}, "sold")
-		r2, err := o.h.Service.Request(t.Context(), "acme", ref)
-		must.Do(t, err)
+		r2 := must.Get(o.h.Service.Request(t.Context(), "acme", ref))(t)
 		if r2.State != approval.Consumed || r2.Permit.By != "rt" {
 			t.Errorf("the request is %s", r2.State)
 		}
@@ -328,9 +315,8 @@ func TestInboxEditRuns(t *testing.T) {
 	inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
 		o.begin()
 		r := o.inList()
-		_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version,
-			openapi.EditBody{Arguments: `{"amount": 15000}`, Binding: r.Binding(), ShownFully: true}, false)
-		must.Do(t, err)
+		must.Get(o.people("mara").Edit(t.Context(), r.ID, r.Version,
+			openapi.EditBody{Arguments: `{"amount": 15000}`, Binding: r.Binding(), ShownFully: true}, false))(t)
 		o.ends([]string{`{"amount": 15000}`}, "sold")
 	})
 }
@@ -348,8 +334,7 @@ func TestInboxRefusals(t *testing.T) {
 		}, "ask again on Monday"},
 		"expired": {func(o *office) { o.h.Later(25 * time.Hour) }, "nobody approved it in time"},
 		"withdrawn": {func(o *office) {
-			_, err := o.h.Service.Cancel(o.t.Context(), "acme", o.inList().ID, "root", "closed for today")
-			must.Do(o.t, err)
+			must.Get(o.h.Service.Cancel(o.t.Context(), "acme", o.inList().ID, "root", "closed for today"))(o.t)
 		}, "withdrawn"},
 		"frozen": {func(o *office) {
 			o.votes(approval.Approve, openapi.VoteBody{})
@@ -377,8 +362,7 @@ func TestStoreDownRunsNothing(t *testing.T) {
 	inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
 		o.begin()
 		o.votes(approval.Approve, openapi.VoteBody{})
-		before, err := os.ReadFile(o.file)
-		must.Do(t, err)
+		before := must.Get(os.ReadFile(o.file))(t)
 		holder := o.of("rt", "desk")
 		o.of = func(string, string) hold.Holder { return holder }
 		must.Do(t, o.h.Store.Close())
@@ -429,8 +413,7 @@ func (s *once) Save(ctx context.Context, t *agent.Thread) error {
 // call goes on in the next process, which alone has the key.
 func TestClaimSurvivesACrash(t *testing.T) {
 	inOffices(t, `{"amount":7}`, func(t *testing.T, o *office) {
-		files, err := filestore.New(t.TempDir())
-		must.Do(t, err)
+		files := must.Get(filestore.New(t.TempDir()))(t)
 		disk := &once{ThreadStore: files}
 		o.store = disk
 		must.Do(t, disk.Save(t.Context(), agent.NewThread("thread-"+t.Name())))
@@ -475,9 +458,8 @@ func TestInboxEditBelowTheThreshold(t *testing.T) {
 					`Sell {{tool_args.amount}}?", condition: {args_match: {amount: {gt: 10}}}}`)
 				o.begin()
 				r := o.inList()
-				_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version,
-					openapi.EditBody{Arguments: c.edited, Binding: r.Binding(), ShownFully: true}, false)
-				must.Do(t, err)
+				must.Get(o.people("mara").Edit(t.Context(), r.ID, r.Version,
+					openapi.EditBody{Arguments: c.edited, Binding: r.Binding(), ShownFully: true}, false))(t)
 				o.ends([]string{c.edited}, "sold")
 			})
 		})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/resolve"
@@ -56,11 +57,7 @@ func (w *world) outlast(t *testing.T, c *client, message string) string {
 	t.Helper()
 	c.send(message)
 	testwait.Until(t, "the call waits for people", func() bool {
-		named, err := w.gateway.Named(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return named
+		return must.Get(w.gateway.Named(t.Context()))(t)
 	})
 	w.Clock.Add(time.Minute)
 	return c.hear()
@@ -71,10 +68,7 @@ func (w *world) outlast(t *testing.T, c *client, message string) string {
 func (w *world) left(t *testing.T) {
 	t.Helper()
 	testwait.Until(t, "whoever waited has left", func() bool {
-		wanted, err := w.gateway.Wanted(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		wanted := must.Get(w.gateway.Wanted(t.Context()))(t)
 		return !wanted && w.gateway.Idle()
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/runtime"
 )
@@ -22,16 +23,11 @@ func testR39(t *testing.T) {
 	var threads []*runtime.Threads
 	var sent []*raptest.Call
 	for i, who := range []approval.Asker{{Token: "rt"}, {Token: "rt", Person: "mara"}, {Token: "rt2"}} {
-		mine, err := w.rt.As(who)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mine := must.Get(w.rt.As(who))(t)
 		if _, err := mine.Call(t.Context(), "t-1", "call_1"); !errors.Is(err, runtime.ErrNoCall) {
 			t.Errorf("%+v finds another one's call: %v", who, err)
 		}
-		if _, err := mine.Invoke(t.Context(), in); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(mine.Invoke(t.Context(), in))(t)
 		threads, sent = append(threads, mine), append(sent, w.tools.Read(w.tools.Waits("invoke", i+1)[i].Body))
 	}
 
@@ -61,9 +57,7 @@ func testR39(t *testing.T) {
 		}
 	}
 
-	if err := threads[1].CloseThread(t.Context(), "t-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, threads[1].CloseThread(t.Context(), "t-1"))
 	hears(w.tools, "close", map[string]string{"thread_id": sent[1].SentGroup})
 	sent[2].Sends(sent[2].Result("third"))
 	for i, want := range map[int]string{0: "first", 1: "Error: the thread was closed", 2: "third"} {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap/internal/raptest"
 )
@@ -517,9 +518,5 @@ func (c *confCallback) secret() string {
 
 func confJSON(t testing.TB, v any) []byte {
 	t.Helper()
-	body, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return body
+	return must.Get(json.Marshal(v))(t)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/internal/raptest"
@@ -57,8 +58,7 @@ func TestGatewayStopsForOthers(t *testing.T) {
 	h.ops["list_files"].block()
 	c := r.call("list_files", `{}`).invoke()
 	h.ops["list_files"].begun(t, 1)
-	second, err := gateway.New(h.cfg)
-	confMust(t, err)
+	second := must.Get(gateway.New(h.cfg))(t)
 	own := r.base
 	other := httptest.NewServer(second)
 	defer other.Close()

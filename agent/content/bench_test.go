@@ -20,8 +20,7 @@ func megabyte(tb testing.TB) []byte {
 		ms, size = append(ms, turn...), size+len(out)
 	}
 
-	out := must.Get(content.DotNet().AppendMessages(nil, ms))(tb)
-	return out
+	return must.Get(content.DotNet().AppendMessages(nil, ms))(tb)
 }
 
 func conversation(i int) []*content.Message {
@@ -122,9 +121,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.SetBytes(int64(len(src)))
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := content.DotNet().DecodeMessages(src); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(content.DotNet().DecodeMessages(src))(b)
 		}
 	})
 	b.Run("plain", func(b *testing.B) {
@@ -132,9 +129,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			var out []plainMessage
-			if err := json.Unmarshal(src, &out); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, json.Unmarshal(src, &out))
 		}
 	})
 }
@@ -146,9 +141,7 @@ func BenchmarkAppend(b *testing.B) {
 	b.SetBytes(int64(len(src)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := content.DotNet().AppendMessages(dst, ms); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(content.DotNet().AppendMessages(dst, ms))(b)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp/server"
 	"github.com/assent-dev/assent/mcp/wire"
 )
@@ -80,10 +81,7 @@ func TestALongWaitIsHeardOf(t *testing.T) {
 		r.Header.Set("Mcp-Protocol-Version", wire.V20260728)
 		r.Header.Set("Mcp-Method", "tools/list")
 		began := time.Now()
-		resp, err := transport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(transport.RoundTrip(r))(t)
 		defer resp.Body.Close()
 		heard := []string{time.Since(began).String()}
 		for lines := bufio.NewScanner(resp.Body); lines.Scan(); {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
@@ -123,10 +124,7 @@ func TestMessagesComeBackByteForByte(t *testing.T) {
 }
 
 func TestAppendWritesOneLine(t *testing.T) {
-	m, bad := parse("{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{\r\n\"a\":1\n}}")
-	if bad != nil {
-		t.Fatal(bad)
-	}
+	m := must.Get(parse("{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{\r\n\"a\":1\n}}"))(t)
 	got, err := m.Append(nil)
 	if want := `{"jsonrpc":"2.0","method":"x","params":{  "a":1 }}`; err != nil || string(got) != want {
 		t.Errorf("got %s (%v), expected %s", got, err, want)
@@ -167,10 +165,7 @@ func TestReadCallRefusesWhatNoApproverWouldSee(t *testing.T) {
 
 func TestReadCallKeepsArgumentsByteForByte(t *testing.T) {
 	const args = `{ "b":1.0, "a":"\u0041", "n":12345678901234567890 }`
-	call, bad := wire.ReadCall([]byte(`{"arguments":` + args + `,"name":"x"}`))
-	if bad != nil {
-		t.Fatal(bad)
-	}
+	call := must.Get(wire.ReadCall([]byte(`{"arguments":` + args + `,"name":"x"}`)))(t)
 	if string(call.Arguments) != args {
 		t.Errorf("got %s, expected %s", call.Arguments, args)
 	}
@@ -204,12 +199,9 @@ func TestReadLogRefusesUnknownLevelsAndLinesWithoutData(t *testing.T) {
 }
 
 func TestMetaTellsTheProtocolsKeysFromForeignOnes(t *testing.T) {
-	meta, bad := wire.ReadMeta([]byte(`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",
+	meta := must.Get(wire.ReadMeta([]byte(`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",
 		"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/new":1,
-		"traceparent":"00-1","com.mcp/x":3,"org.example/y":4,"progressToken":"p"}}`))
-	if bad != nil {
-		t.Fatal(bad)
-	}
+		"traceparent":"00-1","com.mcp/x":3,"org.example/y":4,"progressToken":"p"}}`)))(t)
 	if !meta.IsModern() || len(meta.Trace) != 1 || meta.Progress.Text() != `"p"` {
 		t.Errorf("read %+v", meta)
 	}
@@ -311,9 +303,7 @@ func TestPipeWritesOneLineForEachMessage(t *testing.T) {
 	var out bytes.Buffer
 	pipe := wire.NewPipe(&out)
 	for n := range 3 {
-		if err := pipe.Write(wire.Answer(wire.Number(int64(n)), []byte("{}"), nil)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, pipe.Write(wire.Answer(wire.Number(int64(n)), []byte("{}"), nil)))
 	}
 	if got := strings.Count(out.String(), "\n"); got != 3 {
 		t.Errorf("%d lines: %q", got, out.String())

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
 )
@@ -30,10 +31,7 @@ func TestEndpoint(t *testing.T) {
 		_, _ = w.Write(body[:n])
 	}))
 	defer far.Close()
-	op, err := Endpoint(rap.Operation{Name: "look"}, peer.Config{URL: far.URL + "/api"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	op := must.Get(Endpoint(rap.Operation{Name: "look"}, peer.Config{URL: far.URL + "/api"}))(t)
 	for args, want := range map[string]string{
 		`{ "a":1}`:    `{ "a":1}`,
 		`{"fail":1}`:  "answered 500",

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/resolve"
@@ -98,10 +99,7 @@ func TestShowsCalls(t *testing.T) {
 func TestShowsAnyArguments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
-		args, err := json.Marshal(map[string]string{"a": text, "b\n": text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		args := must.Get(json.Marshal(map[string]string{"a": text, "b\n": text}))(t)
 		args = []byte(strings.NewReplacer(`\u2028`, "\u2028", `\u003c`, "<").Replace(string(args)))
 		v := show(&record{Arguments: args}, &judged{op: &operation{}})
 		shown := strings.NewReplacer("\u2068", "", "\u2069", "").Replace(v.arguments)

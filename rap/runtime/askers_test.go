@@ -6,6 +6,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // anybody lets everybody ask, as the runtimes of a service do.
@@ -42,9 +43,7 @@ func TestTheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 	for i, who := range all {
 		threads := w.as(w.r, who)
 		for k, call := range []Invocation{rtInvocation("approval", "send", `{}`), rtInvocation("own", "wipe", `{}`)} {
-			if _, err := threads.Invoke(t.Context(), call); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(threads.Invoke(t.Context(), call))(t)
 			if got := w.desk.Of(w.asked(2*i + k + 1)).Asker; got != who { // though all of them call it the same
 				t.Errorf("asked as %+v, want %+v", got, who)
 			}
@@ -100,16 +99,10 @@ func TestCallsAreNamedForTheirThreadAndAsker(t *testing.T) {
 		}
 	}
 
-	same, err := New(w.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	same := must.Get(New(w.cfg))(t)
 	cfg := w.cfg
 	cfg.Namespace = "another"
-	other, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(New(cfg))(t)
 	in := &Invocation{Thread: "t", ID: "w1"}
 	before := w.r.names.Sent(rtAsker(), in.Thread, in.ID, in.Ancestors)
 	again := same.names.Sent(rtAsker(), in.Thread, in.ID, in.Ancestors)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/wire"
 )
@@ -22,12 +23,7 @@ func rtView(kind, content string) *wire.View {
 // follows begins to follow a call.
 func (w *rtWorld) follows(id string, from Place) *Follower {
 	w.t.Helper()
-	f, err := w.mine.Follow(w.t.Context(), "t", id, from)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-
-	return f
+	return must.Get(w.mine.Follow(w.t.Context(), "t", id, from))(w.t)
 }
 
 // told is what a follower is told next, in short.
@@ -142,9 +138,7 @@ func TestFollowersMeetTheirLimits(t *testing.T) {
 	if err != nil || p.Bytes != 3<<20 {
 		t.Errorf("%+v, %v: want what it takes to read", p, err)
 	}
-	if err := w.mine.CloseThread(t.Context(), "t"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.mine.CloseThread(t.Context(), "t"))
 	if _, ok, err := p.Read(t.Context()); ok || err != nil {
 		t.Errorf("an event of a closed thread: %v, %v", ok, err)
 	}
@@ -173,9 +167,7 @@ func TestFollowIsForTheAsker(t *testing.T) {
 		}
 	}
 
-	if err := w.mine.Cancel(t.Context(), "t", "a", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.mine.Cancel(t.Context(), "t", "a", ""))
 	w.pass(keepEnded + time.Hour)
 	if _, err := w.mine.Follow(t.Context(), "t", "a", Place{}); !errors.Is(err, ErrNoCall) {
 		t.Errorf("a forgotten call: %v", err)

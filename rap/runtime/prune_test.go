@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
 )
@@ -15,10 +16,7 @@ func leftOf(t testing.TB, records store.Records, namespace string) map[string]in
 	t.Helper()
 	out := map[string]int{}
 	for _, kind := range []string{"calls", "refs", "threads", "events", "views", "users", "sign_ins"} {
-		found, err := records.ListRecords(t.Context(), namespace+"/"+kind, "", "", 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Get(records.ListRecords(t.Context(), namespace+"/"+kind, "", "", 100))(t)
 		out[kind] = len(found)
 	}
 
@@ -31,11 +29,7 @@ func leftOf(t testing.TB, records store.Records, namespace string) map[string]in
 func TestForgetsWhatAnEarlierProcessKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "assent.db")
 	open := func() store.Store {
-		db, err := sqlite.Open(t.Context(), path, sqlite.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return db
+		return must.Get(sqlite.Open(t.Context(), path, sqlite.Options{}))(t)
 	}
 	db := open()
 	w := newRTWorld(t, func(c *Config) {
@@ -52,9 +46,7 @@ func TestForgetsWhatAnEarlierProcessKept(t *testing.T) {
 	w.asked(1)
 	w.settles()
 	w.stop()
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.Close())
 
 	db = open() // in a process that has no runtime for the agent any more
 	t.Cleanup(func() { _ = db.Close() })
@@ -62,17 +54,13 @@ func TestForgetsWhatAnEarlierProcessKept(t *testing.T) {
 		after time.Duration
 		calls int
 	}{{keepEnded - time.Hour, 3}, {keepEnded + time.Hour, 2}} {
-		if err := db.SweepRecords(t.Context(), w.now().Add(c.after)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, db.SweepRecords(t.Context(), w.now().Add(c.after)))
 		if left := leftOf(t, db, "clerk"); left["calls"] != c.calls {
 			t.Errorf("after %s: %v, want %d calls", c.after, left, c.calls)
 		}
 	}
 
-	if err := db.SweepRecords(t.Context(), w.now().Add(keepLive+w.cfg.CallWithin+2*time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, db.SweepRecords(t.Context(), w.now().Add(keepLive+w.cfg.CallWithin+2*time.Hour)))
 	for kind, n := range leftOf(t, db, "clerk") {
 		if n > 0 {
 			t.Errorf("%d %s are kept for ever", n, kind)

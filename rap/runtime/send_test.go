@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestRuntimeAfterACrashWhileSending takes the place of a process that
@@ -48,20 +49,13 @@ func TestAfterACrashBeforeSending(t *testing.T) {
 func (w *rtWorld) lost(id string) *call {
 	w.t.Helper()
 	in := rtInvocation(id, "read", `{}`)
-	c, err := w.mine.newCall(context.Background(), &in)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return c
+	return must.Get(w.mine.newCall(context.Background(), &in))(w.t)
 }
 
 // keeps stores a call as a process leaves it that was killed.
 func (w *rtWorld) keeps(c *call) {
 	w.t.Helper()
-	calls, err := durable.NewVault[call](w.sealing(), "calls")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	calls := must.Get(durable.NewVault[call](w.sealing(), "calls"))(w.t)
 	due := c.Run.Lease
 	switch {
 	case c.Message != nil:
@@ -75,9 +69,7 @@ func (w *rtWorld) keeps(c *call) {
 		d.Version = old.Version
 	}
 	d.Body.Format = 2
-	if err := calls.Put(context.Background(), d); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, calls.Put(context.Background(), d))
 }
 
 func TestSendsNothingThatTheLedgerLacks(t *testing.T) {

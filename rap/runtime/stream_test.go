@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/wire"
 )
@@ -29,11 +30,7 @@ func (w *rtWorld) subscribes(id string) {
 
 func (w *rtWorld) events(from int) []rap.Event {
 	w.t.Helper()
-	got, err := w.mine.Events(w.t.Context(), "t", from)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return got
+	return must.Get(w.mine.Events(w.t.Context(), "t", from))(w.t)
 }
 
 func TestEventsAreBounded(t *testing.T) {
@@ -51,9 +48,7 @@ func TestEventsAreBounded(t *testing.T) {
 	if got := w.events(0); len(got) != 2 {
 		t.Errorf("kept %d", len(got))
 	}
-	if err := w.mine.Cancel(t.Context(), "t", "a", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.mine.Cancel(t.Context(), "t", "a", ""))
 	if code := w.calls("a", rtEvent("a", "late")); code != http.StatusConflict {
 		t.Errorf("an event of a cancelled subscription is answered with %d", code)
 	}

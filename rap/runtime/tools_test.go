@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func (w *rtWorld) tools(session string) Tools {
 	w.t.Helper()
-	got, err := w.mine.Tools(w.t.Context(), session)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return got
+	return must.Get(w.mine.Tools(w.t.Context(), session))(w.t)
 }
 
 func TestToolsOfASession(t *testing.T) {
@@ -28,9 +26,7 @@ func TestToolsOfASession(t *testing.T) {
 
 	in := rtInvocation("a", "read", `{}`)
 	in.Ancestors = []string{"s", "mid"}
-	if _, err := w.mine.Invoke(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.mine.Invoke(t.Context(), in))(t)
 	if n := len(w.tool.bodies(toolsetPath)); n != 1 {
 		t.Errorf("fetched %d times", n)
 	}
@@ -81,9 +77,7 @@ func TestCancelWhileSending(t *testing.T) {
 	w.tool.On("/run", func(_ http.ResponseWriter, r *http.Request, _ int) { <-r.Context().Done() })
 	w.invoke("a", "read", `{}`)
 	w.tool.waits("/run", 1)
-	if err := w.mine.Cancel(t.Context(), "t", "a", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.mine.Cancel(t.Context(), "t", "a", ""))
 	w.until("the request has ended", w.r.engine.Idle)
 	w.ends("a", WhyInterrupted)
 	w.settles()

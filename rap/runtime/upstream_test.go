@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
 )
@@ -20,13 +21,8 @@ func TestRelayDeskApprovesNothing(t *testing.T) {
 	if err := d.Claim(t.Context(), "ref", "k", hold.Verdict{}); err == nil {
 		t.Error("a run was given away")
 	}
-	ref, err := d.Ask(t.Context(), "q", hold.Question{Within: -2 * relayKept})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Ask(t.Context(), "q2", hold.Question{Within: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
+	ref := must.Get(d.Ask(t.Context(), "q", hold.Question{Within: -2 * relayKept}))(t)
+	must.Get(d.Ask(t.Context(), "q2", hold.Question{Within: time.Hour}))(t)
 	if _, err := d.Answer(t.Context(), ref); !errors.Is(err, hold.ErrNoRequest) {
 		t.Errorf("what expired is known: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // known is a directory in which ann has two names, and nobody is a
@@ -54,9 +55,7 @@ func TestCallsAreListedForTheirUser(t *testing.T) {
 	for i, user := range []string{"ann", "ann@example.com", "stranger", "broken", ""} {
 		in := rtInvocation(fmt.Sprint("c", i), "read", "{}")
 		in.User = user
-		if _, err := mara.Invoke(t.Context(), in); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(mara.Invoke(t.Context(), in))(t)
 		w.pass(time.Second)
 	}
 
@@ -114,9 +113,7 @@ func TestCallsOfAPersonEnd(t *testing.T) {
 	final := rtEvent("b", "bye")
 	final.Final = true
 	w.accepts("b", final)
-	if err := w.mine.Cancel(t.Context(), "t", "a", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.mine.Cancel(t.Context(), "t", "a", ""))
 	w.pass(listEnded - time.Minute)
 	if got := w.callsOf("ann"); got != "b a" {
 		t.Errorf("soon after their end: %q", got)
@@ -138,9 +135,7 @@ func TestCallsThatWaitForPeopleStayListed(t *testing.T) {
 		return err == nil && c.Question == ref
 	})
 	w.pass(5 * time.Hour)
-	if err := w.store.SweepRecords(t.Context(), w.now()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.store.SweepRecords(t.Context(), w.now()))
 
 	calls, _, err := w.r.CallsOf(t.Context(), "ann")
 	if err != nil || len(calls) != 1 || calls[0].Question != ref || !calls[0].Ended.IsZero() {

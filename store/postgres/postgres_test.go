@@ -144,9 +144,7 @@ func TestGone(t *testing.T) {
 	defer server.Stop()
 	s, err := open(t, server.URL)()
 	wanted(t, s, err)
-	if _, err := s.PutRecord(ctx, store.Record{Namespace: "calls", Key: "kept"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.PutRecord(ctx, store.Record{Namespace: "calls", Key: "kept"}))(t)
 	const workers = 8
 	var all sync.WaitGroup
 	good, failed := make([]int, workers), make([]error, workers)

@@ -35,8 +35,7 @@ func TestServersNeedNotOwnTheLedger(t *testing.T) {
 	}
 	owners := pgtest.New(t)
 	role := "app_" + strings.ToLower(rand.Text())
-	u, err := url.Parse(owners)
-	must.Do(t, err)
+	u := must.Get(url.Parse(owners))(t)
 	schema := u.Query().Get("search_path")
 	u.User = url.User(role)
 	open := func(where string) store.Store {
@@ -44,8 +43,7 @@ func TestServersNeedNotOwnTheLedger(t *testing.T) {
 		return wanted(t, s, err)
 	}
 	erases := func(s store.Store) bool {
-		id, err := s.Identity(ctx)
-		must.Do(t, err)
+		id := must.Get(s.Identity(ctx))(t)
 		return id.Erases
 	}
 	owner := open(owners)
@@ -83,8 +81,7 @@ func TestServersNeedNotOwnTheLedger(t *testing.T) {
 		t.Error(err)
 	}
 	storetest.Backup(t, app)
-	conn, err := pgx.Connect(ctx, u.String())
-	must.Do(t, err)
+	conn := must.Get(pgx.Connect(ctx, u.String()))(t)
 	defer conn.Close(t.Context())
 	for _, sql := range []string{
 		"DELETE FROM entries",

@@ -32,8 +32,7 @@ func open(t *testing.T, path string) func() (store.Store, error) {
 // raw is a connection beside the store's.
 func raw(t *testing.T, path string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	must.Do(t, err)
+	db := must.Get(sql.Open("sqlite", path))(t)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
@@ -41,9 +40,7 @@ func raw(t *testing.T, path string) *sql.DB {
 
 func exec(t *testing.T, db *sql.DB, query string) {
 	t.Helper()
-	if _, err := db.ExecContext(t.Context(), query); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.ExecContext(t.Context(), query))(t)
 }
 
 func TestStore(t *testing.T) { storetest.Run(t, place) }
