@@ -199,6 +199,10 @@ func strictHistory(messages []*content.Message) error {
 				want[c.CallID]++
 			case *content.FunctionResult:
 				return fmt.Errorf("message %d has a result of %s without a call before it", i, c.CallID)
+			case *content.ToolApprovalRequest:
+				if _, local := c.Call.(*content.FunctionCall); local {
+					return fmt.Errorf("message %d has the request %s, which is for people", i, c.RequestID)
+				}
 			}
 		}
 

@@ -138,53 +138,6 @@ func TestJournalFailsAtEnds(t *testing.T) {
 }
 
 func TestEventsOfEnds(t *testing.T) {
-	t.Run("an edit that is asked about again", func(t *testing.T) {
-		j := &journal{}
-		var c counted
-		d := decideFunc(func(_ Tool, call content.ToolCall) (hold.Verdict, error) {
-			if strings.Contains(string(call.Args()), "500") {
-				return outcomeOf(resolve.Ask, "small", "big"), nil
-			}
-			return outcomeOf(resolve.Ask, "small"), nil
-		})
-		a := chat(talk(t, said(call("1", "pay", `{"n":5}`))), LoopConfig{Audit: j.take, Decider: d}, nil,
-			c.tool("pay"))
-		th, q := runner{T: t}.asks(a, "x")
-		edit, _ := q.CreateEdit(json.RawMessage(`{"n":500}`), "")
-		mustRun(t, a, th, answers(edit))
-		if got := j.tell(); got == "requested 1 ficc_1\nrequested 1 ficc_1.2\n" {
-			t.Errorf("who edited, and that the first request has ended, is on no record:\n%s", got)
-		}
-	})
-	t.Run("an approved call that a sibling's stop leaves out", func(t *testing.T) {
-		j := &journal{}
-		var c counted
-		a := chat(talk(t, said(call("1", "halt", ""), call("2", "pay", ""))), LoopConfig{Audit: j.take}, nil,
-			RequireApproval(halting("halt")), RequireApproval(c.tool("pay")))
-		th := NewThread("t")
-		mustRun(t, a, th, content.UserText("x"))
-		n := len(j.events)
-		mustRun(t, a, th, approvals(th))
-		ends := 0
-		for _, e := range j.events[n:] {
-			if e.CallID == "2" && e.Type != "answered" {
-				ends++
-			}
-		}
-		if ends == 0 {
-			t.Errorf("no end of call 2:\n%s", j.tell())
-		}
-	})
-	t.Run("a declared call that is superseded", func(t *testing.T) {
-		j := &journal{}
-		a := chat(talk(t, said(call("1", "theirs", "")), said(text("ok"))),
-			LoopConfig{Audit: j.take, OnNewMessage: Supersede}, nil, declaredTool("theirs"))
-		th := runner{T: t}.begin(a, "x")
-		mustRun(t, a, th, content.UserText("y"))
-		if !strings.Contains(j.tell(), "superseded 1") {
-			t.Errorf("no end:\n%s", j.tell())
-		}
-	})
 	t.Run("an ended request is recorded once the journal works again", func(t *testing.T) {
 		j := &journal{failAt: func(e Event) bool { return e.Type == "expired" }}
 		cl := newClock()

@@ -397,28 +397,6 @@ func TestFlowStreamLeftEarly(t *testing.T) {
 	}
 }
 
-func TestFlowOnForeignThreadPanics(t *testing.T) {
-	for name, raw := range map[string]string{
-		"no calls": `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[]}]}`,
-		"no asks": `{"version":1,"id":"t","revision":0,"messages":[],` +
-			`"pending":[{"calls":[{"call":{"$type":"functionCall","callId":"1","name":"x"},"stage":"external"}]}]}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer func() {
-				if p := recover(); p != nil {
-					t.Error("panic:", p)
-				}
-			}()
-			th, err := loaded([]byte(raw), "t")
-			if err != nil {
-				return
-			}
-			a := NewFlow("f", FlowConfig{}, func(context.Context, *Flow) error { return nil })
-			a.Run(t.Context(), th, content.UserText("hi"))
-		})
-	}
-}
-
 func TestFlowAnswerActsBeforeAudit(t *testing.T) {
 	bothWays(t, func(t runner) {
 		j := &journal{failAt: func(e Event) bool { return e.Type == "answered" }}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
-	"github.com/assent-dev/assent/agent/filestore"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
@@ -80,7 +79,6 @@ type office struct {
 	h     *assenttest.Assent
 	of    func(token, agentID string) hold.Holder
 	file  string
-	store agent.ThreadStore // nil: the file is written at the end of each run
 	model *script
 	ran   []string // arguments that were run
 }
@@ -111,9 +109,6 @@ func (o *office) save(thread *agent.Thread) {
 
 func (o *office) load() *agent.Thread {
 	o.t.Helper()
-	if o.store != nil {
-		return must.Get(o.store.Load(o.t.Context(), "thread-"+o.t.Name()))(o.t)
-	}
 	text := must.Get(os.ReadFile(o.file))(o.t)
 	thread := &agent.Thread{}
 	must.Do(o.t, json.Unmarshal(text, thread))
@@ -128,8 +123,7 @@ func (o *office) run(messages ...*content.Message) *agent.Response {
 
 func (o *office) try(messages ...*content.Message) (*agent.Response, error) {
 	o.t.Helper()
-	compiled, err := o.h.Plans.Plan(o.t.Context(), "acme", "desk")
-	must.Do(o.t, err)
+	compiled := must.Get(o.h.Plans.Plan(o.t.Context(), "acme", "desk"))(o.t)
 	trade := agent.NewFunction("trade", "Sells.", json.RawMessage(`{"type":"object"}`),
 		func(_ context.Context, args json.RawMessage) (any, error) {
 			o.ran = append(o.ran, string(args))
@@ -139,12 +133,10 @@ func (o *office) try(messages ...*content.Message) (*agent.Response, error) {
 		Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{Principal: "client-7", Session: "s-1"}),
 		Holder:  o.of("rt", "desk"),
 		Now:     o.h.Clock.Now,
-	}), agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{trade}, Store: o.store})
+	}), agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{trade}})
 	thread := o.load()
 	r, err := seller.Run(o.t.Context(), thread, messages...)
-	if o.store == nil {
-		o.save(thread)
-	}
+	o.save(thread)
 	return r, err
 }
 
@@ -311,16 +303,6 @@ func TestInboxAnswerResumesRun(t *testing.T) {
 	})
 }
 
-func TestInboxEditRuns(t *testing.T) {
-	inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
-		o.begin()
-		r := o.inList()
-		must.Get(o.people("mara").Edit(t.Context(), r.ID, r.Version,
-			openapi.EditBody{Arguments: `{"amount": 15000}`, Binding: r.Binding(), ShownFully: true}, false))(t)
-		o.ends([]string{`{"amount": 15000}`}, "sold")
-	})
-}
-
 func TestInboxRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
 		happen func(o *office)
@@ -395,57 +377,6 @@ func TestIdenticalCallsShareTheRun(t *testing.T) {
 	})
 }
 
-// once is a store that is lost for some saves.
-type once struct {
-	agent.ThreadStore
-	lost int
-}
-
-func (s *once) Save(ctx context.Context, t *agent.Thread) error {
-	if s.lost > 0 {
-		s.lost--
-		return errors.New("the disk is full")
-	}
-	return s.ThreadStore.Save(ctx, t)
-}
-
-// TestClaimSurvivesACrash: a run that ends between the claim and the
-// call goes on in the next process, which alone has the key.
-func TestClaimSurvivesACrash(t *testing.T) {
-	inOffices(t, `{"amount":7}`, func(t *testing.T, o *office) {
-		files := must.Get(filestore.New(t.TempDir()))(t)
-		disk := &once{ThreadStore: files}
-		o.store = disk
-		must.Do(t, disk.Save(t.Context(), agent.NewThread("thread-"+t.Name())))
-		o.begin()
-		o.votes(approval.Approve, openapi.VoteBody{})
-		ref := o.load().Pending()[0].Ref
-		disk.lost = 1
-		if _, err := o.try(); err == nil || len(o.ran) != 0 {
-			t.Fatalf("got %v, ran %q", err, o.ran)
-		}
-		if r, err := o.h.Service.Request(t.Context(), "acme", ref); err != nil || r.State != approval.Consumed {
-			t.Fatalf("got %+v, %v", r, err)
-		}
-		o.ends([]string{`{"amount":7}`}, "sold")
-	})
-}
-
-// TestPollWhilePending: running an agent again without a message asks
-// how its requests stand, and nothing else.
-func TestPollWhilePending(t *testing.T) {
-	inOffices(t, `{"amount":7}`, func(t *testing.T, o *office) {
-		o.begin()
-		for range 2 {
-			if r := o.run(); len(r.UserInputRequests()) != 1 || len(o.model.seen) != 1 ||
-				len(o.load().Pending()) != 1 {
-				t.Fatalf("the model was asked %d times, the user is asked %+v", len(o.model.seen),
-					r.UserInputRequests())
-			}
-		}
-	})
-}
-
 func TestInboxEditBelowTheThreshold(t *testing.T) {
 	for name, c := range map[string]struct{ asked, edited string }{
 		"still asked about":         {`{"amount":20000}`, `{"amount": 15000}`},
@@ -463,31 +394,5 @@ func TestInboxEditBelowTheThreshold(t *testing.T) {
 				o.ends([]string{c.edited}, "sold")
 			})
 		})
-	}
-}
-
-// TestMarkedToolNeedsSomebody: a marked tool that the rules let run is
-// not run without anybody's word.
-func TestMarkedToolNeedsSomebody(t *testing.T) {
-	h := assenttest.New(t, peopleConfig())
-	compiled, err := h.Plans.Plan(t.Context(), "acme", "desk")
-	must.Do(t, err)
-	ran := 0
-	quote := agent.RequireApproval(
-		agent.NewFunction("quote", "Looks.", nil, func(context.Context, json.RawMessage) (any, error) {
-			ran++
-			return 1, nil
-		}),
-	)
-	model := &script{
-		says: []content.Content{&content.FunctionCall{CallID: "c", Name: "quote"}, &content.Text{Text: "done"}},
-	}
-	holder := inProcess(h, "rt", "desk")
-	loop := agent.NewFunctionInvoking(model,
-		agent.LoopConfig{Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{}), Holder: holder})
-	r, err := agent.NewChatAgent(loop, agent.ChatAgentConfig{Tools: []agent.Tool{quote}}).
-		Run(t.Context(), agent.NewThread("t"), content.UserText("q"))
-	if ran != 0 {
-		t.Errorf("it ran without anybody's word: %+v, %v", r, err)
 	}
 }

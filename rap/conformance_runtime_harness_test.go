@@ -97,10 +97,7 @@ func (h *askHarness) votes(
 	t *testing.T, ref, person string, verdict approval.Verdict, choice int,
 ) (approval.VoteOutcome, error) {
 	t.Helper()
-	r, err := h.service.Request(t.Context(), "acme", ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(h.service.Request(t.Context(), "acme", ref))(t)
 	in := approval.VoteInput{
 		Tenant:  "acme",
 		ID:      ref,
@@ -162,10 +159,7 @@ func (h *askHarness) page(t *testing.T, person, ref string) string {
 		},
 	}))
 	defer site.Close()
-	res, err := raptest.OwnClient().Get(site.URL + "/requests/" + ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(raptest.OwnClient().Get(site.URL + "/requests/" + ref))(t)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {

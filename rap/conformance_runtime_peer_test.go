@@ -309,10 +309,7 @@ func (r *confRuntime) heard() string {
 // when nobody answered.
 func (r *confRuntime) send(method, to string, body []byte, change ...func(*http.Request)) (int, string) {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), method, to, bytes.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(r.t.Context(), method, to, bytes.NewReader(body)))(r.t)
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
 	}

@@ -466,10 +466,7 @@ func TestLinks(t *testing.T) {
 func TestBackups(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	for i, text := range []string{"one", "two", "one", "three"} {
-		f, err := Open(put(t, name, text, 0o600))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(Open(put(t, name, text, 0o600)))(t)
 		backup, err := f.Backup()
 		want := name + ".before-assent" + []string{"", "-2", "", "-3"}[i]
 		if err != nil || backup != want {

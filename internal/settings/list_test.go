@@ -147,10 +147,7 @@ func TestListsOfAnyForm(t *testing.T) {
 		text += "]" + s() + "}" + s() + "}"
 
 		table := parsed(r, text)
-		m, err := table.List("before", hook())
-		if err != nil {
-			r.Fatal(err)
-		}
+		m := must.Get(table.List("before", hook()))(r)
 		more := parsed(r, replaced(r, table, m))
 		got := more.Member("before").Value.([]any)
 		if len(got) != n+1 || !reflect.DeepEqual(got[n], any(hook().plain())) {

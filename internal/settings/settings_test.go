@@ -140,10 +140,7 @@ func TestPathsAreNamedWhole(t *testing.T) {
 
 func added(t *testing.T, form Form, in, want string, entry Object) {
 	t.Helper()
-	table, err := Parse(form, "settings", []byte(in), "s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(Parse(form, "settings", []byte(in), "s"))(t)
 	got, err := table.Change(nil, table.New("new", entry))
 	if err != nil || string(got) != want {
 		t.Errorf("%q: got %q, %v, want %q", in, got, err, want)
@@ -240,10 +237,7 @@ func TestMovedTablesOfTOML(t *testing.T) {
 		{"[s]\na = 1\nb = 2\n", "a", "[s]\nb = 2\n[s.n]\nx = 1\n"},
 		{"[s.b]\ny = 1\n[t]\nz = 1", "", "[s.b]\ny = 1\n[s.n]\nx = 1\n[t]\nz = 1"},
 	} {
-		to, err := Parse(TOML, "f", []byte(c.in), "s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		to := must.Get(Parse(TOML, "f", []byte(c.in), "s"))(t)
 		got, err := to.Change(strings.Fields(c.remove), from.Members()...)
 		if err != nil || string(got) != c.want {
 			t.Errorf("%q: got %q, %v, want %q", c.in, got, err, c.want)

@@ -68,10 +68,7 @@ func TestSignInIsForTheUserAlone(t *testing.T) {
 			t.Errorf("%q sees %q", other, got)
 		}
 	}
-	page, err := w.r.SignInsOf(t.Context(), "ann")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(w.r.SignInsOf(t.Context(), "ann"))(t)
 	one, whose, err := w.r.SignIn(t.Context(), page.SignIns[0].ID)
 	if err != nil || whose != "ann" || one != page.SignIns[0] || one.Until.IsZero() || one.Since.IsZero() {
 		t.Errorf("%+v of %q, %v", one, whose, err)

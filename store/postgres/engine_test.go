@@ -70,8 +70,7 @@ func TestTransactionsCarryWhatTheyRestOn(t *testing.T) {
 func TestSaysNothingAtTheStartThatPoolersRefuse(t *testing.T) {
 	_, cfg := suited(t, pgtest.New(t))
 	delete(cfg.ConnConfig.RuntimeParams, "search_path") // of the test
-	conn, err := pgx.ConnectConfig(t.Context(), cfg.ConnConfig)
-	must.Do(t, err)
+	conn := must.Get(pgx.ConnectConfig(t.Context(), cfg.ConnConfig))(t)
 	defer conn.Close(t.Context())
 	rows := must.Get(conn.Query(t.Context(), "SELECT name FROM pg_settings WHERE source = 'client'"))(t)
 	set, err := pgx.CollectRows(rows, pgx.RowTo[string])

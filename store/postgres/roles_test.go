@@ -26,8 +26,7 @@ import (
 // servers do, and can neither delete nor change entries.
 func TestServersNeedNotOwnTheLedger(t *testing.T) {
 	ctx := t.Context()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "postgresql.md"))
-	must.Do(t, err)
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "guides", "postgresql.md")))(t)
 	_, after, _ := strings.Cut(string(page), "```sql\n")
 	grants, _, found := strings.Cut(after, "```")
 	if !found {

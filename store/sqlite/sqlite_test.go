@@ -221,8 +221,7 @@ func TestUnusable(t *testing.T) {
 func TestFilesThatOthersMayReadOrWriteAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	for _, ending := range []string{"", "-wal", "-shm"} {
-		s, err := open(t, path)()
-		must.Do(t, err)
+		s := must.Get(open(t, path)())(t)
 		info, err := os.Stat(path + ending)
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Fatalf("%q has mode %v, %v", ending, info.Mode(), err)
