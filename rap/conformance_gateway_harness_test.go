@@ -345,7 +345,6 @@ func confLabel(args json.RawMessage) string {
 // everything that it began.
 func (h *confHarness) serve(listener net.Listener) {
 	h.t.Helper()
-	var err error
 	h.disk = &confDisk{Records: h.cfg.Records, left: -1}
 	cfg := h.cfg
 	cfg.Records = h.disk

@@ -18,7 +18,6 @@ func newMortal(t *testing.T) *runtimeWorld {
 	w := &runtimeWorld{t: t, tools: raptest.NewTool(t, "write_file")}
 	w.other = w.tools
 	w.process = newProcess(t, life{Other: w.tools.URL})
-	var err error
 	w.house = must.Get(openClerk(w.process.life.database()))(t)
 	t.Cleanup(func() { _ = w.house.store.Close() })
 	w.process.start()

@@ -385,7 +385,6 @@ func newProcess(t *testing.T, first life) *process {
 	transport := &http.Transport{MaxIdleConnsPerHost: loadWorkers}
 	p := &process{t: t, life: first, client: &http.Client{Transport: transport}, begun: make(chan struct{}, 100)}
 	p.life.Dir, p.life.Own = t.TempDir(), "http://"+l.Addr().String()
-	var err error
 	if !p.life.Gateway || p.life.Load {
 		p.listener = must.Get(l.(*net.TCPListener).File())(t)
 	}

@@ -59,7 +59,12 @@ func TestToolsAfterTheServerCameBack(t *testing.T) {
 
 func TestToolsWaitForNobody(t *testing.T) {
 	w := newRTWorld(t)
-	w.tool.Hangs(toolsetPath)
+	late := make(chan struct{})
+	w.tool.On(toolsetPath, func(rw http.ResponseWriter, _ *http.Request, _ int) {
+		<-late
+		rw.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(rw, rtManifest, w.tool.URL)
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		w.tool.Waits(toolsetPath, 1)
@@ -68,7 +73,7 @@ func TestToolsWaitForNobody(t *testing.T) {
 	if _, err := w.mine.Tools(ctx, "t"); err == nil {
 		t.Error("no error")
 	}
-	w.tool.On(toolsetPath, nil)
+	close(late)
 	w.tools("t")
 }
 
