@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -268,5 +269,23 @@ func TestTheEnvironmentHoldsWhatIsListedAndNothingElse(t *testing.T) {
 	var got struct{ Env []string }
 	if err := json.Unmarshal(out.Result, &got); err != nil || len(got.Env) != 3 {
 		t.Errorf("the server's environment: %q, %v", got.Env, err)
+	}
+}
+
+// What a failure says reaches logs, the ledger and the client's model.
+func TestAFailureNamesNoSecretOfTheAddress(t *testing.T) {
+	t.Parallel()
+	h := newSite(t, "modern", func(http.ResponseWriter, string, int) {
+		panic(http.ErrAbortHandler) // the connection breaks
+	})
+	u := reach(t, h.URL+"/mcp?key=geheim", nil)
+	_, err := call(t.Context(), u, "write", nil)
+	if err == nil || strings.Contains(err.Error(), "geheim") {
+		t.Errorf("it says %v", err)
+	}
+	h.Close()
+	gone := reach(t, h.URL+"/mcp?key=geheim", func(c *upstream.Config) { c.Era = upstream.Modern })
+	if _, err = call(t.Context(), gone, "write", nil); err == nil || strings.Contains(err.Error(), "geheim") {
+		t.Errorf("it says %v", err)
 	}
 }

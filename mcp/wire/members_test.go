@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
-	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
@@ -70,8 +69,11 @@ func TestParseRefusesOtherSpellingsOfItsMembers(t *testing.T) {
 
 func TestReadCallReadsItsMembers(t *testing.T) {
 	const responses, meta = `{"q":{"action":"accept"}}`, `{"progressToken":"p","a/b":1}`
-	call := must.Get(wire.ReadCall([]byte(`{"name":"x","task":{"ttl":60},"inputResponses":` + responses +
-		`,"requestState":"s","_meta":` + meta + `}`)))(t)
+	call, bad := wire.ReadCall([]byte(`{"name":"x","task":{"ttl":60},"inputResponses":` + responses +
+		`,"requestState":"s","_meta":` + meta + `}`))
+	if bad != nil {
+		t.Fatal(bad)
+	}
 	if string(call.Arguments) != "{}" || call.Task == nil || call.Task.TTL != 60 || call.State != "s" ||
 		string(call.Responses) != responses {
 		t.Errorf("read %+v", call)
@@ -103,7 +105,10 @@ func TestMetaIsReadAndWritten(t *testing.T) {
 		`"io.modelcontextprotocol/clientCapabilities":{ "sampling":{} },` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"x"},"io.modelcontextprotocol/logLevel":"info",` +
 		`"progressToken":12,"traceparent":"00-1","tracestate":"a=1","baggage":"b=2","org.example/y":4}`
-	m := must.Get(wire.ReadMeta([]byte(`{"_meta":` + meta + `}`)))(t)
+	m, bad := wire.ReadMeta([]byte(`{"_meta":` + meta + `}`))
+	if bad != nil {
+		t.Fatal(bad)
+	}
 	if len(m.Trace) != 3 || len(m.Foreign) != 1 {
 		t.Errorf("%d keys of traces and %d foreign ones", len(m.Trace), len(m.Foreign))
 	}

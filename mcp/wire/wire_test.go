@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
@@ -124,7 +123,10 @@ func TestMessagesComeBackByteForByte(t *testing.T) {
 }
 
 func TestAppendWritesOneLine(t *testing.T) {
-	m := must.Get(parse("{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{\r\n\"a\":1\n}}"))(t)
+	m, bad := parse("{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{\r\n\"a\":1\n}}")
+	if bad != nil {
+		t.Fatal(bad)
+	}
 	got, err := m.Append(nil)
 	if want := `{"jsonrpc":"2.0","method":"x","params":{  "a":1 }}`; err != nil || string(got) != want {
 		t.Errorf("got %s (%v), expected %s", got, err, want)
@@ -165,7 +167,10 @@ func TestReadCallRefusesWhatNoApproverWouldSee(t *testing.T) {
 
 func TestReadCallKeepsArgumentsByteForByte(t *testing.T) {
 	const args = `{ "b":1.0, "a":"\u0041", "n":12345678901234567890 }`
-	call := must.Get(wire.ReadCall([]byte(`{"arguments":` + args + `,"name":"x"}`)))(t)
+	call, bad := wire.ReadCall([]byte(`{"arguments":` + args + `,"name":"x"}`))
+	if bad != nil {
+		t.Fatal(bad)
+	}
 	if string(call.Arguments) != args {
 		t.Errorf("got %s, expected %s", call.Arguments, args)
 	}
@@ -199,9 +204,12 @@ func TestReadLogRefusesUnknownLevelsAndLinesWithoutData(t *testing.T) {
 }
 
 func TestMetaTellsTheProtocolsKeysFromForeignOnes(t *testing.T) {
-	meta := must.Get(wire.ReadMeta([]byte(`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",
+	meta, bad := wire.ReadMeta([]byte(`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",
 		"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/new":1,
-		"traceparent":"00-1","com.mcp/x":3,"org.example/y":4,"progressToken":"p"}}`)))(t)
+		"traceparent":"00-1","com.mcp/x":3,"org.example/y":4,"progressToken":"p"}}`))
+	if bad != nil {
+		t.Fatal(bad)
+	}
 	if !meta.IsModern() || len(meta.Trace) != 1 || meta.Progress.Text() != `"p"` {
 		t.Errorf("read %+v", meta)
 	}
@@ -303,7 +311,9 @@ func TestPipeWritesOneLineForEachMessage(t *testing.T) {
 	var out bytes.Buffer
 	pipe := wire.NewPipe(&out)
 	for n := range 3 {
-		must.Do(t, pipe.Write(wire.Answer(wire.Number(int64(n)), []byte("{}"), nil)))
+		if err := pipe.Write(wire.Answer(wire.Number(int64(n)), []byte("{}"), nil)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if got := strings.Count(out.String(), "\n"); got != 3 {
 		t.Errorf("%d lines: %q", got, out.String())
@@ -333,4 +343,58 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%s reads differently: %v", once, bad)
 		}
 	})
+}
+
+func TestLogLevelsAreOrdered(t *testing.T) {
+	levels := []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+	for rank, level := range levels {
+		if got := wire.LogRank(level); got != rank {
+			t.Errorf("%s has rank %d, expected %d", level, got, rank)
+		}
+		if _, bad := wire.ReadLog(fmt.Appendf(nil, `{"level":%q,"data":1}`, level)); bad != nil {
+			t.Errorf("%s: %v", level, bad)
+		}
+	}
+	for _, level := range []string{"", "trace", "Debug", "warn"} {
+		if got := wire.LogRank(level); got != -1 {
+			t.Errorf("%q has rank %d, expected -1", level, got)
+		}
+	}
+}
+
+func TestLogLinesAreReadAndWritten(t *testing.T) {
+	for _, params := range []string{
+		`{"level":"debug","logger":"db","data":{ "a": 1.0 }}`,
+		`{"level":"emergency","data":"text"}`,
+		`{"level":"info","data":false}`,
+	} {
+		l, bad := wire.ReadLog([]byte(params))
+		if bad != nil {
+			t.Errorf("%s: %v", params, bad)
+			continue
+		}
+		if written, err := l.Params(); err != nil || string(written) != params {
+			t.Errorf("%s\nbecame %s (%v)", params, written, err)
+		}
+	}
+}
+
+func TestReadLogRefusesUnknownLevelsAndMissingData(t *testing.T) {
+	for _, params := range []string{
+		``,
+		`{}`,
+		`{"data":1}`,
+		`{"level":"","data":1}`,
+		`{"level":"trace","data":1}`,
+		`{"level":4,"data":1}`,
+		`{"level":"info"}`,
+		`{"level":"info","data":null}`,
+		`{"level":"info","logger":1,"data":1}`,
+		`{"level":"info","data":1,"data":2}`,
+		`[]`,
+	} {
+		if l, bad := wire.ReadLog([]byte(params)); bad == nil || bad.Code != wire.CodeInvalidParams {
+			t.Errorf("%s was read as %+v, error %v", params, l, bad)
+		}
+	}
 }
