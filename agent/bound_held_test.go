@@ -293,7 +293,8 @@ func TestHostedRequestsAreHeld(t *testing.T) {
 		"denied by now": {later: hold.Held{State: hold.Approved}, now: resolve.Deny, want: "?r1, !no r1"},
 	} {
 		bothWaysOf(t, name, func(t runner) {
-			h, d, j := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}, &journal{}
+			h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}
+			j := &journal{}
 			k := talk(t, said(mcpRequest("r1")), said(text("ok")))
 			a := chat(k, LoopConfig{Holder: h, Decider: d, Audit: j.take}, nil)
 			th, q := t.asks(a, "x")

@@ -61,8 +61,9 @@ func TestToolsThatMisbehave(t *testing.T) {
 				var c counted
 				calls := says(call("1", "bad", ""), call("2", "good", ""))
 				k := talk(t, said(calls...), said(text("ok")))
-				t.say(chat(k, LoopConfig{Concurrent: concurrent}, nil, toolOf("bad", run), c.tool("good")), NewThread("t"), "x")
-				got, _, th := runMarked(t, LoopConfig{Concurrent: concurrent}, calls, toolOf("bad", run), c.tool("good"))
+				cfg := LoopConfig{Concurrent: concurrent}
+				t.say(chat(k, cfg, nil, toolOf("bad", run), c.tool("good")), NewThread("t"), "x")
+				got, _, th := runMarked(t, cfg, calls, toolOf("bad", run), c.tool("good"))
 				expect(t, "without approval", tell(coalesced(k.seen[1])), got)
 				expect(
 					t,
