@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
-	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -125,37 +124,5 @@ action_space: {local_tools: [{alias: grep}]}
 			!ran && !strings.Contains(k.last(), strings.ReplaceAll(refused, `"`, `\"`)) {
 			t.Errorf("%s: ran %v\n%s", name, ran, k.last())
 		}
-	}
-}
-
-// A key in other letters: the decision reads one value, a Go function
-// the other.
-func TestKeysInOtherLetters(t *testing.T) {
-	d := decideFunc(func(_ Tool, c content.ToolCall) (hold.Verdict, error) {
-		var args map[string]int
-		if err := json.Unmarshal(c.Args(), &args); err != nil || args["amount"] > 100 {
-			return outcomeOf(resolve.Ask, "over 100"), err
-		}
-		return outcomeOf(resolve.Allow), nil
-	})
-	paid := 0
-	pay := NewFunction(
-		"pay",
-		"",
-		json.RawMessage(
-			`{"type":"object","properties":{"amount":{"type":"integer"}},"required":["amount"],`+
-				`"additionalProperties":false}`,
-		),
-		func(_ context.Context, args json.RawMessage) (any, error) {
-			var in struct{ Amount int }
-			err := json.Unmarshal(args, &in)
-			paid = in.Amount
-			return nil, err
-		},
-	)
-	a := chat(paying(t, `{"amount":1,"Amount":1000}`), LoopConfig{Decider: d}, nil, pay)
-	mustRun(t, a, NewThread("t"), content.UserText("x"))
-	if paid > 100 {
-		t.Errorf("paid %d, decided about 1; the schema allows no such member", paid)
 	}
 }

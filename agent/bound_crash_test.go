@@ -208,24 +208,6 @@ func TestSaveFails(t *testing.T) {
 	}
 }
 
-// TestTwoProcesses lets two processes go on with one thread: one of
-// them wins, and the call runs once.
-func TestTwoProcesses(t *testing.T) {
-	bothWays(t, func(t runner) {
-		w, store := &deeds{}, &keeper{}
-		a := crashScene(t, w, store, false)
-		_, q := t.asks(a, "go")
-		one, two := sure(store.Load(t.Context(), "t")), sure(store.Load(t.Context(), "t"))
-		t.run(a, one, answers(q.CreateApproval("")))
-		if _, err := t.try(a, two, answers(q.CreateApproval(""))); !errors.Is(err, ErrConflict) {
-			t.Error(err)
-		}
-		if w.count("pay") != 1 {
-			t.Error(w.done)
-		}
-	})
-}
-
 func TestCancelledAfterTheCall(t *testing.T) {
 	store := &ctxKeeper{}
 	ctx, cancel := context.WithCancel(t.Context())

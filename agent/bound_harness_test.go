@@ -51,8 +51,7 @@ func (t runner) try(a Agent, thread *Thread, messages ...*content.Message) (*Res
 
 func (t runner) run(a Agent, thread *Thread, messages ...*content.Message) *Response {
 	t.Helper()
-	resp := must.Get(t.try(a, thread, messages...))(t)
-	return resp
+	return must.Get(t.try(a, thread, messages...))(t)
 }
 
 // say runs an agent on what the user says.
@@ -200,6 +199,10 @@ func strictHistory(messages []*content.Message) error {
 				want[c.CallID]++
 			case *content.FunctionResult:
 				return fmt.Errorf("message %d has a result of %s without a call before it", i, c.CallID)
+			case *content.ToolApprovalRequest:
+				if _, local := c.Call.(*content.FunctionCall); local {
+					return fmt.Errorf("message %d has the request %s, which is for people", i, c.RequestID)
+				}
 			}
 		}
 
@@ -488,8 +491,7 @@ func answers(contents ...content.Content) *content.Message {
 
 func mustRun(t testing.TB, a Agent, thread *Thread, messages ...*content.Message) *Response {
 	t.Helper()
-	resp := must.Get(a.Run(t.Context(), thread, messages...))(t)
-	return resp
+	return must.Get(a.Run(t.Context(), thread, messages...))(t)
 }
 
 func approvalOf(t testing.TB, resp *Response, i int) *content.ToolApprovalRequest {

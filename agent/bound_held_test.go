@@ -261,17 +261,19 @@ func (h *keyedStub) Claim(ctx context.Context, ref, key string, v hold.Verdict) 
 }
 
 // TestMarkerAloneCannotBeHeld has a holder and no policy that says who
-// decides: nobody can be asked.
+// decides, or one that lets the call run: nobody can be asked.
 func TestMarkerAloneCannotBeHeld(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		h := pendingStub()
-		k := paying(t, "")
-		resp := t.run(c.asked(k, LoopConfig{Holder: h}), NewThread("t"), content.UserText("x"))
-		if len(resp.UserInputRequests()) > 0 || len(c.runs) > 0 || len(h.log) > 0 {
-			t.Error(tell(resp.Messages), c.runs, h.log)
-		}
-	})
+	for _, d := range []Decider{nil, &changing{verdict: outcomeOf(resolve.Allow)}} {
+		bothWays(t, func(t runner) {
+			var c counted
+			h := pendingStub()
+			k := paying(t, "")
+			resp := t.run(c.asked(k, LoopConfig{Holder: h, Decider: d}), NewThread("t"), content.UserText("x"))
+			if len(resp.UserInputRequests()) > 0 || len(c.runs) > 0 || len(h.log) > 0 {
+				t.Error(tell(resp.Messages), c.runs, h.log)
+			}
+		})
+	}
 }
 
 // TestHostedRequestsAreHeld gives questions of the model's side to a
@@ -292,9 +294,13 @@ func TestHostedRequestsAreHeld(t *testing.T) {
 	} {
 		bothWaysOf(t, name, func(t runner) {
 			h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}
+			j := &journal{}
 			k := talk(t, said(mcpRequest("r1")), said(text("ok")))
-			a := chat(k, LoopConfig{Holder: h, Decider: d}, nil)
+			a := chat(k, LoopConfig{Holder: h, Decider: d, Audit: j.take}, nil)
 			th, q := t.asks(a, "x")
+			if q.Note.Where == "" || q.Note.Expires.IsZero() {
+				t.Errorf("%+v", q.Note)
+			}
 			th = reload(t, th)
 			resp := t.yes(a, th, q)
 			if expect(t, "refused", refusals(resp), "r1 held_elsewhere"); len(k.seen) != 1 {
@@ -309,6 +315,9 @@ func TestHostedRequestsAreHeld(t *testing.T) {
 			wanted := tt.later.State == hold.Approved && tt.now == resolve.Ask
 			if claimed := strings.Contains(strings.Join(h.log, " "), "claim"); claimed != wanted {
 				t.Error(h.log)
+			}
+			if n := strings.Count(j.tell(), "denied "); n > 1 {
+				t.Errorf("%d denials:\n%s", n, j.tell())
 			}
 		})
 	}
@@ -405,27 +414,6 @@ func TestHolderForgot(t *testing.T) {
 	}
 }
 
-// One "denied" too many: claim records it, and clearService again
-// (bound_run.go).
-func TestHostedClaimRefusedTwice(t *testing.T) {
-	h, j := pendingStub(), &journal{}
-	h.claimErr = hold.ErrNotClaimed
-	a := chat(talk(t, said(mcpRequest("r1")), said(text("ok"))),
-		LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil)
-	th := runner{T: t}.begin(a, "x")
-	h.later.State = hold.Approved
-	mustRun(t, a, th)
-	n := 0
-	for _, e := range j.events {
-		if e.Type == "denied" {
-			n++
-		}
-	}
-	if n != 1 {
-		t.Errorf("%d denials:\n%s", n, j.tell())
-	}
-}
-
 // An approval kept by the holder for a call that the caller runs: the
 // permit is never consumed (bound_run.go clear, case callerRuns before
 // claim).
@@ -453,14 +441,4 @@ func TestHolderKeysNameTheThread(t *testing.T) {
 	}
 
 	expect(t, "opened", strings.Join(h.log, ", "), "open one/ficc_call_0, open two/ficc_call_0")
-}
-
-// The person is told where a held request of a service is answered.
-func TestHeldServiceRequestSaysWhere(t *testing.T) {
-	k := talk(t, said(mcpRequest("r")), said(text("ok")))
-	a := chat(k, LoopConfig{Holder: pendingStub(), Decider: asks()}, nil)
-	q := approvalOf(t, mustRun(t, a, NewThread("t"), content.UserText("x")), 0)
-	if q.Note.Where == "" || q.Note.Expires.IsZero() {
-		t.Errorf("%+v", q.Note)
-	}
 }

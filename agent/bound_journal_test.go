@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -138,53 +140,6 @@ func TestJournalFailsAtEnds(t *testing.T) {
 }
 
 func TestEventsOfEnds(t *testing.T) {
-	t.Run("an edit that is asked about again", func(t *testing.T) {
-		j := &journal{}
-		var c counted
-		d := decideFunc(func(_ Tool, call content.ToolCall) (hold.Verdict, error) {
-			if strings.Contains(string(call.Args()), "500") {
-				return outcomeOf(resolve.Ask, "small", "big"), nil
-			}
-			return outcomeOf(resolve.Ask, "small"), nil
-		})
-		a := chat(talk(t, said(call("1", "pay", `{"n":5}`))), LoopConfig{Audit: j.take, Decider: d}, nil,
-			c.tool("pay"))
-		th, q := runner{T: t}.asks(a, "x")
-		edit, _ := q.CreateEdit(json.RawMessage(`{"n":500}`), "")
-		mustRun(t, a, th, answers(edit))
-		if got := j.tell(); got == "requested 1 ficc_1\nrequested 1 ficc_1.2\n" {
-			t.Errorf("who edited, and that the first request has ended, is on no record:\n%s", got)
-		}
-	})
-	t.Run("an approved call that a sibling's stop leaves out", func(t *testing.T) {
-		j := &journal{}
-		var c counted
-		a := chat(talk(t, said(call("1", "halt", ""), call("2", "pay", ""))), LoopConfig{Audit: j.take}, nil,
-			RequireApproval(halting("halt")), RequireApproval(c.tool("pay")))
-		th := NewThread("t")
-		mustRun(t, a, th, content.UserText("x"))
-		n := len(j.events)
-		mustRun(t, a, th, approvals(th))
-		ends := 0
-		for _, e := range j.events[n:] {
-			if e.CallID == "2" && e.Type != "answered" {
-				ends++
-			}
-		}
-		if ends == 0 {
-			t.Errorf("no end of call 2:\n%s", j.tell())
-		}
-	})
-	t.Run("a declared call that is superseded", func(t *testing.T) {
-		j := &journal{}
-		a := chat(talk(t, said(call("1", "theirs", "")), said(text("ok"))),
-			LoopConfig{Audit: j.take, OnNewMessage: Supersede}, nil, declaredTool("theirs"))
-		th := runner{T: t}.begin(a, "x")
-		mustRun(t, a, th, content.UserText("y"))
-		if !strings.Contains(j.tell(), "superseded 1") {
-			t.Errorf("no end:\n%s", j.tell())
-		}
-	})
 	t.Run("an ended request is recorded once the journal works again", func(t *testing.T) {
 		j := &journal{failAt: func(e Event) bool { return e.Type == "expired" }}
 		cl := newClock()
@@ -272,5 +227,60 @@ func TestResultsOutliveAFailingJournal(t *testing.T) {
 				t.Errorf("the result of a call that ended is lost:\n%s", k.last())
 			}
 		})
+	}
+}
+
+// TestAuditTo: the record of a run is whole although the service keeps
+// the history.
+func TestAuditTo(t *testing.T) {
+	var out bytes.Buffer
+	var c counted
+	model := paying(t, `{"n":1}`)
+	model.keeps = "conv"
+	a := c.asked(model, LoopConfig{Audit: AuditTo(&out)})
+	thread := NewThread("t")
+	q := approvalOf(t, mustRun(t, a, thread, content.UserText("pay")), 0)
+	mustRun(t, a, thread, answers(q.CreateApproval("fine")))
+	var types []string
+	for line := range strings.Lines(out.String()) {
+		var e Event
+		must.Do(t, json.Unmarshal([]byte(line), &e))
+		if e.Thread != "t" || e.Tool != "pay" || e.Arguments != `{"n":1}` || e.At.IsZero() {
+			t.Errorf("%+v", e)
+		}
+		types = append(types, e.Type)
+	}
+
+	expect(t, "events", strings.Join(types, " "), "requested answered started finished")
+}
+
+func TestAuditToFullDisk(t *testing.T) {
+	full := errors.New("no space left")
+	if err := AuditTo(fullDisk{full})(t.Context(), Event{}); !errors.Is(err, full) {
+		t.Error(err)
+	}
+}
+
+type fullDisk struct{ err error }
+
+func (b fullDisk) Write([]byte) (int, error) { return 0, b.err }
+
+// TestWhoAnswered: the record and the function learn who or what approved.
+func TestWhoAnswered(t *testing.T) {
+	for by, want := range map[string]string{"": "user", "standing rule-1": "standing rule-1"} {
+		var out bytes.Buffer
+		told := ""
+		pay := NewFunction("pay", "", nil, func(ctx context.Context, _ json.RawMessage) (any, error) {
+			told = InvocationOf(ctx).Approval
+			return nil, nil
+		})
+		a := chat(paying(t, ""), LoopConfig{Audit: AuditTo(&out)}, nil, RequireApproval(pay))
+		thread := NewThread("t")
+		answer := approvalOf(t, mustRun(t, a, thread, content.UserText("pay")), 0).CreateApproval("")
+		answer.By = by
+		mustRun(t, a, thread, answers(answer))
+		if told != want || strings.Count(out.String(), `"by":"`+want+`"`) != 3 {
+			t.Errorf("the function was told %q:\n%s", told, out.String())
+		}
 	}
 }

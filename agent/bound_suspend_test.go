@@ -227,21 +227,6 @@ func TestPolledRequestsOfOneID(t *testing.T) {
 	storable(t, th)
 }
 
-// A suspended function without a state, stored in between, is resumed
-// with a no.
-func TestSuspendedWithoutStateStored(t *testing.T) {
-	f := suspending("f", Suspend{
-		Requests: []content.InputRequest{&content.ToolApprovalRequest{RequestID: "i", Call: call("x", "y", "")}},
-	})
-	k := talk(t, said(call("1", "f", "")), said(text("ok")))
-	a := chat(k, LoopConfig{}, nil, f)
-	th, q := runner{T: t}.asks(a, "x")
-	mustRun(t, a, reload(t, th), answers(q.CreateRejection("")))
-	if !strings.Contains(k.last(), `"i false"`) {
-		t.Error(k.last())
-	}
-}
-
 func TestAnswersWithDifferentData(t *testing.T) {
 	bothWays(t, func(t runner) {
 		tool := suspending("ask", Suspend{

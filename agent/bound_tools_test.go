@@ -59,8 +59,12 @@ func TestToolsThatMisbehave(t *testing.T) {
 		for _, concurrent := range []bool{false, true} {
 			bothWaysOf(t, name, func(t runner) {
 				var c counted
-				got, _, th := runMarked(t, LoopConfig{Concurrent: concurrent},
-					says(call("1", "bad", ""), call("2", "good", "")), toolOf("bad", run), c.tool("good"))
+				calls := says(call("1", "bad", ""), call("2", "good", ""))
+				k := talk(t, said(calls...), said(text("ok")))
+				cfg := LoopConfig{Concurrent: concurrent}
+				t.say(chat(k, cfg, nil, toolOf("bad", run), c.tool("good")), NewThread("t"), "x")
+				got, _, th := runMarked(t, cfg, calls, toolOf("bad", run), c.tool("good"))
+				expect(t, "without approval", tell(coalesced(k.seen[1])), got)
 				expect(
 					t,
 					"sent",
@@ -272,26 +276,6 @@ func TestSiblingSwapsTool(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestGoexitOfAHarmlessCall(t *testing.T) {
-	bothWays(t, func(t runner) {
-		die := NewFunction("die", "", nil, func(context.Context, json.RawMessage) (any, error) {
-			runtime.Goexit()
-			return nil, nil
-		})
-		a := chat(talk(t, said(call("1", "die", "")), said(text("ok"))), LoopConfig{}, nil, die)
-		back := make(chan bool, 1)
-		go func() {
-			came := false
-			defer func() { back <- came }()
-			t.try(a, NewThread("t"), content.UserText("go"))
-			came = true
-		}()
-		if !<-back {
-			t.Error("the caller's goroutine is gone")
-		}
-	})
 }
 
 // A function that returns a nil pointer as its error must not take the

@@ -113,43 +113,6 @@ func TestRunToEnd(t *testing.T) {
 	}
 }
 
-// TestHistoryStaysValid runs a conversation in which every run asks,
-// answers or goes on, and looks at the history after each.
-func TestHistoryStaysValid(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		var turns []func([]*content.Message, *Options) ([]*content.Message, error)
-		for i := range 30 {
-			id := string(rune('a' + i))
-			turns = append(turns, said(text("t"+id), call(id, "pay", ""), call(id+"l", "look", "")),
-				said(text("ok")))
-		}
-
-		a := chat(talk(t, turns...), LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
-		th := NewThread("t")
-		for i := range 12 {
-			in := content.UserText("x")
-			if open := th.Pending(); i%3 == 1 && len(open) > 0 {
-				in = answers(open[len(open)-1].Request.(*content.ToolApprovalRequest).CreateApproval(""),
-					text("and"))
-			}
-
-			t.run(a, th, in)
-			th = reload(t, th)
-			if err := strictHistory(th.Messages); err != nil {
-				t.Fatalf("run %d: %v\n%s", i, err, tell(th.Messages))
-			}
-			for _, m := range th.Messages {
-				for _, c := range m.Contents {
-					if _, asks := c.(content.InputRequest); asks {
-						t.Fatal("a request in the history")
-					}
-				}
-			}
-		}
-	})
-}
-
 func TestOptionsClone(t *testing.T) {
 	var none *Options
 	if got := none.Clone(); got == nil || got.Tools != nil {

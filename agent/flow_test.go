@@ -397,73 +397,31 @@ func TestFlowStreamLeftEarly(t *testing.T) {
 	}
 }
 
-func TestFlowOnForeignThreadPanics(t *testing.T) {
-	for name, raw := range map[string]string{
-		"no calls": `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[]}]}`,
-		"no asks": `{"version":1,"id":"t","revision":0,"messages":[],` +
-			`"pending":[{"calls":[{"call":{"$type":"functionCall","callId":"1","name":"x"},"stage":"external"}]}]}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer func() {
-				if p := recover(); p != nil {
-					t.Error("panic:", p)
+// TestFlowWhoseJournalFails fails the record of each kind of event: the
+// run ends with the error, and the same run again does what it should,
+// once and on record.
+func TestFlowWhoseJournalFails(t *testing.T) {
+	for _, kind := range []string{"requested", "answered", "refused"} {
+		bothWaysOf(t, kind, func(t runner) {
+			j := &journal{failAt: func(e Event) bool { return e.Type == kind }}
+			a := flowOf(FlowConfig{Audit: j.take}, func(ctx ctxOf, f *Flow) error { return f.Approve(ctx, "k", "?") })
+			th, in := NewThread("t"), content.UserText("x")
+			if kind != "requested" {
+				q := yesTo(t.run(a, th, in).UserInputRequests()[0])
+				if kind == "refused" {
+					q = &content.TextApprovalResponse{RequestID: "no"}
 				}
-			}()
-			th, err := loaded([]byte(raw), "t")
-			if err != nil {
-				return
+				in = answers(q, text("hi"))
 			}
-			a := NewFlow("f", FlowConfig{}, func(context.Context, *Flow) error { return nil })
-			a.Run(t.Context(), th, content.UserText("hi"))
+			if _, err := t.try(a, th, in); !errors.Is(err, errAudit) || kind != "requested" && len(th.Pending()) != 1 {
+				t.Fatalf("%v, %d open", err, len(th.Pending()))
+			}
+			j.failAt = nil
+			t.run(a, th, in)
+			if said := strings.Count(tell(th.Messages), in.Text()); said != 1 || strings.Count(j.tell(), kind) != 1 {
+				t.Errorf("journal\n%s history\n%s", j.tell(), tell(th.Messages))
+			}
 		})
-	}
-}
-
-func TestFlowAnswerActsBeforeAudit(t *testing.T) {
-	bothWays(t, func(t runner) {
-		j := &journal{failAt: func(e Event) bool { return e.Type == "answered" }}
-		a := NewFlow("f", FlowConfig{Audit: j.take}, func(ctx context.Context, f *Flow) error {
-			return f.Approve(ctx, "k", "?")
-		})
-		th := NewThread("t")
-		q := t.say(a, th, "hi").UserInputRequests()[0].(*content.TextApprovalRequest)
-		if _, err := t.try(a, th, answers(q.CreateApproval(""))); !errors.Is(err, errAudit) {
-			t.Fatal(err)
-		}
-		if len(th.Pending()) != 1 {
-			t.Error("an answer without a record acts")
-		}
-	})
-}
-
-// Flow.begin appends to t.Messages before what can fail: a run that is
-// repeated has its messages twice.
-func TestFlowMessagesTwice(t *testing.T) {
-	j := &journal{failAt: func(e Event) bool { return e.Type == "refused" }}
-	a := flowOf(FlowConfig{Audit: j.take}, func(ctx ctxOf, f *Flow) error { return f.Approve(ctx, "k", "?") })
-	th := runner{T: t}.begin(a, "x")
-	in := answers(&content.TextApprovalResponse{RequestID: "no"}, text("hi"))
-	if _, err := a.Run(t.Context(), th, in); !errors.Is(err, errAudit) {
-		t.Fatal(err)
-	}
-	j.failAt = nil
-	mustRun(t, a, th, in)
-	expect(t, "history", tell(th.Messages), "user: \"x\"\nuser: \"hi\"\n")
-}
-
-// Flow.Ask keeps the question before it is recorded: when the record
-// fails the question is open and on no record.
-func TestFlowAsksWithoutARecord(t *testing.T) {
-	j := &journal{failAt: func(e Event) bool { return e.Type == "requested" }}
-	a := flowOf(FlowConfig{Audit: j.take}, func(ctx ctxOf, f *Flow) error { return f.Approve(ctx, "k", "?") })
-	th := NewThread("t")
-	if _, err := a.Run(t.Context(), th, content.UserText("x")); !errors.Is(err, errAudit) {
-		t.Fatal(err)
-	}
-	j.failAt = nil
-	mustRun(t, a, th)
-	if !strings.Contains(j.tell(), "requested k") {
-		t.Errorf("%d open, journal %q", len(th.Pending()), j.tell())
 	}
 }
 

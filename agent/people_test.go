@@ -18,7 +18,6 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
-	"github.com/assent-dev/assent/agent/filestore"
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
@@ -80,7 +79,6 @@ type office struct {
 	h     *assenttest.Assent
 	of    func(token, agentID string) hold.Holder
 	file  string
-	store agent.ThreadStore // nil: the file is written at the end of each run
 	model *script
 	ran   []string // arguments that were run
 }
@@ -105,20 +103,13 @@ func newOffice(
 
 func (o *office) save(thread *agent.Thread) {
 	o.t.Helper()
-	text, err := json.Marshal(thread)
-	must.Do(o.t, err)
+	text := must.Get(json.Marshal(thread))(o.t)
 	must.Do(o.t, os.WriteFile(o.file, text, 0o600))
 }
 
 func (o *office) load() *agent.Thread {
 	o.t.Helper()
-	if o.store != nil {
-		thread, err := o.store.Load(o.t.Context(), "thread-"+o.t.Name())
-		must.Do(o.t, err)
-		return thread
-	}
-	text, err := os.ReadFile(o.file)
-	must.Do(o.t, err)
+	text := must.Get(os.ReadFile(o.file))(o.t)
 	thread := &agent.Thread{}
 	must.Do(o.t, json.Unmarshal(text, thread))
 	return thread
@@ -127,15 +118,12 @@ func (o *office) load() *agent.Thread {
 // run is one run in a process of its own.
 func (o *office) run(messages ...*content.Message) *agent.Response {
 	o.t.Helper()
-	r, err := o.try(messages...)
-	must.Do(o.t, err)
-	return r
+	return must.Get(o.try(messages...))(o.t)
 }
 
 func (o *office) try(messages ...*content.Message) (*agent.Response, error) {
 	o.t.Helper()
-	compiled, err := o.h.Plans.Plan(o.t.Context(), "acme", "desk")
-	must.Do(o.t, err)
+	compiled := must.Get(o.h.Plans.Plan(o.t.Context(), "acme", "desk"))(o.t)
 	trade := agent.NewFunction("trade", "Sells.", json.RawMessage(`{"type":"object"}`),
 		func(_ context.Context, args json.RawMessage) (any, error) {
 			o.ran = append(o.ran, string(args))
@@ -145,12 +133,10 @@ func (o *office) try(messages ...*content.Message) (*agent.Response, error) {
 		Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{Principal: "client-7", Session: "s-1"}),
 		Holder:  o.of("rt", "desk"),
 		Now:     o.h.Clock.Now,
-	}), agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{trade}, Store: o.store})
+	}), agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{trade}})
 	thread := o.load()
 	r, err := seller.Run(o.t.Context(), thread, messages...)
-	if o.store == nil {
-		o.save(thread)
-	}
+	o.save(thread)
 	return r, err
 }
 
@@ -185,9 +171,7 @@ func (o *office) inList() *approval.Request {
 	if len(page.Requests) != 1 || page.Requests[0].ID != o.load().Pending()[0].Ref {
 		o.t.Fatalf("listed: %+v", page.Requests)
 	}
-	r, err := mara.Request(o.t.Context(), page.Requests[0].ID)
-	must.Do(o.t, err)
-	return r
+	return must.Get(mara.Request(o.t.Context(), page.Requests[0].ID))(o.t)
 }
 
 // votes answers as mara through the API.
@@ -197,8 +181,7 @@ func (o *office) votes(verdict approval.Verdict, body openapi.VoteBody) {
 	body.Verdict = verdict
 	body.Binding = r.Binding()
 	body.ShownFully = true
-	_, err := o.people("mara").Vote(o.t.Context(), r.ID, r.Version, body)
-	must.Do(o.t, err)
+	must.Get(o.people("mara").Vote(o.t.Context(), r.ID, r.Version, body))(o.t)
 }
 
 // ends runs the agent again, and wants it to be done: with these runs
@@ -239,11 +222,9 @@ func (o *office) results() []string {
 
 func fetch(t *testing.T, url string) string {
 	t.Helper()
-	resp, err := http.Get(url)
-	must.Do(t, err)
+	resp := must.Get(http.Get(url))(t)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	must.Do(t, err)
+	text := must.Get(io.ReadAll(resp.Body))(t)
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %s", url, resp.Status)
 	}
@@ -304,14 +285,12 @@ func TestInboxAnswerResumesRun(t *testing.T) {
 			len(o.load().Pending()) != 1 {
 			t.Fatalf("nobody has answered: %+v, ran %q", again, o.ran)
 		}
-		before, err := os.ReadFile(o.file)
-		must.Do(t, err)
+		before := must.Get(os.ReadFile(o.file))(t)
 		ref := o.inList().ID
 
 		o.votes(approval.Approve, openapi.VoteBody{Reason: "fine"})
 		o.ends([]string{`{"amount":20000,"to":"ACME"}`}, "sold")
-		r2, err := o.h.Service.Request(t.Context(), "acme", ref)
-		must.Do(t, err)
+		r2 := must.Get(o.h.Service.Request(t.Context(), "acme", ref))(t)
 		if r2.State != approval.Consumed || r2.Permit.By != "rt" {
 			t.Errorf("the request is %s", r2.State)
 		}
@@ -321,17 +300,6 @@ func TestInboxAnswerResumesRun(t *testing.T) {
 		must.Do(t, os.WriteFile(o.file, before, 0o600))
 		o.model.says = []content.Content{&content.Text{Text: "That is all."}}
 		o.ends([]string{`{"amount":20000,"to":"ACME"}`}, "taken before")
-	})
-}
-
-func TestInboxEditRuns(t *testing.T) {
-	inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
-		o.begin()
-		r := o.inList()
-		_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version,
-			openapi.EditBody{Arguments: `{"amount": 15000}`, Binding: r.Binding(), ShownFully: true}, false)
-		must.Do(t, err)
-		o.ends([]string{`{"amount": 15000}`}, "sold")
 	})
 }
 
@@ -348,8 +316,7 @@ func TestInboxRefusals(t *testing.T) {
 		}, "ask again on Monday"},
 		"expired": {func(o *office) { o.h.Later(25 * time.Hour) }, "nobody approved it in time"},
 		"withdrawn": {func(o *office) {
-			_, err := o.h.Service.Cancel(o.t.Context(), "acme", o.inList().ID, "root", "closed for today")
-			must.Do(o.t, err)
+			must.Get(o.h.Service.Cancel(o.t.Context(), "acme", o.inList().ID, "root", "closed for today"))(o.t)
 		}, "withdrawn"},
 		"frozen": {func(o *office) {
 			o.votes(approval.Approve, openapi.VoteBody{})
@@ -377,8 +344,7 @@ func TestStoreDownRunsNothing(t *testing.T) {
 	inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
 		o.begin()
 		o.votes(approval.Approve, openapi.VoteBody{})
-		before, err := os.ReadFile(o.file)
-		must.Do(t, err)
+		before := must.Get(os.ReadFile(o.file))(t)
 		holder := o.of("rt", "desk")
 		o.of = func(string, string) hold.Holder { return holder }
 		must.Do(t, o.h.Store.Close())
@@ -411,58 +377,6 @@ func TestIdenticalCallsShareTheRun(t *testing.T) {
 	})
 }
 
-// once is a store that is lost for some saves.
-type once struct {
-	agent.ThreadStore
-	lost int
-}
-
-func (s *once) Save(ctx context.Context, t *agent.Thread) error {
-	if s.lost > 0 {
-		s.lost--
-		return errors.New("the disk is full")
-	}
-	return s.ThreadStore.Save(ctx, t)
-}
-
-// TestClaimSurvivesACrash: a run that ends between the claim and the
-// call goes on in the next process, which alone has the key.
-func TestClaimSurvivesACrash(t *testing.T) {
-	inOffices(t, `{"amount":7}`, func(t *testing.T, o *office) {
-		files, err := filestore.New(t.TempDir())
-		must.Do(t, err)
-		disk := &once{ThreadStore: files}
-		o.store = disk
-		must.Do(t, disk.Save(t.Context(), agent.NewThread("thread-"+t.Name())))
-		o.begin()
-		o.votes(approval.Approve, openapi.VoteBody{})
-		ref := o.load().Pending()[0].Ref
-		disk.lost = 1
-		if _, err := o.try(); err == nil || len(o.ran) != 0 {
-			t.Fatalf("got %v, ran %q", err, o.ran)
-		}
-		if r, err := o.h.Service.Request(t.Context(), "acme", ref); err != nil || r.State != approval.Consumed {
-			t.Fatalf("got %+v, %v", r, err)
-		}
-		o.ends([]string{`{"amount":7}`}, "sold")
-	})
-}
-
-// TestPollWhilePending: running an agent again without a message asks
-// how its requests stand, and nothing else.
-func TestPollWhilePending(t *testing.T) {
-	inOffices(t, `{"amount":7}`, func(t *testing.T, o *office) {
-		o.begin()
-		for range 2 {
-			if r := o.run(); len(r.UserInputRequests()) != 1 || len(o.model.seen) != 1 ||
-				len(o.load().Pending()) != 1 {
-				t.Fatalf("the model was asked %d times, the user is asked %+v", len(o.model.seen),
-					r.UserInputRequests())
-			}
-		}
-	})
-}
-
 func TestInboxEditBelowTheThreshold(t *testing.T) {
 	for name, c := range map[string]struct{ asked, edited string }{
 		"still asked about":         {`{"amount":20000}`, `{"amount": 15000}`},
@@ -475,37 +389,10 @@ func TestInboxEditBelowTheThreshold(t *testing.T) {
 					`Sell {{tool_args.amount}}?", condition: {args_match: {amount: {gt: 10}}}}`)
 				o.begin()
 				r := o.inList()
-				_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version,
-					openapi.EditBody{Arguments: c.edited, Binding: r.Binding(), ShownFully: true}, false)
-				must.Do(t, err)
+				must.Get(o.people("mara").Edit(t.Context(), r.ID, r.Version,
+					openapi.EditBody{Arguments: c.edited, Binding: r.Binding(), ShownFully: true}, false))(t)
 				o.ends([]string{c.edited}, "sold")
 			})
 		})
-	}
-}
-
-// TestMarkedToolNeedsSomebody: a marked tool that the rules let run is
-// not run without anybody's word.
-func TestMarkedToolNeedsSomebody(t *testing.T) {
-	h := assenttest.New(t, peopleConfig())
-	compiled, err := h.Plans.Plan(t.Context(), "acme", "desk")
-	must.Do(t, err)
-	ran := 0
-	quote := agent.RequireApproval(
-		agent.NewFunction("quote", "Looks.", nil, func(context.Context, json.RawMessage) (any, error) {
-			ran++
-			return 1, nil
-		}),
-	)
-	model := &script{
-		says: []content.Content{&content.FunctionCall{CallID: "c", Name: "quote"}, &content.Text{Text: "done"}},
-	}
-	holder := inProcess(h, "rt", "desk")
-	loop := agent.NewFunctionInvoking(model,
-		agent.LoopConfig{Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{}), Holder: holder})
-	r, err := agent.NewChatAgent(loop, agent.ChatAgentConfig{Tools: []agent.Tool{quote}}).
-		Run(t.Context(), agent.NewThread("t"), content.UserText("q"))
-	if ran != 0 {
-		t.Errorf("it ran without anybody's word: %+v, %v", r, err)
 	}
 }

@@ -39,8 +39,8 @@ type world struct {
 
 func (w *world) Respond(_ context.Context, messages []*content.Message, opt *Options) (*Response, error) {
 	if !w.held {
-		if problem := strictProvider(messages); problem != "" {
-			w.problems = append(w.problems, problem+"\n"+tell(messages))
+		if err := strictHistory(messages); err != nil {
+			w.problems = append(w.problems, err.Error()+"\n"+tell(messages))
 		}
 	}
 	if rapid.IntRange(0, 9).Draw(w.rt, "fails") == 0 {
@@ -92,63 +92,6 @@ func (w *world) Stream(ctx context.Context, messages []*content.Message, opt *Op
 			}
 		}
 	}
-}
-
-// strictProvider is a second opinion on what providers take: each call
-// has its one result in the tool messages right after it.
-func strictProvider(messages []*content.Message) string {
-	for i, m := range messages {
-		want := map[string]int{}
-		for _, c := range m.Contents {
-			switch c := c.(type) {
-			case *content.FunctionCall:
-				want[c.CallID]++
-			case *content.ToolApprovalRequest:
-				if _, local := c.Call.(*content.FunctionCall); local {
-					return "a request reached the model"
-				}
-			}
-		}
-
-		if len(want) == 0 {
-			continue
-		}
-		for _, next := range messages[i+1:] {
-			if next.Role != content.ToolRole {
-				break
-			}
-			for _, c := range next.Contents {
-				want[c.(*content.FunctionResult).CallID]--
-			}
-		}
-
-		for id, n := range want {
-			if n != 0 {
-				return fmt.Sprintf("call %s lacks %d result(s)", id, n)
-			}
-		}
-	}
-
-	return orphans(messages)
-}
-
-func orphans(messages []*content.Message) string {
-	calls, results := 0, 0
-	for _, m := range messages {
-		for _, c := range m.Contents {
-			switch c.(type) {
-			case *content.FunctionCall:
-				calls++
-			case *content.FunctionResult:
-				results++
-			}
-		}
-	}
-
-	if calls != results {
-		return fmt.Sprintf("%d calls and %d results", calls, results)
-	}
-	return ""
 }
 
 // Load and Save are the store of the world.

@@ -48,36 +48,6 @@ func TestRejectedCallIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-// What the user writes may be why the call is wanted now.
-func TestRejectedCallIsAskedAgainWhenTheUserWrites(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(call("2", "pay", "")), said(text("ok")))
-		a := c.asked(k, LoopConfig{})
-		th, q := t.asks(a, "pay")
-		t.run(a, th, answers(q.CreateRejection("")))
-		again := approvalOf(t, t.say(a, reload(t, th), "do pay"), 0)
-		if again.Call.ID() != "2" {
-			t.Errorf("asked about %s", again.Call.ID())
-		}
-	})
-}
-
-// Of two equal calls that were asked about at once each gets its own answer.
-func TestRejectionLeavesItsTwinAlone(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		k := talk(t, said(call("1", "pay", ""), call("2", "pay", "")), said(text("ok")))
-		a := c.asked(k, LoopConfig{})
-		th := NewThread("t")
-		resp := t.say(a, th, "pay")
-		t.run(a, th, answers(approvalOf(t, resp, 0).CreateRejection(""), approvalOf(t, resp, 1).CreateApproval("")))
-		if c.runs["pay"] != 1 {
-			t.Errorf("ran %v", c.runs)
-		}
-	})
-}
-
 // The records of answers are those of .NET, once for each that acts.
 func TestAnswersAreToldToTheLog(t *testing.T) {
 	bothWays(t, func(t runner) {

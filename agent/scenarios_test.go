@@ -130,6 +130,19 @@ func TestRequestsAcrossRuns(t *testing.T) {
 			ran pay{"n":1}
 			> +ficc_1.2
 			ran pay{"n":1} pay{"n":1}`,
+		"equal calls get answers of their own": `
+			model 1=pay() 2=pay() | "ok"
+			tools pay!
+			> "pay"
+			> -ficc_1 +ficc_2
+			ran pay`,
+		"a rejected call is asked about again once the user writes": `
+			model 1=pay() | "ok" | 2=pay() | "ok"
+			tools pay!
+			> "pay"
+			> -ficc_1
+			> "do pay"
+			asks ficc_2`,
 		"a call id twice in a turn": `
 			model 1=pay({"n":1}) 1=pay({"n":2}) | "ok"
 			tools pay!
@@ -209,6 +222,7 @@ func TestRequestsAcrossRuns(t *testing.T) {
 			decide ask small big
 			> ~ficc_1:{"n":9}
 			asks ficc_1.2
+			events requested 1 ficc_1; answered 1 ficc_1 true; requested 1 ficc_1.2
 			> +ficc_1
 			refused ficc_1 closed_request
 			> +ficc_1.2
@@ -270,7 +284,9 @@ func TestStopsAndLimits(t *testing.T) {
 			model 1=look() 2=halt() 3=look() | "ok"
 			tools look! halt!
 			> "x"
+			events requested 1 ficc_1; requested 2 ficc_2; requested 3 ficc_3
 			> +ficc_1 +ficc_2 +ficc_3
+			events answered 1 ficc_1 true; answered 2 ficc_2 true; answered 3 ficc_3 true; started 1; finished 1; started 2; finished 2; skipped 3
 			turns 1
 			told assistant: 1=look() 2=halt() 3=look() / tool: 1→"did look" 2→"halted" 3→"STOPPED"
 			> "y"

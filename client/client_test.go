@@ -91,8 +91,7 @@ func scripted(
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{t: t, answers: answers, began: time.Now()}
-		c, err := New("http://assent.test/base/", "assent_secret", Options{HTTP: &http.Client{Transport: s}})
-		must.Do(t, err)
+		c := must.Get(New("http://assent.test/base/", "assent_secret", Options{HTTP: &http.Client{Transport: s}}))(t)
 		test(t, c, s)
 	})
 }
@@ -151,14 +150,12 @@ func TestALostAnswerNeverConsumesTwice(t *testing.T) {
 		[]func() (*http.Response, error){lost, lost, ok(someRequest), ok(someRequest)},
 		func(t *testing.T, c *Client, s *script) {
 			for range 2 {
-				if _, err := c.Consume(
+				must.Get(c.Consume(
 					t.Context(),
 					"r",
 					[]byte(`{"kind":"tool","tool":"x","args":{ "a" : 1.0 }}`),
 					"",
-				); err != nil {
-					t.Fatal(err)
-				}
+				))(t)
 			}
 
 			if s.bodies[0] != s.bodies[1] || s.bodies[1] != s.bodies[2] || s.bodies[2] == s.bodies[3] ||
@@ -243,8 +240,7 @@ func TestDoRunsNothingOnBadAnswers(t *testing.T) {
 		})
 	}
 
-	c, err := New("https://assent.test", "t", Options{})
-	must.Do(t, err)
+	c := must.Get(New("https://assent.test", "t", Options{}))(t)
 	if err := c.Do(t.Context(), "desk", []byte(`{"kind":"tool"}`), run); err == nil {
 		t.Error("a call that can't be read")
 	}

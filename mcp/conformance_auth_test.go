@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/auth"
@@ -66,16 +67,13 @@ const resourceURL = "https://gate.example/mcp"
 func (w *world) issued(t *testing.T, i *authtest.Issuer, log io.Writer) *web {
 	t.Helper()
 	logs := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	r, err := auth.New(auth.Config{
+	r := must.Get(auth.New(auth.Config{
 		URL:     resourceURL,
 		Scopes:  []string{"mcp:tools"},
 		Issuers: []auth.Issuer{{URL: i.URL, TLS: i.Roots()}},
 		Callers: []auth.Caller{{Name: "desk", Issuer: i.URL, Subject: "00u1"}},
 		Log:     logs,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	inside := server.New(server.Config{Handler: w.gateway, Log: logs})
 	endpoint := inside.HTTP(server.HTTPConfig{Authenticate: r.Authenticate})
 	at := httptest.NewServer(endpoint)

@@ -9,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/assenttest"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/catalog"
@@ -128,9 +129,7 @@ func testM42(t *testing.T) {
 	r.sees(`{"name":"write_file","arguments":` + odd + `}`)
 
 	c.sendCall(2, "write_file", write)
-	if err := r.Edit(r.pending(t).ID, "mara", `{"path":"/b"}`); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Edit(r.pending(t).ID, "mara", `{"path":"/b"}`))
 	c.expect(c.text(c.hear()), "done")
 	r.sees(`{"name":"write_file","arguments":`+odd+`}`, `{"name":"write_file","arguments":{"path":"/b"}}`)
 }
@@ -176,9 +175,7 @@ func testM45(t *testing.T) {
 	c := r.connect(t)
 	c.expect(c.call("write_file", write), "Not run yet.")
 	r.approve()
-	if err := r.Service.Freeze(t.Context(), assenttest.Tenant, "clerk", "ann", "an incident"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Service.Freeze(t.Context(), assenttest.Tenant, "clerk", "ann", "an incident"))
 	c.expect(c.call("write_file", write), "Not run")
 	r.settle(t)
 	r.ran(0)

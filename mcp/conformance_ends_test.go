@@ -8,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/assenttest"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/catalog"
@@ -67,10 +68,7 @@ func testM72(t *testing.T) {
 		{
 			args: `{"n":2}`,
 			ends: func(id string) {
-				_, err := r.Service.Cancel(t.Context(), assenttest.Tenant, id, "ann", "not needed")
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Get(r.Service.Cancel(t.Context(), assenttest.Tenant, id, "ann", "not needed"))(t)
 			},
 			want: "Not run. The request was taken back: not needed.",
 		},
@@ -119,9 +117,7 @@ func testM77(t *testing.T) {
 	c.no(c.say(request("1", "tools/list", "")), "read_file")
 	c.expect(c.call("read_file", `{}`), "Not run. Nobody has accepted this tool's definition yet")
 	pin(t, kept, catalog.Server{Command: "files"}, upstreamTools()[0])
-	if err := r.gateway.Refresh(t.Context(), "files"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.gateway.Refresh(t.Context(), "files"))
 	listed := c.say(request("1", "tools/list", ""))
 	c.expect(listed, "read_file")
 	c.no(listed, "write_file")
@@ -132,9 +128,6 @@ func testM77(t *testing.T) {
 // pin accepts a tool, as its operators do.
 func pin(t *testing.T, kept *mcptest.Pins, of catalog.Server, definition []byte) {
 	t.Helper()
-	pin, err := catalog.NewPin(of, catalog.Read(definition), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pin := must.Get(catalog.NewPin(of, catalog.Read(definition), nil))(t)
 	kept.Add("files", of, pin)
 }

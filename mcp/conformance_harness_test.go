@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/catalog"
 	"github.com/assent-dev/assent/mcp/mcptest"
@@ -75,10 +76,7 @@ func startedOf(t *testing.T, cfg upstream.Config) *upstream.Server {
 	cfg.Grace = cmp.Or(cfg.Grace, 500*time.Millisecond)
 	cfg.Settle = cmp.Or(cfg.Settle, 20*time.Millisecond)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	s, err := upstream.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(upstream.New(cfg))(t)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -176,9 +174,7 @@ func (c *client) result(answer string) json.RawMessage {
 func (c *client) member(result json.RawMessage, name string) string {
 	c.t.Helper()
 	var all map[string]any
-	if err := json.Unmarshal(result, &all); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, json.Unmarshal(result, &all))
 	text, _ := all[name].(string)
 	return text
 }
@@ -290,10 +286,7 @@ func (w *web) post(body string, headers ...string) *http.Response {
 // expect wants a status and a text in the answer, which it returns.
 func (w *web) expect(status int, text string, resp *http.Response) string {
 	w.t.Helper()
-	got, err := io.ReadAll(resp.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	got := must.Get(io.ReadAll(resp.Body))(w.t)
 	if resp.StatusCode != status || !strings.Contains(string(got), text) {
 		w.t.Errorf("got %d %s, expected %d %s", resp.StatusCode, got, status, text)
 	}

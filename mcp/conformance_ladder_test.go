@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/server"
@@ -249,9 +250,7 @@ func testM70(t *testing.T) {
 	r := newRow(t, script("legacy"), short)
 	c := r.connect(t)
 	c.expect(c.call("write_file", write), "Not run yet.")
-	if err := r.Edit(r.pending(t).ID, "mara", `{"path":"/b"}`); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Edit(r.pending(t).ID, "mara", `{"path":"/b"}`))
 	c.until("write_file", write, "done")
 	r.sees(`{"name":"write_file","arguments":{"path":"/b"}}`)
 }

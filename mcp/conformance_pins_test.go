@@ -15,6 +15,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/assenttest"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/catalog"
@@ -26,10 +27,7 @@ import (
 func (w *world) ended(t *testing.T, id string) *approval.Request {
 	t.Helper()
 	return testwait.Value(t, "the request ends", func() (*approval.Request, bool) {
-		r, err := w.Service.Request(t.Context(), assenttest.Tenant, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(w.Service.Request(t.Context(), assenttest.Tenant, id))(t)
 		return r, !r.State.Open()
 	})
 }
@@ -183,9 +181,7 @@ func testM79(t *testing.T) {
 		s := script("legacy")
 		s.Tools = s.Tools[:1]
 		r.u.Rewrite(s)
-		if err := r.gateway.Refresh(t.Context(), "files"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.gateway.Refresh(t.Context(), "files"))
 		r.ended(t, id)
 		c.code(wire.CodeInvalidParams, c.say(request("1", wire.MethodCall, `"name":"write_file"`)))
 		r.ran(0)
@@ -218,10 +214,7 @@ func testM79Ask(t *testing.T) {
 	for i, name := range []string{"write_file", "read_file"} {
 		c.expect(c.call(name, write), "Not run yet.")
 		id := r.pending(t).ID
-		asked, err := r.Service.Request(t.Context(), assenttest.Tenant, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		asked := must.Get(r.Service.Request(t.Context(), assenttest.Tenant, id))(t)
 		shown := fmt.Sprint(asked.Context)
 		for _, want := range []string{`description: was "`, `s.", is "`, `"description": "`, "anywhere"} {
 			c.expect(shown, want)
@@ -252,9 +245,7 @@ func testM79Large(t *testing.T) {
 	more := `,"` + strings.Repeat("ü", half) + `":"` + strings.Repeat("ö", half) + `"}`
 	s.Tools[0] = append(s.Tools[0][:len(s.Tools[0])-1], more...)
 	r.u.Rewrite(s)
-	if err := r.gateway.Refresh(t.Context(), "files"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.gateway.Refresh(t.Context(), "files"))
 	c.expect(c.call("read_file", `{"a":1}`), "Not run yet.")
 	asked, err := r.Service.Request(t.Context(), assenttest.Tenant, r.pending(t).ID)
 	if err != nil || !strings.Contains(fmt.Sprint(asked.Context), "ü\n…") {
@@ -318,9 +309,7 @@ func testM80(t *testing.T) {
 		list := c.say(request("1", "tools/list", ""))
 		for _, hidden := range bad {
 			var text string
-			if err := json.Unmarshal([]byte(`"`+hidden+`"`), &text); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(`"`+hidden+`"`), &text))
 			c.no(list, text)
 			c.no(list, hidden)
 		}
@@ -459,9 +448,7 @@ func testM83(t *testing.T) {
 
 	s.Tools = numbered(each + 1)
 	r.u.Rewrite(s)
-	if err := r.gateway.Refresh(t.Context(), "files"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.gateway.Refresh(t.Context(), "files"))
 	for _, cursor := range append(cursors, "", "x", cursors[0][1:]) {
 		c.code(wire.CodeInvalidParams, c.say(request("1", "tools/list", `"cursor":"`+cursor+`"`)))
 	}
@@ -481,9 +468,7 @@ func (c *client) pages() (names, cursors []string) {
 			Tools      []struct{ Name string }
 			NextCursor string
 		}
-		if err := json.Unmarshal(c.result(c.say(request("1", "tools/list", params))), &page); err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, json.Unmarshal(c.result(c.say(request("1", "tools/list", params))), &page))
 		for _, tool := range page.Tools {
 			names = append(names, tool.Name)
 		}

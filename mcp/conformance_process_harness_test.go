@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	exported "github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testbin"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/mcptest"
@@ -65,18 +66,13 @@ func (p *installed) server(alias string, u *mcptest.Server) map[string]any {
 // configure writes the configuration.
 func (p *installed) configure(more string, upstream ...map[string]any) {
 	p.t.Helper()
-	all, err := json.Marshal(upstream)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	all := must.Get(json.Marshal(upstream))(p.t)
 	p.write("gateway.yaml", "agent: clerk.agf.yaml\n"+more+"\nupstream: "+string(all)+"\n")
 }
 
 func (p *installed) write(name, text string) {
 	p.t.Helper()
-	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o700); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o700))
 }
 
 // quick is a caller that is answered soon.
@@ -99,9 +95,7 @@ func (p *installed) run(env ...string) *running {
 	out, err2 := cmd.StdoutPipe()
 	r := &running{cmd: cmd, end: in, log: &bytes.Buffer{}}
 	cmd.Stderr = r.log
-	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, errors.Join(err1, err2, cmd.Start()))
 	p.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it may have ended
@@ -136,9 +130,7 @@ func (r *running) comes(name, args, want string) string {
 // kill ends the process as a power cut would.
 func (r *running) kill() {
 	r.t.Helper()
-	if err := r.cmd.Process.Kill(); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, r.cmd.Process.Kill())
 	_ = r.cmd.Wait() // it was killed
 }
 
@@ -146,9 +138,7 @@ func (r *running) kill() {
 // returns the lines that it still wrote.
 func (r *running) leave() (rest []string) {
 	r.t.Helper()
-	if err := r.end.Close(); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, r.end.Close())
 	for r.lines.Scan() {
 		rest = append(rest, r.lines.Text())
 	}
@@ -163,9 +153,7 @@ func (p *installed) inbox() {
 	p.t.Helper()
 	cmd := exec.Command(p.bin, "mcp", "inbox", "--json", "--config", filepath.Join(p.dir, "gateway.yaml"))
 	out, err := cmd.StdoutPipe()
-	if err := errors.Join(err, cmd.Start()); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, errors.Join(err, cmd.Start()))
 	p.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed
@@ -174,9 +162,7 @@ func (p *installed) inbox() {
 		API  string `json:"api"`
 		File string `json:"token_file"`
 	}
-	if err := json.NewDecoder(out).Decode(&doc); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, json.NewDecoder(out).Decode(&doc))
 	p.at = []string{"--server", doc.API, "--token-file", doc.File}
 }
 
@@ -208,9 +194,7 @@ func (p *installed) audited(tool string) map[string][]map[string]any {
 	p.t.Helper()
 	dir := p.t.TempDir()
 	file, since := filepath.Join(dir, "export.jsonl"), filepath.Join(dir, "checkpoint")
-	if err := os.WriteFile(since, []byte(p.command("audit", "checkpoint")), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.WriteFile(since, []byte(p.command("audit", "checkpoint")), 0o600))
 	p.command("audit", "export", "--out", file)
 	key := filepath.Join(p.dir, "assent.key.pub")
 	out, err := exec.Command(p.bin, "audit", "verify", file, "--public-key", key, "--since", since).CombinedOutput()
@@ -218,12 +202,9 @@ func (p *installed) audited(tool string) map[string][]map[string]any {
 		p.t.Fatalf("assent audit verify: %v\n%s", err, out)
 	}
 
-	text, err := os.ReadFile(file)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(p.t)
 	events := map[string][]map[string]any{}
-	_, err = exported.Verify(bytes.NewReader(text), exported.VerifyOptions{
+	must.Get(exported.Verify(bytes.NewReader(text), exported.VerifyOptions{
 		Each: func(_ int64, l exported.Leaf, _ exported.Openings) error {
 			if l.Subject != "mcp/files/"+tool {
 				return nil
@@ -233,9 +214,6 @@ func (p *installed) audited(tool string) map[string][]map[string]any {
 			events[l.Type] = append(events[l.Type], facts)
 			return err
 		},
-	})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	}))(p.t)
 	return events
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/config"
 	"github.com/assent-dev/assent/mcp/mcptest"
@@ -50,9 +51,7 @@ func testM35(t *testing.T) {
 	r.send(request("7", wire.MethodCall, `"name":"read_file"`))
 	testwait.Until(t, "the call runs", func() bool { return len(p.u.Calls()) == 1 })
 	testwait.Until(t, "the server has started a child", func() bool { return p.pid("child") > 0 })
-	if err := r.end.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.end.Close())
 	p.u.Release()
 	r.expect(r.text(r.hear()), "done")
 	if r.lines.Scan() {
@@ -241,9 +240,7 @@ execution_policy`,
 	c.expect(c.call("files__read_file", `{}`), "done")
 	c.expect(c.call("more__read_file", `{}`), "done")
 
-	if err := os.Remove(filepath.Join(p.dir, "more")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(p.dir, "more")))
 	process, err := os.FindProcess(p.pid("pid"))
 	if err == nil {
 		err = process.Kill()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/mcptest"
@@ -67,9 +68,7 @@ func testM19(t *testing.T) {
 	asks := mcp.Questions{Elicitation: true}
 	u := mcptest.New(t, script("legacy"))
 	s := started(t, u, func(cfg *upstream.Config) { cfg.Capabilities = asks.Declared() })
-	if _, err := s.List(t.Context(), "tools/list"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.List(t.Context(), "tools/list"))(t)
 	if got := string(u.Got()); !strings.Contains(got, `"capabilities":{"elicitation":{"form":{},"url":{}}}`) {
 		t.Errorf("the server was told %s", got)
 	}

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/sse"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/mcptest"
@@ -170,17 +171,9 @@ func program(t *testing.T, cfg upstream.Config) *client {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), cfg.Command[0])
 	cmd.Env = append(cfg.Env, "GOCOVERDIR="+t.TempDir())
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Wait()
@@ -359,10 +352,7 @@ func testM22(t *testing.T) {
 func (r *siteRow) sdk() *gosdk.Client {
 	r.t.Helper()
 	w := r.web()
-	c, err := gosdk.Connect(r.t.Context(), w.url, &http.Client{Transport: shown{w.client.Transport}})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	c := must.Get(gosdk.Connect(r.t.Context(), w.url, &http.Client{Transport: shown{w.client.Transport}}))(r.t)
 	r.t.Cleanup(func() { _ = c.Close() })
 	return c
 }

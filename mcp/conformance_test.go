@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/mcptest/gosdk"
 )
@@ -41,10 +42,7 @@ var measures = map[string]bool{"M87": true}
 // TestConformanceTable holds the tests to the table that people read:
 // each row has a test, and each test a row.
 func TestConformanceTable(t *testing.T) {
-	text, err := os.ReadFile("testdata/conformance.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/conformance.md"))(t)
 	rows := regexp.MustCompile(`(?m)^\| (M\d+) \| .+ \|$`).FindAllStringSubmatch(string(text), -1)
 	tests := conformance()
 	for i, row := range rows {

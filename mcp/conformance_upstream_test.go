@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/catalog"
 	"github.com/assent-dev/assent/mcp/mcptest"
@@ -153,9 +154,7 @@ func testM25(t *testing.T) {
 	r := newSiteRow(t, markedScript("Writes."), nil, long)
 	c := r.connect(t)
 	c.sendCall(1, "write_file", write)
-	if err := r.Edit(r.pending(t).ID, "mara", `{"path":"/größe"}`); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Edit(r.pending(t).ID, "mara", `{"path":"/größe"}`))
 	c.expect(c.hear(), "done")
 	r.got(`"name":"write_file","arguments":{"path":"/größe"}`)
 	head := r.site.Visits(wire.MethodCall)[0].Header

@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/assenttest"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/catalog"
@@ -161,10 +162,7 @@ func (w *world) plan(ctx context.Context) (*resolve.Plan, error) {
 // start starts a gateway, as a new process would.
 func (w *world) start(t *testing.T) {
 	t.Helper()
-	g, err := mcp.New(w.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(mcp.New(w.cfg))(t)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- g.Run(ctx) }()
@@ -235,9 +233,7 @@ func (c *client) say(text string) string {
 
 func (c *client) send(text string) {
 	c.t.Helper()
-	if _, err := io.WriteString(c.in, text+"\n"); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Get(io.WriteString(c.in, text+"\n"))(c.t)
 }
 
 func (c *client) hear() string {
@@ -283,10 +279,7 @@ func (c *client) expect(got, want string) {
 func (w *world) pending(t *testing.T) approval.Summary {
 	t.Helper()
 	return testwait.Value(t, "a request waits for people", func() (approval.Summary, bool) {
-		page, err := w.Service.Waiting(t.Context(), assenttest.Tenant, "mara", approval.Filter{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Get(w.Service.Waiting(t.Context(), assenttest.Tenant, "mara", approval.Filter{}))(t)
 		if len(page.Requests) == 0 {
 			return approval.Summary{}, false
 		}

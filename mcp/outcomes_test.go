@@ -2,16 +2,20 @@ package mcp_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp"
+	"github.com/assent-dev/assent/mcp/catalog"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -56,11 +60,7 @@ func (w *world) outlast(t *testing.T, c *client, message string) string {
 	t.Helper()
 	c.send(message)
 	testwait.Until(t, "the call waits for people", func() bool {
-		named, err := w.gateway.Named(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return named
+		return must.Get(w.gateway.Named(t.Context()))(t)
 	})
 	w.Clock.Add(time.Minute)
 	return c.hear()
@@ -71,10 +71,7 @@ func (w *world) outlast(t *testing.T, c *client, message string) string {
 func (w *world) left(t *testing.T) {
 	t.Helper()
 	testwait.Until(t, "whoever waited has left", func() bool {
-		wanted, err := w.gateway.Wanted(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		wanted := must.Get(w.gateway.Wanted(t.Context()))(t)
 		return !wanted && w.gateway.Idle()
 	})
 }
@@ -157,4 +154,200 @@ func TestWhatAnotherProcessEndsWaitsNoMore(t *testing.T) {
 	testwait.Until(t, "the first process takes another call", func() bool {
 		return strings.HasPrefix(c.call("write_file", `{"path":"/b"}`), "Not run yet.")
 	})
+}
+
+// lister is a server whose lists are up to a test.
+type lister struct {
+	files
+	begun chan struct{} // gets one for each list
+
+	mu   sync.Mutex
+	list func(context.Context) error // before the list; nil: at once
+}
+
+func newLister(list func(context.Context) error) *lister {
+	l := &lister{begun: make(chan struct{}, 100), list: list}
+	l.tools = upstreamTools()
+	return l
+}
+
+func (l *lister) List(ctx context.Context, method string) ([]json.RawMessage, error) {
+	l.begun <- struct{}{}
+	l.mu.Lock()
+	before := l.list
+	l.mu.Unlock()
+	if before != nil {
+		if err := before(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return l.files.List(ctx, method)
+}
+
+// from has the lists that follow begin otherwise.
+func (l *lister) from(list func(context.Context) error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = list
+}
+
+// silent never lists anything.
+func silent(ctx context.Context) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func TestAClientThatGivesUpTakesNoToolsAway(t *testing.T) {
+	t.Parallel()
+	l := newLister(silent)
+	w := newWorld(t, func(cfg *mcp.Config) { cfg.Servers[0].Upstream = l })
+	c := w.connect(t)
+	c.send(`{"jsonrpc":"2.0","id":5,"method":"tools/list"}`)
+	<-l.begun
+	l.from(nil)
+	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
+	c.expect(c.call("read_file", `{}`), "done 1")
+}
+
+func TestAServerThatCouldNotBeListedIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	l := newLister(func(context.Context) error { return errors.New("503 Service Unavailable") })
+	w := newWorld(t, func(cfg *mcp.Config) { cfg.Servers[0].Upstream = l })
+	c := w.connect(t)
+	c.expect(c.call("read_file", `{}`), "Not run. The server files can't be reached.")
+	<-l.begun
+	l.from(nil)
+	w.Clock.Add(2 * time.Minute)
+	<-l.begun
+	testwait.Until(t, "its tools are offered", func() bool { return c.call("read_file", `{}`) == "done 1" })
+}
+
+func TestAServerThatNeverListsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	mute := newLister(silent)
+	mute.changed = make(chan string)
+	w := newWorld(t, func(cfg *mcp.Config) {
+		cfg.ListWithin = time.Second
+		cfg.Servers = append(cfg.Servers, mcp.Server{
+			Alias:    "mute",
+			Upstream: mute,
+			Identity: catalog.Server{Command: "mute"},
+		})
+	})
+	c := w.connect(t)
+	c.expect(c.call("files__write_file", write), "Not run yet.") // its first list took a second
+	<-mute.begun
+	stuck := make(chan struct{})
+	mute.from(func(context.Context) error {
+		<-stuck
+		return errors.New("too late")
+	})
+	defer close(stuck)
+	mute.changed <- "tools/list"
+	<-mute.begun
+	w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, nil)
+	w.Clock.Add(2 * time.Minute) // the list of the other is old
+	c.expect(c.call("files__write_file", write), "done 1")
+}
+
+// TestTheLedgerBindsWhatRan: what an approver changed is what ran.
+func TestTheLedgerBindsWhatRan(t *testing.T) {
+	t.Parallel()
+	var book ledger
+	w := newWorld(t, func(cfg *mcp.Config) {
+		short(cfg)
+		book.keep(cfg)
+	})
+	c := w.connect(t)
+	bindings := map[any]bool{}
+	for i, edit := range []string{"", `{"path":"/b"}`} {
+		c.expect(c.call("write_file", write), "Not run yet.")
+		id := w.pending(t).ID
+		if edit == "" {
+			w.Votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
+		} else if err := w.Edit(id, "mara", edit); err != nil {
+			t.Fatal(err)
+		}
+
+		c.until("write_file", write, "done")
+		ran := book.all("mcp_call_ran")[i]
+		if ran.facts["request"] != id {
+			t.Errorf("the run has %v, expected the request %s", ran.facts, id)
+		}
+
+		bindings[ran.facts["binding"]] = true
+	}
+
+	if len(bindings) != 2 {
+		t.Errorf("the runs have the bindings %v", bindings)
+	}
+}
+
+// TestACallThatEndsLateIsRecorded: a call that is passed on while the
+// gateway ends stands in the ledger when it has ended.
+func TestACallThatEndsLateIsRecorded(t *testing.T) {
+	t.Parallel()
+	var book ledger
+	w := newWorld(t, book.keep)
+	w.files.hold = make(chan struct{})
+	c := w.connect(t)
+	c.sendCall(1, "read_file", `{}`)
+	testwait.Until(t, "the server has it", func() bool { return len(w.files.seen()) == 1 })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.stop()
+	}()
+	testwait.Until(t, "the gateway waits for the call", w.gateway.Leaving)
+	select {
+	case <-ended:
+		t.Error("the gateway ended before the call did")
+	default:
+	}
+	close(w.files.hold)
+	<-ended
+	if n := len(book.all("mcp_call_ran")); n != 1 {
+		t.Errorf("the ledger has %d runs", n)
+	}
+	c.expect(c.hear(), "done")
+}
+
+// TestTheLedgerNamesAStandingApproval: nobody was asked about such a
+// run.
+func TestTheLedgerNamesAStandingApproval(t *testing.T) {
+	t.Parallel()
+	var book ledger
+	w := newWorld(t, func(cfg *mcp.Config) {
+		long(cfg)
+		book.keep(cfg)
+	})
+	c := w.connect(t)
+	c.sendCall(1, "write_file", write)
+	w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) {
+		in.Grant = &approval.GrantOffer{MaxUses: 5}
+	})
+	c.expect(c.text(c.hear()), "done")
+	c.expect(c.call("write_file", write), "done")
+	testwait.Until(t, "the ledger has both", func() bool { return book.count("mcp_call_ran") == 2 })
+	facts := book.all("mcp_call_ran")[1].facts
+	if grant, _ := facts["grant"].(string); grant == "" ||
+		facts["request"] != nil {
+		t.Errorf("the run has %v", facts)
+	}
+}
+
+// TestALostResultIsNoCallThatNeverRan: a client that was told, and lost
+// it, hears that the same call ran before.
+func TestALostResultIsNoCallThatNeverRan(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, short)
+	c := w.connect(t)
+	c.expect(c.call("write_file", write), "Not run yet.")
+	w.Votes(w.pending(t).ID, "mara", approval.Deny, approval.VoteDenied, nil)
+	c.until("write_file", write, "denied this call")
+	text := c.call("write_file", `{"path":"/b"}`)
+	c.no(text, "another call than the same one before")
+	w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, nil)
+	c.until("write_file", `{"path":"/b"}`, "done")
+	c.expect(c.call("write_file", `{"path":"/b"}`), "another call than the same one before, which ran")
 }

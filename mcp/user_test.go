@@ -6,6 +6,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/assenttest"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/server"
@@ -88,9 +89,7 @@ func TestAFrozenAgentRunsNothingThatItsUserApproved(t *testing.T) {
 	c := r.connect(t)
 	c.expect(c.call("write_file", write), "Not run yet.")
 	id := r.waitsFor("mara")
-	if err := r.Service.Freeze(t.Context(), assenttest.Tenant, "clerk", "ben", "odd"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Service.Freeze(t.Context(), assenttest.Tenant, "clerk", "ben", "odd"))
 	_, _ = r.Vote(id, "mara", approval.Choose, func(in *approval.VoteInput) { in.Choice = new(int) })
 	c.expect(c.call("write_file", write), "Not run yet.")
 	r.settle(t)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
@@ -58,8 +59,7 @@ func newBothSides(t *testing.T, change ...func(*gateway.Config)) *bothSides {
 		cfg.Callers = []gateway.Caller{confCaller("ours", "http://"+b.address, "a-bearer")}
 		cfg.Callers[0].AnswersSigned = true
 	}}, change...)...)
-	agent, err := confPlan(callerFile, strings.ReplaceAll(confToolsPolicy, "acme.tools", "acme.none"))
-	confMust(t, err)
+	agent := must.Get(confPlan(callerFile, strings.ReplaceAll(confToolsPolicy, "acme.tools", "acme.none")))(t)
 	b.cfg = runtime.Config{
 		Common: rap.Common{
 			Records:   openRecords(t),
@@ -89,17 +89,14 @@ func newBothSides(t *testing.T, change ...func(*gateway.Config)) *bothSides {
 
 func openRecords(t *testing.T) store.Records {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{})
-	confMust(t, err)
+	db := must.Get(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{}))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
 
 func (b *bothSides) serve(listener net.Listener) {
 	b.t.Helper()
-	var err error
-	b.runtime, err = runtime.New(b.cfg)
-	confMust(b.t, err)
+	b.runtime = must.Get(runtime.New(b.cfg))(b.t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended, served := make(chan error, 1), make(chan error, 1)
 	go func() { ended <- b.runtime.Run(ctx) }()
@@ -122,22 +119,20 @@ func (b *bothSides) restart(meanwhile func()) {
 	b.t.Helper()
 	b.stop()
 	meanwhile()
-	listener, err := net.Listen("tcp", b.address)
-	confMust(b.t, err)
+	listener := must.Get(net.Listen("tcp", b.address))(b.t)
 	b.serve(listener)
 }
 
 // invoke makes a call of write_file.
 func (b *bothSides) invoke(thread, id string) {
 	b.t.Helper()
-	_, err := threadsOf(b.t, b.runtime).Invoke(b.t.Context(), runtime.Invocation{
+	must.Get(threadsOf(b.t, b.runtime).Invoke(b.t.Context(), runtime.Invocation{
 		Thread:    thread,
 		ID:        id,
 		User:      "ann",
 		Operation: "write_file",
 		Arguments: json.RawMessage(confMotd),
-	})
-	confMust(b.t, err)
+	}))(b.t)
 }
 
 // ends waits until a call is done.
@@ -174,8 +169,7 @@ func (b *bothSides) fails(thread, id string, why runtime.Why) {
 func (b *bothSides) shows(thread, id string) {
 	b.t.Helper()
 	testwait.Value(b.t, "an open question", func() (runtime.Call, bool) {
-		c, err := threadsOf(b.t, b.runtime).Call(b.t.Context(), thread, id)
-		confMust(b.t, err)
+		c := must.Get(threadsOf(b.t, b.runtime).Call(b.t.Context(), thread, id))(b.t)
 		return c, c.State == runtime.CallPending && c.Question != ""
 	})
 }
@@ -208,13 +202,12 @@ func (b *bothSides) chooses(nth int, word string) {
 func TestBothSides(t *testing.T) {
 	for name, part := range map[string]func(t *testing.T, b *bothSides){
 		"no question": func(t *testing.T, b *bothSides) {
-			_, err := threadsOf(b.t, b.runtime).Invoke(t.Context(), runtime.Invocation{
+			must.Get(threadsOf(b.t, b.runtime).Invoke(t.Context(), runtime.Invocation{
 				Thread:    "t",
 				ID:        "1",
 				Operation: "read_file",
 				Arguments: json.RawMessage(confMotd),
-			})
-			confMust(t, err)
+			}))(t)
 			b.done("t", "1")
 			b.harness.ran("read_file", 1)
 		},
@@ -258,7 +251,7 @@ func TestBothSides(t *testing.T) {
 		"cancel": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
 			b.desk.Asked("", 1)
-			confMust(t, threadsOf(b.t, b.runtime).Cancel(t.Context(), "t", "1", "changed my mind"))
+			must.Do(t, threadsOf(b.t, b.runtime).Cancel(t.Context(), "t", "1", "changed my mind"))
 			b.fails("t", "1", runtime.WhyInterrupted)
 			b.desk.Withdrawn(b.desk.Asked("", 1).Ref)
 			b.gone("t", "1")
@@ -271,14 +264,13 @@ func TestBothSides(t *testing.T) {
 			b.done("t", "1")
 			b.invoke("u", "2")
 			b.desk.Asked("", 2)
-			confMust(t, threadsOf(b.t, b.runtime).CloseThread(t.Context(), "u"))
+			must.Do(t, threadsOf(b.t, b.runtime).CloseThread(t.Context(), "u"))
 			b.desk.Withdrawn(b.desk.Asked("", 2).Ref)
 			b.gone("u", "2")
 			b.chooses(2, "once")
-			confMust(t, threadsOf(b.t, b.runtime).CloseThread(t.Context(), "t"))
+			must.Do(t, threadsOf(b.t, b.runtime).CloseThread(t.Context(), "t"))
 			testwait.Value(t, "the end of the grants of a closed thread", func() ([]gateway.SessionGrant, bool) {
-				grants, err := b.harness.gateway.Grants(t.Context())
-				confMust(t, err)
+				grants := must.Get(b.harness.gateway.Grants(t.Context()))(t)
 				return grants, len(grants) == 0
 			})
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap/gateway"
 )
 
@@ -170,8 +171,7 @@ type confTrap struct {
 
 func newConfTrap(t *testing.T, address string) *confTrap {
 	t.Helper()
-	l, err := net.Listen("tcp", address)
-	confMust(t, err)
+	l := must.Get(net.Listen("tcp", address))(t)
 	trap := &confTrap{Listener: l}
 	ended := make(chan struct{})
 	go func() {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/peer"
@@ -57,8 +58,7 @@ func newEventsWorld(t testing.TB) *eventsWorld {
 // behind starts what calls the tool server, on what was kept.
 func (w *eventsWorld) behind(t testing.TB, cfg *gateway.Config) {
 	t.Helper()
-	u, err := runtime.Upstream(t.Context(), w.up)
-	confMust(t, err)
+	u := must.Get(runtime.Upstream(t.Context(), w.up))(t)
 	w.mu.Lock()
 	w.now = u
 	w.mu.Unlock()

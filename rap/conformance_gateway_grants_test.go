@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/internal/raptest"
 )
@@ -142,8 +143,8 @@ func confT27(t *testing.T) {
 		"revoked": func(t *testing.T) {
 			h, r, _ := confSession(t, gateway.SessionGrants{})
 			grants, err := h.gateway.Grants(t.Context())
-			confMust(t, err)
-			confMust(t, h.gateway.Revoke(t.Context(), grants[0].ID, "zoe", "the trip is over"))
+			must.Do(t, err)
+			must.Do(t, h.gateway.Revoke(t.Context(), grants[0].ID, "zoe", "the trip is over"))
 			if said := h.said.String(); !strings.Contains(said, "ledger rap_grant_ended "+grants[0].ID+" zoe ") ||
 				!strings.Contains(said, `"reason":"the trip is over"`) {
 				t.Errorf("the ledger does not say who revoked it: %s", said)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap"
@@ -291,8 +292,7 @@ func (h *confHarness) record(_ context.Context, event, subject, actor string, fa
 // rules are in force from now on.
 func (h *confHarness) rules(agent, rules string) {
 	h.t.Helper()
-	plan, err := confPlan(agent, rules)
-	confMust(h.t, err)
+	plan := must.Get(confPlan(agent, rules))(h.t)
 	h.plan.Store(plan)
 }
 
@@ -345,12 +345,10 @@ func confLabel(args json.RawMessage) string {
 // everything that it began.
 func (h *confHarness) serve(listener net.Listener) {
 	h.t.Helper()
-	var err error
 	h.disk = &confDisk{Records: h.cfg.Records, left: -1}
 	cfg := h.cfg
 	cfg.Records = h.disk
-	h.gateway, err = gateway.New(cfg)
-	confMust(h.t, err)
+	h.gateway = must.Get(gateway.New(cfg))(h.t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended, served := make(chan error, 1), make(chan error, 1)
 	go func() { ended <- h.gateway.Run(ctx) }()
@@ -377,8 +375,7 @@ func (h *confHarness) restart() {
 	for _, r := range h.runtimes {
 		r.client.CloseIdleConnections()
 	}
-	listener, err := net.Listen("tcp", h.address)
-	confMust(h.t, err)
+	listener := must.Get(net.Listen("tcp", h.address))(h.t)
 	h.serve(listener)
 }
 
@@ -415,8 +412,7 @@ func (h *confHarness) settles() {
 	h.t.Helper()
 	testwait.Until(h.t, "records of calls that are not due", func() bool {
 		soon := h.clock.Now().Add(time.Hour)
-		due, err := h.cfg.Records.DueRecords(h.t.Context(), h.cfg.Namespace+"/calls", soon, 1)
-		confMust(h.t, err)
+		due := must.Get(h.cfg.Records.DueRecords(h.t.Context(), h.cfg.Namespace+"/calls", soon, 1))(h.t)
 
 		return len(due) == 0
 	})
@@ -462,11 +458,4 @@ func confListen(t testing.TB) net.Listener {
 	}
 	t.Fatal("no port is free")
 	return nil
-}
-
-func confMust(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

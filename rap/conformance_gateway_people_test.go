@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap/gateway"
 )
@@ -20,10 +21,8 @@ type opsHarness struct {
 
 func newOpsHarness(t *testing.T) *opsHarness {
 	t.Helper()
-	plan, err := confPlan(confToolsFile, confToolsPolicy)
-	confMust(t, err)
-	h, err := openAskHarness(filepath.Join(t.TempDir(), "assent.db"), "toolkeeper", plan)
-	confMust(t, err)
+	plan := must.Get(confPlan(confToolsFile, confToolsPolicy))(t)
+	h := must.Get(openAskHarness(filepath.Join(t.TempDir(), "assent.db"), "toolkeeper", plan))(t)
 	t.Cleanup(func() { h.store.Close() })
 	return &opsHarness{h, t}
 }
@@ -39,17 +38,15 @@ func (o *opsHarness) asks(whom gateway.Whom) func(*gateway.Config) {
 func (o *opsHarness) pending() *approval.Request {
 	o.t.Helper()
 	return testwait.Value(o.t, "a request", func() (*approval.Request, bool) {
-		page, err := o.store.Requests(
+		page := must.Get(o.store.Requests(
 			o.t.Context(),
 			"acme",
 			approval.Filter{States: []approval.State{approval.Pending}},
-		)
-		confMust(o.t, err)
+		))(o.t)
 		if len(page.Requests) == 0 {
 			return nil, false
 		}
-		r, err := o.service.Request(o.t.Context(), "acme", page.Requests[0].ID)
-		confMust(o.t, err)
+		r := must.Get(o.service.Request(o.t.Context(), "acme", page.Requests[0].ID))(o.t)
 		return r, true
 	})
 }
@@ -66,8 +63,7 @@ func (o *opsHarness) says(r *approval.Request, person string, verdict approval.V
 func (o *opsHarness) stands(r *approval.Request, want approval.State) {
 	o.t.Helper()
 	testwait.Until(o.t, "a request that is "+string(want), func() bool {
-		now, err := o.service.Request(o.t.Context(), "acme", r.ID)
-		confMust(o.t, err)
+		now := must.Get(o.service.Request(o.t.Context(), "acme", r.ID))(o.t)
 		return now.State == want
 	})
 }

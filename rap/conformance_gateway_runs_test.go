@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/internal/raptest"
@@ -238,10 +239,9 @@ func confEnds(t *testing.T, c *confCall, want string) {
 func confT35(t *testing.T) {
 	h, r := confGateway(t)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.cfg.PublicURL+"/.well-known/rap-toolset", nil)
-	confMust(t, err)
+	must.Do(t, err)
 	req.Header.Set("Authorization", "Bearer "+r.token)
-	answer, err := r.client.Do(req)
-	confMust(t, err)
+	answer := must.Get(r.client.Do(req))(t)
 	defer answer.Body.Close()
 	kind := answer.Header.Get("Content-Type")
 	var m struct {
@@ -255,7 +255,7 @@ func confT35(t *testing.T) {
 			Annotations map[string]any             `json:"annotations"`
 		} `json:"tools"`
 	}
-	confMust(t, json.NewDecoder(answer.Body).Decode(&m))
+	must.Do(t, json.NewDecoder(answer.Body).Decode(&m))
 	endpoint, err := url.Parse(m.Endpoint)
 	if answer.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "application/json") || err != nil ||
 		!endpoint.IsAbs() ||

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/runtime"
 )
@@ -116,10 +117,7 @@ func testR3(t *testing.T) {
 	w.answered(c, uri, 0)
 	w.completes(c)
 	got := w.look(c)
-	text, err := json.Marshal(got.Outcome)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(got.Outcome))(t)
 	if string(text) != `{"text":"Done: t-1/call_1"}` {
 		t.Errorf("the model would see %s", text)
 	}
@@ -240,10 +238,7 @@ func (w *runtimeWorld) distinctCalls() map[string]bool {
 
 // closedAddress is an origin at which nobody listens.
 func closedAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return "http://" + l.Addr().String()
 }

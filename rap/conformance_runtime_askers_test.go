@@ -3,9 +3,12 @@ package rap_test
 import (
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/runtime"
 )
@@ -22,16 +25,11 @@ func testR39(t *testing.T) {
 	var threads []*runtime.Threads
 	var sent []*raptest.Call
 	for i, who := range []approval.Asker{{Token: "rt"}, {Token: "rt", Person: "mara"}, {Token: "rt2"}} {
-		mine, err := w.rt.As(who)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mine := must.Get(w.rt.As(who))(t)
 		if _, err := mine.Call(t.Context(), "t-1", "call_1"); !errors.Is(err, runtime.ErrNoCall) {
 			t.Errorf("%+v finds another one's call: %v", who, err)
 		}
-		if _, err := mine.Invoke(t.Context(), in); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(mine.Invoke(t.Context(), in))(t)
 		threads, sent = append(threads, mine), append(sent, w.tools.Read(w.tools.Waits("invoke", i+1)[i].Body))
 	}
 
@@ -61,9 +59,7 @@ func testR39(t *testing.T) {
 		}
 	}
 
-	if err := threads[1].CloseThread(t.Context(), "t-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, threads[1].CloseThread(t.Context(), "t-1"))
 	hears(w.tools, "close", map[string]string{"thread_id": sent[1].SentGroup})
 	sent[2].Sends(sent[2].Result("third"))
 	for i, want := range map[int]string{0: "first", 1: "Error: the thread was closed", 2: "third"} {
@@ -76,4 +72,54 @@ func testR39(t *testing.T) {
 		t.Errorf("its own events: %+v, %v", events, err)
 	}
 	w.tools.Exactly("close", 1)
+}
+
+// testR40: only the tool server of a call is asked how the call is. A
+// clear no and an answer that makes no sense are a no; silence is not.
+// Whatever it says, the call stays as it is, and nobody is told to
+// migrate.
+func testR40(t *testing.T) {
+	w := newRuntimeWorld(t)
+	w.asks("t-1", "call_1")
+	says := func(status int, text string) func(http.ResponseWriter, *http.Request, int) {
+		return func(rw http.ResponseWriter, _ *http.Request, _ int) {
+			rw.Header().Set("Content-Type", "application/json")
+			rw.WriteHeader(status)
+			_, _ = io.WriteString(rw, text)
+		}
+	}
+	for name, c := range map[string]struct {
+		answer       func(http.ResponseWriter, *http.Request, int)
+		alive, fails bool
+	}{
+		"yes":      {answer: says(200, `{"alive":true}`), alive: true},
+		"no":       {answer: says(200, `{"alive":false}`)},
+		"nonsense": {answer: says(200, `{"alive":"yes"}`)},
+		"capital":  {answer: says(200, `{"Alive":true}`)},
+		"no JSON":  {answer: says(200, `{`)},
+		"a list":   {answer: says(200, `[]`)},
+		"unknown":  {answer: says(404, ``)},
+		"broken":   {answer: says(500, `{"alive":false}`), fails: true},
+	} {
+		w.tools.On("/tool_call_status", c.answer)
+		alive, err := w.mine.Alive(t.Context(), "t-1", "call_1")
+		if alive != c.alive || (err != nil) != c.fails {
+			t.Errorf("%s: %t, %v", name, alive, err)
+		}
+	}
+
+	w.tools.Drops("/tool_call_status")
+	if alive, err := w.mine.Alive(t.Context(), "t-1", "call_1"); alive || err == nil {
+		t.Errorf("no connection: %t, %v", alive, err)
+	}
+	if _, err := w.mine.Alive(t.Context(), "t-1", "call_2"); !errors.Is(err, runtime.ErrNoCall) {
+		t.Errorf("a call that is not there: %v", err)
+	}
+	w.other.Exactly("status", 0)
+	if got := w.tools.Requests("/migrate"); len(got) != 0 {
+		t.Errorf("told to migrate: %v", got)
+	}
+	if call, err := w.mine.Call(t.Context(), "t-1", "call_1"); err != nil || call.Question == "" {
+		t.Errorf("the call became %+v, %v", call, err)
+	}
 }

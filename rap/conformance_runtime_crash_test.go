@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/runtime"
 )
@@ -17,9 +18,7 @@ func newMortal(t *testing.T) *runtimeWorld {
 	w := &runtimeWorld{t: t, tools: raptest.NewTool(t, "write_file")}
 	w.other = w.tools
 	w.process = newProcess(t, life{Other: w.tools.URL})
-	var err error
-	w.house, err = openClerk(w.process.life.database())
-	confMust(t, err)
+	w.house = must.Get(openClerk(w.process.life.database()))(t)
 	t.Cleanup(func() { _ = w.house.store.Close() })
 	w.process.start()
 	return w

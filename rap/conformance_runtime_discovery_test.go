@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/runtime"
 )
@@ -15,10 +16,7 @@ import (
 // that have problems.
 func (w *runtimeWorld) offered(session string) (names, troubled []string) {
 	w.t.Helper()
-	got, err := w.mine.Tools(w.t.Context(), session)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	got := must.Get(w.mine.Tools(w.t.Context(), session))(w.t)
 	for _, o := range got.Offers {
 		names = append(names, o.Server+"/"+o.Name)
 	}

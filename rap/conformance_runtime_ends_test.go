@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/runtime"
@@ -191,9 +192,7 @@ func testR24(t *testing.T) {
 	w.other.Hangs("/cancel_tool_call")
 	c, q, uri := w.asks("t-1", "call_1")
 	neighbour, _, _ := w.asks("t-1", "call_2")
-	if err := w.mine.Cancel(t.Context(), "t-1", "call_1", "the user went on"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.mine.Cancel(t.Context(), "t-1", "call_1", "the user went on"))
 	w.gaveUp("t-1", "call_1", runtime.WhyInterrupted)
 	for id, want := range map[string]error{"call_1": runtime.ErrDone, "call_9": runtime.ErrNoCall} {
 		if err := w.mine.Cancel(t.Context(), "t-1", id, ""); !errors.Is(err, want) {
@@ -229,9 +228,7 @@ func testR25(t *testing.T) {
 	neighbour, _, _ := w.asks("t-2", "call_1")
 	silent.Sends(silent.View("diff", map[string]any{"n": 1}))
 	neighbour.Sends(neighbour.View("diff", map[string]any{"n": 2}))
-	if err := w.mine.CloseThread(t.Context(), "t-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.mine.CloseThread(t.Context(), "t-1"))
 	w.gaveUp("t-1", "call_1", runtime.WhyClosed)
 	w.gaveUp("t-1", "call_2", runtime.WhyClosed)
 	w.desk.Withdrawn(q.Ref)

@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap/internal/raptest"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
@@ -84,10 +85,7 @@ func (h *askHarness) desk() hold.People {
 // harnessWorld is a runtime whose questions go to a real harness.
 func harnessWorld(t *testing.T, set ...func(w *runtimeWorld)) (*runtimeWorld, *askHarness) {
 	t.Helper()
-	h, err := openClerk(t.TempDir() + "/assent.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(openClerk(t.TempDir() + "/assent.db"))(t)
 	t.Cleanup(func() { _ = h.store.Close() })
 	return newRuntimeWorld(
 		t,
@@ -99,10 +97,7 @@ func (h *askHarness) votes(
 	t *testing.T, ref, person string, verdict approval.Verdict, choice int,
 ) (approval.VoteOutcome, error) {
 	t.Helper()
-	r, err := h.service.Request(t.Context(), "acme", ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(h.service.Request(t.Context(), "acme", ref))(t)
 	in := approval.VoteInput{
 		Tenant:  "acme",
 		ID:      ref,
@@ -164,10 +159,7 @@ func (h *askHarness) page(t *testing.T, person, ref string) string {
 		},
 	}))
 	defer site.Close()
-	res, err := raptest.OwnClient().Get(site.URL + "/requests/" + ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(raptest.OwnClient().Get(site.URL + "/requests/" + ref))(t)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {

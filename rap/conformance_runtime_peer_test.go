@@ -15,6 +15,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap/internal/raptest"
 )
@@ -308,10 +309,7 @@ func (r *confRuntime) heard() string {
 // when nobody answered.
 func (r *confRuntime) send(method, to string, body []byte, change ...func(*http.Request)) (int, string) {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), method, to, bytes.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(r.t.Context(), method, to, bytes.NewReader(body)))(r.t)
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -517,9 +515,5 @@ func (c *confCallback) secret() string {
 
 func confJSON(t testing.TB, v any) []byte {
 	t.Helper()
-	body, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return body
+	return must.Get(json.Marshal(v))(t)
 }

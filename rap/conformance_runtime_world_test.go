@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/raptest"
@@ -68,8 +69,7 @@ func newRuntimeWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 		w.rt.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(w.front.Close)
-	plan, err := confPlan(runtimeAgent)
-	confMust(t, err)
+	plan := must.Get(confPlan(runtimeAgent))(t)
 	w.cfg = runtime.Config{
 		Common: rap.Common{
 			Records:   rap.NewMemory(),
@@ -102,10 +102,7 @@ func newRuntimeWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 // test, which must come soon after it is told.
 func startRuntime(t *testing.T, cfg runtime.Config) *runtime.Runtime {
 	t.Helper()
-	rt, err := runtime.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rt := must.Get(runtime.New(cfg))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- rt.Run(ctx) }()
@@ -121,11 +118,7 @@ func startRuntime(t *testing.T, cfg runtime.Config) *runtime.Runtime {
 // threadsOf are the threads of who calls.
 func threadsOf(t testing.TB, rt *runtime.Runtime) *runtime.Threads {
 	t.Helper()
-	threads, err := rt.As(raptest.Asker())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return threads
+	return must.Get(rt.As(raptest.Asker()))(t)
 }
 
 // notes keeps what is logged and recorded.
@@ -203,9 +196,7 @@ func (w *runtimeWorld) starts(in runtime.Invocation) {
 		}
 		return
 	}
-	if _, err := w.mine.Invoke(w.t.Context(), in); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Get(w.mine.Invoke(w.t.Context(), in))(w.t)
 }
 
 // simply makes a call of write_file, wherever it gets to.
@@ -232,11 +223,7 @@ func (w *runtimeWorld) lookAt(thread, id string) runtime.Call {
 	if w.process != nil {
 		return w.process.call(thread, id)
 	}
-	got, err := w.mine.Call(w.t.Context(), thread, id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return got
+	return must.Get(w.mine.Call(w.t.Context(), thread, id))(w.t)
 }
 
 // until waits until a call stands as it should.
@@ -322,10 +309,7 @@ func isAnswer(t *testing.T, r raptest.Request, id string, selected int) {
 	if err := json.Unmarshal([]byte(r.Body), &got); err != nil {
 		t.Fatalf("an answer that can't be read: %v: %s", err, r.Body)
 	}
-	wantID, err := json.Marshal(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wantID := must.Get(json.Marshal(id))(t)
 	right := len(got) == 2 && string(got["selected"]) == fmt.Sprint(selected) && sameJSON(got["id"], wantID)
 	if !right || r.Method != http.MethodPost || r.ContentType != "application/json" {
 		t.Errorf("the answer was %s %s %s, want %q and %d", r.Method, r.ContentType, r.Body, id, selected)

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestConformance runs every row against real peers on the loopback
@@ -43,8 +45,7 @@ func TestConformanceTable(t *testing.T) {
 
 // confTable are the rows of the table.
 func confTable(t *testing.T) (ids []string) {
-	text, err := os.ReadFile("testdata/conformance.md")
-	confMust(t, err)
+	text := must.Get(os.ReadFile("testdata/conformance.md"))(t)
 	for _, m := range regexp.MustCompile(`(?m)^\| ([RT]\d+) \| .+ \|$`).FindAllStringSubmatch(string(text), -1) {
 		ids = append(ids, m[1])
 	}

@@ -32,7 +32,7 @@ const storyIDs = 5
 func TestGatewayProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		h, r := confGateway(t, confOffer, func(cfg *gateway.Config) { cfg.Poll = 5 * time.Millisecond })
+		h, r := confGateway(t, confOffer, func(cfg *gateway.Config) { cfg.Poll = time.Millisecond })
 		defer func() {
 			h.stop()
 			r.server.Close()

@@ -25,6 +25,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
@@ -384,10 +385,8 @@ func newProcess(t *testing.T, first life) *process {
 	transport := &http.Transport{MaxIdleConnsPerHost: loadWorkers}
 	p := &process{t: t, life: first, client: &http.Client{Transport: transport}, begun: make(chan struct{}, 100)}
 	p.life.Dir, p.life.Own = t.TempDir(), "http://"+l.Addr().String()
-	var err error
 	if !p.life.Gateway || p.life.Load {
-		p.listener, err = l.(*net.TCPListener).File()
-		confMust(t, err)
+		p.listener = must.Get(l.(*net.TCPListener).File())(t)
 	}
 	t.Cleanup(func() {
 		p.kill()
@@ -406,19 +405,16 @@ func newProcess(t *testing.T, first life) *process {
 // start begins a life, and returns once it serves or is over.
 func (p *process) start() {
 	p.t.Helper()
-	text, err := json.Marshal(p.life)
-	confMust(p.t, err)
+	text := must.Get(json.Marshal(p.life))(p.t)
 	p.cmd = exec.Command(os.Args[0])
 	p.cmd.Env = append(os.Environ(), lifeVariable+"="+string(text))
 	p.cmd.Stderr = &p.said
 	if p.listener != nil {
 		p.cmd.ExtraFiles = []*os.File{p.listener}
 	}
-	_, err = p.cmd.StdinPipe()
-	confMust(p.t, err)
-	out, err := p.cmd.StdoutPipe()
-	confMust(p.t, err)
-	confMust(p.t, p.cmd.Start())
+	must.Get(p.cmd.StdinPipe())(p.t)
+	out := must.Get(p.cmd.StdoutPipe())(p.t)
+	must.Do(p.t, p.cmd.Start())
 	up := make(chan struct{})
 	dead := make(chan struct{})
 	cmd := p.cmd
@@ -475,10 +471,9 @@ func (p *process) reborn(later time.Duration) {
 
 func (p *process) get(path string, into any) {
 	p.t.Helper()
-	res, err := p.client.Get(p.life.Own + path)
-	confMust(p.t, err)
+	res := must.Get(p.client.Get(p.life.Own + path))(p.t)
 	defer res.Body.Close()
-	confMust(p.t, json.NewDecoder(res.Body).Decode(into))
+	must.Do(p.t, json.NewDecoder(res.Body).Decode(into))
 }
 
 func (p *process) cost() (c cost) {

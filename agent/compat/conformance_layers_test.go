@@ -40,7 +40,6 @@ type layerRun struct {
 	log       *logKeeper
 	inputs    [][]*content.Message // of the inner client, in all steps
 	asked     []content.Content    // requests that the inner client made, or that were on record before
-	refused   []agent.Refusal
 }
 
 // stepModel is the script of the step that runs.
@@ -273,7 +272,6 @@ func (r *layerRun) step(s *caseStep) error {
 		return nil
 	}
 
-	r.refused = append(r.refused, resp.Refused...)
 	if err := r.after(s, resp); err != nil {
 		return err
 	}
@@ -539,46 +537,6 @@ func runDefault(t *testing.T, c *conformanceCase, streaming bool, file string) {
 		t.Errorf("the case differs for no known reason: %v", differs)
 	case why == "" && differs != nil:
 		t.Logf("differs: %v", differs)
-	}
-}
-
-// TestConformanceLayersHoles shows hole by hole what became of them in
-// the Default profile.
-func TestConformanceLayersHoles(t *testing.T) {
-	refusals := map[string]agent.RefusalReason{
-		"rule49/OtherCallIsReplacedByTheRecordedOne": agent.OtherCall,
-		"rule49/UnknownAndSecondAnswersAreDropped":   agent.UnknownRequest,
-		"rule51/ARequestInTheInputWins":              agent.OtherCall,
-		"rule52/WithoutASessionNothingIsChecked":     agent.UnknownRequest,
-		"rule58/TheLastAnswerOfAQueueIsNotBound":     agent.OtherCall,
-		"rule59/ARuleNeedsNoRequest":                 agent.UnknownRequest,
-	}
-	for _, c := range layerCases(t, filepath.Join("testdata", "conformance", "layers.json")) {
-		want, ok := refusals[c.Name]
-		if !ok {
-			continue
-		}
-		delete(refusals, c.Name)
-		r := must.Get(newLayerRun(c, defaultClient, false))(t)
-		for i := range c.Steps {
-			if opt, err := r.options(&c.Steps[i]); err == nil {
-				r.model.scriptedModel = &scriptedModel{turns: c.Steps[i].InnerReturns}
-				if resp, err := r.run(messagesOf(c.Steps[i].InputMessages), opt); err == nil {
-					r.refused = append(r.refused, resp.Refused...)
-				}
-			}
-		}
-
-		if !slices.ContainsFunc(r.refused, func(no agent.Refusal) bool { return no.Reason == want }) {
-			t.Errorf("%s: refused %v, want a %s", c.Name, r.refused, want)
-		}
-		if no := r.forged(); no != nil {
-			t.Errorf("%s: the inner client saw %v", c.Name, listedContent(no))
-		}
-	}
-
-	if len(refusals) > 0 {
-		t.Errorf("there are no such cases: %v", refusals)
 	}
 }
 

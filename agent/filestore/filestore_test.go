@@ -21,8 +21,7 @@ import (
 
 func newStore(t testing.TB) *Store {
 	t.Helper()
-	s := must.Get(New(filepath.Join(t.TempDir(), "threads")))(t)
-	return s
+	return must.Get(New(filepath.Join(t.TempDir(), "threads")))(t)
 }
 
 func mustSave(t testing.TB, s *Store, th *agent.Thread) {
@@ -32,8 +31,7 @@ func mustSave(t testing.TB, s *Store, th *agent.Thread) {
 
 func mustLoad(t testing.TB, s *Store, id string) *agent.Thread {
 	t.Helper()
-	th := must.Get(s.Load(t.Context(), id))(t)
-	return th
+	return must.Get(s.Load(t.Context(), id))(t)
 }
 
 // thread is a thread as somebody has it who loaded revision n.
@@ -146,7 +144,7 @@ func files(t testing.TB, s *Store, id string) []string {
 func TestOnlyTheOwnerReads(t *testing.T) {
 	s := newStore(t)
 	mustSave(t, s, agent.NewThread("a"))
-	err := filepath.WalkDir(s.dir, func(path string, d os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(s.dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -162,8 +160,7 @@ func TestOnlyTheOwnerReads(t *testing.T) {
 			t.Errorf("%s has mode %v, want %v", path, got, want)
 		}
 		return nil
-	})
-	must.Do(t, err)
+	}))
 }
 
 func TestNewRefuses(t *testing.T) {

@@ -197,8 +197,7 @@ func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 // respond runs a client once.
 func respond(t testing.TB, c agent.ChatClient, opt *agent.Options, messages ...*content.Message) *agent.Response {
 	t.Helper()
-	r := must.Get(c.Respond(context.Background(), messages, opt))(t)
-	return r
+	return must.Get(c.Respond(context.Background(), messages, opt))(t)
 }
 
 // on are options with a thread and some tools.

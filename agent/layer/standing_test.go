@@ -40,8 +40,7 @@ func (d *payer) run(messages ...*content.Message) *agent.Response {
 
 func (d *payer) rules() []layer.Rule {
 	d.t.Helper()
-	rules := must.Get(layer.Rules(d.opt.Thread))(d.t)
-	return rules
+	return must.Get(layer.Rules(d.opt.Thread))(d.t)
 }
 
 var done = list(assistant(text("done")))

@@ -29,14 +29,12 @@ func responsesOn(t *testing.T, file string, cfg Config) agent.ChatClient {
 
 func ask(t *testing.T, m agent.ChatClient, opt *agent.Options, messages ...*content.Message) *agent.Response {
 	t.Helper()
-	r := must.Get(m.Respond(t.Context(), messages, opt))(t)
-	return r
+	return must.Get(m.Respond(t.Context(), messages, opt))(t)
 }
 
 func stream(t *testing.T, m agent.ChatClient, opt *agent.Options, messages ...*content.Message) *agent.Response {
 	t.Helper()
-	r := must.Get(agent.Collect(m.Stream(t.Context(), messages, opt)))(t)
-	return r
+	return must.Get(agent.Collect(m.Stream(t.Context(), messages, opt)))(t)
 }
 
 // shows compares a response with lines such as those of show.

@@ -100,9 +100,9 @@ func TestACanceledTaskWithdrawsItsRequest(t *testing.T) {
 	task := must.Get(c.Send(t.Context(), text("m1", "Sell.")))(t)
 	testwait.Until(t, "people are asked", func() bool { return len(requests(t, desk)) == 1 })
 	must.Get(c.Cancel(t.Context(), task.ID))(t)
-	if got := requests(t, desk)[0].State; got != approval.Cancelled {
-		t.Errorf("the request is %s", got)
-	}
+	testwait.Until(t, "the request is withdrawn", func() bool {
+		return requests(t, desk)[0].State == approval.Cancelled
+	})
 }
 
 func TestAGUI_PeopleElsewhereAnswer(t *testing.T) {

@@ -91,8 +91,7 @@ func (h *hooks) clockRound(t *testing.T, n int, body openapi.VoteBody, first, la
 // clock was wrong, and nothing is tested.
 func (h *hooks) shows(t *testing.T, id string, clocks ...time.Duration) {
 	t.Helper()
-	r, err := h.people.Request(t.Context(), id)
-	must.Do(t, err)
+	r := must.Get(h.people.Request(t.Context(), id))(t)
 	for _, by := range clocks {
 		if time.Until(r.Created.Add(-by)).Abs() < 30*time.Second {
 			return

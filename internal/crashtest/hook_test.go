@@ -100,12 +100,10 @@ func hookFiles(t *testing.T, dir string) {
 		"people.yaml":                peopleFile,
 	} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(
+		must.Do(t, errors.Join(
 			os.MkdirAll(filepath.Dir(path), 0o700),
 			os.WriteFile(path, []byte(text), 0o600),
-		); err != nil {
-			t.Fatal(err)
-		}
+		))
 	}
 }
 
@@ -146,8 +144,7 @@ func hooksBesideInbox(t *testing.T, bin string, env ...string) *hooks {
 		File string `json:"token_file"`
 	}
 	must.Do(t, json.NewDecoder(out).Decode(&ready))
-	token, err := os.ReadFile(ready.File)
-	must.Do(t, err)
+	token := must.Get(os.ReadFile(ready.File))(t)
 	if h.people, err = client.New(ready.API, strings.TrimSpace(string(token)), client.Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -97,9 +97,7 @@ func TestAReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
 
 	other := makeKey(t, h.bin)
 	for n := range 3 {
-		if _, err := approve(ctx, bot, alice, bob, call("transfer", n)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(approve(ctx, bot, alice, bob, call("transfer", n)))(t)
 		code, said := h.attempt(ctx, other, h.address())
 		if code != 2 || !strings.Contains(said, "this store is signed by "+h.key) ||
 			!strings.Contains(said, "mount that key, or run `assent key rotate`") {
@@ -111,8 +109,7 @@ func TestAReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
 	if code != 2 || !strings.Contains(said, "none.key is not there: mount that key there") {
 		t.Errorf("without a key it ends with code %d\n%s", code, said)
 	}
-	id, err := approve(ctx, bot, alice, bob, call("transfer", 9))
-	must.Do(t, err)
+	id := must.Get(approve(ctx, bot, alice, bob, call("transfer", 9)))(t)
 	sealed(ctx, t, bot, id, "permit_consumed")
 	checkpoint, _ := h.audit(ctx, bot, nil)
 	if _, err := ledger.OpenCheckpoint(checkpoint, h.key); err != nil {

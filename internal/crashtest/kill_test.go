@@ -192,8 +192,7 @@ func (s *script) consume(ctx context.Context, id string) error {
 // in the request and in the ledger.
 func (s *script) hold(t *testing.T, ctx context.Context, id string, events []ledger.Leaf) {
 	t.Helper()
-	r, err := s.bot.Request(ctx, id)
-	must.Do(t, err)
+	r := must.Get(s.bot.Request(ctx, id))(t)
 	if r.State != approval.Consumed || len(r.Votes) < 2 {
 		t.Fatalf("request %s is %s with votes %v", id, r.State, r.Votes)
 	}

@@ -122,12 +122,10 @@ func newMCP(t *testing.T) *mcpGateway {
 			"upstream: {alias: files, url: '" + at.URL + "', era: legacy, networks: [127.0.0.0/8]}\n",
 	} {
 		path := filepath.Join(g.dir, name)
-		if err := errors.Join(
+		must.Do(t, errors.Join(
 			os.MkdirAll(filepath.Dir(path), 0o700),
 			os.WriteFile(path, []byte(text), 0o600),
-		); err != nil {
-			t.Fatal(err)
-		}
+		))
 	}
 
 	g.config = filepath.Join(g.dir, "own", "gateway.yaml")
@@ -215,9 +213,7 @@ func (g *mcpGateway) round(ctx context.Context, n int) {
 	told := g.life.call(n)
 	id := g.asked(ctx, n)
 	g.requests[n] = id
-	if _, err := vote(ctx, g.people, id); err != nil {
-		g.t.Fatal(err)
-	}
+	must.Get(vote(ctx, g.people, id))(g.t)
 	switch moment {
 	case dieSent, dieAnswered:
 		await(g.t, reached, "the server gets the call")
@@ -251,8 +247,7 @@ func await[T any](t *testing.T, c <-chan T, what string) T {
 func (g *mcpGateway) asked(ctx context.Context, n int) string {
 	g.t.Helper()
 	return testwait.Value(g.t, fmt.Sprintf("a question about call %d", n), func() (string, bool) {
-		page, err := g.people.Requests(ctx, client.Query{State: "pending", Agent: "files"})
-		must.Do(g.t, err)
+		page := must.Get(g.people.Requests(ctx, client.Query{State: "pending", Agent: "files"}))(g.t)
 		if len(page.Requests) == 0 {
 			return "", false
 		}
@@ -304,8 +299,7 @@ func (g *mcpGateway) audit(ctx context.Context) {
 	own := *g.harness
 	own.dir = filepath.Dir(g.config)
 	own.store = filepath.Join(own.dir, "mcp.db")
-	public, err := os.ReadFile(filepath.Join(own.dir, "assent.key.pub"))
-	must.Do(g.t, err)
+	public := must.Get(os.ReadFile(filepath.Join(own.dir, "assent.key.pub")))(g.t)
 	own.key = strings.TrimSpace(string(public))
 	address := own.address()
 	own.serve(address)

@@ -78,8 +78,7 @@ func TestReplicas(t *testing.T) {
 
 	bot := h.client(addresses[0], h.bot)
 	for _, id := range hurried {
-		r, err := bot.WaitDecided(ctx, id)
-		must.Do(t, err)
+		r := must.Get(bot.WaitDecided(ctx, id))(t)
 		if r.State != approval.Expired || r.Cause != approval.ByDeadline {
 			t.Errorf("%s is %s by %s", id, r.State, r.Cause)
 		}

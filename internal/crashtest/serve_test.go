@@ -85,18 +85,15 @@ func newHarness(t *testing.T, bin, store string) *harness {
 		"people.yaml":              peopleFile,
 	} {
 		path := filepath.Join(h.dir, name)
-		if err := errors.Join(
+		must.Do(t, errors.Join(
 			os.MkdirAll(filepath.Dir(path), 0o700),
 			os.WriteFile(path, []byte(text), 0o600),
-		); err != nil {
-			t.Fatal(err)
-		}
+		))
 	}
 
 	first := h.serve(h.address()) // makes the store and the key
 	first.kill()
-	public, err := os.ReadFile(filepath.Join(h.dir, "assent.key.pub"))
-	must.Do(t, err)
+	public := must.Get(os.ReadFile(filepath.Join(h.dir, "assent.key.pub")))(t)
 	h.key = strings.TrimSpace(string(public))
 	h.bot = h.token("bot", "decide,request,read", "")
 	h.alice, h.bob = h.token("alice-cli", "read,vote", "alice"), h.token("bob-cli", "read,vote", "bob")
@@ -131,8 +128,7 @@ func (h *harness) token(name, scopes, person string) string {
 // address finds a free port, on which every life of a server listens.
 func (h *harness) address() string {
 	h.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.Do(h.t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(h.t)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -165,8 +161,7 @@ func (h *harness) serve(address string) *process {
 		filepath.Join(h.dir, "people.yaml"),
 	)
 	p.cmd.Stderr = &p.log
-	out, err := p.cmd.StdoutPipe()
-	must.Do(h.t, err)
+	out := must.Get(p.cmd.StdoutPipe())(h.t)
 	must.Do(h.t, p.cmd.Start())
 	h.t.Cleanup(p.kill)
 	ready := make(chan bool, 1)
@@ -242,8 +237,7 @@ func (h *harness) audit(
 	if problems := auditor.Problems(); len(problems) > 0 {
 		h.t.Fatalf("the ledger tells what must not happen: %v", problems)
 	}
-	cp, err := c.Checkpoint(ctx)
-	must.Do(h.t, err)
+	cp := must.Get(c.Checkpoint(ctx))(h.t)
 	return []byte(cp.Checkpoint), events
 }
 
@@ -252,8 +246,7 @@ func (h *harness) audit(
 func sealed(ctx context.Context, t *testing.T, c *client.Client, id, event string) {
 	t.Helper()
 	testwait.Until(t, event+" of "+id+" in the ledger", func() bool {
-		entries, err := c.History(ctx, id)
-		must.Do(t, err)
+		entries := must.Get(c.History(ctx, id))(t)
 		return slices.ContainsFunc(entries, func(e openapi.Entry) bool {
 			l, err := ledger.ParseLeaf(e.Leaf)
 			return err == nil && l.Type == event

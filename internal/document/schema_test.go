@@ -19,8 +19,7 @@ func TestPrefixed(t *testing.T) {
 	if text, err = Join([]byte(whole), []string{"notify", "properties"}, map[string][]byte{"slack": text}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Load(text)
-	must.Do(t, err)
+	s := must.Get(Load(text))(t)
 	route := s.Def("a_route")
 	if route.Properties["at"].Format != "a_url" || route.Properties["format"].Type != "string" {
 		t.Errorf("%+v", route.Properties)
@@ -34,12 +33,10 @@ func TestPrefixed(t *testing.T) {
 // beside what was there.
 func TestJoin(t *testing.T) {
 	path := []string{"notify", "properties"}
-	text, err := Join([]byte(whole), path, map[string][]byte{
+	text := must.Get(Join([]byte(whole), path, map[string][]byte{
 		"slack": []byte(`{"$ref": "#/$defs/app", "$defs": {"app": {"type": "object", "title": "app"}}}`),
-	})
-	must.Do(t, err)
-	s, err := Load(text)
-	must.Do(t, err)
+	}))(t)
+	s := must.Get(Load(text))(t)
 	if got := s.Def("notify").Properties["slack"].Resolved().Title; got != "app" {
 		t.Errorf("the field leads to %q", got)
 	}

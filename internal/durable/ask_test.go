@@ -97,7 +97,7 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{})
 	must.Do(t, err)
 	people := &slowPeople{}
-	engine, err := durable.New(durable.Config{
+	engine := must.Get(durable.New(durable.Config{
 		Sealing: durable.Sealing{Records: db, Namespace: "test", Key: bytes.Repeat([]byte{7}, 32)},
 		People:  people,
 		Poll:    5 * time.Millisecond,
@@ -107,8 +107,7 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 		},
 		Run:      func(context.Context, *durable.Call[struct{}]) durable.Result[struct{}] { panic("nothing runs") },
 		Question: func(*durable.Call[struct{}]) hold.Question { return hold.Question{} },
-	})
-	must.Do(t, err)
+	}))(t)
 	replace := func(c *durable.Call[struct{}]) error {
 		c.AskQuestion(time.Now().Add(time.Hour))
 		return nil
@@ -124,9 +123,7 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 	go func() { ended <- engine.Run(ctx) }()
 	call := &durable.Call[struct{}]{Key: "call", Asker: approval.Asker{Token: "test"}, State: durable.Away}
 	must.Do(t, engine.Add(ctx, call))
-	if _, err := engine.Change(ctx, "call", replace); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(engine.Change(ctx, "call", replace))(t)
 	_, err = engine.Watch(ctx, "call", func(c *durable.Call[struct{}]) bool {
 		people.mu.Lock()
 		defer people.mu.Unlock()
@@ -145,9 +142,8 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 // counts.
 func counted(t *testing.T, people *slowPeople) *durable.Engine[int] {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{})
-	must.Do(t, err)
-	engine, err := durable.New(durable.Config{
+	db := must.Get(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{}))(t)
+	engine := must.Get(durable.New(durable.Config{
 		Sealing:   durable.Sealing{Records: db, Namespace: "test", Key: bytes.Repeat([]byte{7}, 32)},
 		People:    people,
 		Poll:      5 * time.Millisecond,
@@ -161,8 +157,7 @@ func counted(t *testing.T, people *slowPeople) *durable.Engine[int] {
 			return durable.Ruling{Do: durable.Approve}, nil
 		},
 		Run: func(context.Context, *durable.Call[int]) durable.Result[int] { panic("nothing runs") },
-	})
-	must.Do(t, err)
+	}))(t)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- engine.Run(ctx) }()
@@ -214,10 +209,9 @@ func TestNewsIsNotLostWhenTheCallIsChangedMeanwhile(t *testing.T) {
 	engine := counted(t, people)
 	call := &durable.Call[int]{Key: "call", Asker: approval.Asker{Token: "test"}}
 	must.Do(t, engine.Add(t.Context(), call))
-	c, err := engine.Watch(t.Context(), "call", func(c *durable.Call[int]) bool {
+	c := must.Get(engine.Watch(t.Context(), "call", func(c *durable.Call[int]) bool {
 		return c.Ask != nil && c.Ask.Next.After(time.Now()) && engine.Idle()
-	})
-	must.Do(t, err)
+	}))(t)
 
 	people.mu.Lock()
 	people.approved = true

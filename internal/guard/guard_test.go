@@ -144,8 +144,7 @@ func TestClientFollowsNothingAndNobody(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 	s := httptest.NewServer(http.RedirectHandler("http://169.254.169.254/", http.StatusFound))
 	defer s.Close()
-	answer, err := guard.Guard{Loopback: true}.Client(5 * time.Second).Get(s.URL)
-	must.Do(t, err)
+	answer := must.Get(guard.Guard{Loopback: true}.Client(5 * time.Second).Get(s.URL))(t)
 	_ = answer.Body.Close()
 	if answer.StatusCode != http.StatusFound {
 		t.Errorf("got %d, want the redirect itself", answer.StatusCode)

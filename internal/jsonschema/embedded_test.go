@@ -227,9 +227,7 @@ func BenchmarkEmbedded(b *testing.B) {
 	})
 	b.Run("compiled", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := Compile("agent", []byte(text)); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(Compile("agent", []byte(text)))(b)
 		}
 	})
 }

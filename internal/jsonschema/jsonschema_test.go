@@ -166,8 +166,8 @@ func TestOfficialTypos(t *testing.T) {
 	s := compile(t, string(c.Schema))
 	const good = `{"id":"a","tools":[{"alias":"t","approval":{"condition":{"args_match":{"x":{"gt":1}}}}}],` +
 		`"policy":{"id":"react","config":{"n":1}}}`
-	if fs := s.Validate(document(t, good)); fs != nil {
-		t.Fatal(fs)
+	if err := s.Validate(document(t, good)); err != nil {
+		t.Fatal(err)
 	}
 	for old, wrong := range map[string]string{
 		`"gt":1`:                        `"gtt":1`,

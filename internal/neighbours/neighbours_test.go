@@ -24,8 +24,7 @@ func TestMain(m *testing.M) {
 func TestNeighbourGetsItsAnswers(t *testing.T) {
 	bin := testbin.Path(t, "cmd/assent")
 	noise := Noise{Bodies: 12, Streams: 200, Polls: 600, SignIns: 100, Pages: 4}
-	r, err := Run(t.Context(), Config{Bin: bin, Noise: noise, For: 8 * time.Second})
-	must.Do(t, err)
+	r := must.Get(Run(t.Context(), Config{Bin: bin, Noise: noise, For: 8 * time.Second}))(t)
 	t.Logf("decide: p50 %v, p99 %v before, p50 %v, p99 %v during; %d sign-ins, %d answers; %d MiB; noise %v",
 		r.Before.At(0.5), r.Before.At(0.99), r.During.At(0.5), r.During.At(0.99), len(r.SignIns), len(r.Answers),
 		r.Memory>>20, r.Noise)

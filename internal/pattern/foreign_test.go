@@ -5,6 +5,8 @@ import (
 	"regexp/syntax"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // hostile is a pattern of 955 bytes whose program has 240,000 instructions.
@@ -49,15 +51,9 @@ func TestForeignPatternsAreBounded(t *testing.T) {
 // TestSizeBoundsTheProgram compares the estimate with what the compiler makes.
 func TestSizeBoundsTheProgram(t *testing.T) {
 	for _, text := range []string{"", "x", "x*y+z?", "[a-c]{5}", "(a|b|cd){2,7}", ".{0,999}", "(?i)straße", `\pL{9}`} {
-		tree, err := syntax.Parse(text, syntax.Perl)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tree := must.Get(syntax.Parse(text, syntax.Perl))(t)
 		size := Size(tree)
-		program, err := syntax.Compile(tree.Simplify())
-		if err != nil {
-			t.Fatal(err)
-		}
+		program := must.Get(syntax.Compile(tree.Simplify()))(t)
 		if len(program.Inst) > 3*size+4 {
 			t.Errorf("%q: %d instructions, the estimate is %d", text, len(program.Inst), size)
 		}

@@ -34,8 +34,7 @@ func ask(t *testing.T, method, url, body string, headers ...string) (int, string
 func serve(t *testing.T, src string) *Server {
 	t.Helper()
 	transcript := must.Get(Parse([]byte(src)))(t)
-	s := must.Get(Serve(transcript))(t)
-	return s
+	return must.Get(Serve(transcript))(t)
 }
 
 func TestFile(t *testing.T) {
@@ -246,8 +245,7 @@ func TestUpdate(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	things, err := os.ReadFile("testdata/things.json")
-	must.Do(f, err)
+	things := must.Get(os.ReadFile("testdata/things.json"))(f)
 	f.Add(things)
 	f.Add([]byte(one))
 	f.Fuzz(func(t *testing.T, src []byte) {

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // helper is the variable that makes this test a process which replaces
@@ -59,13 +61,8 @@ func replacing(t *testing.T, file, step string) (*exec.Cmd, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	line, _ := bufio.NewReader(out).ReadString('\n') // the test looks at it
 
 	return cmd, strings.TrimSpace(line)
@@ -73,12 +70,8 @@ func replacing(t *testing.T, file, step string) (*exec.Cmd, string) {
 
 func put(t *testing.T, name, text string, mode fs.FileMode) string {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(name, mode); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(text), mode))
+	must.Do(t, os.Chmod(name, mode))
 
 	return name
 }
@@ -102,23 +95,15 @@ func TestKilled(t *testing.T) {
 			if line != "reached" {
 				t.Fatalf("it says %q", line)
 			}
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Process.Kill())
 			_ = cmd.Wait() // it was killed
 			holdsText(t, name, "old\n")
-			f, err := Open(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := must.Get(Open(name))(t)
 			backup := ""
-			err = f.ReplaceWithBackup([]byte("newer\n"), func(name string) error {
+			must.Do(t, f.ReplaceWithBackup([]byte("newer\n"), func(name string) error {
 				backup = name
 				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))
 			holdsText(t, name, "newer\n")
 			holdsText(t, backup, "old\n")
 			onlyFiles(t, dir, "a.json", "a.json.before-assent")
@@ -133,10 +118,7 @@ func TestKilled(t *testing.T) {
 
 func onlyFiles(t *testing.T, dir string, want ...string) {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir))(t)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Name())
@@ -169,9 +151,7 @@ func TestReplacementSurvivesPowerLoss(t *testing.T) {
 		steps = append(steps, fmt.Sprintf("%s while the file holds %q", step, now))
 		return file.Sync()
 	}
-	if err := f.ReplaceWithBackup([]byte("new\n"), func(string) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.ReplaceWithBackup([]byte("new\n"), func(string) error { return nil }))
 	want := []string{
 		`"old\n" in another file while the file holds "old\n"`,
 		`"new\n" in another file while the file holds "old\n"`,
@@ -252,9 +232,7 @@ func TestNothingIsWrittenOverAChange(t *testing.T) {
 			func(dir string) { put(t, filepath.Join(dir, "a"), "old", 0o600) },
 			func(dir string) {
 				remove(t, filepath.Join(dir, "a"))
-				if err := os.Mkdir(filepath.Join(dir, "a"), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Mkdir(filepath.Join(dir, "a"), 0o700))
 			},
 			"-",
 		},
@@ -290,26 +268,17 @@ func TestNothingIsWrittenOverAChange(t *testing.T) {
 
 func opened(t *testing.T, name string) *File {
 	t.Helper()
-	f, err := Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return f
+	return must.Get(Open(name))(t)
 }
 
 func remove(t *testing.T, name string) {
 	t.Helper()
-	if err := os.Remove(name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(name))
 }
 
 func link(t *testing.T, target, name string) {
 	t.Helper()
-	if err := os.Symlink(target, name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(target, name))
 }
 
 // TestReplaceAndRemove: a file that does not exist is created for its
@@ -322,9 +291,7 @@ func TestReplaceAndRemove(t *testing.T) {
 		t.Errorf("%+v, %v", f, f.Writable())
 	}
 	for _, text := range []string{"one", "two"} {
-		if err := f.Replace([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Replace([]byte(text)))
 		holdsText(t, name, text)
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 || !f.Exists ||
 			string(f.Text) != text {
@@ -340,9 +307,7 @@ func TestReplaceAndRemove(t *testing.T) {
 		t.Errorf("%v, %+v", err, f)
 	}
 	onlyFiles(t, dir)
-	if err := f.Replace([]byte("four")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Replace([]byte("four")))
 	onlyFiles(t, dir, "a")
 }
 
@@ -362,14 +327,10 @@ func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	large, largest := filepath.Join(dir, "large"), filepath.Join(dir, "largest")
 	for name, size := range map[string]int64{large: 64<<20 + 1, largest: 64 << 20} {
-		if err := os.Truncate(put(t, name, "", 0o600), size); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Truncate(put(t, name, "", 0o600), size))
 	}
 	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	for name, want := range map[string]string{
 		large:                       "more than 64 MiB",
 		pipe:                        "this is a pipe",
@@ -390,9 +351,7 @@ func TestSweep(t *testing.T) {
 	for _, name := range []string{".a.assent-1", ".a.assent-", ".b.assent-1", "a.assent-1", ".a"} {
 		put(t, filepath.Join(dir, name), "x", 0o600)
 	}
-	if err := opened(t, filepath.Join(dir, "a")).Replace(nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, opened(t, filepath.Join(dir, "a")).Replace(nil))
 	onlyFiles(t, dir, ".a", ".b.assent-1", "a", "a.assent-1")
 }
 
@@ -429,10 +388,7 @@ func TestBusy(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed
 	}()
-	f, err := Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Open(name))(t)
 	if err := f.Replace([]byte("x")); !errors.Is(err, ErrBusy) {
 		t.Errorf("%v", err)
 	}
@@ -447,10 +403,7 @@ func TestChanged(t *testing.T) {
 	won := make(chan string, 20)
 	var files []*File
 	for range 20 {
-		f, err := Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(Open(name))(t)
 		files = append(files, f)
 	}
 
@@ -486,18 +439,11 @@ func TestLinks(t *testing.T) {
 		"loop":     "loop",
 		"folder":   ".",
 	} {
-		if err := os.Symlink(target, at(name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, at(name)))
 	}
 
-	f, err := Open(at("good"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.ReplaceWithBackup([]byte("new"), func(string) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(Open(at("good")))(t)
+	must.Do(t, f.ReplaceWithBackup([]byte("new"), func(string) error { return nil }))
 	holdsText(t, real, "new")
 	holdsText(t, real+".before-assent", "old")
 	if link, err := os.Readlink(at("good")); err != nil || link != "real" {
@@ -520,10 +466,7 @@ func TestLinks(t *testing.T) {
 func TestBackups(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	for i, text := range []string{"one", "two", "one", "three"} {
-		f, err := Open(put(t, name, text, 0o600))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(Open(put(t, name, text, 0o600)))(t)
 		backup, err := f.Backup()
 		want := name + ".before-assent" + []string{"", "-2", "", "-3"}[i]
 		if err != nil || backup != want {
@@ -549,9 +492,7 @@ func TestTooManyBackups(t *testing.T) {
 		t.Errorf("%s, %v", backup, err)
 	}
 	remove(t, f.BackupName())
-	if err := os.Mkdir(f.BackupName(), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(f.BackupName(), 0o700))
 	if backup, err := f.Backup(); err == nil || backup != "" {
 		t.Errorf("a directory has its name: %s, %v", backup, err)
 	}
@@ -562,9 +503,7 @@ func TestTooManyBackups(t *testing.T) {
 func TestReadOnlyDirectory(t *testing.T) {
 	dir := t.TempDir()
 	name := put(t, filepath.Join(dir, "a.json"), "old\n", 0o644)
-	if err := errors.Join(os.Chmod(dir, 0o555), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Chmod(dir, 0o555), os.Chmod(filepath.Dir(dir), 0o755)))
 	step := "never"
 	if os.Geteuid() == 0 {
 		step = "nobody" // root may write everywhere

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // hook is an item of a list.
@@ -74,10 +76,7 @@ func TestAListGetsOneMoreItemAndKeepsTheRest(t *testing.T) {
 	for name, texts := range listed() {
 		t.Run(name, func(t *testing.T) {
 			table := parsed(t, texts[0])
-			m, err := table.List("before", hook())
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must.Get(table.List("before", hook()))(t)
 			if got := replaced(t, table, m); got != texts[1] {
 				t.Errorf("got\n%s\nexpected\n%s", got, texts[1])
 			}
@@ -148,10 +147,7 @@ func TestListsOfAnyForm(t *testing.T) {
 		text += "]" + s() + "}" + s() + "}"
 
 		table := parsed(r, text)
-		m, err := table.List("before", hook())
-		if err != nil {
-			r.Fatal(err)
-		}
+		m := must.Get(table.List("before", hook()))(r)
 		more := parsed(r, replaced(r, table, m))
 		got := more.Member("before").Value.([]any)
 		if len(got) != n+1 || !reflect.DeepEqual(got[n], any(hook().plain())) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // document draws a text with members m0, m1… of the table s, comments,
@@ -118,10 +120,7 @@ func TestChangeProperty(t *testing.T) {
 				t.Fatalf("%v\n%s", err, text)
 			}
 			keepsRemarks(t, text, string(after), moved)
-			again, err := Parse(form, "f", after, "s")
-			if err != nil {
-				t.Fatal(err)
-			}
+			again := must.Get(Parse(form, "f", after, "s"))(t)
 			back, err := again.Change([]string{"assent"}, moved...)
 			if err != nil {
 				t.Fatalf("%v\n%s\nfrom\n%s", err, after, text)

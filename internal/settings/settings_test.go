@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func assent() Object {
@@ -90,14 +92,8 @@ func changes() map[string]struct {
 func TestChange(t *testing.T) {
 	for name, c := range changes() {
 		t.Run(name, func(t *testing.T) {
-			table, err := Parse(c.form, "settings", []byte(c.in), "s")
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := table.Change(strings.Fields(c.remove), table.New("assent", assent()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			table := must.Get(Parse(c.form, "settings", []byte(c.in), "s"))(t)
+			got := must.Get(table.Change(strings.Fields(c.remove), table.New("assent", assent())))(t)
 			if string(got) != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
@@ -144,10 +140,7 @@ func TestPathsAreNamedWhole(t *testing.T) {
 
 func added(t *testing.T, form Form, in, want string, entry Object) {
 	t.Helper()
-	table, err := Parse(form, "settings", []byte(in), "s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(Parse(form, "settings", []byte(in), "s"))(t)
 	got, err := table.Change(nil, table.New("new", entry))
 	if err != nil || string(got) != want {
 		t.Errorf("%q: got %q, %v, want %q", in, got, err, want)
@@ -238,19 +231,13 @@ func TestEdits(t *testing.T) {
 // TestMovedTablesOfTOML: a member that is written as a table goes behind
 // the lines of another table.
 func TestMovedTablesOfTOML(t *testing.T) {
-	from, err := Parse(TOML, "f", []byte("[s.n]\nx = 1\n"), "s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := must.Get(Parse(TOML, "f", []byte("[s.n]\nx = 1\n"), "s"))(t)
 	for _, c := range []struct{ in, remove, want string }{
 		{"[s]\na = 1\n[t]\nz = 1\n", "", "[s]\na = 1\n[t]\nz = 1\n[s.n]\nx = 1\n"},
 		{"[s]\na = 1\nb = 2\n", "a", "[s]\nb = 2\n[s.n]\nx = 1\n"},
 		{"[s.b]\ny = 1\n[t]\nz = 1", "", "[s.b]\ny = 1\n[s.n]\nx = 1\n[t]\nz = 1"},
 	} {
-		to, err := Parse(TOML, "f", []byte(c.in), "s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		to := must.Get(Parse(TOML, "f", []byte(c.in), "s"))(t)
 		got, err := to.Change(strings.Fields(c.remove), from.Members()...)
 		if err != nil || string(got) != c.want {
 			t.Errorf("%q: got %q, %v, want %q", c.in, got, err, c.want)
@@ -309,10 +296,7 @@ func TestMembersHaveTheirLine(t *testing.T) {
 		TOML: "\n[s]\na = 1\nb.x = 2\nc.y = 3\n",
 		YAML: "\ns:\n  a: 1\n  b: 2\n  c: 3\n",
 	} {
-		table, err := Parse(form, "f", []byte(text), "s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		table := must.Get(Parse(form, "f", []byte(text), "s"))(t)
 		var lines []int
 		for _, m := range table.Members() {
 			lines = append(lines, m.Line)
@@ -416,10 +400,7 @@ func TestMasked(t *testing.T) {
 
 func masked(t *testing.T, form Form, in, want string, hide func([]string) bool) {
 	t.Helper()
-	table, err := Parse(form, "f", []byte(in), "s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(Parse(form, "f", []byte(in), "s"))(t)
 	if got := string(table.Masked(hide)); got != want {
 		t.Errorf("%q is shown as %q, want %q", in, got, want)
 	}

@@ -16,11 +16,9 @@ import (
 // parent's; every text can be mapped back.
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/bad/*.yaml"} {
-		files, err := filepath.Glob(pattern)
-		must.Do(f, err)
+		files := must.Get(filepath.Glob(pattern))(f)
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			must.Do(f, err)
+			text := must.Get(os.ReadFile(file))(f)
 			f.Add(text)
 		}
 	}

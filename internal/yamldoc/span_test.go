@@ -386,8 +386,7 @@ func TestJSONAgrees(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		want := map[string]any{"root": value.Draw(t, "value")}
-		text, err := json.MarshalIndent(want, "", rapid.SampledFrom([]string{"", "  "}).Draw(t, "indent"))
-		must.Do(t, err)
+		text := must.Get(json.MarshalIndent(want, "", rapid.SampledFrom([]string{"", "  "}).Draw(t, "indent")))(t)
 		for _, as := range []string{string(text), "--- " + string(text)} {
 			d, fs := Parse("f", []byte(as), Limits{})
 			if d == nil || len(fs) > 0 {

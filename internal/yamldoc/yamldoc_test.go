@@ -79,9 +79,7 @@ func glob(t *testing.T, pattern string) []string {
 
 func read(t *testing.T, file string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	must.Do(t, err)
-	return text
+	return must.Get(os.ReadFile(file))(t)
 }
 
 func parseOne(t *testing.T, text string) *Node {
@@ -437,20 +435,16 @@ func TestDocumentOutlivesItsSource(t *testing.T) {
 // BenchmarkYAMLv3 is what Parse cannot go below: yaml.v3's own decoding
 // of the same file.
 func BenchmarkYAMLv3(b *testing.B) {
-	src, err := os.ReadFile("testdata/good/agent.yaml")
-	must.Do(b, err)
+	src := must.Get(os.ReadFile("testdata/good/agent.yaml"))(b)
 	b.SetBytes(int64(len(src)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := next(yaml.NewDecoder(bytes.NewReader(src))); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(next(yaml.NewDecoder(bytes.NewReader(src))))(b)
 	}
 }
 
 func BenchmarkParse(b *testing.B) {
-	src, err := os.ReadFile("testdata/good/agent.yaml")
-	must.Do(b, err)
+	src := must.Get(os.ReadFile("testdata/good/agent.yaml"))(b)
 	b.SetBytes(int64(len(src)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -22,6 +22,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"pgregory.net/rapid"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp/auth"
 	"github.com/assent-dev/assent/mcp/auth/authtest"
 )
@@ -135,10 +136,7 @@ func TestTokensThatOpenNothing(t *testing.T) {
 // segment is a part of a JWT.
 func segment(t *testing.T, v any) string {
 	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(v))(t)
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
@@ -154,10 +152,7 @@ func cut(token string) string { return token[:strings.LastIndex(token, ".")+1] }
 // hs256 is a token whose MAC takes the issuer's public key for a secret.
 func hs256(t *testing.T, i *authtest.Issuer, claims any) string {
 	t.Helper()
-	der, err := x509.MarshalPKIXPublicKey(i.RSA.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.MarshalPKIXPublicKey(i.RSA.Public()))(t)
 	text := segment(t, map[string]any{"alg": "HS256", "kid": "r"}) + "." + segment(t, claims)
 	mac := hmac.New(sha256.New, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 	fmt.Fprint(mac, text)
@@ -167,45 +162,28 @@ func hs256(t *testing.T, i *authtest.Issuer, claims any) string {
 // embedded is a token that brings the key that signed it.
 func embedded(t *testing.T, by *authtest.Issuer, claims any) string {
 	t.Helper()
-	signer, err := jose.NewSigner(
+	signer := must.Get(jose.NewSigner(
 		jose.SigningKey{Algorithm: jose.RS256, Key: by.RSA},
 		&jose.SignerOptions{EmbedJWK: true},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	))(t)
 	return compact(t, signer, segmentless(t, claims))
 }
 
 func segmentless(t *testing.T, claims any) []byte {
 	t.Helper()
-	text, err := json.Marshal(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return must.Get(json.Marshal(claims))(t)
 }
 
 func compact(t *testing.T, signer jose.Signer, payload []byte) string {
 	t.Helper()
-	object, err := signer.Sign(payload)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := object.CompactSerialize()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	object := must.Get(signer.Sign(payload))(t)
+	return must.Get(object.CompactSerialize())(t)
 }
 
 // twice is a token of the issuer itself that says a claim twice.
 func twice(t *testing.T, i *authtest.Issuer, claims any) string {
 	t.Helper()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: i.RSA}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signer := must.Get(jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: i.RSA}, nil))(t)
 	text := segmentless(t, claims)
 	return compact(t, signer, []byte(`{"sub":"00u1",`+string(text[1:])))
 }
@@ -232,10 +210,7 @@ func forge(t *testing.T, rt *rapid.T, other *authtest.Issuer, token string, clai
 	switch rapid.IntRange(0, 3).Draw(rt, "how") {
 	case 0: // other bytes in a part
 		n := rapid.IntRange(0, 2).Draw(rt, "part")
-		raw, err := base64.RawURLEncoding.DecodeString(parts[n])
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(base64.RawURLEncoding.DecodeString(parts[n]))(t)
 		at := rapid.IntRange(0, len(raw)-1).Draw(rt, "at")
 		raw[at] ^= byte(rapid.IntRange(1, 255).Draw(rt, "bits"))
 		parts[n] = base64.RawURLEncoding.EncodeToString(raw)
@@ -363,27 +338,16 @@ func TestConfigurationsThatCanNotWork(t *testing.T) {
 // FuzzToken: no text makes the reader panic, and what opens says what
 // the issuer signed.
 func FuzzToken(f *testing.F) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		f.Fatal(err)
-	}
-	set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "e"}}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(f)
+	set := must.Get(json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "e"}}}))(f)
 	file := filepath.Join(f.TempDir(), "keys")
-	if err := os.WriteFile(file, set, 0o600); err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, os.WriteFile(file, set, 0o600))
 	const at = "https://login.example.com"
-	r, err := auth.New(auth.Config{
+	r := must.Get(auth.New(auth.Config{
 		URL:     gatewayURL,
 		Issuers: []auth.Issuer{{URL: at, KeysFile: file}},
 		Callers: []auth.Caller{{Name: "ann", Issuer: at, Subject: "1"}},
-	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	}))(f)
 	token := authtest.Signed(f, "ES256", key, "e", "at+jwt", map[string]any{
 		"iss": at,
 		"aud": gatewayURL,

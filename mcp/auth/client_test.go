@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp/auth"
 	"github.com/assent-dev/assent/mcp/auth/authtest"
 )
@@ -28,10 +29,7 @@ func clientOf(t *testing.T, i *authtest.Issuer, change func(*auth.ClientConfig))
 	if change != nil {
 		change(&cfg)
 	}
-	c, err := auth.NewClient(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(auth.NewClient(cfg))(t)
 	return c, at
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp/auth"
 	"github.com/assent-dev/assent/mcp/auth/authtest"
 )
@@ -51,10 +52,7 @@ func resource(t *testing.T, i *authtest.Issuer, change func(*auth.Config)) (*aut
 	if change != nil {
 		change(&cfg)
 	}
-	r, err := auth.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(auth.New(cfg))(t)
 	return r, at
 }
 

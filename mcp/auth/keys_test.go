@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/auth"
 	"github.com/assent-dev/assent/mcp/auth/authtest"
@@ -22,11 +23,7 @@ import (
 
 func newKey(t *testing.T, bits int) *rsa.PrivateKey {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, bits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
+	return must.Get(rsa.GenerateKey(rand.Reader, bits))(t)
 }
 
 // TestNewKeysAreFound: a token by a key that is new opens, and one by
@@ -120,13 +117,8 @@ func TestKeysOfAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.json")
 	write := func(keys ...jose.JSONWebKey) {
 		t.Helper()
-		text, err := json.Marshal(jose.JSONWebKeySet{Keys: keys})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(jose.JSONWebKeySet{Keys: keys}))(t)
+		must.Do(t, os.WriteFile(file, text, 0o600))
 	}
 	small := newKey(t, 1024)
 	r, at := resource(t, i, func(cfg *auth.Config) { cfg.Issuers[0].KeysFile = file })

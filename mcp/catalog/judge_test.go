@@ -337,8 +337,7 @@ func between(text, from, to string) string {
 }
 
 func FuzzReadPins(f *testing.F) {
-	text, err := os.ReadFile("testdata/pins.json")
-	must.Do(f, err)
+	text := must.Get(os.ReadFile("testdata/pins.json"))(f)
 	f.Add(text)
 	f.Add([]byte(`{"assent_mcp_pins":1,"servers":{"a":{"server":{"origin":"x"},"tools":[]}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/document"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
@@ -22,10 +23,7 @@ const contract = "../../docs/contracts/mcp.md"
 // TestContractExamples: the configurations of the contract are read,
 // and a few of their fields mean what it says.
 func TestContractExamples(t *testing.T) {
-	text, err := os.ReadFile(contract)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(contract))(t)
 	examples := regexp.MustCompile("(?s)```yaml mcp\n(.*?)```").FindAllSubmatch(text, -1)
 	if len(examples) != 3 {
 		t.Fatalf("the contract shows %d configurations", len(examples))
@@ -224,12 +222,8 @@ func TestReadEnv(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.env.yaml")
 	write := func(text string, mode os.FileMode) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(file, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), mode))
+		must.Do(t, os.Chmod(file, mode))
 	}
 
 	write("A: \"x\\ny\"\nB: \"\"\n", 0o600)
@@ -259,10 +253,7 @@ func TestReadEnv(t *testing.T) {
 // TestContractSaysEveryField: each field stands in the contract with
 // its default and its meaning.
 func TestContractSaysEveryField(t *testing.T) {
-	text, err := os.ReadFile(contract)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(contract))(t)
 	saysFields(t, string(text), schema("gateway").Fields())
 }
 
@@ -270,10 +261,7 @@ func TestContractSaysEveryField(t *testing.T) {
 // serve alone stand in their section of the contract, and the names of
 // all others.
 func TestContractSaysWhatAServiceHas(t *testing.T) {
-	text, err := os.ReadFile(contract)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(contract))(t)
 	_, section, _ := strings.Cut(string(text), "\n## Inside `assent serve`\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	own := maps.Clone(schema("served").Properties)
@@ -329,14 +317,8 @@ func lineOf(lines []string, start string) string {
 // section reads a section of assent serve.
 func section(t *testing.T, src string) (all []Served, findings []diag.Finding) {
 	t.Helper()
-	part, err := NewSection("/etc/assent")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := document.Load(part.Schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	part := must.Get(NewSection("/etc/assent"))(t)
+	s := must.Get(document.Load(part.Schema))(t)
 	doc, _ := yamldoc.Parse("serve.yaml", []byte(src), yamldoc.Limits{})
 	d := document.Decoder{Rule: rule, Formats: part.Formats, Checks: part.Checks}
 	d.Decode(doc.Root, s, &all)
@@ -412,14 +394,9 @@ func TestEveryFieldHasAPlace(t *testing.T) {
 }
 
 func TestPublishedSchema(t *testing.T) {
-	text, err := JSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(JSON())(t)
 	var s map[string]any
-	if err := json.Unmarshal(text, &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &s))
 	if s["$ref"] != "#/$defs/gateway" {
 		t.Errorf("%v", s["$ref"])
 	}

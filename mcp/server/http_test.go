@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/server"
@@ -61,10 +62,7 @@ func (s *site) ask(method, body string, headers ...string) *http.Response {
 // expect sends a request, and wants a status and a text in the answer.
 func (s *site) expect(status int, text string, resp *http.Response) {
 	s.t.Helper()
-	got, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	got := must.Get(io.ReadAll(resp.Body))(s.t)
 	if resp.StatusCode != status || !strings.Contains(string(got), text) {
 		s.t.Errorf("got %d %s, expected %d %s", resp.StatusCode, got, status, text)
 	}
@@ -190,10 +188,7 @@ func TestNotificationsAndResponsesAreTakenWithoutABody(t *testing.T) {
 func event(t *testing.T, in *bufio.Reader) (id, data string) {
 	t.Helper()
 	for {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := must.Get(in.ReadString('\n'))(t)
 		switch line = strings.TrimSpace(line); {
 		case strings.HasPrefix(line, "id: "):
 			id = line[4:]

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp/server"
 	"github.com/assent-dev/assent/mcp/wire"
 )
@@ -118,9 +119,7 @@ func connect(t *testing.T, h server.Handler, cfg server.Config) *desk {
 
 func (d *desk) send(text string) {
 	d.t.Helper()
-	if _, err := io.WriteString(d.in, text+"\n"); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Get(io.WriteString(d.in, text+"\n"))(d.t)
 }
 
 func (d *desk) receive() string {

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
@@ -23,10 +24,7 @@ func TestNewsOfAListRestsForTheSettlingTime(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			gone := make(chan struct{})
 			defer close(gone)
-			server, err := New(Config{Command: []string{"unused"}, Settle: settle})
-			if err != nil {
-				t.Fatal(err)
-			}
+			server := must.Get(New(Config{Command: []string{"unused"}, Settle: settle}))(t)
 			changes := server.newNews(gone)
 			told := 0
 			go func() {

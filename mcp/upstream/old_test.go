@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/upstream"
@@ -90,9 +91,7 @@ func TestWhatIsKnownAfterAFailureOfAnOldServer(t *testing.T) {
 func TestAnOldServerThatIsGoneIsOpenedAnew(t *testing.T) {
 	t.Parallel()
 	s, server := old(t, nil, nil)
-	if _, err := call(t.Context(), server, "a", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(call(t.Context(), server, "a", nil))(t)
 	s.CloseClientConnections()
 	list := testwait.Value(t, "the lists are taken for changed", func() (string, bool) {
 		select {
@@ -176,9 +175,7 @@ func TestASilentStreamIsAskedAndThenEnds(t *testing.T) {
 func TestASilentStreamThatAnswersStays(t *testing.T) {
 	t.Parallel()
 	s, server := old(t, nil, func(cfg *upstream.Config) { cfg.Idle = 2 * time.Second })
-	if _, err := call(t.Context(), server, "a", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(call(t.Context(), server, "a", nil))(t)
 	testwait.Until(t, "pings", func() bool { return len(s.Visits("ping")) > 1 })
 	if n := len(s.Visits("initialize")); n != 2 { // at the server's address, and at that of messages
 		t.Errorf("it was opened anew: initialize came %d times", n)

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/upstream"
 	"github.com/assent-dev/assent/mcp/wire"
@@ -128,10 +130,7 @@ func report(call *wire.Call, out *wire.Pipe, n int) {
 // connect starts a server of a kind.
 func connect(t *testing.T, of string, change func(*upstream.Config)) *upstream.Server {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	cfg := upstream.Config{
 		Alias:   "small",
 		Command: []string{self, "$(touch x); 'y z'"},
@@ -152,10 +151,7 @@ func connect(t *testing.T, of string, change func(*upstream.Config)) *upstream.S
 // run keeps the connection to a server until the test ends.
 func run(t *testing.T, cfg upstream.Config) *upstream.Server {
 	t.Helper()
-	s, err := upstream.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(upstream.New(cfg))(t)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -269,12 +265,27 @@ func TestAServerThatNeverAnswersIsSaidToBeSilent(t *testing.T) {
 func TestTheEnvironmentHoldsWhatIsListedAndNothingElse(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_GATEWAY", "1")
 	s := connect(t, "legacy", nil)
-	out, err := call(t.Context(), s, "env", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(call(t.Context(), s, "env", nil))(t)
 	var got struct{ Env []string }
 	if err := json.Unmarshal(out.Result, &got); err != nil || len(got.Env) != 3 {
 		t.Errorf("the server's environment: %q, %v", got.Env, err)
+	}
+}
+
+// What a failure says reaches logs, the ledger and the client's model.
+func TestAFailureNamesNoSecretOfTheAddress(t *testing.T) {
+	t.Parallel()
+	h := newSite(t, "modern", func(http.ResponseWriter, string, int) {
+		panic(http.ErrAbortHandler) // the connection breaks
+	})
+	u := reach(t, h.URL+"/mcp?key=geheim", nil)
+	_, err := call(t.Context(), u, "write", nil)
+	if err == nil || strings.Contains(err.Error(), "geheim") {
+		t.Errorf("it says %v", err)
+	}
+	h.Close()
+	gone := reach(t, h.URL+"/mcp?key=geheim", func(c *upstream.Config) { c.Era = upstream.Modern })
+	if _, err = call(t.Context(), gone, "write", nil); err == nil || strings.Contains(err.Error(), "geheim") {
+		t.Errorf("it says %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/upstream"
@@ -94,9 +95,7 @@ func TestEachEraIsFoundOutByHTTP(t *testing.T) {
 func TestModernHeadersRepeatTheBody(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "modern", done)
-	if _, err := call(t.Context(), visit(t, s, nil), "größe", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(call(t.Context(), visit(t, s, nil), "größe", nil))(t)
 	h := s.Visits(wire.MethodCall)[0].Header
 	if h.Get("Mcp-Method") != wire.MethodCall || h.Get("Mcp-Name") != "=?base64?Z3LDtsOfZQ==?=" ||
 		h.Get("Mcp-Protocol-Version") != wire.V20260728 {
@@ -212,9 +211,7 @@ func TestWithoutATokenNothingIsSent(t *testing.T) {
 			return "t", nil
 		}
 	})
-	if _, err := call(t.Context(), server, "a", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(call(t.Context(), server, "a", nil))(t)
 	gone.Store(true)
 	if _, err := call(t.Context(), server, "a", nil); !errors.Is(err, upstream.ErrNotSent) || s.calls() != 1 {
 		t.Errorf("%d calls, %v", s.calls(), err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/peer"
@@ -20,7 +21,7 @@ import (
 // idle is a gateway that takes requests, and works on nothing.
 func idle(t testing.TB) *Gateway {
 	t.Helper()
-	g, err := New(Config{
+	g := must.Get(New(Config{
 		Common: rap.Common{
 			Records:   rap.NewMemory(),
 			Namespace: "gw",
@@ -35,10 +36,7 @@ func idle(t testing.TB) *Gateway {
 			Run:         func(context.Context, rap.Job) (rap.Outcome, error) { panic("it ran") },
 		}},
 		Callers: []Caller{{Name: "runtime", Callbacks: peer.Config{Allow: []string{"http://127.0.0.1:2"}}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return g
 }
 
@@ -123,8 +121,6 @@ func waiting(t testing.TB, g *Gateway) (r *record, token string) {
 			},
 		},
 	}
-	if err := g.engine.Add(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, g.engine.Add(t.Context(), r))
 	return r, token
 }

@@ -1,18 +1,23 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"pgregory.net/rapid"
-
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/resolve"
+	"pgregory.net/rapid"
 )
 
 func TestShowsCalls(t *testing.T) {
@@ -98,10 +103,7 @@ func TestShowsCalls(t *testing.T) {
 func TestShowsAnyArguments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
-		args, err := json.Marshal(map[string]string{"a": text, "b\n": text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		args := must.Get(json.Marshal(map[string]string{"a": text, "b\n": text}))(t)
 		args = []byte(strings.NewReplacer(`\u2028`, "\u2028", `\u003c`, "<").Replace(string(args)))
 		v := show(&record{Arguments: args}, &judged{op: &operation{}})
 		shown := strings.NewReplacer("\u2068", "", "\u2069", "").Replace(v.arguments)
@@ -158,5 +160,46 @@ func TestBoundsWhatItOffers(t *testing.T) {
 	g.cfg.Grants.Offer = false
 	if uses, life := g.offer(nil); uses != 0 || life != 0 {
 		t.Errorf("not offered: %d, %s", uses, life)
+	}
+}
+
+func TestEndpoint(t *testing.T) {
+	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body := make([]byte, 100)
+		n, _ := req.Body.Read(body) // its end comes with it
+		switch {
+		case bytes.Contains(body, []byte("fail")):
+			http.Error(w, "secret", 500)
+			return
+		case bytes.Contains(body, []byte("text")):
+			return
+		case bytes.Contains(body, []byte("bytes")):
+			body, n = []byte("\"\xff\""), 3
+		}
+
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body[:n])
+	}))
+	defer far.Close()
+	op := must.Get(Endpoint(rap.Operation{Name: "look"}, peer.Config{URL: far.URL + "/api"}))(t)
+	for args, want := range map[string]string{
+		`{ "a":1}`:    `{ "a":1}`,
+		`{"fail":1}`:  "answered 500",
+		`{"text":1}`:  "the outcome is unknown",
+		`{"bytes":1}`: "is not text",
+	} {
+		out, err := op.Run(t.Context(), rap.Job{Arguments: []byte(args)})
+		var public *rap.PublicError
+		if got := out.Text; err == nil && got != want ||
+			err != nil && (!errors.As(err, &public) || !strings.Contains(public.Text, want)) {
+			t.Errorf("%s: %q, %v", args, got, err)
+		}
+	}
+
+	if _, err := Endpoint(op, peer.Config{URL: "ftp://far.example"}); err == nil {
+		t.Error("taken")
+	}
+	if _, err := Endpoint(op, peer.Config{Allow: []string{far.URL}}); err == nil {
+		t.Error("an endpoint without an address")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/store"
@@ -21,11 +22,7 @@ func sealed[T any](t *testing.T, records store.Records, key []byte, room, kind s
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := records.Record(t.Context(), room+"/"+kind, d.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return must.Get(records.Record(t.Context(), room+"/"+kind, d.Key))(t)
 }
 
 // TestOnlyCallsThatHadEndedOutliveARestore: one on its way may have
@@ -90,16 +87,10 @@ func TestRecordsAreSealedAnewForANewKey(t *testing.T) {
 		durable.Doc[record]{Key: "a", Body: record{State: durable.Ended, Part: call{Thread: "t1"}}},
 	)
 	reseal := rap.Reseal(before, after)
-	next, err := reseal(r.Namespace, r.Key, r.Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := must.Get(reseal(r.Namespace, r.Key, r.Value))(t)
 
 	r.Value = next
-	v, err := durable.NewVault[record](names.Sealing(records, room, after), "calls")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(durable.NewVault[record](names.Sealing(records, room, after), "calls"))(t)
 	if d, err := v.Open(r); err != nil || d.Body.Part.Thread != "t1" || d.Body.State != durable.Ended {
 		t.Errorf("%+v, %v", d, err)
 	}

@@ -19,17 +19,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testdns"
 	"github.com/assent-dev/assent/rap/peer"
 )
 
 func newPeer(t testing.TB, cfg peer.Config) *peer.Peer {
 	t.Helper()
-	p, err := peer.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must.Get(peer.New(cfg))(t)
 }
 
 // TestNew: what can't be registered is refused at once, with words that
@@ -211,10 +208,7 @@ func TestRedirects(t *testing.T) {
 // TestRebinding: a public origin whose name resolves to this machine,
 // at first or later, is not connected to, and no proxy is asked.
 func TestRebinding(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	go func() {
 		if c, err := listener.Accept(); err == nil {

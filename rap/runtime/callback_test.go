@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/names"
 	"github.com/assent-dev/assent/rap/wire"
@@ -145,14 +146,8 @@ func FuzzCallback(f *testing.F) {
 	w.stop() // nothing but callbacks happens
 	f.Fuzz(func(t *testing.T, body []byte) {
 		w.cfg.Records = rap.NewMemory()
-		r, err := New(w.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		threads, err := r.As(rtAsker())
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(New(w.cfg))(t)
+		threads := must.Get(r.As(rtAsker()))(t)
 		for _, id := range []string{"a", "b"} {
 			c := &call{
 				Key:       w.key(id),
@@ -171,9 +166,7 @@ func FuzzCallback(f *testing.F) {
 					Token:     id,
 				},
 			}
-			if err := r.engine.Add(t.Context(), c); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.engine.Add(t.Context(), c))
 		}
 
 		req := httptest.NewRequest("POST", "/a", strings.NewReader(string(body)))

@@ -1,17 +1,24 @@
 package runtime
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/approval/info"
+	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/raptest"
+	"github.com/assent-dev/assent/rap/peer"
 )
 
 func TestAsksBeforeACallLeaves(t *testing.T) {
@@ -317,4 +324,78 @@ func (w *rtWorld) text() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.log.String()
+}
+
+// TestPeopleSeeWhatTheAgentSays: what the agent says about a call
+// stands in its approval and in the questions about it, and never goes
+// to the tool server.
+func TestPeopleSeeWhatTheAgentSays(t *testing.T) {
+	w := newRTWorld(t)
+	says := []info.Item{{Label: "Why", Text: "the ticket wants it"}}
+	in := Invocation{Thread: "t", ID: "a", Operation: "send", Arguments: json.RawMessage(`{"to":"bob"}`), Context: says}
+	must.Get(w.mine.Invoke(t.Context(), in))(t)
+	ref := w.asked(1)
+	if got := w.desk.Of(ref).Verdict.Context; !slices.Equal(got, says) {
+		t.Errorf("the approval says %v", got)
+	}
+	in.ID, in.Operation = "b", "wipe"
+	must.Get(w.mine.Invoke(t.Context(), in))(t)
+	ref = w.asked(2)
+	if got := w.desk.Of(ref).Question.Context; !slices.Equal(got, says) {
+		t.Errorf("the question says %v", got)
+	}
+
+	in.ID, in.Operation = "c", "read"
+	in.Arguments = json.RawMessage(`{"path":"x"}`)
+	must.Get(w.mine.Invoke(t.Context(), in))(t)
+	if got := w.tool.waits("/run", 1)[0]; strings.Contains(got, "ticket") {
+		t.Errorf("the tool server was told %s", got)
+	}
+}
+
+func TestRefusesWhatAnAgentMayNotSay(t *testing.T) {
+	w := newRTWorld(t)
+	_, err := w.mine.Invoke(t.Context(), Invocation{
+		Thread:    "t",
+		ID:        "a",
+		Operation: "read",
+		Context:   []info.Item{{Label: "Ticket", Link: "http://tickets.example/7"}},
+	})
+	var wrong *info.Error
+	if !errors.As(err, &wrong) || wrong.Path != "context.0.link" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The desk of an upstream server approves nothing and knows nothing.
+func TestRelayDeskApprovesNothing(t *testing.T) {
+	d := newRelay()
+	if held, err := d.Open(t.Context(), "k", hold.Verdict{}); err == nil {
+		t.Errorf("%v", held)
+	}
+	if err := d.Claim(t.Context(), "ref", "k", hold.Verdict{}); err == nil {
+		t.Error("a run was given away")
+	}
+	ref := must.Get(d.Ask(t.Context(), "q", hold.Question{Within: -2 * relayKept}))(t)
+	must.Get(d.Ask(t.Context(), "q2", hold.Question{Within: time.Hour}))(t)
+	if _, err := d.Answer(t.Context(), ref); !errors.Is(err, hold.ErrNoRequest) {
+		t.Errorf("what expired is known: %v", err)
+	}
+}
+
+func TestUpstreamMustBeThere(t *testing.T) {
+	for name, url := range map[string]string{
+		"nobody":     "http://127.0.0.1:1",
+		"no address": "",
+		"far":        "http://tools.example",
+	} {
+		_, err := Upstream(t.Context(), UpstreamConfig{
+			Common:      rap.Common{Records: rap.NewMemory(), Namespace: "up", Key: bytes.Repeat([]byte{9}, 32)},
+			Server:      Server{Name: "back", Peer: peer.Config{URL: url, Timeout: time.Second, Attempts: 1}},
+			CallbackURL: "http://127.0.0.1:2",
+		})
+		if err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/names"
@@ -93,11 +94,7 @@ func rtPlan(t testing.TB, file string) *resolve.Plan {
 	if a == nil {
 		t.Fatal(findings)
 	}
-	p, err := resolve.Compile(a, policy.Registry(nil), resolve.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must.Get(resolve.Compile(a, policy.Registry(nil), resolve.Options{}))(t)
 }
 
 // newRTWorld starts a runtime; edits change its configuration first.
@@ -148,11 +145,7 @@ func rtAsker() approval.Asker { return approval.Asker{Token: "clerk-token"} }
 // as are the threads of an asker.
 func (w *rtWorld) as(r *Runtime, who approval.Asker) *Threads {
 	w.t.Helper()
-	threads, err := r.As(who)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return threads
+	return must.Get(r.As(who))(w.t)
 }
 
 // key is where a call of the one thread is kept.
@@ -161,10 +154,7 @@ func (w *rtWorld) key(id string) string { return w.r.names.Call(rtAsker(), "t", 
 // process is a runtime that works on what is stored, beside others.
 func (w *rtWorld) process() (*Runtime, func()) {
 	w.t.Helper()
-	r, err := New(w.cfg)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	r := must.Get(New(w.cfg))(w.t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -275,11 +265,7 @@ func (w *rtWorld) settles(others ...*Runtime) {
 
 func (w *rtWorld) invoke(id, operation, args string) Call {
 	w.t.Helper()
-	c, err := w.mine.Invoke(context.Background(), rtInvocation(id, operation, args))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return c
+	return must.Get(w.mine.Invoke(context.Background(), rtInvocation(id, operation, args)))(w.t)
 }
 
 func rtInvocation(id, operation, args string) Invocation {
@@ -319,11 +305,7 @@ func (w *rtWorld) ends(id string, why Why) Call {
 // kept is the record of a call.
 func (w *rtWorld) kept(id string) *call {
 	w.t.Helper()
-	c, err := w.r.engine.Get(context.Background(), w.key(id))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return c
+	return must.Get(w.r.engine.Get(context.Background(), w.key(id)))(w.t)
 }
 
 // sealing is that of the runtime's records.
@@ -398,10 +380,7 @@ func (w *rtWorld) openOf(id string) (n int) {
 	type reference struct {
 		Key string `json:"key"`
 	}
-	known, err := durable.NewVault[reference](w.sealing(), "refs")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	known := must.Get(durable.NewVault[reference](w.sealing(), "refs"))(w.t)
 	for _, ref := range w.desk.Refs() {
 		d, err := known.Get(context.Background(), durable.Hash(ref))
 		if err != nil || d.Body.Key != w.key(id) {

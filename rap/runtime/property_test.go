@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // rtModel is what a random history may lead to, beside what the tool
@@ -128,9 +129,7 @@ func (m *rtModel) closes() {
 	if rapid.IntRange(0, 5).Draw(m.rt, "really") > 0 {
 		return
 	}
-	if err := m.as(m.any(), rtAsker()).CloseThread(context.Background(), "t"); err != nil {
-		m.rt.Fatal(err)
-	}
+	must.Do(m.rt, m.as(m.any(), rtAsker()).CloseThread(context.Background(), "t"))
 	m.shut = true
 	for _, id := range rtIDs {
 		m.quiet(id)

@@ -12,6 +12,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/signin"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -33,10 +34,7 @@ func (w *rtWorld) link(id, url string) *wire.OAuth {
 // signIns are what somebody is to sign in to, in short.
 func (w *rtWorld) signIns(person string) string {
 	w.t.Helper()
-	page, err := w.r.SignInsOf(w.t.Context(), person)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	page := must.Get(w.r.SignInsOf(w.t.Context(), person))(w.t)
 	var out []string
 	for _, one := range page.SignIns {
 		out = append(out, one.Operation+" "+one.Host+" "+one.Link)
@@ -70,10 +68,7 @@ func TestSignInIsForTheUserAlone(t *testing.T) {
 			t.Errorf("%q sees %q", other, got)
 		}
 	}
-	page, err := w.r.SignInsOf(t.Context(), "ann")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(w.r.SignInsOf(t.Context(), "ann"))(t)
 	one, whose, err := w.r.SignIn(t.Context(), page.SignIns[0].ID)
 	if err != nil || whose != "ann" || one != page.SignIns[0] || one.Until.IsZero() || one.Since.IsZero() {
 		t.Errorf("%+v of %q, %v", one, whose, err)
@@ -98,9 +93,7 @@ func TestNoSignInWithoutTheDirectory(t *testing.T) {
 		w.mine = w.as(w.r, rtAsker())
 		in := rtInvocation("a", "read", "{}")
 		in.User = user
-		if _, err := w.mine.Invoke(t.Context(), in); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.mine.Invoke(t.Context(), in))(t)
 		w.is("a", CallPending)
 		c := w.kept("a")
 		m := w.link(c.Part.Wire.ID, idp)

@@ -5,14 +5,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func page(t *testing.T) string {
 	t.Helper()
-	src, err := os.ReadFile("../../docs/contracts/rap.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(os.ReadFile("../../docs/contracts/rap.md"))(t)
 	_, rest, ok := strings.Cut(string(src), "\n## Messages\n")
 	if !ok {
 		t.Fatal("no section")
@@ -80,10 +79,7 @@ func TestContractTable(t *testing.T) {
 		if !want.MatchString(text) {
 			t.Errorf("no row for %s: %s", row, strings.Join(all, " "))
 		}
-		got, err := in.parse(in.body("", ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(in.parse(in.body("", "")))(t)
 		out, from := string(written(got)), 0
 		for _, m := range in.members {
 			at := strings.Index(out[from:], `"`+m.name+`":`)

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -137,14 +138,9 @@ func agree(t failer, body []byte, got any) {
 // plain is a value without the spelling of raw texts.
 func plain(t failer, v any) any {
 	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(v))(t)
 	var out any
-	if err := json.Unmarshal(text, &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &out))
 	return []any{reflect.TypeOf(v), out}
 }
 
@@ -201,9 +197,7 @@ func asCallback(t failer, body []byte) wire.Callback {
 	if l.Content != nil {
 		out.Content = []wire.Content{}
 		var items []json.RawMessage
-		if err := json.Unmarshal(l.Content, &items); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(l.Content, &items))
 		for _, raw := range items {
 			var item lenientItem
 			lenient(t, raw, &item)
@@ -271,10 +265,7 @@ func mutant(t *rapid.T, in form) string {
 			name = strings.ToUpper(name)
 		case 9, 10, 11, 12, 13, 14, 15:
 			if strings.HasPrefix(raw, `"`) && !strings.Contains(raw, "://") && name != "type" {
-				text, err := json.Marshal(rapid.String().Draw(t, "text"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := must.Get(json.Marshal(rapid.String().Draw(t, "text")))(t)
 				raw = string(text)
 			}
 		}

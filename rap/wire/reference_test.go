@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -16,11 +17,7 @@ func ptr[T any](v T) *T { return &v }
 // sent reads what another implementation sends.
 func sent(t testing.TB, name string) []byte {
 	t.Helper()
-	src, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return src
+	return must.Get(os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name))))(t)
 }
 
 // seeds adds what other implementations send to a fuzz target.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/rap/wire"
 )
 
@@ -172,10 +173,7 @@ func TestBounds(t *testing.T) {
 
 func parsedTool(t testing.TB, schema string) *wire.Tool {
 	t.Helper()
-	set, err := wire.ParseToolset(manifest(`{"name":"t","description":"","inputSchema":` + schema + `}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(wire.ParseToolset(manifest(`{"name":"t","description":"","inputSchema":` + schema + `}`)))(t)
 	return &set.Tools[0]
 }
 

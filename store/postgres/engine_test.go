@@ -16,11 +16,9 @@ import (
 // suited is the engine that Open would make.
 func suited(t *testing.T, url string) (*engine, *pgxpool.Config) {
 	t.Helper()
-	cfg, err := pgxpool.ParseConfig(url)
-	must.Do(t, err)
+	cfg := must.Get(pgxpool.ParseConfig(url))(t)
 	must.Do(t, suit(t.Context(), cfg))
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	must.Do(t, err)
+	pool := must.Get(pgxpool.NewWithConfig(t.Context(), cfg))(t)
 	t.Cleanup(pool.Close)
 	return &engine{pool}, cfg
 }
@@ -43,8 +41,7 @@ func TestTransactionsCarryWhatTheyRestOn(t *testing.T) {
 		"write":    func() (sqlstore.Tx, error) { return e.Begin(ctx) },
 		"snapshot": func() (sqlstore.Tx, error) { return e.Snapshot(ctx) },
 	} {
-		x, err := begin()
-		must.Do(t, err)
+		x := must.Get(begin())(t)
 		if want["transaction_isolation"] = "read committed"; name == "snapshot" {
 			want["transaction_isolation"] = "repeatable read"
 		}
@@ -73,11 +70,9 @@ func TestTransactionsCarryWhatTheyRestOn(t *testing.T) {
 func TestSaysNothingAtTheStartThatPoolersRefuse(t *testing.T) {
 	_, cfg := suited(t, pgtest.New(t))
 	delete(cfg.ConnConfig.RuntimeParams, "search_path") // of the test
-	conn, err := pgx.ConnectConfig(t.Context(), cfg.ConnConfig)
-	must.Do(t, err)
+	conn := must.Get(pgx.ConnectConfig(t.Context(), cfg.ConnConfig))(t)
 	defer conn.Close(t.Context())
-	rows, err := conn.Query(t.Context(), "SELECT name FROM pg_settings WHERE source = 'client'")
-	must.Do(t, err)
+	rows := must.Get(conn.Query(t.Context(), "SELECT name FROM pg_settings WHERE source = 'client'"))(t)
 	set, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || slices.ContainsFunc(set, func(name string) bool {
 		return name != "application_name" &&
@@ -99,8 +94,7 @@ func TestModeOfStatements(t *testing.T) {
 	if lent.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeExec || lent.AfterConnect != nil {
 		t.Error("a lent connection keeps statements")
 	}
-	cfg, err := pgxpool.ParseConfig(url + "&pool=session")
-	must.Do(t, err)
+	cfg := must.Get(pgxpool.ParseConfig(url + "&pool=session"))(t)
 	if err := suit(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "expected pool=transaction") {
 		t.Errorf("got %v", err)
 	}

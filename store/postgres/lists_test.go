@@ -43,8 +43,7 @@ func TestListsReadFewRows(t *testing.T) {
 	ctx := t.Context()
 	e, _ := suited(t, pgtest.New(t))
 	r := &recorded{engine: e}
-	s, err := sqlstore.New(ctx, r, sqlstore.Options{})
-	must.Do(t, err)
+	s := must.Get(sqlstore.New(ctx, r, sqlstore.Options{}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 
 	const (
@@ -87,9 +86,7 @@ func TestListsReadFewRows(t *testing.T) {
 // a while.
 func analyze(t *testing.T, e *engine) {
 	t.Helper()
-	if _, err := e.pool.Exec(t.Context(), "ANALYZE requests, records"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(e.pool.Exec(t.Context(), "ANALYZE requests, records"))(t)
 }
 
 // step is a node of a plan that ran.

@@ -139,14 +139,11 @@ func TestBackupMoves(t *testing.T) {
 // back. What was answered well is there, whole, and nothing in part.
 func TestGone(t *testing.T) {
 	ctx := t.Context()
-	server, err := pgtest.Start()
-	must.Do(t, err)
+	server := must.Get(pgtest.Start())(t)
 	defer server.Stop()
 	s, err := open(t, server.URL)()
 	wanted(t, s, err)
-	if _, err := s.PutRecord(ctx, store.Record{Namespace: "calls", Key: "kept"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.PutRecord(ctx, store.Record{Namespace: "calls", Key: "kept"}))(t)
 	const workers = 8
 	var all sync.WaitGroup
 	good, failed := make([]int, workers), make([]error, workers)
@@ -228,8 +225,7 @@ func TestTheClockIsComparedWithTheServers(t *testing.T) {
 	year := 365 * 24 * time.Hour
 	for _, off := range []time.Duration{-10 * year, 0, 10 * year} {
 		now := func() time.Time { return time.Now().Add(off) }
-		s, err := postgres.Open(t.Context(), url, postgres.Options{Now: now})
-		must.Do(t, err)
+		s := must.Get(postgres.Open(t.Context(), url, postgres.Options{Now: now}))(t)
 		ahead, err := s.ClockAhead(t.Context())
 		if err != nil || (ahead-off).Abs() > year {
 			t.Errorf("a clock that is off by %s is ahead by %s, %v", off, ahead, err)

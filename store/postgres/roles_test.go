@@ -26,8 +26,7 @@ import (
 // servers do, and can neither delete nor change entries.
 func TestServersNeedNotOwnTheLedger(t *testing.T) {
 	ctx := t.Context()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "postgresql.md"))
-	must.Do(t, err)
+	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "guides", "postgresql.md")))(t)
 	_, after, _ := strings.Cut(string(page), "```sql\n")
 	grants, _, found := strings.Cut(after, "```")
 	if !found {
@@ -35,8 +34,7 @@ func TestServersNeedNotOwnTheLedger(t *testing.T) {
 	}
 	owners := pgtest.New(t)
 	role := "app_" + strings.ToLower(rand.Text())
-	u, err := url.Parse(owners)
-	must.Do(t, err)
+	u := must.Get(url.Parse(owners))(t)
 	schema := u.Query().Get("search_path")
 	u.User = url.User(role)
 	open := func(where string) store.Store {
@@ -44,8 +42,7 @@ func TestServersNeedNotOwnTheLedger(t *testing.T) {
 		return wanted(t, s, err)
 	}
 	erases := func(s store.Store) bool {
-		id, err := s.Identity(ctx)
-		must.Do(t, err)
+		id := must.Get(s.Identity(ctx))(t)
 		return id.Erases
 	}
 	owner := open(owners)
@@ -83,8 +80,7 @@ func TestServersNeedNotOwnTheLedger(t *testing.T) {
 		t.Error(err)
 	}
 	storetest.Backup(t, app)
-	conn, err := pgx.Connect(ctx, u.String())
-	must.Do(t, err)
+	conn := must.Get(pgx.Connect(ctx, u.String()))(t)
 	defer conn.Close(t.Context())
 	for _, sql := range []string{
 		"DELETE FROM entries",

@@ -70,8 +70,7 @@ func TestKilled(t *testing.T) {
 		for key, version := range killed(t, path, 200+100*round) {
 			told[key] = version
 		}
-		s, err := open(t, path)()
-		must.Do(t, err)
+		s := must.Get(open(t, path)())(t)
 		for key, version := range told {
 			r, err := s.Record(t.Context(), "calls", key)
 			if err != nil || r.Version != version && r.Version != version+1 {
@@ -92,8 +91,7 @@ func killed(t *testing.T, path string, after int) map[string]int64 {
 	t.Helper()
 	cmd := command.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), victimFile+"="+path)
-	out, err := cmd.StdoutPipe()
-	must.Do(t, err)
+	out := must.Get(cmd.StdoutPipe())(t)
 	must.Do(t, cmd.Start())
 	told := map[string]int64{}
 	lines := bufio.NewScanner(out)

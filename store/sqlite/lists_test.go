@@ -43,11 +43,9 @@ func TestListsReadIndexes(t *testing.T) {
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "a.db")
 	must.Do(t, create(path))
-	e, err := connect(ctx, path, Options{Readers: 4, LockWait: time.Minute})
-	must.Do(t, err)
+	e := must.Get(connect(ctx, path, Options{Readers: 4, LockWait: time.Minute}))(t)
 	r := &recorded{engine: e}
-	s, err := sqlstore.New(ctx, r, sqlstore.Options{})
-	must.Do(t, err)
+	s := must.Get(sqlstore.New(ctx, r, sqlstore.Options{}))(t)
 	defer s.Close()
 
 	r.take() // what opening reads
@@ -93,8 +91,7 @@ func wasteful(steps []string) string {
 // plan is what SQLite says it does for a statement.
 func plan(t *testing.T, e *engine, s sqlstore.Stmt) []string {
 	t.Helper()
-	rows, err := e.Query(t.Context(), "EXPLAIN QUERY PLAN "+s.SQL, s.Args...)
-	must.Do(t, err)
+	rows := must.Get(e.Query(t.Context(), "EXPLAIN QUERY PLAN "+s.SQL, s.Args...))(t)
 	defer rows.Close()
 	var out []string
 	for rows.Next() {

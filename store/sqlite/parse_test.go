@@ -44,10 +44,7 @@ WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.name NOT IN ('assent
 
 func FuzzRestore(f *testing.F) {
 	dir := f.TempDir()
-	from, err := sqliteOpen(filepath.Join(dir, "from.db"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	from := must.Get(sqliteOpen(filepath.Join(dir, "from.db")))(f)
 	storetest.Fill(f, from)
 	good := storetest.Backup(f, from)
 	for _, seed := range []string{
@@ -60,10 +57,7 @@ func FuzzRestore(f *testing.F) {
 		f.Add(seed)
 	}
 
-	to, err := sqliteOpen(filepath.Join(dir, "to.db"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	to := must.Get(sqliteOpen(filepath.Join(dir, "to.db")))(f)
 	f.Cleanup(func() { _ = errors.Join(from.Close(), to.Close()) })
 	f.Fuzz(func(t *testing.T, text string) {
 		if err := to.Restore(t.Context(), strings.NewReader(text)); err != nil &&
@@ -75,10 +69,7 @@ func FuzzRestore(f *testing.F) {
 }
 
 func FuzzCursor(f *testing.F) {
-	s, err := sqliteOpen(filepath.Join(f.TempDir(), "a.db"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	s := must.Get(sqliteOpen(filepath.Join(f.TempDir(), "a.db")))(f)
 	f.Cleanup(func() { _ = s.Close() })
 	for _, seed := range []string{"", "YzEgYXByXzE", "ZC0xIA", "!"} {
 		f.Add(seed, false)

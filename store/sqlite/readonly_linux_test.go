@@ -15,8 +15,7 @@ import (
 func TestReadOnly(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.db")
-	s, err := open(t, path)()
-	must.Do(t, err)
+	s := must.Get(open(t, path)())(t)
 	must.Do(t, s.Close())
 	for folder := dir; folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) {
 		must.Do(t, os.Chmod(folder, 0o755))

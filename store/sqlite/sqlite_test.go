@@ -32,8 +32,7 @@ func open(t *testing.T, path string) func() (store.Store, error) {
 // raw is a connection beside the store's.
 func raw(t *testing.T, path string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	must.Do(t, err)
+	db := must.Get(sql.Open("sqlite", path))(t)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
@@ -41,9 +40,7 @@ func raw(t *testing.T, path string) *sql.DB {
 
 func exec(t *testing.T, db *sql.DB, query string) {
 	t.Helper()
-	if _, err := db.ExecContext(t.Context(), query); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(db.ExecContext(t.Context(), query))(t)
 }
 
 func TestStore(t *testing.T) { storetest.Run(t, place) }
@@ -224,8 +221,7 @@ func TestUnusable(t *testing.T) {
 func TestFilesThatOthersMayReadOrWriteAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	for _, ending := range []string{"", "-wal", "-shm"} {
-		s, err := open(t, path)()
-		must.Do(t, err)
+		s := must.Get(open(t, path)())(t)
 		info, err := os.Stat(path + ending)
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Fatalf("%q has mode %v, %v", ending, info.Mode(), err)
@@ -245,5 +241,32 @@ func TestFilesThatOthersMayReadOrWriteAreRefused(t *testing.T) {
 		}
 
 		must.Do(t, errors.Join(os.Chmod(path+ending, 0o600), s.Close()))
+	}
+}
+
+// TestManyOpenANewDatabaseAtOnce: each of them waits for the others,
+// also while the journal is switched, for which SQLite itself doesn't
+// wait.
+func TestManyOpenANewDatabaseAtOnce(t *testing.T) {
+	for range 10 {
+		path := filepath.Join(t.TempDir(), "new.db")
+		start := make(chan struct{})
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				<-start
+				s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+
+		close(start)
+		all.Wait()
 	}
 }

@@ -18,9 +18,7 @@ const place = "sqlite:/srv/assent.db"
 
 func open(t *testing.T, path string) *Watermark {
 	t.Helper()
-	w, err := Open(path, place, func(err error) { t.Errorf("a write failed: %v", err) })
-	must.Do(t, err)
-	return w
+	return must.Get(Open(path, place, func(err error) { t.Errorf("a write failed: %v", err) }))(t)
 }
 
 // mark is a log of n entries.
@@ -161,8 +159,7 @@ func TestAWatermarkTellsWhenItCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "beside")
 	must.Do(t, os.Mkdir(dir, 0o700))
 	path, told := filepath.Join(dir, "watermark"), 0
-	w, err := Open(path, place, func(error) { told++ })
-	must.Do(t, err)
+	w := must.Get(Open(path, place, func(error) { told++ }))(t)
 	away := dir + ".away"
 	must.Do(t, os.Rename(dir, away))
 	w.Advance("one", "default", frozen(1, "alice"))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/upstream"
@@ -174,9 +175,7 @@ func TestClientsOfOthersWait(t *testing.T) {
 				text := run(t, p.program[0], args...)
 				t.Logf("%s", text)
 				var s seen
-				if err := json.Unmarshal(text, &s); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(text, &s))
 				s.check(t, p)
 				s.checkCounts(t, w, f, name)
 			})
@@ -227,10 +226,7 @@ func want(t *testing.T, step string, got told, isError bool, text string) {
 // TestTheTableOfClients holds the table of the contract against the
 // clients that are tried.
 func TestTheTableOfClients(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/contracts/mcp.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../docs/contracts/mcp.md"))(t)
 	for _, p := range peers(t) {
 		calls, tasks := "3", "not tried"
 		if p.version == "2025-11-25" {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
@@ -33,10 +34,7 @@ type guide struct {
 // prints.
 func TestGuide(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(guidePage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(guidePage))(t)
 	g := newGuide(t)
 	block := regexp.MustCompile("(?s)```(json|console|sh|text)\n(.*?)```")
 	fresh := block.ReplaceAllStringFunc(string(text), func(all string) string {
@@ -50,17 +48,12 @@ func TestGuide(t *testing.T) {
 		t.Fatalf("the guide shows other output than its commands print; internal/peers/mcp/run -test.run Guide "+
 			"-update mends it:\n%s", fresh)
 	}
-	if err := os.WriteFile(guidePage, []byte(fresh), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(guidePage, []byte(fresh), 0o644))
 }
 
 func newGuide(t *testing.T) *guide {
 	t.Helper()
-	work, err := os.MkdirTemp(installed(t), "guide")
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := must.Get(os.MkdirTemp(installed(t), "guide"))(t)
 	g := &guide{t: t, home: t.TempDir(), work: work, told: &testwait.Buffer{}}
 	path := filepath.Dir(assent()) + ":" + os.Getenv("PATH")
 	g.env = []string{"HOME=" + g.home, "PATH=" + path, "TMPDIR=" + t.TempDir(), "LANG=C.UTF-8"}
@@ -71,9 +64,7 @@ func (g *guide) does(kind, text string) string {
 	g.t.Helper()
 	switch kind {
 	case "json":
-		if err := os.WriteFile(filepath.Join(g.work, ".mcp.json"), []byte(text), 0o600); err != nil {
-			g.t.Fatal(err)
-		}
+		must.Do(g.t, os.WriteFile(filepath.Join(g.work, ".mcp.json"), []byte(text), 0o600))
 	case "sh":
 		g.begins(text)
 	case "text":
@@ -95,9 +86,7 @@ func (g *guide) begins(command string) {
 	c := g.command("exec " + command)
 	c.Stdout = io.MultiWriter(g.told, g.t.Output())
 	c.Stderr = c.Stdout
-	if err := c.Start(); err != nil {
-		g.t.Fatal(err)
-	}
+	must.Do(g.t, c.Start())
 	g.t.Cleanup(func() {
 		_ = c.Process.Signal(os.Interrupt)
 		_ = c.Wait() // the inspector says by its code that a call was denied

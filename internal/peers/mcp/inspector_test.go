@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
@@ -32,10 +33,7 @@ func inspected(t *testing.T, p *place, to []string, tool, file string, code int)
 // inspect calls a tool by the inspector's command line.
 func inspect(t *testing.T, p *place, to []string, tool, file string) (text string, code int) {
 	t.Helper()
-	args, err := json.Marshal(map[string]string{"path": p.at(file), "content": "new\n"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	args := must.Get(json.Marshal(map[string]string{"path": p.at(file), "content": "new\n"}))(t)
 	command := append([]string{"--cli"}, to...)
 	command = append(command, "--method", "tools/call", "--tool-name", tool, "--tool-args-json", string(args))
 	c := exec.CommandContext(t.Context(), programs(t)+"/mcp-inspector", command...)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp"
 )
 
@@ -21,9 +22,7 @@ func TestTheMinuteOfTheSDK(t *testing.T) {
 			text := run(t, "node", script, "http", "", w.front.URL+"/long", w.front.URL, script, "legacy")
 			t.Logf("%s", text)
 			var s seen
-			if err := json.Unmarshal(text, &s); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(text, &s))
 			want(t, "without progress", s.Pending, true, "Not run yet.")
 			want(t, "with progress", s.Progress, false, "run 1")
 			if s.Timeout.Failed == "" || len(s.Messages) < 10 {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp/auth"
 	"github.com/assent-dev/assent/mcp/auth/authtest"
 	"github.com/assent-dev/assent/mcp/server"
@@ -52,16 +53,13 @@ func (w *world) protect(t *testing.T, i *authtest.Issuer, own string) string {
 	t.Helper()
 	at := httptest.NewUnstartedServer(nil)
 	url := "http://" + at.Listener.Addr().String() + "/mcp"
-	r, err := auth.New(auth.Config{
+	r := must.Get(auth.New(auth.Config{
 		URL:      url,
 		Audience: own,
 		Scopes:   []string{"mcp:tools"},
 		Issuers:  []auth.Issuer{{URL: i.URL}},
 		Callers:  []auth.Caller{{Name: "short", Issuer: i.URL, Subject: "desk"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", w.server.HTTP(server.HTTPConfig{Authenticate: r.Authenticate}))
 	mux.Handle("/.well-known/oauth-protected-resource/mcp", r)
@@ -98,9 +96,7 @@ func TestAClientOfOthersGetsItsToken(t *testing.T) {
 			)
 			t.Logf("%s", text)
 			var got told
-			if err := json.Unmarshal(text, &got); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(text, &got))
 			if test.failed != (got.Failed != "") || !test.failed && !strings.HasPrefix(got.Text, "run ") {
 				t.Errorf("got %+v", got)
 			}

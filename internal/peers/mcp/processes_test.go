@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
@@ -111,10 +112,7 @@ func (p *place) gateway(t *testing.T) *client {
 	t.Helper()
 	c := exec.Command(assent(), "mcp", "gateway", "--config", p.at("gateway.yaml"))
 	c.Stderr = t.Output()
-	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(c.StdinPipe())(t)
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
@@ -161,10 +159,7 @@ func (c *client) call(tool string, pairs ...any) string {
 	for i := 0; i < len(pairs); i += 2 {
 		args[pairs[i].(string)] = pairs[i+1]
 	}
-	text, err := json.Marshal(map[string]any{"name": tool, "arguments": args})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(map[string]any{"name": tool, "arguments": args}))(c.t)
 	return c.ask("tools/call", string(text))
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp/mcptest"
 )
@@ -48,10 +49,7 @@ upstream:
 // returns its address.
 func everything(t *testing.T, transport string) string {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	free := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	_, port, _ := net.SplitHostPort(free.Addr().String())
 	_ = free.Close()
 	start(t, []string{"PORT=" + port}, programs(t)+"/mcp-server-everything", transport)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/upstream"
 )
@@ -31,7 +32,7 @@ func connect(t *testing.T, command ...string) *upstream.Server {
 // connectAs starts a server that may ask something.
 func connectAs(t *testing.T, asks mcp.Questions, era string, command ...string) *upstream.Server {
 	t.Helper()
-	s, err := upstream.New(upstream.Config{
+	s := must.Get(upstream.New(upstream.Config{
 		Alias:        "files",
 		Command:      command,
 		Era:          era,
@@ -40,10 +41,7 @@ func connectAs(t *testing.T, asks mcp.Questions, era string, command ...string) 
 		Grace:        time.Second,
 		Capabilities: asks.Declared(),
 		Log:          slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

@@ -12,9 +12,7 @@ import (
 
 func testAuthenticator(t testing.TB, secret, period string) *authenticator {
 	t.Helper()
-	a, err := newAuthenticator([]byte(secret), period)
-	must.Do(t, err)
-	return a
+	return must.Get(newAuthenticator([]byte(secret), period))(t)
 }
 
 // TestNoTwoRowsHaveTheSameCode: values can't be moved between
