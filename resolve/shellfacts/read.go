@@ -321,6 +321,9 @@ func (r *reader) opens(at syntax.Node, target word, reads, writes bool) {
 		r.doubt(at, "a redirection's file is no plain text")
 		return
 	}
+	if slices.Contains([]string{"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"}, target.text) {
+		return // what is written there goes nowhere, or where the line's own streams go
+	}
 	name := oneLine(target.text)
 	r.paths = append(r.paths, name)
 	if reads {
