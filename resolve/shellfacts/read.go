@@ -42,6 +42,9 @@ type reader struct {
 	unread   bool // the files that are read
 	unwrote  bool // the files that are written
 
+	moves bool     // it changes the directory
+	here  []string // listed programs that do what their directory says
+
 	programs, unlisted, commands, flags, paths, reads, writes []string
 }
 
@@ -63,6 +66,13 @@ func (r *reader) lose(at syntax.Node, why string) {
 }
 
 func (r *reader) facts() Facts {
+	if r.moves && len(r.here) > 0 {
+		r.unnamed = true
+		r.doubt(nil, "a program does what its directory says, and the line changes the directory")
+		for _, name := range r.here {
+			r.named(&r.unlisted, name)
+		}
+	}
 	f := Facts{Why: r.why}
 	if r.lost {
 		return f
