@@ -176,6 +176,8 @@ func (q *Question) Words() string {
 	case f == nil:
 	case f.FreeText():
 		return firstRunes(q.Asker+" asks for a text", 200)
+	case len(f.Fields) == 0:
+		return firstRunes(q.Asker+" asks for a plain yes", 200)
 	default:
 		return firstRunes(q.Asker+" asks for "+strconv.Itoa(len(f.Fields))+" things in a form", 200)
 	}

@@ -143,7 +143,11 @@ func (o *opening) commit(ctx context.Context, do func(Tx) error) (*Opened, error
 		return nil, err
 	}
 	err := o.s.store.Update(ctx, o.in.Tenant, func(tx Tx) error {
-		o.out = &Opened{Decision: o.d, Binding: o.binding}
+		o.out = &Opened{
+			Decision:           o.d,
+			Binding:            o.binding,
+			ReplacePermissions: o.d.Outcome == resolve.Allow && o.c.Plan.Options().ReplacePermissions,
+		}
 		o.now = o.s.clock.Now()
 		o.last = nil
 		o.old = nil

@@ -30,6 +30,10 @@ type Opened struct {
 	// what people are asked about where the tenant's configuration says
 	// so.
 	PermitAge string `json:"permit_age,omitempty"`
+	// ReplacePermissions: the owner's decision configuration lets a call
+	// that the rules allow run in a coding agent without the agent's own
+	// permission check.
+	ReplacePermissions bool `json:"replace_permissions,omitempty"`
 }
 
 // The words for an outcome in documents.

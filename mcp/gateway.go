@@ -93,6 +93,9 @@ type Config struct {
 	RunWithin time.Duration
 	// ListWithin is how long a server may take to list its tools; 1m.
 	ListWithin time.Duration
+	// ListPatience is how long clients wait for servers that have not
+	// listed their tools yet; 2s. The tools of slower ones follow.
+	ListPatience time.Duration
 	// Recheck is how old the list of a server's tools may be when an
 	// approved call of one of them runs, and after what time a server is asked again
 	// that could not be listed; 60s.
@@ -195,6 +198,7 @@ func (cfg *Config) fill() {
 	cfg.MaxPending = cmp.Or(cfg.MaxPending, 100)
 	cfg.RunWithin = cmp.Or(cfg.RunWithin, 10*time.Minute)
 	cfg.ListWithin = cmp.Or(cfg.ListWithin, time.Minute)
+	cfg.ListPatience = cmp.Or(cfg.ListPatience, 2*time.Second)
 	cfg.Recheck = cmp.Or(cfg.Recheck, time.Minute)
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
@@ -230,6 +234,7 @@ func (cfg *Config) times() []time.Duration {
 		cfg.Approved,
 		cfg.RunWithin,
 		cfg.ListWithin,
+		cfg.ListPatience,
 		cfg.Recheck,
 	}
 }

@@ -142,6 +142,8 @@ func newWorldOf(t *testing.T, agent, policy string, change func(*mcp.Config)) *w
 		Servers:   []mcp.Server{{Alias: "files", Upstream: w.files, Identity: catalog.Server{Command: "files"}}},
 		Callers:   []mcp.Caller{{Name: "desk", Hold: time.Second}},
 		Pins:      &mcptest.Pins{},
+
+		ListPatience: time.Hour, // a busy machine has the same lists
 	}
 	if change != nil {
 		change(&cfg)

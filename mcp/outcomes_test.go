@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/catalog"
+	"github.com/assent-dev/assent/mcp/server"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -199,14 +200,40 @@ func silent(ctx context.Context) error {
 
 func TestAClientThatGivesUpTakesNoToolsAway(t *testing.T) {
 	t.Parallel()
-	l := newLister(silent)
+	ready := make(chan struct{})
+	l := newLister(func(context.Context) error { <-ready; return nil })
 	w := newWorld(t, func(cfg *mcp.Config) { cfg.Servers[0].Upstream = l })
 	c := w.connect(t)
 	c.send(`{"jsonrpc":"2.0","id":5,"method":"tools/list"}`)
 	<-l.begun
-	l.from(nil)
 	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
+	c.say(`{"jsonrpc":"2.0","id":6,"method":"ping"}`) // the client's wait has ended by then
+	close(ready)
 	c.expect(c.call("read_file", `{}`), "done 1")
+}
+
+// TestASlowServerHoldsUpNoList: clients get what is there, and hear when
+// there is more.
+func TestASlowServerHoldsUpNoList(t *testing.T) {
+	t.Parallel()
+	ready, announced := make(chan struct{}), make(chan string, 10)
+	slow := newLister(func(context.Context) error { <-ready; return nil })
+	w := newWorld(t, func(cfg *mcp.Config) {
+		cfg.Servers[0].Upstream = slow
+		cfg.ListPatience = time.Millisecond
+		cfg.Announce = func(_ context.Context, method string) { announced <- method }
+	})
+	c := w.connect(t)
+	const list = `{"jsonrpc":"2.0","id":5,"method":"tools/list"}`
+	c.no(c.say(list), "read_file")
+	c.expect(c.call("read_file", `{}`), "Not run. The server files has not listed its tools yet.")
+	close(ready)
+	if got := <-announced; got != server.ToolsChanged {
+		t.Errorf("announced %s", got)
+	}
+	if got := c.say(list); !strings.Contains(got, "read_file") {
+		t.Error(got)
+	}
 }
 
 func TestAServerThatCouldNotBeListedIsAskedAgain(t *testing.T) {

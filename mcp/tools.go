@@ -51,6 +51,7 @@ type toolbox struct {
 	rules  string         // versions of the plan and the pins by which it was made
 	listed map[string]catalog.Judgement
 	failed map[string]error // servers that could not be listed
+	all    *listing         // nil: all servers are not being listed now
 	at     map[string]time.Time
 }
 
@@ -78,65 +79,127 @@ func (b *toolbox) listedAt(alias string, at time.Time) {
 	b.at[alias] = at
 }
 
-// Refresh lists the tools of a server anew; "" for all.
+// Refresh lists the tools of a server anew; "" for all. As long as some
+// servers were never asked, it asks all of them.
 func (g *Gateway) Refresh(ctx context.Context, alias string) error {
-	return g.list(ctx, alias, func() bool { return false })
-}
-
-// list asks servers for their tools. Of one that doesn't answer no tool
-// is offered, and its calls say so. done reports that it isn't wanted any
-// more, once the servers may be asked.
-func (g *Gateway) list(ctx context.Context, alias string, done func() bool) error {
-	aliases := g.toAsk(alias)
-	release, err := g.tools.enter(ctx, aliases)
+	if last, _ := g.tools.last(); last == nil || alias == "" {
+		return g.listAll(ctx)
+	}
+	release, err := g.tools.enter(ctx, alias)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if done() {
-		return nil
-	}
 	pins := g.pinsVersion()
-	news := g.askAll(ctx, aliases)
-	if ctx.Err() != nil { // that nobody waits any more says nothing of the servers
+	one := g.askServer(ctx, alias)
+	if ctx.Err() != nil { // that nobody waits any more says nothing of the server
 		return context.Cause(ctx)
 	}
-
-	g.tools.listing.Lock()
-	defer g.tools.listing.Unlock()
-	return g.merge(ctx, news, pins)
+	return g.merge(ctx, map[string]listed{alias: one}, pins)
 }
 
-// toAsk are the servers to ask when one of them is meant: as long as
-// some were never asked, all of them.
-func (g *Gateway) toAsk(alias string) []string {
-	if last, _ := g.tools.last(); last == nil || alias == "" {
-		return slices.Sorted(maps.Keys(g.servers))
+// listing is under way for all servers; all who need it wait for it.
+type listing struct {
+	done chan struct{} // closed when there is a list to go by
+	err  error
+}
+
+// listAll asks all servers for their tools. It waits for ListPatience at
+// most: the tools of slower servers are added, and clients told, when
+// they have answered.
+func (g *Gateway) listAll(ctx context.Context) error {
+	g.tools.mu.Lock()
+	r := g.tools.all
+	if r == nil {
+		r = &listing{done: make(chan struct{})}
+		g.tools.all = r
+		go g.listRound(context.WithoutCancel(ctx), r)
 	}
-	return []string{alias}
+	g.tools.mu.Unlock()
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
-// enter waits until nobody else asks any of these servers, which are in
-// order.
-func (b *toolbox) enter(ctx context.Context, aliases []string) (release func(), err error) {
-	var held []chan struct{}
-	release = func() {
-		for _, one := range held {
-			<-one
+// answered is what a server answered; release lets it be asked again.
+type answered struct {
+	alias   string
+	one     listed
+	release func()
+}
+
+// listRound asks all servers at once. Each takes ListWithin at most.
+func (g *Gateway) listRound(ctx context.Context, r *listing) {
+	pins := g.pinsVersion()
+	answers := make(chan answered, len(g.servers))
+	for alias := range g.servers {
+		go func() {
+			release, err := g.tools.enter(ctx, alias)
+			if err != nil {
+				answers <- answered{alias, listed{err: err}, func() {}}
+				return
+			}
+			answers <- answered{alias, g.askServer(ctx, alias), release}
+		}()
+	}
+
+	news := g.collect(answers)
+	late := len(g.servers) - len(news)
+	last, _ := g.tools.last()
+	for alias := range g.servers {
+		_, known := last[alias]
+		if _, has := news[alias]; !has && !known {
+			news[alias] = listed{judgement: catalog.Judgement{Alias: alias}, err: errNotYet}
 		}
 	}
-	for _, alias := range aliases {
-		one := b.asking[alias]
+	r.err = g.merge(ctx, news, pins)
+	g.tools.mu.Lock()
+	g.tools.all = nil
+	g.tools.mu.Unlock()
+	close(r.done)
+
+	for range late {
+		a := <-answers
+		before := g.generation()
+		if err := g.merge(ctx, map[string]listed{a.alias: a.one}, pins); err != nil {
+			g.cfg.Log.WarnContext(ctx, "the tools of a slow server can't be added", "server", a.alias, "error", err)
+		}
+		a.release()
+		if g.generation() != before {
+			g.announce(ctx, server.ToolsChanged)
+		}
+	}
+}
+
+// collect gathers what servers answer within ListPatience.
+func (g *Gateway) collect(answers <-chan answered) map[string]listed {
+	news := map[string]listed{}
+	patience := time.NewTimer(g.cfg.ListPatience)
+	defer patience.Stop()
+	for range g.servers {
 		select {
-		case one <- struct{}{}:
-			held = append(held, one)
-		case <-ctx.Done():
-			release()
-			return nil, context.Cause(ctx)
+		case a := <-answers:
+			news[a.alias] = a.one
+			defer a.release()
+		case <-patience.C:
+			return news
 		}
 	}
+	return news
+}
 
-	return release, nil
+// enter waits until nobody else asks a server.
+func (b *toolbox) enter(ctx context.Context, alias string) (release func(), err error) {
+	asking := b.asking[alias]
+	select {
+	case asking <- struct{}{}:
+		return func() { <-asking }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // listed is what a server answered.
@@ -145,32 +208,21 @@ type listed struct {
 	err       error
 }
 
-// askAll asks servers for their tools at once.
-func (g *Gateway) askAll(ctx context.Context, aliases []string) map[string]listed {
+// askServer asks a server for its tools.
+func (g *Gateway) askServer(ctx context.Context, alias string) listed {
 	last, _ := g.tools.last()
-	news := map[string]listed{}
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	for _, name := range aliases {
-		all.Go(func() {
-			g.tools.listedAt(name, g.now())
-			j, err := g.listOne(ctx, g.servers[name], last[name])
-			if err != nil {
-				j = last[name] // its names are known
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			news[name] = listed{judgement: j, err: err}
-		})
+	g.tools.listedAt(alias, g.now())
+	j, err := g.listOne(ctx, g.servers[alias], last[alias])
+	if err != nil {
+		j = last[alias] // its names are known
 	}
-
-	all.Wait()
-	return news
+	return listed{judgement: j, err: err}
 }
 
 // merge puts what servers answered in the place of what they did before.
-// The lock of listing is held.
 func (g *Gateway) merge(ctx context.Context, news map[string]listed, pins string) error {
+	g.tools.listing.Lock()
+	defer g.tools.listing.Unlock()
 	last, lastFailed := g.tools.last()
 	now, failed := map[string]catalog.Judgement{}, map[string]error{}
 	maps.Copy(now, last)
@@ -213,6 +265,9 @@ func (g *Gateway) listOne(ctx context.Context, s *Server, last catalog.Judgement
 
 // errSlow says that a server took too long to list its tools.
 var errSlow = errors.New("the server did not list its tools in time")
+
+// errNotYet says that a server has not answered yet.
+var errNotYet = errors.New("the server has not listed its tools yet")
 
 // errPins says that nobody knows which definitions were accepted.
 var errPins = errors.New("the accepted definitions can't be read")
@@ -286,6 +341,9 @@ func textDown(alias string, why error) string {
 	if errors.Is(why, errPins) {
 		return "Nobody can say which definitions of the tools of " + alias + " were accepted; its operators must look at it."
 	}
+	if errors.Is(why, errNotYet) {
+		return "The server " + alias + " has not listed its tools yet."
+	}
 	return "The server " + alias + " can't be reached."
 }
 
@@ -326,7 +384,7 @@ func (g *Gateway) remake(ctx context.Context, rules string) error {
 		}
 	}
 	if last == nil {
-		return g.list(ctx, "", made)
+		return g.listAll(ctx)
 	}
 
 	g.tools.listing.Lock()

@@ -305,20 +305,18 @@ func semantics(s Side) framed {
 	choose := func(step int, first, other string) piece {
 		return piece{protection: Protection{Word: []string{first, other}[min(step, 1)], Step: step}}
 	}
-	timeout := 0
-	if opt.AllowTimeoutApprove {
-		timeout = 1
-	}
+	on := map[bool]int{true: 1}
 
 	return framed{
-		"on_missing":         choose(int(c.OnMissing), "ask", "no_match"),
-		"on_mismatch":        choose(int(c.OnMismatch), "ask", "no_match"),
-		"anchor":             choose(int(c.Anchor), "unanchored", "full"),
-		"trim":               choose(int(c.Trim), "raw_and_trimmed", "raw_only"),
-		"undeclared":         choose(int(opt.Semantics.Undeclared), "deny", "ask"),
-		"empty_allow_list":   choose(int(opt.Semantics.EmptyAllowList), "allows_none", "as_absent"),
-		"remote_approval":    choose(int(opt.Semantics.RemoteApproval), "two_gates", "skill_replaces"),
-		"approve_on_timeout": choose(timeout, "false", "true"),
+		"on_missing":          choose(int(c.OnMissing), "ask", "no_match"),
+		"on_mismatch":         choose(int(c.OnMismatch), "ask", "no_match"),
+		"anchor":              choose(int(c.Anchor), "unanchored", "full"),
+		"trim":                choose(int(c.Trim), "raw_and_trimmed", "raw_only"),
+		"undeclared":          choose(int(opt.Semantics.Undeclared), "deny", "ask"),
+		"empty_allow_list":    choose(int(opt.Semantics.EmptyAllowList), "allows_none", "as_absent"),
+		"remote_approval":     choose(int(opt.Semantics.RemoteApproval), "two_gates", "skill_replaces"),
+		"approve_on_timeout":  choose(on[opt.AllowTimeoutApprove], "false", "true"),
+		"replace_permissions": choose(on[opt.ReplacePermissions], "false", "true"),
 	}
 }
 

@@ -54,6 +54,10 @@ type Options struct {
 	// AllowTimeoutApprove lets policies approve by timeout. Without it
 	// such a fallback is read as deny.
 	AllowTimeoutApprove bool
+	// ReplacePermissions lets a call that the rules allow run in a coding
+	// agent without the agent's own permission check. Without it a hook
+	// has no opinion about such a call, and the agent may still ask.
+	ReplacePermissions bool
 	// TrustedServers names the MCP servers and remote agents whose
 	// annotations are believed, by globs over their aliases. The hints
 	// of all others can bring a call under a rule, and never out of

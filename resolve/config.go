@@ -56,8 +56,10 @@ type Config struct {
 	Undeclared     string    `doc:"undeclared"`
 	Semantics      Readings  `doc:"semantics"`
 	// ApproveOnTimeout is Options.AllowTimeoutApprove.
-	ApproveOnTimeout bool          `doc:"approve_on_timeout"`
-	PermitAge        time.Duration `doc:"permit_age"`
+	ApproveOnTimeout bool `doc:"approve_on_timeout"`
+	// ReplacePermissions is Options.ReplacePermissions.
+	ReplacePermissions bool          `doc:"replace_permissions"`
+	PermitAge          time.Duration `doc:"permit_age"`
 }
 
 // Registry is where a policy registry is fetched from. Nothing in this
@@ -214,6 +216,7 @@ func (c *Config) Options() Options {
 		CaseSensitive:       c.CaseSensitive,
 		Derived:             c.Derived,
 		AllowTimeoutApprove: c.ApproveOnTimeout,
+		ReplacePermissions:  c.ReplacePermissions,
 		TrustedServers:      c.TrustedServers,
 		Configuration:       c.Digest(),
 	}
@@ -264,6 +267,9 @@ func (c *Config) Digest() string {
 	put(out, "permit_age", c.PermitAge.String(), DefaultPermitAge.String())
 	if c.ApproveOnTimeout {
 		out["approve_on_timeout"] = true
+	}
+	if c.ReplacePermissions {
+		out["replace_permissions"] = true
 	}
 	readings := map[string]any{}
 	put(readings, "on_missing", c.Semantics.OnMissing, condition.Ask.String())

@@ -19,6 +19,7 @@ func (c *Config) Loosened(before *Config) []string {
 		}
 	}
 	note(c.ApproveOnTimeout && !before.ApproveOnTimeout, "approve_on_timeout")
+	note(c.ReplacePermissions && !before.ReplacePermissions, "replace_permissions")
 	note(c.Undeclared == wordAsk && before.Undeclared != wordAsk, "undeclared")
 	note(c.PermitAge > before.PermitAge, "permit_age")
 	note(more(c.TrustedServers, before.TrustedServers), "trusted_servers")

@@ -25,6 +25,7 @@ func TestLoosenedNamesWhatLetsMoreThrough(t *testing.T) {
 	const registry = "registry: {url: \"https://a.example/p\", keep: "
 	loose := map[string][2]string{
 		"approve_on_timeout":         {"{}", "approve_on_timeout: true"},
+		"replace_permissions":        {"{}", "replace_permissions: true"},
 		"undeclared":                 {"undeclared: deny", "undeclared: ask"},
 		"permit_age":                 {"{}", "permit_age: 16m"},
 		"trusted_servers":            {"trusted_servers: [b]", "trusted_servers: [a, b]"},

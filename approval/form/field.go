@@ -2,6 +2,7 @@ package form
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,6 +40,7 @@ func (r *reader) field(path string, doc value.Value, required bool) Field {
 
 		return f
 	}
+	doc = plain(doc)
 	kind, _ := doc.Get("type")
 	switch kind.Text {
 	case "string":
@@ -64,6 +66,71 @@ func (r *reader) field(path string, doc value.Value, required bool) Field {
 	}
 
 	return f
+}
+
+// plain writes a field as MCP's form mode has it, where libraries for
+// servers write the same thing otherwise: a value that may be null, which
+// is a field that may be left out; const, which is one option; options
+// without a type; and examples, which bind nobody.
+func plain(doc value.Value) value.Value {
+	out := value.Value{Kind: value.Object}
+	for _, m := range doc.Members {
+		switch m.Key {
+		case "examples":
+		case "anyOf":
+			if other, ok := orNull(m.Value); ok {
+				out.Members = append(out.Members, other.Members...)
+				continue
+			}
+			out.Members = append(out.Members, m)
+		case "type":
+			if i := slices.IndexFunc(m.Value.Items, isWord("null")); i >= 0 && len(m.Value.Items) == 2 {
+				m.Value = m.Value.Items[1-i]
+			}
+			out.Members = append(out.Members, m)
+		case "const":
+			out.Members = append(out.Members, value.Member{
+				Key:   "enum",
+				Value: value.Value{Kind: value.Array, Items: []value.Value{m.Value}},
+			})
+		case "default":
+			if m.Value.Kind != value.Null {
+				out.Members = append(out.Members, m)
+			}
+		default:
+			out.Members = append(out.Members, m)
+		}
+	}
+
+	if _, typed := out.Get("type"); !typed && (has(out, "enum") || has(out, "oneOf")) {
+		text := value.Member{Key: "type", Value: value.Value{Kind: value.String, Text: "string"}}
+		out.Members = append([]value.Member{text}, out.Members...)
+	}
+	return out
+}
+
+// orNull is the other one of two schemas of which one takes null alone.
+func orNull(anyOf value.Value) (other value.Value, ok bool) {
+	if len(anyOf.Items) != 2 {
+		return other, false
+	}
+	i := slices.IndexFunc(anyOf.Items, func(v value.Value) bool {
+		kind, _ := v.Get("type")
+		return isWord("null")(kind) && len(v.Members) == 1
+	})
+	if i < 0 || anyOf.Items[1-i].Kind != value.Object {
+		return other, false
+	}
+	return plain(anyOf.Items[1-i]), true
+}
+
+func isWord(word string) func(value.Value) bool {
+	return func(v value.Value) bool { return v.Kind == value.String && v.Text == word }
+}
+
+func has(doc value.Value, key string) bool {
+	_, found := doc.Get(key)
+	return found
 }
 
 // checkDefault wants a default that is a right answer, and that people

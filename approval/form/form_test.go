@@ -141,6 +141,39 @@ func TestEveryWrongFieldIsNamedAtOnce(t *testing.T) {
 	}
 }
 
+// TestReadsWhatLibrariesWrite for the same fields.
+func TestReadsWhatLibrariesWrite(t *testing.T) {
+	for written, want := range map[string]string{
+		`{"oneOf":[{"const":"low","title":"Low"},{"const":"high","title":"High"}]}`: `select [{low Low} {high High}]`,
+		`{"enum":["a","b"],"examples":["a"]}`:                                       `select [{a a} {b b}]`,
+		`{"const":"yes"}`:                                                           `select [{yes yes}]`,
+		`{"type":["string","null"],"default":null}`:                                 `string []`,
+		`{"type":["null","integer"]}`:                                               `integer []`,
+		`{"anyOf":[{"type":"string","format":"email"},{"type":"null"}],"default":null,"title":"A"}`: `string []`,
+		`{"anyOf":[{"type":"null"},{"enum":["a"]}]}`:                                                `select [{a a}]`,
+	} {
+		f, err := form.Parse([]byte(`{"type":"object","properties":{"a":` + written + `}}`))
+		if err != nil {
+			t.Errorf("%s: %v", written, err)
+			continue
+		}
+		if got := fmt.Sprint(f.Fields[0].Type, " ", f.Fields[0].Options); got != want {
+			t.Errorf("%s: got %s", written, got)
+		}
+		if got, err := f.Check([]byte(`{}`)); err != nil || string(got) != "{}" {
+			t.Errorf("%s is left out: %s, %v", written, got, err)
+		}
+	}
+
+	f := parsed(t, `{"type":"object","properties":{}}`)
+	if got, err := f.Check([]byte(`{}`)); err != nil || string(got) != "{}" {
+		t.Errorf("a form without fields: %s, %v", got, err)
+	}
+	if got, err := f.Check([]byte(`{"a":1}`)); err == nil {
+		t.Errorf("a form without fields takes %s", got)
+	}
+}
+
 func TestFreeTextIsOneText(t *testing.T) {
 	f := parsed(t, `{"type":"string","description":"Which seat?","maxLength":10}`)
 	if !f.FreeText() || f.Fields[0].Name != "" || !f.Fields[0].Required || f.Help != "Which seat?" {
@@ -376,9 +409,8 @@ func TestRefusesWhatNoFormCanAsk(t *testing.T) {
 		{`{"type":"object"`, "", "a JSON Schema"},
 		{`{"type":"object","type":"string"}`, "", "a JSON Schema"},
 		{`{"type":"array"}`, "type", `"object" with properties`},
-		{`{"type":"object"}`, "properties", "1 to 100 fields"},
-		{`{"type":"object","properties":{}}`, "properties", "1 to 100 fields"},
-		{many + `}}`, "properties", "1 to 100 fields"},
+		{`{"type":"object"}`, "properties", "at most 100 fields"},
+		{many + `}}`, "properties", "at most 100 fields"},
 		{`{"type":"object","$ref":"https://x.org/s.json","properties":{"a":{"type":"boolean"}}}`, "$ref", "flat"},
 		{`{"type":"object","allOf":[],"properties":{"a":{"type":"boolean"}}}`, "allOf", "flat"},
 		{`{"type":"object","required":["b"],"properties":{"a":{"type":"boolean"}}}`, "required.0", "name of a property"},
@@ -390,7 +422,13 @@ func TestRefusesWhatNoFormCanAsk(t *testing.T) {
 		{field(`{"type":"array","items":{"type":"object"}}`), "properties.a.items", "the options"},
 		{field(`{"type":"array","items":{"type":"string"}}`), "properties.a.items", "1 to 1000 options"},
 		{field(`{"type":"array","items":{"type":"string","enum":["x"]},"minItems":2}`), "properties.a.minItems", "options"},
-		{field(`{"type":["string","null"]}`), "properties.a.type", "flat"},
+		{field(`{"type":["string","null","boolean"]}`), "properties.a.type", "flat"},
+		{field(`{"type":["string","boolean"]}`), "properties.a.type", "flat"},
+		{field(`{"type":"null"}`), "properties.a.type", "flat"},
+		{field(`{"anyOf":[{"type":"string"},{"type":"boolean"}]}`), "properties.a.type", "flat"},
+		{field(`{"anyOf":[{"type":"null"},{"type":"null"}]}`), "properties.a.type", "flat"},
+		{field(`{"const":7}`), "properties.a.enum.0", "a text"},
+		{field(`{"enum":[1,2]}`), "properties.a.enum.0", "a text"},
 		{field(`{"type":"string","pattern":"(?=x)"}`), "properties.a.pattern", "RE2"},
 		{field(`{"type":"string","pattern":"(a"}`), "properties.a.pattern", "RE2"},
 		{field(`{"type":"string","format":"regex"}`), "properties.a.format", "email, uri, date or date-time"},

@@ -95,8 +95,8 @@ func (r *reader) object(doc value.Value) *Form {
 	}
 
 	n := len(properties.Members)
-	if properties.Kind != value.Object || n == 0 || n > MaxFields {
-		r.refuse("properties", "an object with 1 to %d fields", MaxFields)
+	if properties.Kind != value.Object || n > MaxFields { // without fields it asks for a plain yes
+		r.refuse("properties", "an object with at most %d fields", MaxFields)
 
 		return nil
 	}

@@ -76,10 +76,11 @@ const factLoosened = "loosened"
 func (f *files) choices() map[string]any {
 	c := f.plans.Chosen()
 	facts := map[string]any{
-		"digest":             c.Digest(),
-		"approve_on_timeout": c.ApproveOnTimeout,
-		"permit_age":         policy.FormatDuration(c.PermitAge),
-		"undeclared":         undeclared(c),
+		"digest":              c.Digest(),
+		"approve_on_timeout":  c.ApproveOnTimeout,
+		"permit_age":          policy.FormatDuration(c.PermitAge),
+		"replace_permissions": c.ReplacePermissions,
+		"undeclared":          undeclared(c),
 	}
 	if f.ledgered == nil {
 		return facts

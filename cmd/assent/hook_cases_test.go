@@ -71,7 +71,7 @@ type hookCases struct {
 
 func allHookCases() []hookCase {
 	return []hookCase{
-		{"an allowed call runs at once, and nobody is asked", (*hookCases).allowed},
+		{"an allowed call is left to the product, and nobody is asked", (*hookCases).allowed},
 		{"a standing approval covers the same call later", (*hookCases).granted},
 		{"policy denies: the model is told why", (*hookCases).forbidden},
 		{"a person denies: the model is told who, and why", (*hookCases).denied},
@@ -224,7 +224,7 @@ func (c *hookCases) approves(r *approval.Request) {
 	c.votes(r, openapi.VoteBody{Verdict: approval.Approve})
 }
 
-func (c *hookCases) runs(call toolCall) bool { return c.hook(call) == said{"allow", call.args, ""} }
+func (c *hookCases) runs(call toolCall) bool { return c.hook(call) == said{"allow", "", ""} }
 
 // refuses reports whether a call is denied in words that begin or end so.
 func (c *hookCases) refuses(call toolCall, part string) bool {
@@ -237,7 +237,7 @@ func (c *hookCases) refuses(call toolCall, part string) bool {
 	return true
 }
 
-func (c *hookCases) allowed() bool { return c.runs(c.next("quote")) }
+func (c *hookCases) allowed() bool { return c.hook(c.next("quote")) == noOpinion() }
 
 func (c *hookCases) granted() bool {
 	call, r := c.asked("trade")
@@ -406,10 +406,12 @@ func (c *hookCases) arguments() bool {
 		call.args = bad
 		blocks(c.t, c.product, hookRuns(c.t, c.product, c.doc(call), append(slices.Clone(c.flags), c.w.ready.API)...))
 	}
-	call := c.next("quote")
+	call := c.next("trade")
 	call.args = `{"a":9007199254740993,"b":1.10}`
+	r := c.w.request(c.t, hookRequest(c.hook(call).why))
+	c.approves(r)
 
-	return c.runs(call)
+	return string(r.Current().Call.Args) == call.args && c.runs(call)
 }
 
 // frozen is the last: nothing runs any more.

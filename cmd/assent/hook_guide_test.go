@@ -85,7 +85,7 @@ func guideWork(t *testing.T, home string) {
 		return hookSays(t, "claude-code", h.out)
 	}
 
-	if got := does("Read", `{"file_path":"/a"}`); got.word != "allow" {
+	if got := does("Read", `{"file_path":"/a"}`); got != noOpinion() {
 		t.Errorf("reading: %+v", got)
 	}
 	asked := does("Write", `{"file_path":"/a","content":"x"}`)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -31,16 +32,17 @@ func TestHookBlocksToolsByOtherNames(t *testing.T) {
 // the limit.
 func TestHookReadsLargeInputs(t *testing.T) {
 	const mostMemory = 256 << 20
-	flags := hookDir(t)
+	flags := append(hookDir(t), "--wait", "0s")
 	call := func(megabytes int) string {
-		return hookDocs()["claude-code"](callOf("Read", `{"path":"`+strings.Repeat("x", megabytes<<20)+`"}`))
+		args := `{"command":"` + strings.Repeat("x", megabytes<<20) + `"}`
+		return hookDocs()["claude-code"](toolCall{"Bash", args, strconv.Itoa(megabytes)})
 	}
 	for _, c := range []struct {
 		megabytes int
 		says      string
 	}{
-		{7, `"permissionDecision":"allow"`},
-		{10, "10485771 bytes, at most 8388608 are read"},
+		{7, "Not run yet. People are still asked"},
+		{10, "10485774 bytes, at most 8388608 are read"},
 		{17, "the hook document is larger than 16 MiB"},
 	} {
 		cmd, peak := testfiles.Peak(t, "assent", append([]string{"hook", "claude-code"}, flags...)...)
@@ -74,7 +76,7 @@ func TestHookBlocksOnAFullDisk(t *testing.T) {
 func TestHookReadsCopilotsArgumentsAsAnObject(t *testing.T) {
 	args := `{"path":"/a","n":9007199254740993,"b":1.0}`
 	doc := `{"sessionId":"s","timestamp":1,"cwd":"/w","toolName":"Read","toolArgs":` + args + `}`
-	if got := answers(t, "copilot", doc, hookDir(t)...); got != (said{"allow", args, ""}) {
+	if got := answers(t, "copilot", doc, hookDir(t)...); got != noOpinion() {
 		t.Errorf("%+v", got)
 	}
 	doc = strings.Replace(doc, `"b":1.0`, `"n":1`, 1)

@@ -90,7 +90,7 @@ func TestHookInstallWritesLinesThatAnswer(t *testing.T) {
 		cmd.Dir = t.TempDir()
 		cmd.Stdin = strings.NewReader(doc(callOf("Read", `{"path":"/a"}`)))
 		h = ends(t, cmd)
-		if h.code != 0 || hookSays(t, product, h.out).word != "allow" {
+		if h.code != 0 || hookSays(t, product, h.out) != noOpinion() {
 			t.Errorf("%v: %+v", line, h)
 		}
 	})
@@ -120,8 +120,8 @@ func TestHookInstallGently(t *testing.T) {
 		line := settingsCommand(t, string(text))
 		cmd := exec.Command(line[0], line[1:]...)
 		cmd.Stdin = strings.NewReader(`{"session_id":"s","cwd":"/w","hook_event_name":"PermissionRequest",` +
-			`"tool_name":"Read","tool_input":{"path":"/a"}}`)
-		if h = ends(t, cmd); h.code != 0 || !strings.Contains(h.out, `"behavior":"allow"`) {
+			`"tool_name":"Delete","tool_input":{"path":"/a"}}`)
+		if h = ends(t, cmd); h.code != 0 || !strings.Contains(h.out, `"behavior":"deny"`) {
 			t.Errorf("%v: %+v", line, h)
 		}
 	}

@@ -108,6 +108,10 @@ func hookDocs() map[string]func(c toolCall) string {
 // arguments, and the reason.
 type said struct{ word, args, why string }
 
+// noOpinion is what a hook says of a call that the rules allow: nothing,
+// so that the product's own permissions decide.
+func noOpinion() said { return said{word: "no opinion"} }
+
 // hookSays reads an answer as the product does.
 func hookSays(t *testing.T, product, text string) said {
 	t.Helper()
@@ -126,6 +130,9 @@ func hookSays(t *testing.T, product, text string) said {
 		CursorArgs  json.RawMessage `json:"updated_input"`
 		GeminiWord  string          `json:"decision"`
 		GeminiWhy   string          `json:"reason"`
+	}
+	if text == "" {
+		return noOpinion()
 	}
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		t.Fatalf("%s reads %q: %v", product, text, err)
@@ -147,7 +154,7 @@ func hookSays(t *testing.T, product, text string) said {
 func answers(t *testing.T, product, doc string, args ...string) said {
 	t.Helper()
 	h := hookRuns(t, product, doc, args...)
-	if h.code != 0 || h.err != "" || strings.Count(h.out, "\n") != 1 {
+	if h.code != 0 || h.err != "" || h.out != "" && strings.Count(h.out, "\n") != 1 {
 		t.Fatalf("%s: exit %d\n%s%s", product, h.code, h.out, h.err)
 	}
 
@@ -168,7 +175,7 @@ func TestHookAllowsDeniesAndAsks(t *testing.T) {
 	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
 		flags := append(hookDir(t), "--wait", "0s")
 		args := `{"path":"/a","n":9007199254740993,"b":1.0}`
-		if got := answers(t, product, doc(callOf("Read", args)), flags...); got != (said{"allow", args, ""}) {
+		if got := answers(t, product, doc(callOf("Read", args)), flags...); got != noOpinion() {
 			t.Errorf("an allowed call: %+v", got)
 		}
 		got := answers(t, product, doc(callOf("Delete", `{}`)), flags...)
@@ -201,7 +208,7 @@ func TestHookRunsWhatWasApprovedOnce(t *testing.T) {
 			t.Errorf("the same call once more: %+v, expected %+v", again, asked)
 		}
 		approveIn(t, at, asked.why)
-		if got := answers(t, product, call, flags...); got != (said{"allow", `{"command":"make"}`, ""}) {
+		if got := answers(t, product, call, flags...); got != (said{"allow", "", ""}) {
 			t.Errorf("the approved call: %+v", got)
 		}
 

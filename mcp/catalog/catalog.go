@@ -79,6 +79,9 @@ func Read(raw []byte) *Tool {
 		return t.refuse(RuleHeader, problem)
 	}
 	t.sanitise()
+	if problem := t.protocol(); problem != "" {
+		return t.refuse(RuleProtocol, problem)
+	}
 	return t
 }
 

@@ -27,7 +27,7 @@ func TestRead(t *testing.T) {
 	tool := Read([]byte(`{ "name":"delete_file", "title":"Delete", "description":"Deletes.",
 		"inputSchema": {"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},
 			"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}},
-		"annotations":{"destructiveHint":true,"readOnlyHint":null,"openWorldHint":false,"title":"x"},
+		"annotations":{"destructiveHint":true,"openWorldHint":false,"title":"x"},
 		"execution":{"taskSupport":"required"}, "_meta":{"a":1} }`))
 	if tool.Problem != "" || tool.Name != "delete_file" || tool.Title != "Delete" || tool.Description != "Deletes." {
 		t.Fatalf("%+v", tool)
@@ -40,6 +40,39 @@ func TestRead(t *testing.T) {
 	}
 	if tool.TaskSupport != TaskRequired || !bytes.HasPrefix(tool.InputSchema, []byte(`{"type":"object","properties"`)) {
 		t.Error(tool.TaskSupport, string(tool.InputSchema))
+	}
+}
+
+// TestReadRefusesWhatTheProtocolRefuses: the official clients refuse the
+// whole list for one such definition.
+func TestReadRefusesWhatTheProtocolRefuses(t *testing.T) {
+	for more, want := range map[string]string{
+		`"inputSchema":{}`:                                                     `inputSchema.type: expected "object"`,
+		`"inputSchema":{"type":"string"}`:                                      `inputSchema.type: expected "object"`,
+		`"inputSchema":{"type":["object"]}`:                                    `inputSchema.type: expected a string`,
+		`"inputSchema":{"anyOf":[{"type":"object"}]}`:                          `inputSchema.type: expected "object"`,
+		`"inputSchema":{"type":"object","properties":[]}`:                      `inputSchema.properties: expected an object`,
+		`"inputSchema":{"type":"object","properties":null}`:                    `inputSchema.properties: expected no null`,
+		`"inputSchema":{"type":"object","properties":{"a":true}}`:              `inputSchema.properties.a: expected an object`,
+		`"inputSchema":{"type":"object","required":"a"}`:                       `inputSchema.required: expected an array`,
+		`"inputSchema":{"type":"object","required":[7]}`:                       `inputSchema.required[0]: expected a string`,
+		`"inputSchema":{"type":"object"},"outputSchema":{"type":"array"}`:      `outputSchema.type: expected "object"`,
+		`"inputSchema":{"type":"object"},"outputSchema":{}`:                    `outputSchema.type: expected "object"`,
+		`"inputSchema":{"type":"object"},"outputSchema":null`:                  `outputSchema: expected no null`,
+		`"inputSchema":{"type":"object"},"title":null`:                         `title: expected no null`,
+		`"inputSchema":{"type":"object"},"description":7`:                      `description: expected a string`,
+		`"inputSchema":{"type":"object"},"annotations":{"title":7}`:            `annotations.title: expected a string`,
+		`"inputSchema":{"type":"object"},"annotations":{"openWorldHint":null}`: `annotations.openWorldHint: expected no null`,
+		`"inputSchema":{"type":"object"},"icons":{}`:                           `icons: expected an array`,
+		`"inputSchema":{"type":"object"},"icons":[{}]`:                         `icons[0].src: expected a string`,
+		`"inputSchema":{"type":"object"},"icons":[{"src":"a","sizes":"1x1"}]`:  `icons[0].sizes: expected an array`,
+		`"inputSchema":{"type":"object"},"icons":[{"src":"a","theme":"x"}]`:    `icons[0].theme: expected light or dark`,
+		`"inputSchema":{"type":"object"},"_meta":[]`:                           `_meta: expected an object`,
+	} {
+		got := Read([]byte(`{"name":"a",` + more + `}`))
+		if got.Problem == "" || !strings.HasPrefix(got.Problem, want) {
+			t.Errorf("%s: %s", more, got.Problem)
+		}
 	}
 }
 

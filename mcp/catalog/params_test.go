@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-const marked = `{"name":"a","inputSchema":{"properties":{
+const marked = `{"name":"a","inputSchema":{"type":"object","properties":{
 	"region":{"type":"string","x-mcp-header":"Region"},
 	"n":{"type":"integer","x-mcp-header":"N"},
 	"deep":{"properties":{"dry":{"type":"boolean","x-mcp-header":"Dry"}}}}}}`

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
@@ -21,11 +22,14 @@ const (
 // errLarge says that a list has no end that anybody would want.
 var errLarge = errors.New("the list is too large")
 
-// List returns the elements of a list, all pages of it.
+// List returns the elements of a list, all pages of it. An empty cursor
+// ends it, as in the official clients, and so does one that came before:
+// some servers give one page for ever.
 func (s *Server) List(ctx context.Context, method string) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	size := 0
 	cursor, more := "", false
+	seen := map[string]bool{"": true}
 	for page := 0; ; page++ {
 		out, err := s.Do(ctx, Request{Method: method, Params: cursorParams(cursor, more)})
 		if err != nil {
@@ -43,10 +47,24 @@ func (s *Server) List(ctx context.Context, method string) ([]json.RawMessage, er
 		if page >= maxPages || len(all) > maxItems || size > maxBytes {
 			return nil, errLarge
 		}
-		if cursor, more = jsonmsg.ReadString(jsonmsg.Get(out.Result, "nextCursor")); !more {
+		if cursor, more = jsonmsg.ReadString(jsonmsg.Get(out.Result, "nextCursor")); !more || cursor == "" {
 			return all, nil
 		}
+		if seen[cursor] {
+			return distinct(all), nil
+		}
+		seen[cursor] = true
 	}
+}
+
+// distinct leaves out elements that stand there before, byte for byte.
+func distinct(all []json.RawMessage) []json.RawMessage {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(all, func(one json.RawMessage) bool {
+		again := seen[string(one)]
+		seen[string(one)] = true
+		return again
+	})
 }
 
 // member is the member of a result that holds the list of a method.
@@ -58,7 +76,7 @@ func member(method string) string {
 	return name
 }
 
-// cursorParams ask for a page. An empty cursor is one too.
+// cursorParams ask for a page.
 func cursorParams(cursor string, given bool) json.RawMessage {
 	if !given {
 		return nil

@@ -78,18 +78,20 @@ func answer(kind string, m *wire.Message, out *wire.Pipe) {
 		say(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"small"}}`)
 	case "tools/list":
 		listed(m, say)
+	case "prompts/list":
+		say(`{"prompts":[{"name":"p"}],"nextCursor":""}`)
 	case "tools/call":
 		called(m, out, say)
 	}
 }
 
-// listed has two pages; the cursor of the second is the empty text.
+// listed has two pages, and the second names itself as the next one.
 func listed(m *wire.Message, say func(string)) {
 	if jsonmsg.Get(m.Params, "cursor") == nil {
-		say(`{"tools":[{"name":"a"},{"name":"b"}],"nextCursor":""}`)
+		say(`{"tools":[{"name":"a"},{"name":"b"}],"nextCursor":"2"}`)
 		return
 	}
-	say(`{"tools":[{"name":"c"}]}`)
+	say(`{"tools":[{"name":"c"}],"nextCursor":"2"}`)
 }
 
 func called(m *wire.Message, out *wire.Pipe, say func(string)) {
@@ -200,6 +202,9 @@ func TestAllPagesOfAListAreRead(t *testing.T) {
 	tools, err := s.List(t.Context(), "tools/list")
 	if err != nil || len(tools) != 3 || string(tools[2]) != `{"name":"c"}` {
 		t.Errorf("got %s, %v", tools, err)
+	}
+	if prompts, err := s.List(t.Context(), "prompts/list"); err != nil || len(prompts) != 1 {
+		t.Errorf("got %s, %v", prompts, err)
 	}
 }
 

@@ -114,10 +114,11 @@ func (m *Message) read(all members) *Error {
 }
 
 // readParams keeps params as they stand there. Arrays of params, which
-// JSON-RPC has, are none of this protocol's.
+// JSON-RPC has, are none of this protocol's. Null is as absent: some
+// clients send it for requests without params.
 func (m *Message) readParams(all members) *Error {
 	raw, there := all["params"]
-	if !there {
+	if !there || string(raw) == "null" {
 		return nil
 	}
 	if !jsonmsg.IsObject(raw) {

@@ -22,7 +22,7 @@ import (
 
 // Version is that of what the facts mean: it changes when a line has
 // other facts than before.
-const Version = 2
+const Version = 3
 
 // Fact is a text, or unknown.
 type Fact struct {

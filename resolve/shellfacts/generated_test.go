@@ -59,14 +59,14 @@ func (g lines) word(depth int) string {
 		return g.one(`\`+"\n", `a\ b`, `\a`, `ev\il`, `e''vil`, `"e"vil`, "ev\\\nil", `a\`, `\\`, "#", "a#b",
 			"!", "{", "}", "do", "then", "in")
 	case 13:
-		return g.one("é", "ｅvil", "\u00a0", "\u200b", "\v", "\f", "\t", "a\u2028b")
+		return g.one("HEAD~1", "HEAD^", "@{u}..", "a{0}", "a~", "x=~a", "a:~", "a{b", "a{b}c", "a{}", "é", "ｅvil", "\u00a0", "\u200b", "\v", "\f", "\t", "a\u2028b")
 	default:
 		return g.one("a", "b", ".", "evil", "ls", "p1", "cat", "env", "sh", "find", "nice", "xargs", "a", "b", "sort")
 	}
 }
 
 func (g lines) redirect(depth int) string {
-	to := g.one("x", "y", "'a b'", "$X", "a", ".z", "&1", "&2", "&x", "&-", "$(ls)", `"q"`, "{p,q}", "x\\y", "'$X'")
+	to := g.one("x", "/dev/null", "/dev/stderr", "y", "'a b'", "$X", "a", ".z", "&1", "&2", "&x", "&-", "$(ls)", `"q"`, "{p,q}", "x\\y", "'$X'")
 	switch g.IntN(12) {
 	case 0:
 		end := g.one("E", "'E'", `"E"`, `\E`, "E''", "$X", "E\\\nE")

@@ -72,8 +72,14 @@ func (r *reader) program(at syntax.Node, words []word) {
 	name := words[0].text
 	r.named(&r.programs, name)
 	listed := r.isListed(words)
-	if !listed {
+	switch {
+	case !listed:
 		r.named(&r.unlisted, name)
+	case readsDirectory(name):
+		r.here = append(r.here, name)
+	}
+	if name == "cd" {
+		r.moves = true
 	}
 	if !listed && !startsNone(name, words[1:]) {
 		r.unnamed = true
@@ -89,9 +95,10 @@ func (r *reader) named(to *[]string, name string) {
 	}
 }
 
-// isListed reports whether a command begins as an entry of the owner.
+// isListed reports whether a command begins as an entry of the owner, and
+// has none but harmless options.
 func (r *reader) isListed(words []word) bool {
-	return slices.ContainsFunc(r.listed, func(entry []string) bool {
+	return harmless(words) && slices.ContainsFunc(r.listed, func(entry []string) bool {
 		if len(entry) > len(words) {
 			return false
 		}
@@ -201,7 +208,7 @@ func xargs(_ *reader, args []word) ([][]word, bool) {
 }
 
 // find runs a command for what it finds, with names that nobody knows.
-func find(_ *reader, args []word) ([][]word, bool) {
+func find(r *reader, args []word) ([][]word, bool) {
 	var found [][]word
 	for i := 0; i < len(args); i++ {
 		switch {
@@ -229,6 +236,7 @@ func find(_ *reader, args []word) ([][]word, bool) {
 			}
 		}
 
+		r.moves = r.moves || strings.HasSuffix(args[i].text, "dir") // -execdir, -okdir
 		found = append(found, inner[0])
 		i = end
 	}

@@ -42,6 +42,9 @@ type reader struct {
 	unread   bool // the files that are read
 	unwrote  bool // the files that are written
 
+	moves bool     // it changes the directory
+	here  []string // listed programs that do what their directory says
+
 	programs, unlisted, commands, flags, paths, reads, writes []string
 }
 
@@ -63,6 +66,13 @@ func (r *reader) lose(at syntax.Node, why string) {
 }
 
 func (r *reader) facts() Facts {
+	if r.moves && len(r.here) > 0 {
+		r.unnamed = true
+		r.doubt(nil, "a program does what its directory says, and the line changes the directory")
+		for _, name := range r.here {
+			r.named(&r.unlisted, name)
+		}
+	}
 	f := Facts{Why: r.why}
 	if r.lost {
 		return f
@@ -320,6 +330,9 @@ func (r *reader) opens(at syntax.Node, target word, reads, writes bool) {
 		r.unread, r.unwrote = r.unread || reads, r.unwrote || writes
 		r.doubt(at, "a redirection's file is no plain text")
 		return
+	}
+	if slices.Contains([]string{"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"}, target.text) {
+		return // what is written there goes nowhere, or where the line's own streams go
 	}
 	name := oneLine(target.text)
 	r.paths = append(r.paths, name)

@@ -79,10 +79,10 @@ func startsNone(name string, args []word) bool {
 		"comm", "join", "paste", "fold", "fmt", "nl", "od", "expand", "unexpand", "seq", "tac", "rev",
 		"column", "basename", "dirname", "realpath", "readlink", "stat", "du", "df", "touch", "mkdir", "rmdir",
 		"rm", "unlink", "cp", "mv", "ln", "chmod", "chown", "chgrp", "mktemp", "truncate", "tee", "dd",
-		"sleep", "date", "id", "whoami", "groups", "hostname", "uname", "arch", "nproc", "uptime", "tty",
+		"sleep", "date", "id", "whoami", "groups", "hostname", "uname", "nproc", "uptime", "tty",
 		"cmp", "md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "cksum", "sum",
-		"base32", "base64", "xxd", "hexdump", "strings", "grep", "egrep", "fgrep", "jq", "kill", "ps", "free",
-		"tree", "which":
+		"base32", "base64", "xxd", "hexdump", "strings", "grep", "jq", "kill", "ps", "free",
+		"tree":
 		return true
 	}
 

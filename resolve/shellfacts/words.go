@@ -54,8 +54,14 @@ func bareText(text string, first bool) (string, bool) {
 	}
 	var b strings.Builder
 	escaped := false
+	closing := -1 // where a pair of braces ends that no shell expands
 	for i, c := range text {
 		switch {
+		case !escaped && first && i > 0 && isRevision(text, i):
+			if c == '{' {
+				closing = i + strings.IndexByte(text[i:], '}')
+			}
+		case !escaped && i == closing:
 		case escaped && c == '\n':
 			escaped = false // the line goes on
 			continue
@@ -72,6 +78,26 @@ func bareText(text string, first bool) (string, bool) {
 	}
 
 	return b.String(), !escaped
+}
+
+// isRevision reports whether a character within a word, as in the names
+// that git has for commits, is text to every shell: HEAD~1, HEAD^, @{u}.
+// A tilde is expanded at the start of a word, and in what looks like an
+// assignment. Braces are expanded that hold a comma or two points.
+func isRevision(text string, i int) bool {
+	switch text[i] {
+	case '~':
+		return !strings.ContainsAny(text[:i], "=:")
+	case '^':
+		return true
+	case '{':
+		within, _, closed := strings.Cut(text[i+1:], "}")
+		return closed && within != "" && strings.IndexFunc(within, func(c rune) bool {
+			return !(c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z')
+		}) < 0
+	}
+
+	return false
 }
 
 // quotedText reads text in double quotes, in which a backslash stands

@@ -63,23 +63,29 @@ func sayClaude(w *jsonmsg.Writer, e *event, v verdict) {
 	w.Name("hookSpecificOutput").Object(func(w *jsonmsg.Writer) {
 		if e.moment == dialog {
 			w.Member("hookEventName", "PermissionRequest")
-			w.Name("decision").Object(func(w *jsonmsg.Writer) { sayBehavior(w, v, true) })
+			w.Name("decision").Object(func(w *jsonmsg.Writer) { sayBehavior(w, v, v.edits(e)) })
 			return
 		}
 		w.Member("hookEventName", "PreToolUse")
 		w.Member("permissionDecision", v.word())
 		w.Optional("permissionDecisionReason", v.why)
-		if v.outcome == allowed {
+		if v.edits(e) {
 			w.Name("updatedInput").Verbatim(v.args)
 		}
 	})
+}
+
+// edits reports whether the call runs with other arguments than those
+// that the product asked about. Only then are arguments written.
+func (v verdict) edits(e *event) bool {
+	return v.outcome == allowed && string(v.args) != string(e.call.Args)
 }
 
 // sayBehavior answers in the place of a dialog.
 func sayBehavior(w *jsonmsg.Writer, v verdict, edits bool) {
 	w.Member("behavior", v.word())
 	w.Optional("message", v.why)
-	if v.outcome == allowed && edits {
+	if edits {
 		w.Name("updatedInput").Verbatim(v.args)
 	}
 }
@@ -103,7 +109,7 @@ func sayCopilot(w *jsonmsg.Writer, e *event, v verdict) {
 	}
 	w.Member("permissionDecision", v.word())
 	w.Optional("permissionDecisionReason", v.why)
-	if v.outcome == allowed {
+	if v.edits(e) {
 		w.Name("modifiedArgs").Verbatim(v.args)
 	}
 	if !e.camel {
@@ -115,15 +121,15 @@ func sayCursor(w *jsonmsg.Writer, e *event, v verdict) {
 	w.Member("permission", v.word())
 	w.Optional("user_message", v.why)
 	w.Optional("agent_message", v.why)
-	if v.outcome == allowed && !e.fixed {
+	if v.edits(e) && !e.fixed {
 		w.Name("updated_input").Verbatim(v.args)
 	}
 }
 
-func sayGemini(w *jsonmsg.Writer, _ *event, v verdict) {
+func sayGemini(w *jsonmsg.Writer, e *event, v verdict) {
 	w.Member("decision", v.word())
 	w.Optional("reason", v.why)
-	if v.outcome == allowed {
+	if v.edits(e) {
 		w.Name("hookSpecificOutput").Object(func(w *jsonmsg.Writer) {
 			w.Member("hookEventName", "BeforeTool")
 			w.Name("tool_input").Verbatim(v.args)

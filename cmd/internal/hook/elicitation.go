@@ -120,7 +120,8 @@ func unansweredFor(why string) verdict {
 
 // takeBack ends a question that nobody answered in time.
 func (r *run) takeBack(ctx context.Context, id string) (verdict, error) {
-	if err := r.desk.Cancel(ctx, id, r.event.product.title+" no longer waits for the answer"); err != nil {
+	err := r.desk.Cancel(ctx, id, r.event.product.title+" no longer waits for the answer")
+	if err != nil && !errors.Is(err, approval.ErrClosed) { // its own deadline ends it at the same moment
 		return verdict{}, fmt.Errorf("take back the question: %w", err)
 	}
 

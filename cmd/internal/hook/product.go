@@ -24,6 +24,10 @@ type product struct {
 	merges bool
 	// asks names the tool by which the agent asks its user; "" none.
 	asks string
+	// ownQuestions names the tools that are a question to the user, or
+	// that start something which this hook does not see. The rules alone
+	// never let them run.
+	ownQuestions []string
 	// elicits are the events at which an MCP server asks the user.
 	elicits []string
 	// defers: a call can be put off until the session is resumed.
@@ -43,6 +47,8 @@ func products() []*product {
 			asks:    "AskUserQuestion",
 			elicits: []string{elicitation},
 			defers:  true,
+
+			ownQuestions: []string{"AskUserQuestion", "ExitPlanMode", "EnterPlanMode", "Skill", "SlashCommand"},
 		},
 		{
 			name:    "codex",
@@ -51,6 +57,8 @@ func products() []*product {
 			reserve: 30 * time.Second,
 			read:    readClaude,
 			say:     sayCodex,
+
+			ownQuestions: []string{"request_user_input", "request_permissions"},
 		},
 		{
 			name:    "copilot",
@@ -59,6 +67,8 @@ func products() []*product {
 			reserve: 5 * time.Second,
 			read:    readCopilot,
 			say:     sayCopilot,
+
+			ownQuestions: []string{"ask_user", "exit_plan_mode", "skill"},
 		},
 		{
 			name:    "cursor",
@@ -67,6 +77,8 @@ func products() []*product {
 			reserve: 10 * time.Second,
 			read:    readCursor,
 			say:     sayCursor,
+
+			ownQuestions: []string{"AskQuestion", "SwitchMode", "CreatePlan"},
 		},
 		{
 			name:    "gemini",
@@ -76,6 +88,8 @@ func products() []*product {
 			read:    readGemini,
 			say:     sayGemini,
 			merges:  true,
+
+			ownQuestions: []string{"ask_user", "exit_plan_mode", "enter_plan_mode", "activate_skill"},
 		},
 	}
 }

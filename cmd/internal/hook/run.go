@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
@@ -105,8 +107,11 @@ func (r *run) attempt(ctx context.Context, key string, n int) (v verdict, over b
 	switch {
 	case err != nil:
 		return v, false, fmt.Errorf("ask for approval: %w", err)
-	case o.Outcome == resolve.Allow:
+	case o.Granted(), o.Outcome == resolve.Allow && o.ReplacePermissions && !r.event.asksOrEscapes():
 		return allows(r.event.call.Args), false, nil
+	case o.Outcome == resolve.Allow:
+		// No person approved it, so the product's own permissions decide.
+		return verdict{outcome: silent}, false, nil
 	case r.native && undeclared(o):
 		return verdict{outcome: silent}, false, nil
 	case o.Outcome == resolve.Deny || o.Request == nil:
@@ -130,6 +135,24 @@ func (r *run) attempt(ctx context.Context, key string, n int) (v verdict, over b
 	}
 
 	return r.take(ctx, o, decided, n)
+}
+
+// asksOrEscapes reports whether a call is itself a question to the user,
+// or starts something that this hook does not see: then only a person
+// can let it run.
+func (e *event) asksOrEscapes() bool {
+	if e.call.Kind != resolve.Tool {
+		return false
+	}
+	if slices.Contains(e.product.ownQuestions, e.call.Tool) {
+		return true
+	}
+
+	// A sub-agent may be given permissions of its own, or run elsewhere.
+	return slices.ContainsFunc([]string{"mode", "permission_mode", "permissionMode", "isolation"}, func(name string) bool {
+		return slices.Contains([]string{"Task", "Agent", "task", "spawn_agent"}, e.call.Tool) &&
+			jsonmsg.Get(e.call.Args, name) != nil
+	})
 }
 
 // undeclared reports whether a call is denied because no file names its

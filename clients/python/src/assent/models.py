@@ -510,6 +510,12 @@ class Opened(BaseModel):
             description="how long an approval will wait to be used, `15m`; of a call that people are asked about, where there is a decision configuration"
         ),
     ] = None
+    replace_permissions: Annotated[
+        bool | None,
+        Field(
+            description="the rules allow the call, and the owner lets it run in a coding agent without the agent's own permission check"
+        ),
+    ] = None
     unfillable: Annotated[
         list[UnfillableItem] | None,
         Field(description="stages that nobody can fill as of now: the request can only be denied, or expire"),
