@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/value"
@@ -174,9 +175,12 @@ func (c *changes) matcher(n *yamldoc.Node) {
 		if len(n.Fields) > 1 {
 			c.drop(f.Value, "the test "+f.Key.Text)
 		}
-		for _, op := range swaps()[f.Key.Text] {
-			if n.Get(op) == nil {
-				c.becomes(f.Key, op)
+		for _, op := range condition.Op(f.Key.Text).Slips() {
+			switch {
+			case op == condition.Eq && len(n.Fields) == 1: // which a file writes as a bare value
+				c.change(n, f.Value, f.Key.Text+" becomes equals")
+			case op != condition.Eq && n.Get(string(op)) == nil:
+				c.becomes(f.Key, string(op))
 			}
 		}
 		switch {
@@ -187,20 +191,6 @@ func (c *changes) matcher(n *yamldoc.Node) {
 		default:
 			c.operand(f.Value)
 		}
-	}
-}
-
-// swaps are the operators that take the place of one.
-func swaps() map[string][]string {
-	return map[string][]string{
-		"gt":     {"gte", "lt"},
-		"gte":    {"gt", "lte"},
-		"lt":     {"lte", "gt"},
-		"lte":    {"lt", "gte"},
-		"ne":     {"equals"},
-		"equals": {"ne"},
-		"in":     {"not_in"},
-		"not_in": {"in"},
 	}
 }
 
