@@ -357,8 +357,34 @@ func (c *changes) require(q *yamldoc.Node) {
 			for _, path := range items(f.Value.Get("redact")) {
 				c.drop(path, "the hidden path "+path.Text)
 			}
+			if hidden := f.Value.Get("approve_hidden"); hidden != nil {
+				c.drop(hidden, "arguments.approve_hidden")
+			}
+		default:
+			c.anything(f.Key.Text, f.Value)
 		}
 	}
+}
+
+// anything changes a value of which only the shape is known.
+func (c *changes) anything(name string, n *yamldoc.Node) {
+	for _, f := range n.Fields {
+		if len(n.Fields) > 1 {
+			c.drop(f.Value, name+"."+f.Key.Text)
+		}
+		c.anything(name+"."+f.Key.Text, f.Value)
+	}
+	for _, item := range n.Items {
+		if len(n.Items) > 1 {
+			c.drop(item, "an entry of "+name)
+		}
+		c.anything(name, item)
+	}
+	if _, err := time.ParseDuration(n.Text); n.Kind == yamldoc.String && err == nil {
+		c.duration(n)
+		return
+	}
+	c.operand(n)
 }
 
 func (c *changes) stages(n *yamldoc.Node) {
@@ -399,6 +425,8 @@ func (c *changes) grants(n *yamldoc.Node) {
 			c.duration(f.Value)
 		case "max_uses":
 			c.operand(f.Value)
+		default:
+			c.anything("grants."+f.Key.Text, f.Value)
 		}
 	}
 }
