@@ -110,7 +110,7 @@ func (r *reader) timeout(rule *Rule, require *yamldoc.Node) {
 	if on := require.Field("on_timeout"); on != nil {
 		if q.OnTimeout == TimeoutApprove {
 			f := yamldoc.Stop(
-				ruleTimeoutApproves,
+				RuleTimeoutApproves,
 				on.Value.Range,
 				"nobody's answer would count as a yes",
 				"deny, or escalate",

@@ -6,10 +6,6 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// TimeoutApproves is the rule of approval by timeout, which the owner
-// may want.
-const TimeoutApproves = "timeout-approves"
-
 // The rules of this package. Ids are stable. The shape of a document is
 // judged with the ids of package schema (missing-field, wrong-type,
 // invalid-value, unknown-field, unknown-operator, non-finite-number),
@@ -29,7 +25,7 @@ const (
 	ruleBesideDeny         = "policy-idle-beside-deny"
 	ruleNeverMeets         = "policy-servers-of-local-tools"
 	ruleUnknownHint        = "policy-unknown-annotation"
-	ruleTimeoutApproves    = TimeoutApproves
+	RuleTimeoutApproves    = "timeout-approves" // exported: the owner may allow it
 	ruleToNobody           = "policy-escalates-to-nobody"
 	ruleToLookers          = "policy-escalates-to-look"
 	ruleNoDeadline         = "policy-timeout-without-deadline"
@@ -73,7 +69,7 @@ func Rules() []diag.RuleInfo {
 		ruleUnknownHint,
 		ruleDuration,
 		ruleDuplicateStage,
-		ruleTimeoutApproves,
+		RuleTimeoutApproves,
 		ruleToNobody,
 		ruleToLookers,
 		ruleNoDeadline,

@@ -155,12 +155,11 @@ func checkServeFile(t *testing.T, assent, text string) {
 		t.Fatal(err)
 	}
 	text = strings.NewReplacer("/etc/assent/agents", etc+"/desk/agent.agf.yaml", "/etc/assent/policies",
-		etc+"/desk/policies", "/etc/assent/", etc+"/",
+		etc+"/desk/policies", "/etc/assent/people.yaml", etc+"/desk/people.yaml", "/etc/assent/", etc+"/",
 		"/run/secrets/", etc+"/").Replace(text)
 	for name, content := range map[string]string{
-		"serve.yaml":  text,
-		"store.url":   "postgres://assent:x@postgres/assent\n",
-		"people.yaml": "schema_version: \"1.0.0\"\npeople: [{id: mara}]\n",
+		"serve.yaml": text,
+		"store.url":  "postgres://assent:x@postgres/assent\n",
 	} {
 		if err := os.WriteFile(filepath.Join(etc, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

@@ -150,7 +150,7 @@ func testGuards(t *testing.T, b *tab) {
 
 func testAnswers(t *testing.T, b *tab) {
 	loaded := b.s.requests.Load()
-	b.says("#out-check", "No findings", "in 7 files", "2 findings silenced")
+	b.says("#out-check", "No findings", "in 7 files", "4 findings silenced")
 
 	b.put("example", "3")
 	b.says("#out-check", "1 error", "agent.agf.yaml:")

@@ -502,7 +502,7 @@ func (l *loader) readPolicies(
 // wants that.
 func (l *loader) graded(findings []diag.Finding) []diag.Finding {
 	return slices.DeleteFunc(findings, func(f diag.Finding) bool {
-		return l.choice.options.AllowTimeoutApprove && f.Rule == policy.TimeoutApproves
+		return l.choice.options.AllowTimeoutApprove && f.Rule == policy.RuleTimeoutApproves
 	})
 }
 

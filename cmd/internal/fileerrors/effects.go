@@ -81,6 +81,7 @@ func AtRunTimes() map[string]AtRunTime {
 			"the group"},
 		"suppression-invalid": {None, "comments silence what agf-validate reports, and nothing at run time"},
 		"template-variable":   {None, "the variable is empty in the message and is named in `missing_variables`; the arguments are shown beside it"},
+		"value-not-declared":  {None, "the interface of the agent says how a condition will come out; the condition decides as it is written"},
 		"value-not-offered":   {None, catalogue},
 	}
 	add := func(a AtRunTime, ids ...string) {

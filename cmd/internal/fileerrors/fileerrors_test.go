@@ -143,7 +143,7 @@ rules:
 		t.Fatal(err)
 	}
 	found := Find(nil, []string{dir}, resolve.Options{})
-	if len(found) != 1 || found[0].Rule != policy.TimeoutApproves {
+	if len(found) != 1 || found[0].Rule != policy.RuleTimeoutApproves {
 		t.Errorf("%+v", found)
 	}
 	if found := Find(nil, []string{dir}, resolve.Options{AllowTimeoutApprove: true}); len(found) != 0 {

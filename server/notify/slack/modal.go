@@ -166,15 +166,14 @@ func (m *modal) text(f *form.Field) slack.BlockElement {
 	return e
 }
 
-// first is a default as it stands in an input. One that has what can't
-// be seen is not put there: the form is answered in the inbox.
+// first is a default as it stands in an input. A longer one than an
+// input can hold is not put there: the form is answered in the inbox.
 func (m *modal) first(f *form.Field) string {
 	texts := form.Texts(f.Default)
 	if len(texts) == 0 {
 		return ""
 	}
-	hidden := strings.ContainsFunc(texts[0], func(c rune) bool { return c != '\n' && safetext.Hidden(c) })
-	m.unfit = m.unfit || hidden || safetext.SlackLength(texts[0]) > mostInput
+	m.unfit = m.unfit || safetext.SlackLength(texts[0]) > mostInput
 	m.size += safetext.SlackLength(texts[0])
 
 	return texts[0]
