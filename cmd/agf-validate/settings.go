@@ -49,7 +49,10 @@ func (v program) settledQuietly(f *validateFlags, flags *pflag.FlagSet, paths []
 	}
 	given := func(name string) bool { return flags.Changed(name) }
 	if !given("policies") && !given("config") {
-		f.policies, f.config = s.Policies, s.Config
+		f.policies = s.Policies
+	}
+	if !given("config") {
+		f.config = s.Config
 	}
 	if !given("tools") {
 		f.tools = s.Tools

@@ -185,10 +185,13 @@ func (v program) check(f validateFlags, paths []string, broken []*unusableError)
 		return err
 	}
 	if f.people != "" {
-		opt.People, err = v.peopleOf(f.people)
+		directory, err := v.peopleOf(f.people)
 		bad, err := keepUnusable(nil, err)
 		if err != nil {
 			return err
+		}
+		if directory != nil { // or the interface would hold a nil pointer
+			opt.People = directory
 		}
 		if f.people == "-" { // files are reported with the others
 			broken = append(broken, bad...)
