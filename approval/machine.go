@@ -63,35 +63,17 @@ func (r *Request) opened(more map[string]any) Event {
 // demand joins a requirement into what the request already demands. It
 // only tightens.
 func (r *Request) demand(q policy.Require) {
-	have := policy.Require{
-		Stages:    r.Stages,
-		Within:    r.Within,
-		OnTimeout: r.OnTimeout,
-		Grants:    r.Grants,
-		Arguments: policy.Arguments{Redact: r.Redact, ForbidHidden: r.ForbidHidden},
-	}
-	if quorum.IsAnyone(r.Stages) {
-		have.Stages = nil
+	have := policy.Require{}
+	for _, k := range keptParts() {
+		k.read(r, &have)
 	}
 	if len(r.Revisions) > 1 && have.Grants.Bounds == nil && !have.Grants.Forbid {
 		have.Grants.Bounds = []policy.Bound{} // the rules that asked before named none
 	}
-	for _, group := range r.Lookers {
-		have.Escalate = append(have.Escalate, policy.Escalation{To: group, May: policy.MayLook})
-	}
 
 	all := have.Join(q)
-	r.Stages = quorum.Stages(all.Stages, false)
-	r.Within = all.Within
-	r.OnTimeout = all.Fallback()
-	r.Grants = all.Grants
-	r.Redact = all.Arguments.Redact
-	r.ForbidHidden = all.Arguments.ForbidHidden
-	r.Lookers = nil
-	for _, e := range all.Escalate {
-		if e.May == policy.MayLook {
-			r.Lookers = append(r.Lookers, e.To)
-		}
+	for _, k := range keptParts() {
+		k.write(r, &all)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
@@ -180,27 +181,14 @@ func testWords(test string) string {
 	for test != "" {
 		op, rest, _ := strings.Cut(test, " ")
 		operand, next, ok := cutOperand(rest)
-		if !ok || opWords(op) == "" {
+		words := condition.Op(op).InReasons()
+		if !ok || words == "" {
 			return test
 		}
-		out, test = append(out, opWords(op)+" "+operand), next
+		out, test = append(out, words+" "+operand), next
 	}
 
 	return strings.Join(out, " and ")
-}
-
-func opWords(op string) string {
-	return map[string]string{
-		"equals":  "equal to",
-		"gt":      "above",
-		"gte":     "at least",
-		"lt":      "below",
-		"lte":     "at most",
-		"ne":      "not",
-		"in":      "one of",
-		"not_in":  "none of",
-		"pattern": "a match of",
-	}[op]
 }
 
 // cutOperand takes the operand off the front: a quoted text, a number,

@@ -27,6 +27,13 @@ type operator interface {
 	// means says what an argument must be, for the JSON Schemas.
 	means() string
 
+	// words name the test in sentences.
+	words() words
+
+	// slips are the operators that an author may have meant instead.
+	// Mutation tests put each in the place of the operator.
+	slips() []Op
+
 	// operand is what a file writes behind the name.
 	operand() operand
 
@@ -43,19 +50,22 @@ type operator interface {
 	compare(operands []Scalar, patterns patterns) (comparison, bool)
 }
 
+// words name a test: a reason says "amount above 5", a list "amount > 5".
+type words struct{ reason, list string }
+
 // operators are those that a file may write, in the order in which
 // sentences list them. A new operator is a file op_*.go and a line
 // here; then `make generate` writes it into the JSON Schemas and the
 // documentation.
 var operators = [...]operator{
-	order{Gt, "Greater than.", 1, false},
-	order{Gte, "Greater or equal.", 1, true},
-	order{Lt, "Less than.", -1, false},
-	order{Lte, "Less or equal.", -1, true},
-	equality{Ne, "Any other value.", one{}, true},
+	order{Gt, "Greater than.", words{"above", ">"}, 1, false},
+	order{Gte, "Greater or equal.", words{"at least", "≥"}, 1, true},
+	order{Lt, "Less than.", words{"below", "<"}, -1, false},
+	order{Lte, "Less or equal.", words{"at most", "≤"}, -1, true},
+	equality{Ne, "Any other value.", words{"not", "is not"}, one{}, true},
 	search{},
-	equality{In, "One of these.", many{}, false},
-	equality{NotIn, "None of these.", many{}, true},
+	equality{In, "One of these.", words{"one of", "is one of"}, many{}, false},
+	equality{NotIn, "None of these.", words{"none of", "is none of"}, many{}, true},
 }
 
 // find returns the operator of a name. What a file writes as a bare
@@ -66,7 +76,7 @@ func find(name Op) (operator, bool) {
 			return o, true
 		}
 	}
-	return equality{name: Eq, form: one{}}, name == Eq
+	return equality{name: Eq, named: words{"equal to", "is"}, form: one{}}, name == Eq
 }
 
 // Operators lists the names that a file may write.
@@ -92,6 +102,32 @@ func OperatorList() string {
 func (o Op) Schema() string {
 	known, _ := find(o)
 	return `"` + string(o) + `": { "description": "` + known.means() + `", ` + known.operand().schema() + ` }`
+}
+
+// InReasons names the operator in a reason: "above". It is empty for a
+// name that is no operator.
+func (o Op) InReasons() string {
+	if known, ok := find(o); ok {
+		return known.words().reason
+	}
+	return ""
+}
+
+// InLists names the operator in a list of rules: ">". It is empty for a
+// name that is no operator.
+func (o Op) InLists() string {
+	if known, ok := find(o); ok {
+		return known.words().list
+	}
+	return ""
+}
+
+// Slips lists the operators that an author may have meant instead.
+func (o Op) Slips() []Op {
+	if known, ok := find(o); ok {
+		return known.slips()
+	}
+	return nil
 }
 
 // patterns compiles regular expressions, each once.

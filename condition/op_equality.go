@@ -23,15 +23,22 @@ const longList = 9
 // equality holds for its operands, or for everything else. There is no
 // equality between types.
 type equality struct {
-	name  Op
-	words string
-	form  operand
-	not   bool
+	name    Op
+	meaning string
+	named   words
+	form    operand
+	not     bool
 }
 
 func (e equality) op() Op { return e.name }
 
-func (e equality) means() string { return e.words }
+func (e equality) means() string { return e.meaning }
+
+func (e equality) words() words { return e.named }
+
+func (e equality) slips() []Op {
+	return map[Op][]Op{Eq: {Ne}, Ne: {Eq}, In: {NotIn}, NotIn: {In}}[e.name]
+}
 
 func (e equality) operand() operand { return e.form }
 

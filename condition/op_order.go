@@ -12,15 +12,23 @@ const (
 
 // order holds for numbers on one side of its operand.
 type order struct {
-	name  Op
-	words string
-	side  int  // 1 above the operand, -1 below
-	equal bool // for the operand itself, too
+	name    Op
+	meaning string
+	named   words
+	side    int  // 1 above the operand, -1 below
+	equal   bool // for the operand itself, too
 }
 
 func (o order) op() Op { return o.name }
 
-func (o order) means() string { return o.words }
+func (o order) means() string { return o.meaning }
+
+func (o order) words() words { return o.named }
+
+// slips are the same direction with the edge the other way, and the other direction.
+func (o order) slips() []Op {
+	return map[Op][]Op{Gt: {Gte, Lt}, Gte: {Gt, Lte}, Lt: {Lte, Gt}, Lte: {Lt, Gte}}[o.name]
+}
 
 func (o order) operand() operand { return one{value.Number} }
 

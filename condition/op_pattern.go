@@ -15,6 +15,10 @@ func (search) op() Op { return Pattern }
 
 func (search) means() string { return "Regular expression (RE2) found anywhere in the text." }
 
+func (search) words() words { return words{"a match of", "matches"} }
+
+func (search) slips() []Op { return nil } // mutation tests change its anchors
+
 func (search) operand() operand { return regularExpression{one{value.String}} }
 
 func (search) negative() bool { return false }

@@ -2,12 +2,14 @@ package condition
 
 import (
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -64,5 +66,34 @@ func TestFilesNameOnlyOperatorsOfTheTable(t *testing.T) {
 		if len(findings) != 1 || e.Groups[0].Matchers[0].Tests[0].Op != Unreadable {
 			t.Errorf("%q: %v %v", name, show(e), findings)
 		}
+	}
+}
+
+// TestOperatorsAreKnownEverywhere collects what an operator lacks
+// where the compiler can't see it, and names every place.
+func TestOperatorsAreKnownEverywhere(t *testing.T) {
+	rows := string(must.Get(os.ReadFile("semantics_test.go"))(t))
+	for _, op := range append(Operators(), Eq) {
+		var missing []string
+		if op.InReasons() == "" {
+			missing = append(missing, "words for reasons (method words)")
+		}
+		if op.InLists() == "" {
+			missing = append(missing, "words for lists (method words)")
+		}
+		for _, slip := range op.Slips() {
+			if _, known := find(slip); !known || slip == op {
+				missing = append(missing, "slips that are other operators (method slips): "+string(slip))
+			}
+		}
+		if op != Eq && !strings.Contains(rows, string(op)+": ") {
+			missing = append(missing, "rows in semantics_test.go")
+		}
+		if missing != nil {
+			t.Errorf("the operator %q lacks: %s", op, strings.Join(missing, "; "))
+		}
+	}
+	if Unreadable.InReasons()+Unreadable.InLists() != "" || Unreadable.Slips() != nil {
+		t.Error("the name of no operator has words")
 	}
 }

@@ -8,7 +8,8 @@ import (
 
 // Require is what an approval must fulfil: who, by when, and what
 // happens otherwise (docs/contracts/policy.md). The zero value requires
-// nothing beyond one approver.
+// nothing beyond one approver. Each field is a row of the table of
+// Parts.
 //
 // Requirements form a lattice: Tighter is its partial order, Join its
 // least upper bound, the zero value its bottom. So the order in which
@@ -134,8 +135,12 @@ func (a Require) Fallback() Timeout {
 
 // IsZero reports whether nothing is required.
 func (a Require) IsZero() bool {
-	return len(a.Stages) == 0 && a.Within == 0 && a.OnTimeout == "" && len(a.Escalate) == 0 &&
-		a.Grants.noOpinion() && len(a.Arguments.Redact) == 0 && !a.Arguments.ForbidHidden
+	for i := range parts {
+		if !parts[i].isZero(a) {
+			return false
+		}
+	}
+	return true
 }
 
 // Join is the loosest requirement that is at least as tight as both:
@@ -149,16 +154,11 @@ func (a Require) IsZero() bool {
 // same stage, only people whom both call in may stand in; whom one of
 // them calls in to look stands in nowhere.
 func (a Require) Join(b Require) Require {
-	escalate := normalEscalations(slices.Concat(a.Escalate, b.Escalate))
-
-	return Require{
-		Stages:    normalStages(slices.Concat(a.Stages, b.Stages), lookers(escalate)),
-		Within:    lower(a.Within, b.Within),
-		OnTimeout: stricter(a.OnTimeout, b.OnTimeout),
-		Escalate:  escalate,
-		Grants:    a.Grants.join(b.Grants),
-		Arguments: a.Arguments.join(b.Arguments),
+	var out Require
+	for i := range parts {
+		out = parts[i].join(out, a, b)
 	}
+	return out
 }
 
 // withStandIns lets the people whom the rule calls in fill seats of
@@ -178,18 +178,12 @@ func (a Require) withStandIns() Require {
 // requirements (a value built by hand is put in order by Join with
 // itself).
 func Tighter(a, b Require) bool {
-	for _, s := range b.Stages {
-		if !slices.ContainsFunc(a.Stages, func(t Stage) bool { return t.tighter(s) }) {
+	for i := range parts {
+		if !parts[i].tighter(a, b) {
 			return false
 		}
 	}
-	for _, e := range b.Escalate {
-		if !slices.ContainsFunc(a.Escalate, func(f Escalation) bool { return f.tighter(e) }) {
-			return false
-		}
-	}
-	return atMost(a.Within, b.Within) && rank(a.OnTimeout) >= rank(b.OnTimeout) && a.Grants.tighter(b.Grants) &&
-		a.Arguments.tighter(b.Arguments)
+	return true
 }
 
 func (s Stage) tighter(t Stage) bool {
@@ -357,11 +351,13 @@ func normalStages(in []Stage, lookers map[string]bool) []Stage {
 	return out
 }
 
-func lookers(escalate []Escalation) map[string]bool {
+func lookers(lists ...[]Escalation) map[string]bool {
 	out := map[string]bool{}
-	for _, e := range escalate {
-		if e.May == MayLook {
-			out[e.To] = true
+	for _, list := range lists {
+		for _, e := range list {
+			if e.May == MayLook {
+				out[e.To] = true
+			}
 		}
 	}
 

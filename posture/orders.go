@@ -55,53 +55,56 @@ func (a Aspect) Compare(old, new Protection) Order { return a.compare(old, new) 
 // antisymmetric (of what is the same to it) and transitive.
 func Aspects() []Aspect { return slices.Concat(demandAspects(), frameAspects(), peopleAspects()) }
 
-// demandAspects are those of an approval that both sides ask for.
+// demandAspects are those of an approval that both sides ask for: one
+// for each part of a requirement. Parts are compared by the lattice of
+// policies and shown as JSON unless felt or words say otherwise.
 func demandAspects() []Aspect {
-	of := func(order func(a, b policy.Require) Order) func(a, b Protection) Order {
-		return func(a, b Protection) Order {
-			return order(effective(a.Require), effective(b.Require))
+	var out []Aspect
+	for _, part := range policy.Parts() {
+		out = append(out, demandAspect(part))
+	}
+	return out
+}
+
+func demandAspect(part policy.Part) Aspect {
+	a := Aspect{
+		Name:    part.Name,
+		Tighter: part.Order,
+		compare: func(old, new Protection) Order {
+			was, is := opinionated(effective(old.Require)), opinionated(effective(new.Require))
+			return mutual(part.Tighter(is, was), part.Tighter(was, is))
+		},
+		show: func(p Protection) string { return shown(part.Value(effective(p.Require))) },
+	}
+	switch part.Name {
+	case aspectStages:
+		a.show = func(p Protection) string {
+			if len(p.Require.Stages) == 0 {
+				return "any one approver"
+			}
+			return shown(stages(effective(p.Require)))
+		}
+	case "within":
+		a.show = func(p Protection) string { return within(p.Require.Within).String() }
+	case "on_timeout":
+		a.Tighter = "deny before escalate before nothing said before approve" // nothing said denies
+		a.compare = func(old, new Protection) Order {
+			return level(timeoutStep(effective(old.Require)), timeoutStep(effective(new.Require)))
+		}
+		a.show = func(p Protection) string {
+			return cmp.Or(string(effective(p.Require).OnTimeout), "nothing said")
 		}
 	}
-	show := func(part func(r policy.Require) any) func(Protection) string {
-		return func(p Protection) string { return shown(part(effective(p.Require))) }
+	return a
+}
+
+// opinionated says of a requirement without an opinion on arguments
+// that may vary what it means: none may.
+func opinionated(r policy.Require) policy.Require {
+	if r.Grants.Bounds == nil && !r.Grants.Forbid {
+		r.Grants.Bounds = []policy.Bound{}
 	}
-	return []Aspect{
-		{
-			aspectStages, "more people, of more groups, have to agree, and fewer groups may stand in for them, or later",
-			of(func(a, b policy.Require) Order {
-				return part(policy.Require{Stages: a.Stages}, policy.Require{Stages: b.Stages})
-			}),
-			show(func(r policy.Require) any {
-				if len(r.Stages) == 0 {
-					return "any one approver"
-				}
-				return stages(r)
-			}),
-		},
-		{
-			"within", "the deadline is shorter; none is the longest", of(withinOrder),
-			show(func(r policy.Require) any { return within(r.Within) }),
-		},
-		{
-			"on_timeout", "deny before escalate before nothing said before approve", of(timeoutOrder),
-			show(func(r policy.Require) any {
-				return cmp.Or(string(r.OnTimeout), "nothing said")
-			}),
-		},
-		{
-			"escalate", "more groups are called in, sooner, only to look rather than to approve", of(escalateOrder),
-			show(func(r policy.Require) any { return r.Escalate }),
-		},
-		{
-			"grants", "standing approvals are forbidden, or bound to the session, a shorter age, fewer uses and fewer " +
-				"arguments that may vary", of(grantsOrder),
-			show(func(r policy.Require) any { return r.Grants }),
-		},
-		{
-			"arguments", "more is hidden from those who approve, or nothing hidden may be approved", of(argumentsOrder),
-			show(func(r policy.Require) any { return r.Arguments }),
-		},
-	}
+	return r
 }
 
 // The aspects of an agent as a whole.
@@ -223,19 +226,8 @@ func stage(s policy.Stage) string {
 	return text
 }
 
-func withinOrder(a, b policy.Require) Order {
-	return level(-within(a.Within).rank(), -within(b.Within).rank())
-}
-
 // within is a deadline.
 type within time.Duration
-
-func (w within) rank() time.Duration {
-	if w == 0 {
-		return 1<<63 - 1
-	}
-	return time.Duration(w)
-}
 
 // String writes a deadline as a policy does.
 func (w within) String() string {
@@ -245,34 +237,11 @@ func (w within) String() string {
 	return policy.FormatDuration(time.Duration(w))
 }
 
-func timeoutOrder(a, b policy.Require) Order { return level(timeoutStep(a), timeoutStep(b)) }
-
 func timeoutStep(r policy.Require) int {
 	return slices.Index(
 		[]policy.Timeout{policy.TimeoutApprove, "", policy.TimeoutEscalate, policy.TimeoutDeny},
 		r.OnTimeout,
 	)
-}
-
-// part compares one field of requirements by the lattice of policies.
-func part(a, b policy.Require) Order { return mutual(policy.Tighter(b, a), policy.Tighter(a, b)) }
-
-func escalateOrder(a, b policy.Require) Order {
-	return part(policy.Require{Escalate: a.Escalate}, policy.Require{Escalate: b.Escalate})
-}
-
-func grantsOrder(a, b policy.Require) Order {
-	opinion := func(g policy.Grants) policy.Require {
-		if g.Bounds == nil && !g.Forbid {
-			g.Bounds = []policy.Bound{}
-		}
-		return policy.Require{Grants: g}
-	}
-	return part(opinion(a.Grants), opinion(b.Grants))
-}
-
-func argumentsOrder(a, b policy.Require) Order {
-	return part(policy.Require{Arguments: a.Arguments}, policy.Require{Arguments: b.Arguments})
 }
 
 // mutual is the order of which it is known whether the new side is at

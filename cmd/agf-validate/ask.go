@@ -145,7 +145,7 @@ func (v program) ask(f askFlags) error {
 func (v program) offered(files []string, plan *resolve.Plan, q *posture.Query) error {
 	if files == nil {
 		s, err := v.readSettings("")
-		if err != nil || s == nil {
+		if v.printUnusable(err) != nil || s == nil {
 			return err
 		}
 		files = s.Tools

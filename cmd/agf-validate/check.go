@@ -107,7 +107,9 @@ func (c *checker) print(j *job) {
 func (c *checker) owners(f validateFlags, checked []input) error {
 	w := c.linter.Worker()
 	for _, file := range []string{f.config, f.people} {
-		own := func(in input) bool { return key(in.path) == key(file) }
+		own := func(in input) bool {
+			return key(in.path) == key(file) && (file != f.people || in.kind == peopleKind)
+		}
 		if file == "" || file == "-" || slices.ContainsFunc(checked, own) {
 			continue
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	_ "embed"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -37,13 +36,23 @@ type settings struct {
 // settled fills the flags that the command line leaves out from the
 // repository's settings, and returns the paths to work on.
 func (v program) settled(f *validateFlags, flags *pflag.FlagSet, paths []string) ([]string, error) {
+	paths, err := v.settledQuietly(f, flags, paths)
+	return paths, v.printUnusable(err)
+}
+
+// settledQuietly is settled that does not print the findings of settings
+// that can't be used.
+func (v program) settledQuietly(f *validateFlags, flags *pflag.FlagSet, paths []string) ([]string, error) {
 	s, err := v.readSettings(f.settings)
 	if err != nil || s == nil {
 		return paths, err
 	}
 	given := func(name string) bool { return flags.Changed(name) }
 	if !given("policies") && !given("config") {
-		f.policies, f.config = s.Policies, s.Config
+		f.policies = s.Policies
+	}
+	if !given("config") {
+		f.config = s.Config
 	}
 	if !given("tools") {
 		f.tools = s.Tools
@@ -95,8 +104,7 @@ func (v program) parseSettings(file string, src []byte) (*settings, error) {
 		findings = append(findings, schema.Violations(doc.Root, compiled())...)
 	}
 	if yamldoc.Stops(findings) {
-		term.PrintFindings(v.Err, yamldoc.Finish(file, findings), map[string][]byte{file: src})
-		return nil, fmt.Errorf("the settings in %s can't be used", file)
+		return nil, &unusableError{"settings", file, src, yamldoc.Finish(file, findings)}
 	}
 
 	s := &settings{}

@@ -160,7 +160,8 @@ func (v program) settle(t *sideTree) error {
 		case err != nil:
 			return err
 		}
-		if t.chosen, err = v.parseSettings(t.store.name(rel), src); err != nil {
+		t.chosen, err = v.parseSettings(t.store.name(rel), src)
+		if v.printUnusable(err) != nil {
 			return err
 		}
 		t.chosen.beside(dir)

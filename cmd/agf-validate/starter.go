@@ -31,12 +31,13 @@ type starter struct {
 
 // files are all files, as they will be written.
 func (s *starter) files() []written {
+	workflow := strings.NewReplacer("FLAGS", s.flags(), "VERSION", term.Version).Replace(startWorkflow)
 	all := []written{
 		{agentFile, []byte(s.agent())},
 		{policyFile, []byte(s.policy())},
 		{peopleFile, []byte(startPeople)},
 		{testFile, []byte(s.tests())},
-		{workflowFile, []byte(strings.ReplaceAll(startWorkflow, "FLAGS", s.flags()))},
+		{workflowFile, []byte(workflow)},
 	}
 	for i, list := range s.catalogs {
 		all = append(all, written{s.listFile(i), list.Text})

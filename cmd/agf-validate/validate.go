@@ -58,11 +58,18 @@ func (v program) command() *cobra.Command {
 		Version: term.Version,
 		Args:    paths,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			chosen, err := v.settled(&f, cmd.Flags(), args)
+			chosen, err := v.settledQuietly(&f, cmd.Flags(), args)
+			broken, err := keepUnusable(nil, err)
 			if err != nil {
 				return err
 			}
-			return v.check(f, chosen)
+			if broken != nil {
+				chosen = args
+				if len(args) == 0 {
+					chosen = []string{"."} // the settings can't say
+				}
+			}
+			return v.check(f, chosen, broken)
 		},
 	}
 	cmd.SetVersionTemplate("agf-validate {{.Version}}\n")
@@ -161,8 +168,10 @@ func paths(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// check runs over all paths.
-func (v program) check(f validateFlags, paths []string) error {
+// check runs over all paths. Findings of people, a configuration or
+// settings that can't be used are reported like those of other files,
+// which are checked without them. broken are those met before.
+func (v program) check(f validateFlags, paths []string, broken []*unusableError) error {
 	if len(paths) == 0 {
 		return errNoPaths
 	}
@@ -171,16 +180,22 @@ func (v program) check(f validateFlags, paths []string) error {
 		return fmt.Errorf("--fail-on: %w", err)
 	}
 	opt := lint.Options{Strict: f.strict}
-	chosen, err := v.readConfig(f, &opt)
-	if err != nil {
+	chosen, err := v.configOf(f, &opt)
+	if broken, err = keepUnusable(broken, err); err != nil {
 		return err
 	}
 	if f.people != "" {
-		directory, err := v.readPeople(f.people)
+		directory, err := v.peopleOf(f.people)
+		bad, err := keepUnusable(nil, err)
 		if err != nil {
 			return err
 		}
-		opt.People = directory
+		if directory != nil { // or the interface would hold a nil pointer
+			opt.People = directory
+		}
+		if f.people == "-" { // files are reported with the others
+			broken = append(broken, bad...)
+		}
 	}
 
 	if opt.Catalogs, err = v.readCatalogs(f.tools, paths); err != nil {
@@ -213,6 +228,10 @@ func (v program) check(f validateFlags, paths []string) error {
 		progress: newProgress(v.Err, v.ErrTerminal),
 		shelf:    policies,
 	}
+	for _, b := range broken {
+		diag.Stamp(b.findings, b.file)
+		c.show(diag.Report{File: b.file, Findings: b.findings}, b.src)
+	}
 	policies.reports(c, inputs)
 	if err := c.owners(f, inputs); err != nil {
 		return err
@@ -229,48 +248,58 @@ func (v program) workers() int {
 }
 
 func (v program) readPeople(path string) (*people.Directory, error) {
+	directory, err := v.peopleOf(path)
+	return directory, v.printUnusable(err)
+}
+
+func (v program) peopleOf(path string) (*people.Directory, error) {
 	src, err := term.ReadFile(path, v.In)
 	if err != nil {
 		return nil, err
 	}
 	directory, findings := people.Parse(path, src)
 	if directory == nil {
-		term.PrintFindings(v.Err, findings, map[string][]byte{path: src})
-		return nil, fmt.Errorf("the people in %s can't be used", path)
+		return nil, &unusableError{"people", path, src, findings}
 	}
-
 	return directory, nil
 }
 
 // readConfig reads the owner's configuration into the options, and
 // returns where policies are; flags go before it.
 func (v program) readConfig(f validateFlags, opt *lint.Options) (*term.Decisions, error) {
+	chosen, err := v.configOf(f, opt)
+	return chosen, v.printUnusable(err)
+}
+
+// configOf is readConfig that does not print. If the configuration can't
+// be used, it returns what the flags say with the error.
+func (v program) configOf(f validateFlags, opt *lint.Options) (*term.Decisions, error) {
+	var unusable error
 	chosen := &term.Decisions{Config: &resolve.Config{}}
 	if f.config != "" {
 		src, err := term.ReadFile(f.config, v.In)
 		if err != nil {
 			return nil, err
 		}
-		var findings []diag.Finding
-		opt.Config, chosen.Config, findings = parseConfig(f.config, src)
+		grades, config, findings := parseConfig(f.config, src)
 		if worst(findings) >= diag.Error {
-			term.PrintFindings(v.Err, findings, map[string][]byte{f.config: src})
-			return nil, fmt.Errorf("the configuration %s can't be used", f.config)
+			unusable = &unusableError{"configuration", f.config, src, findings}
+		} else {
+			opt.Config, chosen.Config, chosen.File = grades, config, f.config
 		}
-		chosen.File = f.config
 	}
 
 	if len(f.policies) > 0 {
 		chosen.Instead(f.policies)
 	}
-	if f.copyAge < 0 || f.copyAge > 0 && chosen.Registry == nil {
+	if unusable == nil && (f.copyAge < 0 || f.copyAge > 0 && chosen.Registry == nil) {
 		return nil, errors.New("--registry-age is about the registry that the file of --config names: expected both, " +
 			"a time above 0, and no --policies")
 	}
 	opt.Owner = chosen.Options()
 	opt.Semantics = opt.Owner.Semantics
 
-	return chosen, nil
+	return chosen, unusable
 }
 
 // parseConfig reads a configuration as the linter does, and as plans

@@ -20,6 +20,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/hook"
 	"github.com/assent-dev/assent/internal/golden"
 	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
@@ -121,10 +122,11 @@ func TestHooksPassTheCases(t *testing.T) {
 func hookCasesPage(t *testing.T, rows map[string][]string) {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("| case | claude-code | codex | copilot | cursor | gemini |\n|---|---|---|---|---|---|\n")
+	products := hook.Products()
+	table.WriteString("| case | " + strings.Join(products, " | ") + " |\n|---|" + strings.Repeat("---|", len(products)) + "\n")
 	for i, one := range allHookCases() {
 		fmt.Fprintf(&table, "| %s |", one.text)
-		for _, product := range []string{"claude-code", "codex", "copilot", "cursor", "gemini"} {
+		for _, product := range products {
 			table.WriteString(" " + rows[product][i] + " |")
 		}
 		table.WriteString("\n")

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/cmd/internal/hook"
 )
 
 // devAgent reads, runs commands after people agreed, and looks at
@@ -168,6 +170,19 @@ func everyHook(t *testing.T, test func(t *testing.T, product string, doc func(to
 			t.Parallel()
 			test(t, product, doc)
 		})
+	}
+}
+
+// TestEveryHookIsTried: a product without a row here would be tested by
+// nothing.
+func TestEveryHookIsTried(t *testing.T) {
+	for _, product := range hook.Products() {
+		if hookDocs()[product] == nil {
+			t.Errorf("%s is missing from hookDocs: how it tells of a call", product)
+		}
+		if hookSettings("", product) == "" {
+			t.Errorf("%s is missing from hookSettings: the file of its hooks", product)
+		}
 	}
 }
 

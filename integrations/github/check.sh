@@ -12,6 +12,10 @@ status=0
 "$AGF_VALIDATE" "${arguments[@]}" --format github "${paths[@]}" || status=$?
 "$AGF_VALIDATE" "${arguments[@]}" --format sarif "${paths[@]}" >"$sarif" || true
 echo "sarif=$sarif" >>"$GITHUB_OUTPUT"
+if [ -n "$(git ls-files -- '*.test.yaml')" ] && ! "$AGF_VALIDATE" test .; then
+	echo "::error::tests of agents and policies fail, see the log of the check"
+	if [ "$status" -lt 1 ]; then status=1; fi
+fi
 
 # comment puts the table into the one comment that begins with a mark, or makes it. Where nothing changes and no comment is, none is made.
 comment() {
@@ -36,7 +40,10 @@ if [ -n "${AGF_BASE:-}" ]; then
 	verdict=0
 	"$AGF_VALIDATE" diff "${loosening[@]}" --format markdown "$AGF_BASE..HEAD" -- "${paths[@]:-.}" >"$table" || verdict=$?
 	echo "verdict=$verdict" >>"$GITHUB_OUTPUT"
-	if [ "$verdict" = 2 ]; then
+	if [ "$verdict" = 1 ]; then
+		echo "::error::the change asks less than before, see the summary"
+	elif [ "$verdict" = 2 ]; then
+		echo "::error::the change could not be compared, see the log of the check"
 		echo '**Posture: could not be compared**, see the log of the check.' >"$table"
 	fi
 	cat "$table" >>"$GITHUB_STEP_SUMMARY"

@@ -48,6 +48,46 @@ func checkWalks(guide string, scripts []string) []string {
 
 var walkLink = regexp.MustCompile(`\]\(internal/repotest/` + walks + `/([a-z]+\.txtar)\)`)
 
+// checkCommands complains about commands `go test …` of a section that
+// its script does not run as they are. NAME stands for one name.
+func checkCommands(section, script string) []string {
+	var out []string
+	for _, found := range testCommand.FindAllStringSubmatch(section, -1) {
+		words := strings.Join(strings.Fields(found[1]), " ")
+		line := strings.ReplaceAll(regexp.QuoteMeta("exec "+words), "NAME", "[a-z]+")
+		if !regexp.MustCompile(`(?m)^` + line + `$`).MatchString(script) {
+			out = append(out, fmt.Sprintf("the script does not run `%s` as the guide tells", words))
+		}
+	}
+	return out
+}
+
+var testCommand = regexp.MustCompile("`(go test [^`]+)`")
+
+// TestWalksRunWhatTheGuideTells: the whole command, without a filter
+// that hides failures.
+func TestWalksRunWhatTheGuideTells(t *testing.T) {
+	_, below, _ := strings.Cut(readText(t, filepath.Join(top, "CONTRIBUTING.md")), "\n## Walks\n")
+	below, _, _ = strings.Cut(below, "\n## ")
+	commands := 0
+	for _, section := range strings.Split(below, "\n### ")[1:] {
+		title, _, _ := strings.Cut(section, "\n")
+		script := walkLink.FindStringSubmatch(section)[1]
+		commands += len(testCommand.FindAllString(section, -1))
+		for _, wrong := range checkCommands(section, readText(t, filepath.Join(walks, script))) {
+			t.Errorf("%s: %s: %s", title, script, wrong)
+		}
+	}
+	if commands < 7 {
+		t.Errorf("only %d commands were found", commands)
+	}
+
+	const told = "Run `go test ./store/NAME`\nand `go test ./a\n   ./b`."
+	report(t, checkCommands(told, "exec go test ./store/pool\nexec go test ./a ./b\n"))
+	catches(t, checkCommands(told, "exec go test ./store/pool\nexec go test ./a ./b -run X\n"), "go test ./a ./b")
+	catches(t, checkCommands(told, "exec go test ./a ./b\n"), "go test ./store/NAME")
+}
+
 // TestWalksAreDescribed in CONTRIBUTING.md, each in a section of its own.
 func TestWalksAreDescribed(t *testing.T) {
 	files := must(t, func() ([]string, error) { return filepath.Glob(filepath.Join(walks, "*.txtar")) })
@@ -55,7 +95,7 @@ func TestWalksAreDescribed(t *testing.T) {
 		files[i] = filepath.Base(files[i])
 	}
 	report(t, checkWalks(readText(t, filepath.Join(top, "CONTRIBUTING.md")), files))
-	for _, change := range []string{"matcher", "rule", "channel", "store", "transport"} {
+	for _, change := range []string{"matcher", "rule", "policyfield", "channel", "store", "transport"} {
 		if !slices.Contains(files, change+".txtar") {
 			t.Errorf("nothing walks a new %s", change)
 		}

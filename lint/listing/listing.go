@@ -286,23 +286,12 @@ func test(t *condition.Test) string {
 	for i := range operands {
 		list[i] = operands[i].String()
 	}
-	words := map[condition.Op]string{
-		condition.Eq:         "is",
-		condition.Ne:         "is not",
-		condition.In:         "is one of",
-		condition.NotIn:      "is none of",
-		condition.Gt:         ">",
-		condition.Gte:        "≥",
-		condition.Lt:         "<",
-		condition.Lte:        "≤",
-		condition.Pattern:    "matches",
-		condition.Unreadable: "is tested by what can't be read",
-	}[t.Op]
+	words := t.Op.InLists()
 	switch {
+	case t.Op == condition.Unreadable:
+		return "is tested by what can't be read"
 	case words == "":
 		return t.String()
-	case t.Op == condition.Unreadable:
-		return words
 	case len(list) == 0 && (t.Op == condition.In || t.Op == condition.NotIn):
 		return words + " nothing"
 	}

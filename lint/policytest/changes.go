@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/value"
@@ -174,9 +175,12 @@ func (c *changes) matcher(n *yamldoc.Node) {
 		if len(n.Fields) > 1 {
 			c.drop(f.Value, "the test "+f.Key.Text)
 		}
-		for _, op := range swaps()[f.Key.Text] {
-			if n.Get(op) == nil {
-				c.becomes(f.Key, op)
+		for _, op := range condition.Op(f.Key.Text).Slips() {
+			switch {
+			case op == condition.Eq && len(n.Fields) == 1: // which a file writes as a bare value
+				c.change(n, f.Value, f.Key.Text+" becomes equals")
+			case op != condition.Eq && n.Get(string(op)) == nil:
+				c.becomes(f.Key, string(op))
 			}
 		}
 		switch {
@@ -187,20 +191,6 @@ func (c *changes) matcher(n *yamldoc.Node) {
 		default:
 			c.operand(f.Value)
 		}
-	}
-}
-
-// swaps are the operators that take the place of one.
-func swaps() map[string][]string {
-	return map[string][]string{
-		"gt":     {"gte", "lt"},
-		"gte":    {"gt", "lte"},
-		"lt":     {"lte", "gt"},
-		"lte":    {"lt", "gte"},
-		"ne":     {"equals"},
-		"equals": {"ne"},
-		"in":     {"not_in"},
-		"not_in": {"in"},
 	}
 }
 
@@ -367,8 +357,34 @@ func (c *changes) require(q *yamldoc.Node) {
 			for _, path := range items(f.Value.Get("redact")) {
 				c.drop(path, "the hidden path "+path.Text)
 			}
+			if hidden := f.Value.Get("approve_hidden"); hidden != nil {
+				c.drop(hidden, "arguments.approve_hidden")
+			}
+		default:
+			c.anything(f.Key.Text, f.Value)
 		}
 	}
+}
+
+// anything changes a value of which only the shape is known.
+func (c *changes) anything(name string, n *yamldoc.Node) {
+	for _, f := range n.Fields {
+		if len(n.Fields) > 1 {
+			c.drop(f.Value, name+"."+f.Key.Text)
+		}
+		c.anything(name+"."+f.Key.Text, f.Value)
+	}
+	for _, item := range n.Items {
+		if len(n.Items) > 1 {
+			c.drop(item, "an entry of "+name)
+		}
+		c.anything(name, item)
+	}
+	if _, err := time.ParseDuration(n.Text); n.Kind == yamldoc.String && err == nil {
+		c.duration(n)
+		return
+	}
+	c.operand(n)
 }
 
 func (c *changes) stages(n *yamldoc.Node) {
@@ -409,6 +425,8 @@ func (c *changes) grants(n *yamldoc.Node) {
 			c.duration(f.Value)
 		case "max_uses":
 			c.operand(f.Value)
+		default:
+			c.anything("grants."+f.Key.Text, f.Value)
 		}
 	}
 }

@@ -1,0 +1,70 @@
+package approval
+
+import (
+	"github.com/assent-dev/assent/approval/quorum"
+	"github.com/assent-dev/assent/policy"
+)
+
+// keptPart says how a request keeps one part of the requirement.
+type keptPart struct {
+	name  string // as policy.Part has it
+	read  func(r *Request, q *policy.Require)
+	write func(r *Request, q *policy.Require)
+}
+
+// keptParts has a row for each of policy.Parts; a test fails if one is
+// missing, since the service would ignore it.
+func keptParts() []keptPart {
+	return []keptPart{
+		{
+			name: "stages",
+			read: func(r *Request, q *policy.Require) {
+				if !quorum.IsAnyone(r.Stages) {
+					q.Stages = r.Stages
+				}
+			},
+			write: func(r *Request, q *policy.Require) { r.Stages = quorum.Stages(q.Stages, false) },
+		},
+		{
+			name:  "within",
+			read:  func(r *Request, q *policy.Require) { q.Within = r.Within },
+			write: func(r *Request, q *policy.Require) { r.Within = q.Within },
+		},
+		{
+			name:  "on_timeout",
+			read:  func(r *Request, q *policy.Require) { q.OnTimeout = r.OnTimeout },
+			write: func(r *Request, q *policy.Require) { r.OnTimeout = q.Fallback() },
+		},
+		{
+			// The times of the groups that are called in are kept in Scheduled.
+			name: "escalate",
+			read: func(r *Request, q *policy.Require) {
+				for _, group := range r.Lookers {
+					q.Escalate = append(q.Escalate, policy.Escalation{To: group, May: policy.MayLook})
+				}
+			},
+			write: func(r *Request, q *policy.Require) {
+				r.Lookers = nil
+				for _, e := range q.Escalate {
+					if e.May == policy.MayLook {
+						r.Lookers = append(r.Lookers, e.To)
+					}
+				}
+			},
+		},
+		{
+			name:  "grants",
+			read:  func(r *Request, q *policy.Require) { q.Grants = r.Grants },
+			write: func(r *Request, q *policy.Require) { r.Grants = q.Grants },
+		},
+		{
+			name: "arguments",
+			read: func(r *Request, q *policy.Require) {
+				q.Arguments = policy.Arguments{Redact: r.Redact, ForbidHidden: r.ForbidHidden}
+			},
+			write: func(r *Request, q *policy.Require) {
+				r.Redact, r.ForbidHidden = q.Arguments.Redact, q.Arguments.ForbidHidden
+			},
+		},
+	}
+}
