@@ -377,3 +377,23 @@ func soak(t *testing.T, w world, n int) {
 
 	wg.Wait()
 }
+
+// The bar: with acts that are sealed before they are answered (the store
+// has Key.Sign), 64 clients reach 0.9 of the rate without.
+func TestSealedFirst(t *testing.T) {
+	for _, e := range engines() {
+		t.Run(e.name, func(t *testing.T) {
+			rate := func(sign bool) func() float64 {
+				signs = sign
+				s, _ := e.open(t)
+				w := newWorld(t, s)
+				return func() float64 { return burst(t, 64, time.Second, w.round) }
+			}
+			r := ratio(t, "sealed first beside sealed later", rate(false), rate(true))
+			t.Logf("RESULT %s, 64 workers: %.2f of the rate without (bar 0.90)", e.name, r)
+			if r < 0.9 {
+				t.Errorf("%s reaches %.2f of the rate without", e.name, r)
+			}
+		})
+	}
+}
