@@ -215,5 +215,8 @@ type Identity struct {
 type Integrity struct {
 	Alarms  int64            // times that something did not fit
 	Stopped map[string]error // tenants whose log does not fit: nothing is signed for them, and nothing may run
-	Before  map[string]Mark  // what the watermark knew of the store before this process restored it, by tenant
+	// SealedFirst counts the entries that updates have sealed before they
+	// were answered.
+	SealedFirst int64
+	Before      map[string]Mark // what the watermark knew of the store before this process restored it, by tenant
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/store"
@@ -38,6 +39,7 @@ type sealedLine struct {
 	Tenant string      `json:"tenant"`
 	Size   int64       `json:"size"`
 	Root   ledger.Hash `json:"root"`
+	Time   time.Time   `json:"time"`
 }
 
 // slot is the line in its sector; false if it is too long for one.
@@ -270,7 +272,7 @@ func (w *Watermark) writeMarks(all []*reserved) error {
 			if sizes[l] != 0 || w.durable[l] >= m.Size {
 				continue
 			}
-			line, fits := sealedLine{r.id, tenant, m.Size, m.Root}.slot()
+			line, fits := sealedLine{r.id, tenant, m.Size, m.Root, m.Time}.slot()
 			if !fits {
 				return w.foldJournal()
 			}

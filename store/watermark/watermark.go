@@ -1,4 +1,4 @@
-// Package watermark keeps, in two files beside the key, what a database
+// Package watermark keeps, in three files beside the key, what a database
 // could be made to forget by whoever writes to it or puts an older
 // state of it back: how far each log had come, what was frozen, and
 // which tokens were revoked.
@@ -429,7 +429,7 @@ func (w *Watermark) joinJournal() error {
 			return fmt.Errorf("%s is about a store that the file beside it does not know, so it belongs to another "+
 				"watermark: put the right files back", w.path+sealed)
 		}
-		w.note(l.Store, l.Tenant, store.Mark{Size: l.Size, Root: l.Root})
+		w.note(l.Store, l.Tenant, store.Mark{Size: l.Size, Root: l.Root, Time: l.Time})
 	}
 	return nil
 }

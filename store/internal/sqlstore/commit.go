@@ -355,6 +355,7 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 	}
 	for tenant, done := range sealed.tenants {
 		s.learn(ctx, tenant, done.at, done.seen)
+		s.sealedFirst.Add(done.n)
 	}
 	b.mark = sealed.mark
 	for tenant := range changed {

@@ -416,6 +416,8 @@ func (s *Store) Integrity() store.Integrity {
 		Alarms:  s.alarms.Load(),
 		Stopped: map[string]error{},
 		Before:  s.before,
+
+		SealedFirst: s.sealedFirst.Load(),
 	}
 	if all := s.halted.Load(); all != nil {
 		maps.Copy(out.Stopped, *all)

@@ -28,6 +28,7 @@ const mostWaiting = 4096
 type sealedTenant struct {
 	at   grown // the tree afterwards
 	seen []logged
+	n    int64 // entries that the group sealed
 }
 
 // sealing is what a group sealed, and the write of the watermark that is
@@ -146,7 +147,7 @@ func (b *batch) sealOwn(ctx context.Context, tenant string, own []*tx) (out seal
 		return out, nil
 	}
 	out.at, err = s.grow(ctx, b.tx, tenant, out.at.at(t.size), t.size, all, s.trust.Key.Sign)
-	out.seen = append(out.seen, all...)
+	out.seen, out.n = append(out.seen, all...), int64(len(all))
 	return out, err
 }
 

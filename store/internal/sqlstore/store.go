@@ -34,7 +34,9 @@ type Store struct {
 	versions  *versions
 	own       own
 	alarms    atomic.Int64
-	halted    atomic.Pointer[map[string]error] // by tenant
+	// entries that updates have sealed themselves
+	sealedFirst atomic.Int64
+	halted      atomic.Pointer[map[string]error] // by tenant
 	// The steps of the schema, before and after this process migrated it.
 	schemaBefore, schema int
 }
