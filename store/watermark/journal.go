@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/assent-dev/assent/approval/ledger"
@@ -58,23 +59,23 @@ func blank(n int) []byte { return bytes.Repeat([]byte{' '}, n*slotSize) }
 
 // readJournal reads the journal of whichever process writes it. A line
 // that a crash of the machine left half written was never answered, and
-// is left out if it is the last one.
-func readJournal(path string) ([]sealedLine, error) {
+// is left out if it is the last one. used is how many slots there are up
+// to the last line that counts.
+func readJournal(path string) (lines []sealedLine, used int, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, 0, nil
 	}
 	if err == nil {
 		err = private(path)
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if len(text) != slots*slotSize {
-		return nil, fmt.Errorf("%s has %d bytes instead of %d, so it was cut: put the right file back; without it "+
+		return nil, 0, fmt.Errorf("%s has %d bytes instead of %d, so it was cut: put the right file back; without it "+
 			"nobody can tell an old state of the store from the last one", path, len(text), slots*slotSize)
 	}
-	var out []sealedLine
 	broken := 0
 	for n := range slots {
 		text := bytes.TrimSpace(text[n*slotSize : (n+1)*slotSize])
@@ -82,16 +83,16 @@ func readJournal(path string) ([]sealedLine, error) {
 			continue
 		}
 		if broken > 0 {
-			return nil, fmt.Errorf("line %d of %s is not of a journal: put the right file back", broken, path)
+			return nil, 0, fmt.Errorf("line %d of %s is not of a journal: put the right file back", broken, path)
 		}
 		var l sealedLine
 		if err := json.Unmarshal(text, &l); err != nil || l.Store == "" || l.Size <= 0 {
 			broken = n + 1
 			continue
 		}
-		out = append(out, l)
+		lines, used = append(lines, l), n+1
 	}
-	return out, nil
+	return lines, used, nil
 }
 
 // open takes the lock of the journal, and makes one if there is none. It
@@ -99,7 +100,7 @@ func readJournal(path string) ([]sealedLine, error) {
 // what this one writes to the first file.
 func (j *journal) open() error {
 	if _, err := os.Stat(j.path); errors.Is(err, fs.ErrNotExist) {
-		if err := replace(j.path, blank(slots), true); err != nil {
+		if err := create(j.path, blank(slots)); err != nil {
 			return err
 		}
 	}
@@ -112,6 +113,25 @@ func (j *journal) open() error {
 	}
 	j.file = f
 	return nil
+}
+
+// create makes a file that is whole as soon as it has its name. If another
+// process is quicker, that one's stays.
+func create(path string, text []byte) error {
+	own, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = own.Write(text)
+	if err = errors.Join(err, own.Sync(), own.Close()); err == nil {
+		if err = os.Link(own.Name(), path); errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+	}
+	if err == nil {
+		err = syncFolder(filepath.Dir(path))
+	}
+	return errors.Join(err, os.Remove(own.Name()))
 }
 
 // room reports whether more slots can be promised.
@@ -213,10 +233,16 @@ func (w *Watermark) makeRoom(need int) error {
 	if err := w.journal.intact(); err != nil {
 		return err
 	}
-	if w.journal.room(need) {
+	if !w.journal.room(need) {
+		return w.foldJournal()
+	}
+	if w.journal.used == slots {
 		return nil
 	}
-	return w.foldJournal()
+	// A disk that has become read-only says so now. What is not used is
+	// blank already.
+	_, err := w.journal.file.WriteAt(blank(1), int64(w.journal.used*slotSize))
+	return err
 }
 
 // holds reports whether marks are written durably.

@@ -95,7 +95,9 @@ func TestWritesThatWaitAreWrittenTogether(t *testing.T) {
 func TestOneProcessWritesTheJournal(t *testing.T) {
 	first, path := begun(t)
 	second := open(t, path)
-	keep(t, first, "one", "a", 1) // also makes the store known to the first file
+	keep(t, first, "one", "a", 1)
+	_, err := second.Reserve("one", map[string]store.Mark{"a": mark(2)})
+	must.Do(t, err)
 	if second.journal.file != nil {
 		t.Fatal("two write one journal")
 	}
@@ -149,6 +151,11 @@ func TestJournalsThatCanNotBeTrusted(t *testing.T) {
 				t.Error(err)
 			case c.want == "" && again.Marks("one")["default"].Size != 2:
 				t.Errorf("it knows %+v", again.Marks("one"))
+			case c.want == "":
+				keep(t, again, "one", "default", 3) // over the line that does not count
+				if got := latest(t, path, "one", "default"); got != 3 {
+					t.Errorf("it knows %d entries", got)
+				}
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -190,6 +197,7 @@ func TestWhatCanNotBeWrittenIsRefusedBefore(t *testing.T) {
 	w, err := Open(path, place, nil)
 	must.Do(t, err)
 	must.Do(t, w.Begin("one", "", nil))
+	keep(t, w, "one", "default", 8)
 	next := map[string]store.Mark{"default": mark(9)}
 	for name, spoil := range map[string]func() (mend func()){
 		"cut": func() func() {
@@ -200,6 +208,11 @@ func TestWhatCanNotBeWrittenIsRefusedBefore(t *testing.T) {
 			must.Do(t, os.Rename(path+sealed, path+".away"))
 			must.Do(t, os.WriteFile(path+sealed, blank(slots), 0o600))
 			return func() { must.Do(t, os.Rename(path+".away", path+sealed)) }
+		},
+		"read-only": func() func() {
+			file := w.journal.file
+			w.journal.file = must.Get(os.Open(path + sealed))(t)
+			return func() { w.journal.file = file }
 		},
 		"removed": func() func() {
 			must.Do(t, os.Rename(path+sealed, path+".away"))

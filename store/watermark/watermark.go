@@ -88,6 +88,7 @@ type line struct {
 func Open(path, place string, report func(error)) (*Watermark, error) {
 	w := &Watermark{
 		path:    path,
+		journal: journal{path: path + sealed},
 		place:   place,
 		report:  report,
 		known:   content{Format: format, Stores: map[string]*kept{}},
@@ -102,18 +103,13 @@ func Open(path, place string, report func(error)) (*Watermark, error) {
 	if err == nil {
 		err = writable(path)
 	}
-	if err == nil {
-		w.journal.path = path + sealed
-		err = w.openJournal()
-	}
 	if err != nil {
 		return nil, fmt.Errorf("the watermark %s: %w", path, err)
 	}
 	return w, nil
 }
 
-// openJournal takes up the journal, unless another process has it. What
-// it holds goes to the first file, and it begins again.
+// openJournal takes up the journal, unless another process has it.
 func (w *Watermark) openJournal() error {
 	if err := w.journal.open(); err != nil || w.journal.file == nil {
 		return err
@@ -122,12 +118,7 @@ func (w *Watermark) openJournal() error {
 	if err := w.joinJournal(); err != nil {
 		return errors.Join(err, w.journal.close())
 	}
-	w.journal.used = slots
-	err := w.foldJournal()
-	if err != nil {
-		err = errors.Join(err, w.journal.close())
-	}
-	return err
+	return nil
 }
 
 // foldJournal writes the first file, and begins the journal again.
@@ -414,10 +405,11 @@ func (w *Watermark) joinFile() error {
 // joinJournal adds what the journal holds. Each of its lines is about a
 // store that the first file knows, because that is written first.
 func (w *Watermark) joinJournal() error {
-	lines, err := readJournal(w.path + sealed)
+	lines, used, err := readJournal(w.path + sealed)
 	if err != nil {
 		return err
 	}
+	w.journal.used = used
 	for _, l := range lines {
 		if !w.inFile[l.Store] {
 			w.read = nil // it may have been written since it was read

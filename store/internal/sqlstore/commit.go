@@ -308,6 +308,7 @@ type batch struct {
 	grantless  map[[3]string]bool // tenants, agents and targets without a live grant
 	spending   []*job             // whose entries are sealed first
 	mark       store.Reserved     // what is to be kept before they are answered
+	turn       bool               // it holds the turn of those who seal
 }
 
 // group runs jobs in one transaction. Nothing happened when it fails.
@@ -341,6 +342,7 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 		}
 	}
 
+	defer b.endTurn()
 	sealed, err := b.sealGroup(ctx, written)
 	if err == nil {
 		b.committing = true

@@ -147,7 +147,11 @@ func (s *Store) sealTenant(
 	for sealed < limit {
 		step, done := min(limit-sealed, sealStep), sealedStep{}
 		err := s.write(ctx, "seal", func(x Tx) (err error) {
-			if err = s.takeTurn(ctx, x); err == nil {
+			mine, _, err := first(ctx, x, scanInt, "SELECT CASE WHEN "+s.d.SealLock+" THEN 1 ELSE 0 END")
+			if err == nil && mine == 0 {
+				err = verdict{errSealing}
+			}
+			if err == nil {
 				done, err = s.sealSome(ctx, x, tenant, s.trees.of(tenant), step, sign)
 			}
 			return err
@@ -167,25 +171,6 @@ func (s *Store) sealTenant(
 	}
 
 	return sealed, nil
-}
-
-// sealTries is how often a transaction asks whether it may seal. Groups
-// that seal their own entries hold that lock for milliseconds, again and
-// again.
-const sealTries = 10
-
-// takeTurn takes the lock of those who seal, or returns errSealing.
-func (s *Store) takeTurn(ctx context.Context, x Tx) error {
-	for range sealTries {
-		mine, _, err := first(ctx, x, scanInt, "SELECT CASE WHEN "+s.d.SealLock+" THEN 1 ELSE 0 END")
-		if err != nil || mine == 1 {
-			return err
-		}
-		if err := wait.Pause(ctx, sealPause); err != nil {
-			return err
-		}
-	}
-	return verdict{errSealing}
 }
 
 // sealedStep is what one transaction sealed.

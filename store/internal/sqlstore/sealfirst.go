@@ -60,10 +60,10 @@ func (b *batch) sealGroup(ctx context.Context, written []*tx) (out sealing, err 
 		return out, nil
 	}
 
-	// What fails before is not because of sealing.
-	if err := b.tx.Flush(ctx); err != nil {
-		return out, err
-	}
+	// Groups of this process queue here, so that each knows the tree that
+	// the one before has left, and need not read that group's entries.
+	b.s.turn.Lock()
+	b.turn = true
 	if b.s.d.SealWait != "" {
 		b.tx.Queue(do(b.s.d.SealWait))
 	}
@@ -82,6 +82,14 @@ func (b *batch) sealGroup(ctx context.Context, written []*tx) (out sealing, err 
 		}
 	}
 	return out, nil
+}
+
+// endTurn lets the next group of this process seal.
+func (b *batch) endTurn() {
+	if b.turn {
+		b.turn = false
+		b.s.turn.Unlock()
+	}
 }
 
 // notSealed says why a group was not committed, and keeps the class of
@@ -106,7 +114,6 @@ func (b *batch) sealOwn(ctx context.Context, tenant string, own []*tx) (out seal
 			return out, verdict{fmt.Errorf("%w: %w: %w", store.ErrUnavailable, store.ErrNotSealed, err)}
 		}
 	}
-	known := s.trees.of(tenant)
 	t, err := s.tree(ctx, b.tx, tenant)
 	if err != nil {
 		return out, err
@@ -116,7 +123,7 @@ func (b *batch) sealOwn(ctx context.Context, tenant string, own []*tx) (out seal
 		return out, s.tampered(tenant, "the ledger",
 			fmt.Sprintf("it has %d entries, and the watermark knows another log of %d", t.size, mark.Size))
 	}
-	if out.at, out.seen, err = s.follow(ctx, b.tx, tenant, known, t); err != nil {
+	if out.at, out.seen, err = s.follow(ctx, b.tx, tenant, s.trees.of(tenant), t); err != nil {
 		return out, err
 	}
 	waiting, err := s.unsealed(ctx, b.tx, tenant, mostWaiting+1)

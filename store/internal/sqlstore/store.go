@@ -27,6 +27,7 @@ type Store struct {
 	marks      map[string]store.Mark // of the watermark, when the store was opened
 	before     map[string]store.Mark // of the watermark, of the period before the one that this process began
 	queue      queue
+	turn       sync.Mutex     // of the group that seals its own entries
 	answering  sync.WaitGroup // groups that are committed and not answered yet
 	changes    changes
 
