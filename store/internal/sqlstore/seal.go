@@ -201,6 +201,10 @@ func (s *Store) unsealed(ctx context.Context, x Tx, tenant string, limit int) ([
 	if err != nil {
 		return nil, err
 	}
+	return s.genuineUnsealed(tenant, entries)
+}
+
+func (s *Store) genuineUnsealed(tenant string, entries []unsealed) ([]unsealed, error) {
 	for i, e := range entries {
 		what := fmt.Sprintf("entry number %d, which is not sealed", e.seq)
 		if err := s.genuine(e.code, tenant, what, "entries", e.values(tenant, nil)...); err != nil {

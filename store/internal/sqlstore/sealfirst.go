@@ -84,6 +84,43 @@ func (b *batch) sealGroup(ctx context.Context, written []*tx) (out sealing, err 
 	return out, nil
 }
 
+// selectTreeAndUnsealed reads a tenant's log and what waits to be sealed
+// at once: all others that seal wait meanwhile.
+const selectTreeAndUnsealed = `SELECT trees.size, trees.root, trees.checkpoint, trees.code,
+entries.seq, entries.type, entries.subject, entries.at, entries.version, entries.leaf, entries.code
+FROM (SELECT 1 AS one) AS always LEFT JOIN trees ON trees.tenant = $1
+LEFT JOIN entries ON entries.tenant = $1 AND entries.idx IS NULL ORDER BY entries.seq LIMIT $2`
+
+// treeAndUnsealed is tree and unsealed in one query.
+func (s *Store) treeAndUnsealed(ctx context.Context, x Tx, tenant string) (tree, []unsealed, error) {
+	t := tree{tenant: tenant}
+	var size *int64
+	var root []byte
+	var entries []unsealed
+	_, err := collect(ctx, x, func(r Rows) (_ struct{}, err error) {
+		var seq, at, version *int64
+		var kind, subject *string
+		var leaf, code []byte
+		err = r.Scan(&size, &root, &t.checkpoint, &t.code, &seq, &kind, &subject, &at, &version, &leaf, &code)
+		if err == nil && seq != nil {
+			entries = append(entries, unsealed{*seq, code, fact{*kind, *subject, *at, *version, leaf}})
+		}
+		return struct{}{}, err
+	}, selectTreeAndUnsealed, tenant, int64(mostWaiting+1))
+	if err != nil {
+		return t, nil, err
+	}
+	if size != nil {
+		t.size = *size
+		copy(t.root[:], root)
+		if err := s.genuineTree(t); err != nil {
+			return t, nil, err
+		}
+	}
+	entries, err = s.genuineUnsealed(tenant, entries)
+	return t, entries, err
+}
+
 // endTurn lets the next group of this process seal.
 func (b *batch) endTurn() {
 	if b.turn {
@@ -114,7 +151,7 @@ func (b *batch) sealOwn(ctx context.Context, tenant string, own []*tx) (out seal
 			return out, verdict{fmt.Errorf("%w: %w: %w", store.ErrUnavailable, store.ErrNotSealed, err)}
 		}
 	}
-	t, err := s.tree(ctx, b.tx, tenant)
+	t, waiting, err := s.treeAndUnsealed(ctx, b.tx, tenant)
 	if err != nil {
 		return out, err
 	}
@@ -124,10 +161,6 @@ func (b *batch) sealOwn(ctx context.Context, tenant string, own []*tx) (out seal
 			fmt.Sprintf("it has %d entries, and the watermark knows another log of %d", t.size, mark.Size))
 	}
 	if out.at, out.seen, err = s.follow(ctx, b.tx, tenant, s.trees.of(tenant), t); err != nil {
-		return out, err
-	}
-	waiting, err := s.unsealed(ctx, b.tx, tenant, mostWaiting+1)
-	if err != nil {
 		return out, err
 	}
 	if len(waiting) > mostWaiting {
