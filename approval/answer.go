@@ -148,6 +148,9 @@ func (s *Service) vote(
 	}
 	out.Outcome, out.why = outcome, eligibility(w, &a, voter.ID).Why
 	did := step{events: events, changed: outcome != VoteDuplicate && outcome != VoteNotEligible}
+	if outcome == VoteDuplicate && in.Verdict != Approve {
+		tx.SealFirst() // as for the answer that is repeated
+	}
 	if did.changed {
 		tx.AddVote(VoteFact{
 			Request: r.ID,
@@ -514,6 +517,9 @@ func (s *Service) consume(
 	}
 	e, err := r.consume(binding, in.Key, in.Asker.Token, now)
 	if e.Type == "" {
+		if err == nil {
+			tx.SealFirst() // the attempt that is repeated may not have got that far
+		}
 		return step{refused: err}, nil
 	}
 	if err == nil && audience != "" {

@@ -41,6 +41,21 @@ const (
 	EventThawed         = "thawed"
 )
 
+// takesAway reports whether an event spends or takes away what could run,
+// or changes what is asked: if it were forgotten, something could run that
+// must not. Time acts again if it is forgotten, and freezes and revoked
+// tokens are noted beside the key as they are.
+func (e Event) takesAway() bool {
+	switch e.Type {
+	case EventConsumed, EventRequestDenied, EventAnswered, EventCancelled, EventEdited, EventGrantUsed,
+		EventGrantRevoked:
+		return true
+	case EventExpired: // by a late deny or a changed plan; time has no name
+		return e.Actor != ""
+	}
+	return false
+}
+
 // event is an event about a request, with the facts that every such
 // event carries.
 func (r *Request) event(kind, actor string, facts map[string]any) Event {

@@ -42,6 +42,7 @@ func (o *opening) grantedBefore(tx Tx, id string) (bool, error) {
 	if o.d.Outcome != resolve.Ask || !o.covered(&before) {
 		return false, nil
 	}
+	tx.SealFirst() // the answer before may not have got that far
 	o.out.Outcome = resolve.Allow
 	o.out.Grant = g
 	return true, nil

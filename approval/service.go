@@ -165,6 +165,9 @@ func (s *Service) Own(ctx context.Context, tenant, id string, who Asker) (*Reque
 // append records events, and what else is to hear of them.
 func (s *Service) append(tx Tx, tenant string, now time.Time, r *Request, events ...Event) error {
 	for _, e := range events {
+		if e.takesAway() {
+			tx.SealFirst()
+		}
 		record, err := s.seal(tenant, now, e)
 		if err != nil {
 			return err
@@ -300,6 +303,7 @@ func (s *Service) Revoke(ctx context.Context, tenant, id, by, reason string) (*G
 			return err
 		}
 		done = g
+		tx.SealFirst() // also if it was revoked before, and the answer to that was lost
 		return s.append(tx, tenant, now, nil, events...)
 	})
 	if err != nil {

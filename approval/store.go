@@ -91,6 +91,12 @@ type Tx interface {
 	SaveFreeze(f Freeze)
 	Remember(key string, m Memory)
 	AddVote(v VoteFact)
+	// SealFirst makes Update return only after the ledger's entries of
+	// the tenant, those of this update included, are sealed and noted
+	// outside of the database. If that fails, nothing was written. An
+	// update that spends or takes away an approval calls it: a database
+	// that is put back to an older state must not undo what was answered.
+	SealFirst()
 	// Append adds a ledger entry, and a delivery of it to every named target.
 	Append(r ledger.Record, d ...Delivery)
 }

@@ -28,14 +28,17 @@ type metrics struct {
 	watchers prometheus.Gauge
 	polls    prometheus.Gauge
 	sealedAt prometheus.Gauge
-	open     *prometheus.GaugeVec
-	dead     prometheus.Gauge
-	oldest   prometheus.Gauge
-	frozen   prometheus.Gauge
-	degraded *prometheus.GaugeVec
-	refused  *prometheus.CounterVec
-	waited   *prometheus.HistogramVec
-	behind   *prometheus.GaugeVec
+
+	sealing   sync.Mutex
+	byUpdates int64 // entries sealed by updates that are counted
+	open      *prometheus.GaugeVec
+	dead      prometheus.Gauge
+	oldest    prometheus.Gauge
+	frozen    prometheus.Gauge
+	degraded  *prometheus.GaugeVec
+	refused   *prometheus.CounterVec
+	waited    *prometheus.HistogramVec
+	behind    *prometheus.GaugeVec
 
 	measuring sync.Mutex                 // one at a time; guards what stands below
 	measured  time.Time                  // when the figures of the store were last read
@@ -254,8 +257,13 @@ func (m *metrics) consumed(err error) {
 	m.consumes.WithLabelValues(result).Inc()
 }
 
-func (m *metrics) sealed(n int, err error, now time.Time) {
-	m.entries.Add(float64(n))
+// sealed counts what was sealed in the background, and what updates have
+// sealed themselves since the store was opened.
+func (m *metrics) sealed(n int, byUpdates int64, err error, now time.Time) {
+	m.sealing.Lock()
+	defer m.sealing.Unlock()
+	m.entries.Add(float64(n) + float64(max(0, byUpdates-m.byUpdates)))
+	m.byUpdates = max(m.byUpdates, byUpdates)
 	if err == nil {
 		m.sealedAt.Set(float64(now.UnixMilli()) / 1000)
 	}

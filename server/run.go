@@ -92,7 +92,7 @@ func (s *Server) tick(ctx context.Context) error {
 func (s *Server) seal(ctx context.Context) error {
 	for {
 		n, err := s.cfg.Store.Seal(ctx, sealBatch, s.cfg.Signer.Sign)
-		s.metrics.sealed(n, err, s.cfg.Now())
+		s.metrics.sealed(n, s.cfg.Store.Integrity().SealedFirst, err, s.cfg.Now())
 		if err != nil || n < sealBatch {
 			return err
 		}
@@ -106,7 +106,7 @@ func (s *Server) sealTenant(ctx context.Context, tenant string) error {
 	defer cancel()
 	n, err := s.cfg.Store.SealTenant(ctx, tenant, s.cfg.Signer.Sign)
 	if n > 0 {
-		s.metrics.sealed(n, err, s.cfg.Now())
+		s.metrics.sealed(n, s.cfg.Store.Integrity().SealedFirst, err, s.cfg.Now())
 	}
 	return err
 }

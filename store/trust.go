@@ -17,6 +17,10 @@ var (
 	// ErrKey: the store is bound to another key than the one given. The
 	// error is a *KeyError.
 	ErrKey = errors.New("the store is bound to another key")
+	// ErrNotSealed: an act that spends or takes away an approval can't be
+	// sealed in the ledger and noted in the watermark, so it was not
+	// answered. It comes with ErrUnavailable.
+	ErrNotSealed = errors.New("what spends or takes away an approval must be sealed first, and that fails")
 	// ErrUnfinished: the store was filled from a backup, and what must
 	// not outlive a restore was not voided yet.
 	ErrUnfinished = errors.New(
@@ -95,6 +99,9 @@ func (e *KeyError) Is(target error) bool { return target == ErrKey }
 type Key struct {
 	Public string // verifier key of the ledger's signer, name+hash+base64
 	Secret []byte // 32 bytes that only the service knows
+	// Sign signs checkpoints. Without it the store can't seal by itself,
+	// and approval.Tx.SealFirst does nothing.
+	Sign func(ledger.Checkpoint) ([]byte, error)
 }
 
 // Rotation is a change of keys.
@@ -140,6 +147,13 @@ type Watermark interface {
 	// the greater size counts, and of two freezes the one with the
 	// greater version.
 	Advance(store, tenant string, m Mark)
+	// Latest returns the mark of one log, with what other processes that
+	// share the watermark have written.
+	Latest(store, tenant string) (Mark, error)
+	// Reserve prepares a durable write of marks, so that a full or
+	// read-only disk is noticed before anything is committed. The caller
+	// must call Keep or Drop.
+	Reserve(store string, marks map[string]Mark) (Reserved, error)
 	// Begin makes a store's marks those of another id, from nothing or
 	// from what is known of the id before.
 	Begin(store, before string, marks map[string]Mark) error
@@ -148,6 +162,14 @@ type Watermark interface {
 	// Revoked returns when a token was revoked; false when it is not
 	// known to be.
 	Revoked(tenant, token string) (time.Time, bool)
+}
+
+// Reserved is a durable write of marks that is prepared.
+type Reserved interface {
+	// Keep writes the marks. They outlive a crash when it returns nil.
+	Keep() error
+	// Drop gives the write up.
+	Drop()
 }
 
 // Mark is how far a tenant's log had come, and what was frozen then.
@@ -193,5 +215,8 @@ type Identity struct {
 type Integrity struct {
 	Alarms  int64            // times that something did not fit
 	Stopped map[string]error // tenants whose log does not fit: nothing is signed for them, and nothing may run
-	Before  map[string]Mark  // what the watermark knew of the store before this process restored it, by tenant
+	// SealedFirst counts the entries that updates have sealed before they
+	// were answered.
+	SealedFirst int64
+	Before      map[string]Mark // what the watermark knew of the store before this process restored it, by tenant
 }

@@ -37,6 +37,10 @@ const payload = `{"actor":"bench","facts":{"agent":"clerk","state":"pending","ta
 	`transfer"},"sealed":{},"subject":"apr_0","tenant":"default","time":"2026-11-21T12:00:00.000000Z",` +
 	`"type":"request_opened","v":1}`
 
+// signs is whether the next store seals what spends or takes away before
+// it is answered.
+var signs = true
+
 // trust is that of a service: a key, and a watermark beside it.
 func trust(t *testing.T) store.Trust {
 	signer, secret, err := ledger.GenerateKey("bench.example", rand.Reader)
@@ -53,7 +57,11 @@ func trust(t *testing.T) store.Trust {
 	}
 	t.Cleanup(func() { w.Close() })
 	sum := sha256.Sum256([]byte(secret))
-	return store.Trust{Key: store.Key{Public: signer.PublicKey(), Secret: sum[:]}, Watermark: w}
+	key := store.Key{Public: signer.PublicKey(), Secret: sum[:]}
+	if signs {
+		key.Sign = signer.Sign
+	}
+	return store.Trust{Key: key, Watermark: w}
 }
 
 func openSQLite(t *testing.T) (store.Store, func(context.Context) error) {

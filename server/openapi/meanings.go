@@ -286,6 +286,12 @@ func MeaningOfError(err error) (Meaning, bool) {
 	if errors.Is(err, store.ErrTampered) {
 		return MeaningOf(CodeTampered), true
 	}
+	if errors.Is(err, store.ErrNotSealed) {
+		m := MeaningOf(CodeUnavailable)
+		m.Detail = "an act that spends or takes away an approval must be sealed in the ledger and noted in the " +
+			"watermark before it is answered, and that fails: /readyz and the log say why"
+		return m, true
+	}
 	for _, m := range Meanings() {
 		if m.Err != nil && errors.Is(err, m.Err) {
 			return m, true

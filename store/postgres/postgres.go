@@ -185,6 +185,7 @@ func dialect() sqlstore.Dialect {
 		Number: `UPDATE entries SET idx = n.idx, code = n.code FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS n(seq, idx, code)
 WHERE entries.seq = n.seq AND entries.idx IS NULL`,
 		SealLock: "pg_try_advisory_xact_lock(742, hashtext(current_schema() || ' seal'))",
+		SealWait: "SELECT pg_advisory_xact_lock(742, hashtext(current_schema() || ' seal'))",
 		Sequence: "SELECT setval(pg_get_serial_sequence('{{table}}', '{{column}}'), coalesce((SELECT " +
 			"max({{column}}) FROM {{table}}), 0) + 1, false)",
 		Clock:   "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",

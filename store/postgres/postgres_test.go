@@ -87,6 +87,8 @@ func TestRowsAreHeldToTheirCodes(t *testing.T) { storetest.Tampering(t, place) }
 
 func TestPutBackRowsAreNoticed(t *testing.T) { storetest.PutBack(t, place) }
 
+func TestSealedFirst(t *testing.T) { storetest.SealFirst(t, place) }
+
 func TestNothingForgedIsSigned(t *testing.T) { storetest.Sealing(t, place) }
 
 func TestAStoreIsBoundToItsKey(t *testing.T) { storetest.Keys(t, place) }

@@ -1,4 +1,4 @@
-// Package watermark keeps, in two files beside the key, what a database
+// Package watermark keeps, in three files beside the key, what a database
 // could be made to forget by whoever writes to it or puts an older
 // state of it back: how far each log had come, what was frozen, and
 // which tokens were revoked.
@@ -14,6 +14,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -41,9 +42,16 @@ type Watermark struct {
 	known   content
 	revoked map[token]time.Time
 	dirty   bool
+	journal journal
+	durable map[log]int64   // sizes of logs that a synced write holds
+	inFile  map[string]bool // stores that the first file knows
+	read    fs.FileInfo     // of the first file, as this process last read or wrote it
 	timer   *time.Timer
 	failed  error // of the last write
 	report  func(error)
+
+	waiting sync.Mutex
+	kept    []*reserved // that wait for mu
 }
 
 var _ store.Watermark = (*Watermark)(nil)
@@ -63,6 +71,9 @@ type kept struct {
 
 type token struct{ tenant, id string }
 
+// log is the log of a tenant in one period of a store.
+type log struct{ store, tenant string }
+
 // line is a line of the second file.
 type line struct {
 	Tenant string    `json:"tenant"`
@@ -77,13 +88,16 @@ type line struct {
 func Open(path, place string, report func(error)) (*Watermark, error) {
 	w := &Watermark{
 		path:    path,
+		journal: journal{path: path + sealed},
 		place:   place,
 		report:  report,
+		known:   content{Format: format, Stores: map[string]*kept{}},
 		revoked: map[token]time.Time{},
+		durable: map[log]int64{},
+		inFile:  map[string]bool{},
 	}
-	known, err := read(path)
+	err := w.join()
 	if err == nil {
-		w.known = known
 		err = w.readRevoked()
 	}
 	if err == nil {
@@ -95,9 +109,31 @@ func Open(path, place string, report func(error)) (*Watermark, error) {
 	return w, nil
 }
 
+// openJournal takes up the journal, unless another process has it.
+func (w *Watermark) openJournal() error {
+	if err := w.journal.open(); err != nil || w.journal.file == nil {
+		return err
+	}
+	// Another process may have added to it before it let the lock go.
+	if err := w.joinJournal(); err != nil {
+		return errors.Join(err, w.journal.close())
+	}
+	return nil
+}
+
+// foldJournal writes the first file, and begins the journal again.
+func (w *Watermark) foldJournal() error {
+	if len(w.known.Stores) > 0 {
+		if err := w.write(true); err != nil {
+			return err
+		}
+	}
+	return w.journal.reset()
+}
+
 // Copy makes a second watermark of a first one, unless there is one.
 func Copy(from, to string) error {
-	for _, ending := range []string{"", revoked} {
+	for _, ending := range []string{"", revoked, sealed} {
 		text, err := os.ReadFile(from + ending)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -119,6 +155,9 @@ func read(path string) (content, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
+	}
+	if err == nil {
+		err = private(path)
 	}
 	if err != nil {
 		return out, err
@@ -143,6 +182,20 @@ func read(path string) (content, error) {
 	return out, nil
 }
 
+// private refuses a file that others may write to: they could make it
+// forget.
+func private(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows" { // where modes say nothing
+		return fmt.Errorf("others can write to %s (mode %04o), expected 0600: run chmod 600 on it, and compare it "+
+			"with the watermark of another server if there is one", path, info.Mode().Perm())
+	}
+	return nil
+}
+
 // writable makes sure that a file can be made beside it, before
 // anything depends on that.
 func writable(path string) error {
@@ -163,6 +216,9 @@ func (w *Watermark) readRevoked() error {
 	text, err := os.ReadFile(w.path + revoked)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	if err == nil {
+		err = private(w.path + revoked)
 	}
 	if err != nil {
 		return err
@@ -227,12 +283,7 @@ func (w *Watermark) Begin(id, before string, marks map[string]store.Mark) error 
 func (w *Watermark) Advance(id, tenant string, m store.Mark) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	k := w.known.Stores[id]
-	if k == nil {
-		k = &kept{Place: w.place, Logs: map[string]store.Mark{}}
-		w.known.Stores[id] = k
-	}
-	k.Logs[tenant] = k.Logs[tenant].Join(m)
+	w.note(id, tenant, m)
 	w.dirty = true
 	if m.Freezes > 0 { // rare, and what an emergency must not lose
 		w.tell(w.write(true))
@@ -243,11 +294,23 @@ func (w *Watermark) Advance(id, tenant string, m store.Mark) {
 	}
 }
 
+// note joins a mark with what is known.
+func (w *Watermark) note(id, tenant string, m store.Mark) {
+	k := w.known.Stores[id]
+	if k == nil {
+		k = &kept{Place: w.place, Logs: map[string]store.Mark{}}
+		w.known.Stores[id] = k
+	}
+	k.Logs[tenant] = k.Logs[tenant].Join(m)
+}
+
 func (w *Watermark) later() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.timer = nil
-	w.tell(w.write(false))
+	if w.dirty {
+		w.tell(w.write(false))
+	}
 }
 
 // tell reports when writes begin to fail.
@@ -273,21 +336,61 @@ func (w *Watermark) Close() error {
 		w.timer.Stop()
 		w.timer = nil
 	}
-	if !w.dirty {
-		return nil
+	var err error
+	if w.dirty {
+		err = w.write(true)
 	}
-	return w.write(true)
+	return errors.Join(err, w.journal.close())
 }
 
-// write puts the file in place whole, joined with what other processes
-// wrote meanwhile. Without sync a crash of the machine may leave the
-// one before.
-func (w *Watermark) write(sync bool) error {
+// Latest returns what is known of a log by now, also by other processes.
+func (w *Watermark) Latest(id, tenant string) (store.Mark, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.join(); err != nil {
+		return store.Mark{}, fmt.Errorf("the watermark %s: %w", w.path, err)
+	}
+	if k := w.known.Stores[id]; k != nil {
+		return k.Logs[tenant], nil
+	}
+	return store.Mark{}, nil
+}
+
+// join adds what other processes have written since this one read or
+// wrote it.
+func (w *Watermark) join() error {
+	if err := w.joinFile(); err != nil || w.journal.file != nil {
+		return err
+	}
+	return w.joinJournal() // which another process may write at any time
+}
+
+func (w *Watermark) joinFile() error {
+	info, err := os.Stat(w.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if w.read != nil { // what is known is written again
+			w.read, w.dirty = nil, true
+			clear(w.durable)
+			clear(w.inFile)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if w.read != nil && os.SameFile(info, w.read) && info.ModTime().Equal(w.read.ModTime()) &&
+		info.Size() == w.read.Size() {
+		return nil
+	}
 	there, err := read(w.path)
 	if err != nil {
-		return fmt.Errorf("the watermark %s: %w", w.path, err)
+		return err
 	}
+	clear(w.durable) // whoever wrote it may not have synced it, nor known what this process has noted
+	w.dirty = w.dirty || w.read != nil
+	w.read = info
 	for id, k := range there.Stores {
+		w.inFile[id] = true
 		if mine := w.known.Stores[id]; mine != nil {
 			for tenant, m := range k.Logs {
 				mine.Logs[tenant] = mine.Logs[tenant].Join(m)
@@ -296,16 +399,77 @@ func (w *Watermark) write(sync bool) error {
 			w.known.Stores[id] = k
 		}
 	}
+	return nil
+}
 
+// joinJournal adds what the journal holds. Each of its lines is about a
+// store that the first file knows, because that is written first.
+func (w *Watermark) joinJournal() error {
+	lines, used, err := readJournal(w.path + sealed)
+	if err != nil {
+		return err
+	}
+	w.journal.used = used
+	for _, l := range lines {
+		if !w.inFile[l.Store] {
+			w.read = nil // it may have been written since it was read
+			if err := w.joinFile(); err != nil {
+				return err
+			}
+		}
+		if !w.inFile[l.Store] {
+			return fmt.Errorf("%s is about a store that the file beside it does not know, so it belongs to another "+
+				"watermark: put the right files back", w.path+sealed)
+		}
+		w.note(l.Store, l.Tenant, store.Mark{Size: l.Size, Root: l.Root, Time: l.Time})
+	}
+	return nil
+}
+
+// write puts the file in place whole, joined with what other processes
+// wrote meanwhile. Without sync a crash of the machine may leave the
+// one before.
+func (w *Watermark) write(sync bool) error {
+	if err := w.join(); err != nil {
+		return fmt.Errorf("the watermark %s: %w", w.path, err)
+	}
 	text, err := json.MarshalIndent(w.known, "", "  ")
 	if err == nil {
 		err = replace(w.path, append(text, '\n'), sync)
+	}
+	if err == nil && sync {
+		err = syncFolder(filepath.Dir(w.path))
+	}
+	if err == nil {
+		w.read, err = os.Stat(w.path)
 	}
 	if err != nil {
 		return fmt.Errorf("the watermark %s: %w", w.path, err)
 	}
 	w.dirty = false
+	for id := range w.known.Stores {
+		w.inFile[id] = true
+	}
+	if sync {
+		for id, k := range w.known.Stores {
+			for tenant, m := range k.Logs {
+				w.durable[log{id, tenant}] = m.Size
+			}
+		}
+	}
 	return nil
+}
+
+// syncFolder makes a rename outlive a crash of the machine.
+func syncFolder(path string) error {
+	if runtime.GOOS == "windows" { // where folders can't be synced
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // replace writes a file beside, and puts it in the place of another.

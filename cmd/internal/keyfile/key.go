@@ -30,7 +30,9 @@ type Key struct {
 }
 
 // Store is the part that a store is bound to.
-func (k Key) Store() store.Key { return store.Key{Public: k.Signer.PublicKey(), Secret: k.Rows} }
+func (k Key) Store() store.Key {
+	return store.Key{Public: k.Signer.PublicKey(), Secret: k.Rows, Sign: k.Signer.Sign}
+}
 
 // Load reads the key that signs the ledger; fs.ErrNotExist when there
 // is none. The public key beside it (FILE.pub) is written when it is

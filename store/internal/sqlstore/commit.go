@@ -173,36 +173,51 @@ func (s *Store) run(ctx context.Context, j *job, fn func(*tx) error) error {
 // lead commits group after group until nothing waits.
 func (s *Store) lead() {
 	for jobs := s.queue.take(); jobs != nil; jobs = s.queue.take() {
-		s.queue.again(s.commit(jobs))
+		s.queue.again(s.commit(jobs, s.answering.Go))
 	}
 }
 
 // commit answers all jobs but those that it returns, which gave way to
-// another transaction.
-func (s *Store) commit(jobs []*job) (again []*job) {
+// another transaction. What must be kept before jobs are answered is left
+// to later, which runs its function at once or beside the next group.
+func (s *Store) commit(jobs []*job, later func(func())) (again []*job) {
 	if len(jobs) == 1 {
 		s.alone(jobs[0])
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
 	defer cancel()
-	err := s.group(ctx, &batch{s: s, ctx: ctx}, jobs)
-	if err != nil {
+	b := &batch{s: s, ctx: ctx}
+	if err := s.group(ctx, b, jobs); err != nil {
 		s.oneByOne(jobs)
 		return nil
 	}
+	var done, patient []*job
 	for _, j := range jobs {
 		switch {
 		case j.err != errBusy:
-			j.done(j.err)
+			done = append(done, j)
 		case j.tries < polite:
 			j.tries++
 			again = append(again, j)
 		default:
-			s.alone(j)
+			patient = append(patient, j)
 		}
 	}
-
+	answer := func() {
+		b.kept()
+		for _, j := range done {
+			j.done(j.err)
+		}
+	}
+	if b.mark != nil {
+		later(answer)
+	} else {
+		answer()
+	}
+	for _, j := range patient {
+		s.alone(j)
+	}
 	return again
 }
 
@@ -235,13 +250,14 @@ func (s *Store) alone(j *job) (err error, begun bool) {
 		err = s.group(b.ctx, b, []*job{j})
 		cancel()
 		if err == nil && j.err != errBusy {
+			b.kept()
 			j.done(j.err)
 			return nil, true
 		}
 		if err == nil {
 			continue
 		}
-		class := s.eng.Class(err)
+		class := s.classOf(err)
 		again := class == Conflict || class == Lost && !b.committing && n < 3
 		if !again || n >= attempts || j.err == errAborted {
 			err = fmt.Errorf("%s: %w", j.what, s.refusal(err, b.committing && class == Lost))
@@ -251,8 +267,19 @@ func (s *Store) alone(j *job) (err error, begun bool) {
 	}
 }
 
+// classOf is the engine's class of an error; an error of ours is Broken.
+func (s *Store) classOf(err error) Class {
+	if _, ours := errors.AsType[verdict](err); ours {
+		return Broken
+	}
+	return s.eng.Class(err)
+}
+
 // refusal says why a transaction did not happen.
 func (s *Store) refusal(err error, unknown bool) error {
+	if v, ours := errors.AsType[verdict](err); ours {
+		return v.error
+	}
 	switch {
 	case errors.Is(err, ErrMoved):
 		ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
@@ -279,6 +306,9 @@ type batch struct {
 	err        error // of the engine, in a read: the transaction is lost
 	freezes    map[string]frozen
 	grantless  map[[3]string]bool // tenants, agents and targets without a live grant
+	spending   []*job             // whose entries are sealed first
+	mark       store.Reserved     // what is to be kept before they are answered
+	turn       bool               // it holds the turn of those who seal
 }
 
 // group runs jobs in one transaction. Nothing happened when it fails.
@@ -303,30 +333,57 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 		if err != nil {
 			return err
 		}
-		if j.err == nil && len(t.writes) > 0 {
+		if j.err == nil && (t.changes() || t.sealFirst) {
 			b.note(t)
 			changed[j.tenant], written = true, append(written, t)
+			if t.sealFirst {
+				b.spending = append(b.spending, j)
+			}
 		}
 	}
 
-	b.committing = true
-	for _, t := range written {
-		s.own.send(t.tenant, t.appended)
-	}
-	err = b.tx.Commit(ctx)
-	for _, t := range written {
-		s.own.commit(t.tenant, t.appended, err == nil)
+	defer b.endTurn()
+	sealed, err := b.sealGroup(ctx, written)
+	if err == nil {
+		b.committing = true
+		err = b.commitOwn(ctx, written, sealed)
 	}
 	if err != nil {
+		sealed.drop()
 		return err
 	}
 	for _, t := range written {
 		s.committed(t)
 	}
+	for tenant, done := range sealed.tenants {
+		s.learn(ctx, tenant, done.at, done.seen)
+		s.sealedFirst.Add(done.n)
+	}
+	b.mark = sealed.mark
 	for tenant := range changed {
 		s.changes.happened(tenant)
 	}
 	return nil
+}
+
+// commitOwn commits, and remembers which entries are to be found among
+// those that are sealed later.
+func (b *batch) commitOwn(ctx context.Context, written []*tx, sealed sealing) error {
+	later := slices.DeleteFunc(slices.Clone(written), func(t *tx) bool {
+		_, now := sealed.tenants[t.tenant]
+		return now
+	})
+	for _, t := range later {
+		b.s.own.send(t.tenant, t.appended)
+	}
+	err := b.tx.Commit(ctx)
+	for _, t := range later {
+		b.s.own.commit(t.tenant, t.appended, err == nil)
+	}
+	if err != nil && len(later) < len(written) {
+		return notSealed(err)
+	}
+	return err
 }
 
 // committed remembers what an update wrote, once it is committed.

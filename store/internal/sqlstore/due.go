@@ -102,7 +102,7 @@ func (s *Store) Due(
 
 	for len(jobs) > 0 && ctx.Err() == nil {
 		n := min(len(jobs), groupSize)
-		for _, j := range s.commit(jobs[:n]) {
+		for _, j := range s.commit(jobs[:n], func(fn func()) { fn() }) {
 			s.alone(j)
 		}
 		jobs = jobs[n:]

@@ -122,6 +122,9 @@ type Dialect struct {
 	// in $2 and the codes in $3; "" to do it one by one
 	Number   string
 	SealLock string // expression that reports whether this transaction may seal
+	// statement that waits until this transaction may seal; "" when there
+	// is only one writer
+	SealWait string
 	HasTable string // expression that reports whether there is a table named $1
 	Migrate  string // statement that waits for the lock of migrations; "" when there is only one writer
 	// statement that shares the lock of the key with other writers; ""

@@ -226,20 +226,18 @@ func (s *Store) stretch(ctx context.Context, q querier, tenant string, from, to 
 
 // learn takes note of a log as it was committed.
 func (s *Store) learn(ctx context.Context, tenant string, at grown, all []logged) {
-	if at.size == s.grown[tenant].size && s.grown[tenant].hashes != nil {
+	more, known := s.trees.grow(tenant, at)
+	if known && more == 0 {
 		return
 	}
-	if s.grown[tenant].hashes == nil {
+	if !known || more > int64(len(all)) {
 		s.own.forget(tenant) // some may have been sealed before this process began to follow
+	} else {
+		all = all[int64(len(all))-more:] // another goroutine has noted those before
 	}
-	s.grown[tenant] = at
 	s.note(ctx, tenant, all)
 	if at.size > 0 {
-		s.advance(tenant, store.Mark{
-			Size: at.size,
-			Root: at.root,
-			Time: s.now().UTC().Truncate(time.Microsecond),
-		})
+		s.advance(tenant, s.markOf(at))
 	}
 }
 
@@ -274,12 +272,13 @@ func (s *Store) advance(tenant string, m store.Mark) {
 // followAll follows the logs of all tenants, also of those that ought
 // to have one.
 func (s *Store) followAll(ctx context.Context, r *sealRound) error {
+	before := s.trees.copy() // and not later: what is read then may be newer, never older
 	found, err := list(ctx, s, "read the ledgers", scanTree, selectTrees)
 	if err != nil {
 		return err
 	}
 	trees := map[string]tree{}
-	for tenant := range s.grown {
+	for tenant := range before {
 		trees[tenant] = tree{tenant: tenant}
 	}
 	for tenant := range s.marks {
@@ -290,11 +289,11 @@ func (s *Store) followAll(ctx context.Context, r *sealRound) error {
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(trees)) {
 		t := trees[tenant]
-		if known := s.grown[tenant]; r.failed[tenant] != nil ||
+		if known := before[tenant]; r.failed[tenant] != nil ||
 			known.hashes != nil && known.size == t.size && known.root == t.root {
 			continue
 		}
-		if err := s.followOne(ctx, t); err != nil {
+		if err := s.followOne(ctx, before[tenant], t); err != nil {
 			r.fail(tenant, err)
 		}
 	}
@@ -302,11 +301,11 @@ func (s *Store) followAll(ctx context.Context, r *sealRound) error {
 	return nil
 }
 
-func (s *Store) followOne(ctx context.Context, t tree) (err error) {
+func (s *Store) followOne(ctx context.Context, at grown, t tree) (err error) {
 	if t.size > 0 {
 		err = s.genuineTree(t)
 	}
-	at, all := s.grown[t.tenant], []logged(nil)
+	var all []logged
 	if err == nil {
 		at, all, err = s.follow(ctx, s.eng, t.tenant, at, t)
 	}
@@ -361,12 +360,32 @@ func (s *Store) Verify(ctx context.Context) error {
 	if err := s.followAll(ctx, &r); err != nil {
 		return err
 	}
-	for tenant, at := range s.grown {
+	for tenant, at := range s.trees.copy() {
 		if err := s.recall(ctx, tenant, at.size); err != nil {
 			r.fail(tenant, unavailable("read the ledger", err))
 		}
 	}
-	return r.err()
+	return errors.Join(r.err(), s.noteAll())
+}
+
+// noteAll notes in the watermark how far all logs are. What an answer to
+// come rests on may have been sealed by a process that was killed before
+// it had noted that.
+func (s *Store) noteAll() error {
+	if s.trust.Watermark == nil {
+		return nil
+	}
+	marks := map[string]store.Mark{}
+	for tenant, at := range s.trees.copy() {
+		if at.size > 0 {
+			marks[tenant] = s.markOf(at)
+		}
+	}
+	mark, err := s.trust.Watermark.Reserve(s.period.id, marks)
+	if err != nil {
+		return err
+	}
+	return mark.Keep()
 }
 
 // recall reads the log from its end back to where its entries are older
@@ -397,6 +416,8 @@ func (s *Store) Integrity() store.Integrity {
 		Alarms:  s.alarms.Load(),
 		Stopped: map[string]error{},
 		Before:  s.before,
+
+		SealedFirst: s.sealedFirst.Load(),
 	}
 	if all := s.halted.Load(); all != nil {
 		maps.Copy(out.Stopped, *all)

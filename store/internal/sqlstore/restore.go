@@ -168,7 +168,8 @@ func (s *Store) began(p period, before string, logs map[string]grown) error {
 	if err != nil {
 		return err
 	}
-	s.grown, s.marks = logs, map[string]store.Mark{}
+	s.trees.replace(logs)
+	s.marks = map[string]store.Mark{}
 	for tenant, at := range logs {
 		s.marks[tenant] = store.Mark{
 			Size: at.size,
@@ -272,7 +273,7 @@ func (s *Store) handOver(ctx context.Context, x Tx, r store.Rotation) (map[strin
 	}
 	logs := map[string]grown{}
 	for _, tenant := range tenants {
-		at, err := s.sealWhole(ctx, x, tenant, s.grown[tenant], r.Sign)
+		at, err := s.sealWhole(ctx, x, tenant, s.trees.of(tenant), r.Sign)
 		if err != nil {
 			return nil, err
 		}

@@ -152,7 +152,7 @@ func (s *Store) sealTenant(
 				err = verdict{errSealing}
 			}
 			if err == nil {
-				done, err = s.sealSome(ctx, x, tenant, s.grown[tenant], step, sign)
+				done, err = s.sealSome(ctx, x, tenant, s.trees.of(tenant), step, sign)
 			}
 			return err
 		})
@@ -194,6 +194,26 @@ func scanUnsealed(r Rows) (e unsealed, err error) {
 	return e, r.Scan(&e.seq, &e.kind, &e.subject, &e.at, &e.version, &e.leaf, &e.code)
 }
 
+// unsealed reads the entries that wait to be sealed, up to the first that
+// was not written with the key, and returns the error of that one.
+func (s *Store) unsealed(ctx context.Context, x Tx, tenant string, limit int) ([]unsealed, error) {
+	entries, err := collect(ctx, x, scanUnsealed, selectUnsealed, tenant, int64(limit))
+	if err != nil {
+		return nil, err
+	}
+	return s.genuineUnsealed(tenant, entries)
+}
+
+func (s *Store) genuineUnsealed(tenant string, entries []unsealed) ([]unsealed, error) {
+	for i, e := range entries {
+		what := fmt.Sprintf("entry number %d, which is not sealed", e.seq)
+		if err := s.genuine(e.code, tenant, what, "entries", e.values(tenant, nil)...); err != nil {
+			return entries[:i], err
+		}
+	}
+	return entries, nil
+}
+
 // sealSome seals up to limit entries in one transaction. It hands out
 // indexes in the order of the entries' numbers among those that are
 // committed by now; a slower transaction's entry comes later, whatever
@@ -209,58 +229,55 @@ func (s *Store) sealSome(
 	if out.at, out.seen, err = s.follow(ctx, x, tenant, at, tree); err != nil {
 		return out, err
 	}
-	entries, err := collect(ctx, x, scanUnsealed, selectUnsealed, tenant, int64(limit))
+	entries, err := s.unsealed(ctx, x, tenant, limit)
+	if _, bad := errors.AsType[verdict](err); bad {
+		out.bad, err = err, nil
+	}
 	if err != nil {
 		return out, err
 	}
-	for i, e := range entries {
-		what := fmt.Sprintf("entry number %d, which is not sealed", e.seq)
-		if out.bad = s.genuine(e.code, tenant, what, "entries", e.values(tenant, nil)...); out.bad != nil {
-			entries = entries[:i]
-			break
-		}
-	}
-
 	if len(entries) == 0 {
 		return out, nil
 	}
-	leaves := make([][]byte, len(entries))
-	for i, e := range entries {
-		leaves[i] = e.leaf
-	}
 	s.number(x, tenant, entries, tree.size)
-	edge := &edge{known: out.at.at(tree.size), store: hashes{ctx, x, tenant}}
-	ext, err := ledger.Extend(tree.size, edge, leaves)
-	if err != nil {
+	all := make([]logged, len(entries))
+	for i, e := range entries {
+		all[i] = logged{e.fact, ledger.LeafHash(e.leaf)}
+	}
+	if out.at, err = s.grow(ctx, x, tenant, out.at.at(tree.size), tree.size, all, sign); err != nil {
 		return out, err
 	}
-	checkpoint, err := sign(ledger.Checkpoint{
-		Origin: ledger.Origin(tenant),
-		Size:   ext.Size,
-		Root:   ext.Root,
-	})
+	out.n, out.seen = len(entries), append(out.seen, all...)
+	return out, nil
+}
+
+// grow writes what a tree of some size becomes with more entries: its
+// hashes and its signed checkpoint. known are hashes of it.
+func (s *Store) grow(
+	ctx context.Context, x Tx, tenant string, known map[int64]ledger.Hash, size int64, all []logged,
+	sign func(ledger.Checkpoint) ([]byte, error),
+) (grown, error) {
+	leaves := make([][]byte, len(all))
+	for i, e := range all {
+		leaves[i] = e.leaf
+	}
+	edge := &edge{known: known, store: hashes{ctx, x, tenant}}
+	ext, err := ledger.Extend(size, edge, leaves)
 	if err != nil {
-		return out, verdict{fmt.Errorf("sign the checkpoint of tenant %q: %w", tenant, err)}
+		return grown{}, err
+	}
+	checkpoint, err := sign(ledger.Checkpoint{Origin: ledger.Origin(tenant), Size: ext.Size, Root: ext.Root})
+	if err != nil {
+		return grown{}, verdict{fmt.Errorf("sign the checkpoint of tenant %q: %w", tenant, err)}
 	}
 	for i, h := range ext.Hashes {
-		x.Queue(
-			blind(
-				"INSERT INTO hashes (tenant, pos, hash) VALUES ($1, $2, $3)",
-				tenant,
-				ext.First+int64(i),
-				slices.Clone(h[:]),
-			),
-		)
+		x.Queue(blind("INSERT INTO hashes (tenant, pos, hash) VALUES ($1, $2, $3)",
+			tenant, ext.First+int64(i), slices.Clone(h[:])))
 	}
-
 	x.Queue(do(`INSERT INTO trees (tenant, size, root, checkpoint, pruned, code) VALUES ($1, $2, $3, $4, 0, $5)
 ON CONFLICT (tenant) DO UPDATE SET size = excluded.size, root = excluded.root, checkpoint = excluded.checkpoint, code = excluded.code`,
 		s.auth.coded("trees", tenant, ext.Size, slices.Clone(ext.Root[:]), checkpoint)...))
-	for _, e := range entries {
-		out.seen = append(out.seen, logged{e.fact, ledger.LeafHash(e.leaf)})
-	}
-	out.n, out.at = len(entries), edge.next(ext)
-	return out, nil
+	return edge.next(ext), nil
 }
 
 // edge reads the hashes that a tree grows from: those on its right

@@ -20,20 +20,24 @@ type Store struct {
 	auth    *authenticator // nil: rows carry no codes
 	period  period
 	sealing sync.Mutex
-	grown   map[string]grown // by tenant, as this process has seen them; guarded by sealing
+	trees   trees
 	// distrusted are the tenants that something outside spoke against;
 	// guarded by sealing.
 	distrusted map[string]error
 	marks      map[string]store.Mark // of the watermark, when the store was opened
 	before     map[string]store.Mark // of the watermark, of the period before the one that this process began
 	queue      queue
+	turn       sync.Mutex     // of the group that seals its own entries
+	answering  sync.WaitGroup // groups that are committed and not answered yet
 	changes    changes
 
 	postponed postponed
 	versions  *versions
 	own       own
 	alarms    atomic.Int64
-	halted    atomic.Pointer[map[string]error] // by tenant
+	// entries that updates have sealed themselves
+	sealedFirst atomic.Int64
+	halted      atomic.Pointer[map[string]error] // by tenant
 	// The steps of the schema, before and after this process migrated it.
 	schemaBefore, schema int
 }
@@ -57,7 +61,7 @@ func New(ctx context.Context, eng Engine, o Options) (*Store, error) {
 		d:          eng.Dialect(),
 		now:        o.Now,
 		trust:      o.Trust,
-		grown:      map[string]grown{},
+		trees:      trees{all: map[string]grown{}},
 		distrusted: map[string]error{},
 		versions:   newVersions(o.Trust.Recent),
 	}
@@ -76,6 +80,7 @@ func New(ctx context.Context, eng Engine, o Options) (*Store, error) {
 // and closes the engine.
 func (s *Store) Close() error {
 	s.queue.close()
+	s.answering.Wait()
 	s.changes.close()
 	return s.eng.Close()
 }

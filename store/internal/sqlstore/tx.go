@@ -29,6 +29,7 @@ type tx struct {
 	freezing   []approval.Freeze
 	frozenThen []approval.Freeze // once those are in force, or lifted
 	appended   []appended
+	sealFirst  bool
 }
 
 // appended is an entry with its deliveries, whose code waits for the
@@ -77,10 +78,13 @@ func (t *tx) finish() error {
 	}
 
 	for _, e := range t.appended {
-		t.writeEntry(e)
+		t.writeDeliveries(e)
 	}
 	return nil
 }
+
+// changes reports whether the update wrote anything.
+func (t *tx) changes() bool { return len(t.writes)+len(t.appended) > 0 }
 
 // tell notes a version that the update writes.
 func (t *tx) tell(subject string, version int64) {
@@ -90,15 +94,29 @@ func (t *tx) tell(subject string, version int64) {
 	t.told[subject] = version
 }
 
-func (t *tx) writeEntry(e appended) {
-	s, version := t.b.s, t.told[e.Subject]
-	at, subject := micros(e.Time), plain(e.Subject)
-	t.writes = append(
-		t.writes,
-		blind("INSERT INTO entries (tenant, type, subject, at, leaf, openings, version, code) VALUES ($1, $2, "+
-			"$3, $4, $5, $6, $7, $8)", t.tenant, e.Type, subject, at, e.Leaf, blob(e.Openings), version,
-			s.auth.code("entries", t.tenant, nil, e.Type, subject, at, version, e.Leaf)),
-	)
+// fact is what the entry's code covers.
+func (t *tx) fact(e appended) fact {
+	return fact{
+		kind:    e.Type,
+		subject: plain(e.Subject),
+		at:      micros(e.Time),
+		version: t.told[e.Subject],
+		leaf:    e.Leaf,
+	}
+}
+
+// writeEntries writes the update's entries, to be sealed later.
+func (t *tx) writeEntries() {
+	for _, e := range t.appended {
+		f := t.fact(e)
+		t.b.tx.Queue(blind("INSERT INTO entries (tenant, type, subject, at, leaf, openings, version, code) VALUES "+
+			"($1, $2, $3, $4, $5, $6, $7, $8)", t.tenant, f.kind, f.subject, f.at, f.leaf, blob(e.Openings), f.version,
+			t.b.s.auth.code("entries", f.values(t.tenant, nil)...)))
+	}
+}
+
+func (t *tx) writeDeliveries(e appended) {
+	s := t.b.s
 	for _, d := range e.deliveries {
 		now := micros(s.now())
 		t.writes = append(
@@ -463,6 +481,9 @@ func (t *tx) AddVote(v approval.VoteFact) {
 			v.Waited.Microseconds(), micros(v.At)),
 	)
 }
+
+// SealFirst has the entries sealed within the transaction: see sealin.go.
+func (t *tx) SealFirst() { t.sealFirst = t.b.s.trust.Key.Sign != nil && t.b.s.auth != nil }
 
 // Append adds a ledger entry and its deliveries, once the update is whole.
 func (t *tx) Append(r ledger.Record, deliveries ...approval.Delivery) {

@@ -92,6 +92,12 @@ func New(t testing.TB) string {
 	return u.String()
 }
 
+// Exec runs statements where New has returned the URL.
+func Exec(t testing.TB, where, statements string) {
+	t.Helper()
+	execute(t, where, statements)
+}
+
 func execute(t testing.TB, server, sql string) {
 	t.Helper()
 	ctx := testwait.Context(t)

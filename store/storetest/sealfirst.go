@@ -1,0 +1,299 @@
+package storetest
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/testwait"
+	stores "github.com/assent-dev/assent/store"
+)
+
+// SealFirst runs the suite of updates that are answered only after they
+// are sealed.
+func SealFirst(t *testing.T, place func(t *testing.T) Place) {
+	for name, test := range map[string]func(*testing.T, Place){
+		"with what waits":                     sealedWithWaiting,
+		"nothing is written if it fails":      notSealed,
+		"the watermark can't be written":      notNoted,
+		"put back after a kill":               putBackAfterKill,
+		"put back before another replica":     putBackBeforeReplica,
+		"put back behind a shared file":       putBackBehindSharedFile,
+		"an entry that the database drops":    droppedEntry,
+		"replicas at once":                    sealedByReplicas,
+		"noted when a store is verified":      notedByVerify,
+		"more waits than a group can seal":    tooMuchWaits,
+		"without a signer it is sealed later": sealedLater,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, place(t))
+		})
+	}
+}
+
+// signing is a trust that can sign, with a watermark in a folder.
+func signing(t *testing.T, dir string) stores.Trust {
+	t.Helper()
+	trust, _ := remembering(t, dir)
+	trust.Key.Sign = signature
+	return trust
+}
+
+// spend consumes request 1, which must be approved, and answers once that
+// is sealed.
+func spend(t *testing.T, s full) error {
+	t.Helper()
+	return consume(t.Context(), s, func(tx approval.Tx) {
+		tx.SealFirst()
+		tx.Append(record(t, tenant, approval.EventConsumed, request(1).ID, epoch()))
+	})
+}
+
+// approved opens and approves request 1, and keeps all rows as they are
+// then.
+func approved(t *testing.T, p Place, s full) {
+	t.Helper()
+	opened(t, s, 1)
+	step(t, s, approval.EventApproved, func(r *approval.Request) { r.State = approval.Approved })
+	keepRows(t, p, s)
+}
+
+func keepRows(t *testing.T, p Place, s full) {
+	t.Helper()
+	sealAll(t, s, nil)
+	for _, table := range []string{"requests", "entries", "trees", "hashes"} {
+		p.Exec("CREATE TABLE saved_" + table + " AS SELECT * FROM " + table)
+	}
+}
+
+// putAllBack is what somebody does who wants all that happened since to be
+// forgotten.
+func putAllBack(p Place) {
+	putBackRequest(p)
+	p.Exec("DELETE FROM entries WHERE idx IS NULL OR idx >= (SELECT size FROM saved_trees)")
+	p.Exec("DELETE FROM hashes WHERE pos NOT IN (SELECT pos FROM saved_hashes)")
+	p.Exec("DELETE FROM trees; INSERT INTO trees SELECT * FROM saved_trees")
+}
+
+// putBackRequest leaves what is sealed.
+func putBackRequest(p Place) {
+	p.Exec("DELETE FROM entries WHERE idx IS NULL")
+	p.Exec("DELETE FROM requests; INSERT INTO requests SELECT * FROM saved_requests")
+}
+
+func sealedWithWaiting(t *testing.T, p Place) {
+	s := p.one(t, signing(t, t.TempDir()))
+	opened(t, s, 1)
+	step(t, s, approval.EventApproved, func(r *approval.Request) { r.State = approval.Approved })
+	appendEntries(t, s, tenant, 3)
+	appendEntries(t, s, "other", 1)
+	ok(t, spend(t, s))
+	all := verify(t, s, tenant)
+	entries := must(s.History(t.Context(), tenant, request(1).ID, 0, 10))(t)
+	equal(t, entries[len(entries)-1].Index, all-1) // after all that was committed before
+	equal(t, sealAll(t, s, nil), 1)                // the other tenant's
+	equal(t, verify(t, s, tenant), all)
+	equal(t, s.Integrity().Alarms, 0)
+}
+
+// refusing makes every UPDATE of an entry fail, or every INSERT into a
+// table.
+func refusing(p Place, event, table string) (mend func()) {
+	if p.Engine == "postgres" {
+		p.Exec(`CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS ` +
+			`'BEGIN RAISE EXCEPTION ''no room''; END'`)
+		p.Exec("CREATE TRIGGER refuse BEFORE " + event + " ON " + table + " FOR EACH ROW EXECUTE FUNCTION refuse()")
+		return func() { p.Exec("DROP TRIGGER refuse ON " + table) }
+	}
+	p.Exec("CREATE TRIGGER refuse BEFORE " + event + " ON " + table + " BEGIN SELECT RAISE(ABORT, 'no room'); END")
+	return func() { p.Exec("DROP TRIGGER refuse") }
+}
+
+// notSealed: nothing is spent, other tenants go on, and afterwards the
+// same act succeeds.
+func notSealed(t *testing.T, p Place) {
+	s := p.one(t, signing(t, t.TempDir()))
+	approved(t, p, s)
+	size := verify(t, s, tenant)
+	for _, what := range [][2]string{{"UPDATE", "entries"}, {"INSERT", "hashes"}, {"INSERT", "entries"}} {
+		if what[0] == "UPDATE" {
+			appendEntries(t, s, tenant, 1) // which waits to be sealed
+		}
+		mend := refusing(p, what[0], what[1])
+		err := spend(t, s)
+		refused(t, err, stores.ErrUnavailable)
+		refused(t, err, stores.ErrNotSealed)
+		equal(t, found(t, s, request(1).ID).State, approval.Approved)
+		if what[0] == "UPDATE" {
+			ok(t, s.Update(t.Context(), "other", func(tx approval.Tx) error {
+				tx.SealFirst()
+				tx.Append(record(t, "other", approval.EventCancelled, "x", epoch()))
+				return nil
+			}))
+			equal(t, verify(t, s, "other"), 1)
+		}
+		mend()
+	}
+	equal(t, verify(t, s, tenant), size)
+	ok(t, spend(t, s))
+	equal(t, verify(t, s, tenant), size+2)
+	equal(t, s.Integrity().Alarms, 0)
+}
+
+// notNoted: the same if the watermark is not where it was.
+func notNoted(t *testing.T, p Place) {
+	dir := filepath.Join(t.TempDir(), "marks")
+	ok(t, os.Mkdir(dir, 0o700))
+	s := p.one(t, signing(t, dir))
+	approved(t, p, s)
+	ok(t, os.Rename(dir, dir+".away"))
+	err := spend(t, s)
+	refused(t, err, stores.ErrUnavailable)
+	refused(t, err, stores.ErrNotSealed)
+	equal(t, found(t, s, request(1).ID).State, approval.Approved)
+	ok(t, os.Rename(dir+".away", dir))
+	ok(t, spend(t, s))
+}
+
+// putBackAfterKill: a process that ends without closing anything has
+// noted what it answered.
+func putBackAfterKill(t *testing.T, p Place) {
+	dir := t.TempDir()
+	a := p.one(t, signing(t, dir))
+	approved(t, p, a)
+	ok(t, spend(t, a))
+	putBackRequest(p)
+	b := p.one(t, signing(t, dir))
+	ok(t, b.Verify(t.Context()))
+	tampered(t, spend(t, b))
+	putAllBack(p)
+	tampered(t, p.one(t, signing(t, dir)).Verify(t.Context()))
+}
+
+// putBackBeforeReplica: another replica, with a watermark of its own, was
+// not told of the act by anything but the database.
+func putBackBeforeReplica(t *testing.T, p Place) {
+	a, b := p.one(t, signing(t, t.TempDir())), p.one(t, signing(t, t.TempDir()))
+	approved(t, p, a)
+	ok(t, second(b.Seal(t.Context(), 10, signature)))
+	ok(t, spend(t, a))
+	putBackRequest(p)
+	tampered(t, spend(t, b))
+	// Once it has followed, taking away what is sealed does not help.
+	ok(t, second(b.Seal(t.Context(), 10, signature)))
+	putAllBack(p)
+	tampered(t, spend(t, b))
+}
+
+// putBackBehindSharedFile: replicas that share the watermark know of each
+// other's acts at once.
+func putBackBehindSharedFile(t *testing.T, p Place) {
+	dir := t.TempDir()
+	a, b := p.one(t, signing(t, dir)), p.one(t, signing(t, dir))
+	approved(t, p, a)
+	ok(t, second(b.Seal(t.Context(), 10, signature)))
+	ok(t, spend(t, a))
+	putAllBack(p)
+	tampered(t, spend(t, b))
+}
+
+// droppedEntry: the database says that it has written the entry, and has
+// not. Whoever looks at the log next finds the hole.
+func droppedEntry(t *testing.T, p Place) {
+	dir := t.TempDir()
+	a, b := p.one(t, signing(t, dir)), p.one(t, signing(t, t.TempDir()))
+	approved(t, p, a)
+	ok(t, second(b.Seal(t.Context(), 10, signature)))
+	if p.Engine == "postgres" {
+		p.Exec("CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
+		p.Exec("CREATE TRIGGER skip BEFORE INSERT ON entries FOR EACH ROW EXECUTE FUNCTION skip()")
+	} else {
+		p.Exec("CREATE TRIGGER skip BEFORE INSERT ON entries BEGIN SELECT RAISE(IGNORE); END")
+	}
+	ok(t, spend(t, a))
+	putBackRequest(p)
+	tampered(t, spend(t, a))
+	tampered(t, spend(t, b))
+	tampered(t, p.one(t, signing(t, dir)).Verify(t.Context()))
+}
+
+// sealedByReplicas: many acts on two replicas, while both seal in the
+// background too.
+func sealedByReplicas(t *testing.T, p Place) {
+	replicas := []full{p.one(t, signing(t, t.TempDir())), p.one(t, signing(t, t.TempDir()))}
+	stop := make(chan struct{})
+	var background sync.WaitGroup
+	for _, s := range replicas {
+		background.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					ok(t, second(s.Seal(t.Context(), 50, signature)))
+				}
+			}
+		})
+	}
+	const writers, each = 12, 10
+	var all sync.WaitGroup
+	for n := range writers {
+		all.Go(func() {
+			s := replicas[n%2]
+			for i := range each {
+				ok(t, s.Update(t.Context(), tenant, func(tx approval.Tx) error {
+					if i%2 == 0 {
+						tx.SealFirst()
+					}
+					tx.Append(record(t, tenant, approval.EventCancelled, "x", epoch()))
+					return nil
+				}))
+			}
+		})
+	}
+	all.Wait()
+	testwait.Until(t, "everything to be sealed", func() bool {
+		size, _, err := replicas[0].Checkpoint(t.Context(), tenant)
+		return err == nil && size == writers*each
+	})
+	close(stop)
+	background.Wait()
+	for _, s := range replicas {
+		equal(t, verify(t, s, tenant), writers*each)
+		equal(t, s.Integrity().Alarms, 0)
+		equal(t, len(s.Integrity().Stopped), 0)
+	}
+}
+
+// notedByVerify: what a killed process committed and could not note any
+// more is noted before the next one answers.
+func notedByVerify(t *testing.T, p Place) {
+	dir := t.TempDir()
+	a := p.one(t, signing(t, t.TempDir())) // whose watermark is lost
+	approved(t, p, a)
+	ok(t, spend(t, a))
+	ok(t, p.one(t, signing(t, dir)).Verify(t.Context()))
+	putAllBack(p)
+	tampered(t, p.one(t, signing(t, dir)).Verify(t.Context()))
+}
+
+func tooMuchWaits(t *testing.T, p Place) {
+	s := p.one(t, signing(t, t.TempDir()))
+	approved(t, p, s)
+	appendEntries(t, s, tenant, 4097)
+	refused(t, spend(t, s), stores.ErrNotSealed)
+	sealAll(t, s, nil)
+	ok(t, spend(t, s))
+}
+
+func sealedLater(t *testing.T, p Place) {
+	s := p.one(t, Trust())
+	approved(t, p, s)
+	size := verify(t, s, tenant)
+	ok(t, spend(t, s))
+	equal(t, verify(t, s, tenant), size)
+	equal(t, sealAll(t, s, nil), 1)
+}
