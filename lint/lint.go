@@ -157,6 +157,7 @@ func (w *Worker) agent(file string, src []byte, files *Files, before int) diag.R
 		Agent:    agent,
 		Registry: w.linter.opt.Registry,
 		file:     file,
+		Fleet:    w.linter.opt.Fleet,
 		found:    found,
 		left:     budget,
 		worker:   w,
