@@ -3,6 +3,7 @@ package lint
 import (
 	"slices"
 
+	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/schema"
@@ -28,6 +29,8 @@ func NewFleet(subjects []*Subject) *Fleet {
 type Subject struct {
 	Metadata schema.Metadata
 	File     string
+	Input    *yamldoc.Node // what its interface declares
+	Nested   bool          // it has sub-agents in files, whose calls carry other inputs
 	hosts    []host
 	refs     []string
 	servers  []string // aliases of MCP servers
@@ -67,7 +70,7 @@ func NewSubject(file string, src []byte, files *Files, catalogs Catalogs) *Subje
 	if agent == nil {
 		return nil
 	}
-	s := &Subject{Metadata: agent.Metadata, catalogs: catalogs, File: file}
+	s := &Subject{Metadata: agent.Metadata, catalogs: catalogs, File: file, Input: agent.Interface.Input, Nested: agent.HasFileAgents()}
 	for _, ref := range agent.Constraints.Policies {
 		s.refs = append(s.refs, ref.Ref)
 	}

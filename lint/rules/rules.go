@@ -71,7 +71,7 @@ func All() []lint.Rule {
 		"tool-listed-twice":        {Agent: toolListedTwice},
 		"tool-not-offered":         {Agent: toolNotOffered, NeedsTools: true},
 		"undeclared-input":         {Agent: undeclaredInput},
-		"value-not-declared":       {Agent: valueNotDeclared},
+		"value-not-declared":       {Agent: valueNotDeclared, Policy: valueNotDeclaredByAgents},
 		"value-not-offered":        {Agent: valueNotOffered, Policy: valueNotOffered, NeedsTools: true},
 	}
 	var all []lint.Rule
