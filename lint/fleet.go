@@ -70,7 +70,13 @@ func NewSubject(file string, src []byte, files *Files, catalogs Catalogs) *Subje
 	if agent == nil {
 		return nil
 	}
-	s := &Subject{Metadata: agent.Metadata, catalogs: catalogs, File: file, Input: agent.Interface.Input, Nested: agent.HasFileAgents()}
+	s := &Subject{
+		Metadata: agent.Metadata,
+		File:     file,
+		Input:    agent.Interface.Input,
+		Nested:   agent.HasFileAgents(),
+		catalogs: catalogs,
+	}
 	for _, ref := range agent.Constraints.Policies {
 		s.refs = append(s.refs, ref.Ref)
 	}

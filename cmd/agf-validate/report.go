@@ -200,7 +200,9 @@ func byAgent(changes []posture.Change) []posture.Change {
 			first[c.AgentID] = i
 		}
 	}
-	slices.SortStableFunc(changes, func(a, b posture.Change) int { return cmp.Compare(first[a.AgentID], first[b.AgentID]) })
+	slices.SortStableFunc(changes, func(a, b posture.Change) int {
+		return cmp.Compare(first[a.AgentID], first[b.AgentID])
+	})
 
 	return changes
 }

@@ -10,9 +10,11 @@ import (
 // what changed, and what is most dangerous comes first.
 func TestDiffIsWordedForReviewers(t *testing.T) {
 	for want, c := range map[string]posture.Change{
-		"loosens: who approves: 2 of risk → any one approver": {Aspect: "stages", From: "2 of risk", To: "any one approver"},
-		"loosens: by when: 1h → no deadline":                  {Aspect: "within", From: "1h", To: "no deadline"},
-		"loosens: if nobody answers: denied → approved":       {Aspect: "on_timeout", From: "deny", To: "approve"},
+		"loosens: who approves: 2 of risk → any one approver": {
+			Aspect: "stages", From: "2 of risk", To: "any one approver",
+		},
+		"loosens: by when: 1h → no deadline":            {Aspect: "within", From: "1h", To: "no deadline"},
+		"loosens: if nobody answers: denied → approved": {Aspect: "on_timeout", From: "deny", To: "approve"},
 		"loosens: if nobody answers: others are called in → as the service is set": {
 			Aspect: "on_timeout", From: "escalate", To: "nothing said",
 		},
