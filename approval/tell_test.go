@@ -97,6 +97,10 @@ func TestGroundsSayWhatMadeARuleAsk(t *testing.T) {
 			[]resolve.Matcher{m("note", "gt 5", "unknown", "type_mismatch")},
 			"note is of another type (string of 1 character), so nobody can tell whether it is above 5",
 		},
+		{
+			[]resolve.Matcher{m("note", "gt 5", "unknown", "rounded_number")},
+			"note has more digits than many tools read, so nobody can tell whether it is above 5",
+		},
 		// hidden
 		{[]resolve.Matcher{m("pin", "gt 5", "true", "matched")}, "pin is above 5"},
 		// names two values

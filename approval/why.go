@@ -115,6 +115,8 @@ func (s seen) test(m resolve.Matcher) string {
 		unknown = "is null"
 	case "type_mismatch":
 		unknown = "is of another type (" + m.Seen + ")"
+	case "rounded_number":
+		unknown = "has more digits than many tools read"
 	default:
 		return m.Key + " can't be tested: " + unknown
 	}

@@ -25,7 +25,7 @@ type world struct {
 // scalars are the values that brute force puts at every place. They lie
 // on, between and around the generator's operands.
 var scalars = []string{
-	`null`, `true`, `false`, `-1`, `0`, `0.5`, `1`, `2`, `3`,
+	`null`, `true`, `false`, `-1`, `0`, `0.5`, `1`, `1.99999999999999999999`, `2`, `3`,
 	`""`, `"a"`, `"b"`, `"ab"`, `"ba"`, `"aa"`, `"a "`, `" "`, `"A"`, `"b\n"`, `"x"`, `"aab"`, `[]`,
 }
 

@@ -314,7 +314,7 @@ func (r *Region) Has(doc value.Value) bool {
 func (d *domain) has(v value.Value) bool {
 	switch v.Kind {
 	case value.Number:
-		common := d.numbers.and((&numberList{nums: []value.Num{v.Num}}).set())
+		common := d.numbers.and(pointsAt([]value.Num{v.Num}))
 		return !common.empty()
 	case value.String:
 		return d.texts.has(v.Text)

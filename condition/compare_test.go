@@ -315,7 +315,7 @@ func TestDomainsInWords(t *testing.T) {
 	full, _ := newPattern("a", Semantics{Anchor: Full})
 	raw, _ := newPattern("a$", Semantics{Trim: RawOnly})
 	none, every := allNumbers(false), allNumbers(true)
-	some := (&bound{order{side: 1}, number("5").Num}).set()
+	some := (&bound{order{side: 1}, number("5").Num, 5}).set(Unknown)
 	matches := func(l ...literal) texts { return texts{but: true, pats: l} }
 	but := texts{but: true, list: []string{"x"}, pats: []literal{{pat: full}}}
 	outside := matches(literal{pat: raw, not: true})

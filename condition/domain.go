@@ -41,15 +41,15 @@ func domainOf(tests []test, level Truth) domain {
 }
 
 // levelSet is the set of arguments for which one test reaches a level.
-// Where values are compared the outcome is True or False, so both
-// levels are the same there.
+// Where texts and booleans are compared the outcome is True or False, so
+// both levels are the same there.
 func levelSet(t *test, level Truth) domain {
 	d := domain{
 		numbers: allNumbers(t.fixed[value.Number] >= level),
 		texts:   allTexts(t.fixed[value.String] >= level),
 	}
 	if t.numbers != nil {
-		d.numbers = t.numbers.set()
+		d.numbers = t.numbers.set(level)
 	}
 	if t.texts != nil {
 		d.texts = t.texts.set()

@@ -18,6 +18,7 @@ const (
 	WhyMissingArgument = "missing_argument"     // the argument is not there
 	WhyNullArgument    = "null_argument"        // the argument is null
 	WhyTypeMismatch    = "type_mismatch"        // the argument is of a type that the test does not compare
+	WhyRoundedNumber   = "rounded_number"       // a reader that rounds to doubles would answer differently
 	WhyBareKey         = "bare_key"             // a plain name where a path is needed
 	WhyNotAPath        = "not_a_path"           // a dotted key that is no path, or none that this use can read
 	WhyNoParentHere    = "no_parent_here"       // a key that begins with `parent.`, where only arguments are read
@@ -147,6 +148,8 @@ func whyOf(tests []test, s *value.Slot) string {
 		return WhyMissingArgument
 	case s.Kind == value.Null:
 		return WhyNullArgument
+	case s.Kind == value.Number && tests[i].numbers != nil:
+		return WhyRoundedNumber
 	}
 
 	return WhyTypeMismatch

@@ -157,20 +157,41 @@ func (a numbers) pick() (value.Num, bool) {
 	return value.Num{}, false
 }
 
-// inside returns a number between two cuts of which one at least is there.
+// inside returns a number between two cuts of which one at least is
+// there: an end if a file may have written it, then one with few digits.
 func inside(low, high *cut) (value.Num, bool) {
+	if low != nil {
+		near := low.shown()
+		if !near.above && near.num.Plain() && (high == nil || cut{near.num, true}.cmp(*high) <= 0) {
+			return near.num, true
+		}
+	}
+	if high != nil {
+		near := high.shown()
+		if near.above && near.num.Plain() && (low == nil || cut{near.num, false}.cmp(*low) >= 0) {
+			return near.num, true
+		}
+	}
+
+	var n value.Num
+	ok := false
 	switch {
+	case low == nil:
+		n, ok = beyond(high.num, -1)
+	case high == nil:
+		n, ok = beyond(low.num, 1)
+	case low.num.Cmp(high.num) != 0:
+		n, ok = between(ratOf(low.num), ratOf(high.num))
+	}
+	switch {
+	case ok:
+		return n, true
 	case low != nil && !low.above:
 		return low.num, true
 	case high != nil && high.above:
 		return high.num, true
-	case low == nil:
-		return beyond(high.num, -1)
-	case high == nil:
-		return beyond(low.num, 1)
 	}
-
-	return between(ratOf(low.num), ratOf(high.num))
+	return n, false
 }
 
 // beyond returns an integer next to a number, below it for a step of -1

@@ -141,15 +141,18 @@ type comparison struct {
 	texts   textTest
 }
 
-// numberTest is a test of numbers: holds evaluates it, set is the same
-// for all numbers at once.
+// numberTest is a test of numbers. It is Unknown for a number which a
+// reader that rounds to doubles would answer differently
+// (docs/design/001-semantics.md, row "numbers"). set returns the numbers
+// that reach a level of truth.
 type numberTest interface {
-	holds(n *value.Num) bool
-	set() numbers
+	truth(n *value.Num) Truth
+	set(level Truth) numbers
 	cost() int
 }
 
-// textTest is a test of strings, as numberTest.
+// textTest is a test of strings: holds evaluates it, set is the same for
+// all strings at once.
 type textTest interface {
 	holds(s string) bool
 	set() texts

@@ -68,8 +68,7 @@ func (e equality) compare(operands []Scalar, _ patterns) (comparison, bool) {
 
 	c := comparison{bools: bools}
 	if nums != nil {
-		slices.SortFunc(nums, value.Num.Cmp)
-		c.numbers = &numberList{nums, e.not}
+		c.numbers = newNumberList(nums, e.not)
 	}
 	if words != nil {
 		c.texts = newTextList(words, e.not)
@@ -79,11 +78,34 @@ func (e equality) compare(operands []Scalar, _ patterns) (comparison, bool) {
 
 // numberList holds for the listed numbers, or for all others.
 type numberList struct {
-	nums []value.Num // sorted
-	not  bool
+	nums   []value.Num // sorted
+	floats []float64   // the nearest doubles of nums
+	plain  bool        // whether all nums are
+	not    bool
 }
 
-func (l *numberList) holds(n *value.Num) bool { return l.has(n) != l.not }
+func newNumberList(nums []value.Num, not bool) *numberList {
+	slices.SortFunc(nums, value.Num.Cmp)
+	l := &numberList{nums: nums, not: not, plain: true, floats: make([]float64, len(nums))}
+	for i := range nums {
+		l.floats[i] = nums[i].Float()
+		l.plain = l.plain && nums[i].Plain()
+	}
+	return l
+}
+
+func (l *numberList) truth(n *value.Num) Truth {
+	if l.has(n) {
+		return truthOf(!l.not)
+	}
+	if l.plain && n.Plain() {
+		return truthOf(l.not)
+	}
+	if _, rounds := slices.BinarySearch(l.floats, n.Float()); rounds {
+		return Unknown // to a reader that rounds, the number is listed
+	}
+	return truthOf(l.not)
+}
 
 func (l *numberList) has(n *value.Num) bool {
 	if len(l.nums) >= longList {
@@ -99,13 +121,14 @@ func (l *numberList) has(n *value.Num) bool {
 	return false
 }
 
-func (l *numberList) set() numbers {
-	set := numbers{first: l.not}
-	for i, n := range l.nums {
-		if i == 0 || n.Cmp(l.nums[i-1]) != 0 {
-			set.cuts = append(set.cuts, cut{n, false}, cut{n, true})
-		}
+func (l *numberList) set(level Truth) numbers {
+	var set numbers
+	if (level == Unknown) != l.not {
+		set = roundedTo(l.floats)
+	} else {
+		set = pointsAt(l.nums)
 	}
+	set.first = set.first != l.not
 	return set
 }
 

@@ -38,23 +38,42 @@ func (o order) expression(string) (string, bool) { return "", false }
 
 func (o order) compare(operands []Scalar, _ patterns) (comparison, bool) {
 	limit := operands[0]
-	return comparison{numbers: &bound{o, limit.Num}}, limit.Kind == value.Number
+	return comparison{numbers: &bound{o, limit.Num, limit.Num.Float()}}, limit.Kind == value.Number
 }
 
 // bound is an order with its operand.
 type bound struct {
 	order
-	num value.Num
+	num   value.Num
+	float float64
 }
 
-func (b *bound) holds(n *value.Num) bool {
+func (b *bound) truth(n *value.Num) Truth {
 	c := n.CmpTo(&b.num)
-	return c == b.side || c == 0 && b.equal
+	exact := c == b.side || c == 0 && b.equal
+	if c == 0 || n.Plain() && b.num.Plain() || exact == b.equal || n.Float() != b.float {
+		return truthOf(exact)
+	}
+	return Unknown // to a reader that rounds, the number is the operand
 }
 
-func (b *bound) set() numbers {
+func (b *bound) set(level Truth) numbers {
 	above := (b.side > 0) != b.equal
-	return numbers{first: b.side < 0, cuts: []cut{{b.num, above}}}
+	if (level == Unknown) != b.equal {
+		return numbers{first: b.side < 0, cuts: []cut{{b.num, above}}}
+	}
+
+	set := alike(b.float)
+	switch {
+	case b.side > 0 && above:
+		return set.upTo().not()
+	case b.side > 0:
+		return set.from()
+	case above:
+		return set.upTo()
+	}
+
+	return set.from().not()
 }
 
 func (b *bound) cost() int { return 1 }

@@ -96,7 +96,7 @@ func (t *test) truth(s *value.Slot) Truth {
 		return t.bools[index(s.Bool)]
 	case value.Number:
 		if t.numbers != nil {
-			return truthOf(t.numbers.holds(&s.Num))
+			return t.numbers.truth(&s.Num)
 		}
 	case value.String:
 		if t.texts != nil {

@@ -144,10 +144,15 @@ func (a numbers) points() []string {
 	}
 	var list []string
 	for i := 0; i < len(a.cuts); i += 2 {
-		if a.cuts[i].num.Cmp(a.cuts[i+1].num) != 0 {
+		low, high := shown(&a.cuts[i], &a.cuts[i+1])
+		switch {
+		case low.num.Cmp(high.num) != 0:
 			return nil
+		case low.above == high.above:
+			list = append(list, "what rounds to "+low.num.String())
+		default:
+			list = append(list, low.num.String())
 		}
-		list = append(list, a.cuts[i].num.String())
 	}
 
 	return list
@@ -159,13 +164,19 @@ func (a numbers) interval(name string, i int) string {
 	below := map[bool]string{true: " < ", false: " ≤ "}
 	switch {
 	case i == 0:
-		return name + below[!a.cuts[0].above] + a.cuts[0].num.String()
+		c := a.cuts[0].shown()
+		return name + below[!c.above] + c.num.String()
 	case i == len(a.cuts):
-		return name + map[bool]string{true: " > ", false: " ≥ "}[a.cuts[i-1].above] + a.cuts[i-1].num.String()
+		c := a.cuts[i-1].shown()
+		return name + map[bool]string{true: " > ", false: " ≥ "}[c.above] + c.num.String()
 	}
 
-	low, high := a.cuts[i-1], a.cuts[i]
-	if low.num.Cmp(high.num) == 0 {
+	low, high := shown(&a.cuts[i-1], &a.cuts[i])
+	switch {
+	case low.num.Cmp(high.num) != 0:
+	case low.above == high.above:
+		return name + " rounds to " + low.num.String()
+	default:
 		return name + " = " + low.num.String()
 	}
 	return low.num.String() + below[low.above] + name + below[!high.above] + high.num.String()

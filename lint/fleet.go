@@ -3,6 +3,7 @@ package lint
 import (
 	"slices"
 
+	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/schema"
@@ -27,6 +28,10 @@ func NewFleet(subjects []*Subject) *Fleet {
 // Subject is one agent of a fleet, as policies see it.
 type Subject struct {
 	Metadata schema.Metadata
+	File     string
+	Input    *yamldoc.Node // what its interface declares
+	Nested   bool          // it has sub-agents in files, whose calls carry other inputs
+	hosts    []host
 	refs     []string
 	servers  []string // aliases of MCP servers
 	used     Catalogs // those that are about some of its tools, or may be
@@ -34,6 +39,10 @@ type Subject struct {
 	catalogs Catalogs
 	open     bool // it has sub-agents whose calls nobody knows here
 }
+
+// host is an MCP server of a subject: what the file calls it, and where
+// it is.
+type host struct{ alias, ref string }
 
 // call is one sort of call that a subject, or a sub-agent that runs
 // under its policies, can make.
@@ -61,7 +70,13 @@ func NewSubject(file string, src []byte, files *Files, catalogs Catalogs) *Subje
 	if agent == nil {
 		return nil
 	}
-	s := &Subject{Metadata: agent.Metadata, catalogs: catalogs}
+	s := &Subject{
+		Metadata: agent.Metadata,
+		File:     file,
+		Input:    agent.Interface.Input,
+		Nested:   agent.HasFileAgents(),
+		catalogs: catalogs,
+	}
 	for _, ref := range agent.Constraints.Policies {
 		s.refs = append(s.refs, ref.Ref)
 	}
@@ -108,6 +123,7 @@ func (s *Subject) take(a *schema.Agent) {
 
 	for _, m := range space.MCPServers {
 		s.servers = append(s.servers, m.Alias)
+		s.hosts = append(s.hosts, host{m.Alias, m.ServerRef})
 		s.offered(space, &m)
 	}
 	for _, l := range space.LocalAgents {
@@ -182,6 +198,56 @@ func (f *Fleet) Servers() []string {
 		all = append(all, s.servers...)
 	}
 	return all
+}
+
+// Twins lists the files of other agents that have the id of an agent.
+func (f *Fleet) Twins(id, file string) []string {
+	var out []string
+	for _, s := range f.subjects {
+		if s.Metadata.ID == id && s.File != file {
+			out = append(out, s.File)
+		}
+	}
+	return out
+}
+
+// Elsewhere finds a server that a match names by its alias, and that one
+// of the agents governed by the policy calls by another alias, under
+// which the match meets none of its calls.
+func (f *Fleet) Elsewhere(p *policy.Policy, m *policy.Match) (agent, alias, ref string, found bool) {
+	named := map[string]bool{}
+	meets := func(alias string) bool {
+		return slices.ContainsFunc(m.Servers, func(glob string) bool { return policy.Glob(glob, alias) })
+	}
+	for _, s := range f.subjects {
+		for _, h := range s.hosts {
+			if h.ref != "" && meets(h.alias) {
+				named[h.ref] = true
+			}
+		}
+	}
+	for _, s := range f.Governed(p) {
+		for _, h := range s.hosts {
+			if named[h.ref] && !meets(h.alias) && s.under(m, h.alias) && !namesServer(p, h.alias) {
+				return s.Metadata.ID, h.alias, h.ref, true
+			}
+		}
+	}
+	return "", "", "", false
+}
+
+// under reports whether the match would meet a call of a server.
+func (s *Subject) under(m *policy.Match, alias string) bool {
+	other := *m
+	other.Servers = []string{alias}
+	return s.Meets(&other)
+}
+
+// namesServer reports whether some rule of the policy meets a server by name.
+func namesServer(p *policy.Policy, alias string) bool {
+	return slices.ContainsFunc(p.Rules, func(r policy.Rule) bool {
+		return slices.ContainsFunc(r.Match.Servers, func(glob string) bool { return policy.Glob(glob, alias) })
+	})
 }
 
 // Idle are the catalogues that are about no tool of any agent.

@@ -88,8 +88,10 @@ type People interface {
 	// sign-ins may bring more people into it.
 	Lists(group string) bool
 	// Short tells for each stage that can't be filled, by its group,
-	// how many people there are for it beside all others.
-	Short(stages []policy.Stage) map[string]int
+	// how many people there are for it beside all others. Who owns the
+	// agent of an id, by the directory or by the label "owner", is not
+	// counted; nobody is left out without an id.
+	Short(stages []policy.Stage, agent, label string) map[string]int
 }
 
 // Linter holds the rules of a run. It is safe for concurrent use
@@ -155,6 +157,7 @@ func (w *Worker) agent(file string, src []byte, files *Files, before int) diag.R
 		Agent:    agent,
 		Registry: w.linter.opt.Registry,
 		file:     file,
+		Fleet:    w.linter.opt.Fleet,
 		found:    found,
 		left:     budget,
 		worker:   w,

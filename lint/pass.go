@@ -16,7 +16,7 @@ type Pass struct {
 	Policy   *policy.Policy
 	Registry policy.Registry // the policies that were given; nil when none were
 	Graph    *schema.Graph   // the agent with its sub-agents; nil when they could not be read
-	Fleet    *Fleet          // the agents of the run, beside a policy; nil when there are none
+	Fleet    *Fleet          // the agents of the run; nil when there are none
 	People   People          // who is in the groups that policies name; nil when no directory was given
 
 	file    string

@@ -28,7 +28,7 @@ func pick[T any](d dice, list ...T) T { return list[d.IntN(len(list))] }
 
 func (d dice) matcher() string {
 	return pick(d, "1", `"x"`, "true", "{gt: 1}", "{gte: 1, lt: 2}", `{ne: "x"}`, `{in: ["x", 2]}`, `{not_in: ["x"]}`,
-		"{pattern: '^x'}", "{pattern: 'y$'}", "{}", "{lte: 1}")
+		"{pattern: '^x'}", "{pattern: 'y$'}", "{}", "{lte: 1}", "{gte: 2}")
 }
 
 func (d dice) condition(keys []string) string {
@@ -232,7 +232,7 @@ func sideText(t testing.TB, opt resolve.Options, text string, policies ...string
 
 // domain lists the documents that brute force tries.
 func domain() []string {
-	some := []string{"", "null", "true", "1", "2", `"x"`, `"zy "`}
+	some := []string{"", "null", "true", "1", "1.99999999999999999999", "2", `"x"`, `"zy "`}
 	var out []string
 	for _, k := range some {
 		for _, l := range some {
@@ -381,6 +381,10 @@ func (b *brute) call(p pair, call resolve.Call, found []Change) {
 
 	got := map[string]string{}
 	for _, f := range found {
+		sameText := strings.ReplaceAll(f.From, " ", "") == strings.ReplaceAll(f.To, " ", "")
+		if _, differs := want["message"]; f.Aspect == messageAspect && sameText && !differs {
+			continue // of another kind of call; the argument that shows it is missing
+		}
 		if f.region.Has(doc) {
 			if _, twice := got[f.Aspect]; twice {
 				b.fail("%s: two changes of %s", call.Args, f.Aspect)

@@ -389,6 +389,13 @@ func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.De
 		call.ParentInput = resolve.Raw("{}")
 	}
 
+	var d *resolve.Derived
+	for _, s := range []side{p.new, p.old} {
+		if d == nil && s.target != nil {
+			d = s.target.Derived()
+		}
+	}
+	tried := p.decided(&call, args, d, holds)
 	old, new := p.comparer.old.Plan.Decide(&call), p.comparer.new.Plan.Decide(&call)
 	c.Old, c.New = positionOf(old, p.comparer.old), positionOf(new, p.comparer.new)
 	if text, err := call.JSON(); err == nil {
@@ -398,7 +405,42 @@ func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.De
 		c.Effect, c.Witness = Undecided, nil
 		c.Why = "the call that should show it was decided otherwise: " + old.Outcome.String() + " before, " +
 			new.Outcome.String() + " now"
+		if tried {
+			c.Why = "it depends on facts that are read out of " + d.From + ", and no command line was found that has them"
+		}
 	}
+}
+
+// decided replaces facts, which no call brings itself, by a command line
+// that has them and that both plans decide as the change says. It returns
+// false if the arguments hold no facts.
+func (p pair) decided(
+	call *resolve.Call, args value.Value, d *resolve.Derived, holds func(old, new resolve.Decision) bool,
+) bool {
+	if d == nil {
+		return false
+	}
+	facts, rest, has := d.Split(args)
+	if !has {
+		return false
+	}
+	rest.Members = slices.DeleteFunc(rest.Members, func(m value.Member) bool { return m.Key == d.From })
+	for _, line := range d.Lines(facts) {
+		if !d.Holds(line, facts) {
+			continue
+		}
+		made := value.Value{Kind: value.Object, Members: append(slices.Clip(rest.Members), value.Member{
+			Key: d.From, Value: value.Value{Kind: value.String, Text: line},
+		})}
+		one := *call
+		one.Args = made.AppendJSON(nil)
+		if holds(p.comparer.old.Plan.Decide(&one), p.comparer.new.Plan.Decide(&one)) {
+			*call = one
+			return true
+		}
+	}
+
+	return true
 }
 
 // positionOf is the place of the first rule that spoke; the agent's

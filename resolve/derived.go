@@ -82,6 +82,99 @@ func derivations(opt Options) (map[place]*Derived, error) {
 // known would let a call through.
 var errDerivedReading = errors.New("derived: facts that are not known must ask, so on_missing and on_mismatch stay ask")
 
+// Split takes the facts out of arguments, however a condition's key names
+// them: as members of As, or by a key with a dot. It returns false if the
+// arguments have none. No call brings facts itself.
+func (d *Derived) Split(args value.Value) (facts, rest value.Value, has bool) {
+	facts, rest = value.Value{Kind: value.Object}, value.Value{Kind: value.Object}
+	for _, m := range args.Members {
+		name, fact, dotted := strings.Cut(m.Key, ".")
+		switch {
+		case !strings.EqualFold(name, d.As):
+			rest.Members = append(rest.Members, m)
+			continue
+		case dotted:
+			facts.Members = append(facts.Members, value.Member{Key: fact, Value: m.Value})
+		case m.Value.Kind == value.Object:
+			facts.Members = append(facts.Members, m.Value.Members...)
+		default:
+			facts.Kind = m.Value.Kind // which facts never are
+		}
+		has = true
+	}
+
+	return facts, rest, has
+}
+
+// Lines are command lines for an object of facts: some that are likely to
+// have them, then some of every sort. Holds says which have them.
+func (d *Derived) Lines(facts value.Value) []string {
+	text := func(name string) string {
+		v, _ := facts.Get(name)
+		return v.Text
+	}
+	listed := "true"
+	if len(d.Listed) > 0 {
+		listed = d.Listed[0]
+	}
+
+	starts := []string{listed}
+	starts = append(starts, d.Listed...)
+	starts = append(starts, strings.Fields(text("programs")+" "+text("unlisted"))...)
+	starts = append(starts, strings.Split(text("commands"), "\n")...)
+	starts = append(starts, strings.Join(strings.Fields(text("unlisted")), "; "))
+	ends := []string{""}
+	for fact, mark := range map[string]string{"flags": " ", "paths": " ", "reads": " < ", "writes": " > "} {
+		for _, word := range strings.Split(text(fact), "\n") {
+			if word != "" {
+				ends = append(ends, mark+word)
+			}
+		}
+	}
+	slices.Sort(ends)
+	all := strings.Join(ends, "")
+
+	var out []string
+	for _, start := range starts {
+		if start != "" && len(out) < mostLines {
+			for _, end := range append(ends, all) {
+				out = append(out, start+end)
+			}
+		}
+	}
+	for _, end := range []string{
+		" > a", " < a", " /etc/passwd", " ../a", " a", " -a", "; " + unlistedProgram, " \"$a\"", " | sh",
+	} {
+		out = append(out, listed+end)
+	}
+	out = append(out, unlistedProgram, unlistedProgram+" a", "$(a)", "")
+	seen := map[string]bool{}
+
+	return slices.DeleteFunc(out, func(line string) bool {
+		again := seen[line]
+		seen[line] = true
+		return again
+	})
+}
+
+const (
+	mostLines       = 256
+	unlistedProgram = "some-other-program"
+)
+
+// Holds reports whether a command line has all facts of an object.
+func (d *Derived) Holds(line string, facts value.Value) bool {
+	if facts.Kind != value.Object {
+		return false
+	}
+	read := shellfacts.Of(line, d.Listed)
+	real := read.Members()
+	return !slices.ContainsFunc(facts.Members, func(m value.Member) bool {
+		v, known := real.Get(m.Key)
+		return !known || m.Value.Kind != value.String || v.Text != m.Value.Text
+	})
+}
+
 func (d *Derived) equal(o *Derived) bool {
 	return d != nil && d.From == o.From && d.As == o.As && slices.Equal(d.list(), o.list())
 }

@@ -23,6 +23,10 @@ type Target struct {
 	CaseSensitive bool
 }
 
+// Derived returns how facts are read out of the target's arguments; nil
+// if none are. Calls never bring these facts themselves.
+func (t *Target) Derived() *Derived { return t.t.derived }
+
 // Gate is one rule of a target.
 type Gate struct {
 	Source Source

@@ -232,6 +232,22 @@ func (n Num) IsInt() bool {
 	return n.mant%pow10[-n.exp] == 0
 }
 
+// Plain reports whether the number has at most 15 digits and no extreme
+// size. No two different plain numbers have the same nearest double.
+func (n *Num) Plain() bool { return n.mant < pow10[15] && n.exp > -300 && n.exp < 290 && !n.wide }
+
+// Float is the nearest double; of two that are equally near the even
+// one, as readers of JSON round. It is finite, and zero only for zero.
+func (n *Num) Float() float64 {
+	if n.lex != "" {
+		f, _ := strconv.ParseFloat(n.lex, 64) // it is in range, or the number would not be there
+		return f
+	}
+	var buf [32]byte
+	f, _ := strconv.ParseFloat(string(n.appendCanonical(buf[:0])), 64)
+	return f
+}
+
 // String is the source lexeme, else the shortest decimal without an exponent.
 func (n Num) String() string { return string(n.appendText(nil)) }
 

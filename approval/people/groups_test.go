@@ -41,7 +41,7 @@ people:
 			StandIns: leads,
 		}}, map[string]int{"finance": 3}},
 	} {
-		if got := d.Short(c.stages); !maps.Equal(got, c.want) {
+		if got := d.Short(c.stages, "", ""); !maps.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}

@@ -100,9 +100,18 @@ func (d *Directory) Lists(group string) bool { return slices.Contains(d.groups, 
 
 // Short tells for each stage that the people of the file can't fill, by
 // its group, how many there are for it beside all other stages, whoever
-// asks.
-func (d *Directory) Short(stages []policy.Stage) map[string]int {
-	short, _ := FindShortages(stages, nil, func(group string) ([]Person, error) { // a file's members can be read
+// asks. The owners of the agent are not counted: by the file, and by the
+// label of the agent. Without an id nobody is left out.
+func (d *Directory) Short(stages []policy.Stage, agent, label string) map[string]int {
+	excluded := map[string]string{}
+	if agent != "" {
+		for _, name := range slices.Concat(d.owners[agent], Owners(label)) {
+			if p, known, _ := d.Person(context.Background(), "", name); known {
+				excluded[p.ID] = agent
+			}
+		}
+	}
+	short, _ := FindShortages(stages, excluded, func(group string) ([]Person, error) { // a file's members can be read
 		return d.Members(context.Background(), "", group)
 	})
 	out := map[string]int{}

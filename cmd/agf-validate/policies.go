@@ -187,15 +187,21 @@ func (s *shelf) reports(c *checker, checked []input) {
 	c.unread = c.unread || s.missing
 }
 
-// fleet parses all agents of a run, when there are policies, people,
-// catalogues or an owner's configuration to compare with them.
+// fleet parses all agents of a run, when there are several, or policies,
+// people, catalogues or an owner's configuration to compare with them.
 func fleet(inputs []input, catalogs lint.Catalogs, owner bool, workers int) *lint.Fleet {
 	is := func(k fileKind) func(input) bool {
 		return func(in input) bool { return in.kind == k && in.err == nil }
 	}
 	compared := slices.ContainsFunc(inputs, is(policyKind)) || slices.ContainsFunc(inputs, is(peopleKind)) ||
 		len(catalogs) > 0 || owner
-	if !compared || !slices.ContainsFunc(inputs, is(agentKind)) {
+	agents := 0
+	for _, in := range inputs {
+		if is(agentKind)(in) {
+			agents++
+		}
+	}
+	if agents == 0 || !compared && agents == 1 {
 		return nil
 	}
 	subjects := make([]*lint.Subject, len(inputs))

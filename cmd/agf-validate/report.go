@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/posture"
@@ -39,7 +40,7 @@ func (v program) printReport(format string, r posture.Report) error {
 func plain(r posture.Report) string {
 	var b strings.Builder
 	agent := ""
-	for _, c := range r.Changes {
+	for _, c := range byAgent(byDanger(r.Changes)) {
 		if c.AgentID != agent {
 			agent = c.AgentID
 			fmt.Fprintf(&b, "%s\n", agent)
@@ -93,9 +94,117 @@ func targetOf(c posture.Change) string {
 // sentence says what a change is.
 func sentence(c posture.Change) string {
 	if c.Aspect != "outcome" {
-		return fmt.Sprintf("%s: %s: %s → %s", c.Effect, c.Aspect, c.From, c.To)
+		if gains := membersWords(c); gains != "" {
+			return fmt.Sprintf("%s: %s: %s", c.Effect, aspectWords(c.Aspect), gains)
+		}
+		return fmt.Sprintf("%s: %s: %s → %s", c.Effect, aspectWords(c.Aspect),
+			valueWords(c.Aspect, c.From), valueWords(c.Aspect, c.To))
 	}
 	return fmt.Sprintf("%s: %s", c.Effect, outcomeWords(c))
+}
+
+// aspectWords names an aspect for people who do not know the fields of a
+// policy.
+func aspectWords(aspect string) string {
+	words := map[string]string{
+		"stages": "who approves", "within": "by when", "on_timeout": "if nobody answers", "escalate": "called in later",
+		"grants": "standing approvals", "arguments": "what approvers see",
+	}
+	return cmp.Or(words[aspect], aspect)
+}
+
+// valueWords writes a value of an aspect for people.
+func valueWords(aspect, text string) string {
+	switch aspect {
+	case "on_timeout":
+		words := map[string]string{
+			"deny": "denied", "approve": "approved", "escalate": "others are called in",
+			"nothing said": "as the service is set",
+		}
+		return cmp.Or(words[text], text)
+	case "escalate":
+		var steps []struct{ After, To, May string }
+		if json.Unmarshal([]byte(text), &steps) != nil {
+			return text
+		}
+		var out []string
+		for _, s := range steps {
+			step := s.To + " after " + s.After
+			if s.May == "look" {
+				step += " to look"
+			}
+			out = append(out, step)
+		}
+		return cmp.Or(strings.Join(out, ", "), "none")
+	}
+
+	return text
+}
+
+// membersWords says who is in a list that was not, and who is not any
+// more; "" if it is no list of people, or not the same one.
+func membersWords(c posture.Change) string {
+	was, before, ok := strings.Cut(c.From, ": ")
+	is, after, listed := strings.Cut(c.To, ": ")
+	if c.Aspect != "people" || !ok || !listed || was != is {
+		return ""
+	}
+	old, new := strings.Split(before, ", "), strings.Split(after, ", ")
+	lacks := func(list []string) func(string) bool {
+		return func(name string) bool { return slices.Contains(list, name) }
+	}
+	added := slices.DeleteFunc(slices.Clone(new), lacks(old))
+	gone := slices.DeleteFunc(slices.Clone(old), lacks(new))
+	text := is
+	if len(added) > 0 {
+		text += ": added " + strings.Join(added, ", ")
+	}
+	if len(gone) > 0 {
+		text += ": removed " + strings.Join(gone, ", ")
+	}
+	if text == is {
+		return ""
+	}
+
+	return text
+}
+
+// byDanger puts what loosens first, and of that who may vote and what is
+// not asked any more.
+func byDanger(changes []posture.Change) []posture.Change {
+	rank := func(c posture.Change) int {
+		effects := []posture.Effect{posture.Loosens, posture.Undecided, posture.Tightens, posture.Changes}
+		n := 4 * slices.Index(effects, c.Effect)
+		switch {
+		case c.Aspect == "people" || c.Aspect == "owners":
+			return n
+		case c.Aspect == "outcome" && c.To == "allow":
+			return n + 1
+		case c.Aspect == "outcome":
+			return n + 2
+		}
+		return n + 3
+	}
+	out := slices.Clone(changes)
+	slices.SortStableFunc(out, func(a, b posture.Change) int { return cmp.Compare(rank(a), rank(b)) })
+
+	return out
+}
+
+// byAgent puts the changes of an agent together, the agent of the first
+// change first.
+func byAgent(changes []posture.Change) []posture.Change {
+	first := map[string]int{}
+	for i, c := range changes {
+		if _, seen := first[c.AgentID]; !seen {
+			first[c.AgentID] = i
+		}
+	}
+	slices.SortStableFunc(changes, func(a, b posture.Change) int {
+		return cmp.Compare(first[a.AgentID], first[b.AgentID])
+	})
+
+	return changes
 }
 
 // outcomeWords says a change of the outcome as people say it: what is
@@ -186,7 +295,7 @@ func markdown(r posture.Report) string {
 		return b.String() + comparedMarkdown(r.Compared)
 	}
 	b.WriteString("\n| effect | agent | target | what | before | now | calls | example |\n|---|---|---|---|---|---|---|---|\n")
-	for _, c := range r.Changes {
+	for _, c := range byDanger(r.Changes) {
 		calls := c.Region
 		if c.Aspect == "outcome" {
 			calls = outcomeWords(c)
@@ -204,8 +313,12 @@ func markdown(r posture.Report) string {
 		if c.Witness != nil {
 			example = code(string(c.Witness))
 		}
+		if gains := membersWords(c); gains != "" {
+			calls = strings.TrimSpace(gains + " " + calls)
+		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", c.Effect, cellText(c.AgentID), cellText(targetOf(c)),
-			c.Aspect, cellText(c.From), cellText(c.To), cellText(calls), example)
+			cellText(aspectWords(c.Aspect)), cellText(valueWords(c.Aspect, c.From)),
+			cellText(valueWords(c.Aspect, c.To)), cellText(calls), example)
 	}
 
 	return b.String() + comparedMarkdown(r.Compared)
@@ -231,8 +344,14 @@ func comparedMarkdown(files *posture.Compared) string {
 // markup.
 func cellText(s string) string {
 	var b strings.Builder
-	for _, r := range term.ScrubLine(s) {
+	text := []rune(term.ScrubLine(s))
+	inWord := func(i int) bool {
+		return i >= 0 && i < len(text) && (unicode.IsLetter(text[i]) || unicode.IsDigit(text[i]))
+	}
+	for i, r := range text {
 		switch {
+		case (r == '_' || r == '@') && inWord(i-1) && inWord(i+1): // in a word it is a letter
+			b.WriteRune(r)
 		case strings.ContainsRune("\\`*_{}[]<>#|!~@&", r):
 			fmt.Fprintf(&b, "&#%d;", r)
 		default:

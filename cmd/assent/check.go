@@ -99,7 +99,7 @@ func (c *checker) tenant(ctx context.Context, cfg config.Tenant) {
 		c.wrong(cfg.Name, "", errors.New(fileerrors.Line(found)))
 	}
 	c.candidate(cfg, load, f.plans)
-	c.groups(ctx, cfg, f.watch)
+	c.groups(ctx, cfg, f.watch, f.plans)
 	c.secrets(cfg, f.plans)
 }
 
@@ -168,12 +168,16 @@ func (c *checker) people(tenant string, err error) {
 // groups reports stages that the people of people.yaml can't fill, and
 // warns of other groups that policies name and nobody is in. With an
 // identity provider both are warnings: sign-ins may bring people.
-func (c *checker) groups(ctx context.Context, cfg config.Tenant, watch *directory.Watched) {
+func (c *checker) groups(ctx context.Context, cfg config.Tenant, watch *directory.Watched, agents *plans.Plans) {
 	if watch == nil || watch.Err() != nil {
 		return
 	}
-	short, err := (&tenant{cfg: cfg}).shortStages(ctx, watch)
+	t := tenant{cfg: cfg}
+	short, err := t.shortStages(ctx, watch)
 	c.wrong(cfg.Name, "", err)
+	ofOwners, err := t.shortOfOwners(ctx, watch, agents)
+	c.wrong(cfg.Name, "", err)
+	short = append(short, ofOwners...)
 	reported := map[string]bool{}
 	for _, s := range short {
 		switch {

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/server/plans"
 )
 
 // policiesOf lists the policies of directories. What can't be read is
@@ -30,7 +32,8 @@ func policiesOf(dirs []string) []*policy.Policy {
 type shortStage struct {
 	policy, rule string
 	people.Shortage
-	empty bool // nobody is in the group
+	empty bool   // nobody is in the group
+	agent string // whose owners may not approve; "" if the stage is short whoever asks
 }
 
 // String says which stage it is, and what to do.
@@ -42,6 +45,13 @@ func (s shortStage) String() string {
 	have := fmt.Sprintf("only %d can fill it", s.Have)
 	if s.Have == 0 {
 		have = "nobody can fill it"
+	}
+	if s.agent != "" {
+		return fmt.Sprintf(
+			"policy %s, rule %s: a stage needs %d of %s, and %s of the agent %s, whose owners may not approve its "+
+				"calls: add people to the group who do not own it, or require fewer",
+			s.policy, s.rule, s.Need, group, have, s.agent,
+		)
 	}
 	return fmt.Sprintf(
 		"policy %s, rule %s: a stage needs %d of %s, and %s: add people to the group in people.yaml, or require fewer",
@@ -74,6 +84,71 @@ func (t *tenant) shortStages(ctx context.Context, dir approval.Directory) (out [
 		}
 	}
 
+	return out, nil
+}
+
+// shortOfOwners lists the stages that can't be filled once the owners of
+// an agent are left out, and that others could fill.
+func (t *tenant) shortOfOwners(
+	ctx context.Context, dir approval.Directory, agents *plans.Plans,
+) (out []shortStage, err error) {
+	members := func(group string) ([]approval.Person, error) { return dir.Members(ctx, t.cfg.Name, group) }
+	for _, agent := range agents.Agents() {
+		compiled, err := agents.Plan(ctx, t.cfg.Name, agent)
+		if err != nil {
+			continue // reported with the agents
+		}
+		owners, err := ownersOf(ctx, t.cfg.Name, dir, compiled)
+		if err != nil {
+			return out, err
+		}
+		if len(owners) == 0 {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, call := range compiled.Plan.Targets() {
+			for _, gate := range compiled.Plan.Target(&call).Gates {
+				key := gate.Policy + " " + gate.Rule
+				if gate.Require == nil || seen[key] {
+					continue
+				}
+				seen[key] = true
+				stages := gate.Require.Stages
+				if all, err := people.FindShortages(stages, nil, members); err != nil || len(all) > 0 {
+					continue // shortStages reports it
+				}
+				short, err := people.FindShortages(stages, owners, members)
+				if err != nil {
+					return out, fmt.Errorf("policy %s, rule %s: %w", gate.Policy, gate.Rule, err)
+				}
+				for _, s := range short {
+					out = append(out, shortStage{policy: gate.Policy, rule: gate.Rule, Shortage: s, agent: agent})
+				}
+			}
+		}
+	}
+
+	return out, nil
+}
+
+// ownersOf lists the ids of the people who own an agent.
+func ownersOf(
+	ctx context.Context, tenant string, dir approval.Directory, agent *approval.Compiled,
+) (map[string]string, error) {
+	names, err := dir.Owners(ctx, tenant, agent.Agent.ID)
+	if err != nil {
+		return nil, fmt.Errorf("who owns %s: %w", agent.Agent.ID, err)
+	}
+	out := map[string]string{}
+	for _, name := range slices.Concat(agent.Owners, names) {
+		p, known, err := dir.Person(ctx, tenant, name)
+		if err != nil {
+			return nil, fmt.Errorf("who owns %s: %w", agent.Agent.ID, err)
+		}
+		if known {
+			out[p.ID] = agent.Agent.ID
+		}
+	}
 	return out, nil
 }
 

@@ -1,6 +1,7 @@
 package policytest
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 	"strings"
@@ -29,12 +30,13 @@ const (
 // and from there each of its matchers with the values at its bounds,
 // beside them, without a value, and with one of another type.
 func Boundaries(b *Built) []Boundary {
-	return boundaries(b, func(*resolve.Call) bool { return true })
+	out, _ := boundaries(b, func(*resolve.Call) bool { return true })
+	return out
 }
 
-// boundaries are those of some targets.
-func boundaries(b *Built, of func(target *resolve.Call) bool) []Boundary {
-	var out []Boundary
+// boundaries are those of some targets. open says why some edges were not
+// tried, so that no difference was looked for there.
+func boundaries(b *Built, of func(target *resolve.Call) bool) (out []Boundary, open string) {
 	for _, target := range targets(b) {
 		if !of(&target) {
 			continue
@@ -46,13 +48,24 @@ func boundaries(b *Built, of func(target *resolve.Call) bool) []Boundary {
 				target: target,
 				seen:   map[string]bool{},
 			}
+			if t := b.Plan.Target(&target); t != nil {
+				g.derived = t.Derived()
+			}
 			g.make()
 			out = append(out, g.out...)
+			open = cmp.Or(open, g.open)
 		}
 	}
 
-	return out
+	return out, open
 }
+
+// Why edges were not tried.
+const (
+	openLine = "no command line was found that has the facts which the rule reads"
+	openMany = "there are more edges than are tried"
+	openHard = "the condition is too hard to tell which calls it meets"
+)
 
 // maker makes the calls of one target.
 type maker struct {
@@ -63,6 +76,8 @@ type maker struct {
 	rules    []*condition.Expr
 	seen     map[string]bool
 	out      []Boundary
+	derived  *resolve.Derived // nil: no facts are read out of arguments
+	open     string           // see boundaries
 }
 
 // make writes the calls of all gates, one after another, until there
@@ -83,8 +98,11 @@ func (g *maker) make() {
 		g.words(&t)
 	}
 	g.add(value.Value{Kind: value.Object}, "no arguments")
+	g.lines()
 	if all := g.except(nil); len(all.Groups) > 0 {
-		if can, doc := g.analyzer.CanBeFalse(all); can == condition.Yes {
+		can, doc := g.analyzer.CanBeFalse(all)
+		g.hard(can)
+		if can == condition.Yes {
 			g.add(doc, "nothing that a rule asks about")
 			g.vary(doc, all.Groups)
 		}
@@ -98,6 +116,61 @@ func (g *maker) make() {
 			}
 		}
 	}
+}
+
+// hard notes a question that was too hard.
+func (g *maker) hard(v condition.Verdict) {
+	if v == condition.Undecided {
+		g.open = cmp.Or(g.open, openHard)
+	}
+}
+
+// lines adds command lines of every sort, if facts are read out of them.
+func (g *maker) lines() {
+	if g.derived == nil || !g.readsFacts() {
+		return
+	}
+	for _, line := range g.derived.Lines(value.Value{}) {
+		doc := value.Value{Kind: value.Object}
+		set(&doc, []string{g.derived.From}, textOf(line))
+		g.add(doc, g.derived.From+" "+shown(textOf(line)))
+	}
+}
+
+// readsFacts reports whether a rule of the target reads derived facts.
+func (g *maker) readsFacts() bool {
+	return slices.ContainsFunc(g.rules, func(e *condition.Expr) bool {
+		return slices.ContainsFunc(e.Groups, func(group condition.Group) bool {
+			return slices.ContainsFunc(group.Matchers, func(m condition.Matcher) bool {
+				return strings.HasPrefix(m.Key, g.derived.As+".")
+			})
+		})
+	})
+}
+
+// real replaces derived facts, which no call brings itself, by a command
+// line that has them; false if there is none.
+func (g *maker) real(args value.Value) (value.Value, bool) {
+	if g.derived == nil || args.Kind != value.Object {
+		return args, true
+	}
+	facts, rest, has := g.derived.Split(args)
+	if !has {
+		return args, true
+	}
+	unmade := func(m value.Member) bool { return m.Value.Kind != value.String }
+	if facts.Kind != value.Object || slices.ContainsFunc(facts.Members, unmade) {
+		return args, false // facts are texts, so no call has these
+	}
+	for _, line := range g.derived.Lines(facts) {
+		if g.derived.Holds(line, facts) {
+			set(&rest, []string{g.derived.From}, textOf(line))
+			return rest, true
+		}
+	}
+	g.open = cmp.Or(g.open, openLine)
+
+	return args, false
 }
 
 // except is every group of every rule of the target but one.
@@ -129,6 +202,7 @@ func (g *maker) base(e *condition.Expr, at int) (value.Value, bool) {
 	}
 
 	can, doc := g.analyzer.Satisfiable(one)
+	g.hard(can)
 
 	return doc, can == condition.Yes
 }
@@ -180,6 +254,10 @@ func (g *maker) add(doc value.Value, name string) {
 		args = without(doc, "parent.input")
 	}
 
+	args, made := g.real(args)
+	if !made {
+		return
+	}
 	if args.Kind == value.Object && len(args.Members) > 0 {
 		c.Args = args.AppendJSON(nil)
 	}
@@ -188,7 +266,11 @@ func (g *maker) add(doc value.Value, name string) {
 	}
 
 	key := string(c.Args) + "\x00" + string(c.ParentInput)
-	if !g.seen[key] && len(g.out) < mostCalls {
+	switch {
+	case g.seen[key]:
+	case len(g.out) == mostCalls:
+		g.open = cmp.Or(g.open, openMany)
+	default:
 		g.seen[key] = true
 		g.out = append(g.out, Boundary{Call: c, Name: name, Words: name == theMessage})
 	}
@@ -220,6 +302,7 @@ func (g *maker) values(m *condition.Matcher) []value.Value {
 
 	out = append(out, value.Value{}, value.Value{Kind: value.Null}, value.Value{Kind: value.Array})
 	if len(out) > mostValues {
+		g.open = cmp.Or(g.open, openMany)
 		out = append(out[:mostValues-3], out[len(out)-3:]...)
 	}
 

@@ -1,6 +1,7 @@
 package policytest
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/assent-dev/assent/internal/yamldoc"
@@ -205,7 +206,10 @@ func (s *Survivor) search(at *stage, after *Built) {
 		return s.entry == "" || at.root != nil || s.meets(at.built.Plan, c) ||
 			s.meets(after.Plan, c)
 	}
-	for _, x := range append(boundaries(at.built, touched), boundaries(after, touched)...) {
+	before, open := boundaries(at.built, touched)
+	changed, openAfter := boundaries(after, touched)
+	s.Untried = cmp.Or(s.Untried, open, openAfter)
+	for _, x := range append(before, changed...) {
 		was, is := at.built.Plan.Decide(&x.Call), after.Plan.Decide(&x.Call)
 		a, b := apart(was, is)
 		if a == b || s.Witness != "" && was.Outcome == is.Outcome {

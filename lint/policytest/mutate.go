@@ -38,6 +38,9 @@ type Survivor struct {
 	// no difference at all.
 	Witness       string
 	Before, After string // what each makes of it
+	// Untried says why the change could not be tried at every edge. Then
+	// it is not known to be harmless, even if no call was found.
+	Untried string
 }
 
 // Score is what became of all mutants.
@@ -47,17 +50,27 @@ type Score struct {
 	Unusable  int // changes after which a file does not load
 }
 
-// Percent is how many of those mutants were killed that are known to
-// make a difference, rounded down.
+// Percent is how many of those mutants were killed that make a
+// difference or may make one, rounded down.
 func (s *Score) Percent() int {
-	seen := 0
+	seen, untried := s.counts()
+
+	return Percent(s.Killed, s.Killed+seen+untried)
+}
+
+// counts are the survivors of which a difference was found, and those that
+// could not be tried.
+func (s *Score) counts() (seen, untried int) {
 	for _, x := range s.Survivors {
-		if x.Witness != "" {
+		switch {
+		case x.Witness != "":
 			seen++
+		case x.Untried != "":
+			untried++
 		}
 	}
 
-	return Percent(s.Killed, s.Killed+seen)
+	return seen, untried
 }
 
 // Mutate changes the agents and policies of the suites in memory, one

@@ -29,25 +29,32 @@ func (s *Score) Write(w io.Writer, format string) error {
 // text names each survivor with its place, and the call that shows it.
 func (s *Score) text() string {
 	var b strings.Builder
-	seen := 0
+	seen, untried := s.counts()
 	for _, x := range s.Survivors {
 		fmt.Fprintf(&b, "%s: %s\n", at(x.File, x.Range), diag.Printable(x.What))
 		if x.Witness == "" {
 			b.WriteString("  no call was found that it makes a difference to\n")
+			if x.Untried != "" {
+				b.WriteString("  not proven: " + x.Untried + ", so it counts as not noticed\n")
+			}
 			continue
 		}
-		seen++
 		fmt.Fprintf(&b, "  call   %s\n", diag.Printable(x.Witness))
 		fmt.Fprintf(&b, "  before %s\n  after  %s\n", diag.Printable(x.Before), diag.Printable(x.After))
 	}
 
+	unproven := ""
+	if untried > 0 {
+		unproven = fmt.Sprintf("%d not proven, ", untried)
+	}
 	fmt.Fprintf(
 		&b,
-		"%s: %d noticed, %d not, %d without a known difference: %d%%\n",
+		"%s: %d noticed, %d not, %s%d without a known difference: %d%%\n",
 		count(s.Killed+len(s.Survivors), "change"),
 		s.Killed,
 		seen,
-		len(s.Survivors)-seen,
+		unproven,
+		len(s.Survivors)-seen-untried,
 		s.Percent(),
 	)
 
@@ -69,6 +76,8 @@ type jsonSurvivor struct {
 	Call   json.RawMessage `json:"call,omitempty"`
 	Before string          `json:"before,omitempty"`
 	After  string          `json:"after,omitempty"`
+	// Unproven says why the change may make a difference nevertheless.
+	Unproven string `json:"unproven,omitempty"`
 }
 
 func (s *Score) json(w io.Writer) error {
@@ -79,14 +88,19 @@ func (s *Score) json(w io.Writer) error {
 		Survivors: []jsonSurvivor{},
 	}
 	for _, x := range s.Survivors {
+		unproven := ""
+		if x.Witness == "" {
+			unproven = x.Untried
+		}
 		out.Survivors = append(out.Survivors, jsonSurvivor{
-			File:   x.File,
-			Line:   x.Range.Start.Line,
-			Column: x.Range.Start.Column,
-			What:   x.What,
-			Call:   json.RawMessage(x.Witness),
-			Before: x.Before,
-			After:  x.After,
+			Unproven: unproven,
+			File:     x.File,
+			Line:     x.Range.Start.Line,
+			Column:   x.Range.Start.Column,
+			What:     x.What,
+			Call:     json.RawMessage(x.Witness),
+			Before:   x.Before,
+			After:    x.After,
 		})
 	}
 

@@ -8,25 +8,57 @@ import (
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/schema"
 )
 
-// policyStageUnfillable reports stages that nobody can fill.
+// policyStageUnfillable reports stages that nobody can fill, whoever asks
+// or as soon as the owners of an agent are left out.
 func policyStageUnfillable(p *lint.Pass) {
 	known := p.People.Groups()
 	for _, asking := range p.Asking() {
-		short := p.People.Short(asking.Rule.Require.Stages)
+		stages := asking.Rule.Require.Stages
+		short := p.People.Short(stages, "", "")
+		agents := governedBy(p, asking.Rule)
 		for _, at := range asking.Stages {
+			if !slices.Contains(known, at.Text) { // an unknown group is another rule's
+				continue
+			}
 			have, isShort := short[at.Text]
-			if !isShort || !slices.Contains(known, at.Text) { // an unknown group is another rule's
+			of := ""
+			for i := 0; !isShort && i < len(agents); i++ {
+				m := agents[i]
+				have, isShort = p.People.Short(stages, m.ID, m.Labels["owner"])[at.Text]
+				of = m.ID
+			}
+			if !isShort {
 				continue
 			}
 			more := []func(*diag.Finding){lint.Expected("fewer people, or more people in the group")}
+			text := message(asking.Rule, at.Text, have)
+			if of != "" {
+				more[0] = lint.Expected("people in the group who do not own the agent")
+				text += " of the agent " + of + ", whose owners may not approve its calls"
+			}
 			if p.People.Lists(at.Text) {
 				more = append(more, lint.Soften(diag.Warning))
 			}
-			p.Report(at.Range, message(asking.Rule, at.Text, have), more...)
+			p.Report(at.Range, text, more...)
 		}
 	}
+}
+
+// governedBy lists the agents of which the rule may meet a call.
+func governedBy(p *lint.Pass, rule *policy.Rule) []schema.Metadata {
+	if p.Fleet == nil {
+		return nil
+	}
+	var out []schema.Metadata
+	for _, s := range p.Fleet.Governed(p.Policy) {
+		if s.Meets(&rule.Match) {
+			out = append(out, s.Metadata)
+		}
+	}
+	return out
 }
 
 func message(rule *policy.Rule, group string, have int) string {

@@ -23,6 +23,7 @@ var files embed.FS
 // All returns every authoring rule, sorted by id.
 func All() []lint.Rule {
 	checks := map[string]lint.Rule{
+		"agent-id-repeated":      {Agent: agentIDRepeated, NeedsFleet: true},
 		"alias-collision":        {Agent: aliasCollision},
 		"allow-list-glob":        {Agent: allowListGlob},
 		"argument-key":           {Agent: argumentKey, Policy: argumentKey},
@@ -62,6 +63,7 @@ func All() []lint.Rule {
 		"prompt-variable":          {Agent: promptVariable},
 		"reserved-alias":           {Agent: reservedAlias},
 		"route-unreachable":        {Agent: routeUnreachable},
+		"server-under-other-alias": {Policy: serverUnderOtherAlias, NeedsFleet: true},
 		"template-hides-tested":    {Agent: templateHidesTested, Policy: templateHidesTested},
 		"template-secret":          {Agent: templateSecret, Policy: templateSecret},
 		"template-variable":        {Agent: templateVariable, Policy: templateVariable},
@@ -69,7 +71,7 @@ func All() []lint.Rule {
 		"tool-listed-twice":        {Agent: toolListedTwice},
 		"tool-not-offered":         {Agent: toolNotOffered, NeedsTools: true},
 		"undeclared-input":         {Agent: undeclaredInput},
-		"value-not-declared":       {Agent: valueNotDeclared},
+		"value-not-declared":       {Agent: valueNotDeclared, Policy: valueNotDeclaredByAgents},
 		"value-not-offered":        {Agent: valueNotOffered, Policy: valueNotOffered, NeedsTools: true},
 	}
 	var all []lint.Rule

@@ -30,6 +30,29 @@ func valueNotDeclared(p *lint.Pass) {
 	}
 }
 
+// valueNotDeclaredByAgents reports tests of a policy for values of the
+// input that none of the agents under the policy declares.
+func valueNotDeclaredByAgents(p *lint.Pass) {
+	if p.Fleet == nil {
+		return
+	}
+	agents := p.Fleet.Governed(p.Policy)
+	for _, m := range p.Matchers() {
+		var known []string
+		listed := len(agents) > 0
+		for _, a := range agents {
+			values := declaredValues(a.Input, m.Key)
+			listed = listed && values != nil && !a.Nested
+			known = append(known, values...)
+		}
+		for i := range m.Tests {
+			if t := &m.Tests[i]; listed && compares(t) {
+				judgeValueNotDeclared(p, m, t, known)
+			}
+		}
+	}
+}
+
 func judgeValueNotDeclared(p *lint.Pass, m *condition.Matcher, t *condition.Test, known []string) {
 	for _, operand := range t.Operands() {
 		text := strings.TrimRight(operand.Text, " \t")
