@@ -134,8 +134,12 @@ func (s *Service) vote(
 		Token:    in.Token,
 		Chosen:   in.chosen(r),
 		Data:     in.Data,
+		Also:     in.Also,
 		Grant:    in.Grant,
 		At:       now,
+	}
+	if in.IfVersion != 0 { // which r.ready has compared
+		vote.Also = len(r.Requester.Also)
 	}
 	if in.Grant != nil && r.State == Pending && !r.said(vote) && eligibility(w, &a, voter.ID).Answer {
 		if err := r.checkOffer(in.Grant, s.cfg); err != nil {
@@ -417,10 +421,12 @@ func (s *Service) edit(
 		}, nil
 	}
 
+	s.keepFound(tx, r, r.Binding(), now)
 	next.Author, next.At = voter.ID, now
 	edited := r.revise(next, require(&next.Decision))
 	vote := VoteInput{
 		Verdict: Approve,
+		Also:    len(r.Requester.Also),
 		Binding: next.Binding,
 		Reason:  in.Reason,
 		Channel: in.Channel,

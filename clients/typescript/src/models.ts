@@ -1745,6 +1745,8 @@ export interface components {
             data?: Record<string, never> | string;
             /** @description after the end; kept for the audit */
             late?: boolean;
+            /** @description how many further runtimes (requester.also) the person was shown; the vote counts while no more have joined */
+            also?: number;
             grant?: {
                 session?: boolean;
                 /** @description how long it lives, such as 8h */
