@@ -14,6 +14,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -70,7 +71,7 @@ type line struct {
 	At     time.Time `json:"at"`
 }
 
-// Open reads the files, of which neither need be there yet; but they
+// Open reads the files, and makes the first one if it is not there; they
 // must be writable. place names the store, and is kept. report hears of
 // writes that fail later, once for each time that this begins; nil:
 // nobody does.
@@ -81,18 +82,48 @@ func Open(path, place string, report func(error)) (*Watermark, error) {
 		report:  report,
 		revoked: map[token]time.Time{},
 	}
-	known, err := read(path)
+	err := errors.Join(private(path), private(path+revoked))
 	if err == nil {
-		w.known = known
+		w.known, err = read(path)
+	}
+	if err == nil {
 		err = w.readRevoked()
 	}
 	if err == nil {
 		err = writable(path)
 	}
+	if _, missing := os.Stat(path); err == nil && errors.Is(missing, fs.ErrNotExist) {
+		// So that a file that is missing later was lost.
+		w.mu.Lock()
+		err = w.write(true)
+		w.mu.Unlock()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the watermark %s: %w", path, err)
 	}
 	return w, nil
+}
+
+// private refuses a file that others may read or write: whoever writes
+// to it decides what is remembered. On Windows modes don't say that.
+func private(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); info.Mode().IsRegular() && mode&0o077 != 0 && runtime.GOOS != "windows" {
+		return fmt.Errorf(
+			"%s can be read or written by others (mode %04o), expected 0600: look whether it is as it was left, "+
+				"and run chmod 600 on it",
+			path,
+			mode,
+		)
+	}
+
+	return nil
 }
 
 // Copy makes a second watermark of a first one, unless there is one.
