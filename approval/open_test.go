@@ -242,7 +242,8 @@ func TestEditedRequestIsFoundByTheOriginalCall(t *testing.T) {
 	elsewhere.Session = "s2"
 	h.asked(&elsewhere)
 
-	h.vote(h.request(r.ID), "ann", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) { in.Also = 1 })
+	both := func(in *approval.VoteInput) { in.Also = 1 }
+	h.vote(h.request(r.ID), "ann", approval.Approve, approval.VoteApproved, both)
 	if out := h.open(call); out.Request.ID != r.ID || out.Request.State != approval.Approved {
 		t.Errorf("got %+v, want the edited approval, not %s", out.Request, other.ID)
 	}

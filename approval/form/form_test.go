@@ -440,7 +440,8 @@ func TestRefusesSecrets(t *testing.T) {
 		"token", "pin", "totp", "cvv", "ssn", "privatekey", "my api key", "my access key", "my private key",
 		"my secret key", "my signing key", "my encryption key", "my card number", "my security code",
 		"my recovery code", "my pass phrase", "my pass word", "one time", "my seed phrase",
-		"passw0rd", "p@ssword", "pa$$word", "t0ken", "Pasword", "passwrod", "paasword", "Passwort", "Kennwort", "contraseña",
+		"passw0rd", "p@ssword", "pa$$word", "t0ken", "Pasword", "passwrod", "paasword", "Passwort",
+		"Kennwort", "contraseña",
 		"mot de passe", "senha", "hasło", "şifre", "пароль", "pаssword", "密码", "请输入密码", "パスワード", "비밀번호", "ｐassword",
 		"SMS code", "verification code", "Recovery phrase", "ssh key", "sshKey", "backup codes or backup code",
 		"p-i-n", "aPin", "my api__key", "a.pin", "9pwd",
@@ -465,7 +466,8 @@ func TestRefusesSecrets(t *testing.T) {
 
 	for _, name := range []string{
 		"max_tokens", "pinned", "keyboard", "passenger", "secretary", "key", "compass", "number", "card", "one",
-		"time", "security", "phrase", "word", "key api", "my number", "passport", "passport number", "backwards", "keyword",
+		"time", "security", "phrase", "word", "key api", "my number", "passport",
+		"passport number", "backwards", "keyword",
 		"postal code", "discount code", "mot", "pasta", "4 seats", "class of 2024", "код", "名前", "email address",
 	} {
 		if err := one(name, text); err != nil {

@@ -258,6 +258,7 @@ func TestPrunedTextsAreNotOnDisk(t *testing.T) {
 	defer s.Close()
 	const secret = "the-words-of-a-pruned-call"
 	closed := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	args := []byte(`"` + strings.Repeat(secret, 1000) + `"`)
 	for i := range 30 {
 		id := "apr_" + strconv.Itoa(i)
 		must.Do(t, s.Update(t.Context(), "acme", func(tx approval.Tx) error {
@@ -265,7 +266,7 @@ func TestPrunedTextsAreNotOnDisk(t *testing.T) {
 				ID: id, Tenant: "acme", State: approval.Denied, Closed: &closed, Created: closed,
 				Revisions: []approval.Revision{{
 					Binding: id,
-					Call:    resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: []byte(`"` + strings.Repeat(secret, 1000) + `"`)},
+					Call:    resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: args},
 				}},
 			})
 			return nil
