@@ -134,8 +134,12 @@ func (s *Service) vote(
 		Token:    in.Token,
 		Chosen:   in.chosen(r),
 		Data:     in.Data,
+		Also:     in.Also,
 		Grant:    in.Grant,
 		At:       now,
+	}
+	if in.IfVersion != 0 { // which r.ready has compared
+		vote.Also = len(r.Requester.Also)
 	}
 	if in.Grant != nil && r.State == Pending && !r.said(vote) && eligibility(w, &a, voter.ID).Answer {
 		if err := r.checkOffer(in.Grant, s.cfg); err != nil {
@@ -320,6 +324,10 @@ func (s *Service) Edit(ctx context.Context, in EditInput) (*Edited, error) {
 	if err != nil {
 		return nil, err
 	}
+	prepared, err := s.prepareEdit(ctx, in, voter)
+	if err != nil {
+		return nil, err
+	}
 	var out *Edited
 	var voted *Voted
 	r, err := s.change(ctx, in.Tenant, in.ID, func(tx Tx, r *Request, now time.Time) (did step, err error) {
@@ -327,7 +335,7 @@ func (s *Service) Edit(ctx context.Context, in EditInput) (*Edited, error) {
 		if err := r.editable(in.IfVersion, in.Binding); err != nil {
 			return step{refused: err}, nil
 		}
-		out, did, err = s.edit(ctx, tx, r, voter, in, now, voted)
+		out, did, err = s.edit(ctx, tx, r, voter, in, prepared, now, voted)
 		return did, err
 	})
 	if err != nil {
@@ -336,6 +344,58 @@ func (s *Service) Edit(ctx context.Context, in EditInput) (*Edited, error) {
 	voted.Request, voted.Detail = r, voted.explain(r, voter.ID)
 	out.Voted = voted
 	return out, nil
+}
+
+// preparedEdit is an edit of the request that had a binding, decided
+// and compared outside of the transaction: large arguments take time.
+type preparedEdit struct {
+	binding string
+	next    Revision
+	out     *Edited
+	err     error // ErrEditDenied or *InputError
+}
+
+// prepareEdit decides an edit. It returns nil if the transaction will
+// refuse it without a look at the arguments.
+func (s *Service) prepareEdit(ctx context.Context, in EditInput, voter Person) (*preparedEdit, error) {
+	r, err := s.Request(ctx, in.Tenant, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if r.editable(in.IfVersion, in.Binding) != nil || !in.Full || r.fullOfEdits(len(in.Args)) != nil {
+		return nil, nil
+	}
+	a := r.answering()
+	w, err := s.standing(ctx, r.Tenant, &a, s.clock.Now(), voter)
+	if err != nil {
+		return nil, err
+	}
+	if e := eligibility(w, &a, voter.ID); e.May(Approve) != nil {
+		return nil, nil
+	}
+
+	p := &preparedEdit{binding: r.Binding()}
+	p.next, p.out, p.err = s.edited(ctx, r, in)
+	if wrong, _ := errors.AsType[*InputError](p.err); p.err != nil && wrong == nil && !errors.Is(p.err, ErrEditDenied) {
+		return nil, p.err
+	}
+
+	return p, nil
+}
+
+// fullOfEdits refuses one more edit, with so many bytes of arguments.
+func (r *Request) fullOfEdits(size int) error {
+	switch {
+	case r.bytes()+size > mostEdited:
+		return &InputError{
+			"arguments",
+			fmt.Sprintf("at most %d bytes in all edits of one request: deny it", mostEdited),
+		}
+	case len(r.Revisions) > mostEdits:
+		return &InputError{"arguments", fmt.Sprintf("at most %d edits of one request: deny it", mostEdits)}
+	}
+
+	return nil
 }
 
 // checkAnswer looks at what a vote and an edit have in common.
@@ -365,7 +425,14 @@ func (r *Request) bytes() int {
 }
 
 func (s *Service) edit(
-	ctx context.Context, tx Tx, r *Request, voter Person, in EditInput, now time.Time, voted *Voted,
+	ctx context.Context,
+	tx Tx,
+	r *Request,
+	voter Person,
+	in EditInput,
+	prepared *preparedEdit,
+	now time.Time,
+	voted *Voted,
 ) (*Edited, step, error) {
 	a := r.answering()
 	w, err := s.standing(ctx, r.Tenant, &a, now, voter)
@@ -384,29 +451,22 @@ func (s *Service) edit(
 	if !in.Full {
 		return nil, step{refused: ErrNotShown}, nil
 	}
-	next, out, err := s.edited(ctx, r, in)
-	var wrong *InputError
+	if err := r.fullOfEdits(len(in.Args)); err != nil {
+		return nil, step{refused: err}, nil
+	}
+	if prepared == nil || prepared.binding != r.Binding() {
+		return nil, step{refused: ErrVersion}, nil // somebody changed it since it was read
+	}
+	next, out := prepared.next, prepared.out
 	switch {
-	case errors.Is(err, ErrEditDenied):
-		did := refused("denied", err)
+	case errors.Is(prepared.err, ErrEditDenied):
+		did := refused("denied", prepared.err)
 		did.events[0] = did.events[0].sealing("args", in.Args)
 		return out, did, nil
-	case errors.As(err, &wrong):
-		return nil, step{refused: err}, nil
-	case err != nil:
-		return nil, step{}, err
+	case prepared.err != nil:
+		return nil, step{refused: prepared.err}, nil
 	case next.Binding == r.Binding():
 		return nil, step{refused: &InputError{"arguments", "a change: these are the same"}}, nil
-	case r.bytes()+len(in.Args) > mostEdited:
-		expected := fmt.Sprintf("at most %d bytes in all edits of one request: deny it", mostEdited)
-		return nil, step{refused: &InputError{"arguments", expected}}, nil
-	case len(r.Revisions) > mostEdits:
-		return nil, step{
-			refused: &InputError{
-				"arguments",
-				fmt.Sprintf("at most %d edits of one request: deny it", mostEdits),
-			},
-		}, nil
 	}
 
 	if other, err := tx.Latest(next.Binding); err != nil {
@@ -420,10 +480,12 @@ func (s *Service) edit(
 		}, nil
 	}
 
+	s.keepFound(tx, r, r.Binding(), now)
 	next.Author, next.At = voter.ID, now
 	edited := r.revise(next, require(&next.Decision))
 	vote := VoteInput{
 		Verdict: Approve,
+		Also:    len(r.Requester.Also),
 		Binding: next.Binding,
 		Reason:  in.Reason,
 		Channel: in.Channel,

@@ -2,9 +2,11 @@ package approval_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -342,4 +344,46 @@ func TestVoteAtOnce(t *testing.T) {
 		t.Errorf("got %v", count)
 	}
 	h.happened("request_opened", "vote_counted", "vote_counted", "request_approved")
+}
+
+// outside fails a test if an agent's plan is asked for while a
+// transaction is open.
+type outside struct {
+	approval.Store
+	approval.Planner
+	t  *testing.T
+	in atomic.Int64
+}
+
+func (o *outside) Update(ctx context.Context, tenant string, fn func(approval.Tx) error) error {
+	return o.Store.Update(ctx, tenant, func(tx approval.Tx) error {
+		o.in.Add(1)
+		defer o.in.Add(-1)
+		return fn(tx)
+	})
+}
+
+func (o *outside) Plan(ctx context.Context, tenant, agent string) (*approval.Compiled, error) {
+	if o.in.Load() > 0 {
+		o.t.Error("the call is decided within a transaction")
+	}
+	return o.Planner.Plan(ctx, tenant, agent)
+}
+
+// Large arguments are decided and compared before the transaction, which
+// holds everybody else up.
+func TestEditsAreDecidedOutsideOfTheTransaction(t *testing.T) {
+	h := newHarness(t)
+	o := &outside{Store: h.store, Planner: h.plans, t: t}
+	h.s = approval.New(o, o, h.people, h.now, rand.Reader, h.cfg)
+	r := h.asked(tool("trade", `{"n":5}`))
+	_, err := h.edit(r, "ann", `{"n":4}`)
+	must(t, err)
+	if _, err := h.edit(r, "bob", `{"n":3}`); err == nil {
+		t.Error("an edit of an earlier form of the call is taken")
+	}
+	if got := string(h.request(r.ID).Current().Call.Args); got != `{"n":4}` {
+		t.Errorf("got %s", got)
+	}
+	h.history()
 }

@@ -68,6 +68,15 @@ func (r *Requester) asker() Asker {
 	return Asker{Token: r.Runtime, Person: r.Person, Principal: r.Principal}
 }
 
+// askers are all who asked for this very call.
+func (r *Request) askers() []Asker {
+	out := []Asker{r.Requester.asker()}
+	for i, token := range r.Requester.Also {
+		out = append(out, Asker{Token: token, Person: r.Requester.AlsoOf[i]})
+	}
+	return out
+}
+
 // AlsoPeople are those whose tokens asked for the very same call
 // meanwhile, each once.
 func (r *Requester) AlsoPeople() []string { return distinctTexts(r.AlsoOf) }

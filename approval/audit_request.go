@@ -27,6 +27,7 @@ type auditedRequest struct {
 	rules     Rules     // that asked about the current revision
 	barred    []string  // names that may not vote, as recorded
 	votes     []auditedVote
+	joined    int // callers who joined since entries record that this voids earlier approvals
 	question  *auditedQuestion
 }
 
@@ -34,6 +35,7 @@ type auditedVote struct {
 	person   string
 	verdict  Verdict
 	revision int
+	joined   int
 	at       time.Time
 	chosen   int // of a question
 }
@@ -144,11 +146,26 @@ func (a *Auditor) request(e *auditEntry, c *requestCheck) {
 	}
 }
 
-// shared bars those who ask too from then on.
+// shared bars those who ask too from then on, and voids the approvals of
+// people who were not shown them. Entries of earlier versions have no
+// on_timeout: a call could be joined then after it was approved.
 func (a *Auditor) shared(r *auditedRequest, e *auditEntry) {
-	if e.flag("joined") {
-		r.barred = append(r.barred, e.Actor, e.text("person"))
+	if !e.flag("joined") {
+		return
 	}
+	r.barred = append(r.barred, e.Actor, e.text("person"))
+	if _, ok := e.Facts.Get("on_timeout"); !ok {
+		return
+	}
+	onTimeout := policy.Timeout(e.text("on_timeout"))
+	switch {
+	case r.state != Pending:
+		e.fail("nobody joins a request that is decided")
+	case onTimeout != r.onTimeout && (r.onTimeout != policy.TimeoutApprove || onTimeout != policy.TimeoutDeny),
+		onTimeout == policy.TimeoutApprove:
+		e.fail("silence is no consent to another caller")
+	}
+	r.joined, r.onTimeout = r.joined+1, onTimeout
 }
 
 func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
@@ -157,6 +174,7 @@ func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 		person:   e.Actor,
 		verdict:  Verdict(e.text("verdict")),
 		revision: r.revision,
+		joined:   r.joined,
 		at:       e.Time,
 	}
 	voter := Person{ID: e.Actor, Groups: e.texts("groups")}
@@ -199,7 +217,8 @@ func (r *auditedRequest) stagesAt(at time.Time) []policy.Stage {
 // voted reports whether a vote on the current revision was counted.
 func (r *auditedRequest) voted(person string, verdicts ...Verdict) bool {
 	return slices.ContainsFunc(r.votes, func(v auditedVote) bool {
-		return v.person == person && v.revision == r.revision && slices.Contains(verdicts, v.verdict)
+		return v.person == person && v.revision == r.revision && v.joined == r.joined &&
+			slices.Contains(verdicts, v.verdict)
 	})
 }
 

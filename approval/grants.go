@@ -112,8 +112,7 @@ func checkBounds(bounds []Bound, args resolve.Raw) error {
 func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) *Grant {
 	var all *GrantOffer
 	for _, v := range r.Votes {
-		if v.Verdict != Approve || v.Late || v.Revision != r.Current().Number ||
-			!slices.Contains(counted, v.Person) {
+		if v.Verdict != Approve || !r.Counts(&v) || !slices.Contains(counted, v.Person) {
 			continue
 		}
 		if v.Grant == nil {

@@ -49,7 +49,11 @@ type VoteInput struct {
 	Channel  string
 	Token    string // name of the token that the answer came by; "" for somebody who is signed in
 	Full     bool   // whether the channel showed the whole call; an approval needs it
-	Grant    *GrantOffer
+	// Also is how many further callers (Requester.Also) the person was
+	// shown. It matters for an approval without IfVersion, which counts
+	// only if no more callers have joined since.
+	Also  int
+	Grant *GrantOffer
 
 	checked json.RawMessage // for Submit: the schema that Data was held to
 }

@@ -137,6 +137,8 @@ func (r *Request) vote(
 	switch {
 	case v.Verdict.agrees() && !v.Full:
 		return "", nil, ErrNotShown
+	case v.Verdict == Approve && v.Also != len(r.Requester.Also):
+		return "", nil, ErrVersion
 	case v.Verdict == Approve && r.ForbidHidden && len(v.Hidden) > 0:
 		return "", nil, fmt.Errorf("%w: %s", ErrHidden, strings.Join(v.Hidden, ", "))
 	}
@@ -168,7 +170,8 @@ func (r *Request) said(v Vote) bool {
 	return slices.ContainsFunc(r.Votes, func(o Vote) bool {
 		chosen := o.Chosen == nil && v.Chosen == nil || o.Chosen != nil && v.Chosen != nil && *o.Chosen == *v.Chosen
 		same := chosen && sameData(o.Data, v.Data)
-		return o.Person == v.Person && o.Revision == v.Revision && o.Verdict == v.Verdict && same
+		sameState := o.Revision == v.Revision && (v.Late || o.Also == v.Also)
+		return o.Person == v.Person && sameState && o.Verdict == v.Verdict && same
 	})
 }
 
@@ -213,13 +216,18 @@ func (r *Request) approve(cause Cause, by, reason string, now time.Time, cfg Con
 // ApprovedBy lists who approved what may run, in the order they did.
 func (r *Request) ApprovedBy() []string { return r.voters(Approve) }
 
-// voters lists who gave one of the verdicts on the current revision in
-// time, in the order they gave it.
+// Counts reports whether a vote was given in time, on the current
+// revision, by a person who was shown everyone who asks for the call now.
+func (r *Request) Counts(v *Vote) bool {
+	return !v.Late && v.Revision == r.Current().Number && v.Also == len(r.Requester.Also)
+}
+
+// voters lists who gave one of the verdicts with a vote that counts, in
+// the order they gave it.
 func (r *Request) voters(verdicts ...Verdict) []string {
 	var out []string
 	for _, v := range r.Votes {
-		given := slices.Contains(verdicts, v.Verdict) && !v.Late && v.Revision == r.Current().Number
-		if given && !slices.Contains(out, v.Person) {
+		if slices.Contains(verdicts, v.Verdict) && r.Counts(&v) && !slices.Contains(out, v.Person) {
 			out = append(out, v.Person)
 		}
 	}

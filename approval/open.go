@@ -75,7 +75,8 @@ type opening struct {
 	unknown bool // nobody is known by the principal's name
 	now     time.Time
 	out     *Opened
-	last    *Request // the newest for this very call
+	last    *Request // the newest for this very call, whoever asked
+	own     *Request // the open one that this asker's identical call made, if another than last
 	old     *Request // that this one replaces
 	touched []*Request
 	made    *Request
@@ -150,6 +151,7 @@ func (o *opening) commit(ctx context.Context, do func(Tx) error) (*Opened, error
 		}
 		o.now = o.s.clock.Now()
 		o.last = nil
+		o.own = nil
 		o.old = nil
 		o.touched = nil
 		o.made = nil
@@ -306,16 +308,21 @@ func (o *opening) deny(tx Tx, why string) error {
 	return o.record(tx, nil, o.event(EventDenied, map[string]any{"why": why}))
 }
 
-// latest finds the newest request for this very call, and lets time act
-// on it.
+// latest finds the newest request for this very call and the one that
+// this asker made by it, and lets time act on them.
 func (o *opening) latest(tx Tx) (err error) {
 	if o.d.Outcome != resolve.Ask {
 		return nil
 	}
-	if o.last, err = tx.Latest(o.binding); o.last == nil || err != nil {
+	if o.last, err = tx.Latest(o.binding); err != nil {
 		return err
 	}
-	return o.tick(tx, o.last)
+	if o.last != nil {
+		if err := o.tick(tx, o.last); err != nil {
+			return err
+		}
+	}
+	return o.findOwn(tx)
 }
 
 func (o *opening) tick(tx Tx, r *Request) error {

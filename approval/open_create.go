@@ -22,6 +22,9 @@ func (o *opening) create(tx Tx) error {
 		o.old.Replaced = r.ID
 		o.touch(o.old)
 	}
+	if o.last != nil && o.last.State.Open() {
+		o.s.keepFound(tx, o.last, o.binding, o.now) // an approval of others, which the new request hides from Latest
+	}
 	events := r.open(o.now, o.inTime(require(&o.d)), o.s.cfg)
 	return o.asks(tx, r, Memory{}, events)
 }
@@ -91,6 +94,9 @@ func (o *opening) supersede(tx Tx) error {
 		return nil
 	}
 	old, err := o.last, error(nil)
+	if o.own != nil && o.own.ID == o.in.Replaces {
+		old = o.own
+	}
 	if old == nil || old.ID != o.in.Replaces {
 		if old, err = tx.Request(o.in.Replaces); err == nil {
 			err = o.tick(tx, old)

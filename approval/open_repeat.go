@@ -1,9 +1,12 @@
 package approval
 
 import (
+	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/assent-dev/assent/resolve"
 )
@@ -46,6 +49,42 @@ func (o *opening) grantedBefore(tx Tx, id string) (bool, error) {
 	o.out.Outcome = resolve.Allow
 	o.out.Grant = g
 	return true, nil
+}
+
+// foundKey is where the request is remembered that an asker's identical
+// call is answered with, if its binding does not lead there. No asker's
+// own key begins like it.
+func foundKey(who Asker, binding string) string { return "call:" + who.Own(binding) }
+
+// keepFound lets everyone who asks for a request find it by a binding
+// that it is about to lose: an approver edits the call, or the request
+// is approved and another caller asks for an identical call.
+func (s *Service) keepFound(tx Tx, r *Request, binding string, now time.Time) {
+	permitAge := cmp.Or(s.cfg.ownPermitAge(r.Tenant), s.cfg.PermitAge)
+	until := r.Deadline.Add(r.Within + permitAge) // a deadline is extended once at most
+	if least := now.Add(s.cfg.Remember); until.Before(least) {
+		until = least
+	}
+	for _, who := range r.askers() {
+		tx.Remember(foundKey(who, binding), Memory{Request: r.ID, Expires: until})
+	}
+}
+
+// findOwn finds the open request that keepFound kept for this asker.
+func (o *opening) findOwn(tx Tx) error {
+	m, err := tx.Remembered(foundKey(o.in.Asker, o.binding))
+	if err != nil || m == nil || !o.now.Before(m.Expires) || o.last != nil && o.last.ID == m.Request {
+		return err
+	}
+	r, err := tx.Request(m.Request)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil || !r.AskedBy(o.in.Asker) {
+		return err
+	}
+	o.own = r
+	return o.tick(tx, r)
 }
 
 // remember keeps the key for as long as the service does, or longer

@@ -20,10 +20,20 @@ func (o *opening) ask(tx Tx) error {
 	if done, err := o.granted(tx); done || err != nil {
 		return err
 	}
-	if o.last != nil && o.last.State.Open() {
-		return o.share(tx)
+	if o.own != nil && o.own.State.Open() {
+		return o.share(tx, o.own)
+	}
+	if o.last != nil && o.last.sharedWith(o.in.Asker) {
+		return o.share(tx, o.last)
 	}
 	return o.create(tx)
+}
+
+// sharedWith reports whether an identical call of the asker is answered
+// with this request. What people approved is only for the callers that
+// they were shown, so that any other caller asks anew.
+func (r *Request) sharedWith(who Asker) bool {
+	return r.State == Pending || r.State.Open() && r.AskedBy(who)
 }
 
 // coolsDown reports whether a person said no to this very call a moment
@@ -112,9 +122,8 @@ func (o *opening) stages() []policy.Stage {
 	return quorum.Stages(require(&o.d).Stages, o.unknown)
 }
 
-// share answers with the open request for this very call.
-func (o *opening) share(tx Tx) error {
-	r := o.last
+// share answers with an open request for this very call.
+func (o *opening) share(tx Tx, r *Request) error {
 	o.out.Outcome = resolve.Ask
 	o.out.Request = r
 	o.out.Shared = true
@@ -122,10 +131,13 @@ func (o *opening) share(tx Tx) error {
 	o.remember(tx, Memory{Request: r.ID})
 	var facts map[string]any
 	if o.joins(r) {
-		r.Requester.Also = append(r.Requester.Also, o.in.Asker.Token)
-		r.Requester.AlsoOf = append(r.Requester.AlsoOf, o.in.Asker.Person)
+		r.join(o.in.Asker)
 		o.touch(r)
-		facts = map[string]any{"joined": true, "person": o.in.Asker.Person}
+		facts = map[string]any{
+			"joined":     true,
+			"person":     o.in.Asker.Person,
+			"on_timeout": string(r.OnTimeout),
+		}
 	}
 
 	return o.record(tx, r, r.event(EventShared, o.in.Asker.Token, facts))
@@ -134,14 +146,18 @@ func (o *opening) share(tx Tx) error {
 // mostAlso is how many further runtimes may share one request.
 const mostAlso = 50
 
-// joins reports whether the runtime becomes one of those who ask. It
-// does not when its own person approved what now may run: nobody
-// approves what they ask for, in whichever order they do it.
+// joins reports whether the runtime becomes one of those who ask.
 func (o *opening) joins(r *Request) bool {
-	if r.AskedBy(o.in.Asker) || len(r.Requester.Also) >= mostAlso {
-		return false
+	return r.State == Pending && !r.AskedBy(o.in.Asker) && len(r.Requester.Also) < mostAlso
+}
+
+// join adds a caller. Approvals given before don't count any more, since
+// their givers were not shown this caller (see Counts), and for the same
+// reason the call is no longer approved by a timeout.
+func (r *Request) join(who Asker) {
+	r.Requester.Also = append(r.Requester.Also, who.Token)
+	r.Requester.AlsoOf = append(r.Requester.AlsoOf, who.Person)
+	if r.OnTimeout == policy.TimeoutApprove {
+		r.OnTimeout = policy.TimeoutDeny
 	}
-	return r.State == Pending || !slices.ContainsFunc(r.voters(Approve), func(id string) bool {
-		return slices.Contains(o.askers, id)
-	})
 }

@@ -148,21 +148,110 @@ func TestOpenSharedByRuntimes(t *testing.T) {
 	h.history()
 }
 
-// Nobody uses what they have approved themselves.
-func TestOpenSharesNoPermitWithItsApprover(t *testing.T) {
+// An approval is for the callers that its approvers were shown. Any
+// other caller of the identical call asks anew, and each finds its own.
+func TestApprovalIsForTheCallersThatWereShown(t *testing.T) {
 	h := newHarness(t)
-	r, _ := h.approved(tool("pay", `{}`), nil) // by cy
-	for _, in := range []func(*approval.OpenInput){as("second", "cy"), as("cy", "")} {
-		if out := h.open(tool("pay", `{}`), in); !out.Shared ||
-			h.request(r.ID).AskedBy(approval.Asker{Token: "second", Person: "cy"}) ||
-			h.request(r.ID).AskedBy(approval.Asker{Token: "cy"}) {
-			t.Errorf("got %+v", h.request(r.ID).Requester)
+	call := tool("pay", `{}`)
+	first, _ := h.approved(call, nil) // by cy
+	second := h.asked(call, as("second", "eve"))
+	for name, tt := range map[string]struct {
+		who  func(*approval.OpenInput)
+		want string
+	}{
+		"who was approved": {as("runner", ""), first.ID},
+		"who asks anew":    {as("second", "eve"), second.ID},
+		"the approver's":   {as("third", "cy"), second.ID}, // is pending, so it is shared
+	} {
+		if out := h.open(call, tt.who); out.Request.ID != tt.want || !out.Shared {
+			t.Errorf("%s: got %s, shared %v, want %s", name, out.Request.ID, out.Shared, tt.want)
 		}
 	}
+	if h.request(first.ID).AskedBy(approval.Asker{Token: "second", Person: "eve"}) {
+		t.Error("a caller who was not shown got the approval")
+	}
+	works(h.consume(first, call, "k"))(t)
+	if out := h.open(call); out.Request.ID != second.ID {
+		t.Errorf("got %s, want to join %s", out.Request.ID, second.ID)
+	}
+	h.history()
+}
 
-	if h.open(tool("pay", `{}`), as("third", "eve")); !h.request(r.ID).
-		AskedBy(approval.Asker{Token: "third", Person: "eve"}) {
-		t.Error("another runtime doesn't share the approval")
+func TestJoiningVoidsEarlierApprovals(t *testing.T) {
+	h := newHarness(t)
+	call := tool("trade", `{}`)
+	r := h.asked(call)
+	h.vote(r, "ann", approval.Approve, approval.VoteCounted)
+	h.open(call, as("second", ""))
+	now := h.request(r.ID)
+	if got := now.ApprovedBy(); len(got) > 0 {
+		t.Errorf("approvals of %v count for a caller that they were not shown", got)
+	}
+	_, err := h.tryVote(r, "bob", approval.Approve, func(in *approval.VoteInput) { in.IfVersion = r.Version })
+	h.fails(err, approval.ErrVersion) // the page that showed one caller
+	_, err = h.tryVote(r, "bob", approval.Approve)
+	h.fails(err, approval.ErrVersion) // a message that did
+
+	both := func(in *approval.VoteInput) { in.Also = 1 }
+	h.vote(r, "bob", approval.Approve, approval.VoteCounted, both)
+	h.vote(r, "ann", approval.Approve, approval.VoteApproved, both)
+	for _, who := range []approval.Asker{runner(), {Token: "second"}} {
+		if !h.request(r.ID).AskedBy(who) {
+			t.Errorf("%s does not share the approval", who.Token)
+		}
+	}
+	h.history()
+}
+
+// Nobody's silence about one caller is consent to another.
+func TestJoiningEndsApprovalByTimeout(t *testing.T) {
+	h := newHarness(t)
+	r := h.asked(tool("drift", `{}`))
+	h.open(tool("drift", `{}`), as("second", ""))
+	h.pass(time.Hour)
+	h.tick(1)
+	h.is(r.ID, approval.Expired, approval.ByDeadline)
+	h.history()
+}
+
+// What an approver edited is found by the call as it was asked, whatever
+// the idempotency key, and by whom it was asked.
+func TestEditedRequestIsFoundByTheOriginalCall(t *testing.T) {
+	h := newHarness(t)
+	call := tool("trade", `{"n":5}`)
+	r := h.asked(call, key("t1"))
+	h.open(call, as("second", ""))
+	r = h.request(r.ID)
+	h.edit(r, "ann", `{"n":4}`)
+	h.edit(h.request(r.ID), "bob", `{"n":3}`)
+
+	for name, out := range map[string]*approval.Opened{
+		"the caller":                 h.open(call, key("t2")),
+		"with the first edit":        h.open(tool("trade", `{"n":4}`), key("t3")),
+		"the one who joined":         h.open(call, as("second", ""), key("t2")),
+		"without a key":              h.open(call),
+		"asked as the edit has it":   h.open(tool("trade", `{"n":3}`)),
+		"after the restart, a fresh": func() *approval.Opened { h.start(); return h.open(call) }(),
+	} {
+		if !out.Shared || out.Request.ID != r.ID {
+			t.Errorf("%s: asked again: %+v", name, out.Request)
+		}
+	}
+	other := h.asked(call, as("third", ""))
+	elsewhere := *call
+	elsewhere.Session = "s2"
+	h.asked(&elsewhere)
+
+	both := func(in *approval.VoteInput) { in.Also = 1 }
+	h.vote(h.request(r.ID), "ann", approval.Approve, approval.VoteApproved, both)
+	if out := h.open(call); out.Request.ID != r.ID || out.Request.State != approval.Approved {
+		t.Errorf("got %+v, want the edited approval, not %s", out.Request, other.ID)
+	}
+	works(h.s.Consume(context.Background(), approval.ConsumeInput{
+		Tenant: "t", ID: r.ID, Asker: runner(), Binding: h.request(r.ID).Binding(), Key: "k",
+	}))(t)
+	if out := h.open(call); out.Request.ID != other.ID { // the run is taken: with the third caller now
+		t.Errorf("got %+v", out.Request)
 	}
 	h.history()
 }

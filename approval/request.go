@@ -145,8 +145,11 @@ type Vote struct {
 	Chosen *int            `json:"chosen,omitempty"` // for Choose, and Dismiss of choices
 	Data   json.RawMessage `json:"data,omitempty"`   // for Submit
 	Late   bool            `json:"late,omitempty"`   // after the end; kept for the audit
-	Grant  *GrantOffer     `json:"grant,omitempty"`
-	At     time.Time       `json:"at"`
+	// Also is how many further callers (Requester.Also) the request had
+	// when the vote was given.
+	Also  int         `json:"also,omitempty"`
+	Grant *GrantOffer `json:"grant,omitempty"`
+	At    time.Time   `json:"at"`
 }
 
 // Permit is the single-use right to run the decided call.

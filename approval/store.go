@@ -70,9 +70,10 @@ type Tx interface {
 	// Request returns a request and locks it; ErrNotFound.
 	Request(id string) (*Request, error)
 	// Latest returns the request whose current binding this is, locked,
-	// or nil: the one that is open, or else the newest. (After an edit
-	// the open one may be older than one that has ended.) At most one
-	// pending request has a binding; Insert and Save hold to it.
+	// or nil: the one that is pending, or else the newest that is open,
+	// or else the newest. (After an edit the open one may be older than
+	// one that has ended.) At most one pending request has a binding;
+	// Insert and Save hold to it.
 	Latest(binding string) (*Request, error)
 	// Live returns grants of an agent and target that are not revoked,
 	// not expired and not used up, locked.

@@ -11,11 +11,11 @@ import (
 
 // devices signs command lines in.
 func (x *exchange) devices() *tokens.Devices {
-	return &tokens.Devices{Maker: x.maker(), Values: x.cfg.Store}
+	return &tokens.Devices{Maker: x.maker(), Values: x.cfg.Store, Key: x.cfg.Key}
 }
 
-// beginDevice has a command line wait for its person, who types a code
-// in the inbox.
+// beginDevice gives a command line the code that its person types in the
+// inbox.
 func (x *exchange) beginDevice() error {
 	if x.cfg.PublicURL == "" {
 		return fail(openapi.CodeNotFound, "nobody can sign in here, so no command line can")
@@ -25,10 +25,7 @@ func (x *exchange) beginDevice() error {
 	if f.err != nil {
 		return f.err
 	}
-	begun, err := x.devices().Begin(x.r.Context(), name, x.r.RemoteAddr)
-	if errors.Is(err, tokens.ErrDevicesFull) {
-		return fail(openapi.CodeTooMany, err.Error())
-	}
+	begun, err := x.devices().Begin(name)
 	if err != nil {
 		return err
 	}

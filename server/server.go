@@ -55,12 +55,15 @@ type Config struct {
 	Service   *approval.Service
 	Store     store.Store
 	Directory approval.Directory
-	Signer    ledger.Signer    // of checkpoints
-	Now       func() time.Time // nil: time.Now
-	Random    io.Reader        // nil: crypto/rand.Reader
-	Logger    *slog.Logger     // nil: nothing is logged
-	Inbox     http.Handler     // everything beside the API and health; nil: not found
-	Checks    []Check          // more of what /readyz asks
+	Signer    ledger.Signer // of checkpoints
+	// Key seals the codes of command lines that sign in: at least 32
+	// random bytes, the same on every replica; nil: one of this process.
+	Key    []byte
+	Now    func() time.Time // nil: time.Now
+	Random io.Reader        // nil: crypto/rand.Reader
+	Logger *slog.Logger     // nil: nothing is logged
+	Inbox  http.Handler     // everything beside the API and health; nil: not found
+	Checks []Check          // more of what /readyz asks
 	// Clock fails if the clock of this process is wrong. Then the server
 	// is not ready, and time acts on nothing. Nil: the clock is right.
 	Clock   func(context.Context) error
@@ -185,6 +188,10 @@ func (c Config) orDefault() Config {
 	}
 	if c.Random == nil {
 		c.Random = rand.Reader
+	}
+	if c.Key == nil {
+		c.Key = make([]byte, 32)
+		_, _ = rand.Read(c.Key) // never fails: it ends the program instead
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

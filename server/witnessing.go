@@ -7,6 +7,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/witness"
 )
@@ -105,11 +106,21 @@ func (f *fields) hashes(name string) []ledger.Hash {
 	return out
 }
 
+// forgetWitnessed lets a log begin anew once people have approved it;
+// until then it answers that they are asked.
 func (x *exchange) forgetWitnessed() error {
 	f := object(x.body, "", "log").must("log")
 	log := f.text("log")
 	if f.err != nil {
 		return f.err
+	}
+	kept, err := x.keeper().Newest(x.r.Context(), x.tenant(), log)
+	if err != nil {
+		return err
+	}
+	act := administration.Forgetting(log, kept.PublicKey)
+	if asked, err := x.act(administration.ForgetLog, act); asked || err != nil {
+		return err
 	}
 	if err := x.keeper().Forget(x.r.Context(), x.tenant(), log); err != nil {
 		return err

@@ -140,6 +140,14 @@ func TestOnlyAdministratorsLetALogBeginAnew(t *testing.T) {
 	const forget = `{"log":"assent/theirs"}`
 	h.do("POST", "/v1/witness/forget", them, forget).must(403)
 	h.do("POST", "/v1/witness/forget", admin, `{}`).must(400)
+	asked := h.do("POST", "/v1/witness/forget", admin, forget).must(202).request("request")
+	h.approve(asked.ID, "ada")
+	h.do("POST", "/v1/witness/forget", admin, forget).must(202) // one person alone is not enough
+	early := (&otherLog{t: t, signer: signer}).grow(0, 0, "x")
+	if a := h.do("POST", "/v1/witness", them, early); a.str("reason") == "" {
+		t.Errorf("it begins anew already: %s", a.text)
+	}
+	h.approve(asked.ID, "abe")
 	h.do("POST", "/v1/witness/forget", admin, forget).must(204)
 	h.do("POST", "/v1/witness/forget", admin, forget).must(404)
 	if a := h.do("POST", "/v1/witness", them, (&otherLog{t: t, signer: signer}).grow(0, 0, "x")).must(200); a.str(

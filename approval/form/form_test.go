@@ -478,6 +478,10 @@ func TestRefusesSecrets(t *testing.T) {
 		"token", "pin", "totp", "cvv", "ssn", "privatekey", "my api key", "my access key", "my private key",
 		"my secret key", "my signing key", "my encryption key", "my card number", "my security code",
 		"my recovery code", "my pass phrase", "my pass word", "one time", "my seed phrase",
+		"passw0rd", "p@ssword", "pa$$word", "t0ken", "Pasword", "passwrod", "paasword", "Passwort",
+		"Kennwort", "contraseña",
+		"mot de passe", "senha", "hasło", "şifre", "пароль", "pаssword", "密码", "请输入密码", "パスワード", "비밀번호", "ｐassword",
+		"SMS code", "verification code", "Recovery phrase", "ssh key", "sshKey", "backup codes or backup code",
 		"p-i-n", "aPin", "my api__key", "a.pin", "9pwd",
 	} {
 		if err := one(name, text); err == nil || !strings.Contains(err.Error(), "shown and kept") {
@@ -490,6 +494,8 @@ func TestRefusesSecrets(t *testing.T) {
 		`{"type":"string","format":"password"}`,
 		`{"type":"string","writeOnly":true}`,
 		`{"type":"string","enum":["a"],"title":"API key"}`,
+		`{"type":"string","description":"Type your password"}`,
+		`{"type":"string","description":"Your code: the one that your SMS code app shows"}`,
 	} {
 		if err := one("x", schema); err == nil || !strings.Contains(err.Error(), "shown and kept") {
 			t.Errorf("%s: got %v", schema, err)
@@ -498,13 +504,18 @@ func TestRefusesSecrets(t *testing.T) {
 
 	for _, name := range []string{
 		"max_tokens", "pinned", "keyboard", "passenger", "secretary", "key", "compass", "number", "card", "one",
-		"time", "security", "phrase", "word", "key api", "my number",
+		"time", "security", "phrase", "word", "key api", "my number", "passport",
+		"passport number", "backwards", "keyword",
+		"postal code", "discount code", "mot", "pasta", "4 seats", "class of 2024", "код", "名前", "email address",
 	} {
 		if err := one(name, text); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 
+	if err := one("x", `{"type":"string","description":"Asked one time."}`); err != nil {
+		t.Errorf("a sentence: %v", err)
+	}
 	if err := one("password_changed", `{"type":"boolean"}`); err != nil {
 		t.Errorf("a yes or no: %v", err)
 	}

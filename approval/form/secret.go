@@ -1,25 +1,51 @@
 package form
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/value"
 )
 
-// secretWords are words of names and titles that ask for something that
-// a form must not carry: it is shown, kept and logged.
-var secretWords = map[string]bool{
-	"password": true, "passwords": true, "passwd": true, "pwd": true, "passphrase": true, "passcode": true,
-	"secret": true, "secrets": true, "credential": true, "credentials": true, "token": true, "apikey": true,
-	"pin": true, "otp": true, "totp": true, "cvv": true, "cvc": true, "ssn": true, "privatekey": true,
-}
+// secretWords are words that ask for something that a form must not
+// carry: it is shown, kept and logged. They have no accents here.
+var secretWords = wordSet(`
+	password passwords passwd pwd pswd passphrase passcode passkey secret secrets credential credentials token apikey
+	pin pincode otp totp mfa cvv cvc ssn privatekey privkey sshkey mnemonic
+	passwort passworter kennwort kennworter geheimnis geheimzahl contrasena contrasenas senha senhas palavrapasse
+	wachtwoord losenord adgangskode passord salasana haslo hasło heslo parola jelszo sifre şifre lozinka geslo slaptazodis
+	пароль пароли κωδικος סיסמה سر पासवर्ड`)
 
 // secretPairs are two words in a row that do.
 var secretPairs = map[string]bool{
-	"api key": true, "access key": true, "private key": true, "signing key": true,
-	"encryption key": true, "card number": true, "security code": true, "recovery code": true,
-	"pass phrase": true, "pass word": true, "one time": true, "seed phrase": true,
+	"api key": true, "access key": true, "private key": true, "signing key": true, "ssh key": true, "secret key": true,
+	"encryption key": true, "master key": true, "recovery key": true, "card number": true, "security code": true,
+	"recovery code": true, "recovery phrase": true, "backup code": true, "sms code": true, "verification code": true,
+	"login code": true, "auth code": true, "authentication code": true, "access code": true, "security answer": true,
+	"pass phrase": true, "pass word": true, "one time": true, "seed phrase": true, "seed words": true,
+	"mot passe": true, "code secret": true, "mat khau": true, "kata sandi": true,
+}
+
+// secretTexts are words of languages that put no spaces between words.
+var secretTexts = []string{
+	"密码", "密碼", "口令", "验证码", "驗證碼", "密钥", "密鑰", "パスワード", "暗証番号", "秘密鍵", "비밀번호", "암호", "รหัสผ่าน", "كلمة المرور",
+}
+
+// likeSecrets are long words that are recognized with one letter wrong,
+// missing, added or moved.
+var likeSecrets = []string{"password", "passwords", "passphrase", "passcode", "credential", "credentials"}
+
+func wordSet(text string) map[string]bool {
+	out := map[string]bool{}
+	for _, word := range strings.Fields(text) {
+		out[word] = true
+	}
+
+	return out
 }
 
 // secret refuses a field that asks for a password, a key or the like.
@@ -30,7 +56,8 @@ func (r *reader) secret(path string, doc value.Value, f *Field) {
 	if f.Type == Boolean && format.Text == "" && !hidden {
 		return // "has a password been set?" is answered by yes or no
 	}
-	if format.Text == "password" || hidden || asksSecret(name) || asksSecret(f.Title) {
+	if format.Text == "password" || hidden || asksSecret(name, true) || asksSecret(f.Title, true) ||
+		asksSecret(f.Help, false) {
 		r.refused(path, "no field for a password, key or other secret: "+
 			"a form is shown and kept. Let the person sign in where the secret belongs")
 	}
@@ -44,15 +71,86 @@ func (r *reader) refused(path, want string) {
 	}
 }
 
-func asksSecret(text string) bool {
-	all := words(text)
-	for i, w := range all {
-		if secretWords[w] || i > 0 && secretPairs[all[i-1]+" "+w] {
+// asksSecret reports whether a text asks for a secret, also when it is
+// written with letters that look alike, digits for letters or a typing
+// error. In sentences, "one time" is nothing special.
+func asksSecret(text string, name bool) bool {
+	if slices.ContainsFunc(secretTexts, func(w string) bool { return strings.Contains(text, w) }) {
+		return true
+	}
+	alike := strings.Map(func(c rune) rune {
+		if ascii, ok := safetext.Letter(c); ok {
+			return ascii
+		}
+		return c
+	}, text)
+	for _, form := range []string{text, alike, digitsAsLetters.Replace(alike)} {
+		if asksPlainly(withoutAccents(form), name) {
 			return true
 		}
 	}
 
-	return secretWords[strings.Join(all, "")]
+	return false
+}
+
+// digitsAsLetters reads what passes for a letter: passw0rd.
+var digitsAsLetters = strings.NewReplacer(
+	"0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t", "8", "b", "$", "s", "@", "a", "!", "i",
+)
+
+func withoutAccents(text string) string {
+	return norm.NFKC.String(strings.Map(func(c rune) rune {
+		if unicode.Is(unicode.Mn, c) {
+			return -1
+		}
+		return c
+	}, norm.NFKD.String(text)))
+}
+
+func asksPlainly(text string, name bool) bool {
+	all := words(text)
+	for i, w := range all {
+		before := ""
+		if i > 0 {
+			before = all[i-1]
+		}
+		if i > 1 && before == "de" { // mot de passe
+			before = all[i-2]
+		}
+		pair := before + " " + w
+		if secretWords[w] || secretPairs[pair] && (name || pair != "one time") || almost(w) {
+			return true
+		}
+	}
+
+	return name && secretWords[strings.Join(all, "")]
+}
+
+// almost reports whether a word is one of likeSecrets but for one letter.
+func almost(word string) bool {
+	return slices.ContainsFunc(likeSecrets, func(secret string) bool { return oneApart([]rune(word), []rune(secret)) })
+}
+
+func oneApart(a, b []rune) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	switch {
+	case len(b)-len(a) > 1:
+		return false
+	case len(a) < len(b):
+		return slices.Equal(a[i:], b[i+1:])
+	case i == len(a):
+		return true
+	case slices.Equal(a[i+1:], b[i+1:]):
+		return true
+	}
+
+	return i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && slices.Equal(a[i+2:], b[i+2:])
 }
 
 // words splits a name or title at case, digits and everything that is

@@ -79,20 +79,20 @@ func (v *visitor) read(resp *http.Response) string {
 
 var (
 	sealPattern = regexp.MustCompile(`name="seen" value="([^"]+)"`)
-	codePattern = regexp.MustCompile(`[A-Z]{4}-[A-Z]{4}`)
+	codePattern = regexp.MustCompile(`[A-Z]{4}-[A-Z]{4}-[A-Z]{4}`)
 )
 
 // confirm types a code in the inbox and says yes, once the form may be
 // answered.
 func (v *visitor) confirm(code string) {
 	v.t.Helper()
-	seal := sealPattern.FindStringSubmatch(v.get("/device?code=" + code))
+	seal := sealPattern.FindStringSubmatch(v.get("/device"))
 	if seal == nil {
 		v.t.Fatal("the page has no form")
 	}
 	fields := url.Values{"seen": {seal[1]}, "code": {code}, "answer": {"confirm"}}
 	testwait.Until(v.t, "the code is confirmed", func() bool {
-		return strings.Contains(v.post("/device", fields), "Signed in: the command line answers as you")
+		return strings.Contains(v.post("/device", fields), "Signed in: the command line that shows "+code)
 	})
 }
 

@@ -365,6 +365,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 		Store:            a.store,
 		Directory:        a.people,
 		Signer:           a.key.Signer,
+		Key:              a.key.Forms,
 		Logger:           a.log,
 		Inbox:            a.pages(),
 		Administration:   a.administration,

@@ -75,7 +75,7 @@ func openStore(ctx context.Context, c config.Store, log *slog.Logger) (s *keyedS
 	}
 	s = &keyedStore{key: key}
 	trust := store.Trust{Key: key.Store(), Unfinished: c.Unfinished, Alarm: alarm(log)}
-	if s.mark, err = openWatermark(c, log); err == nil {
+	if s.mark, err = openWatermark(c, made, log); err == nil {
 		if s.mark != nil {
 			trust.Watermark = s.mark
 		}
@@ -144,8 +144,9 @@ func mayGetKey(ctx context.Context, c config.Store) error {
 	return nil
 }
 
-// openWatermark opens what the configuration names.
-func openWatermark(c config.Store, log *slog.Logger) (*watermark.Watermark, error) {
+// openWatermark opens what the configuration names. A file that is not
+// there is made, which is logged unless the key was made just now, too.
+func openWatermark(c config.Store, first bool, log *slog.Logger) (*watermark.Watermark, error) {
 	if c.Watermark == config.NoWatermark {
 		if log != nil {
 			log.Warn(
@@ -157,6 +158,16 @@ func openWatermark(c config.Store, log *slog.Logger) (*watermark.Watermark, erro
 		}
 
 		return nil, nil
+	}
+
+	_, missing := os.Stat(c.Watermark)
+	if log != nil && !first && errors.Is(missing, fs.ErrNotExist) {
+		log.Warn(
+			"the watermark is not there, and one is made anew: a database that was put back to an older state before "+
+				"now is not noticed",
+			"file", c.Watermark,
+			"hint", "put the file back if it was lost",
+		)
 	}
 
 	w, err := watermark.Open(c.Watermark, placeOf(c.Where), func(err error) {

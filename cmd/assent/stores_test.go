@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -292,5 +295,25 @@ func TestServersAnswerTryAgainOnceTheKeyIsRotated(t *testing.T) {
 	})
 	if strings.Contains(log.String(), "TAMPERED") || !strings.Contains(log.String(), "mount that key") {
 		t.Errorf("the log:\n%s", log.String())
+	}
+}
+
+// TestAWatermarkThatIsGoneIsLogged: at a start that makes a key, too, the
+// log says nothing; when the file is lost afterwards, it does.
+func TestAWatermarkThatIsGoneIsLogged(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	c := config.Store{Where: at("s.db"), KeyFile: at("k"), Watermark: at("k.watermark"), Create: true}
+	for _, lost := range []bool{false, false, true, false} {
+		if lost {
+			must.Do(t, os.Remove(c.Watermark))
+		}
+		var log bytes.Buffer
+		s, err := openStore(t.Context(), c, slog.New(slog.NewTextHandler(&log, nil)))
+		must.Do(t, err)
+		must.Do(t, s.Close())
+		if told := strings.Contains(log.String(), "level=WARN msg=\"the watermark is not there"); told != lost {
+			t.Errorf("lost %v, logged:\n%s", lost, log.String())
+		}
 	}
 }

@@ -98,6 +98,7 @@ func (r *jsonReader) collection(depth int, open byte) *Node {
 		switch c := r.src.at(r.pos); {
 		case c == ']' || c == '}':
 			r.pos++
+			n.index = seen.index
 			n.end = r.pos
 			n.Range = r.src.span(n.start, n.end)
 			return n

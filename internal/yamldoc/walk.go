@@ -222,6 +222,7 @@ func (b *builder) fields(n *Node, y *yaml.Node, depth int) int {
 		n.Fields = append(n.Fields, Field{key, v})
 	}
 
+	n.index = seen.index
 	return height
 }
 
@@ -239,7 +240,7 @@ func duplicate(f *findings, key, first *Node) {
 
 // keys finds duplicates: by looking in small mappings, by a map in
 // larger ones.
-type keys struct{ index map[string]*Node }
+type keys struct{ index map[string]int }
 
 // add returns the field of that name that is already there, if any.
 func (k *keys) add(fields []Field, key *Node) *Node {
@@ -254,16 +255,16 @@ func (k *keys) add(fields []Field, key *Node) *Node {
 	}
 
 	if k.index == nil {
-		k.index = make(map[string]*Node, 4*small)
+		k.index = make(map[string]int, 4*small)
 		for i := range fields {
-			k.index[fields[i].Key.Text] = fields[i].Key
+			k.index[fields[i].Key.Text] = i
 		}
 	}
 
-	if first := k.index[key.Text]; first != nil {
-		return first
+	if first, there := k.index[key.Text]; there {
+		return fields[first].Key
 	}
-	k.index[key.Text] = key
+	k.index[key.Text] = len(fields) // where the caller appends it
 	return nil
 }
 

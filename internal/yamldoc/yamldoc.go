@@ -79,6 +79,7 @@ type Node struct {
 	Items  []*Node   // Sequence
 	Fields []Field   // Mapping, in source order, keys unique
 
+	index  map[string]int // positions in Fields as they were read; nil for few of them
 	src    *source
 	start  int // offset of the first byte of the node in src.text
 	end    int // offset after its last byte
@@ -104,6 +105,11 @@ func (n *Node) Get(key string) *Node {
 // Field returns a mapping's field, or nil.
 func (n *Node) Field(key string) *Field {
 	if n == nil {
+		return nil
+	}
+	if i, there := n.index[key]; there && i < len(n.Fields) && n.Fields[i].Key.Text == key {
+		return &n.Fields[i]
+	} else if !there && len(n.index) > 0 && len(n.index) == len(n.Fields) {
 		return nil
 	}
 	for i := range n.Fields {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/growth"
 	"github.com/assent-dev/assent/internal/must"
 )
 
@@ -452,4 +453,45 @@ func BenchmarkParse(b *testing.B) {
 			b.Fatal(fs)
 		}
 	}
+}
+
+// TestFieldsOfLargeMappingsAreFound, each without a look at all others,
+// in YAML and in JSON; a node that lost fields does not find them.
+func TestFieldsOfLargeMappingsAreFound(t *testing.T) {
+	for _, form := range []string{"{%s}", "# YAML\n{%s}"} {
+		growth.Linear(t, 5000, func(size int) func() {
+			var text strings.Builder
+			for i := range size {
+				fmt.Fprintf(&text, "\"k%d\": %d,\n", i, i)
+			}
+			doc, findings := Parse("x", fmt.Appendf(nil, form, text.String()+`"last": true`), Limits{})
+			if len(findings) > 0 {
+				t.Fatal(findings[0])
+			}
+			return func() {
+				for i := range doc.Root.Fields {
+					f := &doc.Root.Fields[i]
+					if doc.Root.Field(f.Key.Text) != f || doc.Root.Field(f.Key.Text+"-") != nil {
+						t.Fatalf("%s is not found", f.Key.Text)
+					}
+				}
+			}
+		})
+	}
+
+	doc, _ := Parse("x", []byte("a: 1\n"+strings.Join(manyKeys(20), "")), Limits{})
+	left := *doc.Root
+	left.Fields = left.Fields[1:]
+	if left.Get("a") != nil || left.Get("k19") == nil || left.Get("k0") != left.Fields[0].Value {
+		t.Error("a node is searched by the fields that it had")
+	}
+}
+
+func manyKeys(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("k%d: x\n", i)
+	}
+
+	return out
 }

@@ -1,5 +1,6 @@
 // Package administration has people approve the acts of administrators
-// that widen what may happen: making a token, lifting a freeze. An act
+// that widen what may happen: making a token, lifting a freeze, having a
+// witness forget a log. An act
 // is a call of a reserved agent, whose rules are built in
 // (administration.policy.yaml), so it is asked about, approved,
 // consumed once and recorded like any other call.
@@ -31,7 +32,14 @@ type Act string
 const (
 	CreateToken Act = "create_token"
 	LiftFreeze  Act = "lift_freeze"
+	ForgetLog   Act = "forget_log"
 )
+
+// Forgetting is what people are shown before a witness forgets a log:
+// its name and the key that signs it.
+func Forgetting(log, publicKey string) map[string]any {
+	return map[string]any{"log": log, "public_key": publicKey}
+}
 
 // Lifting is what people are shown of a freeze that is to be lifted;
 // agent "" means that of all agents. An approval is for this very freeze:

@@ -164,7 +164,7 @@ func saidBy(r *approval.Request, person string) string {
 	}
 	out := ""
 	for _, x := range r.Votes {
-		if x.Person == person && x.Revision == r.Current().Number {
+		if x.Person == person && (r.Counts(&x) || x.Late && x.Revision == r.Current().Number) {
 			out = words[x.Verdict]
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/tokens"
@@ -15,16 +14,13 @@ import (
 // tokensPage is where a person signs their command lines in, and sees
 // and ends what answers for them.
 type tokensPage struct {
-	Code    string          // that the person typed
-	Waiting *tokens.Waiting // the command line of that code; nil: none is shown
-	Unknown bool            // the code belongs to no command line
-	Mine    []store.Token   // live ones that are this person's
+	Mine []store.Token // live ones that are this person's
 }
 
-// tokens shows the page, with the command line of the code that was
-// typed, if any. It signs nothing in.
+// tokens shows the page. No link fills a code in: who reads a code on
+// their own command line types it, and who followed a link has none.
 func (v *visit) tokens() error {
-	p := tokensPage{Code: strings.TrimSpace(v.r.URL.Query().Get("code"))}
+	var p tokensPage
 	all, err := v.Store.Tokens(v.ctx(), v.Tenant)
 	if err != nil {
 		return err
@@ -34,19 +30,6 @@ func (v *visit) tokens() error {
 			p.Mine = append(p.Mine, t)
 		}
 	}
-	if p.Code == "" {
-		return v.show("tokens", "Command lines", "tokens", p)
-	}
-	w, err := v.devices().Look(v.ctx(), p.Code)
-	switch {
-	case errors.Is(err, tokens.ErrDeviceGone):
-		p.Unknown = true
-	case err != nil:
-		return err
-	default:
-		p.Waiting, p.Code = &w, w.Code
-	}
-
 	return v.show("tokens", "Command lines", "tokens", p)
 }
 
@@ -74,14 +57,18 @@ func (v *visit) answerDevice() error {
 	err := v.devices().Answer(v.ctx(), v.r.PostForm.Get("code"), v.Tenant, v.Person.ID, confirm)
 	switch {
 	case errors.Is(err, tokens.ErrDeviceGone):
-		return v.tell("/device", saying("bad", "The code is used up or too old. Nothing was signed in."))
+		return v.tell("/device", saying("bad", "No command line shows this code, or it is used up. Nothing was signed in: "+
+			"look at the code again, or run assent login once more."))
+	case errors.Is(err, tokens.ErrDevicesFull):
+		return v.tell("/device", saying("bad", "Nothing was signed in: "+err.Error()+"."))
 	case err != nil:
 		return err
 	case !confirm:
-		return v.tell("/device", saying("note", "Refused: that command line was told no."))
+		return v.tell("/device", saying("note", "Refused: the command line that shows this code gets nothing."))
 	}
 
-	line := "Signed in: the command line answers as you from now on, for " + span(tokens.VoteAge) + " at most."
+	line := "Signed in: the command line that shows " + tokens.CleanCode(v.r.PostForm.Get("code")) +
+		" answers as you from now on, for " + span(tokens.VoteAge) + " at most."
 
 	return v.tell("/device", saying("good", line))
 }

@@ -22,12 +22,13 @@ func (h *site) devices() *tokens.Devices {
 			Random:    rand.Reader,
 		},
 		Values: h.store,
+		Key:    make([]byte, 32),
 	}
 }
 
 func (h *site) begin() tokens.Begun {
 	h.t.Helper()
-	begun, err := h.devices().Begin(h.t.Context(), "laptop", "192.0.2.7:4711")
+	begun, err := h.devices().Begin("laptop")
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -40,13 +41,14 @@ func TestAPersonSignsTheirOwnCommandLineIn(t *testing.T) {
 	begun := h.begin()
 	bob := h.browser("bob")
 	bob.get("/device").says(t, "Sign a command line in", "There are none.")
-	bob.get("/device?code=bcdf-ghjk").says(t, "No command line waits with this code")
-
-	page := bob.get("/device?code=" + begun.UserCode)
-	page.says(t, "Is this your command line?", "laptop", "192.0.2.7:4711", begun.UserCode)
+	page := bob.get("/device?code=" + begun.UserCode) // of a link that somebody sent
+	page.lacks(t, begun.UserCode)
 	form := page.form(t, "/device", "Sign it in")
+	form.Set("code", begun.UserCode[:13]+"A")
 	form.Set("answer", "confirm")
-	bob.later("/device", form).says(t, "Signed in: the command line answers as you")
+	bob.later("/device", form).says(t, "No command line shows this code")
+	form.Set("code", begun.UserCode)
+	bob.later("/device", form).says(t, "Signed in: the command line that shows "+begun.UserCode)
 
 	made, _, err := h.devices().Take(t.Context(), begun.DeviceCode)
 	if err != nil || made.Person != "bob@example.com" || !slices.Equal(made.Scopes, []string{"read", "vote"}) {
@@ -85,10 +87,11 @@ func TestARefusedCommandLineGetsNothing(t *testing.T) {
 	h := open(t)
 	begun := h.begin()
 	bob := h.browser("bob")
-	form := bob.get("/device?code="+begun.UserCode).form(t, "/device", "Sign it in")
+	form := bob.get("/device").form(t, "/device", "Sign it in")
+	form.Set("code", begun.UserCode)
 	form.Set("answer", "refuse")
-	bob.later("/device", form).says(t, "Refused: that command line was told no.")
-	bob.post("/device", form).says(t, "used up or too old")
+	bob.later("/device", form).says(t, "Refused: the command line that shows this code gets nothing.")
+	bob.post("/device", form).says(t, "used up")
 	if _, _, err := h.devices().Take(t.Context(), begun.DeviceCode); !errors.Is(err, tokens.ErrDeviceRefused) {
 		t.Error(err)
 	}
@@ -103,9 +106,8 @@ func TestNobodyEndsTheTokenOfSomebodyElse(t *testing.T) {
 		tokens.By{Operator: true},
 	)
 	must.Do(t, err)
-	begun := h.begin()
 	bob := h.browser("bob")
-	form := bob.get("/device?code="+begun.UserCode).form(t, "/device", "Sign it in")
+	form := bob.get("/device").form(t, "/device", "Sign it in")
 	bob.later("/tokens/"+made.ID+"/end", form).says(t, "That token is not yours")
 	if after := h.token(made.ID); after.Revoked != nil {
 		t.Errorf("%+v", after)

@@ -579,7 +579,7 @@ type Device struct {
 	// Interval seconds between two attempts
 	Interval int `json:"interval"`
 
-	// UserCode what the person types, such as BCDF-GHJK
+	// UserCode what the person types, such as BCDF-GHJK-LMNP
 	UserCode string `json:"user_code"`
 
 	// VerificationURL where they type it, signed in to the inbox

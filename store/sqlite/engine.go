@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/assent-dev/assent/store/internal/sqlstore"
@@ -62,6 +63,42 @@ func (e *engine) Begin(ctx context.Context) (sqlstore.Tx, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// Erase rewrites the database without what was deleted, also by versions
+// that did not overwrite it, and empties the log. It fails while another
+// process reads an older state.
+func (e *engine) Erase(ctx context.Context) error {
+	select {
+	case w, ok := <-e.free:
+		if !ok {
+			return errClosed
+		}
+		defer func() { e.free <- w }()
+		return erase(ctx, w.conn)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func erase(ctx context.Context, on *sql.Conn) error {
+	// The copy that VACUUM makes may be larger than the memory.
+	for _, statement := range []string{"PRAGMA temp_store = FILE", "VACUUM", "PRAGMA temp_store = MEMORY"} {
+		if _, err := on.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("erase what was deleted: %s: %w", statement, err)
+		}
+	}
+	var busy, pages, done int
+	row := on.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	if err := row.Scan(&busy, &pages, &done); err != nil {
+		return fmt.Errorf("erase what was deleted: empty the log: %w", err)
+	}
+	if busy != 0 {
+		return errors.New("erase what was deleted: the log can't be emptied while somebody reads the database: " +
+			"prune again")
+	}
+
+	return nil
 }
 
 // Snapshot keeps one of the readers. In WAL mode it does not stop writers.

@@ -148,6 +148,7 @@ func dsn(path string, o Options, more ...string) string {
 			"journal_mode(WAL)",
 			"synchronous(FULL)",
 			"foreign_keys(1)",
+			"secure_delete(1)",
 			"cache_size(-16000)",
 			"temp_store(MEMORY)",
 			"wal_autocheckpoint(8000)",

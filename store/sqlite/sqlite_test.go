@@ -14,6 +14,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/must"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
 	"github.com/assent-dev/assent/store/storetest"
@@ -270,5 +271,47 @@ func TestManyOpenANewDatabaseAtOnce(t *testing.T) {
 
 		close(start)
 		all.Wait()
+	}
+}
+
+// TestPrunedTextsAreNotOnDisk looks for what was pruned in the files,
+// while the store is open: in the database, and in its log.
+func TestPrunedTextsAreNotOnDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.db")
+	s, err := open(t, path)()
+	must.Do(t, err)
+	defer s.Close()
+	const secret = "the-words-of-a-pruned-call"
+	closed := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	args := []byte(`"` + strings.Repeat(secret, 1000) + `"`)
+	for i := range 30 {
+		id := "apr_" + strconv.Itoa(i)
+		must.Do(t, s.Update(t.Context(), "acme", func(tx approval.Tx) error {
+			tx.Insert(&approval.Request{
+				ID: id, Tenant: "acme", State: approval.Denied, Closed: &closed, Created: closed,
+				Revisions: []approval.Revision{{
+					Binding: id,
+					Call:    resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: args},
+				}},
+			})
+			return nil
+		}))
+	}
+	onDisk := func() (n int) {
+		files, err := filepath.Glob(path + "*")
+		must.Do(t, err)
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			must.Do(t, err)
+			n += strings.Count(string(text), secret)
+		}
+		return n
+	}
+	if onDisk() == 0 {
+		t.Fatal("the texts are not looked for where they are")
+	}
+	n, _, err := s.Prune(t.Context(), "acme", closed.Add(time.Hour))
+	if left := onDisk(); err != nil || n != 30 || left > 0 {
+		t.Errorf("pruned %d, %v; %d copies of the words are left", n, err, left)
 	}
 }

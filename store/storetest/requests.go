@@ -460,6 +460,16 @@ func latest(t *testing.T, db Database) {
 	})
 	equal(t, find("sha256:b"), "apr_000002")
 	equal(t, find("sha256:c"), "apr_000003")
+
+	for n := 4; n <= 5; n++ { // the pending one goes before a newer one that is approved
+		r := request(n)
+		r.Revisions[0].Binding = "sha256:d"
+		if n == 5 {
+			r.State, r.Permit = approval.Approved, &approval.Permit{Expires: epoch().Add(time.Hour)}
+		}
+		insert(t, s, r)
+	}
+	equal(t, find("sha256:d"), "apr_000004")
 }
 
 // latestEditedElsewhere: a replica that remembers a request as it was

@@ -81,7 +81,7 @@ type line struct {
 	At     time.Time `json:"at"`
 }
 
-// Open reads the files, of which neither need be there yet; but they
+// Open reads the files, and makes the first one if it is not there; they
 // must be writable. place names the store, and is kept. report hears of
 // writes that fail later, once for each time that this begins; nil:
 // nobody does.
@@ -102,6 +102,12 @@ func Open(path, place string, report func(error)) (*Watermark, error) {
 	}
 	if err == nil {
 		err = writable(path)
+	}
+	if _, missing := os.Stat(path); err == nil && errors.Is(missing, fs.ErrNotExist) {
+		// So that a file that is missing later was lost.
+		w.mu.Lock()
+		err = w.write(true)
+		w.mu.Unlock()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the watermark %s: %w", path, err)
@@ -182,17 +188,22 @@ func read(path string) (content, error) {
 	return out, nil
 }
 
-// private refuses a file that others may write to: they could make it
-// forget.
+// private refuses a file that others may read or write: whoever writes
+// to it decides what is remembered. On Windows modes don't say that.
 func private(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	if info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows" { // where modes say nothing
-		return fmt.Errorf("others can write to %s (mode %04o), expected 0600: run chmod 600 on it, and compare it "+
-			"with the watermark of another server if there is one", path, info.Mode().Perm())
+	if mode := info.Mode().Perm(); info.Mode().IsRegular() && mode&0o077 != 0 && runtime.GOOS != "windows" {
+		return fmt.Errorf(
+			"%s can be read or written by others (mode %04o), expected 0600: look whether it is as it was left, "+
+				"and run chmod 600 on it",
+			path,
+			mode,
+		)
 	}
+
 	return nil
 }
 

@@ -154,6 +154,22 @@ func TestAWatermarkThatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
+// TestAWatermarkOfOthersIsRefused: whoever may write to it decides what
+// is remembered.
+func TestAWatermarkOfOthersIsRefused(t *testing.T) {
+	for _, name := range []string{"w", "w" + revoked} {
+		path := filepath.Join(t.TempDir(), name)
+		must.Do(t, os.WriteFile(path, nil, 0o600))
+		for _, mode := range []os.FileMode{0o666, 0o640, 0o604} {
+			must.Do(t, os.Chmod(path, mode))
+			_, err := Open(strings.TrimSuffix(path, revoked), place, nil)
+			if err == nil || !strings.Contains(err.Error(), "chmod 600") {
+				t.Errorf("%s of mode %04o: %v", name, mode, err)
+			}
+		}
+	}
+}
+
 // TestAWatermarkTellsWhenItCannotBeWritten once, and when it can again.
 func TestAWatermarkTellsWhenItCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "beside")

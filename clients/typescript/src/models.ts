@@ -811,7 +811,7 @@ export interface paths {
         put?: never;
         /**
          * Let the ledger of another server begin anew
-         * @description After that server was restored from a backup, which loses a part of what it had shown.
+         * @description After that server was restored from a backup, which loses a part of what it had shown. Administrators approve it first (202): do the same again once they have.
          */
         post: operations["forgetWitnessed"];
         delete?: never;
@@ -1745,6 +1745,8 @@ export interface components {
             data?: Record<string, never> | string;
             /** @description after the end; kept for the audit */
             late?: boolean;
+            /** @description how many further runtimes (requester.also) the person was shown; the vote counts while no more have joined */
+            also?: number;
             grant?: {
                 session?: boolean;
                 /** @description how long it lives, such as 8h */
@@ -2078,7 +2080,7 @@ export interface components {
         Device: {
             /** @description the secret of the command line */
             device_code: string;
-            /** @description what the person types, such as BCDF-GHJK */
+            /** @description what the person types, such as BCDF-GHJK-LMNP */
             user_code: string;
             /** @description where they type it, signed in to the inbox */
             verification_url: string;
@@ -4191,6 +4193,7 @@ export interface operations {
             };
         };
         responses: {
+            202: components["responses"]["Asked"];
             /** @description nothing is kept of it any more */
             204: {
                 headers: {
@@ -4203,8 +4206,10 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

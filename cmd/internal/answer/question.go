@@ -45,7 +45,7 @@ func (s *view) question(r *approval.Request) {
 
 	s.Printf("\nMay answer\n  %s\n", answerers(r))
 	for i := range r.Votes {
-		s.vote(&r.Votes[i], rev.Number)
+		s.vote(r, &r.Votes[i])
 	}
 	s.answered(r)
 	s.Printf("\nBinding  %s (version %d)\n", rev.Binding, r.Version)

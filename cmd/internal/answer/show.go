@@ -255,7 +255,7 @@ func (s *view) needs(r *approval.Request) {
 		s.Printf("  %s\n", c.String())
 	}
 	for i := range r.Votes {
-		s.vote(&r.Votes[i], r.Current().Number)
+		s.vote(r, &r.Votes[i])
 	}
 }
 
@@ -267,13 +267,15 @@ func stageText(stage policy.Stage) string {
 	return strconv.Itoa(stage.People) + " " + who
 }
 
-func (s *view) vote(v *approval.Vote, current int) {
+func (s *view) vote(r *approval.Request, v *approval.Vote) {
 	note := ""
 	switch {
 	case v.Late:
 		note = " (late)"
-	case v.Revision != current:
+	case v.Revision != r.Current().Number:
 		note = " (of an earlier form of the call)"
+	case !r.Counts(v):
+		note = " (before others asked for it too)"
 	}
 
 	s.Printf(

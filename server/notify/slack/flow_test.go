@@ -246,6 +246,30 @@ func TestEditVoidsOldButtons(t *testing.T) {
 	}
 }
 
+// TestJoiningVoidsOldButtons: an approval by a message that showed one
+// caller is none for two.
+func TestJoiningVoidsOldButtons(t *testing.T) {
+	w, r := asked(t, "trade", `{"amount":5}`)
+	old := w.only()
+	_, err := w.service.Open(t.Context(), approval.OpenInput{
+		Tenant: tenant,
+		Agent:  r.Agent.ID,
+		Asker:  approval.Asker{Token: "second"},
+		Call:   &r.Revisions[0].Call,
+	})
+	must.Do(t, err)
+	w.click(old, approve, "U0ALICE")
+	w.hears("changed meanwhile")
+	if got := w.request(r.ID); got.State != approval.Pending || len(got.Votes) > 0 {
+		t.Errorf("got %s with %+v", got.State, got.Votes)
+	}
+	w.shows("second")
+	w.click(w.only(), approve, "U0ALICE")
+	if got := w.request(r.ID); len(got.ApprovedBy()) != 1 {
+		t.Errorf("got %+v", got.Votes)
+	}
+}
+
 func TestWhateverChannelDecides(t *testing.T) {
 	for want, act := range map[string]func(w *world, r *approval.Request) error{
 		"Approved by bob@acme.example": (*world).byBob,

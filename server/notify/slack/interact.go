@@ -263,6 +263,8 @@ func (a *App) showsAll(ctx context.Context, in *interaction) error {
 		return err
 	case in.ticket.Revision != r.Current().Number || in.ticket.Binding != prefix(r.Binding()):
 		return approval.ErrBinding
+	case in.ticket.Also != len(r.Requester.Also):
+		return approval.ErrVersion
 	}
 
 	_, private, err := a.placeOf(ctx, r, in.origin.Channel)
@@ -279,6 +281,7 @@ func (a *App) vote(ctx context.Context, in *interaction, v approval.VoteInput) s
 	v.ID = in.ticket.Request
 	v.Binding = in.ticket.Binding
 	v.Channel = name
+	v.Also = in.ticket.Also
 	v.Choice = in.choice
 	v.Data = in.data
 	v.Verdict = map[step]approval.Verdict{

@@ -141,8 +141,7 @@ func approvers(r *approval.Request) []string {
 	var out []string
 	for _, v := range r.Votes {
 		name := short(v.Person)
-		if v.Verdict == approval.Approve && !v.Late && v.Revision == r.Current().Number &&
-			!slices.Contains(out, name) {
+		if v.Verdict == approval.Approve && r.Counts(&v) && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}

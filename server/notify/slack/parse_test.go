@@ -139,6 +139,7 @@ func TestTicketsKeepWhatTheySay(t *testing.T) {
 		want := ticket{
 			Request:  "apr_" + rapid.StringMatching(`[0-9a-v]{26}`).Draw(t, "id"),
 			Revision: rapid.IntRange(0, 1000).Draw(t, "revision"),
+			Also:     rapid.IntRange(0, 50).Draw(t, "also"),
 			Binding:  rapid.StringMatching(`[0-9a-f]{16}`).Draw(t, "binding"),
 		}
 		if got, err := parseTicket(want.String()); err != nil || got != want {

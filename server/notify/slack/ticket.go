@@ -15,11 +15,12 @@ import (
 type ticket struct {
 	Request  string
 	Revision int
+	Also     int    // how many further callers the message showed
 	Binding  string // first hex digits of the revision's binding
 }
 
 func ticketOf(r *approval.Request) ticket {
-	return ticket{Request: r.ID, Revision: r.Current().Number, Binding: prefix(r.Binding())}
+	return ticket{r.ID, r.Current().Number, len(r.Requester.Also), prefix(r.Binding())}
 }
 
 const prefixDigits = 16
@@ -31,11 +32,17 @@ func prefix(binding string) string {
 }
 
 // String is the form of a button's value.
-func (t ticket) String() string { return t.Request + " " + strconv.Itoa(t.Revision) + " " + t.Binding }
+func (t ticket) String() string {
+	also := ""
+	if t.Also > 0 {
+		also = "+" + strconv.Itoa(t.Also)
+	}
+	return t.Request + " " + strconv.Itoa(t.Revision) + also + " " + t.Binding
+}
 
 var (
 	errTicket  = errors.New("not a value of our buttons")
-	ticketForm = pattern.Of(`^([a-z]{2,8}_[0-9a-z]{1,64}) (0|[1-9][0-9]{0,8}) ([0-9a-f]{16})$`)
+	ticketForm = pattern.Of(`^([a-z]{2,8}_[0-9a-z]{1,64}) (0|[1-9][0-9]{0,8})(?:\+([1-9][0-9]?))? ([0-9a-f]{16})$`)
 	numberForm = pattern.Of(`^(0|[1-9][0-9]{0,3})$`)
 )
 
@@ -45,7 +52,11 @@ func parseTicket(s string) (ticket, error) {
 		return ticket{}, errTicket
 	}
 	revision, err := strconv.Atoi(m[2])
-	return ticket{Request: m[1], Revision: revision, Binding: m[3]}, err
+	also := 0
+	if err == nil && m[3] != "" {
+		also, err = strconv.Atoi(m[3])
+	}
+	return ticket{m[1], revision, also, m[4]}, err
 }
 
 // choiceTicket is what an element carries that picks a choice.

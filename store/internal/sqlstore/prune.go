@@ -20,8 +20,20 @@ func (s *Store) Prune(ctx context.Context, tenant string, before time.Time) (req
 	if err = s.pruneGrants(ctx, tenant, before); err != nil {
 		return requests, 0, err
 	}
-	entries, err = s.pruneEntries(ctx, tenant, before)
+	if entries, err = s.pruneEntries(ctx, tenant, before); err != nil {
+		return requests, entries, err
+	}
+	if e, ok := s.eng.(eraser); ok {
+		err = e.Erase(ctx)
+	}
 	return requests, entries, err
+}
+
+// eraser is an engine in whose files the texts of deleted rows would
+// remain.
+type eraser interface {
+	// Erase removes what was deleted from the files.
+	Erase(ctx context.Context) error
 }
 
 // Prunable counts what Prune would redact now.

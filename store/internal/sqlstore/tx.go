@@ -251,9 +251,10 @@ func (t *tx) Latest(binding string) (*approval.Request, error) {
 	}
 }
 
-// newest is the order of Latest: what is open goes first, since an edit
-// can give an older request the binding of a newer one that has ended.
-const newest = "ORDER BY CASE WHEN closed IS NULL THEN 0 ELSE 1 END, created DESC, id DESC LIMIT 1"
+// newest is the order of Latest: a pending request goes first, then
+// approved ones, since an edit can give an older request the binding of
+// a newer one that has ended.
+const newest = "ORDER BY CASE WHEN state = 'pending' THEN 0 WHEN closed IS NULL THEN 1 ELSE 2 END, created DESC, id DESC LIMIT 1"
 
 func (t *tx) latest(binding string) (id string, ok bool, err error) {
 	d := t.b.s.d

@@ -368,6 +368,12 @@ class Vote(BaseModel):
     chosen: Annotated[int | None, Field(description="for choose and dismiss: index of the choice", ge=0)] = None
     data: Annotated[dict[str, Any] | str | None, Field(description="for submit: the answer, in canonical JSON")] = None
     late: Annotated[bool | None, Field(description="after the end; kept for the audit")] = None
+    also: Annotated[
+        int | None,
+        Field(
+            description="how many further runtimes (requester.also) the person was shown; the vote counts while no more have joined"
+        ),
+    ] = None
     grant: Grant1 | None = None
     at: AwareDatetime
 
