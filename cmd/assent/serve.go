@@ -249,6 +249,7 @@ func (a *app) newService(route func(event string, r *approval.Request) []approva
 	return approval.New(a.store, plans, a.people, time.Now, rand.Reader, approval.Config{
 		Route:         route,
 		AcceptUnknown: a.acceptsUnknown,
+		Admins:        a.tenants.adminsOf,
 		PermitAges:    a.tenants.permitAge,
 		KeepArgs:      a.cfg.KeepArgs,
 		Quota:         quotaOf(a.cfg.Limits),
