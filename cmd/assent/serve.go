@@ -400,6 +400,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 	all.Go(func() { a.delivery.run(ctx) })
 	all.Go(func() { a.tools.run(ctx) })
 	all.Go(func() { a.witness.Run(ctx) })
+	all.Go(func() { a.keepFor(ctx) })
 	if a.auth != nil {
 		all.Go(func() { a.auth.Run(ctx) })
 	}
