@@ -11,9 +11,12 @@ import (
 	"github.com/assent-dev/assent/approval/people"
 )
 
+// ReaderGroup begins the keys of Filter.Readers that are groups.
+const ReaderGroup = "group:"
+
 // Keys of those who may read a request: what they hold, own or are called.
 const (
-	keyGroup = "group:"
+	keyGroup = ReaderGroup
 	keyName  = "name:"
 	keyOwns  = "agent:"
 )

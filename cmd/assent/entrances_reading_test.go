@@ -203,10 +203,13 @@ func TestReadingIsLimitedAtEveryEntrance(t *testing.T) {
 				t.Errorf("wes reads\n%s", told)
 			}
 			other := "apr_00000000000000000000000000"
-			if want := strings.ReplaceAll(read("wes", other, 1<<40), other, "ID"); strings.Contains(way.path+strings.Join(way.args, ""), "{id}") {
-				if got := changing.ReplaceAllString(strings.ReplaceAll(told, r.ID, "ID"), ""); got != changing.ReplaceAllString(want, "") {
-					t.Errorf("wes is told\n%s\nand of what is not there\n%s", told, want)
-				}
+			if !strings.Contains(way.path+strings.Join(way.args, ""), "{id}") {
+				return
+			}
+			want := strings.ReplaceAll(read("wes", other, 1<<40), other, "ID")
+			got := strings.ReplaceAll(told, r.ID, "ID")
+			if changing.ReplaceAllString(got, "") != changing.ReplaceAllString(want, "") {
+				t.Errorf("wes is told\n%s\nand of what is not there\n%s", told, want)
 			}
 		})
 	}

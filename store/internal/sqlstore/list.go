@@ -121,11 +121,16 @@ func (q *listing) where() string {
 		b.WriteString(")")
 	}
 	if q.f.Readers != nil {
-		fmt.Fprintf(&b, " AND (%s(answering, %s) = 0", q.find, q.arg(readersField))
+		b.WriteString(" AND (1 = 0")
+		for _, key := range q.f.Readers { // the indexes hold the groups, so most rows are picked without being read
+			if group, ok := strings.CutPrefix(key, approval.ReaderGroup); ok && group != "" {
+				fmt.Fprintf(&b, " OR %s(group_names, %s) > 0", q.find, q.arg("\n"+groupName(group)+"\n"))
+			}
+		}
 		for _, key := range q.f.Readers {
 			fmt.Fprintf(&b, " OR %s(answering, %s) > 0", q.find, q.arg(quoted(key)))
 		}
-		b.WriteString(")")
+		fmt.Fprintf(&b, " OR %s(answering, %s) = 0)", q.find, q.arg(readersField))
 	}
 
 	return b.String()
