@@ -192,7 +192,7 @@ func (r *Request) seenSince(person string) time.Time {
 
 // grant makes the standing approval that the counted votes offer.
 func (s *Service) grant(tx Tx, r *Request, w quorum.Standing, now time.Time, out *Voted) ([]Event, error) {
-	id, err := newID("grt_", now, s.random)
+	id, err := newID(grantPrefix, now, s.random)
 	if err != nil {
 		return nil, fmt.Errorf("make an id: %w", err)
 	}

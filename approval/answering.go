@@ -26,6 +26,7 @@ func (r *Request) answering() Answering {
 		Owners:    r.Requester.Owners,
 		Approved:  r.voters(Approve),
 		Answered:  r.voters(Approve, Deny, Respond, Choose, Submit, Dismiss),
+		Readers:   r.readers(),
 	}
 }
 

@@ -45,6 +45,9 @@ type Grant struct {
 	RevokedWhy string         `json:"revoked_why,omitempty"`
 }
 
+// grantPrefix begins the ids of grants.
+const grantPrefix = "grt_"
+
 // Bound lets one argument differ from the approved one, in one
 // direction, where every rule that asks names it.
 type Bound = policy.Bound

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
@@ -39,6 +40,10 @@ func (d *town) Person(_ context.Context, _, name string) (Person, bool, error) {
 }
 
 func (d *town) Members(context.Context, string, string) ([]Person, error) { return nil, d.broken }
+
+func (d *town) Reading(context.Context, string, Person) (people.Reading, error) {
+	return people.Reading{}, d.broken
+}
 
 func (d *town) Owners(context.Context, string, string) ([]string, error) { return d.owners, d.broken }
 

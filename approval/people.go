@@ -21,6 +21,9 @@ type Directory interface {
 	Members(ctx context.Context, tenant, group string) ([]Person, error)
 	// Owners lists the people who own an agent by the directory.
 	Owners(ctx context.Context, tenant, agent string) ([]string, error)
+	// Reading returns what a person may read, beside what their groups
+	// may answer, and by which names they are known.
+	Reading(ctx context.Context, tenant string, p Person) (people.Reading, error)
 }
 
 // Compiled is an agent with its plan.

@@ -30,6 +30,9 @@ type Config struct {
 	// call takes one more approver, since the principal could be one of
 	// them under another name. Nil: nowhere.
 	AcceptUnknown func(tenant string) bool
+	// Admins names the group of a tenant whose people read everything,
+	// beside those whom the directory lets; nil: no group.
+	Admins func(tenant string) string
 	// PermitAges are the permit ages of tenants that have one of their
 	// own, which those who wait are told; 0 is PermitAge. Nil: none has.
 	PermitAges func(tenant string) time.Duration

@@ -17,6 +17,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -137,6 +138,18 @@ func (d *directory) Owners(context.Context, string, string) ([]string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.owners, d.broken
+}
+
+func (d *directory) Reading(_ context.Context, _ string, p approval.Person) (people.Reading, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := people.Reading{Names: []string{p.ID}}
+	for name, id := range d.alias {
+		if id == p.ID {
+			out.Names = append(out.Names, name)
+		}
+	}
+	return out, d.broken
 }
 
 func (d *directory) set(change func(*directory)) {

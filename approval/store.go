@@ -41,6 +41,9 @@ type Store interface {
 	// Heads returns what there is to know of requests without reading
 	// them. Those that are not there are left out.
 	Heads(ctx context.Context, tenant string, ids []string) (map[string]Head, error)
+	// Summaries returns what lists show of some requests, by their ids.
+	// Those that are not there are left out.
+	Summaries(ctx context.Context, tenant string, ids []string) (map[string]Summary, error)
 	// Loads returns what each token has open, by its name
 	// (Requester.Runtime).
 	Loads(ctx context.Context, tenant string) (map[string]Load, error)
@@ -122,12 +125,15 @@ type Filter struct {
 	Agent     string
 	Target    string
 	Principal string
-	Groups    []string  // requests that one of these groups may answer; those without a group always
-	Since     time.Time // created at or after
-	ByDue     bool      // by deadline, soonest first, instead of newest first
-	Oldest    bool      // oldest first, instead of newest first
-	Cursor    string    // of the page before
-	Limit     int       // 1 to 500; 0 means 50
+	Groups    []string // requests that one of these groups may answer; those without a group always
+	// Readers picks requests that one of these keys may read, and all that
+	// were kept before lists carried keys; see Request.readers. Nil: all.
+	Readers []string
+	Since   time.Time // created at or after
+	ByDue   bool      // by deadline, soonest first, instead of newest first
+	Oldest  bool      // oldest first, instead of newest first
+	Cursor  string    // of the page before
+	Limit   int       // 1 to 500; 0 means 50
 }
 
 // Page is a part of a list.

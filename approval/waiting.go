@@ -33,9 +33,13 @@ func (s *Service) AnsweredBy(ctx context.Context, tenant, person string, f Filte
 	if err != nil {
 		return Page{}, err
 	}
+	by, err := s.Reader(ctx, tenant, person)
+	if err != nil {
+		return Page{}, err
+	}
 	f.States, f.Groups = []State{Pending}, nil
 
-	return Pick(ctx, s.store, tenant, f, func(x Summary) (bool, error) {
+	return s.List(ctx, tenant, by, f, func(x Summary) (bool, error) {
 		a, err := s.answeringOf(ctx, tenant, x)
 		return slices.Contains(a.Answered, p.ID), err
 	})

@@ -24,6 +24,13 @@ func (x *exchange) listGrants() error {
 	if err != nil {
 		return err
 	}
+	by, err := x.reader()
+	if err == nil {
+		grants, err = x.cfg.Service.Grants(x.r.Context(), x.tenant(), by, grants)
+	}
+	if err != nil {
+		return err
+	}
 	return x.answer(http.StatusOK, openapi.Grants{Grants: some(grants)})
 }
 
@@ -36,14 +43,31 @@ func some[T any](list []T) []T {
 }
 
 func (x *exchange) getGrant() error {
-	g, err := x.cfg.Store.Grant(x.r.Context(), x.tenant(), x.r.PathValue("id"))
+	g, err := x.readableGrant(x.r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	return x.answer(http.StatusOK, g)
 }
 
-// revokeGrant lets any person who may answer end a grant: ending one
+// readableGrant returns a grant that the token may read.
+func (x *exchange) readableGrant(id string) (*approval.Grant, error) {
+	by, err := x.reader()
+	if err != nil {
+		return nil, err
+	}
+	g, err := x.cfg.Store.Grant(x.r.Context(), x.tenant(), id)
+	if err != nil {
+		return nil, err
+	}
+	may, err := x.cfg.Service.Grants(x.r.Context(), x.tenant(), by, []approval.Grant{*g})
+	if err == nil && len(may) == 0 {
+		err = approval.ErrNotFound
+	}
+	return g, err
+}
+
+// revokeGrant lets any person who may read a grant end it: ending one
 // can only tighten.
 func (x *exchange) revokeGrant() error {
 	if err := x.personOrAdmin(); err != nil {
@@ -54,7 +78,7 @@ func (x *exchange) revokeGrant() error {
 		return err
 	}
 	id := x.r.PathValue("id")
-	if g, err := x.cfg.Store.Grant(x.r.Context(), x.tenant(), id); err != nil || !actsFor(x.token, g.Agent) {
+	if g, err := x.readableGrant(id); err != nil || !actsFor(x.token, g.Agent) {
 		return cmp.Or(err, approval.ErrNotFound)
 	}
 	g, err := x.cfg.Service.Revoke(x.r.Context(), x.tenant(), id, actor(x.token), reason)
@@ -155,6 +179,11 @@ func (x *exchange) stats() error {
 	if err != nil {
 		return err
 	}
+	by, err := x.reader()
+	if err != nil {
+		return err
+	}
+	votes = by.Votes(votes)
 	return x.answer(http.StatusOK, approval.Figures(votes, x.cfg.Now().UTC()))
 }
 
@@ -302,9 +331,24 @@ func (x *exchange) listDeliveries() error {
 	if err != nil {
 		return err
 	}
-	out := openapi.Deliveries{Deliveries: make([]openapi.Delivery, len(jobs))}
+	about := make([]approval.About, len(jobs))
 	for i, j := range jobs {
-		out.Deliveries[i] = openapi.Delivery{
+		about[i] = approval.About{Type: j.Event, Subject: j.Subject}
+	}
+	by, err := x.reader()
+	if err != nil {
+		return err
+	}
+	may, err := x.cfg.Service.Entries(x.r.Context(), x.tenant(), by, about)
+	if err != nil {
+		return err
+	}
+	out := openapi.Deliveries{Deliveries: []openapi.Delivery{}}
+	for i, j := range jobs {
+		if !may[i] {
+			continue
+		}
+		out.Deliveries = append(out.Deliveries, openapi.Delivery{
 			ID:      j.ID,
 			Tenant:  j.Tenant,
 			Target:  j.Target,
@@ -316,7 +360,7 @@ func (x *exchange) listDeliveries() error {
 			RunAt:   j.RunAt,
 			Problem: j.Problem,
 			Created: j.Created,
-		}
+		})
 	}
 
 	return x.answer(http.StatusOK, out)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/server/feed"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -44,6 +45,17 @@ func (x *exchange) proof() error {
 	if len(entries) != 1 || entries[0].Index != index {
 		return fmt.Errorf("the store has lost entry %d", index)
 	}
+	by, err := x.reader()
+	if err != nil {
+		return err
+	}
+	may, err := x.cfg.Service.Entries(ctx, tenant, by, feed.About(entries))
+	if err != nil {
+		return err
+	}
+	if !may[0] {
+		return approval.ErrNotFound
+	}
 	hashes, err := ledger.ProveInclusion(size, index, x.cfg.Store.Hashes(ctx, tenant))
 	if err != nil {
 		return err
@@ -69,6 +81,16 @@ const (
 // Once it has begun only its last line says that it is whole: on an error
 // the connection is cut.
 func (x *exchange) export() error {
+	by, err := x.reader()
+	if err != nil {
+		return err
+	}
+	if !by.All() {
+		return fail(
+			openapi.CodeNotEligible,
+			"the ledger is exported whole, by administrators and by those whom readers of people.yaml names",
+		)
+	}
 	place, err := x.place(x.cfg.Shares.Streams, "streams")
 	if err != nil {
 		return err

@@ -77,7 +77,9 @@ func (x *exchange) follow(s *feed.Stream, out *eventWriter) {
 		}
 
 		if len(frames) > 0 {
-			out.frames(frames)
+			if x.send(out, frames) != nil {
+				return // the watcher comes back, and says where it was
+			}
 			select {
 			case <-beat.C:
 				if x.stillMay(openapi.ScopeRead) != nil {
@@ -134,9 +136,21 @@ type eventWriter struct {
 // nothing yet can come back to the same place.
 func (e *eventWriter) position() { e.Write(fmt.Appendf(nil, "retry: 1000\nid: %d\n\n", e.next-1)) }
 
-func (e *eventWriter) frames(frames []feed.Frame) {
-	for _, f := range frames {
-		e.Write(f.Event)
-		e.next = f.Index + 1
+// send sends what the token may read of frames. Who may read what is
+// asked each time, since a stream lives long.
+func (x *exchange) send(out *eventWriter, frames []feed.Frame) error {
+	by, err := x.reader()
+	if err != nil {
+		return err
 	}
+	may, err := feed.Readable(x.r.Context(), x.cfg.Service, x.tenant(), by, frames)
+	if err != nil {
+		return err
+	}
+	for _, f := range may {
+		out.Write(f.Event)
+	}
+	out.next = frames[len(frames)-1].Index + 1
+
+	return nil
 }

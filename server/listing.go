@@ -116,7 +116,12 @@ func (x *exchange) states() ([]approval.State, error) {
 // only what somebody may answer is wanted, such questions to others are
 // left out, and the page is filled up from the next ones.
 func (x *exchange) answerable(f approval.Filter) (approval.Page, error) {
-	return approval.Pick(x.r.Context(), x.cfg.Store, x.tenant(), f, func(s approval.Summary) (bool, error) {
+	by, err := x.reader()
+	if err != nil {
+		return approval.Page{}, err
+	}
+
+	return x.cfg.Service.List(x.r.Context(), x.tenant(), by, f, func(s approval.Summary) (bool, error) {
 		return x.isFor(s, f.Groups)
 	})
 }

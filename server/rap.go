@@ -255,7 +255,13 @@ func (x *exchange) sessionGrants() ([]rap.SessionGrant, error) {
 		return nil, nil
 	}
 
-	return x.cfg.Sessions.Grants(x.r.Context(), x.tenant())
+	by, err := x.reader()
+	if err != nil {
+		return nil, err
+	}
+	all, err := x.cfg.Sessions.Grants(x.r.Context(), x.tenant())
+
+	return slices.DeleteFunc(all, func(g rap.SessionGrant) bool { return !by.Concerns(g.User, g.Agent) }), err
 }
 
 func (x *exchange) listSessionGrants() error {

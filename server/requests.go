@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -114,25 +115,44 @@ func (x *exchange) own(id string) (*approval.Request, error) {
 	return r, err
 }
 
-// known returns a request of an agent that the token may act for.
+// reader is what the token may read: what its person may, if it has one
+// and is no administrator's, and else everything.
+func (x *exchange) reader() (*approval.Reader, error) {
+	if x.token.Person == "" || may(x.token, openapi.ScopeAdmin) {
+		return nil, nil
+	}
+
+	return x.cfg.Service.Reader(x.r.Context(), x.tenant(), x.token.Person)
+}
+
+// known returns a request that the token may read, of an agent that it
+// may act for.
 func (x *exchange) known(id string) (*approval.Request, error) {
 	if err := x.roomFor(id); err != nil {
 		return nil, err
 	}
-	r, err := x.cfg.Service.Request(x.r.Context(), x.tenant(), id)
+	by, err := x.reader()
+	if err != nil {
+		return nil, err
+	}
+	r, err := x.cfg.Service.Read(x.r.Context(), x.tenant(), id, by)
 	if err == nil && !actsFor(x.token, r.Agent.ID) {
 		return nil, approval.ErrNotFound
 	}
 	return r, err
 }
 
-// readable returns a request that the token may read: any with scope
-// read, else its own.
+// readable returns a request that the token may read: with scope read
+// what its reader may, and else its own.
 func (x *exchange) readable(id string) (*approval.Request, error) {
-	if may(x.token, openapi.ScopeRead) {
-		return x.known(id)
+	if !may(x.token, openapi.ScopeRead) {
+		return x.own(id)
 	}
-	return x.own(id)
+	r, err := x.known(id)
+	if errors.Is(err, approval.ErrNotFound) && may(x.token, openapi.ScopeRequest) {
+		return x.own(id)
+	}
+	return r, err
 }
 
 func (x *exchange) history() error {

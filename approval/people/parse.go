@@ -85,6 +85,22 @@ func (r *reader) check(root *yamldoc.Node) {
 			r.group(g, declared)
 		}
 	}
+	r.readers(root, declared)
+}
+
+// readers refuses a group that nobody could be in: it is misspelt.
+func (r *reader) readers(root *yamldoc.Node, declared []string) {
+	if declared == nil {
+		declared = []string{}
+		for _, person := range root.Get("people").Items {
+			for _, g := range items(person.Get("groups")) {
+				declared = append(declared, g.Text)
+			}
+		}
+	}
+	for _, g := range items(root.Get("readers")) {
+		r.group(g, set(declared))
+	}
 }
 
 // taken is a name with the person who has it.
@@ -166,6 +182,11 @@ func directory(root *yamldoc.Node) *Directory {
 	}
 	yamldoc.Fill(root, &read)
 	d := &Directory{names: map[string]int{}, owners: map[string][]string{}, blocked: map[string]bool{}}
+	readers := root.Get("readers")
+	d.everybody = readers != nil && readers.Text == Everybody
+	for _, g := range items(readers) {
+		d.readers = append(d.readers, g.Text)
+	}
 	for _, name := range read.Blocked {
 		d.blocked[Key(name)] = true
 	}

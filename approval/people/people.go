@@ -39,7 +39,40 @@ type Directory struct {
 	// blocked are the keys of the names that are blocked, and of all
 	// names of people of the file who have one of them.
 	blocked map[string]bool
+	// readers are the groups whose people read everything; everybody says
+	// that all people do.
+	readers   []string
+	everybody bool
 }
+
+// Everybody is the value of readers that lets all people read everything.
+const Everybody = "everybody"
+
+// Reading is what a directory says about what one person may read.
+type Reading struct {
+	All   bool     // every request and ledger entry of the tenant
+	Names []string // the names by which Person finds this person
+	Owns  []string // ids of the agents that this person owns
+}
+
+// Reading returns what the file says about what a person may read.
+func (d *Directory) Reading(_ context.Context, _ string, p Person) (Reading, error) {
+	out := Reading{
+		All:   d.everybody || slices.ContainsFunc(d.readers, p.Holds),
+		Names: append(slices.Clone(p.Also), p.ID),
+	}
+	for agent, owners := range d.owners {
+		if slices.Contains(owners, p.ID) {
+			out.Owns = append(out.Owns, agent)
+		}
+	}
+	slices.Sort(out.Owns)
+
+	return out, nil
+}
+
+// EverybodyReads reports whether the file lets all people read everything.
+func (d *Directory) EverybodyReads() bool { return d.everybody }
 
 // Person resolves any name of a human.
 func (d *Directory) Person(_ context.Context, _, name string) (Person, bool, error) {

@@ -29,6 +29,9 @@ type Answering struct {
 	Owners    []string       `json:"owners,omitempty"`    // of the agent, by its file and the directory when it asked
 	Approved  []string       `json:"approved,omitempty"`  // ids of those who approved the current revision
 	Answered  []string       `json:"answered,omitempty"`  // ids of those who gave any answer to it
+	// Readers are the keys of those who may read the request; nil for
+	// records from before lists carried them.
+	Readers []string `json:"readers,omitempty"`
 }
 
 // OnlyUser reports whether nobody but the person whom the agent acts

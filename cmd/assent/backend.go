@@ -90,6 +90,13 @@ func prune(
 	if dry {
 		return s.Prunable(ctx, tenant, before)
 	}
+	return pruneBy(ctx, s, tenant, before, operator)
+}
+
+// pruneBy redacts what ended before a time, and records who did.
+func pruneBy(
+	ctx context.Context, s store.Store, tenant string, before time.Time, by string,
+) (requests, entries int, err error) {
 	if requests, entries, err = s.Prune(ctx, tenant, before); err != nil {
 		return 0, 0, err
 	}
@@ -98,5 +105,5 @@ func prune(
 		"requests": requests,
 		"entries":  entries,
 	}
-	return requests, entries, records(s).Record(ctx, tenant, approval.EventPruned, "", operator, facts)
+	return requests, entries, records(s).Record(ctx, tenant, approval.EventPruned, "", by, facts)
 }

@@ -28,12 +28,17 @@ type checker struct {
 
 func newChecker(cfg config.Serve) *checker {
 	none := []operate.TenantProblem{}
+	retention := ""
+	if cfg.Retention > 0 {
+		retention = policy.FormatDuration(cfg.Retention)
+	}
 	return &checker{
 		cfg: cfg,
 		found: operate.Checked{
-			Tenants:  []operate.CheckedTenant{},
-			Problems: none,
-			Warnings: none,
+			Retention: retention,
+			Tenants:   []operate.CheckedTenant{},
+			Problems:  none,
+			Warnings:  none,
 		},
 	}
 }
@@ -171,6 +176,12 @@ func (c *checker) people(tenant string, err error) {
 func (c *checker) groups(ctx context.Context, cfg config.Tenant, watch *directory.Watched, agents *plans.Plans) {
 	if watch == nil || watch.Err() != nil {
 		return
+	}
+	if d, err := watch.Directory(); err == nil && d.EverybodyReads() {
+		c.found.Warnings = append(c.found.Warnings, operate.TenantProblem{
+			Tenant:  cfg.Name,
+			Problem: cfg.People + ": readers: everybody lets all people read all requests with their arguments",
+		})
 	}
 	t := tenant{cfg: cfg}
 	short, err := t.shortStages(ctx, watch)

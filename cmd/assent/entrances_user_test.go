@@ -14,7 +14,7 @@ import (
 // alone may answer.
 var notTheUser = regexp.MustCompile(quorum.WhyNotTheUser +
 	`|not in the directory|directory of people doesn't know you|the directory does not know the token's person` +
-	`|not mapped to anybody`)
+	`|not mapped to anybody|not found|There is no such thing`)
 
 // asksUser has mara's token ask zoe, by another of her names, a choice
 // or a text.

@@ -249,6 +249,7 @@ func (a *app) newService(route func(event string, r *approval.Request) []approva
 	return approval.New(a.store, plans, a.people, time.Now, rand.Reader, approval.Config{
 		Route:         route,
 		AcceptUnknown: a.acceptsUnknown,
+		Admins:        a.tenants.adminsOf,
 		PermitAges:    a.tenants.permitAge,
 		KeepArgs:      a.cfg.KeepArgs,
 		Quota:         quotaOf(a.cfg.Limits),
@@ -400,6 +401,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 	all.Go(func() { a.delivery.run(ctx) })
 	all.Go(func() { a.tools.run(ctx) })
 	all.Go(func() { a.witness.Run(ctx) })
+	all.Go(func() { a.keepFor(ctx) })
 	if a.auth != nil {
 		all.Go(func() { a.auth.Run(ctx) })
 	}

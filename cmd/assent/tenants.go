@@ -133,7 +133,7 @@ func groupsOf(dirs []string) []string {
 // approver, you, who is in every group.
 func everybody(groups []string) (directory.Base, error) {
 	var text strings.Builder
-	text.WriteString("schema_version: \"1.0.0\"\npeople:\n  - id: you\n    name: You\n    groups: [")
+	text.WriteString("schema_version: \"1.0.0\"\nreaders: everybody\npeople:\n  - id: you\n    name: You\n    groups: [")
 	for _, g := range groups {
 		fmt.Fprintf(&text, "%q, ", g)
 	}

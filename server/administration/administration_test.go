@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/store/sqlite"
@@ -39,6 +40,10 @@ func (d directory) Members(ctx context.Context, tenant, group string) ([]approva
 	}
 
 	return out, nil
+}
+
+func (directory) Reading(context.Context, string, approval.Person) (people.Reading, error) {
+	return people.Reading{}, nil
 }
 
 func (directory) Owners(context.Context, string, string) ([]string, error) { return nil, nil }

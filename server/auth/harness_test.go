@@ -209,6 +209,14 @@ func (s *switched) Members(ctx context.Context, tenant, group string) ([]approva
 	return base.Members(ctx, tenant, group)
 }
 
+func (s *switched) Reading(ctx context.Context, tenant string, p approval.Person) (people.Reading, error) {
+	base, err := s.get()
+	if err != nil {
+		return people.Reading{}, err
+	}
+	return base.Reading(ctx, tenant, p)
+}
+
 func (s *switched) Owners(ctx context.Context, tenant, agent string) ([]string, error) {
 	base, _ := s.get()
 	return base.Owners(ctx, tenant, agent)

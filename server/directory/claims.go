@@ -359,6 +359,29 @@ func (j *Joined) Owners(ctx context.Context, tenant, agent string) ([]string, er
 	return j.base.Owners(ctx, tenant, agent)
 }
 
+// Reading returns what a person may read by the files, and by the groups
+// of the sign-in that p holds; the names that the sign-in proved are
+// theirs too.
+func (j *Joined) Reading(ctx context.Context, tenant string, p approval.Person) (people.Reading, error) {
+	out, err := j.base.Reading(ctx, tenant, p)
+	if err != nil {
+		return out, err
+	}
+	r, err := j.record(ctx, tenant, personKey+people.Key(p.ID))
+	if err != nil || r == nil || r.ID != p.ID {
+		return out, err
+	}
+	for _, name := range r.Names {
+		// a name may have become another person's since the sign-in
+		if now, ok, err := j.Person(ctx, tenant, name); err != nil {
+			return out, err
+		} else if ok && now.ID == p.ID {
+			out.Names = append(out.Names, name)
+		}
+	}
+	return out, nil
+}
+
 // unique sorts names and drops repetitions; never nil.
 func unique(names []string) []string {
 	sorted := slices.Sorted(slices.Values(names))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/people"
 )
 
 // Base is a directory that comes from files, and knows which groups
@@ -61,6 +62,14 @@ func (t Tenants) Owners(ctx context.Context, tenant, agent string) ([]string, er
 		return d.Owners(ctx, tenant, agent)
 	}
 	return nil, nil
+}
+
+// Reading returns what a person of the tenant may read.
+func (t Tenants) Reading(ctx context.Context, tenant string, p approval.Person) (people.Reading, error) {
+	if d, ok := t[tenant]; ok {
+		return d.Reading(ctx, tenant, p)
+	}
+	return people.Reading{}, nil
 }
 
 // Declares reports whether sign-ins may bring the group in the tenant.

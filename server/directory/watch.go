@@ -218,6 +218,15 @@ func (w *Watched) Owners(ctx context.Context, tenant, agent string) ([]string, e
 	return d.Owners(ctx, tenant, agent)
 }
 
+// Reading returns what a person may read, by what is in force.
+func (w *Watched) Reading(ctx context.Context, tenant string, p approval.Person) (people.Reading, error) {
+	d, err := w.Directory()
+	if err != nil {
+		return people.Reading{}, err
+	}
+	return d.Reading(ctx, tenant, p)
+}
+
 // Declares reports whether sign-ins may bring a group, by what is in force.
 func (w *Watched) Declares(tenant, group string) bool {
 	d, err := w.Directory()

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/internal/wait"
 )
@@ -136,8 +137,21 @@ func (s *Stream) End() int64 {
 // Frame is one entry as it is sent: made once for all watchers.
 type Frame struct {
 	Index  int64
+	About  approval.About
 	Event  []byte // server-sent event with the entry's leaf
 	Notice []byte // server-sent event that says what it is and whom it is about, and nothing else of it
+}
+
+// About returns what entries are about.
+func About(entries []ledger.SealedEntry) []approval.About {
+	out := make([]approval.About, len(entries))
+	for i, e := range entries {
+		if leaf, err := ledger.ParseLeaf(e.Leaf); err == nil {
+			out[i] = approval.About{Type: leaf.Type, Subject: leaf.Subject}
+		}
+	}
+
+	return out
 }
 
 // Frames writes entries as events. One that is no leaf is a fault of
@@ -157,6 +171,7 @@ func Frames(entries []ledger.SealedEntry) []Frame {
 		notice, _ := json.Marshal(map[string]string{"type": kind, "subject": subject})
 		out[i] = Frame{
 			Index:  e.Index,
+			About:  approval.About{Type: kind, Subject: subject},
 			Event:  fmt.Appendf(nil, "id: %d\nevent: %s\ndata: %s\n\n", e.Index, kind, data),
 			Notice: fmt.Appendf(nil, "id: %d\ndata: %s\n\n", e.Index, notice),
 		}
@@ -187,6 +202,28 @@ func (s *Stream) add(frames []Frame) {
 }
 
 func (f Frame) size() int { return len(f.Event) + len(f.Notice) }
+
+// Readable picks the frames that a reader may read.
+func Readable(
+	ctx context.Context, s *approval.Service, tenant string, by *approval.Reader, frames []Frame,
+) ([]Frame, error) {
+	if by.All() || len(frames) == 0 {
+		return frames, nil
+	}
+	about := make([]approval.About, len(frames))
+	for i, f := range frames {
+		about[i] = f.About
+	}
+	may, err := s.Entries(ctx, tenant, by, about)
+	var out []Frame
+	for i, f := range frames {
+		if may[i] {
+			out = append(out, f)
+		}
+	}
+
+	return out, err
+}
 
 // From returns what is remembered from an index on, up to Batch. When
 // that was forgotten, behind is true; when it has not happened yet,

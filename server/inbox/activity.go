@@ -19,6 +19,7 @@ type activityPage struct {
 	Days    int
 	Most    int // asks on the busiest day of any agent, the scale of the bars
 	Partial bool
+	Own     bool // the visitor's own answers, and the requests that they may read
 }
 
 func (v *visit) activity() error {
@@ -40,8 +41,13 @@ func (v *visit) activity() error {
 	if err != nil {
 		return err
 	}
+	by, err := v.reader()
+	if err != nil {
+		return err
+	}
 	p.Partial = more || len(votes) == mostVotes
-	p.figures = figure(asks, votes, from, v.now)
+	p.Own = !by.All()
+	p.figures = figure(asks, by.Votes(votes), from, v.now)
 	for _, a := range p.Agents {
 		for _, d := range a.Days {
 			p.Most = max(p.Most, d.Asks)
@@ -56,7 +62,7 @@ func (v *visit) activity() error {
 func (v *visit) asks(from time.Time) (out []ask, more bool, err error) {
 	f := approval.Filter{Since: from, Limit: 500}
 	for {
-		list, err := v.Store.Requests(v.ctx(), v.Tenant, f)
+		list, err := v.list(f)
 		if err != nil {
 			return nil, false, err
 		}

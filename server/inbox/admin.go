@@ -1,9 +1,11 @@
 package inbox
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,6 +38,13 @@ func (v *visit) grants() error {
 	if err != nil {
 		return err
 	}
+	by, err := v.reader()
+	if err == nil {
+		list, err = v.Service.Grants(v.ctx(), v.Tenant, by, list)
+	}
+	if err != nil {
+		return err
+	}
 	for _, g := range list {
 		row := grantRow{Grant: g, Live: g.Live(v.now)}
 		row.Doc, row.Long = v.grantDoc(&g)
@@ -46,12 +55,23 @@ func (v *visit) grants() error {
 	}
 
 	if v.Sessions != nil {
-		if p.Sessions, err = v.Sessions.Grants(v.ctx(), v.Tenant); err != nil {
+		if p.Sessions, err = v.sessions(); err != nil {
 			return err
 		}
 	}
 
 	return v.show("grants", "Standing approvals", "grants", p)
+}
+
+// sessions are the session grants that concern the visitor.
+func (v *visit) sessions() ([]rap.SessionGrant, error) {
+	by, err := v.reader()
+	if err != nil {
+		return nil, err
+	}
+	all, err := v.Sessions.Grants(v.ctx(), v.Tenant)
+
+	return slices.DeleteFunc(all, func(g rap.SessionGrant) bool { return !by.Concerns(g.User, g.Agent) }), err
 }
 
 func (v *visit) revokeSession() error {
@@ -62,6 +82,13 @@ func (v *visit) revokeSession() error {
 		return approval.ErrNotFound
 	}
 	reason := clean(v.r.PostForm.Get("reason"))
+	list, err := v.sessions()
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(list, func(g rap.SessionGrant) bool { return g.ID == v.id() }) {
+		return approval.ErrNotFound
+	}
 	if err := v.Sessions.Revoke(v.ctx(), v.Tenant, v.id(), v.Person.ID, reason); err != nil {
 		return err
 	}
@@ -92,6 +119,17 @@ func (v *visit) grantDoc(g *approval.Grant) (doc *document, long bool) {
 func (v *visit) revoke() error {
 	if err := v.posted(); err != nil {
 		return err
+	}
+	g, err := v.Store.Grant(v.ctx(), v.Tenant, v.id())
+	if err != nil {
+		return err
+	}
+	by, err := v.reader()
+	if err != nil {
+		return err
+	}
+	if may, err := v.Service.Grants(v.ctx(), v.Tenant, by, []approval.Grant{*g}); err != nil || len(may) == 0 {
+		return cmp.Or(err, approval.ErrNotFound)
 	}
 	if _, err := v.Service.Revoke(
 		v.ctx(),
@@ -149,7 +187,7 @@ func (v *visit) freeze() error {
 // lifts are the requests of this person to lift freezes, by agent and
 // the time of the freeze.
 func (v *visit) lifts() (map[string][]lift, error) {
-	found, err := v.Store.Requests(v.ctx(), v.Tenant, approval.Filter{
+	found, err := v.list(approval.Filter{
 		Agent:  administration.Agent,
 		States: []approval.State{approval.Pending, approval.Approved},
 	})
@@ -286,6 +324,21 @@ func (v *visit) deliveries() error {
 	if p.Jobs, err = v.Store.Jobs(v.ctx(), v.Tenant, p.State, 200); err != nil {
 		return err
 	}
+	about := make([]approval.About, len(p.Jobs))
+	for i, j := range p.Jobs {
+		about[i] = approval.About{Type: j.Event, Subject: j.Subject}
+	}
+	may, err := v.mayRead(about)
+	if err != nil {
+		return err
+	}
+	var jobs []store.Job
+	for i, j := range p.Jobs {
+		if may[i] {
+			jobs = append(jobs, j)
+		}
+	}
+	p.Jobs = jobs
 	return v.show("deliveries", "Deliveries", "deliveries", p)
 }
 

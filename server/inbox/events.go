@@ -94,12 +94,29 @@ func (s *stream) changedCalls() {
 	s.Flush()
 }
 
+// readable picks what the visitor may read as of now. A stream that
+// can't find out tells nothing.
+func (s *stream) readable(frames []feed.Frame) []feed.Frame {
+	v := s.visit
+	by, err := v.Service.Reader(v.ctx(), v.Tenant, v.Person.ID)
+	if err == nil {
+		frames, err = feed.Readable(v.ctx(), v.Service, v.Tenant, by, frames)
+	}
+	if err != nil {
+		v.Logger.Error("events can't be read for a page", "error", err)
+		return nil
+	}
+	return frames
+}
+
 // tell sends frames at once.
 func (s *stream) tell(frames []feed.Frame) {
 	var text []byte
-	for _, f := range frames {
+	if len(frames) > 0 {
+		s.next = frames[len(frames)-1].Index + 1
+	}
+	for _, f := range s.readable(frames) {
 		text = append(text, f.Notice...)
-		s.next = f.Index + 1
 	}
 	if len(text) == 0 {
 		return

@@ -188,7 +188,7 @@ func (v *visit) submitted(r *approval.Request) (json.RawMessage, error) {
 // mend shows the form again with what was given, and what is wrong with
 // it beside each field. Nothing was answered.
 func (v *visit) mend(id string, problems form.Problems) error {
-	r, err := v.Store.Request(v.ctx(), v.Tenant, id)
+	r, err := v.stored(id)
 	if err != nil {
 		return err
 	}

@@ -99,6 +99,7 @@ rules:
 `
 
 const peopleFile = `schema_version: "1.0.0"
+readers: everybody
 people:
   - {id: alice@example.com, name: Alice Doe, also: [alice], groups: [risk]}
   - {id: bob@example.com, name: Bob Roe, also: [bob], groups: [risk, desk-heads]}

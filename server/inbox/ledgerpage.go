@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/server/feed"
 )
 
 // ledgerPage is a stretch of the ledger with the checkpoint that covers it.
@@ -66,7 +67,20 @@ func (v *visit) ledger() error {
 	if p.Subject == "" && p.From > 0 {
 		p.Older = "/ledger?before=" + strconv.FormatInt(p.From, 10)
 	}
-	p.Entries = v.entries(list)
+	may, err := v.mayRead(feed.About(list))
+	if err != nil {
+		return err
+	}
+	var read []ledger.SealedEntry
+	for i, e := range list {
+		if may[i] {
+			read = append(read, e)
+		}
+	}
+	if len(read) == 0 && p.Subject != "" {
+		p.Later = ""
+	}
+	p.Entries = v.entries(read)
 	slices.Reverse(p.Entries)
 	return v.show("ledger", "Ledger", "ledger", p)
 }

@@ -2,6 +2,7 @@ package inbox_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
@@ -222,6 +224,7 @@ func TestTheLiveListIsMadeOncePerChange(t *testing.T) {
 	h := openWith(t, func(c *inbox.Config) {
 		counts.Store = c.Store
 		c.Store, c.Feed = counts, feed.New(counts, slog.New(slog.DiscardHandler))
+		c.Service = approval.New(counts, nil, c.Directory, time.Now, rand.Reader, approval.Config{}) // it only reads
 	})
 	for change := range 3 {
 		h.ask(tool("place_order", fmt.Sprintf(`{"quantity":%d}`, change)))

@@ -252,6 +252,9 @@ func (v *visit) readQueue() (queuePage, error) {
 	room := int64(queueBytes)
 	for _, s := range list.Requests {
 		c, err := v.queued(s, &room)
+		if errors.Is(err, approval.ErrNotFound) { // the directory changed since the list was read
+			continue
+		}
 		if err != nil {
 			return q, err
 		}
@@ -286,7 +289,7 @@ func (v *visit) listOf(tab string, f approval.Filter) (approval.Page, error) {
 		return v.Service.AnsweredBy(v.ctx(), v.Tenant, v.Person.ID, f)
 	}
 
-	return v.Store.Requests(v.ctx(), v.Tenant, f)
+	return v.list(f)
 }
 
 // queued draws the outline of a request. Of those that are large, or

@@ -231,8 +231,12 @@ func (v *visit) readPast(r *approval.Request, p *requestPage) error {
 	if err != nil {
 		return err
 	}
+	by, err := v.reader()
+	if err != nil {
+		return err
+	}
 	for _, o := range past {
-		if o.ID != r.ID {
+		if o.ID != r.ID && by.MayRead(o) {
 			p.Similar = append(p.Similar, v.similar(r, o))
 		}
 	}

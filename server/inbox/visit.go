@@ -25,6 +25,7 @@ type visit struct {
 	Person approval.Person
 	Dev    bool
 	now    time.Time
+	reads  *approval.Reader           // nil until it is asked for
 	known  map[string]approval.Person // what the directory said during this visit
 	draws  *budget                    // what the page may still draw
 	looks  *budget                    // what its hints may still look through
@@ -84,9 +85,42 @@ func (v *visit) ctx() context.Context { return v.r.Context() }
 // id is that of the request, grant or token in the address.
 func (v *visit) id() string { return v.r.PathValue("id") }
 
-// stored reads a request.
+// reader is what the visitor may read.
+func (v *visit) reader() (by *approval.Reader, err error) {
+	if v.reads == nil {
+		if by, err = v.Service.Reader(v.ctx(), v.Tenant, v.Person.ID); err != nil {
+			return nil, err
+		}
+		v.reads = by
+	}
+	return v.reads, nil
+}
+
+// stored reads a request that the visitor may read.
 func (v *visit) stored(id string) (*approval.Request, error) {
-	return v.Store.Request(v.ctx(), v.Tenant, id)
+	by, err := v.reader()
+	if err != nil {
+		return nil, err
+	}
+	return v.Service.Read(v.ctx(), v.Tenant, id, by)
+}
+
+// list lists requests that the visitor may read.
+func (v *visit) list(f approval.Filter) (approval.Page, error) {
+	by, err := v.reader()
+	if err != nil {
+		return approval.Page{}, err
+	}
+	return v.Service.List(v.ctx(), v.Tenant, by, f, nil)
+}
+
+// mayRead reports for each ledger entry whether the visitor may read it.
+func (v *visit) mayRead(about []approval.About) ([]bool, error) {
+	by, err := v.reader()
+	if err != nil {
+		return nil, err
+	}
+	return v.Service.Entries(v.ctx(), v.Tenant, by, about)
 }
 
 // problem is an error with a page of its own.

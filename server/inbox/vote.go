@@ -84,7 +84,7 @@ func (v *visit) ballot(a seen) (in approval.VoteInput, err error) {
 		in.Response = clean(form.Get("response"))
 	case approval.Submit:
 		in.Reason = ""
-		r, err := v.Store.Request(v.ctx(), v.Tenant, a.Request)
+		r, err := v.stored(a.Request)
 		if err != nil {
 			return in, err
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	reading "github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/tokens"
 	"github.com/assent-dev/assent/store"
@@ -30,6 +31,10 @@ func (people) Person(_ context.Context, _, name string) (approval.Person, bool, 
 }
 
 func (people) Members(context.Context, string, string) ([]approval.Person, error) { return nil, nil }
+
+func (people) Reading(context.Context, string, approval.Person) (reading.Reading, error) {
+	return reading.Reading{}, nil
+}
 
 func (people) Owners(context.Context, string, string) ([]string, error) { return nil, nil }
 

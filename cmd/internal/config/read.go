@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/stores"
 	"github.com/assent-dev/assent/cmd/internal/term"
@@ -123,6 +124,7 @@ func formats(dir string) map[string]document.Format {
 
 	return map[string]document.Format{
 		"duration": document.Duration(),
+		"age":      {Strict: true, Read: readAge},
 		"path":     text(beside),
 		"store": text(func(text string) string {
 			if stores.IsURL(text) {
@@ -148,6 +150,22 @@ func formats(dir string) map[string]document.Format {
 		"target":   {Read: readTarget},
 		"size":     {Strict: true, Read: readSize},
 	}
+}
+
+// leastRetention is the least age that a configuration may redact at:
+// less is more likely a slip.
+const leastRetention = 24 * time.Hour
+
+func readAge(text string) (any, string, string) {
+	age, err := term.ParseAge(text)
+	switch {
+	case err != nil:
+		return nil, "is no age", "one such as 90d or 36h"
+	case age < leastRetention:
+		return nil, "is too short: people may still need what they approved", "at least 1d"
+	}
+
+	return age, "", ""
 }
 
 func isNetwork(text string) bool {

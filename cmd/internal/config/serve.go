@@ -39,12 +39,15 @@ type Serve struct {
 	PublicURL     string `doc:"public_url"`     // how people reach it; "" means http:// and the address
 	// further names by which it is reached, beside those of Listen and
 	// PublicURL
-	Hosts         []string `doc:"hosts"`
-	Store         string   `doc:"store"`      // path or postgres:// URL
-	StoreFile     string   `doc:"store_file"` // file that holds Store
-	KeyFile       string   `doc:"key"`        // "" means assent.key beside a store that is a file
-	Watermark     string   `doc:"watermark"`  // file; "" means one beside the key, NoWatermark none
-	Kept          `doc:"ledger"`
+	Hosts     []string `doc:"hosts"`
+	Store     string   `doc:"store"`      // path or postgres:// URL
+	StoreFile string   `doc:"store_file"` // file that holds Store
+	KeyFile   string   `doc:"key"`        // "" means assent.key beside a store that is a file
+	Watermark string   `doc:"watermark"`  // file; "" means one beside the key, NoWatermark none
+	Kept      `doc:"ledger"`
+	// Retention is after how long what ended is redacted, as assent prune
+	// does; 0: never.
+	Retention     time.Duration `doc:"retention"`
 	OnBrokenFiles string        `doc:"on_broken_files"` // KeepLastGood or DenyBroken
 	LogLevel      string        `doc:"log_level"`       // one of LogLevels
 	Drain         time.Duration `doc:"drain"`

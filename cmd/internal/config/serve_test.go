@@ -99,10 +99,15 @@ limits:
 // TestConfigRefuses wrong types with their place.
 func TestConfigRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"[]":         "1:1",
-		"dev: 1":     "1:6",
-		"drain: -1s": "1:8",
-		"agents: {}": "1:9",
+		"[]":              "1:1",
+		"dev: 1":          "1:6",
+		"drain: -1s":      "1:8",
+		"agents: {}":      "1:9",
+		"retention: 0d":   "1:12",
+		"retention: 23h":  "1:12",
+		"retention: soon": "1:12",
+		"retention: -90d": "1:12",
+		"retention: 90":   "1:12",
 		"case_sensitive_arguments: [tool a, grep]": "1:36",
 		"people: ''":                               "1:9",
 		"permits: [{audience: a}]":                 "1:11",

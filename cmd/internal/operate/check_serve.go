@@ -14,10 +14,12 @@ import (
 
 // Checked is what assent serve --check found, or assent oidc check.
 type Checked struct {
-	Ok       bool            `json:"ok"`
-	Tenants  []CheckedTenant `json:"tenants"`
-	Problems []TenantProblem `json:"problems"`
-	Warnings []TenantProblem `json:"warnings"`
+	Ok bool `json:"ok"`
+	// Retention is after how long what ended is redacted; "" for never.
+	Retention string          `json:"retention,omitempty"`
+	Tenants   []CheckedTenant `json:"tenants"`
+	Problems  []TenantProblem `json:"problems"`
+	Warnings  []TenantProblem `json:"warnings"`
 }
 
 // CheckedTenant is what would be in force for one tenant.
@@ -64,6 +66,9 @@ func (a Commands) checked(c Checked, asJSON bool) error {
 }
 
 func printChecked(p *term.Printer, c Checked) {
+	if c.Retention != "" {
+		p.Printf("retention: what ended is redacted after %s\n", c.Retention)
+	}
 	for _, t := range c.Tenants {
 		for _, l := range t.Loaded {
 			p.Printf("tenant %s: %s: %d, %s\n", t.Tenant, l.Part, l.Count, l.Digest)

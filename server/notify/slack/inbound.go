@@ -17,6 +17,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/form"
 )
 
@@ -114,8 +115,8 @@ func (a *App) begin(r *http.Request, in interaction) (wrong map[string]string, e
 // seconds.
 const readTimeout = 2 * time.Second
 
-// reads makes an answer of the inputs of a form, where somebody known
-// filled in the form that stands. Whatever else is wrong is found when
+// reads makes an answer of the inputs of a form, if somebody who may
+// answer filled in the form that stands. Whatever else is wrong is found when
 // the answer is counted.
 func (a *App) reads(ctx context.Context, in *interaction) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
@@ -130,7 +131,12 @@ func (a *App) reads(ctx context.Context, in *interaction) map[string]string {
 	if !errors.As(err, &problems) {
 		return nil
 	}
-	if _, known, err := a.person(ctx, in); err != nil || !known || a.showsAll(ctx, in) != nil {
+	person, known, err := a.person(ctx, in)
+	if err != nil || !known || a.showsAll(ctx, in) != nil {
+		return nil
+	}
+	e, err := a.cfg.Voter.Eligible(ctx, r, person.ID)
+	if err != nil || e.May(approval.Submit) != nil { // what the form expects is for who may answer
 		return nil
 	}
 

@@ -199,6 +199,10 @@ func (b *book) Members(ctx context.Context, tenant, group string) ([]approval.Pe
 	return b.file.Load().Members(ctx, tenant, group)
 }
 
+func (b *book) Reading(ctx context.Context, tenant string, p approval.Person) (people.Reading, error) {
+	return b.file.Load().Reading(ctx, tenant, p)
+}
+
 func (b *book) Owners(ctx context.Context, tenant, agent string) ([]string, error) {
 	return b.file.Load().Owners(ctx, tenant, agent)
 }

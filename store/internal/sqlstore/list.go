@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,6 +46,28 @@ func (s *Store) Requests(ctx context.Context, tenant string, f approval.Filter) 
 		out.Next = cursor(f, out.Requests[f.Limit-1])
 	}
 	return out, err
+}
+
+// Summaries reads the columns of some requests.
+func (s *Store) Summaries(ctx context.Context, tenant string, ids []string) (map[string]approval.Summary, error) {
+	out := make(map[string]approval.Summary, len(ids))
+	for some := range slices.Chunk(ids, headsOnce) {
+		where, args := oneOf("id", some, tenant)
+		found, err := list(ctx, s, "list requests", scanSummary,
+			"SELECT "+summaryColumns+" FROM requests WHERE tenant = $1 AND "+where, args...)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range found {
+			x, err := s.line(tenant, l)
+			if err != nil {
+				return nil, err
+			}
+			out[x.ID] = x
+		}
+	}
+
+	return out, nil
 }
 
 // listing writes the statements of one list.
@@ -97,8 +120,31 @@ func (q *listing) where() string {
 		}
 		b.WriteString(")")
 	}
+	if q.f.Readers != nil {
+		b.WriteString(" AND (1 = 0")
+		for _, key := range q.f.Readers { // the indexes hold the groups, so most rows are picked without being read
+			if group, ok := strings.CutPrefix(key, approval.ReaderGroup); ok && group != "" {
+				fmt.Fprintf(&b, " OR %s(group_names, %s) > 0", q.find, q.arg("\n"+groupName(group)+"\n"))
+			}
+		}
+		for _, key := range q.f.Readers {
+			fmt.Fprintf(&b, " OR %s(answering, %s) > 0", q.find, q.arg(quoted(key)))
+		}
+		fmt.Fprintf(&b, " OR %s(answering, %s) = 0)", q.find, q.arg(readersField))
+	}
 
 	return b.String()
+}
+
+// readersField begins the keys of readers in the column answering. No
+// text of it can, since quotes in texts are escaped.
+const readersField = `"readers":`
+
+// quoted is a text as it stands in the column answering.
+func quoted(text string) string {
+	out, _ := json.Marshal(text) // a text always has a form
+
+	return plain(string(out))
 }
 
 func (q *listing) order() (column, direction, after string) {

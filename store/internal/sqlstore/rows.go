@@ -136,10 +136,13 @@ func (s *Store) updateRequest(
 // answering writes what a list needs to know of who may answer. Of a
 // request that has ended nobody asks for it.
 func answering(s *approval.Summary) string {
-	if s.State != approval.Pending {
-		return ""
+	var kept any = s.Answering
+	if s.State != approval.Pending { // it waits for nobody's answer any more
+		kept = struct {
+			Readers []string `json:"readers"`
+		}{s.Answering.Readers}
 	}
-	text, err := json.Marshal(s.Answering)
+	text, err := json.Marshal(kept)
 	if err != nil { // texts, numbers and times always have a form
 		return ""
 	}

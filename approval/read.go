@@ -1,0 +1,277 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/approval/people"
+)
+
+// ReaderGroup begins the keys of Filter.Readers that are groups.
+const ReaderGroup = "group:"
+
+// Keys of those who may read a request: what they hold, own or are called.
+const (
+	keyGroup = ReaderGroup
+	keyName  = "name:"
+	keyOwns  = "agent:"
+)
+
+// readers are the keys of those who may read the request: who may answer
+// it now or later, who asked for it, whom the agent acts for, and who
+// owns the agent.
+func (r *Request) readers() []string {
+	keys := []string{keyOwns + r.Agent.ID}
+	names := slices.Concat([]string{r.Requester.Person, r.Requester.Principal}, r.Requester.AlsoOf, r.Requester.Owners)
+	for _, name := range names {
+		if message, _ := people.IdentityProblem(name); message == "" {
+			keys = append(keys, keyName+people.Key(name))
+		}
+	}
+	if !r.asksUser() || r.Requester.Principal == "" {
+		for _, group := range r.askedGroups() {
+			keys = append(keys, keyGroup+group)
+		}
+	}
+	slices.Sort(keys)
+
+	return slices.Compact(keys)
+}
+
+// askedGroups are the groups that may answer the request at some time:
+// those of its stages, their stand-ins, and those of its escalations.
+func (r *Request) askedGroups() []string {
+	groups := slices.Clone(r.Called)
+	for _, stage := range r.Stages {
+		groups = append(groups, stage.Group)
+		for _, s := range stage.StandIns {
+			groups = append(groups, s.Group)
+		}
+	}
+	for _, next := range r.Scheduled {
+		if next.Kind == Escalate {
+			groups = append(groups, next.To)
+		}
+	}
+	for _, revision := range r.Revisions { // what was scheduled is forgotten when the request ends
+		if revision.Decision.Require != nil {
+			for _, e := range revision.Decision.Require.Escalate {
+				groups = append(groups, e.To)
+			}
+		}
+	}
+
+	return groups
+}
+
+// Reader decides what one person may read of a tenant, as of when it was
+// made. A nil Reader reads everything: it is nobody's, such as a token
+// without a person.
+type Reader struct {
+	service *Service
+	tenant  string
+	person  string // canonical id; "" when the directory knows nobody by the name
+	all     bool
+	keys    []string
+}
+
+// Reader returns the reader that is a person. Somebody whom the
+// directory doesn't know reads nothing.
+func (s *Service) Reader(ctx context.Context, tenant, name string) (*Reader, error) {
+	r := &Reader{service: s, tenant: tenant}
+	p, known, err := s.known(ctx, tenant, name)
+	if err != nil || !known {
+		return r, err
+	}
+	may, err := s.people.Reading(ctx, tenant, p)
+	if err != nil {
+		return r, fmt.Errorf("ask the directory: %w", err)
+	}
+	r.person = p.ID
+	r.all = may.All || s.administers(tenant, p)
+	r.keys = []string{keyGroup}
+	for _, group := range p.Groups {
+		r.keys = append(r.keys, keyGroup+group)
+	}
+	for _, agent := range may.Owns {
+		r.keys = append(r.keys, keyOwns+agent)
+	}
+	for _, name := range may.Names {
+		r.keys = append(r.keys, keyName+people.Key(name))
+	}
+	slices.Sort(r.keys)
+	r.keys = slices.Compact(r.keys)
+
+	return r, nil
+}
+
+// administers reports whether a person is an administrator. Everybody
+// holds the group "", so that is none.
+func (s *Service) administers(tenant string, p Person) bool {
+	if s.cfg.Admins == nil {
+		return false
+	}
+	group := s.cfg.Admins(tenant)
+
+	return group != "" && p.Holds(group)
+}
+
+// All reports whether everything of the tenant may be read.
+func (r *Reader) All() bool { return r == nil || r.all }
+
+// Person is the canonical id of the reader; "" for nobody.
+func (r *Reader) Person() string {
+	if r == nil {
+		return ""
+	}
+	return r.person
+}
+
+// holds reports whether one of the keys is the reader's.
+func (r *Reader) holds(keys []string) bool {
+	return r.All() || slices.ContainsFunc(keys, func(k string) bool {
+		_, found := slices.BinarySearch(r.keys, k)
+		return found
+	})
+}
+
+// MayRead reports whether a request may be read.
+func (r *Reader) MayRead(q *Request) bool { return r.All() || r.holds(q.readers()) }
+
+// mayList reports whether a request of a list may be read.
+func (r *Reader) mayList(ctx context.Context, x Summary) (bool, error) {
+	if r.All() || x.Answering.Readers != nil {
+		return r.holds(x.Answering.Readers), nil
+	}
+	q, err := r.service.store.Request(ctx, r.tenant, x.ID) // kept before lists carried this
+	if err != nil {
+		return false, err
+	}
+
+	return r.MayRead(q), nil
+}
+
+// Read returns a request that a reader may read. For others it is as if
+// it were not there: ErrNotFound.
+func (s *Service) Read(ctx context.Context, tenant, id string, by *Reader) (*Request, error) {
+	r, err := s.Request(ctx, tenant, id)
+	if err == nil && !by.MayRead(r) {
+		return nil, ErrNotFound
+	}
+
+	return r, err
+}
+
+// List lists the requests of a filter that a reader may read, and that
+// are wanted; nil: all are. Total counts what was left out only as far as
+// it was read.
+func (s *Service) List(
+	ctx context.Context, tenant string, by *Reader, f Filter, wanted func(Summary) (bool, error),
+) (Page, error) {
+	if by.All() && wanted == nil {
+		return s.store.Requests(ctx, tenant, f)
+	}
+	if !by.All() {
+		f.Readers = append([]string{}, by.keys...) // never nil, also for those who may read nothing
+	}
+
+	return Pick(ctx, s.store, tenant, f, func(x Summary) (bool, error) {
+		may, err := by.mayList(ctx, x)
+		if err == nil && may && wanted != nil {
+			return wanted(x)
+		}
+		return may, err
+	})
+}
+
+// About is what a ledger entry is about, without what it says.
+type About struct{ Type, Subject string }
+
+// Entries reports for each ledger entry whether a reader may read it:
+// those about requests that they may read, about grants that came out of
+// these, and about freezes, which all people are shown.
+func (s *Service) Entries(ctx context.Context, tenant string, by *Reader, entries []About) ([]bool, error) {
+	out := make([]bool, len(entries))
+	subjects := make([]string, len(entries))
+	for i, e := range entries {
+		subjects[i] = e.Subject
+	}
+	may, err := s.subjects(ctx, tenant, by, subjects)
+	for i, e := range entries {
+		out[i] = err == nil && (by.All() || may[e.Subject] || e.Type == EventFrozen || e.Type == EventThawed)
+	}
+
+	return out, err
+}
+
+// subjects returns the ids of requests and grants that a reader who
+// doesn't read everything may read.
+func (s *Service) subjects(ctx context.Context, tenant string, by *Reader, ids []string) (map[string]bool, error) {
+	out := map[string]bool{}
+	if by.All() {
+		return out, nil
+	}
+	of := map[string][]string{} // by request, what is about it
+	for _, id := range ids {
+		request := id
+		if strings.HasPrefix(id, grantPrefix) {
+			g, err := s.store.Grant(ctx, tenant, id)
+			if errors.Is(err, ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			request = g.Request
+		}
+		of[request] = append(of[request], id)
+	}
+	found, err := s.store.Summaries(ctx, tenant, slices.Collect(maps.Keys(of)))
+	if err != nil {
+		return nil, err
+	}
+	for request, x := range found {
+		may, err := by.mayList(ctx, x)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range of[request] {
+			out[id] = may
+		}
+	}
+
+	return out, nil
+}
+
+// Grants picks the grants that came out of requests which a reader may
+// read.
+func (s *Service) Grants(ctx context.Context, tenant string, by *Reader, all []Grant) ([]Grant, error) {
+	if by.All() {
+		return all, nil
+	}
+	ids := make([]string, len(all))
+	for i := range all {
+		ids[i] = all[i].Request
+	}
+	may, err := s.subjects(ctx, tenant, by, ids)
+
+	return slices.DeleteFunc(slices.Clone(all), func(g Grant) bool { return !may[g.Request] }), err
+}
+
+// Concerns reports whether something is about the reader: it is for a
+// person by this name, or of an agent that they own.
+func (r *Reader) Concerns(name, agent string) bool {
+	return r.holds([]string{keyName + people.Key(name), keyOwns + agent})
+}
+
+// Votes picks the votes whose figures a reader may read: their own.
+func (r *Reader) Votes(all []VoteFact) []VoteFact {
+	if r.All() {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(v VoteFact) bool { return v.Person != r.person })
+}
