@@ -1462,6 +1462,8 @@ export interface components {
             shared?: boolean;
             /** @description how long an approval will wait to be used, `15m`; of a call that people are asked about, where there is a decision configuration */
             permit_age?: string;
+            /** @description the rules allow the call, and the owner lets it run in a coding agent without the agent's own permission check */
+            replace_permissions?: boolean;
             /** @description stages that nobody can fill as of now: the request can only be denied, or expire */
             unfillable?: {
                 /** @description every approver when "" */
