@@ -105,7 +105,8 @@ func mistakes() []mistake {
 	return []mistake{
 		{name: "clean", file: "people.yaml", old: "risk: {}", new: "risk: {}"},
 		{
-			name: "agent", file: "agents/desk.agf.yaml", old: "alias: stripe", new: "alias: stripe\n    - alias: stripe",
+			name: "agent", file: "agents/desk.agf.yaml",
+			old: "alias: stripe", new: "alias: stripe\n    - alias: stripe",
 			says: `alias "stripe" stands twice`, unread: true,
 		},
 		{
@@ -124,7 +125,10 @@ func mistakes() []mistake {
 			name: "settings", file: ".agf-validate.yaml", old: "people:", new: "peple:",
 			says: `unknown field "peple"`, unread: true,
 		},
-		{name: "test", file: "tests/desk.test.yaml", old: "outcome: ask", new: "outcome: allow", says: "a large refund asks"},
+		{
+			name: "test", file: "tests/desk.test.yaml",
+			old: "outcome: ask", new: "outcome: allow", says: "a large refund asks",
+		},
 		{
 			name: "threshold raised", file: "policies/refunds.policy.yaml", old: "gt: 100", new: "gt: 800",
 			says: "loosens", compared: true,

@@ -285,7 +285,8 @@ func (v program) configOf(f validateFlags, opt *lint.Options) (*term.Decisions, 
 		if worst(findings) >= diag.Error {
 			unusable = &unusableError{"configuration", f.config, src, findings}
 		} else {
-			opt.Config, chosen.Config, chosen.File = grades, config, f.config
+			opt.Config = grades
+			chosen.Config, chosen.File = config, f.config
 		}
 	}
 

@@ -115,6 +115,7 @@ func (ts tenants) inForce(name string) openapi.Agents {
 	if chosen := t.plans.Chosen(); chosen != nil {
 		out.Configuration = chosen.Digest()
 		out.ApproveOnTimeout = chosen.ApproveOnTimeout
+		out.ReplacePermissions = chosen.ReplacePermissions
 		out.PermitAge = policy.FormatDuration(chosen.PermitAge)
 		out.Undeclared = undeclared(chosen)
 	}

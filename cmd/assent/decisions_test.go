@@ -151,6 +151,10 @@ func chosenFields(bundle, cache string) map[string]chosenField {
 			decide: `"on_timeout":"approve"`, lint: "LESS error: nobody's answer", agents: `"approve_on_timeout":true`,
 			wrong: "approve_on_timeout: 'yes'",
 		},
+		"replace_permissions": {
+			text: "replace_permissions: true\n", agents: `"replace_permissions":true`,
+			wrong: "replace_permissions: 'yes'",
+		},
 		"permit_age": {text: "permit_age: 30m\n", agents: `"permit_age":"30m"`, wrong: "permit_age: 25h"},
 		"rules": {
 			text: "rules: {condition-vacuous: off}\n", lint: "LESS condition-vacuous",
@@ -281,7 +285,7 @@ func TestEveryChoiceIsReadByAllThree(t *testing.T) {
 		_, byServe, err := configured(t, dir)
 		at := regexp.MustCompile(regexp.QuoteMeta(file) + `:\d+:\d+: error: `)
 		place := at.FindString(byDecide)
-		if code != 2 || code2 != 2 || err == nil || place == "" || at.FindString(byValidate) != place ||
+		if code != 2 || code2 != 1 || err == nil || place == "" || at.FindString(byValidate) != place ||
 			at.FindString(byServe) != place {
 			t.Errorf("%s: %s\n%d %s\n%d %s\n%v %s", name, f.wrong, code, byDecide, code2, byValidate, err, byServe)
 		}

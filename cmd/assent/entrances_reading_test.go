@@ -40,7 +40,11 @@ func waysToRead() []wayToRead {
 		{name: "HTTP, grants", path: "/v1/grants", sites: []string{"server.(*exchange).listGrants"}},
 		{name: "HTTP, a grant", path: "/v1/grants/grt_{id}", sites: []string{"server.(*exchange).readableGrant"}},
 		{name: "HTTP, figures", path: "/v1/stats", shows: `"ben"`, sites: []string{"server.(*exchange).stats"}},
-		{name: "HTTP, deliveries", path: "/v1/deliveries?state=sent", sites: []string{"server.(*exchange).listDeliveries"}},
+		{
+			name:  "HTTP, deliveries",
+			path:  "/v1/deliveries?state=sent",
+			sites: []string{"server.(*exchange).listDeliveries"},
+		},
 		{name: "HTTP, an entry", path: "/v1/audit/proof/{index}", shows: `"leaf"`,
 			sites: []string{"server.(*exchange).proof"}},
 		{name: "HTTP, the export", path: "/v1/audit/export", sites: []string{"server.(*exchange).exportAll"}},

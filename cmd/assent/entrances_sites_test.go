@@ -26,6 +26,7 @@ const approvalPath = "github.com/assent-dev/assent/approval"
 func noEntrances() map[string]string {
 	return map[string]string{
 		"approval.(*Requester).asker":        "reads who asked from the request",
+		"approval.(*Request).askers":         "reads who asked from the request",
 		"approval.among":                     "compares an asker with those of a request",
 		"rap/runtime.(*Runtime).As":          "compares an asker with none",
 		"rap/runtime.(*Runtime).openRecords": "compares an asker with none",

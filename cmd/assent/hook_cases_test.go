@@ -123,7 +123,8 @@ func hookCasesPage(t *testing.T, rows map[string][]string) {
 	t.Helper()
 	var table strings.Builder
 	products := hook.Products()
-	table.WriteString("| case | " + strings.Join(products, " | ") + " |\n|---|" + strings.Repeat("---|", len(products)) + "\n")
+	table.WriteString("| case | " + strings.Join(products, " | ") + " |\n")
+	table.WriteString("|---|" + strings.Repeat("---|", len(products)) + "\n")
 	for i, one := range allHookCases() {
 		fmt.Fprintf(&table, "| %s |", one.text)
 		for _, product := range products {

@@ -39,7 +39,8 @@ func TestRetentionRedactsWhatEndedLongAgo(t *testing.T) {
 	must.Do(t, s.Update(ctx, "acme", func(tx approval.Tx) error {
 		for id, at := range requests {
 			r := &approval.Request{
-				ID: id, Tenant: "acme", Version: 1, State: approval.Pending, Closed: at, Created: now.Add(-99 * time.Hour),
+				ID: id, Tenant: "acme", Version: 1, State: approval.Pending, Closed: at,
+				Created: now.Add(-99 * time.Hour),
 				Revisions: []approval.Revision{{
 					Binding: id,
 					Call:    resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: []byte(`{"amount":1}`)},

@@ -79,7 +79,8 @@ func leaves(of reflect.Type, path, keys []string) []leaf {
 		}
 		l := leaf{path: strings.Join(down, "."), key: key, part: names[0]}
 		if s, ok := samples()[l.path]; ok {
-			l.key, l.tight, l.less = s[0], s[1], s[2]
+			l.key = s[0]
+			l.tight, l.less = s[1], s[2]
 		} else {
 			l.tight = strings.Join(names, ": {") + ": " + usual(field.Type) + strings.Repeat("}", len(names)-1)
 		}

@@ -9,7 +9,7 @@ import (
 // The rules of findings. An id never changes its meaning.
 const (
 	RuleNotStrict  = "tool-not-strict"  // the definition can't be read, or can be read in two ways
-	RuleProtocol   = "tool-protocol"    // the schema of the protocol refuses the definition, and clients the whole list with it
+	RuleProtocol   = "tool-protocol"    // the schema of the protocol refuses the definition
 	RuleName       = "tool-name"        // no name of a tool
 	RuleReserved   = "tool-reserved"    // a name that the gateway keeps for itself
 	RuleTwice      = "tool-twice"       // one list has two tools of one name

@@ -40,7 +40,7 @@ func server() catalog.Server { return catalog.Server{Command: "npx"} }
 
 // add pins one tool.
 func add(ctx context.Context, file, name string) error {
-	tool := catalog.Read([]byte(`{"name":"` + name + `","inputSchema":{}}`))
+	tool := catalog.Read([]byte(`{"name":"` + name + `","inputSchema":{"type":"object"}}`))
 	pin, err := catalog.NewPin(server(), tool, nil)
 	if err != nil {
 		return err

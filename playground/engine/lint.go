@@ -178,10 +178,17 @@ func (f Files) policies(dir string) ([]policy.File, []diag.Finding) {
 	return files, unread
 }
 
-// fleet parses all agents, when there are policies to compare with them.
+// fleet parses all agents, when there are policies or other agents to
+// compare with them.
 func fleet(files []named, all Files, owner bool) *lint.Fleet {
 	compared := owner || hold(files, lint.PolicyContent) || hold(files, lint.PeopleContent)
-	if !compared || !hold(files, lint.AgentContent) {
+	agents := 0
+	for _, f := range files {
+		if f.kind == lint.AgentContent {
+			agents++
+		}
+	}
+	if agents == 0 || !compared && agents == 1 {
 		return nil
 	}
 	subjects := make([]*lint.Subject, len(files))

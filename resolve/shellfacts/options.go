@@ -130,8 +130,8 @@ func harmlessGit(args []string) bool {
 	}
 
 	return without("--output", "--output-directory", "--ext-diff", "--textconv", "--filters", "--no-index", "--exec",
-		"--upload-pack", "--receive-pack", "--open-files-in-pager", "--contents", "--config", "--config-env", "--template",
-		"--git-dir", "--work-tree", "--separate-git-dir", "--exec-path", "--file", "-O", "-c")(args[1:])
+		"--upload-pack", "--receive-pack", "--open-files-in-pager", "--contents", "--config", "--config-env",
+		"--template", "--git-dir", "--work-tree", "--separate-git-dir", "--exec-path", "--file", "-O", "-c")(args[1:])
 }
 
 // harmlessSed wants a script that prints, deletes or replaces lines: others
@@ -179,10 +179,10 @@ func harmlessAwk(args []string) bool {
 // directory say: in another directory the same words may run anything.
 func readsDirectory(name string) bool {
 	return slices.Contains([]string{
-		"git", "hg", "svn", "make", "just", "task", "cmake", "ninja", "npm", "npx", "yarn", "pnpm", "bun", "deno", "node",
-		"cargo", "go", "python", "python3", "pytest", "tox", "nox", "uv", "poetry", "pip", "ruff", "mypy", "black", "flake8",
-		"gradle", "gradlew", "mvn", "mvnw", "bundle", "rake", "ruby", "rspec", "composer", "php", "phpunit", "eslint", "tsc",
-		"jest", "vitest", "prettier", "terraform", "docker", "kubectl", "helm", "direnv", "dotnet", "swift", "bazel",
+		"git", "hg", "svn", "make", "just", "task", "cmake", "ninja", "npm", "npx", "yarn", "pnpm", "bun", "deno",
+		"node", "cargo", "go", "python", "python3", "pytest", "tox", "nox", "uv", "poetry", "pip", "ruff", "mypy",
+		"black", "flake8", "gradle", "gradlew", "mvn", "mvnw", "bundle", "rake", "ruby", "rspec", "composer", "php",
+		"phpunit", "eslint", "tsc", "jest", "vitest", "prettier", "terraform", "docker", "kubectl", "helm", "direnv", "dotnet", "swift", "bazel",
 		"golangci-lint", "pre-commit", "mix", "sbt",
 	}, name[strings.LastIndexByte(name, '/')+1:])
 }

@@ -421,6 +421,9 @@ type Agents struct {
 	// Registry the policy registry of the decision configuration; absent without one
 	Registry *RegistryInForce `json:"registry,omitempty"`
 
+	// ReplacePermissions the owner opted in: what the rules allow runs in a coding agent without the agent's own permission check
+	ReplacePermissions bool `json:"replace_permissions,omitempty"`
+
 	// Undeclared what a call means that the agent's file does not declare: deny or ask; absent without a decision configuration, then deny
 	Undeclared string `json:"undeclared,omitempty"`
 }

@@ -2145,6 +2145,8 @@ export interface components {
             configuration?: string;
             /** @description the owner opted in: a policy that says so approves what nobody decided in time */
             approve_on_timeout: boolean;
+            /** @description the owner opted in: what the rules allow runs in a coding agent without the agent's own permission check */
+            replace_permissions?: boolean;
             /** @description how long an approval waits to be used, `15m`; absent without a decision configuration */
             permit_age?: string;
             /** @description what a call means that the agent's file does not declare: deny or ask; absent without a decision configuration, then deny */

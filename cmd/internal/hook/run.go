@@ -149,10 +149,13 @@ func (e *event) asksOrEscapes() bool {
 	}
 
 	// A sub-agent may be given permissions of its own, or run elsewhere.
-	return slices.ContainsFunc([]string{"mode", "permission_mode", "permissionMode", "isolation"}, func(name string) bool {
-		return slices.Contains([]string{"Task", "Agent", "task", "spawn_agent"}, e.call.Tool) &&
-			jsonmsg.Get(e.call.Args, name) != nil
-	})
+	for _, name := range []string{"mode", "permission_mode", "permissionMode", "isolation"} {
+		if jsonmsg.Get(e.call.Args, name) != nil {
+			return slices.Contains([]string{"Task", "Agent", "task", "spawn_agent"}, e.call.Tool)
+		}
+	}
+
+	return false
 }
 
 // undeclared reports whether a call is denied because no file names its
