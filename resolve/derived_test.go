@@ -216,3 +216,17 @@ func BenchmarkDecideDerived(b *testing.B) {
 		p.Decide(call)
 	}
 }
+
+// TestTargetsTellTheirDerivedFacts, and nothing where none are read.
+func TestTargetsTellTheirDerivedFacts(t *testing.T) {
+	p := plan(t, resolve.Options{Derived: facts("shell")}, shellAgent)
+	found := 0
+	for _, call := range p.Targets() {
+		if d := p.Target(&call).Derived(); d != nil && d.As == "shell" {
+			found++
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d targets have facts", found)
+	}
+}

@@ -127,6 +127,9 @@ func (h *A2A) send(ctx context.Context, caller string, m *a2a.Message) (*record,
 	}
 	if !mine {
 		rec, err := h.repeated(ctx, key, t, m)
+		if rec == nil && err == nil {
+			return h.send(ctx, caller, m)
+		}
 		return rec, t, err
 	}
 	thread, rec, err := h.admit(ctx, key, id, m)
@@ -140,7 +143,8 @@ func (h *A2A) send(ctx context.Context, caller string, m *a2a.Message) (*record,
 	return &shown, t, nil
 }
 
-// repeated finds the message in a task that is at work.
+// repeated finds the message in a task that is at work. It returns
+// neither a record nor an error when the turn is over by now.
 func (h *A2A) repeated(ctx context.Context, key string, t *turn, m *a2a.Message) (*record, error) {
 	if err := wait.For(ctx, t.noted, h.cfg.RunFor); err != nil {
 		return nil, err
@@ -151,6 +155,10 @@ func (h *A2A) repeated(ctx context.Context, key string, t *turn, m *a2a.Message)
 	}
 	if again, err := rec.isRepeated(m); err != nil || again {
 		return rec, err
+	}
+	if rec.State != a2a.Working && rec.State != a2a.Submitted {
+		// The client has seen how the turn ended, which is about to be over.
+		return nil, wait.For(ctx, t.done, h.cfg.RunFor)
 	}
 	return nil, unsupported("the task is at work: wait until it asks or has ended")
 }
