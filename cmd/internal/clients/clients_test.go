@@ -408,6 +408,31 @@ func TestTwice(t *testing.T) {
 	}
 }
 
+// TestOneServerThatCanNotBeMovedStays where it is, and the others are
+// moved. Fields that only describe a server are no reason to stay.
+func TestOneServerThatCanNotBeMovedStays(t *testing.T) {
+	w := newWorld(t)
+	file := w.file("vscode")
+	w.write(file, `{"servers": {"a": {"command": "x"}, "boxed": {"command": "y", "sandbox": {}}}}`)
+	w.wants(2, "sandbox", "install", "--client", "vscode", "--yes", "--server", "boxed") // it is named
+	w.write(file, `{"servers": {
+		"kb": {"command": "x", "description": "Knowledge base", "icon": "x.png"},
+		"figma": {"transport": "http", "url": "http://127.0.0.1:3845/mcp", "title": "Figma"},
+		"boxed": {"command": "y", "sandbox": {}},
+		"here": {"command": "z", "args": ["${workspaceFolder}"]}}}`)
+	code, says := w.run("install", "--client", "vscode", "--yes")
+	if code != 0 || !strings.Contains(says, "the server boxed: sandbox: the gateway can't do what this says") ||
+		!strings.Contains(says, "its calls are not guarded") {
+		t.Errorf("code %d: %s", code, says)
+	}
+	now := w.read(file)
+	for name, moved := range map[string]bool{"kb": true, "figma": true, "boxed": false, "here": false} {
+		if strings.Contains(now, `"`+name+`"`) == moved {
+			t.Errorf("%s: %s", name, now)
+		}
+	}
+}
+
 // TestRefused: what the gateway could not do as the client did is not
 // moved, and the reason says what to do.
 func TestRefused(t *testing.T) {

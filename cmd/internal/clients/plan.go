@@ -34,8 +34,11 @@ type plan struct {
 	config  string
 	servers []server
 	left    []string // servers that stay beside the gateway, with reasons
-	files   []made
-	record  record
+	// unsupported says which of them have fields that the gateway can't
+	// follow.
+	unsupported error
+	files       []made
+	record      record
 	// leftover is of an install that was stopped before it was done.
 	leftover *record
 	notes    []string
@@ -116,10 +119,17 @@ func (p *plan) choose(chosen []string) error {
 			p.left = append(p.left, m.Name)
 		default:
 			next, err := p.spot.serverOf(m)
-			if err != nil {
+			var unsupported unsupportedError
+			switch {
+			case errors.As(err, &unsupported) && !named:
+				p.unsupported = errors.Join(p.unsupported, err)
+				p.left = append(p.left, m.Name)
+				p.notes = append(p.notes, err.Error()+". It stays outside the gateway, and its calls are not guarded")
+			case err != nil:
 				return err
+			default:
+				p.servers = append(p.servers, next)
 			}
-			p.servers = append(p.servers, next)
 		}
 	}
 
@@ -151,6 +161,9 @@ func (p *plan) chosen(names []string) error {
 
 // some refuses a move of nothing.
 func (p *plan) some() error {
+	if len(p.servers) == 0 && p.unsupported != nil {
+		return p.unsupported
+	}
 	if len(p.servers) == 0 {
 		return term.No("%s declares no MCP servers that could be moved: nothing is changed", p.spot.file)
 	}

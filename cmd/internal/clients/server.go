@@ -126,6 +126,18 @@ func (r *reader) wrong(format string, args ...any) {
 	}
 }
 
+// unsupportedError says what of a server the gateway can't follow.
+type unsupportedError struct{ error }
+
+// unsupported keeps the first error, as one for which a server stays
+// where it is.
+func (r *reader) unsupported(format string, args ...any) {
+	if r.err == nil {
+		r.wrong(format, args...)
+		r.err = unsupportedError{r.err}
+	}
+}
+
 // take removes a field.
 func (r *reader) take(name string) any {
 	if name == "" {
@@ -189,7 +201,7 @@ func (r *reader) fixed(name, text string) string {
 		return text
 	}
 	if found := r.w.refers.FindString(text); found != "" {
-		r.wrong(
+		r.unsupported(
 			"%s holds %s, which only %s can fill in: write what it stands for, then install again",
 			name,
 			found,
@@ -301,10 +313,19 @@ func (r *reader) variables() {
 	}
 }
 
+// aboutPeople are fields of any client that say what a server is, or
+// what its other fields say already.
+func aboutPeople() []string {
+	return []string{
+		"description", "transport", "title", "name", "display_name", "displayName", "icon", "icons", "tags", "version",
+		"homepage", "comment", "$comment", "_comment",
+	}
+}
+
 // rest refuses fields that are not understood: what they demand would
 // be lost.
 func (r *reader) rest() {
-	for _, name := range r.w.aside {
+	for _, name := range slices.Concat(r.w.aside, aboutPeople()) {
 		delete(r.in, name)
 	}
 	if list, ok := r.in["available_tools"].([]any); ok && len(list) == 0 {
@@ -312,7 +333,7 @@ func (r *reader) rest() {
 	}
 	left := slices.Sorted(maps.Keys(r.in))
 	if len(left) > 0 {
-		r.wrong("%s: the gateway can't do what this says%s", left[0], insteadOf(left[0]))
+		r.unsupported("%s: the gateway can't do what this says%s", left[0], insteadOf(left[0]))
 	}
 	if r.out.Command != "" && r.out.URL != "" {
 		r.wrong("expected a program or an address, and this has both")
