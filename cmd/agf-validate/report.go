@@ -122,6 +122,11 @@ func valueWords(aspect, text string) string {
 			"nothing said": "as the service is set",
 		}
 		return cmp.Or(words[text], text)
+	case "grants":
+		words := map[string]string{
+			`"forbid"`: "forbidden", `"session"`: "within the session", "none": "as the service is set",
+		}
+		return cmp.Or(words[text], text)
 	case "escalate":
 		var steps []struct{ After, To, May string }
 		if json.Unmarshal([]byte(text), &steps) != nil {

@@ -10,6 +10,9 @@ import (
 // what changed, and what is most dangerous comes first.
 func TestDiffIsWordedForReviewers(t *testing.T) {
 	for want, c := range map[string]posture.Change{
+		"loosens: standing approvals: forbidden → as the service is set": {
+			Effect: posture.Loosens, Aspect: "grants", From: `"forbid"`, To: "none",
+		},
 		"loosens: who approves: 2 of risk → any one approver": {
 			Aspect: "stages", From: "2 of risk", To: "any one approver",
 		},
