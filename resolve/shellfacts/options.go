@@ -182,7 +182,7 @@ func readsDirectory(name string) bool {
 		"git", "hg", "svn", "make", "just", "task", "cmake", "ninja", "npm", "npx", "yarn", "pnpm", "bun", "deno",
 		"node", "cargo", "go", "python", "python3", "pytest", "tox", "nox", "uv", "poetry", "pip", "ruff", "mypy",
 		"black", "flake8", "gradle", "gradlew", "mvn", "mvnw", "bundle", "rake", "ruby", "rspec", "composer", "php",
-		"phpunit", "eslint", "tsc", "jest", "vitest", "prettier", "terraform", "docker", "kubectl", "helm", "direnv", "dotnet", "swift", "bazel",
-		"golangci-lint", "pre-commit", "mix", "sbt",
+		"phpunit", "eslint", "tsc", "jest", "vitest", "prettier", "terraform", "docker", "kubectl", "helm", "direnv",
+		"dotnet", "swift", "bazel", "golangci-lint", "pre-commit", "mix", "sbt",
 	}, name[strings.LastIndexByte(name, '/')+1:])
 }

@@ -153,9 +153,16 @@ func userCode() string {
 	return grouped(string(append(out, checkLetter(string(out)))))
 }
 
+// checkLetter is a weighted sum of the letters. The weights have no
+// divisor in common with the number of letters, so that one wrong letter
+// always gives another sum.
 func checkLetter(letters string) byte {
-	sum := sha256.Sum256([]byte(letters))
-	return codeLetters[int(sum[0])%len(codeLetters)]
+	weights := []int{1, 3, 7, 9}
+	sum := 0
+	for i := range len(letters) {
+		sum += weights[i%len(weights)] * strings.IndexByte(codeLetters, letters[i])
+	}
+	return codeLetters[sum%len(codeLetters)]
 }
 
 func grouped(letters string) string { return letters[:4] + "-" + letters[4:8] + "-" + letters[8:] }

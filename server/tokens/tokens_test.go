@@ -554,7 +554,16 @@ func TestDeviceCodesEnd(t *testing.T) {
 	if strings.HasPrefix(refused.UserCode, other) {
 		other = "C"
 	}
-	for _, code := range []string{"", "nothing", refused.UserCode[:9], other + refused.UserCode[1:]} {
+	codes := []string{"", "nothing", refused.UserCode[:9], other + refused.UserCode[1:]}
+	for i := range refused.UserCode { // one wrong letter
+		for _, letter := range "BCDFGHJKLMNPQRSTVWXZ" {
+			wrong := refused.UserCode[:i] + string(letter) + refused.UserCode[i+1:]
+			if wrong != refused.UserCode && refused.UserCode[i] != '-' {
+				codes = append(codes, wrong)
+			}
+		}
+	}
+	for _, code := range codes {
 		if err := w.devices.Answer(ctx, code, "acme", "mara", true); !errors.Is(err, tokens.ErrDeviceGone) {
 			t.Errorf("%q: got %v", code, err)
 		}
