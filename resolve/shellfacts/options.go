@@ -13,21 +13,20 @@ import (
 func harmless(words []word) bool {
 	name, args := words[0].text, words[1:]
 	check := map[string]func([]string) bool{
-		"git":    harmlessGit,
-		"sort":   only(sortOptions),
-		"sed":    harmlessSed,
-		"awk":    harmlessAwk,
-		"gawk":   harmlessAwk,
-		"mawk":   harmlessAwk,
-		"rg":     without("--pre", "--hostname-bin", "--search-zip", "-z", "--config-path"),
-		"fd":     without("-x", "-X", "--exec", "--exec-batch"),
-		"date":   without("-s", "--set", "-f", "--file"),
-		"tree":   without("-o"),
-		"jq":     without("-f", "--from-file", "-L", "--library-path"),
-		"uniq":   oneOperand,
-		"xxd":    oneOperand,
-		"less":   without("-o", "-O", "--log-file", "--LOG-FILE"),
-		"column": without(),
+		"git":  harmlessGit,
+		"sort": only(sortOptions),
+		"sed":  harmlessSed,
+		"awk":  harmlessAwk,
+		"gawk": harmlessAwk,
+		"mawk": harmlessAwk,
+		"rg":   without("--pre", "--hostname-bin", "--search-zip", "-z", "--config-path"),
+		"fd":   without("-x", "-X", "--exec", "--exec-batch", "-l", "--list-details"),
+		"date": harmlessDate,
+		"tree": without("-o", "-R"),
+		"jq":   without("-f", "--from-file", "-L", "--library-path"),
+		"uniq": oneOperand,
+		"xxd":  oneOperand,
+		"less": harmlessLess,
 	}[name[strings.LastIndexByte(name, '/')+1:]]
 	if check == nil {
 		return true
@@ -43,15 +42,12 @@ func harmless(words []word) bool {
 	return check(texts)
 }
 
-// options are the words of a command that are read as options: those
-// that begin with a hyphen before a word "--".
+// options are the words of a command that may be read as options. A word
+// "--" ends nothing here: it may be the value of the one before it.
 func options(args []string) []string {
 	var out []string
 	for _, arg := range args {
-		if arg == "--" {
-			break
-		}
-		if len(arg) > 1 && arg[0] == '-' {
+		if len(arg) > 1 && arg[0] == '-' && arg != "--" {
 			out = append(out, arg)
 		}
 	}
@@ -85,8 +81,11 @@ func only(known *regexp.Regexp) func([]string) bool {
 
 // oneOperand is for programs that write to their second operand.
 func oneOperand(args []string) bool {
-	operands := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return len(arg) > 1 && arg[0] == '-' })
-	return len(operands) < 2
+	first := slices.IndexFunc(args, func(arg string) bool { return arg == "--" || len(arg) < 2 || arg[0] != '-' })
+	if first >= 0 && args[first] == "--" {
+		first++
+	}
+	return first < 0 || len(args)-first < 2
 }
 
 var sortOptions = regexp.MustCompile(`^(-[bdfghiMnRrVcCmsuz]+|-[kt].*|-S[0-9]+[bkKMGT%]?|` +
@@ -98,13 +97,17 @@ var sortOptions = regexp.MustCompile(`^(-[bdfghiMnRrVcCmsuz]+|-[kt].*|-S[0-9]+[b
 // these, and runs programs for a format with signatures (%G).
 var (
 	gitStatus = regexp.MustCompile(`^(-[sbvz]+|-u(no|normal|all)?|--(short|branch|show-stash|long|verbose|null|ignored|` +
-		`porcelain(=(v1|v2))?|untracked-files(=(no|normal|all))?|ahead-behind|no-ahead-behind|renames|no-renames|` +
+		`porcelain(=(v1|v2))?|find-renames|ignored=(traditional|no|matching)|` +
+		`untracked-files(=(no|normal|all))?|ahead-behind|no-ahead-behind|renames|no-renames|` +
 		`column|no-column))$`)
-	gitShows = regexp.MustCompile(`^(-[0-9]+|-n[0-9]*|-U[0-9]+|-[MCB][0-9%/]*|-[SGL].*|-[puszwbaRWDiEFPqcmt]+|` +
+	gitShows = regexp.MustCompile(`^(-[0-9]+p?|-n[0-9]*|-U[0-9]*|-I.+|-[MCB][0-9%/]*|-[SGL].*|-[puszwbaRWDiEFPqcmtg]+|` +
 		`--(stat|dirstat|unified|abbrev|find-renames|find-copies|word-diff|color|submodule|decorate|diff-filter|relative|` +
 		`max-count|skip|since|until|after|before|author|committer|grep|date|inter-hunk-context|src-prefix|dst-prefix|` +
-		`branches|tags|remotes|color-moved|ignore-submodules|ws-error-highlight|diff-algorithm|diff-merges)(=.*)?|` +
-		`--(format|pretty)(=[^G]*)?|` +
+		`branches|tags|remotes|color-moved|ignore-submodules|ws-error-highlight|diff-algorithm|word-diff-regex|` +
+		`min-parents|max-parents|stat-width)(=.*)?|` +
+		`--(format|pretty)(=((format:|tformat:)[^G]*|[^G]*%[^G]*|oneline|short|medium|full|fuller|reference|email|raw))?|` +
+		`--diff-merges=(off|none|on|m|first-parent|1|separate|c|combined|cc|dense-combined)|` +
+		`--(compact-summary|not|boundary|source|walk-reflogs|reflog|ancestry-path)|` +
 		`--(numstat|shortstat|summary|name-only|name-status|patch|no-patch|raw|minimal|patience|histogram|no-color|` +
 		`color-words|ignore-space-change|ignore-all-space|ignore-blank-lines|ignore-space-at-eol|ignore-cr-at-eol|` +
 		`cached|staged|merge-base|exit-code|quiet|check|full-index|binary|no-abbrev|no-renames|find-copies-harder|` +
@@ -131,7 +134,24 @@ func harmlessGit(args []string) bool {
 
 	return without("--output", "--output-directory", "--ext-diff", "--textconv", "--filters", "--no-index", "--exec",
 		"--upload-pack", "--receive-pack", "--open-files-in-pager", "--contents", "--config", "--config-env",
-		"--template", "--git-dir", "--work-tree", "--separate-git-dir", "--exec-path", "--file", "-O", "-c")(args[1:])
+		"--template", "--git-dir", "--work-tree", "--separate-git-dir", "--exec-path", "--file", "-O", "-c", "-o",
+		"-x", "-u")(args[1:])
+}
+
+// harmlessDate wants to show the time: an operand without a plus sets it.
+func harmlessDate(args []string) bool {
+	if slices.ContainsFunc(args, func(arg string) bool { return arg != "" && arg[0] != '-' && arg[0] != '+' }) {
+		return false
+	}
+	return without("-s", "--set", "-f", "--file")(args)
+}
+
+// harmlessLess knows no commands of less, which run programs.
+func harmlessLess(args []string) bool {
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "+") }) {
+		return false
+	}
+	return !slices.ContainsFunc(options(args), func(o string) bool { return strings.Trim(o, "-NSRFXiImMn") != "" })
 }
 
 // harmlessSed wants a script that prints, deletes or replaces lines: others

@@ -5,15 +5,18 @@ import "testing"
 // TestOptionsThatDoMoreThanRead: a listed program with one of them is not
 // listed. Options that nobody knows count as such.
 func TestOptionsThatDoMoreThanRead(t *testing.T) {
-	all := []string{"git", "sort", "sed", "awk", "rg", "fd", "date", "tree", "jq", "uniq", "xxd", "less", "cat"}
+	all := []string{"git", "sort", "sed", "awk", "rg", "fd", "date", "tree", "jq", "uniq", "xxd", "less", "cat",
+		"./t.sh", "/bin/ls"}
 	for listed, lines := range map[bool][]string{
 		true: {
-			"git diff --stat HEAD", "git diff --cached -U3 -- a --output", "git log --oneline -5 -n 3",
+			"git diff --stat HEAD", "git diff --cached -U 3 -- a", "git log --oneline -5 -n 3",
 			"git status -sb", "git log --format='%h %s' --since=1.day", "git show HEAD~1 --no-ext-diff",
 			"git blame -L 1,5 a", "git branch -a", "git diff -w --word-diff=color", "sort -rn -k2 a",
 			"sort --key=2 -t, a", "sed -n 1,5p a", "sed s/a/b/g a", "sed -E 's|a|b|' a", "awk '{print $1}' a",
 			"awk -F: '{print $1}' a", "rg -n x", "rg --json x", "fd -e go", "date +%s", "tree -L 2",
 			"jq -r .a x", "uniq -c a", "xxd a", "less a", "cat --anything a",
+			"git --no-pager log -5", "git -P diff --compact-summary", "git log --oneline --not origin/main", "git log -1p",
+			"git log -g -5", "git status --ignored=matching", "git log --pretty=tformat:%h",
 		},
 		false: {
 			"git diff --output .env", "git diff --outp=.env", "git log -1 --format=%s --output .git/config",
@@ -30,6 +33,12 @@ func TestOptionsThatDoMoreThanRead(t *testing.T) {
 			"rg --pre=evil x", "rg -z x", "rg -nz x", "fd -x evil", "fd --exec evil", "fd --exe evil",
 			"date -s x", "tree -o x", "jq -f x a", "uniq a b", "uniq -c a b", "xxd -r a b", "less -o x a",
 			"less --log-file=x a",
+			"git log -L -- --output=victim", "git diff -S -- --output=victim a b", "git diff --src-prefix -- --output=x a b",
+			"git diff -- --output", "git grep -e -- -Oevil", "git log --pretty=mine", "git log --diff-merges=remerge",
+			"git --no-pager diff --output=x", "git --no-pager -c a=b log", "git archive -o x HEAD", "git rebase -x evil HEAD",
+			"awk -F -- -f prog.awk f", "tree -P -- -o x", "tree -R -H .", "uniq -- in -x", "uniq in -- -x", "xxd in -x",
+			"xxd -- in -x", "fd -l", "less --lesskey-src=k f", "less --Log-file=x", "less '+!evil' f", "date 112820002026",
+			"cd sub && ./t.sh",
 		},
 	} {
 		for _, line := range lines {

@@ -75,15 +75,36 @@ func (r *reader) program(at syntax.Node, words []word) {
 	switch {
 	case !listed:
 		r.named(&r.unlisted, name)
-	case readsDirectory(name):
+	case readsDirectory(name), strings.Contains(name, "/") && name[0] != '/':
 		r.here = append(r.here, name)
 	}
 	if name == "cd" {
 		r.moves = true
+		r.home(words[1:])
 	}
 	if !listed && !startsNone(name, words[1:]) {
 		r.unnamed = true
 		r.doubt(at, "a program may start others: it is neither known nor listed")
+	}
+}
+
+// home notes that cd goes to the home directory, or back to where the
+// line does not say.
+func (r *reader) home(args []word) {
+	to := ""
+	for _, w := range args {
+		if !w.known || !strings.HasPrefix(w.text, "-") {
+			to = w.text
+			if !w.known {
+				return // the paths are unknown
+			}
+		} else if w.text == "-" {
+			to = ""
+			break
+		}
+	}
+	if to == "" {
+		r.paths = append(r.paths, "~")
 	}
 }
 
@@ -98,6 +119,9 @@ func (r *reader) named(to *[]string, name string) {
 // isListed reports whether a command begins as an entry of the owner, and
 // has none but harmless options.
 func (r *reader) isListed(words []word) bool {
+	if len(words) > 1 && words[0].text == "git" && (words[1].text == "--no-pager" || words[1].text == "-P") {
+		words = append([]word{words[0]}, words[2:]...) // it only starts one program less
+	}
 	return harmless(words) && slices.ContainsFunc(r.listed, func(entry []string) bool {
 		if len(entry) > len(words) {
 			return false

@@ -42,6 +42,8 @@ type reader struct {
 	unread   bool // the files that are read
 	unwrote  bool // the files that are written
 
+	streams []string // of the line that are written to by name
+
 	moves bool     // it changes the directory
 	here  []string // listed programs that do what their directory says
 
@@ -66,6 +68,11 @@ func (r *reader) lose(at syntax.Node, why string) {
 }
 
 func (r *reader) facts() Facts {
+	if len(r.reads) > 0 || r.unread {
+		// By its name a stream is opened anew: as the file that it reads.
+		r.writes = append(r.writes, r.streams...)
+		r.paths = append(r.paths, r.streams...)
+	}
 	if r.moves && len(r.here) > 0 {
 		r.unnamed = true
 		r.doubt(nil, "a program does what its directory says, and the line changes the directory")
@@ -331,8 +338,12 @@ func (r *reader) opens(at syntax.Node, target word, reads, writes bool) {
 		r.doubt(at, "a redirection's file is no plain text")
 		return
 	}
-	if slices.Contains([]string{"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"}, target.text) {
-		return // what is written there goes nowhere, or where the line's own streams go
+	switch {
+	case target.text == "/dev/null", target.text == "/dev/stdin" && !writes:
+		return
+	case (target.text == "/dev/stdout" || target.text == "/dev/stderr") && !reads:
+		r.streams = append(r.streams, target.text)
+		return
 	}
 	name := oneLine(target.text)
 	r.paths = append(r.paths, name)
