@@ -146,7 +146,7 @@ func (g *Gateway) listRound(ctx context.Context, r *listing) {
 		}()
 	}
 
-	news := g.collect(answers)
+	news, release := g.collect(answers)
 	late := len(g.servers) - len(news)
 	last, _ := g.tools.last()
 	for alias := range g.servers {
@@ -156,6 +156,7 @@ func (g *Gateway) listRound(ctx context.Context, r *listing) {
 		}
 	}
 	r.err = g.merge(ctx, news, pins)
+	release() // not before: a newer list would be overwritten
 	g.tools.mu.Lock()
 	g.tools.all = nil
 	g.tools.mu.Unlock()
@@ -174,21 +175,28 @@ func (g *Gateway) listRound(ctx context.Context, r *listing) {
 	}
 }
 
-// collect gathers what servers answer within ListPatience.
-func (g *Gateway) collect(answers <-chan answered) map[string]listed {
-	news := map[string]listed{}
+// collect gathers what servers answer within ListPatience. release lets
+// them be asked again.
+func (g *Gateway) collect(answers <-chan answered) (news map[string]listed, release func()) {
+	news = map[string]listed{}
+	var held []func()
+	release = func() {
+		for _, one := range held {
+			one()
+		}
+	}
 	patience := time.NewTimer(g.cfg.ListPatience)
 	defer patience.Stop()
 	for range g.servers {
 		select {
 		case a := <-answers:
 			news[a.alias] = a.one
-			defer a.release()
+			held = append(held, a.release)
 		case <-patience.C:
-			return news
+			return news, release
 		}
 	}
-	return news
+	return news, release
 }
 
 // enter waits until nobody else asks a server.

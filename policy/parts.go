@@ -3,9 +3,8 @@ package policy
 import "slices"
 
 // Part is one field of Require. The table of parts drives IsZero, Join
-// and Tighter, the aspects of posture, the mutations of policy tests,
-// and what a request keeps; a test of internal/repotest names every
-// other place that a part is missing from.
+// and Tighter, and the aspects of posture. A test of internal/assenttest
+// names every other place that a part is missing from.
 type Part struct {
 	Name string // its key in `require` of a policy file
 	// Order says which requirement is the tighter one.
