@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/cmd/internal/hook"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // devAgent reads, runs commands after people agreed, and looks at
@@ -173,10 +175,14 @@ func everyHook(t *testing.T, test func(t *testing.T, product string, doc func(to
 	}
 }
 
-// TestEveryHookIsTried: a product without a row here would be tested by
-// nothing.
+// TestEveryHookIsTried checks that the tests and the contract have a row
+// for each product.
 func TestEveryHookIsTried(t *testing.T) {
+	contract := string(must.Get(os.ReadFile("../../docs/contracts/hook.md"))(t))
 	for _, product := range hook.Products() {
+		if !strings.Contains(contract, "\n| `"+product+"` |") || !strings.Contains(contract, " | `"+product+"` |") {
+			t.Errorf("docs/contracts/hook.md has no row and no column for %s", product)
+		}
 		if hookDocs()[product] == nil {
 			t.Errorf("%s is missing from hookDocs: how it tells of a call", product)
 		}
