@@ -12,9 +12,8 @@ import (
 
 // How lines read. A tab counts as four columns.
 const (
-	widest        = 120
-	tabWidth      = 4
-	mostVariables = 2 // of one assignment that is no call
+	widest   = 120
+	tabWidth = 4
 )
 
 // generated reports whether a file says that a program wrote it.
@@ -107,23 +106,6 @@ func checkProse(pages map[string]string) []string {
 	return out
 }
 
-// checkAssignments complains about statements that set many variables
-// at once.
-func checkAssignments(packages []pkg) []string {
-	var out []string
-	for _, f := range sources(packages) {
-		ast.Inspect(f.ast, func(n ast.Node) bool {
-			set, ok := n.(*ast.AssignStmt)
-			if ok && len(set.Lhs) > mostVariables && len(set.Lhs) == len(set.Rhs) {
-				out = append(out, fmt.Sprintf("%s: sets %d variables: one step a line", at(f.fset, set), len(set.Lhs)))
-			}
-			return true
-		})
-	}
-
-	return out
-}
-
 // plainer gives, for words that mean nothing to a stranger, those that do.
 func plainer() map[string]string {
 	return map[string]string{
@@ -177,10 +159,6 @@ func TestLinesFit(t *testing.T) {
 	report(t, checkProse(pages(t)))
 }
 
-func TestOneStepALine(t *testing.T) {
-	report(t, checkAssignments(must(t, repository)))
-}
-
 func TestWordsArePlain(t *testing.T) { report(t, checkWords(plainer(), must(t, repository), pages(t))) }
 
 func TestLineChecksFail(t *testing.T) {
@@ -190,9 +168,6 @@ func TestLineChecksFail(t *testing.T) {
 	report(t, checkWidth([]pkg{data}))
 	catches(t, checkProse(map[string]string{"a.md": "a " + strings.Repeat("b", widest)}), "a.md:1: 122 columns")
 	report(t, checkProse(map[string]string{"a.md": "```\na " + strings.Repeat("b", widest) + "\n```"}))
-
-	many := sample(t, "value", "package value\nfunc f() { a, b, c := 1, 2, 3; a, b, c = f() }")
-	catches(t, checkAssignments([]pkg{many}), "value/sample.go:2: sets 3 variables")
 
 	private := sample(t, "value", "package value\n// f tells whether the house is on.\nfunc f() {}")
 	catches(t, checkWords(map[string]string{"house": "service"}, []pkg{private}, nil), `"house": say service`)

@@ -19,13 +19,15 @@ var (
 	setUpBlock   = regexp.MustCompile("(?s)```sh\n(.*?)```")
 )
 
-// TestReadmeCommands runs every command of the README's tour at the top
-// of the tree, and compares what they print with what the README shows.
+// TestReadmeCommands runs every command of the README and of the tours at
+// the top of the tree, and compares its output with the page.
 func TestReadmeCommands(t *testing.T) {
 	bin := binaries(t)
-	runsAsShown(t, "README.md", 4, func(command string) string {
-		return shell(t, strings.ReplaceAll(command, "bin/", bin+"/"))
-	})
+	for page, least := range map[string]int{"README.md": 2, "docs/guides/tour.md": 6, "docs/guides/go.md": 1} {
+		runsAsShown(t, page, least, func(command string) string {
+			return shell(t, strings.ReplaceAll(command, "bin/", bin+"/"))
+		})
+	}
 }
 
 // TestReadmeGuideOfTools does the same for the guide from a list of
@@ -88,34 +90,39 @@ func runsAsShown(t *testing.T, page string, least int, run func(command string) 
 	}
 }
 
-// TestReadmeFlags holds the commands that the README shows without
-// running them (services, mostly) to the help of the binaries.
+// TestReadmeFlags checks that the commands which pages show without
+// running them (services, mostly) have the flags that are shown.
 func TestReadmeFlags(t *testing.T) {
 	bin := binaries(t)
-	checked := 0
-	for _, block := range setUpBlock.FindAllStringSubmatch(readText(t, filepath.Join(top, "README.md")), -1) {
-		for _, line := range strings.Split(block[1], "\n") {
-			command, ok := strings.CutPrefix(line, "bin/")
-			if !ok {
-				continue
-			}
-			words := strings.Fields(strings.Split(command, " #")[0])
-			named := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") })
-			if named < 0 {
-				named = len(words)
-			}
-			help := shell(t, bin+"/"+strings.Join(words[:named], " ")+" --help")
-			for _, w := range words[named:] {
-				if strings.HasPrefix(w, "--") && !regexp.MustCompile(`(?m)^ +(-\w, )?`+w+`\b`).MatchString(help) {
-					t.Errorf("README: %s: there is no %s", line, w)
+	for _, page := range []string{"README.md", "docs/guides/tour.md", "docs/guides/go.md"} {
+		checked := 0
+		for _, block := range setUpBlock.FindAllStringSubmatch(readText(t, filepath.Join(top, page)), -1) {
+			for line := range strings.SplitSeq(block[1], "\n") {
+				if command, ok := strings.CutPrefix(line, "bin/"); ok {
+					checkFlags(t, bin, page, command)
+					checked++
 				}
 			}
-			checked++
+		}
+		if checked == 0 {
+			t.Errorf("%s shows no command of ours in a block of type sh", page)
 		}
 	}
+}
 
-	if checked == 0 {
-		t.Error("the README shows no service to start")
+// checkFlags fails for each flag of a command that its help does not list.
+func checkFlags(t *testing.T, bin, page, command string) {
+	t.Helper()
+	words := strings.Fields(strings.Split(command, " #")[0])
+	flags := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") })
+	if flags < 0 {
+		flags = len(words)
+	}
+	help := shell(t, bin+"/"+strings.Join(words[:flags], " ")+" --help")
+	for _, w := range words[flags:] {
+		if strings.HasPrefix(w, "--") && !regexp.MustCompile(`(?m)^ +(-\w, )?`+w+`\b`).MatchString(help) {
+			t.Errorf("%s: %s: there is no flag %s", page, command, w)
+		}
 	}
 }
 
@@ -141,13 +148,13 @@ func readText(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestReadmeCode: the README's Go is the body of an example that is
-// compiled and run.
+// TestReadmeCode checks that the Go code of the guide is the body of an
+// example that is compiled and run.
 func TestReadmeCode(t *testing.T) {
 	example := squeeze(readText(t, filepath.Join(top, "examples", "embedding_test.go")))
-	blocks := goBlock.FindAllStringSubmatch(readText(t, filepath.Join(top, "README.md")), -1)
+	blocks := goBlock.FindAllStringSubmatch(readText(t, filepath.Join(top, "docs/guides/go.md")), -1)
 	if len(blocks) == 0 {
-		t.Fatal("the README shows no Go")
+		t.Fatal("the guide shows no Go")
 	}
 	for _, b := range blocks {
 		if !strings.Contains(example, squeeze(b[1])) {
