@@ -2,7 +2,7 @@
 # make test    all tests, with what they need
 
 .DEFAULT_GOAL := build
-.PHONY: build playground run setup test long stress fuzz lint bench generate update ci
+.PHONY: build playground run setup test long stress fuzz lint bench generate update release ci
 
 BIN ?= bin
 
@@ -50,3 +50,6 @@ update: generate ## accept new golden files; read the difference before you comm
 
 ci: ## what continuous integration runs: make test, and a piece of make long that the commit chooses
 	.ci/run
+
+release: ## everything that people install, for VERSION, in dist: archives, wheels, npm, deb, rpm, image, checksums; KEY=FILE signs
+	cd deploy/release && go run . --root ../.. --out $(abspath dist) --version "$(VERSION)" $(if $(KEY),--key $(abspath $(KEY)))

@@ -112,6 +112,7 @@ func (v program) command() *cobra.Command {
 		v.rulesCommand(),
 		v.schemaCommand(),
 		v.testCommand(),
+		term.VersionCommand("agf-validate", v.Streams),
 	)
 	return cmd
 }

@@ -96,6 +96,7 @@ func (p program) command() *cobra.Command {
 	group("answer", "For the people who answer:", answer.Commands(caller)...)
 	group("audit", "For auditors:", audit.Commands(caller)...)
 	group("operate", "For operators:", slices.Insert(operator.All(), 1, demo.Command(operator))...)
+	cmd.AddCommand(term.VersionCommand("assent", p.Streams))
 
 	return cmd
 }

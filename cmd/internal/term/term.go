@@ -22,9 +22,8 @@ const (
 	ExitLoose = 3
 )
 
-// Version is what the binaries say of themselves and what SARIF names
-// as the tool's version.
-const Version = "0.1.0"
+// Version is the version of both binaries, and of the tool in SARIF.
+const Version = "0.3.0"
 
 // HelpURL is where the rule pages stand; the page of a rule is helpURL
 // + id + ".md".
