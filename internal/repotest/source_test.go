@@ -280,8 +280,11 @@ func checkMarks(files map[string]string) []string {
 	return out
 }
 
-// The length from which a file needs a reason.
-const longFile = 750
+// A file that is longer needs a reason.
+const (
+	longFile = 600
+	longTest = 750
+)
 
 // longFiles gives the reason for each file that tells a longer story.
 func longFiles() map[string]string {
@@ -295,7 +298,11 @@ func checkLength(reasons map[string]string, packages []pkg) []string {
 	long := map[string]bool{}
 	for _, p := range packages {
 		for _, f := range slices.Concat(p.files, p.tests) {
-			if f.lines <= longFile {
+			limit := longFile
+			if strings.HasSuffix(f.path, "_test.go") {
+				limit = longTest
+			}
+			if f.lines <= limit {
 				continue
 			}
 			long[f.path] = true
@@ -357,7 +364,7 @@ func TestSourceChecksFail(t *testing.T) {
 	)
 	catches(t, checkMarks(map[string]string{"a.go": "x\n// TO" + "DO: later"}), "a.go:2: TO"+"DO")
 	long := sample(t, "value", "package value"+strings.Repeat("\n", longFile+1))
-	catches(t, checkLength(nil, []pkg{long}), "751 lines")
+	catches(t, checkLength(nil, []pkg{long}), "601 lines")
 	catches(t, checkLength(map[string]string{"b.go": "because"}, nil), "which is not long")
 	report(t, checkLength(map[string]string{"value/sample.go": "because"}, []pkg{long}))
 }
