@@ -105,7 +105,7 @@ func readKey(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if others := info.Mode().Perm() & 0o077; others != 0 && runtime.GOOS != "windows" { // where modes say nothing
+	if runtime.GOOS != "windows" && exposed(info.Mode().Perm(), ownedByRoot(info), os.Getuid()) {
 		return "", fmt.Errorf(
 			"%s can be read by others (mode %04o), expected 0600: run chmod 600 on it, and think of the key as "+
 				"known if it stood there for long",
@@ -116,6 +116,14 @@ func readKey(path string) (string, error) {
 
 	text, err := term.ReadFile(path, nil)
 	return string(text), err
+}
+
+// exposed reports whether others than the process and root can read a
+// file. A file of root that the group of another user's process may read is
+// not exposed: Kubernetes mounts secrets so.
+func exposed(mode fs.FileMode, ownedByRoot bool, uid int) bool {
+	others := mode & 0o077
+	return others != 0 && !(others == 0o040 && ownedByRoot && uid != 0)
 }
 
 // createKey puts the key in place whole or not at all, and never over

@@ -54,3 +54,26 @@ func TestKeyIsMadeOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestExposedKeys(t *testing.T) {
+	for _, c := range []struct {
+		mode  os.FileMode
+		root  bool
+		uid   int
+		wants bool
+	}{
+		{0o600, true, 0, false},
+		{0o400, false, 1000, false},
+		{0o440, true, 65532, false}, // a secret of Kubernetes
+		{0o640, true, 65532, false},
+		{0o440, true, 0, true},
+		{0o440, false, 65532, true},
+		{0o444, true, 65532, true},
+		{0o460, true, 65532, true},
+		{0o604, true, 65532, true},
+	} {
+		if got := exposed(c.mode, c.root, c.uid); got != c.wants {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+}

@@ -3,15 +3,45 @@ package operate
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/keyfile"
 	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
 func (a Commands) keyCommand() *cobra.Command {
-	return term.Parent("key", "Change the key that a store is signed with", "", a.rotateCommand())
+	return term.Parent("key", "Make or change the key that a store is signed with", "",
+		a.newKeyCommand(), a.rotateCommand())
+}
+
+func (a Commands) newKeyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "new FILE",
+		Short: "Make a key, before the first start of replicas that share it",
+		Long: "FILE holds the key and FILE.pub the public key, which auditors need. A server on one machine makes its own " +
+			"key on its first start.\nA file that is there already is left alone, and is an error.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			host, err := os.Hostname()
+			if err != nil {
+				return err
+			}
+			key, made, err := keyfile.Make(args[0], host)
+			if err != nil {
+				return err
+			}
+			if !made {
+				return fmt.Errorf("%s is there already: it was left alone", args[0])
+			}
+			_, err = fmt.Fprintf(a.Out, "%s\n", key.Signer.PublicKey())
+
+			return err
+		},
+	}
 }
 
 func (a Commands) rotateCommand() *cobra.Command {
