@@ -99,8 +99,7 @@ func (g *Gateway) authenticate(req *http.Request) (*caller, string) {
 // local returns the caller without a token for requests of programs on this machine. It rejects
 // browsers and proxies. A request that a web page makes a browser send has an Origin header, or
 // a Host with that site's name. A request through a proxy came from elsewhere. A proxy that
-// adds no headers can't be told from a local program, so next to a proxy every caller needs a
-// token.
+// adds no headers looks like a local program, so next to a proxy every caller needs a token.
 func (g *Gateway) local(req *http.Request) (*caller, string) {
 	at, err := netip.ParseAddrPort(req.RemoteAddr)
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// record is a call as it is stored. The engine's part has its state, the requests to people and
-// the run; call has what RAP needs.
+// record is a stored call. The engine's part has its state, the requests to people and the run;
+// call has what RAP needs.
 type record = durable.Call[call]
 
 // call is the gateway's own part of a record.
