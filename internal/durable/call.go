@@ -68,7 +68,7 @@ type Ask struct {
 	Key      string        `json:"key"`
 	Ref      string        `json:"ref,omitempty"`     // empty until the request was made
 	Binding  string        `json:"binding,omitempty"` // of the call and the rules, when the request was made
-	Until    time.Time     `json:"until,omitzero"`    // answers after it don't count; zero: the approval service decides
+	Until    time.Time     `json:"until,omitzero"`    // of the call and the rules, as of the request
 	Next     time.Time     `json:"next,omitzero"`     // when to check again
 	Pause    time.Duration `json:"pause,omitempty"`   // between this check and the next
 	Tries    int           `json:"tries,omitempty"`   // failures in a row
