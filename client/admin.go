@@ -16,52 +16,51 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// Grants lists standing approvals; live ones only unless all.
+// Grants lists standing approvals, only live ones unless all is true.
 func (c *Client) Grants(ctx context.Context, all bool) ([]approval.Grant, error) {
 	var out openapi.Grants
 	err := c.do(ctx, get(url.Values{"all": {strconv.FormatBool(all)}}, "v1", "grants"), &out)
 	return out.Grants, err
 }
 
-// Grant reads one standing approval.
+// Grant returns one standing approval.
 func (c *Client) Grant(ctx context.Context, id string) (*approval.Grant, error) {
 	return as[approval.Grant](ctx, c, get(nil, "v1", "grants", id))
 }
 
-// RevokeGrant ends a standing approval. It may be repeated.
+// RevokeGrant ends a standing approval. It may be called again.
 func (c *Client) RevokeGrant(ctx context.Context, id, reason string) (*approval.Grant, error) {
 	return as[approval.Grant](ctx, c, post(reasonBody(reason), "v1", "grants", id, "revoke").repeatable())
 }
 
-// Whoami tells who the client's token is and what it may do.
+// Whoami returns the identity of the client's token and its permissions.
 func (c *Client) Whoami(ctx context.Context) (*openapi.Whoami, error) {
 	return as[openapi.Whoami](ctx, c, get(nil, "v1", "whoami"))
 }
 
-// Agents tells which agents can be used, and what decides about them.
+// Agents lists the agents that can be used, and what decides on their calls.
 func (c *Client) Agents(ctx context.Context) (*openapi.Agents, error) {
 	return as[openapi.Agents](ctx, c, get(nil, "v1", "agents"))
 }
 
-// Candidate tells what would change if the candidate of the server's
-// tenant decided.
+// Candidate returns what would change if the candidate of the server's tenant decided.
 func (c *Client) Candidate(ctx context.Context) (*openapi.Candidate, error) {
 	return as[openapi.Candidate](ctx, c, get(nil, "v1", "candidate"))
 }
 
-// Freezes lists what is frozen.
+// Freezes lists the current freezes.
 func (c *Client) Freezes(ctx context.Context) ([]approval.Freeze, error) {
 	return c.freezes(ctx, get(nil, "v1", "freezes"))
 }
 
-// Freeze throws the kill switch for one agent, or with "" for the
-// tenant, and lists what is frozen then. It may be repeated.
+// Freeze freezes one agent, or the whole tenant if agent is empty, and returns all freezes. It
+// may be called again.
 func (c *Client) Freeze(ctx context.Context, agent, reason string) ([]approval.Freeze, error) {
 	return c.freezes(ctx, post(freezeBody(agent, reason), "v1", "freezes").repeatable())
 }
 
-// LiftFreeze lifts a freeze, and lists what is frozen then; *AskedError
-// while people are asked.
+// LiftFreeze lifts a freeze and returns the remaining ones. It returns an *AskedError while
+// administrators have to approve it.
 func (c *Client) LiftFreeze(ctx context.Context, agent, reason string) ([]approval.Freeze, error) {
 	var out openapi.Freezes
 	err := c.act(ctx, post(freezeBody(agent, reason), "v1", "freezes", "lift"), &out)
@@ -69,16 +68,16 @@ func (c *Client) LiftFreeze(ctx context.Context, agent, reason string) ([]approv
 	return out.Freezes, err
 }
 
-// AskedError says that administrators are asked about an act, which did
-// not happen. The same again happens, once, when they have approved it.
+// AskedError is returned if administrators have to approve an action, which was not executed.
+// After their approval, repeating the action executes it, once.
 type AskedError struct{ Request approval.Request }
 
-// Error names the request.
+// Error returns a text with the request's id and state.
 func (e *AskedError) Error() string {
 	return "administrators are asked first: " + e.Request.ID + " is " + string(e.Request.State)
 }
 
-// act makes an exchange that people may be asked about first.
+// act makes an exchange that may require approval first.
 func (c *Client) act(ctx context.Context, in call, out any) error {
 	text, err := c.exchange(ctx, in)
 	if err != nil {
@@ -105,20 +104,19 @@ func (c *Client) freezes(ctx context.Context, in call) ([]approval.Freeze, error
 	return out.Freezes, err
 }
 
-// Checkpoint reads the signed state of the ledger. Verify it with a
-// public key that you have from elsewhere.
+// Checkpoint returns the signed state of the ledger. Verify it with a public key from another
+// source.
 func (c *Client) Checkpoint(ctx context.Context) (*openapi.Checkpoint, error) {
 	return as[openapi.Checkpoint](ctx, c, get(nil, "v1", "audit", "checkpoint"))
 }
 
-// Proof reads the proof of one entry.
+// Proof returns the proof of one entry.
 func (c *Client) Proof(ctx context.Context, index int64) (*ledger.Proof, error) {
 	return as[ledger.Proof](ctx, c, get(nil, "v1", "audit", "proof", strconv.FormatInt(index, 10)))
 }
 
-// Export writes the ledger to w. It is not tried again, and what was
-// written before an error is of no use; what was written without one
-// still wants verifying (ledger.Verify).
+// Export writes the ledger to w. It is not retried; after an error discard what was written.
+// Otherwise verify it (ledger.Verify).
 func (c *Client) Export(ctx context.Context, w io.Writer) error {
 	resp, err := c.send(ctx, get(nil, "v1", "audit", "export"))
 	if err != nil {
@@ -131,8 +129,7 @@ func (c *Client) Export(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// Stats reads figures about answers since a time; the zero time means
-// 30 days ago.
+// Stats returns figures about answers since a time. The zero time means 30 days ago.
 func (c *Client) Stats(ctx context.Context, since time.Time) (*approval.Stats, error) {
 	query := url.Values{}
 	if !since.IsZero() {
@@ -148,9 +145,8 @@ func (c *Client) Tokens(ctx context.Context) ([]openapi.Token, error) {
 	return out.Tokens, err
 }
 
-// CreateToken makes a token; *AskedError while people are asked. Its
-// secret is in the answer and nowhere else, so a lost answer leaves a
-// token to revoke.
+// CreateToken creates a token. It returns an *AskedError while administrators have to approve
+// it. The secret is only in this response, so if the response is lost, revoke the token.
 func (c *Client) CreateToken(ctx context.Context, body openapi.TokenBody) (*openapi.CreatedToken, error) {
 	in, err := sending(body, "v1", "tokens")
 	if err != nil {
@@ -164,8 +160,8 @@ func (c *Client) CreateToken(ctx context.Context, body openapi.TokenBody) (*open
 	return out, nil
 }
 
-// BeginDevice begins to sign this program in: a person types the user
-// code in the inbox. It needs no token.
+// BeginDevice begins to sign in this program: a person types the user code in the inbox. It
+// needs no token.
 func (c *Client) BeginDevice(ctx context.Context, name string) (*openapi.Device, error) {
 	in, err := sending(openapi.DeviceBody{Name: name}, "v1", "device")
 	if err != nil {
@@ -174,8 +170,7 @@ func (c *Client) BeginDevice(ctx context.Context, name string) (*openapi.Device,
 	return as[openapi.Device](ctx, c, in)
 }
 
-// WaitDevice waits until a person has confirmed the code of this
-// program, and takes the token that is theirs.
+// WaitDevice waits until a person has confirmed the code, and returns the token.
 func (c *Client) WaitDevice(ctx context.Context, d *openapi.Device) (*openapi.CreatedToken, error) {
 	in, err := sending(openapi.DeviceTokenBody{DeviceCode: d.DeviceCode}, "v1", "device", "token")
 	if err != nil {
@@ -192,13 +187,12 @@ func (c *Client) WaitDevice(ctx context.Context, d *openapi.Device) (*openapi.Cr
 	}
 }
 
-// RevokeToken ends a token. It may be repeated.
+// RevokeToken ends a token. It may be called again.
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.do(ctx, post(nil, "v1", "tokens", id, "revoke").repeatable(), nil)
 }
 
-// Deliveries lists what is sent outside, newest first: the waiting, the
-// sent or the dead.
+// Deliveries lists waiting, sent or dead deliveries, newest first.
 func (c *Client) Deliveries(
 	ctx context.Context,
 	state openapi.DeliveryState,
@@ -218,8 +212,8 @@ func (c *Client) Redeliver(ctx context.Context, id int64) error {
 	return c.do(ctx, post(nil, "v1", "deliveries", strconv.FormatInt(id, 10), "redeliver"), nil)
 }
 
-// Ready asks once whether the server may be sent traffic, and what is
-// wrong when not. The error is for a server that gave no such answer.
+// Ready asks once whether the server is ready for traffic, and otherwise what is wrong. It
+// returns an error if the server did not respond as assent does.
 func (c *Client) Ready(ctx context.Context) (*openapi.Health, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()

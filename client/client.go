@@ -1,11 +1,10 @@
-// Package client speaks to an assent server (docs/contracts/http.md).
-// Do is all that most runtimes need: it presents a call, waits for
-// people, takes the one run of it and runs exactly what was approved.
+// Package client is a client of an assent server (docs/contracts/http.md). Most runtimes need
+// only Do: it presents a call, waits for people, claims its one run and runs exactly what was
+// approved.
 //
-// Errors that the server gave are *Problem and say what to do next.
-// Reads are tried again with growing pauses; so are Open and Consume,
-// which carry a key made once, so that a lost answer never asks or runs
-// anything twice.
+// Errors from the server are *Problem and say what to do next. Reads are retried with growing
+// pauses. So are Open and Consume: they send an idempotency key, so that a lost response never
+// asks people or runs anything twice.
 package client
 
 import (
@@ -27,42 +26,40 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// maxAnswer bounds one answer, in bytes: a request with several edits
-// of the largest arguments.
+// maxAnswer limits one response, in bytes. A request with several edits of the largest
+// arguments fits.
 const maxAnswer = 128 << 20
 
-// Options are the choices of whoever makes a client. The zero value is
-// the default.
+// Options configures a client. The zero value has the defaults.
 type Options struct {
-	// HTTP makes the exchanges; nil means one that looks at the proxy
-	// environment. Redirects are never followed.
+	// HTTP makes the requests. The default uses the proxy of the environment. Redirects are
+	// never followed.
 	HTTP *http.Client
-	// Attempts bounds how often one exchange is tried; 0 means 5.
+	// Attempts limits the attempts of one exchange. The default is 5.
 	Attempts int
-	// Pause is what waits between attempts grow from, and MaxPause
-	// where they stop; 0 means 200ms and 10s. A server that says
-	// Retry-After is believed, up to MaxPause.
+	// Pause is the initial wait between attempts and MaxPause the longest. The defaults are
+	// 200ms and 10s. A Retry-After of the server takes precedence, up to MaxPause.
 	Pause, MaxPause time.Duration
-	// Timeout bounds one attempt, without the time that the server was
-	// asked to wait; 0 means 30s.
+	// Timeout limits one attempt, in addition to the time that the server was asked to wait.
+	// The default is 30s.
 	Timeout time.Duration
-	// Poll is how often the people of a server are looked at where the
-	// token may not read events; 0 means 3s.
+	// Poll is the interval between checks for changes if the token may not read events. The
+	// default is 3s.
 	Poll time.Duration
-	// UserAgent names the program.
+	// UserAgent identifies the program.
 	UserAgent string
 }
 
-// Client speaks to one server with one token. It is safe for concurrent
-// use, and prints no secret.
+// Client is a client of one server with one token. It is safe for concurrent use. Printing it
+// reveals no secret.
 type Client struct {
 	base  *url.URL
 	token string
 	opt   Options
 }
 
-// New returns a client. The base URL is where the server is, such as
-// https://assent.example; a path in it goes before /v1.
+// New returns a client. The base URL is that of the server, such as https://assent.example. A
+// path in it is prepended to /v1.
 func New(baseURL, token string, opt Options) (*Client, error) {
 	base, err := url.Parse(strings.TrimSuffix(baseURL, "/"))
 	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" || base.User != nil ||
@@ -103,16 +100,16 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// String names the server, never the token.
+// String returns the server's URL without the token.
 func (c *Client) String() string { return c.base.Redacted() }
 
-// GoString is String: %#v prints no token either.
+// GoString returns String, so that %#v does not print the token.
 func (c *Client) GoString() string { return c.String() }
 
-// Problem is an error that the server gave.
+// Problem is an error from the server.
 type Problem struct{ openapi.Problem }
 
-// Error says what was wrong, in the server's words.
+// Error returns the server's description of the problem.
 func (p *Problem) Error() string {
 	text := fmt.Sprintf("%s (%s)", p.Title, p.Code)
 	if p.Detail != "" {
@@ -121,14 +118,14 @@ func (p *Problem) Error() string {
 	return text
 }
 
-// Is reports whether the problem is an error of the domain, such as
-// approval.ErrFrozen: the one that its code stands for.
+// Is reports whether target is the domain error for the problem's code, such as
+// approval.ErrFrozen.
 func (p *Problem) Is(target error) bool {
 	err := openapi.MeaningOf(p.Problem.Code).Err
 	return err != nil && err == target
 }
 
-// Code returns the code of the problem in an error, or "".
+// Code returns the code of the problem in an error, or an empty string.
 func Code(err error) openapi.Code {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -140,21 +137,21 @@ func Code(err error) openapi.Code {
 // call is one exchange.
 type call struct {
 	method string
-	path   []string // segments, to be escaped
+	path   []string // segments, not escaped yet
 	query  url.Values
-	body   []byte // JSON; nil for none
+	body   []byte // JSON; may be nil
 	header map[string]string
 	again  retry
-	longer time.Duration // that the server was asked to wait
+	longer time.Duration // additional time that the server was asked to wait
 }
 
-// retry says after what a call may be tried again.
+// retry says after which failures a call may be retried.
 type retry int
 
 const (
 	never       retry = iota
-	onceIfLost        // once, when no answer came: the server refuses what it has seen already
-	whenRefused       // when no answer came, or the server said it is not available: repeating changes nothing
+	onceIfLost        // once after a lost response: the server refuses a repetition
+	whenRefused       // after a lost response or if the server is unavailable: a repetition changes nothing
 )
 
 func get(query url.Values, path ...string) call {
@@ -165,19 +162,19 @@ func post(body []byte, path ...string) call {
 	return call{method: http.MethodPost, path: path, body: body}
 }
 
-// sending is a post of what is encoded.
+// sending returns a post with a JSON body.
 func sending(body any, path ...string) (call, error) {
 	text, err := json.Marshal(body)
 	return post(text, path...), err
 }
 
-// repeatable is the call, of which repeating changes nothing.
+// repeatable returns the call with retries enabled, for calls whose repetition changes nothing.
 func (in call) repeatable() call {
 	in.again = whenRefused
 	return in
 }
 
-// do makes an exchange and decodes the answer into out, unless that is nil.
+// do makes an exchange and decodes the response into out, unless that is nil.
 func (c *Client) do(ctx context.Context, in call, out any) error {
 	text, err := c.exchange(ctx, in)
 	if err != nil || out == nil {
@@ -186,14 +183,14 @@ func (c *Client) do(ctx context.Context, in call, out any) error {
 	return in.read(text, out)
 }
 
-// as makes an exchange and decodes the answer.
+// as makes an exchange and returns the decoded response.
 func as[T any](ctx context.Context, c *Client, in call) (*T, error) {
 	out := new(T)
 	return out, c.do(ctx, in, out)
 }
 
-// read decodes an answer. One that another reader could read otherwise,
-// since a name stands twice in it, is an error.
+// read decodes a response. It returns an error for JSON that another reader could understand
+// differently, such as duplicate names.
 func (in call) read(text []byte, out any) error {
 	_, err := jsonmsg.Check(text, value.Limits{MaxBytes: maxAnswer})
 	if err == nil {
@@ -205,7 +202,7 @@ func (in call) read(text []byte, out any) error {
 	return nil
 }
 
-// exchange tries until there is an answer that counts, and returns its body.
+// exchange retries until there is a final response, and returns its body.
 func (c *Client) exchange(ctx context.Context, in call) ([]byte, error) {
 	for attempt := 1; ; attempt++ {
 		text, err := c.attempt(ctx, in)
@@ -253,8 +250,8 @@ func (c *Client) attempt(ctx context.Context, in call) ([]byte, error) {
 	return text, nil
 }
 
-// send makes one exchange up to the header; the answer is of the 200s,
-// or the error says why not.
+// send makes one exchange up to the response header. It returns an error unless the status is
+// 2xx.
 func (c *Client) send(ctx context.Context, in call) (*http.Response, error) {
 	path, err := escaped(in.path)
 	if err != nil {
@@ -278,7 +275,7 @@ func (c *Client) send(ctx context.Context, in call) (*http.Response, error) {
 	}
 	resp, err := c.opt.HTTP.Do(req)
 	if err != nil {
-		return nil, err // *url.Error: method, URL and cause; the token is in none of them
+		return nil, err // a *url.Error has method, URL and cause, but not the token
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer resp.Body.Close()
@@ -290,7 +287,7 @@ func (c *Client) send(ctx context.Context, in call) (*http.Response, error) {
 func escaped(path []string) ([]string, error) {
 	out := make([]string, len(path))
 	for i, p := range path {
-		if p == "" || p == "." || p == ".." { // would name another resource
+		if p == "" || p == "." || p == ".." { // would be another resource
 			return nil, fmt.Errorf("%q is no name of anything on the server: expected an id", p)
 		}
 		out[i] = url.PathEscape(p)
@@ -299,11 +296,11 @@ func escaped(path []string) ([]string, error) {
 	return out, nil
 }
 
-// problemOf reads an error. One that did not come from assent (a
-// proxy's) gets a code by its status.
+// problemOf returns the error in a response. An error that is not from assent (but a proxy, for
+// example) gets a code by its status.
 func problemOf(resp *http.Response) *Problem {
 	p := &Problem{}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // what can't be read is no problem document
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // a body that can't be read is not a problem document
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") &&
 		json.Unmarshal(text, &p.Problem) == nil &&
 		p.Problem.Code != "" {

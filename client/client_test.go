@@ -17,10 +17,10 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// The client is tried against a real server in package server; here the
-// other end is a script, for what a healthy server doesn't do.
+// Package server tests the client against a real server. Here a script plays the server, for
+// situations that a healthy server does not cause.
 
-// script answers one exchange after the other, and remembers what came.
+// script answers one exchange after the other, and records the requests.
 type script struct {
 	t       *testing.T
 	answers []func() (*http.Response, error)
@@ -81,8 +81,7 @@ func ok(body string) func() (*http.Response, error) { return answer(200, "applic
 const someRequest = `{"id":"r","state":"consumed","revisions":[{"number":0,"call":{"kind":"tool","args":"{}"},` +
 	`"decision":{"outcome":"ask"}}]}`
 
-// scripted runs a test with a client whose other end follows a script,
-// in a bubble of time.
+// scripted runs a test in a synctest bubble, with a client whose server is a script.
 func scripted(
 	t *testing.T,
 	answers []func() (*http.Response, error),
@@ -142,8 +141,7 @@ func TestReadsAreTriedAgain(t *testing.T) {
 	)
 }
 
-// TestALostAnswerNeverConsumesTwice: one Consume has one key, whatever
-// happens on the way; the next one has another.
+// All attempts of one Consume have the same key. The next Consume has another.
 func TestALostAnswerNeverConsumesTwice(t *testing.T) {
 	scripted(
 		t,
@@ -206,7 +204,7 @@ func TestVotesAreTriedOnceMoreWhenLost(t *testing.T) {
 	})
 }
 
-// TestDoRunsNothingOnBadAnswers: a server that is confused lets nothing run.
+// If the server's responses contradict each other, nothing runs.
 func TestDoRunsNothingOnBadAnswers(t *testing.T) {
 	run := func(string) error {
 		t.Error("it ran")
@@ -270,8 +268,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestEventsComeBack: a stream that breaks goes on where it was, and
-// one that can't be read ends.
+// A stream that breaks is resumed where it was. One that can't be read ends.
 func TestEventsComeBack(t *testing.T) {
 	stream := func(text string) func() (*http.Response, error) { return answer(200, "text/event-stream", text) }
 	answers := []func() (*http.Response, error){
@@ -314,8 +311,7 @@ func TestEventsComeBack(t *testing.T) {
 	})
 }
 
-// FuzzReadEvents: no stream makes the reader panic or yields an event
-// without a place.
+// No stream causes a panic or yields an event without an index.
 func FuzzReadEvents(f *testing.F) {
 	f.Add([]byte("retry: 1000\nid: 1\nevent: a\ndata: {}\n\n: x\n\nid:2\ndata:{\"a\":1}\n\n"))
 	f.Add([]byte("data: {}\n\n"))
@@ -329,8 +325,8 @@ func FuzzReadEvents(f *testing.F) {
 	})
 }
 
-// What the agent is told of an ending is true: an approval that came to
-// nothing is not a question that nobody answered.
+// The text for the agent is true: an approval that lapsed is not described as a request without
+// a decision.
 func TestEndingsAreTold(t *testing.T) {
 	for cause, want := range map[approval.Cause]string{
 		approval.ByDeadline:   "Nobody decided",
@@ -352,8 +348,7 @@ func TestEndingsAreTold(t *testing.T) {
 	}
 }
 
-// TestProblemsAreErrorsOfTheDomain: a caller asks after the same errors
-// here and in the server.
+// errors.Is matches the same errors here as in the server.
 func TestProblemsAreErrorsOfTheDomain(t *testing.T) {
 	all := openapi.Meanings()
 	for _, m := range all {

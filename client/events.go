@@ -15,12 +15,12 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// silence is how long a stream may bring nothing, not even a heartbeat,
-// before it is taken for dead.
+// silence is the time without any data, even a heartbeat, after which a stream is considered
+// dead.
 const silence = 60 * time.Second
 
-// How long one line of a stream may be, in bytes: a leaf and its name,
-// and what a tool says and shows, of which a line break may be two.
+// Limits of one line of a stream, in bytes. The first is for a leaf with its name, the second
+// for output of tools, in which a line break may take two bytes.
 const (
 	maxEventLine = 2 << 20
 	maxNewsLine  = 32 << 20
@@ -33,18 +33,15 @@ type Event struct {
 	Leaf  json.RawMessage
 }
 
-// FromNow begins with what happens next; FromStart with the first entry
-// there is.
+// FromNow starts with the next event, FromStart with the first entry of the ledger.
 const (
 	FromNow   int64 = -2
 	FromStart int64 = -1
 )
 
-// Events streams what happens after an entry (FromNow, FromStart, or
-// the index of the last one seen), in order and without holes: when the
-// connection breaks it is made again where it ended. It ends when ctx
-// ends, when the loop stops, or with an error that waiting doesn't
-// mend.
+// Events streams the entries after an index (FromNow, FromStart, or the last one seen), in
+// order and without gaps: if the connection breaks, it is resumed. The stream ends when ctx
+// ends, when the loop stops, or with an error that retrying can't fix.
 func (c *Client) Events(ctx context.Context, after int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		err := c.again(ctx, func() (bool, error) {
@@ -58,8 +55,8 @@ func (c *Client) Events(ctx context.Context, after int64) iter.Seq2[Event, error
 	}
 }
 
-// again makes a stream's connection again until read returns an error
-// that waiting doesn't mend. moved says that something came.
+// again reconnects a stream until read returns an error that retrying can't fix. moved means
+// that something was received.
 func (c *Client) again(ctx context.Context, read func() (moved bool, err error)) error {
 	for failures := 0; ; {
 		moved, err := read()
@@ -86,7 +83,7 @@ var (
 	errUnreadable = errors.New("the stream can't be read")
 )
 
-// stream reads one connection to its end, and moves after along.
+// stream reads one connection to its end, and updates after.
 func (c *Client) stream(ctx context.Context, after *int64, yield func(Event, error) bool) error {
 	in := get(nil, "v1", "events")
 	if *after != FromNow {
@@ -107,8 +104,7 @@ func (c *Client) stream(ctx context.Context, after *int64, yield func(Event, err
 	})
 }
 
-// listen opens a stream, and ends it when nothing is alive in it any
-// more.
+// listen opens a stream, and cancels it if alive is not called for too long.
 func (c *Client) listen(ctx context.Context, in call, read func(r io.Reader, alive func()) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -124,8 +120,7 @@ func (c *Client) listen(ctx context.Context, in call, read func(r io.Reader, ali
 	return read(resp.Body, func() { watchdog.Reset(silence) })
 }
 
-// readEvents reads entries. One without a leaf only says where the
-// stream stands.
+// readEvents reads entries. One without a leaf only has the current index.
 func readEvents(r io.Reader, alive func()) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for s, err := range sse.Read(r, maxEventLine, alive) {

@@ -13,37 +13,32 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Holder returns what the client's token asks the people of an agent.
-// The token needs the scope request. Held.Where points to the inbox of
-// the same server.
+// Holder returns the approval requests of an agent that the client's token makes. The token
+// needs the scope request. Held.Where refers to the inbox of the same server.
 func Holder(c *Client, agentID string) hold.Requests {
 	return hold.Over(Side(c, agentID), agentID, c.String())
 }
 
-// Side is the side that asks the people of an agent behind a server,
-// for a program that asks by a Side itself.
+// Side returns the Side of a server for an agent, for a program that uses a Side directly.
 func Side(c *Client, agentID string) hold.Side { return &side{c, agentID} }
 
-// People returns the people of an agent behind a server. The server
-// knows askers by their tokens alone, so each asker has a client of its
-// own, by the name of its Asker.Token, whose token was made for the
-// asker's person; others are refused. The tokens need the scope
-// request. Where one has the scope read too, Watch follows the server's
-// stream of events; else it looks every Options.Poll. A token that
-// reads everything also reads answers that a freeze holds back, so the
-// scope request alone is the safer choice.
+// People returns the approval service of a server for an agent. The server identifies askers by
+// their tokens, so clients has a client for each Asker.Token, whose server token was created
+// for the asker's person. Other askers are refused. The tokens need the scope request. If a
+// token also has the scope read, Watch follows the server's event stream; otherwise it polls
+// every Options.Poll. A token that may read everything may also read answers that are withheld
+// by a freeze, so the scope request alone is safer.
 func People(agentID string, clients map[string]*Client) hold.People {
 	return &people{agent: agentID, clients: clients}
 }
 
-// people are those behind a server.
+// people is the approval service of a server.
 type people struct {
 	agent   string
-	clients map[string]*Client // by the token of the asker
+	clients map[string]*Client // by Asker.Token
 }
 
-// As returns the requests of an asker. One without a client is refused
-// by all that it does.
+// As returns the requests of an asker. If it has no client, all methods return an error.
 func (p *people) As(who approval.Asker) hold.Requests {
 	c := p.clients[who.Token]
 	if c == nil {
@@ -53,7 +48,7 @@ func (p *people) As(who approval.Asker) hold.Requests {
 	return Holder(c, p.agent)
 }
 
-// Watch says what may have changed, until ctx ends, whose error it returns.
+// Watch reports changes until ctx ends, and returns the error of ctx.
 func (p *people) Watch(ctx context.Context, changed func(ref string)) error {
 	var all sync.WaitGroup
 	for _, c := range p.clients {
@@ -68,8 +63,8 @@ func (p *people) Watch(ctx context.Context, changed func(ref string)) error {
 	return ctx.Err()
 }
 
-// follow reads the server's events where the token may, and else has
-// everything looked at now and then.
+// follow reads the server's events if the token may. Otherwise it reports a possible change of
+// everything at each poll.
 func (c *Client) follow(ctx context.Context, changes hold.Changes) {
 	barred := false
 	for ctx.Err() == nil {
@@ -78,13 +73,12 @@ func (c *Client) follow(ctx context.Context, changes hold.Changes) {
 		}
 		if ctx.Err() == nil {
 			changes.Changed("")
-			_ = wait.Pause(ctx, c.opt.Poll) // the loop looks at ctx
+			_ = wait.Pause(ctx, c.opt.Poll) // the loop checks ctx
 		}
 	}
 }
 
-// followEvents reads the events from the end of the ledger, until they
-// break off for good.
+// followEvents reads the events from the end of the ledger until there is a permanent error.
 func (c *Client) followEvents(ctx context.Context, changes hold.Changes) error {
 	end, err := c.Checkpoint(ctx)
 	if err != nil {
@@ -108,7 +102,7 @@ func forbidden(err error) bool {
 	return errors.As(err, &p) && p.Status == http.StatusForbidden
 }
 
-// side asks through a server.
+// side implements hold.Side by a server.
 type side struct {
 	c     *Client
 	agent string

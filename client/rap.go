@@ -21,13 +21,13 @@ import (
 // RAPCall is a call of a RAP tool that an agent makes through the server.
 type RAPCall struct {
 	Thread    string          `json:"thread"`
-	ID        string          `json:"id"` // unique in its thread; the same call again is the one that is there
+	ID        string          `json:"id"` // unique in its thread; a repetition is the same call
 	CallID    *string         `json:"call_id,omitempty"`
 	Ancestors []string        `json:"ancestors,omitempty"`
-	User      string          `json:"user,omitempty"` // whom the agent acts for
+	User      string          `json:"user,omitempty"` // the person whom the agent acts for
 	Operation string          `json:"operation"`
-	Arguments json.RawMessage `json:"arguments,omitempty"` // sent exactly as they stand here
-	Context   []info.Item     `json:"context,omitempty"`   // what the agent says about the call, for people alone
+	Arguments json.RawMessage `json:"arguments,omitempty"` // sent byte for byte
+	Context   []info.Item     `json:"context,omitempty"`   // what the agent says about the call; only people get it
 }
 
 // RAPTools lists the operations that a session (a root thread) may call.
@@ -35,8 +35,8 @@ func (c *Client) RAPTools(ctx context.Context, agent, session string) (*openapi.
 	return as[openapi.RAPTools](ctx, c, get(url.Values{"session": {session}}, "v1", "agents", agent, "rap", "tools"))
 }
 
-// RAPInvoke calls an operation. The answer comes as soon as the call is
-// kept; RAPWait waits for its end. It may be repeated.
+// RAPInvoke calls an operation. It returns as soon as the call is stored; RAPWait waits for its
+// end. It may be called again.
 func (c *Client) RAPInvoke(ctx context.Context, agent string, call RAPCall) (*openapi.RAPCall, error) {
 	args := call.Arguments
 	call.Arguments = nil
@@ -44,14 +44,13 @@ func (c *Client) RAPInvoke(ctx context.Context, agent string, call RAPCall) (*op
 	if err != nil {
 		return nil, err
 	}
-	if args != nil { // not through an encoder, which would change their bytes
+	if args != nil { // an encoder would change its bytes
 		body = jsonmsg.Put(body, "arguments", args)
 	}
 	return as[openapi.RAPCall](ctx, c, post(body, "v1", "agents", agent, "rap", "calls").repeatable())
 }
 
-// RAPWait reads how a call stands, as soon as it is done or when wait
-// (at most 60s) is over.
+// RAPWait returns the state of a call as soon as it is done, or after wait (at most 60s).
 func (c *Client) RAPWait(
 	ctx context.Context,
 	agent, thread, id string,
@@ -67,27 +66,24 @@ func (c *Client) RAPWait(
 	return as[openapi.RAPCall](ctx, c, in)
 }
 
-// RAPNews is one thing that happened to a call: one of Call, Event, View
-// and Lost.
+// RAPNews is one change of a call. One of Call, Event, View and Lost is set.
 type RAPNews struct {
-	At    string           // place in the stream, for RAPFollow to go on after it
-	Call  *openapi.RAPCall // how it stands now
+	At    string           // place in the stream, to resume RAPFollow after it
+	Call  *openapi.RAPCall // the current state of the call
 	Event *openapi.RAPEvent
-	View  *RAPView // the latest of its type
-	Lost  int      // events that were given up before they were sent
+	View  *RAPView // the latest view of its type
+	Lost  int      // number of events dropped before they were sent
 }
 
-// RAPView is what a tool shows of its state, in its own words.
+// RAPView is state that a tool shows, as it sent it.
 type RAPView struct {
 	Type    string          `json:"type"`
 	Content json.RawMessage `json:"content"`
 }
 
-// RAPFollow streams what happens to a call, from a place on ("" is the
-// beginning): when the connection breaks it is made again where it
-// ended, and Call comes first again. It ends after the last of it, when
-// ctx ends, when the loop stops, or with an error that waiting doesn't
-// mend.
+// RAPFollow streams the changes of a call after a place; an empty one is the beginning. If the
+// connection breaks, it is resumed, beginning with Call. The stream ends after the last change,
+// when ctx ends, when the loop stops, or with an error that retrying can't fix.
 func (c *Client) RAPFollow(ctx context.Context, agent, thread, id, after string) iter.Seq2[RAPNews, error] {
 	return func(yield func(RAPNews, error) bool) {
 		err := c.again(ctx, func() (bool, error) {
@@ -101,7 +97,7 @@ func (c *Client) RAPFollow(ctx context.Context, agent, thread, id, after string)
 	}
 }
 
-// followCall reads one connection to its end, and moves after along.
+// followCall reads one connection to its end, and updates after.
 func (c *Client) followCall(
 	ctx context.Context, agent string, query url.Values, after *string, yield func(RAPNews, error) bool,
 ) error {
@@ -128,9 +124,8 @@ func (c *Client) followCall(
 	})
 }
 
-// newsOf reads what was sent. What has no place is nothing that
-// happened, such as the words of the server about the stream and what
-// later versions send.
+// newsOf decodes an event of the stream. Events of other kinds, which the server sends about
+// the stream itself and later versions may add, are ignored: At is empty.
 func newsOf(s *sse.Event) (n RAPNews, ended bool, err error) {
 	var lost struct {
 		Events int `json:"events"`
@@ -185,20 +180,18 @@ func (c *Client) RAPClose(ctx context.Context, agent, thread string) error {
 	return c.do(ctx, in.repeatable(), nil)
 }
 
-// RAPEvents lists what came after the results of a thread's
-// subscriptions, from an index on.
+// RAPEvents lists the events of a thread's subscriptions from an index on.
 func (c *Client) RAPEvents(ctx context.Context, agent, thread string, from int) (*openapi.RAPEvents, error) {
 	query := url.Values{"thread": {thread}, "from": {strconv.Itoa(from)}}
 	return as[openapi.RAPEvents](ctx, c, get(query, "v1", "agents", agent, "rap", "events"))
 }
 
-// RAPViews reads the latest view of each type of a thread.
+// RAPViews returns the latest view of each type of a thread.
 func (c *Client) RAPViews(ctx context.Context, agent, thread string) (*openapi.RAPViews, error) {
 	return as[openapi.RAPViews](ctx, c, get(url.Values{"thread": {thread}}, "v1", "agents", agent, "rap", "views"))
 }
 
-// SessionGrants lists the session grants of the server's RAP gateways
-// that are in force.
+// SessionGrants lists the session grants of the server's RAP gateways that are in force.
 func (c *Client) SessionGrants(ctx context.Context) ([]openapi.SessionGrant, error) {
 	var out openapi.SessionGrants
 	err := c.do(ctx, get(nil, "v1", "rap", "grants"), &out)
@@ -206,12 +199,12 @@ func (c *Client) SessionGrants(ctx context.Context) ([]openapi.SessionGrant, err
 	return out.Grants, err
 }
 
-// RevokeSessionGrant ends a session grant, and returns it as it was.
+// RevokeSessionGrant ends a session grant, and returns its last state.
 func (c *Client) RevokeSessionGrant(ctx context.Context, id, reason string) (*openapi.SessionGrant, error) {
 	return as[openapi.SessionGrant](ctx, c, post(reasonBody(reason), "v1", "rap", "grants", id, "revoke"))
 }
 
-// SignIns lists what RAP tools ask the token's person to sign in to.
+// SignIns lists the sign-ins that RAP tools require of the token's person.
 func (c *Client) SignIns(ctx context.Context) (*openapi.SignIns, error) {
 	return as[openapi.SignIns](ctx, c, get(nil, "v1", "rap", "sign_ins"))
 }

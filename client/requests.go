@@ -16,12 +16,11 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// maxWait is the longest that the server lets one exchange wait.
+// maxWait is the longest wait that the server permits in one exchange.
 const maxWait = 60 * time.Second
 
-// Decide decides a call without asking anybody. A call is its JSON form
-// (docs/contracts/decide.md); its arguments are sent exactly as they
-// stand there.
+// Decide returns the decision on a call without asking people. callText is the call in JSON
+// (docs/contracts/decide.md); its arguments are sent byte for byte.
 func (c *Client) Decide(ctx context.Context, agent string, callText []byte) (resolve.Decision, error) {
 	in := post(callText, "v1", "agents", agent, "decide").repeatable()
 	var out resolve.Decision
@@ -29,20 +28,20 @@ func (c *Client) Decide(ctx context.Context, agent string, callText []byte) (res
 	return out, err
 }
 
-// OpenOptions are the choices of Open.
+// OpenOptions configures Open.
 type OpenOptions struct {
-	Key      string      // idempotency key; "" makes one, which covers the attempts of this one call of Open
-	Replaces string      // an earlier request that this one stands in for
+	Key      string      // idempotency key; if empty, a new one for the attempts of this Open
+	Replaces string      // an earlier request that this one replaces
 	Context  []info.Item // what the agent says about the call
-	// Within is how long you wait for an answer, where the rules give
-	// more time; 0: as the rules say.
+	// Within limits the time for an answer, if it is shorter than that of the rules. 0 means as
+	// long as the rules permit.
 	Within time.Duration
-	// Ask is why people are asked also where the rules allow the call;
-	// "": as the rules say.
+	// Ask is a reason to ask people even if the rules allow the call. If it is empty, the rules
+	// decide.
 	Ask string
 }
 
-// Open presents a call that wants to run.
+// Open presents a call that is to run.
 func (c *Client) Open(
 	ctx context.Context,
 	agent string,
@@ -59,28 +58,27 @@ func (c *Client) Open(
 	return c.opened(ctx, post(body, "v1", "agents", agent, "requests"), opt.Key)
 }
 
-// writeContext writes what the agent says, if it says anything.
+// writeContext writes what the agent says about a call, if there is anything.
 func writeContext(w *jsonmsg.Writer, items []info.Item) {
 	if len(items) > 0 {
 		w.Name("context").Verbatim([]byte(info.Text(items)))
 	}
 }
 
-// AskOptions are the choices of Ask.
+// AskOptions configures Ask.
 type AskOptions struct {
-	// Principal and Session say for whom the agent asks, where it asks
-	// by itself and not during a call.
+	// Principal and Session identify the person the agent acts for if it asks a question of its
+	// own, not during a call.
 	Principal string
 	Session   string
 	Context   []info.Item // what the agent says about the question
 
-	Key    string        // idempotency key; "" makes one, which covers the attempts of this one call of Ask
-	Within time.Duration // until the question expires; the server's own time when 0
+	Key    string        // idempotency key; if empty, a new one for the attempts of this Ask
+	Within time.Duration // until the question expires; 0: the server's default
 }
 
-// Ask puts a question to people: a tool's during a call, or the agent's
-// own, without one (callText nil). The answer is pending, with the
-// question's request, or deny.
+// Ask asks people a question: that of a tool during a call, or the agent's own (callText nil).
+// The outcome is pending, with the question's request, or deny.
 func (c *Client) Ask(
 	ctx context.Context, agent string, callText []byte, q approval.Question, opt AskOptions,
 ) (*approval.Opened, error) {
@@ -103,7 +101,7 @@ func (c *Client) Ask(
 	return c.opened(ctx, post(body, "v1", "agents", agent, "questions"), opt.Key)
 }
 
-// opened presents a call under an idempotency key, or a new one.
+// opened sends a call with an idempotency key, which is new if key is empty.
 func (c *Client) opened(ctx context.Context, in call, key string) (*approval.Opened, error) {
 	if key == "" {
 		key = approval.NewKey()
@@ -112,13 +110,13 @@ func (c *Client) opened(ctx context.Context, in call, key string) (*approval.Ope
 	return as[approval.Opened](ctx, c, in.repeatable())
 }
 
-// ReportOptions are the choices of Report.
+// ReportOptions configures Report.
 type ReportOptions struct {
-	Opened string // key of the Open of this call; "" where there was none
-	Key    string // idempotency key; "" makes one, which covers the attempts of this one call of Report
+	Opened string // key of this call's Open; empty if there was none
+	Key    string // idempotency key; if empty, a new one for the attempts of this Report
 }
 
-// Report tells the ledger what became of a call. It decides nothing.
+// Report adds what happened to a call to the ledger. It decides nothing.
 func (c *Client) Report(
 	ctx context.Context,
 	agent string,
@@ -136,12 +134,11 @@ func (c *Client) Report(
 	return c.do(ctx, in.repeatable(), nil)
 }
 
-// Answer reads an answered question, which this token's runtime asked
-// and may act on now: Chosen or Data of the answer. approval.ErrPending: nobody
-// has answered. approval.ErrNotApproved: it ended without an answer, or
-// is no question; the request, which comes with these two, says how. A
-// problem of the code frozen: the answer is held back while the agent
-// is frozen.
+// Answer returns an answered question of this token's runtime, which may act on Chosen or Data
+// of the answer now. It returns approval.ErrPending if there is no answer yet, and
+// approval.ErrNotApproved if the question ended without an answer or the request is not a
+// question; the request is returned with these two errors and has the details. A problem with
+// the code frozen means that the answer is withheld while the agent is frozen.
 func (c *Client) Answer(ctx context.Context, id string) (*approval.Request, error) {
 	r, err := c.Request(ctx, id)
 	switch {
@@ -156,14 +153,14 @@ func (c *Client) Answer(ctx context.Context, id string) (*approval.Request, erro
 	return r, nil
 }
 
-// Query picks requests for a list. Zero fields do not filter.
+// Query selects requests for a list. Zero fields do not filter.
 type Query struct {
-	State     string // states separated by commas; "open" stands for pending and approved
+	State     string // states separated by commas; "open" means pending and approved
 	Agent     string
 	Target    string
 	Principal string
 	Group     string
-	Mine      bool // only what the token's person may answer
+	Mine      bool // only those that the token's person may answer
 	Since     time.Time
 	Order     string // newest (default) or due
 	Limit     int
@@ -198,18 +195,18 @@ func (q Query) values() url.Values {
 	return v
 }
 
-// Requests lists requests, one page.
+// Requests returns one page of requests.
 func (c *Client) Requests(ctx context.Context, q Query) (*approval.Page, error) {
 	return as[approval.Page](ctx, c, get(q.values(), "v1", "requests"))
 }
 
-// Request reads one request.
+// Request returns one request.
 func (c *Client) Request(ctx context.Context, id string) (*approval.Request, error) {
 	return c.request(ctx, get(nil, "v1", "requests", id))
 }
 
-// Wait reads one request as soon as its version is another than the
-// given one, or when wait (at most 60s) is over.
+// Wait returns one request as soon as its version differs from the given one, or after wait (at
+// most 60s).
 func (c *Client) Wait(
 	ctx context.Context,
 	id string,
@@ -227,8 +224,7 @@ func (c *Client) Wait(
 	return c.request(ctx, in)
 }
 
-// WaitDecided waits until nobody needs to be asked any more: until the
-// request is no longer pending.
+// WaitDecided waits until the request is no longer pending.
 func (c *Client) WaitDecided(ctx context.Context, id string) (*approval.Request, error) {
 	r, err := c.Request(ctx, id)
 	for err == nil && r.State == approval.Pending {
@@ -237,9 +233,8 @@ func (c *Client) WaitDecided(ctx context.Context, id string) (*approval.Request,
 	return r, err
 }
 
-// Vote answers a request, at the version that the person saw. It is
-// tried again once, and only when no answer came: the version makes
-// that safe.
+// Vote answers a request at the version that the person saw. It is retried once, and only if
+// the response was lost: the version makes that safe.
 func (c *Client) Vote(
 	ctx context.Context,
 	id string,
@@ -253,8 +248,8 @@ func (c *Client) Vote(
 	return as[approval.Voted](ctx, c, in)
 }
 
-// Edit approves a request with other arguments; with preview it only
-// tells what that would do.
+// Edit approves a request with other arguments. With preview it only returns what that would
+// do.
 func (c *Client) Edit(
 	ctx context.Context, id string, version int64, body openapi.EditBody, preview bool,
 ) (*approval.Edited, error) {
@@ -273,17 +268,16 @@ func versioned(version int64, body any, path ...string) (call, error) {
 	return in, err
 }
 
-// Consume takes the one run of an approved call. The key stands for
-// this run: "" makes one, which covers the attempts of this one call of
-// Consume; a runtime that may crash in between and wants to know
-// afterwards keeps a key of its own. After success exactly
-// Current().Call of the answer may run, once.
+// Consume claims the one run of an approved call. The key identifies this run; if it is empty,
+// a new one is used for the attempts of this Consume. A runtime that needs to know the outcome
+// after a crash should store a key of its own. After success exactly Current().Call of the
+// result may run, once.
 func (c *Client) Consume(ctx context.Context, id string, callText []byte, key string) (*approval.Request, error) {
 	return c.consume(ctx, id, "call", callText, key)
 }
 
-// ConsumeBinding is Consume for a runtime that computes the call's
-// binding by its own plan.
+// ConsumeBinding is like Consume, for a runtime that computes the call's binding with its own
+// plan.
 func (c *Client) ConsumeBinding(ctx context.Context, id, binding, key string) (*approval.Request, error) {
 	return c.consume(ctx, id, "binding", jsonmsg.AppendString(nil, binding), key)
 }
@@ -304,12 +298,12 @@ func (c *Client) consume(
 	return c.request(ctx, post(body, "v1", "requests", id, "consume").repeatable())
 }
 
-// Cancel takes a request back.
+// Cancel withdraws a request.
 func (c *Client) Cancel(ctx context.Context, id, reason string) (*approval.Request, error) {
 	return c.request(ctx, post(reasonBody(reason), "v1", "requests", id, "cancel"))
 }
 
-// History reads what the ledger says about a request.
+// History returns the ledger entries about a request.
 func (c *Client) History(ctx context.Context, id string) ([]openapi.Entry, error) {
 	var all []openapi.Entry
 	for query := (url.Values{}); ; {
@@ -335,10 +329,10 @@ func (c *Client) request(ctx context.Context, in call) (*approval.Request, error
 	return out, nil
 }
 
-// object writes a body whose texts of calls go in byte for byte. The
-// server refuses what it can't read.
+// object writes a body that contains the texts of calls byte for byte. The server refuses
+// invalid ones.
 func object(fill func(*jsonmsg.Writer)) []byte {
-	out, _ := jsonmsg.Object(fill) // texts that are no UTF-8 are mended
+	out, _ := jsonmsg.Object(fill) // invalid UTF-8 is replaced
 	return out
 }
 

@@ -12,15 +12,14 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// NotRunError says that a call did not run and why. It is an answer,
-// not a failure: tell it to the agent as it is, and don't try the call
-// again.
+// NotRunError is returned if a call did not run. It is an answer, not a failure: pass its text
+// to the agent, and don't retry the call.
 type NotRunError struct {
 	Opened  *approval.Opened
-	Request *approval.Request // nil when nobody was asked
+	Request *approval.Request // nil if people were not asked
 }
 
-// Error is text for the agent: what happened, truthfully, and what to do now.
+// Error returns a text for the agent: what happened, and what to do now.
 func (e *NotRunError) Error() string {
 	if e.Request == nil {
 		return deniedText(e.Opened)
@@ -43,8 +42,7 @@ func (e *NotRunError) Error() string {
 	return fmt.Sprintf("Not run. The request is %s.", r.State)
 }
 
-// expiredText says what an approval or a question came to when its
-// time, or its ground, was gone.
+// expiredText returns the text for an approval or a question that lapsed.
 func expiredText(r *approval.Request) string {
 	switch r.Cause {
 	case approval.ByDeadline:
@@ -98,20 +96,18 @@ func withReason(text, reason string) string {
 	return text + ": " + strings.TrimRight(reason, ".") + "."
 }
 
-// Do is the whole way of one call: it presents it, waits for people
-// where they must be asked, takes the one run of it, and calls run with
-// exactly the arguments to use, which an approver may have edited. run
-// is called at most once. When the call may not run the error is a
-// *NotRunError; when the way is cut (the server is gone, ctx ends) it
-// is another error, and nothing ran either, unless the error is run's
-// own. A request that is still open when ctx ends stays open: cancel
-// it, or let it expire.
+// Do executes the whole workflow of a call: it presents the call, waits for people if they have
+// to approve it, claims its one run, and calls run with exactly the approved arguments, which
+// an approver may have edited. run is called at most once. If the call may not run, the error
+// is a *NotRunError. Any other error, for example if the server is unreachable or ctx ends,
+// means that nothing ran, unless it is run's own error. A request that is pending when ctx ends
+// stays open: cancel it, or let it expire.
 func (c *Client) Do(ctx context.Context, agent string, callText []byte, run func(args string) error) error {
 	args, err := argumentsOf(callText)
 	if err != nil {
 		return err
 	}
-	const rounds = 2 // rules that change between the answer and the run make us ask once more, not for ever
+	const rounds = 2 // if the rules change between the answer and the run, people are asked once more, but only once
 	for round := 1; ; round++ {
 		opened, err := c.Open(ctx, agent, callText, OpenOptions{})
 		if err != nil {
@@ -137,8 +133,7 @@ func (c *Client) Do(ctx context.Context, agent string, callText []byte, run func
 	}
 }
 
-// permitted waits for people and takes the run; it returns the
-// arguments to use.
+// permitted waits for people, claims the run, and returns the arguments to use.
 func (c *Client) permitted(ctx context.Context, opened *approval.Opened, callText []byte) (string, error) {
 	if opened.Request == nil {
 		return "", errors.New("the server says pending, and names no request")
@@ -160,8 +155,8 @@ func (c *Client) permitted(ctx context.Context, opened *approval.Opened, callTex
 	return string(consumed.Current().Call.Args), nil
 }
 
-// Take consumes what was asked with the call that was asked, and what
-// an approver edited with the binding of the edit.
+// Take consumes a request: with the call if it was approved as asked, or with the binding of
+// the edit if an approver edited it.
 func (c *Client) Take(
 	ctx context.Context,
 	decided *approval.Request,

@@ -12,14 +12,13 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// text is one row of testdata/texts.json: an answer of the HTTP API,
-// and what the agent or the program is told of it. Clients in other
-// languages are held to the same rows.
+// text is one row of testdata/texts.json: a response of the HTTP API, and the text for the
+// agent or the program. Clients in other languages are tested with the same rows.
 type text struct {
 	Name    string          `json:"name"`
-	Opened  json.RawMessage `json:"opened,omitempty"`  // the answer to opening
-	Request json.RawMessage `json:"request,omitempty"` // the request as it ended, where people were asked
-	Problem json.RawMessage `json:"problem,omitempty"` // an error of the server
+	Opened  json.RawMessage `json:"opened,omitempty"`  // the response to opening
+	Request json.RawMessage `json:"request,omitempty"` // the final request, if people were asked
+	Problem json.RawMessage `json:"problem,omitempty"` // an error from the server
 	Text    string          `json:"text"`
 }
 
@@ -28,7 +27,7 @@ const (
 	decisionRest = `,"reasons":[],"missing_variables":[]}`
 	askDecision  = `{"outcome":"ask","message":"Trade?"` + decisionRest
 
-	// requestRest is what every request has beside its ending.
+	// requestRest has the members that all requests share.
 	requestRest = `,"id":"apr_1","tenant":"default","version":2,` +
 		`"created":"2026-03-01T12:00:00Z","requester":{"runtime":"desk"},"agent":{"id":"desk"},"stages":[],` +
 		`"on_timeout":"deny","revisions":[{"number":0,"call":{"kind":"tool","tool":"trade","args":"{}"},` +
@@ -38,8 +37,8 @@ const (
 		requestRest + `}`
 )
 
-// denied is the answer to a call that asks nobody: why, unless the
-// rules deny it, and the message in JSON.
+// denied returns the response for a call that is denied without asking people. why is empty if
+// the rules deny it; message is in JSON.
 func denied(why, message string) json.RawMessage {
 	if why != "" {
 		why = `,"denied":"` + why + `"`
@@ -47,7 +46,7 @@ func denied(why, message string) json.RawMessage {
 	return []byte(`{"outcome":"deny"` + why + `,"decision":{"outcome":"deny","message":` + message + decisionRest + `}`)
 }
 
-// refused are answers that ask nobody.
+// refused are responses to calls that are denied without asking people.
 var refused = []text{
 	{Name: "policy denies, with a message", Opened: denied("", `"Dropping tables is not delegated."`)},
 	{Name: "policy denies, without one", Opened: denied("", `""`)},
@@ -59,7 +58,7 @@ var refused = []text{
 	{Name: "<angle> brackets, Ünïcode", Opened: denied("", `"<b>ä\u2028&\u00a0.</b>.."`)},
 }
 
-// ended are requests as people or time left them.
+// ended are requests in their final state.
 var ended = []string{
 	`"state":"denied","cause":"votes","by":"mara@example.com","reason":"not from this branch"`,
 	`"state":"denied","cause":"votes","by":"mara@example.com","reason":"not from this branch..."`,
@@ -88,7 +87,7 @@ var ended = []string{
 	`"state":"of a later version"`,
 }
 
-// problems are errors of the server, as it writes them.
+// problems are errors as the server writes them.
 var problems = []string{
 	`{"type":"urn:assent:problem:consumed","code":"consumed","status":409,"title":"the approval is used",` +
 		`"next_action":"none","detail":"by attempt-1"}`,
@@ -96,8 +95,7 @@ var problems = []string{
 		`"next_action":"retry"}`,
 }
 
-// TestTexts: every sentence that the client tells, beside what it was
-// told.
+// The golden file has every text of the client, with the responses that cause it.
 func TestTexts(t *testing.T) {
 	var rows []text
 	for _, row := range refused {

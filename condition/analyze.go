@@ -7,11 +7,11 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Verdict answers a question about all possible arguments.
+// Verdict is the answer to a question about all possible arguments.
 type Verdict uint8
 
-// No and Yes are certain. Undecided means that the question was too
-// large: it must be read as the unsafe answer.
+// No and Yes are certain. Undecided means that the question was too large; treat it as the
+// unsafe answer.
 const (
 	No Verdict = iota
 	Yes
@@ -41,47 +41,44 @@ func (v Verdict) not() Verdict {
 	return Undecided
 }
 
-// Bounds of one question and of what is remembered for the next.
+// Limits of one question, and of what is cached for the next.
 const (
 	defaultStates = 10_000
-	maxWork       = 20_000    // boxes looked at
-	maxCompared   = 1_000_000 // the same, of a Comparison
-	maxSteps      = 4_000_000 // of automata, of one question
-	stepsPerBox   = 250_000   // more for each box of the gates that are compared
-	maxWordSteps  = 1_000_000 // the same, to say in words what a region is
-	maxAbsorbed   = 128       // boxes among which repetitions are looked for
+	maxWork       = 20_000    // boxes examined
+	maxCompared   = 1_000_000 // boxes examined in a Comparison
+	maxSteps      = 4_000_000 // steps of automata in one question
+	stepsPerBox   = 250_000   // additional steps for each box of the compared gates
+	maxWordSteps  = 1_000_000 // steps to describe a region
+	maxAbsorbed   = 128       // boxes that are searched for redundant ones
 	maxPlaces     = 2_000
-	maxBoxes      = 1_024 // that dotted keys may split a group into
-	maxPathDepth  = 64    // deeper paths are not analysed, as limits may keep them out of arguments
+	maxBoxes      = 1_024 // boxes into which dotted keys may split a group
+	maxPathDepth  = 64    // deeper paths are not analyzed, because limits may exclude them from arguments
 	keepPatterns  = 512
 	keepStates    = 4 << 20 // words of automata
 )
 
-// Analyzer answers questions about conditions for all possible
-// arguments, exactly, or says Undecided. The arguments of the answers
-// are objects of the use's document (see Places), which Program
-// evaluates as promised. An Analyzer remembers what it learnt of
-// patterns, up to a bound; it is not for concurrent use.
+// Analyzer answers questions about conditions for all possible arguments, exactly or with
+// Undecided. Witnesses are objects of the use's document (see Places); evaluated by a Program,
+// they have the promised result. An Analyzer caches compiled patterns, up to a limit. It must
+// not be used concurrently.
 type Analyzer struct {
 	reading  reading
 	states   int
 	patterns map[patternKey]*pattern
-	bounds   []Bound // of all arguments that are looked at
+	bounds   []Bound // of the arguments that are considered
 }
 
-// reading is where a condition stands and how its silent points are
-// read.
+// reading is the use of a condition, and the choices where the standard is silent.
 type reading struct {
 	use Use
 	sem Semantics
-	// whole says that the document is that of Governance, whatever the
-	// use.
+	// whole means that the document is that of Governance for any use.
 	whole bool
-	// noParent says that there is no parent's input.
+	// noParent means that there is no parent's input.
 	noParent bool
 }
 
-// places are those of a key in the document of the reading.
+// places returns the places of a key in the document of the reading.
 func (r reading) places(key string) (places [][]string, fault string) {
 	places, fault = Places(r.use, key)
 	if r.whole && r.use == Delegation {
@@ -95,16 +92,15 @@ func (r reading) places(key string) (places [][]string, fault string) {
 	return places, fault
 }
 
-// patternKey is what a pattern is made of: its text and the points that
-// change what it matches.
+// patternKey identifies a pattern: its text, and the settings that change what it matches.
 type patternKey struct {
 	text   string
 	anchor Anchor
 	trim   Trim
 }
 
-// NewAnalyzer makes an analyzer for conditions of one use. states
-// bounds the automata that one question may need, 0 means 10,000.
+// NewAnalyzer returns an analyzer for conditions of one use. states limits the states of the
+// automata for one question; 0 means 10,000.
 func NewAnalyzer(use Use, sem Semantics, states int) *Analyzer {
 	if states <= 0 {
 		states = defaultStates
@@ -116,36 +112,36 @@ func NewAnalyzer(use Use, sem Semantics, states int) *Analyzer {
 	}
 }
 
-// Satisfiable: are there arguments for which the condition is True?
-// They are the witness.
+// Satisfiable reports whether there are arguments for which the condition is True, and returns
+// them as the witness.
 func (a *Analyzer) Satisfiable(e *Expr) (Verdict, value.Value) {
 	q := a.ask()
 	return q.difference(q.within(q.boxes(e, True)), nil)
 }
 
-// CanBeFalse: are there arguments for which the condition is False, so
-// that some call is let through? They are the witness.
+// CanBeFalse reports whether there are arguments for which the condition is False, so that some
+// call does not need approval, and returns them as the witness.
 func (a *Analyzer) CanBeFalse(e *Expr) (Verdict, value.Value) {
 	q := a.ask()
 	return q.difference(q.within([]box{nil}), q.boxes(e, Unknown))
 }
 
-// CanBeUnknown: are there arguments for which the condition is neither
-// True nor False? They are the witness.
+// CanBeUnknown reports whether there are arguments for which the condition is neither True nor
+// False, and returns them as the witness.
 func (a *Analyzer) CanBeUnknown(e *Expr) (Verdict, value.Value) {
 	q := a.ask()
 	return q.difference(q.within(q.boxes(e, Unknown)), q.boxes(e, True))
 }
 
-// TrueWithout: are there arguments for which x is True and y is False?
-// They are the witness.
+// TrueWithout reports whether there are arguments for which x is True and y is False, and
+// returns them as the witness.
 func (a *Analyzer) TrueWithout(x, y *Expr) (Verdict, value.Value) {
 	q := a.ask()
 	return q.difference(q.within(q.boxes(x, True)), q.boxes(y, Unknown))
 }
 
-// Implies: is y at least as true as x for all arguments? The witness of
-// No are arguments for which it is less true.
+// Implies reports whether y is at least as true as x for all arguments. With No it returns
+// arguments for which y is less true as the witness.
 func (a *Analyzer) Implies(x, y *Expr) (Verdict, value.Value) {
 	result := Yes
 	for _, level := range [...]Truth{True, Unknown} {
@@ -161,10 +157,9 @@ func (a *Analyzer) Implies(x, y *Expr) (Verdict, value.Value) {
 	return result, value.Value{}
 }
 
-// Covers: does y ask whenever x asks, be it True or Unknown? The
-// witness of No are arguments that x asks about and y lets through.
-// Unlike Implies it does not tell True from Unknown: gates are compared
-// with it.
+// Covers reports whether y asks whenever x asks, that is, is True or Unknown. With No it
+// returns arguments for which x asks and y does not. Unlike Implies it does not distinguish
+// True from Unknown; it is meant for comparing gates.
 func (a *Analyzer) Covers(x, y *Expr) (Verdict, value.Value) {
 	q := a.ask()
 	gap, witness := q.difference(q.within(q.boxes(x, Unknown)), q.boxes(y, Unknown))
@@ -190,13 +185,13 @@ func (a *Analyzer) ask() *question {
 		effort:  effort{states: a.states, steps: maxSteps},
 	}
 	for _, b := range a.bounds {
-		q.bounds.narrow(q.place(b.Place), b.Values.set) // an empty side makes an empty box
+		q.bounds.narrow(q.place(b.Place), b.Values.set) // an empty side makes the box empty
 	}
 	return q
 }
 
-// within cuts what is outside of the bounds off boxes, which it may
-// change. Bounds are never subtracted, see numbers.whole.
+// within removes what is outside of the bounds from boxes, which it may modify. Bounds are
+// never subtracted, see numbers.whole.
 func (q *question) within(list []box) []box {
 	if len(q.bounds) == 0 {
 		return list
@@ -204,8 +199,8 @@ func (q *question) within(list []box) []box {
 	return spread(list, []box{q.bounds})
 }
 
-// patternsOf reads each pattern once. Neither regular expression nor
-// automaton is built before it is needed.
+// patternsOf parses each pattern once. Regular expressions and automata are built only if they
+// are needed.
 func (a *Analyzer) patternsOf(sem Semantics) patterns {
 	return func(text string) (*pattern, error) {
 		key := patternKey{text, sem.Anchor, sem.Trim}
@@ -220,23 +215,23 @@ func (a *Analyzer) patternsOf(sem Semantics) patterns {
 	}
 }
 
-// question is what one answer needs to know: the places that its
-// conditions read, and what it may still spend.
+// question is the state of one answer: the places that its conditions read, and the remaining
+// effort.
 type question struct {
 	a       *Analyzer
-	reading reading // of the condition at hand
+	reading reading // of the current condition
 	places  [][]string
 	index   map[string]int // of places, by their segments
-	tree    *tree          // of places, once they are all known
-	bounds  box            // of the arguments that are looked at
+	tree    *tree          // of places, once all are known
+	bounds  box            // of the arguments that are considered
 	work    int
 	effort  effort
-	// excluded are arguments that no question is about.
+	// excluded are arguments that are not part of any question.
 	excluded []box
-	vague    bool // some condition could not be turned into boxes
+	vague    bool // some condition could not be converted to boxes
 }
 
-// place numbers a place.
+// place returns the number of a place.
 func (q *question) place(segments []string) int {
 	var key []byte
 	for _, s := range segments {
@@ -253,8 +248,8 @@ func (q *question) place(segments []string) int {
 	return i
 }
 
-// boxes are those arguments for which a condition reaches a level: a
-// box for a group, or several.
+// boxes returns the arguments for which a condition reaches a level, with one or more boxes per
+// group.
 func (q *question) boxes(e *Expr, level Truth) []box {
 	if e == nil || len(e.Groups) == 0 {
 		return []box{nil}
@@ -266,9 +261,8 @@ func (q *question) boxes(e *Expr, level Truth) []box {
 	return list
 }
 
-// group turns a group into boxes. A matcher with one place narrows all
-// of them; one with two places holds when either does, so it splits
-// them.
+// group converts a group to boxes. A matcher with one place narrows all of them. One with two
+// places is satisfied if either is, so it splits them.
 func (q *question) group(g *Group, level Truth) []box {
 	list := []box{nil}
 	for i := range g.Matchers {
@@ -285,7 +279,7 @@ func (q *question) group(g *Group, level Truth) []box {
 	return list
 }
 
-// spread intersects every box with every choice. It may change the boxes.
+// spread intersects every box with every choice. It may modify the boxes.
 func spread(list, choices []box) []box {
 	split := make([]box, 0, len(list)*len(choices))
 	for i, choice := range choices {
@@ -302,7 +296,7 @@ func spread(list, choices []box) []box {
 	return split
 }
 
-// choices are the boxes of one matcher.
+// choices returns the boxes of one matcher.
 func (q *question) choices(places [][]string, m *Matcher, level Truth) []box {
 	if len(places) == 0 {
 		return []box{nil}

@@ -11,19 +11,19 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Small conditions, all arguments: the analyzer's verdicts are held
-// against brute force, and its witnesses against the real Program.
+// With small conditions and all arguments, the analyzer's verdicts are compared with brute
+// force, and its witnesses with the real Program.
 
-// world is one use with the keys that conditions draw from and every
-// document that brute force tries.
+// world is one use with the keys that conditions draw from, and every document that brute force
+// tries.
 type world struct {
 	use  Use
 	keys []string
 	docs []string
 }
 
-// scalars are the values that brute force puts at every place. They lie
-// on, between and around the generator's operands.
+// scalars are the values that brute force tries at every place. They are at, between and around
+// the generator's operands.
 var scalars = []string{
 	`null`, `true`, `false`, `-1`, `0`, `0.5`, `1`, `1.99999999999999999999`, `2`, `3`,
 	`""`, `"a"`, `"b"`, `"ab"`, `"ba"`, `"aa"`, `"a "`, `" "`, `"A"`, `"b\n"`, `"x"`, `"aab"`, `[]`,
@@ -31,7 +31,7 @@ var scalars = []string{
 
 func worlds() []world {
 	var flat, dotted, paths, loop, both []string
-	with := append([]string{""}, scalars...) // "" leaves the place out
+	with := append([]string{""}, scalars...) // an empty string omits the place
 	for _, a := range with {
 		for _, b := range with {
 			flat = append(flat, object("a", a, "b", b))
@@ -125,7 +125,7 @@ func operands() *rapid.Generator[Scalar] {
 	})
 }
 
-// regexes draws patterns that the brute-force strings tell apart.
+// regexes draws patterns that the brute-force strings can distinguish.
 func regexes() *rapid.Generator[string] {
 	atom := rapid.SampledFrom(
 		[]string{
@@ -162,8 +162,8 @@ func regexes() *rapid.Generator[string] {
 	})
 }
 
-// tests draws tests whose patterns come from a pool, as the same
-// pattern in several places is a case of its own.
+// tests draws tests whose patterns come from a pool, because the same pattern in several places
+// is a case of its own.
 func tests(pool []string) *rapid.Generator[Test] {
 	return rapid.Custom(func(t *rapid.T) Test {
 		names := append(Operators(), Eq, Eq, Pattern, Unreadable)
@@ -171,7 +171,7 @@ func tests(pool []string) *rapid.Generator[Test] {
 	})
 }
 
-// testOf draws the operands of an operator, whichever the table has.
+// testOf draws operands of the form that the operator requires.
 func testOf(t *rapid.T, op Op, pool []string) Test {
 	o, _ := find(op)
 	switch form := o.operand().(type) {
@@ -229,7 +229,7 @@ func semantics() *rapid.Generator[Semantics] {
 	})
 }
 
-// show prints a condition as YAML-like text, for failures.
+// show formats a condition like YAML, for failure messages.
 func show(e *Expr) string {
 	var groups []string
 	for i := range e.Groups {
@@ -244,12 +244,11 @@ func show(e *Expr) string {
 	return "[" + strings.Join(groups, ", ") + "]"
 }
 
-// question of the analyzer, with the meaning that brute force gives it.
+// property is a question of the analyzer with its brute-force definition.
 type property struct {
 	name string
 	ask  func(a *Analyzer, x, y *Expr) (Verdict, value.Value)
-	// exists is what the witness shows; found is the verdict that comes
-	// with one.
+	// exists is the property of a witness; found is the verdict that has one.
 	exists func(x, y Truth) bool
 	found  Verdict
 }
@@ -269,9 +268,8 @@ var properties = []property{
 		func(x, y Truth) bool { return x != y }, No},
 }
 
-// TestAnalyzerAgreesWithBruteForce: a witness has the truth it stands
-// for when the real Program evaluates it, and where there is none no
-// document contradicts. Undecided has to be rare.
+// A witness has the promised truth when the real Program evaluates it. If there is none, no
+// document contradicts the verdict. Undecided must be rare.
 func TestAnalyzerAgreesWithBruteForce(t *testing.T) {
 	asked, undecided := 0, 0
 	for _, w := range worlds() {
@@ -279,7 +277,7 @@ func TestAnalyzerAgreesWithBruteForce(t *testing.T) {
 			sem := semantics().Draw(t, "semantics")
 			pool := rapid.SliceOfN(regexes(), 1, 3).Draw(t, "patterns")
 			x, y := w.exprsOf(3, pool).Draw(t, "x"), w.exprsOf(4, pool).Draw(t, "y")
-			if rapid.IntRange(0, 3).Draw(t, "related") == 0 { // else implications would be rare
+			if rapid.IntRange(0, 3).Draw(t, "related") == 0 { // otherwise implications would be rare
 				y = &Expr{Groups: slices.Concat(x.Groups, y.Groups)}
 			}
 			a := NewAnalyzer(w.use, sem, 0)
@@ -330,8 +328,7 @@ func TestAnalyzerAgreesWithBruteForce(t *testing.T) {
 	t.Logf("%d of %d questions undecided", undecided, asked)
 }
 
-// TestLevelSetsAgreeWithTruth: the sets that the analysis computes with
-// are those on which tests evaluate.
+// The sets of the analysis contain exactly the arguments for which tests reach the level.
 func TestLevelSetsAgreeWithTruth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sem := semantics().Draw(t, "semantics")
@@ -366,8 +363,7 @@ func valueOf(s *value.Slot) value.Value {
 	return v
 }
 
-// TestKeyOrderDoesNotMatter: Kleene's logic is commutative, and so must
-// be what we make of it.
+// Kleene's logic is commutative, so the order of keys must not matter.
 func TestKeyOrderDoesNotMatter(t *testing.T) {
 	for _, w := range worlds() {
 		rapid.Check(t, func(t *rapid.T) {
@@ -387,8 +383,7 @@ func TestKeyOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestSemanticsOnlyLoosen: a runtime owner's choice never makes a
-// condition truer than the defaults do.
+// A runtime owner's choice never makes a condition truer than the defaults do.
 func TestSemanticsOnlyLoosen(t *testing.T) {
 	for _, w := range worlds() {
 		rapid.Check(t, func(t *rapid.T) {
@@ -402,7 +397,7 @@ func TestSemanticsOnlyLoosen(t *testing.T) {
 	}
 }
 
-// TestExplainAgreesWithEval, and names only matchers of groups that ask.
+// Explain agrees with Eval, and lists only matchers of groups that ask.
 func TestExplainAgreesWithEval(t *testing.T) {
 	for _, w := range worlds() {
 		rapid.Check(t, func(t *rapid.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// answer prints a verdict and its witness.
+// answer formats a verdict and its witness.
 func answer(v Verdict, witness value.Value) string {
 	if witness.Kind == value.Absent {
 		return v.String()
@@ -17,7 +17,7 @@ func answer(v Verdict, witness value.Value) string {
 	return v.String() + " " + string(witness.AppendJSON(nil))
 }
 
-// TestQuestionsOfAnAuthor are what lint asks of one condition.
+// These are lint's questions about one condition.
 func TestQuestionsOfAnAuthor(t *testing.T) {
 	for _, c := range []struct{ cond, satisfiable, vacuous, canBeFalse string }{
 		{match(""), `yes {}`, `yes`, `no`},
@@ -28,7 +28,7 @@ func TestQuestionsOfAnAuthor(t *testing.T) {
 		{match("amount: {gt: 1, lt: 0}"), `no`, `no {}`, `yes {"amount":0}`},
 		{match("amount: {gt: 1, lt: 2}"), `yes {"amount":1.1}`, `no {"amount":1}`, `yes {"amount":1}`},
 		{
-			match("amount: {gt: 1, lte: 1.00000000000000000000000000001}"), // doubles hold no such number
+			match("amount: {gt: 1, lte: 1.00000000000000000000000000001}"), // no double is that number
 			`no`,
 			`no {}`,
 			`yes {"amount":1}`,
@@ -40,7 +40,7 @@ func TestQuestionsOfAnAuthor(t *testing.T) {
 		{match("c: {in: [EUR, USD], pattern: '^G'}"), `no`, `no {}`, `yes {"c":"x"}`},
 		{match("c: {pattern: '^a', in: [b, ab]}"), `yes {"c":"ab"}`, `no {"c":"x"}`, `yes {"c":"x"}`},
 		{match("c: {pattern: 'a\\bb'}"), `no`, `no {"c":"x"}`, `yes {"c":"x"}`},
-		{match("c: {pattern: '', gt: 1}"), `no`, `no {}`, `yes {"c":1}`}, // unknown for the rest
+		{match("c: {pattern: '', gt: 1}"), `no`, `no {}`, `yes {"c":1}`}, // unknown for all others
 		{match("c: {pattern: '.*'}"), `yes {"c":""}`, `no {}`, `no`},
 		{match("a: {lte: 5}") + "", `yes {"a":5}`, `no {"a":6}`, `yes {"a":6}`},
 		{`[{args_match: {a: {lte: 5}}}, {args_match: {a: {gt: 5}}}]`, `yes {"a":5}`, `no {"a":5.0000000000000001}`, `no`},
@@ -69,7 +69,7 @@ func TestQuestionsOfAnAuthor(t *testing.T) {
 	}
 }
 
-// TestCanBeUnknown: the witness is neither true nor false.
+// The witness is neither true nor false.
 func TestCanBeUnknown(t *testing.T) {
 	for cond, want := range map[string]Verdict{
 		match("amount: {gt: 10}"): Yes,
@@ -93,7 +93,7 @@ func TestCanBeUnknown(t *testing.T) {
 	}
 }
 
-// TestTrueWithout: the witness is true for one and false for the other.
+// The witness is true for one condition and false for the other.
 func TestTrueWithout(t *testing.T) {
 	for _, c := range []struct {
 		x, y string
@@ -121,7 +121,7 @@ func TestTrueWithout(t *testing.T) {
 	}
 }
 
-// TestQuestionsAboutTwo are what lint and posture ask of two conditions.
+// These are the questions of lint and posture about two conditions.
 func TestQuestionsAboutTwo(t *testing.T) {
 	for _, c := range []struct{ x, y, implies, equivalent string }{
 		{match("a: {gt: 10}"), match("a: {gt: 5}"), `yes`, `no {"a":10}`},
@@ -139,7 +139,7 @@ func TestQuestionsAboutTwo(t *testing.T) {
 			`no {"to":"@x.com"}`,
 		},
 		{match("id: {pattern: '^acct_[0-9]+$'}"), match("id: {pattern: '^acct_\\d+$'}"), `yes`, `yes`},
-		// trailing white space
+		// Trailing white space.
 		{match("id: {pattern: '^(US|UK)$'}"), match("id: {in: [US, UK]}"), `no {"id":"UK "}`, `no {"id":"UK "}`},
 		{match("id: {in: [US, UK]}"), match("id: {pattern: '^(US|UK)$'}"), `yes`, `no {"id":"UK "}`},
 		{
@@ -168,7 +168,7 @@ func TestQuestionsAboutTwo(t *testing.T) {
 			`no {"id":"aab"}`,
 			`no {"id":"aab"}`,
 		},
-		// inside the union, in no group of it
+		// Inside of the union, but not inside of any single group.
 		{
 			match("a: {gt: 0, lt: 10}"),
 			`[{args_match: {a: {gt: 0, lte: 5}}}, {args_match: {a: {gt: 4, lt: 20}}}]`,
@@ -236,8 +236,8 @@ func TestAnalyzeNothing(t *testing.T) {
 	}
 }
 
-// Keys that name nothing are Unknown: such a group never matches and
-// never lets through.
+// Keys that are not valid for the use are Unknown: such a group never matches, and never lets a
+// call through.
 func TestAnalyzeBareKeys(t *testing.T) {
 	a := NewAnalyzer(Delegation, Semantics{}, 0)
 	e := sound(t, match("risk: high, parent.input.a: {gt: 1}"))
@@ -249,8 +249,7 @@ func TestAnalyzeBareKeys(t *testing.T) {
 	}
 }
 
-// TestPathsHangTogether: a nested argument is there only if the one
-// above is an object.
+// A nested argument is present only if its parent is an object.
 func TestPathsHangTogether(t *testing.T) {
 	const never = `{pattern: 'x\bx'}`
 	for cond, want := range map[string]string{
@@ -259,8 +258,7 @@ func TestPathsHangTogether(t *testing.T) {
 		"parent.input.a.b: 5, parent.input.a: {ne: 5}":                         `yes {"a":{"b":5}}`,
 		"parent.input.a: {ne: 5}, parent.input.a.b.c: 5, parent.input.a.b: {}": `yes {"a":{"b":{"c":5}}}`,
 		"parent.input.a: {not_in: []}, parent.input.a.b: " + never:             `no`,
-		// more than 20 states are needed to know, unless something else
-		// decides
+		// The answer needs more than 20 states, unless something else decides.
 		"parent.input.a: {not_in: []}, parent.input.a.b: " + hard:                                 `undecided`,
 		"parent.input.a: {ne: 5}, parent.input.a.b: " + hard + ", parent.input.c: {gt: 1, lt: 1}": `no`,
 		"parent.input.a.b: " + hard + ", parent.input.c: " + never:                                `no`,
@@ -271,21 +269,20 @@ func TestPathsHangTogether(t *testing.T) {
 	}
 }
 
-// hard is a matcher that nothing satisfies, and that takes many states
-// to see.
+// hard is a matcher that no argument satisfies, which takes many states to prove.
 const hard = `{pattern: '^[ab]*a[ab]{20}\bb$'}`
 
-// TestExtremeNumbers: between two numbers there may be none that
-// arguments can hold. Then the analyzer does not guess.
+// Between two numbers there may be none that arguments can have. The analyzer must not guess
+// then.
 func TestExtremeNumbers(t *testing.T) {
 	one := big.NewInt(1)
-	// the first integer that overflows
+	// The first integer that overflows.
 	limit := new(big.Int).Sub(new(big.Int).Lsh(one, 1024), new(big.Int).Lsh(one, 970))
 	largest := limit.Sub(limit, one).String()
 	for cond, want := range map[string]string{
 		"n: {gt: 1.7976931348623157e308}":                              `no`, // rounds to the largest double
 		"n: {gt: 1.79769313486231580793e308}":                          `no`,
-		"n: {gt: " + largest + "}":                                     `no`, // what is above is refused
+		"n: {gt: " + largest + "}":                                     `no`, // larger numbers are refused
 		"n: {lt: -" + largest + "}":                                    `no`,
 		"n: {gt: -" + largest + ", lt: -1e308}":                        `yes`,
 		"n: {gt: 0, lt: 3e-324}":                                       `no`,
@@ -314,7 +311,7 @@ func TestExtremeNumbers(t *testing.T) {
 	strict := Semantics{OnMissing: NoMatch, OnMismatch: NoMatch} // so that only numbers are unknown
 	for cond, want := range map[string]Verdict{
 		"n: {gt: 0, lt: 3e-324}":   Yes,
-		"n: {gt: " + largest + "}": Undecided, // what is above is refused
+		"n: {gt: " + largest + "}": Undecided, // larger numbers are refused
 		"n: {gt: 2" + strings.Repeat("0", 500) + ".5e-500, lt: 2" + strings.Repeat("0", 500) + ".6e-500}": Yes,
 	} {
 		if verdict, witness := NewAnalyzer(ToolArgs, strict, 0).CanBeUnknown(sound(t, match(cond))); verdict != want {
@@ -323,13 +320,13 @@ func TestExtremeNumbers(t *testing.T) {
 	}
 }
 
-// TestLargeQuestionsAreUndecided, never wrong and never endless.
+// Large questions are undecided, never wrong and never endless.
 func TestLargeQuestionsAreUndecided(t *testing.T) {
 	var dotted []string
 	for i := range 20 {
 		dotted = append(dotted, fmt.Sprintf("a%d.b: {gt: %d}", i, i))
 	}
-	corners := &Expr{Groups: make([]Group, 1<<12)} // together they let nothing through
+	corners := &Expr{Groups: make([]Group, 1<<12)} // together they let no call through
 	for key := range 12 {
 		name := fmt.Sprintf("a%d", key)
 		for i := range corners.Groups {
@@ -372,7 +369,7 @@ func TestLargeQuestionsAreUndecided(t *testing.T) {
 	}
 }
 
-// TestAnalyzerForgets: what is remembered of patterns is bounded.
+// The cache of patterns is limited.
 func TestAnalyzerForgets(t *testing.T) {
 	a := NewAnalyzer(ToolArgs, Semantics{}, 0)
 	for i := range 2 * keepPatterns {

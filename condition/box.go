@@ -7,8 +7,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// box is the set of arguments whose value at each place lies in a
-// domain: its sides, by place. At places without a side, anything goes.
+// box is a set of arguments: those whose value at each place is in a domain. Its sides are the
+// domains, sorted by place. Places without a side are unrestricted.
 type box []side
 
 type side struct {
@@ -16,7 +16,7 @@ type side struct {
 	domain
 }
 
-// find returns where the side of a place is, or belongs.
+// find returns the index of a place's side, or the index at which to insert it.
 func (b box) find(place int) (int, bool) {
 	return slices.BinarySearchFunc(b, place, func(s side, place int) int { return cmp.Compare(s.place, place) })
 }
@@ -28,8 +28,8 @@ func (b box) at(place int) domain {
 	return everything()
 }
 
-// narrow intersects the box with one side, in place; false if nothing
-// is left for certain.
+// narrow intersects the box with one side, in place. It returns false if the result is
+// certainly empty.
 func (b *box) narrow(place int, d domain) bool {
 	i, ok := b.find(place)
 	if ok {
@@ -64,7 +64,7 @@ func (b box) meets(c box) bool {
 	})
 }
 
-// inside reports whether b lies in c for certain.
+// inside reports whether b is certainly a subset of c.
 func (b box) inside(c box) bool {
 	return !slices.ContainsFunc(c, func(s side) bool {
 		outside := b.at(s.place).minus(s.domain)
@@ -72,8 +72,7 @@ func (b box) inside(c box) bool {
 	})
 }
 
-// difference looks for arguments in one of the boxes and in none of the
-// others.
+// difference looks for arguments that are in one of the boxes and in none of the others.
 func (q *question) difference(boxes, others []box) (Verdict, value.Value) {
 	if q.vague {
 		return Undecided, value.Value{}
@@ -91,11 +90,10 @@ func (q *question) difference(boxes, others []box) (Verdict, value.Value) {
 	return result, value.Value{}
 }
 
-// subtract looks for arguments in b that are in none of the others. It
-// cuts b along the sides of one of them: every piece outside goes on to
-// the rest.
+// subtract looks for arguments in b that are in none of the others. It cuts b along the sides
+// of one of them, and subtracts the rest from every piece outside.
 func (q *question) subtract(b box, others []box) (Verdict, value.Value) {
-	if q.work -= 1 + len(others) + len(q.places)/16; q.work < 0 { // roughly what this step costs
+	if q.work -= 1 + len(others) + len(q.places)/16; q.work < 0 { // roughly the cost of this step
 		return Undecided, value.Value{}
 	}
 	var near []box

@@ -7,64 +7,58 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Gate is a condition where it stands: what its keys name, and how the
-// silent points are read there. Without a condition it asks about every
-// call.
+// Gate is a condition with its use, which determines what its keys mean, and its semantics.
+// Without a condition it asks about every call.
 type Gate struct {
 	Use  Use // ToolArgs, SkillArgs, Delegation or Governance
 	Sem  Semantics
 	When *Expr
-	// Certain says that it asks only where the condition is True.
+	// Certain means that it asks only if the condition is True.
 	Certain bool
 }
 
-// Calls are the calls that a comparison is about. Their arguments are
-// objects.
+// Calls describes the calls that are compared. Their arguments are objects.
 type Calls struct {
-	// NoParent says that they carry no parent's input, so that what
-	// reads it is Unknown. Otherwise it is an object.
+	// NoParent means that they have no parent's input, so that matchers that read it are
+	// Unknown. Otherwise the parent's input is an object.
 	NoParent bool
-	// CaseSensitive says that keys of the arguments may differ in case
-	// alone. Otherwise such arguments are unreadable, and none of the
-	// calls. Those of the parent's input never may.
+	// CaseSensitive means that keys of the arguments may differ only in case. Otherwise such
+	// arguments are refused, and not among the calls. Keys of the parent's input may never
+	// differ only in case.
 	CaseSensitive bool
 }
 
-// Comparison answers questions about the gates of several files at
-// once. What it says of gates holds for calls as a Program decides
-// them: a gate asks where its condition is True or Unknown. It is not
-// for concurrent use.
+// Comparison answers questions about the gates of several files. A gate asks if its condition
+// is True or Unknown, as evaluated by a Program. It must not be used concurrently.
 type Comparison struct{ a *Analyzer }
 
-// NewComparison makes a comparison. states bounds the automata that one
-// question may need, 0 means 10,000.
+// NewComparison returns a comparison. states limits the states of the automata for one
+// question; 0 means 10,000.
 func NewComparison(states int) *Comparison {
 	return &Comparison{NewAnalyzer(Governance, Semantics{}, states)}
 }
 
-// Cell is a set of calls that are alike: the same sets of gates ask
-// about all of them.
+// Cell is a set of calls about which the same sets of gates ask.
 type Cell struct {
-	// Asks says of each set of gates whether one of them asks.
+	// Asks has one entry for each set of gates: whether one of them asks.
 	Asks []bool
-	// Found is Yes when Witness is one of the calls, and Undecided when
-	// it is not known whether there are any (WhyTooHard).
+	// Found is Yes if Witness is one of the calls, and Undecided if it is not known whether
+	// there are any (WhyTooHard).
 	Found Verdict
 	// Witness is a document of Governance, see Places and SplitDocument.
 	Witness value.Value
 	Region  *Region
 }
 
-// Why a question got no answer from Cells, and why a cell is Undecided.
+// Reasons why Cells has no answer, and why a cell is Undecided.
 const (
 	WhyTooLarge = "the conditions are too large to compare: too many arguments, alternatives or names in a path"
 	WhyTooHard  = "a pattern needs more states than are looked at, or a number lies where no call can hold one"
 )
 
-// Cells parts calls by which sets of gates ask about them, and returns
-// the parts that are not empty: those of all calls, or those that one
-// of the gates of within asks about. It is false when that is too large
-// a question (WhyTooLarge).
+// Cells partitions calls by the sets of gates that ask about them, and returns the non-empty
+// cells. If within is not nil, only calls about which one of its gates asks are considered.
+// Cells returns false if the question is too large (WhyTooLarge).
 func (c *Comparison) Cells(calls Calls, within []Gate, sets ...[]Gate) ([]Cell, bool) {
 	q := c.question()
 	p := parting{q: q}
@@ -79,9 +73,8 @@ func (c *Comparison) Cells(calls Calls, within []Gate, sets ...[]Gate) ([]Cell, 
 	return p.cells, !q.vague
 }
 
-// Gap is the set of calls that one of the gates of asking asks about
-// and none of silent; nil when it is empty, false when that is too large
-// a question. Asks of the cell is nil.
+// Gap returns the calls about which one of the gates of asking asks and none of silent, or nil
+// if there are none. It returns false if the question is too large. Asks of the cell is nil.
 func (c *Comparison) Gap(calls Calls, asking, silent []Gate) (*Cell, bool) {
 	q := c.question()
 	from, others := q.asked(calls, asking), q.asked(calls, silent)
@@ -98,15 +91,14 @@ func (c *Comparison) Gap(calls Calls, asking, silent []Gate) (*Cell, bool) {
 	return &p.cells[0], true
 }
 
-// question begins a question, which may cost more than one that a
-// linter asks of every condition.
+// question begins a question with a higher limit than lint's questions about single conditions.
 func (c *Comparison) question() *question {
 	q := c.a.ask()
 	q.work = maxCompared
 	return q
 }
 
-// asked are the boxes of a set of gates.
+// asked returns the boxes of a set of gates.
 func (q *question) asked(calls Calls, set []Gate) []box {
 	var list []box
 	for i := range set {
@@ -123,13 +115,12 @@ func (q *question) asked(calls Calls, set []Gate) []box {
 		list = append(list, q.boxes(set[i].When, level)...)
 	}
 
-	// A question about many gates may cost more than one about two, or large
-	// fleets would be undecided.
+	// The effort grows with the number of gates, otherwise large fleets would be undecided.
 	q.effort.steps += stepsPerBox * len(list)
 	return absorb(list)
 }
 
-// readable is what can be read of boxes, once all places are known.
+// readable returns the readable part of boxes. It must be called when all places are known.
 func (q *question) readable(calls Calls, list []box) []box {
 	q.excluded = q.unreadable(calls)
 	var pieces []box
@@ -140,8 +131,8 @@ func (q *question) readable(calls Calls, list []box) []box {
 	return pieces
 }
 
-// SplitDocument returns the arguments and the parent's input of a
-// document of Governance; given is false when it has no parent's input.
+// SplitDocument returns the arguments and the parent's input of a document of Governance. given
+// is false if it has no parent's input.
 func SplitDocument(doc value.Value) (args, parent value.Value, given bool) {
 	parent, given = doc.Get(parentInput)
 	args = value.Value{Kind: value.Object}
@@ -154,8 +145,8 @@ func SplitDocument(doc value.Value) (args, parent value.Value, given bool) {
 	return args, parent, given
 }
 
-// unreadable are the calls that no gate decides about, since two keys
-// of one object differ in case alone.
+// unreadable returns the calls that are refused before any gate decides, because two keys of
+// one object differ only in case.
 func (q *question) unreadable(calls Calls) []box {
 	var list []box
 	for i, p := range q.places {
@@ -172,8 +163,7 @@ func (q *question) unreadable(calls Calls) []box {
 	return list
 }
 
-// twins reports whether two places lead through keys of one object that
-// differ in case alone.
+// twins reports whether two places have keys of one object that differ only in case.
 func twins(a, b []string) bool {
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
@@ -183,15 +173,14 @@ func twins(a, b []string) bool {
 	return false
 }
 
-// parting cuts all calls along sets of boxes.
+// parting partitions calls by sets of boxes.
 type parting struct {
 	q     *question
 	lists [][]box
 	cells []Cell
 }
 
-// part goes on with the pieces about which it is known which of the
-// first sets ask.
+// part partitions pieces further. asks has the result for the first sets.
 func (p *parting) part(pieces []box, asks []bool) {
 	if pieces = p.alive(pieces); len(pieces) == 0 || p.q.vague {
 		return
@@ -215,7 +204,7 @@ func (p *parting) part(pieces []box, asks []bool) {
 	p.part(absorb(outside), append(slices.Clip(asks), false))
 }
 
-// alive leaves out the pieces that hold no call.
+// alive removes pieces that contain no call.
 func (p *parting) alive(pieces []box) []box {
 	if p.q.work -= len(pieces); p.q.work < 0 || len(pieces) > maxBoxes {
 		p.q.vague = true
@@ -239,10 +228,9 @@ func (p *parting) cell(pieces []box, asks []bool) {
 	p.cells = append(p.cells, c)
 }
 
-// carve adds the pieces of b that lie in none of the others, as
-// subtract cuts them.
+// carve appends the pieces of b that are in none of the others, cut like in subtract.
 func (q *question) carve(b box, others, out []box) []box {
-	// More pieces than maxBoxes are refused later, so they are not cut at all.
+	// More pieces than maxBoxes are refused later, so don't cut them.
 	if q.work -= 1 + len(others) + len(q.places)/16; q.work < 0 || q.vague || len(out) > maxBoxes {
 		q.vague = true
 		return out
@@ -273,8 +261,8 @@ func (q *question) carve(b box, others, out []box) []box {
 	return out
 }
 
-// absorb leaves out boxes that lie in another, unless looking for them
-// would take longer than they do.
+// absorb removes boxes that are inside of another one, unless searching for them would cost
+// more than it saves.
 func absorb(list []box) []box {
 	if len(list) > maxAbsorbed {
 		return list
@@ -298,8 +286,8 @@ type Region struct {
 	boxes []box
 }
 
-// Has reports whether a call is in the region. It is a document of
-// Governance, and one of the Calls that were compared.
+// Has reports whether a call is in the region. doc is a document of Governance, and one of the
+// Calls that were compared.
 func (r *Region) Has(doc value.Value) bool {
 	return slices.ContainsFunc(r.boxes, func(b box) bool {
 		return !slices.ContainsFunc(b, func(s side) bool {
@@ -309,8 +297,7 @@ func (r *Region) Has(doc value.Value) bool {
 	})
 }
 
-// has reports whether a domain contains an argument; the zero Value is
-// an absent one.
+// has reports whether a domain contains an argument. The zero Value is an absent one.
 func (d *domain) has(v value.Value) bool {
 	switch v.Kind {
 	case value.Number:
@@ -329,7 +316,7 @@ func (d *domain) has(v value.Value) bool {
 	return d.atoms&atomCompound != 0
 }
 
-// simple returns the boxes of the region with as few sides as will do.
+// simple returns boxes of the region with as few sides as possible.
 func (r *Region) simple() []box {
 	r.q.work, r.q.effort.steps = maxWork, maxWordSteps
 	if len(r.boxes) > maxShown*maxShown {
@@ -350,15 +337,14 @@ func (r *Region) simple() []box {
 	return united(absorb(out))
 }
 
-// united joins boxes that differ in one side, where one set says what
-// both sides are.
+// united joins boxes that differ in only one side, if the two sides have a simple union.
 func united(list []box) []box {
 	for i := 0; i < len(list); i++ {
 		for j := i + 1; j < len(list); j++ {
 			if b, ok := list[i].unite(list[j]); ok {
 				list = slices.Delete(list, j, j+1)
 				list[i] = b
-				j = i // what did not go with the old one may go with the new one
+				j = i // boxes that did not fit the old one may fit the new one
 			}
 		}
 	}
@@ -366,8 +352,8 @@ func united(list []box) []box {
 	return list
 }
 
-// unite returns the box that holds what either holds, and nothing else;
-// false when there is none, or none that is easily found.
+// unite returns the union of two boxes. It returns false if that is not a box, or not easily
+// found.
 func (b box) unite(c box) (box, bool) {
 	if len(b) != len(c) {
 		return nil, false
@@ -390,8 +376,7 @@ func (b box) unite(c box) (box, bool) {
 	return out, true
 }
 
-// or is the union of two domains; false where their strings have no
-// simple one.
+// or returns the union of two domains. It returns false if their strings have no simple union.
 func (d domain) or(e domain) (domain, bool) {
 	all := domain{atoms: d.atoms | e.atoms, numbers: d.numbers.not().and(e.numbers.not()).not()}
 	switch {
@@ -406,7 +391,7 @@ func (d domain) or(e domain) (domain, bool) {
 	return all, true
 }
 
-// Or is the region of the calls of both, which are of one question.
+// Or returns the union of two regions of the same question.
 func (r *Region) Or(s *Region) *Region {
 	return &Region{q: r.q, boxes: absorb(slices.Concat(r.boxes, s.boxes))}
 }

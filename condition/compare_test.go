@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// asks evaluates gates on one call as a Program does: args and parent
-// are documents, parent "" for none.
+// asks evaluates a gate on one call with a Program. args and parent are documents; parent may
+// be empty.
 func asks(t fataler, g Gate, args, parent string) bool {
 	t.Helper()
 	c := NewCompiler(g.Sem)
@@ -30,7 +30,7 @@ func asks(t fataler, g Gate, args, parent string) bool {
 	return p.Eval(&v) != False
 }
 
-// whole puts arguments and a parent's input into one document.
+// whole joins arguments and a parent's input into one document.
 func whole(t fataler, args, parent string) value.Value {
 	t.Helper()
 	doc, err := value.Parse([]byte(args), value.Limits{})
@@ -48,7 +48,7 @@ func whole(t fataler, args, parent string) value.Value {
 	return doc
 }
 
-// gates draws gates of all uses, each with its own reading.
+// gates draws gates of all uses with random semantics.
 func gates() *rapid.Generator[Gate] {
 	keys := map[Use][]string{
 		ToolArgs:   {"a", "b", "a.b"},
@@ -74,8 +74,8 @@ func gates() *rapid.Generator[Gate] {
 	})
 }
 
-// TestCellsAgreeWithBruteForce: every call is in exactly the cell of
-// what asks about it, its witness too, and empty cells have no call.
+// Every call, including witnesses, is in exactly the cell with the gates that ask about it, and
+// empty cells have no call.
 func TestCellsAgreeWithBruteForce(t *testing.T) {
 	some := []string{
 		"",
@@ -135,7 +135,7 @@ func TestCellsAgreeWithBruteForce(t *testing.T) {
 			}
 		}
 
-		told := make([]*Region, len(cells)) // what the words of a region are made of
+		told := make([]*Region, len(cells)) // the regions that are described
 		for i, c := range cells {
 			told[i] = &Region{q: c.Region.q, boxes: c.Region.simple()}
 		}
@@ -179,8 +179,7 @@ func gateOf(t fataler, matchers string) Gate {
 	return Gate{Use: Governance, When: sound(t, match(matchers))}
 }
 
-// TestRegionsInWords: what a change of a gate is about, as people read
-// it.
+// The descriptions of regions are those that people read about a changed gate.
 func TestRegionsInWords(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"amount: {gt: 8000}", "amount: {gt: 10000}", "8000 < amount ≤ 10000"},
@@ -219,8 +218,8 @@ func TestRegionsInWords(t *testing.T) {
 	}
 }
 
-// TestWordsLeaveOutNeedlessSides: pieces of a region are cut so that no
-// two overlap, and its words say each as widely as the region goes.
+// The pieces of a region don't overlap, but their descriptions are as general as the region
+// permits.
 func TestWordsLeaveOutNeedlessSides(t *testing.T) {
 	always := []Gate{{Use: Governance}}
 	cells, ok := NewComparison(0).Cells(Calls{}, nil, always, []Gate{gateOf(t, "a: {gt: 1}, b: {gt: 1}")})
@@ -232,7 +231,7 @@ func TestWordsLeaveOutNeedlessSides(t *testing.T) {
 	}
 }
 
-// gap is Gap of conditions on the arguments alone.
+// gap calls Gap with conditions on the arguments only.
 func gap(t fataler, states int, asking, silent string) (*Cell, bool) {
 	t.Helper()
 	return NewComparison(states).Gap(
@@ -242,7 +241,7 @@ func gap(t fataler, states int, asking, silent string) (*Cell, bool) {
 	)
 }
 
-// TestGaps: what one side asks about and the other doesn't.
+// A gap has the calls about which one side asks and the other does not.
 func TestGaps(t *testing.T) {
 	if cell, ok := gap(t, 0, "a: {gt: 2}", "a: {gt: 1}"); cell != nil || !ok {
 		t.Errorf("there is none, but %v, %v", cell, ok)
@@ -268,7 +267,7 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestKeysThatDifferInCaseAreNoCalls, unless the target takes them.
+// Arguments with keys that differ only in case are not calls, unless the target accepts them.
 func TestKeysThatDifferInCaseAreNoCalls(t *testing.T) {
 	gates := []Gate{gateOf(t, "amount: {gt: 1}, Amount: {gt: 1}")}
 	silent := []Gate{gateOf(t, "b: {}, amount: {in: []}"), gateOf(t, "Amount: {in: []}")}
@@ -284,7 +283,7 @@ func TestKeysThatDifferInCaseAreNoCalls(t *testing.T) {
 	}
 }
 
-// TestLargeComparisonsEnd: what is too large is said to be.
+// Questions that are too large are reported as such.
 func TestLargeComparisonsEnd(t *testing.T) {
 	q := NewComparison(0).question()
 	q.work = 0
@@ -309,7 +308,7 @@ func TestLargeComparisonsEnd(t *testing.T) {
 	}
 }
 
-// TestDomainsInWords: every kind of set that a side may be.
+// Every kind of set that a side can be has a description.
 func TestDomainsInWords(t *testing.T) {
 	p, _ := newPattern("^a$", Semantics{})
 	full, _ := newPattern("a", Semantics{Anchor: Full})
@@ -366,7 +365,7 @@ func TestDomainsInWords(t *testing.T) {
 	}
 }
 
-// TestBoxesAreUnited where they differ in one side.
+// Boxes that differ in one side are united.
 func TestBoxesAreUnited(t *testing.T) {
 	text := func(words ...string) domain { return domain{texts: texts{list: words}} }
 	null, some := only(atomNull), domain{texts: allTexts(true)}
@@ -434,7 +433,7 @@ func TestBoxesAreUnited(t *testing.T) {
 	}
 }
 
-// TestCertainGatesAskWhereTheyAreTrue: what is unknown is left out.
+// Unknown is excluded for a gate with Certain.
 func TestCertainGatesAskWhereTheyAreTrue(t *testing.T) {
 	certain := gateOf(t, "a: {gt: 5}")
 	certain.Certain = true

@@ -1,18 +1,15 @@
-// Package condition is the `args_match` language: an OR of groups, each
-// an AND of matchers, each a test of one argument. Parse reads it from
-// YAML with findings, a Compiler turns it into Programs that evaluate
-// without allocating, and an Analyzer answers questions about all
-// possible arguments at once, with witnesses.
+// Package condition implements the `args_match` language: an OR of groups, each an AND of
+// matchers, each a test of one argument. Parse reads it from YAML and reports findings, a
+// Compiler converts it to Programs that evaluate without allocating, and an Analyzer answers
+// questions about all possible arguments at once, with witnesses.
 //
-// Truth has three values. Unknown is for every case in which the
-// standard is silent and a guess could open a gate: a missing argument,
-// a null, a value of another type, a key that is no path. Approvals ask
-// on True and on Unknown. A loop should exit, and a route should be
-// taken, on True only.
+// Truth has three values. Unknown is the result in every case in which the standard is silent
+// and a guess could open a gate: a missing argument, a null, a value of another type, a key
+// that is not a path. Approvals ask if the result is True or Unknown. A loop exits, and a route
+// is taken, only if it is True.
 //
-// docs/design/001-semantics.md has the rules, point by point. In short:
-// no coercion between types, booleans are never numbers, numbers
-// compare exactly, literals compare exactly, patterns are RE2 and
+// docs/design/001-semantics.md has the rules in detail. In short: types are never converted,
+// booleans are not numbers, numbers and literals compare exactly, and patterns are RE2 and
 // searched unanchored in the raw and in the right-trimmed text.
 package condition
 
@@ -23,38 +20,36 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Use says where a condition stands, which decides what its keys mean.
+// Use is the place of a condition in a file. It determines what its keys mean.
 type Use uint8
 
 // The uses of a condition (Agent Format, matchers page).
 const (
-	ToolArgs   Use = iota // approval of a tool: keys name arguments, a dotted key also a nested one
-	SkillArgs             // approval of a remote agent's skill: as ToolArgs
+	ToolArgs   Use = iota // approval of a tool: keys are arguments; a dotted key is also a nested argument
+	SkillArgs             // approval of a remote agent's skill: like ToolArgs
 	Delegation            // approval of delegation: keys are paths, `parent.input.field`
-	Governance            // approval of a policy rule: as ToolArgs, and `parent.input.field` as in Delegation
+	Governance            // approval by a policy rule: like ToolArgs, and `parent.input.field` like Delegation
 	LoopExit              // exit_condition: keys are paths, `source.direction.field`
-	Route                 // when: as LoopExit
+	Route                 // when: like LoopExit
 )
 
-// Expr is a condition: it is true when one of its Groups is. Without
-// groups it is always true, as a condition that says nothing must not
-// open a gate.
+// Expr is a condition, which is true if one of its Groups is. Without groups it is always true,
+// because an empty condition must not open a gate.
 type Expr struct {
 	Groups []Group
 	Range  diag.Range
 }
 
-// Group is true when all its Matchers are. Without matchers it is always true
+// Group is true if all its Matchers are. Without matchers it is always true
 // (docs/design/001-semantics.md, `args_match: {}`).
 type Group struct {
 	Matchers    []Matcher
-	NoArgsMatch bool // the group has no args_match at all, almost surely a typo
+	NoArgsMatch bool // the group has no args_match, which is almost certainly a typo
 	Range       diag.Range
 }
 
-// Matcher is true when all its Tests hold for the argument that Key
-// names. Without tests, `key: {}`, it is always true, also when the
-// argument is missing.
+// Matcher is true if all its Tests hold for the argument named by Key. Without tests, `key:
+// {}`, it is always true, even if the argument is missing.
 type Matcher struct {
 	Key      string
 	KeyRange diag.Range
@@ -63,8 +58,7 @@ type Matcher struct {
 	Literal  bool // written as a bare scalar: one Eq test
 }
 
-// Test compares an argument with a scalar (Operand) or with a List, as
-// its operator says.
+// Test compares an argument with a scalar (Operand) or with a List, depending on its operator.
 type Test struct {
 	Op      Op
 	Operand Scalar
@@ -72,8 +66,7 @@ type Test struct {
 	Range   diag.Range
 }
 
-// Scalar is a string, number or boolean of the file. Other kinds never
-// come from Parse.
+// Scalar is a string, number or boolean of the file. Parse never returns other kinds.
 type Scalar struct {
 	Kind  value.Kind
 	Bool  bool
@@ -82,9 +75,8 @@ type Scalar struct {
 	Range diag.Range
 }
 
-// Truth is the outcome of a test, matcher, group or condition. The
-// order False < Unknown < True makes Kleene's "and" the minimum and
-// "or" the maximum.
+// Truth is the result of a test, matcher, group or condition. Because of the order False <
+// Unknown < True, Kleene's "and" is the minimum and "or" the maximum.
 type Truth uint8
 
 // The truth values.

@@ -43,7 +43,7 @@ func TestCovers(t *testing.T) {
 	})
 }
 
-// checkGap holds a witness against the real programs: x asks, y lets through.
+// checkGap evaluates a witness with the real programs: x must ask and y must not.
 func checkGap(t *testing.T, x, y *Expr, witness string) {
 	t.Helper()
 	if truth, _ := eval(t, ToolArgs, Semantics{}, x, witness); truth == False {

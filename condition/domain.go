@@ -2,8 +2,8 @@ package condition
 
 import "github.com/assent-dev/assent/value"
 
-// atoms is a set of the arguments that are one of a kind. Objects and
-// arrays are one atom, as no test tells them apart.
+// atoms is a set of kinds of arguments that have only one value. Objects and arrays are one
+// atom, because tests don't distinguish them.
 type atoms uint8
 
 const (
@@ -15,7 +15,7 @@ const (
 	allAtoms = atomCompound<<1 - 1
 )
 
-// domain is a set of arguments at one place, Absent included.
+// domain is a set of arguments at one place, including Absent.
 type domain struct {
 	atoms   atoms
 	numbers numbers
@@ -24,11 +24,10 @@ type domain struct {
 
 func everything() domain { return domain{allAtoms, allNumbers(true), allTexts(true)} }
 
-// only is the set of the given atoms.
+// only returns the set of the given atoms.
 func only(a atoms) domain { return domain{atoms: a} }
 
-// domainOf is the set of arguments for which all tests reach a level of
-// truth.
+// domainOf returns the arguments for which all tests reach a level of truth.
 func domainOf(tests []test, level Truth) domain {
 	if len(tests) == 0 {
 		return everything()
@@ -40,9 +39,8 @@ func domainOf(tests []test, level Truth) domain {
 	return d
 }
 
-// levelSet is the set of arguments for which one test reaches a level.
-// Where texts and booleans are compared the outcome is True or False, so
-// both levels are the same there.
+// levelSet returns the arguments for which one test reaches a level. For texts and booleans the
+// result is True or False, so both levels have the same set.
 func levelSet(t *test, level Truth) domain {
 	d := domain{
 		numbers: allNumbers(t.fixed[value.Number] >= level),
@@ -87,14 +85,14 @@ func (d domain) without(a atoms) domain {
 	return d
 }
 
-// empty reports whether the domain is certainly empty; patterns may
-// leave it open.
+// empty reports whether the domain is certainly empty. A domain with patterns may be empty even
+// if it returns false.
 func (d *domain) empty() bool { return d.atoms == 0 && d.numbers.empty() && d.texts.empty() }
 
 func (d *domain) full() bool { return d.atoms == allAtoms && d.numbers.full() && d.texts.full() }
 
-// pick returns an argument of the domain. It prefers one that shows
-// what the tests are about, then an absent one.
+// pick returns an argument of the domain. It prefers a value that is typical for the tests,
+// then an absent one.
 func (d *domain) pick(e *effort) (value.Value, Verdict) {
 	if d.full() {
 		return value.Value{}, Yes
@@ -125,14 +123,14 @@ func (d *domain) pick(e *effort) (value.Value, Verdict) {
 	return d.pickHard(e)
 }
 
-// pickHard is left with numbers and strings of which no guess came true.
+// pickHard picks numbers and strings for which no guess succeeded.
 func (d *domain) pickHard(e *effort) (value.Value, Verdict) {
 	if n, ok := d.numbers.pick(); ok {
 		return value.Value{Kind: value.Number, Num: n}, Yes
 	}
 	s, verdict := d.texts.pick(e)
 	if verdict == No && !d.numbers.empty() {
-		verdict = Undecided // numbers that no double comes near
+		verdict = Undecided // numbers that no double is near
 	}
 	return value.Value{Kind: value.String, Text: s}, verdict
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Conditions compare exact decimals. Many tools read doubles, so to them
-// 9999.9999999999999999 is 10000. A test is Unknown where the two
-// disagree; the sets in this file tell where that is.
+// Conditions compare exact decimals. Many tools read doubles, and to them 9999.9999999999999999
+// is 10000. A test is Unknown if the two comparisons disagree. This file computes the sets of
+// such numbers.
 
-// pointsAt is the set of the given numbers, which are sorted.
+// pointsAt returns the set of the given numbers, which must be sorted.
 func pointsAt(nums []value.Num) numbers {
 	var set numbers
 	for i, n := range nums {
@@ -23,8 +23,8 @@ func pointsAt(nums []value.Num) numbers {
 	return set
 }
 
-// span is the set of numbers with the same nearest double. An end is nil
-// at the largest doubles, as no argument holds a number beyond them.
+// span is the set of numbers with the same nearest double. An end is nil at the largest
+// doubles, because arguments can't have numbers beyond them.
 type span struct{ low, high *cut }
 
 // alike returns the span of a double.
@@ -32,15 +32,15 @@ func alike(f float64) span {
 	return span{boundary(f, -1), boundary(f, 1)}
 }
 
-// boundary lies halfway to the next double in a direction. Halfway itself
-// rounds to the double that is even.
+// boundary returns the cut halfway to the next double in a direction. The number halfway rounds
+// to the even double.
 func boundary(f float64, direction int) *cut {
 	next := math.Nextafter(f, math.Inf(direction))
 	switch {
 	case math.IsInf(next, 0):
 		return nil
 	case f == 0:
-		// What is not zero but rounds to it is no number of an argument.
+		// Non-zero numbers that round to zero are refused in arguments.
 		return &cut{value.IntNum(0), direction > 0}
 	case next == 0:
 		return &cut{value.IntNum(0), direction < 0}
@@ -50,12 +50,12 @@ func boundary(f float64, direction int) *cut {
 	sum.Add(sum, new(big.Rat).SetFloat64(next))
 	sum.Quo(sum, big.NewRat(2, 1))
 	decimals, _ := sum.FloatPrec()
-	half, _ := numOf(sum, decimals) // it lies between two doubles that are not zero
+	half, _ := numOf(sum, decimals) // between two non-zero doubles
 	even := math.Float64bits(f)&1 == 0
 	return &cut{half, even == (direction > 0)}
 }
 
-// from is the span and every number above.
+// from returns the span and every number above.
 func (s span) from() numbers {
 	if s.low == nil {
 		return allNumbers(true)
@@ -63,7 +63,7 @@ func (s span) from() numbers {
 	return numbers{cuts: []cut{*s.low}}
 }
 
-// upTo is the span and every number below.
+// upTo returns the span and every number below.
 func (s span) upTo() numbers {
 	if s.high == nil {
 		return allNumbers(true)
@@ -71,8 +71,8 @@ func (s span) upTo() numbers {
 	return numbers{first: true, cuts: []cut{*s.high}}
 }
 
-// roundedTo is the set of numbers whose nearest double is one of the given
-// ones, which are sorted.
+// roundedTo returns the numbers whose nearest double is one of the given ones, which must be
+// sorted.
 func roundedTo(floats []float64) numbers {
 	var set numbers
 	for i, f := range floats {
@@ -84,7 +84,7 @@ func roundedTo(floats []float64) numbers {
 		switch {
 		case s.low == nil:
 			set.first = true
-		case last >= 0 && s.low.cmp(set.cuts[last]) == 0: // spans of neighbours meet
+		case last >= 0 && s.low.cmp(set.cuts[last]) == 0: // the spans of neighbours are adjacent
 			set.cuts = slices.Delete(set.cuts, last, last+1)
 		default:
 			set.cuts = append(set.cuts, *s.low)
@@ -97,8 +97,8 @@ func roundedTo(floats []float64) numbers {
 	return set
 }
 
-// shown is the cut as people read it. What lies halfway between two
-// doubles has up to 767 digits, so the shorter of the two stands for it.
+// shown returns the cut for people. A number halfway between two doubles has up to 767 digits,
+// so the shorter of the two doubles is shown instead.
 func (c *cut) shown() cut {
 	f := c.num.Float()
 	if c.num.Plain() {
@@ -119,15 +119,15 @@ func (c *cut) shown() cut {
 	return *c
 }
 
-// shortest is the shortest decimal of a finite double, with an exponent if
-// it is very large or small.
+// shortest returns the shortest decimal of a finite double, with an exponent if it is very
+// large or small.
 func shortest(f float64) value.Num {
 	n, _ := value.FloatNum(f)
 	n, _ = value.ParseNum(n.Canonical())
 	return n
 }
 
-// shown returns two neighbouring cuts as people read them.
+// shown returns two neighbouring cuts for people.
 func shown(low, high *cut) (cut, cut) {
 	a, b := low.shown(), high.shown()
 	if a.num.Cmp(b.num) > 0 {

@@ -20,9 +20,8 @@ var rounding = strings.Fields(`0 -0 -0.0 5e-324 3e-324 7.4e-324 7.5e-324 -3e-324
 	1.7976931348623158e308 1.79769313486231580793e308 -1.79769313486231580793e308
 	10000.` + strings.Repeat("0", 500) + `1 9999.` + strings.Repeat("9", 500))
 
-// TestNumbersThatDoublesRound: a test is Unknown exactly where the decimals
-// and their nearest doubles answer differently, and the sets of the
-// analyzer say the same.
+// A test is Unknown exactly if the decimals and their nearest doubles give different results,
+// and the analyzer's sets agree.
 func TestNumbersThatDoublesRound(t *testing.T) {
 	for _, op := range []Op{Eq, Ne, In, NotIn, Gt, Gte, Lt, Lte} {
 		for i, limit := range rounding {
@@ -52,7 +51,7 @@ func TestNumbersThatDoublesRound(t *testing.T) {
 	}
 }
 
-// roundedTruth asks big.Rat and strconv.
+// roundedTruth computes the expected truth with big.Rat and strconv.
 func roundedTruth(src *Test, n string) Truth {
 	answer := func(cmp func(a, b string) int) bool {
 		c := cmp(n, src.Operand.Num.String())
@@ -77,7 +76,7 @@ func roundedTruth(src *Test, n string) Truth {
 	return truthOf(exact)
 }
 
-// TestRoundingIsFreeOfAllocations, also for numbers that came from Go.
+// Rounding does not allocate, also for numbers that came from Go.
 func TestRoundingIsFreeOfAllocations(t *testing.T) {
 	float, _ := value.FloatNum(9007199254740993)
 	for _, n := range []value.Num{number("9999.9999999999999999").Num, float, value.IntNum(-1 << 63)} {
@@ -89,7 +88,7 @@ func TestRoundingIsFreeOfAllocations(t *testing.T) {
 	}
 }
 
-// TestWordsHideWhatDoublesRound: sentences show the numbers of the file.
+// Descriptions show the numbers of the file.
 func TestWordsHideWhatDoublesRound(t *testing.T) {
 	for _, c := range []struct{ cond, without, want string }{
 		{"n: {gte: 10000}", "", "n ≥ 10000"},

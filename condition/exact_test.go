@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// shortTexts are all texts of a, b and a space with up to three characters.
+// shortTexts returns all texts of a, b and space with up to three characters.
 func shortTexts() []string {
 	all := []string{""}
 	for from := 0; len(all[from]) < 3; from++ {
@@ -22,14 +22,14 @@ func shortTexts() []string {
 	return all
 }
 
-// textSet is a set of texts and what is known to be in it.
+// textSet is a set of texts with a function for its expected content.
 type textSet struct {
 	set  texts
 	want func(s string) bool
 	how  string
 }
 
-// textSets draws sets that are built as the analysis builds them.
+// textSets draws sets that are built in the same way as in the analysis.
 func textSets(a *Analyzer, pool []string) *rapid.Generator[textSet] {
 	lists := rapid.SliceOfN(rapid.SampledFrom(shortTexts()), 0, 3)
 	leaf := rapid.Custom(func(t *rapid.T) textSet {
@@ -72,8 +72,8 @@ func textSets(a *Analyzer, pool []string) *rapid.Generator[textSet] {
 	})
 }
 
-// TestSetsOfTextsAreSets: what is joined and removed is just that,
-// and what is picked is in the set.
+// Intersection and difference have exactly the expected elements, and a picked text is in the
+// set.
 func TestSetsOfTextsAreSets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := NewAnalyzer(ToolArgs, semantics().Draw(t, "semantics"), 0)
@@ -109,8 +109,7 @@ func TestSetsOfTextsAreSets(t *testing.T) {
 	})
 }
 
-// TestThePatternOfTwoGroupsIsRemovedOnce: a call that neither
-// matches is let through.
+// A call that matches neither group is let through.
 func TestThePatternOfTwoGroupsIsRemovedOnce(t *testing.T) {
 	for _, groups := range []string{
 		`{args_match: {a: {pattern: '^x'}}}, {args_match: {a: {pattern: '^x'}}}`,
@@ -127,8 +126,7 @@ func TestThePatternOfTwoGroupsIsRemovedOnce(t *testing.T) {
 	}
 }
 
-// TestManyKeysInAnyOrderAreOneCondition: keys that split a group
-// share nothing with each other.
+// Keys that split a group don't affect each other.
 func TestManyKeysInAnyOrderAreOneCondition(t *testing.T) {
 	keys := []string{"a: 1", "b: 2", "c: 3", "d.e: 4", "f: 5", "g.h: 6"}
 	x := sound(t, match(strings.Join(keys, ", ")))
@@ -141,7 +139,8 @@ func TestManyKeysInAnyOrderAreOneCondition(t *testing.T) {
 		}
 		for i, level := range []Truth{True, Unknown} {
 			q := a.ask()
-			// the key itself, the path, and at Unknown neither, twice
+			// The key itself and the path; for Unknown also neither of them. There are two such
+			// keys.
 			if n := len(q.boxes(y, level)); n != []int{4, 9}[i] {
 				t.Errorf("%v: %d boxes", keys, n)
 			}
@@ -149,7 +148,7 @@ func TestManyKeysInAnyOrderAreOneCondition(t *testing.T) {
 	}
 }
 
-// TestStatesBoundWhatOneQuestionMayCost.
+// The number of states limits the cost of one question.
 func TestStatesBoundWhatOneQuestionMayCost(t *testing.T) {
 	e := sound(t, match(`a: {pattern: '^[ab]*a[ab]{3}\bb$'}`))
 	for states, want := range map[int]Verdict{
@@ -165,7 +164,7 @@ func TestStatesBoundWhatOneQuestionMayCost(t *testing.T) {
 	}
 }
 
-// TestEveryAlternativeOfAPatternCounts, with its own anchors.
+// Every alternative of a pattern counts, with its own anchors.
 func TestEveryAlternativeOfAPatternCounts(t *testing.T) {
 	const pattern = `^ab|cd$|ef|^gh$`
 	for _, word := range []string{"ab", "cd", "ef", "gh"} {
@@ -178,8 +177,7 @@ func TestEveryAlternativeOfAPatternCounts(t *testing.T) {
 	}
 }
 
-// TestNamesInPathsAreOfASCII: letters, digits behind the first
-// character, and underscores.
+// Names consist of ASCII letters, underscores, and digits after the first character.
 func TestNamesInPathsAreOfASCII(t *testing.T) {
 	for c := range 128 {
 		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
@@ -197,7 +195,7 @@ func TestNamesInPathsAreOfASCII(t *testing.T) {
 	}
 }
 
-// TestTheSeverityOfARuleIsThatOfItsFindings.
+// The severity of a rule equals that of its findings.
 func TestTheSeverityOfARuleIsThatOfItsFindings(t *testing.T) {
 	for _, r := range Rules() {
 		text, _ := strings.CutPrefix(r.Bad, "condition:\n")
@@ -210,8 +208,8 @@ func TestTheSeverityOfARuleIsThatOfItsFindings(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoObjectHasNothingBelow, whichever of several paths into
-// it must be there.
+// A value that is not an object has no nested values, whichever of several paths into it is
+// required.
 func TestWhatIsNoObjectHasNothingBelow(t *testing.T) {
 	lenient := Semantics{OnMissing: NoMatch} // so that a.b may be missing
 	groups := []string{
@@ -227,7 +225,7 @@ func TestWhatIsNoObjectHasNothingBelow(t *testing.T) {
 			list = append(list, match(g))
 		}
 		e := sound(t, "["+strings.Join(list, ", ")+"]")
-		// a is 5, and a.c is 1
+		// a is 5, and a.c is 1.
 		if verdict, witness := NewAnalyzer(Delegation, lenient, 0).CanBeFalse(e); verdict != No {
 			t.Errorf("%v: %s", groups, answer(verdict, witness))
 		}
@@ -237,8 +235,7 @@ func TestWhatIsNoObjectHasNothingBelow(t *testing.T) {
 	}
 }
 
-// TestThePathsOfAQuestionFormATree: the parent of a path is the
-// longest other path that it begins with, in any order.
+// The parent of a path is the longest other path that is its prefix, in any order.
 func TestThePathsOfAQuestionFormATree(t *testing.T) {
 	paths := [][]string{
 		{"a"},
@@ -281,8 +278,7 @@ func TestThePathsOfAQuestionFormATree(t *testing.T) {
 	})
 }
 
-// TestEffortIsSharedByAQuestion: once a question has used up its steps,
-// what only an automaton could tell is undecided.
+// After a question has used up its steps, everything that needs an automaton is undecided.
 func TestEffortIsSharedByAQuestion(t *testing.T) {
 	hard := func() *texts {
 		c := NewCompiler(Semantics{})

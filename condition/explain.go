@@ -10,36 +10,36 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Why an Observation is what it is. The words are part of the decision
-// contract: they may grow, never change.
+// Reasons of an Observation. The values are part of the decision contract: new ones may be
+// added, but existing ones never change.
 const (
 	WhyMatched         = "matched"
 	WhyAlways          = "always"               // nothing is tested: no condition, no matcher, or the matcher {}
 	WhyMissingArgument = "missing_argument"     // the argument is not there
 	WhyNullArgument    = "null_argument"        // the argument is null
-	WhyTypeMismatch    = "type_mismatch"        // the argument is of a type that the test does not compare
-	WhyRoundedNumber   = "rounded_number"       // a reader that rounds to doubles would answer differently
-	WhyBareKey         = "bare_key"             // a plain name where a path is needed
-	WhyNotAPath        = "not_a_path"           // a dotted key that is no path, or none that this use can read
-	WhyNoParentHere    = "no_parent_here"       // a key that begins with `parent.`, where only arguments are read
-	WhyUnreadableTest  = "unreadable_test"      // the file's test could not be read
-	WhyNoArguments     = "not_an_object"        // the arguments, or the parent's input, are no object
-	WhyNoParentInput   = "missing_parent_input" // the call does not carry the parent's input
+	WhyTypeMismatch    = "type_mismatch"        // the argument has a type that the test does not compare
+	WhyRoundedNumber   = "rounded_number"       // a reader that rounds to doubles would get another result
+	WhyBareKey         = "bare_key"             // a plain name although a path is required
+	WhyNotAPath        = "not_a_path"           // a dotted key that is not a path, or not one that this use can read
+	WhyNoParentHere    = "no_parent_here"       // a key that begins with `parent.`, although only arguments are read
+	WhyUnreadableTest  = "unreadable_test"      // the test in the file is invalid
+	WhyNoArguments     = "not_an_object"        // the arguments, or the parent's input, are not an object
+	WhyNoParentInput   = "missing_parent_input" // the call has no parent's input
 )
 
 // Observation is one matcher of a group that asked.
 type Observation struct {
 	Group int        // index in Expr.Groups
-	Key   string     // "" when the group has no matcher
-	Test  string     // as "gt 10000"
+	Key   string     // empty if the group has no matcher
+	Test  string     // such as "gt 10000"
 	Truth Truth      // True or Unknown
 	Why   string     // one of the Why constants
-	Seen  string     // the kind of value found, as "string of 14 characters", never the value
+	Seen  string     // the kind of value found, such as "string of 14 characters", never the value
 	Range diag.Range // of the matcher, or of the group if it has none
 }
 
-// Explain evaluates the whole condition and lists, in the order of the
-// file, every matcher of every group that is True or Unknown.
+// Explain evaluates the whole condition and lists, in the order of the file, every matcher of
+// every group that is True or Unknown.
 func (p *Program) Explain(v *View) (Truth, []Observation) {
 	if len(p.groups) == 0 {
 		o := Observation{Truth: True, Why: WhyAlways}
@@ -58,7 +58,7 @@ func (p *Program) Explain(v *View) (Truth, []Observation) {
 	return result, seen
 }
 
-// join appends without copying the first part.
+// join appends b to a. If a is nil, it returns b without copying.
 func join(a, b []Observation) []Observation {
 	if a == nil {
 		return b
@@ -66,15 +66,14 @@ func join(a, b []Observation) []Observation {
 	return append(a, b...)
 }
 
-// GroupTruth is what a view makes of one group, and of each of its
-// matchers in the order of the file.
+// GroupTruth is the truth of one group, and of each of its matchers in the order of the file.
 type GroupTruth struct {
 	Truth    Truth
 	Matchers []Truth
 }
 
-// Truths evaluates the whole condition and every part of it, those that
-// are False too, in the order of the file.
+// Truths evaluates the whole condition and every part of it, including False ones, in the order
+// of the file.
 func (p *Program) Truths(v *View) (Truth, []GroupTruth) {
 	out := make([]GroupTruth, len(p.groups))
 	for i, g := range p.groups {
@@ -87,11 +86,10 @@ func (p *Program) Truths(v *View) (Truth, []GroupTruth) {
 	return p.Eval(v), out
 }
 
-// Expr is the condition that was compiled; nil when it is always true.
+// Expr returns the compiled condition, or nil if it is always true.
 func (p *Program) Expr() *Expr { return p.src }
 
-// explain gives the truth of a group, and its observations unless it is
-// False.
+// explain returns the truth of a group, and its observations unless it is False.
 func (g group) explain(at int, src *Group, v *View) (Truth, []Observation) {
 	if len(g) == 0 {
 		return True, []Observation{{Group: at, Truth: True, Why: WhyAlways, Range: src.Range}}
@@ -110,7 +108,7 @@ func (g group) explain(at int, src *Group, v *View) (Truth, []Observation) {
 	return result, observations
 }
 
-// look is truth with the reason and the class of the value that decided.
+// look is like truth, and also returns the reason and the kind of the value that decided.
 func (m *matcher) look(v *View) (truth Truth, why, seen string) {
 	doc := m.document(v)
 	switch {
@@ -133,7 +131,7 @@ func (m *matcher) look(v *View) (truth Truth, why, seen string) {
 	return all(m.tests, s), whyOf(m.tests, s), classOf(s)
 }
 
-// whyOf gives the reason for the first test that is Unknown, else WhyMatched.
+// whyOf returns the reason for the first test that is Unknown, or WhyMatched.
 func whyOf(tests []test, s *value.Slot) string {
 	if len(tests) == 0 {
 		return WhyAlways
@@ -155,7 +153,7 @@ func whyOf(tests []test, s *value.Slot) string {
 	return WhyTypeMismatch
 }
 
-// classOf names the kind of a value without the value.
+// classOf returns the kind of a value without the value.
 func classOf(s *value.Slot) string {
 	switch s.Kind {
 	case value.Absent:
@@ -171,7 +169,7 @@ func classOf(s *value.Slot) string {
 	return s.Kind.String()
 }
 
-// describe prints a matcher's tests as a file would.
+// describe formats a matcher's tests as in a file.
 func describe(m *Matcher) string {
 	parts := make([]string, len(m.Tests))
 	for i := range m.Tests {
@@ -180,7 +178,7 @@ func describe(m *Matcher) string {
 	return strings.Join(parts, " and ")
 }
 
-// String prints the scalar as JSON.
+// String returns the scalar as JSON.
 func (s *Scalar) String() string {
 	switch s.Kind {
 	case value.Bool:

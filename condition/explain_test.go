@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestExplainGolden reads like the reasons of a decision. No value of
-// an argument may show.
+// The golden file reads like the reasons of a decision. It must not contain any value of an
+// argument.
 func TestExplainGolden(t *testing.T) {
 	cond := `
 - args_match:
@@ -72,8 +72,7 @@ func TestSeenNamesTheKind(t *testing.T) {
 	}
 }
 
-// hot is a condition with every kind of test, and arguments that reach
-// all of them.
+// hot is a condition with every kind of test, and arguments that reach all of them.
 const hot = `
 - args_match:
     amount: {gt: 10000, ne: 20000, not_in: [1, 2, 3]}
@@ -96,8 +95,8 @@ func TestEvalAllocatesNothing(t *testing.T) {
 		most float64
 	}{
 		{strings.NewReplacer("memo: {pattern", "to.x: {ne", "to: {pattern", "to: {ne").Replace(hot), 0},
-		// One pattern, of which regexp pools the machines: the race
-		// detector makes the pool leak at random.
+		// Only one pattern, because regexp pools the machines of patterns, and the race
+		// detector makes the pool drop them at random.
 		{strings.Replace(hot, "to: {pattern", "to: {ne", 1), 2},
 	} {
 		compiler := NewCompiler(Semantics{})
@@ -112,8 +111,7 @@ func TestEvalAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestCheapTestsFirst: number and literal tests before lists, lists
-// before patterns.
+// Tests of numbers and literals come before lists, and lists before patterns.
 func TestCheapTestsFirst(t *testing.T) {
 	c := NewCompiler(Semantics{})
 	p := c.Add(
@@ -163,8 +161,7 @@ func BenchmarkEval(b *testing.B) {
 	}
 }
 
-// TestTruths: every part has its truth, in the order of the file,
-// whatever the order of evaluation.
+// Every part has its truth, in the order of the file, whatever the order of evaluation.
 func TestTruths(t *testing.T) {
 	e := sound(t, `
 - args_match: {memo: {pattern: secret}, amount: {gt: 10}}

@@ -21,7 +21,7 @@ func read(t fataler, text string) (*Expr, []diag.Finding) {
 	return Parse(doc.Root)
 }
 
-// sound is read of a condition without errors.
+// sound parses a condition without errors.
 func sound(t fataler, text string) *Expr {
 	t.Helper()
 	e, findings := read(t, text)
@@ -33,12 +33,10 @@ func sound(t fataler, text string) *Expr {
 	return e
 }
 
-// match writes a condition of one group: match("amount: 5") is
-// {args_match: {amount: 5}}.
+// match returns a condition of one group: match("amount: 5") is {args_match: {amount: 5}}.
 func match(matchers string) string { return "{args_match: {" + matchers + "}}" }
 
-// scan reads a JSON document, in the form that Places gives it, into
-// the view that a compiler's programs want.
+// scan reads a JSON document in the form of Places into a view for a compiler's programs.
 func scan(t fataler, c *Compiler, use Use, doc string) *View {
 	t.Helper()
 	v, err := tryScan(c, use, doc)
@@ -71,7 +69,7 @@ func tryScan(c *Compiler, use Use, doc string) (*View, error) {
 	return v, args.Scan([]byte(doc), value.Limits{}, &v.Args)
 }
 
-// eval evaluates a condition on a JSON document, by Eval and by Explain.
+// eval evaluates a condition on a JSON document with Eval and Explain.
 func eval(t fataler, use Use, sem Semantics, e *Expr, doc string) (Truth, []Observation) {
 	t.Helper()
 	c := NewCompiler(sem)
@@ -91,16 +89,16 @@ func eval(t fataler, use Use, sem Semantics, e *Expr, doc string) (Truth, []Obse
 	return truth, seen
 }
 
-// vacuous: is the condition True for all arguments? The witness of No
-// are arguments for which it is not.
+// vacuous reports whether the condition is True for all arguments. With No it returns arguments
+// for which it is not.
 func vacuous(a *Analyzer, e *Expr) (Verdict, value.Value) {
 	q := a.ask()
 	falsifiable, witness := q.difference(q.within([]box{nil}), q.boxes(e, True))
 	return falsifiable.not(), witness
 }
 
-// equivalent: have x and y the same truth for all arguments? The
-// witness of No are arguments that tell them apart.
+// equivalent reports whether x and y have the same truth for all arguments. With No it returns
+// arguments for which they differ.
 func equivalent(a *Analyzer, x, y *Expr) (Verdict, value.Value) {
 	there, witness := a.Implies(x, y)
 	if there == No {

@@ -7,18 +7,17 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// numbers is a set of numbers: a list of cuts on the line, at which
-// membership changes.
+// numbers is a set of numbers, represented by the cuts on the number line at which membership
+// changes.
 type numbers struct {
-	first bool // whether it begins at minus infinity
+	first bool // whether it extends to minus infinity
 	cuts  []cut
-	// whole leaves out numbers with a fraction; then each cut is next to
-	// an integer that belongs to the set. The complement of such a set
-	// is not one of these.
+	// whole excludes numbers with a fraction. Then each cut is next to an integer of the set.
+	// The complement of such a set can't be represented.
 	whole bool
 }
 
-// cut lies just below or just above a number.
+// cut is a position just below or just above a number.
 type cut struct {
 	num   value.Num
 	above bool
@@ -39,7 +38,7 @@ func (a numbers) empty() bool { return !a.first && len(a.cuts) == 0 }
 
 func (a numbers) full() bool { return a.first && len(a.cuts) == 0 && !a.whole }
 
-// or is the union.
+// or returns the union. If only one of the sets has fractions, the result may be larger.
 func (a numbers) or(b numbers) numbers {
 	switch {
 	case a.empty():
@@ -48,15 +47,14 @@ func (a numbers) or(b numbers) numbers {
 		return a
 	}
 
-	// Where one has fractions the integers of the other can't be told
-	// from their neighbours: the union may hold more.
+	// If only one set has fractions, the other's integers can't be kept apart from the
+	// fractions next to them.
 	result := a.not().and(b.not()).not()
 	result.whole = a.whole && b.whole
 	return result
 }
 
-// tight moves each cut to the next integer inside, and leaves out
-// ranges that have none.
+// tight moves each cut to the next integer inside, and removes ranges without integers.
 func (a numbers) tight() numbers {
 	result := numbers{first: a.first, whole: true}
 	in := a.first
@@ -75,7 +73,7 @@ func (a numbers) tight() numbers {
 		for range steps {
 			next.Sub(next, one)
 		}
-		n, _ := numOf(next, 0) // no further than one from a number that is readable
+		n, _ := numOf(next, 0) // at most one away from a readable number
 		moved := cut{n, in}
 
 		last := len(result.cuts) - 1
@@ -129,9 +127,8 @@ func (a numbers) and(b numbers) numbers {
 	return result
 }
 
-// pick returns a number of the set. Between two numbers there is always
-// another, but arguments cannot hold one that no double comes near, so
-// false may also mean that only such are left.
+// pick returns a number of the set. Arguments can't have numbers that no double is near, so
+// false may also mean that the set has only such numbers.
 func (a numbers) pick() (value.Num, bool) {
 	if a.first && len(a.cuts) == 0 {
 		return value.IntNum(0), true
@@ -157,8 +154,8 @@ func (a numbers) pick() (value.Num, bool) {
 	return value.Num{}, false
 }
 
-// inside returns a number between two cuts of which one at least is
-// there: an end if a file may have written it, then one with few digits.
+// inside returns a number between two cuts, of which at least one is not nil. It prefers an end
+// that may be from a file, then a number with few digits.
 func inside(low, high *cut) (value.Num, bool) {
 	if low != nil {
 		near := low.shown()
@@ -194,8 +191,7 @@ func inside(low, high *cut) (value.Num, bool) {
 	return n, false
 }
 
-// beyond returns an integer next to a number, below it for a step of -1
-// and above it for 1.
+// beyond returns an integer next to a number, below it if step is -1 and above it if it is 1.
 func beyond(n value.Num, step int64) (value.Num, bool) {
 	const plenty = 15 // digits that are far from overflow
 	if text := n.Canonical(); len(text) <= plenty {
@@ -207,8 +203,7 @@ func beyond(n value.Num, step int64) (value.Num, bool) {
 	return numOf(r.Mul(above(r.Mul(r, sign)), sign), 0)
 }
 
-// ratOf is exact. Magnitudes are bounded, as value.Num holds only
-// numbers that a double comes near.
+// ratOf converts exactly. The size is limited, because a Num is always near a double.
 func ratOf(n value.Num) *big.Rat {
 	r, _ := new(big.Rat).SetString(n.Canonical())
 	return r
@@ -216,23 +211,22 @@ func ratOf(n value.Num) *big.Rat {
 
 // above returns the next integer above r.
 func above(r *big.Rat) *big.Rat {
-	floor := new(big.Int).Div(r.Num(), r.Denom()) // Euclidean: rounds down, as the denominator is positive
+	floor := new(big.Int).Div(r.Num(), r.Denom()) // Euclidean division rounds down, because the denominator is positive
 	return new(big.Rat).SetInt(floor.Add(floor, big.NewInt(1)))
 }
 
-// numOf turns r, which has at most the given number of decimals, into a
-// number; false if no double comes near it.
+// numOf converts r, which has at most the given number of decimals, to a number. It returns
+// false if no double is near it.
 func numOf(r *big.Rat, decimals int) (value.Num, bool) {
 	n, err := value.ParseNum(r.FloatString(decimals))
 	return n, err == nil
 }
 
-// maxDecimals is more than the smallest number that arguments can hold needs.
+// maxDecimals is more than the smallest number of arguments needs.
 const maxDecimals = 400
 
-// between returns a number between two different ones, with few
-// decimals if there is one: the lowest or the highest with so many
-// decimals, else the middle.
+// between returns a number between two different ones, with few decimals if possible: the
+// lowest or the highest with that many decimals, otherwise the middle.
 func between(low, high *big.Rat) (value.Num, bool) {
 	scale, ten := big.NewRat(1, 1), big.NewRat(10, 1)
 	for decimals := 0; decimals <= maxDecimals; decimals++ {

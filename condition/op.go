@@ -8,55 +8,53 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Op is the name of an operator, as a file writes it: `amount: {gt: 5}`.
+// Op is the name of an operator in a file: `amount: {gt: 5}`.
 type Op string
 
-// Unreadable is the operator that Parse gives a test which it had to
-// report as an error. The test is always Unknown, whatever the
-// arguments. A test with an operator that does not exist is, too.
+// Unreadable is the operator of a test that Parse reported as an error. The test is always
+// Unknown, whatever the arguments are. So is a test with an operator that does not exist.
 const Unreadable Op = "unreadable"
 
-// operator is all there is to one kind of test. Programs evaluate the
-// comparison, the Analyzer computes with its sets, and the JSON Schemas
-// and the documentation are written from the rest, so an operator is
-// known everywhere or doesn't compile.
+// operator defines one kind of test completely. Programs evaluate the comparison, the Analyzer
+// computes with its sets, and the JSON Schemas and the documentation are generated from the
+// other methods. Therefore an operator without one of them does not compile.
 type operator interface {
-	// op is the name.
+	// op returns the name.
 	op() Op
 
-	// means says what an argument must be, for the JSON Schemas.
+	// means describes what the argument must be, for the JSON Schemas.
 	means() string
 
-	// words name the test in sentences.
+	// words returns the names of the test in sentences.
 	words() words
 
-	// slips are the operators that an author may have meant instead.
-	// Mutation tests put each in the place of the operator.
+	// slips returns operators that an author may have meant instead. Mutation tests replace the
+	// operator by each of them.
 	slips() []Op
 
-	// operand is what a file writes behind the name.
+	// operand returns the form of the operand in a file.
 	operand() operand
 
-	// negative reports whether the test holds for every argument but
-	// its operands, of other types too.
+	// negative reports whether the test holds for every argument except its operands, including
+	// those of other types.
 	negative() bool
 
-	// expression is the regular expression that the test searches for,
-	// of an operand; false if it searches for none.
+	// expression returns the regular expression that the test searches for, given an operand.
+	// It returns false if the test has none.
 	expression(operand string) (re string, ok bool)
 
-	// compare compiles the operands of a test. It fails when they
-	// aren't what operand reads, as a hand-made Test may.
+	// compare compiles the operands of a test. It returns false if they don't have the form
+	// that operand reads, which is possible in a Test built in code.
 	compare(operands []Scalar, patterns patterns) (comparison, bool)
 }
 
-// words name a test: a reason says "amount above 5", a list "amount > 5".
+// words are the names of a test: "above" as in "amount above 5" is for reasons, ">" as in
+// "amount > 5" is for lists.
 type words struct{ reason, list string }
 
-// operators are those that a file may write, in the order in which
-// sentences list them. A new operator is a file op_*.go and a line
-// here; then `make generate` writes it into the JSON Schemas and the
-// documentation.
+// operators are the operators of files, in the order in which sentences list them. To add one,
+// write a file op_*.go and add a line here; then `make generate` adds it to the JSON Schemas
+// and the documentation.
 var operators = [...]operator{
 	order{Gt, "Greater than.", words{"above", ">"}, 1, false},
 	order{Gte, "Greater or equal.", words{"at least", "≥"}, 1, true},
@@ -68,8 +66,8 @@ var operators = [...]operator{
 	equality{NotIn, "None of these.", words{"none of", "is none of"}, many{}, true},
 }
 
-// find returns the operator of a name. What a file writes as a bare
-// value is Eq, which no file can name.
+// find returns the operator with a name. A bare value in a file is Eq, which has no name in
+// files.
 func find(name Op) (operator, bool) {
 	for _, o := range operators {
 		if o.op() == name {
@@ -79,7 +77,7 @@ func find(name Op) (operator, bool) {
 	return equality{name: Eq, named: words{"equal to", "is"}, form: one{}}, name == Eq
 }
 
-// Operators lists the names that a file may write.
+// Operators lists the names of operators in files.
 func Operators() []Op {
 	var names []Op
 	for _, o := range operators {
@@ -88,7 +86,7 @@ func Operators() []Op {
 	return names
 }
 
-// OperatorList is Operators as a sentence has them.
+// OperatorList returns the Operators as part of a sentence.
 func OperatorList() string {
 	var names []string
 	for _, o := range operators {
@@ -97,15 +95,14 @@ func OperatorList() string {
 	return strings.Join(names, ", ")
 }
 
-// Schema returns the operator as a property of a JSON Schema that
-// defines `scalar`.
+// Schema returns the operator as a property of a JSON Schema that defines `scalar`.
 func (o Op) Schema() string {
 	known, _ := find(o)
 	return `"` + string(o) + `": { "description": "` + known.means() + `", ` + known.operand().schema() + ` }`
 }
 
-// InReasons names the operator in a reason: "above". It is empty for a
-// name that is no operator.
+// InReasons returns the operator's name in a reason: "above". It is empty for an unknown
+// operator.
 func (o Op) InReasons() string {
 	if known, ok := find(o); ok {
 		return known.words().reason
@@ -113,8 +110,8 @@ func (o Op) InReasons() string {
 	return ""
 }
 
-// InLists names the operator in a list of rules: ">". It is empty for a
-// name that is no operator.
+// InLists returns the operator's name in a list of rules: ">". It is empty for an unknown
+// operator.
 func (o Op) InLists() string {
 	if known, ok := find(o); ok {
 		return known.words().list
@@ -130,47 +127,46 @@ func (o Op) Slips() []Op {
 	return nil
 }
 
-// patterns compiles regular expressions, each once.
+// patterns compiles regular expressions, each only once.
 type patterns func(text string) (*pattern, error)
 
-// comparison is what a test does with arguments of its operands' types.
-// A field is nil when no operand is of its type.
+// comparison is a test's comparison with arguments of its operands' types. A field is nil if no
+// operand has its type.
 type comparison struct {
-	bools   *[2]bool // whether the test holds for false and for true
+	bools   *[2]bool // the results for false and for true
 	numbers numberTest
 	texts   textTest
 }
 
-// numberTest is a test of numbers. It is Unknown for a number which a
-// reader that rounds to doubles would answer differently
-// (docs/design/001-semantics.md, row "numbers"). set returns the numbers
-// that reach a level of truth.
+// numberTest is a test of numbers. It is Unknown for a number for which a reader that rounds to
+// doubles would get another result (docs/design/001-semantics.md, row "numbers"). set returns
+// the numbers that reach a level of truth.
 type numberTest interface {
 	truth(n *value.Num) Truth
 	set(level Truth) numbers
 	cost() int
 }
 
-// textTest is a test of strings: holds evaluates it, set is the same for
-// all strings at once.
+// textTest is a test of strings. holds evaluates it for one string; set returns all strings for
+// which it holds.
 type textTest interface {
 	holds(s string) bool
 	set() texts
 	cost() int
 }
 
-// operand is what a file writes behind the name of an operator.
+// operand is the form of an operator's operand in a file.
 type operand interface {
-	// schema describes it in a JSON Schema.
+	// schema returns its JSON Schema.
 	schema() string
 
-	// read takes it into a test; false if it can't.
+	// read reads it into a test. It returns false if it is invalid.
 	read(p *parser, t *Test, n *yamldoc.Node) bool
 
-	// of lists the operands of a test.
+	// of returns the operands of a test.
 	of(t *Test) []Scalar
 
-	// text prints them.
+	// text formats the operands.
 	text(t *Test) string
 }
 
@@ -203,7 +199,7 @@ func (o one) of(t *Test) []Scalar { return []Scalar{t.Operand} }
 
 func (o one) text(t *Test) string { return t.Operand.String() }
 
-// many is a list of scalars. An entry that cannot be read spoils the test.
+// many is a list of scalars. An invalid entry makes the whole test invalid.
 type many struct{}
 
 func (many) schema() string { return `"type": "array", "items": { "$ref": "#/$defs/scalar" }` }
@@ -237,28 +233,26 @@ func (many) text(t *Test) string {
 	return "[" + strings.Join(entries, ", ") + "]"
 }
 
-// Operands lists what the test compares arguments with.
+// Operands returns the values that the test compares arguments with.
 func (t *Test) Operands() []Scalar {
 	o, _ := find(t.Op)
 	return o.operand().of(t)
 }
 
-// Negative reports whether the test holds for every argument but its
-// operands.
+// Negative reports whether the test holds for every argument except its operands.
 func (t *Test) Negative() bool {
 	o, _ := find(t.Op)
 	return o.negative()
 }
 
-// Expression returns the regular expression that the test searches for;
-// false if it compares values.
+// Expression returns the regular expression that the test searches for, and false if it
+// compares values.
 func (t *Test) Expression() (re string, ok bool) {
 	o, _ := find(t.Op)
 	return o.expression(t.Operand.Text)
 }
 
-// String prints the test as in "gt 10000" or `in ["EUR", "USD"]`. Long
-// lists are cut.
+// String formats the test as in "gt 10000" or `in ["EUR", "USD"]`. Long lists are cut.
 func (t *Test) String() string {
 	o, ok := find(t.Op)
 	if !ok {

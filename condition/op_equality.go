@@ -7,8 +7,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// The operators that compare values for equality. Eq is a bare value:
-// `currency: EUR`.
+// The operators that compare values for equality. Eq is a bare value: `currency: EUR`.
 const (
 	Eq    Op = "equals"
 	Ne    Op = "ne"
@@ -16,12 +15,12 @@ const (
 	NotIn Op = "not_in"
 )
 
-// longList is the number of entries from which on a list is searched
-// instead of compared one by one, for speed.
+// longList is the number of entries from which on a list is searched instead of compared one by
+// one, for speed.
 const longList = 9
 
-// equality holds for its operands, or for everything else. There is no
-// equality between types.
+// equality holds for its operands, or for everything else. Values of different types are never
+// equal.
 type equality struct {
 	name    Op
 	meaning string
@@ -102,7 +101,7 @@ func (l *numberList) truth(n *value.Num) Truth {
 		return truthOf(l.not)
 	}
 	if _, rounds := slices.BinarySearch(l.floats, n.Float()); rounds {
-		return Unknown // to a reader that rounds, the number is listed
+		return Unknown // a reader that rounds would find the number in the list
 	}
 	return truthOf(l.not)
 }
@@ -137,7 +136,7 @@ func (l *numberList) cost() int { return min(len(l.nums), longList) }
 // textList holds for the listed strings, or for all others.
 type textList struct {
 	words []string
-	index map[string]struct{} // of words, if they are many
+	index map[string]struct{} // of words, if there are many
 	not   bool
 }
 
@@ -165,7 +164,7 @@ func (l *textList) has(s string) bool {
 	return false
 }
 
-// set leaves out what no argument can be: arguments are valid UTF-8.
+// set leaves out strings that arguments can't have, because they are not valid UTF-8.
 func (l *textList) set() texts {
 	words := slices.DeleteFunc(slices.Clone(l.words), func(s string) bool { return !utf8.ValidString(s) })
 	slices.Sort(words)

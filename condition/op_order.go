@@ -15,8 +15,8 @@ type order struct {
 	name    Op
 	meaning string
 	named   words
-	side    int  // 1 above the operand, -1 below
-	equal   bool // for the operand itself, too
+	side    int  // 1: above the operand; -1: below
+	equal   bool // also for the operand itself
 }
 
 func (o order) op() Op { return o.name }
@@ -25,7 +25,7 @@ func (o order) means() string { return o.meaning }
 
 func (o order) words() words { return o.named }
 
-// slips are the same direction with the edge the other way, and the other direction.
+// slips returns the same direction with or without equality, and the opposite direction.
 func (o order) slips() []Op {
 	return map[Op][]Op{Gt: {Gte, Lt}, Gte: {Gt, Lte}, Lt: {Lte, Gt}, Lte: {Lt, Gte}}[o.name]
 }
@@ -54,7 +54,7 @@ func (b *bound) truth(n *value.Num) Truth {
 	if c == 0 || n.Plain() && b.num.Plain() || exact == b.equal || n.Float() != b.float {
 		return truthOf(exact)
 	}
-	return Unknown // to a reader that rounds, the number is the operand
+	return Unknown // a reader that rounds would consider the number equal to the operand
 }
 
 func (b *bound) set(level Truth) numbers {

@@ -8,7 +8,7 @@ import (
 // Pattern is the operator that searches a string for a regular expression.
 const Pattern Op = "pattern"
 
-// search holds for strings in which its operand is found.
+// search holds for strings that contain a match of its operand.
 type search struct{}
 
 func (search) op() Op { return Pattern }
@@ -34,7 +34,7 @@ func (search) compare(operands []Scalar, patterns patterns) (comparison, bool) {
 	return comparison{texts: found}, err == nil
 }
 
-// regularExpression is a string that is one.
+// regularExpression is a string that must be a regular expression.
 type regularExpression struct{ one }
 
 func (r regularExpression) read(p *parser, t *Test, n *yamldoc.Node) bool {

@@ -13,8 +13,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestOperatorsTellWhatTheyAre: what operators say of themselves is
-// what their tests do.
+// The methods of an operator agree with the behaviour of its tests.
 func TestOperatorsTellWhatTheyAre(t *testing.T) {
 	for _, op := range append(Operators(), Eq) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -36,8 +35,7 @@ func TestOperatorsTellWhatTheyAre(t *testing.T) {
 	}
 }
 
-// TestOperatorsHaveASchema with a name, words, and what is written
-// behind the name.
+// The schema has the name, a description, and the form of the operand.
 func TestOperatorsHaveASchema(t *testing.T) {
 	var names []string
 	for _, op := range Operators() {
@@ -58,8 +56,7 @@ func TestOperatorsHaveASchema(t *testing.T) {
 	}
 }
 
-// TestFilesNameOnlyOperatorsOfTheTable: a bare value is equality, which
-// has no name in a file.
+// A bare value is equality, which has no name in files.
 func TestFilesNameOnlyOperatorsOfTheTable(t *testing.T) {
 	for _, name := range []string{string(Eq), string(Unreadable), "", "GT"} {
 		e, findings := read(t, match("a: {'"+name+"': 1}"))
@@ -69,8 +66,7 @@ func TestFilesNameOnlyOperatorsOfTheTable(t *testing.T) {
 	}
 }
 
-// TestOperatorsAreKnownEverywhere collects what an operator lacks
-// where the compiler can't see it, and names every place.
+// This test lists everything that an operator lacks and that the compiler can't check.
 func TestOperatorsAreKnownEverywhere(t *testing.T) {
 	rows := string(must.Get(os.ReadFile("semantics_test.go"))(t))
 	for _, op := range append(Operators(), Eq) {

@@ -6,11 +6,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Parse reads a condition: a group, or a list of groups. It accepts
-// what the standard's JSON Schema accepts. What it has to refuse it
-// reports as findings (File is left empty), and makes tests of it that
-// are always Unknown, so the Expr asks where the file cannot be read.
-// It never returns a nil Expr.
+// Parse reads a condition: a group, or a list of groups. It accepts what the standard's JSON
+// Schema accepts. Invalid parts are reported as findings (without File) and become tests that
+// are always Unknown, so that the Expr asks. It never returns a nil Expr.
 func Parse(n *yamldoc.Node) (*Expr, []diag.Finding) {
 	p := parser{}
 	e := p.expr(n)
@@ -19,9 +17,9 @@ func Parse(n *yamldoc.Node) (*Expr, []diag.Finding) {
 
 type parser struct{ findings []diag.Finding }
 
-// refuse reports what is not built as a condition is. No file gets
-// here, as the JSON Schemas of agents and policies refuse it first, in
-// better words; a caller without them is still refused.
+// refuse reports a value that has the wrong form. Files don't get here, because the JSON
+// Schemas of agents and policies refuse them first, with better messages. It protects callers
+// that don't use the schemas.
 func (p *parser) refuse(at diag.Range) {
 	p.findings = append(p.findings, yamldoc.Stop(
 		ruleShape,
@@ -72,7 +70,7 @@ func (p *parser) group(n *yamldoc.Node) Group {
 	return g
 }
 
-// doubtful makes a group that could not be read ask.
+// doubtful returns a group that always asks, for one that could not be read.
 func (p *parser) doubtful(n *yamldoc.Node, g Group) Group {
 	p.refuse(n.Range)
 	g.Matchers = []Matcher{{Range: g.Range, Tests: []Test{unreadableTest(g.Range)}}}

@@ -18,8 +18,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestParseGolden shows what Parse makes of each file in testdata/parse
-// and what it finds, with the text that the caret points at.
+// The golden files have the result of Parse for each file in testdata/parse, and the findings
+// with the text that the caret points at.
 func TestParseGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/parse/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -82,7 +82,7 @@ func TestParseNothing(t *testing.T) {
 	}
 }
 
-// Whatever could not be read asks.
+// Everything that could not be read asks.
 func TestUnreadableConditionsAsk(t *testing.T) {
 	for _, text := range []string{
 		`5`, `[5]`, `{args_match: 5}`, match("a: [1]"), match("a: null"), match("a: {gt: x}"), match("a: {in: {}}"),
@@ -106,7 +106,7 @@ func TestUnreadableConditionsAsk(t *testing.T) {
 	}
 }
 
-// A hand-made Expr can hold what Parse refuses. It asks, too.
+// An Expr built in code may have parts that Parse refuses. They ask, too.
 func TestHandMadeNonsenseAsks(t *testing.T) {
 	for _, test := range []Test{
 		{Op: Gt, Operand: text("1")},
@@ -132,8 +132,8 @@ func TestHandMadeNonsenseAsks(t *testing.T) {
 	}
 }
 
-// TestPatternBounds: bad input of any size gets a finding or works, and
-// never a panic or a machine of millions of steps.
+// A pattern of any size gets a finding or works. It never causes a panic or a machine of
+// millions of steps.
 func TestPatternBounds(t *testing.T) {
 	for name, c := range map[string]struct {
 		pattern string
@@ -175,8 +175,7 @@ func TestPatternBounds(t *testing.T) {
 	}
 }
 
-// TestSizeIsAnUpperBound: the estimate that protects us is not below
-// what patterns compile to, but for constant costs.
+// The estimated size is at least that of the compiled pattern, except for constant costs.
 func TestSizeIsAnUpperBound(t *testing.T) {
 	for _, text := range []string{
 		"a",
@@ -221,7 +220,7 @@ func TestRulesAreDescribed(t *testing.T) {
 	}
 }
 
-// ruleIDs parses an example: a condition, or the args_match of one.
+// ruleIDs returns the rules reported for an example: a condition, or the args_match of one.
 func ruleIDs(t *testing.T, text string) []string {
 	t.Helper()
 	if rest, ok := strings.CutPrefix(text, "condition:\n"); ok {

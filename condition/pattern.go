@@ -10,21 +10,19 @@ import (
 	bounded "github.com/assent-dev/assent/internal/pattern"
 )
 
-// Bounds of a pattern. RE2 keeps matching linear in the text, these
-// keep the other factor small.
+// Limits of a pattern. RE2 matches in time linear in the text; these limit the other factor.
 const (
 	maxPatternBytes  = 8 << 10
-	maxPatternSize   = 10_000 // instructions after repetitions are written out
+	maxPatternSize   = 10_000 // instructions with repetitions expanded
 	maxPatternGroups = 1_000
 )
 
-// parsePattern reads RE2 syntax. The error is a *pattern.SizeError or a
-// *syntax.Error.
+// parsePattern parses RE2 syntax. The error is a *pattern.SizeError or a *syntax.Error.
 func parsePattern(text string) (*syntax.Regexp, error) {
 	return bounded.Bounds{Bytes: maxPatternBytes, Size: maxPatternSize, Groups: maxPatternGroups}.Parse(text)
 }
 
-// CheckPattern reports what is wrong with the operand of a Pattern.
+// CheckPattern returns an error if a text is not a valid operand of Pattern.
 func CheckPattern(text string) error {
 	_, err := parsePattern(text)
 	return err
@@ -32,17 +30,16 @@ func CheckPattern(text string) error {
 
 // pattern is a compiled Pattern operand.
 type pattern struct {
-	text   string // as the file has it
+	text   string // as in the file
 	source string // the expression that is searched for
 	tree   *syntax.Regexp
-	trims  bool           // the text without trailing white space can match where the whole text does not
+	trims  bool           // the right-trimmed text may match even if the whole text does not
 	re     *regexp.Regexp // see compile
 
-	machine *automata.Pattern // of an Analyzer, once it was needed
+	machine *automata.Pattern // of an Analyzer, built when needed
 }
 
-// newPattern prepares a pattern; compile must follow before it matches
-// anything.
+// newPattern parses a pattern. Call compile before matching.
 func newPattern(text string, sem Semantics) (*pattern, error) {
 	p := &pattern{text: text, source: text}
 	var err error
@@ -57,9 +54,8 @@ func newPattern(text string, sem Semantics) (*pattern, error) {
 	return p, nil
 }
 
-// wholeText anchors a pattern at both ends. A pattern may end in an
-// open \Q, which has to be closed first. The anchors may be one level
-// too many for the deepest patterns.
+// wholeText anchors a pattern at both ends. An open \Q at the end of a pattern is closed first.
+// For the deepest patterns the result may exceed the limit of nesting.
 func wholeText(text string) (source string, tree *syntax.Regexp, err error) {
 	for _, end := range []string{`)\z`, `\E)\z`} {
 		source = `\A(?:` + text + end
@@ -74,7 +70,7 @@ func wholeText(text string) (source string, tree *syntax.Regexp, err error) {
 // compile builds the regular expression, once.
 func (p *pattern) compile() {
 	if p.re == nil {
-		// newPattern has parsed it; the anchors of wholeText are a little more
+		// newPattern has parsed it; the anchors of wholeText add a little.
 		p.re = bounded.Bounds{
 			Bytes:  maxPatternBytes + 16,
 			Size:   maxPatternSize + 16,
@@ -91,8 +87,8 @@ func (p *pattern) automaton() *automata.Pattern {
 	return p.machine
 }
 
-// holds reports whether the pattern is found in the text or, should
-// that make a difference, in the text without trailing white space.
+// holds reports whether the pattern matches the text or, if that may differ, the text without
+// trailing white space.
 func (p *pattern) holds(text string) bool {
 	if p.re.MatchString(text) {
 		return true
@@ -106,12 +102,11 @@ func (p *pattern) holds(text string) bool {
 
 func (p *pattern) set() texts { return texts{but: true, pats: []literal{{pat: p}}} }
 
-// cost is more than that of lists of numbers and strings.
+// cost is higher than that of lists of numbers and strings.
 func (p *pattern) cost() int { return 2*longList + 1 }
 
-// seesEnd reports whether an expression has an assertion that looks at
-// what follows. Without one, whatever matches in the beginning of a
-// text matches in the text.
+// seesEnd reports whether an expression has an assertion about what follows. Without one,
+// whatever matches a prefix of a text also matches the text.
 func seesEnd(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpEndText, syntax.OpEndLine, syntax.OpWordBoundary, syntax.OpNoWordBoundary:

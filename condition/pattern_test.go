@@ -19,7 +19,7 @@ func newCompiled(t fataler, text string, sem Semantics) *pattern {
 	return p
 }
 
-// shortPatterns draws patterns of which many are literals with anchors.
+// shortPatterns draws patterns, many of which are literals with anchors.
 func shortPatterns() *rapid.Generator[string] {
 	word := rapid.SampledFrom(
 		[]string{
@@ -53,7 +53,7 @@ func shortPatterns() *rapid.Generator[string] {
 	})
 }
 
-// reference is what a pattern means, without any short cut.
+// reference evaluates a pattern without any optimization.
 func reference(t fataler, text string, sem Semantics, s string) bool {
 	t.Helper()
 	re, err := regexp.Compile(text)
@@ -101,8 +101,8 @@ func FuzzPattern(f *testing.F) {
 	})
 }
 
-// TestDeepestPatternsAskWhenAnchored: two more levels are one too many
-// for a pattern at the limit. It asks.
+// The anchors add two levels of nesting, which is too much for a pattern at the limit. Such a
+// pattern asks.
 func TestDeepestPatternsAskWhenAnchored(t *testing.T) {
 	deepest := ""
 	for depth := 900; depth < 1100; depth++ {

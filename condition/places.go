@@ -5,23 +5,20 @@ import (
 	"strings"
 )
 
-// parentInput is the first segment of the places in the parent's input
-// that a Governance condition reads. No argument has it: a key that
-// begins with `parent.` never names one.
+// parentInput is the first segment of places in the parent's input for Governance conditions.
+// No argument is read from it, because a key that begins with `parent.` never names an
+// argument.
 const parentInput = "parent.input"
 
-// Places returns where a key is read from, as segments of the document
-// that a use is evaluated on: the arguments for ToolArgs and SkillArgs,
-// the parent's input for Delegation, for Governance the arguments with
-// the parent's input as one more member, `parent.input`, and for
-// LoopExit and Route one document
-// {"parent":{"input":…},"alias":{"output":…}}. Keys of arguments with a
-// dot have two places, the literal key and the nested path
-// (docs/design/001-semantics.md; half-literal keys are not tried).
+// Places returns the places from which a key is read, as segments of the document on which a
+// use is evaluated: the arguments for ToolArgs and SkillArgs; the parent's input for
+// Delegation; the arguments with the parent's input as the additional member `parent.input` for
+// Governance; and the single document {"parent":{"input":…},"alias":{"output":…}} for LoopExit
+// and Route. Keys of arguments with a dot have two places, the literal key and the nested path
+// (docs/design/001-semantics.md; partly literal keys are not tried).
 //
-// If the key names nothing in that use there are no places, the matcher
-// is always Unknown, and fault tells why: WhyBareKey, WhyNotAPath or
-// WhyNoParentHere.
+// If the key is not valid for the use, there are no places, the matcher is always Unknown, and
+// fault is the reason: WhyBareKey, WhyNotAPath or WhyNoParentHere.
 func Places(use Use, key string) (places [][]string, fault string) {
 	segments := strings.Split(key, ".")
 	ofParent := len(segments) > 1 && segments[0] == "parent"
@@ -55,14 +52,14 @@ func Places(use Use, key string) (places [][]string, fault string) {
 
 func argumentPlaces(key string, segments []string) [][]string {
 	places := [][]string{{key}}
-	if len(segments) > 1 { // else it is the same place
+	if len(segments) > 1 { // otherwise it is the same place
 		places = append(places, segments)
 	}
 	return places
 }
 
-// inParent reports whether a place lies in the parent's input rather
-// than in the arguments, and returns its segments there.
+// inParent reports whether a place is in the parent's input rather than in the arguments, and
+// returns its segments there.
 func inParent(use Use, place []string) (segments []string, ok bool) {
 	switch {
 	case use == Delegation:
@@ -74,8 +71,8 @@ func inParent(use Use, place []string) (segments []string, ok bool) {
 	return place, false
 }
 
-// isPath checks the grammar source.direction.field(.field)* (Agent
-// Format, path expressions). `[]` belongs to batch.
+// isPath checks the grammar source.direction.field(.field)* (Agent Format, path expressions).
+// `[]` is only for batches.
 func isPath(segments []string) bool {
 	if len(segments) < 3 || segments[1] != "input" && segments[1] != "output" {
 		return false

@@ -9,16 +9,16 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// View is one call as conditions read it: what scans of Compiler.Shapes
-// found in its documents. Of a document that is not there, or is no
-// object (its Top says so), every matcher is Unknown.
+// View is one call in the form for conditions: the results of scanning its documents with
+// Compiler.Shapes. If a document is missing or not an object (see its Top), every matcher that
+// reads it is Unknown.
 type View struct {
 	Args   value.Scratch // the arguments; for LoopExit and Route their document
 	Parent value.Scratch // the input of the agent that makes the call
 }
 
-// Compiler turns conditions that are evaluated on the same view into
-// Programs and collects the places they read.
+// Compiler compiles conditions that are evaluated on the same view to Programs, and collects
+// the places that they read.
 type Compiler struct {
 	sem      Semantics
 	args     value.ShapeBuilder
@@ -26,13 +26,13 @@ type Compiler struct {
 	patterns map[string]*pattern
 }
 
-// NewCompiler starts a compilation.
+// NewCompiler returns a compiler without conditions.
 func NewCompiler(sem Semantics) *Compiler {
 	return &Compiler{sem: sem, patterns: map[string]*pattern{}}
 }
 
-// Add compiles a condition, which must not change afterwards. What its
-// keys name depends on the use, see Places. A nil one is always true.
+// Add compiles a condition, which must not change afterwards. The use determines what its keys
+// mean, see Places. A nil condition is always true.
 func (c *Compiler) Add(use Use, e *Expr) *Program {
 	p := &Program{src: e}
 	if e == nil {
@@ -45,11 +45,11 @@ func (c *Compiler) Add(use Use, e *Expr) *Program {
 	return p
 }
 
-// Shapes returns what a View wants scanned of the arguments and of the
-// parent's input. Call it after all Adds.
+// Shapes returns the shapes for scanning the arguments and the parent's input of a View. Call
+// it after all Adds.
 func (c *Compiler) Shapes() (args, parent *value.Shape) { return c.args.Build(), c.parent.Build() }
 
-// group is an AND of matchers, cheap ones first, which is a matter of speed.
+// group is an AND of matchers, with cheap ones first for speed.
 type group []matcher
 
 func (c *Compiler) group(use Use, src *Group) group {
@@ -62,16 +62,16 @@ func (c *Compiler) group(use Use, src *Group) group {
 	return g
 }
 
-// matcher is the AND of its tests on one slot, or on a literal key's
-// slot and a nested path's.
+// matcher is the AND of its tests on one slot, or on the slots of a literal key and a nested
+// path.
 type matcher struct {
 	tests  []test // cheap ones first
-	parent bool   // whether the slots are those of the parent's input
-	slot   int    // -1: the key names nothing, always Unknown
-	nested int    // -1: none; never 0, as the literal key's slot stands before it
-	fault  string // why the key names nothing
+	parent bool   // the slots are those of the parent's input
+	slot   int    // -1: the key is not valid, and the matcher is always Unknown
+	nested int    // -1: none; never 0, because the literal key's slot precedes it
+	fault  string // why the key is not valid
 	shown  string // the tests, for observations
-	src    int    // in Group.Matchers
+	src    int    // index in Group.Matchers
 }
 
 func (c *Compiler) matcher(use Use, src *Matcher) matcher {
@@ -125,13 +125,13 @@ func (m *matcher) cost() int {
 	return n
 }
 
-// Program is a compiled condition: immutable and safe for concurrent use.
+// Program is a compiled condition. It is immutable and safe for concurrent use.
 type Program struct {
 	src    *Expr
 	groups []group
 }
 
-// Eval evaluates the condition. It allocates nothing.
+// Eval evaluates the condition without allocating.
 func (p *Program) Eval(v *View) Truth {
 	if len(p.groups) == 0 {
 		return True
@@ -139,7 +139,7 @@ func (p *Program) Eval(v *View) Truth {
 	result := False
 	for _, g := range p.groups {
 		if result = max(result, g.truth(v)); result == True {
-			break // nothing changes it any more
+			break // the result can't change any more
 		}
 	}
 	return result
@@ -149,13 +149,13 @@ func (g group) truth(v *View) Truth {
 	result := True
 	for i := range g {
 		if result = min(result, g[i].truth(v)); result == False {
-			break // nothing changes it any more
+			break // the result can't change any more
 		}
 	}
 	return result
 }
 
-// document returns what the matcher is evaluated on.
+// document returns the document that the matcher reads.
 func (m *matcher) document(v *View) *value.Scratch {
 	if m.parent {
 		return &v.Parent
@@ -163,14 +163,14 @@ func (m *matcher) document(v *View) *value.Scratch {
 	return &v.Args
 }
 
-// readable reports whether a document has what the matcher reads. A
-// View of other shapes has not.
+// readable reports whether a document has the matcher's slots. A View of other shapes may not
+// have them.
 func (m *matcher) readable(doc *value.Scratch) bool {
 	return m.slot >= 0 && doc.Top == value.Object && max(m.slot, m.nested) < len(doc.Slots)
 }
 
-// truth evaluates a matcher. With two places it asks if either does, so
-// the larger truth counts (docs/design/001-semantics.md).
+// truth evaluates a matcher. With two places the greater truth counts, so that it asks if
+// either does (docs/design/001-semantics.md).
 func (m *matcher) truth(v *View) Truth {
 	doc := m.document(v)
 	if !m.readable(doc) {
@@ -201,10 +201,9 @@ func all(tests []test, s *value.Slot) Truth {
 	return result
 }
 
-// Evaluate evaluates a condition on one document in the form of Places,
-// such as a witness of an Analyzer: for Governance the arguments, with
-// the parent's input as the member `parent.input`. It is for single
-// documents: who decides calls compiles a Program once.
+// Evaluate evaluates a condition on one document in the form of Places, such as a witness of an
+// Analyzer: for Governance the arguments, with the parent's input as the member `parent.input`.
+// To evaluate many documents, compile a Program once.
 func Evaluate(use Use, sem Semantics, e *Expr, doc value.Value) (Truth, error) {
 	c := NewCompiler(sem)
 	program := c.Add(use, e)

@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// patternFault turns what parsePattern refuses into a finding with a
-// caret inside the pattern.
+// patternFault converts an error of parsePattern to a finding with a range inside of the
+// pattern.
 func patternFault(n *yamldoc.Node, err error) diag.Finding {
 	f := diag.Finding{Rule: ruleRegex, Severity: diag.Error, Range: n.Range, Stops: true}
 	var fault *syntax.Error
@@ -47,16 +47,16 @@ func patternFault(n *yamldoc.Node, err error) diag.Finding {
 	return f
 }
 
-// isBackwards recognises {5,2}.
+// isBackwards recognizes {5,2}.
 func isBackwards(repetition string) bool {
 	var low, high int
 	n, err := fmt.Sscanf(repetition, "{%d,%d}", &low, &high)
 	return n == 2 && err == nil && high < low
 }
 
-// locate finds the part of the pattern that a syntax error is about.
-// The error carries its text, which may stand in several places; the
-// tokens tell the right one from an escaped or quoted one.
+// locate finds the part of the pattern that a syntax error is about. The error has only its
+// text, which may occur several times; the tokens distinguish it from escaped and quoted
+// occurrences.
 func locate(pattern string, fault *syntax.Error) (at, length int) {
 	tokens, open, stray := tokenize(pattern)
 	text := fault.Expr
@@ -80,11 +80,11 @@ func locate(pattern string, fault *syntax.Error) (at, length int) {
 	return at, min(len(text), len(pattern)-at)
 }
 
-// construct is something that other regex dialects have and RE2 has not.
+// construct is a feature of other regex dialects that RE2 lacks.
 type construct struct{ begins, name, instead string }
 
-// foreign recognises a construct of another dialect at the beginning of
-// rest; the zero construct if there is none.
+// foreign returns the construct of another dialect at the beginning of rest, or the zero
+// construct.
 func foreign(rest string) construct {
 	const (
 		splitUp = "several matchers or groups, or exceptions with not_in: RE2 matches in linear time and does " +
@@ -120,9 +120,9 @@ func foreign(rest string) construct {
 	return construct{}
 }
 
-// patternAdvice warns about a correct pattern that may not mean what
-// its author thinks: once for each construct that ECMA-262 (JavaScript,
-// JSON Schema) reads differently, and for control characters.
+// patternAdvice warns about a valid pattern that may not mean what its author intended: once
+// for each construct that ECMA-262 (JavaScript, JSON Schema) interprets differently, and for
+// control characters.
 func patternAdvice(n *yamldoc.Node) []diag.Finding {
 	var list []diag.Finding
 	if i := strings.IndexFunc(n.Text, isEscapeGoneWrong); i >= 0 {
@@ -153,12 +153,11 @@ func patternAdvice(n *yamldoc.Node) []diag.Finding {
 	return list
 }
 
-// isEscapeGoneWrong finds what YAML makes of \0 \a \b \v \f \e in
-// double quotes.
+// isEscapeGoneWrong reports the results of YAML's \0 \a \b \v \f \e in double quotes.
 func isEscapeGoneWrong(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' }
 
-// unportable tells how ECMA-262 reads a token otherwise. Constructs
-// with no other reading give "".
+// unportable describes how ECMA-262 interprets a token differently. The message is empty if it
+// does not.
 func unportable(token string, inClass bool) (severity diag.Severity, message, expected string) {
 	severity = diag.Warning
 	switch {
@@ -194,16 +193,14 @@ func unportable(token string, inClass bool) (severity diag.Severity, message, ex
 	return severity, "", ""
 }
 
-// token is an escape, a group's beginning, a class's odd beginning or a
-// repetition.
+// token is an escape, the start of a group, the start of an unusual class, or a repetition.
 type token struct {
 	at, length int
 	inClass    bool
 }
 
-// tokenize finds the tokens of a pattern without judging it. open is
-// the last "(" without an end, stray the first ")" without a beginning;
-// -1 if there is none.
+// tokenize finds the tokens of a pattern, which may be invalid. open is the offset of the last
+// unclosed "(", stray that of the first unopened ")"; each is -1 if there is none.
 func tokenize(pattern string) (tokens []token, open, stray int) {
 	var groups []int
 	stray = -1
@@ -223,7 +220,7 @@ func tokenize(pattern string) (tokens []token, open, stray int) {
 			inClass = c != ']'
 		case c == '[':
 			inClass = true
-		case c == '(' && pattern[i+t.length-1] == ')': // (?i) opens nothing
+		case c == '(' && pattern[i+t.length-1] == ')': // (?i) is not a group
 		case c == '(':
 			groups = append(groups, i)
 		case c == ')' && len(groups) == 0 && stray < 0:
@@ -245,8 +242,7 @@ func tokenize(pattern string) (tokens []token, open, stray int) {
 	return tokens, open, stray
 }
 
-// tokenLength is the length of the token that begins rest, 1 for an
-// ordinary byte.
+// tokenLength returns the length of the token at the start of rest, 1 for an ordinary byte.
 func tokenLength(rest string, inClass bool) int {
 	switch {
 	case rest[0] == '\\':

@@ -7,7 +7,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// The rules that Parse reports.
+// Ids of the rules that Parse reports.
 const (
 	ruleShape         = "condition-shape"
 	ruleRegex         = "regex-invalid"
@@ -20,8 +20,7 @@ const (
 //go:embed rules/*.md
 var pages embed.FS
 
-// Rules describes every rule that Parse may report, in the order of
-// their ids.
+// Rules describes every rule that Parse may report, in the order of their ids.
 func Rules() []diag.RuleInfo {
 	infos := diag.Pages(pages,
 		ruleShape,

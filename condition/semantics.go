@@ -1,35 +1,30 @@
 package condition
 
-// Semantics are the points on which the standard is silent and a
-// runtime owner may choose. The zero value is the fail-safe reading of
-// docs/design/001-semantics.md.
+// Semantics are a runtime owner's choices where the standard is silent. The zero value is the
+// fail-safe reading of docs/design/001-semantics.md.
 type Semantics struct {
-	// OnMissing is what a test makes of an argument that is missing or
-	// null (docs/design/001-semantics.md, rows "argument missing,
-	// positive matcher" and "argument null"). It does not touch ne and
-	// not_in: a missing argument is Unknown to them, and null is
-	// another value, so True.
+	// OnMissing is the result of a test if the argument is missing or null
+	// (docs/design/001-semantics.md, rows "argument missing, positive matcher" and "argument
+	// null"). It does not apply to ne and not_in: they are Unknown for a missing argument, and
+	// True for null, which is another value.
 	OnMissing Silence
 
-	// OnMismatch is what a test makes of a value of another type,
-	// arrays and objects included (rows "type mismatch", "argument is
-	// an array", "pattern on non-string"). It does not touch ne and
-	// not_in, to which another type is another value, so True.
+	// OnMismatch is the result of a test for a value of another type, including arrays and
+	// objects (rows "type mismatch", "argument is an array", "pattern on non-string"). It does
+	// not apply to ne and not_in, which are True for any other type.
 	OnMismatch Silence
 
-	// Anchor is how much of the text a pattern must match (row "regex
-	// anchoring").
+	// Anchor says how much of the text a pattern must match (row "regex anchoring").
 	Anchor Anchor
 
-	// Trim is which texts a pattern is tried on (row "regex flags").
+	// Trim says which texts a pattern is tried on (row "regex flags").
 	Trim Trim
 }
 
-// Silence is what to do where the standard says nothing about a value.
+// Silence is the reaction to a case that the standard does not define.
 type Silence uint8
 
-// Ask makes the test Unknown, so that an approval asks. NoMatch makes
-// it False.
+// Ask makes the test Unknown, so that an approval asks. NoMatch makes it False.
 const (
 	Ask Silence = iota
 	NoMatch
@@ -38,12 +33,11 @@ const (
 // String returns "ask" or "no_match".
 func (s Silence) String() string { return choose(uint8(s), "ask", "no_match") }
 
-// Anchor is how much of the text a pattern must match.
+// Anchor says how much of the text a pattern must match.
 type Anchor uint8
 
-// Unanchored searches anywhere in the text: it matches at least
-// whatever Full matches, so it only asks more. Full wants the whole
-// text to match.
+// Unanchored searches anywhere in the text. It matches whatever Full matches, so it can only
+// ask more often. Full requires the whole text to match.
 const (
 	Unanchored Anchor = iota
 	Full
@@ -52,12 +46,11 @@ const (
 // String returns "unanchored" or "full".
 func (a Anchor) String() string { return choose(uint8(a), "unanchored", "full") }
 
-// Trim is which texts a pattern is tried on.
+// Trim says which texts a pattern is tried on.
 type Trim uint8
 
-// RawAndTrimmed tries the raw text and the text without trailing
-// Unicode white space, so that a final newline cannot dodge `\.com$`.
-// RawOnly tries the raw text alone.
+// RawAndTrimmed tries the raw text, and the text without trailing Unicode white space, so that
+// a final newline can't evade `\.com$`. RawOnly tries only the raw text.
 const (
 	RawAndTrimmed Trim = iota
 	RawOnly

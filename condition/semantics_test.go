@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// row is one case of docs/design/001-semantics.md. why is the reason of
-// the first observation, or that the condition is false.
+// row is one case of docs/design/001-semantics.md. why is the reason of the first observation,
+// or empty if the condition is false.
 type row struct {
 	cond  string
 	args  string
@@ -18,8 +18,7 @@ type row struct {
 	why   string
 }
 
-// check evaluates rows of one use. In want, "true" stands for
-// WhyMatched and "false" for no observation at all.
+// check evaluates rows of one use.
 func check(t *testing.T, use Use, sem Semantics, rows []row) {
 	t.Helper()
 	for _, r := range rows {
@@ -34,9 +33,8 @@ func check(t *testing.T, use Use, sem Semantics, rows []row) {
 	}
 }
 
-// The tests below follow the silent points of
-// docs/design/001-semantics.md in order, for approvals of tools. The
-// first words of each name are the row's.
+// The following tests cover the rows of docs/design/001-semantics.md in order, for approvals of
+// tools. Each name begins with the words of the row.
 
 func TestOmittedConditionIsTrue(t *testing.T) {
 	if truth, seen := eval(t, ToolArgs, Semantics{}, nil, `{}`); truth != True || seen[0].Why != WhyAlways {
@@ -83,7 +81,7 @@ func TestLiteralIsExact(t *testing.T) {
 		{match("op: DELETE"), `{"op":"delete"}`, False, ""},
 		{match("op: DELETE"), `{"op":"DELETE "}`, False, ""},
 		{match("op: DELETE"), `{"op":" DELETE"}`, False, ""},
-		{match(`op: "é"`), `{"op":"e\u0301"}`, False, ""}, // no Unicode normalisation
+		{match(`op: "é"`), `{"op":"e\u0301"}`, False, ""}, // no Unicode normalization
 		{match(`op: "é"`), `{"op":"\u00e9"}`, True, WhyMatched},
 		{match(`op: ""`), `{"op":""}`, True, WhyMatched},
 		{match("n: 100"), `{"n":100.0}`, True, WhyMatched},
@@ -158,7 +156,7 @@ func TestIn(t *testing.T) {
 	})
 }
 
-// Lists of nine and more entries are searched.
+// Lists with nine or more entries are searched.
 func TestLongLists(t *testing.T) {
 	texts := match("c: {in: [a, b, c, d, e, f, g, h, i, j]}")
 	nums := match("c: {not_in: [9, 8, 7, 6.0, 5, 4, 3, 2, 1, 1e1]}")
@@ -188,8 +186,7 @@ func TestEmptyLists(t *testing.T) {
 	})
 }
 
-// The standard's own enterprise example: leaving `operation` out must
-// not dodge the gate.
+// This is the standard's own enterprise example: omitting `operation` must not evade the gate.
 func TestArgumentMissing(t *testing.T) {
 	check(t, ToolArgs, Semantics{}, []row{
 		{match("operation: {in: [DELETE, UPDATE, DROP]}"), `{"query":"DROP TABLE x"}`, Unknown, WhyMissingArgument},
@@ -219,7 +216,7 @@ func TestTypeMismatch(t *testing.T) {
 		{match("n: '10000'"), `{"n":10000}`, Unknown, WhyTypeMismatch},
 		{match("n: x"), `{"n":{"x":1}}`, Unknown, WhyTypeMismatch},
 		{match("n: {lte: 3}"), `{"n":[1]}`, Unknown, WhyTypeMismatch},
-		// in: unknown only when no listed value has the argument's type
+		// in is unknown only if no listed value has the argument's type.
 		{match("n: {in: [1, 2]}"), `{"n":"1"}`, Unknown, WhyTypeMismatch},
 		{match("n: {in: [1, two]}"), `{"n":"1"}`, False, ""},
 		{match("n: {in: [1, two]}"), `{"n":true}`, Unknown, WhyTypeMismatch},
@@ -247,8 +244,7 @@ func TestSeveralOperatorsAreANDed(t *testing.T) {
 	})
 }
 
-// A matcher without operators demands nothing, not even that the
-// argument is there.
+// A matcher without operators requires nothing, not even that the argument is present.
 func TestMatcherEmpty(t *testing.T) {
 	check(t, ToolArgs, Semantics{}, []row{
 		{match("a: {}"), `{"a":1}`, True, WhyAlways},
@@ -300,9 +296,9 @@ func TestDottedKeyOfATool(t *testing.T) {
 		{cond, `{"order.amount":9,"order":{"amount":8}}`, False, ""},
 		{cond, `{"order":{}}`, Unknown, WhyMissingArgument},
 		{cond, `{"order":7}`, Unknown, WhyMissingArgument},
-		{match("a.b.c: 1"), `{"a.b":{"c":1}}`, Unknown, WhyMissingArgument}, // half-literal
+		{match("a.b.c: 1"), `{"a.b":{"c":1}}`, Unknown, WhyMissingArgument}, // partly literal
 		{match("a.b.c: 1"), `{"a":{"b.c":1}}`, Unknown, WhyMissingArgument},
-		{match("a.0: 1"), `{"a":[1]}`, True, WhyMatched}, // as templates read it
+		{match("a.0: 1"), `{"a":[1]}`, True, WhyMatched}, // as in templates
 	})
 }
 
@@ -311,7 +307,7 @@ func TestKeyOfADelegation(t *testing.T) {
 		{match("parent.input.risk: high"), `{"risk":"high"}`, True, WhyMatched},
 		{match("parent.input.risk: high"), `{"risk":"low"}`, False, ""},
 		{match("parent.input.order.amount: {gt: 1}"), `{"order":{"amount":2}}`, True, WhyMatched},
-		// never literal
+		// Never literal.
 		{match("parent.input.order.amount: {gt: 1}"), `{"order.amount":2}`, Unknown, WhyMissingArgument},
 		{match("risk: high"), `{"risk":"low"}`, Unknown, WhyBareKey},
 		{match("risk: {}"), `{}`, Unknown, WhyBareKey},
@@ -321,8 +317,7 @@ func TestKeyOfADelegation(t *testing.T) {
 	})
 }
 
-// TestKeysThatBeginWithParentNameNoArgument: what a caller puts into
-// the arguments never stands in for the parent's input.
+// A caller can't forge the parent's input by arguments.
 func TestKeysThatBeginWithParentNameNoArgument(t *testing.T) {
 	for _, key := range []string{
 		"parent.input.risk",
@@ -351,7 +346,7 @@ func TestKeysThatBeginWithParentNameNoArgument(t *testing.T) {
 		}
 	}
 
-	for _, use := range []Use{ToolArgs, SkillArgs, Governance} { // plain names, and names that only look alike
+	for _, use := range []Use{ToolArgs, SkillArgs, Governance} { // plain names, and names that only look similar
 		check(t, use, Semantics{}, []row{
 			{match("parent: 1"), `{"parent":1}`, True, WhyMatched},
 			{match("parents.a: 1"), `{"parents":{"a":1}}`, True, WhyMatched},
@@ -360,8 +355,7 @@ func TestKeysThatBeginWithParentNameNoArgument(t *testing.T) {
 	}
 }
 
-// TestGovernanceSeesTheWholeCall: plain keys read the arguments and
-// parent.input the parent's input, side by side.
+// Plain keys read the arguments, and parent.input reads the parent's input.
 func TestGovernanceSeesTheWholeCall(t *testing.T) {
 	cond := match("amount: {gt: 10}, parent.input.risk: high")
 	check(t, Governance, Semantics{}, []row{
@@ -371,13 +365,13 @@ func TestGovernanceSeesTheWholeCall(t *testing.T) {
 		{cond, `{"amount":9,"parent.input":{}}`, False, ""},
 		{match("parent.input.risk: high"), `{"risk":"high","parent.input":{}}`, Unknown, WhyMissingArgument},
 		{match("risk: high"), `{"parent.input":{"risk":"high"}}`, Unknown, WhyMissingArgument},
-		// never literal
+		// Never literal.
 		{match("parent.input.order.amount: 1"), `{"parent.input":{"order.amount":1}}`, Unknown, WhyMissingArgument},
 	})
 	c := NewCompiler(Semantics{})
 	p := c.Add(Governance, sound(t, cond))
 	args, _ := c.Shapes()
-	v := &View{} // no parent's input was given
+	v := &View{} // without a parent's input
 	must.Do(t, args.Scan([]byte(`{"amount":11}`), value.Limits{}, &v.Args))
 	if truth, seen := p.Explain(v); truth != Unknown || p.Eval(v) != Unknown || seen[1].Why != WhyNoParentInput ||
 		seen[1].Seen != "missing" {
@@ -420,7 +414,7 @@ func TestRegexDialectAndAnchoring(t *testing.T) {
 		{match("q: {pattern: 'dr[aeiou]{1,3}p\\s+t'}"), `{"q":"droop   table"}`, True, WhyMatched},
 		{match("q: {pattern: '^drop$'}"), `{"q":"a drop"}`, False, ""},
 		{match("q: {pattern: '.*@external\\.com$'}"), `{"q":"x@external.com"}`, True, WhyMatched},
-		{match("q: {pattern: '^(a+)+$'}"), `{"q":"` + strings.Repeat("a", 5000) + `!"}`, False, ""}, // linear
+		{match("q: {pattern: '^(a+)+$'}"), `{"q":"` + strings.Repeat("a", 5000) + `!"}`, False, ""}, // linear time
 		{match("q: {pattern: '\\pL'}"), `{"q":"é"}`, True, WhyMatched},
 	})
 }
@@ -432,7 +426,7 @@ func TestRegexFlags(t *testing.T) {
 		{match("q: {pattern: 'a.b'}"), `{"q":"a\nb"}`, False, ""},
 		{match("q: {pattern: '^b'}"), `{"q":"a\nb"}`, False, ""},
 		{match("q: {pattern: 'a$'}"), `{"q":"a\nb"}`, False, ""},
-		// a trailing newline, or any white space, must not defeat $
+		// A trailing newline, or any white space, must not defeat $.
 		{match("q: {pattern: '@external\\.com$'}"), `{"q":"x@external.com\n"}`, True, WhyMatched},
 		{
 			match("q: {pattern: '[a-z]+@external\\.com$'}"),
@@ -441,7 +435,7 @@ func TestRegexFlags(t *testing.T) {
 			WhyMatched,
 		},
 		{match("q: {pattern: '[a-z]+@external\\.com$'}"), `{"q":"x@external.com."}`, False, ""},
-		{match("q: {pattern: 'com\\n$'}"), `{"q":"x.com\n"}`, True, WhyMatched}, // the raw text counts too
+		{match("q: {pattern: 'com\\n$'}"), `{"q":"x.com\n"}`, True, WhyMatched}, // the raw text counts, too
 		{match("q: {pattern: '^$'}"), `{"q":"  "}`, True, WhyMatched},
 	})
 }
@@ -466,8 +460,8 @@ func TestPatternOnNonString(t *testing.T) {
 	})
 }
 
-// Arguments, or a parent's input, that are no object can't be looked
-// into: every matcher is Unknown, one without tests too.
+// If the arguments, or a parent's input, are not an object, every matcher is Unknown, including
+// those without tests.
 func TestDocumentsThatAreNoObject(t *testing.T) {
 	for _, tt := range []struct {
 		use       Use
@@ -499,7 +493,7 @@ func TestEvaluateReadsSoundDocumentsOnly(t *testing.T) {
 	}
 }
 
-// A document that was never scanned, and one of another shape: ask.
+// Programs ask on a View that was never scanned, or was scanned with another shape.
 func TestForeignViews(t *testing.T) {
 	c := NewCompiler(Semantics{})
 	of := map[string]*Program{
@@ -565,7 +559,7 @@ func TestAnchorFull(t *testing.T) {
 		{match("q: {pattern: 'a|ab'}"), `{"q":"ab"}`, True, WhyMatched},
 		{match("q: {pattern: 'x*a|x*b'}"), `{"q":"xxb"}`, True, WhyMatched},
 		{match("q: {pattern: 'x*a|x*b'}"), `{"q":"xxbx"}`, False, ""},
-		{match(`q: {pattern: '\Qa)'}`), `{"q":"a)"}`, True, WhyMatched}, // wrapping text in text would break this
+		{match(`q: {pattern: '\Qa)'}`), `{"q":"a)"}`, True, WhyMatched}, // wrapping the text in a group would break this
 	})
 }
 

@@ -2,22 +2,21 @@ package condition
 
 import "github.com/assent-dev/assent/value"
 
-// kinds is the number of kinds an argument can have, Absent included.
+// kinds is the number of kinds of arguments, including Absent.
 const kinds = int(value.Object) + 1
 
-// test is a compiled Test. For most kinds of argument its truth is
-// fixed; for the kinds of its operands the value decides.
+// test is a compiled Test. For most kinds of arguments its truth is fixed; for the kinds of its
+// operands it depends on the value.
 type test struct {
-	fixed      [kinds]Truth // by kind; not consulted for booleans, nor for what is compared
+	fixed      [kinds]Truth // by kind; not used for booleans and compared kinds
 	bools      [2]Truth     // of false and true
 	numbers    numberTest   // nil: the truth for numbers is fixed
 	texts      textTest     // nil: the truth for strings is fixed
 	unreadable bool
 }
 
-// newTest applies docs/design/001-semantics.md. A test that cannot be
-// compiled, which only a hand-made Expr has, is Unknown for all
-// arguments.
+// newTest compiles a test according to docs/design/001-semantics.md. A test that can't be
+// compiled, which is possible in an Expr built in code, is Unknown for all arguments.
 func newTest(src *Test, sem Semantics, patterns patterns) test {
 	o, known := find(src.Op)
 	operands := o.operand().of(src)
@@ -44,12 +43,11 @@ func unknownTest() test {
 	return t
 }
 
-// fix sets the truth for every kind of argument as it is when no
-// operand is of that kind.
+// fix sets the truth for every kind of argument, assuming that no operand is of that kind.
 func (t *test) fix(sem Semantics, negative bool, operands int) {
 	missing, mismatch := sem.OnMissing.truth(), sem.OnMismatch.truth()
 	switch {
-	case negative: // another type is another value, and null is one; what is missing is none
+	case negative: // another type, or null, is another value; a missing argument has no value
 		t.fill(True)
 		t.fixed[value.Absent] = Unknown
 	case operands == 0: // `in: []`
@@ -110,7 +108,7 @@ func (t *test) truth(s *value.Slot) Truth {
 	return t.fixed[s.Kind]
 }
 
-// cost orders tests: cheap ones first. In any order they have the same truth.
+// cost is used to sort tests. The order does not affect the truth.
 func (t *test) cost() int {
 	n := 0
 	if t.numbers != nil {

@@ -9,12 +9,11 @@ import (
 	"github.com/assent-dev/assent/internal/automata"
 )
 
-// texts is a set of strings: a finite set or all but a finite set, and
-// of those only what the patterns in only match, those in never do not,
-// and no set of outside contains.
+// texts is a set of strings: those of a finite set or of its complement that match all positive
+// patterns, match no negative pattern, and are in none of the sets in outside.
 type texts struct {
-	but     bool     // all strings but list, instead of list
-	list    []string // sorted, without repetitions, valid UTF-8
+	but     bool     // the complement of list
+	list    []string // sorted, without duplicates, valid UTF-8
 	pats    []literal
 	outside []*texts
 }
@@ -27,13 +26,13 @@ type literal struct {
 
 func allTexts(yes bool) texts { return texts{but: yes} }
 
-// plain reports whether the list says it all.
+// plain reports whether the set is defined by the list alone.
 func (a *texts) plain() bool { return len(a.pats) == 0 && len(a.outside) == 0 }
 
 func (a *texts) full() bool { return a.but && len(a.list) == 0 && a.plain() }
 
-// empty reports whether the set is certainly empty, without any
-// automaton. Finite sets are always decided.
+// empty reports whether the set is certainly empty, without using an automaton. It is exact for
+// finite sets.
 func (a *texts) empty() bool { return !a.but && len(a.list) == 0 }
 
 func (a *texts) has(s string) bool {
@@ -81,8 +80,7 @@ func (a texts) and(b texts) texts {
 	return texts{list: filter(c.list, keep)}
 }
 
-// minus removes b. What b says about patterns that a already decides is
-// left out first.
+// minus removes b. It first drops patterns of b that a already decides.
 func (a texts) minus(b texts) texts {
 	if !a.but {
 		return texts{list: filter(a.list, func(s string) bool { return !b.has(s) })}
@@ -91,7 +89,7 @@ func (a texts) minus(b texts) texts {
 	for _, l := range b.pats {
 		at := a.find(l.pat)
 		if at >= 0 && a.pats[at].not != l.not {
-			return a // nothing in common
+			return a // they are disjoint
 		}
 		if at < 0 {
 			open = append(open, l)
@@ -137,10 +135,9 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// guess tries a few strings that are likely in the set. If none is, the
-// set may still have others, unless it is finite. What it tries decides
-// about speed and about the example that is shown, never about the
-// answer.
+// guess tries a few strings that are likely to be in the set. If it fails, the set may still
+// have elements, unless it is finite. The strings affect only speed and the example that is
+// shown, never the answer.
 func (a *texts) guess() (string, bool) {
 	if !a.but {
 		return strings.Join(a.list[:min(1, len(a.list))], ""), len(a.list) > 0
@@ -167,7 +164,7 @@ func (a *texts) guess() (string, bool) {
 	return "", false
 }
 
-// fresh returns a string that is not on the list, which is finite.
+// fresh returns a string that is not in the list.
 func (a *texts) fresh() string {
 	s := "x"
 	for i := 0; !a.has(s); i++ {
@@ -176,8 +173,8 @@ func (a *texts) fresh() string {
 	return s
 }
 
-// pick returns a string of the set, or that there is none, or that it
-// takes more effort to know than is left.
+// pick returns a string of the set, or No if there is none, or Undecided if finding out takes
+// more effort than is left.
 func (a *texts) pick(e *effort) (string, Verdict) {
 	if s, ok := a.guess(); ok {
 		return s, Yes
@@ -206,17 +203,16 @@ func (a *texts) pick(e *effort) (string, Verdict) {
 	return "", Undecided
 }
 
-// effort bounds what a question may spend on automata.
+// effort limits the use of automata by a question.
 type effort struct {
 	states int // of one automaton
-	steps  int // left for the question
+	steps  int // remaining for the question
 }
 
-// stepsPerLetter is what building the automaton of a list takes for each
-// letter.
+// stepsPerLetter is the number of steps to build the automaton of a list, per letter.
 const stepsPerLetter = 10
 
-// machines gives every pattern and every list of a set its automaton.
+// machines has an automaton for every pattern and every list of a set.
 type machines struct {
 	list     []automata.Machine
 	patterns map[*pattern]int
@@ -244,7 +240,7 @@ func (q *machines) add(a *texts) {
 	}
 }
 
-// in is has, of a string known only by the machines that contain it.
+// in does the same as has, for a string of which only the containing machines are known.
 func (q *machines) in(a *texts, contains []bool) bool {
 	if listed := len(a.list) > 0 && contains[q.words[a]]; listed == a.but {
 		return false
@@ -257,8 +253,8 @@ func (q *machines) in(a *texts, contains []bool) bool {
 	return !slices.ContainsFunc(a.outside, func(o *texts) bool { return q.in(o, contains) })
 }
 
-// sample returns a string that the expression likely matches,
-// assertions left aside. It is for guess: nobody trusts it.
+// sample returns a string that the expression probably matches, ignoring assertions. Its result
+// must be checked.
 func sample(re *syntax.Regexp) (string, bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -285,10 +281,11 @@ func sample(re *syntax.Regexp) (string, bool) {
 		return all, true
 	}
 
-	return "", true // what may match nothing, and assertions
+	return "", true // expressions that may match nothing, and assertions
 }
 
-// sampleClass prefers a letter or digit. The class may be empty.
+// sampleClass returns a character of a class, preferably a letter or digit. It returns false if
+// the class is empty.
 func sampleClass(set []rune) (string, bool) {
 	for _, liked := range "x0X_- ." {
 		for i := 0; i < len(set); i += 2 {

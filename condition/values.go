@@ -6,18 +6,18 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Values is a set of values that an argument may have, and of whether
-// it may be missing. The zero value is the empty set. Arrays and
-// objects are not told apart, as no test does.
+// Values is a set of values that an argument may have; it also says whether the argument may be
+// missing. The zero value is the empty set. Arrays and objects are not distinguished, because
+// tests don't distinguish them.
 type Values struct{ set domain }
 
-// AnyValue is every value, but not a missing one.
+// AnyValue returns the set of all values, without a missing one.
 func AnyValue() Values { return Values{everything().without(atomAbsent)} }
 
-// Missing is no value at all.
+// Missing returns the set that has only a missing value.
 func Missing() Values { return Values{only(atomAbsent)} }
 
-// OfKind is every value of a kind.
+// OfKind returns the set of all values of a kind.
 func OfKind(k value.Kind) Values {
 	switch k {
 	case value.Null:
@@ -35,10 +35,11 @@ func OfKind(k value.Kind) Values {
 	}
 }
 
-// Integers is every number without a fraction.
+// Integers returns the set of all numbers without a fraction.
 func Integers() Values { return Values{domain{numbers: numbers{first: true, whole: true}}} }
 
-// Exactly is one value. Of an array or an object it is all of them.
+// Exactly returns the set of one value. For an array or an object it is the set of all arrays
+// and objects.
 func Exactly(v value.Value) Values {
 	switch v.Kind {
 	case value.Bool:
@@ -52,22 +53,22 @@ func Exactly(v value.Value) Values {
 	}
 }
 
-// AtLeast is every number from n on, without n itself when it is open.
+// AtLeast returns the set of all numbers from n on, without n itself if open is true.
 func AtLeast(n value.Num, open bool) Values {
 	return Values{domain{numbers: numbers{cuts: []cut{{n, open}}}}}
 }
 
-// AtMost is every number up to n, without n itself when it is open.
+// AtMost returns the set of all numbers up to n, without n itself if open is true.
 func AtMost(n value.Num, open bool) Values {
 	return Values{domain{numbers: numbers{first: true, cuts: []cut{{n, !open}}}}}
 }
 
-// And is what two sets have in common.
+// And returns the intersection of two sets.
 func (v Values) And(w Values) Values { return Values{v.set.and(w.set)} }
 
-// Or is what one of two sets has.
+// Or returns the union of two sets.
 func (v Values) Or(w Values) Values {
-	not := func(t texts) texts { return texts{but: !t.but, list: t.list} } // no patterns are in such sets
+	not := func(t texts) texts { return texts{but: !t.but, list: t.list} } // such sets have no patterns
 	return Values{domain{
 		atoms:   v.set.atoms | w.set.atoms,
 		numbers: v.set.numbers.or(w.set.numbers),
@@ -75,7 +76,7 @@ func (v Values) Or(w Values) Values {
 	}}
 }
 
-// Empty reports whether nothing is in the set.
+// Empty reports whether the set is empty.
 func (v Values) Empty() bool { return v.set.empty() }
 
 // Has reports whether the set has a value of a kind.
@@ -84,30 +85,29 @@ func (v Values) Has(k value.Kind) bool { return !v.And(OfKind(k)).Empty() }
 // Whole reports whether the numbers of the set have no fractions.
 func (v Values) Whole() bool { return v.set.numbers.whole }
 
-// Holds reports whether the set has a value such as an operand.
+// Holds reports whether the set contains the value of an operand.
 func (v Values) Holds(s Scalar) bool {
 	one := Exactly(value.Value{Kind: s.Kind, Bool: s.Bool, Text: s.Text, Num: s.Num})
 	return !one.And(v).Empty() // in this order long lists cost little
 }
 
-// Bound says what may stand at a place of the use's document.
+// Bound restricts the values at a place of the use's document.
 type Bound struct {
 	Place  []string // see Places
 	Values Values
 }
 
-// Within returns an analyzer that answers for arguments within bounds
-// only. At places without a bound anything may stand. It shares what a
-// has learnt of patterns.
+// Within returns an analyzer that considers only arguments within bounds. Places without a
+// bound are unrestricted. It shares the cache of patterns with a.
 func (a *Analyzer) Within(bounds []Bound) *Analyzer {
 	b := *a
 	b.bounds = bounds
 	return &b
 }
 
-// Dodged: are there arguments without a key for which the condition is
-// False, while some value of the key would make it True or Unknown? By
-// the fail-safe semantics there are none. They are the witness.
+// Dodged reports whether there are arguments without a key for which the condition is False,
+// although some value of the key would make it True or Unknown, and returns them as the
+// witness. With the fail-safe semantics there are none.
 func (a *Analyzer) Dodged(e *Expr, key string) (Verdict, value.Value) {
 	q := a.ask()
 	keys, _ := a.reading.places(key)
@@ -132,8 +132,7 @@ func (a *Analyzer) Dodged(e *Expr, key string) (Verdict, value.Value) {
 	return q.difference(without, asks)
 }
 
-// present reports whether some argument of the box may stand at one of
-// the places.
+// present reports whether arguments of the box may have a value at one of the places.
 func (b box) present(places []int) bool {
 	return slices.ContainsFunc(places, func(p int) bool {
 		d := b.at(p).without(atomAbsent)

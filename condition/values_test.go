@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// set is a set of values, and what brute force takes it for.
+// set is a set of values with a function for its expected content.
 type set struct {
 	values Values
 	has    func(value.Value) bool
@@ -56,7 +56,7 @@ func sets() *rapid.Generator[set] {
 				continue
 			}
 			if x.values.Has(value.Number) && y.values.Has(value.Number) && x.values.Whole() != y.values.Whole() {
-				continue // the union may hold more
+				continue // the union may be larger
 			}
 			s = set{x.values.Or(y.values), func(v value.Value) bool { return x.has(v) || y.has(v) }}
 		}
@@ -67,8 +67,7 @@ func sets() *rapid.Generator[set] {
 
 func compound(k value.Kind) bool { return k == value.Array || k == value.Object }
 
-// TestValuesAgreeWithBruteForce: a set holds what it is made of, and
-// nothing else.
+// A set contains exactly the values that define it.
 func TestValuesAgreeWithBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := sets().Draw(t, "set")
@@ -95,7 +94,7 @@ func TestValuesAgreeWithBruteForce(t *testing.T) {
 	})
 }
 
-// TestIntegersAreTold: what lies between two integers is no integer.
+// Values between two integers are not integers.
 func TestIntegersAreTold(t *testing.T) {
 	n := func(s string) value.Num { return number(s).Num }
 	between := func(low, high string, open bool) Values {
@@ -138,9 +137,8 @@ func TestIntegersAreTold(t *testing.T) {
 	}
 }
 
-// TestBoundsAgreeWithBruteForce: within bounds, a witness lies within
-// them and shows what it stands for, and where there is none no
-// document within them contradicts.
+// Within bounds, a witness satisfies them and has the promised truth. If there is none, no
+// document within the bounds contradicts the verdict.
 func TestBoundsAgreeWithBruteForce(t *testing.T) {
 	asked, undecided := 0, 0
 	for _, w := range worlds()[:3] {
@@ -209,9 +207,8 @@ func TestBoundsAgreeWithBruteForce(t *testing.T) {
 	}
 }
 
-// TestDodgedAgreesWithBruteForce: leaving an argument out is told to
-// let a call through just where it does. Few expressions can be dodged,
-// so it goes on until one was drawn.
+// Dodged is Yes exactly if omitting the argument lets a call through. That is rare in random
+// expressions, so the test repeats until one was drawn.
 func TestDodgedAgreesWithBruteForce(t *testing.T) {
 	w := worlds()[0]
 	told := map[Verdict]int{}
@@ -223,7 +220,7 @@ func TestDodgedAgreesWithBruteForce(t *testing.T) {
 	}
 }
 
-// checkDodged draws an expression, and returns what was told about it.
+// checkDodged draws an expression, and returns the verdict for it.
 func checkDodged(t *rapid.T, w world) Verdict {
 	sem := semantics().Draw(t, "semantics")
 	sem.OnMissing = Silence(rapid.IntRange(0, 1).Draw(t, "missing"))
@@ -263,8 +260,7 @@ func checkDodged(t *rapid.T, w world) Verdict {
 	return verdict
 }
 
-// TestDodgedNestedKeys: both places of a key with a dot are left out,
-// and a place that must be there can't be.
+// Both places of a key with a dot are omitted, and a place that is required can't be omitted.
 func TestDodgedNestedKeys(t *testing.T) {
 	e := &Expr{Groups: []Group{{Matchers: []Matcher{{
 		Key:   "order.amount",

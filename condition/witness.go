@@ -6,9 +6,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// tree is how the places of a question hang together: `order.amount`
-// can only be present if `order` is an object. A place's parent is the
-// longest other place that its segments begin with.
+// tree has the relations of a question's places: `order.amount` can be present only if `order`
+// is an object. A place's parent is the longest other place that is a prefix of it.
 type tree struct {
 	roots    []int
 	children [][]int
@@ -33,14 +32,14 @@ func treeOf(places [][]string) *tree {
 	return t
 }
 
-// choice is what a witness has at each place.
+// choice has the chosen value of a witness at each place.
 type choice struct {
 	q   *question
 	box box
 	at  []value.Value
 }
 
-// witness returns arguments of a box, or that there are none.
+// witness returns arguments of a box, or No if there are none.
 func (q *question) witness(b box) (Verdict, value.Value) {
 	if q.tree == nil {
 		q.tree = treeOf(q.places)
@@ -62,10 +61,9 @@ func (q *question) witness(b box) (Verdict, value.Value) {
 	return Yes, c.document()
 }
 
-// fill chooses a value for a place and for those below: either it is no
-// object and they are absent, or it is one and they are free. Arrays
-// need no choice of their own, as an object may hold whatever an array
-// does.
+// fill chooses a value for a place and the places below it: either it is not an object and they
+// are absent, or it is an object and they are free. Arrays need no case of their own, because
+// an object can have everything that an array can.
 func (c *choice) fill(place int) Verdict {
 	d := c.box.at(place)
 	below := c.q.tree.children[place]
@@ -101,8 +99,7 @@ func (c *choice) pick(place int, d domain) Verdict {
 	return verdict
 }
 
-// absentBelow reports whether all places below one may be absent, and
-// makes them so.
+// absentBelow reports whether all places below a place may be absent, and sets them absent.
 func (c *choice) absentBelow(place int) bool {
 	for _, child := range c.q.tree.children[place] {
 		if c.box.at(child).atoms&atomAbsent == 0 || !c.absentBelow(child) {
@@ -114,7 +111,7 @@ func (c *choice) absentBelow(place int) bool {
 	return true
 }
 
-// document puts the chosen values in their places.
+// document returns an object with the chosen values.
 func (c *choice) document() value.Value {
 	root := value.Value{Kind: value.Object}
 	for i, v := range c.at {
@@ -125,8 +122,7 @@ func (c *choice) document() value.Value {
 	return root
 }
 
-// put sets a place, with objects on the way. An object that is already
-// there stays.
+// put sets a value at a path, and creates objects on the way. An existing object is kept.
 func put(v *value.Value, segments []string, leaf value.Value) {
 	i := slices.IndexFunc(v.Members, func(m value.Member) bool { return m.Key == segments[0] })
 	if i < 0 {

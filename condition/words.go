@@ -6,13 +6,12 @@ import (
 	"unicode"
 )
 
-// maxShown is how many alternatives, intervals or words of a list a
-// sentence shows.
+// maxShown limits the alternatives, intervals or words of a list in a sentence.
 const maxShown = 6
 
-// String describes the region for people, as in `8000 < amount ≤ 10000`
-// or `amount is missing, or currency is "EUR"`. It is exact but for
-// lists that are cut, which end in how many more there are.
+// String describes the region for people, as in `8000 < amount ≤ 10000` or `amount is missing,
+// or currency is "EUR"`. It is exact except for lists that are cut, which end with the number
+// of omitted entries.
 func (r *Region) String() string {
 	var alternatives []string
 	for _, b := range r.simple() {
@@ -34,8 +33,8 @@ func (r *Region) String() string {
 	return enumerate(alternatives, "; or ")
 }
 
-// nameOf writes a place as a file writes its key. A literal key with
-// dots stands in quotes, and so does what would not be read as a name.
+// nameOf formats a place like its key in a file. A literal key with dots is quoted, and so is a
+// segment that would not be read as a name.
 func nameOf(place []string) string {
 	var b strings.Builder
 	for i, s := range place {
@@ -55,7 +54,7 @@ func nameOf(place []string) string {
 	return b.String()
 }
 
-// enumerate joins what is shown of a list.
+// enumerate joins the first entries of a list.
 func enumerate(list []string, between string) string {
 	more := len(list) - maxShown
 	if more > 0 {
@@ -64,7 +63,7 @@ func enumerate(list []string, between string) string {
 	return strings.Join(list, between)
 }
 
-// words describes a domain of the argument of that name.
+// words describes a domain of the argument with a name.
 func (d domain) words(name string) string {
 	if d.atoms == allAtoms&^atomAbsent && d.numbers.full() && d.texts.full() {
 		return name + " is given"
@@ -95,7 +94,7 @@ func (d domain) words(name string) string {
 	return strings.Join(parts, " or ")
 }
 
-// words lists the arguments, as they stand behind "is".
+// words lists the atoms in the form in which they follow the word "is".
 func (a atoms) words() string {
 	var list []string
 	for _, known := range [...]struct {
@@ -116,7 +115,7 @@ func (a atoms) words() string {
 	return strings.Join(list, " or ")
 }
 
-// words describes the numbers of the set, which is not empty.
+// words describes the numbers of the set, which must not be empty.
 func (a numbers) words(name string) string {
 	if a.full() {
 		return name + " is a number"
@@ -136,8 +135,8 @@ func (a numbers) words(name string) string {
 	return enumerate(list, " or ")
 }
 
-// points lists the numbers of the set if they are so few that each
-// stands alone; nil otherwise.
+// points lists the numbers of the set if it consists of single numbers, and otherwise returns
+// nil.
 func (a numbers) points() []string {
 	if a.first || len(a.cuts)%2 != 0 {
 		return nil
@@ -158,8 +157,7 @@ func (a numbers) points() []string {
 	return list
 }
 
-// interval describes the numbers between two neighbouring cuts, of
-// which one at least is there.
+// interval describes the numbers between two neighbouring cuts, of which at least one exists.
 func (a numbers) interval(name string, i int) string {
 	below := map[bool]string{true: " < ", false: " ≤ "}
 	switch {
@@ -210,8 +208,7 @@ func (a *texts) words(name string) string {
 	return strings.Join(list, " and ")
 }
 
-// words writes the pattern, and how it is searched for where that is not
-// as by default.
+// words formats the pattern, and how it is searched for if that is not the default.
 func (p *pattern) words() string {
 	text := strconv.Quote(p.text)
 	if p.source != p.text {

@@ -30,7 +30,7 @@ func TestStamp(t *testing.T) {
 	}
 }
 
-// TestSortIsTotal: whatever order findings come in, they leave in the same.
+// Sort returns the same order for any permutation of findings.
 func TestSortIsTotal(t *testing.T) {
 	small := rapid.IntRange(0, 2)
 	word := rapid.SampledFrom([]string{"a", "b"})
@@ -161,8 +161,7 @@ func cells(s string) int {
 	return n
 }
 
-// TestSnippetFits: whatever a line holds, what is shown is harmless and
-// short, and the underline stands under exactly what the range covers.
+// For any line, the output is harmless and short, and the underline covers exactly the range.
 func TestSnippetFits(t *testing.T) {
 	char := rapid.SampledFrom(
 		[]string{"a", " ", "日", "é", "e\u0301", "\t", "\x1b", "\u202e", "😀", "\xff", "\u200b", "한"},
@@ -194,7 +193,7 @@ func TestSnippetFits(t *testing.T) {
 	})
 }
 
-// TestTextFitsTheTerminal: source lines and their underlines don't wrap.
+// Source lines and their underlines don't wrap.
 func TestTextFitsTheTerminal(t *testing.T) {
 	line := strings.Repeat("日\t", 100)
 	for terminal, want := range map[int]int{

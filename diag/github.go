@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// NewGitHub prints workflow commands, which GitHub Actions shows beside
-// the lines of a change:
+// NewGitHub prints workflow commands, which GitHub Actions shows next to the lines of a change:
 //
 //	::error file=a.agf.yaml,line=3,col=5,endLine=3,endColumn=12,title=unknown-field::unknown field "aproval"
 //
@@ -25,8 +24,7 @@ func (g *githubWriter) File(r Report) error {
 	return g.done()
 }
 
-// place prints the range; an end column means something only on the
-// line of the start.
+// place prints the range. An end column is printed only for a range on a single line.
 func (g *githubWriter) place(r Range) {
 	for _, p := range []struct {
 		name string
@@ -38,7 +36,7 @@ func (g *githubWriter) place(r Range) {
 	}
 }
 
-// Close has nothing to add.
+// Close flushes the output.
 func (g *githubWriter) Close(Summary) error { return g.done() }
 
 func githubCommand(s Severity) string {
@@ -48,13 +46,13 @@ func githubCommand(s Severity) string {
 	return s.String()
 }
 
-// githubData escapes what ends a command; the text is Printable
-// already, so line breaks cannot occur.
+// githubData escapes characters that end a command. The text is Printable already, so it has no
+// line breaks.
 func githubData(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }
 
-// githubProperty escapes what ends a property, too.
+// githubProperty also escapes characters that end a property.
 func githubProperty(s string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(githubData(Printable(s)))
 }

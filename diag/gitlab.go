@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 )
 
-// NewGitLab prints a Code Quality report, an array that GitLab shows
-// beside the lines of a merge request. Suppressed findings are left out.
+// NewGitLab prints a Code Quality report, an array that GitLab shows next to the lines of a
+// merge request. Suppressed findings are left out.
 func NewGitLab(w io.Writer, o Options) Writer { return &gitlabWriter{output: newOutput(w, o)} }
 
 type gitlabWriter struct {
 	output
-	any bool // a finding is written
+	any bool // a finding was written
 }
 
 type gitlabFinding struct {
@@ -66,8 +66,8 @@ func (g *gitlabWriter) Close(Summary) error {
 	return g.done()
 }
 
-// gitlabSeverity is one of GitLab's five words; a finding that stops the
-// load blocks.
+// gitlabSeverity returns one of GitLab's severities. A finding that stops the load is a
+// blocker.
 func gitlabSeverity(f Finding) string {
 	switch {
 	case f.Stops:

@@ -6,14 +6,13 @@ import (
 	"io"
 )
 
-// NewJSON prints one JSON object, whose shape
-// docs/contracts/agf-validate.md freezes. Suppressed findings are in
-// it, marked.
+// NewJSON prints one JSON object in the form that docs/contracts/agf-validate.md defines.
+// Suppressed findings are included and marked.
 func NewJSON(w io.Writer, o Options) Writer { return &jsonWriter{output: newOutput(w, o)} }
 
 type jsonWriter struct {
 	output
-	any bool // a finding is written
+	any bool // a finding was written
 }
 
 type jsonFinding struct {
@@ -60,8 +59,7 @@ func (j *jsonWriter) File(r Report) error {
 	return j.done()
 }
 
-// separate opens the array before the first finding and puts a comma
-// before the others.
+// separate opens the array before the first finding, and writes a comma before the others.
 func (j *jsonWriter) separate() {
 	if j.any {
 		j.print(",\n")
@@ -82,8 +80,8 @@ func (j *jsonWriter) Close(s Summary) error {
 	return j.done()
 }
 
-// encode writes a value on one line; invalid UTF-8 becomes U+FFFD, as
-// JSON has no other way.
+// encode encodes a value on one line. Invalid UTF-8 becomes U+FFFD, because JSON can't
+// represent it.
 func (o *output) encode(v any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -7,12 +7,10 @@ import (
 	"strings"
 )
 
-// NewJUnit prints the XML that build servers read as test results: a
-// testsuite for each file, a testcase for each finding, with a name of
-// its own in the suite. Findings at or above Options.FailOn fail, lower
-// ones pass and say what they have to say, suppressed findings are
-// skipped with their reason. A file without findings is one testcase
-// that passes.
+// NewJUnit prints the XML that build servers read as test results: a testsuite for each file,
+// and a testcase with a unique name for each finding. Findings at or above Options.FailOn fail;
+// lower ones pass with their text as output; suppressed findings are skipped with their reason.
+// A file without findings is one testcase that passes.
 func NewJUnit(w io.Writer, o Options) Writer { return &junitWriter{output: newOutput(w, o)} }
 
 type junitWriter struct {
@@ -60,8 +58,8 @@ func (j *junitWriter) begin() {
 	}
 }
 
-// testcase prints one finding. Consumers know cases by class and name:
-// of several with one name the later ones are numbered.
+// testcase prints one finding. Consumers identify cases by class and name, so repeated names
+// are numbered.
 func (j *junitWriter) testcase(e entry, names map[string]int) {
 	name := e.Rule
 	if e.Range.Start.Line > 0 {

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// Nearest returns the known name that a reader would take name for, or
-// "" when none is near. Case and the separators _ - . and space do not
-// count; a swap of neighbours counts as one edit. Short names allow one
-// edit, longer ones one per three letters up to three. The first of
+// Nearest returns the known name that was probably meant by name, or an empty string. Case and
+// the separators _ - . and space are ignored, and a swap of neighbours counts as one edit.
+// Short names allow one edit, longer ones one per three letters up to three. The first of
 // equally near names wins.
 func Nearest(name string, known []string) string {
 	best, bestDist := "", int(^uint(0)>>1)
@@ -27,12 +26,10 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// Suggest is Nearest for names that people write from memory: where no
-// name is near in spelling it takes one that has the name among its
-// words (agents for local_agents), one that is a word of the name
-// (requires_approval for approval), one that is another word for it
-// (allow for approve), or one with a word that begins with it (allow
-// for allowed_tools).
+// Suggest is like Nearest, for names that people write from memory. If no name has a similar
+// spelling, it returns one that has the name among its words (agents for local_agents), one
+// that is a word of the name (requires_approval for approval), a synonym (allow for approve),
+// or one with a word that begins with the name (allow for allowed_tools).
 func Suggest(name string, known []string) string {
 	if near := Nearest(name, known); near != "" {
 		return near
@@ -51,7 +48,7 @@ func Suggest(name string, known []string) string {
 	if other := synonym(strings.ToLower(name)); slices.Contains(known, other) {
 		return other
 	}
-	const least = 4 // letters that tell a word
+	const least = 4 // minimum of letters for a prefix
 	for _, k := range known {
 		if len(own) == 1 && len(own[0]) >= least && k != name && slices.ContainsFunc(
 			words(k),
@@ -68,7 +65,7 @@ func words(name string) []string {
 	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("_-. ", r) })
 }
 
-// synonym is our word for what others call so.
+// synonym returns our word for a synonym, or an empty string.
 func synonym(word string) string {
 	switch word {
 	case "allow", "accept", "permit":
@@ -82,7 +79,7 @@ func synonym(word string) string {
 	return ""
 }
 
-// fold drops what people get wrong first: case and separators.
+// fold removes case and separators, which people often get wrong.
 func fold(s string) []rune {
 	s = strings.ToLower(s)
 	return []rune(strings.Map(func(r rune) rune {
@@ -94,21 +91,21 @@ func fold(s string) []rune {
 	}, s))
 }
 
-// Distance is how many letters of a must be changed, added, taken out or
-// swapped with a neighbour to make b.
+// Distance returns the number of letters of a that must be changed, inserted, deleted or
+// swapped with a neighbour to get b. If the lengths differ very much, it returns only a lower
+// bound.
 func Distance(a, b string) int {
 	long, short := len(a), len(b)
 	if long < short {
 		long, short = short, long
 	}
-	if long > 4*short+16 { // in bytes; not near however it is read
+	if long > 4*short+16 { // lengths are in bytes
 		return long - short
 	}
 	return distance([]rune(a), []rune(b))
 }
 
-// distance is the optimal string alignment distance: Levenshtein plus
-// swaps of neighbours.
+// distance returns the optimal string alignment distance: Levenshtein with swaps of neighbours.
 func distance(a, b []rune) int {
 	before := make([]int, len(b)+1)
 	last := make([]int, len(b)+1)

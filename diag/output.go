@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// output is what all formats share: buffering, the first write error,
-// and findings in the one order.
+// output is shared by all formats: buffering, and the first write error.
 type output struct {
 	w   *bufio.Writer
 	err error
@@ -27,8 +26,7 @@ func (o *output) print(parts ...string) {
 	}
 }
 
-// done flushes, so that a reader of the stream sees each file as it is
-// finished.
+// done flushes, so that a reader of the stream gets each file as soon as it is complete.
 func (o *output) done() error {
 	if err := o.w.Flush(); o.err == nil {
 		o.err = err
@@ -36,15 +34,14 @@ func (o *output) done() error {
 	return o.err
 }
 
-// entry is a finding as formats print it.
+// entry is a finding as the formats print it.
 type entry struct {
 	Finding
 	suppressed bool
 	reason     string
 }
 
-// entries returns the findings of a report in the order of Sort, each
-// with its file.
+// entries returns the findings of a report in the order of Sort, each with its file.
 func entries(r Report, suppressed bool) []entry {
 	out := make([]entry, 0, len(r.Findings)+len(r.Suppressed))
 	for _, f := range r.Findings {
@@ -65,8 +62,8 @@ func entries(r Report, suppressed bool) []entry {
 	return out
 }
 
-// sentence is the finding in one line: what is wrong, what would have
-// been right, the nearest name.
+// sentence returns the finding on one line: what is wrong, what is expected, and the nearest
+// name.
 func (f Finding) sentence() string {
 	s := f.Message
 	if f.Expected != "" {
@@ -78,7 +75,7 @@ func (f Finding) sentence() string {
 	return Printable(s)
 }
 
-// relatedFile is the file a related place lies in.
+// relatedFile returns the file of a related place.
 func (f Finding) relatedFile(r Related) string {
 	if r.File == "" {
 		return f.File
@@ -86,8 +83,7 @@ func (f Finding) relatedFile(r Related) string {
 	return r.File
 }
 
-// lines finds lines in a text by number, counting as Position does: a
-// line ends at \n, \r\n or \r.
+// lines finds lines in a text by number, counted as in Position: a line ends at \n, \r\n or \r.
 type lines struct {
 	text   string
 	starts []int
@@ -107,7 +103,7 @@ func newLines(text []byte) *lines {
 	return l
 }
 
-// line returns a line without its break, and whether there is such a line.
+// line returns a line without its line break, and whether there is such a line.
 func (l *lines) line(n int) (string, bool) {
 	if n < 1 || n > len(l.starts) {
 		return "", false
@@ -118,12 +114,12 @@ func (l *lines) line(n int) (string, bool) {
 	}
 	s := l.text[l.starts[n-1]:end]
 	if n == 1 {
-		s = strings.TrimPrefix(s, "\ufeff") // positions do not count it
+		s = strings.TrimPrefix(s, "\ufeff") // not counted by positions
 	}
 	return strings.TrimRight(s, "\r\n"), true
 }
 
-// sources keeps the lines of the files of one report.
+// sources caches the lines of the files of one report.
 type sources struct {
 	source Source
 	files  map[string]*lines

@@ -6,10 +6,8 @@ import (
 	"strings"
 )
 
-// Pages reads the descriptions of rules, in the order of their ids,
-// from the files rules/ID.md of a folder that a package embeds. It
-// panics when one is missing or malformed, which is a mistake in the
-// program.
+// Pages reads the descriptions of rules, in the order of ids, from the files rules/ID.md of an
+// embedded folder. It panics if one is missing or malformed, which is a bug.
 func Pages(fsys fs.FS, ids ...string) []RuleInfo {
 	var infos []RuleInfo
 	for _, id := range ids {
@@ -23,11 +21,10 @@ func Pages(fsys fs.FS, ids ...string) []RuleInfo {
 	return infos
 }
 
-// Page reads the description of a rule: between two lines of --- its
-// id, title, severity and what it rests on, a line each; then why it
-// matters, in Markdown; and where they are not files of their own, what
-// is reported and what is not, as blocks of YAML below the headings
-// "Reported" and "Not reported". It panics when the text is malformed.
+// Page parses the description of a rule. Between two lines of --- it has id, title, severity
+// and spec, one per line. Then follows an explanation in Markdown. Examples, if they are not in
+// separate files, are YAML blocks below the headings "Reported" and "Not reported". Page panics
+// if the text is malformed.
 func Page(text string) RuleInfo {
 	info, err := readPage(text)
 	if err != nil {
@@ -76,8 +73,8 @@ func readPage(text string) (RuleInfo, error) {
 	return info, nil
 }
 
-// cutBlock takes the section of a heading off the end of a text, and
-// returns what its block of YAML holds.
+// cutBlock removes the section of a heading from the end of a text, and returns the content of
+// its YAML block.
 func cutBlock(text, heading string) (rest, yaml string) {
 	rest, section, _ := strings.Cut(text, heading)
 	_, yaml, _ = strings.Cut(section, "```yaml\n")

@@ -6,29 +6,28 @@ import (
 	"strings"
 )
 
-// Source returns the text of a file for snippets, nil when it is not known.
+// Source returns the text of a file for snippets, or nil if it is not known.
 type Source func(file string) []byte
 
-// Suppressed is a finding that a comment in the file silences, with the
-// reason the comment gives.
+// Suppressed is a finding that a comment in the file suppresses, with the comment's reason.
 type Suppressed struct {
 	Finding
 	Reason string
 }
 
-// Report is what was found in one file.
+// Report has the findings of one file.
 type Report struct {
 	File       string
 	Findings   []Finding
 	Suppressed []Suppressed
 }
 
-// Summary counts what a whole run found.
+// Summary counts the findings of a whole run.
 type Summary struct {
 	Files, Errors, Warnings, Infos, Suppressed int
 }
 
-// Add counts what a file's report holds.
+// Add adds the findings of a file's report.
 func (s *Summary) Add(r Report) {
 	s.Files++
 	s.Suppressed += len(r.Suppressed)
@@ -44,27 +43,26 @@ func (s *Summary) Add(r Report) {
 	}
 }
 
-// Writer prints reports as they come: it keeps nothing of a file once
-// File has returned, so memory stays flat in the number of files. Close
-// ends the output and must be called once.
+// Writer prints reports one by one. It keeps nothing of a file after File returns, so memory
+// does not grow with the number of files. Close ends the output and must be called once.
 type Writer interface {
 	File(Report) error
 	Close(Summary) error
 }
 
-// Options is what every format may need to know beside the findings.
+// Options configures the formats.
 type Options struct {
 	Color   bool       // text: ANSI colours
-	Width   int        // text: columns of the terminal, so that snippets don't wrap; 0 when there is none
-	Source  Source     // text: snippets; sarif: fingerprints that survive moved lines
-	FailOn  Severity   // junit: least severity that is a failure; lower ones pass and say what they have to say
+	Width   int        // text: columns of the terminal, so that snippets don't wrap; 0 if there is none
+	Source  Source     // text: snippets; sarif: fingerprints that don't depend on line numbers
+	FailOn  Severity   // junit: least severity that is a failure; lower ones pass with their text as output
 	Rules   []RuleInfo // sarif: the rule table
 	Tool    string     // sarif: name of the tool
 	Version string     // sarif: its version
 	HelpURL string     // base of the rule pages; the page of a rule is HelpURL + id + ".md"
 }
 
-// Formats lists the names New accepts, in the order a usage text shows them.
+// Formats lists the names that New accepts, in the order for usage texts.
 func Formats() []string { return []string{"text", "json", "sarif", "github", "gitlab", "junit"} }
 
 // New returns the writer of a named format.

@@ -13,10 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// NewSARIF prints a SARIF 2.1.0 log with one run: the rule table with
-// help, and a result for each finding with its region, related places,
-// suppression, and a fingerprint that survives lines moving up and
-// down.
+// NewSARIF prints a SARIF 2.1.0 log with one run: the rule table with help, and a result for
+// each finding with its region, related places, suppression, and a fingerprint that does not
+// change when lines move.
 func NewSARIF(w io.Writer, o Options) Writer {
 	s := &sarifWriter{output: newOutput(w, o), index: make(map[string]int, len(o.Rules))}
 	for _, r := range o.Rules {
@@ -29,9 +28,9 @@ func NewSARIF(w io.Writer, o Options) Writer {
 
 type sarifWriter struct {
 	output
-	index map[string]int // of a rule in the rule table
-	open  bool           // the head is written
-	any   bool           // a result is written
+	index map[string]int // index of a rule in the rule table
+	open  bool           // the head was written
+	any   bool           // a result was written
 }
 
 type sarifText struct {
@@ -112,8 +111,8 @@ func (s *sarifWriter) begin() {
 	)
 }
 
-// tool is the name of what wrote the log. With a slash behind it, it
-// names the run too: runs of one tool are one series.
+// tool returns the tool's name. With a slash appended, it is also the id of the run, so that
+// runs of one tool form a series.
 func (s *sarifWriter) tool() string { return cmp.Or(s.opt.Tool, "assent") }
 
 func (s *sarifWriter) driver() sarifDriver {
@@ -132,8 +131,8 @@ func (s *sarifWriter) driver() sarifDriver {
 	return d
 }
 
-// pascal is an id as SARIF wants names of rules: child-drops-approval
-// is ChildDropsApproval.
+// pascal converts an id to SARIF's convention for names of rules: child-drops-approval becomes
+// ChildDropsApproval.
 func pascal(id string) string {
 	var b strings.Builder
 	for _, word := range strings.Split(id, "-") {
@@ -164,7 +163,7 @@ func (s *sarifWriter) rule(r RuleInfo) sarifRule {
 	return out
 }
 
-// help is the rule's page in short, as Markdown.
+// help returns a short form of the rule's page, as Markdown.
 func help(r RuleInfo) string {
 	var b strings.Builder
 	b.WriteString(r.Why + "\n")
@@ -223,9 +222,9 @@ func (s *sarifWriter) result(e entry, print string) sarifResult {
 	return out
 }
 
-// fingerprint identifies a finding by rule, file, message and the text
-// of its line, not by the line's number (nor by numbers in the message,
-// which may be those of other lines); equal ones are counted through.
+// fingerprint identifies a finding by rule, file, message and the text of its line. It does not
+// contain line numbers, nor numbers in the message, which may be line numbers. Equal findings
+// are numbered.
 func fingerprint(e entry, src *sources, seen map[string]int) string {
 	line, _ := src.line(e.File, e.Range.Start.Line)
 	message := strings.Map(func(r rune) rune {
@@ -240,8 +239,8 @@ func fingerprint(e entry, src *sources, seen map[string]int) string {
 	return key + ":" + strconv.Itoa(seen[key])
 }
 
-// sarifAt is a place; SARIF wants a region, so a finding about a whole
-// file is shown at its first line.
+// sarifAt returns a location. SARIF requires a region, so a finding about a whole file is shown
+// at its first line.
 func sarifAt(file string, r Range) sarifLocation {
 	var l sarifLocation
 	l.Physical.Artifact.URI = fileURI(file)
@@ -249,8 +248,8 @@ func sarifAt(file string, r Range) sarifLocation {
 	return l
 }
 
-// fileURI turns a path into a URI reference: relative paths stay
-// relative to the root of the sources.
+// fileURI converts a path to a URI reference. Relative paths stay relative to the root of the
+// sources.
 func fileURI(file string) string {
 	u := url.URL{Path: filepath.ToSlash(file)}
 	switch {

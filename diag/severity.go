@@ -14,7 +14,7 @@ func (s Severity) String() string {
 	return "error"
 }
 
-// ParseSeverity reads what String writes.
+// ParseSeverity parses the result of String.
 func ParseSeverity(s string) (Severity, error) {
 	switch s {
 	case "info":

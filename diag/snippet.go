@@ -7,15 +7,14 @@ import (
 )
 
 const (
-	maxWindow = 120 // cells of a source line that are shown at most
-	minWindow = 30  // cells shown however narrow the terminal is
+	maxWindow = 120 // maximum of cells of a source line that are shown
+	minWindow = 30  // cells shown even if the terminal is narrower
 	tabStop   = 4
 )
 
-// snippet renders a source line and the underline of a range in it.
-// Both are safe for terminals, and the underline fits what is shown:
-// wide characters, tabs and escapes are counted as they are drawn. Long
-// lines are cut to width cells around the range.
+// snippet renders a source line and the underline of a range in it. Both are safe for
+// terminals, and the underline fits: wide characters, tabs and escapes are counted as drawn.
+// Long lines are cut to width cells around the range.
 func snippet(line string, r Range, width int) (shown, underline string) {
 	line, skipped, more := excerpt(line, r.Start.Column)
 	cells := layout(line)
@@ -47,8 +46,7 @@ func snippet(line string, r Range, width int) (shown, underline string) {
 	return strings.TrimRight(b.String(), " "), strings.Repeat(" ", lead) + "^" + strings.Repeat("~", under-1)
 }
 
-// excerpt cuts a huge line down to what can be of interest around a
-// column, so that drawing it costs little.
+// excerpt cuts a huge line to the part around a column, to limit the cost of drawing it.
 func excerpt(line string, column int) (part string, skipped int, more bool) {
 	const before, after = 300, 600
 	if len(line) <= before+after {
@@ -67,14 +65,13 @@ func excerpt(line string, column int) (part string, skipped int, more bool) {
 	return line[start:end], skipped, end < len(line)
 }
 
-// cell is one code point (or one byte that is none) as it is drawn.
+// cell is one code point (or one invalid byte) in the form that is drawn.
 type cell struct {
 	text  string
 	width int
 }
 
-// layout draws a line code point by code point, so that index i is
-// column i+1.
+// layout returns the cells of a line, one per code point, so that index i is column i+1.
 func layout(line string) []cell {
 	cells := make([]cell, 0, len(line))
 	at := 0
@@ -96,8 +93,8 @@ func layout(line string) []cell {
 	return cells
 }
 
-// window chooses which cells are shown: all if they fit, else those
-// around a column, a third of them in front of it.
+// window chooses the cells to show: all if they fit, otherwise those around a column, with a
+// third of them before it.
 func window(cells []cell, at, width int) (first, last int) {
 	first = at
 	for used := 0; first > 0 && used+cells[first-1].width <= width/3; first-- {

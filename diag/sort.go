@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Stamp writes file into every finding that has none yet.
+// Stamp sets the file of every finding that has none yet.
 func Stamp(fs []Finding, file string) {
 	for i := range fs {
 		if fs[i].File == "" {
@@ -14,12 +14,11 @@ func Stamp(fs []Finding, file string) {
 	}
 }
 
-// Sort puts findings into the one order every output uses: file,
-// position, rule, message. Findings equal in all of these keep their
-// order.
+// Sort sorts findings in the order of all outputs: file, position, rule, message, severity.
+// Equal findings keep their order.
 func Sort(fs []Finding) { slices.SortStableFunc(fs, Compare) }
 
-// Compare is the order of Sort.
+// Compare compares findings in the order of Sort.
 func Compare(a, b Finding) int {
 	return cmp.Or(
 		cmp.Compare(a.File, b.File),

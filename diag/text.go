@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// NewText prints findings for people: place, severity, sentence and
-// rule on one line, then the source line with the range underlined,
-// what was expected, the nearest name, and related places.
+// NewText prints findings for people: place, severity, sentence and rule on one line, then the
+// source line with the range underlined, what was expected, the nearest name, and related
+// places.
 //
 //	trade.agf.yaml:12:9: error: unknown field "aproval" [unknown-field]
 //	   12 |         aproval: true
@@ -17,8 +17,7 @@ import (
 //	      = expected: alias, approval, description or name
 //	      = did you mean: approval
 //
-// Suppressed findings are only counted. Everything that comes from a
-// file is shown by Printable.
+// Suppressed findings are only counted. Text from a file is shown by Printable.
 func NewText(w io.Writer, o Options) Writer { return &textWriter{newOutput(w, o)} }
 
 type textWriter struct{ output }
@@ -55,8 +54,8 @@ func (t *textWriter) finding(f Finding, src *sources) {
 	t.print("\n")
 }
 
-// snippet prints the source line if it is known, and returns the
-// indentation of the notes below it.
+// snippet prints the source line if it is known, and returns the indentation of the notes below
+// it.
 func (t *textWriter) snippet(f Finding, src *sources) string {
 	line, ok := src.line(f.File, f.Range.Start.Line)
 	if !ok {
@@ -70,16 +69,16 @@ func (t *textWriter) snippet(f Finding, src *sources) string {
 	return blank + " "
 }
 
-// window is how many cells of a source line have room beside a gutter.
+// window returns the number of cells of a source line that fit next to a gutter.
 func (t *textWriter) window(gutter int) int {
-	const cuts = 2 // an ellipsis at either end
+	const cuts = 2 // an ellipsis at each end
 	if t.opt.Width == 0 {
 		return maxWindow
 	}
 	return min(max(t.opt.Width-gutter-cuts, minWindow), maxWindow)
 }
 
-// place is file:line:column, without what is not known.
+// place returns file:line:column, without unknown parts.
 func place(file string, r Range) string {
 	s := Printable(file)
 	if r.Start.Line > 0 {
@@ -98,8 +97,8 @@ func (t *textWriter) Close(s Summary) error {
 	return t.done()
 }
 
-// String is the summary in one line, such as "2 errors, 1 warning in 3
-// files (1 suppressed)".
+// String returns the summary on one line, such as "2 errors, 1 warning in 3 files (1
+// suppressed)".
 func (s Summary) String() string {
 	if s.Files == 0 {
 		return "nothing was checked"
@@ -131,7 +130,7 @@ func plural(n int, unit string) string {
 	return fmt.Sprintf("%d %ss", n, unit)
 }
 
-// The colours, as parameters of the escape sequence that selects them.
+// Colors, as parameters of the escape sequence that selects them.
 const (
 	bold   = "1"
 	dim    = "2"

@@ -17,8 +17,8 @@ import (
 	"github.com/assent-dev/assent/internal/jsonschema"
 )
 
-// The sample files: ordinary text, wide characters and tabs, and a file
-// that tries to forge output.
+// The sample files: ordinary text, wide characters and tabs, and a file that tries to forge
+// output.
 var files = map[string]string{
 	"agents/trade.agf.yaml": "metadata:\n  id: trade\naction_space:\n  local_tools:\n    - alias: execute\n      " +
 		"aproval: true\n    - alias: execute\n",
@@ -40,7 +40,7 @@ func at(line, column, endLine, endColumn int) diag.Range {
 	return diag.Range{diag.Position{line, column}, diag.Position{endLine, endColumn}}
 }
 
-// reports is every shape a finding can have.
+// reports returns findings of every shape.
 func reports() []diag.Report {
 	return []diag.Report{
 		{
@@ -243,7 +243,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestJUnitNamesAreUnique, and what is below the bar passes.
+// Names are unique, and findings below FailOn pass.
 func TestJUnitNamesAreUnique(t *testing.T) {
 	list := []diag.Report{{
 		File: "a.agf.yaml",
@@ -315,7 +315,7 @@ func TestJUnitNamesAreUnique(t *testing.T) {
 	}
 }
 
-// TestSARIFNamesToolRulesAndRun, which Azure DevOps wants.
+// Azure DevOps requires these names.
 func TestSARIFNamesToolRulesAndRun(t *testing.T) {
 	var doc struct {
 		Runs []struct {
@@ -364,8 +364,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestNothingForged: no output but JSON's own escapes carries a byte
-// that a terminal acts on.
+// Except for JSON's own escapes, no output contains a byte that controls a terminal.
 func TestNothingForged(t *testing.T) {
 	for _, format := range []string{"text", "github", "gitlab", "junit", "sarif"} {
 		out := render(t, format, options(), reports(), summary)
@@ -463,8 +462,8 @@ func TestJUnitIsXML(t *testing.T) {
 	}
 }
 
-// TestFingerprints: a finding keeps its fingerprint when lines are
-// added above it, equal lines are told apart.
+// A finding keeps its fingerprint if lines are added above it, and equal lines have different
+// fingerprints.
 func TestFingerprints(t *testing.T) {
 	prints := func(text string, lines ...int) []string {
 		o := diag.Options{Source: func(string) []byte { return []byte(text) }}
@@ -520,8 +519,7 @@ func (b *broken) Write(p []byte) (int, error) {
 
 var errFull = errors.New("disk full")
 
-// TestWriteErrors: whatever the place at which the disk is full,
-// somebody is told.
+// A write error is reported, wherever in the output it happens.
 func TestWriteErrors(t *testing.T) {
 	for _, format := range diag.Formats() {
 		size := len(render(t, format, options(), reports(), summary))
@@ -538,8 +536,7 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// TestFlatMemory: what a writer keeps does not grow with the files it
-// has seen.
+// The memory of a writer does not grow with the number of files.
 func TestFlatMemory(t *testing.T) {
 	for _, format := range diag.Formats() {
 		w, _ := diag.New(format, io.Discard, options())

@@ -9,12 +9,12 @@ import (
 	"github.com/assent-dev/assent/permit"
 )
 
-// forgetful lets a permit be used again, so that a benchmark needs one.
+// forgetful accepts a permit any number of times, so that a benchmark needs only one.
 type forgetful struct{}
 
 func (forgetful) Use(context.Context, string, time.Time) (bool, error) { return true, nil }
 
-// BenchmarkSign is what a permit adds to the consumption of a request.
+// BenchmarkSign measures what a permit adds to consuming a request.
 func BenchmarkSign(b *testing.B) {
 	signer := newSigner(b, issuer, 1)
 	p := good(b)
@@ -28,7 +28,7 @@ func BenchmarkSign(b *testing.B) {
 	}
 }
 
-// BenchmarkVerify is what a permit costs its tool.
+// BenchmarkVerify measures what a permit costs its tool.
 func BenchmarkVerify(b *testing.B) {
 	signer := newSigner(b, issuer, 1)
 	text := sign(b, signer, good(b))

@@ -48,8 +48,7 @@ func signedClaims(t testing.TB, claims map[string]any) string {
 	return text
 }
 
-// TestClaimsHaveBounds: an issuer that signs what no permit says is not
-// followed.
+// Claims outside of the limits are refused, even if the issuer signed them.
 func TestClaimsHaveBounds(t *testing.T) {
 	p := good(t)
 	for name, c := range map[string]struct {
@@ -148,8 +147,8 @@ func TestIssuersAreHTTPSOrOnThisMachine(t *testing.T) {
 	}
 }
 
-// TestFullUsesForgetAtOnce: what is over makes room even within the
-// minute after the last sweep.
+// If the limit is reached, expired permits are removed even within a minute after the last
+// sweep.
 func TestFullUsesForgetAtOnce(t *testing.T) {
 	at := now()
 	u := permit.NewUses(2, func() time.Time { return at })
@@ -174,8 +173,7 @@ func (brokenUses) Use(context.Context, string, time.Time) (bool, error) {
 	return true, errors.New("the table is locked")
 }
 
-// TestBrokenUsesRefuse: if nobody knows whether a permit was used, its
-// call does not run, and the log says why.
+// If Uses fails, the call does not run, and the log has the reason.
 func TestBrokenUsesRefuse(t *testing.T) {
 	var log bytes.Buffer
 	signer := newSigner(t, issuer, 1)

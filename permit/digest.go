@@ -8,13 +8,13 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// ErrInexact says that arguments hold a number which not every language
-// reads as the same one, so that no permit can be for them.
+// ErrInexact is returned if arguments contain a number that languages read differently. There
+// can be no permit for them.
 var ErrInexact = errors.New("the arguments hold a number that not every language reads as the same")
 
-// Digest is "sha256:" and the digest of a call's arguments in the form
-// of RFC 8785. The arguments are one JSON object, in UTF-8, without a
-// name twice. ErrInexact says that two readers of them could differ.
+// Digest returns "sha256:" and the digest of a call's arguments in the form of RFC 8785. The
+// arguments must be one JSON object in UTF-8 without duplicate names. It returns ErrInexact if
+// readers could disagree about a number.
 func Digest(arguments []byte) (string, error) {
 	v, err := value.Parse(arguments, value.DefaultLimits())
 	if err != nil {
@@ -29,8 +29,8 @@ func Digest(arguments []byte) (string, error) {
 	return v.Digest().String(), nil
 }
 
-// exact holds every number within v to what a double keeps, and to the
-// integers that have no neighbour nearer than 1 (RFC 7493 §2.2).
+// exact returns an error if a number in v can't be represented exactly by a double, or is
+// larger than the integers whose neighbours are 1 apart (RFC 7493 §2.2).
 func exact(v value.Value) error {
 	switch v.Kind {
 	case value.Number:

@@ -17,7 +17,7 @@ import (
 	"github.com/assent-dev/assent/permit"
 )
 
-// attempt is a call with a permit, and why it must be refused; "" where
+// attempt is a call with a permit, and the reason why it must be refused, or an empty string if
 // it may run.
 type attempt struct {
 	Name      string        `json:"name"`
@@ -27,7 +27,7 @@ type attempt struct {
 	Reason    permit.Reason `json:"reason"`
 }
 
-// attempts are what every verifier, in any language, decides alike.
+// attempts returns calls that verifiers in all languages must decide in the same way.
 func attempts(t testing.TB) []attempt {
 	t.Helper()
 	signer := newSigner(t, issuer, 1)
@@ -78,10 +78,10 @@ func attempts(t testing.TB) []attempt {
 	return append(out, forged(t, text)...)
 }
 
-// respelt are the same arguments as other programs write them.
+// respelt are the same arguments in another spelling.
 const respelt = `{"limits":[5e-1,1000.0,-7],"note":"caf\u00e9","currency":"USD","amount":2e4}`
 
-// later moves the life of a permit.
+// later returns a change that moves the lifetime of a permit.
 func later(by time.Duration) func(*permit.Permit) {
 	return func(p *permit.Permit) {
 		p.Issued = p.Issued.Add(by)
@@ -89,7 +89,7 @@ func later(by time.Duration) func(*permit.Permit) {
 	}
 }
 
-// forged are texts that the issuer did not sign as they are.
+// forged returns texts that the issuer did not sign.
 func forged(t testing.TB, text string) []attempt {
 	t.Helper()
 	header, rest, _ := strings.Cut(text, ".")
@@ -158,7 +158,7 @@ func forged(t testing.TB, text string) []attempt {
 	return out
 }
 
-// encoded is a part with a change.
+// encoded returns a changed part of a permit.
 func encoded(t testing.TB, part string, change func(map[string]any)) string {
 	t.Helper()
 	text, err := base64.RawURLEncoding.DecodeString(part)
@@ -171,7 +171,7 @@ func encoded(t testing.TB, part string, change func(map[string]any)) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// selfSigned brings the key of whoever forged it.
+// selfSigned returns a permit that contains the key of its forger.
 func selfSigned(t testing.TB) string {
 	t.Helper()
 	seed := make([]byte, ed25519.SeedSize)
@@ -187,8 +187,8 @@ func selfSigned(t testing.TB) string {
 	return text
 }
 
-// TestAttempts runs them, each with a verifier of its own, and keeps
-// them in a file for the verifiers in other languages.
+// Each attempt is run with its own verifier. The golden file is for verifiers in other
+// languages.
 func TestAttempts(t *testing.T) {
 	all := attempts(t)
 	for _, a := range all {
@@ -209,8 +209,8 @@ func TestAttempts(t *testing.T) {
 	golden.Equal(t, "attempts.json", string(file)+"\n")
 }
 
-// TestTenThousandForgeriesAreRefused: permits with characters changed,
-// moved, cut or taken from others, and calls that aren't theirs.
+// Permits with characters changed, moved, cut or taken from others are refused, and so are
+// permits for other calls.
 func TestTenThousandForgeriesAreRefused(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	mine := sign(t, newSigner(t, issuer, 1), good(t))

@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/permit"
 )
 
-// place is an issuer that answers over HTTP.
+// place is an issuer that responds over HTTP.
 type place struct {
 	*httptest.Server
 	keys  atomic.Pointer[[]byte] // nil: it fails
@@ -45,8 +45,7 @@ func (p *place) has(t *testing.T, s *permit.Signer) {
 	p.keys.Store(&keys)
 }
 
-// TestKeysAreLoadedFromTheIssuer when they are needed, and again when a
-// permit names one that is new.
+// Keys are loaded from the issuer if they are needed, and again if a permit names a new one.
 func TestKeysAreLoadedFromTheIssuer(t *testing.T) {
 	p := newPlace(t)
 	at := now()
@@ -104,7 +103,7 @@ func TestConfigurationsThatCheckNothingAreRefused(t *testing.T) {
 	}
 }
 
-// TestIssuerMayEndInASlash: its keys are below it all the same.
+// The keys are found even if the issuer's URL ends with a slash.
 func TestIssuerMayEndInASlash(t *testing.T) {
 	p := newPlace(t)
 	issuer := p.issuer() + "/"

@@ -1,44 +1,41 @@
-// Package permit lets a tool check for itself that people approved the
-// call that it got. A server of assent signs a permit when a runtime
-// takes the one run of an approved call; the runtime hands it to the
-// tool, and the tool holds the call against it.
+// Package permit lets a tool verify that people approved the call that it received. An assent
+// server signs a permit when a runtime claims the one run of an approved call. The runtime
+// sends it to the tool, and the tool checks the call against it.
 //
-// A permit is a JWT in the compact form of RFC 7515, signed with
-// Ed25519 (RFC 8037). It is for one tool (its audience), for one call
-// (the target, and the digest of the arguments), for a few minutes, and
-// for one run.
+// A permit is a JWT in the compact form of RFC 7515, signed with Ed25519 (RFC 8037). It is
+// valid for one tool (its audience), one call (the target, and the digest of the arguments), a
+// few minutes, and one run.
 package permit
 
 import "time"
 
-// Type is the `typ` of a permit's header, so that no other token that
-// somebody signs with the same key is one (RFC 8725 §3.11).
+// Type is the `typ` of a permit's header, so that no other token signed with the same key is
+// accepted as a permit (RFC 8725 §3.11).
 const Type = "assent-permit+jwt"
 
-// Header is the header of an HTTP request that carries a permit to a
-// tool.
+// Header is the HTTP request header that carries a permit to a tool.
 const Header = "Assent-Permit"
 
-// KeysPath is where the public keys of an issuer are, below its URL.
+// KeysPath is the path of an issuer's public keys, below its URL.
 const KeysPath = "/.well-known/jwks.json"
 
-// How long permits live.
+// Lifetimes of permits.
 const (
 	DefaultLifetime = 5 * time.Minute
 	MinLifetime     = 10 * time.Second
 	MaxLifetime     = time.Hour
 )
 
-// Permit is what a permit says.
+// Permit has the claims of a permit.
 type Permit struct {
 	Issuer    string // URL of the tenant's permits
-	Audience  string // the tool, by the name that its configuration gives it
-	Agent     string // whose call it is
-	Request   string // id of the request that people approved; one request gives one permit
-	Binding   string // digest of the approved call, as the ledger has it
+	Audience  string // the tool, by its name in the server's configuration
+	Agent     string // the agent that made the call
+	Request   string // id of the approved request; one request gives one permit
+	Binding   string // digest of the approved call, as in the ledger
 	Target    string // such as "tool trade" or "mcp_tool broker/sell"
-	Arguments string // digest of the arguments that may run, as of Digest
-	Principal string // for whom the call is made; "" when the runtime didn't say
+	Arguments string // digest of the arguments that may run, from Digest
+	Principal string // the person whom the call is made for; may be empty
 	Issued    time.Time
 	Expires   time.Time
 }

@@ -36,7 +36,7 @@ func keysOf(t testing.TB, s *permit.Signer) []byte {
 	return keys
 }
 
-// newVerifier is that of the tool which all tests are about, on a day.
+// newVerifier returns the verifier of the default tool, with the clock at a given time.
 func newVerifier(t testing.TB, at time.Time) *permit.Verifier {
 	t.Helper()
 	v, err := permit.NewVerifier(permit.Config{
@@ -49,7 +49,7 @@ func newVerifier(t testing.TB, at time.Time) *permit.Verifier {
 	return v
 }
 
-// good is a permit for the call that all tests are about.
+// good returns a permit for the default call.
 func good(t testing.TB) permit.Permit {
 	t.Helper()
 	digest, err := permit.Digest([]byte(arguments))
@@ -75,7 +75,7 @@ func sign(t testing.TB, s *permit.Signer, p permit.Permit) string {
 	return text
 }
 
-// reason is why a call was refused, "" when it may run.
+// reason returns why a call was refused, or an empty string.
 func reason(t testing.TB, err error) permit.Reason {
 	t.Helper()
 	var refused *permit.RefusedError
@@ -123,8 +123,7 @@ func TestAPermitLetsItsCallRunOnce(t *testing.T) {
 	}
 }
 
-// TestTheSameArgumentsInAnotherSpellingRun: a tool may have parsed and
-// written them anew.
+// The same arguments in another spelling run, because a tool may parse and rewrite them.
 func TestTheSameArgumentsInAnotherSpellingRun(t *testing.T) {
 	for _, same := range []string{
 		`{"limits":[0.5,1000,-7.0],"note":"caf\u00e9","currency":"USD","amount":2e4}`,
@@ -137,8 +136,8 @@ func TestTheSameArgumentsInAnotherSpellingRun(t *testing.T) {
 	}
 }
 
-// TestARefusedPermitIsNotUsedUp: whoever sends a stolen permit with
-// another call takes nothing from its owner.
+// A refused permit is not used up, so that sending a stolen permit with another call does not
+// affect its owner.
 func TestARefusedPermitIsNotUsedUp(t *testing.T) {
 	text := sign(t, newSigner(t, issuer, 1), good(t))
 	v := newVerifier(t, now())
@@ -150,7 +149,7 @@ func TestARefusedPermitIsNotUsedUp(t *testing.T) {
 	}
 }
 
-// TestArgumentsThatLanguagesReadDifferently get no digest.
+// Arguments that languages read differently have no digest.
 func TestArgumentsThatLanguagesReadDifferently(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a":9007199254740993}`:      "beyond 2^53",

@@ -12,16 +12,16 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Signer signs the permits of one issuer. Goroutines may share it.
+// Signer signs the permits of one issuer. It is safe for concurrent use.
 type Signer struct {
 	issuer string
 	public jose.JSONWebKey
 	signer jose.Signer
 }
 
-// NewSigner makes the signer of an issuer from 32 secret bytes, of
-// which the same make the same key. The issuer is the URL below which
-// KeysPath has the public keys; no other signer may have it.
+// NewSigner returns the signer of an issuer. The key is derived from the 32 secret bytes of
+// seed. issuer is the URL below which KeysPath has the public keys; it must be unique to this
+// signer.
 func NewSigner(issuer string, seed []byte) (*Signer, error) {
 	if issuer == "" || len(seed) != ed25519.SeedSize {
 		return nil, fmt.Errorf("permit: expected an issuer, and a seed of %d bytes", ed25519.SeedSize)
@@ -44,16 +44,16 @@ func NewSigner(issuer string, seed []byte) (*Signer, error) {
 	return &Signer{issuer: issuer, public: public, signer: signer}, nil
 }
 
-// Issuer is the URL that the permits name.
+// Issuer returns the issuer's URL.
 func (s *Signer) Issuer() string { return s.issuer }
 
-// Keys is the set of public keys (RFC 7517 §5) that verifiers load.
+// Keys returns the set of public keys (RFC 7517 §5) that verifiers load.
 func (s *Signer) Keys() ([]byte, error) {
 	return json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{s.public}})
 }
 
-// Sign makes the permit; the same permit makes the same text. The
-// issuer is the signer's own. Times are kept to the second.
+// Sign returns the text of a permit. The same permit always has the same text. Permit.Issuer is
+// ignored; the signer's own issuer is used. Times are truncated to seconds.
 func (s *Signer) Sign(p *Permit) (string, error) {
 	if p.Audience == "" || p.Request == "" || p.Target == "" || p.Arguments == "" {
 		return "", errors.New("permit: expected an audience, a request, a target and the digest of the arguments")
@@ -84,8 +84,8 @@ func (s *Signer) Sign(p *Permit) (string, error) {
 	return signed.CompactSerialize()
 }
 
-// claims are a permit as it is signed: the registered names of RFC 7519
-// §4.1, and four of its own.
+// claims are the signed form of a permit: the registered names of RFC 7519 §4.1, and four of
+// our own.
 type claims struct {
 	Issuer    string `json:"iss"`
 	Audience  string `json:"aud"`

@@ -7,23 +7,22 @@ import (
 	"time"
 )
 
-// Uses remembers which permits were used, so that none is used twice.
-// A tool of several processes, or one that may start again while a
-// permit is good, needs one that they share: a table with a unique
-// column does.
+// Uses records which permits were used, so that none is used twice. A tool with several
+// processes, or one that may restart while a permit is valid, needs a shared implementation,
+// for example a table with a unique column.
 type Uses interface {
-	// Use reports whether this is the first use of an id, and keeps it
-	// until the time given. Of any number at once, one is the first.
+	// Use records an id until the given time and reports whether this is its first use. Of
+	// concurrent calls with the same id, exactly one is the first.
 	Use(ctx context.Context, id string, until time.Time) (first bool, err error)
 }
 
-// DefaultUses is how many permits a verifier remembers by default.
+// DefaultUses is the number of permits that a verifier remembers by default.
 const DefaultUses = 100_000
 
-// errFull refuses permits rather than forget one that is still good.
+// errFull is returned so that a valid permit is refused rather than another one forgotten.
 var errFull = errors.New("too many permits are remembered at once")
 
-// NewUses remembers up to limit permits in this process.
+// NewUses returns Uses that remember up to limit permits in this process.
 func NewUses(limit int, now func() time.Time) Uses {
 	return &uses{limit: limit, now: now, until: map[string]time.Time{}}
 }
@@ -37,7 +36,7 @@ type uses struct {
 	swept time.Time
 }
 
-// Use forgets what is over at most once a minute, and when it is full.
+// Use removes expired ids at most once a minute, and if the limit is reached.
 func (u *uses) Use(_ context.Context, id string, until time.Time) (first bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

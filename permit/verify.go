@@ -19,42 +19,41 @@ import (
 	"github.com/assent-dev/assent/internal/keyset"
 )
 
-// Config is what a tool knows about the permits that it takes.
+// Config configures a Verifier.
 type Config struct {
-	Issuer   string           // URL of the tenant's permits, https, or http on this machine
+	Issuer   string           // URL of the tenant's permits: https, or http on this machine
 	Audience string           // the tool's own name in the server's configuration
-	Keys     []byte           // the issuer's set of keys (RFC 7517 §5); nil: it is loaded from the issuer when needed
-	Client   *http.Client     // that loads it; nil: one that waits 10 seconds and follows nothing
-	Uses     Uses             // nil: DefaultUses in this process
+	Keys     []byte           // the issuer's set of keys (RFC 7517 §5); nil: loaded from the issuer when needed
+	Client   *http.Client     // loads the keys; nil: one with a timeout of 10 seconds that follows no redirects
+	Uses     Uses             // nil: DefaultUses permits in this process
 	Now      func() time.Time // nil: time.Now
-	Logger   *slog.Logger     // hears why keys or uses can't be had; nil: nobody does
+	Logger   *slog.Logger     // logs why keys or uses are unavailable; may be nil
 }
 
-// Verifier holds calls against permits. Goroutines may share it.
+// Verifier checks calls against permits. It is safe for concurrent use.
 type Verifier struct {
 	cfg  Config
 	keys keyset.Set
 }
 
-// Reason says why a call was refused; the clients for other languages
-// have the same words.
+// Reason is the reason why a call was refused. Clients in other languages use the same values.
 type Reason string
 
-// Why a call is refused.
+// The values of Reason.
 const (
-	Malformed      Reason = "malformed"   // the permit is no permit
-	Untrusted      Reason = "untrusted"   // nobody whom the tool trusts has signed it
-	OtherIssuer    Reason = "issuer"      // it is of another issuer
+	Malformed      Reason = "malformed"   // the text is not a permit
+	Untrusted      Reason = "untrusted"   // it is not signed by a trusted key
+	OtherIssuer    Reason = "issuer"      // it is from another issuer
 	OtherAudience  Reason = "audience"    // it is for another tool
-	Early          Reason = "early"       // it is of a time to come: clocks differ
-	Expired        Reason = "expired"     // its time is over
+	Early          Reason = "early"       // it was issued in the future: clocks differ
+	Expired        Reason = "expired"     // it has expired
 	OtherTarget    Reason = "target"      // it is for another operation of the tool
 	OtherArguments Reason = "arguments"   // it is for other arguments
 	Used           Reason = "used"        // it was used already
-	Unavailable    Reason = "unavailable" // keys or uses can't be had now
+	Unavailable    Reason = "unavailable" // keys or uses are unavailable now
 )
 
-// Reasons lists them.
+// Reasons returns all reasons.
 func Reasons() []Reason {
 	return []Reason{
 		Malformed, Untrusted, Unavailable, OtherIssuer, OtherAudience,
@@ -62,8 +61,8 @@ func Reasons() []Reason {
 	}
 }
 
-// RefusedError says that a call may not run. Its text may be shown to
-// whoever sent the call.
+// RefusedError is returned if a call may not run. Its text may be shown to the sender of the
+// call.
 type RefusedError struct {
 	Reason Reason
 	Err    error
@@ -75,13 +74,13 @@ func (e *RefusedError) Error() string {
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// earliest is how far an issuer's clock may be ahead.
+// earliest limits how far an issuer's clock may be ahead.
 const earliest = time.Minute
 
-// longest is how long a permit may be, in bytes.
+// longest limits the length of a permit, in bytes.
 const longest = 8 << 10
 
-// NewVerifier checks the configuration.
+// NewVerifier returns a verifier, or an error if the configuration is invalid.
 func NewVerifier(cfg Config) (*Verifier, error) {
 	if err := checkIssuer(cfg.Issuer); err != nil {
 		return nil, err
@@ -144,10 +143,9 @@ func (v *Verifier) load(ctx context.Context) ([]jose.JSONWebKey, error) {
 	return keyset.Read(text)
 }
 
-// Verify uses the permit for a call that the tool is about to run: the
-// target as the server's configuration names it, and the arguments as
-// JSON. An error is a *RefusedError, and nothing may run. A permit that
-// is refused for anything but its use is not used up.
+// Verify checks and uses up the permit for a call that the tool is about to run: the target as
+// named in the server's configuration, and the arguments as JSON. The error is a *RefusedError;
+// then the call must not run. A permit that fails a check is not used up.
 func (v *Verifier) Verify(ctx context.Context, text, target string, arguments []byte) (*Permit, error) {
 	payload, refused := v.open(ctx, text)
 	if refused != nil {
@@ -202,8 +200,8 @@ func (v *Verifier) open(ctx context.Context, text string) (payload []byte, refus
 	return nil, &RefusedError{Untrusted, errors.New("it is not signed by a key of its issuer")}
 }
 
-// headed reads the header: three texts, of which kid may be missing,
-// and nothing else, before the library sees any of it.
+// headed checks the header before the library parses it. It must have exactly the strings alg,
+// typ and, optionally, kid.
 func headed(text string) (kid string, ok bool) {
 	part, _, _ := strings.Cut(text, ".")
 	raw, err := base64.RawURLEncoding.DecodeString(part)
@@ -221,14 +219,14 @@ func headed(text string) (kid string, ok bool) {
 	return kid, members["alg"] == string(jose.EdDSA) && members["typ"] == Type
 }
 
-// compact reports whether text is three parts in the one spelling of
-// their bytes, so that a permit has one text.
+// compact reports whether text consists of three parts in canonical base64url, so that each
+// permit has only one text.
 func compact(text string) bool {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 || len(text) > longest {
 		return false
 	}
-	if strings.ContainsAny(text, "\r\n") { // which the decoder passes over
+	if strings.ContainsAny(text, "\r\n") { // the decoder ignores these
 		return false
 	}
 
@@ -241,7 +239,7 @@ func compact(text string) bool {
 	return true
 }
 
-// check holds what a permit says against the tool, the time and the call.
+// check checks the claims against the tool, the time and the call.
 func (v *Verifier) check(c *claims, target string, arguments []byte) error {
 	now := v.cfg.Now().Unix()
 	life := c.Expires - c.Issued

@@ -38,8 +38,7 @@ action_space:
 execution_policy: {id: agf.react, config: {instructions: Write., model: any, max_steps: 5}}
 `
 
-// bothSides is our runtime and our gateway, each with a store of its
-// own, that know each other by HTTP alone.
+// bothSides connects our runtime and our gateway by HTTP. Each has its own store.
 type bothSides struct {
 	t       *testing.T
 	harness *confHarness
@@ -113,8 +112,7 @@ func (b *bothSides) serve(listener net.Listener) {
 	})
 }
 
-// restart ends the runtime and starts another one on its records, at
-// the same address.
+// restart ends the runtime and starts another one on its records, at the same address.
 func (b *bothSides) restart(meanwhile func()) {
 	b.t.Helper()
 	b.stop()
@@ -147,7 +145,7 @@ func (b *bothSides) ends(thread, id string) runtime.Call {
 	return c
 }
 
-// done holds a call to its outcome.
+// done checks that a call ended with the gateway's result.
 func (b *bothSides) done(thread, id string) {
 	b.t.Helper()
 	if c := b.ends(thread, id); c.Failed || c.Synthetic || c.Outcome.Text != "done "+confMotd ||
@@ -156,8 +154,8 @@ func (b *bothSides) done(thread, id string) {
 	}
 }
 
-// fails holds a call to an error of the gateway ("") or of the runtime
-// itself.
+// fails checks that a call ended with an error of the gateway, or, if why is not empty, of the
+// runtime.
 func (b *bothSides) fails(thread, id string, why runtime.Why) {
 	b.t.Helper()
 	if c := b.ends(thread, id); !c.Failed || c.Why != why || c.Synthetic != (why != "") {
@@ -165,7 +163,7 @@ func (b *bothSides) fails(thread, id string, why runtime.Why) {
 	}
 }
 
-// shows waits until a call says which question is open.
+// shows waits until a call has an open question.
 func (b *bothSides) shows(thread, id string) {
 	b.t.Helper()
 	testwait.Value(b.t, "an open question", func() (runtime.Call, bool) {
@@ -174,14 +172,14 @@ func (b *bothSides) shows(thread, id string) {
 	})
 }
 
-// gone waits until the gateway works on a call no more.
+// gone waits until the gateway no longer works on a call.
 func (b *bothSides) gone(thread, id string) {
 	b.t.Helper()
 	r := &confRuntime{t: b.t, token: "a-bearer", client: raptest.OwnClient(), base: b.harness.cfg.PublicURL}
 	r.over(thread, id)
 }
 
-// label is the index of the choice of which a question speaks so.
+// label returns the index of the choice that contains a word.
 func label(t *testing.T, q hold.Question, word string) int {
 	t.Helper()
 	for i, c := range q.Choices {

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/rap/gateway"
 )
 
-// confUnreadable are bodies of answers to a call that nobody may take
-// for one; %[1]s is its id as JSON. FuzzAnswer and package wire have more.
+// confUnreadable returns bodies that must not be accepted as an answer; %[1]s is the call's id
+// as JSON. FuzzAnswer and package wire cover more.
 func confUnreadable() map[string]string {
 	return map[string]string{
 		"negative":             `{"id":%[1]s,"selected":-1}`,
@@ -130,7 +130,7 @@ func confT8(t *testing.T) {
 		t.Errorf("the allowance came first, the result is %q", got)
 	}
 
-	// Both at once: one of them stands, and the result tells which.
+	// Both at once: only one counts, and the result shows which.
 	ran := 1
 	for range 10 {
 		c, q := r.asked()
@@ -173,7 +173,7 @@ func confT9(t *testing.T) {
 		"as query": base + "?" + q.secret(),
 		"a star":   base + "*",
 	} {
-		if to == q.ResponseURL { // a token that has no upper case
+		if to == q.ResponseURL { // a token without upper-case letters
 			continue
 		}
 		for _, body := range []string{
@@ -210,8 +210,7 @@ func confT9(t *testing.T) {
 	if c.count("tool_result")+other.count("tool_result") != 0 || !r.alive(c.in.GroupID, c.in.ID) {
 		t.Fatalf("the call was touched:\n%s", r.heard())
 	}
-	// The token of one call ends that one, and never the one that its
-	// body names.
+	// The token of one call ends that call, even if the body names another.
 	other.answerRaw(foreign, fmt.Sprintf(`{"id":%q,"selected":0}`, c.in.ID))
 	other.fails()
 	c.picks(q, 0)
@@ -224,8 +223,8 @@ func confT31(t *testing.T) {
 	r, child := newConfRuntime(t, "alpha"), newConfRuntime(t, "child")
 	h := confGatewayOf(t, []*confRuntime{r, child}, func(cfg *gateway.Config) { cfg.Callers[0].AnswersSigned = true })
 	c, q := r.asked()
-	// What a sandboxed child knows: the address of the gateway, the
-	// call, its own credentials.
+	// Everything that a sandboxed child knows: the address of the gateway, the call, its own
+	// credentials.
 	body := []byte(fmt.Sprintf(`{"id":%q,"selected":0}`, c.in.ID))
 	root := strings.TrimRight(h.cfg.PublicURL, "/")
 	for _, to := range []string{
@@ -244,8 +243,8 @@ func confT31(t *testing.T) {
 		}
 	}
 
-	// This caller's answers are signed, too: the URL alone, or with
-	// another's credentials, does not do.
+	// This caller's answers are signed, too: the URL alone, or with another's credentials, is
+	// not enough.
 	for name, token := range map[string]string{
 		"no bearer":          "",
 		"a wrong bearer":     "Bearer nobody",
@@ -275,7 +274,7 @@ func confT31(t *testing.T) {
 	c.picks(q, 0)
 	c.result()
 
-	// Where answers need no signature the token in the URL does, by itself.
+	// If answers need no signature, the token in the URL is enough.
 	own, q := child.asked()
 	status, _ := own.send(
 		http.MethodPost,

@@ -18,7 +18,7 @@ func confT1(t *testing.T) {
 			h, r := confGateway(t)
 			acked := make(chan struct{})
 			r.answers(func(cb *confCallback, _ int) int {
-				<-acked // the question is not received before: whoever acknowledges after it never does
+				<-acked // an implementation that acknowledges only afterwards would never acknowledge
 				return 200
 			})
 			c := r.call("write_file", confMotd).invoke()
@@ -138,7 +138,7 @@ func confT3(t *testing.T) {
 	})
 }
 
-// confRefuses is a plan that came to refuse what the first one asks about.
+// confRefuses is a later policy that denies everything the first one asks about.
 const confRefuses = `
 schema_version: "1.0.0"
 policy_ref: acme.tools
@@ -189,7 +189,7 @@ func confT4(t *testing.T) {
 			desk.Decide(1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, *q.Default)
-			desk.Dropped(1) // nobody may use it any more
+			desk.Dropped(1) // the approval is released
 			told(t, h, c)
 		},
 	})

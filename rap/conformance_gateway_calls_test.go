@@ -52,7 +52,7 @@ func confT17(t *testing.T) {
 	}
 
 	h.settles()
-	h.clock.pass(25 * time.Hour) // nobody remembers it
+	h.clock.pass(25 * time.Hour) // the call is no longer remembered
 	c.invoke()
 	c.picks(c.await("another question", 2, c.of("user_choice")), 0)
 	h.ops["write_file"].begun(t, 2)
@@ -175,7 +175,7 @@ func confT20(t *testing.T) {
 	h.through(r)
 	h.stop()
 	for name, op := range h.ops {
-		if n := len(op.runs()); n != map[string]int{"read_file": 1}[name] { // the one that came through
+		if n := len(op.runs()); n != map[string]int{"read_file": 1}[name] { // the barrier
 			t.Errorf("%s ran %d times", name, n)
 		}
 	}
@@ -187,7 +187,7 @@ func confT20(t *testing.T) {
 	h.ran("read_file", 0)
 }
 
-// written sends these arguments to the byte.
+// written makes the call send these arguments byte for byte.
 func (c *confCall) written(arguments string) *confCall {
 	c.raw = fmt.Sprintf(
 		`{"operation":%q,"arguments":%s,"id":%q,"call_id":null,"callback_url":%q,"group_id":%q,"thread_ancestors":null}`,
@@ -246,7 +246,7 @@ func confT21(t *testing.T) {
 		t.Fatalf("a refused invocation was answered:\n%s", r.heard())
 	}
 
-	// What can be called back is told.
+	// If the callback URL can be read, the caller gets the error as a result.
 	for name, change := range map[string][2]string{
 		"operation a number": {`"operation":"read_file"`, `"operation":7`},
 		"arguments a number": {`"arguments":{"path":"/a"}`, `"arguments":7`},
@@ -337,7 +337,7 @@ func confT23(t *testing.T) {
 		}
 		if i%2 == 0 {
 			c.picks(q, 0)
-			c.result() // which looks at both ids
+			c.result() // which checks both ids
 		} else {
 			status, body := r.cancel(c.in.GroupID, odd)
 			confAcknowledged(t, "cancel", status, body)
@@ -357,7 +357,7 @@ func confT28(t *testing.T) {
 	root, q := open.asked()
 	root.picks(q, q.index(t, "session"))
 	root.result()
-	// the second one pretends to be the thread with the session grant
+	// The second runtime pretends to be the thread with the session grant.
 	for _, group := range []string{"child", "thread-1"} {
 		c := open.call("write_file", confMotd).with(func(in *confInvocation) {
 			in.GroupID, in.Ancestors = group, []string{"thread-1"}
@@ -380,7 +380,7 @@ func confT28(t *testing.T) {
 		}
 	}
 	root = open.call("write_file", confMotd).invoke()
-	root.result() // the session grant stands
+	root.result() // the session grant is still in force
 	h.ran("write_file", 4)
 
 	h, r := confGateway(t)

@@ -82,14 +82,14 @@ func confT26(t *testing.T) {
 			c.invoke()
 			barrier := r.call("read_file", `{}`).invoke()
 			barrier.result()
-			if runs := p.runs(); len(runs) != 2 { // this one, and the barrier
+			if runs := p.runs(); len(runs) != 2 { // this one and the barrier
 				t.Errorf("runs: %q", runs)
 			}
 			if len(c.bodies("tool_result")) != 1 {
 				t.Errorf("sent:\n%s", r.heard())
 			}
 		},
-		"at each write": func(t *testing.T) { // which one it is that keeps the answer varies with who is faster
+		"at each write": func(t *testing.T) { // which write stores the answer depends on timing
 			for range 5 {
 				if confSweep(t, false) > 0 {
 					return
@@ -101,7 +101,7 @@ func confT26(t *testing.T) {
 	})
 }
 
-// refusesOrRepeats posts the answer that was taken once more.
+// refusesOrRepeats posts the accepted answer once more.
 func (c *confCall) refusesOrRepeats(q *confCallback) {
 	c.t.Helper()
 	if status := c.answer(q, 0); status != http.StatusOK && !confGone(status) {
@@ -109,7 +109,7 @@ func (c *confCall) refusesOrRepeats(q *confCallback) {
 	}
 }
 
-// doomed is a gateway in a process of its own, and a runtime that knows it.
+// doomed is a gateway in a process of its own, with a runtime that knows it.
 type doomed struct {
 	*process
 	r *confRuntime
@@ -137,8 +137,7 @@ func (p *doomed) next() {
 	p.r.client.CloseIdleConnections()
 }
 
-// insist repeats a request of the runtime until some life of the
-// gateway answers it.
+// insist repeats a request of the runtime until some life of the gateway answers it.
 func (p *doomed) insist(request func() int) int {
 	p.t.Helper()
 	for range 3 {
@@ -152,7 +151,7 @@ func (p *doomed) insist(request func() int) int {
 	return 0
 }
 
-// await waits for a callback, through the death of the present life.
+// await waits for a callback, restarting the gateway if it dies.
 func (p *doomed) await(c *confCall, kind string) *confCallback {
 	p.t.Helper()
 	return testwait.Value(p.t, "a "+kind, func() (*confCallback, bool) {
@@ -169,10 +168,9 @@ func (p *doomed) await(c *confCall, kind string) *confCallback {
 	})
 }
 
-// confSweep kills a gateway at the first write to its records, at the
-// second, and so on, until a call comes to its end unhurt. It returns
-// how often the next process ran what the first had taken the answer
-// to.
+// confSweep kills a gateway at the first write to its records, at the second, and so on, until
+// a call ends without a kill. It returns how often the next process ran a call whose answer the
+// first process had accepted.
 func confSweep(t *testing.T, before bool) (taken int) {
 	for at := 1; ; at++ {
 		p, r := newDoomed(t, life{KillAt: at, Before: before})
@@ -183,7 +181,7 @@ func confSweep(t *testing.T, before bool) (taken int) {
 		q := p.await(c, "user_choice")
 		first := fmt.Sprint(p.cmd.Process.Pid)
 		lost := c.answer(q, 0) == 0
-		if lost { // whether the answer was taken shows by the next one, which is another
+		if lost { // whether the answer was accepted is shown by a different one
 			p.next()
 			c.answer(q, *q.Default)
 		}
@@ -223,8 +221,7 @@ func confSweep(t *testing.T, before bool) (taken int) {
 	}
 }
 
-// confResultAcrossCrash kills the gateway after a result that the
-// runtime could not take.
+// confResultAcrossCrash kills the gateway after a result that the runtime could not accept.
 func confResultAcrossCrash(t *testing.T) {
 	p, r := newDoomed(t, life{})
 	c, q := r.asked()
@@ -244,14 +241,14 @@ func confResultAcrossCrash(t *testing.T) {
 	}
 }
 
-// confDisk is a process's way to its records. It can be cut, at once or
-// after some more writes: a process without it is as good as dead.
+// confDisk gives a gateway access to its records. It can be cut off, at once or after some more
+// writes, which has the effect of a crash.
 type confDisk struct {
 	store.Records
 	mu     sync.Mutex
-	left   int                                // writes before it is cut; negative: never
-	writes func(namespace string)             // is told of each write before it is made
-	lists  func(context.Context) (fail error) // is told of each list
+	left   int                                // writes before it is cut off; negative: never
+	writes func(namespace string)             // called before each write
+	lists  func(context.Context) (fail error) // called before each list
 }
 
 var errDead = errors.New("the process is dead")

@@ -12,10 +12,10 @@ import (
 	"github.com/assent-dev/assent/rap/gateway"
 )
 
-// confImpatient has callbacks time out soon.
+// confImpatient sets a short timeout for callbacks.
 func confImpatient(cfg *gateway.Config) { cfg.Callers[0].Callbacks.Timeout = 150 * time.Millisecond }
 
-// failing answers the first deliveries of a type as given, and then 200.
+// confFailing answers the first deliveries of a type with the given statuses, then with 200.
 func confFailing(kind string, first ...int) func(*confCallback, int) int {
 	return func(cb *confCallback, nth int) int {
 		if cb.Type == kind && nth <= len(first) {
@@ -25,7 +25,7 @@ func confFailing(kind string, first ...int) func(*confCallback, int) int {
 	}
 }
 
-// same waits for so many deliveries of a message and holds them to one body.
+// same waits for a number of deliveries of a message and checks that all are identical.
 func (c *confCall) same(kind string, times int) *confCallback {
 	c.t.Helper()
 	last := c.await(kind, times, c.of(kind))
@@ -163,7 +163,7 @@ func confT16(t *testing.T) {
 	})
 }
 
-// confTrap is a listener that nobody should connect to.
+// confTrap is a listener that must receive no connection.
 type confTrap struct {
 	net.Listener
 	touched atomic.Int64
@@ -282,7 +282,7 @@ func confT30(t *testing.T) {
 	}
 	c := r.call("write_file", confMotd)
 	if status := c.post(forge); status != http.StatusOK {
-		if status = c.post(); status != http.StatusOK { // refusing a strange Host is fine, too
+		if status = c.post(); status != http.StatusOK { // refusing an unknown Host is fine, too
 			t.Fatalf("invocation: %d", status)
 		}
 	}

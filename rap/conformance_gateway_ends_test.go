@@ -14,8 +14,7 @@ import (
 	"github.com/assent-dev/assent/rap/internal/raptest"
 )
 
-// acknowledged holds the answer to a cancellation or closure to what it
-// may say: nothing.
+// confAcknowledged checks that a cancellation or closure got 200 with an empty body.
 func confAcknowledged(t *testing.T, what string, status int, body string) {
 	t.Helper()
 	if status != http.StatusOK || body != "" {
@@ -33,7 +32,7 @@ func confT11(t *testing.T) {
 			c.refuses(q)
 			h.through(r)
 			r.over(c.in.GroupID, c.in.ID)
-			c.invoke() // the same call again is the cancelled one
+			c.invoke() // a repetition is the cancelled call
 			h.through(r)
 			if c.count("user_choice") != 1 {
 				t.Errorf("asked again:\n%s", r.heard())
@@ -52,7 +51,7 @@ func confT11(t *testing.T) {
 			desk.Request(2)
 			status, body = r.cancel(c.in.GroupID, c.in.ID)
 			confAcknowledged(t, "cancel", status, body)
-			desk.Decide(2, hold.Approved, "") // before it is withdrawn, perhaps
+			desk.Decide(2, hold.Approved, "") // possibly before it is withdrawn
 			h.through(r)
 			h.ran("write_file", 0)
 		},
@@ -65,7 +64,7 @@ func confT11(t *testing.T) {
 			status, body := r.cancel(c.in.GroupID, c.in.ID)
 			confAcknowledged(t, "cancel", status, body)
 			close(desk.Stuck)
-			desk.Dropped(1) // nobody is left with a question that nobody asks
+			desk.Dropped(1) // the question is withdrawn
 			h.through(r)
 			h.ran("write_file", 0)
 		},
@@ -202,7 +201,7 @@ func confT13(t *testing.T) {
 			h.through(r)
 			r.over(c.in.GroupID, c.in.ID)
 			h.stop()
-			if n := len(h.ops["read_file"].runs()); n != 3 { // the call, and twice through
+			if n := len(h.ops["read_file"].runs()); n != 3 { // the call and two barriers
 				t.Errorf("%d runs", n)
 			}
 		},
@@ -211,7 +210,7 @@ func confT13(t *testing.T) {
 			op := h.ops["write_file"]
 			free := make(chan struct{})
 			op.does(func(context.Context, rap.Job) (rap.Outcome, error) {
-				<-free // deaf to the cancellation
+				<-free // ignores the cancellation
 				return rap.Outcome{Text: "late"}, nil
 			})
 			c, q := r.asked()
@@ -232,7 +231,7 @@ func confT13(t *testing.T) {
 	})
 }
 
-// bodies returns the different messages of a type that came for a call.
+// bodies counts the deliveries of each different message of a type for a call.
 func (c *confCall) bodies(kind string) map[string]int {
 	found, _ := c.found(c.of(kind))
 	out := map[string]int{}
@@ -259,7 +258,7 @@ func confT14(t *testing.T) {
 	r.over("thread-1", one.in.ID)
 	r.over("thread-1", two.in.ID)
 
-	// A grant goes with its thread, and with no other.
+	// A grant ends with its thread, and with no other.
 	covered := func(thread string) *confCall {
 		return r.call("write_file", confMotd).with(func(in *confInvocation) { in.GroupID = thread }).invoke()
 	}
@@ -279,7 +278,7 @@ func confT14(t *testing.T) {
 	child := r.in("child", "ann", "root").invoke()
 	child.picks(child.choice(), child.choice().index(t, "session"))
 	child.result()
-	r.closeThread("root") // and what was given below it
+	r.closeThread("root") // and grants given below it
 	r.in("child", "ann", "root").bound()
 	h.through(r)
 	h.ran("write_file", 3)

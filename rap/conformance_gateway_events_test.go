@@ -18,14 +18,13 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
-// eventsWorld is a gateway in front of a tool server that goes on after
-// its results.
+// eventsWorld is a gateway in front of a tool server that sends events after results.
 type eventsWorld struct {
 	*confHarness
 	runtime *confRuntime
 	tool    *raptest.Tool
 	up      runtime.UpstreamConfig
-	callees *httptest.Server // where the tool server reaches us
+	callees *httptest.Server // the server by which the tool server reaches us
 
 	mu   sync.Mutex
 	now  *runtime.UpstreamServer
@@ -55,7 +54,7 @@ func newEventsWorld(t testing.TB) *eventsWorld {
 	return w
 }
 
-// behind starts what calls the tool server, on what was kept.
+// behind starts the wrapper of the tool server on the stored records.
 func (w *eventsWorld) behind(t testing.TB, cfg *gateway.Config) {
 	t.Helper()
 	u := must.Get(runtime.Upstream(t.Context(), w.up))(t)
@@ -74,7 +73,7 @@ func (w *eventsWorld) behind(t testing.TB, cfg *gateway.Config) {
 	cfg.Operations, cfg.Closed = u.Operations(), u.CloseThread
 }
 
-// restart ends both and starts them on what they kept.
+// restart ends the gateway and the wrapper and starts them on their records.
 func (w *eventsWorld) restart(meanwhile func()) {
 	w.t.Helper()
 	w.stop()
@@ -92,8 +91,8 @@ func (w *eventsWorld) passes(thread string) (*confCall, *raptest.Call) {
 	return c, w.tool.Read(w.tool.Waits("invoke", before+1)[before].Body)
 }
 
-// follows makes a call whose result says that events follow, and
-// returns it as both sides have it.
+// follows makes a call whose result says that events follow, and returns it as both sides have
+// it.
 func (w *eventsWorld) follows(thread string) (*confCall, *raptest.Call) {
 	w.t.Helper()
 	c, sent := w.passes(thread)
@@ -119,7 +118,7 @@ func (c *confCall) event(nth int) *confCallback {
 	return cb
 }
 
-// brings wants the events of a call to be exactly these.
+// brings checks that the events of a call are exactly these.
 func (c *confCall) brings(texts ...string) {
 	c.t.Helper()
 	for i, want := range texts {
@@ -159,7 +158,7 @@ func confT37(t *testing.T) {
 		t.Errorf("associative is lost: %s", got.body)
 	}
 
-	// The same invocation again gets the result again, and no event twice.
+	// A repeated invocation gets the result again, but no event twice.
 	if status := two.post(); status != http.StatusOK {
 		t.Fatal(status)
 	}
@@ -171,8 +170,8 @@ func confT37(t *testing.T) {
 	}
 	two.brings(append(lines, "exit 1")...)
 
-	// Once the subscription is over, whoever asks again for the result
-	// is told so.
+	// After the subscription has ended, a repeated request for the result gets a last event
+	// that says so.
 	if status := two.post(); status != http.StatusOK {
 		t.Fatal(status)
 	}
@@ -225,7 +224,7 @@ func confT38(t *testing.T) {
 	}
 	told("a call that went on for too long", sent)
 
-	// A run that is lost in a crash may have begun one.
+	// A run that is lost in a crash may have started a subscription.
 	lost, sent := w.passes("thread-1")
 	w.restart(func() { w.clock.pass(time.Minute) })
 	if got := lost.fails(); !strings.Contains(got, "unknown") {
@@ -233,7 +232,7 @@ func confT38(t *testing.T) {
 	}
 	hears(w.tool, "cancel", map[string]string{"thread_id": sent.SentGroup, "tool_call_id": sent.SentID})
 
-	// An operation that is offered no more has no events.
+	// An operation that is no longer offered has no events.
 	c, sent = w.follows("gone")
 	sent.Sends(sent.Event("one"))
 	c.event(1)
@@ -266,15 +265,14 @@ func confT39(t *testing.T) {
 		t.Errorf("got %s, then %s", one.body, two.body)
 	}
 
-	// What came before a crash and was not passed on is passed on after
-	// it; what comes while nobody is there is the tool server's to
-	// repeat.
+	// Events that came before a crash and were not passed on are passed on after it. Events
+	// that come while no process is running have to be repeated by the tool server.
 	w.runtime.answers(func(*confCallback, int) int { return confHang })
 	sent.Sends(sent.Event("three"))
 	c.await("the attempt", 5, c.of("subscription_event"))
 	sent.Sends(sent.Event("four").With("final", true))
 	w.restart(func() {
-		w.clock.pass(time.Minute) // nobody posts any more
+		w.clock.pass(time.Minute) // no process posts any more
 		w.runtime.answers(nil)
 	})
 	three, four := c.event(3), c.event(4)

@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/rap/internal/raptest"
 )
 
-// confSession is a harness in which somebody (ann, in the root thread)
-// allowed write_file for the session.
+// confSession returns a harness in which ann allowed write_file for the session, in the root
+// thread.
 func confSession(t *testing.T, grants gateway.SessionGrants) (*confHarness, *confRuntime, *confRuntime) {
 	t.Helper()
 	r, beta := newConfRuntime(t, "alpha"), newConfRuntime(t, "beta")
@@ -182,7 +182,7 @@ func confT27(t *testing.T) {
 			desk.Decide(1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, 0)
-			if len(q.Choices) == 3 { // a session may spare the user, and nobody else
+			if len(q.Choices) == 3 { // a session grant replaces only the user's question
 				next := r.call("write_file", confMotd).invoke()
 				desk.Decide(2, hold.Approved, "")
 				q = next.choice()

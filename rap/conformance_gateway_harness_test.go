@@ -89,13 +89,12 @@ func confPlan(text string, rules ...string) (*resolve.Plan, error) {
 	return resolve.Compile(agent, set, resolve.Options{})
 }
 
-// confOperation is a wrapped operation: it counts its runs, and may
-// wait, fail or panic.
+// confOperation is a wrapped operation. It counts its runs, and may wait, fail or panic.
 type confOperation struct {
 	mu      sync.Mutex
 	jobs    []rap.Job
 	arrived chan struct{}
-	gate    chan struct{} // runs wait until it is closed; nil: they don't
+	gate    chan struct{} // runs wait until it is closed; nil: they don't wait
 	do      func(ctx context.Context, job rap.Job) (rap.Outcome, error)
 }
 
@@ -160,7 +159,7 @@ func (o *confOperation) begun(t testing.TB, nth int) rap.Job {
 	}
 }
 
-// confClock is the time, and some more once a row lets it pass.
+// confClock is the current time plus the time that a test let pass.
 type confClock struct {
 	mu    sync.Mutex
 	ahead time.Duration
@@ -178,7 +177,7 @@ func (c *confClock) pass(d time.Duration) {
 	c.ahead += d
 }
 
-// confText collects what logs and ledgers are told.
+// confText collects logs and ledger events.
 type confText struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -196,8 +195,7 @@ func (c *confText) String() string {
 	return c.b.String()
 }
 
-// confHarness is a gateway that listens, with its operations and all that
-// can be seen from outside.
+// confHarness is a listening gateway with its operations and everything visible from outside.
 type confHarness struct {
 	t        testing.TB
 	cfg      gateway.Config
@@ -205,15 +203,15 @@ type confHarness struct {
 	runtimes []*confRuntime
 	address  string
 	clock    confClock
-	said     confText    // in logs and ledger facts
-	deaf     atomic.Bool // the ledger takes nothing
+	said     confText    // logs and ledger events
+	deaf     atomic.Bool // the ledger fails
 	plan     atomic.Pointer[resolve.Plan]
-	disk     *confDisk // what the gateway of now keeps its records on
+	disk     *confDisk // records of the current gateway
 	ops      map[string]*confOperation
 	stop     func()
 }
 
-// confGateway is a gateway with one runtime, which met it.
+// confGateway returns a gateway with one runtime that has discovered it.
 func confGateway(t testing.TB, change ...func(*gateway.Config)) (*confHarness, *confRuntime) {
 	t.Helper()
 	r := newConfRuntime(t, "alpha")
@@ -261,7 +259,7 @@ func confGatewayOf(t testing.TB, runtimes []*confRuntime, change ...func(*gatewa
 	return h
 }
 
-// confCaller is how a runtime is registered.
+// confCaller returns the registration of a runtime.
 func confCaller(name, origin, token string) gateway.Caller {
 	c := gateway.Caller{
 		Name: name,
@@ -289,7 +287,7 @@ func (h *confHarness) record(_ context.Context, event, subject, actor string, fa
 	return err
 }
 
-// rules are in force from now on.
+// rules replaces the rules.
 func (h *confHarness) rules(agent, rules string) {
 	h.t.Helper()
 	plan := must.Get(confPlan(agent, rules))(h.t)
@@ -332,7 +330,7 @@ func (h *confHarness) operations() []rap.Operation {
 	return all
 }
 
-// confLabel tells people what write_file does.
+// confLabel returns a description of a write_file call for people.
 func confLabel(args json.RawMessage) string {
 	var a struct{ Path, Text string }
 	if json.Unmarshal(args, &a) != nil {
@@ -341,8 +339,7 @@ func confLabel(args json.RawMessage) string {
 	return fmt.Sprintf("write %d bytes to %s", len(a.Text), a.Path)
 }
 
-// serve starts a gateway of the configuration; stop ends it and
-// everything that it began.
+// serve starts a gateway with the configuration; stop ends it and everything it began.
 func (h *confHarness) serve(listener net.Listener) {
 	h.t.Helper()
 	h.disk = &confDisk{Records: h.cfg.Records, left: -1}
@@ -367,8 +364,7 @@ func (h *confHarness) serve(listener net.Listener) {
 	})
 }
 
-// restart ends the gateway and starts another one on its records, at
-// the same address.
+// restart ends the gateway and starts another one on its records, at the same address.
 func (h *confHarness) restart() {
 	h.t.Helper()
 	h.stop()
@@ -386,8 +382,8 @@ func (h *confHarness) crash() {
 	h.restart()
 }
 
-// ran ends the gateway, so that nothing can begin any more, and counts
-// the runs of an operation.
+// ran ends the gateway, so that nothing more can begin, and checks the number of runs of an
+// operation.
 func (h *confHarness) ran(operation string, want int) {
 	h.t.Helper()
 	h.stop()
@@ -396,8 +392,8 @@ func (h *confHarness) ran(operation string, want int) {
 	}
 }
 
-// through makes a call that needs nobody and waits for its result:
-// whatever was due before has been looked at.
+// through makes a call that needs no approval and waits for its result. Everything that was due
+// before has been processed then.
 func (h *confHarness) through(r *confRuntime) {
 	h.t.Helper()
 	c := r.call("read_file", `{"path":"barrier"}`).invoke()
@@ -406,8 +402,7 @@ func (h *confHarness) through(r *confRuntime) {
 	}
 }
 
-// settles waits until the gateway has written down what it did, so that
-// no call is due for a while.
+// settles waits until the gateway has stored what it did, so that no call is due soon.
 func (h *confHarness) settles() {
 	h.t.Helper()
 	testwait.Until(h.t, "records of calls that are not due", func() bool {
@@ -418,8 +413,7 @@ func (h *confHarness) settles() {
 	})
 }
 
-// discreet holds logs, ledger facts and results to what they may tell:
-// no token, no URL with one.
+// discreet checks that logs, ledger events and results contain no token and no URL with one.
 func (h *confHarness) discreet() {
 	h.t.Helper()
 	said := h.said.String()
@@ -447,8 +441,8 @@ func (h *confHarness) discreet() {
 	}
 }
 
-// confListen listens where nobody who lets the system choose a port
-// comes in between two lives.
+// confListen listens on a port outside the range that the system assigns, so that no other
+// program can take it between two lives.
 func confListen(t testing.TB) net.Listener {
 	t.Helper()
 	for range 100 {

@@ -12,8 +12,7 @@ import (
 	"github.com/assent-dev/assent/rap/gateway"
 )
 
-// opsHarness is where the approvers of a gateway really answer: its
-// store is the gateway's too.
+// opsHarness is a real approval service for the approvers of a gateway. Both share a store.
 type opsHarness struct {
 	*askHarness
 	t *testing.T
@@ -51,7 +50,7 @@ func (o *opsHarness) pending() *approval.Request {
 	})
 }
 
-// says is one person's word, which has to come to what is wanted.
+// says casts one person's vote and checks the outcome.
 func (o *opsHarness) says(r *approval.Request, person string, verdict approval.Verdict, want approval.VoteOutcome) {
 	o.t.Helper()
 	if got, err := o.votes(o.t, r.ID, person, verdict, 0); err != nil || got != want {
@@ -59,7 +58,7 @@ func (o *opsHarness) says(r *approval.Request, person string, verdict approval.V
 	}
 }
 
-// stands waits until a request stands so.
+// stands waits until a request has a state.
 func (o *opsHarness) stands(r *approval.Request, want approval.State) {
 	o.t.Helper()
 	testwait.Until(o.t, "a request that is "+string(want), func() bool {
@@ -68,8 +67,8 @@ func (o *opsHarness) stands(r *approval.Request, want approval.State) {
 	})
 }
 
-// TestGatewayApprovers is rows T3, T4 and T25 with people who really
-// answer: two of a group, if the rules want them.
+// TestGatewayApprovers repeats rows T3, T4 and T25 with a real approval service: two people of
+// a group, if the rules require them.
 func TestGatewayApprovers(t *testing.T) {
 	for name, part := range map[string]func(*testing.T, *opsHarness){
 		"two approve": func(t *testing.T, o *opsHarness) {

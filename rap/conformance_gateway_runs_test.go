@@ -80,7 +80,7 @@ func confT32(t *testing.T) {
 	}
 
 	op.does(func(context.Context, rap.Job) (rap.Outcome, error) { return rap.Outcome{}, nil })
-	r.call("read_file", `{"path":"/a"}`).invoke().result() // a result has a text, even an empty one
+	r.call("read_file", `{"path":"/a"}`).invoke().result() // a result has a text, even if it is empty
 	op.does(nil)
 	h.through(r)
 	if strings.Contains(h.said.String(), "ledger") && strings.Contains(ledgerOf(h), "hunter2") {
@@ -88,15 +88,14 @@ func confT32(t *testing.T) {
 	}
 }
 
-// ledgerOf is what the ledger was told.
+// ledgerOf returns the recorded events.
 func ledgerOf(h *confHarness) string {
 	return strings.Join(regexp.MustCompile(`(?m)^ledger .*$`).FindAllString(h.said.String(), -1), "\n")
 }
 
-// confT33: an acknowledgement waits for nothing but its record, whatever
-// else is slow. Nothing else goes on here until all calls are
-// acknowledged, and there are more of them than a caller may have worked
-// on at once.
+// T33: an acknowledgement waits only for the record, whatever else is slow. Here nothing else
+// proceeds until all calls are acknowledged, and there are more of them than may be worked on
+// at once.
 func confT33(t *testing.T) {
 	parts := map[string]func(*testing.T){}
 	for name, slow := range map[string]func(*gateway.Config, *confRuntime, *raptest.Desk, chan struct{}){
@@ -142,7 +141,7 @@ func confT33(t *testing.T) {
 				slow(cfg, r, desk, let)
 			})
 			release := sync.OnceFunc(func() { close(let) })
-			t.Cleanup(release) // the gateway ends after it
+			t.Cleanup(release) // registered later, so it runs before the gateway ends
 			calls := map[string]*confCall{}
 			for _, id := range loadIDs(150) {
 				operation := map[bool]string{true: "read_file", false: "write_file"}[name == "an operation"]
@@ -213,13 +212,13 @@ func confT34(t *testing.T) {
 	h.ran("write_file", 40)
 	for i, r := range runtimes {
 		all, _ := r.found(func(cb *confCallback) bool { return cb.Type == "tool_result" })
-		if want := []int{35, 33, 33}[i]; len(all) != want { // a third of a hundred, and the one that came through
+		if want := []int{35, 33, 33}[i]; len(all) != want { // a third of a hundred, and the barrier
 			t.Errorf("%s got %d results, want %d", r.name, len(all), want)
 		}
 	}
 }
 
-// confEnds holds a call to its end. It may be called from any goroutine.
+// confEnds checks how a call ends. It may be called from any goroutine.
 func confEnds(t *testing.T, c *confCall, want string) {
 	cb := c.await("a result", 1, c.of("tool_result"))
 	text := *cb.Text

@@ -11,20 +11,20 @@ import (
 
 const confMotd = `{"path":"/etc/motd","text":"hello world!"}`
 
-// asked makes a call that is asked about, and returns the question.
+// asked makes a call that needs approval, and returns its question.
 func (r *confRuntime) asked() (*confCall, *confCallback) {
 	r.t.Helper()
 	c := r.call("write_file", confMotd).invoke()
 	return c, c.choice()
 }
 
-// confGone reports an answer that was refused as one of nobody's question.
+// confGone reports whether an answer was refused because no such question is open.
 func confGone(status int) bool { return status == http.StatusNotFound || status == http.StatusGone }
 
-// confRefused reports a 4xx.
+// confRefused reports whether a status is a 4xx.
 func confRefused(status int) bool { return status/100 == 4 }
 
-// refuses posts a pick of the first choice, which has to be refused.
+// refuses posts an answer that has to be refused.
 func (c *confCall) refuses(q *confCallback) {
 	c.t.Helper()
 	if status := c.answer(q, 0); !confGone(status) {
@@ -32,7 +32,7 @@ func (c *confCall) refuses(q *confCallback) {
 	}
 }
 
-// picks posts an answer that has to be taken.
+// picks posts an answer that has to be accepted.
 func (c *confCall) picks(q *confCallback, selected int) {
 	c.t.Helper()
 	if status := c.answer(q, selected); status != http.StatusOK {
@@ -46,12 +46,12 @@ func confAsk(whom gateway.Whom, desk hold.People) func(*gateway.Config) {
 
 func confOffer(cfg *gateway.Config) { cfg.Grants.Offer = true }
 
-// denies finds the words of a denial.
+// confDenies reports whether a text describes a denial.
 func confDenies(text string) bool {
 	return regexp.MustCompile(`(?i)\b(den(y|ied)|declined?|reject(ed)?|refused?)\b`).MatchString(text)
 }
 
-// confSoon runs the parts of a row beside each other.
+// confSoon runs the parts of a row in parallel.
 func confSoon(t *testing.T, parts map[string]func(*testing.T)) {
 	for name, part := range parts {
 		t.Run(name, func(t *testing.T) {
@@ -61,8 +61,8 @@ func confSoon(t *testing.T, parts map[string]func(*testing.T)) {
 	}
 }
 
-// confT40: the check of a call's status reads and changes nothing, and
-// is about the caller's own calls alone. Nothing can be migrated.
+// T40: requesting a call's status changes nothing, and works only for the caller's own calls.
+// Calls can't be migrated.
 func confT40(t *testing.T) {
 	alpha, beta := newConfRuntime(t, "alpha"), newConfRuntime(t, "beta")
 	h := confGatewayOf(t, []*confRuntime{alpha, beta})

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestGatewayTolerances accepts what other runtimes leave out, add, or
-// answer otherwise (5.3 of the tables).
+// The gateway accepts variations of other runtimes: missing and additional members, other
+// answers (5.3 of the tables).
 func TestGatewayTolerances(t *testing.T) {
 	for name, part := range map[string]func(*testing.T){
 		"no arguments": func(t *testing.T) {
@@ -17,7 +17,7 @@ func TestGatewayTolerances(t *testing.T) {
 					t.Errorf("arguments %q: %q", arguments, got)
 				}
 				needs := r.call("write_file", arguments).invoke()
-				needs.fails() // {} is held to the schema, like any arguments
+				needs.fails() // {} is validated like any other arguments
 				if needs.count("user_choice") != 0 {
 					t.Errorf("arguments %q: somebody was asked", arguments)
 				}

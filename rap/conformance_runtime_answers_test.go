@@ -18,7 +18,7 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
-// The first question shows what it should, and the answer is one POST.
+// R1: the question shows what it should, and the answer is one POST.
 func testR1(t *testing.T) {
 	w := newRuntimeWorld(t)
 	args := `{ "path" : "/etc/motd", "text":"\u00e9", "n": 1.50 }`
@@ -62,7 +62,7 @@ func testR1(t *testing.T) {
 	}
 	w.settles()
 	w.tools.Exactly(uri, 0)
-	// The asker reads its own names, whatever was sent.
+	// The asker reads its own ids, whatever was sent.
 	if text := string(confJSON(t, w.look(c))); !strings.Contains(text, `"t-1"`) || strings.Contains(text, c.SentGroup) {
 		t.Errorf("the asker reads %s", text)
 	}
@@ -83,15 +83,14 @@ func testR2(t *testing.T) {
 	w.tools.Exactly(uri, 1)
 	w.pending(c)
 
-	// It is the question's default that goes out, whatever the desk
-	// says about the dismissal.
+	// For a dismissal, the question's default is sent, whatever the approval service reports.
 	c = w.invoke("t-1", "call_2")
 	c.Sends(c.Choice(c.AnswerAt("")).With("default", 1))
 	w.desk.Dismisses(w.desk.Asked(c.Name(), 1).Ref, 0)
 	w.answered(c, c.AnswerAt(""), 1)
 
-	// An end without an answer is no dismissal: nothing is posted, the
-	// call ends, and the tool is told.
+	// An end without an answer is not a dismissal: nothing is posted, the call ends, and the
+	// tool is notified.
 	for thread, end := range map[string]hold.Answer{
 		"unanswered":   {State: hold.Expired},
 		"withdrawn":    {State: hold.Cancelled},
@@ -157,7 +156,7 @@ func testR4(t *testing.T) {
 	}
 }
 
-// endings are the ways in which a call ends while an answer is on its way.
+// endings returns the ways in which a call can end while an answer is being delivered.
 func (w *runtimeWorld) endings() map[string]func(c *raptest.Call) {
 	return map[string]func(c *raptest.Call){
 		"result": w.completes,
@@ -169,7 +168,7 @@ func (w *runtimeWorld) endings() map[string]func(c *raptest.Call) {
 	}
 }
 
-// A response URL that fails in every way that may pass.
+// R8: the response URL fails in every way that may be temporary.
 func testR8(t *testing.T) {
 	refused := closedAddress(t)
 	w := newRuntimeWorld(t, func(w *runtimeWorld) {
@@ -227,7 +226,7 @@ func testR8(t *testing.T) {
 	t.Run("killed", killedAnswering)
 }
 
-// distinctCalls are the ids of the calls that the first server got.
+// distinctCalls returns the ids of the calls that the first server got.
 func (w *runtimeWorld) distinctCalls() map[string]bool {
 	out := map[string]bool{}
 	for _, r := range w.tools.Requests("invoke") {
@@ -236,7 +235,7 @@ func (w *runtimeWorld) distinctCalls() map[string]bool {
 	return out
 }
 
-// closedAddress is an origin at which nobody listens.
+// closedAddress returns an origin without a listener.
 func closedAddress(t *testing.T) string {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
@@ -410,8 +409,8 @@ func testR20(t *testing.T) {
 	changedMeanwhile(t, w)
 }
 
-// changedMeanwhile: the question changes while the answer to the old
-// one is on its way from the desk.
+// changedMeanwhile changes the question while the answer to the old one is being read from the
+// approval service.
 func changedMeanwhile(t *testing.T, w *runtimeWorld) {
 	c, old, uri := w.asks("t-1", "meanwhile")
 	read, release := w.desk.Slows(old.Ref, 1)
@@ -505,7 +504,7 @@ func testR29(t *testing.T) {
 	}
 }
 
-// detour is a call with a question, its answer and its result.
+// detour makes a call with a question, its answer and its result.
 func (w *runtimeWorld) detour(thread string, pick int) {
 	c, q, uri := w.asks(thread, "call_1")
 	w.desk.Picks(q.Ref, pick)

@@ -43,7 +43,7 @@ func testR39(t *testing.T) {
 		}
 	}
 
-	// What one ends and learns is its own.
+	// Events, views and results of a call are visible only to its own asker.
 	sent[0].Sends(sent[0].View("diff", map[string]any{"n": 1}))
 	sent[0].Sends(sent[0].Result("first").With("subscription", true))
 	sent[0].Sends(sent[0].Event("news"))
@@ -74,10 +74,9 @@ func testR39(t *testing.T) {
 	w.tools.Exactly("close", 1)
 }
 
-// testR40: only the tool server of a call is asked how the call is. A
-// clear no and an answer that makes no sense are a no; silence is not.
-// Whatever it says, the call stays as it is, and nobody is told to
-// migrate.
+// R40: only the tool server of a call is asked for its status. A clear no and an answer that
+// makes no sense count as no; silence does not. Whatever the answer is, the call does not
+// change, and nothing is migrated.
 func testR40(t *testing.T) {
 	w := newRuntimeWorld(t)
 	w.asks("t-1", "call_1")

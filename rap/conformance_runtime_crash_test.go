@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
-// newMortal is a runtime in a process of its own, which the test kills.
-// The store, the people, the tool server and the address outlive it.
+// newMortal returns a runtime in a process of its own, which the test kills. The store, the
+// people, the tool server and the address outlive it.
 func newMortal(t *testing.T) *runtimeWorld {
 	t.Helper()
 	w := &runtimeWorld{t: t, tools: raptest.NewTool(t, "write_file")}
@@ -24,8 +24,7 @@ func newMortal(t *testing.T) *runtimeWorld {
 	return w
 }
 
-// put makes a call about which the tool asks, and returns the
-// question's ref.
+// put makes a call about which the tool asks, and returns the question's reference.
 func (w *runtimeWorld) put(thread, id string) (*raptest.Call, string) {
 	w.t.Helper()
 	c := w.invoke(thread, id)
@@ -33,7 +32,7 @@ func (w *runtimeWorld) put(thread, id string) (*raptest.Call, string) {
 	return c, w.open(c)
 }
 
-// once wants a call to have been sent once.
+// once checks that a call was sent once.
 func (w *runtimeWorld) once(c *raptest.Call) {
 	w.t.Helper()
 	if n := w.invocations(c.Name()); n != 1 {
@@ -61,7 +60,7 @@ func testR26(t *testing.T) {
 		t.Errorf("the question is not restored: %+v", got)
 	}
 	w.completes(late)
-	while.Sends(while.Choice(while.AnswerAt(""))) // the tool repeats itself; it is the same question
+	while.Sends(while.Choice(while.AnswerAt(""))) // the tool repeats the same question
 	w.settlesIn(w.house, "ann")
 	if got := w.look(while); got.Question != whileRef {
 		t.Errorf("a repeated question became %q", got.Question)
@@ -81,8 +80,8 @@ func testR26(t *testing.T) {
 	}
 }
 
-// killedSending is R7 where the process dies before it reads the
-// acknowledgement of what the tool asks about.
+// killedSending is R7 with a process that dies before it reads the acknowledgement, while the
+// tool asks its question.
 func killedSending(t *testing.T) {
 	w := newMortal(t)
 	w.tools.On(raptest.Endpoint, func(_ http.ResponseWriter, r *http.Request, nth int) {
@@ -105,9 +104,8 @@ func killedSending(t *testing.T) {
 	w.tools.Exactly(c.AnswerAt(""), 1)
 }
 
-// killedAnswering is R8 where the process dies while it delivers the
-// answer: it was kept before it was posted, so it is posted again as it
-// was.
+// killedAnswering is R8 with a process that dies while it delivers the answer. The answer was
+// stored before, so the same answer is posted again.
 func killedAnswering(t *testing.T) {
 	w := newMortal(t)
 	c, ref := w.put("t-1", "call_1")

@@ -12,8 +12,7 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
-// offered are the names of what a session may call, and the servers
-// that have problems.
+// offered returns the names of the tools of a session, and the servers that have problems.
 func (w *runtimeWorld) offered(session string) (names, troubled []string) {
 	w.t.Helper()
 	got := must.Get(w.mine.Tools(w.t.Context(), session))(w.t)
@@ -32,7 +31,7 @@ func (w *runtimeWorld) offered(session string) (names, troubled []string) {
 	return names, slices.Compact(troubled)
 }
 
-// offers wants exactly these tools and troubled servers.
+// offers checks the tools of a session and the servers that have problems.
 func (w *runtimeWorld) offers(session string, names, troubled []string) {
 	w.t.Helper()
 	gotNames, gotTroubled := w.offered(session)
@@ -48,8 +47,8 @@ func (w *runtimeWorld) offers(session string, names, troubled []string) {
 	}
 }
 
-// badManifests are refused as a whole; package wire has all of those that
-// are not of the protocol's form.
+// badManifests returns manifests that must be refused as a whole. Package wire covers those
+// that violate the protocol's format.
 func badManifests(own, foreign string) map[string]string {
 	good := `{"name":"write_file","description":"Writes.","inputSchema":{"type":"object"}}`
 	at := func(endpoint, tools string) string {
@@ -95,7 +94,7 @@ func testR34(t *testing.T) {
 
 	w.tools.Exactly("invoke", 0)
 
-	// A session keeps what it was offered; another one asks again.
+	// A session keeps its tools; another session asks again.
 	fetched := len(w.tools.Requests("discovery"))
 	w.offers("fine", []string{"files/read_file", "files/write_file", "mail/list_files"}, nil)
 	w.tools.Exactly("discovery", fetched)
@@ -122,7 +121,7 @@ func testR35(t *testing.T) {
 	w.tools.Exactly("invoke", 1)
 	w.other.Exactly("invoke", 0)
 
-	// Names differ by case, so these do not collide.
+	// Names are case-sensitive, so these do not collide.
 	w.other.Offers(raptest.Manifest(w.other.URL+raptest.Endpoint, "list_files", "Write_file"))
 	w.offers("t-2", []string{"files/read_file", "files/write_file", "mail/Write_file", "mail/list_files"}, nil)
 }
@@ -212,7 +211,7 @@ func testR37(t *testing.T) {
 	}
 }
 
-// sameBodies wants every attempt at a call to carry the same message.
+// sameBodies checks that every attempt at a call sent the same message.
 func (w *runtimeWorld) sameBodies(name string) {
 	w.t.Helper()
 	var first string

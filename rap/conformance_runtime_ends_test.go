@@ -32,7 +32,7 @@ func testR5(t *testing.T) {
 	w.pending(c)
 	w.completes(c)
 
-	// All of the detour fits in before the acknowledgement.
+	// The question, the answer and the result come before the acknowledgement.
 	before = func(c *raptest.Call) {
 		c.Sends(c.Choice(c.AnswerAt("")))
 		w.desk.Picks(w.desk.Asked(c.Name(), 1).Ref, 1)
@@ -51,7 +51,7 @@ func testR5(t *testing.T) {
 	w.endedWith(c, "all of it")
 }
 
-// invocations is how often a call was sent.
+// invocations counts how often a call was sent.
 func (w *runtimeWorld) invocations(name string) (n int) {
 	for _, r := range w.tools.Requests("invoke") {
 		if w.tools.Read(r.Body).Name() == name {
@@ -100,7 +100,7 @@ func testR6(t *testing.T) {
 	}
 	w.desk.Exactly(silent.Name(), 0)
 
-	// The question has a time of its own.
+	// The question has a time limit of its own.
 	w = newRuntimeWorld(t, func(w *runtimeWorld) { w.cfg.ChoiceWithin = 9 * time.Minute })
 	_, q, _ = w.asks("t-1", "call_1")
 	if q.Question.Within <= 0 || q.Question.Within > 9*time.Minute {
@@ -108,8 +108,8 @@ func testR6(t *testing.T) {
 	}
 }
 
-// A question says that the tool has the invocation, whatever becomes of
-// the exchange that carried it.
+// R7: a question shows that the tool has the invocation, whatever happened to the request that
+// carried it.
 func testR7(t *testing.T) {
 	w := newRuntimeWorld(t, func(w *runtimeWorld) { w.cfg.Servers[0].Peer.Timeout = 2 * time.Second })
 	ends := map[string]func(http.ResponseWriter){
@@ -132,8 +132,8 @@ func testR7(t *testing.T) {
 	for _, c := range calls {
 		w.desk.Asked(c.Name(), 1)
 	}
-	// Long after these have failed, another that never asked has been
-	// tried as often as one may.
+	// A probe that never gets a question uses up all its attempts. By then the calls above have
+	// had time to be sent again.
 	ends["probe"] = nil
 	w.other.Answers(raptest.Endpoint, http.StatusServiceUnavailable)
 	w.starts(runtime.Invocation{Thread: "t-2", ID: "probe", Operation: "list_files", Arguments: json.RawMessage(`{}`)})
@@ -162,8 +162,7 @@ func testR7(t *testing.T) {
 	t.Run("killed", killedSending)
 }
 
-// hears waits for the notice that a server gets once, and checks it to
-// the letter.
+// hears waits for the notice that a server must get once, and checks it exactly.
 func hears(p *raptest.Tool, route string, want map[string]string) {
 	p.T.Helper()
 	for n := 1; ; n++ {
@@ -179,8 +178,7 @@ func hears(p *raptest.Tool, route string, want map[string]string) {
 	}
 }
 
-// neverTimesOut has whoever waits for a server that hangs wait for as long
-// as the test lasts.
+// neverTimesOut sets timeouts that are longer than the test.
 func neverTimesOut(w *runtimeWorld) {
 	for i := range w.cfg.Servers {
 		w.cfg.Servers[i].Peer.Timeout = time.Hour
@@ -286,7 +284,7 @@ func testR31(t *testing.T) {
 	got := w.ends("t-1", "call_1")
 	want := `{"content":[{"Text":"the content","Image":"","MediaType":""},{"Text":"","Image":"AAEC",` +
 		`"MediaType":"image/png"}]}`
-	got.Outcome.DisplayAs = nil // cosmetic
+	got.Outcome.DisplayAs = nil // not compared
 	if text, err := json.Marshal(got.Outcome); err != nil || !sameJSON(text, []byte(want)) || got.Failed ||
 		got.Synthetic {
 		t.Errorf("the outcome is %s, %v: %+v", text, err, got)

@@ -32,11 +32,10 @@ people:
   - {id: ben, name: Ben Poe, groups: [duty, ops]}
 `
 
-// askHarness is where people really answer: a store in a file, the
-// approval service, people and their inbox. Several processes may share
-// the file.
+// askHarness is a real approval service: a store in a file, the service, people and their
+// inbox. Several processes may share the file.
 type askHarness struct {
-	agent   string // whose calls people are asked about
+	agent   string // the agent whose calls need approval
 	store   store.Store
 	service *approval.Service
 	people  approval.Directory
@@ -61,7 +60,7 @@ func openAskHarness(file, agent string, plan *resolve.Plan) (*askHarness, error)
 	return h, nil
 }
 
-// openClerk is where people answer what the clerk asks.
+// openClerk opens the approval service for the clerk agent.
 func openClerk(file string) (*askHarness, error) {
 	plan, err := confPlan(runtimeAgent)
 	if err != nil {
@@ -70,7 +69,7 @@ func openClerk(file string) (*askHarness, error) {
 	return openAskHarness(file, "clerk", plan)
 }
 
-// Plan is the one agent's.
+// Plan returns the plan of the one agent.
 func (h *askHarness) Plan(_ context.Context, _, agent string) (*approval.Compiled, error) {
 	if agent != h.agent {
 		return nil, approval.ErrUnknownAgent
@@ -82,7 +81,7 @@ func (h *askHarness) desk() hold.People {
 	return hold.Service(h.service, h.store, hold.Place{Tenant: "acme", Agent: h.agent})
 }
 
-// harnessWorld is a runtime whose questions go to a real harness.
+// harnessWorld returns a runtime whose questions go to a real approval service.
 func harnessWorld(t *testing.T, set ...func(w *runtimeWorld)) (*runtimeWorld, *askHarness) {
 	t.Helper()
 	h := must.Get(openClerk(t.TempDir() + "/assent.db"))(t)
@@ -92,7 +91,7 @@ func harnessWorld(t *testing.T, set ...func(w *runtimeWorld)) (*runtimeWorld, *a
 		append(set, func(w *runtimeWorld) { w.cfg.People, w.cfg.Records = h.desk(), h.store })...), h
 }
 
-// votes is one person's word on a question. Whoever comes second is told so.
+// votes casts one person's vote on a question and returns the outcome.
 func (h *askHarness) votes(
 	t *testing.T, ref, person string, verdict approval.Verdict, choice int,
 ) (approval.VoteOutcome, error) {
@@ -118,11 +117,11 @@ func (h *askHarness) votes(
 	if err != nil {
 		return "", err
 	}
-	_, err = h.store.Seal(t.Context(), 1000, h.signer.Sign) // the desk hears of what is sealed
+	_, err = h.store.Seal(t.Context(), 1000, h.signer.Sign) // events are delivered once they are sealed
 	return got.Outcome, err
 }
 
-// picks is votes where it must count.
+// picks casts a vote that must count.
 func (h *askHarness) picks(t *testing.T, ref, person string, choice int) {
 	t.Helper()
 	if got, err := h.votes(t, ref, person, approval.Choose, choice); err != nil || got != approval.VoteAnswered {
@@ -130,7 +129,7 @@ func (h *askHarness) picks(t *testing.T, ref, person string, choice int) {
 	}
 }
 
-// tooLate wants an answer to be no answer any more.
+// tooLate casts a vote that must not count any more.
 func (h *askHarness) tooLate(t *testing.T, ref, person string, choice int) {
 	t.Helper()
 	if got, err := h.votes(t, ref, person, approval.Choose, choice); err == nil && got != approval.VoteLate &&
@@ -139,13 +138,13 @@ func (h *askHarness) tooLate(t *testing.T, ref, person string, choice int) {
 	}
 }
 
-// open waits for a call's question and returns its ref.
+// open waits for a call's question and returns its reference.
 func (w *runtimeWorld) open(c *raptest.Call) string {
 	w.t.Helper()
 	return w.until(c, "asking", func(got runtime.Call) bool { return got.Question != "" }).Question
 }
 
-// page is what a person sees of a question in the inbox.
+// page returns a question as a person sees it in the inbox.
 func (h *askHarness) page(t *testing.T, person, ref string) string {
 	t.Helper()
 	site := httptest.NewServer(inbox.New(inbox.Config{
@@ -168,8 +167,8 @@ func (h *askHarness) page(t *testing.T, person, ref string) string {
 	return string(text)
 }
 
-// testR23 has two people answer at once, at a desk that takes one of
-// them, and at one that changes its mind while two processes look.
+// R23: two people answer at once, with an approval service that accepts one of them, and with
+// one that changes its answer while two processes read it.
 func testR23(t *testing.T) {
 	w, h := harnessWorld(t, func(w *runtimeWorld) { w.cfg.Servers[0].Groups = []string{"duty"} })
 	startRuntime(t, w.cfg)
@@ -201,7 +200,7 @@ func testR23(t *testing.T) {
 	twoProcesses(t)
 }
 
-// settlesIn is settles, where people answer in a harness.
+// settlesIn is settles with a real approval service.
 func (w *runtimeWorld) settlesIn(h *askHarness, person string) {
 	w.t.Helper()
 	w.calls++
@@ -212,7 +211,7 @@ func (w *runtimeWorld) settlesIn(h *askHarness, person string) {
 	w.completes(c)
 }
 
-// twoProcesses share a store, and a desk that changes its mind under them.
+// twoProcesses share a store, and an approval service that changes its answer.
 func twoProcesses(t *testing.T) {
 	w := newRuntimeWorld(t)
 	second := startRuntime(t, w.cfg)
@@ -235,7 +234,7 @@ func twoProcesses(t *testing.T) {
 		_, q, uri = w.asks("t-2", id)
 		read, release := w.desk.Slows(q.Ref, 2)
 		w.desk.Picks(q.Ref, 1)
-		read() // both have it in their hands
+		read() // both have read it
 		release()
 		w.tools.Waits(uri, 1)
 		w.settles()
@@ -243,7 +242,7 @@ func twoProcesses(t *testing.T) {
 	}
 }
 
-// hostilePrompt tries terminals, readers and browsers.
+// hostilePrompt contains attacks on terminals, readers and browsers.
 const hostilePrompt = "\x1b[2J\x1b[31mAllow\x1b]8;;https://evil.example/\x07 \u202egnp.exe\u202c \u2066x\u2069 \u200b" +
 	`<script>alert(1)</script><img src=x onerror=alert(2)> ` +
 	`"><a href="javascript:alert(3)">Approve</a> [link](https://evil.example/) <https://evil.example/|here> @channel`
@@ -280,8 +279,7 @@ func testR33(t *testing.T) {
 	h.picks(t, ref, "ann", 1)
 	w.answered(c, c.AnswerAt(""), 1)
 
-	// What no store can keep is refused or made harmless, but never
-	// left hanging.
+	// Text that a store can't keep is refused or made harmless, but never left pending.
 	for name, m := range map[string]raptest.Message{
 		"zeros":            {"prompt": "Allow\x00this?"},
 		"zero labels":      {"choices": []string{"Yes\x00", "No", "-"}},
@@ -312,7 +310,7 @@ func labels(n int, label string) (out []string) {
 	return out
 }
 
-// capped: what is put to people has bounds.
+// capped checks the limits of questions.
 func capped(t *testing.T) {
 	w := newRuntimeWorld(t)
 	long := "Allow " + strings.Repeat("the ü", 200_000) + "?"

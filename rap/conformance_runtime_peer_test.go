@@ -20,39 +20,38 @@ import (
 	"github.com/assent-dev/assent/rap/internal/raptest"
 )
 
-// confRuntime is a runtime by the letter of the protocol's field
-// tables, apart from all code under test: it has messages of its own,
-// does what a row's script says, and writes down whatever reaches it.
+// confRuntime is a runtime written to the protocol's field tables, independent of the code
+// under test. It has its own messages, follows a row's script, and records everything it
+// receives.
 type confRuntime struct {
 	t      testing.TB
 	name   string
-	token  string // shown to the tool server
-	shown  string // which the tool server has to show at callbacks; "" none
+	token  string // sent to the tool server
+	shown  string // expected from the tool server at callbacks; may be empty
 	server *httptest.Server
 	client *http.Client
 
-	base, endpoint string // of the tool server, once met
+	base, endpoint string // of the tool server, once discovered
 
 	mu      sync.Mutex
 	calls   int
 	got     []*confCallback
-	arrived chan struct{} // closed when something new is there
+	arrived chan struct{} // closed when something arrives
 	faults  []string
 	closing chan struct{}
-	// answers the nth delivery of a message: a status, or one below;
-	// nil: 200
+	// script answers the nth delivery of a message with a status or a constant below. If it is
+	// nil, the answer is 200.
 	script func(cb *confCallback, nth int) int
-	to     string // where redirects point
+	to     string // target of redirects
 }
 
-// Answers of a script that are no status.
+// Answers of a script other than a status.
 const (
 	confHang = -iota - 1 // until the sender gives up
-	confCut              // the connection
+	confCut              // closes the connection
 )
 
-// confInvocation is the message, with null where the reference
-// implementation writes null.
+// confInvocation is the message, with null members as the reference implementation writes them.
 type confInvocation struct {
 	Operation   string          `json:"operation"`
 	Arguments   json.RawMessage `json:"arguments,omitempty"`
@@ -64,7 +63,7 @@ type confInvocation struct {
 	UserID      string          `json:"user_id,omitempty"`
 }
 
-// confCallback is whatever a tool may send, as it came.
+// confCallback is any message from a tool, as received.
 type confCallback struct {
 	Type        string   `json:"type"`
 	GroupID     string   `json:"group_id"`
@@ -81,9 +80,9 @@ type confCallback struct {
 	Associative  bool   `json:"associative"`
 	Final        bool   `json:"final"`
 
-	uri    string // path and query that it came to
+	uri    string // requested path and query
 	body   []byte
-	status int // that it was answered with; 0 not yet, or by a cut
+	status int // of our response; 0 if there is none yet, or the connection was cut
 }
 
 func newConfRuntime(t testing.TB, name string) *confRuntime {
@@ -136,8 +135,8 @@ func (r *confRuntime) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(status)
 }
 
-// keep writes a callback down and asks the script. What is waited for
-// is there once its answer is known.
+// keep records a callback and runs the script. The callback is visible to await once its status
+// is known.
 func (r *confRuntime) keep(cb *confCallback, fault string) int {
 	r.mu.Lock()
 	script, nth := r.script, 1
@@ -169,8 +168,8 @@ func (r *confRuntime) answers(script func(cb *confCallback, nth int) int) {
 	r.script = script
 }
 
-// confFields are the fields of the messages that a tool without
-// sign-ins and views sends. True: required.
+// confFields returns the fields of the messages that a tool without sign-ins and views sends.
+// True means required.
 func confFields() map[string]map[string]bool {
 	return map[string]map[string]bool{
 		"tool_result": {
@@ -204,7 +203,7 @@ func confFields() map[string]map[string]bool {
 	}
 }
 
-// read decodes a callback and says what is wrong with it.
+// read decodes a callback and returns what is wrong with it.
 func (c *confCallback) read(req *http.Request) string {
 	kind, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type"))
 	var fields map[string]json.RawMessage
@@ -265,7 +264,7 @@ func (c *confCallback) content(fields map[string]json.RawMessage) string {
 	return ""
 }
 
-// await returns the nth callback that matches, waiting for it.
+// await waits for the nth callback that matches.
 func (r *confRuntime) await(what string, nth int, match func(*confCallback) bool) *confCallback {
 	r.t.Helper()
 	ctx, stop := raptest.Patience(r.t)
@@ -295,7 +294,7 @@ func (r *confRuntime) found(match func(*confCallback) bool) ([]*confCallback, <-
 	return out, r.arrived
 }
 
-// heard is all that came, for those who read why a test failed.
+// heard returns a summary of the callbacks for failure messages.
 func (r *confRuntime) heard() string {
 	var b strings.Builder
 	all, _ := r.found(func(*confCallback) bool { return true })
@@ -305,8 +304,8 @@ func (r *confRuntime) heard() string {
 	return b.String()
 }
 
-// send makes a request as this runtime and returns status and body; 0
-// when nobody answered.
+// send makes a request as this runtime and returns status and body. The status is 0 if there
+// was no response.
 func (r *confRuntime) send(method, to string, body []byte, change ...func(*http.Request)) (int, string) {
 	r.t.Helper()
 	req := must.Get(http.NewRequestWithContext(r.t.Context(), method, to, bytes.NewReader(body)))(r.t)
@@ -332,7 +331,7 @@ func (r *confRuntime) send(method, to string, body []byte, change ...func(*http.
 	return answer.StatusCode, string(text)
 }
 
-// meet discovers a tool server: invocations go where its manifest says.
+// meet discovers a tool server and stores the endpoint in its manifest.
 func (r *confRuntime) meet(base string) {
 	r.t.Helper()
 	var manifest struct {
@@ -347,7 +346,7 @@ func (r *confRuntime) meet(base string) {
 	r.endpoint = manifest.Endpoint
 }
 
-// tell posts one of the messages about threads and calls.
+// tell posts a message about a thread or a call.
 func (r *confRuntime) tell(path string, fields map[string]any) (int, string) {
 	r.t.Helper()
 	return r.send(http.MethodPost, r.base+path, confJSON(r.t, fields))
@@ -361,7 +360,7 @@ func (r *confRuntime) closeThread(thread string) (int, string) {
 	return r.tell("/close_thread", map[string]any{"thread_id": thread})
 }
 
-// alive asks for a call's status.
+// alive returns a call's status.
 func (r *confRuntime) alive(thread, id string) bool {
 	r.t.Helper()
 	status, body := r.tell("/tool_call_status", map[string]any{"thread_id": thread, "tool_call_id": id})
@@ -374,22 +373,21 @@ func (r *confRuntime) alive(thread, id string) bool {
 	return *says.Alive
 }
 
-// over waits until the tool server works on a call no more.
+// over waits until the tool server no longer works on a call.
 func (r *confRuntime) over(thread, id string) {
 	r.t.Helper()
 	testwait.Until(r.t, "the end of "+id+" in "+thread, func() bool { return !r.alive(thread, id) })
 }
 
-// confCall is one call with a callback URL of its own, which says
-// nothing to anybody else.
+// confCall is one call with a callback URL of its own.
 type confCall struct {
 	*confRuntime
 	in  confInvocation
 	uri string // path and query of the callback URL
-	raw string // sent instead of in, when a row cares for each byte
+	raw string // sent instead of in, if a row needs exact bytes
 }
 
-// call prepares a call; nothing is sent.
+// call prepares a call without sending it.
 func (r *confRuntime) call(operation, arguments string) *confCall {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -433,8 +431,7 @@ func (c *confCall) invoke() *confCall {
 	return c
 }
 
-// of matches the messages of a type that belong to this call; all types
-// when it is "".
+// of matches the messages of a type for this call. An empty kind matches all types.
 func (c *confCall) of(kind string) func(*confCallback) bool {
 	return func(cb *confCallback) bool {
 		return cb.uri == c.uri && (kind == "" || cb.Type == kind)
@@ -452,7 +449,7 @@ func (c *confCall) choice() *confCallback {
 	return c.await("a user_choice of "+c.in.ID, 1, c.of("user_choice"))
 }
 
-// result waits for a result that was received, and returns its text.
+// result waits for a delivered result, and returns its text.
 func (c *confCall) result() string {
 	c.t.Helper()
 	cb := c.await("a tool_result of "+c.in.ID, 1, func(cb *confCallback) bool {
@@ -477,7 +474,7 @@ func (c *confCall) fails() string {
 	return text
 }
 
-// answer posts a selection to where the question wants it.
+// answer posts a selection to the response URL of a question.
 func (c *confCall) answer(q *confCallback, selected int) int {
 	c.t.Helper()
 	return c.answerRaw(q, string(confJSON(c.t, map[string]any{"id": q.ID, "selected": selected})))
@@ -489,7 +486,7 @@ func (c *confCall) answerRaw(q *confCallback, body string) int {
 	return status
 }
 
-// index finds the one choice whose label holds a word.
+// index finds the one choice whose label contains a word.
 func (c *confCallback) index(t testing.TB, word string) int {
 	t.Helper()
 	at := -1
@@ -508,7 +505,7 @@ func (c *confCallback) index(t testing.TB, word string) int {
 	return at
 }
 
-// secret is the last part of the response URL.
+// secret returns the last part of the response URL.
 func (c *confCallback) secret() string {
 	return c.ResponseURL[strings.LastIndex(c.ResponseURL, "/")+1:]
 }

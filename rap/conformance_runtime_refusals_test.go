@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
-// stillAsks has a call that was sent rubbish ask properly, be answered
-// and complete.
+// stillAsks checks that a call that got invalid messages can still ask, be answered and
+// complete.
 func (w *runtimeWorld) stillAsks(c *raptest.Call) {
 	w.t.Helper()
 	w.settles()
@@ -83,7 +83,7 @@ func testR15(t *testing.T) {
 	c.Refused("no prompt", m.Without("prompt"))
 	c.Refused("no address", m.Without("response_url"))
 	own := strings.TrimPrefix(w.tools.URL, "http://")
-	for _, address := range []string{ // TestCheck of package peer has all of them
+	for _, address := range []string{ // TestCheck of package peer covers more
 		trap.origin + "/a",
 		"http://" + own + "@" + strings.TrimPrefix(trap.origin, "http://") + "/a",
 		"https://" + own + "/a",
@@ -159,8 +159,8 @@ func testR17(t *testing.T) {
 	w.completes(b)
 }
 
-// gentlyRefused wants 4xx or 200: peers may not learn from a status
-// that their callback did nothing.
+// gentlyRefused checks for 4xx or 200: the status must not reveal that a callback had no
+// effect.
 func gentlyRefused(t *testing.T, what string, status int) {
 	t.Helper()
 	if status != http.StatusOK && status/100 != 4 {

@@ -25,8 +25,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// runtimeAgent may do everything that the scripted servers offer, and
-// needs approval for one thing.
+// runtimeAgent may use everything that the scripted servers offer, and needs approval for one
+// operation.
 const runtimeAgent = `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Works with scripted tools, namespace: acme.tests}
 interface: {input: {type: object}, output: {type: object}}
@@ -38,30 +38,29 @@ action_space:
     - {alias: list_files}
 `
 
-// runtimeWorld is a runtime with a desk and tool servers, all over real HTTP.
+// runtimeWorld is a runtime with an approval service and tool servers, over real HTTP.
 type runtimeWorld struct {
 	t     *testing.T
 	desk  *raptest.Desk
 	tools *raptest.Tool // the first server, registered as "files"
 	other *raptest.Tool // the second one, "mail"
 	rt    *runtime.Runtime
-	mine  *runtime.Threads // of the one who calls
+	mine  *runtime.Threads // of the default asker
 	cfg   runtime.Config
 	front *httptest.Server
-	said  *notes // logs and ledger facts
+	said  *notes // logs and ledger events
 	calls int
 
-	house   *askHarness // where the runtime's people answer instead of the desk; nil: at the desk
-	process *process    // the runtime, if it is one of its own
+	house   *askHarness // the real approval service, if it replaces desk
+	process *process    // the runtime, if it has a process of its own
 }
 
-// newRuntimeWorld starts a runtime with two tool servers; set changes
-// its configuration first.
+// newRuntimeWorld starts a runtime with two tool servers after set changed its configuration.
 func newRuntimeWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	t.Helper()
 	w := &runtimeWorld{t: t, desk: raptest.NewDesk(t), said: &notes{}}
 	w.tools, w.other = raptest.NewTool(t, "write_file", "read_file"), raptest.NewTool(t, "list_files")
-	// Callbacks may come while the runtime is being made.
+	// Callbacks may come before the runtime is complete.
 	var gate sync.WaitGroup
 	gate.Add(1)
 	w.front = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -98,8 +97,8 @@ func newRuntimeWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	return w
 }
 
-// startRuntime makes a runtime and has it work until the end of the
-// test, which must come soon after it is told.
+// startRuntime runs a runtime until the end of the test. Run must return soon after it is
+// stopped.
 func startRuntime(t *testing.T, cfg runtime.Config) *runtime.Runtime {
 	t.Helper()
 	rt := must.Get(runtime.New(cfg))(t)
@@ -115,19 +114,19 @@ func startRuntime(t *testing.T, cfg runtime.Config) *runtime.Runtime {
 	return rt
 }
 
-// threadsOf are the threads of who calls.
+// threadsOf returns the threads of the default asker.
 func threadsOf(t testing.TB, rt *runtime.Runtime) *runtime.Threads {
 	t.Helper()
 	return must.Get(rt.As(raptest.Asker()))(t)
 }
 
-// notes keeps what is logged and recorded.
+// notes collects logs and ledger events.
 type notes struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// Write takes a line of the log.
+// Write appends to the log.
 func (n *notes) Write(p []byte) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -145,7 +144,7 @@ func (n *notes) String() string {
 	return n.text.String()
 }
 
-// keepsSecrets looks for tokens in what was logged and recorded.
+// keepsSecrets checks that logs and ledger events contain no tokens.
 func (w *runtimeWorld) keepsSecrets() {
 	said := w.said.String()
 	secrets := []string{raptest.Secret}
@@ -161,7 +160,7 @@ func (w *runtimeWorld) keepsSecrets() {
 	}
 }
 
-// refusals is how much has been logged.
+// refusals counts the lines of the log.
 func (w *runtimeWorld) refusals() int { return strings.Count(w.said.String(), "\n") }
 
 // invoke makes a call of write_file and waits until the tool server has it.
@@ -185,7 +184,7 @@ func (w *runtimeWorld) invokes(in runtime.Invocation) *raptest.Call {
 	return w.tools.Call(in.Thread, in.ID)
 }
 
-// starts makes a call, wherever it gets to.
+// starts makes a call and does not wait for the tool server.
 func (w *runtimeWorld) starts(in runtime.Invocation) {
 	w.t.Helper()
 	w.tools.Expects(in.Thread, in.ID)
@@ -199,13 +198,13 @@ func (w *runtimeWorld) starts(in runtime.Invocation) {
 	must.Get(w.mine.Invoke(w.t.Context(), in))(w.t)
 }
 
-// simply makes a call of write_file, wherever it gets to.
+// simply makes a call of write_file and does not wait for the tool server.
 func (w *runtimeWorld) simply(thread, id string) {
 	w.t.Helper()
 	w.starts(runtime.Invocation{Thread: thread, ID: id, Operation: "write_file", Arguments: json.RawMessage(`{}`)})
 }
 
-// asks makes a call and has the tool ask about it; the answer goes to
+// asks makes a call and has the tool ask about it. The answer goes to
 // /answers/{thread}/{id}/s3cr3t.
 func (w *runtimeWorld) asks(thread, id string) (*raptest.Call, raptest.Shown, string) {
 	w.t.Helper()
@@ -215,7 +214,7 @@ func (w *runtimeWorld) asks(thread, id string) (*raptest.Call, raptest.Shown, st
 	return c, w.desk.Asked(c.Name(), 1), uri
 }
 
-// look tells how a call stands.
+// look returns the state of a call.
 func (w *runtimeWorld) look(c *raptest.Call) runtime.Call { return w.lookAt(c.GroupID, c.ID) }
 
 func (w *runtimeWorld) lookAt(thread, id string) runtime.Call {
@@ -226,7 +225,7 @@ func (w *runtimeWorld) lookAt(thread, id string) runtime.Call {
 	return must.Get(w.mine.Call(w.t.Context(), thread, id))(w.t)
 }
 
-// until waits until a call stands as it should.
+// until waits until a call satisfies a condition.
 func (w *runtimeWorld) until(c *raptest.Call, what string, is func(runtime.Call) bool) runtime.Call {
 	w.t.Helper()
 	return testwait.Value(w.t, "a call that is "+what, func() (runtime.Call, bool) {
@@ -235,8 +234,7 @@ func (w *runtimeWorld) until(c *raptest.Call, what string, is func(runtime.Call)
 	})
 }
 
-// troubled waits until the user is told that an answer could not be
-// delivered.
+// troubled waits until a call reports that an answer could not be delivered.
 func (w *runtimeWorld) troubled(c *raptest.Call) {
 	w.t.Helper()
 	if got := w.until(c, "troubled", func(got runtime.Call) bool {
@@ -246,7 +244,7 @@ func (w *runtimeWorld) troubled(c *raptest.Call) {
 	}
 }
 
-// pending wants a call to wait for its result.
+// pending checks that a call waits for its result.
 func (w *runtimeWorld) pending(c *raptest.Call) runtime.Call {
 	w.t.Helper()
 	got := w.until(c, "sent", func(got runtime.Call) bool { return got.State != runtime.CallSending })
@@ -269,8 +267,7 @@ func (w *runtimeWorld) ends(thread, id string) runtime.Call {
 	return got
 }
 
-// completes sends a call's result and wants it to be the outcome, and
-// nothing else.
+// completes sends a call's result and checks that it becomes the outcome.
 func (w *runtimeWorld) completes(c *raptest.Call) {
 	w.t.Helper()
 	text := "Done: " + c.Name()
@@ -286,7 +283,7 @@ func (w *runtimeWorld) endedWith(c *raptest.Call, text string) {
 	}
 }
 
-// gaveUp waits for an end of this side's own.
+// gaveUp waits for a synthetic outcome with a reason.
 func (w *runtimeWorld) gaveUp(thread, id string, why runtime.Why) {
 	w.t.Helper()
 	got := w.ends(thread, id)
@@ -296,8 +293,7 @@ func (w *runtimeWorld) gaveUp(thread, id string, why runtime.Why) {
 	}
 }
 
-// answered waits for the one answer at an address and checks it to the
-// letter.
+// answered waits for the one answer at an address and checks it exactly.
 func (w *runtimeWorld) answered(c *raptest.Call, uri string, selected int) {
 	w.t.Helper()
 	isAnswer(w.t, c.P.Waits(uri, 1)[0], c.SentID, selected)
@@ -321,9 +317,9 @@ func sameJSON(a, b []byte) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// settles lets everything happen that could happen by now: a call that
-// came later is asked about, answered and completed, and all attempts
-// to deliver the answer of another one are spent.
+// settles waits until everything that could happen by now has happened: a later call was asked
+// about, answered and completed, and all attempts to deliver the answer of another one were
+// made.
 func (w *runtimeWorld) settles() {
 	w.t.Helper()
 	w.calls++
@@ -339,12 +335,12 @@ func (w *runtimeWorld) settles() {
 	w.completes(c)
 }
 
-// nothingShown wants nobody to have seen anything of a call.
+// nothingShown checks that no question of a call was shown to people.
 func (w *runtimeWorld) nothingShown(c *raptest.Call) {
 	w.t.Helper()
 	w.desk.Exactly("Allow "+c.Name(), 0)
 }
 
-// Every world's desk is a desk.
+// raptest.Desk implements the interfaces of an approval service.
 var _ hold.People = (*raptest.Desk)(nil)
 var _ hold.Requests = (*raptest.Desk)(nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestConformance runs every row against real peers on the loopback
-// interface. Rows name themselves: -run Conformance/R15.
+// TestConformance runs every row against real peers on the loopback interface. Subtests have
+// the names of rows: -run Conformance/R15.
 func TestConformance(t *testing.T) {
 	tests := confTests()
 	for _, id := range confTable(t) {
@@ -22,8 +22,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestConformanceTable holds the tests to the table that people read:
-// none is missing here or there.
+// Every row of the table has a test, and every test a row.
 func TestConformanceTable(t *testing.T) {
 	var want []string
 	for _, side := range []string{"R", "T"} {
@@ -43,7 +42,7 @@ func TestConformanceTable(t *testing.T) {
 	}
 }
 
-// confTable are the rows of the table.
+// confTable returns the rows of the table.
 func confTable(t *testing.T) (ids []string) {
 	text := must.Get(os.ReadFile("testdata/conformance.md"))(t)
 	for _, m := range regexp.MustCompile(`(?m)^\| ([RT]\d+) \| .+ \|$`).FindAllStringSubmatch(string(text), -1) {
@@ -52,8 +51,8 @@ func confTable(t *testing.T) (ids []string) {
 	return ids
 }
 
-// confTests are the tests of the rows: R of a runtime against a
-// scripted tool server, T of a gateway against a scripted runtime.
+// confTests returns the tests of the rows: R for a runtime with a scripted tool server, T for a
+// gateway with a scripted runtime.
 func confTests() map[string]func(*testing.T) {
 	return map[string]func(*testing.T){
 		"R1": testR1, "R2": testR2, "R3": testR3, "R4": testR4, "R5": testR5, "R6": testR6, "R7": testR7,

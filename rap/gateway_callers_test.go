@@ -52,8 +52,8 @@ func TestGatewayChecksItsConfiguration(t *testing.T) {
 	}
 }
 
-// TestAProxyIsNotLocal: a caller without a token is a program on
-// this machine, which no proxy, no browser and no strange name is.
+// A caller without a token must be a program on this machine. A proxy, a browser or a request
+// for another host name is refused.
 func TestAProxyIsNotLocal(t *testing.T) {
 	h, r := confGateway(t, func(cfg *gateway.Config) {
 		cfg.Callers = append(cfg.Callers, gateway.Caller{Name: "local", Callbacks: cfg.Callers[0].Callbacks})
@@ -168,7 +168,7 @@ func TestGatewayServesNothingElse(t *testing.T) {
 	}
 }
 
-// A call whose caller is configured no more reaches nobody, and does not run.
+// A call whose caller is no longer configured does not run, and its question can't be answered.
 func TestGatewayDropsOrphans(t *testing.T) {
 	h, r := confGateway(t)
 	c, q := r.asked()
@@ -185,8 +185,7 @@ func TestGatewayDropsOrphans(t *testing.T) {
 	}
 }
 
-// A session grant of an asker that is no more the same covers nothing:
-// here the runtime belongs to somebody else by now.
+// A session grant is not valid for another asker: here the runtime has a new owner.
 func TestSessionGrantsAreTheAskersOwn(t *testing.T) {
 	h, r, _ := confSession(t, gateway.SessionGrants{})
 	r.in("root", "ann").free()
@@ -196,8 +195,7 @@ func TestSessionGrantsAreTheAskersOwn(t *testing.T) {
 	r.in("root", "ann").bound()
 }
 
-// TestGatewayGoesByApprovers: what people say of a call is what becomes
-// of it.
+// The state of the approval request determines the result of a call.
 func TestGatewayGoesByApprovers(t *testing.T) {
 	edited := func(args string) hold.Held { return hold.Held{State: hold.Approved, Arguments: []byte(args)} }
 	for name, tt := range map[string]struct {
@@ -223,9 +221,8 @@ func TestGatewayGoesByApprovers(t *testing.T) {
 	}
 }
 
-// TestApproversAreToldTheGatewaysTimeWhateverAsks: the agent's file
-// alone demands nothing of the approval, and its requests end when the
-// gateway gives up all the same.
+// The request to approvers expires with the gateway's time limit, even if only the agent's file
+// asks and requires nothing.
 func TestApproversAreToldTheGatewaysTimeWhateverAsks(t *testing.T) {
 	for require, want := range map[string]time.Duration{
 		"":                        9 * time.Minute,
@@ -259,8 +256,7 @@ func (h *confHarness) waits(c *confCall) string {
 	return c.result()
 }
 
-// holds waits until the gateway has kept that so many calls are before
-// approvers.
+// holds waits until the gateway has stored that a number of calls wait for approvers.
 func (h *confHarness) holds(calls int) {
 	h.t.Helper()
 	testwait.Until(h.t, "all are held", func() bool {
@@ -319,8 +315,8 @@ func TestGatewayWithoutItsDesk(t *testing.T) {
 	h.ran("write_file", 1)
 }
 
-// TestGatewayApprovalAfterItsTime: an approval that came after the
-// call's deadline, while no gateway looked, allows nothing.
+// An approval that came after the call's deadline, while no gateway was running, allows
+// nothing.
 func TestGatewayApprovalAfterItsTime(t *testing.T) {
 	desk := raptest.NewDesk(t)
 	h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
@@ -338,9 +334,8 @@ func TestGatewayApprovalAfterItsTime(t *testing.T) {
 	h.ran("write_file", 0)
 }
 
-// TestGatewayFollowsTheDesk: news of one approval cost one look,
-// however many wait, and so it is after a restart. Time stands still,
-// so that none is looked at for its own sake.
+// A notification about one approval causes one look, however many calls wait, also after a
+// restart. The clock is stopped, so that there are no periodic checks.
 func TestGatewayFollowsTheDesk(t *testing.T) {
 	desk := raptest.NewDesk(t)
 	h, r := confGateway(t, confAsk(gateway.AskApprovers, desk), func(cfg *gateway.Config) {

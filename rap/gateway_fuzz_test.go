@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// confFuzzed is a gateway without bounds, at which one call waits.
+// confFuzzed returns a gateway without limits, with one pending call.
 func confFuzzed(f *testing.F) (*confHarness, *confCall) {
 	f.Helper()
 	r := newConfRuntime(f, "alpha")
@@ -26,7 +26,7 @@ func confFuzzed(f *testing.F) (*confHarness, *confCall) {
 	return h, waits
 }
 
-// serves gives a gateway one request, without a network between.
+// serves passes a request to a gateway without a network.
 func (h *confHarness) serves(path, body string) int {
 	req := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, strings.NewReader(body))
 	req.Header.Set("Content-Type", "application/json")
@@ -36,7 +36,7 @@ func (h *confHarness) serves(path, body string) int {
 	return w.Code
 }
 
-// untouched wants the call to wait still.
+// untouched checks that the pending call did not change.
 func (c *confCall) untouched(t *testing.T, h *confHarness) {
 	t.Helper()
 	for _, op := range h.ops {
@@ -52,8 +52,8 @@ func (c *confCall) untouched(t *testing.T, h *confHarness) {
 	}
 }
 
-// FuzzGatewayInvoke sends any invocation while another call waits: the
-// other goes on, and what is accepted gets a result.
+// FuzzGatewayInvoke sends any invocation while another call is pending: the other call is not
+// affected, and what is accepted gets a result.
 func FuzzGatewayInvoke(f *testing.F) {
 	h, waits := confFuzzed(f)
 	here := h.runtimes[0].server.URL + "/cb/fuzz-secret"

@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/rap/gateway"
 )
 
-// story is what happens to a gateway, and what is allowed by it.
+// story is a random history of a gateway with the effects that it permits.
 type story struct {
 	*confHarness
 	runtime  *confRuntime
@@ -25,10 +25,9 @@ type story struct {
 
 const storyIDs = 5
 
-// TestGatewayProperty has invocations, answers, cancellations,
-// closures, deadlines and crashes come in any order, crashes also
-// between any two writes. An operation runs at most once, and only
-// after an allowance; every accepted invocation gets a result.
+// Invocations, answers, cancellations, closures, deadlines and crashes come in any order, and
+// crashes also between any two writes. An operation runs at most once, and only if it was
+// allowed; every accepted invocation gets a result.
 func TestGatewayProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -84,7 +83,7 @@ func (s *story) step() {
 	}
 }
 
-// named is a call of an id. All of them are called back at one address.
+// named returns a call with an id. All of them have the same callback URL.
 func (s *story) named(operation, id, thread string) *confCall {
 	c := s.runtime.call(operation, `{"path":"/a"}`)
 	c.uri = "/cb/story-secret"
@@ -93,7 +92,7 @@ func (s *story) named(operation, id, thread string) *confCall {
 	return c
 }
 
-// heardOf are the messages of a type that came for an id.
+// heardOf returns the messages of a type for an id.
 func (s *story) heardOf(kind, id string) []*confCallback {
 	found, _ := s.runtime.found(func(cb *confCallback) bool { return cb.Type == kind && cb.ID == id })
 	return found
@@ -110,7 +109,7 @@ func (s *story) call(id, thread string) {
 	}
 }
 
-// reply answers the question of a call, when it was asked.
+// reply answers the question of a call, if it was asked.
 func (s *story) reply(id string, index int) {
 	asked := s.heardOf("user_choice", id)
 	if len(asked) == 0 {
@@ -132,8 +131,7 @@ func (s *story) reply(id string, index int) {
 	s.runtime.send(http.MethodPost, q.ResponseURL, fmt.Appendf(nil, `{"id":%q,"selected":%d}`, id, index))
 }
 
-// settle waits until a call that needs nobody went all the way, if the
-// process lives.
+// settle waits until a call that needs no approval has ended, unless the gateway died.
 func (s *story) settle() {
 	c := s.named("read_file", fmt.Sprint("barrier", s.runtime.calls), "barrier")
 	if c.post() == http.StatusOK {
@@ -157,7 +155,7 @@ func (s *story) holds() {
 	}
 }
 
-// end lets time pass until nothing is open any more.
+// end lets time pass until no call is open.
 func (s *story) end() {
 	s.crash()
 	s.clock.pass(15 * time.Minute)

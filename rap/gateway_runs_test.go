@@ -19,7 +19,7 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// What can't be sent as it is becomes an error that says so, or is mended.
+// A result that can't be sent unchanged is repaired, or replaced by an error that says so.
 func TestGatewaySendsOddResults(t *testing.T) {
 	h, r := confGateway(t)
 	for want, out := range map[string]rap.Outcome{
@@ -37,7 +37,7 @@ func TestGatewaySendsOddResults(t *testing.T) {
 	}
 }
 
-// A run that can't be recorded is none.
+// A call whose run can't be recorded does not run.
 func TestGatewayRunsNothingUnrecorded(t *testing.T) {
 	h, r := confGateway(t, confOffer)
 	for _, choice := range []string{"once", "session"} {
@@ -53,7 +53,7 @@ func TestGatewayRunsNothingUnrecorded(t *testing.T) {
 	h.ran("write_file", 0)
 }
 
-// Another process that takes a cancellation stops a run here by its record.
+// If another process accepts a cancellation, the run here stops because of the record.
 func TestGatewayStopsForOthers(t *testing.T) {
 	t.Parallel()
 	h, r := confGateway(t)
@@ -73,7 +73,7 @@ func TestGatewayStopsForOthers(t *testing.T) {
 	}
 }
 
-// relays has an operation ask its user something.
+// relays makes an operation ask its user a question.
 func (h *confHarness) relays() {
 	h.ops["read_file"].does(func(ctx context.Context, job rap.Job) (rap.Outcome, error) {
 		if _, err := job.Ask(ctx, "?", []string{"a"}, 1); err == nil {
@@ -100,7 +100,7 @@ func TestGatewayRelaysOneQuestion(t *testing.T) {
 		!strings.Contains(q.Prompt, "Really?") {
 		t.Errorf("%s", q.body)
 	}
-	<-time.After(600 * time.Millisecond) // the time of a run stands while people are asked
+	<-time.After(600 * time.Millisecond) // the time limit of a run is paused while people are asked
 	for i, want := range []int{200, 200, 404} {
 		if status := c.answer(q, []int{2, 2, 0}[i]); status != want {
 			t.Errorf("answer %d: %d", i, status)
@@ -131,15 +131,14 @@ func TestGatewayRelaysOneQuestion(t *testing.T) {
 	}
 }
 
-// TestAnswersAfterACancellationAreNotThere: a relayed question is
-// nobody's once its run was told to stop, as the rules' own questions
-// are.
+// After a run was told to stop, its relayed question can't be answered any more, like the
+// rules' own questions.
 func TestAnswersAfterACancellationAreNotThere(t *testing.T) {
 	h, r := confGateway(t)
 	stuck := make(chan struct{})
 	h.ops["read_file"].does(func(ctx context.Context, job rap.Job) (rap.Outcome, error) {
 		_, err := job.Ask(ctx, "Really?", []string{"Yes", "No"}, 1)
-		<-stuck // it is slow to stop
+		<-stuck // slow to stop
 		return rap.Outcome{}, err
 	})
 	c := r.call("read_file", confMotd).invoke()
@@ -158,7 +157,7 @@ func TestAnswersAfterACancellationAreNotThere(t *testing.T) {
 	}
 }
 
-// asksBehind makes a call about which the tool server behind asks.
+// asksBehind makes a call about which the upstream tool server asks.
 func (w *eventsWorld) asksBehind() (*confCall, *raptest.Call) {
 	w.t.Helper()
 	c, sent := w.passes("thread-1")
@@ -183,7 +182,8 @@ func TestUpstreamRelays(t *testing.T) {
 	}
 }
 
-// A call about which the gateway asked its user does not ask again: it ends.
+// If the gateway has asked its user about a call, a question of the upstream server ends the
+// call.
 func TestUpstreamAsksOnce(t *testing.T) {
 	w := newEventsWorld(t)
 	w.rules(strings.Replace(confToolsFile, "Reads a file.", "Reads a file., approval: true", 1), confToolsPolicy)
@@ -198,7 +198,7 @@ func TestUpstreamAsksOnce(t *testing.T) {
 	w.tool.Exactly("/answers/1", 0)
 }
 
-// Cancellations and closures reach the server behind.
+// Cancellations and closures are passed on to the upstream server.
 func TestUpstreamEnds(t *testing.T) {
 	w := newEventsWorld(t)
 	c, sent := w.asksBehind()
@@ -218,7 +218,7 @@ func TestUpstreamEnds(t *testing.T) {
 	hears(w.tool, "close", map[string]string{"thread_id": sent.SentGroup})
 }
 
-// What the rules did not decide about is not called.
+// An upstream tool that changed after the rules decided is not called.
 func TestUpstreamChanges(t *testing.T) {
 	w := newEventsWorld(t)
 	w.tool.Offers(strings.Replace(raptest.Manifest(w.tool.URL+raptest.Endpoint, "read_file"), "Does",
@@ -239,8 +239,7 @@ func TestUpstreamChanges(t *testing.T) {
 	w.tool.Exactly("invoke", 0)
 }
 
-// TestGatewaySharesItsWork: a caller with many calls that hang does not
-// keep the deadlines of others from being seen.
+// A caller with many calls that hang does not delay the deadlines of others.
 func TestGatewaySharesItsWork(t *testing.T) {
 	t.Parallel()
 	r, slow := newConfRuntime(t, "alpha"), newConfRuntime(t, "slow")
@@ -260,8 +259,7 @@ func TestGatewaySharesItsWork(t *testing.T) {
 	}
 }
 
-// TestGatewayGoesOnWhileItLists: going through all calls, of which
-// there may be very many, holds up none.
+// Listing all calls, of which there may be very many, does not delay any of them.
 func TestGatewayGoesOnWhileItLists(t *testing.T) {
 	var stuck atomic.Bool
 	desk := raptest.NewDesk(t)
@@ -281,8 +279,8 @@ func TestGatewayGoesOnWhileItLists(t *testing.T) {
 	}
 }
 
-// TestGatewayHoldsFewBodies: a caller has some invocations in memory at
-// a time, and takes no room from others.
+// The number of a caller's invocations in memory is limited, and other callers are not
+// affected.
 func TestGatewayHoldsFewBodies(t *testing.T) {
 	const most = 64
 	r, flood := newConfRuntime(t, "alpha"), newConfRuntime(t, "flood")
@@ -342,7 +340,7 @@ func TestGatewayBoundsTheRate(t *testing.T) {
 	}
 }
 
-// Without records nothing is acknowledged, asked, or taken for an answer.
+// Without records nothing is acknowledged, asked, or accepted as an answer.
 func TestGatewayWithoutRecords(t *testing.T) {
 	h, r := confGateway(t)
 	c, q := r.asked()
@@ -367,8 +365,7 @@ func TestGatewayWithoutRecords(t *testing.T) {
 	c.result()
 }
 
-// A grant whose thread closes between the answer and the run does not
-// outlive it.
+// A grant ends if its thread is closed between the answer and the run.
 func TestGatewayGrantsOfClosingThreads(t *testing.T) {
 	var r *confRuntime
 	var closing atomic.Bool

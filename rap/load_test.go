@@ -24,21 +24,20 @@ import (
 )
 
 const (
-	loadWorkers = 32        // send at once
-	loadMemory  = 100 << 20 // bytes that the waiting choices may cost
-	loadThreads = 400       // goroutines that a side may have, however many calls it has
-	loadShare   = 5         // one choice of so many is answered; the others have to wait
+	loadWorkers = 32        // concurrent senders
+	loadMemory  = 100 << 20 // limit of the memory for pending choices, in bytes
+	loadThreads = 400       // limit of the goroutines of one side, however many calls it has
+	loadShare   = 5         // one choice of this many is answered; the others have to wait
 )
 
-// loadSize says how much a load test makes wait, and how many processes
-// it kills.
+// loadSize is the size of a load test.
 type loadSize struct {
-	pending int // choices that wait
-	calls   int // that go through while processes are killed
+	pending int // pending choices
+	calls   int // calls made while processes are killed
 	kills   int
 }
 
-// loadSizes are small by default. ASSENT_LOAD=full measures what
+// loadSizes returns small sizes by default. ASSENT_LOAD=full measures what
 // docs/design/006-rap.md and bench/README.md claim.
 func loadSizes() loadSize {
 	if os.Getenv("ASSENT_LOAD") == "full" {
@@ -48,14 +47,13 @@ func loadSizes() loadSize {
 	return loadSize{pending: 500, calls: 60, kills: 8}
 }
 
-// loadUser is the other side of many calls: of a gateway the runtime
-// with its user, of a runtime the tool. Unlike confRuntime and toolPeer
-// it finds what it heard of a call at once, and forgets the bodies.
+// loadUser is the peer of many calls: the runtime with its user for a gateway, the tool for a
+// runtime. Unlike confRuntime and toolPeer it indexes messages by call and drops the bodies.
 type loadUser struct {
 	t      *testing.T
 	server *httptest.Server
 	mu     sync.Mutex
-	urls   map[string]string   // where choices are answered, by id; of a runtime where its calls are
+	urls   map[string]string   // URLs for the answers to choices, by id; for a runtime, those for callbacks
 	ends   map[string][]string // results, or answers
 }
 
@@ -69,7 +67,7 @@ func newLoadUser(t *testing.T) *loadUser {
 func (u *loadUser) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
-		return // its sender was killed
+		return // the sender was killed
 	}
 	switch where, id := path.Split(req.URL.Path); where {
 	case "/.well-known/":
@@ -103,12 +101,12 @@ func (u *loadUser) hear(err error, id, url, end string) {
 	if url != "" {
 		u.urls[id] = strings.Clone(url)
 	}
-	if end != "" && !slices.Contains(u.ends[id], end) { // what a killed sender had sent may come again
+	if end != "" && !slices.Contains(u.ends[id], end) { // the message of a killed sender may be repeated
 		u.ends[id] = append(u.ends[id], end)
 	}
 }
 
-// awaits waits for so many questions (or invocations) and ends.
+// awaits waits for a number of questions (or invocations) and ends.
 func (u *loadUser) awaits(what string, asked, ended int) {
 	u.t.Helper()
 	testwait.Value(u.t, what, func() ([2]int, bool) {
@@ -118,7 +116,7 @@ func (u *loadUser) awaits(what string, asked, ended int) {
 	})
 }
 
-// must posts a document to where something about a call belongs.
+// must posts a document to the URL of a call and checks for 200.
 func (u *loadUser) must(p *process, id string, body []byte) {
 	u.mu.Lock()
 	url := u.urls[id]
@@ -128,7 +126,7 @@ func (u *loadUser) must(p *process, id string, body []byte) {
 	}
 }
 
-// loadEach does something for every id, some at once.
+// loadEach calls do for every id, several at a time.
 func loadEach(ids []string, do func(id string)) {
 	var all sync.WaitGroup
 	next := atomic.Int64{}
@@ -151,8 +149,8 @@ func loadIDs(n int) []string {
 	return ids
 }
 
-// loadInvocation is the call of an id. There are a hundred threads, and
-// those who come one after the other are not in the same one.
+// loadInvocation returns the call with an id. There are a hundred threads, and consecutive
+// calls are in different ones.
 func loadInvocation(id string) runtime.Invocation {
 	return runtime.Invocation{
 		Thread:    "thread " + id[len(id)-2:],
@@ -165,7 +163,7 @@ func loadInvocation(id string) runtime.Invocation {
 
 func loadDone(id string) string { return "done " + string(loadInvocation(id).Arguments) }
 
-// alive asks a gateway about a call.
+// alive requests the status of a call from a gateway.
 func (p *process) alive(id string) bool {
 	status, text := p.post("/tool_call_status", (&wire.Status{
 		ThreadID:   loadInvocation(id).Thread,
@@ -188,7 +186,7 @@ func (p *process) runsOf() map[string]int {
 	return out
 }
 
-// loadCosts holds what the choices cost to the bounds.
+// loadCosts checks the cost of pending choices against the limits.
 func loadCosts(t *testing.T, side string, before, after cost) {
 	t.Helper()
 	grown := int64(after.Memory) - int64(before.Memory)
@@ -202,8 +200,8 @@ func loadCosts(t *testing.T, side string, before, after cost) {
 	}
 }
 
-// TestLoadGateway: ten thousand calls wait for their users, at the cost
-// of rows; the gateway is killed; the next one takes every answer.
+// Ten thousand calls wait for their users, at the cost of rows. After the gateway is killed,
+// the next one accepts every answer.
 func TestLoadGateway(t *testing.T) {
 	t.Parallel()
 	u := newLoadUser(t)
@@ -248,8 +246,8 @@ func TestLoadGateway(t *testing.T) {
 	}
 }
 
-// TestLoadRuntime: the same of a runtime. While it is dead people
-// answer some of what it asked them; the rest stays as it was.
+// TestLoadRuntime is the same for a runtime. While it is dead, people answer some of its
+// questions; the others stay open.
 func TestLoadRuntime(t *testing.T) {
 	t.Parallel()
 	u := newLoadUser(t)
@@ -306,18 +304,17 @@ func TestLoadRuntime(t *testing.T) {
 	}
 }
 
-// slaughter is a gateway and a runtime, each a process that is killed
-// again and again while calls go through both.
+// slaughter is a gateway and a runtime, in processes that are killed repeatedly while calls go
+// through both.
 type slaughter struct {
 	t                *testing.T
 	gateway, runtime *process
 	ids              []string
 }
 
-// TestLoadKilled: either side is killed with SIGKILL at random moments.
-// No operation runs twice, every call has one end, which it keeps, and
-// nothing is stuck: what was lost on its way ends at its deadline and
-// never ran.
+// Both sides are killed with SIGKILL at random moments. No operation runs twice, every call has
+// one end that does not change, and no call is stuck: a call that was lost in transit ends at
+// its deadline and never ran.
 func TestLoadKilled(t *testing.T) {
 	t.Parallel()
 	s := &slaughter{t: t, ids: loadIDs(loadSizes().calls)}
@@ -328,7 +325,7 @@ func TestLoadKilled(t *testing.T) {
 	s.runtime.start()
 	s.kills()
 	s.settles(true)
-	s.runtime.reborn(longestWait + time.Hour) // calls that were lost on their way have waited long enough
+	s.runtime.reborn(longestWait + time.Hour) // lost calls reach their deadline
 	first := maps.Clone(s.settles(false))
 	s.gateway.reborn(time.Minute)
 	s.runtime.reborn(time.Minute)
@@ -372,9 +369,9 @@ func (s *slaughter) kills() {
 	<-all
 }
 
-// settles waits until all calls have ended and returns their ends. If
-// some may be lost, it doesn't wait for those that a runtime was killed
-// with before they arrived: the protocol bars sending them again.
+// settles waits until all calls have ended and returns their ends. If some may be lost, it does
+// not wait for calls whose invocation was lost with a killed runtime: the protocol forbids
+// sending them again.
 func (s *slaughter) settles(some bool) map[string]runtime.Call {
 	s.t.Helper()
 	ends := map[string]runtime.Call{}
@@ -400,7 +397,7 @@ func (s *slaughter) settles(some bool) map[string]runtime.Call {
 	return ends
 }
 
-// holds checks the end of a call against its runs, and names it.
+// holds checks the end of a call against its runs, and returns the kind of end.
 func (s *slaughter) holds(id string, end runtime.Call) string {
 	s.t.Helper()
 	runs, text := s.gateway.runsOf()[id], end.Outcome.Text
@@ -418,7 +415,7 @@ func (s *slaughter) holds(id string, end runtime.Call) string {
 		kind, most = "unknown", 1
 	case end.Why == runtime.WhyTimeout:
 		kind = "lost"
-	case end.Why == runtime.WhyInvalid: // there was no gateway to ask what it offers
+	case end.Why == runtime.WhyInvalid: // there was no gateway to discover the tools from
 		kind = "refused"
 	}
 

@@ -15,8 +15,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// NewMemory keeps records in memory: for command-line tools and tests.
-// Nothing survives the process.
+// NewMemory returns records that are kept in memory, for command-line tools and tests.
 func NewMemory() store.Records {
 	return &memory{records: map[memoryName]store.Record{}, aliases: map[memoryName]string{}}
 }
@@ -79,7 +78,7 @@ func (m *memory) Record(ctx context.Context, namespace, key string) (store.Recor
 }
 
 func (m *memory) RecordByAlias(ctx context.Context, namespace, alias string) (store.Record, error) {
-	// no record has the key ""
+	// No record has an empty key, so an unknown alias finds nothing.
 	return m.get(ctx, namespace, func() string { return m.aliases[memoryName{namespace, alias}] })
 }
 
@@ -96,7 +95,7 @@ func (m *memory) get(ctx context.Context, namespace string, key func() string) (
 	return lentRecord(r), nil
 }
 
-// lentRecord is a record whose reader may write on it.
+// lentRecord returns a record whose value the caller may modify.
 func lentRecord(r store.Record) store.Record {
 	r.Value = bytes.Clone(r.Value)
 	return r

@@ -22,8 +22,7 @@ func TestMemory(t *testing.T) {
 	storetest.Records(t, func(*testing.T) store.Records { return rap.NewMemory() })
 }
 
-// TestMemoryIsAStore: whatever is done to records in memory and in a
-// database, both say the same.
+// Records in memory and in a database behave the same for any sequence of operations.
 func TestMemoryIsAStore(t *testing.T) {
 	t.Parallel()
 	db := must.Get(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{}))(t)
@@ -47,7 +46,7 @@ type twins struct {
 	room             string
 }
 
-// say is what a store answers, in words.
+// say returns the result of a store as text.
 func say(v any, err error) string {
 	switch {
 	case errors.Is(err, approval.ErrVersion):
@@ -61,7 +60,7 @@ func say(v any, err error) string {
 	return fmt.Sprintf("%q", v)
 }
 
-// step does one thing to both, and asks both about everything.
+// step does one operation on both stores, and compares their content.
 func (w twins) step(t *rapid.T) {
 	ctx := context.Background()
 	name := func(what string) string {
@@ -85,7 +84,7 @@ func (w twins) step(t *rapid.T) {
 		Expires:   at("expires"),
 		Value:     []byte(some("value")),
 	}
-	if r.Version = rapid.Int64Range(-1, 3).Draw(t, "version"); r.Version < 0 { // the right one
+	if r.Version = rapid.Int64Range(-1, 3).Draw(t, "version"); r.Version < 0 { // the right version
 		old, _ := w.memory.Record(ctx, r.Namespace, r.Key)
 		r.Version = old.Version
 	}

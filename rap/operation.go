@@ -14,34 +14,33 @@ type Operation struct {
 	Description string
 	InputSchema json.RawMessage
 	Destructive bool
-	ReadOnly    bool // told to runtimes; loosens nothing here
-	// Label says in a few words what a call does, for people: "write 12
-	// bytes to /etc/motd". Empty, or a nil func, shows the arguments.
-	// It is shown beside the arguments, never instead of them.
+	ReadOnly    bool // passed on to runtimes; has no effect on decisions
+	// Label describes a call in a few words for people: "write 12 bytes to /etc/motd". If it is
+	// nil or returns an empty string, people see only the arguments. The label is shown in
+	// addition to the arguments, never instead of them.
 	Label func(args json.RawMessage) string
-	// Run does it, with the stored arguments. An error's text is told
-	// to the runtime only when it is a *PublicError.
+	// Run runs the operation with the stored arguments. The runtime gets the text of an error
+	// only if it is a *PublicError.
 	Run func(ctx context.Context, job Job) (Outcome, error)
-	// Feed brings the events that follow outcomes with a Subscription;
-	// nil: none has one.
+	// Feed is the source of events that follow outcomes with a Subscription. If it is nil,
+	// outcomes must not have one.
 	Feed Feed
 }
 
-// Job is one call that may run.
+// Job describes one call that may run.
 type Job struct {
-	Asker     approval.Asker // who made the call: the caller, under its name in the ledger, and whose runtime it is
+	Asker     approval.Asker // the caller as an asker, with its name in the ledger and the person who owns the runtime
 	Caller    string         // its configured name
 	Thread    string
 	ID        string
-	Run       string // a name that no other run of the gateway has
+	Run       string // a unique name of the run
 	User      string
 	Ancestors []string
 	Operation string
-	Arguments json.RawMessage // exactly what was decided on
-	// Ask relays a question of whatever runs the operation to the
-	// runtime's user (an upstream RAP server's own user_choice). It is
-	// ErrAskedAlready when this call has asked before: a call asks
-	// once.
+	Arguments json.RawMessage // exactly as decided
+	// Ask relays a question (the user_choice of an upstream RAP server) to the runtime's user.
+	// It returns ErrAskedAlready if the user was asked about this call before, because a call
+	// has one question.
 	Ask func(ctx context.Context, prompt string, choices []string, standard int) (int, error)
 }
 
@@ -50,27 +49,26 @@ type PublicError struct{ Text string }
 
 func (e *PublicError) Error() string { return e.Text }
 
-// ErrAskedAlready says that a call has asked its user before.
+// ErrAskedAlready is returned if the user was asked about the call before.
 var ErrAskedAlready = errors.New("this call has asked its user before")
 
-// Feed is where the events of an operation's subscriptions come from.
-// What it knows outlives the process. A call names its subscription
-// before it runs, so that what goes on after a crash can be ended.
+// Feed is the source of events of an operation's subscriptions. Its state must outlive the
+// process. A call gets the name of its subscription before it runs, so that a subscription can
+// be ended after a crash.
 type Feed interface {
 	// Name returns the name of the subscription that a call would have.
 	Name(job Job) (string, error)
-	// Events returns some of the events of a subscription from an index
-	// on, in order, and whether more may come.
+	// Events returns the next events of a subscription from an index on, in order, and whether
+	// more may come. It need not return all.
 	Events(ctx context.Context, subscription string, from int) (events []Event, live bool, err error)
-	// End tells whoever runs the operation that nobody listens any
-	// more. It may be repeated, and there may be nothing to end.
+	// End ends a subscription at its source. It may be called several times, and for a
+	// subscription that does not exist.
 	End(ctx context.Context, subscription string) error
-	// Watch calls changed with each subscription that has something
-	// new, until ctx ends.
+	// Watch calls changed for each subscription that has new events, until ctx ends.
 	Watch(ctx context.Context, changed func(subscription string)) error
 }
 
-// Event is news of a subscription.
+// Event is an event of a subscription.
 type Event struct {
 	Index       int    `json:"index"`
 	ID          string `json:"id"` // of the call

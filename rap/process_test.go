@@ -37,27 +37,27 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// life configures a gateway or a runtime that runs in a process of its
-// own until it is killed. Both keep their records in a SQLite database.
+// life configures a gateway or a runtime that runs in a process of its own until it is killed.
+// Both keep their records in a SQLite database.
 type life struct {
-	Gateway bool          // or else a runtime
-	Dir     string        // holds the database, and the file in which a gateway counts its runs
+	Gateway bool          // otherwise a runtime
+	Dir     string        // contains the database, and the file in which a gateway records its runs
 	Own     string        // the URL at which the process listens
 	Other   string        // the origin of the other side
-	Token   string        // the other side's bearer token; "" none
-	Ahead   time.Duration // of the process's clock
+	Token   string        // the other side's bearer token; may be empty
+	Ahead   time.Duration // offset of the process's clock
 
-	KillAt int  // the gateway kills itself at the nth write to its records; 0 never
-	Before bool // it does so before that write, or else after it
+	KillAt int  // the gateway kills itself at this write to its records; 0: never
+	Before bool // it does so before that write, otherwise after it
 	Block  bool // operations of the gateway never end
 	Slow   bool // operations of the gateway take up to 40 ms
 
-	Load   bool   // many calls wait for a long time
-	People uint64 // under load one of so many questions of a runtime is answered; 0 none
+	Load   bool   // calls wait for a long time
+	People uint64 // under load, one of this many questions of a runtime is answered; 0: none
 }
 
-// lifeVariable names the variable that holds a life. Its presence makes
-// this test binary such a process.
+// lifeVariable is the environment variable that contains a life. If it is set, this test binary
+// runs that process.
 const lifeVariable = "ASSENT_RAP_LIFE"
 
 func TestMain(m *testing.M) {
@@ -74,7 +74,7 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// run serves until the process is killed, or its parent has died.
+// run serves until the process is killed or its parent dies.
 func (l *life) run() error {
 	listener, err := l.listen()
 	if err != nil {
@@ -103,9 +103,9 @@ func (l *life) run() error {
 	return <-failed
 }
 
-// listen takes the listener that the process inherited, or opens one: a
-// request to a process that kills itself has to fail, and must not wait
-// in the inherited listener for the next process.
+// listen returns the listener that the process inherited, or opens one. A gateway that may kill
+// itself opens its own, because a request to a dead process has to fail instead of waiting in
+// an inherited listener for the next process.
 func (l *life) listen() (net.Listener, error) {
 	if l.Gateway && !l.Load {
 		return net.Listen("tcp", strings.TrimPrefix(l.Own, "http://"))
@@ -126,7 +126,7 @@ func (l *life) common(records store.Records, room string, plan *resolve.Plan) ra
 	}
 }
 
-const longestWait = 10 * time.Hour // of calls and questions under load: their ends are not what is tested there
+const longestWait = 10 * time.Hour // for calls and questions under load, which must not expire during the test
 
 func (l *life) gateway(mux *http.ServeMux) (func(context.Context) error, error) {
 	db, err := sqlite.Open(context.Background(), l.database(), sqlite.Options{})
@@ -162,8 +162,7 @@ func (l *life) gateway(mux *http.ServeMux) (func(context.Context) error, error) 
 	return g.Run, nil
 }
 
-// work is every operation. It writes a line to the disk for each run
-// before it does anything else.
+// work runs every operation. It first records the run in a file.
 func (l *life) work(ctx context.Context, job rap.Job) (rap.Outcome, error) {
 	f, err := os.OpenFile(filepath.Join(l.Dir, "runs"), os.O_WRONLY|os.O_CREATE|os.O_APPEND|os.O_SYNC, 0o600)
 	if err != nil {
@@ -186,15 +185,13 @@ func (l *life) work(ctx context.Context, job rap.Job) (rap.Outcome, error) {
 	return rap.Outcome{Text: "done " + string(job.Arguments)}, f.Close()
 }
 
-// chance returns a time below a bound that looks random and is the same
-// for a name each time.
+// chance returns a pseudo-random duration below bound. It depends only on the name.
 func chance(name string, bound time.Duration) time.Duration {
 	sum := sha256.Sum256([]byte(name))
 	return time.Duration(binary.BigEndian.Uint64(sum[:8]) % uint64(bound))
 }
 
-// doomedRecords are records of a process that kills itself at one of
-// its writes.
+// doomedRecords kills the process at one of its writes.
 type doomedRecords struct {
 	store.Records
 	life   *life
@@ -236,9 +233,8 @@ func (d *doomedRecords) DeleteRecord(ctx context.Context, room, key string, vers
 	return d.write(func() error { return d.Records.DeleteRecord(ctx, room, key, version) })
 }
 
-// runtime is a runtime that also does what the test asks for under
-// /test/. Its people answer in the inbox of a service on the same
-// database, or, under load, by themselves.
+// runtime starts a runtime that also executes requests of the test under /test/. Its people
+// answer in the inbox of a service on the same database or, under load, automatically.
 func (l *life) runtime(mux *http.ServeMux) (func(context.Context) error, error) {
 	h, err := openClerk(l.database())
 	if err != nil {
@@ -290,9 +286,8 @@ func (l *life) runtime(mux *http.ServeMux) (func(context.Context) error, error) 
 	return rt.Run, nil
 }
 
-// loadDesk is a desk whose people answer some questions after up to
-// 100 ms. What they answer follows from the question's key, so the desk
-// of the next process knows it too.
+// loadDesk is an approval service whose people answer some questions after up to 100 ms. The
+// answer depends only on the question's key, so the next process gives the same one.
 type loadDesk struct {
 	hold.Requests // there are no approvals
 	people        uint64
@@ -327,7 +322,7 @@ func (d *loadDesk) Answer(_ context.Context, ref string) (hold.Answer, error) {
 			d.ripe[ref] = true
 			tell := d.tell
 			d.mu.Unlock()
-			if tell != nil { // or else Watch tells of all
+			if tell != nil { // otherwise Watch reports it
 				tell(ref)
 			}
 		})
@@ -349,7 +344,7 @@ func (d *loadDesk) Watch(ctx context.Context, changed func(string)) error {
 	return ctx.Err()
 }
 
-// cost is what a process holds.
+// cost is the memory and the goroutines of a process.
 type cost struct {
 	Memory     uint64 // bytes of heap in use and of stacks, after a collection
 	Goroutines int
@@ -363,21 +358,21 @@ func costNow() cost {
 	return cost{Memory: m.HeapAlloc + m.StackInuse, Goroutines: goruntime.NumGoroutine()}
 }
 
-// process is a side in a process of its own, through all its lives: one
-// after the other on the same files and at the same address.
+// process is a gateway or a runtime in a process of its own, restarted on the same files and at
+// the same address after each kill.
 type process struct {
 	t        *testing.T
 	life     life
 	listener *os.File
 	client   *http.Client
-	said     testwait.Buffer // on standard error
+	said     testwait.Buffer // standard error
 	cmd      *exec.Cmd
 	begun    chan struct{} // receives a value for each run that began
-	dead     chan struct{} // closed once the present life is over
-	kills    int           // how often the next life had to begin
+	dead     chan struct{} // closed when the current process has ended
+	kills    int           // number of restarts
 }
 
-// newProcess prepares a process; start begins its first life.
+// newProcess prepares a process; start starts it.
 func newProcess(t *testing.T, first life) *process {
 	t.Helper()
 	l := confListen(t)
@@ -402,7 +397,7 @@ func newProcess(t *testing.T, first life) *process {
 	return p
 }
 
-// start begins a life, and returns once it serves or is over.
+// start starts the process, and returns once it serves or has ended.
 func (p *process) start() {
 	p.t.Helper()
 	text := must.Get(json.Marshal(p.life))(p.t)
@@ -440,7 +435,7 @@ func (p *process) start() {
 	<-up
 }
 
-// kill ends the present life with SIGKILL.
+// kill kills the process with SIGKILL.
 func (p *process) kill() {
 	if p.cmd != nil {
 		_ = p.cmd.Process.Kill()
@@ -449,9 +444,8 @@ func (p *process) kill() {
 	p.client.CloseIdleConnections()
 }
 
-// next begins another life, which nothing dooms, once the present one
-// is over. Its clock may be ahead of the last one's: what a process
-// claimed for itself is its own for a while.
+// next starts another process after the current one has ended, without KillAt and Block. Its
+// clock may be ahead, so that leases of the previous process have expired.
 func (p *process) next(later time.Duration) {
 	p.t.Helper()
 	<-p.dead
@@ -462,7 +456,7 @@ func (p *process) next(later time.Duration) {
 	p.start()
 }
 
-// reborn kills the present life and begins the next one.
+// reborn kills the process and starts the next one.
 func (p *process) reborn(later time.Duration) {
 	p.t.Helper()
 	p.kill()
@@ -482,8 +476,8 @@ func (p *process) cost() (c cost) {
 	return c
 }
 
-// post sends a document and returns status and body; 0 if the process
-// was killed meanwhile.
+// post sends a document and returns status and body. The status is 0 if the process was killed
+// meanwhile.
 func (p *process) post(path string, body []byte) (int, string) {
 	res, err := p.client.Post(p.life.Own+path, "application/json", strings.NewReader(string(body)))
 	if err != nil {
@@ -494,20 +488,19 @@ func (p *process) post(path string, body []byte) (int, string) {
 	return res.StatusCode, string(text)
 }
 
-// invoke has a runtime make a call.
+// invoke makes a call through a runtime.
 func (p *process) invoke(in runtime.Invocation) (int, string) {
 	return p.post("/test/invoke", confJSON(p.t, in))
 }
 
-// call reads a call of a runtime; the zero call if there is none.
+// call reads a call of a runtime. It returns the zero call if there is none.
 func (p *process) call(thread, id string) (c runtime.Call) {
 	p.t.Helper()
 	p.get("/test/call?"+url.Values{"thread": {thread}, "id": {id}}.Encode(), &c)
 	return c
 }
 
-// runs lists the runs of a gateway that began: the process and the id
-// of the call.
+// runs lists the recorded runs of a gateway: the process and the id of the call.
 func (p *process) runs() (all [][2]string) {
 	p.t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.life.Dir, "runs"))

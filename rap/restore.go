@@ -7,18 +7,15 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// NamespacePrefix begins the namespaces whose records are of this
-// package.
+// NamespacePrefix is the prefix of the namespaces of this package's records.
 const NamespacePrefix = "rap/"
 
-// purpose is that of both sides' keys, as package names has it.
+// purpose is Sealing.Purpose for both sides, as in package names.
 const purpose = "assent rap "
 
-// OutlivesRestore reports whether a record may stay in a store that was
-// filled from a backup. Calls on their way may have run since, and
-// would run again; what a user allowed for a session may have been used
-// up or ended. Calls that had ended stay, so that repetitions of them
-// run nothing.
+// OutlivesRestore reports whether a record may stay in a store that was restored from a backup.
+// An open call may have run since, and would run again; a session grant may have been used up
+// or ended. Ended calls stay, so that repetitions of them don't run.
 func OutlivesRestore(key []byte, r store.Record) (bool, error) {
 	side, kind, _ := durable.CutKind(r.Namespace)
 	switch {
@@ -33,8 +30,7 @@ func OutlivesRestore(key []byte, r store.Record) (bool, error) {
 	return durable.Settled(key, purpose, r)
 }
 
-// Reseal returns what store.Rotation wants: values sealed with a key
-// derived from the next one.
+// Reseal returns the function that store.Rotation needs: it reseals values with the new key.
 func Reseal(before, after []byte) func(namespace, key string, value []byte) ([]byte, error) {
 	return durable.Reseal(NamespacePrefix, purpose, before, after)
 }

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// SessionGrant is an allowance that a user gave for a session: any
-// arguments of one operation, as long as the same rules ask about them.
+// SessionGrant is a permission that a user gave for a session: one operation with any
+// arguments, as long as the same rules ask about it.
 type SessionGrant struct {
 	ID        string    `json:"id"`
 	Gateway   string    `json:"gateway"`
-	Agent     string    `json:"agent,omitempty"` // whose file decides there; "" where nobody says
+	Agent     string    `json:"agent,omitempty"` // the agent whose file decides; empty if unknown
 	Caller    string    `json:"caller"`
 	Session   string    `json:"session"` // root thread
 	User      string    `json:"user,omitempty"`
@@ -20,12 +20,12 @@ type SessionGrant struct {
 	Expires   time.Time `json:"expires"`
 }
 
-// Sessions are the session grants of all gateways of a server.
+// Sessions gives access to the session grants of all gateways of a server.
 type Sessions interface {
-	// Grants lists those of a tenant that are in force.
+	// Grants lists the grants of a tenant that are in force.
 	Grants(ctx context.Context, tenant string) ([]SessionGrant, error)
 
-	// Revoke ends one of a tenant, in somebody's name and for the
-	// record; approval.ErrNotFound where none with that id is in force.
+	// Revoke ends a grant of a tenant on behalf of the person by, with a reason for the ledger.
+	// It returns approval.ErrNotFound if no grant with that id is in force.
 	Revoke(ctx context.Context, tenant, id, by, reason string) error
 }

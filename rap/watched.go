@@ -5,39 +5,37 @@ import (
 	"time"
 )
 
-// Calls are the calls that runtimes of tenants make for people.
+// Calls gives access to the calls that runtimes of tenants make for people.
 type Calls interface {
-	// CallsOf lists those of a person of the directory: the ones that go
-	// on, and those that ended a short while ago.
+	// CallsOf lists the calls made for a person of the directory: those in progress, and those
+	// that ended recently.
 	CallsOf(ctx context.Context, tenant, person string) ([]AgentCalls, error)
-	// Watch calls changed after a call of the tenant changed, as far as
-	// this process knows, until ctx ends.
+	// Watch calls changed after a call of the tenant changed in this process, until ctx ends.
 	Watch(ctx context.Context, tenant string, changed func())
 }
 
-// AgentCalls are those that one agent makes for a person, the newest
-// first.
+// AgentCalls are the calls that one agent makes for a person, the newest first.
 type AgentCalls struct {
 	Agent string
 	Calls []Watched
 	More  bool // there may be others
 }
 
-// Watched is a call as its user sees it. What the agent and the tool
-// write in it is cut to a few KiB each, and nothing else was done to it.
+// Watched is a call as its user sees it. Texts of the agent and the tool are shortened to a few
+// KiB each and otherwise unchanged: they are untrusted.
 type Watched struct {
 	Server    string
 	Operation string
 	Thread    string
 	ID        string
-	State     string // as runtime.CallState has it
-	Question  string // reference of what people are asked now
-	Result    string // once it is done
+	State     string // a runtime.CallState
+	Question  string // reference of the open request to people
+	Result    string // set once done
 	Failed    bool   // the result is an error
-	Why       string // it is the runtime's own, as runtime.Why has it
+	Why       string // the runtime.Why of a synthetic outcome
 	Since     time.Time
-	Ended     time.Time   // zero: it goes on
-	Lost      int         // events that are not in Events
+	Ended     time.Time   // zero while it is in progress
+	Lost      int         // number of events that are not in Events
 	Events    []Event     // the latest, in order
 	Views     []ShownView // the latest, the newest first
 }
@@ -45,5 +43,5 @@ type Watched struct {
 // ShownView is a view as it is shown to people.
 type ShownView struct {
 	Type string
-	Text string // its content, as the tool wrote it
+	Text string // its content, as the tool sent it
 }

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestIdentifiersAreOfASCII: letters, digits behind the first
-// character, and underscores.
+// Identifiers consist of ASCII letters, underscores, and digits after the first character.
 func TestIdentifiersAreOfASCII(t *testing.T) {
 	identifier := regexp.MustCompile(`^[A-Za-z_][A-Za-z_0-9]*$`)
 	for c := range 256 {
@@ -23,7 +22,7 @@ func TestIdentifiersAreOfASCII(t *testing.T) {
 	}
 }
 
-// TestEveryRuleIsDescribed that a template can break.
+// Every rule that a template can violate has a description.
 func TestEveryRuleIsDescribed(t *testing.T) {
 	described := map[string]bool{}
 	for _, r := range Rules() {

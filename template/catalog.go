@@ -7,7 +7,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// Context is what is being approved: it decides which variables exist.
+// Context is the kind of call to be approved. It determines which variables exist.
 type Context uint8
 
 // The contexts of Agent Format's variable catalog.
@@ -15,11 +15,11 @@ const (
 	LocalTool        Context = iota // a call of a tool in local_tools
 	MCPTool                         // a call of a tool of an MCP server
 	Skill                           // a skill of a remote agent
-	LocalDelegation                 // handing over to an agent in local_agents
-	RemoteDelegation                // handing over to an agent in remote_agents
+	LocalDelegation                 // delegation to an agent in local_agents
+	RemoteDelegation                // delegation to an agent in remote_agents
 )
 
-// String names the context as findings do.
+// String returns the context's name for findings.
 func (c Context) String() string {
 	names := [...]string{"local tool", "MCP tool", "skill", "local delegation", "remote delegation"}
 	if int(c) < len(names) {
@@ -31,11 +31,11 @@ func (c Context) String() string {
 // Fit says whether a variable can have a value in a context.
 type Fit uint8
 
-// The answers of Check.
+// Results of Check.
 const (
-	Unknown      Fit = iota // in no context
-	WrongContext            // in another context
-	Known                   // here; whether the arguments hold the path is seen only when a call is rendered
+	Unknown      Fit = iota // not in the catalog
+	WrongContext            // only in another context
+	Known                   // in this context; whether the arguments have the path is known only when a call is rendered
 )
 
 // root is a variable of the catalog.
@@ -64,11 +64,11 @@ const (
 type entry struct {
 	root     root
 	name     string
-	document bool // JSON: has paths below it
+	document bool // JSON, with paths below it
 	contexts uint8
 }
 
-// catalog lists the variables in the order that people read them.
+// catalog lists the variables in the order for documentation.
 func catalog() [9]entry {
 	return [9]entry{
 		{toolName, "tool_name", false, inTool},
@@ -83,8 +83,8 @@ func catalog() [9]entry {
 	}
 }
 
-// reference is a variable's name taken apart: a root and, for
-// documents, the path below it ("" for the whole document).
+// reference is a parsed variable name: a root and, for documents, the path below it, which is
+// empty for the whole document.
 type reference struct {
 	root     root
 	path     string
@@ -107,8 +107,8 @@ func refer(name string) reference {
 
 func (r reference) in(ctx Context) bool { return r.contexts>>ctx&1 == 1 }
 
-// Variables returns the catalog's names for a context. Below tool_args,
-// skill_args and parent.input any path is allowed.
+// Variables returns the catalog's names for a context. Below tool_args, skill_args and
+// parent.input any path is allowed.
 func Variables(ctx Context) []string {
 	var names []string
 	for _, e := range catalog() {
@@ -119,8 +119,7 @@ func Variables(ctx Context) []string {
 	return names
 }
 
-// Check reports whether a variable, as Ref names it, can have a value
-// in a context.
+// Check reports whether a variable, named as in Ref, can have a value in a context.
 func Check(ctx Context, name string) Fit {
 	switch r := refer(name); {
 	case r.root == noRoot:
@@ -132,10 +131,9 @@ func Check(ctx Context, name string) Fit {
 	return Known
 }
 
-// Suggest returns the name that an author probably meant by one that
-// does not fit the context: the same thing by the context's own name, a
-// name spelt nearly so, or else the argument of that name. It returns
-// "" for a name that fits.
+// Suggest returns the name that an author probably meant by one that does not fit the context:
+// the corresponding variable of the context, a name with a similar spelling, or the argument of
+// that name. It returns an empty string for a name that fits.
 func Suggest(ctx Context, name string) string {
 	r := refer(name)
 	switch {
@@ -150,8 +148,8 @@ func Suggest(ctx Context, name string) string {
 	return suggestUnknown(ctx, name)
 }
 
-// suggestUnknown looks for a misspelt root; an unknown name is
-// otherwise most often an argument without its prefix.
+// suggestUnknown looks for a misspelled root. Otherwise an unknown name is most likely an
+// argument without its prefix.
 func suggestUnknown(ctx Context, name string) string {
 	head, rest, _ := strings.Cut(name, ".")
 	switch near := diag.Nearest(head, Variables(ctx)); near {
@@ -175,7 +173,7 @@ func suggestUnknown(ctx Context, name string) string {
 	return join(document(ctx), name)
 }
 
-// document is the context's variable that holds the JSON.
+// document returns the context's variable that has the JSON arguments.
 func document(ctx Context) string {
 	switch ctx {
 	case Skill:
@@ -187,7 +185,7 @@ func document(ctx Context) string {
 	return "tool_args"
 }
 
-// subject is the context's variable that names what is called.
+// subject returns the context's variable that names what is called.
 func subject(ctx Context) string {
 	switch ctx {
 	case Skill:

@@ -7,27 +7,26 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Facts is what is known of the call, the source of every variable. An
-// empty string and an Absent value mean "not known".
+// Facts has the known facts of a call, which are the source of every variable. An empty string
+// or an Absent value means that a fact is not known.
 type Facts struct {
-	ToolName    string // the local tool's alias; for MCP tools, which have none, the tool's name
+	ToolName    string // the local tool's alias; for MCP tools, which have no alias, the tool's name
 	MCPServer   string // alias
 	SkillID     string
 	RemoteAgent string // alias
 
-	// AgentAlias has two meanings in the standard. For tools and skills
-	// it is the executing agent's own alias; a root agent has none,
-	// then agent_alias shows AgentID. For delegation it is the alias of
-	// the agent that is being called.
+	// AgentAlias has two meanings in the standard. For tools and skills it is the executing
+	// agent's own alias; a root agent has none, and then agent_alias shows AgentID. For
+	// delegation it is the alias of the called agent.
 	AgentAlias string
-	AgentID    string // metadata.id of the executing agent; for delegation that is the parent
+	AgentID    string // metadata.id of the executing agent; for delegation, of the parent
 
 	Args        value.Value // of the tool or skill; Absent counts as {}
 	ParentInput value.Value // of the delegating agent
 }
 
-// text returns a variable's value, not yet safe to show; false if it
-// has none in this context.
+// text returns a variable's value, not escaped yet. It returns false if the variable has none
+// in this context.
 func (f *Facts) text(ctx Context, r reference) (safetext.Value, bool) {
 	if !r.in(ctx) {
 		return safetext.Value{}, false
@@ -50,7 +49,7 @@ func (f *Facts) args() value.Value {
 	return f.Args
 }
 
-// name returns the variables that are plain names.
+// name returns the value of a variable that is a plain name.
 func (f *Facts) name(ctx Context, r root) string {
 	switch r {
 	case toolName:
@@ -81,8 +80,8 @@ func (f *Facts) alias(ctx Context) string {
 	return f.AgentID
 }
 
-// remote is the remote agent's alias: in a delegation that is the agent
-// being called, by either field.
+// remote returns the remote agent's alias. In a delegation that is the called agent, from
+// either field.
 func (f *Facts) remote(ctx Context) string {
 	if f.RemoteAgent == "" && ctx == RemoteDelegation {
 		return f.AgentAlias
@@ -90,8 +89,8 @@ func (f *Facts) remote(ctx Context) string {
 	return f.RemoteAgent
 }
 
-// documentText reads a path below v. The whole document is always JSON,
-// even if it is just a string.
+// documentText returns the value at a path of a document. The whole document is always shown as
+// JSON, even if it is a string.
 func documentText(v value.Value, path string) (safetext.Value, bool) {
 	if path == "" {
 		return jsonText(v)
@@ -103,8 +102,7 @@ func documentText(v value.Value, path string) (safetext.Value, bool) {
 	return jsonText(found)
 }
 
-// jsonText writes compact JSON, in source order and with numbers as the
-// source has them.
+// jsonText returns compact JSON in source order, with numbers in their original spelling.
 func jsonText(v value.Value) (safetext.Value, bool) {
 	if v.Kind == value.Absent {
 		return safetext.Value{}, false
@@ -112,15 +110,14 @@ func jsonText(v value.Value) (safetext.Value, bool) {
 	return safetext.Value{Text: string(v.AppendJSON(nil)), JSON: true}, true
 }
 
-// Default is the message for a call whose rule has no template: who
-// asks to do what, with all arguments. Names are quoted, so that none
-// can pose as part of the sentence.
+// Default returns the message for a call whose rule has no template: who asks to do what, with
+// all arguments. Names are quoted, so that they can't be mistaken for parts of the sentence.
 func Default(ctx Context, f *Facts) string {
 	text, _ := defaultText(ctx, f)
 	return text
 }
 
-// defaultText also tells which variable was cut.
+// defaultText also returns which variable was cut.
 func defaultText(ctx Context, f *Facts) (text string, cut []string) {
 	if f == nil {
 		f = &Facts{}
@@ -161,7 +158,7 @@ func defaultText(ctx Context, f *Facts) (text string, cut []string) {
 	return b.String(), cut
 }
 
-// quote shows a name as a JSON string.
+// quote returns a name as a JSON string, or "(unknown)" if it is empty.
 func quote(name string) string {
 	if name == "" {
 		return "(unknown)"

@@ -16,11 +16,10 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// These tests are the fence around mustache: one for each hazard that
-// was found in it (docs of the dependency, section 4).
+// These tests check the isolation of mustache, with one test for each hazard found in it (see
+// the documentation of the dependency, section 4).
 
-// Whatever the author writes, mustache is given variables named v0, v1,
-// t2… and nothing else.
+// Whatever the author writes, mustache gets only variables named v0, v1, t2…
 func TestFenceMustacheSeesGeneratedNamesOnly(t *testing.T) {
 	generated := regexp.MustCompile(`^[vt][0-9]+$`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -36,7 +35,7 @@ func TestFenceMustacheSeesGeneratedNamesOnly(t *testing.T) {
 	})
 }
 
-// templates generates texts full of tags, broken ones too.
+// templates generates texts full of tags, including broken ones.
 func templates() *rapid.Generator[string] {
 	piece := rapid.SampledFrom([]string{
 		"{{agent_id}}",
@@ -82,8 +81,8 @@ func TestFenceProperties(t *testing.T) {
 	})
 }
 
-// The message is the author's text with each value shown in its place,
-// computed here without a template.
+// The message is the author's text with each value inserted. The test computes it without a
+// template.
 func TestRenderIsConcatenation(t *testing.T) {
 	literal := rapid.SampledFrom([]string{"Pay ", "$", "\n", "{ ", " }", "a\tb", ".", "é "})
 	rapid.Check(t, func(t *rapid.T) {
@@ -111,7 +110,7 @@ func TestRenderIsConcatenation(t *testing.T) {
 	})
 }
 
-// `{{>/path}}` must not print a file, whoever writes it: author or agent.
+// `{{>/path}}` must not read a file, whether the author or the agent writes it.
 func TestFencePartialsReadNoFiles(t *testing.T) {
 	path := t.TempDir() + "/secret"
 	if err := os.WriteFile(path, []byte("s3cret"), 0o600); err != nil {
@@ -129,8 +128,7 @@ func TestFencePartialsReadNoFiles(t *testing.T) {
 	}
 }
 
-// Names that are methods of the values that carry them must not call
-// anything.
+// Names that are methods of the values' types must not call anything.
 func TestFenceMethodsAreNotCalled(t *testing.T) {
 	tmpl, _ := Parse("{{tool_args.amount.String}}{{tool_args.amount.Int64}}{{tool_args.amount.IsInt}}" +
 		"{{tool_args.Lookup}}{{String}}|{{tool_args.String}}")
@@ -160,8 +158,7 @@ func TestFenceNumbersKeepTheirLexeme(t *testing.T) {
 	}
 }
 
-// Mustache decides by a variable of the process whether a missing name
-// is an error: it must not matter.
+// Mustache has a global variable that makes a missing name an error. It must have no effect.
 func TestFenceProcessWideStrictness(t *testing.T) {
 	mustache.AllowMissingVariables = false
 	defer func() { mustache.AllowMissingVariables = true }()
@@ -172,7 +169,7 @@ func TestFenceProcessWideStrictness(t *testing.T) {
 	}
 }
 
-// Mustache escapes for HTML unless told otherwise; the message is plain text.
+// Mustache escapes for HTML by default; the message is plain text.
 func TestFenceNoHTMLEscaping(t *testing.T) {
 	tmpl, _ := Parse("{{tool_args.a}} {{{tool_args.a}}} {{&tool_args.a}}")
 	if got := tmpl.Render(LocalTool, &Facts{Args: parseJSON(t, `{"a":"<&'\">"}`)}).Text; got != `<&'"> <&'"> <&'">` {
@@ -180,8 +177,7 @@ func TestFenceNoHTMLEscaping(t *testing.T) {
 	}
 }
 
-// Mustache reports its own panics on standard output, where a stdio
-// protocol may be speaking.
+// Mustache prints its own panics to standard output, which a stdio protocol may use.
 func TestFenceNothingOnStandardOutput(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -209,7 +205,7 @@ func (e faulty) FRender(out io.Writer, _ ...any) error {
 	return errors.New("broken")
 }
 
-// Should mustache fail, the approver gets the same message.
+// If mustache fails, the approver gets the same message.
 func TestFenceFailureLosesNoMessage(t *testing.T) {
 	if e := compile("{{"); e != nil {
 		t.Errorf("mustache accepted an open tag: %v", e)

@@ -21,8 +21,7 @@ func parseJSON(t testing.TB, src string) value.Value {
 	return v
 }
 
-// hostile returns the corpus of values that try to deceive whoever
-// reads them.
+// hostile returns a corpus of values that try to deceive readers.
 func hostile(t testing.TB) []value.Value {
 	t.Helper()
 	src, err := os.ReadFile("testdata/hostile.json")
@@ -62,8 +61,7 @@ func TestGoldenHostile(t *testing.T) {
 	golden.Equal(t, "hostile.golden", visibleIsolates(b.String()))
 }
 
-// visibleIsolates names our isolates, so that the golden files
-// themselves are safe to read.
+// visibleIsolates replaces isolates by names, so that the golden files are safe to read.
 func visibleIsolates(s string) string {
 	return strings.NewReplacer(safetext.Isolate, "[FSI]", safetext.PopIsolate, "[PDI]").Replace(s)
 }

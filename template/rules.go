@@ -17,7 +17,7 @@ const (
 	ruleInvisible  = "template-invisible-character"
 )
 
-// severityOf is the severity of what the tokenizer reports.
+// severityOf returns the severity of a tokenizer's problem.
 func severityOf(rule string) diag.Severity {
 	if rule == ruleRaw || rule == ruleInvisible {
 		return diag.Warning

@@ -1,16 +1,14 @@
-// Package template renders the message that asks a person to approve a
-// call (Agent Format, HITL, "Message templates").
+// Package template renders the message that asks a person to approve a call (Agent Format,
+// HITL, "Message templates").
 //
-// A template is text with {{variables}}: no logic, no partials, no
-// second pass. Everything else that mustache knows is reported by Parse
-// with its position and printed as it was written. Values come from the
-// agent, so they are shown by Escape: nothing in them can start a line,
-// reorder text or be invisible.
+// A template is text with {{variables}}, without logic, partials or a second pass. Parse
+// reports all other mustache syntax with its position, and it is printed unchanged. Values come
+// from the agent, so they are escaped by Escape: nothing in them can start a line, reorder text
+// or be invisible.
 //
-// cbroglie/mustache does the interpolation, behind a fence: it is given
-// a text that we generate, whose only tags are {{{v0}}}, {{{v1}}}…, and
-// a flat map of strings that are ready to show. Names, paths and values
-// of the author or of the agent never reach it.
+// cbroglie/mustache does the interpolation in isolation: it gets a generated text whose only
+// tags are {{{v0}}}, {{{v1}}}…, and a flat map of strings that are ready to show. It never gets
+// names, paths and values of the author or the agent.
 package template
 
 import (
@@ -24,27 +22,26 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// MaxLength is the length in bytes above which a template is refused:
-// Render uses the default message instead.
+// MaxLength is the maximum length of a template in bytes. For a longer template, Render uses
+// the default message.
 const MaxLength = 16 << 10
 
-// Template is a parsed message template. It is immutable and safe for
-// concurrent use. A nil Template renders the default message.
+// Template is a parsed message template. It is immutable and safe for concurrent use. A nil
+// Template renders the default message.
 type Template struct {
-	omitted bool // empty, white space only, or too long: the default message stands in
+	omitted bool // empty, only white space, or too long: the default message is used
 	parts   []part
 	vars    []variable
 	refs    []Ref
-	limit   int // what one value may take, in characters
+	limit   int // maximum of characters for one value
 	engine  engine
 }
 
-// part is a stretch of the message: the author's text, already safe to
-// show, or one variable.
+// part is a part of the message: the author's text, which is safe to show, or one variable.
 type part struct {
 	text string
-	key  string // name that mustache knows it by; "" for text that is written into the generated template
-	vari int    // index into Template.vars, -1 for text
+	key  string // its name for mustache; empty for text that is written into the generated template
+	vari int    // index into Template.vars; -1 for text
 }
 
 // variable is one distinct name of a template.
@@ -54,16 +51,14 @@ type variable struct {
 	ref  reference
 }
 
-// Ref is one use of a variable: the byte stretch of its name in the
-// template's text.
+// Ref is one use of a variable, with the position of its name in the template's text.
 type Ref struct {
 	Name           string // such as tool_args.order.amount
 	Offset, Length int
 }
 
-// Problem is something in a template that will not do what its author
-// hoped for. Code is a rule id, see Rules. Offset and Length are the
-// bytes of the template's text that it concerns.
+// Problem is something in a template that does not do what its author probably intended. Code
+// is a rule id, see Rules. Offset and Length are its position in bytes in the template's text.
 type Problem struct {
 	Code           string
 	Offset, Length int
@@ -77,8 +72,8 @@ type engine interface {
 	FRender(out io.Writer, context ...any) error
 }
 
-// Parse reads a template. It never returns nil: what is no plain
-// variable is reported and printed as it stands.
+// Parse parses a template. It never returns nil: anything but plain variables is reported and
+// printed unchanged.
 func Parse(text string) (*Template, []Problem) {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -94,11 +89,11 @@ func Parse(text string) (*Template, []Problem) {
 	return t, problems
 }
 
-// Omitted reports whether the template says nothing, so that the
-// default message (or another rule's template) stands in for it.
+// Omitted reports whether the template has no text, so that the default message (or another
+// rule's template) is used.
 func (t *Template) Omitted() bool { return t == nil || t.omitted }
 
-// Refs returns the variables that the template uses, in order, each use once.
+// Refs returns every use of a variable, in order.
 func (t *Template) Refs() []Ref {
 	if t == nil {
 		return nil
@@ -106,9 +101,8 @@ func (t *Template) Refs() []Ref {
 	return t.refs
 }
 
-// Key returns a text that is the same for templates that render the same
-// messages: spaces in a tag and a third brace make no difference. It is
-// empty if the template says nothing.
+// Key returns a text that is equal for templates that render the same messages: spaces in a tag
+// and a third brace have no effect. It is empty if the template is omitted.
 func (t *Template) Key() string {
 	if t.Omitted() {
 		return ""
@@ -118,15 +112,15 @@ func (t *Template) Key() string {
 		if p.vari < 0 {
 			b.WriteString(p.text)
 		} else {
-			b.WriteString("\x00" + t.vars[p.vari].name + "\x00") // text holds no NUL, see safetext.Author
+			b.WriteString("\x00" + t.vars[p.vari].name + "\x00") // text contains no NUL, see safetext.Author
 		}
 	}
 
 	return b.String()
 }
 
-// assemble turns tokens into parts; neighbouring texts become one, and
-// a name that is used twice one variable.
+// assemble converts tokens to parts. Adjacent texts become one part, and a name that is used
+// twice becomes one variable.
 func (t *Template) assemble(tokens []token) {
 	index := map[string]int{}
 	var text strings.Builder
@@ -161,8 +155,8 @@ func (t *Template) assemble(tokens []token) {
 	t.limit = valueLimit(len(t.refs))
 }
 
-// addText adds author's text. Text with a brace in it could join a tag
-// beside it, so it reaches mustache as a value.
+// addText adds the author's text. Text with a brace could join an adjacent tag, so mustache
+// gets it as a value.
 func (t *Template) addText(s string) {
 	p := part{text: s, vari: -1}
 	if strings.ContainsAny(s, "{}") {
@@ -171,8 +165,8 @@ func (t *Template) addText(s string) {
 	t.parts = append(t.parts, p)
 }
 
-// source is the template that mustache compiles: brace-free text and
-// generated names only.
+// source returns the template that mustache compiles, which has only brace-free text and
+// generated names.
 func (t *Template) source() string {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -186,10 +180,9 @@ func (t *Template) source() string {
 	return b.String()
 }
 
-// compile hands a generated template to mustache: raw, with partials
-// that come from an empty map instead of the disk. It returns nil if
-// mustache refuses the text, which no generated one is; Render then
-// joins the parts itself.
+// compile compiles a generated template with mustache: without escaping, and with partials from
+// an empty map instead of the disk. It returns nil if mustache refuses the text, which never
+// happens for generated ones; Render then joins the parts itself.
 func compile(source string) engine {
 	tmpl, err := mustache.ParseStringPartialsRaw(source, &mustache.StaticProvider{}, true)
 	if err != nil {
@@ -198,16 +191,16 @@ func compile(source string) engine {
 	return tmpl
 }
 
-// Message is a rendered template. It is shown beside the full arguments
-// and the facts of the call, never instead of them.
+// Message is a rendered template. Show it in addition to the full arguments and the facts of
+// the call, never instead of them.
 type Message struct {
 	Text      string
 	Missing   []string // variables that had no value and were left empty, in order of appearance
-	Truncated []string // variables whose value was cut; the place is marked in Text
+	Truncated []string // variables whose value was cut; Text has a note at the place
 }
 
-// Render fills the template in, once: values are never expanded again.
-// An omitted template gives the default message.
+// Render renders the template in one pass: values are never expanded again. For an omitted
+// template it returns the default message.
 func (t *Template) Render(ctx Context, f *Facts) Message {
 	if f == nil {
 		f = &Facts{}
@@ -235,8 +228,7 @@ func (t *Template) Render(ctx Context, f *Facts) Message {
 	return m
 }
 
-// fixed starts the values of a rendering with the author's texts that
-// mustache must not read.
+// fixed returns the values for the author's texts that mustache must not parse.
 func (t *Template) fixed() map[string]string {
 	values := make(map[string]string, len(t.vars))
 	for _, p := range t.parts {
@@ -247,15 +239,15 @@ func (t *Template) fixed() map[string]string {
 	return values
 }
 
-// interpolate lets mustache fill the values in. Whatever goes wrong
-// there must not cost the approver the message.
+// interpolate lets mustache insert the values. If that fails for any reason, the approver still
+// gets the message.
 func (t *Template) interpolate(values map[string]string) (text string) {
 	defer func() {
 		if recover() != nil {
 			text = t.join(values)
 		}
 	}()
-	if t.engine == nil { // calling it would panic, with the same end
+	if t.engine == nil { // calling it would panic, with the same result
 		return t.join(values)
 	}
 	var b strings.Builder
@@ -265,7 +257,7 @@ func (t *Template) interpolate(values map[string]string) (text string) {
 	return b.String()
 }
 
-// join is interpolate without mustache: the text is the same.
+// join does the same as interpolate without mustache.
 func (t *Template) join(values map[string]string) string {
 	var b strings.Builder
 	for _, p := range t.parts {

@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// How each kind of value and each odd tag is rendered.
+// The table has the rendering of each kind of value and each unusual tag.
 func TestRenderingTable(t *testing.T) {
 	const args = `{"amount":150.25,"total":500.00,"ok":true,"no":false,"none":null,"empty":"","s":"<raw> \"text\"",
 		"order":{"amount":7,"lines":[{"sku":"A"},{"sku":"B"}],"note":{"b":1,"a":2}},"order.amount":8,"a.b":{"c":1},"list":[1,[2]],"0":"zero"}`
@@ -57,7 +57,7 @@ func TestRenderingTable(t *testing.T) {
 	}
 }
 
-// The bare name of a document is always JSON.
+// A document without a path is always shown as JSON.
 func TestWholeDocument(t *testing.T) {
 	for src, want := range map[string]string{
 		`{"b" : 1.0, "a":[ ]}`: `{"b":1.0,"a":[]}`,
@@ -93,8 +93,7 @@ func TestAbsentDocuments(t *testing.T) {
 	}
 }
 
-// agent_alias: the executing agent for tools and skills, the called
-// agent for delegation.
+// agent_alias is the executing agent for tools and skills, and the called agent for delegation.
 func TestAgentAlias(t *testing.T) {
 	tmpl, _ := Parse("{{agent_alias}}")
 	for _, tt := range []struct {
@@ -117,8 +116,7 @@ func TestAgentAlias(t *testing.T) {
 	}
 }
 
-// A value is never expanded: the forged line and the forged identity
-// that a model would try.
+// A value is never expanded: it contains a forged line and a variable, as a model might try.
 func TestSinglePass(t *testing.T) {
 	tmpl, _ := Parse("Pay {{tool_args.a}}?")
 	m := tmpl.Render(
@@ -367,7 +365,7 @@ func TestValueLimit(t *testing.T) {
 	}
 }
 
-// TestKeysAreThoseOfMessages: templates that render the same have one key.
+// Templates that render the same have the same key.
 func TestKeysAreThoseOfMessages(t *testing.T) {
 	key := func(text string) string {
 		parsed, _ := Parse(text)

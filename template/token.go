@@ -8,14 +8,14 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// token is author's text, or the name of a variable.
+// token is the author's text, or the name of a variable.
 type token struct {
 	text     string
 	offset   int
 	variable bool
 }
 
-// scanner splits a template into tokens and collects what is wrong with it.
+// scanner splits a template into tokens and collects problems.
 type scanner struct {
 	src      string
 	pos      int
@@ -31,7 +31,7 @@ func tokenize(src string) ([]token, []Problem) {
 	return s.tokens, s.problems
 }
 
-// step consumes the text up to the next pair of braces, or the braces there.
+// step consumes the text up to the next pair of braces, or the braces at pos.
 func (s *scanner) step() {
 	rest := s.src[s.pos:]
 	switch open, end := strings.Index(rest, "{{"), strings.Index(rest, "}}"); {
@@ -47,7 +47,7 @@ func (s *scanner) step() {
 	}
 }
 
-// take turns the next n bytes into text.
+// take turns the next n bytes into a text token.
 func (s *scanner) take(n int) {
 	text := s.src[s.pos : s.pos+n]
 	s.invisible(text, s.pos)
@@ -87,7 +87,7 @@ func (s *scanner) tag() {
 	}
 }
 
-// content decides what a well-formed tag of the given length holds.
+// content handles the content of a well-formed tag of the given length.
 func (s *scanner) content(body string, opened, length int) {
 	name := trim(body)
 	raw := opened == 3
@@ -149,8 +149,7 @@ func (s *scanner) problem(rule string, offset, length int, message, expected str
 	})
 }
 
-// invisible reports each character of the author's text that will be
-// shown as an escape.
+// invisible reports each character of the author's text that will be shown as an escape.
 func (s *scanner) invisible(text string, base int) {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
@@ -168,8 +167,8 @@ func (s *scanner) invisible(text string, base int) {
 	}
 }
 
-// isLogic reports whether a tag starts like one of mustache's other
-// tags, those of inheritance and pragmas included.
+// isLogic reports whether a tag starts like one of mustache's other tags, including inheritance
+// and pragmas.
 func isLogic(tag string) bool { return logicWord(tag) != "" }
 
 func logicWord(tag string) string {
@@ -199,8 +198,8 @@ func logicWord(tag string) string {
 	return ""
 }
 
-// validName reports whether name is an identifier and, after dots, keys
-// of any visible characters but braces and white space.
+// validName reports whether name is an identifier, followed by dots and keys of visible
+// characters except braces and white space.
 func validName(name string) bool {
 	segments := strings.Split(name, ".")
 	if !isIdentifier(segments[0]) {
@@ -249,10 +248,10 @@ func tooLong(text string) Problem {
 
 func trim(s string) string { return strings.Trim(s, " \t") }
 
-// run counts how often c stands at the start of s.
+// run returns how often c is repeated at the start of s.
 func run(s string, c byte) int { return len(s) - len(strings.TrimLeft(s, string(c))) }
 
-// first returns the least of a and b that is an index, else end.
+// first returns the smaller of the indexes a and b, ignoring negative ones, or end.
 func first(a, b, end int) int {
 	if a >= 0 {
 		end = a

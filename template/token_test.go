@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestParse parses the templates of a golden file, which shows the
-// variables and the problems of each, with the text that they point at.
+// The golden file has templates with their variables and problems, and the text that each
+// refers to.
 func TestParse(t *testing.T) {
 	src, err := os.ReadFile("testdata/parse.golden")
 	if err != nil {
@@ -50,8 +50,7 @@ func TestParse(t *testing.T) {
 	golden.Equal(t, "parse.golden", b.String())
 }
 
-// What is no plain variable is printed as it was written, and values
-// beside it still are.
+// Anything but a plain variable is printed unchanged, and values next to it are still inserted.
 func TestVerbatim(t *testing.T) {
 	for _, text := range []string{
 		"{{#a}}x{{/a}}",
@@ -102,8 +101,7 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// Each rule: the bad example is reported by that rule and no other, the
-// good one not at all.
+// Each rule reports its bad example, no other rule does, and the good one has no problems.
 func TestRules(t *testing.T) {
 	ids := map[string]bool{}
 	for _, r := range Rules() {
@@ -142,8 +140,7 @@ func exampleTemplate(t *testing.T, yaml string) string {
 	return text
 }
 
-// checkTemplate holds for every template, whatever is in it and
-// whatever the value is.
+// checkTemplate checks properties of every template with any value.
 func checkTemplate(t interface{ Fatalf(string, ...any) }, text, hostile string) {
 	tmpl, problems := Parse(text)
 	for _, p := range problems {
@@ -218,8 +215,8 @@ func FuzzRender(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, hostile string) { checkTemplate(t, text, hostile) })
 }
 
-// forbidden reports whether no message may show a character of a value.
-// Line feed, tab and our own isolates are judged by each test.
+// forbidden reports whether a message must not show a character of a value. Each test decides
+// on line feed, tab and our own isolates.
 func forbidden(r rune) bool {
 	return safetext.Hidden(r) && r != '\n' && r != '\t' &&
 		!strings.ContainsRune(safetext.Isolate+safetext.PopIsolate, r)

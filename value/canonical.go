@@ -7,27 +7,26 @@ import (
 	"slices"
 )
 
-// Digest is a SHA-256.
+// Digest is a SHA-256 digest.
 type Digest [32]byte
 
-// String is "sha256:" and 64 hexadecimal digits.
+// String returns "sha256:" and 64 hexadecimal digits.
 func (d Digest) String() string { return "sha256:" + hex.EncodeToString(d[:]) }
 
-// SumCanonical is the digest of text that is already canonical.
+// SumCanonical returns the digest of a text that is canonical already.
 func SumCanonical(b []byte) Digest { return sha256.Sum256(b) }
 
-// Digest is the SHA-256 of the canonical form.
+// Digest returns the SHA-256 digest of the canonical form.
 func (v Value) Digest() Digest { return SumCanonical(v.AppendCanonical(nil)) }
 
-// AppendJSON writes v compactly, in source order, with numbers as they
-// were spelt. An Absent value is written as null.
+// AppendJSON appends v in compact form and source order, with numbers in their original
+// spelling. An Absent value is written as null.
 func (v Value) AppendJSON(dst []byte) []byte {
 	return v.append(dst, Num.appendText, false)
 }
 
-// AppendCanonical writes v by RFC 8785: no white space, keys ordered by
-// their UTF-16 code units, the shortest escapes, and numbers as
-// Num.Canonical has them.
+// AppendCanonical appends v in the form of RFC 8785: no white space, keys ordered by UTF-16
+// code units, the shortest escapes. Numbers are written by Num.Canonical.
 func (v Value) AppendCanonical(dst []byte) []byte {
 	return v.append(dst, Num.appendCanonical, true)
 }
@@ -81,10 +80,9 @@ func appendObject(dst []byte, members []Member, number func(Num, []byte) []byte,
 	return append(dst, '}')
 }
 
-// cmpUTF16 orders as UTF-16 code units do. That is the order of the
-// UTF-8 bytes but for code points above U+FFFF (first byte 0xf0 and
-// up): their surrogates stand before U+E000 to U+FFFF (first byte 0xee
-// or 0xef).
+// cmpUTF16 compares strings by UTF-16 code units. That equals the order of UTF-8 bytes except
+// for code points above U+FFFF (first byte 0xf0 and up): their surrogates are less than U+E000
+// to U+FFFF (first byte 0xee or 0xef).
 func cmpUTF16(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		x, y := a[i], b[i]
@@ -100,8 +98,8 @@ func cmpUTF16(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// appendString writes a JSON string with the escapes of RFC 8785: only
-// what must be escaped is.
+// appendString appends a JSON string in the form of RFC 8785, which escapes only what must be
+// escaped.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0

@@ -9,11 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The documents of RFC 8785, sections 3.2.2 to 3.2.4. Its array holds
-// 333333333.33333329, which the RFC rounds to 333333333.3333333 since a
-// reader into doubles would; here such digits stay
-// (TestCanonicalKeepsWhatADoubleWouldRound), so the rounded number
-// stands in its place.
+// The documents of RFC 8785, sections 3.2.2 to 3.2.4. The RFC's array has 333333333.33333329,
+// which it rounds to 333333333.3333333, as a reader into doubles would. This package keeps such
+// digits (TestCanonicalKeepsWhatADoubleWouldRound), so the test uses the rounded number.
 func TestCanonicalOfRFC8785(t *testing.T) {
 	for _, tt := range []struct{ name, src, want string }{
 		{

@@ -7,35 +7,34 @@ import (
 	"unicode/utf8"
 )
 
-// ErrorCode tells what is wrong with a document. The names are stable.
+// ErrorCode classifies an error. The values are stable.
 type ErrorCode string
 
-// The codes of an Error.
+// Codes of errors.
 const (
 	Syntax          ErrorCode = "syntax"           // not JSON
-	DuplicateKey    ErrorCode = "duplicate-key"    // a key stands twice in one object
-	FoldedKey       ErrorCode = "folded-key"       // two keys of one object differ in case alone, see Limits.FoldKeys
-	InvalidUTF8     ErrorCode = "invalid-utf8"     // bytes that are no UTF-8
+	DuplicateKey    ErrorCode = "duplicate-key"    // an object has a key twice
+	FoldedKey       ErrorCode = "folded-key"       // two keys of one object differ only in case, see Limits.FoldKeys
+	InvalidUTF8     ErrorCode = "invalid-utf8"     // bytes that are not UTF-8
 	LoneSurrogate   ErrorCode = "lone-surrogate"   // half of a \uD83D\uDE00 pair
 	TrailingData    ErrorCode = "trailing-data"    // text after the value
-	TooDeep         ErrorCode = "too-deep"         // over Limits.MaxDepth
-	TooLarge        ErrorCode = "too-large"        // over Limits.MaxBytes
-	NumberRange     ErrorCode = "number-range"     // no double comes near it: readers would differ
-	UnsupportedType ErrorCode = "unsupported-type" // a Go value that is no JSON
+	TooDeep         ErrorCode = "too-deep"         // exceeds Limits.MaxDepth
+	TooLarge        ErrorCode = "too-large"        // exceeds Limits.MaxBytes or Limits.MaxValues
+	NumberRange     ErrorCode = "number-range"     // not near any double, so readers would differ
+	UnsupportedType ErrorCode = "unsupported-type" // a Go value that has no JSON form
 )
 
-// Error says why a document is refused and where. It names keys, never
-// values.
+// Error describes why a document is refused, and where. It quotes keys, but never values.
 type Error struct {
 	Code   ErrorCode
 	Offset int    // in bytes from the start of the text, -1 for Go values
 	Line   int    // from 1, 0 for Go values
 	Column int    // from 1, in code points, 0 for Go values
-	Path   string // where in a Go value, such as order.items.3, "" at its top and for texts
+	Path   string // path in a Go value, such as order.items.3; empty at its top and for texts
 	Detail string // what was found and what was expected
 }
 
-// Error puts the place before the sentence.
+// Error returns the position and the detail.
 func (e *Error) Error() string {
 	where := ""
 	if e.Path != "" {
@@ -58,13 +57,13 @@ func newError(src []byte, code ErrorCode, offset int, detail string) *Error {
 	}
 }
 
-// goError is the error of a Go value, which has a path (see at) but no text.
+// goError returns an error for a Go value, which has a path (see at) but no position.
 func goError(code ErrorCode, detail string) *Error {
 	return &Error{Code: code, Offset: -1, Detail: detail}
 }
 
-// at adds the outer segment of the path to an error that comes up from
-// an element or a member. What is too large is so as a whole.
+// at prepends a segment to the path of an error from an element or a member. TooLarge errors
+// concern the whole value and have no path.
 func (e *Error) at(segment string) *Error {
 	if e.Code == TooLarge {
 		return e
@@ -80,16 +79,15 @@ func (e *Error) at(segment string) *Error {
 	return e
 }
 
-// position turns a byte offset into a line and a column, both from 1,
-// columns in code points.
+// position converts a byte offset to a line and a column, both from 1, with columns in code
+// points.
 func position(src []byte, offset int) (line, column int) {
 	before := src[:min(offset, len(src))]
 	line = 1 + bytes.Count(before, []byte{'\n'})
 	return line, 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
 }
 
-// quote shows a key on one line, without control or direction
-// characters, and not at length.
+// quote quotes a key on one line, without control or direction characters, and shortens it.
 func quote(key string) string { return strconv.Quote(shorten(key)) }
 
 const maxShown = 64

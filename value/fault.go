@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// This file says what is wrong with a text and how to mend it. Nothing
-// here runs on a sound document.
+// This file builds the texts of errors. None of it runs for valid documents.
 
-// found names what stands at text[offset:].
+// found describes the character at text[offset:].
 func found(text string, offset int) string {
 	if offset >= len(text) {
 		return "the end of the text"
@@ -34,7 +33,7 @@ func (p *scanner) failNumber(i int, fault ErrorCode) int {
 	return p.fail(fault, i, numError(p.text, i, fault).Detail+wordHint(p.text[i:]))
 }
 
-// wordHint tells those who write another language's words what JSON's are.
+// wordHint returns a hint for keywords of other languages.
 func wordHint(rest string) string {
 	word := rest[:len(rest)-len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))]
 	switch word {
@@ -47,7 +46,7 @@ func wordHint(rest string) string {
 	return ""
 }
 
-// valueHint does so for anything that begins where a value should.
+// valueHint returns a hint for a text that can't begin a value.
 func valueHint(rest string) string {
 	switch {
 	case strings.HasPrefix(rest, "'"):

@@ -8,11 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Fill does for a decoded Go value (see FromGo) what Scan does for
-// text: it checks all of it and fills sc.Slots and sc.Top. Integers,
-// integral floats, json.Number, texts and booleans need no allocation.
-// The value must not change during the call nor while the slots are in
-// use.
+// Fill does for a decoded Go value (see FromGo) what Scan does for text: it checks the whole
+// value and fills sc.Slots and sc.Top. Integers, integral floats, json.Number, strings and
+// booleans are read without allocations. The value must not change during the call or while the
+// slots are in use.
 func (s *Shape) Fill(doc any, lim Limits, sc *Scratch) error {
 	sc.prepare(s.slots)
 	f := filler{budget: newBudget(lim), nodes: s.nodes, sc: sc}
@@ -20,17 +19,16 @@ func (s *Shape) Fill(doc any, lim Limits, sc *Scratch) error {
 		return nil
 	}
 	sc.Reset()
-	// Maps are walked in any order, so of several faults any may have
-	// been met. FromGo always tells the same one.
+	// Map iteration is random, so any of several errors may have occurred. FromGo always
+	// returns the same one.
 	if _, err := FromGo(doc, lim); err != nil {
 		return err
 	}
 	return goError(UnsupportedType, "the value changed while it was read")
 }
 
-// Look is Fill for a map that a JSON decoder made: it checks only what
-// the slots read, by looking it up. What nobody reads is taken on
-// trust.
+// Look is like Fill, for a map from a JSON decoder. It looks up and checks only the values of
+// slots, and trusts the rest.
 func (s *Shape) Look(doc map[string]any, lim Limits, sc *Scratch) error {
 	sc.prepare(s.slots)
 	sc.Top = Object
@@ -38,11 +36,11 @@ func (s *Shape) Look(doc map[string]any, lim Limits, sc *Scratch) error {
 	if l.found(doc, root, 0) {
 		return nil
 	}
-	return s.Fill(doc, lim, sc) // which tells what is wrong, and where
+	return s.Fill(doc, lim, sc) // which returns the error with its path
 }
 
-// looker goes only where slots are. Whatever is no plain map or leaf it
-// leaves to a filler.
+// looker visits only the paths of slots. It leaves everything except plain maps and leaves to a
+// filler.
 type looker struct {
 	nodes []node
 	sc    *Scratch
@@ -62,7 +60,7 @@ func (l *looker) look(m map[string]any, at int32, level int) bool {
 	return true
 }
 
-// found fills the slots at and below one value.
+// found fills the slots at and below one value. It returns false if there is an error.
 func (l *looker) found(v any, at int32, level int) bool {
 	slot := l.nodes[at].slot
 	if slot >= 0 && leaf(v, &l.sc.Slots[slot]) {
@@ -83,8 +81,8 @@ func (l *looker) fill(v any, at int32, level int) bool {
 	return f.value(v, at, f.lim.MaxDepth-level) != Absent
 }
 
-// leaf fills a slot from the ordinary kinds of value, for which there
-// is nothing to count. It is false for all others.
+// leaf fills a slot with an ordinary scalar, which needs no accounting against the limits. It
+// returns false for all other values.
 func leaf(v any, s *Slot) bool {
 	switch v := v.(type) {
 	case float64:
@@ -113,7 +111,7 @@ type filler struct {
 	sc    *Scratch
 }
 
-// value reads one value and tells its kind, Absent if it is refused.
+// value reads one value and returns its kind, or Absent if the value is refused.
 func (f *filler) value(doc any, at int32, depth int) Kind {
 	var k Kind
 	slot := f.nodes[at].slot
@@ -146,7 +144,7 @@ func (f *filler) value(doc any, at int32, depth int) Kind {
 	return k
 }
 
-// scalar pays for a value without parts.
+// scalar accounts for a value without parts.
 func (f *filler) scalar(k Kind) Kind {
 	if !f.spend(1, 0) {
 		return Absent
@@ -269,7 +267,7 @@ func (f *filler) members(m map[string]any, at int32, depth int) Kind {
 	return f.distinct(outer)
 }
 
-// key checks and pays for a key and returns its hash.
+// key checks a key, accounts for it and returns its hash.
 func (f *filler) key(key string) (hash uint32, ok bool) {
 	first, last := ends(key)
 	if len(key) <= 16 && (first|last)&highs == 0 {
@@ -278,15 +276,15 @@ func (f *filler) key(key string) (hash uint32, ok bool) {
 	return hashKey(key), utf8.ValidString(key) && f.spend(0, len(key))
 }
 
-// name is a key of a Go map that is being read, for Limits.FoldKeys: a
-// map holds no key twice.
+// name is a key of a Go map that is being read with Limits.FoldKeys. Exact duplicates can't
+// occur in a map.
 type name struct {
 	hash uint32
 	text string
 }
 
-// distinct closes a map: Object, or Absent if two of its keys, the
-// names from outer on, count as one.
+// distinct returns Object if the keys of a map, which are the names from outer on, are
+// distinct, and otherwise Absent. It removes them from the names.
 func (f *filler) distinct(outer int) Kind {
 	open := f.sc.names[outer:]
 	kind := Object
@@ -300,18 +298,18 @@ func (f *filler) distinct(outer int) Kind {
 		}
 	}
 
-	clear(open) // or a Scratch that is kept would keep the document
+	clear(open) // so that a reused Scratch does not retain the document
 	f.sc.names = f.sc.names[:outer]
 	return kind
 }
 
-// twin reports whether two names may count as one.
+// twin reports whether two names may be equal under folding.
 func (n name) twin(other name) bool {
 	return n.hash == other.hash &&
 		(max(len(n.text), len(other.text)) > longKey || strings.EqualFold(n.text, other.text))
 }
 
-// distinctOfMany looks closely.
+// distinctOfMany compares all keys of a large map, or of one with long keys.
 func (f *filler) distinctOfMany(open []name) Kind {
 	if _, _, found := twins(len(open), func(i int) string { return open[i].text }, true); found {
 		return Absent
@@ -319,7 +317,7 @@ func (f *filler) distinctOfMany(open []name) Kind {
 	return Object
 }
 
-// tree reads a Value.
+// tree checks a Value and fills the slots from it.
 func (f *filler) tree(v Value, at int32, depth int) Kind {
 	check := goReader{f.budget}
 	if check.tree(v, depth) != nil {
@@ -330,8 +328,7 @@ func (f *filler) tree(v Value, at int32, depth int) Kind {
 	return v.Kind
 }
 
-// pick fills the slots from a Value that is known to be sound, going
-// only where one is.
+// pick fills the slots from a valid Value. It visits only the paths of slots.
 func (f *filler) pick(v Value, at int32) {
 	n := &f.nodes[at]
 	if n.slot >= 0 {

@@ -6,19 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// This file tells which keys of an object count as the same one. With
-// Limits.FoldKeys those do that differ in case alone, under Unicode's
-// simple folding: what encoding/json in Go and other readers without
-// regard to case take for one field, K (the Kelvin sign) for k and ſ
-// for s among them.
+// This file determines which keys of an object are considered equal. With Limits.FoldKeys, keys
+// are equal if they differ only in case under Unicode's simple folding. encoding/json in Go and
+// other case-insensitive readers consider those to be one field, for example K (the Kelvin
+// sign) and k, or ſ and s.
 
-// longKey is from where on, in bytes, keys of equal hash are not
-// compared pair by pair.
+// longKey is the length in bytes above which keys with equal hashes are not compared pairwise.
 const longKey = 64
 
-// twins finds two keys that count as the same one among n in the order
-// of the text: the pair whose second stands first. It takes linear
-// time, whoever chose the keys.
+// twins finds two equal keys among n: the pair with the smallest second index. It takes linear
+// time even for adversarial keys.
 func twins(n int, key func(int) string, fold bool) (first, second int, found bool) {
 	if n > manyKeys || anyLong(n, key) {
 		return twinsByMap(n, key, fold)
@@ -66,8 +63,8 @@ func sameKey(a, b string, fold bool) bool {
 	return a == b
 }
 
-// foldRune returns the smallest of the characters that are equal under
-// simple folding, as encoding/json does.
+// foldRune returns the smallest of the characters that are equal under simple folding, as in
+// encoding/json.
 func foldRune(r rune) rune {
 	for {
 		next := unicode.SimpleFold(r)
@@ -78,9 +75,8 @@ func foldRune(r rune) rune {
 	}
 }
 
-// hashKey spreads keys by their first and last eight bytes; keys that
-// fold alike have one hash. Keys that share both ends are told apart by
-// comparing: nothing rests on the hash but speed.
+// hashKey hashes the first and last eight bytes of a key. Keys that are equal under folding
+// have the same hash. Keys with equal ends are compared, so the hash affects only speed.
 func hashKey(s string) uint32 {
 	if isASCII(s) {
 		return mix(ends(s))
@@ -97,9 +93,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// foldedEnds is ends of the folded key. Eight characters are eight
-// bytes or more, so what lies between the first eight and the last
-// eight makes no difference.
+// foldedEnds returns the ends of the folded key. Eight characters are at least eight bytes, so
+// the characters between the first eight and the last eight have no effect.
 func foldedEnds(s string) (first, last uint64) {
 	const most = 8
 	var buf [2 * most * utf8.UTFMax]byte

@@ -10,8 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestKeysThatFoldAlikeAreRefused: whoever reads without regard to
-// case takes the one of two keys that nobody decided about.
+// A case-insensitive reader could use the key that the rules did not see.
 func TestKeysThatFoldAlikeAreRefused(t *testing.T) {
 	long := strings.Repeat("key ", 40)
 	for _, tt := range []struct{ src, message string }{
@@ -72,8 +71,8 @@ func TestKeysThatFoldAlikeAreRefused(t *testing.T) {
 	}
 }
 
-// TestRepeatedKeysKeepTheirOwnCode, also beside keys that fold
-// alike; of several pairs that whose second comes first.
+// Exact duplicates have their own code, also next to keys that differ in case. Of several
+// pairs, the one with the smallest second key is reported.
 func TestRepeatedKeysKeepTheirOwnCode(t *testing.T) {
 	many := func(pairs ...string) string {
 		var b strings.Builder
@@ -100,7 +99,7 @@ func TestRepeatedKeysKeepTheirOwnCode(t *testing.T) {
 	}
 }
 
-// foldedKeys draws keys of which many fold alike.
+// foldedKeys draws keys of which many differ only in case.
 func foldedKeys(t *rapid.T) []string {
 	letter := rapid.SampledFrom(
 		[]string{"a", "A", "k", "K", "\u212a", "s", "S", "ſ", "σ", "ς", "Σ", "ß", "ẞ", "é", "É", "_", "日", "0"},
@@ -117,8 +116,7 @@ func foldedKeys(t *rapid.T) []string {
 	return rapid.SliceOfNDistinct(key, 0, 40, rapid.ID[string]).Draw(t, "keys")
 }
 
-// TestAllReadersFoldAsEncodingJSONDoes: the scan, the tree, Go
-// values, and a map of the keys as strings.EqualFold has them.
+// The scan, the tree and Go values agree with strings.EqualFold on which keys are equal.
 func TestAllReadersFoldAsEncodingJSONDoes(t *testing.T) {
 	sc := &Scratch{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -170,8 +168,8 @@ func TestAllReadersFoldAsEncodingJSONDoes(t *testing.T) {
 	})
 }
 
-// The hash of keys that fold alike is one, whatever their length in
-// bytes: otherwise they would never be compared.
+// Keys that are equal under folding have the same hash, whatever their length in bytes;
+// otherwise they would never be compared.
 func TestHashFolds(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
@@ -213,10 +211,9 @@ func TestFoldingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestKeysAreNotComparedPairByPair: keys whose hashes collide cost in
-// proportion to their number and length, whoever chose them. The test
-// counts how often twins reads a key, and asks repeats whether it
-// leaves the comparing to twins.
+// The cost of keys with colliding hashes is proportional to their number and length, even for
+// adversarial keys. The test counts how often twins reads a key, and checks that repeats leaves
+// the comparison to twins.
 func TestKeysAreNotComparedPairByPair(t *testing.T) {
 	alike := func(n, length int) (keys []string) {
 		for i := range n {
@@ -267,8 +264,8 @@ func TestKeysAreNotComparedPairByPair(t *testing.T) {
 	}
 }
 
-// TestCollidingKeysAreToldApart: keys that share both ends, in an object
-// that is compared pair by pair, in larger ones, and in many small ones.
+// Keys with equal ends are distinguished in an object that is compared pairwise, in larger
+// ones, and in many small ones.
 func TestCollidingKeysAreToldApart(t *testing.T) {
 	object := func(n int, key string) string {
 		var b strings.Builder

@@ -9,11 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// FromGo takes over a decoded Go value: nil, bool, string, every
-// integer and float type, json.Number, json.RawMessage, []any,
-// map[string]any (keys in sorted order) and Value. As in encoding/json
-// a nil map, slice or raw message is null. Everything is checked as
-// Parse does; the error is an *Error with a Path.
+// FromGo converts a decoded Go value: nil, bool, string, every integer and float type,
+// json.Number, json.RawMessage, []any, map[string]any (with sorted keys) and Value. As in
+// encoding/json, a nil map, slice or raw message is null. It makes all the checks of Parse; the
+// error is an *Error with a Path.
 func FromGo(v any, lim Limits) (Value, error) {
 	r := goReader{newBudget(lim)}
 	out, err := r.value(v, r.lim.MaxDepth)
@@ -23,10 +22,9 @@ func FromGo(v any, lim Limits) (Value, error) {
 	return out, nil
 }
 
-// budget is what Limits leaves for the rest of a Go value. Every value
-// costs one byte, and texts, keys and raw messages their length. It
-// also ends walks through values that share their parts many times
-// over.
+// budget is what Limits leave for the rest of a Go value. Every value costs one byte, and
+// strings, keys and raw messages cost their length. The budget also ends the traversal of
+// values that share parts many times over.
 type budget struct {
 	lim    Limits
 	bytes  int
@@ -38,7 +36,7 @@ func newBudget(lim Limits) budget {
 	return budget{lim, lim.MaxBytes, lim.MaxValues}
 }
 
-// spend is false when the value goes over a limit.
+// spend subtracts from the budget. It returns false if a limit is exceeded.
 func (b *budget) spend(values, bytes int) bool {
 	b.values -= values
 	b.bytes -= values + bytes
@@ -98,7 +96,7 @@ func (r *goReader) text(s, name string) *Error {
 	return nil
 }
 
-// validText is utf8.ValidString with a short cut for short ASCII.
+// validText is utf8.ValidString with a fast path for short ASCII.
 func validText(s string) bool {
 	if len(s) <= 16 {
 		if first, last := ends(s); (first|last)&highs == 0 {
@@ -109,7 +107,7 @@ func validText(s string) bool {
 }
 
 func (r *goReader) key(s string) *Error {
-	if err := r.text(s, "key"); err != nil { // the name costs an allocation: only for who needs it
+	if err := r.text(s, "key"); err != nil { // quoting the key allocates, so only if there is an error
 		return r.text(s, "key "+quote(s))
 	}
 	return nil
@@ -164,7 +162,7 @@ func (r *goReader) members(m map[string]any, depth int) (Value, *Error) {
 	return out, nil
 }
 
-// open pays for an array or object and checks that it may nest.
+// open accounts for an array or object and checks the depth.
 func (r *goReader) open(depth int) *Error {
 	if depth == 0 {
 		return goError(TooDeep, overDepth(r.lim))
@@ -175,7 +173,7 @@ func (r *goReader) open(depth int) *Error {
 	return nil
 }
 
-// tree checks a Value, which may have been built by hand.
+// tree checks a Value, which may have been built by the caller.
 func (r *goReader) tree(v Value, depth int) *Error {
 	switch v.Kind {
 	case Array, Object:
@@ -208,7 +206,7 @@ func (r *goReader) tree(v Value, depth int) *Error {
 	return r.distinct(v.Members)
 }
 
-// distinct refuses members of which two count as one.
+// distinct returns an error if two members have equal keys.
 func (r *goReader) distinct(members []Member) *Error {
 	first, second, found := twins(len(members), func(i int) string { return members[i].Key }, r.lim.FoldKeys)
 	if !found {
@@ -218,7 +216,7 @@ func (r *goReader) distinct(members []Member) *Error {
 	return goError(code, detail)
 }
 
-// goNumber takes over a number, and reports any type that is not JSON.
+// goNumber converts a number, and returns an error for any type that is not JSON.
 func goNumber(v any) (Num, *Error) {
 	switch v := v.(type) {
 	case int:

@@ -241,8 +241,7 @@ func TestGoValuesRefused(t *testing.T) {
 			UnsupportedType,
 			`at "a\nb": a Go value.Kind is no JSON value`,
 		},
-		// The same one of several faults is told whatever order Go
-		// walks a map in.
+		// The reported error does not depend on map iteration order.
 		{"several", map[string]any{
 			"z": "\xff",
 			"b": math.NaN(),
@@ -262,8 +261,7 @@ func TestGoValuesRefused(t *testing.T) {
 	}
 }
 
-// goValue is v as encoding/json would have decoded it, with other Go
-// types mixed in.
+// goValue returns v as encoding/json would decode it, with other Go types mixed in.
 func goValue(t *rapid.T, v Value) any {
 	if rapid.IntRange(0, 9).Draw(t, "as is") == 0 {
 		return v
@@ -346,7 +344,7 @@ func sameSlots(t *rapid.T, text []byte, slots, wanted []Slot) {
 	}
 }
 
-// Look refuses what it reads as Fill does, and does not see the rest.
+// Look refuses invalid values that it reads, and ignores the rest.
 func TestLookChecksWhatItReads(t *testing.T) {
 	var b ShapeBuilder
 	b.Add("read", "deep")
@@ -376,8 +374,7 @@ func TestLookChecksWhatItReads(t *testing.T) {
 	}
 }
 
-// What encoding/json writes of a decoded document, Scan reads as Fill
-// reads the document.
+// Fill reads a decoded document as Scan reads its encoding by encoding/json.
 func TestFillAgreesWithEncodingJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := values(3).Draw(t, "value")

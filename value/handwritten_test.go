@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// The measure is what a person writes by hand for speed: one pass that
-// checks the syntax and fills slots, and nothing else. No duplicate
-// keys, no UTF-8, no surrogates, no limits, no exact numbers. Scan is
-// measured against it, both interleaved in one process, since absolute
-// times on a shared machine say little.
+// The baseline is hand-written code optimized for speed: one pass that checks the syntax and
+// fills slots, without checks for duplicate keys, UTF-8, surrogates and limits, and without
+// exact numbers. Scan is measured relative to it, interleaved in one process, because absolute
+// times on a shared machine are not comparable.
 
 type floorSlot struct {
 	kind Kind
@@ -214,7 +213,7 @@ func (f *floorScanner) scan(src []byte, n *floorNode) bool {
 	return i >= 0 && f.space(i) == len(src)
 }
 
-// workload is a document and the places a plan reads of it.
+// workload is a document and the paths that a plan reads of it.
 type workload struct {
 	name  string
 	doc   string
@@ -275,8 +274,8 @@ func TestFloorReadsTheSame(t *testing.T) {
 	}
 }
 
-// BenchmarkScanOverFloor reports the tenth percentile of interleaved
-// bursts of both and their ratio.
+// BenchmarkScanOverFloor reports the tenth percentile of interleaved bursts of both and their
+// ratio.
 func BenchmarkScanOverFloor(b *testing.B) {
 	for _, w := range workloads() {
 		b.Run(w.name, func(b *testing.B) {

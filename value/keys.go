@@ -10,7 +10,7 @@ import (
 // keyRef is a key of an object that is being scanned.
 type keyRef struct {
 	hash       uint32
-	start, end uint32 // of its text in the document or, if place says so, unescaped in Scratch.buf
+	start, end uint32 // of its text in the document or, with the flag in place, unescaped in Scratch.buf
 	place      uint32 // offset of its opening quote
 }
 
@@ -18,8 +18,8 @@ const inBuf = 1 << 31 // flag in keyRef.place
 
 func (k keyRef) offset() int { return int(k.place &^ inBuf) }
 
-// manyKeys is from where on comparing a key with every earlier one
-// gives way to sorting them once.
+// manyKeys is the number of keys from which on an object's keys are sorted once at its end
+// instead of compared pairwise.
 const manyKeys = 32
 
 func (p *scanner) keyText(k keyRef) string {
@@ -29,9 +29,8 @@ func (p *scanner) keyText(k keyRef) string {
 	return p.text[k.start:k.end]
 }
 
-// repeats reports, as an error, that key counts as one of keys[outer:].
-// In large objects, and for long keys that share a hash, it leaves that
-// to anyRepeated: later is true then.
+// repeats records an error if key equals one of keys[outer:]. In large objects, and for long
+// keys with equal hashes, it returns later = true instead, and anyRepeated has to be called.
 func (p *scanner) repeats(outer int, key keyRef) (repeated, later bool) {
 	open := p.keys[outer:]
 	if len(open) >= manyKeys {
@@ -55,8 +54,8 @@ func (p *scanner) repeats(outer int, key keyRef) (repeated, later bool) {
 	return false, false
 }
 
-// anyRepeated reports, as an error, that two of keys[outer:] count as
-// one: the pair whose second stands first.
+// anyRepeated records an error if two of keys[outer:] are equal: the pair with the smallest
+// second key.
 func (p *scanner) anyRepeated(outer int) bool {
 	open := p.keys[outer:]
 	slices.SortFunc(open, func(a, b keyRef) int {
@@ -98,13 +97,13 @@ func (p *scanner) failRepeated(first, second keyRef) {
 	p.fail(code, here, detail+" (first at "+where+")")
 }
 
-// repetition says how two keys count as one.
+// repetition returns the error for two equal keys.
 func repetition(first, second string) (code ErrorCode, detail string) {
 	if first == second {
 		return DuplicateKey, "duplicate key " + quote(second)
 	}
-	// In ASCII, or the Kelvin sign would look like the letter that it
-	// is taken for.
+	// In ASCII, because otherwise the Kelvin sign would look like the letter it is mistaken
+	// for.
 	return FoldedKey, fmt.Sprintf(
 		"the keys %+q and %+q differ in upper and lower case alone, so some readers take them for one: expected one "+
 			"of them",
@@ -113,15 +112,15 @@ func repetition(first, second string) (code ErrorCode, detail string) {
 	)
 }
 
-// mix makes a hash of the two ends of a key. Bit 5 is what tells
-// capital from small letters in ASCII: it is left out.
+// mix hashes the two ends of a key. It ignores bit 5, which distinguishes upper from lower case
+// in ASCII.
 func mix(first, last uint64) uint32 {
 	const spaces = ' ' * ones
 	return uint32(((first | spaces) ^ bits.RotateLeft64(last|spaces, 29)) * 0x9E3779B97F4A7C15 >> 32)
 }
 
-// ends is the first and last eight bytes of s as little-endian words,
-// or all of it padded with zeros. Up to 16 bytes nothing is left out.
+// ends returns the first and last eight bytes of s as little-endian words. If s has less than
+// eight bytes, the first word is all of s, padded with zeros.
 func ends(s string) (first, last uint64) {
 	n := len(s)
 	switch {
@@ -136,8 +135,8 @@ func ends(s string) (first, last uint64) {
 	return 0, 0
 }
 
-// load reads eight bytes at s[i:] as a little-endian word; the compiler
-// makes one load of it.
+// load reads eight bytes at s[i:] as a little-endian word; the compiler turns it into a single
+// load.
 func load(s string, i int) uint64 {
 	s = s[i : i+8]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
@@ -149,8 +148,8 @@ func load4(s string, i int) uint32 {
 	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
 }
 
-// bit is the key's place in a 64-bit word that says which keys there may be.
+// bit returns the key's bit in a 64-bit filter of the keys that may be present.
 func bit(hash uint32) uint64 { return 1 << (hash >> 26) }
 
-// bucket is the key's place in a table of n, a power of two.
+// bucket returns the key's index in a table of n entries, a power of two.
 func bucket(hash uint32, n int) int { return int(hash) & (n - 1) }

@@ -8,27 +8,26 @@ import (
 	"strings"
 )
 
-// Num is an exact decimal number, as large and as long as a document
-// writes it, as long as a double comes near it. The zero value is 0.
-// Compare with Cmp: == tells spellings apart.
+// Num is an exact decimal number of any size and length, provided that a double is near it. The
+// zero value is 0. Compare with Cmp, because == also compares spellings.
 type Num struct {
-	lex string // source lexeme, "" when made from a Go number
+	lex string // source lexeme; empty if made from a Go number
 
-	// A narrow number is ±mant × 10^exp with at most 19 digits. A wide
-	// one has more: mant holds the first 19 significant digits, exp the
-	// power of ten of the very first, and lex all of them.
+	// A narrow number is ±mant × 10^exp with at most 19 digits. A wide one has more digits:
+	// mant has the first 19 significant digits, exp is the power of ten of the very first, and
+	// lex has all of them.
 	mant uint64
 	exp  int32
 	neg  bool
 	wide bool
 }
 
-// maxDigits is how many decimal digits always fit in the mantissa.
+// maxDigits is the number of decimal digits that always fit into mant.
 const maxDigits = 19
 
-// ParseNum reads a number in JSON's grammar. It refuses, with code
-// number-range, what no double comes near: what overflows and what is
-// not zero but rounds to it, since readers disagree about those.
+// ParseNum parses a JSON number. It returns an error with the code number-range for numbers
+// that no double is near: those that overflow, and those that round to zero without being zero.
+// Readers disagree about them.
 func ParseNum(lex string) (Num, error) {
 	n, end, fault := scanWhole(lex)
 	if fault != "" {
@@ -37,8 +36,7 @@ func ParseNum(lex string) (Num, error) {
 	return n, nil
 }
 
-// scanWhole reads a lexeme that is a number and nothing else. On a
-// fault end is where it is.
+// scanWhole reads a lexeme that is a number and nothing else. On an error, end is its offset.
 func scanWhole(lex string) (n Num, end int, fault ErrorCode) {
 	n, end, fault = scanNum(lex, 0)
 	if fault == "" && end < len(lex) {
@@ -61,7 +59,7 @@ func numError(text string, offset int, fault ErrorCode) *Error {
 	return newError([]byte(text), fault, offset, detail)
 }
 
-// IntNum is the number i.
+// IntNum returns the number i.
 func IntNum(i int64) Num {
 	if i < 0 {
 		return Num{mant: -uint64(i), neg: true}
@@ -78,8 +76,8 @@ func uintNum(u uint64) Num {
 	return n
 }
 
-// FloatNum is the shortest decimal that reads back as f. It is false
-// for NaN and the infinities.
+// FloatNum returns the shortest decimal that is read back as f. It returns false for NaN and
+// the infinities.
 func FloatNum(f float64) (Num, bool) { return floatNum(f, 64) }
 
 func floatNum(f float64, bitSize int) (Num, bool) {
@@ -108,18 +106,18 @@ func floatNum(f float64, bitSize int) (Num, bool) {
 	return n, true
 }
 
-// wholeFloat is f as an integer if it is one that has no neighbour
-// nearer than 1.
+// wholeFloat returns f as an integer. It returns false if f is not an integer, or so large that
+// not every integer of its size is a double.
 func wholeFloat(f float64) (int64, bool) {
 	i := int64(f)
 	return i, float64(i) == f && i < 1<<53 && i > -1<<53
 }
 
-// Cmp is -1, 0 or +1 as a is less than, equal to or greater than b. It
-// is exact and allocates nothing.
+// Cmp returns -1, 0 or +1 if a is less than, equal to or greater than b. It is exact and does
+// not allocate.
 func (a Num) Cmp(b Num) int { return a.CmpTo(&b) }
 
-// CmpTo is Cmp without copying, for hot paths.
+// CmpTo is like Cmp, without copying, for hot paths.
 func (a *Num) CmpTo(b *Num) int {
 	if a.exp == b.exp && !(a.neg || b.neg || a.wide || b.wide) {
 		return cmp.Compare(a.mant, b.mant)
@@ -150,9 +148,8 @@ func (n Num) sign() int {
 	return 1
 }
 
-// cmpMagnitude compares two numbers other than zero without their
-// signs: by the power of their first digit, then by their first 19
-// digits, then by the rest.
+// cmpMagnitude compares the absolute values of two non-zero numbers: by the power of their
+// first digit, then by their first 19 digits, then by the rest.
 func cmpMagnitude(a, b Num) int {
 	if a.exp == b.exp && !a.wide && !b.wide {
 		return cmp.Compare(a.mant, b.mant)
@@ -166,13 +163,13 @@ func cmpMagnitude(a, b Num) int {
 	if a.wide && b.wide {
 		return cmpDigits(significant(a.lex), significant(b.lex))
 	}
-	if a.wide { // its further digits are not all zero, or it would be narrow
+	if a.wide { // its further digits are not all zero, otherwise it would be narrow
 		return 1
 	}
 	return -1
 }
 
-// power is the power of ten of the first significant digit: 2 for 123.
+// power returns the power of ten of the first significant digit: 2 for 123.
 func (n Num) power() int {
 	if n.wide {
 		return int(n.exp)
@@ -180,11 +177,11 @@ func (n Num) power() int {
 	return int(n.exp) + countDigits(n.mant) - 1
 }
 
-// lead is the first 19 significant digits, padded with zeros.
+// lead returns the first 19 significant digits, padded with zeros.
 func (n Num) lead() uint64 { return n.mant * pow10[maxDigits-countDigits(n.mant)] }
 
-// significant cuts sign, leading zeros and exponent off a lexeme; a
-// point may remain.
+// significant removes sign, leading zeros and exponent from a lexeme. A decimal point may
+// remain.
 func significant(lex string) string {
 	if i := strings.IndexAny(lex, "eE"); i >= 0 {
 		lex = lex[:i]
@@ -192,8 +189,8 @@ func significant(lex string) string {
 	return strings.TrimLeft(lex, "-0.")
 }
 
-// cmpDigits compares digit by digit, over points, as if the shorter
-// went on with zeros.
+// cmpDigits compares digit by digit, ignoring decimal points, as if the shorter number
+// continued with zeros.
 func cmpDigits(a, b string) int {
 	for a != "" || b != "" {
 		var x, y byte
@@ -217,7 +214,7 @@ func nextDigit(s string) (byte, string) {
 	return s[0], s[1:]
 }
 
-// IsInt reports whether the number has no fraction: 1.0 and 1e2 have none.
+// IsInt reports whether the number has no fraction, as in 1.0 and 1e2.
 func (n Num) IsInt() bool {
 	switch {
 	case n.wide:
@@ -232,15 +229,15 @@ func (n Num) IsInt() bool {
 	return n.mant%pow10[-n.exp] == 0
 }
 
-// Plain reports whether the number has at most 15 digits and no extreme
-// size. No two different plain numbers have the same nearest double.
+// Plain reports whether the number has at most 15 digits and no extreme size. Two different
+// plain numbers never have the same nearest double.
 func (n *Num) Plain() bool { return n.mant < pow10[15] && n.exp > -300 && n.exp < 290 && !n.wide }
 
-// Float is the nearest double; of two that are equally near the even
-// one, as readers of JSON round. It is finite, and zero only for zero.
+// Float returns the nearest double. If two are equally near, it returns the even one, as JSON
+// readers do. The result is finite, and zero only for zero.
 func (n *Num) Float() float64 {
 	if n.lex != "" {
-		f, _ := strconv.ParseFloat(n.lex, 64) // it is in range, or the number would not be there
+		f, _ := strconv.ParseFloat(n.lex, 64) // in range: scanLong checked that
 		return f
 	}
 	var buf [32]byte
@@ -248,7 +245,8 @@ func (n *Num) Float() float64 {
 	return f
 }
 
-// String is the source lexeme, else the shortest decimal without an exponent.
+// String returns the source lexeme, or the shortest decimal without an exponent if there is
+// none.
 func (n Num) String() string { return string(n.appendText(nil)) }
 
 func (n Num) appendText(dst []byte) []byte {
@@ -265,19 +263,18 @@ func (n Num) appendText(dst []byte) []byte {
 	return n.format(dst, math.MinInt32, math.MaxInt32)
 }
 
-// Canonical is the one text of this number: RFC 8785's layout over the
-// exact digits. It is byte for byte RFC 8785 where that keeps the
-// value, as it does for every number of up to 15 digits and every
-// shortest double; where RFC 8785 would round to a neighbour
-// (9007199254740993), the digits stay. So different numbers never have
-// the same text.
+// Canonical returns the canonical text of the number: the layout of RFC 8785 with exact digits.
+// It equals RFC 8785 if that keeps the value, which is the case for every number with up to 15
+// digits and for every shortest double. If RFC 8785 would round to a neighbour
+// (9007199254740993), the digits are kept. Therefore different numbers never have the same
+// text.
 func (n Num) Canonical() string { return string(n.appendCanonical(nil)) }
 
-// appendCanonical uses ECMAScript's bounds for when an exponent is written.
+// appendCanonical uses ECMAScript's thresholds for exponents.
 func (n Num) appendCanonical(dst []byte) []byte { return n.format(dst, -7, 21) }
 
-// format writes the number plainly if the power of its first digit is
-// between low and high, both excluded, else as d.ddde±d.
+// format writes the number without an exponent if the power of its first digit is between low
+// and high, both exclusive, and otherwise as d.ddde±d.
 func (n Num) format(dst []byte, low, high int) []byte {
 	if n.mant == 0 {
 		return append(dst, '0')
@@ -305,7 +302,7 @@ func (n Num) format(dst []byte, low, high int) []byte {
 	return insertPoint(dst, start+power+1)
 }
 
-// insertPoint puts a point before dst[at], unless nothing follows it.
+// insertPoint inserts a decimal point before dst[at], unless that is the end.
 func insertPoint(dst []byte, at int) []byte {
 	if at == len(dst) {
 		return dst
@@ -323,8 +320,7 @@ func appendZeros(dst []byte, n int) []byte {
 	return dst
 }
 
-// appendDigits writes the significant digits, from the first to the
-// last that is not zero.
+// appendDigits appends the significant digits, from the first to the last that is not zero.
 func (n Num) appendDigits(dst []byte) []byte {
 	if n.wide {
 		for s := significant(n.lex); s != ""; {
@@ -342,8 +338,8 @@ func (n Num) appendDigits(dst []byte) []byte {
 	return dst
 }
 
-// scanNum reads the longest number at s[i:]. On a fault (syntax or
-// number-range) end is where it is.
+// scanNum reads the longest number at s[i:]. On an error (syntax or number-range), end is its
+// offset.
 func scanNum(s string, i int) (n Num, end int, fault ErrorCode) {
 	start := i
 	if i < len(s) && s[i] == '-' {
@@ -380,8 +376,8 @@ func scanNum(s string, i int) (n Num, end int, fault ErrorCode) {
 	return n, i, ""
 }
 
-// scanLong finishes a number that has an exponent or may have too many
-// digits: s[start:i] is its sign and digits.
+// scanLong finishes a number that has an exponent or may have too many digits. s[start:i] is
+// its sign and digits.
 func scanLong(s string, start, i int) (n Num, end int, fault ErrorCode) {
 	digits := s[start:i]
 	exp, i, ok := scanExponent(s, i)
@@ -413,8 +409,8 @@ func scanLong(s string, start, i int) (n Num, end int, fault ErrorCode) {
 	return n, i, ""
 }
 
-// scanExponent reads e±d at s[i:], if any. Exponents beyond any
-// document's length are cut: they stay out of range.
+// scanExponent reads e±d at s[i:], if present. Huge exponents are clamped; they stay out of
+// range.
 func scanExponent(s string, i int) (exp, end int, ok bool) {
 	if i == len(s) || s[i]|0x20 != 'e' {
 		return 0, i, true
@@ -441,7 +437,7 @@ func scanExponent(s string, i int) (exp, end int, ok bool) {
 	return exp, i, i > first
 }
 
-// powerAt is the power of ten of the digit digits[at].
+// powerAt returns the power of ten of the digit digits[at].
 func powerAt(digits string, at int) int {
 	point := strings.IndexByte(digits, '.')
 	if point < 0 {
@@ -453,8 +449,7 @@ func powerAt(digits string, at int) int {
 	return point - at
 }
 
-// inRange reports whether the double nearest to d.ddd × 10^power is
-// neither infinite nor zero.
+// inRange reports whether the double nearest to d.ddd × 10^power is neither infinite nor zero.
 func inRange(sig string, power int) bool {
 	if power < 308 && power > -324 {
 		return true
@@ -467,7 +462,7 @@ func inRange(sig string, power int) bool {
 	return err == nil && f != 0
 }
 
-// countDigits is the number of decimal digits of u, 1 for 0.
+// countDigits returns the number of decimal digits of u, 1 for 0.
 func countDigits(u uint64) int {
 	guess := bits.Len64(u) * 1233 >> 12 // log10(2) = 0.30103
 	if u < pow10[guess] {

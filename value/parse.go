@@ -2,9 +2,8 @@ package value
 
 import "bytes"
 
-// Parse reads one JSON document strictly and builds its tree. It
-// accepts exactly what Shape.Scan accepts, since that is what
-// validates. The error is an *Error.
+// Parse strictly parses one JSON document and returns its tree. It accepts exactly what
+// Shape.Scan accepts, because both use the same scanner. The error is an *Error.
 func Parse(src []byte, lim Limits) (Value, error) {
 	lim = lim.orDefault()
 	v, _, err := parse(src, lim, lim.MaxDepth)
@@ -14,10 +13,9 @@ func Parse(src []byte, lim Limits) (Value, error) {
 	return v, nil
 }
 
-// parse also tells how many values there are. depth is how many levels
-// may open.
+// parse also returns the number of values. depth is the number of levels that may be nested.
 func parse(src []byte, lim Limits, depth int) (v Value, values int, err *Error) {
-	var keys [32]keyRef // enough for ordinary arguments, without a trip to the heap
+	var keys [32]keyRef // enough for ordinary arguments without a heap allocation
 	p := scanner{
 		src:   src,
 		text:  view(src),
@@ -37,16 +35,14 @@ func parse(src []byte, lim Limits, depth int) (v Value, values int, err *Error) 
 	return b.value(), p.values, nil
 }
 
-// A builder makes the tree of a text that is known to be sound. Texts
-// without escapes share its memory.
+// A builder builds the tree of a valid text. Strings without escapes share its memory.
 type builder struct {
 	src  []byte
 	text string
 	pos  int
 
-	// What the open arrays and objects hold so far, innermost last:
-	// each is copied once, at its full length. The outermost object,
-	// which is all of ordinary arguments, keeps what is left.
+	// The elements of the open arrays and objects, innermost last. Each is copied once, with
+	// its final length. The outermost object, often the only one, uses the remaining slice.
 	openItems   []Value
 	openMembers []Member
 	level       int
@@ -83,8 +79,8 @@ func (b *builder) space() {
 	}
 }
 
-// more steps over the opening bracket or comma and any space, and is
-// false behind the closing bracket.
+// more steps over the opening bracket or comma and white space. It returns false after the
+// closing bracket.
 func (b *builder) more() bool {
 	b.space()
 	c := b.src[b.pos]
@@ -93,7 +89,7 @@ func (b *builder) more() bool {
 		return false
 	}
 	b.space()
-	if c = b.src[b.pos]; c == ']' || c == '}' { // of an empty array or object
+	if c = b.src[b.pos]; c == ']' || c == '}' { // an empty array or object
 		b.pos++
 		return false
 	}
@@ -140,7 +136,7 @@ func (b *builder) str() string {
 	return text
 }
 
-// quoted steps over a string and returns what stands between its quotes.
+// quoted steps over a string and returns the text between its quotes.
 func (b *builder) quoted() (text string, escaped bool) {
 	start := b.pos + 1
 	end := textEnd(b.src, start)

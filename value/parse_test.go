@@ -11,16 +11,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// refusal is a text with the reason that Parse, Scan and Fill (of the
-// raw message) give.
+// refusal is a text with the error that Parse, Scan and Fill (of a raw message) return.
 type refusal struct {
 	name, src string
 	code      ErrorCode
 	message   string
 }
 
-// refused reads the refusals of a table: a name and a quoted text, and
-// below it the code and the sentence.
+// refused reads a table of refusals: a name and a quoted text, and below it the code and the
+// message.
 func refused(t testing.TB) []refusal {
 	t.Helper()
 	table, err := os.ReadFile("testdata/refused.txt")
@@ -63,8 +62,8 @@ func TestRefuses(t *testing.T) {
 
 func TestAccepts(t *testing.T) {
 	for src, want := range map[string]string{
-		` {"a" : 1 , "A" : 2} `:                `{"a":1,"A":2}`,                // keys that differ by case are two
-		"{\"\u00e9\":1,\"e\u0301\":2}":         "{\"\u00e9\":1,\"e\u0301\":2}", // so are NFC and NFD
+		` {"a" : 1 , "A" : 2} `:                `{"a":1,"A":2}`,                // keys that differ in case are distinct
+		"{\"\u00e9\":1,\"e\u0301\":2}":         "{\"\u00e9\":1,\"e\u0301\":2}", // and so are NFC and NFD
 		`{"a":{"a":{"a":[]}}}`:                 `{"a":{"a":{"a":[]}}}`,
 		`[{"a":1},{"a":1}]`:                    `[{"a":1},{"a":1}]`,
 		`"\ud83d\ude00\u0000\b\f\n\r\t\/"`:     `"😀\u0000\b\f\n\r\t/"`,
@@ -104,7 +103,7 @@ func TestLimits(t *testing.T) {
 	for _, tt := range []struct {
 		name, src string
 		lim       Limits
-		code      ErrorCode // "" for accepted
+		code      ErrorCode // empty if accepted
 		message   string
 	}{
 		{"depth at the limit", nested(128), Limits{}, "", ""},

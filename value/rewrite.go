@@ -2,10 +2,9 @@ package value
 
 import "slices"
 
-// AppendCanonicalText writes a JSON text in its canonical form, as
-// Parse and AppendCanonical do, without building its tree: it takes
-// memory for the keys of the objects that are open, and no more. The
-// error is an *Error, and then dst is as it was.
+// AppendCanonicalText appends the canonical form of a JSON text, like Parse and
+// AppendCanonical, but without building a tree: it needs memory only for the keys of the open
+// objects. The error is an *Error, and dst is then returned unchanged.
 func AppendCanonicalText(dst, src []byte, lim Limits) ([]byte, error) {
 	lim = lim.orDefault()
 	var keys [32]keyRef
@@ -24,15 +23,14 @@ func AppendCanonicalText(dst, src []byte, lim Limits) ([]byte, error) {
 	return w.out, nil
 }
 
-// rewriter writes a sound text anew, in the order in which it stands,
-// and puts the members of each object in order when the object is
-// complete.
+// rewriter writes a valid text in source order, and sorts the members of each object when the
+// object is complete.
 type rewriter struct {
 	builder
 	out     []byte
-	open    []written // of the objects that are open
-	whole   []byte    // an object while it is put in order
-	decoded []byte    // a text without its escapes
+	open    []written // members of the open objects
+	whole   []byte    // copy of an object while it is sorted
+	decoded []byte    // a string without its escapes
 }
 
 // written is a member that was written.
@@ -91,11 +89,11 @@ func (w *rewriter) object() {
 
 	w.out = append(w.out, '}')
 	w.order(start, w.open[outer:])
-	clear(w.open[outer:]) // keys with escapes have memory of their own
+	clear(w.open[outer:]) // keys with escapes have their own memory
 	w.open = w.open[:outer]
 }
 
-// order puts the members of an object that begins at start in order.
+// order sorts the members of the object that begins at start.
 func (w *rewriter) order(start int, members []written) {
 	byKey := func(a, b written) int { return cmpUTF16(a.key, b.key) }
 	if slices.IsSortedFunc(members, byKey) {
@@ -110,7 +108,7 @@ func (w *rewriter) order(start int, members []written) {
 	w.out = append(w.out, '}')
 }
 
-// str writes a string, and returns its text.
+// str writes a string, and returns its content.
 func (w *rewriter) str() string {
 	text, escaped := w.quoted()
 	if !escaped {

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/internal/growth"
 )
 
-// drawText writes some JSON with every freedom that a text has: white
-// space, escapes, spellings of numbers, the order of keys.
+// drawText returns JSON with every freedom that a text has: white space, escapes, spellings of
+// numbers, the order of keys.
 func drawText(t *rapid.T, depth int) string {
 	space := rapid.SampledFrom([]string{"", "", " ", "\n\t", "\r "})
 	text := func() string {
@@ -48,15 +48,14 @@ func drawText(t *rapid.T, depth int) string {
 	}
 
 	var members []string
-	for range rapid.IntRange(0, 6).Draw(t, "members") { // some are there twice
+	for range rapid.IntRange(0, 6).Draw(t, "members") { // some occur twice
 		key := space.Draw(t, "before") + text() + space.Draw(t, "colon")
 		members = append(members, key+":"+space.Draw(t, "value")+drawText(t, depth-1))
 	}
 	return "{" + space.Draw(t, "inside") + strings.Join(members, ",") + space.Draw(t, "end") + "}"
 }
 
-// TestCanonicalTextIsThatOfTheTree: with and without a tree the same is
-// written, and the same is refused.
+// With and without a tree the output and the errors are the same.
 func TestCanonicalTextIsThatOfTheTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sameCanonical(t, []byte(drawText(t, 4)), Limits{})
@@ -106,7 +105,7 @@ func TestCanonicalTextKeepsToItsLimits(t *testing.T) {
 	}
 }
 
-// wide and nested are the texts that cost the most.
+// wide and nested return the texts with the highest cost.
 func wide(n int) []byte {
 	var b strings.Builder
 	for i := range n {
@@ -134,8 +133,8 @@ func TestWritesCanonicalTextsInLinearTime(t *testing.T) {
 	}
 }
 
-// TestANumberTakesNoTree: writing the canonical form of a million
-// numbers takes the memory of the text, not of a tree.
+// Writing the canonical form of a million numbers needs the memory of the text, not that of a
+// tree.
 func TestANumberTakesNoTree(t *testing.T) {
 	src := []byte("[" + strings.Repeat("1,", 1_000_000) + "1]")
 	lim := Limits{MaxValues: 2_000_000}

@@ -6,10 +6,9 @@ import (
 	"unsafe"
 )
 
-// Scan validates the whole text and fills sc.Slots and sc.Top from it,
-// in one pass and, once sc is warm, without allocating. On an error, an
-// *Error, every slot is Absent. src must not change during the call nor
-// while the slots are in use.
+// Scan validates the whole text and fills sc.Slots and sc.Top in one pass. It does not allocate
+// once sc has been used. On an error, which is an *Error, every slot is Absent. src must not
+// change during the call or while the slots are in use.
 func (s *Shape) Scan(src []byte, lim Limits, sc *Scratch) error {
 	sc.prepare(s.slots)
 	var p scanner
@@ -23,25 +22,24 @@ func (s *Shape) Scan(src []byte, lim Limits, sc *Scratch) error {
 	return nil
 }
 
-// A scanner reads one text. Its methods take the offset where they
-// begin and return the one behind what they read, or failed once err is
-// set.
+// A scanner reads one text. Its methods take an offset to start at and return the offset after
+// what they read, or failed if err is set.
 type scanner struct {
 	src    []byte
 	text   string // the same bytes
 	nodes  []node
 	slots  []Slot
-	keys   []keyRef // of the objects that are open
-	buf    []byte   // unescaped texts
+	keys   []keyRef // of the open objects
+	buf    []byte   // unescaped strings
 	lim    Limits
-	values int // that were read
+	values int // number of values read
 	err    *Error
 }
 
 const failed = -1
 
-// start sets the fields one by one: building the whole struct and
-// copying it is half the time of a small document.
+// start sets the fields one by one, because building and copying the whole struct takes half
+// the time of a small document.
 func (p *scanner) start(src []byte, nodes []node, sc *Scratch, lim Limits) {
 	p.src, p.text = src, view(src)
 	p.nodes, p.slots = nodes, sc.Slots
@@ -56,7 +54,7 @@ func (p *scanner) fail(code ErrorCode, offset int, detail string) int {
 	return failed
 }
 
-// document reads the whole text and tells what it is.
+// document reads the whole text and returns the kind of its value.
 func (p *scanner) document(at int32, depth int) Kind {
 	if len(p.src) > p.lim.MaxBytes {
 		p.fail(TooLarge, p.lim.MaxBytes, overBytes(len(p.src), p.lim))
@@ -77,7 +75,7 @@ func (p *scanner) document(at int32, depth int) Kind {
 	return kindAt(p.src[start])
 }
 
-// kindAt is the kind of the value that begins with c.
+// kindAt returns the kind of a value that begins with c.
 func kindAt(c byte) Kind {
 	switch c {
 	case '{':
@@ -95,8 +93,7 @@ func kindAt(c byte) Kind {
 	return Number
 }
 
-// value reads one value. at is its node, depth how many levels may
-// still open.
+// value reads one value. at is its node, depth the number of levels that may still be nested.
 func (p *scanner) value(i int, at int32, depth int) int {
 	src := p.src
 	if i >= len(src) {
@@ -146,7 +143,7 @@ func (p *scanner) value(i int, at int32, depth int) int {
 	return p.failValue(i)
 }
 
-// number reads short integers by the word and leaves all else to scanNum.
+// number reads short integers a word at a time, and leaves everything else to scanNum.
 func (p *scanner) number(i int, at int32) int {
 	src, first := p.src, i
 	if src[i] == '-' {
@@ -154,7 +151,7 @@ func (p *scanner) number(i int, at int32) int {
 	}
 	if first+8 <= len(src) {
 		w := binary.LittleEndian.Uint64(src[first:]) ^ '0'*ones
-		n := bits.TrailingZeros64(notDigits(w)) &^ 7 // bits of digits
+		n := bits.TrailingZeros64(notDigits(w)) &^ 7 // 8 bits per digit
 		if n != 0 && n != 64 && (n == 8 || src[first] != '0') {
 			end := first + n/8
 			if c := src[end]; c != '.' && c|0x20 != 'e' {
@@ -182,19 +179,19 @@ func (p *scanner) number(i int, at int32) int {
 	return end
 }
 
-// notDigits sets the high bit of the lowest byte of w that is over 9.
-// Bits above it mean nothing.
+// notDigits sets the high bit of the lowest byte of w that is over 9. Higher bits are
+// undefined.
 func notDigits(w uint64) uint64 { return (w + 0x76*ones | w) & highs }
 
-// eightDigits is the number whose decimal digits are the bytes of w,
-// the first in the lowest byte.
+// eightDigits returns the number whose decimal digits are the bytes of w, the first in the
+// lowest byte.
 func eightDigits(w uint64) uint64 {
 	w = (w*10 + w>>8) & 0x00ff00ff00ff00ff
 	w = (w*100 + w>>16) & 0x0000ffff0000ffff
 	return (w*10000 + w>>32) & 0xffffffff
 }
 
-// slot is the slot of a node, nil if it has none.
+// slot returns the slot of a node, or nil if it has none.
 func (p *scanner) slot(at int32) *Slot {
 	if slot := p.nodes[at].slot; slot >= 0 {
 		return &p.slots[slot]
@@ -213,7 +210,7 @@ func (p *scanner) literal(i int, at int32, word string, s Slot) int {
 	return end
 }
 
-// decoded is the text between the quotes of a string that was read.
+// decoded returns the content of a string between two offsets.
 func (p *scanner) decoded(start, end int, escaped bool) string {
 	if !escaped {
 		return p.text[start:end]
@@ -260,8 +257,8 @@ func (p *scanner) object(i int, at int32, depth int) int {
 	}
 	n := &p.nodes[at]
 	outer := len(p.keys)
-	var seen uint64 // a bit for every key so far, see bit
-	late := false   // whether repetitions are looked for at the end
+	var seen uint64 // the bits of all keys so far, see bit
+	late := false   // look for repetitions at the end
 	for {
 		next, key := p.key(i)
 		if next < 0 {
@@ -334,8 +331,7 @@ func (p *scanner) key(i int) (int, keyRef) {
 	return p.space(i + 1), key
 }
 
-// oddKey finishes a key that is not all ordinary ASCII or stands close
-// to the end of the text.
+// oddKey finishes a key that is not all plain ASCII, or is close to the end of the text.
 func (p *scanner) oddKey(i int, key *keyRef) (end int) {
 	end, escaped := p.restOfString(int(key.start), i)
 	if end < 0 {
@@ -351,7 +347,7 @@ func (p *scanner) oddKey(i int, key *keyRef) (end int) {
 	return end
 }
 
-// space skips white space, of which there is mostly none or one.
+// space skips white space, usually none or one character.
 func (p *scanner) space(i int) int {
 	for i < len(p.src) && p.src[i] <= ' ' && isSpace(p.src[i]) {
 		i++
@@ -362,24 +358,23 @@ func (p *scanner) space(i int) int {
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
 const (
-	ones  = 0x0101010101010101 // times a byte: that byte in all eight places
+	ones  = 0x0101010101010101 // times a byte: that byte in all eight positions
 	highs = 0x80 * ones
 )
 
-// stops sets the high bit of the lowest byte that is a quote, a
-// backslash, a control character or not ASCII. Bits above it mean
-// nothing.
+// stops sets the high bit of the lowest byte that is a quote, a backslash, a control character
+// or not ASCII. Higher bits are undefined.
 func stops(w uint64) uint64 {
 	return (((w ^ '"'*ones) - ones) | ((w ^ '\\'*ones) - ones) | (w - ' '*ones) | w) & highs
 }
 
-// textStops is stops for what ends a run of text that need not be ASCII.
+// textStops is like stops, except that it ignores non-ASCII bytes.
 func textStops(w uint64) uint64 {
 	quote, backslash := w^'"'*ones, w^'\\'*ones
 	return ((quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w) & highs
 }
 
-// plainEnd is where the run of ordinary ASCII text that begins at i ends.
+// plainEnd returns the end of the run of plain ASCII that begins at i.
 func plainEnd(src []byte, i int) int {
 	for ; i+8 <= len(src); i += 8 {
 		if m := stops(binary.LittleEndian.Uint64(src[i:])); m != 0 {
@@ -392,7 +387,7 @@ func plainEnd(src []byte, i int) int {
 	return i
 }
 
-// textEnd is where the run of unescaped text that begins at i ends.
+// textEnd returns the end of the run of unescaped text that begins at i.
 func textEnd(src []byte, i int) int {
 	for ; i+8 <= len(src); i += 8 {
 		if m := textStops(binary.LittleEndian.Uint64(src[i:])); m != 0 {
@@ -405,7 +400,7 @@ func textEnd(src []byte, i int) int {
 	return i
 }
 
-// view shares b as a string. This is the one unsafe step: b must not
-// change while the string is in use, which Scan demands of its caller,
-// and the Scratch's own buffer is only appended to until the next scan.
+// view returns a string that shares memory with b. This is the only unsafe operation: b must
+// not change while the string is in use. Scan requires this of its caller, and the Scratch's
+// own buffer is only appended to until the next scan.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -106,8 +106,7 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// After a refused document nothing of it, nor of the one before, is
-// left to decide by.
+// After a document is refused, no slot has a value of it or of the previous one.
 func TestRefusedDocumentsLeaveNothing(t *testing.T) {
 	var b ShapeBuilder
 	b.Add("a")
@@ -172,8 +171,7 @@ func TestLargeBuffersAreGivenUp(t *testing.T) {
 	}
 }
 
-// Escaped slots stay right when the buffer they were decoded into has
-// to grow.
+// Slots with escapes are correct even if the buffer for decoded strings has to grow.
 func TestManyEscapedSlots(t *testing.T) {
 	var b ShapeBuilder
 	var parts []string
@@ -238,7 +236,7 @@ func TestShapeIsSafeForConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-// somePaths draws the places a plan reads: mostly ones that are there.
+// somePaths draws paths for a plan, most of which exist.
 func somePaths(t *rapid.T, v Value) [][]string {
 	var paths [][]string
 	for range rapid.IntRange(0, 6).Draw(t, "paths") {
@@ -311,8 +309,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// TestRepeatedKeyIsFoundInObjectsOfEverySize, also around the size from
-// where on keys are sorted instead of compared.
+// Sizes include those around the threshold for sorting keys instead of comparing them.
 func TestRepeatedKeyIsFoundInObjectsOfEverySize(t *testing.T) {
 	for size := 2; size <= 2*manyKeys+2; size++ {
 		for first := range size - 1 {

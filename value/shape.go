@@ -6,22 +6,21 @@ import (
 	"slices"
 )
 
-// A Shape knows which places of a document a plan reads. It is
-// immutable and safe for concurrent use. One without slots still
-// validates.
+// A Shape has the paths that a plan reads of a document. It is immutable and safe for
+// concurrent use. A Shape without slots still validates.
 type Shape struct {
 	nodes []node // nodes[dead], nodes[root], then their children
 	slots int
 }
 
-// node is one place on the way to a slot.
+// node is one segment on the path to a slot.
 type node struct {
 	key      string
 	hash     uint32
-	children uint64    // a bit for every child, see bit: most keys need no further look
+	children uint64    // the bits of all children, see bit; most keys need no further lookup
 	buckets  []int32   // first child by hash
-	next     int32     // further child in the same bucket
-	slot     int32     // -1 when the place is only passed
+	next     int32     // next child in the same bucket
+	slot     int32     // -1 if the path only passes through
 	elements []element // the children that can be array elements, by index
 }
 
@@ -31,14 +30,14 @@ type element struct {
 }
 
 const (
-	dead int32 = iota // where nothing below is read
+	dead int32 = iota // nothing below is read
 	root
 )
 
-// anything is a Shape that reads nothing.
+// anything is a Shape without slots.
 var anything = Shape{nodes: []node{dead: {slot: -1}, root: {slot: -1}}}
 
-// ShapeBuilder collects the places. Its zero value is ready.
+// ShapeBuilder collects paths. Its zero value is ready to use.
 type ShapeBuilder struct {
 	nodes []node
 	index map[edge]int32
@@ -50,10 +49,9 @@ type edge struct {
 	key    string
 }
 
-// Add registers a place and returns the index of its slot: the same
-// segments have the same slot. No segments mean the document itself. A
-// segment is a key, and in an array a decimal index (as in Value.Get);
-// it is taken literally, dots and all.
+// Add adds a path and returns the index of its slot. The same segments always have the same
+// slot. Without segments it is the document itself. A segment is a key or, in an array, a
+// decimal index (as in Value.Get). It is taken literally, including dots.
 func (b *ShapeBuilder) Add(segments ...string) int {
 	if b.nodes == nil {
 		b.nodes = slices.Clone(anything.nodes)
@@ -82,7 +80,7 @@ func (b *ShapeBuilder) child(parent int32, key string) int32 {
 	return at
 }
 
-// Build returns the shape of what was added so far.
+// Build returns a shape of the paths added so far.
 func (b *ShapeBuilder) Build() *Shape {
 	if b.nodes == nil {
 		return &anything
@@ -98,7 +96,7 @@ func (b *ShapeBuilder) Build() *Shape {
 	return s
 }
 
-// link makes the children of a node easy to find by key and by index.
+// link builds the indexes of a node's children by key and by array index.
 func (s *Shape) link(n *node, children []int32) {
 	if len(children) == 0 {
 		return
@@ -129,25 +127,23 @@ func find(nodes []node, n *node, hash uint32, key string) int32 {
 	return at
 }
 
-// Len is the number of slots.
+// Len returns the number of slots.
 func (s *Shape) Len() int { return s.slots }
 
-// Scratch holds what one scan finds and its buffers. Whoever scans
-// often keeps one per worker. Slots and their texts are valid until the
-// next Scan or Fill with it, and as long as the document is not
-// changed.
+// Scratch has the result of one scan and its buffers. For frequent scans, keep one per worker.
+// Slots and their texts are valid until the next Scan or Fill with the same Scratch, and as
+// long as the document does not change.
 type Scratch struct {
-	Slots []Slot // by the index that Add returned; Absent where the document has nothing
-	Top   Kind   // of the document itself
+	Slots []Slot // by the index from Add; Absent if the document has no such value
+	Top   Kind   // kind of the document itself
 
-	keys  []keyRef // of the objects that are open
-	names []name   // of the Go maps that are open
-	buf   []byte   // texts that had to be unescaped
+	keys  []keyRef // of the open objects
+	names []name   // of the open Go maps
+	buf   []byte   // unescaped strings
 }
 
-// Slot is what a scan found at one path. Text is the decoded text of a
-// string; it may share memory with the scanned document and with the
-// Scratch, as may Num.
+// Slot is the value at one path. Text is the decoded content of a string. Text and Num may
+// share memory with the scanned document and with the Scratch.
 type Slot struct {
 	Kind Kind
 	Bool bool
@@ -155,11 +151,10 @@ type Slot struct {
 	Num  Num
 }
 
-// Reset forgets the document, so that a pooled Scratch does not keep it
-// alive.
+// Reset removes references to the document, so that a pooled Scratch does not retain it.
 func (sc *Scratch) Reset() { sc.prepare(len(sc.Slots)) }
 
-// prepare makes n Absent slots.
+// prepare resets sc to n Absent slots.
 func (sc *Scratch) prepare(n int) {
 	clear(sc.Slots)
 	sc.Top = Absent
@@ -174,14 +169,13 @@ func (sc *Scratch) prepare(n int) {
 	sc.Slots = sc.Slots[:n]
 }
 
-// What is kept of buffers from one scan to the next, in keys and in bytes.
+// Maximum sizes of buffers that are kept for the next scan, in keys and in bytes.
 const (
 	mostKeys  = 4 << 10
 	mostBytes = 64 << 10
 )
 
-// keep takes buffers back, unless one large document made them large:
-// then the next scan begins with new ones.
+// keep stores buffers for the next scan, unless a large document made them too large.
 func (sc *Scratch) keep(keys []keyRef, buf []byte) {
 	if cap(keys) > mostKeys {
 		keys = nil

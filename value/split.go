@@ -5,19 +5,17 @@ import (
 	"iter"
 )
 
-// RawMember is one member of an object with the untouched bytes of its value.
+// RawMember is one member of an object with the unchanged bytes of its value.
 type RawMember struct {
 	Key string // unescaped
 	Raw []byte // without surrounding white space
 }
 
-// SplitObject walks through the top-level members of a JSON object
-// without judging their values: it only matches brackets and strings,
-// at any depth and without recursion. It serves envelopes whose payload
-// must be refused on its own terms later. Repeated keys come as they
-// stand. Where the text turns out not to be one object the walk ends
-// with an *Error with code Syntax. Whoever stops early has paid for no
-// more than was seen.
+// SplitObject iterates over the top-level members of a JSON object without validating their
+// values: it only matches brackets and strings, at any depth and without recursion. It is for
+// envelopes whose payload is validated separately. Repeated keys are yielded as they occur. If
+// the text is not a single object, the iteration ends with an *Error with the code Syntax. The
+// text is read only as far as the loop goes.
 func SplitObject(src []byte) iter.Seq2[RawMember, error] {
 	return func(yield func(RawMember, error) bool) {
 		s := splitter{src: src}
@@ -27,8 +25,8 @@ func SplitObject(src []byte) iter.Seq2[RawMember, error] {
 	}
 }
 
-// SplitArray walks through the items of a JSON array as SplitObject
-// walks through members: each item is untouched bytes of src.
+// SplitArray iterates over the items of a JSON array like SplitObject. Each item is an
+// unchanged part of src.
 func SplitArray(src []byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		s := splitter{src: src}
@@ -43,7 +41,7 @@ type splitter struct {
 	pos int
 }
 
-// object reads the whole text, unless yield stops it.
+// object reads the whole text, unless yield returns false.
 func (s *splitter) object(yield func(RawMember) bool) error {
 	s.space()
 	if !s.take('{') {
@@ -69,7 +67,7 @@ func (s *splitter) object(yield func(RawMember) bool) error {
 	return nil
 }
 
-// array reads the whole text, unless yield stops it.
+// array reads the whole text, unless yield returns false.
 func (s *splitter) array(yield func([]byte) bool) error {
 	s.space()
 	if !s.take('[') {
@@ -96,12 +94,10 @@ func (s *splitter) array(yield func([]byte) bool) error {
 	return nil
 }
 
-// comma steps over what stands between two members, and up to the end
-// of the object.
+// comma steps over a comma between two members, and stops at the end of the object.
 func (s *splitter) comma() error { return s.between('}', "a member") }
 
-// between steps over what stands between two parts, and up to the end
-// of what they stand in.
+// between steps over a comma between two parts, and stops at the closing bracket.
 func (s *splitter) between(end byte, part string) error {
 	if s.pos < len(s.src) && s.src[s.pos] == end {
 		return nil
@@ -137,8 +133,7 @@ func (s *splitter) member() (RawMember, error) {
 	return RawMember{Key: key.Text, Raw: raw}, nil
 }
 
-// value skips to the end of one value: the first comma or closing
-// bracket at its own level.
+// value skips to the end of one value: the first comma or closing bracket at its own level.
 func (s *splitter) value() ([]byte, error) {
 	start, depth := s.pos, 0
 	for s.pos < len(s.src) {

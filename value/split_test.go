@@ -18,8 +18,7 @@ func split(src []byte) (members []RawMember, err error) {
 	return members, nil
 }
 
-// TestSplitObjectStopsEarly: nothing is read ahead of whoever has seen
-// enough.
+// The text is not read beyond the member at which the loop stops.
 func TestSplitObjectStopsEarly(t *testing.T) {
 	for m, err := range SplitObject([]byte(`{"a":1,"b" nonsense`)) {
 		if m.Key != "a" || err != nil {

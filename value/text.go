@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// restOfString reads on in a string that begins at start from i, where
-// its run of ordinary ASCII text ends, to the closing quote. It checks
-// every escape and all UTF-8.
+// restOfString reads the rest of a string that begins at start, from i, the end of its plain
+// ASCII prefix, to the closing quote. It checks every escape and all UTF-8.
 func (p *scanner) restOfString(start, i int) (end int, escaped bool) {
 	for i >= 0 {
 		if i = plainEnd(p.src, i); i >= len(p.src) {
@@ -49,7 +48,7 @@ func (p *scanner) utf8Run(i int) int {
 	}
 }
 
-// escape reads one escape, both halves of a surrogate pair as one.
+// escape reads one escape. It reads both halves of a surrogate pair together.
 func (p *scanner) escape(i int) int {
 	rest := p.text[i+1:]
 	if rest == "" || strings.IndexByte(`"\/bfnrtu`, rest[0]) < 0 {
@@ -74,7 +73,7 @@ func (p *scanner) escape(i int) int {
 	return p.fail(LoneSurrogate, i, p.text[i:i+6]+" is half of a surrogate pair and stands alone")
 }
 
-// hex4 reads the four hexadecimal digits that s begins with.
+// hex4 reads the four hexadecimal digits at the start of s.
 func hex4(s string) (r rune, ok bool) {
 	if len(s) < 4 {
 		return 0, false
@@ -95,7 +94,7 @@ func hex4(s string) (r rune, ok bool) {
 	return r, true
 }
 
-// unescape appends the text that s, which was checked, stands for.
+// unescape appends the unescaped content of s, which must be valid.
 func unescape(dst []byte, s string) []byte {
 	for {
 		i := strings.IndexByte(s, '\\')

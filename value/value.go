@@ -1,21 +1,19 @@
-// Package value reads the JSON arguments of a call so that no two
-// readers can disagree about them.
+// Package value reads the JSON arguments of a call in such a way that no two readers can
+// disagree about them.
 //
-// Parse builds a tree; Shape.Scan validates raw bytes in one pass and
-// fills only the slots a plan reads, without decoding or allocating.
-// Both refuse the same documents: duplicate keys at any depth (compared
-// after unescaping), invalid UTF-8, lone surrogates, trailing data, and
-// anything over the Limits. Numbers are exact decimals. AppendCanonical
-// writes RFC 8785, Digest its SHA-256.
+// Parse builds a tree. Shape.Scan validates raw bytes in one pass and fills only the slots that
+// a plan reads, without decoding or allocating. Both refuse the same documents: those with
+// duplicate keys at any depth (compared after unescaping), invalid UTF-8, lone surrogates,
+// trailing data, or a size beyond the Limits. Numbers are exact decimals. AppendCanonical
+// writes RFC 8785, and Digest returns its SHA-256.
 package value
 
 import "strings"
 
-// Kind is the JSON type of a value. Absent is the zero value: nothing
-// is there.
+// Kind is the JSON type of a value. The zero value Absent means that there is no value.
 type Kind uint8
 
-// The kinds of a value.
+// The kinds of values.
 const (
 	Absent Kind = iota
 	Null
@@ -26,7 +24,7 @@ const (
 	Object
 )
 
-// String names the kind as JSON does.
+// String returns the JSON name of the kind.
 func (k Kind) String() string {
 	switch k {
 	case Absent:
@@ -48,8 +46,8 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Value is one JSON value in source order. Whoever builds one by hand
-// keeps texts valid UTF-8 and keys distinct; FromGo checks both.
+// Value is one JSON value in source order. Code that builds one must use valid UTF-8 and
+// distinct keys; FromGo checks both.
 type Value struct {
 	Kind    Kind
 	Bool    bool
@@ -59,22 +57,21 @@ type Value struct {
 	Members []Member
 }
 
-// Member is one key and value of an object, in source order.
+// Member is one key and value of an object.
 type Member struct {
 	Key   string
 	Value Value
 }
 
-// Limits bounds what Parse, Scan, FromGo and Fill accept. A zero field
-// takes the default of DefaultLimits. Since a tree is larger than its
-// text, a document may by default hold no more than one value per eight
-// of MaxBytes (but always 4,096).
+// Limits limits what Parse, Scan, FromGo and Fill accept. A zero field has the default of
+// DefaultLimits. Because a tree is larger than its text, MaxValues is by default one per eight
+// bytes of MaxBytes (but at least 4,096).
 type Limits struct {
-	MaxBytes  int // of the whole document; for Go values the bytes of texts and keys and one per value
+	MaxBytes  int // of the whole document; for Go values the bytes of strings and keys, and one per value
 	MaxDepth  int // of nested arrays and objects
-	MaxValues int // of the whole document, arrays and objects counted too
-	// FoldKeys refuses keys of one object that differ in case alone,
-	// which some readers take for one.
+	MaxValues int // of the whole document, including arrays and objects
+	// FoldKeys refuses objects with keys that differ only in case, which some readers consider
+	// equal.
 	FoldKeys bool
 }
 
@@ -82,14 +79,13 @@ const (
 	defaultMaxBytes = 8 << 20
 	defaultMaxDepth = 128
 
-	// Above these no caller can go: offsets are kept in 31 bits, and
-	// the scanner recurses.
+	// Upper bounds for callers: offsets have 31 bits, and the scanner is recursive.
 	ceilingBytes = 1 << 30
 	ceilingDepth = 10_000
 )
 
-// DefaultLimits is 8 MiB and 128 levels. Larger wishes are cut at 1 GiB
-// and 10,000 levels.
+// DefaultLimits returns 8 MiB and 128 levels. Higher limits are reduced to 1 GiB and 10,000
+// levels.
 func DefaultLimits() Limits { return Limits{MaxBytes: defaultMaxBytes, MaxDepth: defaultMaxDepth} }
 
 func (l Limits) orDefault() Limits {
@@ -106,9 +102,8 @@ func (l Limits) orDefault() Limits {
 	return l
 }
 
-// Get walks down the segments: a key of an object, or the decimal index
-// of an array (no sign, no leading zero). Without segments it is v
-// itself.
+// Get returns the value at a path. A segment is a key of an object, or the decimal index of an
+// array (without sign and leading zeros). Without segments it returns v itself.
 func (v Value) Get(segments ...string) (Value, bool) {
 	for _, s := range segments {
 		next, ok := v.child(s)
@@ -121,9 +116,9 @@ func (v Value) Get(segments ...string) (Value, bool) {
 	return v, v.Kind != Absent
 }
 
-// Lookup finds a template's or a matcher's name: the whole path as a
-// literal key of the object v, else its dotted segments as Get walks
-// them. Half-literal keys are not tried (docs/design/001-semantics.md).
+// Lookup resolves a name of a template or a matcher. If the object v has the whole path as a
+// key, it returns that value; otherwise the path is split at dots and resolved like Get. Partly
+// literal keys are not tried (docs/design/001-semantics.md).
 func (v Value) Lookup(path string) (Value, bool) {
 	if v.Kind == Object {
 		if found, ok := v.child(path); ok {
@@ -160,8 +155,8 @@ func (v Value) child(segment string) (Value, bool) {
 	return Value{}, false
 }
 
-// arrayIndex reads a decimal index. Nine digits are more elements than
-// any document holds within the limits.
+// arrayIndex parses a decimal index. Nine digits are enough for every document within the
+// limits.
 func arrayIndex(segment string) (int, bool) {
 	if segment == "" || len(segment) > 9 || segment[0] == '0' && segment != "0" {
 		return 0, false

@@ -53,7 +53,7 @@ func wantError(t tester, name string, err error, code ErrorCode, message string)
 	}
 }
 
-// equal compares by meaning: numbers by size, objects in source order.
+// equal compares values, numbers by Cmp, and objects in source order.
 func equal(a, b Value) bool {
 	if a.Kind != b.Kind || a.Bool != b.Bool || a.Text != b.Text || a.Num.Cmp(b.Num) != 0 ||
 		len(a.Items) != len(b.Items) || len(a.Members) != len(b.Members) {
@@ -163,8 +163,8 @@ func values(depth int) *rapid.Generator[Value] {
 	})
 }
 
-// spell writes v in one of the ways in which JSON allows it: any white
-// space, any escapes, any order of keys.
+// spell writes v in one of the ways that JSON allows, with any white space, escapes and order
+// of keys.
 func spell(t *rapid.T, v Value) string {
 	space := func() string {
 		return rapid.SampledFrom([]string{"", "", "", " ", "\n", "\t\r "}).Draw(t, "space")
@@ -205,7 +205,7 @@ func spellString(t *rapid.T, s string) string {
 	return b.String()
 }
 
-// mutations are documents that are nearly right.
+// mutations generates documents that are nearly valid.
 func mutations() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		doc := []byte(spell(t, values(3).Draw(t, "value")))
@@ -247,8 +247,8 @@ func mutations() *rapid.Generator[string] {
 	})
 }
 
-// oracle judges a document by encoding/json and rules of its own,
-// without any code of this package but its limits.
+// oracle decides whether a document is valid, using encoding/json and its own rules. It shares
+// no code with this package except the limits.
 func oracle(src string) bool {
 	if !json.Valid([]byte(src)) || !utf8.ValidString(src) || loneSurrogate(src) {
 		return false
@@ -294,8 +294,8 @@ func oracleValue(dec *json.Decoder, depth int) bool {
 	return err == nil
 }
 
-// oracleNumber is what encoding/json does for a float64, and a check
-// that no other than zero becomes zero.
+// oracleNumber accepts what encoding/json accepts for a float64, except non-zero numbers that
+// become zero.
 func oracleNumber(lex string) bool {
 	var f float64
 	if json.Unmarshal([]byte(lex), &f) != nil {

@@ -10,13 +10,12 @@ import (
 	"github.com/assent-dev/assent/bench/internal/measure"
 )
 
-// bar is how much of a turn our loop may add to that of a bare loop.
+// bar is the largest share of a turn that our loop may add to the time of the bare loop.
 const bar = 0.05
 
-// TestTurn holds a turn of each loop against one of the bare loop, on
-// the same scripted model. Only a model that takes time is held to the
-// bar: one that answers from memory, as no model does, leaves nothing
-// but the loop itself.
+// TestTurn compares a turn of each loop with a turn of the bare loop, with the same scripted
+// model. The bar applies only to a model that takes time. If a model answers from memory, as no
+// real model does, only the loop itself is measured.
 func TestTurn(t *testing.T) {
 	for _, calls := range []int{1, 4} {
 		for _, takes := range []time.Duration{0, time.Millisecond} {
@@ -59,8 +58,8 @@ func tasks(t *testing.T, all []subject) []measure.Task {
 	return out
 }
 
-// TestRead holds the reading of a stored thread against encoding/json
-// on the same text. A thread is read once in each run.
+// TestRead compares the reading of a stored thread with encoding/json on the same text. Each
+// run reads a thread once.
 func TestRead(t *testing.T) {
 	size, all := readers(t)
 	var work []measure.Task

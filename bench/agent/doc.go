@@ -1,5 +1,5 @@
-// Package agent measures the loops of package agent beside a bare one
-// that a program would write by hand, on the same scripted model, and
-// how fast stored threads are read beside encoding/json. The bars are
-// behind a tag: make -C bench loop.
+// Package agent measures the loops of package agent and compares them with a bare loop, as a
+// program would write it by hand. All loops use the same scripted model. It also compares the
+// reading of stored threads with encoding/json. A build tag enables the bars: make -C bench
+// loop.
 package agent

@@ -9,8 +9,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// TestSame holds the subjects against each other: they do the same work
-// when each makes the same messages.
+// TestSame checks that all subjects make the same messages, and so do the same work.
 func TestSame(t *testing.T) {
 	for _, calls := range []int{1, 4} {
 		var want string
@@ -23,7 +22,7 @@ func TestSame(t *testing.T) {
 				for _, m := range said {
 					for _, c := range m.Contents {
 						if call, ok := c.(*content.FunctionCall); ok {
-							call.InformationalOnly = false // Compatible marks what it ran
+							call.InformationalOnly = false // Compatible marks the calls that it ran
 						}
 					}
 				}
@@ -43,7 +42,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// BenchmarkTurn is one turn of the model with its calls.
+// BenchmarkTurn measures one turn of the model with its calls.
 func BenchmarkTurn(b *testing.B) {
 	for _, calls := range []int{1, 4} {
 		for _, s := range subjects(b, calls, 0) {
@@ -60,7 +59,7 @@ func BenchmarkTurn(b *testing.B) {
 	}
 }
 
-// BenchmarkLongHistory is a whole run on a long thread.
+// BenchmarkLongHistory measures a whole run on a long thread.
 func BenchmarkLongHistory(b *testing.B) {
 	var thread agent.Thread
 	if err := json.Unmarshal(longThread(b), &thread); err != nil {

@@ -17,15 +17,14 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// turns is how often the model calls tools in one run, before it
-// answers with a text.
+// turns is the number of turns with tool calls in one run. Then the model answers with a text.
 const turns = 10
 
-// scripted is a model that calls tools in each turn of a run and then
-// says a text. It makes new messages each time, as adapters do.
+// scripted is a model that calls tools in each turn of a run and then returns a text. It makes
+// new messages each time, as adapters do.
 type scripted struct {
 	calls int           // in a turn
-	takes time.Duration // each turn
+	takes time.Duration // in each turn
 	turn  int
 	ids   []string
 }
@@ -45,7 +44,7 @@ var arguments = json.RawMessage(
 
 func (m *scripted) Respond(context.Context, []*content.Message, *agent.Options) (*agent.Response, error) {
 	for end := time.Now().Add(m.takes); m.takes > 0 && time.Now().Before(end); {
-		continue // a timer would let the scheduler into the measurement
+		continue // a timer would add the scheduler to the measurement
 	}
 	said := content.NewMessage(content.Assistant)
 	said.ID = "m"
@@ -105,8 +104,8 @@ func tools() []agent.Tool {
 	return []agent.Tool{other, weather}
 }
 
-// bare is the loop that a program would write by itself. It asks nobody
-// and checks nothing.
+// bare is a loop as a program would write it by hand. It requests no approvals and checks
+// nothing.
 type bare struct {
 	model agent.ChatClient
 	opt   *agent.Options
@@ -243,7 +242,7 @@ func plan(t testing.TB) *resolve.Plan {
 	return p
 }
 
-// before is a history that a run begins with.
+// before returns the history at the start of a run.
 func before() []*content.Message {
 	var out []*content.Message
 	for range 6 {

@@ -11,9 +11,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// plainThread, plainMessage and plainContent are what a program would
-// decode into by itself: one struct for all kinds of contents, raw
-// where the value may be anything.
+// A program could decode a thread into plainThread, plainMessage and plainContent: one struct
+// for all kinds of contents, with raw JSON where a field can have any value.
 type plainThread struct {
 	Version  int                        `json:"version"`
 	ID       string                     `json:"id"`
@@ -64,11 +63,11 @@ func (once) Respond(context.Context, []*content.Message, *agent.Options) (*agent
 	return &agent.Response{Messages: []*content.Message{content.NewMessage(content.Assistant, call)}}, nil
 }
 
-// longThread is a thread of a megabyte, with one open request.
+// longThread returns a thread of 1 MB with one open request.
 func longThread(t testing.TB) []byte {
 	t.Helper()
 	thread := agent.NewThread("a")
-	for i := 0; i < 1<<20/700; i++ { // an exchange is a bit more
+	for i := 0; i < 1<<20/700; i++ { // an exchange takes a bit more
 		id := fmt.Sprintf("call_%06d", i)
 		call := &content.FunctionCall{CallID: id, Name: "forecast", Arguments: arguments}
 		result := &content.FunctionResult{
@@ -105,13 +104,13 @@ func longThread(t testing.TB) []byte {
 	return raw
 }
 
-// task is one way to read what is stored.
+// task is one way to read the stored text.
 type task struct {
 	name string
 	read func() error
 }
 
-// readers are pairs: ours, and the plain one of the same text.
+// readers returns our readers and the plain readers of the same text.
 func readers(t testing.TB) (size int, all []task) {
 	t.Helper()
 	thread := longThread(t)
@@ -133,7 +132,7 @@ func readers(t testing.TB) (size int, all []task) {
 	}
 }
 
-// TestPlainReadsAll makes sure that the plain types leave nothing out.
+// TestPlainReadsAll checks that the plain types omit nothing.
 func TestPlainReadsAll(t *testing.T) {
 	raw := longThread(t)
 	var ours agent.Thread
@@ -158,7 +157,7 @@ func TestPlainReadsAll(t *testing.T) {
 	}
 }
 
-// BenchmarkRead reads a stored thread of a megabyte.
+// BenchmarkRead measures the reading of a stored thread of 1 MB.
 func BenchmarkRead(b *testing.B) {
 	size, all := readers(b)
 	for _, r := range all {

@@ -1,4 +1,3 @@
-// Package asking measures the asking half on both stores beside its
-// floor: one row, one commit. Its tests are bars, not gates of every
-// change: make -C bench asking.
+// Package asking measures approval requests on both stores and compares them with a floor: one
+// row in one commit. Its tests are bars that do not run on every change: make -C bench asking.
 package asking

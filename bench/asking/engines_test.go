@@ -24,8 +24,8 @@ import (
 	"github.com/assent-dev/assent/store/watermark"
 )
 
-// engine opens a fresh store, and the floor on the same engine with the
-// same durability: one row of the size of a small entry, one commit.
+// engine opens a new store and returns the floor on the same database with the same durability:
+// a row of the size of a small entry, in one commit.
 type engine struct {
 	name string
 	open func(t *testing.T) (store.Store, func(context.Context) error)
@@ -37,11 +37,10 @@ const payload = `{"actor":"bench","facts":{"agent":"clerk","state":"pending","ta
 	`transfer"},"sealed":{},"subject":"apr_0","tenant":"default","time":"2026-11-21T12:00:00.000000Z",` +
 	`"type":"request_opened","v":1}`
 
-// signs is whether the next store seals what spends or takes away before
-// it is answered.
+// signs makes the next store seal an act that spends or withdraws something before it answers.
 var signs = true
 
-// trust is that of a service: a key, and a watermark beside it.
+// trust returns the trust settings of a service: a key and its watermark.
 func trust(t *testing.T) store.Trust {
 	signer, secret, err := ledger.GenerateKey("bench.example", rand.Reader)
 	if err != nil {
@@ -117,6 +116,6 @@ func openPostgres(t *testing.T) (store.Store, func(context.Context) error) {
 }
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // as assent serve does
+	debug.SetGCPercent(400) // as in assent serve
 	os.Exit(pgtest.Main(m))
 }

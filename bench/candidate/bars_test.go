@@ -16,13 +16,12 @@ import (
 	"github.com/assent-dev/assent/client"
 )
 
-// bar is how much slower a decision may be over HTTP while a candidate
-// is compared, at the median and at the 99th percentile.
+// bar is the largest ratio of decision times over HTTP, with a candidate and without, at the
+// median and at the 99th percentile.
 const bar = 1.25
 
-// TestCandidateIsNotFelt: two real servers, one with a candidate, decide
-// the same calls in turns. Each round gives a ratio; the figure is the
-// median of the rounds.
+// TestCandidateIsNotFelt runs two real servers, one of them with a candidate, which decide the
+// same calls alternately. Each round gives a ratio, and the result is the median of the rounds.
 func TestCandidateIsNotFelt(t *testing.T) {
 	const rounds, calls = 41, 400
 	bin := filepath.Join(t.TempDir(), "assent")
@@ -66,8 +65,7 @@ func at(sorted []time.Duration, q float64) time.Duration {
 	return sorted[int(q*float64(len(sorted)-1))]
 }
 
-// decide decides calls one after another, and returns how long each
-// took, in order.
+// decide decides calls one after another, and returns the sorted durations.
 func decide(t *testing.T, c *client.Client, calls int) (took []time.Duration) {
 	for n := range calls {
 		call := fmt.Sprintf(
@@ -85,7 +83,7 @@ func decide(t *testing.T, c *client.Client, calls int) (took []time.Duration) {
 	return took
 }
 
-// serve starts a server over an example, and returns a client of it.
+// serve starts a server with an example, and returns a client for it.
 func serve(t *testing.T, bin, desk string, flags ...string) *client.Client {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,4 +1,3 @@
-// Package candidate measures what the callers of a server feel of
-// `assent serve --candidate`. Its tests are bars, not gates of every
-// change: make -C bench candidate.
+// Package candidate measures how `assent serve --candidate` affects the callers of a server.
+// Its tests are bars that do not run on every change: make -C bench candidate.
 package candidate

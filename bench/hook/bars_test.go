@@ -12,13 +12,12 @@ import (
 	"time"
 )
 
-// bar is how long an allowed call of a hook may take from the start of
-// its process to its end, at the median: it stands before every tool.
+// bar limits the time of an allowed hook call, from the start of its process to its end, at the
+// median. The hook runs before every tool call.
 const bar = 20 * time.Millisecond
 
-// mostOfStart is how much more processor time an allowed call may take
-// than to start and print the help. Each call is compared with the start
-// right after it, so that both are measured under the same load.
+// mostOfStart limits the ratio of processor time: an allowed call to a process that prints only
+// the help. The help runs right after each call, so that both have the same load.
 const mostOfStart = 2.4
 
 const agent = `schema_version: "1.0.0"
@@ -32,8 +31,7 @@ action_space:
 const document = `{"session_id":"s","cwd":"/w","permission_mode":"default","hook_event_name":"PreToolUse",` +
 	`"tool_name":"Read","tool_input":{"path":"/a"},"tool_use_id":"toolu_1"}`
 
-// TestHookIsNotFelt: real processes, one after the other, on a store of
-// their own.
+// TestHookIsNotFelt runs real processes one after the other, on a store of their own.
 func TestHookIsNotFelt(t *testing.T) {
 	const runs = 200
 	dir := t.TempDir()
@@ -63,7 +61,7 @@ func TestHookIsNotFelt(t *testing.T) {
 		ratios = append(ratios, float64(processorTime(cmd))/float64(processorTime(start)))
 	}
 
-	took, worked, ratios = took[1:], worked[1:], ratios[1:] // the first one makes the store
+	took, worked, ratios = took[1:], worked[1:], ratios[1:] // the first run makes the store
 	slices.Sort(ratios)
 	slices.Sort(took)
 	slices.Sort(worked)

@@ -1,4 +1,3 @@
-// Package hook measures what stands before every tool of a coding agent
-// that runs `assent hook`. Its tests are bars, not gates of every
-// change: make -C bench hook.
+// Package hook measures `assent hook`, which runs before every tool call of a coding agent. Its
+// tests are bars that do not run on every change: make -C bench hook.
 package hook

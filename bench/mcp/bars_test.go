@@ -29,9 +29,9 @@ import (
 
 // The bars.
 const (
-	barP50  = 300 * time.Microsecond // of a call through the gateway, over the call of the server
+	barP50  = 300 * time.Microsecond // what the gateway may add to a call of the server
 	barP99  = 2 * time.Millisecond
-	barList = 50 * time.Millisecond // of 2,500 tools, after the first time
+	barList = 50 * time.Millisecond // a list of 2,500 tools, after the first time
 	barHeap = 30 << 20              // bytes that 1,000 waiting calls keep
 )
 
@@ -42,7 +42,7 @@ type subject struct {
 	rounds [][]time.Duration
 }
 
-// take makes calls, and keeps how long each took.
+// take makes calls and stores their durations.
 func (s *subject) take(t *testing.T, round, calls int) {
 	for range calls {
 		begun := time.Now()
@@ -56,11 +56,11 @@ func (s *subject) take(t *testing.T, round, calls int) {
 
 const rounds, bursts, burst = 11, 20, 50
 
-// measure has the subjects take turns, in another order each time.
+// measure runs the subjects alternately, in a different order each time.
 func measure(t *testing.T, all []*subject) {
 	for _, s := range all {
 		s.rounds = make([][]time.Duration, rounds+1)
-		s.take(t, rounds, 500) // to warm up
+		s.take(t, rounds, 500) // warms up
 	}
 	for round := range rounds {
 		for i := range bursts {
@@ -78,8 +78,8 @@ func measure(t *testing.T, all []*subject) {
 	}
 }
 
-// over are how much longer a subject took than another one, round by
-// round, at a quantile; the shortest first.
+// over returns how much longer this subject took than another one in each round, at a quantile.
+// The shortest time is first.
 func (s *subject) over(base *subject, q float64) (all []time.Duration) {
 	for i := range s.rounds {
 		all = append(all, at(s.rounds[i], q)-at(base.rounds[i], q))
@@ -88,7 +88,7 @@ func (s *subject) over(base *subject, q float64) (all []time.Duration) {
 	return all
 }
 
-// usual is the median of the rounds at a quantile.
+// usual returns the median of the rounds at a quantile.
 func (s *subject) usual(q float64) time.Duration {
 	var all []time.Duration
 	for _, r := range s.rounds {
@@ -102,11 +102,11 @@ func at(sorted []time.Duration, q float64) time.Duration {
 	return sorted[int(q*float64(len(sorted)-1))]
 }
 
-// proxy is where mcp-proxy of npm is installed.
+// proxy is the path of mcp-proxy from npm.
 const proxy = "../bin/mcp-proxy/node_modules/.bin/mcp-proxy"
 
-// TestCall: an allowed call over pipes and over HTTP, beside the same
-// call of the server, and of mcp-proxy before it.
+// TestCall measures an allowed call over pipes and over HTTP. It compares them with the same
+// call to the server itself and through mcp-proxy.
 func TestCall(t *testing.T) {
 	env := []string{variable + "=3"}
 	direct := &subject{name: "direct", client: start(t, env, os.Args[0])}
@@ -153,11 +153,11 @@ func TestCall(t *testing.T) {
 }
 
 func load() string {
-	text, _ := os.ReadFile("/proc/loadavg") // nothing elsewhere
+	text, _ := os.ReadFile("/proc/loadavg") // empty on other systems
 	return strings.Join(strings.Fields(string(text))[:min(3, len(strings.Fields(string(text))))], " ")
 }
 
-// TestList: 2,500 tools, all pages, first and later.
+// TestList lists 2,500 tools on all pages, the first time and later.
 func TestList(t *testing.T) {
 	const tools, times = 2500, 21
 	c := start(t, nil, assent(t), "mcp", "gateway", "--config", configure(t, tools, ""))
@@ -200,14 +200,14 @@ func list(t *testing.T, c client, tools int) time.Duration {
 	return took
 }
 
-// trusting accepts all tools, and keeps nothing.
+// trusting accepts all tools and stores nothing.
 type trusting struct{}
 
 func (trusting) Pins(context.Context) (*catalog.Pins, error) { return &catalog.Pins{}, nil }
 
 func (trusting) Accept(context.Context, *catalog.Judgement) error { return nil }
 
-// idle is a server that nobody gets to call.
+// idle is a server that gets no calls.
 type idle struct{}
 
 func (idle) Do(context.Context, upstream.Request) (upstream.Answer, error) {
@@ -222,8 +222,8 @@ func (idle) List(context.Context, string) (all []json.RawMessage, err error) {
 
 func (idle) Changed() <-chan string { return nil }
 
-// TestWaiting: what calls that wait for people keep in memory, each with
-// its open request of the client.
+// TestWaiting measures the memory of calls that wait for people. Each call also has an open
+// request of the client.
 func TestWaiting(t *testing.T) {
 	const calls = 1000
 	a := assenttest.New(t, assenttest.Config{Runs: true, Files: fstest.MapFS{
@@ -250,7 +250,7 @@ func TestWaiting(t *testing.T) {
 		send(10+i, "tools/call", fmt.Sprintf(`{"name":"tool_0001","arguments":{"n":%d,"all":%s},"_meta":{"progressToken":%d}}`,
 			i, arguments, i))
 	}
-	for n := 0; waiting(t, a) < calls; n = waiting(t, a) { // opening as many takes a while
+	for n := 0; waiting(t, a) < calls; n = waiting(t, a) { // the requests take a while to open
 		testwait.Until(t, "more of them wait", func() bool { return waiting(t, a) > n })
 	}
 

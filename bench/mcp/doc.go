@@ -1,6 +1,5 @@
-// Package mcp measures assent mcp gateway as clients feel it: a call
-// that the rules allow beside the same call of the server itself and of
-// another proxy, long lists, and what a thousand waiting calls keep in
-// memory. Its tests are bars, not gates of every change: make -C bench
-// mcp.
+// Package mcp measures assent mcp gateway from the side of its clients. It compares an allowed
+// call with the same call to the server itself and through another proxy. It also measures long
+// lists, and the memory that a thousand waiting calls keep. Its tests are bars that do not run
+// on every change: make -C bench mcp.
 package mcp

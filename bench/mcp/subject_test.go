@@ -20,7 +20,7 @@ import (
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
-// variable makes this program an MCP server with as many tools.
+// variable makes this program an MCP server. Its value is the number of tools.
 const variable = "ASSENT_BENCH_MCP_TOOLS"
 
 func TestMain(m *testing.M) {
@@ -58,7 +58,7 @@ func serve(tools int) {
 	}
 }
 
-// listOf is a list of tools with definitions of a usual size.
+// listOf returns a list of tools with definitions of a typical size.
 func listOf(n int) string {
 	var b strings.Builder
 	b.WriteString(`{"tools":[`)
@@ -93,7 +93,7 @@ rules:
   - {id: asks, match: {kinds: [mcp_tool], targets: [tool_0001]}, approval: true}
 `
 
-// arguments are those of every call.
+// arguments is used in every call.
 const arguments = `{"path":"/srv/reports/2026/11/overview.md","text":"The quick brown fox jumps over the lazy dog.","limit":20}`
 
 // assent builds the program.
@@ -108,8 +108,7 @@ func assent(t *testing.T) string {
 	return bin
 }
 
-// configure writes the configuration of a gateway before a server with
-// as many tools.
+// configure writes the configuration of a gateway for a server with the given number of tools.
 func configure(t *testing.T, tools int, more string) (file string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -128,7 +127,7 @@ func configure(t *testing.T, tools int, more string) (file string) {
 	return filepath.Join(dir, "gateway.yaml")
 }
 
-// client sends requests one after the other, however they get there.
+// client sends requests one after the other, over any transport.
 type client interface {
 	ask(method, params string) ([]byte, error)
 }
@@ -143,7 +142,7 @@ type pipe struct {
 	last int
 }
 
-// start starts a program, and opens a conversation with it.
+// start starts a program and opens a session with it.
 func start(t *testing.T, env []string, command ...string) *pipe {
 	t.Helper()
 	cmd := program(t, env, command...)
@@ -169,7 +168,7 @@ func start(t *testing.T, env []string, command ...string) *pipe {
 	return p
 }
 
-// program is one that writes its log to a file, as clients have it.
+// program returns a command that writes its log to a file, as clients configure it.
 func program(t *testing.T, env []string, command ...string) *exec.Cmd {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -208,13 +207,13 @@ func answers(line []byte, id int) bool {
 	return json.Unmarshal(line, &m) == nil && m.ID == id
 }
 
-// web is a client of an endpoint.
+// web is a client of an HTTP endpoint.
 type web struct {
 	url, session string
 	last         int
 }
 
-// connect opens a conversation with an endpoint, once it is there.
+// connect opens a session with an endpoint as soon as the endpoint answers.
 func connect(t *testing.T, url string) *web {
 	t.Helper()
 	w := &web{url: url}
@@ -259,7 +258,7 @@ func (w *web) ask(method, params string) ([]byte, error) {
 	return nil, fmt.Errorf("%s: no answer in %s", method, text)
 }
 
-// port is one that nobody listens at.
+// port returns a free port.
 func port(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -271,7 +270,7 @@ func port(t *testing.T) string {
 	return port
 }
 
-// background starts a program that serves, and ends it at the end.
+// background starts a program that serves, and stops it when the test ends.
 func background(t *testing.T, env []string, command ...string) {
 	t.Helper()
 	cmd := program(t, env, command...)

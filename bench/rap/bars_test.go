@@ -11,10 +11,10 @@ import (
 
 const bar = 5 * time.Millisecond // of acknowledgements at 200 a second, at the 99th percentile
 
-// TestAcknowledge: invocations come at a fixed rate while 1,000 (and
-// 10,000) calls wait for people. Each of them asks its user, too, so
-// what follows the acknowledgements competes with them. Rounds of both
-// subjects take turns; the figure is the median of the rounds.
+// TestAcknowledge sends invocations at a fixed rate while 1,000 (and 10,000) calls wait for
+// people. Each invocation also starts a question to its user, so the work after an
+// acknowledgement competes with the next one. Rounds of both subjects alternate, and the result
+// is the median of the rounds.
 func TestAcknowledge(t *testing.T) {
 	w, bare := newWorld(t), floor(t)
 	waiting := 0
@@ -40,7 +40,7 @@ func (w *world) acknowledge(bare string, rate, waiting int) {
 			post(w.t, w.client, w.url+"/invoke", w.invocation(ids[n]))
 		})
 		w.until("asked", &w.asked, before+int64(len(ids)))
-		w.answer(ids) // so that no more wait than shall
+		w.answer(ids) // so that the number of waiting calls stays the same
 		for i, q := range []float64{0.5, 0.99} {
 			ours[i], floors[i] = append(ours[i], acks.at(q)), append(floors[i], fl.at(q))
 		}
@@ -69,8 +69,7 @@ func (w *world) acknowledge(bare string, rate, waiting int) {
 		ratio(p99, f99),
 		loadAverage(),
 	)
-	// a machine on which one record takes longer than the bar can't
-	// tell
+	// A machine that takes longer than the bar for one record can't decide this.
 	if best := ours[1][0]; rate == 200 && best > bar && ratio(p99, f99) > 2 {
 		w.t.Errorf(
 			"p99 at %d/s is %v even in the best round (bar %v; one record: %v)",
@@ -84,8 +83,8 @@ func (w *world) acknowledge(bare string, rate, waiting int) {
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
-// TestRounds: calls go all the way, invoked, asked, answered, run and
-// told, while 100 or 10,000 others wait. The two take turns.
+// TestRounds runs whole calls: each one is invoked, asked, answered, executed and reported
+// while 100 or 10,000 others wait. The two sizes alternate.
 func TestRounds(t *testing.T) {
 	const n, rounds = 1000, 7
 	few, many := newWorld(t), newWorld(t)

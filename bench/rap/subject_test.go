@@ -32,7 +32,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // as assent rap gateway does
+	debug.SetGCPercent(400) // as in assent rap gateway
 	os.Exit(m.Run())
 }
 
@@ -61,8 +61,8 @@ func records(t *testing.T) store.Records {
 	return s
 }
 
-// world is a gateway on SQLite, and the runtime that calls it, which
-// keeps where answers go.
+// world has a gateway on SQLite and the runtime that calls it. The runtime stores the URLs for
+// answers.
 type world struct {
 	t       *testing.T
 	url     string // of the gateway
@@ -142,7 +142,7 @@ func client(t *testing.T) *http.Client {
 	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
 }
 
-// ServeHTTP takes callbacks.
+// ServeHTTP receives callbacks.
 func (w *world) ServeHTTP(_ http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -187,7 +187,7 @@ func post(t *testing.T, c *http.Client, url string, body []byte) {
 	}
 }
 
-// fill has calls wait for people, and returns their ids.
+// fill makes calls that wait for people, and returns their ids.
 func (w *world) fill(name string, n int) []string {
 	ids := make([]string, n)
 	for i := range ids {
@@ -235,8 +235,7 @@ func each(ids []string, do func(id string)) {
 	all.Wait()
 }
 
-// floor is a handler that writes the body of each request as one
-// record, one commit, and does nothing else.
+// floor starts a handler that only writes the body of each request as one record in one commit.
 func floor(t *testing.T) (url string) {
 	s := records(t)
 	var n atomic.Int64
@@ -258,13 +257,13 @@ func floor(t *testing.T) (url string) {
 	return front.URL
 }
 
-// times are how long something took, each time that it was due.
+// times contains the durations of an action, one for each scheduled start.
 type times []time.Duration
 
 func (ts times) at(q float64) time.Duration { return ts[int(q*float64(len(ts)-1))] }
 
-// paced does something at a fixed rate, however long it takes, and
-// measures from when it was due.
+// paced runs do at a fixed rate, independently of its duration, and measures from the scheduled
+// start.
 func paced(rate int, long time.Duration, do func(n int)) times {
 	out := make(times, int(long.Seconds()*float64(rate)))
 	start, every := time.Now(), time.Second/time.Duration(rate)
@@ -283,7 +282,7 @@ func paced(rate int, long time.Duration, do func(n int)) times {
 	return out
 }
 
-// loadAverage tells how busy the machine is, where it can be told.
+// loadAverage returns the load of the machine, if the system reports it.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

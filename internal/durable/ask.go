@@ -10,18 +10,18 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// errNoRef says that people's side asked somebody, and not under which
-// reference.
+// errNoRef is returned if the approval service accepted a request but returned no reference for
+// it.
 var errNoRef = errors.New("the request has no reference")
 
-// unlimited is how long a call waits for an approval that its side
-// never ends.
+// unlimited limits the wait of a call for an approval request that has no expiry.
 const unlimited = 30 * 24 * time.Hour
 
-// over reports whether no answer counts any more.
+// over reports whether the time for an answer has passed at now.
 func (a *Ask) over(now time.Time) bool { return !a.Until.IsZero() && !now.Before(a.Until) }
 
-// seek asks people, or looks at what they have answered.
+// seek sends the call's approval request or question if that has not been done, and otherwise
+// checks for an answer.
 func (e *Engine[P]) seek(ctx context.Context, c *Call[P], t *turn) error {
 	switch {
 	case e.cfg.People == nil:
@@ -39,14 +39,14 @@ func (e *Engine[P]) seek(ctx context.Context, c *Call[P], t *turn) error {
 		return e.askFailed(ctx, c, err)
 	case r.Do != Approve:
 		c.Ask = nil
-		return e.move(ctx, c, func() { e.goBy(c, r) })
+		return e.move(ctx, c, func() { e.applyRuling(c, r) })
 	}
 
 	return e.open(ctx, c, r, t)
 }
 
-// open asks for the approval of a call. The key of what is asked
-// outlives a crash, so that people are asked once.
+// open requests approval for a call. The request's key is stored before, so that after a crash
+// the same key finds the same request and people are asked only once.
 func (e *Engine[P]) open(ctx context.Context, c *Call[P], r Ruling, t *turn) error {
 	if e.cfg.People == nil {
 		return e.move(ctx, c, func() { e.Finish(c, Ending{Why: Unreachable}) })
@@ -71,15 +71,14 @@ func (e *Engine[P]) open(ctx context.Context, c *Call[P], r Ruling, t *turn) err
 	c.Ask.Binding = v.Binding
 	e.transport.Asked(ctx, c, held)
 	ask := *c.Ask
-	err = e.goByApproval(ctx, c, held, t)
+	err = e.applyApproval(ctx, c, held, t)
 	if errors.Is(err, errConflict) {
-		e.unwanted(ctx, c, ask)
+		e.withdrawUnneeded(ctx, c, ask)
 	}
 	return err
 }
 
-// bounded has a request expire within a time, whether or not the rules
-// demand anything.
+// bounded returns v with an expiry of at most within, even if the rules require none.
 func bounded(v hold.Verdict, within time.Duration) hold.Verdict {
 	var require policy.Require
 	if v.Require != nil {
@@ -92,22 +91,22 @@ func bounded(v hold.Verdict, within time.Duration) hold.Verdict {
 	return v
 }
 
-// look sees what has become of the request for an approval.
+// look checks the state of the approval request.
 func (e *Engine[P]) look(ctx context.Context, c *Call[P], t *turn) error {
 	held, err := e.cfg.People.As(c.Asker).Look(ctx, c.Ask.Ref)
 	switch {
 	case errors.Is(err, hold.ErrNoRequest):
 		return e.answeredBy(ctx, c, Ending{Why: Forgotten})
-	case err != nil: // they may have answered all the same: it is looked at until the time is over
+	case err != nil: // they may have answered nevertheless: keep checking until the time is over
 		e.cfg.Log.WarnContext(ctx, "people's side can't be reached", "call", c.Key, "error", err)
 		held = hold.Held{State: hold.Pending}
 	}
 
-	return e.goByApproval(ctx, c, held, t)
+	return e.applyApproval(ctx, c, held, t)
 }
 
-// goByApproval goes by the state of the request for an approval.
-func (e *Engine[P]) goByApproval(ctx context.Context, c *Call[P], held hold.Held, t *turn) error {
+// applyApproval moves a call by the state of its approval request.
+func (e *Engine[P]) applyApproval(ctx context.Context, c *Call[P], held hold.Held, t *turn) error {
 	over := c.Ask.over(e.now())
 	switch held.State {
 	case hold.Expired:
@@ -117,11 +116,11 @@ func (e *Engine[P]) goByApproval(ctx context.Context, c *Call[P], held hold.Held
 	case hold.Responded:
 		return e.answeredBy(ctx, c, Ending{Why: Responded, Reason: held.Reason})
 	case hold.Approved:
-		if !over { // their side may give longer than we do, and nobody may have looked meanwhile
+		if !over { // the service may allow more time than we do, and the answer may be seen only now
 			return e.approved(ctx, c, held, t)
 		}
 	case hold.Pending:
-	default: // what nobody knows allows nothing
+	default: // an unknown state allows nothing
 		return e.answeredBy(ctx, c, Ending{Why: Denied, Reason: held.Reason, By: held.By})
 	}
 
@@ -131,8 +130,7 @@ func (e *Engine[P]) goByApproval(ctx context.Context, c *Call[P], held hold.Held
 	return e.lookLater(ctx, c, held.Expires)
 }
 
-// answeredBy ends a call of which people's side needs not be told that
-// nobody waits for it.
+// answeredBy ends a call whose request is closed already, so that it need not be withdrawn.
 func (e *Engine[P]) answeredBy(ctx context.Context, c *Call[P], how Ending) error {
 	e.forget(ctx, c.Ask.Ref)
 	return e.move(ctx, c, func() {
@@ -141,9 +139,8 @@ func (e *Engine[P]) answeredBy(ctx context.Context, c *Call[P], how Ending) erro
 	})
 }
 
-// approved goes on with what people approved, which may be other
-// arguments than they were asked about. Nothing is stored yet: after a
-// crash it is looked at again.
+// approved continues with the call that people approved. They may have edited the arguments.
+// Nothing is stored yet: after a crash the request is looked up again.
 func (e *Engine[P]) approved(ctx context.Context, c *Call[P], held hold.Held, t *turn) error {
 	c.Approval = &Approval{
 		Ref:     held.Ref,
@@ -165,11 +162,11 @@ func (e *Engine[P]) approved(ctx context.Context, c *Call[P], held hold.Held, t 
 	return e.decide(ctx, c, t)
 }
 
-// lookLater keeps whom to wait for, and looks again after a while also
-// without news: whoever had it may have crashed.
+// lookLater stores which call the reference belongs to and schedules the next check. It checks
+// even without a notification, because the process that received one may have crashed.
 func (e *Engine[P]) lookLater(ctx context.Context, c *Call[P], expires time.Time) error {
 	a := c.Ask
-	if a.Pause > 0 && a.Next.After(e.now()) { // there was news of something else
+	if a.Pause > 0 && a.Next.After(e.now()) { // the notification was for something else
 		return nil
 	}
 	if err := e.Remember(ctx, a.Ref, c.Key); err != nil {
@@ -180,7 +177,7 @@ func (e *Engine[P]) lookLater(ctx context.Context, c *Call[P], expires time.Time
 		a.Tries = 0
 		a.Pause = min(max(2*a.Pause, e.cfg.FirstLook), e.cfg.LastLook)
 		a.Next = e.now().Add(a.Pause)
-		if first && !a.Question { // there may have been news before it was known whose it is
+		if first && !a.Question { // a notification may have come before the reference was stored
 			a.Next = e.now()
 		}
 		if a.Until.IsZero() && !a.Question && !c.Deadline.IsZero() {
@@ -189,7 +186,7 @@ func (e *Engine[P]) lookLater(ctx context.Context, c *Call[P], expires time.Time
 	})
 }
 
-// endOf is until when to wait for a request that has no end of ours.
+// endOf returns how long to wait for a request that has no limit of ours.
 func (e *Engine[P]) endOf(expires time.Time) time.Time {
 	if expires.IsZero() {
 		return e.now().Add(unlimited)
@@ -204,7 +201,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// askFailed asks again later.
+// askFailed schedules another attempt to ask, or ends the call after AskTries failures.
 func (e *Engine[P]) askFailed(ctx context.Context, c *Call[P], cause error) error {
 	e.cfg.Log.WarnContext(ctx, "people could not be asked", "call", c.Key, "error", cause)
 	return e.move(ctx, c, func() {
@@ -216,7 +213,7 @@ func (e *Engine[P]) askFailed(ctx context.Context, c *Call[P], cause error) erro
 	})
 }
 
-// seekAnswer puts a question of the transport's, and looks at its answer.
+// seekAnswer asks a question of the transport and checks for its answer.
 func (e *Engine[P]) seekAnswer(ctx context.Context, c *Call[P]) error {
 	people := e.cfg.People.As(c.Asker)
 	over := c.Ask.over(e.now())
@@ -231,7 +228,7 @@ func (e *Engine[P]) seekAnswer(ctx context.Context, c *Call[P]) error {
 		if err != nil {
 			return e.askFailed(ctx, c, err)
 		}
-		if err := e.Remember(ctx, ref, c.Key); err != nil { // before the look: there may be news after it
+		if err := e.Remember(ctx, ref, c.Key); err != nil { // before the check: a notification may come right after it
 			return err
 		}
 		c.Ask.Ref = ref
@@ -246,15 +243,15 @@ func (e *Engine[P]) seekAnswer(ctx context.Context, c *Call[P]) error {
 		return e.move(ctx, c, func() { e.Finish(c, Ending{Why: Expired}) })
 	}
 
-	ask := *c.Ask // the answer ends the asking, also where that can't be stored
+	ask := *c.Ask // a copy: an answer clears c.Ask even if storing it fails
 	err := e.lookAnswer(ctx, c, people, over)
 	if errors.Is(err, errConflict) && !asked {
-		e.unwanted(ctx, c, ask)
+		e.withdrawUnneeded(ctx, c, ask)
 	}
 	return err
 }
 
-// within is how long a question stays open.
+// within returns how long a question stays open.
 func (e *Engine[P]) within(c *Call[P]) time.Duration {
 	end := c.Ask.Until
 	if end.IsZero() || !c.Deadline.IsZero() && c.Deadline.Before(end) {
@@ -292,9 +289,9 @@ func (e *Engine[P]) lookAnswer(ctx context.Context, c *Call[P], people hold.Requ
 	})
 }
 
-// unwanted withdraws what people were asked for a call that was changed
-// meanwhile, unless it is still asked.
-func (e *Engine[P]) unwanted(ctx context.Context, asked *Call[P], ask Ask) {
+// withdrawUnneeded cancels a request if the call changed while the request was being made,
+// unless the call still needs it.
+func (e *Engine[P]) withdrawUnneeded(ctx context.Context, asked *Call[P], ask Ask) {
 	c, err := e.Get(ctx, asked.Key)
 	if err != nil || c.Seed == asked.Seed && c.restsOn(ask) {
 		return
@@ -305,9 +302,8 @@ func (e *Engine[P]) unwanted(ctx context.Context, asked *Call[P], ask Ask) {
 	e.forget(ctx, ask.Ref)
 }
 
-// restsOn reports whether a call needs what people were asked, will ask
-// it again (the same key brings the same reference), or will withdraw
-// it.
+// restsOn reports whether the call uses this request, will make it again (the same key yields
+// the same reference), or will withdraw it.
 func (c *Call[P]) restsOn(ask Ask) bool {
 	switch {
 	case c.Ask != nil && c.Ask.Key == ask.Key, c.Approval != nil && c.Approval.Key == ask.Key:

@@ -16,14 +16,14 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// slowPeople take a question only after something else has happened.
+// slowPeople run meanwhile before they accept a request.
 type slowPeople struct {
 	hold.Requests
 	mu        sync.Mutex
 	meanwhile func()
 	asked     []string
 	withdrawn []string
-	news      chan string // references of which there is news; nil: there is none
+	news      chan string // references to notify about; nil: no notifications
 	approved  bool
 }
 
@@ -59,7 +59,7 @@ func (p *slowPeople) Look(_ context.Context, ref string) (hold.Held, error) {
 	return hold.Held{State: hold.Approved, Ref: ref}, nil
 }
 
-// take keeps what was asked, and names it.
+// take records a request and returns its reference.
 func (p *slowPeople) take(key string) string {
 	p.mu.Lock()
 	p.asked = append(p.asked, key)
@@ -68,7 +68,7 @@ func (p *slowPeople) take(key string) string {
 	return "ref of " + key
 }
 
-// happen has happen what does once, meanwhile.
+// happen calls meanwhile once.
 func (p *slowPeople) happen() {
 	p.mu.Lock()
 	meanwhile := p.meanwhile
@@ -90,8 +90,8 @@ func (p *slowPeople) Cancel(_ context.Context, ref, _ string) error {
 	return nil
 }
 
-// TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn, and the other one
-// takes its place.
+// If a question is replaced while it is being asked, it is withdrawn, and the new one is asked
+// instead.
 func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{})
@@ -138,8 +138,7 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 	}
 }
 
-// counted is an engine whose calls people approve, and whose part
-// counts.
+// counted returns an engine whose calls need approval and whose part is a counter.
 func counted(t *testing.T, people *slowPeople) *durable.Engine[int] {
 	t.Helper()
 	db := must.Get(sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{}))(t)
@@ -168,7 +167,7 @@ func counted(t *testing.T, people *slowPeople) *durable.Engine[int] {
 	return engine
 }
 
-// count changes the part of a call.
+// count increments the part of a call.
 func count(t *testing.T, engine *durable.Engine[int]) func() {
 	return func() {
 		_, err := engine.Change(t.Context(), "call", func(c *durable.Call[int]) error {
@@ -181,8 +180,8 @@ func count(t *testing.T, engine *durable.Engine[int]) func() {
 	}
 }
 
-// TestARequestStaysWhoseCallIsChangedWhileItIsPut: the call is decided
-// on again, and asks under the same key.
+// If a call changes while its approval is being requested, it is decided on again and asks
+// under the same key, so the request stays open.
 func TestARequestStaysWhoseCallIsChangedWhileItIsPut(t *testing.T) {
 	t.Parallel()
 	people := &slowPeople{}
@@ -201,8 +200,8 @@ func TestARequestStaysWhoseCallIsChangedWhileItIsPut(t *testing.T) {
 	}
 }
 
-// TestNewsIsNotLostWhenTheCallIsChangedMeanwhile: what somebody else
-// stored first is no reason to wait for the next look.
+// A notification is handled even if a concurrent change was stored first: the call doesn't wait
+// for the next check.
 func TestNewsIsNotLostWhenTheCallIsChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	people := &slowPeople{news: make(chan string)}

@@ -9,93 +9,91 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// State is how far a call has come. It goes forward, but for a run that
-// provably did not begin.
+// State is the progress of a call. It only moves forward, except after a run that provably did
+// not begin.
 type State string
 
 // The states of a call.
 const (
-	Ready   State = "ready"   // to be decided on, and run where nobody has to be asked (any more)
-	Asking  State = "asking"  // people are asked whether it may run
-	Waiting State = "waiting" // the transport waits for a word from outside before it may run
-	Running State = "running" // begun: when its process is gone, nobody knows what came of it
-	Away    State = "away"    // handed to a peer, which brings its ending later
-	Ended   State = "ended"   // has its ending, of which somebody is to be told
-	Closed  State = "closed"  // nothing is left to do; kept so that repetitions are recognised
+	Ready   State = "ready"   // to be decided on, and run if no approval is missing
+	Asking  State = "asking"  // waiting for people to approve it or to answer a question
+	Waiting State = "waiting" // the transport waits for an external event before it may run
+	Running State = "running" // the run has begun; if its process dies, the outcome is unknown
+	Away    State = "away"    // handed to a peer, which reports its ending later
+	Ended   State = "ended"   // has its ending, which still has to be reported
+	Closed  State = "closed"  // nothing is left to do; kept to recognize repetitions
 )
 
-// currentFormat is the form of the records that this code writes.
-// Records of a higher one are left to newer processes.
+// currentFormat is the format of the records that this code writes. Records with a higher
+// format are left to newer processes.
 const currentFormat = 2
 
-// Call is the record of a call: what the engine has to know of it after
-// a crash, and the part of its transport. Whatever is done in the world
-// because of it is written down in it first.
+// Call is the record of a call: what the engine needs after a crash, and the transport's part.
+// Every effect is written to the record before it happens.
 type Call[P any] struct {
 	Key     string    `json:"-"` // of the record
-	Alias   string    `json:"-"` // a second key, such as the hash of a secret URL; "" for none
-	Expires time.Time `json:"-"` // when the record may be forgotten; zero: not before it is closed
+	Alias   string    `json:"-"` // a second key, such as the hash of a secret URL; empty if there is none
+	Expires time.Time `json:"-"` // when the record may be deleted; zero until the call is closed
 
 	Format    int            `json:"format"`
-	Seed      string         `json:"seed"` // random; names that nobody can guess are made of it
+	Seed      string         `json:"seed"` // random; keys derived from it can't be guessed
 	Asker     approval.Asker `json:"asker"`
 	State     State          `json:"state"`
-	Arguments []byte         `json:"arguments,omitempty"` // as the call came, byte for byte
-	Edited    []byte         `json:"edited,omitempty"`    // as people approved them, when they changed them
-	// the call ends when nothing has ended it by then; zero: never
+	Arguments []byte         `json:"arguments,omitempty"` // as they were received, byte for byte
+	Edited    []byte         `json:"edited,omitempty"`    // as people approved them, if they edited them
+	// Deadline ends the call unless it has ended before; zero means that there is none.
 	Deadline time.Time `json:"deadline,omitzero"`
 
-	Asked    int       `json:"asked,omitempty"` // how often people were asked
-	Ask      *Ask      `json:"ask,omitempty"`   // what they are asked now
+	Asked    int       `json:"asked,omitempty"` // how many requests were made
+	Ask      *Ask      `json:"ask,omitempty"`   // the current request
 	Approval *Approval `json:"approval,omitempty"`
 	Run      Attempt   `json:"run"`
-	Message  *Attempt  `json:"errand,omitempty"` // something is to be sent to a peer; the part says what
-	Stop     string    `json:"stop,omitempty"`   // why it should not go on while it runs
+	Message  *Attempt  `json:"errand,omitempty"` // to be sent to a peer; the part describes its content
+	Stop     string    `json:"stop,omitempty"`   // why the run should stop
 
-	Withdraw []string  `json:"withdraw,omitempty"` // references of what people need not answer any more
-	Later    Attempt   `json:"later,omitzero"`     // of withdrawing
+	Withdraw []string  `json:"withdraw,omitempty"` // references of requests that are no longer needed
+	Later    Attempt   `json:"later,omitzero"`     // the attempt to withdraw the first of them
 	Ending   *Ending   `json:"ending,omitempty"`
 	EndedAt  time.Time `json:"ended_at,omitzero"`
 
 	Part P `json:"part"`
 
 	version int64
-	claimed bool // this process has just taken the message, in the write that made it
+	claimed bool // this process claimed the message in the write that is about to be, or was just, made
 }
 
-// Ask is what people are asked about a call.
+// Ask is a request to people about a call.
 type Ask struct {
-	Question bool          `json:"question,omitempty"` // choices; otherwise the approval of the call
+	Question bool          `json:"question,omitempty"` // a question with choices; otherwise an approval of the call
 	Key      string        `json:"key"`
-	Ref      string        `json:"ref,omitempty"`     // "" until they were asked
-	Binding  string        `json:"binding,omitempty"` // of the call and the rules, when they were asked
-	Until    time.Time     `json:"until,omitzero"`    // no answer counts from then on; zero: as people's side says
-	Next     time.Time     `json:"next,omitzero"`     // when to look again
-	Pause    time.Duration `json:"pause,omitempty"`   // between this look and the next
-	Tries    int           `json:"tries,omitempty"`   // that failed in a row
+	Ref      string        `json:"ref,omitempty"`     // empty until the request was made
+	Binding  string        `json:"binding,omitempty"` // of the call and the rules, when the request was made
+	Until    time.Time     `json:"until,omitzero"`    // of the call and the rules, as of the request
+	Next     time.Time     `json:"next,omitzero"`     // when to check again
+	Pause    time.Duration `json:"pause,omitempty"`   // between this check and the next
+	Tries    int           `json:"tries,omitempty"`   // failures in a row
 }
 
-// Approval is the word of people that a run rests on.
+// Approval is the approval that a run relies on.
 type Approval struct {
 	Ref     string `json:"ref"`
 	Key     string `json:"key"`
 	By      string `json:"by,omitempty"`
-	Binding string `json:"binding,omitempty"` // of the call and the rules when they were asked; Decide may renew it
-	Edited  bool   `json:"edited,omitempty"`  // they changed the arguments
+	Binding string `json:"binding,omitempty"` // of the call and the rules as of the request; Decide may renew it
+	Edited  bool   `json:"edited,omitempty"`  // people edited the arguments
 	Taken   bool   `json:"taken,omitempty"`   // its one run was claimed
 }
 
-// Attempt is something to be done that may have to be tried again, also
-// by another process.
+// Attempt is work that may have to be retried, possibly by another process.
 type Attempt struct {
-	Name  string    `json:"name,omitempty"`  // of the try that is under way; no other has it
-	Tries int       `json:"tries,omitempty"` // that were begun
-	Fails int       `json:"fails,omitempty"` // times in a row that none could be begun
-	Next  time.Time `json:"next,omitzero"`   // no try before; zero: at once
-	Lease time.Time `json:"lease,omitzero"`  // a try is under way until then; after it whoever made it is gone
+	Name  string    `json:"name,omitempty"`  // random name of the current try
+	Tries int       `json:"tries,omitempty"` // tries begun
+	Fails int       `json:"fails,omitempty"` // failures in a row to begin a try
+	Next  time.Time `json:"next,omitzero"`   // no try before then; zero: at once
+	Lease time.Time `json:"lease,omitzero"`  // a try is under way until then; after it, its process is considered dead
 }
 
-// Under reports whether a try is under way, or was when its process died.
+// Under reports whether a try is under way or was interrupted when its process died.
 func (a *Attempt) Under() bool { return !a.Lease.IsZero() }
 
 func (a *Attempt) at() time.Time {
@@ -116,13 +114,13 @@ func (a *Attempt) begin(now time.Time, lease time.Duration) {
 	a.Next = time.Time{}
 }
 
-// again notes that a try is over, and when the next one may begin.
+// again records that a try is over and when the next one may begin.
 func (a *Attempt) again(next time.Time) {
 	a.Lease = time.Time{}
 	a.Next = next
 }
 
-// Args are the arguments that would run, or did.
+// Args returns the arguments that would run, or did.
 func (c *Call[P]) Args() []byte {
 	if c.Edited != nil {
 		return c.Edited
@@ -133,11 +131,11 @@ func (c *Call[P]) Args() []byte {
 // Over reports whether the call has its ending.
 func (c *Call[P]) Over() bool { return c.State == Ended || c.State == Closed }
 
-// atOnce is a time that has come by every clock, also by one that was
-// set back since the record was written.
+// atOnce returns a time that has passed on every clock, even on one that was set back since the
+// record was written.
 func atOnce() time.Time { return time.Unix(0, 0).UTC() }
 
-// due is when somebody has to look at the call; zero: never.
+// due returns when the call has to be worked on next. It is zero for never.
 func (c *Call[P]) due() time.Time {
 	var times []time.Time
 	when := func(t time.Time) {
@@ -161,7 +159,7 @@ func (c *Call[P]) due() time.Time {
 	return slices.MinFunc(times, time.Time.Compare)
 }
 
-// dueBefore tells when somebody has to look at a call that has not ended.
+// dueBefore calls when with each time at which a call that has not ended is due.
 func (c *Call[P]) dueBefore(when func(time.Time)) {
 	if !c.Deadline.IsZero() {
 		when(c.Deadline)
@@ -177,8 +175,7 @@ func (c *Call[P]) dueBefore(when func(time.Time)) {
 	}
 }
 
-// WithdrawAsk notes that nobody needs the answer of people any more:
-// their side is told so.
+// WithdrawAsk drops the current request and marks it to be withdrawn, if it was made.
 func (c *Call[P]) WithdrawAsk() {
 	if c.Ask != nil && c.Ask.Ref != "" {
 		c.Withdraw = append(c.Withdraw, c.Ask.Ref)
@@ -187,27 +184,25 @@ func (c *Call[P]) WithdrawAsk() {
 	c.Ask = nil
 }
 
-// AskQuestion has people asked a question of the transport's
-// (Transport.Question), in the place of what they are asked now. Until
-// is when no answer counts any more.
+// AskQuestion replaces the current request by a question of the transport (Transport.Question).
+// Answers from until on don't count.
 func (c *Call[P]) AskQuestion(until time.Time) {
 	c.WithdrawAsk()
 	c.Asked++
 	c.Ask = &Ask{Question: true, Key: c.askKey(), Until: until}
 }
 
-// askApproval has people asked for the approval of the call as it was
-// decided on.
+// askApproval requests approval of the call with the given binding.
 func (c *Call[P]) askApproval(binding string) {
 	c.Asked++
 	c.Ask = &Ask{Key: c.askKey(), Binding: binding}
 }
 
-// askKey names what is asked. No two questions share a name, whatever
-// ids the transport gives its calls, and nobody can guess it.
+// askKey returns the key of the current request. Keys are unique, whatever ids the transport
+// gives its calls, and can't be guessed.
 func (c *Call[P]) askKey() string { return c.keyOf(c.Asked) }
 
-// nextKey is the askKey of what is asked next.
+// nextKey returns the askKey of the next request.
 func (c *Call[P]) nextKey() string { return c.keyOf(c.Asked + 1) }
 
 func (c *Call[P]) keyOf(asked int) string { return "call-" + Hash(c.Seed+"/"+strconv.Itoa(asked)) }

@@ -11,27 +11,26 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// The errors of calls and their changes.
+// Errors of calls and their changes.
 var (
-	// ErrExists says that a call has the key or the alias already.
+	// ErrExists is returned if another call has the key or the alias already.
 	ErrExists = errors.New("there is a call in this place already")
-	// ErrUnchanged is returned by a change that leaves the call as it is.
+	// ErrUnchanged is returned by a change function to leave the call unchanged.
 	ErrUnchanged = errors.New("the call was left as it is")
-	// ErrNewer says that a newer version of the program wrote the
-	// record. It is left to processes of that version.
+	// ErrNewer is returned for a record that a newer version of the program wrote. Only
+	// processes of that version may work on it.
 	ErrNewer = errors.New("a newer version of the program keeps this call")
-	// ErrBusy says that a call was changed each time that somebody
-	// tried to change it.
+	// ErrBusy is returned if every attempt to change a call met a concurrent change.
 	ErrBusy = errors.New("the call changes faster than it can be changed")
 )
 
-// maxChanges is how often a record is tried to be changed that others change.
+// maxChanges limits the attempts to change a record that changes concurrently.
 const maxChanges = 100
 
-// errConflict says that somebody else changed the record since it was read.
+// errConflict is returned if the record was changed since it was read.
 var errConflict = approval.ErrVersion
 
-// Get returns a call; approval.ErrNotFound.
+// Get returns a call, or approval.ErrNotFound.
 func (e *Engine[P]) Get(ctx context.Context, key string) (*Call[P], error) {
 	r, err := e.calls.records.Record(ctx, e.calls.namespace, key)
 	if err != nil {
@@ -40,7 +39,7 @@ func (e *Engine[P]) Get(ctx context.Context, key string) (*Call[P], error) {
 	return e.Open(r)
 }
 
-// ByAlias returns the call with an alias; approval.ErrNotFound.
+// ByAlias returns the call with an alias, or approval.ErrNotFound.
 func (e *Engine[P]) ByAlias(ctx context.Context, alias string) (*Call[P], error) {
 	r, err := e.calls.records.RecordByAlias(ctx, e.calls.namespace, alias)
 	if err != nil {
@@ -49,7 +48,7 @@ func (e *Engine[P]) ByAlias(ctx context.Context, alias string) (*Call[P], error)
 	return e.Open(r)
 }
 
-// Open returns the call of a record.
+// Open decrypts and decodes the record of a call.
 func (e *Engine[P]) Open(r store.Record) (*Call[P], error) {
 	text, err := e.calls.Unseal(r.Key, r.Value)
 	if err != nil {
@@ -66,8 +65,8 @@ func (e *Engine[P]) Open(r store.Record) (*Call[P], error) {
 	return c, nil
 }
 
-// readCall checks the record's format first: a member may mean
-// something else in another one.
+// readCall checks the format before it decodes the rest, because other formats may give members
+// another meaning.
 func readCall[P any](text []byte) (*Call[P], error) {
 	var form struct {
 		Format int `json:"format"`
@@ -86,8 +85,8 @@ func readCall[P any](text []byte) (*Call[P], error) {
 	return c, json.Unmarshal(text, c)
 }
 
-// put stores a call at the version that it was read at; errConflict
-// when it was changed meanwhile.
+// put stores a call at the version at which it was read. It returns errConflict if the record
+// was changed since.
 func (e *Engine[P]) put(ctx context.Context, c *Call[P]) error {
 	c.Format = currentFormat
 	c.Expires = e.expires(c)
@@ -104,9 +103,9 @@ func (e *Engine[P]) put(ctx context.Context, c *Call[P]) error {
 	return err
 }
 
-// expires is when a record may be forgotten. A call that has not ended
-// is ended at its deadline by whoever runs its namespace. Where nobody
-// does any more, it is forgotten some time later.
+// expires returns when a record may be deleted. A call that has not ended is ended at its
+// deadline by the process that runs its namespace. If no process runs it any more, the record
+// is deleted Abandon after the deadline.
 func (e *Engine[P]) expires(c *Call[P]) time.Time {
 	switch {
 	case c.State == Closed:
@@ -118,11 +117,10 @@ func (e *Engine[P]) expires(c *Call[P]) time.Time {
 	return time.Time{}
 }
 
-// Change changes a call by compare-and-set: change sees it as it is
-// stored, possibly more than once, and what it makes of it is stored.
-// An error of change is returned, and nothing was stored; the call is
-// returned beside it as it was seen. Neither people nor the network may
-// be asked in there.
+// Change changes a call by compare-and-set. It calls change with the stored call, possibly more
+// than once, and stores the result. If change returns an error, nothing is stored, and Change
+// returns the error with the call as it was read. change must not access the network or the
+// approval service.
 func (e *Engine[P]) Change(ctx context.Context, key string, change func(*Call[P]) error) (*Call[P], error) {
 	for range maxChanges {
 		c, err := e.Get(ctx, key)
@@ -147,21 +145,21 @@ func (e *Engine[P]) Change(ctx context.Context, key string, change func(*Call[P]
 	return nil, ErrBusy
 }
 
-// changed tells the transport of another state.
+// changed notifies the transport if the state changed.
 func (e *Engine[P]) changed(ctx context.Context, was State, c *Call[P]) {
 	if was != c.State {
 		e.transport.Moved(ctx, was, c)
 	}
 }
 
-// stored lets those know what was stored who wait for news of the call,
-// and its run that should stop.
+// stored wakes the waiters of a call after a write, and stops its run if the record requires
+// that.
 func (e *Engine[P]) stored(c *Call[P]) {
 	e.waiting.wake(c.Key)
 	e.tasks.check(c.Key, func(f *task) error { return overtaken(c, f) })
 }
 
-// Finish ends a call inside of a change. It ends once.
+// Finish ends a call inside a change. It does nothing if the call has ended already.
 func (e *Engine[P]) Finish(c *Call[P], how Ending) {
 	if c.Over() {
 		return

@@ -1,25 +1,21 @@
-// Package durable is the engine behind every transport: it holds calls
-// that wait, and takes each from its arrival to its ending.
+// Package durable is the engine of every transport: it keeps pending calls and takes each from
+// arrival to ending.
 //
-// A call comes, the rules decide on it, people are asked where they
-// have to be, it is decided on again and runs once, and whoever made it
-// is told what came of it. The engine knows no wire format: a Transport
-// says what deciding, running and telling mean, and keeps its own part
-// of the record.
+// For each call, the rules decide, people are asked if required, the rules decide again, the
+// call runs once, and its caller gets the result. The engine is independent of wire formats: a
+// Transport implements deciding, running and sending, and keeps its own part of the record.
 //
-// A call is one sealed record (Call), changed by compare-and-set only.
-// What is done in the world because of it is written down before: that
-// people are asked, that it is about to run, that a message is about to
-// be sent. So any number of processes may work on the same records, a
-// restart needs no recovery of its own, and a call that waits costs a
-// row and no memory. A run that a crash interrupted is never repeated:
-// the call ends with Unknown.
+// A call is one sealed record (Call), changed only by compare-and-set. Every effect is written
+// to it before it happens: that people are asked, that the call is about to run, that a message
+// is about to be sent. Therefore any number of processes may share the records, a restart needs
+// no recovery, and a pending call costs a row and no memory. A run that was interrupted by a
+// crash is never repeated: the call ends with Unknown.
 //
 //	records  vault.go, call.go          the sealed record, its states and times
-//	changes  change.go, wait.go         compare-and-set, and those who wait for news of a call
-//	steps    step.go, ask.go, run.go,   what is to be done for a call next
+//	changes  change.go, wait.go         compare-and-set, and waiting for changes of a call
+//	steps    step.go, ask.go, run.go,   the next action for a call
 //	         send.go, withdraw.go
-//	work     run_loop.go, work.go,      who does it, when, and how much of it at once
+//	work     run_loop.go, work.go,      which calls are worked on, when, and how many at once
 //	         task.go, watch.go
 package durable
 
@@ -37,51 +33,47 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Config says what an Engine works with. Numbers and times that are
-// zero have the default that is named.
+// Config configures an Engine. Zero numbers and durations have the documented default.
 type Config struct {
 	Sealing
-	People hold.People // where people are asked; nil: nobody can be
+	People hold.People // the approval service; nil: calls that need approval end with Unreachable
 	Log    *slog.Logger
 	Now    func() time.Time
-	Poll   time.Duration // how often to look for what is due; 1s
+	Poll   time.Duration // how often to look for due calls; 1s
 
-	// Group is the part of a call's key that all calls of one caller
-	// have. Callers share the work fairly. By default what stands
-	// before the first slash.
+	// Group returns the part of a call's key that all calls of one caller share. Callers get
+	// equal shares of the work. The default is the part before the first slash.
 	Group   func(key string) string
-	Workers int // calls that are worked on at once; 256
-	Share   int // of them, calls of one group; 64
-	Queue   int // calls of one group that wait in memory for their turn; 2048. More wait in the store.
-	Runs    int // runs of one group at once; 256. More wait in the store.
+	Workers int // calls worked on at once; 256
+	Share   int // of these, calls of one group; 64
+	Queue   int // calls of one group queued in memory; 2048. More wait in the store.
+	Runs    int // simultaneous runs of one group; 256. More wait in the store.
 
-	FirstLook time.Duration // how soon to look at what people are asked without news of it, longer each time; 2s
-	LastLook  time.Duration // the longest of these times; a minute
-	AskTries  int           // how often in a row people's side may fail to take a request; 0: until the deadline
-	// Pause is how long to wait after so many failures in a row (at
-	// least 1) of people's side or the rules; from half a second to a
-	// minute.
+	FirstLook time.Duration // first check of a request without a notification; doubles each time; 2s
+	LastLook  time.Duration // the longest interval between checks; 1m
+	AskTries  int           // failures in a row to make a request before the call ends; 0: retry until the deadline
+	// Pause returns how long to wait after a number of failures in a row (at least 1) of the
+	// approval service or the rules. The default grows from half a second to a minute.
 	Pause func(fails int) time.Duration
 
-	// PeersReturn says that the runs hand calls to peers, which bring
-	// the endings: a call whose process died while it ran is Away then.
-	// Otherwise it ends with Unknown.
+	// PeersReturn means that Run hands calls to peers, which report the endings. A call whose
+	// process died while it ran is then Away; otherwise it ends with Unknown.
 	PeersReturn bool
-	// Finish is how long runs and messages may go on when Run is to end;
-	// then their contexts end. 0: at once.
+	// Finish is the time that runs and messages get to end by themselves when Run is to end,
+	// before their contexts are cancelled. Zero means at once.
 	Finish time.Duration
-	// Grace is how long Run waits for them after that; 10s.
+	// Grace is the further time that Run waits for them; 10s.
 	Grace time.Duration
-	// Always has the engine work on what this process itself made due
-	// while Run isn't running, too.
+	// Always lets the engine work on calls that this process made due even while Run is not
+	// running.
 	Always bool
 
-	// Abandon is how long after its deadline a call is forgotten that has
-	// not ended, since nobody runs its namespace any more. 0: never.
+	// Abandon is the time after its deadline at which a call that has not ended is deleted, in
+	// case no process runs its namespace any more. Zero means never.
 	Abandon time.Duration
 
-	// Watch are more watches than that of People, for news of what
-	// Remember was told of.
+	// Watch lists further sources of notifications, in addition to People, for references
+	// passed to Remember.
 	Watch []func(ctx context.Context, changed func(ref string)) error
 }
 
@@ -95,14 +87,14 @@ type Engine[P any] struct {
 	tasks     tasks
 
 	mu      sync.Mutex
-	session *session // of the work; nil: none may begin
+	session *session // nil: no work may begin
 	running bool
 	jobs    map[string]*job
 	groups  map[string]*group
 	total   chan struct{}
 }
 
-// New returns an engine. It works while its Run does.
+// New returns an engine. It works on calls while Run is running, or always with Config.Always.
 func New[P any](cfg Config, t Transport[P]) (*Engine[P], error) {
 	if t.Decide == nil || t.Run == nil {
 		return nil, errors.New("durable: the transport can't decide or run calls")
@@ -161,7 +153,7 @@ func (cfg *Config) fill() {
 	orElse(&cfg.Grace, 10*time.Second)
 }
 
-// orElse sets what was not given.
+// orElse sets *value to other if it is zero.
 func orElse[T comparable](value *T, other T) {
 	var none T
 	if *value == none {
@@ -169,8 +161,7 @@ func orElse[T comparable](value *T, other T) {
 	}
 }
 
-// filled has a function in the place of each optional one that is
-// simply called.
+// filled returns t with a default for each optional function that is called unconditionally.
 func (t Transport[P]) filled(now func() time.Time) Transport[P] {
 	if t.Begin == nil {
 		t.Begin = func(context.Context, *Call[P]) (*Ending, error) { return nil, nil }
@@ -207,9 +198,8 @@ func (t Transport[P]) filled(now func() time.Time) Transport[P] {
 
 func (e *Engine[P]) now() time.Time { return e.cfg.Now() }
 
-// Add keeps a new call, which goes on from the state that it has, or
-// from Ready. ErrExists says that a call has the key (or the alias)
-// already; the place of one that has expired is free.
+// Add stores a new call, which continues from its State, by default Ready. It returns ErrExists
+// if a call has the key or the alias already; an expired call is replaced.
 func (e *Engine[P]) Add(ctx context.Context, c *Call[P]) error {
 	if c.State == "" {
 		c.State = Ready
@@ -235,24 +225,21 @@ func (e *Engine[P]) Add(ctx context.Context, c *Call[P]) error {
 	return nil
 }
 
-// Decide decides on a new call that was not added yet, for a transport
-// that says at once what is to happen: the call may be Asking or have
-// its ending by it.
+// Decide decides on a call that has not been added yet, for a transport that must report the
+// decision at once. Afterwards the call may be Asking or have its ending.
 func (e *Engine[P]) Decide(ctx context.Context, c *Call[P]) error {
 	c.Seed = rand.Text()
 	r, err := e.transport.Decide(ctx, c)
 	if err == nil {
-		e.goBy(c, r)
+		e.applyRuling(c, r)
 	}
 	return err
 }
 
-// expired reports whether something may be forgotten that may still be
-// stored.
+// expired reports whether an expiry has passed. The record may still be stored.
 func (e *Engine[P]) expired(at time.Time) bool { return !at.IsZero() && !e.now().Before(at) }
 
-// Each shows the records of calls below a prefix of their keys, as they
-// are stored, sealed.
+// Each calls show with the sealed records of calls whose keys begin with prefix.
 func (e *Engine[P]) Each(ctx context.Context, prefix string, show func(store.Record)) error {
 	return e.calls.Each(ctx, prefix, show)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// CutKind parts the namespace of a vault's records into that of its
-// owner (Sealing.Namespace) and the kind of its documents.
+// CutKind splits the namespace of a vault's records into that of its owner (Sealing.Namespace)
+// and the kind of its documents.
 func CutKind(namespace string) (owner, kind string, ok bool) {
 	i := strings.LastIndexByte(namespace, '/')
 	if i < 0 {
@@ -17,16 +17,15 @@ func CutKind(namespace string) (owner, kind string, ok bool) {
 	return namespace[:i], namespace[i+1:], true
 }
 
-// Settled reports whether a call's record says that it has ended, so
-// that nothing is left to be run of it: it may stay in a store that was
-// filled from a backup. An error says that it can't be read. Key and
-// purpose are those of the Sealing.
+// Settled reports whether the record of a call has ended, so that it can't run again and may
+// stay in a store that was restored from a backup. It returns an error if the record can't be
+// read. Key and purpose are those of the Sealing.
 func Settled(key []byte, purpose string, r store.Record) (bool, error) {
 	owner, kind, _ := CutKind(r.Namespace)
 	if kind != "calls" {
 		return false, nil
 	}
-	v, err := NewVault[stated](Sealing{Namespace: owner, Key: key, Purpose: purpose}, kind)
+	v, err := NewVault[stateOnly](Sealing{Namespace: owner, Key: key, Purpose: purpose}, kind)
 	if err != nil {
 		return false, err
 	}
@@ -34,16 +33,16 @@ func Settled(key []byte, purpose string, r store.Record) (bool, error) {
 	return err == nil && d.Body.ended(), err
 }
 
-// stated is what a record says of how far its call had come.
-type stated struct {
+// stateOnly decodes only the state of a call's record.
+type stateOnly struct {
 	State State `json:"state"`
 }
 
-func (s stated) ended() bool { return s.State == Ended || s.State == Closed }
+func (s stateOnly) ended() bool { return s.State == Ended || s.State == Closed }
 
-// Reseal returns what store.Rotation wants: the values below a prefix
-// of namespaces sealed with a key derived from the next one, all others
-// as they are. Purpose is that of the Sealing.
+// Reseal returns the function that store.Rotation needs. It reseals values in namespaces that
+// begin with prefix, from a key derived from before to one derived from after, and returns all
+// others unchanged. Purpose is that of the Sealing.
 func Reseal(prefix, purpose string, before, after []byte) func(namespace, key string, value []byte) ([]byte, error) {
 	return func(namespace, key string, value []byte) ([]byte, error) {
 		if !strings.HasPrefix(namespace, prefix) {

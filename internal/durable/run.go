@@ -12,29 +12,28 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// The causes for which the context of a run or a message ends.
+// Causes of cancelled contexts of runs and messages.
 var (
-	// ErrShutdown says that this process is to end.
+	// ErrShutdown means that this process is shutting down.
 	ErrShutdown = errors.New("the process was stopped")
-	// ErrOvertaken says that another process took a run for lost, or
-	// that the call has ended meanwhile.
+	// ErrOvertaken means that another process considered the run lost, or that the call has
+	// ended.
 	ErrOvertaken = errors.New("another process took the call for lost, or it has ended")
 )
 
-// errNobody says that nobody can be asked here any more.
-var errNobody = errors.New("nobody can be asked")
+// errNoPeople is returned if the approval service is no longer configured.
+var errNoPeople = errors.New("nobody can be asked")
 
-// Stopped says that a run should not go on (Call.Stop).
+// Stopped is the cause if a run should stop (Call.Stop).
 type Stopped struct{ Reason string }
 
 func (s *Stopped) Error() string { return s.Reason }
 
-// start runs a call: its approval is taken, it is stored that the call
-// runs, and then it runs.
+// start claims the approval, stores that the call runs, and runs it in the background.
 func (e *Engine[P]) start(ctx context.Context, c *Call[P], r Ruling, t *turn) error {
 	if !t.group.beginRun() {
 		return e.move(ctx, c, func() {
-			e.goBy(c, r)
+			e.applyRuling(c, r)
 			c.Run.Next = e.now().Add(e.cfg.Poll)
 		})
 	}
@@ -53,8 +52,7 @@ func (e *Engine[P]) start(ctx context.Context, c *Call[P], r Ruling, t *turn) er
 	return nil
 }
 
-// begin stores that a call runs from now on, and returns its task:
-// nil when it does not run.
+// begin stores that a call runs and returns its task. The task is nil if it does not run.
 func (e *Engine[P]) begin(ctx context.Context, c *Call[P], r Ruling) (*task, error) {
 	if c.Approval != nil && !c.Approval.Taken {
 		if err := e.claim(ctx, c, r.Verdict); err != nil {
@@ -73,7 +71,8 @@ func (e *Engine[P]) begin(ctx context.Context, c *Call[P], r Ruling) (*task, err
 	c.State = Running
 	c.Message = nil
 	c.Run.begin(e.now(), e.transport.Lease(c))
-	f := e.tasks.add(c.Key, c.Run.Name) // before it is stored: who stops the call from then on has to find it
+	// Before the put: a request to stop the call has to find the task as soon as it is stored.
+	f := e.tasks.add(c.Key, c.Run.Name)
 	if err := e.put(ctx, c); err != nil {
 		e.tasks.done(f)
 		return nil, err
@@ -84,11 +83,11 @@ func (e *Engine[P]) begin(ctx context.Context, c *Call[P], r Ruling) (*task, err
 	return f, nil
 }
 
-// claim takes the one run of an approval. The same key gets the same
-// answer after a crash.
+// claim takes the one run that an approval permits. After a crash the same key claims the same
+// run again.
 func (e *Engine[P]) claim(ctx context.Context, c *Call[P], v hold.Verdict) error {
 	if e.cfg.People == nil {
-		return errNobody
+		return errNoPeople
 	}
 	err := e.cfg.People.As(c.Asker).Claim(ctx, c.Approval.Ref, c.Approval.Key, v)
 	if err == nil {
@@ -104,7 +103,7 @@ func (e *Engine[P]) notClaimed(ctx context.Context, c *Call[P], cause error) err
 		case errors.Is(cause, hold.ErrNotClaimed):
 			e.Finish(c, Ending{Why: NotClaimed, Reason: cause.Error()})
 			return
-		case errors.Is(cause, errNobody):
+		case errors.Is(cause, errNoPeople):
 			e.Finish(c, Ending{Why: Unreachable})
 			return
 		}
@@ -118,8 +117,7 @@ func (e *Engine[P]) notClaimed(ctx context.Context, c *Call[P], cause error) err
 	})
 }
 
-// run runs a call, showing that this process lives, and stores what
-// came of it.
+// run runs a call, renews its lease meanwhile, and stores the result.
 func (e *Engine[P]) run(ctx context.Context, c *Call[P]) {
 	alive, rest := context.WithCancel(context.WithoutCancel(ctx))
 	beats := make(chan struct{})
@@ -134,8 +132,7 @@ func (e *Engine[P]) run(ctx context.Context, c *Call[P]) {
 	e.keepResult(ctx, c, result)
 }
 
-// runOnce calls the transport. A panic is an end of which nobody knows
-// what it came to.
+// runOnce calls the transport. After a panic the outcome is unknown.
 func (e *Engine[P]) runOnce(ctx context.Context, c *Call[P]) (result Result[P]) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -146,8 +143,8 @@ func (e *Engine[P]) runOnce(ctx context.Context, c *Call[P]) (result Result[P]) 
 	return e.transport.Run(ctx, c)
 }
 
-// beat renews the lease of a run, so that no other process takes it for
-// lost. It sees in this way that the run should stop, too.
+// beat renews the lease of a run so that other processes don't consider it lost. It also
+// notices that the run should stop.
 func (e *Engine[P]) beat(ctx context.Context, run *Call[P]) {
 	lease := e.transport.Lease(run)
 	ticks := time.NewTicker(lease / 4)
@@ -172,12 +169,12 @@ func (e *Engine[P]) beat(ctx context.Context, run *Call[P]) {
 	}
 }
 
-// overtaken says why a run should not go on; nil when it should. A call
-// that its own peer ended needs no hurry.
+// overtaken returns why a run should stop, or nil. A run whose peer has already reported the
+// ending may finish.
 func overtaken[P any](c *Call[P], f *task) error {
 	switch {
 	case c.Run.Name != f.name:
-		return nil // a message, or a run of which the record tells no more
+		return nil // a message, or a run that the record no longer refers to
 	case c.State == Running && c.Stop != "":
 		return &Stopped{Reason: c.Stop}
 	case c.Over() && (c.Ending.Why == Unknown || c.Ending.Why == AbandonedWhy):
@@ -187,8 +184,8 @@ func overtaken[P any](c *Call[P], f *task) error {
 	return nil
 }
 
-// keepResult stores what came of a run, however long that takes: nobody
-// else has it.
+// keepResult stores the result of a run, retrying until that works, because no other process
+// has it.
 func (e *Engine[P]) keepResult(ctx context.Context, run *Call[P], result Result[P]) {
 	detached := context.WithoutCancel(ctx)
 	err := e.insist(ctx, func() error {
@@ -196,7 +193,7 @@ func (e *Engine[P]) keepResult(ctx context.Context, run *Call[P], result Result[
 			if c.State != Running || c.Run.Name != run.Run.Name {
 				return ErrUnchanged
 			}
-			e.goOn(c, result)
+			e.applyResult(c, result)
 			return nil
 		})
 		return err
@@ -204,7 +201,7 @@ func (e *Engine[P]) keepResult(ctx context.Context, run *Call[P], result Result[
 	switch {
 	case errors.Is(err, ErrUnchanged):
 		level := slog.LevelWarn
-		if e.cfg.PeersReturn { // its peer spoke before the run returned
+		if e.cfg.PeersReturn { // the peer reported the ending before the run returned
 			level = slog.LevelDebug
 		}
 		e.cfg.Log.Log(ctx, level, "what came of a run was dropped", "call", run.Key, "error", ErrOvertaken)
@@ -214,8 +211,8 @@ func (e *Engine[P]) keepResult(ctx context.Context, run *Call[P], result Result[
 	}
 }
 
-// goOn moves a call by what came of its run.
-func (e *Engine[P]) goOn(c *Call[P], result Result[P]) {
+// applyResult moves a call by the result of its run.
+func (e *Engine[P]) applyResult(c *Call[P], result Result[P]) {
 	if result.Keep != nil {
 		result.Keep(c)
 	}
@@ -231,7 +228,7 @@ func (e *Engine[P]) goOn(c *Call[P], result Result[P]) {
 	}
 }
 
-// insist tries to store something until it is stored, or the process ends.
+// insist retries store until it succeeds or the process shuts down.
 func (e *Engine[P]) insist(ctx context.Context, store func() error) error {
 	for fails := 1; ; fails++ {
 		err := store()
@@ -246,9 +243,9 @@ func (e *Engine[P]) insist(ctx context.Context, store func() error) error {
 	}
 }
 
-// lost ends a call whose process died while it ran. Nobody knows what
-// came of it, so it is never run again. A call that was on its way to a
-// peer may have arrived, and is waited for.
+// lost ends a call whose process died while it ran. The outcome is unknown, so it is never run
+// again. If runs hand calls to peers, the peer may have received it, and the call waits for its
+// report.
 func (e *Engine[P]) lost(ctx context.Context, c *Call[P], _ *turn) error {
 	return e.move(ctx, c, func() {
 		if e.cfg.PeersReturn {

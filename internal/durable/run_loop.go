@@ -11,14 +11,13 @@ import (
 )
 
 const (
-	duePage    = 256         // due calls that are read at once; they may be large
-	sweepEvery = time.Minute // and less often where sweeping takes long
+	duePage    = 256         // due calls read at once; they may be large
+	sweepEvery = time.Minute // less often if sweeping takes long
 )
 
-// Run works until ctx ends: on calls that came, on what is due, on news
-// of people, and on what an earlier process left. Any number of
-// processes may run on one store and namespace; an engine runs once at
-// a time.
+// Run works until ctx ends on new calls, due calls, notifications from the approval service,
+// and calls that an earlier process left. Any number of processes may share a store and
+// namespace. Run returns an error if this engine runs already.
 func (e *Engine[P]) Run(ctx context.Context) error {
 	s, err := e.enter(ctx)
 	if err != nil {
@@ -54,12 +53,11 @@ func (e *Engine[P]) enter(ctx context.Context) (*session, error) {
 	return e.session, nil
 }
 
-// exit ends the work. Runs and messages may go on for a while, and are
-// told to stop then; of what does not stop, others find that it gives
-// no sign of life.
+// exit ends the work. Runs and messages may continue for Config.Finish, then their contexts are
+// cancelled. The leases of those that still don't stop run out, so that other processes notice.
 func (e *Engine[P]) exit(s *session) {
-	// Whoever found the session began its job before: none begins while
-	// they are waited for.
+	// A job that saw the session registered itself before this point, so no job can begin while
+	// we wait.
 	e.mu.Lock()
 	e.session = nil
 	e.mu.Unlock()
@@ -86,7 +84,7 @@ func (e *Engine[P]) exit(s *session) {
 	}
 }
 
-// within reports whether something ended in time.
+// within reports whether ended is closed before the duration most has passed.
 func within(ended <-chan struct{}, most time.Duration) bool {
 	select {
 	case <-ended:
@@ -96,9 +94,9 @@ func within(ended <-chan struct{}, most time.Duration) bool {
 	}
 }
 
-// poll takes what is due in the store, the earliest first. Where there
-// is more than a page of it, or a page can't be read, the calls of one
-// caller could hide those of all others: then it is shared out.
+// poll takes due calls from the store, the earliest first. If there is more than a page of
+// them, or a page can't be read, the calls of one caller could hide those of all others; then
+// it triggers shareOut.
 func (e *Engine[P]) poll(ctx context.Context, full chan<- struct{}) {
 	due, err := e.calls.due(ctx, e.now(), duePage)
 	if err != nil || len(due) == duePage {
@@ -116,7 +114,7 @@ func (e *Engine[P]) poll(ctx context.Context, full chan<- struct{}) {
 	}
 }
 
-// shareOut takes what is due of every caller, as much as each may have.
+// shareOut takes due calls of every caller, each up to its share.
 func (e *Engine[P]) shareOut(ctx context.Context, full <-chan struct{}) {
 	for {
 		select {
@@ -136,7 +134,7 @@ func (e *Engine[P]) shareOut(ctx context.Context, full <-chan struct{}) {
 	}
 }
 
-// sweep forgets what expired, now and then.
+// sweep periodically deletes expired records.
 func (e *Engine[P]) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
 		start := time.Now()

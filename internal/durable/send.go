@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// claimMessage takes a message that is due for this process, in the
-// write that is to follow.
+// claimMessage claims a due message for this process. The next write stores the claim.
 func (e *Engine[P]) claimMessage(c *Call[P]) {
 	if c.Message == nil || !c.Message.ready(e.now()) {
 		return
@@ -16,8 +15,7 @@ func (e *Engine[P]) claimMessage(c *Call[P]) {
 	c.claimed = true
 }
 
-// send sends the message of a call, in a place of its own: a peer may
-// take its time.
+// send sends the message of a call in its own goroutine, because a peer may be slow.
 func (e *Engine[P]) send(ctx context.Context, c *Call[P], t *turn) error {
 	if !c.claimed {
 		c.Message.Next = time.Time{}
@@ -38,19 +36,19 @@ func (e *Engine[P]) send(ctx context.Context, c *Call[P], t *turn) error {
 	return nil
 }
 
-// keepSent stores what came of a message. Where the process ends
-// before, it is done again.
+// keepSent stores the result of sending a message. If the process ends before, the message is
+// sent again.
 func (e *Engine[P]) keepSent(ctx context.Context, sent *Call[P], result Sent[P]) {
 	failed := result.Retry || result.Ending != nil
 	if failed && ctx.Err() != nil {
-		return // it was stopped: whoever comes next does it again
+		return // it was interrupted: the next process sends it again
 	}
 	err := e.insist(ctx, func() error {
 		_, err := e.Change(context.WithoutCancel(ctx), sent.Key, func(c *Call[P]) error {
 			if !c.sameMessage(sent) {
 				return ErrUnchanged
 			}
-			e.goOnSent(c, result)
+			e.applySent(c, result)
 			return nil
 		})
 		return err
@@ -64,8 +62,8 @@ func (c *Call[P]) sameMessage(sent *Call[P]) bool {
 	return c.Message != nil && c.Message.Name == sent.Message.Name
 }
 
-// goOnSent moves a call by what came of its message.
-func (e *Engine[P]) goOnSent(c *Call[P], result Sent[P]) {
+// applySent moves a call by the result of sending its message.
+func (e *Engine[P]) applySent(c *Call[P], result Sent[P]) {
 	if result.Retry {
 		c.Message.again(e.now().Add(result.Pause))
 	} else {
@@ -82,8 +80,8 @@ func (e *Engine[P]) goOnSent(c *Call[P], result Sent[P]) {
 	}
 }
 
-// Renew stores how far a message has come, and that this process still
-// sends it. ErrOvertaken says that it does no more.
+// Renew stores the progress of a message and renews its lease. It returns ErrOvertaken if this
+// process no longer sends it.
 func (e *Engine[P]) Renew(ctx context.Context, sent *Call[P], change func(c *Call[P])) error {
 	_, err := e.Change(ctx, sent.Key, func(c *Call[P]) error {
 		if !c.sameMessage(sent) {

@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// step does one thing for a call and stores it. An error leaves the
-// call due, as it was stored last.
+// step does one thing for a call and stores it. After an error the call stays due, in the state
+// that was stored last.
 type step[P any] func(ctx context.Context, c *Call[P], t *turn) error
 
-// next is the state machine: what is to be done for a call now, nil for
-// nothing. News says that people, or whoever else is watched, may have
-// an answer.
+// next is the state machine: it returns the next step for a call, or nil. news means that the
+// approval service or another watched source may have an answer.
 func (e *Engine[P]) next(c *Call[P], news bool) step[P] {
 	if !c.Over() {
 		if s := e.nextBefore(c, news); s != nil {
 			return s
 		}
 	}
-	if news { // a task that is under way may miss it
+	if news { // a running task may have missed it
 		e.tasks.check(c.Key, func(f *task) error {
 			f.news.Store(true)
 			return nil
@@ -36,15 +35,15 @@ func (e *Engine[P]) next(c *Call[P], news bool) step[P] {
 	return nil
 }
 
-// nextBefore is what is to be done for a call that has not ended.
+// nextBefore returns the next step for a call that has not ended, or nil.
 func (e *Engine[P]) nextBefore(c *Call[P], news bool) step[P] {
 	now := e.now()
 	why := e.transport.Abandoned(c)
 	switch {
 	case why != "" && (c.State != Running || c.Run.ready(now)):
-		return e.ends(Ending{Why: AbandonedWhy, Reason: why})
+		return e.endAs(Ending{Why: AbandonedWhy, Reason: why})
 	case !c.Deadline.IsZero() && !now.Before(c.Deadline):
-		return e.ends(Ending{Why: Late})
+		return e.endAs(Ending{Why: Late})
 	case c.State == Ready && c.Run.ready(now):
 		return e.decide
 	case c.State == Running && c.Run.ready(now) && !e.tasks.has(c.Key, c.Run.Name):
@@ -56,8 +55,8 @@ func (e *Engine[P]) nextBefore(c *Call[P], news bool) step[P] {
 	return nil
 }
 
-// ends ends a call.
-func (e *Engine[P]) ends(how Ending) step[P] {
+// endAs returns a step that ends a call.
+func (e *Engine[P]) endAs(how Ending) step[P] {
 	return func(ctx context.Context, c *Call[P], _ *turn) error {
 		return e.move(ctx, c, func() { e.Finish(c, how) })
 	}
@@ -73,13 +72,13 @@ func (e *Engine[P]) move(ctx context.Context, c *Call[P], change func()) error {
 	}
 	e.changed(ctx, was, c)
 	e.stored(c)
-	if c.due().After(e.now()) { // until then whoever works on it goes on
+	if c.due().After(e.now()) { // if it is due already, the current worker continues
 		e.wakeAt(c)
 	}
 	return nil
 }
 
-// decide goes by what the rules say of a call now.
+// decide asks the rules and takes the resulting step.
 func (e *Engine[P]) decide(ctx context.Context, c *Call[P], t *turn) error {
 	r, err := e.transport.Decide(ctx, c)
 	switch {
@@ -89,15 +88,15 @@ func (e *Engine[P]) decide(ctx context.Context, c *Call[P], t *turn) error {
 	case r.Do == Proceed:
 		return e.start(ctx, c, r, t)
 	case r.Do == Approve:
-		e.goBy(c, r)
+		e.applyRuling(c, r)
 		return e.open(ctx, c, r, t)
 	}
 
-	return e.move(ctx, c, func() { e.goBy(c, r) })
+	return e.move(ctx, c, func() { e.applyRuling(c, r) })
 }
 
-// goBy gives a call the state that a ruling leads to.
-func (e *Engine[P]) goBy(c *Call[P], r Ruling) {
+// applyRuling moves a call to the state that a ruling leads to.
+func (e *Engine[P]) applyRuling(c *Call[P], r Ruling) {
 	var until time.Time
 	if r.Within > 0 {
 		until = e.now().Add(r.Within)
@@ -120,7 +119,7 @@ func (e *Engine[P]) goBy(c *Call[P], r Ruling) {
 	}
 }
 
-// putOff has a call decided on again later.
+// putOff schedules another decision after a pause.
 func (e *Engine[P]) putOff(c *Call[P]) {
 	c.Run.Fails++
 	c.Run.Next = e.now().Add(e.cfg.Pause(c.Run.Fails))

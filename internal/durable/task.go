@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// task is a run or a message that is under way in this process.
+// task is a run or a message in progress in this process.
 type task struct {
 	key  string
 	name string // of the attempt
 	ctx  context.Context
 	stop context.CancelCauseFunc
 	down chan struct{} // closed when it has ended
-	news atomic.Bool   // there was news of the call meanwhile
+	news atomic.Bool   // the call was notified meanwhile
 }
 
 type tasks struct {
@@ -22,8 +22,7 @@ type tasks struct {
 	of map[string][]*task // by key of the call
 }
 
-// add notes a task that is about to begin, so that it can be stopped
-// from now on.
+// add registers a task that is about to begin, so that it can be stopped from now on.
 func (f *tasks) add(key, name string) *task {
 	ctx, stop := context.WithCancelCause(context.Background())
 	one := &task{
@@ -50,7 +49,7 @@ func (f *tasks) done(one *task) {
 	close(one.down)
 }
 
-// has reports whether an attempt is under way here.
+// has reports whether an attempt is in progress in this process.
 func (f *tasks) has(key, name string) bool {
 	return slices.ContainsFunc(f.all(key), func(one *task) bool { return one.name == name })
 }
@@ -61,14 +60,14 @@ func (f *tasks) all(key string) []*task {
 	return slices.Clone(f.of[key])
 }
 
-// idle reports whether nothing is under way.
+// idle reports whether no task is in progress.
 func (f *tasks) idle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.of) == 0
 }
 
-// everything is under way in this process.
+// everything returns all tasks in progress in this process.
 func (f *tasks) everything() []*task {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,7 +78,7 @@ func (f *tasks) everything() []*task {
 	return out
 }
 
-// check stops the tasks of a call for which why has an error.
+// check stops the tasks of a call for which why returns an error.
 func (f *tasks) check(key string, why func(*task) error) {
 	for _, one := range f.all(key) {
 		if err := why(one); err != nil {
@@ -88,9 +87,9 @@ func (f *tasks) check(key string, why func(*task) error) {
 	}
 }
 
-// Halt stops the runs and messages of a call that are under way in
-// this process, and waits until they have ended: what was not sent by
-// then never is.
+// Halt stops the runs and messages of a call that are in progress in this process, and waits
+// until they have ended or ctx ends. A message that was not sent by then is never sent by this
+// process.
 func (e *Engine[P]) Halt(ctx context.Context, key string) {
 	all := e.tasks.all(key)
 	for _, f := range all {

@@ -15,19 +15,19 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// toy is a whole transport, without a wire: its peers are functions. It
-// shows what a transport has to bring.
+// toy is a complete transport without a wire format: its peers are functions. It shows what a
+// transport has to implement.
 type toy struct {
 	world  durabletest.World
 	engine *durable.Engine[toyPart]
 }
 
-// toyPart is what the toy keeps of a call beside what the engine does.
+// toyPart is the toy's part of a call's record.
 type toyPart struct {
 	ID      string `json:"id"`
-	Word    *bool  `json:"word,omitempty"` // of the peer that made the call, where it was asked
+	Word    *bool  `json:"word,omitempty"` // answer of the peer that made the call, if it was asked
 	Outcome string `json:"outcome,omitempty"`
-	Told    string `json:"told,omitempty"` // how it ended, for the peer
+	Told    string `json:"told,omitempty"` // how it ended, as sent to the peer
 }
 
 func newToy(w durabletest.World) (durabletest.Door, error) {
@@ -50,7 +50,7 @@ func newToy(w durabletest.World) (durabletest.Door, error) {
 	return toy, err
 }
 
-// decide is the toy's rules: what an id begins with.
+// decide implements the toy's rules: the prefix of the id determines the ruling.
 func (toy *toy) decide(_ context.Context, c *durable.Call[toyPart]) (durable.Ruling, error) {
 	v := hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Allow, Binding: "binding of " + c.Part.ID}}
 	kind, _, _ := strings.Cut(c.Part.ID, "-")
@@ -74,7 +74,7 @@ func (toy *toy) run(ctx context.Context, c *durable.Call[toyPart]) durable.Resul
 	return durable.Result[toyPart]{Keep: func(c *durable.Call[toyPart]) { c.Part.Outcome = outcome }}
 }
 
-// end says how a call ended. The peer is to be told.
+// end stores how a call ended and has the peer told.
 func (toy *toy) end(c *durable.Call[toyPart], e durable.Ending) {
 	c.Message = &durable.Attempt{}
 	switch e.Why {
@@ -87,7 +87,7 @@ func (toy *toy) end(c *durable.Call[toyPart], e durable.Ending) {
 	}
 }
 
-// send asks the peer, or tells it how the call ended.
+// send asks the peer a question, or reports how the call ended.
 func (toy *toy) send(_ context.Context, c *durable.Call[toyPart]) durable.Sent[toyPart] {
 	tell := func() error { return toy.world.AskPeer(c.Part.ID) }
 	if c.Over() {
@@ -96,7 +96,7 @@ func (toy *toy) send(_ context.Context, c *durable.Call[toyPart]) durable.Sent[t
 	return durable.Sent[toyPart]{Retry: tell() != nil, Pause: toy.world.Poll}
 }
 
-// Call keeps a call.
+// Call adds a call.
 func (toy *toy) Call(ctx context.Context, id string) error {
 	err := toy.engine.Add(ctx, &durable.Call[toyPart]{
 		Key:   "peer/" + id,
@@ -109,7 +109,7 @@ func (toy *toy) Call(ctx context.Context, id string) error {
 	return err
 }
 
-// Answer takes the word of the peer: the first that comes in time counts.
+// Answer stores the peer's answer. Only the first one that is in time counts.
 func (toy *toy) Answer(ctx context.Context, id string, allow bool) error {
 	_, err := toy.engine.Change(ctx, "peer/"+id, func(c *durable.Call[toyPart]) error {
 		if c.State != durable.Waiting {
@@ -126,11 +126,10 @@ func (toy *toy) Answer(ctx context.Context, id string, allow bool) error {
 	return err
 }
 
-// Run works on calls.
+// Run works on calls until ctx ends.
 func (toy *toy) Run(ctx context.Context) error { return toy.engine.Run(ctx) }
 
 func TestMain(m *testing.M) { os.Exit(durabletest.Main(m, newToy)) }
 
-// TestToy holds the engine to the suite, by the least that a transport
-// can be.
+// TestToy runs the suite with a minimal transport.
 func TestToy(t *testing.T) { durabletest.Run(t, newToy) }

@@ -16,36 +16,35 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Sealing says where documents are kept, and what they are sealed with.
+// Sealing configures where documents are stored and how they are sealed.
 type Sealing struct {
 	Records   store.Records
-	Namespace string // whose documents they are, such as "rap/gateway/tools"
+	Namespace string // of the owner, such as "rap/gateway/tools"
 	Key       []byte // 32 secret bytes
-	// Purpose is mixed into the keys, so that two edges with one secret
-	// can't read each other's documents.
+	// Purpose is mixed into the keys, so that two components with the same secret can't read
+	// each other's documents.
 	Purpose string
 }
 
-// Vault keeps documents of one kind. They are sealed, since they hold
-// arguments and secret URLs and a store's backup is copied to many
-// places.
+// Vault stores documents of one kind. They are sealed because they hold arguments and secret
+// URLs, and backups of a store are copied to many places.
 type Vault[T any] struct {
 	records   store.Records
 	namespace string
 	aead      cipher.AEAD
 }
 
-// Doc is a document with its place in the store.
+// Doc is a document with its metadata in the store.
 type Doc[T any] struct {
 	Key     string
-	Alias   string    // a second key; "" for none
-	Version int64     // at which it was read; 0: it is not stored yet
-	Due     time.Time // when somebody should look at it; zero: never
-	Expires time.Time // when it may be forgotten; zero: never
+	Alias   string    // a second key; empty if there is none
+	Version int64     // at which it was read; 0 if it is not stored yet
+	Due     time.Time // when it should be worked on; zero means never
+	Expires time.Time // when it may be deleted; zero means never
 	Body    T
 }
 
-// NewVault opens the documents of a kind.
+// NewVault returns the vault for documents of a kind.
 func NewVault[T any](s Sealing, kind string) (*Vault[T], error) {
 	if len(s.Key) != sha256.Size {
 		return nil, errors.New("key: expected 32 bytes")
@@ -67,12 +66,12 @@ func NewVault[T any](s Sealing, kind string) (*Vault[T], error) {
 	return &Vault[T]{records: s.Records, namespace: namespace, aead: aead}, nil
 }
 
-// place is sealed in with a document, so that no record can stand in
-// for another.
+// place returns the additional data that binds a sealed document to its record, so that one
+// record can't be substituted for another.
 func (v *Vault[T]) place(key string) []byte { return []byte(v.namespace + "\x00" + key) }
 
-// Put stores a document at the version it was read at;
-// approval.ErrVersion when it was changed meanwhile.
+// Put stores a document at the version at which it was read. It returns approval.ErrVersion if
+// the record was changed since.
 func (v *Vault[T]) Put(ctx context.Context, d *Doc[T]) error {
 	text, err := json.Marshal(d.Body)
 	if err != nil {
@@ -93,7 +92,7 @@ func (v *Vault[T]) Put(ctx context.Context, d *Doc[T]) error {
 	return err
 }
 
-// Get returns a document; approval.ErrNotFound.
+// Get returns a document, or approval.ErrNotFound.
 func (v *Vault[T]) Get(ctx context.Context, key string) (*Doc[T], error) {
 	r, err := v.records.Record(ctx, v.namespace, key)
 	if err != nil {
@@ -102,7 +101,7 @@ func (v *Vault[T]) Get(ctx context.Context, key string) (*Doc[T], error) {
 	return v.Open(r)
 }
 
-// ByAlias returns the document with an alias; approval.ErrNotFound.
+// ByAlias returns the document with an alias, or approval.ErrNotFound.
 func (v *Vault[T]) ByAlias(ctx context.Context, alias string) (*Doc[T], error) {
 	r, err := v.records.RecordByAlias(ctx, v.namespace, alias)
 	if err != nil {
@@ -111,9 +110,9 @@ func (v *Vault[T]) ByAlias(ctx context.Context, alias string) (*Doc[T], error) {
 	return v.Open(r)
 }
 
-// List returns documents whose keys begin with prefix and come after a
-// key, in the order of their keys. Documents that can't be opened are
-// left out, and reported by the error beside the others.
+// List returns up to limit documents whose keys begin with prefix and come after a key, ordered
+// by key. Documents that can't be opened are left out; the error, returned along with the
+// others, reports them.
 func (v *Vault[T]) List(ctx context.Context, prefix, after string, limit int) ([]*Doc[T], error) {
 	records, err := v.records.ListRecords(ctx, v.namespace, prefix, after, limit)
 	var out []*Doc[T]
@@ -127,8 +126,7 @@ func (v *Vault[T]) List(ctx context.Context, prefix, after string, limit int) ([
 	return out, err
 }
 
-// Each shows the records below a prefix as they are stored, sealed, in
-// the order of their keys.
+// Each calls show with the sealed records whose keys begin with prefix, ordered by key.
 func (v *Vault[T]) Each(ctx context.Context, prefix string, show func(store.Record)) error {
 	const page = 64 // they may be large
 	for after := ""; ; {
@@ -146,9 +144,8 @@ func (v *Vault[T]) Each(ctx context.Context, prefix string, show func(store.Reco
 	}
 }
 
-// All shows the documents below a prefix, in the order of their keys.
-// What can't be opened is passed over, and reported by the error beside
-// those of show.
+// All calls show with the documents whose keys begin with prefix, ordered by key. The error
+// joins those of documents that can't be opened, which are skipped, and those of show.
 func (v *Vault[T]) All(ctx context.Context, prefix string, show func(*Doc[T]) error) error {
 	var failed error
 	err := v.Each(ctx, prefix, func(r store.Record) {
@@ -161,9 +158,9 @@ func (v *Vault[T]) All(ctx context.Context, prefix string, show func(*Doc[T]) er
 	return errors.Join(failed, err)
 }
 
-// Edit changes a document by compare-and-set: edit sees it as it is
-// stored, at the version 0 where there is none, and possibly more than
-// once. An error of edit is returned, and nothing was stored.
+// Edit changes a document by compare-and-set. It calls edit with the stored document, or with
+// an empty one at version 0, possibly more than once. If edit returns an error, nothing is
+// stored, and Edit returns the error.
 func (v *Vault[T]) Edit(ctx context.Context, key string, edit func(*Doc[T]) error) (*Doc[T], error) {
 	for range maxChanges {
 		d, err := v.Get(ctx, key)
@@ -184,18 +181,18 @@ func (v *Vault[T]) Edit(ctx context.Context, key string, edit func(*Doc[T]) erro
 	return nil, ErrBusy
 }
 
-// Remove deletes a document at the version it was read at;
-// approval.ErrVersion when it was changed meanwhile.
+// Remove deletes a document at the version at which it was read. It returns approval.ErrVersion
+// if the record was changed since.
 func (v *Vault[T]) Remove(ctx context.Context, d *Doc[T]) error {
 	return v.records.DeleteRecord(ctx, v.namespace, d.Key, d.Version)
 }
 
-// due returns the records whose time has come, sealed.
+// due returns the sealed records that are due at now.
 func (v *Vault[T]) due(ctx context.Context, now time.Time, limit int) ([]store.Record, error) {
 	return v.records.DueRecords(ctx, v.namespace, now, limit)
 }
 
-// Open returns the document of a record.
+// Open decrypts and decodes a record.
 func (v *Vault[T]) Open(r store.Record) (*Doc[T], error) {
 	text, err := v.Unseal(r.Key, r.Value)
 	if err != nil {
@@ -214,12 +211,12 @@ func (v *Vault[T]) Open(r store.Record) (*Doc[T], error) {
 	return d, nil
 }
 
-// Seal seals the text of a document for its place.
+// Seal seals the text of the document with a key.
 func (v *Vault[T]) Seal(key string, text []byte) []byte {
 	return v.aead.Seal(nil, nil, text, v.place(key))
 }
 
-// Unseal returns the text of a document.
+// Unseal returns the text of a sealed document.
 func (v *Vault[T]) Unseal(key string, sealed []byte) ([]byte, error) {
 	text, err := v.aead.Open(nil, nil, sealed, v.place(key))
 	if err != nil {
@@ -229,7 +226,7 @@ func (v *Vault[T]) Unseal(key string, sealed []byte) ([]byte, error) {
 	return text, nil
 }
 
-// Hash turns a text of any length and content into one that is fit for a key.
+// Hash returns a key for a text of any length and content.
 func Hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

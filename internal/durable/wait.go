@@ -7,7 +7,7 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// waiters are those who wait for news of a call.
+// waiters are the goroutines that wait for changes of a call, by key.
 type waiters struct {
 	mu  sync.Mutex
 	all map[string]*oneWait
@@ -18,7 +18,7 @@ type oneWait struct {
 	news  chan struct{}
 }
 
-// on returns a channel that is closed with the next news.
+// on returns a channel that is closed at the next change, and a function that ends the wait.
 func (w *waiters) on(key string) (news <-chan struct{}, leave func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,7 +39,7 @@ func (w *waiters) leave(key string, one *oneWait) {
 	}
 }
 
-// anyCall is the key of those who wait for news of whichever call.
+// anyCall is the key for changes of any call.
 const anyCall = ""
 
 func (w *waiters) wake(key string) {
@@ -53,13 +53,13 @@ func (w *waiters) wake(key string) {
 	}
 }
 
-// Changes returns a channel that is closed as soon as this process
-// changes any call, and a function that has nobody wait for it.
+// Changes returns a channel that is closed as soon as this process changes any call, and a
+// function that ends the wait.
 func (e *Engine[P]) Changes() (news <-chan struct{}, leave func()) { return e.waiting.on(anyCall) }
 
-// Watch shows a call again and again, as soon as this process changes
-// it and now and then besides, since another one may, until enough says
-// so. The error is that of reading the call, or of the context.
+// Watch calls enough with a call until it returns true: at once, after each change by this
+// process, and every Config.Poll, because another process may change it. It returns the error
+// of reading the call, or the cause of ctx.
 func (e *Engine[P]) Watch(ctx context.Context, key string, enough func(*Call[P]) bool) (*Call[P], error) {
 	for {
 		news, leave := e.waiting.on(key)
@@ -68,7 +68,7 @@ func (e *Engine[P]) Watch(ctx context.Context, key string, enough func(*Call[P])
 			leave()
 			return c, err
 		}
-		_ = wait.For(ctx, news, e.cfg.Poll) // the context is looked at below
+		_ = wait.For(ctx, news, e.cfg.Poll) // ctx is checked below
 		leave()
 		if ctx.Err() != nil {
 			return c, context.Cause(ctx)

@@ -9,17 +9,16 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// news are the references of which something was said that nobody has
-// looked at yet.
+// news collects references for which a notification came and was not handled yet.
 type news struct {
 	mu   sync.Mutex
-	refs map[string]struct{} // "" stands for any
+	refs map[string]struct{} // the empty string means any
 	some chan struct{}
 }
 
 func newNews() *news { return &news{refs: map[string]struct{}{}, some: make(chan struct{}, 1)} }
 
-// add never waits, so that whoever is watched doesn't either.
+// add never blocks, so that it can't block the notifying watch.
 func (n *news) add(ref string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -48,7 +47,7 @@ func (e *Engine[P]) watches() []watch {
 	return all
 }
 
-// listen follows a watch until ctx ends.
+// listen runs a watch until ctx ends, and restarts it after errors.
 func (e *Engine[P]) listen(ctx context.Context, n *news, watch watch) {
 	for fails := 1; ctx.Err() == nil; fails++ {
 		err := watch(ctx, n.add)
@@ -57,11 +56,11 @@ func (e *Engine[P]) listen(ctx context.Context, n *news, watch watch) {
 		}
 		e.cfg.Log.WarnContext(ctx, "news is not heard; trying again", "error", err)
 		_ = wait.Pause(ctx, e.cfg.Pause(min(fails, 4)))
-		n.add("") // what was said meanwhile
+		n.add("") // notifications may have been missed
 	}
 }
 
-// hear looks at the calls of which there is news.
+// hear works on the calls of notified references.
 func (e *Engine[P]) hear(ctx context.Context, n *news) {
 	for {
 		select {
@@ -92,8 +91,8 @@ func (e *Engine[P]) hearOf(ctx context.Context, ref string) {
 	}
 }
 
-// hearAll looks at everything of which there may be news. What finds no
-// room is taken in another round.
+// hearAll schedules every call that has a reference. Calls for which there is no room are
+// scheduled in another round.
 func (e *Engine[P]) hearAll(ctx context.Context) {
 	taken := map[string]bool{}
 	for more := true; more && ctx.Err() == nil; {

@@ -8,12 +8,11 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 )
 
-// maxWithdrawals is how often people's side is told that nobody needs
-// an answer. After that the request expires by itself; its answer goes
-// nowhere.
+// maxWithdrawals limits the failed attempts to withdraw a request. Then the request expires by
+// itself, and its answer is ignored.
 const maxWithdrawals = 20
 
-// withdraw tells people's side that nobody needs an answer any more.
+// withdraw cancels the first request that is no longer needed.
 func (e *Engine[P]) withdraw(ctx context.Context, c *Call[P], _ *turn) error {
 	ref := c.Withdraw[0]
 	err := e.cancelRequest(ctx, c, ref)
@@ -45,14 +44,14 @@ func (e *Engine[P]) cancelRequest(ctx context.Context, c *Call[P], ref string) e
 	return err
 }
 
-// reference says which call a reference belongs to. It is a record of
-// its own, so that news find calls that nobody holds in memory.
+// reference maps a reference to its call. It is a record of its own, so that notifications find
+// calls that are not in memory.
 type reference struct {
 	Key string `json:"key"`
 }
 
-// Remember has news of a reference look at a call. People's references
-// are remembered by the engine itself.
+// Remember stores that notifications for ref are for the call with the given key. The engine
+// does this itself for references of the approval service.
 func (e *Engine[P]) Remember(ctx context.Context, ref, key string) error {
 	d := &Doc[reference]{
 		Key:     Hash(ref),
@@ -61,13 +60,13 @@ func (e *Engine[P]) Remember(ctx context.Context, ref, key string) error {
 	}
 	err := e.refs.Put(ctx, d)
 	if errors.Is(err, errConflict) {
-		return nil // it is remembered: a reference belongs to one call
+		return nil // it is stored already: a reference belongs to one call
 	}
 	return err
 }
 
-// forget drops a reference of which no more news comes. What stays is
-// swept with time.
+// forget deletes a reference for which no more notifications come. If that fails, the record
+// expires.
 func (e *Engine[P]) forget(ctx context.Context, ref string) {
 	if ref == "" {
 		return

@@ -9,22 +9,21 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// storeWithin bounds what one step may wait for the store and for
-// people's side.
+// storeWithin limits how long one step may wait for the store and the approval service.
 const storeWithin = 30 * time.Second
 
-// session is the time in which Run runs.
+// session is one execution of Run.
 type session struct {
 	ctx   context.Context
 	work  sync.WaitGroup // jobs
-	tasks sync.WaitGroup // tasks, which jobs begin
+	tasks sync.WaitGroup // tasks, which are started by jobs
 }
 
-// group is the share of the work that one caller has.
+// group is one caller's share of the work.
 type group struct {
-	turns chan struct{} // calls that are worked on
+	turns chan struct{} // one slot per call that is worked on
 	runs  chan struct{}
-	known int // calls that wait for their turn or are worked on, guarded by Engine.mu
+	known int // calls that wait for a turn or are worked on, guarded by Engine.mu
 	users int // jobs and tasks, guarded by Engine.mu
 }
 
@@ -39,36 +38,34 @@ func (g *group) beginRun() bool {
 
 func (g *group) endRun() { <-g.runs }
 
-// job is a call that this process works on now, in one goroutine.
+// job is a call that one goroutine of this process works on.
 type job struct {
 	group *group
-	again bool // something happened meanwhile
-	news  bool // somebody who is watched may have an answer
+	again bool // work on it again: something changed meanwhile
+	news  bool // a watched source may have an answer
 }
 
 // turn is the right to work on one call.
 type turn struct {
 	session *session
 	group   *group
-	handed  bool // somebody else gives it back
+	handed  bool // a task releases it
 	release func()
-	waits   func() // gives back what calls of all groups share, for one that waits for its peer
+	waits   func() // gives back the slot shared by all groups, before waiting for a peer
 }
 
-// handOn leaves the turn to whoever calls what is returned.
+// handOn leaves the turn to the task that calls release. It gives back the shared slot.
 func (t *turn) handOn() (release func()) {
 	t.handed = true
 	t.waits()
 	return t.release
 }
 
-// Wake has a call worked on, soon and by this process. It is for those
-// who know that something happened outside of the record; changes do it
-// by themselves.
+// Wake makes this process work on a call soon. Use it after an event outside the record;
+// changes of the record wake the call themselves.
 func (e *Engine[P]) Wake(key string) { e.take(key, true) }
 
-// wakeAt has a call worked on when its time comes, where the poll would
-// come later.
+// wakeAt schedules work on a call if it is due before the next poll.
 func (e *Engine[P]) wakeAt(c *Call[P]) {
 	due := c.due()
 	wait := due.Sub(e.now())
@@ -81,9 +78,8 @@ func (e *Engine[P]) wakeAt(c *Call[P]) {
 	}
 }
 
-// take has a goroutine of its own work on a call, unless one does
-// already: that one looks again then. It reports whether there was
-// room; a call without stays due in the store.
+// take starts a goroutine that works on a call. If one is running, it will check the call
+// again. take returns false if there is no room; the call then stays due in the store.
 func (e *Engine[P]) take(key string, news bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -108,7 +104,7 @@ func (e *Engine[P]) take(key string, news bool) bool {
 	return true
 }
 
-// Idle reports whether this process works on nothing at this moment.
+// Idle reports whether this process is working on nothing at the moment.
 func (e *Engine[P]) Idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -125,7 +121,7 @@ func (e *Engine[P]) groupOf(key string) *group {
 	return g
 }
 
-// leave drops a group that nobody uses.
+// leave removes the caller's use of a group, and deletes the group after the last.
 func (e *Engine[P]) leave(key string, g *group) {
 	g.users--
 	if name := e.cfg.Group(key); g.users == 0 && e.groups[name] == g {
@@ -143,12 +139,11 @@ func (e *Engine[P]) workOn(s *session, key string, g *group, news bool) {
 			}
 		}
 
-		news, more = e.rest(ctx, key, g)
+		news, more = e.finishJob(ctx, key, g)
 	}
 }
 
-// turn waits for the right to work on a call of a group; nil when the
-// work is to end.
+// turn waits for the right to work on a call of a group. It returns nil if the work is to end.
 func (e *Engine[P]) turn(s *session, g *group) *turn {
 	ctx := s.ctx
 	select {
@@ -175,8 +170,8 @@ func (e *Engine[P]) turn(s *session, g *group) *turn {
 	}
 }
 
-// rest ends a job, unless something happened meanwhile.
-func (e *Engine[P]) rest(ctx context.Context, key string, g *group) (news, more bool) {
+// finishJob ends a job, unless something changed meanwhile: then it returns more.
+func (e *Engine[P]) finishJob(ctx context.Context, key string, g *group) (news, more bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if j := e.jobs[key]; j.again && ctx.Err() == nil {
@@ -192,14 +187,14 @@ func (e *Engine[P]) rest(ctx context.Context, key string, g *group) (news, more 
 	return false, false
 }
 
-// advance takes the steps that are due, one after another. Each is
-// stored before the next, so a crash between any two loses nothing.
+// advance takes due steps one after another. Each is stored before the next, so a crash between
+// two steps loses nothing.
 func (e *Engine[P]) advance(ctx context.Context, key string, news bool, t *turn) {
-	const most = 32 // what is left is due
+	const most = 32 // the rest stays due
 	c, err := e.Get(ctx, key)
 	for range most {
 		if err != nil {
-			e.stays(ctx, key, err)
+			e.logStuck(ctx, key, err)
 			return
 		}
 		do := e.next(c, news)
@@ -214,9 +209,8 @@ func (e *Engine[P]) advance(ctx context.Context, key string, news bool, t *turn)
 	}
 }
 
-// step takes one step. The call is read again when somebody else
-// changed it: then nothing was stored, and the same news is looked at
-// again.
+// step takes one step. If another process changed the call, nothing was stored: step reads it
+// again, and the same news is handled again.
 func (e *Engine[P]) step(ctx context.Context, c *Call[P], do step[P], t *turn) (_ *Call[P], stored bool, err error) {
 	ctx, done := context.WithTimeout(ctx, storeWithin)
 	defer done()
@@ -228,14 +222,14 @@ func (e *Engine[P]) step(ctx context.Context, c *Call[P], do step[P], t *turn) (
 	return c, true, err
 }
 
-// stays logs why a call does not go on. It stays due.
-func (e *Engine[P]) stays(ctx context.Context, key string, err error) {
+// logStuck logs why a call makes no progress. It stays due.
+func (e *Engine[P]) logStuck(ctx context.Context, key string, err error) {
 	if ctx.Err() == nil && !errors.Is(err, approval.ErrNotFound) {
 		e.cfg.Log.ErrorContext(ctx, "a call does not go on", "call", key, "error", err)
 	}
 }
 
-// detach has a run or a message take its time, beside the work.
+// detach starts a run or message in its own goroutine, so that it does not hold up the turn.
 func (e *Engine[P]) detach(f *task, t *turn, do func(ctx context.Context)) {
 	g := t.group
 	e.mu.Lock()

@@ -1,12 +1,9 @@
-// Package jsonmsg reads and writes JSON messages: one reader and one
-// writer for every protocol, file and body that is not the arguments of
-// a call. Those are package value's, which is exact about numbers.
+// Package jsonmsg reads and writes JSON messages. Every protocol, file and body uses it, except
+// for the arguments of a call: those use package value, which keeps numbers exact.
 //
-// Reading is strict about what two readers could read differently
-// (Check), keeps values byte for byte, and says where in a message
-// something is wrong. Whether unknown members are kept or passed over
-// is the choice of the caller. Writing adds no escapes for HTML and
-// puts raw values in as they are.
+// Reading refuses everything that two readers could understand differently (Check), keeps
+// values byte for byte, and reports the path of an error. The caller decides whether unknown
+// members are kept or ignored. Writing adds no HTML escapes and copies raw values unchanged.
 package jsonmsg
 
 import (
@@ -16,17 +13,15 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// whole is a shape that reads no place and checks every one.
+// whole is a shape without selected paths, so that Scan only checks the text.
 var whole = new(value.ShapeBuilder).Build()
 
-// A Checker checks texts. Its zero value is ready; one that is kept
-// allocates nothing.
+// A Checker checks texts. Its zero value is ready to use. Reusing one avoids allocations.
 type Checker struct{ scratch value.Scratch }
 
-// Check reports what a text is, or why two readers could disagree about
-// it: it is no JSON, a name stands twice in an object, bytes are no
-// UTF-8, half of a surrogate pair stands alone, a number is beyond a
-// double, or a limit is exceeded. Errors are *value.Error.
+// Check returns the kind of a text, or an error if two readers could disagree about it: it is
+// not JSON, an object has a name twice, it has invalid UTF-8 or a lone surrogate, a number is
+// out of the range of a double, or a limit is exceeded. Errors are *value.Error.
 func (c *Checker) Check(text []byte, lim value.Limits) (value.Kind, error) {
 	if err := whole.Scan(text, lim, &c.scratch); err != nil {
 		return value.Absent, err
@@ -34,17 +29,16 @@ func (c *Checker) Check(text []byte, lim value.Limits) (value.Kind, error) {
 	return c.scratch.Top, nil
 }
 
-// Check is Checker.Check for one text.
+// Check checks one text, see Checker.Check.
 func Check(text []byte, lim value.Limits) (value.Kind, error) {
 	var c Checker
 	return c.Check(text, lim)
 }
 
-// IsObject reports whether the text of a value is that of an object.
+// IsObject reports whether a value's text is an object.
 func IsObject[T ~[]byte | ~string](text T) bool { return Describe(text) == "an object" }
 
-// Describe names the kind of a JSON text in words, "nothing" when there
-// is none.
+// Describe returns a description of the kind of a JSON text, "nothing" if it is empty.
 func Describe[T ~[]byte | ~string](text T) string {
 	i := skipSpace(text, 0)
 	if i == len(text) {
@@ -74,11 +68,11 @@ func skipSpace[T ~[]byte | ~string](text T, i int) int {
 	return i
 }
 
-// Trim cuts the white space around a text.
+// Trim removes surrounding JSON white space.
 func Trim(text []byte) []byte { return bytes.Trim(text, " \t\r\n") }
 
-// Marshal is json.Marshal without the escapes for HTML, which would
-// change texts that were signed or bound.
+// Marshal is like json.Marshal without HTML escapes, which would change texts that were signed
+// or bound.
 func Marshal(v any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

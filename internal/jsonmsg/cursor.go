@@ -8,39 +8,38 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Span is where a value stands in a text. The zero Span is no value.
+// Span is the position of a value in a text. The zero Span means that there is no value.
 type Span struct{ From, To int32 }
 
 // Exists reports whether there is a value.
 func (s Span) Exists() bool { return s.To != 0 }
 
-// A Cursor walks once over a text that was checked.
+// A Cursor moves once over a checked text.
 type Cursor struct {
 	src    []byte
-	text   string // the same
-	base   int    // where the decoder began
+	text   string // the same text
+	base   int    // start of the decoder
 	source bytes.Buffer
 	dec    jsontext.Decoder
 }
 
-// NewCursor returns a cursor before the first value of a checked text.
-// What it yields shares text, and src is only looked at.
+// NewCursor returns a cursor before the first value of a checked text. src and text must be
+// equal; the strings it yields share text, and src is only read.
 func NewCursor(src []byte, text string) *Cursor {
 	c := &Cursor{src: src, text: text}
 	c.Start(0)
 	return c
 }
 
-// Start puts the cursor before the value that stands at an offset of
-// its text.
+// Start moves the cursor before the value at an offset of its text.
 func (c *Cursor) Start(at int) {
 	c.base = at
 	c.source = *bytes.NewBuffer(c.src[at:])
-	// Check has refused what these would let through.
+	// Check has already refused what these options let through.
 	c.dec.Reset(&c.source, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// Next is where the next value begins.
+// Next returns the offset of the next value.
 func (c *Cursor) Next() int {
 	i := skipSpace(c.text, c.End())
 	if i < len(c.text) && (c.text[i] == ',' || c.text[i] == ':') {
@@ -49,10 +48,10 @@ func (c *Cursor) Next() int {
 	return i
 }
 
-// End is behind what was read last.
+// End returns the offset after what was read last.
 func (c *Cursor) End() int { return c.base + int(c.dec.InputOffset()) }
 
-// Pass reads a whole value and tells where it stands.
+// Pass reads a whole value and returns its position.
 func (c *Cursor) Pass() Span {
 	raw, err := c.dec.ReadValue()
 	if err != nil {
@@ -62,8 +61,8 @@ func (c *Cursor) Pass() Span {
 	return Span{int32(end - len(raw)), int32(end)}
 }
 
-// Members reads the object before the cursor. At each name the cursor
-// stands before the value, which is passed over unless it is read.
+// Members iterates over the names of the object before the cursor. In the loop body the cursor
+// is before the value. If the body does not read the value, it is skipped.
 func (c *Cursor) Members() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for more := c.enter('}'); more; more = c.more('}') {
@@ -75,8 +74,8 @@ func (c *Cursor) Members() iter.Seq[string] {
 	}
 }
 
-// Elements reads the array before the cursor. At each index the cursor stands
-// before the element, which is passed over unless it is read.
+// Elements iterates over the indexes of the array before the cursor. In the loop body the
+// cursor is before the element. If the body does not read the element, it is skipped.
 func (c *Cursor) Elements() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		i := 0
@@ -90,8 +89,8 @@ func (c *Cursor) Elements() iter.Seq[int] {
 	}
 }
 
-// enter steps into an object or an array, more to its next member or
-// element, and out of it where there is none.
+// enter steps into an object or an array. more moves to the next member or element, or past the
+// closing bracket if there is none.
 func (c *Cursor) enter(closing jsontext.Kind) bool {
 	_, err := c.dec.ReadToken()
 	return err == nil && c.more(closing)
@@ -102,29 +101,27 @@ func (c *Cursor) more(closing jsontext.Kind) bool {
 	case 0:
 		return false
 	case closing:
-		_, _ = c.dec.ReadToken() // it was seen
+		_, _ = c.dec.ReadToken() // PeekKind has seen it
 		return false
 	}
 
 	return true
 }
 
-// pass steps over the value before the cursor if nothing was read since
-// an offset.
+// pass skips the value before the cursor if nothing was read since an offset.
 func (c *Cursor) pass(at int) bool { return c.End() != at || c.Pass().Exists() }
 
-// String is what a string of a checked text says. Without escapes it
-// shares the text.
+// String decodes a string of a checked text. Without escapes it shares the text.
 func String(raw string) string {
 	if !strings.Contains(raw, `\`) {
 		return raw[1 : len(raw)-1]
 	}
-	out, _ := jsontext.AppendUnquote(nil, raw) // it was checked
+	out, _ := jsontext.AppendUnquote(nil, raw) // can't fail for a checked text
 	return string(out)
 }
 
-// ReadString is String for a text that may be anything; it is false for
-// what is no string that all readers understand alike.
+// ReadString decodes a string of an unchecked text. It returns false if raw is not a string
+// that all readers understand in the same way.
 func ReadString[T ~[]byte | ~string](raw T) (string, bool) {
 	raw = raw[skipSpace(raw, 0):]
 	if len(raw) == 0 || raw[0] != '"' {

@@ -5,17 +5,16 @@ import (
 	"slices"
 )
 
-// Member is one member of an object with the untouched text of its value.
+// Member is a member of an object with the unchanged text of its value.
 type Member struct {
 	Name string
 	Raw  json.RawMessage
 
-	all Span // of the member in the text of the object
+	all Span // position of the whole member in the text of the object
 }
 
-// Members splits the text of an object, which was checked, into its
-// members in source order. What is no object has none, nor has what was
-// not checked and can't be read.
+// Members returns the members of an object in source order. It returns nil for a text that is
+// not an object, or that was not checked and is malformed.
 func Members(object []byte) []Member {
 	if !IsObject(object) {
 		return nil
@@ -42,14 +41,14 @@ func Members(object []byte) []Member {
 	return out
 }
 
-// Get returns the text of a member, nil when an object has none of that name.
+// Get returns the text of a member, or nil if the object has none of that name.
 func Get(object []byte, name string) json.RawMessage {
 	taken, _ := Take(object, name)
 	return taken
 }
 
-// Take returns a member of an object and the object without it, nil
-// when nothing is left. What is no object has no members.
+// Take returns the value of a member, and the object without it, which is nil if no member is
+// left. A text that is not an object has no members.
 func Take(object []byte, name string) (taken, rest json.RawMessage) {
 	all := Members(object)
 	i := slices.IndexFunc(all, func(m Member) bool { return m.Name == name })
@@ -69,8 +68,8 @@ func Take(object []byte, name string) (taken, rest json.RawMessage) {
 	return all[i].Raw, slices.Concat(object[:cut.From], object[cut.To:])
 }
 
-// Put returns an object with a member in the last place. Nothing else
-// of its text changes. What is no object is replaced by one.
+// Put returns an object with a member set, as the last one. The rest of the text does not
+// change. A text that is not an object is replaced by one.
 func Put(object []byte, name string, raw []byte) json.RawMessage {
 	_, rest := Take(object, name)
 	all := Members(rest)

@@ -39,7 +39,7 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-// What a message says where something is wrong.
+// Errors contain the path.
 func TestFieldsSayWhere(t *testing.T) {
 	cases := []struct {
 		text string
@@ -149,15 +149,15 @@ func TestFieldsRead(t *testing.T) {
 	}
 }
 
-// Of a message that is not sound, what stands beside the mistake can
-// still be told.
+// Valid members of a broken message are still readable.
 func TestSalvage(t *testing.T) {
 	fields := Salvage([]byte(`{"id":"x","args":{"a":tru,"b":"\ud800"},"other":1,"other":2}`), Limits(), "id", "args")
 	if fields.Err() == nil || fields.Text("id") != "x" || string(fields.Raw("args")) != `{"a":tru,"b":"\ud800"}` ||
 		fields.Has("other") {
 		t.Error(fields.Err(), fields.Members())
 	}
-	// Known names only may be read where others stand twice, and all where none are known.
+	// With known names, only these are read, and others may be duplicated. Without known names,
+	// all are read.
 	fields = Salvage([]byte(`{"other":1,"other":2,"id":"x"}`), Limits(), "id")
 	if fields.Text("id") != "x" || len(fields.Members()) != 1 {
 		t.Error(fields.Members())
@@ -227,7 +227,7 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// What was not checked and has no end has no members.
+// An unchecked text without an end has no members.
 func TestMembersOfBrokenObjects(t *testing.T) {
 	for _, text := range []string{`{`, `{"a":1`, `{"a":1,`, `{"a":1,]`, `{"a":1 "b":2}`, `{"a":1,"b"}`, `{"a":tru}`} {
 		if got := Members([]byte(text)); got != nil {
@@ -264,7 +264,7 @@ func TestReadString(t *testing.T) {
 	}
 }
 
-// A value that nobody reads is passed over.
+// A value that the loop does not read is skipped.
 func TestCursorPasses(t *testing.T) {
 	text := `{"a":[1,{"b":2},"]"],"c":{"d":[]},"e":5,"f":{},"g":[]}`
 	c := NewCursor([]byte(text), text)
@@ -342,7 +342,7 @@ func TestWriter(t *testing.T) {
 		t.Errorf("%s, %v", out, err)
 	}
 
-	// Commas stand between elements of every kind.
+	// Commas separate elements of every kind.
 	out, err = Object(func(w *Writer) {
 		w.Name("all").List(2, func(w *Writer, i int) {
 			w.Object(func(w *Writer) { w.Name("n").Int(120) })
@@ -371,7 +371,7 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// Nothing that is put in can become a member of its own.
+// No value can add a member of its own.
 func TestWriterRefuses(t *testing.T) {
 	for want, fill := range map[string]func(*Writer){
 		"a: expected JSON":                   func(w *Writer) { w.Name("a").Raw([]byte(`1,"b":2`)) },
@@ -408,7 +408,7 @@ func TestMarshal(t *testing.T) {
 	}
 }
 
-// What is written is what encoding/json reads, and what we read again.
+// encoding/json and our reader decode the strings that were written.
 func TestStringsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.String().Draw(t, "text")
@@ -423,8 +423,7 @@ func TestStringsComeBack(t *testing.T) {
 	})
 }
 
-// Objects are split into the members that encoding/json finds in them,
-// and taken apart and put together without other changes.
+// Members finds the same members as encoding/json, and Take and Put change nothing else.
 func FuzzMembers(f *testing.F) {
 	for _, seed := range []string{
 		`{}`,
@@ -474,8 +473,8 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-// TestPlace: a value is found by its path, in characters; a path that
-// leads on ends at the last value that is there.
+// A value is found by its path, with columns in characters. If the path leads nowhere, the
+// result is the last value on it.
 func TestPlace(t *testing.T) {
 	src := []byte("{\"é\": [1,\n  {\"n\": true}], \"2\": 3}")
 	for path, want := range map[string]string{
@@ -500,8 +499,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestOffset: spaces before a value are passed over, and an empty text
-// has its place at its end.
+// White space before a value is skipped, and the position in an empty text is its end.
 func TestOffset(t *testing.T) {
 	for _, c := range []struct {
 		text string

@@ -11,36 +11,34 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Reader keeps the first thing that is wrong with a message and goes
-// on, so that what reads a message reads like the message.
+// Reader records the first error of a message, so that code can read all members without
+// checking errors in between.
 type Reader struct {
 	err     error
-	checked bool // the whole text is sound
+	checked bool // the whole text is valid
 }
 
-// Fail keeps the first error.
+// Fail records the first error.
 func (r *Reader) Fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
-// Err is the first thing that is wrong: an *Error, unless a caller of
-// Fail had another.
+// Err returns the first error: an *Error, unless Fail was called with another.
 func (r *Reader) Err() error { return r.err }
 
-// Fields is an object whose members are read by name. Names are exact.
-// Who asks for a member that is missing or is something else gets
-// nothing of it, and the reader an error.
+// Fields is an object whose members are read by name. Names are case-sensitive. Reading a
+// member that is missing or has the wrong type returns a zero value and records an error.
 type Fields struct {
 	*Reader
-	Path    string // "tools[2]"; "" for the message as a whole
-	Source  []byte // its text
+	Path    string // such as "tools[2]"; empty for the message as a whole
+	Source  []byte // the text of the object
 	members []Member
 }
 
-// Read reads a message that must be one object that all readers
-// understand alike. Of any other there is nothing but an error.
+// Read reads a message, which must be one object that all readers understand in the same way.
+// Otherwise it has no members and an error.
 func Read(text []byte, lim value.Limits) Fields {
 	out := Salvage(text, lim)
 	if out.err != nil {
@@ -49,9 +47,8 @@ func Read(text []byte, lim value.Limits) Fields {
 	return out
 }
 
-// Salvage is Read that tells apart what it can of a message that is not
-// sound, beside the error: the members of known names, each of which is
-// checked where it is read.
+// Salvage is like Read, but returns as many members of a broken message as possible, in
+// addition to the error: those with known names. Each is checked when it is read.
 func Salvage(text []byte, lim value.Limits, known ...string) Fields {
 	r := &Reader{}
 	_, err := Check(text, lim)
@@ -66,9 +63,8 @@ func Salvage(text []byte, lim value.Limits, known ...string) Fields {
 	return r.Fields("", text, known...)
 }
 
-// Fields reads the text of an object that stands at a path, or only its
-// members of known names. In a text that is not sound a name may stand
-// twice: no reading of such an object is right.
+// Fields reads the text of an object at a path, or only its members with known names. If the
+// message is not valid, a name may occur twice; such an object has no members.
 func (r *Reader) Fields(path string, raw []byte, known ...string) Fields {
 	out := Fields{Reader: r, Path: path, Source: raw}
 	if !IsObject(raw) {
@@ -98,8 +94,7 @@ func (r *Reader) Fields(path string, raw []byte, known ...string) Fields {
 	return out
 }
 
-// Given is the text of a member as it stands there, null too; false
-// when it is absent.
+// Given returns the text of a member, which may be null, and false if it is absent.
 func (f Fields) Given(name string) ([]byte, bool) {
 	for i := range f.members {
 		if f.members[i].Name == name {
@@ -109,23 +104,23 @@ func (f Fields) Given(name string) ([]byte, bool) {
 	return nil, false
 }
 
-// At is the path of a member.
+// At returns the path of a member.
 func (f Fields) At(name string) string { return strings.TrimPrefix(f.Path+"."+name, ".") }
 
-// Expect fails at a member.
+// Expect records an error at a member.
 func (f Fields) Expect(name, expected string) {
 	f.Fail(&Error{Path: f.At(name), Expected: expected})
 }
 
-// refuse fails at a member for what stands there.
+// refuse records an error at a member, with a description of its value.
 func (f Fields) refuse(name, expected string) {
 	f.Fail(&Error{Path: f.At(name), Expected: expected, Found: Describe(f.Raw(name))})
 }
 
-// Members are all members in source order.
+// Members returns all members in source order.
 func (f Fields) Members() []Member { return f.members }
 
-// Raw is the text of a member, nil when it is absent or null.
+// Raw returns the text of a member, or nil if it is absent or null.
 func (f Fields) Raw(name string) []byte {
 	raw, _ := f.Given(name)
 	if string(raw) == "null" {
@@ -134,11 +129,10 @@ func (f Fields) Raw(name string) []byte {
 	return raw
 }
 
-// Has reports whether a member is there and not null.
+// Has reports whether a member is present and not null.
 func (f Fields) Has(name string) bool { return f.Raw(name) != nil }
 
-// String reads the text of a string that stands at a path. It is false
-// for what is no string.
+// String decodes the string at a path. It returns false if raw is not a string.
 func (r *Reader) String(path string, raw []byte) (string, bool) {
 	s, ok := ReadString(raw)
 	switch {
@@ -152,13 +146,13 @@ func (r *Reader) String(path string, raw []byte) (string, bool) {
 	return s, ok
 }
 
-// Need is a string that must be there, though it may be empty.
+// Need returns a required string, which may be empty.
 func (f Fields) Need(name string) string {
 	s, _ := f.String(f.At(name), f.Raw(name))
 	return s
 }
 
-// NonEmpty is a string that must be there and not be empty.
+// NonEmpty returns a required string that must not be empty.
 func (f Fields) NonEmpty(name string) string {
 	s := f.Text(name)
 	if s == "" {
@@ -168,7 +162,7 @@ func (f Fields) NonEmpty(name string) string {
 	return s
 }
 
-// Text is a string, empty when it is absent.
+// Text returns a string, or an empty one if it is absent.
 func (f Fields) Text(name string) string {
 	if s := f.Optional(name); s != nil {
 		return *s
@@ -176,7 +170,7 @@ func (f Fields) Text(name string) string {
 	return ""
 }
 
-// Optional is a string, nil when it is absent or is none.
+// Optional returns a string, or nil if it is absent or not valid.
 func (f Fields) Optional(name string) *string {
 	if !f.Has(name) {
 		return nil
@@ -188,7 +182,7 @@ func (f Fields) Optional(name string) *string {
 	return &s
 }
 
-// Bool is a boolean, nil when it is absent.
+// Bool returns a boolean, or nil if it is absent.
 func (f Fields) Bool(name string) *bool {
 	raw := f.Raw(name)
 	if raw == nil {
@@ -201,9 +195,8 @@ func (f Fields) Bool(name string) *bool {
 	return &is
 }
 
-// Int is a whole number within bounds in digits alone: some readers
-// refuse 1.0 and 1e0, or take them for something else. It is 0 when it
-// is absent.
+// Int returns a whole number within bounds, or 0 if it is absent. It must consist of digits
+// alone, because some readers refuse 1.0 and 1e0 or misread them.
 func (f Fields) Int(name string, least, most int64) int64 {
 	raw := f.Raw(name)
 	if raw == nil {
@@ -217,7 +210,7 @@ func (f Fields) Int(name string, least, most int64) int64 {
 	return n
 }
 
-// Object is an object; one without members when it is absent.
+// Object returns an object, which has no members if it is absent.
 func (f Fields) Object(name string) Fields {
 	if !f.Has(name) {
 		return Fields{Reader: f.Reader, Path: f.At(name)}
@@ -225,11 +218,11 @@ func (f Fields) Object(name string) Fields {
 	return f.Required(name)
 }
 
-// Required is an object that must be there.
+// Required returns a required object.
 func (f Fields) Required(name string) Fields { return f.Reader.Fields(f.At(name), f.Raw(name)) }
 
-// Elements walks over the elements of an array with their paths, at
-// most so many. What is no array has none.
+// Elements iterates over the elements of an array with their paths, up to a limit. It yields
+// nothing if the member is not an array.
 func (f Fields) Elements(name string, most int) iter.Seq2[string, []byte] {
 	path, raw := f.At(name), f.Raw(name)
 	return func(yield func(string, []byte) bool) {
@@ -256,7 +249,7 @@ func (f Fields) Elements(name string, most int) iter.Seq2[string, []byte] {
 	}
 }
 
-// Objects are the elements of an array of objects; none when it is absent.
+// Objects returns the elements of an array of objects, or nil if it is absent.
 func (f Fields) Objects(name string) []Fields {
 	if !f.Has(name) {
 		return nil

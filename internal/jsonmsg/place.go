@@ -7,17 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// Place is where a value stands in a text that was checked: its line
-// and column, both from 1, columns in characters. The path names
-// members, and elements by their decimal index. Where it leads nowhere,
-// it is the place of the last value on the way that is there.
+// Place returns the line and column of a value in a checked text, both from 1, with columns in
+// characters. The path has names of members and decimal indexes of elements. If there is no
+// such value, Place returns the position of the last value on the path that exists.
 func Place(src []byte, path []string) (line, column int) {
 	before := src[:Offset(src, path)]
 	start := bytes.LastIndexByte(before, '\n') + 1
 	return bytes.Count(before, []byte{'\n'}) + 1, utf8.RuneCount(before[start:]) + 1
 }
 
-// Offset is Place in bytes.
+// Offset is like Place, but returns a byte offset.
 func Offset(src []byte, path []string) int { return NewCursor(src, string(src)).follow(path) }
 
 // follow returns the offset of the value at a path below the cursor.
@@ -44,7 +43,7 @@ func (c *Cursor) follow(path []string) int {
 	return at
 }
 
-// Path words a path: `tools[2].name`.
+// Path formats a path: `tools[2].name`.
 func Path(path []string) string {
 	var b strings.Builder
 	for i, s := range path {

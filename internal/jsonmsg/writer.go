@@ -11,18 +11,17 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Limits bounds a message: 64 MiB and 128 levels. A thread with
-// pictures in it is larger than the arguments of a call.
+// Limits returns the limits of a message: 64 MiB and 128 levels. They are larger than those of
+// a call's arguments, because a thread may contain pictures.
 func Limits() value.Limits { return value.Limits{MaxBytes: 64 << 20, MaxDepth: 128} }
 
-// A Writer writes one value, whose text it appends to Text. Commas are
-// its own matter. It keeps its first error and goes on, so that what
-// writes a message reads like the message.
+// A Writer appends one value to Text. It inserts commas, and records its first error, so that
+// code can write all members without checking errors in between.
 type Writer struct {
 	Text []byte
 
 	start   int    // of the value in Text
-	member  string // that was named last
+	member  string // the last name
 	checker Checker
 	err     error
 }
@@ -30,17 +29,17 @@ type Writer struct {
 // Append returns a writer that appends to dst.
 func Append(dst []byte) *Writer { return &Writer{Text: dst, start: len(dst)} }
 
-// Object writes a whole object.
+// Object returns an object whose members fill writes.
 func Object(fill func(*Writer)) ([]byte, error) {
 	var w Writer
 	w.Object(fill)
 	return w.Text, w.err
 }
 
-// Err is the first thing that went wrong.
+// Err returns the first error.
 func (w *Writer) Err() error { return w.err }
 
-// Fail keeps the first error that is not nil.
+// Fail records the first error that is not nil.
 func (w *Writer) Fail(err error) {
 	if w.err == nil {
 		w.err = err
@@ -49,7 +48,7 @@ func (w *Writer) Fail(err error) {
 
 func (w *Writer) refuse(expected string) { w.Fail(&Error{Path: w.member, Expected: expected}) }
 
-// separate puts a comma behind a member or an element.
+// separate writes a comma if a member or an element precedes.
 func (w *Writer) separate() {
 	if len(w.Text) == w.start {
 		return
@@ -61,16 +60,16 @@ func (w *Writer) separate() {
 	}
 }
 
-// Open begins an object or an array with its bracket.
+// Open writes the opening bracket of an object or an array.
 func (w *Writer) Open(bracket byte) {
 	w.separate()
 	w.Text = append(w.Text, bracket)
 }
 
-// Close ends an object or an array with its bracket.
+// Close writes the closing bracket of an object or an array.
 func (w *Writer) Close(bracket byte) { w.Text = append(w.Text, bracket) }
 
-// Object writes an object whose members are written by fill.
+// Object writes an object whose members fill writes.
 func (w *Writer) Object(fill func(*Writer)) {
 	w.Open('{')
 	fill(w)
@@ -86,7 +85,7 @@ func (w *Writer) List(n int, element func(w *Writer, i int)) {
 	w.Close(']')
 }
 
-// Name begins a member, whose value is written next.
+// Name writes the name of a member. The value must be written next.
 func (w *Writer) Name(name string) *Writer {
 	w.member = name
 	w.String(name)
@@ -94,17 +93,17 @@ func (w *Writer) Name(name string) *Writer {
 	return w
 }
 
-// Member writes a member that is a string.
+// Member writes a member with a string.
 func (w *Writer) Member(name, s string) { w.Name(name).String(s) }
 
-// Optional writes a member that is a string, unless it is empty.
+// Optional writes a member with a string, unless it is empty.
 func (w *Writer) Optional(name, s string) {
 	if s != "" {
 		w.Member(name, s)
 	}
 }
 
-// String writes a string, which must be UTF-8: mended, it could name
+// String writes a string, which must be valid UTF-8: if it were repaired, it could mean
 // something else.
 func (w *Writer) String(s string) {
 	w.separate()
@@ -135,7 +134,7 @@ func (w *Writer) Int(n int64) {
 	w.Text = strconv.AppendInt(w.Text, n, 10)
 }
 
-// Float writes a number that JSON has.
+// Float writes a number. NaN and infinities are errors.
 func (w *Writer) Float(f float64) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		w.refuse("a number that JSON has")
@@ -145,7 +144,7 @@ func (w *Writer) Float(f float64) {
 	w.Text = strconv.AppendFloat(w.Text, f, 'g', -1, 64)
 }
 
-// Value writes what Marshal makes of a Go value.
+// Value writes the result of Marshal.
 func (w *Writer) Value(v any) {
 	text, err := Marshal(v)
 	if err != nil {
@@ -155,8 +154,8 @@ func (w *Writer) Value(v any) {
 	w.Verbatim(text)
 }
 
-// Raw writes the text of a value byte for byte. It is checked, so that
-// no text can close an object and go on behind it.
+// Raw writes the text of a value byte for byte. The text is checked, so that it can't close an
+// object and add members after it.
 func (w *Writer) Raw(raw []byte) {
 	if _, err := w.checker.Check(raw, Limits()); err != nil {
 		w.Fail(&Error{Path: w.member, Expected: "JSON", Err: err})
@@ -166,40 +165,40 @@ func (w *Writer) Raw(raw []byte) {
 	w.Verbatim(raw)
 }
 
-// Verbatim is Raw for a text that was checked.
+// Verbatim is like Raw, for a checked text.
 func (w *Writer) Verbatim(raw []byte) {
 	w.separate()
 	w.Text = append(w.Text, raw...)
 }
 
-// Elements writes an array of texts that were checked.
+// Elements writes an array of checked texts.
 func (w *Writer) Elements(all [][]byte) {
 	w.List(len(all), func(w *Writer, i int) { w.Verbatim(all[i]) })
 }
 
-// Splice writes the members of an object that was checked.
+// Splice writes the members of a checked object.
 func (w *Writer) Splice(object []byte) {
 	if all := Members(object); len(all) > 0 {
 		w.Verbatim(object[all[0].all.From:all[len(all)-1].all.To])
 	}
 }
 
-// AppendString appends a string. Each byte that is no UTF-8 becomes U+FFFD.
+// AppendString appends a string. Each byte that is not UTF-8 becomes U+FFFD.
 func AppendString(dst []byte, s string) []byte {
-	dst, _ = jsontext.AppendQuote(dst, s) // it mends what it complains about
+	dst, _ = jsontext.AppendQuote(dst, s) // it repairs what it returns an error for
 	return dst
 }
 
-// Error says what is wrong with a message and where. It names members,
+// Error describes what is wrong with a message, and where. It contains names of members, but
 // never values.
 type Error struct {
-	Path     string // "choices[2].name"; "" for the message as a whole
-	Expected string // in words
-	Found    string // "a number", "nothing"; "" where that is not what is wrong
-	Err      error  // the *value.Error of a text that is not sound, nil else
+	Path     string // such as "choices[2].name"; empty for the message as a whole
+	Expected string // description of the expected value
+	Found    string // "a number", "nothing"; may be empty
+	Err      error  // the *value.Error of a text that is not valid; may be nil
 }
 
-// Detail is the error without its path.
+// Detail returns the error without its path.
 func (e *Error) Detail() string {
 	if e.Found == "" {
 		return "expected " + e.Expected
@@ -207,7 +206,7 @@ func (e *Error) Detail() string {
 	return fmt.Sprintf("expected %s, found %s", e.Expected, e.Found)
 }
 
-// Error puts the path before the sentence.
+// Error returns the path and the detail.
 func (e *Error) Error() string {
 	if e.Path == "" {
 		return e.Detail()
@@ -218,7 +217,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Problem returns the *Error in err, nil when there is none.
+// Problem returns the *Error in err, or nil.
 func Problem(err error) *Error {
 	var problem *Error
 	errors.As(err, &problem)

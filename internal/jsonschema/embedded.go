@@ -13,8 +13,8 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// Embedded makes a schema that is part of the program, on first use.
-// Only a broken build can make it panic, and every test would.
+// Embedded returns a function that returns a schema embedded in the program, compiled on first
+// use. It panics if the schema does not compile, which is a bug that every test finds.
 func Embedded(name, text string) func() *Schema {
 	return sync.OnceValue(func() *Schema {
 		if s := assembled(text); s != nil {
@@ -28,11 +28,10 @@ func Embedded(name, text string) func() *Schema {
 	})
 }
 
-// assembled is what Compile makes of a schema of ours, without v5's
-// compiler: that first holds the schema against the meta-schemas, which
-// takes longer than everything else that a short command does. Nil
-// means that something in the schema is not known here, and that it has
-// to be compiled. Tests hold both to make the same.
+// assembled builds what Compile would return for a schema of ours, without v5's compiler, which
+// first validates the schema against the meta-schemas. That takes longer than everything else
+// that a short command does. It returns nil if the schema has something that is not implemented
+// here, and has to be compiled. Tests check that both results are equal.
 func assembled(text string) *Schema {
 	raw, err := decode([]byte(text))
 	if err != nil {
@@ -56,7 +55,7 @@ func assembled(text string) *Schema {
 	return &Schema{compiled: whole, raw: raw}
 }
 
-// assembler makes v5's form of the parts of one schema.
+// assembler builds v5's representation of the parts of one schema.
 type assembler struct {
 	root    map[string]any
 	id      string
@@ -64,7 +63,7 @@ type assembler struct {
 	unknown bool
 }
 
-// at makes the schema at a JSON pointer, in the form that v5 gives it.
+// at returns the schema at a JSON pointer, with the defaults that v5 sets.
 func (a *assembler) at(pointer string, raw any) *v5.Schema {
 	if s := a.made[pointer]; s != nil {
 		return s
@@ -94,7 +93,7 @@ func (a *assembler) at(pointer string, raw any) *v5.Schema {
 		for keyword, value := range raw {
 			p.set(keyword, value)
 		}
-		if s.If == nil { // then alone means nothing
+		if s.If == nil { // without if, then and else have no effect
 			s.Then, s.Else = nil, nil
 		}
 	default:
@@ -104,8 +103,8 @@ func (a *assembler) at(pointer string, raw any) *v5.Schema {
 	return s
 }
 
-// enumerate takes over an enum as v5 makes it: v5 keeps the words of its
-// failures to itself, and drops failures without words.
+// enumerate lets v5 compile an enum, because v5's error text for it is unexported, and v5 drops
+// failures without a text.
 func (a *assembler) enumerate(s *v5.Schema, values any) {
 	text, err := json.Marshal(map[string]any{"$schema": v5.Draft2020.URL(), "enum": values})
 	if err != nil {
@@ -122,7 +121,7 @@ func (a *assembler) enumerate(s *v5.Schema, values any) {
 	s.Location = at
 }
 
-// part is one schema within the whole, while it is made.
+// part is a subschema that is being built.
 type part struct {
 	*assembler
 
@@ -130,8 +129,7 @@ type part struct {
 	out     *v5.Schema
 }
 
-// set takes one keyword over. What is not known here makes the whole
-// schema unknown.
+// set sets one keyword. A keyword that is not implemented makes the whole schema unknown.
 func (p *part) set(keyword string, raw any) {
 	s := p.out
 	switch keyword {
@@ -140,9 +138,9 @@ func (p *part) set(keyword string, raw any) {
 			p.unknown = true
 		}
 	case "$defs", "title", "description", "default", "examples":
-		// they test nothing
+		// These keywords test nothing.
 	case "enum":
-		// it is taken over already
+		// enumerate has handled it.
 	case "$ref":
 		s.Ref = p.refers(p.text(raw))
 	case "type":
@@ -166,7 +164,7 @@ func (p *part) set(keyword string, raw any) {
 	}
 }
 
-// setInner takes over what tests the parts of a document.
+// setInner sets keywords that test the parts of a value.
 func (p *part) setInner(keyword string, raw any) {
 	s := p.out
 	switch keyword {
@@ -199,7 +197,7 @@ func (p *part) setInner(keyword string, raw any) {
 	}
 }
 
-// setAlternative takes over what joins schemas.
+// setAlternative sets keywords that combine schemas.
 func (p *part) setAlternative(keyword string, raw any) {
 	s := p.out
 	switch keyword {
@@ -222,7 +220,7 @@ func (p *part) setAlternative(keyword string, raw any) {
 	}
 }
 
-// below makes the schema under names of this one.
+// below builds the schema at names below this one.
 func (p *part) below(raw any, names ...string) *v5.Schema {
 	pointer := p.pointer
 	for _, name := range names {
@@ -232,14 +230,14 @@ func (p *part) below(raw any, names ...string) *v5.Schema {
 	return p.at(pointer, raw)
 }
 
-// escaped is a name as a segment of a pointer in a fragment.
+// escaped escapes a name as a segment of a JSON pointer in a URL fragment.
 func escaped(name string) string {
 	name = strings.ReplaceAll(name, "~", "~0")
 
 	return url.PathEscape(strings.ReplaceAll(name, "/", "~1"))
 }
 
-// refers finds what "#", or "#/$defs/NAME", means.
+// refers resolves "#" and "#/$defs/NAME". Other references are unknown.
 func (p *part) refers(to string) *v5.Schema {
 	if to == "#" {
 		return p.at("", p.root)
@@ -281,7 +279,7 @@ func (p *part) patterns(raw any) map[*regexp.Regexp]*v5.Schema {
 	return all
 }
 
-// additional is a bool or a schema, which v5 tells apart.
+// additional returns a bool or a schema, which v5 distinguishes by type.
 func (p *part) additional(raw any) any {
 	if any, ok := raw.(bool); ok {
 		return any

@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// ours are the schemas that are part of a program.
+// ours returns the schemas that are embedded in a program.
 func ours(t testing.TB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -30,8 +30,7 @@ func ours(t testing.TB) map[string]string {
 	return all
 }
 
-// TestEmbeddedSchemasAreWhatTheCompilerMakes: part by part, and without
-// the compiler.
+// Both ways build the same schema, part by part.
 func TestEmbeddedSchemasAreWhatTheCompilerMakes(t *testing.T) {
 	for name, text := range ours(t) {
 		made := assembled(text)
@@ -54,8 +53,7 @@ func TestEmbeddedSchemasAreWhatTheCompilerMakes(t *testing.T) {
 	}
 }
 
-// TestEmbeddedSchemasFailAsTheCompilers: at the same places, in the same
-// words.
+// Both ways report failures at the same paths with the same texts.
 func TestEmbeddedSchemasFailAsTheCompilers(t *testing.T) {
 	const name = "resolve/decisions.schema.json"
 	text := ours(t)[name]
@@ -75,8 +73,7 @@ func TestEmbeddedSchemasFailAsTheCompilers(t *testing.T) {
 	}
 }
 
-// TestEmbeddedSchemasTakeEveryKeywordOrNone: a schema is what the
-// compiler makes of it, or is left to the compiler.
+// A schema is equal to the compiler's result, or is left to the compiler.
 func TestEmbeddedSchemasTakeEveryKeywordOrNone(t *testing.T) {
 	const head = `"$schema":"https://json-schema.org/draft/2020-12/schema","$id":"https://x.invalid/s"`
 	for inner, known := range map[string]bool{
@@ -119,11 +116,11 @@ func TestEmbeddedSchemasTakeEveryKeywordOrNone(t *testing.T) {
 	}
 }
 
-// comparison compares v5's schemas, which refer to each other in
-// circles.
+// comparison compares v5's schemas, which refer to each other in cycles.
 type comparison struct{ seen map[*v5.Schema]bool }
 
-// differs says where two schemas differ; "" nowhere.
+// differs describes the difference between two schemas. It returns an empty string if there is
+// none.
 func (c comparison) differs(a, b *v5.Schema) string {
 	if (a == nil) != (b == nil) {
 		return "one of them is missing"
@@ -216,8 +213,7 @@ func byText(all map[*regexp.Regexp]*v5.Schema) map[string]*v5.Schema {
 	return out
 }
 
-// BenchmarkEmbedded: what each short command pays before it has read
-// its files.
+// BenchmarkEmbedded measures the cost of a schema for each short command before it reads files.
 func BenchmarkEmbedded(b *testing.B) {
 	text := ours(b)["schema/agent.schema.json"]
 	b.Run("assembled", func(b *testing.B) {

@@ -6,20 +6,20 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// Bounds of what is explained: beyond them nobody reads, and to look
-// for what was meant would take long.
+// Limits of what is explained. More would not help the reader, and searching for the nearest
+// names would take too long.
 const (
 	maxFailures = 1_000
 	maxWords    = 10_000_000 // units of some nanoseconds
 )
 
-// estimate adds up what explaining a tree of errors would cost.
+// estimate adds up the cost of explaining a tree of errors.
 type estimate struct {
 	explainer
 	failures, units int
 }
 
-// explainable reports whether errors can be explained at a bounded cost.
+// explainable reports whether the cost of explaining errors is within the limits.
 func (u *Untrusted) explainable(doc any, invalid *v5.ValidationError) bool {
 	e := estimate{explainer: explainer{schema: u.schema.raw, doc: doc}}
 	return e.add(invalid, 1)
@@ -41,7 +41,7 @@ func (e *estimate) add(ve *v5.ValidationError, depth int) bool {
 	return e.failures <= maxFailures && e.units <= maxWords
 }
 
-// leaf counts the names that are compared to find the one that was meant.
+// leaf counts the names that would be compared to find the nearest one.
 func (e *estimate) leaf(ve *v5.ValidationError) {
 	where := segments(fragment(ve.AbsoluteKeywordLocation))
 	found := lookup(e.doc, segments(ve.InstanceLocation))
@@ -60,7 +60,7 @@ func (e *estimate) leaf(ve *v5.ValidationError) {
 	}
 }
 
-// words is the length of the texts, or the names, that a value offers.
+// words returns the total length of the texts, or the names, in a value.
 func words(v any) int {
 	n := 1
 	switch v := v.(type) {

@@ -10,16 +10,15 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// explainer turns v5's tree of errors into failures. It takes only
-// places from v5: the words are made from the schema and the document,
-// which say more than v5's texts.
+// explainer converts v5's tree of errors to failures. It uses only the locations from v5 and
+// builds the texts from schema and document, which have more information than v5's texts.
 type explainer struct {
 	schema any
 	doc    any
 }
 
-// explain returns the leaves under one error of v5, in a fixed order
-// (v5 walks maps at random).
+// explain returns the leaves under one error of v5 in a deterministic order, because v5
+// iterates over maps.
 func (e *explainer) explain(ve *v5.ValidationError) []Failure {
 	keyword := last(segments(fragment(ve.AbsoluteKeywordLocation)))
 	if (keyword == "oneOf" || keyword == "anyOf") && len(ve.Causes) > 0 {
@@ -44,7 +43,7 @@ func order(a, b Failure) int {
 	)
 }
 
-// comparePaths orders by segments, indexes by their value.
+// comparePaths compares paths by segments, and indexes by their number.
 func comparePaths(a, b []string) int {
 	return slices.CompareFunc(a, b, func(x, y string) int {
 		i, errI := strconv.Atoi(x)
@@ -56,11 +55,10 @@ func comparePaths(a, b []string) int {
 	})
 }
 
-// alternatives picks the branch of a oneOf or anyOf that the author
-// most likely meant. Branches for other types of value come last; when
-// there are only such, they become one failure that names all types.
-// Then come branches that another tag (a const or enum one level down)
-// announces; then the one that got furthest.
+// alternatives picks the branch of a oneOf or anyOf that the author most likely meant. It drops
+// branches for other types of value; if none are left, it returns one failure that names all
+// types. Then it drops branches whose tag (a const or enum one level down) does not match. Of
+// the rest it picks the one with the deepest failure.
 func (e *explainer) alternatives(ve *v5.ValidationError) []Failure {
 	at := segments(ve.InstanceLocation)
 	var branches [][]Failure
@@ -87,14 +85,13 @@ func (e *explainer) alternatives(ve *v5.ValidationError) []Failure {
 	})
 }
 
-// isOther reports a branch that is about another type of value than
-// stands at a path.
+// isOther reports whether a branch requires another type than the value at a path has.
 func isOther(branch []Failure, at []string) bool {
 	return slices.ContainsFunc(branch, func(f Failure) bool { return f.other && slices.Equal(f.Path, at) })
 }
 
-// wrongTag returns the failure of a branch that wants another tag, a
-// const or enum one level below a path.
+// wrongTag returns the failure of a branch whose tag, a const or enum one level below a path,
+// does not match, or nil.
 func wrongTag(branch []Failure, at []string) *Failure {
 	for i, f := range branch {
 		if (f.Keyword == "const" || f.Keyword == "enum") && len(f.Path) == len(at)+1 {
@@ -112,8 +109,8 @@ func depth(branch []Failure) int {
 	return d
 }
 
-// joinWants makes one failure of branches that each want another type
-// or value at one place.
+// joinWants joins branches that each require another type or value at one path into one
+// failure.
 func joinWants(branches [][]Failure, at []string) []Failure {
 	var out *Failure
 	for _, branch := range branches {
@@ -135,7 +132,7 @@ func joinWants(branches [][]Failure, at []string) []Failure {
 	return []Failure{*out}
 }
 
-// rank puts collections after scalars, which reads better.
+// rank sorts collections after scalars, which reads better.
 func rank(want string) int {
 	if want == "a list" || want == "a mapping" {
 		return 1
@@ -143,8 +140,8 @@ func rank(want string) int {
 	return 0
 }
 
-// joinMissing makes one failure of branches that each want just another
-// property; nil if they are not so.
+// joinMissing joins branches that each lack only one property into one failure. It returns nil
+// if there are other branches.
 func joinMissing(branches [][]Failure, at []string) []Failure {
 	if len(branches) < 2 {
 		return nil
@@ -163,7 +160,7 @@ func joinMissing(branches [][]Failure, at []string) []Failure {
 	return []Failure{out}
 }
 
-// tidy drops what only follows from another failure and what is said twice.
+// tidy drops duplicates, and failures that only follow from another failure.
 func tidy(fs []Failure) []Failure {
 	fs = slices.CompactFunc(fs, func(a, b Failure) bool { return order(a, b) == 0 })
 	fs = slices.DeleteFunc(fs, func(f Failure) bool {
@@ -175,17 +172,16 @@ func tidy(fs []Failure) []Failure {
 	})
 }
 
-// explained reports an unevaluated property of an object in which
-// something else is wrong: the branch that would have evaluated it
-// failed.
+// explained reports whether an unevaluated property follows from another failure in the same
+// object: the branch that would have evaluated it failed.
 func explained(f Failure, fs []Failure) bool {
 	return slices.ContainsFunc(fs, func(g Failure) bool {
 		return g.Keyword != f.Keyword && len(g.Path) >= len(f.Path) && slices.Equal(g.Path[:len(f.Path)], f.Path)
 	})
 }
 
-// matchTypos sees an unknown property that is nearly the missing one as
-// the one mistake it is.
+// matchTypos joins an unknown property and the missing one that it was meant to be into one
+// failure.
 func matchTypos(fs []Failure) {
 	for i := range fs {
 		if fs[i].Keyword != "additionalProperties" || fs[i].Nearest == "" {
@@ -199,13 +195,13 @@ func matchTypos(fs []Failure) {
 	}
 }
 
-// drop takes one name out of the missing ones.
+// drop removes one name from the missing ones.
 func (f *Failure) drop(name string) {
 	f.Names = slices.DeleteFunc(slices.Clone(f.Names), func(n string) bool { return n == name })
 	f.missing()
 }
 
-// lookup walks a path through decoded JSON; nil when it leads nowhere.
+// lookup returns the value at a path in decoded JSON, or nil.
 func lookup(v any, path []string) any {
 	for _, segment := range path {
 		v = member(v, segment)
@@ -213,7 +209,7 @@ func lookup(v any, path []string) any {
 	return v
 }
 
-// member is one step of a path; nil when it leads nowhere.
+// member returns the value one step down a path, or nil.
 func member(v any, segment string) any {
 	switch at := v.(type) {
 	case map[string]any:
@@ -233,8 +229,7 @@ func fragment(location string) string {
 	return pointer
 }
 
-// segments splits a JSON pointer as v5 writes it: escaped for pointers,
-// then for URLs.
+// segments splits a JSON pointer from v5, which is escaped as a pointer and then as a URL.
 func segments(pointer string) []string {
 	if pointer == "" {
 		return nil

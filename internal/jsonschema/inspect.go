@@ -10,16 +10,15 @@ import (
 	"github.com/assent-dev/assent/internal/pattern"
 )
 
-// Bounds of the patterns of an untrusted schema.
+// Limits of the patterns of an untrusted schema.
 const (
 	maxPattern  = 2_000  // bytes of one
 	maxProgram  = 10_000 // instructions of one
 	maxPrograms = 40_000 // instructions of all
 )
 
-// inspector looks at the text of an untrusted schema before anything
-// compiles it. It takes every object for a schema: what stands in a
-// const may be the target of a reference.
+// inspector checks an untrusted schema before it is compiled. It treats every object as a
+// schema, because even the value of a const may be the target of a reference.
 type inspector struct {
 	root     any
 	id       string // of the root
@@ -31,7 +30,7 @@ type inspector struct {
 	refs     map[string]bool
 }
 
-// inspect refuses what would cost too much to compile.
+// inspect returns an error if a schema would be too costly to compile.
 func inspect(raw any) error {
 	in := inspector{
 		root:  raw,
@@ -96,7 +95,7 @@ func (in *inspector) object(m map[string]any, top bool) error {
 	return nil
 }
 
-// keywords notes the references of one object.
+// keywords records the references of one object.
 func (in *inspector) keywords(m map[string]any) error {
 	if _, ok := m["$dynamicAnchor"].(string); ok {
 		if in.anchors++; in.anchors > maxAnchors {
@@ -143,11 +142,11 @@ func (in *inspector) pattern(p string) error {
 	return nil
 }
 
-// bounds are those of one pattern.
+// bounds limits a single pattern.
 var bounds = pattern.Bounds{Bytes: maxPattern, Size: maxProgram}
 
-// program estimates the instructions of a pattern, without compiling
-// it. Compile says what is wrong with a bad one.
+// program estimates the instructions of a pattern without compiling it. An invalid pattern
+// counts as 1; Compile will report it.
 func program(p string) int {
 	tree, err := bounds.Parse(p)
 	var size *pattern.SizeError
@@ -161,8 +160,8 @@ func program(p string) int {
 	return pattern.Size(tree)
 }
 
-// modestRegex judges the format "regex", which older drafts assert by
-// compiling what stands in the document.
+// modestRegex checks the format "regex", which older drafts assert by compiling a text of the
+// document. It limits the size of the pattern.
 func modestRegex(v any) bool {
 	s, ok := v.(string)
 	if !ok {
@@ -172,9 +171,8 @@ func modestRegex(v any) bool {
 	return err == nil
 }
 
-// targets bounds what the references lead to: a pointer that is spelt
-// in another way, or that leads to where no schema is expected, has all
-// below it compiled once more.
+// targets limits the size of what references refer to. A pointer with another spelling, or to a
+// place where no schema is expected, causes everything below it to be compiled again.
 func (in *inspector) targets() error {
 	sum := 0
 	for ref := range in.refs {
@@ -222,8 +220,8 @@ func countSchemas(v any) int {
 	return n
 }
 
-// pathBytes is the length of the paths to all values, which validators
-// write out.
+// pathBytes returns the total length of the paths to all values, because validators build these
+// paths.
 func pathBytes(v any, at int) int {
 	sum := at
 	switch v := v.(type) {

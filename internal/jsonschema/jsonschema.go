@@ -1,15 +1,11 @@
-// Package jsonschema validates decoded documents against one JSON
-// Schema and returns its failures as data: where, which keyword, what
-// is wrong and what would have been right, in plain words. Of oneOf and
-// anyOf only the branch the author most likely meant is reported, so
-// one mistake is one failure. It is the only package that imports
-// santhosh-tekuri/jsonschema, and nothing it does reads a file or the
-// network.
+// Package jsonschema validates decoded documents against a JSON Schema and returns failures as
+// data: the path, the keyword, what is wrong and what is expected, in plain words. For oneOf
+// and anyOf it reports only the branch that the author most likely meant, so that one mistake
+// is one failure. It is the only package that imports santhosh-tekuri/jsonschema, and it never
+// reads files or uses the network.
 //
-// Schemas of our own go through Compile. A schema that a stranger wrote
-// can be small and yet cost for ever, so those go through
-// CompileUntrusted, which bounds what compiling, validating and
-// explaining may cost.
+// Compile is for our own schemas. A small untrusted schema can cause unlimited work, so
+// CompileUntrusted is for those: it limits the cost of compiling, validating and explaining.
 package jsonschema
 
 import (
@@ -25,42 +21,40 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// Schema is a compiled JSON Schema, safe for concurrent use.
+// Schema is a compiled JSON Schema. It is safe for concurrent use.
 type Schema struct {
 	compiled *v5.Schema
-	raw      any // the schema as decoded JSON: what failures are explained from
+	raw      any // the decoded schema, for explanations
 }
 
-// Failure is one thing wrong with a document.
+// Failure is one thing that is wrong with a document.
 type Failure struct {
-	// Path leads from the root to the value at fault: keys, and decimal
-	// indexes of arrays. For a missing or an unknown property it is the
-	// path of the object; for a bad property name (InKey) that of the
-	// property.
+	// Path is the path from the root to the value with the failure: keys, and decimal indexes
+	// of arrays. For a missing or an unknown property it is the path of the object; for an
+	// invalid property name (InKey) it is that of the property.
 	Path    []string
-	Keyword string // the JSON Schema keyword that failed, such as "required"; "false" where a schema allows nothing
+	Keyword string // the JSON Schema keyword that failed, such as "required"; "false" for a schema that allows nothing
 	Message string // one short sentence, lower case, no full stop
-	// Expected is what would have been accepted, "" when Message says it.
+	// Expected describes what would be valid. It is empty if Message says it.
 	Expected string
-	InKey    bool     // the key of the last segment is at fault, not its value
+	InKey    bool     // the key of the last segment is wrong, not its value
 	Property string   // required: the first missing property; additionalProperties: the unknown one
 	Names    []string // required: all missing properties; additionalProperties: the known ones
-	// Nearest is the known name that was probably meant: of an unknown
-	// property, of a value outside its enum, or (required) the key of
-	// the object that was probably meant to be Property.
+	// Nearest is the known name that was probably meant: for an unknown property, for a value
+	// outside of its enum, or (required) the key of the object that was probably meant to be
+	// Property.
 	Nearest string
 
-	wants []string // alternatives in words: joined when several branches of a oneOf fail alike
-	other bool     // the value is of another type than this keyword is about
+	wants []string // descriptions of the alternatives, joined if several branches of a oneOf fail in the same way
+	other bool     // the value has another type than the keyword requires
 }
 
-// errNotEmbedded is what every reference to something outside the
-// schema gets.
+// errNotEmbedded is the error for references to other documents.
 var errNotEmbedded = errors.New("refers to another document: only references within the schema are loaded")
 
-// Compile reads a schema. References lead nowhere but into the schema
-// itself and the meta-schemas of JSON Schema. Formats are not asserted,
-// as is usual since 2019-09. The name is for messages.
+// Compile compiles a schema. References can refer only to the schema itself and to the
+// meta-schemas of JSON Schema. Formats are not asserted, as is usual since 2019-09. The name is
+// used in messages.
 func Compile(name string, schema []byte) (*Schema, error) {
 	return compileWith(v5.NewCompiler(), name, schema)
 }
@@ -79,7 +73,7 @@ func compileWith(c *v5.Compiler, name string, schema []byte) (s *Schema, err err
 		return nil, fmt.Errorf("read schema %s: %w", name, err)
 	}
 	c.LoadURL = func(string) (io.ReadCloser, error) { return nil, errNotEmbedded }
-	at := "https://schema.invalid/" + url.PathEscape(name) // never a file name: those would be read from the disk
+	at := "https://schema.invalid/" + url.PathEscape(name) // not a file name, which would be read from the disk
 	if err := c.AddResource(at, bytes.NewReader(schema)); err != nil {
 		return nil, fmt.Errorf("read schema %s: %w", name, err)
 	}
@@ -90,8 +84,7 @@ func compileWith(c *v5.Compiler, name string, schema []byte) (s *Schema, err err
 	return &Schema{compiled: compiled, raw: raw}, nil
 }
 
-// withDraft names the draft in a schema that does not: without a name
-// v5 asserts formats.
+// withDraft adds a draft to a schema that names none, because v5 would then assert formats.
 func withDraft(raw any, text []byte) ([]byte, error) {
 	object, ok := raw.(map[string]any)
 	if !ok || object["$schema"] != nil {
@@ -112,11 +105,10 @@ func decode(text []byte) (any, error) {
 	return v, nil
 }
 
-// Validate returns what is wrong with doc, nil when it is valid, in the
-// order of their paths. The document is made of nil, bool, json.Number
-// or Go numbers, string, []any and map[string]any. Infinities and NaN
-// count as numbers that are not integers. A document that cannot be
-// checked is a failure, too.
+// Validate returns what is wrong with doc, ordered by path, or nil if it is valid. The document
+// consists of nil, bool, json.Number or Go numbers, string, []any and map[string]any.
+// Infinities and NaN count as numbers that are not integers. If a document can't be checked,
+// that is a failure, too.
 func (s *Schema) Validate(doc any) (failures []Failure) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -151,9 +143,8 @@ func unchecked(err error) []Failure {
 	}}
 }
 
-// finite replaces infinities and NaN, of which v5 cannot take the
-// value, by numbers that no schema takes for integers and every bound
-// treats the same way. It copies only where it must.
+// finite replaces infinities and NaN, which v5 can't handle, by numbers that are not integers
+// and compare to every bound in the same way. It copies only what it changes.
 func finite(v any) any {
 	if !anyOdd(v) {
 		return v

@@ -43,9 +43,8 @@ func (f Failure) line() string {
 	return s + "\n"
 }
 
-// TestGolden judges each document of testdata/*.json by the schema
-// beside it: the first line of a pair of files is easy to read, and
-// every word an author may see is in them.
+// Each document of testdata/*.json is validated against the schema in the same file. The golden
+// files contain every text that an author may see.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
@@ -156,8 +155,7 @@ func TestValidateFailsClosed(t *testing.T) {
 	}
 }
 
-// TestOfficialTypos breaks the smallest agent in one place at a time:
-// each mistake is one failure, at its place.
+// Each single mistake in the smallest agent causes one failure, at its path.
 func TestOfficialTypos(t *testing.T) {
 	schema, err := os.ReadFile("testdata/agent-like.json")
 	must.Do(t, err)

@@ -7,30 +7,29 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// meter counts what validating costs and stops it over the budget. It
-// is an extension of v5, which calls it at the end of each visit of a
-// schema, except for those that end at the type. Those have no
-// children, so each is paid by its parent.
+// meter counts the cost of validating and aborts if it exceeds the budget. It is an extension
+// of v5, which calls it at the end of each visit of a schema, except for visits that end at the
+// type. Such schemas have no children, so their parent is charged for them.
 type meter struct{ left int }
 
-// overBudget is what the meter panics with, for v5 has no other way
-// out. Validate recovers it.
+// overBudget is the value of the meter's panic, because v5 has no other way to abort. Validate
+// recovers it.
 type overBudget struct{}
 
-// toll is what one schema costs, as far as that depends on the schema alone.
+// toll is the part of a schema's cost that depends only on the schema.
 type toll struct {
 	meter   *meter
 	wide    int // members, and items of their values
 	inPlace int // schemas for the same value
 	needs   int // properties that others need
-	listed  int // values of enum and const
+	listed  int // number of enum and const values
 	operand int // their size
 	program int // instructions of the pattern for texts
 	names   int // instructions of the patterns for names
 	unique  bool
 }
 
-// Compile makes the toll of one schema.
+// Compile computes the toll of one schema.
 func (m *meter) Compile(_ v5.CompilerContext, schema map[string]any) (v5.ExtSchema, error) {
 	t := &toll{meter: m}
 	for keyword, v := range schema {
@@ -69,7 +68,7 @@ func (t *toll) add(keyword string, v any) {
 	}
 }
 
-// Validate charges one visit.
+// Validate charges the cost of one visit.
 func (t *toll) Validate(ctx v5.ValidationContext, v any) error {
 	place := placeCost(ctx.Error("", ""))
 	units := 4 + t.wide + place*(2+t.inPlace+t.needs+breadth(v)) + 2*breadth(v)*(1+t.inPlace) + t.ofKind(v)
@@ -79,7 +78,7 @@ func (t *toll) Validate(ctx v5.ValidationContext, v any) error {
 	return nil
 }
 
-// ofKind charges for the keywords that depend on the kind of value.
+// ofKind returns the cost of the keywords that depend on the kind of value.
 func (t *toll) ofKind(v any) int {
 	units := t.operand
 	switch v := v.(type) {
@@ -100,8 +99,7 @@ func (t *toll) ofKind(v any) int {
 	return units
 }
 
-// placeCost is what it costs to say where an error is: v5 puts the path
-// together segment by segment.
+// placeCost returns the cost of building an error's location, which v5 does segment by segment.
 func placeCost(at *v5.ValidationError) int {
 	segments := strings.Count(at.KeywordLocation, "/")
 	return 1 + segments + segments*len(
@@ -109,7 +107,7 @@ func placeCost(at *v5.ValidationError) int {
 	)/1000 + (len(at.AbsoluteKeywordLocation)+len(at.InstanceLocation))/500
 }
 
-// breadth is the number of items or members, 0 of others.
+// breadth returns the number of items or members, and 0 for other values.
 func breadth(v any) int {
 	switch v := v.(type) {
 	case []any:
@@ -121,7 +119,7 @@ func breadth(v any) int {
 	return 0
 }
 
-// size is what it costs to compare a value.
+// size returns the cost of comparing a value.
 func size(v any) int {
 	n := 1
 	switch v := v.(type) {

@@ -10,25 +10,25 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// Bounds of a schema and a document together: the meter notes what a
-// schema cost only once it is through.
+// Limits for a schema and a document together. They are checked in advance because the meter
+// counts the cost of a schema only after its visit.
 const (
-	maxProduct = 20_000_000  // schemas for the same value times values
-	maxMatch   = 300_000_000 // instructions of patterns times bytes of text, 10 ns each
+	maxProduct = 20_000_000  // schemas for the same value, times values
+	maxMatch   = 300_000_000 // instructions of patterns, times bytes of text; 10 ns each
 	maxNumber  = 400         // bytes of one number
 )
 
-// facts are what a compiled schema is known to need.
+// facts are properties of a compiled schema that determine its cost.
 type facts struct {
-	chain   int // most schemas in a row for one value
+	chain   int // longest chain of schemas for one value
 	inPlace int // schemas for the same value as another schema
-	program int // most instructions of patterns in one schema; those for names count more, since names are short
+	program int // maximum of a schema's pattern instructions; those for names count more, because names are short
 }
 
 // surveyor walks the graph of a compiled schema.
 type surveyor struct {
 	facts
-	chains map[*v5.Schema]int // 0 while under way
+	chains map[*v5.Schema]int // 0 while being computed
 }
 
 func survey(root *v5.Schema) (facts, error) {
@@ -57,7 +57,7 @@ func survey(root *v5.Schema) (facts, error) {
 	return s.facts, nil
 }
 
-// visit returns the longest chain of schemas that starts at one.
+// visit returns the length of the longest chain of schemas that starts at a schema.
 func (s *surveyor) visit(at *v5.Schema) (int, error) {
 	if n, ok := s.chains[at]; ok {
 		if n == 0 {
@@ -96,7 +96,7 @@ func (s *surveyor) patterns(at *v5.Schema) {
 	s.program = max(s.program, sum)
 }
 
-// inPlace lists the schemas that apply to the same value.
+// inPlace lists the subschemas that apply to the same value.
 func inPlace(s *v5.Schema) []*v5.Schema {
 	out := present(s.Ref, s.RecursiveRef, s.DynamicRef, s.Not, s.If, s.Then, s.Else)
 	out = append(append(append(out, s.AllOf...), s.AnyOf...), s.OneOf...)
@@ -111,7 +111,7 @@ func inPlace(s *v5.Schema) []*v5.Schema {
 	return out
 }
 
-// below lists the schemas that apply to names, members and items.
+// below lists the subschemas that apply to names, members and items.
 func below(s *v5.Schema) []*v5.Schema {
 	out := present(s.PropertyNames, s.UnevaluatedProperties, s.Items2020, s.Contains, s.UnevaluatedItems)
 	out = append(out, s.PrefixItems...)
@@ -149,7 +149,7 @@ type extent struct {
 	oddNumber              bool
 }
 
-// fit refuses documents that are too much for the schema.
+// fit returns an error if a document is too large for the schema.
 func (f facts) fit(doc any) error {
 	var e extent
 	e.add(doc, 1)
@@ -189,7 +189,7 @@ func (e *extent) add(v any, depth int) {
 	}
 }
 
-// odd tells of a number that takes long to write out as a fraction.
+// odd reports whether a number takes long to convert to a fraction.
 func odd(number string) bool {
 	i := strings.IndexAny(number, "eE")
 	if i < 0 {

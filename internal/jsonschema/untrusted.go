@@ -10,40 +10,37 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// ErrCostly is wrapped by errors about a schema, or a schema and a
-// document, that would cost too much to use.
+// ErrCostly is wrapped by errors about a schema, or a schema with a document, whose use would
+// cost too much.
 var ErrCostly = errors.New("costs too much")
 
-// The bounds of an untrusted schema. They leave room for far larger
-// ones than tools have; together they keep the worst case near a
-// second.
+// Limits of an untrusted schema. They permit much larger schemas than tools have. Together they
+// limit the worst case to about a second.
 const (
-	maxBytes   = 256 << 10 // of the text of the schema
-	maxDepth   = 64        // of its nesting
+	maxBytes   = 256 << 10 // size of the schema's text
+	maxDepth   = 64        // levels of nesting
 	maxValues  = 20_000    // JSON values in it
-	maxSchemas = 3_000     // objects and booleans in it: what might be a schema
-	maxTargets = 4_000     // the same, over everything that references lead to
+	maxSchemas = 3_000     // objects and booleans, each of which might be a schema
+	maxTargets = 4_000     // the same, in everything that references refer to
 	maxRefs    = 500       // different references
-	maxAnchors = 16        // dynamic anchors, of which all are tried at each dynamic reference
-	maxPaths   = 32 << 20  // bytes of all paths of a document together
-	maxScope   = 600       // schemas between the root and a place, of which each error names all
-	budget     = 3_000_000 // units of about 100 ns that one validation may cost
+	maxAnchors = 16        // dynamic anchors; each dynamic reference tries all of them
+	maxPaths   = 32 << 20  // total length of all paths of a document
+	maxScope   = 600       // schemas between the root and a value; each error lists all of them
+	budget     = 3_000_000 // units of about 100 ns for one validation
 )
 
-// Untrusted is a compiled JSON Schema whose author is not trusted, safe
-// for concurrent use (one after the other).
+// Untrusted is a compiled JSON Schema with an untrusted author. It is safe for concurrent use;
+// validations run one at a time.
 type Untrusted struct {
 	schema *Schema
 	facts  facts
-	mu     sync.Mutex // guards what meter counts
+	mu     sync.Mutex // guards meter
 	meter  *meter
 }
 
-// CompileUntrusted is Compile for schemas that come from outside. On
-// top it refuses references to other documents, even to the
-// meta-schemas, identifiers below the root, and (with an error that
-// wraps ErrCostly) schemas that are very large, deeply nested, or hold
-// patterns that make large programs.
+// CompileUntrusted is like Compile, for untrusted schemas. In addition it refuses references to
+// other documents, even to the meta-schemas, identifiers below the root, and (with an error
+// that wraps ErrCostly) schemas that are very large, deeply nested, or have large patterns.
 func CompileUntrusted(name string, schema []byte) (*Untrusted, error) {
 	if _, err := value.Parse(schema, value.Limits{MaxBytes: maxBytes, MaxDepth: maxDepth}); err != nil {
 		return nil, fmt.Errorf("read schema %s: %w", name, costly(err))
@@ -70,7 +67,7 @@ func CompileUntrusted(name string, schema []byte) (*Untrusted, error) {
 	return &Untrusted{schema: compiled, facts: facts, meter: m}, nil
 }
 
-// costly marks the errors of value that are about size.
+// costly wraps errors of package value about size with ErrCostly.
 func costly(err error) error {
 	var bad *value.Error
 	if errors.As(err, &bad) && (bad.Code == value.TooLarge || bad.Code == value.TooDeep) {
@@ -79,10 +76,9 @@ func costly(err error) error {
 	return err
 }
 
-// Validate returns what is wrong with doc as Schema.Validate does. The
-// error wraps ErrCostly when to find out would cost too much, which
-// says nothing about the document. When only the explanation would,
-// there is one failure without details.
+// Validate returns what is wrong with doc, like Schema.Validate. It returns an error that wraps
+// ErrCostly if validating would cost too much; the document may be valid then. If only
+// explaining would cost too much, it returns one failure without details.
 func (u *Untrusted) Validate(doc any) (failures []Failure, err error) {
 	if err := u.facts.fit(doc); err != nil {
 		return nil, err

@@ -148,8 +148,7 @@ func TestUntrustedRefuses(t *testing.T) {
 	}
 }
 
-// A reference in the dynamic scope can turn back to where it came from,
-// which only validating shows.
+// A dynamic reference can form a loop that only validation detects.
 func TestUntrustedDynamicLoop(t *testing.T) {
 	_, err := judge(`{"$dynamicAnchor":"n","$ref":"#/$defs/a","$defs":{"a":{"allOf":[{"$dynamicRef":"#n"}]}}}`, `1`)
 	if err == nil || errors.Is(err, ErrCostly) {
@@ -256,7 +255,7 @@ func TestOrdinarySchemas(t *testing.T) {
 	}
 }
 
-// What is not explained is refused all the same.
+// A document whose failures are not explained is refused nevertheless.
 func TestTooMuchToExplain(t *testing.T) {
 	names := list(3000, func(i int) string { return fmt.Sprintf(`"name %d":1`, i) })
 	for name, c := range map[string]struct{ schema, doc string }{
@@ -277,7 +276,7 @@ func TestTooMuchToExplain(t *testing.T) {
 	}
 }
 
-// Where a schema is cheap, both ways of compiling say the same.
+// For cheap schemas, both ways of compiling give the same result.
 func TestUntrustedAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		schema, doc := anySchema(4).Draw(t, "schema"), anyDoc(4).Draw(t, "doc")
@@ -317,7 +316,7 @@ func anyDoc(depth int) *rapid.Generator[string] {
 	})
 }
 
-// anySchema makes schemas full of references: many loop or double.
+// anySchema generates schemas with many references; many loop or grow exponentially.
 func anySchema(depth int) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		kind := rapid.IntRange(0, 11).Draw(t, "kind")
@@ -362,8 +361,8 @@ func anySchema(depth int) *rapid.Generator[string] {
 	})
 }
 
-// FuzzUntrusted looks for small schemas and documents that break
-// judging or never end. The fuzzing engine reports an input that hangs.
+// FuzzUntrusted looks for small schemas and documents that cause a panic or never end. The
+// fuzzing engine reports an input that hangs.
 func FuzzUntrusted(f *testing.F) {
 	f.Add(doubling("allOf", ref), `"x"`)
 	f.Add(`{"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}`, nested("[", "", "]", 60))

@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// leaf puts one failed keyword into words.
+// leaf returns the failures for one failed keyword.
 func (e *explainer) leaf(ve *v5.ValidationError) []Failure {
 	where := segments(fragment(ve.AbsoluteKeywordLocation))
 	f := Failure{Path: segments(ve.InstanceLocation), Keyword: last(where)}
@@ -48,8 +48,8 @@ func (e *explainer) leaf(ve *v5.ValidationError) []Failure {
 	return []Failure{f}
 }
 
-// notAllowed is for schemas that are just false: an unknown property,
-// or a place where nothing may stand.
+// notAllowed handles schemas that are just false: an unknown property, or a value where none is
+// allowed.
 func (e *explainer) notAllowed(f Failure, where []string) []Failure {
 	owner, _ := lookup(e.schema, where[:max(0, len(where)-1)]).(map[string]any)
 	switch f.Keyword {
@@ -66,8 +66,7 @@ func (e *explainer) notAllowed(f Failure, where []string) []Failure {
 	return []Failure{f}
 }
 
-// unknown makes one failure of each property that a closed object does
-// not know.
+// unknown returns one failure for each unknown property of a closed object.
 func (e *explainer) unknown(f Failure, owner map[string]any) []Failure {
 	object, _ := lookup(e.doc, f.Path).(map[string]any)
 	known, _ := owner["properties"].(map[string]any)
@@ -87,8 +86,8 @@ func (e *explainer) unknown(f Failure, owner map[string]any) []Failure {
 	return out
 }
 
-// required makes one failure of the missing properties, and one more of
-// each whose name stands there misspelt.
+// required returns one failure for all missing properties, except that a property whose name is
+// misspelled in the object gets a failure of its own.
 func (e *explainer) required(f Failure, found, operand any, owner map[string]any) []Failure {
 	object, _ := found.(map[string]any)
 	names, _ := operand.([]any)
@@ -121,7 +120,7 @@ func (e *explainer) required(f Failure, found, operand any, owner map[string]any
 	return out
 }
 
-// missing words a required failure from the names that are missing.
+// missing sets the texts of a required failure from the missing names.
 func (f *Failure) missing() {
 	if len(f.Names) == 0 {
 		return
@@ -147,7 +146,7 @@ func (f *Failure) types(operand, found any) {
 	f.Message, f.Expected = show(found)+" is of the wrong type", either(f.wants)
 }
 
-// values words a const or enum.
+// values sets the texts for a const or enum.
 func (f *Failure) values(list []any, found any) {
 	f.other = true
 	var texts []string
@@ -165,7 +164,7 @@ func (f *Failure) values(list []any, found any) {
 	f.Message, f.Expected = show(found)+" is not a value allowed here", either(f.wants)
 }
 
-// bound words the keywords that compare a size, and whatever is left.
+// bound sets the texts for keywords that compare a size, and for all other keywords.
 func (f *Failure) bound(operand, found any, where []string, fallback string) {
 	n := show(operand)
 	switch f.Keyword {
@@ -206,7 +205,7 @@ func (f *Failure) bound(operand, found any, where []string, fallback string) {
 
 func (f *Failure) say(message, expected string) { f.Message, f.Expected = message, expected }
 
-// few words a lower bound on a size; the bound is nearly always 1.
+// few sets the texts for a lower bound on a size, which is nearly always 1.
 func (f *Failure) few(what, n, unit string) {
 	if n == "1" {
 		f.say("the "+what+" is empty", "at least one "+unit)
@@ -222,9 +221,8 @@ func count(n, unit string) string {
 	return n + " " + unit + "s"
 }
 
-// dependent words dependentRequired, whose location ends in the
-// property and an index, and falls back to the words of v5 for keywords
-// that none of our schemas use.
+// dependent sets the texts for dependentRequired, whose location ends with the property and an
+// index. For keywords that none of our schemas use, it uses v5's text.
 func (f *Failure) dependent(operand any, where []string, fallback string) {
 	if len(where) < 3 || where[len(where)-3] != "dependentRequired" {
 		f.say(fallback, "")
@@ -235,7 +233,7 @@ func (f *Failure) dependent(operand any, where []string, fallback string) {
 	f.say(fmt.Sprintf("missing field %s, which %s needs", quote(f.Property), quote(where[len(where)-2])), "")
 }
 
-// compiled compiles the names of patternProperties.
+// compiled compiles the patterns of patternProperties.
 func compiled(patterns any) []*regexp.Regexp {
 	var out []*regexp.Regexp
 	byPattern, _ := patterns.(map[string]any)
@@ -252,7 +250,7 @@ func matchesAny(patterns []*regexp.Regexp, name string) bool {
 	return slices.ContainsFunc(patterns, func(re *regexp.Regexp) bool { return re.MatchString(name) })
 }
 
-// example quotes the first of a schema's examples.
+// example returns a text with the first of a schema's examples, if there is one.
 func example(schema map[string]any) string {
 	list, _ := schema["examples"].([]any)
 	if len(list) == 0 {
@@ -261,7 +259,7 @@ func example(schema map[string]any) string {
 	return ", such as " + show(list[0])
 }
 
-// kindWords names a type as authors of YAML speak of it.
+// kindWords returns a type in the words of YAML authors.
 func kindWords(name string) []string {
 	switch name {
 	case "string":
@@ -298,8 +296,7 @@ func typeOf(v any) string {
 	return "number"
 }
 
-// show writes a value briefly: scalars as they are, collections by
-// their name.
+// show returns a short text for a value: the value of a scalar, the kind of a collection.
 func show(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTextsOnEachChannel: what each channel writes, character by character.
+// The text of each channel is compared character by character.
 func TestTextsOnEachChannel(t *testing.T) {
 	for name, c := range map[string]struct {
 		show  func(string) string
@@ -89,8 +89,8 @@ func TestSlackLengthCountsUTF16(t *testing.T) {
 	}
 }
 
-// TestSlackIsCutToItsLimit: never longer, whole if it fits, and with the
-// number of what is left out.
+// A text is never longer than the limit, complete if it fits, and otherwise says how much is
+// left out.
 func TestSlackIsCutToItsLimit(t *testing.T) {
 	for _, unit := range []string{"a", "é", "😀", "<", "\u202e"} {
 		for _, n := range []int{1, 100, 200, 201, 500} {

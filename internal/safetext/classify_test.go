@@ -20,8 +20,7 @@ func (b borders) has(r rune) bool {
 	return false
 }
 
-// TestTheRangesOfCharactersEndWhereUnicodeSays: each predicate, for every
-// character there is.
+// Each predicate is checked for every character.
 func TestTheRangesOfCharactersEndWhereUnicodeSays(t *testing.T) {
 	for name, tt := range map[string]struct {
 		is   func(rune) bool
@@ -45,7 +44,7 @@ func TestTheRangesOfCharactersEndWhereUnicodeSays(t *testing.T) {
 	}
 }
 
-// TestEveryRightToLeftLetterIsIsolated, whatever its script.
+// Right-to-left letters of every script are isolated.
 func TestEveryRightToLeftLetterIsIsolated(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		properties, size := bidi.LookupRune(r)
@@ -59,8 +58,7 @@ func TestEveryRightToLeftLetterIsIsolated(t *testing.T) {
 	}
 }
 
-// TestRunsAreEscapedFromTheirBoundOn, wherever they stand, beside
-// ASCII and beside other letters.
+// Long runs are escaped in every position, next to ASCII and other letters.
 func TestRunsAreEscapedFromTheirBoundOn(t *testing.T) {
 	spaces := func(n int) string { return strings.Repeat(" ", n) }
 	for _, beside := range []string{"", "a", "東"} {
@@ -77,9 +75,8 @@ func TestRunsAreEscapedFromTheirBoundOn(t *testing.T) {
 	}
 }
 
-// TestEveryChannelSpellsOutTheSameCharacters: behind a letter and
-// behind a digit. What is left out are ideographs, and planes without
-// characters.
+// All channels escape the same characters, both after a letter and after a digit. Ideographs
+// and planes without characters are not tested.
 func TestEveryChannelSpellsOutTheSameCharacters(t *testing.T) {
 	for r := range unicode.MaxRune + 1 {
 		if r >= 0x3400 && r < 0xa000 || r >= 0xac00 && r < 0xd7a4 || r >= 0x17000 && r < 0x1d000 ||
@@ -87,7 +84,7 @@ func TestEveryChannelSpellsOutTheSameCharacters(t *testing.T) {
 			continue
 		}
 		if r == '\n' || r == '\t' || r == '\\' || r == '"' || r >= 0xd800 && r <= 0xdfff {
-			continue // have a spelling of their own in some channels, or are no characters
+			continue // have a special spelling in some channels, or are not characters
 		}
 		for _, before := range []string{"a", "1"} {
 			text := before + string(r)
@@ -106,7 +103,7 @@ func TestEveryChannelSpellsOutTheSameCharacters(t *testing.T) {
 			}
 			for name, got := range channels {
 				if strings.ContainsRune(Isolate+PopIsolate, r) && strings.Contains(name, "Slack") {
-					continue // its own
+					continue // our own isolates
 				}
 				if got != want {
 					t.Errorf("%s: %U behind %q is drawn: %v, in a line it is: %v", name, r, before, got, want)
@@ -116,7 +113,7 @@ func TestEveryChannelSpellsOutTheSameCharacters(t *testing.T) {
 	}
 }
 
-// drawn is what a page draws of a text itself, without its notes.
+// drawn returns a page's rendering of a text, without the notes.
 func drawn(s Shown) string {
 	var b strings.Builder
 	for _, p := range s.Pieces {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// judge tells what a word passes for, as a note for readers: the same
-// letters in ASCII, or in two alphabets at once.
+// judge returns a note for readers if a word could be mistaken for another one: it looks like
+// an ASCII word, mixes alphabets, or has foreign digits.
 func judge(word string) (note string, flags Flags) {
 	flags = Flags{}
 	if ascii(word) {
@@ -39,8 +39,8 @@ func ascii(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// skeleton is the ASCII text that a word looks like, or "" when it
-// looks like none.
+// skeleton returns the ASCII text that a word looks like, or an empty string if it does not
+// look like ASCII.
 func skeleton(word string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKC.String(word) {
@@ -57,8 +57,7 @@ func skeleton(word string) string {
 	return b.String()
 }
 
-// strangers lists the characters of a word that are not ASCII, the
-// first few of them.
+// strangers lists the first few non-ASCII characters of a word.
 func strangers(word string) string {
 	var found []rune
 	var out []string
@@ -75,8 +74,7 @@ func strangers(word string) string {
 	return strings.Join(out, " ")
 }
 
-// Alphabets names the alphabets with letters that pass for each other's
-// and that a word has letters of.
+// Alphabets lists the alphabets of a word's letters, limited to those whose letters look alike.
 func Alphabets(word string) []string {
 	var out []string
 	for _, name := range []string{
@@ -101,10 +99,9 @@ func Alphabets(word string) []string {
 
 func foreignDigit(r rune) bool { return r >= utf8.RuneSelf && unicode.IsDigit(r) }
 
-// alikeLetter is the ASCII letter or digit that a letter passes for.
-// Fullwidth, mathematical, circled and similar letters are known to
-// NFKC; here stand the ones of other alphabets, and Latin letters that
-// lost a dot or a bowl.
+// alikeLetter returns the ASCII letter or digit that a letter looks like. NFKC handles
+// fullwidth, mathematical, circled and similar letters. This table has letters of other
+// alphabets, and Latin letters that lack a dot or a bowl.
 func alikeLetter(r rune) (rune, bool) {
 	const from = "аАВсСԁеЕһНіІјЈкКӏӀМоОрРԛԚѕЅТхХуУүҮԝԜѵѴпгɡɑıȷʏԌЗзбЬ" +
 		"αΑΒεΕΖηΗιΙκΚΜνΝοΟρΡτΤυΥχΧγωϲϹϳ" +
@@ -119,7 +116,7 @@ func alikeLetter(r rune) (rune, bool) {
 	return rune(to[utf8.RuneCountInString(from[:i])]), true
 }
 
-// alikeSign is the ASCII sign that a sign passes for, or "".
+// alikeSign returns the ASCII sign that a sign looks like, or an empty string.
 func alikeSign(r rune) string {
 	if r < utf8.RuneSelf || quoteOfProse(r) {
 		return ""
@@ -153,10 +150,9 @@ func alikeSign(r rune) string {
 	return ""
 }
 
-// quoteOfProse spares the quotation marks that every word processor
-// writes: a note at each of them would train people not to look.
+// quoteOfProse excludes the quotation marks that word processors write. A note at each of them
+// would train people to ignore notes.
 func quoteOfProse(r rune) bool { return strings.ContainsRune("‘’“”", r) }
 
-// Letter returns the ASCII letter or digit that a letter of another
-// alphabet passes for.
+// Letter returns the ASCII letter or digit that a letter of another alphabet looks like.
 func Letter(r rune) (rune, bool) { return alikeLetter(r) }

@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Every cut keeps two thirds of what is shown for the beginning of a
-// text and one third for its end, counts characters, and says between
-// them how many it left out. These are the words of each channel.
+// Every cut text keeps two thirds of the limit for the beginning and one third for the end,
+// counts characters, and says in between how many are missing. The following functions return
+// that note for each channel.
 
-// cutInMessage begins with a backslash: an escaped text can't forge it.
+// cutInMessage begins with a backslash, so that an escaped text can't forge it.
 func cutInMessage(left int) string { return `\…(` + strconv.Itoa(left) + ` characters not shown)…` }
 
 func cutInSlack(left int) string {
@@ -21,7 +21,7 @@ func cutOnPage(left, total int) string {
 	return "… " + Count(left) + " of " + Count(total) + " characters not shown here …"
 }
 
-// Count writes a number with separators of thousands.
+// Count formats a number with thousands separators.
 func Count(n int) string {
 	digits := strconv.Itoa(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -31,7 +31,7 @@ func Count(n int) string {
 	return digits
 }
 
-// Head is the beginning of a text, at most n characters of it.
+// Head returns at most the first n characters of a text, and whether that cut it.
 func Head(s string, n int) (head string, cut bool) {
 	for i := range s {
 		if n == 0 {
@@ -43,8 +43,8 @@ func Head(s string, n int) (head string, cut bool) {
 	return s, false
 }
 
-// ends returns the beginning and the end of a text that together fit within a
-// limit, as offsets in bytes, and how many characters lie between them.
+// ends returns byte offsets of a beginning and an end of a text that fit into a limit together,
+// and the number of characters between them.
 func ends(s string, limit int, cost func(run) int) (head, tail, left int) {
 	head = fit(s, limit*2/3, cost, firstRun)
 	tail = len(s) - fit(s[head:], limit-limit*2/3, cost, lastRun)
@@ -52,9 +52,8 @@ func ends(s string, limit int, cost func(run) int) (head, tail, left int) {
 	return head, tail, utf8.RuneCountInString(s[head:tail])
 }
 
-// fit returns how many bytes of s, taken run by run from one end, can
-// be shown within a budget. A run that is written with its number is
-// taken whole or not at all.
+// fit returns how many bytes of s, taken run by run from one end, can be shown within a budget.
+// A run that is written with its count is taken completely or not at all.
 func fit(s string, budget int, cost func(run) int, next func(string) (run, string)) int {
 	left := s
 	for len(left) > 0 {
@@ -74,10 +73,10 @@ func fit(s string, budget int, cost func(run) int, next func(string) (run, strin
 	return len(s) - len(left)
 }
 
-// Value is a text that a message shows in the place of a variable.
+// Value is a text that a message shows in place of a variable.
 type Value struct {
 	Text string
-	JSON bool // each string within it is isolated by itself
+	JSON bool // isolate each string in it separately
 }
 
 // Show escapes a value and cuts it if it takes more than limit characters.
@@ -94,9 +93,9 @@ func (v Value) Show(limit int) (shown string, cut bool) {
 	return v.isolated(Escape(s[:head]), cutInMessage(left), Escape(s[tail:]), tail), true
 }
 
-// isolated puts the shown pieces together. If they hold right-to-left
-// letters it isolates them from the text around: the whole of a string,
-// each string of JSON. The tail begins at byte tailAt of the value.
+// isolated joins the shown parts. If they contain right-to-left letters, it isolates them from
+// the surrounding text: a plain string as a whole, JSON string by string. The tail begins at
+// byte tailAt of the value.
 func (v Value) isolated(head, mark, tail string, tailAt int) string {
 	all := head + mark + tail
 	switch {
@@ -111,11 +110,11 @@ func (v Value) isolated(head, mark, tail string, tailAt int) string {
 	return Isolate + all + PopIsolate
 }
 
-// quotes follows JSON text from quote to quote. Escapes of JSON and of
-// ours both begin with a backslash inside a string.
+// quotes tracks whether a position in JSON text is inside a string. Escapes of JSON and our own
+// both begin with a backslash there.
 type quotes struct{ open, escape bool }
 
-// step moves over one byte and reports whether it begins or ends a string.
+// step processes one byte and reports whether it begins or ends a string.
 func (q *quotes) step(c byte) bool {
 	switch {
 	case q.escape:
@@ -136,8 +135,8 @@ func (q *quotes) skim(text string) {
 	}
 }
 
-// isolate puts isolates inside the quotes of each string in a piece of
-// shown JSON, and of those that the piece cuts.
+// isolate inserts isolates inside the quotes of each string in a part of shown JSON, including
+// strings that the part cuts.
 func (q *quotes) isolate(shown string) string {
 	var b strings.Builder
 	if q.open {

@@ -7,21 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// Escape makes a text safe to show on one line of plain text. It hides
-// nothing and loses nothing: two different texts never look the same
-// afterwards.
+// Escape makes a text safe to show on one line of plain text. It is lossless: the output of two
+// different texts always looks different.
 //
-//   - Every hidden character is shown as \u{202e}, and so are combining marks that
-//     stand on no letter, are more than four in a row, or strike out or enclose a
-//     letter: marks can't cover the text beside them.
-//   - Three or more of the same escaped character are written once with their number,
-//     \u{200b*40}; so are nine or more spaces. Padding can't push text out of sight.
+//   - Every hidden character is shown as \u{202e}. So are combining marks that don't follow a
+//     letter, exceed four in a row, or strike out or enclose a letter, because marks can cover
+//     the text next to them.
+//   - Three or more of the same escaped character are written once with their count,
+//     \u{200b*40}. So are nine or more spaces, because padding can push text out of sight.
 //   - A byte that is not UTF-8 is shown as \x{ff}.
-//   - A backslash stays as it is, unless it would read as the start of an escape or
-//     of the note at a cut; then it is \u{5c}.
+//   - A backslash is unchanged, unless it would look like the start of an escape or of the
+//     note at a cut; then it is \u{5c}.
 //
-// Letters of scripts that run right to left stay readable. Line
-// isolates them from the text around.
+// Letters of right-to-left scripts stay readable. Line isolates them from the surrounding text.
 func Escape(s string) string {
 	if ordinary(s) {
 		return s
@@ -30,9 +28,8 @@ func Escape(s string) string {
 	return string(appendEscaped(make([]byte, 0, len(s)+32), s))
 }
 
-// Line is Escape for a text that stands within other text: what holds
-// right-to-left letters is isolated, so that it can't reorder what
-// stands around it.
+// Line is like Escape, for a text that is shown within other text. If it contains right-to-left
+// letters, it is isolated so that it can't reorder the surrounding text.
 func Line(s string) string {
 	shown := Escape(s)
 	if !strings.ContainsFunc(shown, RightToLeft) {
@@ -42,8 +39,8 @@ func Line(s string) string {
 	return Isolate + shown + PopIsolate
 }
 
-// Unicode's isolates keep right-to-left text from reordering what
-// stands around it (UAX #9, "first strong isolate").
+// Unicode isolates keep right-to-left text from reordering the surrounding text (UAX #9, "first
+// strong isolate").
 const (
 	Isolate    = "\u2068"
 	PopIsolate = "\u2069"
@@ -54,9 +51,8 @@ const (
 	maxRepeat = 2 // same escapes in a row
 )
 
-// ordinary reports whether every byte is printable ASCII that needs no
-// thought: no backslash, no long run of spaces. A text that it is too
-// careful about only takes longer.
+// ordinary reports whether a text certainly needs no escapes: printable ASCII without
+// backslashes and long runs of spaces. False negatives only cost time.
 func ordinary(s string) bool {
 	spaces := 0
 	for i := 0; i < len(s); i++ {
@@ -74,7 +70,7 @@ func ordinary(s string) bool {
 	return true
 }
 
-// appendEscaped is Escape, run by run of the same character.
+// appendEscaped implements Escape, one run of equal characters at a time.
 func appendEscaped(dst []byte, s string) []byte {
 	var following marks
 	for len(s) > 0 {
@@ -118,7 +114,7 @@ func firstRun(s string) (x run, rest string) {
 	return x, rest
 }
 
-// lastRun is firstRun from the end.
+// lastRun is like firstRun, from the end.
 func lastRun(s string) (x run, rest string) {
 	r, w := utf8.DecodeLastRuneInString(s)
 	x, rest = run{s[len(s)-w:], r, 1}, s[:len(s)-w]
@@ -129,7 +125,7 @@ func lastRun(s string) (x run, rest string) {
 	return x, rest
 }
 
-// escaped reports whether a run is spelled out wherever it stands.
+// escaped reports whether a run is escaped in any context.
 func (x run) escaped() bool {
 	return Classify(x.r).Hidden() || broken(x.r, len(x.unit)) || x.r == ' ' && x.n > maxSpaces
 }
@@ -154,7 +150,7 @@ func (x run) appendEscape(dst []byte) []byte {
 	return dst
 }
 
-// appendCode writes an escape up to its closing brace.
+// appendCode appends an escape without its closing brace.
 func (x run) appendCode(dst []byte) []byte {
 	if broken(x.r, len(x.unit)) {
 		return strconv.AppendUint(append(dst, `\x{`...), uint64(x.unit[0]), 16)
@@ -163,8 +159,8 @@ func (x run) appendCode(dst []byte) []byte {
 	return strconv.AppendUint(append(dst, `\u{`...), uint64(x.r), 16)
 }
 
-// cost is the number of characters that a run takes when it is shown;
-// for marks and backslashes the most that it could take.
+// cost returns the number of characters of a run when it is shown. For marks and backslashes it
+// is the maximum.
 func (x run) cost() int {
 	switch {
 	case x.escaped(), unicode.Is(unicode.M, x.r):
@@ -176,10 +172,9 @@ func (x run) cost() int {
 	return x.n
 }
 
-// Author shows the text of an author, who may break lines and use tabs;
-// so everything visible stays, with the joiners and selectors that
-// emoji and several scripts need. Controls and bidi controls become
-// escapes; CR LF becomes a line feed.
+// Author shows the text of an author, who may use line breaks and tabs. Everything visible is
+// unchanged, with the joiners and selectors that emoji and several scripts need. Controls and
+// bidi controls are escaped, and CR LF becomes LF.
 func Author(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	var dst []byte
@@ -196,8 +191,8 @@ func Author(s string) string {
 	return string(dst)
 }
 
-// AuthorMay reports whether a character, decoded from width bytes,
-// stays as it is in the text of an author.
+// AuthorMay reports whether a character, decoded from width bytes, is unchanged in the text of
+// an author.
 func AuthorMay(r rune, width int) bool {
 	const zwnj, zwj = '\u200c', '\u200d'
 	return r == '\n' || r == '\t' || r == zwnj || r == zwj || unicode.IsGraphic(r) && !broken(r, width)

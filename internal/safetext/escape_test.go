@@ -13,11 +13,9 @@ import (
 	"github.com/assent-dev/assent/internal/safetext/safetexttest"
 )
 
-// forbidden is written down anew from the promise in Escape's comment,
-// for the tests to compare with: everything outside of letters, marks,
-// numbers, punctuation, symbols and the ASCII space; and what is inside
-// but invisible. Line feed, tab and our own isolates are judged by each
-// test.
+// forbidden is an independent implementation of the promise in Escape's comment: it reports
+// everything except letters, marks, numbers, punctuation, symbols and the ASCII space, and
+// invisible characters among these. Each test decides on line feed, tab and our own isolates.
 func forbidden(r rune) bool {
 	if r == '\n' || r == '\t' || string(r) == Isolate || string(r) == PopIsolate {
 		return false
@@ -96,8 +94,8 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// Every character of Unicode by itself: nothing forbidden is ever
-// shown, everything is recoverable.
+// For every Unicode character by itself, nothing forbidden is shown, and the text can be
+// recovered.
 func TestEscapeEveryRune(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		in := "a" + string(r) + "b"
@@ -113,8 +111,7 @@ func TestEscapeEveryRune(t *testing.T) {
 
 var code = regexp.MustCompile(`\\([ux])\{([0-9a-f]+)(?:\*([0-9]+))?\}`)
 
-// unescape is the reader's side of Escape: that it exists shows that
-// Escape is injective.
+// unescape inverts Escape, which shows that Escape is injective.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -181,8 +178,8 @@ func TestShowCuts(t *testing.T) {
 	}
 }
 
-// In JSON each string is isolated by itself, so that no string can
-// trade places with its neighbour; a cut string too.
+// In JSON each string is isolated separately, so that strings can't change places on screen,
+// also if a string is cut.
 func TestShowIsolatesStringsOfJSON(t *testing.T) {
 	for _, tt := range []struct {
 		in, want string

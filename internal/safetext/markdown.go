@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Markdown spells out whatever Markdown, HTML or a host could read as
-// more than a letter. It escapes nothing else: see Escape.
+// Markdown replaces every character that Markdown, HTML or a host could interpret by a
+// character reference. It does not escape hidden characters: see Escape.
 func Markdown(s string) string {
 	var out strings.Builder
 	for _, c := range s {

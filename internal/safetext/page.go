@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// Shown is a text from outside, ready to be looked at: what could hide,
-// reorder or pass for something else is spelled out.
+// Shown is a text from outside, ready to be displayed: characters that could hide, reorder or
+// be mistaken for others are escaped.
 type Shown struct {
 	Pieces []Piece
 	Flags  Flags
-	Cut    bool // something was left out, and a piece says how much
+	Cut    bool // something was left out; a piece has the number of characters
 }
 
-// Spoken is the shown text without its looks, for attributes.
+// Spoken returns the text without formatting, for attributes.
 func (s Shown) Spoken() string {
 	var b strings.Builder
 	for _, p := range s.Pieces {
@@ -24,29 +24,29 @@ func (s Shown) Spoken() string {
 	return b.String()
 }
 
-// Piece is a run of shown text. Class "" is the text as it is; the
-// others are the page's own spelling of it.
+// Piece is a run of shown text. An empty Class means unchanged text; other classes are the
+// page's own notation for it.
 type Piece struct {
-	Class   string // "", or one of the classes below
+	Class   string // empty, or one of the classes below
 	Text    string
-	Note    string // what an escape stands for
+	Note    string // explanation of an escape
 	Break   bool   // a line break of the text follows
-	Isolate bool   // the template isolated this value: it must not reorder what stands around
+	Isolate bool   // isolate this value, so that it can't reorder the surrounding text
 }
 
 func piece(class, text, note string) Piece { return Piece{Class: class, Text: text, Note: note} }
 
-// Classes of pieces, which the style sheet knows.
+// Classes of pieces. The style sheet uses them.
 const (
-	PieceEscape = "esc"   // spelled out: \u{202e}
-	PieceMark   = "mark"  // spelled out, and ordinary: a line break or a tab of the text
-	PieceAlike  = "alike" // a word that passes for another
-	PieceNote   = "note"  // words of the page about the text before
+	PieceEscape = "esc"   // an escape: \u{202e}
+	PieceMark   = "mark"  // a harmless escape: a line break or a tab
+	PieceAlike  = "alike" // a word that looks like another
+	PieceNote   = "note"  // a note of the page about the text before
 	PieceGap    = "gap"   // counted white space
-	PieceCut    = "cut"   // how much was left out
+	PieceCut    = "cut"   // the number of characters left out
 )
 
-// Flags are the kinds of trouble found in a text.
+// Flags are the kinds of problems found in a text.
 type Flags map[string]bool
 
 func (f Flags) Add(other Flags) {
@@ -55,12 +55,12 @@ func (f Flags) Add(other Flags) {
 	}
 }
 
-// Hides reports whether characters were found that nobody sees.
+// Hides reports whether invisible characters were found.
 func (f Flags) Hides() bool {
 	return f["bidi"] || f["tag"] || f["invisible"] || f["control"] || f["invalid"]
 }
 
-// Deceives reports whether characters were found that pass for others.
+// Deceives reports whether characters were found that look like others.
 func (f Flags) Deceives() bool { return f["alike"] || f["mixed"] || f["digits"] }
 
 // Words explains the flags, the worst first.
@@ -92,24 +92,23 @@ func flagWords() []flagWord {
 	}
 }
 
-// Form says how a page shows a text.
+// Form configures how a page shows a text.
 type Form struct {
-	Quoted bool // as a JSON string: backslashes doubled, line breaks spelled out
-	Block  bool // line breaks are drawn; the text is a message, in which values are escaped already
+	Quoted bool // as a JSON string: backslashes doubled, line breaks escaped
+	Block  bool // line breaks are drawn; the text is a message whose values are already escaped
 	Lines  bool // line breaks are drawn
-	Limit  int  // characters; more are cut out of the middle, with their number. 0: no limit
-	// Spend takes pieces out of what the page may still draw, and
-	// reports whether any are left. nil: there is no end.
+	Limit  int  // maximum of characters; more are left out of the middle, with a note. 0: no limit
+	// Spend takes pieces out of the page's budget, and reports whether any are left. If it is
+	// nil, there is no budget.
 	Spend func(pieces int) bool
 }
 
-// maxBreaks is how many line breaks within white space are drawn.
+// maxBreaks limits the line breaks within white space that are drawn.
 const maxBreaks = 2
 
-// Inspect makes a text from outside safe and honest to look at on a
-// page. It loses nothing without saying so, and different texts never
-// look the same: what is drawn otherwise stands in pieces of a class.
-// Time and memory are linear in the text, and end with the budget.
+// Inspect makes a text from outside safe to display on a page. It leaves out nothing without a
+// note, and different texts never look the same: whatever is not drawn unchanged is a piece
+// with a class. Time and memory are linear in the text, and limited by the budget.
 func Inspect(s string, f Form) Shown {
 	d := display{Form: f, flags: Flags{}}
 	if total := utf8.RuneCountInString(s); f.Limit > 0 && total > f.Limit {
@@ -123,8 +122,7 @@ func Inspect(s string, f Form) Shown {
 	return Shown{Pieces: d.pieces, Flags: d.flags, Cut: d.cut}
 }
 
-// ends shows the beginning and the end of a text, and says how much
-// stands between.
+// ends shows the beginning and the end of a text, and the number of characters between.
 func (d *display) ends(s string, total int) {
 	head, tail, left := ends(s, d.Limit, func(x run) int { return x.n })
 	d.text(s[:head])
@@ -146,11 +144,11 @@ type display struct {
 	flags   Flags
 	isolate bool
 	stopped bool // the budget is spent
-	unshown int  // characters since the last that was shown
+	unshown int  // characters since the last one shown
 	cut     bool
 }
 
-// put appends a piece, joined to the one before when they are of one kind.
+// put appends a piece, joined to the previous one if both are of the same kind.
 func (d *display) put(p Piece) {
 	p.Isolate = d.isolate
 	if n := len(d.pieces); n > 0 {
@@ -168,7 +166,7 @@ func (d *display) put(p Piece) {
 	d.pieces = append(d.pieces, p)
 }
 
-// join gives the last piece its text.
+// join stores the text of the last piece.
 func (d *display) join() {
 	if n := len(d.pieces); n > 0 {
 		d.pieces[n-1].Text = string(d.last)
@@ -176,7 +174,7 @@ func (d *display) join() {
 	d.last = d.last[:0]
 }
 
-// leftOut says how many characters of all stand here and are not shown.
+// leftOut adds a piece with the number of characters, of total, that are not shown here.
 func (d *display) leftOut(total int) {
 	if d.unshown > 0 {
 		d.cut = true
@@ -201,9 +199,9 @@ func (d *display) text(s string) {
 	}
 }
 
-// plainRun is how many bytes from the start need no thought: ASCII that
-// is neither space, quote, backslash nor the start of a word with
-// letters beyond ASCII.
+// plainRun returns the number of leading bytes that need no special treatment: ASCII up to a
+// long run of spaces, a quote, a backslash, a control character, or a word with non-ASCII
+// letters.
 func plainRun(s string) int {
 	word := 0 // where the current word began
 	for i := 0; i < len(s); i++ {
@@ -231,8 +229,8 @@ func alphanumeric(c byte) bool {
 
 func spaces(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
 
-// next shows what stands at the start of s and returns its length in
-// bytes. closes says whether the end of an isolate follows.
+// next shows the start of s and returns its length in bytes. closes means that a PopIsolate
+// follows.
 func (d *display) next(s string, closes bool) int {
 	r, w := utf8.DecodeRuneInString(s)
 	class := Classify(r)
@@ -260,8 +258,8 @@ func (d *display) next(s string, closes bool) int {
 	return d.sign(s, r, w)
 }
 
-// isolated shows a value that the renderer of messages has isolated.
-// Values can't contain isolates there: they are escaped before.
+// isolated shows a value that the renderer of messages has isolated. The value can't contain
+// isolates, because they were escaped before.
 func (d *display) isolated(s string) int {
 	end := strings.Index(s, PopIsolate)
 	d.isolate = true
@@ -277,8 +275,8 @@ func (d *display) invalid(s string) int {
 	return 1
 }
 
-// breaks draws line breaks. Where white space holds many of them it is
-// counted, so that nothing is pushed out of sight.
+// breaks draws line breaks. If white space has many of them, it is counted instead, so that it
+// can't push text out of sight.
 func (d *display) breaks(s string) int {
 	white := len(s) - len(strings.TrimLeft(s, " \n\t"))
 	if strings.Count(s[:white], "\n") > maxBreaks {
@@ -293,7 +291,7 @@ func (d *display) breaks(s string) int {
 	return 1
 }
 
-// white counts mixed white space, run by run.
+// white shows the counts of mixed white space.
 func (d *display) white(s string) int {
 	d.flags["spaces"] = true
 	var runs []string
@@ -322,7 +320,7 @@ func (d *display) gap(s string) int {
 	return n
 }
 
-// spelled finds an escape that the renderer of messages has written.
+// spelled returns the length of an escape that the renderer of messages has written, or 0.
 func spelled(s string) int {
 	if !strings.HasPrefix(s, `\u{`) && !strings.HasPrefix(s, `\x{`) {
 		return 0
@@ -334,8 +332,8 @@ func spelled(s string) int {
 	return 0
 }
 
-// spelledOut is an escape of a message. Line breaks and tabs are
-// spelled here as everywhere.
+// spelledOut returns the piece for an escape in a message. Line breaks and tabs are shown as in
+// other texts.
 func spelledOut(escape string) Piece {
 	switch escape {
 	case `\u{a}`:
@@ -347,9 +345,9 @@ func spelledOut(escape string) Piece {
 	return piece(PieceEscape, escape, "a character that is spelled out")
 }
 
-// backslash keeps spellings apart: in a JSON string it is doubled,
-// elsewhere only where it would read as an escape. Messages come with
-// their values escaped already, see template.Render.
+// backslash makes backslashes unambiguous. In a JSON string each is doubled; elsewhere it is
+// escaped only if it would look like an escape. In messages the values are already escaped, see
+// template.Render.
 func (d *display) backslash(s string) int {
 	switch n := spelled(s); {
 	case d.Block && n > 0:
@@ -368,8 +366,7 @@ func (d *display) backslash(s string) int {
 	return 1
 }
 
-// tags spells out tag characters, and what they say to a machine that
-// reads them as letters.
+// tags escapes tag characters, and adds the text that a program would read from them.
 func (d *display) tags(s string) int {
 	d.flags["tag"] = true
 	var codes, says strings.Builder
@@ -408,8 +405,8 @@ func (d *display) escape(s string, r rune, class Class) int {
 	return x.n * len(x.unit)
 }
 
-// plainControl shows tabs, and the carriage return of a line break:
-// they are part of any text, and hide nothing.
+// plainControl shows tabs, and the carriage return of a line break. They occur in ordinary
+// texts and hide nothing.
 func (d *display) plainControl(s string) int {
 	if s[0] == '\r' {
 		d.put(piece(PieceMark, `\r`, "carriage return"))
@@ -434,7 +431,7 @@ func codeOf(r rune, quoted bool) string {
 	return string(run{string(r), r, 1}.appendEscape(nil))
 }
 
-// trouble names what an escaped character is, as a flag and as a note.
+// trouble returns the flag and the note for an escaped character.
 func trouble(class Class) (flag, note string) {
 	switch class {
 	case Bidi:
@@ -452,7 +449,7 @@ func trouble(class Class) (flag, note string) {
 	return "invisible", "shows nothing, or nobody knows what"
 }
 
-// marks spells out combining marks that stand on no letter.
+// marks escapes combining marks that don't follow a letter.
 func (d *display) marks(s string) int {
 	r, w := utf8.DecodeRuneInString(s)
 	d.flags["marks"] = true
@@ -460,8 +457,7 @@ func (d *display) marks(s string) int {
 	return w
 }
 
-// word shows letters, digits and their marks, with a note when they pass for
-// something else.
+// word shows letters, digits and their marks, with a note if the word looks like another.
 func (d *display) word(s string) int {
 	n := wordLen(s)
 	word := s[:n]
@@ -476,8 +472,8 @@ func (d *display) word(s string) int {
 	return n
 }
 
-// wordLen stops before anything that must be spelled out, marks beyond
-// the fourth among it.
+// wordLen returns the length of the word at the start of s. It stops before anything that must
+// be escaped, including marks beyond the fourth.
 func wordLen(s string) int {
 	var following marks
 	for i, r := range s {
@@ -490,8 +486,7 @@ func wordLen(s string) int {
 	return len(s)
 }
 
-// sign shows punctuation and symbols; those that pass for ASCII ones
-// get a note.
+// sign shows punctuation and symbols, with a note if they look like ASCII ones.
 func (d *display) sign(s string, r rune, w int) int {
 	if as := alikeSign(r); as != "" {
 		d.flags["alike"] = true

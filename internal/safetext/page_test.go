@@ -12,8 +12,7 @@ import (
 	"github.com/assent-dev/assent/internal/golden"
 )
 
-// plain writes shown text with its pieces marked, for golden files:
-// [class:text].
+// plain returns shown text with its pieces marked as [class:text], for golden files.
 func (s Shown) plain() string {
 	var b strings.Builder
 	for _, p := range s.Pieces {
@@ -34,8 +33,8 @@ func (s Shown) plain() string {
 	return b.String()
 }
 
-// corpus are texts that were used, or could be, to make an approver see
-// something else than what runs.
+// corpus returns texts that were or could be used to make an approver see something else than
+// what runs.
 func corpus() []struct{ name, text string } {
 	tags := func(s string) string {
 		var b strings.Builder
@@ -110,8 +109,7 @@ func TestCorpus(t *testing.T) {
 	golden.Equal(t, "corpus.golden", b.String())
 }
 
-// TestNothingHiddenIsShown: whatever comes in, what goes to the page holds no
-// character that hides, reorders or acts.
+// Whatever the input is, the page gets no character that hides, reorders or acts.
 func TestNothingHiddenIsShown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := string(rapid.SliceOfN(rapid.OneOf(
@@ -134,8 +132,7 @@ func TestNothingHiddenIsShown(t *testing.T) {
 	})
 }
 
-// TestDifferentTextsLookDifferent: the spelling can be undone, so no
-// two strings look alike.
+// The notation can be inverted, so no two strings look alike.
 func TestDifferentTextsLookDifferent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		gen := rapid.SliceOfN(
@@ -197,7 +194,7 @@ func TestConfusableTables(t *testing.T) {
 		}
 	}
 
-	// One sign of each family; NFKC folds others.
+	// One sign per family; NFKC folds the others.
 	for as, r := range map[string]rune{
 		"-": '−', "/": '⧸', ":": '։', ".": '․', ",": '‚', "'": 'ʹ', `"`: '‟', "*": '٭', "<": '‹', ">": '›', "!": 'ǃ',
 		`\`: '∖', "|": 'ǁ', "~": '⁓', ";": '\u037e', "_": 'ˍ',

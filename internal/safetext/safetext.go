@@ -1,16 +1,12 @@
-// Package safetext makes text that came from elsewhere safe to look at,
-// on every channel: lines of plain text, terminals, pages and Slack.
-// Such text may contain characters that are invisible, act on a
-// terminal, reorder what stands around them, cover it, or pass for
-// other characters.
+// Package safetext makes text from other sources safe to display on every channel: lines of
+// plain text, terminals, pages and Slack. Such text may contain characters that are invisible,
+// control a terminal, reorder or cover the surrounding text, or look like other characters.
 //
-// Classify is the one place that says what a character is. The channels
-// differ only in how they write what must not be drawn as it is: Escape
-// for a line of plain text, Terminal for text that was escaped before,
-// Printable for a diagnostic, JSON for a document, Slack for a message
-// there, and Inspect for a page. None of them drops a character, and
-// each says how much a cut left out. Two different texts never look the
-// same.
+// Classify is the only function that decides what a character is. The channels differ only in
+// how they write characters that must not be drawn: Escape for a line of plain text, Terminal
+// for text that was escaped before, Printable for a diagnostic, JSON for a document, Slack for
+// Slack messages, and Inspect for a page. None of them drops a character, and each reports how
+// much a cut left out. Two different texts never look the same.
 package safetext
 
 import (
@@ -21,31 +17,28 @@ import (
 // Class says how a character may be drawn.
 type Class uint8
 
-// The classes. Those from Space on are hidden: they are never drawn as
-// they are.
+// The classes. Those from Space on are hidden: they are never drawn.
 const (
 	Visible   Class = iota
-	Mark            // a combining mark, drawn behind a letter only
+	Mark            // a combining mark, drawn only after a letter
 	Overlay         // a combining mark that strikes out, encloses or spans letters
-	Space           // any space but the ASCII one
+	Space           // any space except the ASCII one
 	Bidi            // reorders the text around it
 	Tag             // of the block of invisible tag characters
 	Control         // acts on a terminal, or starts a line
-	Private         // private use: it looks different everywhere
+	Private         // private use: its appearance depends on the font
 	ZeroWidth       // a joiner, or another character without width
-	Invisible       // shows nothing, or is not assigned by Unicode
+	Invisible       // draws nothing, or is not assigned by Unicode
 )
 
-// Hidden reports whether characters of the class must be spelled out
-// wherever they stand.
+// Hidden reports whether characters of the class are escaped in any context.
 func (c Class) Hidden() bool { return c >= Space }
 
-// Hidden reports whether a character must be spelled out wherever it stands.
+// Hidden reports whether a character is escaped in any context.
 func Hidden(r rune) bool { return Classify(r).Hidden() }
 
-// Classify says how a character may be drawn. Which characters are
-// assigned follows the Unicode version of the Go release: a character
-// that is too new for it is Invisible.
+// Classify returns the class of a character. The assigned characters are those of the Go
+// release's Unicode version; newer ones are Invisible.
 func Classify(r rune) Class {
 	switch {
 	case r >= ' ' && r <= '~':
@@ -84,12 +77,11 @@ func unprintable(r rune) Class {
 	return Invisible
 }
 
-// tagBase is the tag character of NUL; the others follow in the order
-// of ASCII.
+// tagBase is the tag character for NUL; the others follow in ASCII order.
 const tagBase = 0xe0000
 
-// blank lists the characters that Unicode calls symbols or letters and
-// fonts draw as nothing.
+// blank reports characters that Unicode classifies as symbols or letters but fonts draw as
+// nothing.
 func blank(r rune) bool {
 	switch r {
 	case '\u2800', // braille pattern without dots
@@ -109,28 +101,25 @@ func overlays(r rune) bool {
 		unicode.Is(unicode.Me, r)
 }
 
-// RightToLeft reports whether a character belongs to the blocks that
-// Unicode reserves for right-to-left scripts: the default ranges of
-// classes R and AL in DerivedBidiClass.txt, so that letters of later
-// Unicode versions count too.
+// RightToLeft reports whether a character is in a block that Unicode reserves for right-to-left
+// scripts: the default ranges of the classes R and AL in DerivedBidiClass.txt. That includes
+// letters of later Unicode versions.
 func RightToLeft(r rune) bool {
 	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff ||
 		r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff
 }
 
-// broken reports whether a decoded rune stands for a byte that is not UTF-8.
+// broken reports whether a decoded rune represents a byte that is not UTF-8.
 func broken(r rune, width int) bool { return r == utf8.RuneError && width == 1 }
 
-// maxMarks is how many combining marks may stand behind one letter.
+// maxMarks limits the combining marks after one letter.
 const maxMarks = 4
 
-// marks follows a text from character to character and counts how many
-// combining marks may still be drawn. Zero: none, since no letter
-// stands before.
+// marks is the number of combining marks that may still be drawn while a text is processed. It
+// is zero if no letter precedes.
 type marks int
 
-// draws reports whether n times the character r may be drawn as they
-// are here.
+// draws reports whether n repetitions of the character r may be drawn here, and updates m.
 func (m *marks) draws(r rune, n int) bool {
 	switch class := Classify(r); {
 	case class == Mark && n <= int(*m):

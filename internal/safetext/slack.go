@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// entities are the three characters that Slack itself decodes in every text.
+// entities escapes the three characters that Slack decodes in every text.
 var entities = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// Slack makes a text fit for one line of a plain_text object of Slack.
-// It loses nothing. Everything beyond ASCII is isolated.
+// Slack makes a text safe for one line of a Slack plain_text object, without losing anything. A
+// text with non-ASCII characters is isolated.
 func Slack(s string) string {
 	shown := entities.Replace(Escape(s))
 	if strings.IndexFunc(shown, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
@@ -19,7 +19,7 @@ func Slack(s string) string {
 	return Isolate + shown + PopIsolate
 }
 
-// SlackLength counts what Slack may count: UTF-16 units.
+// SlackLength counts UTF-16 units, which is how Slack may count.
 func SlackLength(s string) int {
 	n := 0
 	for _, r := range s {
@@ -32,20 +32,19 @@ func SlackLength(s string) int {
 	return n
 }
 
-// CutSlack is Slack within a limit. What does not fit is left out of
-// the middle, and the text says how much.
+// CutSlack is like Slack, with a limit. If the text does not fit, its middle is replaced by a
+// note with the number of characters.
 func CutSlack(s string, limit int) (shown string, whole bool) {
 	if shown = Slack(s); SlackLength(shown) <= limit {
 		return shown, true
 	}
-	const room = 80 // for the words in between, and for isolates
+	const room = 80 // for the note and the isolates
 	head, tail, left := ends(s, limit-room, slackCost)
 
 	return Slack(s[:head]) + cutInSlack(left) + Slack(s[tail:]), false
 }
 
-// HeadSlack is Slack for a place that has no room for words about a
-// cut, such as a button.
+// HeadSlack is like Slack, for texts too short for a note about a cut, such as a button.
 func HeadSlack(s string, limit int) string {
 	if shown := Slack(s); SlackLength(shown) <= limit {
 		return shown
@@ -55,8 +54,8 @@ func HeadSlack(s string, limit int) string {
 	return Slack(s[:fit(s, limit-isolates, slackCost, firstRun)]) + "…"
 }
 
-// SlackMessage is Slack for one line of a message in which values are
-// escaped and isolated already.
+// SlackMessage is like Slack, for a line of a message whose values are already escaped and
+// isolated.
 func SlackMessage(line string) string {
 	shown := rewrite(line, func(r rune, raw string) string {
 		if raw == Isolate || raw == PopIsolate {
@@ -68,7 +67,7 @@ func SlackMessage(line string) string {
 	return Isolate + entities.Replace(shown) + PopIsolate
 }
 
-// slackCost is the number of UTF-16 units that a run takes in Slack.
+// slackCost returns the number of UTF-16 units of a run in Slack.
 func slackCost(x run) int {
 	if c := x.cost(); c != x.n || x.escaped() {
 		return c

@@ -7,38 +7,34 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Stripped is a text without what is never drawn, and how many
-// characters were taken out, by class. A sequence that acts on a
-// terminal counts once, as Control.
+// Stripped is a text without hidden characters, with the number of removed characters by class.
+// A terminal control sequence counts once, as Control.
 type Stripped struct {
 	Text string
 	Out  [Invisible + 1]int
 }
 
-// Any reports whether anything was taken out.
+// Any reports whether anything was removed.
 func (s *Stripped) Any() bool { return s.Out != [Invisible + 1]int{} }
 
-// Strip takes hidden characters out of a text that goes to a reader who
-// needs no proof of what stood there, such as a model. Line breaks stay
-// as line feeds, tabs stay, any space is a space, one selector stays
-// behind a symbol whose picture it chooses, and so do four combining
-// marks in a row. The rest is in NFC. Strip of its own result changes
-// nothing.
+// Strip removes hidden characters from a text for a reader that does not need to know they were
+// there, such as a model. Line breaks become line feeds, tabs stay, and every kind of space
+// becomes a space. One variation selector stays after a symbol that has two forms, and so do up
+// to four combining marks in a row. The result is in NFC. Applying Strip again changes nothing.
 func Strip(s string) Stripped {
 	if plain(s) {
 		return Stripped{Text: s}
 	}
 	var x stripper
 	s = strings.ReplaceAll(s, "\r\n", "\n")
-	for range 2 { // NFC spells some marks as two
+	for range 2 { // twice, because NFC decomposes some marks into two
 		s = norm.NFC.String(x.pass(s))
 	}
 	x.done.Text = s
 	return x.done
 }
 
-// plain reports whether a text is printable ASCII with line feeds and
-// tabs.
+// plain reports whether a text is printable ASCII with line feeds and tabs.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < ' ' || c > '~') && c != '\n' && c != '\t' {
@@ -51,12 +47,12 @@ func plain(s string) bool {
 
 type stripper struct {
 	out   strings.Builder
-	last  rune // that was written
-	marks int  // in a row, up to here
+	last  rune // last rune written
+	marks int  // number of preceding marks in a row
 	done  Stripped
 }
 
-// pass goes once through a text.
+// pass processes a text once.
 func (x *stripper) pass(s string) string {
 	x.out.Reset()
 	x.last = 0
@@ -73,8 +69,8 @@ func (x *stripper) write(r rune) {
 	x.marks = 0
 }
 
-// mark writes a combining mark. More of them than any script has would
-// cover the text beside them.
+// mark writes a combining mark, unless there are more than any script uses: they would cover
+// the text next to them.
 func (x *stripper) mark(r rune, class Class) {
 	if x.marks == maxMarks {
 		x.done.Out[class]++
@@ -85,7 +81,7 @@ func (x *stripper) mark(r rune, class Class) {
 	x.marks = n
 }
 
-// next reads one character, or one sequence, and returns what is left.
+// next processes one character or one control sequence, and returns the rest.
 func (x *stripper) next(s string) string {
 	if n := sequence(s); n > 0 {
 		x.done.Out[Control]++
@@ -117,19 +113,18 @@ func (x *stripper) rune(r rune) {
 	}
 }
 
-// chooses reports whether a character says how the symbol before it is
-// drawn, as text or as a picture. Behind letters it would say nothing.
+// chooses reports whether a variation selector decides how the symbol before it is drawn, as
+// text or as a picture. After letters it has no effect.
 func (x *stripper) chooses(r rune) bool {
 	return (r == '\ufe0e' || r == '\ufe0f') &&
 		(unicode.IsSymbol(x.last) || unicode.IsPunct(x.last) || unicode.IsDigit(x.last))
 }
 
-// longSequence is how far the end of a sequence with a text is looked
-// for, in bytes.
+// longSequence limits the search for the end of a sequence that contains a text, in bytes.
 const longSequence = 1000
 
-// sequence is how many bytes at the beginning of a text act on a
-// terminal; 0: it begins with something else.
+// sequence returns the length in bytes of the terminal control sequence at the beginning of a
+// text, or 0 if there is none.
 func sequence(s string) int {
 	rest, found := strings.CutPrefix(s, "\x1b")
 	switch {
@@ -146,8 +141,8 @@ func sequence(s string) int {
 	return 0
 }
 
-// control is the length of the parameters of a control sequence and of
-// the character that ends it; 0 where it has no end.
+// control returns the length of the parameters and the final character of a control sequence,
+// or 0 if it has no end.
 func control(s string) int {
 	for i := range min(len(s), longSequence) {
 		switch c := s[i]; {
@@ -161,8 +156,8 @@ func control(s string) int {
 	return 0
 }
 
-// titled is the length of a sequence that holds a text, from its second
-// character on, with its end; 1 where it has no end.
+// titled returns the length, from its second character on, of a sequence that contains a text,
+// including its terminator. It returns 1 if there is no terminator.
 func titled(s string) int {
 	near := s[:min(len(s), longSequence)]
 	for _, end := range []string{"\x07", "\x1b\\", "\u009c"} {
@@ -174,8 +169,7 @@ func titled(s string) int {
 	return 1
 }
 
-// Words says in words what was taken out: "2 bidi controls, 1 tag
-// character".
+// Words describes what was removed: "2 bidi controls, 1 tag character".
 func (s *Stripped) Words() string {
 	var words []string
 	for class, n := range s.Out {
@@ -211,10 +205,9 @@ func (c Class) word() string {
 	return "invisible character"
 }
 
-// Fold is what a name looks like to somebody who doesn't look closely:
-// letters of other alphabets are the ASCII letters that they pass for,
-// and case is gone. Two names with one Fold are easily taken for each
-// other.
+// Fold returns a normal form of a name: letters of other alphabets are replaced by the ASCII
+// letters they look like, and case is folded. Two names with the same Fold are easily mistaken
+// for each other.
 func Fold(name string) string {
 	as := name
 	if !ascii(name) {
@@ -227,8 +220,7 @@ func Fold(name string) string {
 	return strings.Map(smallest, as)
 }
 
-// smallest returns the first of the characters that differ from r in
-// case alone.
+// smallest returns the smallest of the characters that differ from r only in case.
 func smallest(r rune) rune {
 	for {
 		next := unicode.SimpleFold(r)

@@ -45,7 +45,7 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-// hostile generates texts of what could be in the way.
+// hostile generates texts that contain control sequences and hidden characters.
 func hostile() *rapid.Generator[string] {
 	part := rapid.OneOf(
 		rapid.String(),
@@ -60,8 +60,7 @@ func hostile() *rapid.Generator[string] {
 	})
 }
 
-// TestStripProperties: nothing hidden is left, and doing it twice is
-// doing it once.
+// Nothing hidden is left, and Strip is idempotent.
 func TestStripProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { checkStrip(t, hostile().Draw(t, "text")) })
 }

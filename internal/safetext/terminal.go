@@ -11,9 +11,9 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Terminal makes a text safe for a terminal that may hold text escaped
-// before: only what is not drawn is spelled out, and line breaks stay.
-// Unlike Escape it can be applied again.
+// Terminal makes a text safe for a terminal. The text may contain text that was escaped before:
+// only characters that must not be drawn are escaped, and line breaks stay. Unlike Escape it is
+// idempotent.
 func Terminal(text string) string {
 	return rewrite(text, func(r rune, raw string) string {
 		if r == '\n' {
@@ -23,11 +23,11 @@ func Terminal(text string) string {
 	})
 }
 
-// TerminalLine is Terminal with line breaks spelled out.
+// TerminalLine is like Terminal, but escapes line breaks.
 func TerminalLine(text string) string { return strings.ReplaceAll(Terminal(text), "\n", `\u{a}`) }
 
-// JSON writes what is not drawn in a JSON text as JSON's own escapes. Such
-// characters stand in strings only, so the document stays the same.
+// JSON replaces hidden characters in a JSON text by JSON escapes. Such characters occur only in
+// strings, so the content of the document does not change.
 func JSON(text string) string {
 	return rewrite(text, func(r rune, raw string) string {
 		if r == '\n' {
@@ -40,9 +40,8 @@ func JSON(text string) string {
 	})
 }
 
-// Printable makes a text of a file safe to show in a diagnostic. Line
-// feeds and tabs are \n and \t there, a byte that is not UTF-8 is \x80,
-// and any space is a space.
+// Printable makes a text of a file safe to show in a diagnostic. Line feeds and tabs become \n
+// and \t, a byte that is not UTF-8 becomes \x80, and every kind of space is unchanged.
 func Printable(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return s
@@ -66,11 +65,11 @@ func printable(r rune, raw string) string {
 	return fmt.Sprintf(`\u{%x}`, r)
 }
 
-// Characters goes through a text as Printable shows it: each character,
-// or byte that is none, with what stands for it.
+// Characters iterates over a text as Printable shows it: each character, or invalid byte, with
+// its replacement.
 func Characters(text string) iter.Seq2[string, string] { return rewritten(text, printable) }
 
-// rewritten replaces every character that may not be drawn where it stands.
+// rewritten replaces every character that must not be drawn in its position.
 func rewritten(text string, with func(r rune, raw string) string) iter.Seq2[string, string] {
 	return func(yield func(raw, shown string) bool) {
 		var following marks
@@ -99,8 +98,7 @@ func rewrite(text string, with func(r rune, raw string) string) string {
 	return out.String()
 }
 
-// Width is the number of terminal cells that a character takes which is
-// drawn as it is.
+// Width returns the number of terminal cells of a character that is drawn unchanged.
 func Width(r rune) int {
 	if unicode.In(r, unicode.Mn, unicode.Me) {
 		return 0

@@ -10,32 +10,29 @@ import (
 	"strings"
 )
 
-// ErrChanged says that somebody else changed a file meanwhile. Nothing
-// was written.
+// ErrChanged is returned if another program changed the file meanwhile. Nothing was written.
 var ErrChanged = errors.New("somebody else has changed it meanwhile, and nothing was written: try again")
 
-// ErrBusy says that another process is changing files in the same
-// directory.
+// ErrBusy is returned if another process is changing files in the same directory.
 var ErrBusy = errors.New("another assent is changing files beside it: try again")
 
-// File is a settings file as it was when it was read.
+// File is a settings file with the text that was read.
 type File struct {
-	Path   string // as it was named
-	Target string // the file itself, behind symbolic links
+	Path   string // as given to Open
+	Target string // the path after following symbolic links
 	Text   []byte
 	Exists bool
 
 	mode fs.FileMode
-	// reached is told how far a replacement has come; tests stop there.
+	// reached is called after each step of a replacement; tests stop there.
 	reached func(step string)
 	// sync makes a file or directory durable; tests record the order.
 	sync func(*os.File) error
 }
 
-// Open reads a file. A symbolic link is followed, and stays what it is:
-// the file behind it is what is changed. A link that leads nowhere or
-// in a circle, and what is no regular file, is refused. A file that
-// does not exist is one without a text.
+// Open reads a file. It follows a symbolic link, and later changes its target. It returns an
+// error for a dangling or circular link and for anything but a regular file. If the file does
+// not exist, Exists is false and Text is empty.
 func Open(path string) (*File, error) {
 	f := &File{Path: path, Target: path, mode: 0o600, reached: func(string) {}, sync: (*os.File).Sync}
 	link, err := os.Lstat(path)
@@ -79,12 +76,12 @@ func kindOf(mode fs.FileMode) string {
 	return "a device or a socket"
 }
 
-// BackupName is how the backup of a file is called at first.
+// BackupName returns the name of the first backup of a file.
 func (f *File) BackupName() string { return f.Target + ".before-assent" }
 
-// Backup writes the file's text beside it, under BackupName or that
-// with a number behind it, and returns the name. A backup with the same
-// text is taken as it is. The mode is that of the file.
+// Backup writes the file's text to a new file in the same directory and returns its name, which
+// is BackupName, with a number if that exists. A backup with the same text is reused. The mode
+// is that of the file.
 func (f *File) Backup() (string, error) {
 	for i := 1; i < 1000; i++ {
 		name := f.BackupName()
@@ -110,15 +107,14 @@ func (f *File) Backup() (string, error) {
 	return "", fmt.Errorf("%s: there are a thousand backups already: remove some", f.BackupName())
 }
 
-// Replace puts another text into the place of the file, in one step: at
-// no time does anybody read half of it. A file that has changed since
-// it was read is ErrChanged.
+// Replace replaces the text of the file atomically: readers see either the old or the new text.
+// It returns ErrChanged if the file has changed since it was read.
 func (f *File) Replace(text []byte) error {
 	return f.locked(func() error { return f.replace(text) })
 }
 
-// ReplaceWithBackup is ReplaceAfter with Backup and what before does
-// with the backup's name.
+// ReplaceWithBackup is like ReplaceAfter. It makes a backup first and passes its name to
+// before.
 func (f *File) ReplaceWithBackup(text []byte, before func(backup string) error) error {
 	return f.ReplaceAfter(text, func() error {
 		backup, err := f.Backup()
@@ -131,8 +127,8 @@ func (f *File) ReplaceWithBackup(text []byte, before func(backup string) error) 
 	})
 }
 
-// ReplaceAfter is Replace after before. When that fails, nothing is
-// replaced. No other process replaces the file meanwhile.
+// ReplaceAfter calls before and then replaces the file. If before fails, nothing is replaced.
+// No other process can replace the file meanwhile.
 func (f *File) ReplaceAfter(text []byte, before func() error) error {
 	return f.locked(func() error {
 		if err := f.unchanged(); err != nil {
@@ -146,7 +142,7 @@ func (f *File) ReplaceAfter(text []byte, before func() error) error {
 	})
 }
 
-// Remove removes a file that is as it was when it was read.
+// Remove removes the file if it has not changed since it was read.
 func (f *File) Remove() error {
 	return f.locked(func() error {
 		if err := f.unchanged(); err != nil {
@@ -158,7 +154,7 @@ func (f *File) Remove() error {
 	})
 }
 
-// Writable is nil unless the file says that nobody writes to it.
+// Writable returns an error if the file's mode forbids writing.
 func (f *File) Writable() error {
 	if f.Exists && f.mode&0o200 == 0 {
 		return fmt.Errorf("%s: this file is read-only: make it writable first (chmod u+w)", f.Path)
@@ -167,8 +163,7 @@ func (f *File) Writable() error {
 	return nil
 }
 
-// locked does what one process at a time may do in the directory of the
-// file.
+// locked calls do with the lock of the file's directory.
 func (f *File) locked(do func() error) error {
 	err := Locked(filepath.Dir(f.Target), func() error {
 		f.reached("locked")
@@ -183,8 +178,8 @@ func (f *File) locked(do func() error) error {
 	return err
 }
 
-// Locked does what one process at a time may do in a directory, or gives
-// ErrBusy. The lock ends with the process. It can't be taken twice.
+// Locked calls do with an exclusive lock of a directory. It returns ErrBusy if the lock is
+// taken, also by this process. The lock ends with the process.
 func Locked(dir string, do func() error) (err error) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -198,10 +193,9 @@ func Locked(dir string, do func() error) (err error) {
 	return do()
 }
 
-// sweep removes what processes that were killed have left. It is
-// harmless where it stays.
+// sweep removes temporary files of killed processes. They are harmless, so errors are ignored.
 func (f *File) sweep() {
-	entries, _ := os.ReadDir(filepath.Dir(f.Target)) // where it can't be read, nothing is swept
+	entries, _ := os.ReadDir(filepath.Dir(f.Target)) // if it can't be read, nothing is removed
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), f.tempPrefix()) {
 			_ = os.Remove(filepath.Join(filepath.Dir(f.Target), e.Name()))
@@ -223,8 +217,7 @@ func (f *File) unchanged() error {
 	return nil
 }
 
-// replace puts a text in the place of the file's in one step, unless
-// somebody changed it meanwhile.
+// replace replaces the text of the file atomically, unless it changed meanwhile.
 func (f *File) replace(text []byte) (err error) {
 	temp, err := os.CreateTemp(filepath.Dir(f.Target), f.tempPrefix()+"*")
 	if err != nil {
@@ -264,7 +257,7 @@ func (f *File) writeNew(name string, text []byte) error {
 	return nil
 }
 
-// write writes, makes it durable and closes.
+// write writes a text, makes it durable and closes the file.
 func (f *File) write(out *os.File, text []byte) error {
 	_, err := out.Write(text)
 	if err == nil {
@@ -274,8 +267,8 @@ func (f *File) write(out *os.File, text []byte) error {
 	return errors.Join(err, out.Close())
 }
 
-// syncDir makes a rename in the file's directory durable, if directories
-// can be synced. The file has its new text either way.
+// syncDir makes a rename in the file's directory durable, if directories can be synced. An
+// error is ignored, because the file has its new text anyway.
 func (f *File) syncDir() {
 	d, err := os.Open(filepath.Dir(f.Target))
 	if err != nil {

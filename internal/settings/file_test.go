@@ -20,8 +20,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// helper is the variable that makes this test a process which replaces
-// a file and stops at the step of that name.
+// helper is the environment variable that makes this test binary replace a file and stop at the
+// named step.
 const helper = "ASSENT_SETTINGS_HELPER"
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	f.reached = func(now string) {
 		if now == step {
 			os.Stdout.WriteString("reached\n")
-			_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed, or the test has ended
+			_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed or the test has ended
 			os.Exit(1)
 		}
 	}
@@ -50,20 +50,19 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// replacing starts a process that replaces a file, and returns its
-// first line.
+// replacing starts a process that replaces a file, and returns its first line of output.
 func replacing(t *testing.T, file, step string) (*exec.Cmd, string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], file)
 	cmd.Env = append(os.Environ(), helper+"="+step)
 	cmd.Stderr = t.Output()
-	_, err := cmd.StdinPipe() // open until the process is waited for
+	_, err := cmd.StdinPipe() // kept open until the process has ended
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := must.Get(cmd.StdoutPipe())(t)
 	must.Do(t, cmd.Start())
-	line, _ := bufio.NewReader(out).ReadString('\n') // the test looks at it
+	line, _ := bufio.NewReader(out).ReadString('\n') // checked by the caller
 
 	return cmd, strings.TrimSpace(line)
 }
@@ -84,8 +83,8 @@ func holdsText(t *testing.T, name, want string) {
 	}
 }
 
-// TestKilled: whenever a process is killed, the file holds the old text
-// whole, its backup the same, and the next one can go on.
+// Whenever a process is killed, the file and its backup have the complete old text, and the
+// next process can continue.
 func TestKilled(t *testing.T) {
 	for _, step := range []string{"locked", "backed up", "written"} {
 		t.Run(step, func(t *testing.T) {
@@ -128,8 +127,7 @@ func onlyFiles(t *testing.T, dir string, want ...string) {
 	}
 }
 
-// TestReplacementSurvivesPowerLoss: a text is durable before it gets its
-// name, and the name is durable before the caller goes on.
+// A text is durable before it gets its name, and the name is durable before Replace returns.
 func TestReplacementSurvivesPowerLoss(t *testing.T) {
 	dir := t.TempDir()
 	name := put(t, filepath.Join(dir, "a.json"), "old\n", 0o600)
@@ -162,9 +160,8 @@ func TestReplacementSurvivesPowerLoss(t *testing.T) {
 	}
 }
 
-// TestFailedSync: if a text can't be made durable, the file stays as it
-// was and nothing is left beside it. If its new name can't, the file has
-// been replaced already.
+// If a text can't be made durable, the file stays unchanged and no temporary file is left. If
+// the new name can't be made durable, the file has been replaced nevertheless.
 func TestFailedSync(t *testing.T) {
 	for _, c := range []struct {
 		fails int
@@ -194,13 +191,12 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestNothingIsWrittenOverAChange: any difference since the file was
-// read counts, and every way of changing the file sees it.
+// Any difference since the file was read counts, for every way of changing the file.
 func TestNothingIsWrittenOverAChange(t *testing.T) {
 	for difference, c := range map[string]struct {
 		before func(dir string)
 		change func(dir string)
-		after  string // what the file holds then; "-" if it is gone
+		after  string // the file's text after that; "-" if it does not exist
 	}{
 		"another text": {
 			func(dir string) { put(t, filepath.Join(dir, "a"), "old", 0o600) },
@@ -281,8 +277,8 @@ func link(t *testing.T, target, name string) {
 	must.Do(t, os.Symlink(target, name))
 }
 
-// TestReplaceAndRemove: a file that does not exist is created for its
-// owner alone, replaced again by the same *File, and removed.
+// A file that does not exist is created for its owner alone, can be replaced again by the same
+// *File, and removed.
 func TestReplaceAndRemove(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "a")
@@ -322,7 +318,7 @@ func TestWritable(t *testing.T) {
 	}
 }
 
-// TestOpenRefuses: what is no regular file, and what is too large.
+// Open refuses files that are not regular or too large.
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	large, largest := filepath.Join(dir, "large"), filepath.Join(dir, "largest")
@@ -345,7 +341,7 @@ func TestOpenRefuses(t *testing.T) {
 	opened(t, largest)
 }
 
-// TestSweep: only what other processes left of this file is removed.
+// Only temporary files of this file are removed.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{".a.assent-1", ".a.assent-", ".b.assent-1", "a.assent-1", ".a"} {
@@ -355,8 +351,7 @@ func TestSweep(t *testing.T) {
 	onlyFiles(t, dir, ".a", ".b.assent-1", "a", "a.assent-1")
 }
 
-// TestLocked: a lock ends with what it was taken for, and a directory
-// that isn't there can't be locked.
+// The lock is released after the call, and a missing directory can't be locked.
 func TestLocked(t *testing.T) {
 	dir := t.TempDir()
 	failed := errors.New("failed")
@@ -380,7 +375,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestBusy: while one process replaces a file, another one is told so.
+// While one process replaces a file, another one gets ErrBusy.
 func TestBusy(t *testing.T) {
 	name := put(t, filepath.Join(t.TempDir(), "a.json"), "old\n", 0o600)
 	cmd, _ := replacing(t, name, "backed up")
@@ -395,8 +390,7 @@ func TestBusy(t *testing.T) {
 	holdsText(t, name, "old\n")
 }
 
-// TestChanged: of many that read the same text one wins, and the others
-// change nothing.
+// If many processes replace the same text, one succeeds and the others change nothing.
 func TestChanged(t *testing.T) {
 	name := put(t, filepath.Join(t.TempDir(), "a.json"), "old\n", 0o600)
 	var all sync.WaitGroup
@@ -427,8 +421,8 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestLinks: a link is followed and stays one; what leads nowhere, in a
-// circle, or to no regular file is refused.
+// A link is followed and stays a link. A link that is dangling, circular, or does not lead to a
+// regular file is refused.
 func TestLinks(t *testing.T) {
 	dir := t.TempDir()
 	real := put(t, filepath.Join(dir, "real"), "old", 0o600)
@@ -462,7 +456,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestBackups: each text has its backup, and none is overwritten.
+// Each text has its backup, and no backup is overwritten.
 func TestBackups(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	for i, text := range []string{"one", "two", "one", "three"} {
@@ -476,7 +470,7 @@ func TestBackups(t *testing.T) {
 	}
 }
 
-// TestTooManyBackups: the last of 999 names is used, and then none.
+// The last of 999 names is used; then Backup fails.
 func TestTooManyBackups(t *testing.T) {
 	name := put(t, filepath.Join(t.TempDir(), "a"), "new", 0o600)
 	f := opened(t, name)
@@ -498,8 +492,7 @@ func TestTooManyBackups(t *testing.T) {
 	}
 }
 
-// TestReadOnlyDirectory: where nothing may be written, nothing is
-// changed, and the error says where.
+// If the directory is read-only, nothing is changed, and the error names the directory.
 func TestReadOnlyDirectory(t *testing.T) {
 	dir := t.TempDir()
 	name := put(t, filepath.Join(dir, "a.json"), "old\n", 0o644)
@@ -509,7 +502,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 		step = "nobody" // root may write everywhere
 	}
 	cmd, line := replacing(t, name, step)
-	_ = cmd.Wait() // what it says is looked at
+	_ = cmd.Wait() // its output is checked below
 	if !strings.Contains(line, dir) || !strings.Contains(line, "permission denied") {
 		t.Errorf("it says %q", line)
 	}

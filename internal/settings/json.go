@@ -16,7 +16,7 @@ type jsonEditor struct {
 	*Table
 
 	object *hujson.Object
-	span   span // of the object, braces included
+	span   span // of the object, including braces
 }
 
 var jsonPlace = regexp.MustCompile(`^hujson: line (\d+), column (\d+): (.*)$`)
@@ -26,7 +26,7 @@ func readJSON(t *Table) error {
 	if err != nil {
 		return t.jsonError(err)
 	}
-	if err := t.twice(&v); err != nil {
+	if err := t.checkDuplicates(&v); err != nil {
 		return err
 	}
 	t.jsonLeaves(&v, nil)
@@ -41,7 +41,7 @@ func readJSON(t *Table) error {
 	return t.jsonTable(&v)
 }
 
-// jsonError takes the place out of the library's words.
+// jsonError extracts the position from the library's message.
 func (t *Table) jsonError(err error) error {
 	m := jsonPlace.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -53,9 +53,9 @@ func (t *Table) jsonError(err error) error {
 	return t.wrongAt(line, column, "this is no JSON: "+m[3]+"; mend it, or give another file")
 }
 
-// twice refuses names that an object has twice: programs differ in
-// which of them they read.
-func (t *Table) twice(v *hujson.Value) error {
+// checkDuplicates refuses duplicate names in an object, because programs differ in which one
+// they use.
+func (t *Table) checkDuplicates(v *hujson.Value) error {
 	switch x := v.Value.(type) {
 	case *hujson.Object:
 		seen := map[string]bool{}
@@ -67,13 +67,13 @@ func (t *Table) twice(v *hujson.Value) error {
 			}
 
 			seen[name] = true
-			if err := t.twice(&m.Value); err != nil {
+			if err := t.checkDuplicates(&m.Value); err != nil {
 				return err
 			}
 		}
 	case *hujson.Array:
 		for i := range x.Elements {
-			if err := t.twice(&x.Elements[i]); err != nil {
+			if err := t.checkDuplicates(&x.Elements[i]); err != nil {
 				return err
 			}
 		}
@@ -98,7 +98,7 @@ func (t *Table) jsonLeaves(v *hujson.Value, path []string) {
 	}
 }
 
-// jsonTable follows the path.
+// jsonTable finds the object at the table's path.
 func (t *Table) jsonTable(v *hujson.Value) error {
 	decoded := t.root
 	for i := 0; ; i++ {
@@ -139,8 +139,7 @@ func (t *Table) jsonMembers(object *hujson.Object, values map[string]any) {
 	}
 }
 
-// comma is where the comma behind a member stands, -1 when there is
-// none.
+// comma returns the offset of the comma after a member, or -1 if there is none.
 func (e *jsonEditor) comma(i int) int {
 	v := &e.object.Members[i].Value
 	at := v.EndOffset + len(v.AfterExtra)
@@ -153,7 +152,7 @@ func (e *jsonEditor) comma(i int) int {
 
 func (e *jsonEditor) change(remove []int, add []string) ([]byte, error) {
 	if len(remove) == 0 {
-		return e.behind(add), nil
+		return e.appendMembers(add), nil
 	}
 	first := remove[0]
 	if len(add) > 0 {
@@ -170,8 +169,8 @@ func (e *jsonEditor) change(remove []int, add []string) ([]byte, error) {
 	return cut(e.text, spans, at, strings.Join(add, e.between())), nil
 }
 
-// cuts are the stretches to remove, in order: members with their
-// commas, and lines that would be empty.
+// cuts returns the spans to remove, in order: members with their commas, and lines that would
+// become empty.
 func (e *jsonEditor) cuts(remove []int) []span {
 	var spans []span
 	last := len(e.object.Members) - 1
@@ -209,8 +208,8 @@ func (e *jsonEditor) lastKept(remove []int) int {
 	return -1
 }
 
-// wholeLine extends a stretch to its lines when nothing else is on
-// them, else over the blanks before what follows.
+// wholeLine extends a span to whole lines if nothing else is on them, and otherwise over
+// adjacent blanks.
 func (e *jsonEditor) wholeLine(s span, after int) span {
 	start, end := lineStart(e.text, s.start), lineEnd(e.text, after)
 	if after == s.end && start > e.span.start && end <= e.span.end-1 &&
@@ -221,8 +220,8 @@ func (e *jsonEditor) wholeLine(s span, after int) span {
 	return e.blanks(s, after)
 }
 
-// blanks extends a stretch within a line over the blanks behind it, and
-// where no comma was behind it, over those before it.
+// blanks extends a span within a line over the blanks after it and, if no comma follows, over
+// those before it.
 func (e *jsonEditor) blanks(s span, after int) span {
 	for after == s.end && e.text[s.end] == ' ' {
 		s.end++
@@ -235,8 +234,8 @@ func (e *jsonEditor) blanks(s span, after int) span {
 	return s
 }
 
-// behind puts members after the last one.
-func (e *jsonEditor) behind(add []string) []byte {
+// appendMembers adds members after the last one.
+func (e *jsonEditor) appendMembers(add []string) []byte {
 	put := strings.Join(add, e.between())
 	last := len(e.object.Members) - 1
 	if last < 0 {
@@ -250,7 +249,7 @@ func (e *jsonEditor) behind(add []string) []byte {
 	return cut(e.text, nil, e.object.Members[last].Value.EndOffset, e.between()+put)
 }
 
-// between stands between two members.
+// between returns the separator of two members.
 func (e *jsonEditor) between() string {
 	if e.oneLine() {
 		return ", "
@@ -269,7 +268,7 @@ func (e *jsonEditor) oneLine() bool {
 	return !bytes.ContainsRune(e.text[e.span.start:start], '\n')
 }
 
-// indent are the blanks at the beginning of an offset's line.
+// indent returns the white space at the beginning of an offset's line.
 func (e *jsonEditor) indent(at int) string {
 	line := e.text[lineStart(e.text, at):]
 
@@ -284,7 +283,7 @@ func (e *jsonEditor) memberIndent() string {
 	return e.indent(e.object.Members[0].Name.StartOffset)
 }
 
-// unit is one step of indentation.
+// unit returns one step of indentation.
 func (e *jsonEditor) unit() string {
 	if len(e.object.Members) == 0 || e.oneLine() {
 		return "  "
@@ -306,7 +305,7 @@ func (e *jsonEditor) write(name string, value Object) string {
 	return quote(name) + ": " + writeJSON(value, e.eol, e.memberIndent(), e.unit())
 }
 
-// writeJSON writes an object, over several lines when they have an end.
+// writeJSON writes an object. It uses several lines unless eol is empty.
 func writeJSON(value Object, eol, indent, unit string) string {
 	var fields []string
 	for _, f := range value {
@@ -333,8 +332,7 @@ func writeJSONList(list []Object, eol, indent, unit string) string {
 	return "[" + lines(items, eol, indent, unit) + "]"
 }
 
-// lines puts each part on a line of its own, unless there is no end of
-// lines.
+// lines puts each part on a line of its own, unless eol is empty.
 func lines(parts []string, eol, indent, unit string) string {
 	if eol == "" || len(parts) == 0 {
 		return strings.Join(parts, ", ")
@@ -353,12 +351,12 @@ func quoteList(list []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// quote writes a text as JSON does, which YAML and TOML read alike.
+// quote writes a string as JSON, which is also valid in YAML and TOML.
 func quote(s string) string {
 	var out strings.Builder
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // of a text it can't fail
+	_ = e.Encode(s) // can't fail for a string
 
 	return strings.ReplaceAll(strings.TrimSuffix(out.String(), "\n"), "\x7f", `\u007f`)
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// List is an entry of a JSON table with other items at its end, or in
-// the place of one that isn't there. The items that stand there stay as
-// they are written.
+// List returns an entry of a JSON table with items appended, or a new entry if there is none.
+// Existing items stay as they are written.
 func (t *Table) List(name string, more ...Object) (Member, error) {
 	m := t.Member(name)
 	if m == nil {
@@ -28,8 +27,8 @@ func (t *Table) List(name string, more ...Object) (Member, error) {
 	return l.member(), nil
 }
 
-// Without is an entry of a JSON table without the items that say what
-// one of those says; none tells that no item is left.
+// Without returns an entry of a JSON table without the items that are equal to one of items.
+// none is true if no item is left.
 func (t *Table) Without(name string, items []any) (m Member, none bool, err error) {
 	l, err := t.listOf(t.Member(name))
 	if err != nil {
@@ -45,20 +44,20 @@ func (t *Table) Without(name string, items []any) (m Member, none bool, err erro
 	return l.member(), len(l.values) == 0, nil
 }
 
-// list is an entry whose items are changed.
+// list is an entry whose items are being changed.
 type list struct {
 	name   string
-	value  hujson.Value // an object with this entry alone
+	value  hujson.Value // an object with only this entry
 	items  *hujson.Array
 	values []any
-	// close: the items share a line.
+	// close means that the items share a line.
 	close  bool
 	eol    string
 	indent string // of the entry
 	unit   string
 }
 
-// newList is an entry that the table doesn't have.
+// newList returns an entry that the table doesn't have yet.
 func (t *Table) newList(name string, items []Object) Member {
 	e := &jsonEditor{Table: t, object: &hujson.Object{}}
 	if own, ok := t.edit.(*jsonEditor); ok {
@@ -92,7 +91,7 @@ func (t *Table) listOf(m *Member) (*list, error) {
 	}
 	var err error
 	if l.value, err = hujson.Parse([]byte("{" + m.Text + "}")); err != nil {
-		return nil, t.unsafe() // it was read before
+		return nil, t.unsafe() // impossible: it was parsed before
 	}
 	l.items = l.value.Value.(*hujson.Object).Members[0].Value.Value.(*hujson.Array)
 	l.close = len(l.items.Elements) > 0 && !bytes.ContainsRune(l.items.Elements[0].BeforeExtra, '\n')
@@ -106,42 +105,41 @@ func (l *list) member() Member {
 	return Member{Name: l.name, Value: l.values, Text: text}
 }
 
-// add puts an item at the end. What was said behind the last one stays
-// behind it.
+// add appends an item. A comment after the last item stays there.
 func (l *list) add(o Object) {
-	said := l.items.AfterExtra
+	comment := l.items.AfterExtra
 	if n := len(l.items.Elements); n > 0 {
 		last := &l.items.Elements[n-1]
-		said = append(last.AfterExtra, said...)
+		comment = append(last.AfterExtra, comment...)
 		last.AfterExtra = nil
 	}
-	said = bytes.TrimRight(said, " \t\r\n")
+	comment = bytes.TrimRight(comment, " \t\r\n")
 	eol := l.eol
 	after := eol + l.indent
 	before := after + l.unit
-	if l.close && len(said) == 0 {
+	if l.close && len(comment) == 0 {
 		before, after = " ", ""
 		eol = ""
 	}
 
-	item, _ := hujson.Parse([]byte(writeJSON(o, eol, l.indent+l.unit, l.unit))) // it was written right now
-	item.BeforeExtra = append(slices.Clone(said), before...)
+	item, _ := hujson.Parse([]byte(writeJSON(o, eol, l.indent+l.unit, l.unit))) // can't fail: the text was just written
+	item.BeforeExtra = append(slices.Clone(comment), before...)
 	l.items.Elements = append(l.items.Elements, item)
 	l.items.AfterExtra = hujson.Extra(after)
 	l.values = append(l.values, o.plain())
 }
 
-// remove takes an item out. What was said before it stays.
+// remove removes an item. A comment before it stays.
 func (l *list) remove(i int) {
-	said := bytes.TrimRight(l.items.Elements[i].BeforeExtra, " \t\r\n")
+	comment := bytes.TrimRight(l.items.Elements[i].BeforeExtra, " \t\r\n")
 	next := &l.items.AfterExtra
 	if i < len(l.items.Elements)-1 {
 		next = &l.items.Elements[i+1].BeforeExtra
 	}
-	*next = append(slices.Clone(said), *next...)
+	*next = append(slices.Clone(comment), *next...)
 	l.items.Elements = slices.Delete(l.items.Elements, i, i+1)
 	l.values = slices.Delete(l.values, i, i+1)
 }
 
-// Document is a JSON text that says an object and nothing else.
+// Document returns a JSON text with one object.
 func Document(value Object) []byte { return []byte(writeJSON(value, "\n", "", "  ") + "\n") }

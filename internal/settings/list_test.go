@@ -32,8 +32,7 @@ const (
 	hookLine = `{"matcher": "*", "hooks": [{"command": "assent", "timeout": 600}]}`
 )
 
-// listed are texts, and what becomes of them with one more item of
-// hooks.before.
+// listed returns texts, and the same with one more item of hooks.before.
 func listed() map[string][2]string {
 	return map[string][2]string{
 		"lines with comments": {
@@ -101,7 +100,7 @@ func TestAListLosesTheItemsThatSayTheSame(t *testing.T) {
 	}
 }
 
-// TestOnlyTheItemsThatSayTheSameAreLost: comments before them stay.
+// Comments before removed items stay.
 func TestOnlyTheItemsThatSayTheSameAreLost(t *testing.T) {
 	table := parsed(t, `{"hooks": {"before": [/* 1 */ {"a": 1}, /* 2 */ {"b": 2}, /* 3 */ {"a": 1}, {"c": 3}]}}`)
 	m, none, err := table.Without("before", []any{map[string]any{"a": json.Number("1")}, "another"})
@@ -117,7 +116,7 @@ func TestOnlyTheItemsThatSayTheSameAreLost(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoListIsRefused: with the place.
+// The error has the position.
 func TestWhatIsNoListIsRefused(t *testing.T) {
 	table := parsed(t, "{\"hooks\": {\n  \"before\": {}}}")
 	want := "f.json:2:1: hooks.before: expected a list, […]"
@@ -129,8 +128,7 @@ func TestWhatIsNoListIsRefused(t *testing.T) {
 	}
 }
 
-// TestListsOfAnyForm: however a list is written, it has one more item
-// afterwards, which can be taken out again.
+// However a list is written, an item can be appended and then removed again.
 func TestListsOfAnyForm(t *testing.T) {
 	space := rapid.SampledFrom([]string{"", " ", "\n", "\n\t", "/* c */", " // c\n", "\r\n  "})
 	rapid.Check(t, func(r *rapid.T) {
@@ -164,7 +162,7 @@ func TestListsOfAnyForm(t *testing.T) {
 	})
 }
 
-// TestADocumentIsWhatItsObjectSays: in lines.
+// The text has one field per line.
 func TestADocumentIsWhatItsObjectSays(t *testing.T) {
 	text := Document(Object{
 		{Name: "version", Value: 1},
@@ -179,7 +177,7 @@ func TestADocumentIsWhatItsObjectSays(t *testing.T) {
 	}
 }
 
-// failing is a test of either kind.
+// failing is a test or a property test.
 type failing interface {
 	Helper()
 	Fatal(args ...any)
@@ -195,7 +193,7 @@ func parsed(t failing, text string) *Table {
 	return table
 }
 
-// replaced is a table's text with another entry before.
+// replaced returns a table's text with another value of an entry.
 func replaced(t failing, table *Table, m Member) string {
 	t.Helper()
 	var old []string

@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// document draws a text with members m0, m1… of the table s, comments,
-// and other things around it.
+// document draws a text with members m0, m1… of the table s, comments, and other entries around
+// it.
 func document(t *rapid.T, form Form) (text string, members []string) {
 	eol := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "eol")
 	for i := range rapid.IntRange(1, 5).Draw(t, "members") {
@@ -32,7 +32,7 @@ func document(t *rapid.T, form Form) (text string, members []string) {
 	return strings.ReplaceAll(text, "\n", eol), members
 }
 
-// remark draws a comment, each another one.
+// remark draws a unique comment, or none.
 func remark(t *rapid.T, start, end string) string {
 	if !rapid.Bool().Draw(t, "remark") {
 		return ""
@@ -99,9 +99,8 @@ func yamlDocument(t *rapid.T, members []string) string {
 
 var remarks = regexp.MustCompile(`remark-\d+`)
 
-// TestChangeProperty: whatever is moved away, and put back, the rest
-// says what it said, and no comment outside of what moved is lost. What
-// can't be changed so is refused.
+// Whatever is moved away and put back, the rest of the text keeps its content, and no comment
+// outside of the moved members is lost. A change that is not possible is refused.
 func TestChangeProperty(t *testing.T) {
 	for _, form := range []Form{JSON, TOML, YAML} {
 		rapid.Check(t, func(t *rapid.T) {
@@ -142,8 +141,8 @@ func keepsRemarks(t *rapid.T, before, after string, moved []Member) {
 	}
 }
 
-// FuzzParse: no text makes the reader panic, and what it lets through
-// is changed soundly or not at all, which Change verifies.
+// No text causes a panic, and an accepted text is changed correctly or not at all, which Change
+// verifies.
 func FuzzParse(f *testing.F) {
 	for _, c := range changes() {
 		f.Add(uint8(c.form), c.in)

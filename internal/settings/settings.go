@@ -1,10 +1,9 @@
-// Package settings changes one table in the settings file of another
-// program, and nothing else of it: comments, order, spacing, line ends
-// and a byte order mark of the rest stay as they are. A file that can't
-// be read beyond doubt is refused with the place, and stays untouched.
+// Package settings changes one table in the settings file of another program and nothing else:
+// comments, order, spacing, line endings and a byte order mark stay as they are. A file that
+// can't be understood with certainty is refused with the position, and stays unchanged.
 //
-// A change is verified before it is returned: the new text is read
-// again, and must say what the old one said, but for what was to change.
+// A change is verified before it is returned: the new text is parsed again and must have the
+// same content as the old one, except for the change.
 package settings
 
 import (
@@ -19,23 +18,23 @@ import (
 	"unicode/utf8"
 )
 
-// Form is the language that a file is written in.
+// Form is the format of a file.
 type Form uint8
 
-// The forms. JSON may have comments and trailing commas.
+// The formats. JSON may have comments and trailing commas.
 const (
 	JSON Form = iota
 	TOML
 	YAML
 )
 
-// maxBytes and maxDepth bound what is read.
+// Limits of files that are read.
 const (
 	maxBytes = 64 << 20
 	maxDepth = 1000
 )
 
-// Error is what is wrong with a file, and where.
+// Error describes what is wrong with a file, and where.
 type Error struct {
 	File   string
 	Line   int // from 1
@@ -45,9 +44,8 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Text) }
 
-// Object is a value with fields in order. A field's value is a text, a
-// list of texts, a bool or an Object; in JSON it may be an int or a list
-// of Objects, too.
+// Object is a value with ordered fields. A field's value is a string, a []string, a bool or an
+// Object; in JSON it may also be an int or an []Object.
 type Object []Field
 
 // Field is a name and its value.
@@ -59,12 +57,12 @@ type Field struct {
 // Member is an entry of the table.
 type Member struct {
 	Name string
-	// Value is what the entry says: nil, bool, json.Number, string,
-	// []any or map[string]any; TOML has further types.
+	// Value is the decoded value: nil, bool, json.Number, string, []any or map[string]any; TOML
+	// has further types.
 	Value any
-	// Text is how the entry is written, name included.
+	// Text is the source of the entry, including its name.
 	Text string
-	Line int // where it begins; 0 for one that is in no file
+	Line int // first line; 0 for an entry that is not in a file
 }
 
 // Table is a table of a file. It is immutable.
@@ -73,7 +71,7 @@ type Table struct {
 	file    string
 	path    []string
 	bom     string
-	text    []byte // behind the byte order mark
+	text    []byte // after the byte order mark
 	eol     string
 	root    any
 	there   bool
@@ -83,16 +81,16 @@ type Table struct {
 	edit    editor
 }
 
-// editor makes changes in one form.
+// editor makes changes in one format.
 type editor interface {
-	// change removes members and puts texts where the first of them
-	// was, or behind the last member.
+	// change removes members and inserts texts at the position of the first of them, or after
+	// the last member.
 	change(remove []int, add []string) ([]byte, error)
-	// write writes a new member.
+	// write returns the text of a new member.
 	write(name string, value Object) string
 }
 
-// leaf is a value without parts, and where it stands.
+// leaf is a scalar value and its position.
 type leaf struct {
 	path []string // names only: items of a list share the list's
 	span span
@@ -101,9 +99,8 @@ type leaf struct {
 // span is a stretch of bytes.
 type span struct{ start, end int }
 
-// Parse reads a text, whose file is named in errors, and finds the
-// table to which a path of names leads. There need be none. An empty
-// text is an empty document.
+// Parse parses a text and finds the table at a path of names. It is not an error if there is
+// none. file is used in errors. An empty text is an empty document.
 func Parse(form Form, file string, text []byte, path ...string) (*Table, error) {
 	t := &Table{
 		form: form,
@@ -144,12 +141,12 @@ func (t *Table) readable() error {
 		at += size
 	}
 
-	return t.shallow()
+	return t.checkDepth()
 }
 
-// shallow refuses deep texts before anything that calls itself reads
-// them. Brackets in texts count, too.
-func (t *Table) shallow() error {
+// checkDepth refuses deeply nested texts before a recursive parser reads them. It also counts
+// brackets in strings.
+func (t *Table) checkDepth() error {
 	depth := 0
 	for at, c := range t.text {
 		switch c {
@@ -167,7 +164,7 @@ func (t *Table) shallow() error {
 	return nil
 }
 
-// wrong is an error at a byte of the text.
+// wrong returns an error at a byte of the text.
 func (t *Table) wrong(at int, text string) error {
 	before := t.text[:min(at, len(t.text))]
 	line := bytes.LastIndexByte(before, '\n') + 1
@@ -175,17 +172,17 @@ func (t *Table) wrong(at int, text string) error {
 	return t.wrongAt(bytes.Count(before, []byte{'\n'})+1, utf8.RuneCount(before[line:])+1, text)
 }
 
-// wrongAt is an error at a place.
+// wrongAt returns an error at a line and column.
 func (t *Table) wrongAt(line, column int, text string) error {
 	return &Error{File: t.file, Line: line, Column: column, Text: text}
 }
 
 func (t *Table) line(at int) int { return bytes.Count(t.text[:at], []byte{'\n'}) + 1 }
 
-// Members are the entries of the table, in order.
+// Members returns the entries of the table, in order.
 func (t *Table) Members() []Member { return slices.Clone(t.members) }
 
-// Member is the entry of a name; nil when there is none.
+// Member returns the entry with a name, or nil.
 func (t *Table) Member(name string) *Member {
 	i := t.index(name)
 	if i < 0 {
@@ -200,8 +197,7 @@ func (t *Table) index(name string) int {
 	return slices.IndexFunc(t.members, func(m Member) bool { return m.Name == name })
 }
 
-// New is an entry that the table does not have, written as the others
-// are.
+// New returns an entry that the table does not have, written in the style of the others.
 func (t *Table) New(name string, value Object) Member {
 	m := Member{Name: name, Value: value.plain()}
 	if t.edit != nil {
@@ -211,7 +207,7 @@ func (t *Table) New(name string, value Object) Member {
 	return m
 }
 
-// plain is the value as Member.Value has it.
+// plain returns the value in the form of Member.Value.
 func (o Object) plain() map[string]any {
 	out := map[string]any{}
 	for _, f := range o {
@@ -243,7 +239,7 @@ func plain(value any) any {
 	return out
 }
 
-// scalar writes what is no object, as JSON, YAML and TOML all read it.
+// scalar writes a value other than an object, in a form valid in JSON, YAML and TOML.
 func scalar(value any) string {
 	switch v := value.(type) {
 	case []string:
@@ -259,8 +255,8 @@ func scalar(value any) string {
 	return quote(text)
 }
 
-// Change returns the text without some members and with others, which
-// stand where the first of the removed ones stood, else at the end.
+// Change returns the text without some members and with others, which are inserted at the
+// position of the first removed one, or at the end.
 func (t *Table) Change(remove []string, add ...Member) ([]byte, error) {
 	if !t.there {
 		return nil, t.wrong(0, "there is no "+strings.Join(t.path, ".")+" to change")
@@ -292,7 +288,7 @@ func textsOf(members []Member) []string {
 	return texts
 }
 
-// verify holds a new text to what it shall say.
+// verify checks that a new text has the expected content.
 func (t *Table) verify(text []byte, remove []string, add []Member) error {
 	after, err := Parse(t.form, t.file, text, t.path...)
 	if err != nil {
@@ -332,7 +328,7 @@ func (t *Table) unsafe() error {
 		" is written in a way that can't be changed without changing more: change it by hand")
 }
 
-// without is a document without what stands at a path.
+// without returns a document without the value at a path.
 func without(v any, path []string) any {
 	object, ok := v.(map[string]any)
 	switch {
@@ -355,8 +351,8 @@ func without(v any, path []string) any {
 	return out
 }
 
-// Masked is the text with stars for the values that hide names by their
-// path; items of a list have the path of the list.
+// Masked returns the text with "***" in place of the values for whose path hide returns true.
+// Items of a list have the path of the list.
 func (t *Table) Masked(hide func(path []string) bool) []byte {
 	out := []byte(t.bom)
 	at := 0
@@ -371,8 +367,8 @@ func (t *Table) Masked(hide func(path []string) bool) []byte {
 	return append(out, t.text[at:]...)
 }
 
-// cut removes stretches, which are in order, and puts a text at an
-// offset, which is in none of them but may be where one begins.
+// cut removes spans, which are in order, and inserts a text at an offset. The offset must not
+// be inside of a span, but may be the start of one.
 func cut(text []byte, spans []span, at int, put string) []byte {
 	var out []byte
 	from, done := 0, false
@@ -393,8 +389,7 @@ func cut(text []byte, spans []span, at int, put string) []byte {
 	return append(out, text[from:]...)
 }
 
-// lineStart and lineEnd are where the line of an offset begins, and
-// where the next one does.
+// lineStart returns the start of the line that contains an offset.
 func lineStart(text []byte, at int) int { return bytes.LastIndexByte(text[:at], '\n') + 1 }
 
 func lineEnd(text []byte, at int) int {

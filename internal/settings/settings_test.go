@@ -18,8 +18,8 @@ func assent() Object {
 	}
 }
 
-// changes are texts with what becomes of them when the members named
-// are moved away and one of ours is put there.
+// changes returns texts, and the results after moving away the named members and adding one of
+// ours.
 func changes() map[string]struct {
 	form   Form
 	remove string
@@ -101,8 +101,7 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// TestAddAtTheEnd: with nothing to replace, members come behind the
-// last one.
+// If nothing is replaced, members are added after the last one.
 func TestAddAtTheEnd(t *testing.T) {
 	entry := Object{{Name: "command", Value: "x"}}
 	for in, want := range map[string]string{
@@ -117,7 +116,7 @@ func TestAddAtTheEnd(t *testing.T) {
 	added(t, YAML, "s:\n a: 1\n# end\n", "s:\n a: 1\n new:\n   command: \"x\"\n# end\n", entry)
 }
 
-// TestPathsAreNamedWhole: an error names each part of a path.
+// An error contains the whole path.
 func TestPathsAreNamedWhole(t *testing.T) {
 	for _, c := range []struct {
 		form     Form
@@ -147,8 +146,8 @@ func added(t *testing.T, form Form, in, want string, entry Object) {
 	}
 }
 
-// TestEdits: what is removed takes its comma, its blanks and its line
-// with it, and leaves the comments and everything outside the table.
+// A removed member takes its comma, blanks and line with it. Comments and everything outside of
+// the table stay.
 func TestEdits(t *testing.T) {
 	const several = "{\"s\": {\n  \"a\": 1, \"b\": 2,\n  \"c\": 3, \"d\": 4\n}}"
 	for _, c := range []struct {
@@ -228,8 +227,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// TestMovedTablesOfTOML: a member that is written as a table goes behind
-// the lines of another table.
+// A member written as a table is inserted after the lines of another table.
 func TestMovedTablesOfTOML(t *testing.T) {
 	from := must.Get(Parse(TOML, "f", []byte("[s.n]\nx = 1\n"), "s"))(t)
 	for _, c := range []struct{ in, remove, want string }{
@@ -245,8 +243,7 @@ func TestMovedTablesOfTOML(t *testing.T) {
 	}
 }
 
-// TestChangeIsVerified: a change that would say something else than what
-// was asked for is refused, even where the text can be read.
+// A change whose result differs from the request is refused, even if the text is valid.
 func TestChangeIsVerified(t *testing.T) {
 	for _, c := range []struct {
 		form   Form
@@ -289,7 +286,7 @@ func TestNamesAndTextsAreQuoted(t *testing.T) {
 	}
 }
 
-// TestMembersHaveTheirLine: from 1, in every form.
+// Lines count from 1 in every format.
 func TestMembersHaveTheirLine(t *testing.T) {
 	for form, text := range map[Form]string{
 		JSON: "{\n \"s\": {\n  \"a\": 1, \"b\": 2,\n  \"c\": [\n3]}}",
@@ -314,8 +311,7 @@ func TestMembersHaveTheirLine(t *testing.T) {
 	}
 }
 
-// Brackets that are closed are not deep, and a file may be as large as
-// its bound.
+// Closed brackets do not count as depth, and a file may be as large as the limit.
 func TestBoundsOfATable(t *testing.T) {
 	for _, siblings := range []string{"[]", "{}"} {
 		text := `{"s": {"a": [` + strings.Repeat(siblings+",", 1100) + `1]}}`
@@ -333,8 +329,8 @@ func TestBoundsOfATable(t *testing.T) {
 	}
 }
 
-// TestRefusals: what two programs could read differently, or can't be
-// changed without changing more, is refused with its place.
+// Texts that two programs could read differently, or that can't be changed without changing
+// more, are refused with the position.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		form Form
@@ -378,7 +374,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestMasked: only what is not hidden is shown.
+// Only values that are not hidden are shown.
 func TestMasked(t *testing.T) {
 	hide := func(path []string) bool { return len(path) < 3 || path[2] == "env" }
 	for in, want := range map[string]string{

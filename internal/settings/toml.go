@@ -10,37 +10,33 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// plainName is a name that needs no quotes in TOML and YAML, but for
-// the words of YAML.
+// plainName matches names that need no quotes in TOML and YAML, apart from YAML keywords.
 var plainName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 
-// tomlEditor changes the tables and lines below one name of a TOML
-// text.
+// tomlEditor changes the tables and lines below one name of a TOML text.
 type tomlEditor struct {
 	*Table
 
 	parts [][]part // of each member
-	end   int      // behind the last of them
+	end   int      // after the last of them
 }
 
-// part is a stretch of lines that belongs to one member.
+// part is a span of lines that belongs to one member.
 type part struct {
 	span   span
-	prefix string // of a member that is a line: what stands before its name
+	prefix string // the part of its key before the member's name, if the member is a line
 	table  bool
 }
 
-// expression is one line, or several, of a TOML text: the head of a
-// table, or a key with its value.
+// expression is the head of a table, or a key with its value.
 type expression struct {
 	key   []string
 	span  span // whole lines
 	table bool
-	own   int // names of the key that stand on the line itself
+	own   int // number of key parts on the line itself
 }
 
-// readTOML finds the table in a file of TOML, and where its members
-// stand.
+// readTOML finds the table in a TOML file, and the positions of its members.
 func readTOML(t *Table) error {
 	values := map[string]any{}
 	if err := toml.Unmarshal(t.text, &values); err != nil {
@@ -88,7 +84,7 @@ func (t *Table) tomlTable(values map[string]any) (map[string]any, error) {
 	return values, nil
 }
 
-// expressions are all heads and keys, in order.
+// expressions returns all heads and keys, in order.
 func (t *Table) expressions() ([]expression, error) {
 	var p unstable.Parser
 	p.Reset(t.text)
@@ -119,7 +115,7 @@ func (t *Table) expressions() ([]expression, error) {
 	return all, nil
 }
 
-// names are the parts of an expression's key, and where they stand.
+// names returns the parts of an expression's key, and its position.
 func names(n *unstable.Node) (key []string, at span) {
 	var parts []unstable.Range
 	for it := n.Key(); it.Next(); {
@@ -131,7 +127,7 @@ func names(n *unstable.Node) (key []string, at span) {
 	return key, span{int(parts[0].Offset), int(last.Offset + last.Length)}
 }
 
-// tomlLeaves notes the values of a line; a list is one.
+// tomlLeaves records the values of a line; a list is one value.
 func (t *Table) tomlLeaves(p *unstable.Parser, n *unstable.Node, above []string) {
 	key, at := names(n)
 	path := append(slices.Clone(above), key...)
@@ -150,7 +146,7 @@ func (t *Table) tomlLeaves(p *unstable.Parser, n *unstable.Node, above []string)
 	t.leaves = append(t.leaves, leaf{path, span{start, end}})
 }
 
-// tomlMembers gives each member its parts.
+// tomlMembers assigns the parts to members.
 func (t *Table) tomlMembers(table map[string]any, all []expression) {
 	e := &tomlEditor{Table: t}
 	t.edit = e
@@ -180,8 +176,8 @@ func (t *Table) tomlMembers(table map[string]any, all []expression) {
 	e.texts(table)
 }
 
-// texts writes down how the members are written. What no line of its
-// own names stands in braces, and can't be changed.
+// texts stores the source of the members. A member without a line of its own is inside of
+// braces, and can't be changed.
 func (e *tomlEditor) texts(table map[string]any) {
 	for i, parts := range e.parts {
 		for _, p := range parts {
@@ -211,8 +207,7 @@ func partOf(x expression, depth int) part {
 	return p
 }
 
-// change cuts tables of TOML with what stands in them, and puts others
-// behind the last.
+// change removes TOML tables with their content, and inserts others.
 func (e *tomlEditor) change(remove []int, add []string) ([]byte, error) {
 	at := e.end
 	var spans []span
@@ -229,7 +224,7 @@ func (e *tomlEditor) change(remove []int, add []string) ([]byte, error) {
 	slices.SortFunc(spans, func(a, b span) int { return a.start - b.start })
 	put := strings.Join(add, "")
 	if strings.HasPrefix(put, "[") && e.lines(remove) {
-		at = len(e.text) // tables stand behind lines
+		at = len(e.text) // tables must come after lines
 	}
 	if at > 0 && e.text[at-1] != '\n' && put != "" {
 		put = e.eol + put
@@ -238,8 +233,8 @@ func (e *tomlEditor) change(remove []int, add []string) ([]byte, error) {
 	return cut(e.text, spans, at, put), nil
 }
 
-// lines reports whether what is put there stands among the lines of a
-// table, not among tables.
+// lines reports whether new members are inserted among the lines of a table rather than among
+// tables.
 func (e *tomlEditor) lines(remove []int) bool {
 	i := len(e.parts) - 1
 	if len(remove) > 0 {

@@ -11,23 +11,20 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// yamlEditor changes a mapping of a YAML text whose members stand on
-// lines of their own.
+// yamlEditor changes a mapping of a YAML text whose members are on lines of their own.
 type yamlEditor struct {
 	*Table
 
 	spans  []span // of the members, whole lines
-	indent string // of a member
+	indent string // of the members
 	flow   bool   // written in braces
-	at     int    // of the mapping
+	at     int    // offset of the mapping
 }
 
-// strangeEnd finds what YAML takes for the end of a line and others
-// don't.
+// strangeEnd matches line ends of YAML that other programs don't recognize.
 var strangeEnd = regexp.MustCompile("\r(?:[^\n]|$)|[\u0085\u2028\u2029]")
 
-// readYAML finds the table in a file of YAML, and where its members
-// stand.
+// readYAML finds the table in a YAML file, and the positions of its members.
 func readYAML(t *Table) error {
 	if found := strangeEnd.FindIndex(t.text); found != nil {
 		return t.wrong(found[0], "programs differ in whether a line ends here: use line feeds")
@@ -45,7 +42,7 @@ func readYAML(t *Table) error {
 	return t.yamlTable(doc.Root)
 }
 
-// starts are where the lines of a text begin.
+// starts returns the offsets of the lines of a text.
 func starts(text []byte) []int {
 	out := []int{0}
 	for at, c := range text {
@@ -57,7 +54,7 @@ func starts(text []byte) []int {
 	return out
 }
 
-// offset is where a place stands.
+// offset returns the offset of a position.
 func (t *Table) offset(p diag.Position) int {
 	at := t.starts[p.Line-1]
 	for range p.Column - 1 {
@@ -133,9 +130,8 @@ func (t *Table) yamlMembers(n *yamldoc.Node) {
 	t.edit = e
 }
 
-// yamlEnd is where the lines of a member end: before the next one that
-// is indented no deeper. Comments and empty lines before that belong to
-// what follows.
+// yamlEnd returns the end of a member's lines: before the next line that is not indented
+// deeper. Comments and empty lines before that line belong to what follows.
 func (t *Table) yamlEnd(key int) int {
 	own := key - lineStart(t.text, key)
 	end := lineEnd(t.text, key)
@@ -148,7 +144,7 @@ func (t *Table) yamlEnd(key int) int {
 		}
 		rest := bytes.TrimLeft(line, " ")
 		depth := len(line) - len(rest)
-		deep := depth > own || depth == own && rest[0] == '-' // items stand no deeper than their name
+		deep := depth > own || depth == own && rest[0] == '-' // list items may have the indentation of their name
 		switch {
 		case rest[0] == '#' && !deep:
 		case deep:
@@ -161,8 +157,8 @@ func (t *Table) yamlEnd(key int) int {
 	return end
 }
 
-// change cuts members out of a block of YAML, and puts others at its
-// end.
+// change removes members of a YAML block, and inserts others at the position of the first of
+// them, or at its end.
 func (e *yamlEditor) change(remove []int, add []string) ([]byte, error) {
 	if e.flow {
 		return nil, e.wrong(
@@ -188,7 +184,7 @@ func (e *yamlEditor) change(remove []int, add []string) ([]byte, error) {
 	}
 
 	if at > 0 && e.text[at-1] != '\n' {
-		put = e.eol + put // behind a last line without an end
+		put = e.eol + put // the last line has no line end
 	}
 
 	return cut(e.text, spans, at, put), nil
@@ -212,8 +208,7 @@ func (e *yamlEditor) fields(value Object, indent string) string {
 	return text
 }
 
-// quoteUnless writes a name, quoted unless every reader takes it for a
-// text as it is.
+// quoteUnless writes a name, with quotes unless every parser reads it as a string without them.
 func quoteUnless(name string) string {
 	words := []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 	if !plainName.MatchString(name) || slices.Contains(words, strings.ToLower(name)) {

@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// check refuses texts that are not UTF-8 and characters that YAML
-// forbids or that two readers treat differently, and warns of
-// characters that make a line look other than it reads. It stops at the
-// first error.
+// check refuses texts that are not UTF-8, and characters that YAML forbids or that two readers
+// treat differently. It warns about characters that make a line look different from its
+// content. It stops at the first error.
 func (s *source) check(f *findings) {
 	if name := otherEncoding(s.text); name != "" {
 		f.fail(ruleEncoding, start(), "the file is "+name, "UTF-8")
@@ -50,8 +49,8 @@ func (s *source) check(f *findings) {
 	}
 }
 
-// otherEncoding recognises UTF-16 and UTF-32 by their marks, and UTF-16
-// without one by the zero bytes in ASCII.
+// otherEncoding recognizes UTF-16 and UTF-32 by their byte order marks, and UTF-16 without one
+// by the zero bytes of ASCII text.
 func otherEncoding(text []byte) string {
 	switch {
 	case bytes.HasPrefix(text, []byte{0xff, 0xfe, 0, 0}), bytes.HasPrefix(text, []byte{0, 0, 0xfe, 0xff}):
@@ -65,8 +64,8 @@ func otherEncoding(text []byte) string {
 	return ""
 }
 
-// forbidden names the characters that a YAML 1.2 text may not hold, and
-// the three line breaks that only YAML 1.1 knows.
+// forbidden describes characters that YAML 1.2 forbids, and the three line breaks that only
+// YAML 1.1 has. It returns an empty string for all others.
 func forbidden(r rune) string {
 	switch {
 	case r == 0x85 || r == 0x2028 || r == 0x2029:
@@ -82,7 +81,7 @@ func forbidden(r rune) string {
 	return ""
 }
 
-// isBidi recognises the explicit marks that reorder a line.
+// isBidi recognizes the explicit marks that reorder a line.
 func isBidi(r rune) bool {
 	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }

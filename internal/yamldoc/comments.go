@@ -6,11 +6,11 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// comments collects the comments of a file while its tokens go by in
-// source order: a '#' can only start a comment between two tokens.
+// comments collects the comments of a file while its tokens are processed in source order. A
+// '#' can start a comment only between two tokens.
 type comments struct {
 	any  bool // the file has a '#' at all
-	from int  // everything before this offset is done
+	from int  // everything before this offset was processed
 	list []Comment
 }
 
@@ -18,15 +18,14 @@ func newComments(s *source) comments {
 	return comments{any: bytes.IndexByte(s.text, '#') >= 0}
 }
 
-// token notes a scalar or alias at [start,end): what lies before it is
-// not text of the document.
+// token records a scalar or alias at [start,end), so that comments are searched before and
+// after it but not inside.
 func (c *comments) token(s *source, start, end int) {
 	c.gap(s, start)
 	c.from = max(c.from, end)
 }
 
-// scalar notes a scalar; the header line of a block scalar may end in a
-// comment.
+// scalar records a scalar. The header line of a block scalar may end in a comment.
 func (c *comments) scalar(s *source, n *Node) {
 	if !c.any {
 		return
@@ -38,7 +37,7 @@ func (c *comments) scalar(s *source, n *Node) {
 	c.from = max(c.from, n.end)
 }
 
-// gap looks for comments from where the last token ended up to an offset.
+// gap collects comments between the end of the last token and an offset.
 func (c *comments) gap(s *source, to int) {
 	if !c.any {
 		return
@@ -76,15 +75,13 @@ func (c *comments) add(s *source, at, end int) {
 	})
 }
 
-// blanks returns the offset of the next token after a property that
-// ends at end.
+// blanks records a property at [start,end), and returns the offset of the next token.
 func (c *comments) blanks(s *source, start, end int) int {
 	c.token(s, start, end)
 	return skipSpace(s, end)
 }
 
-// skipSpace returns the offset of the first byte that is neither white
-// space nor comment.
+// skipSpace returns the offset of the first byte that is not white space or part of a comment.
 func skipSpace(s *source, at int) int {
 	for at < len(s.text) {
 		switch b := s.text[at]; {
@@ -100,8 +97,8 @@ func skipSpace(s *source, at int) int {
 	return at
 }
 
-// closing returns the offset after the bracket that closes a flow
-// collection whose last part ends at from.
+// closing returns the offset after the bracket that closes a flow collection whose last part
+// ends at from.
 func (c *comments) closing(s *source, from int) int {
 	for at := skipSpace(s, from); at < len(s.text); at = skipSpace(s, at+1) {
 		if s.text[at] == ']' || s.text[at] == '}' {

@@ -6,7 +6,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// Stop makes the finding of an error that stops the load.
+// Stop returns a finding of an error that stops the load.
 func Stop(rule string, at diag.Range, message, expected string) diag.Finding {
 	f := Warn(rule, at, message, expected)
 	f.Severity, f.Stops = diag.Error, true
@@ -14,7 +14,7 @@ func Stop(rule string, at diag.Range, message, expected string) diag.Finding {
 	return f
 }
 
-// Fail makes the finding of an error that does not stop the load.
+// Fail returns a finding of an error that does not stop the load.
 func Fail(rule string, at diag.Range, message, expected string) diag.Finding {
 	f := Warn(rule, at, message, expected)
 	f.Severity = diag.Error
@@ -22,7 +22,7 @@ func Fail(rule string, at diag.Range, message, expected string) diag.Finding {
 	return f
 }
 
-// Warn makes the finding of a warning.
+// Warn returns a finding of a warning.
 func Warn(rule string, at diag.Range, message, expected string) diag.Finding {
 	return diag.Finding{
 		Rule:     rule,
@@ -38,12 +38,12 @@ func Stops(findings []diag.Finding) bool {
 	return slices.ContainsFunc(findings, func(f diag.Finding) bool { return f.Stops })
 }
 
-// Stopping are the findings that stop.
+// Stopping returns the findings that stop the load.
 func Stopping(findings []diag.Finding) []diag.Finding {
 	return slices.DeleteFunc(slices.Clone(findings), func(f diag.Finding) bool { return !f.Stops })
 }
 
-// Finish puts the findings of a file into source order.
+// Finish sets the file of findings and sorts them in source order.
 func Finish(file string, findings []diag.Finding) []diag.Finding {
 	diag.Stamp(findings, file)
 	diag.Sort(findings)
@@ -51,8 +51,7 @@ func Finish(file string, findings []diag.Finding) []diag.Finding {
 	return findings
 }
 
-// Head is the place to show for something that a mapping lacks: its
-// first key.
+// Head returns the range for a finding about a missing field of a mapping: its first key.
 func Head(n *Node) diag.Range {
 	if len(n.Fields) > 0 {
 		return n.Fields[0].Key.Range

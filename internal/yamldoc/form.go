@@ -11,18 +11,17 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// Form tells documents of one form from others, and from those of a
-// version that we don't know.
+// Form distinguishes documents of one form from others, and checks their version.
 type Form struct {
-	Marks       []string // fields of which every document of this form has one
+	Marks       []string // fields at least one of which every document of this form has
 	Foreign     func(root *Node) diag.Finding
-	Unsupported string // rule about a major version that we don't know
-	Newer       string // rule about a newer minor version
+	Unsupported string // rule for an unknown major version
+	Newer       string // rule for a newer minor version
 }
 
-// Read reads a document. It is nil when a finding stops: of what has
-// another form or an unknown version that is one finding, instead of a
-// row of missing and unknown fields.
+// Read reads a document of this form. The document is nil if a finding stops the load. A
+// document of another form or an unknown version is reported by a single finding, instead of
+// many missing and unknown fields.
 func (f Form) Read(file string, src []byte) (*Document, []diag.Finding) {
 	doc, findings := ReadDocument(file, src)
 	switch {
@@ -39,8 +38,8 @@ func (f Form) Read(file string, src []byte) (*Document, []diag.Finding) {
 	return doc, findings
 }
 
-// ReadDocument reads a document of whatever form. It is nil where
-// nothing can be read, and then every error stops.
+// ReadDocument reads a document of any form. If it can't be read, it is nil, and all errors
+// stop the load.
 func ReadDocument(file string, src []byte) (*Document, []diag.Finding) {
 	doc, findings := Parse(file, src, Limits{})
 	if doc == nil {
@@ -52,9 +51,9 @@ func ReadDocument(file string, src []byte) (*Document, []diag.Finding) {
 	return doc, findings
 }
 
-// Version judges the schema_version of a document. A major version that
-// we don't know may change what a field means, so it stops; a minor one
-// only adds. What is no version at all is for the JSON Schema to report.
+// Version checks the schema_version of a document. An unknown major version may change the
+// meaning of fields, so it stops the load; a minor version only adds fields. A text that is not
+// a version is reported by the JSON Schema.
 func (f Form) Version(root *Node) []diag.Finding {
 	n := root.Get("schema_version")
 	if n == nil || n.Kind != String {
@@ -81,9 +80,9 @@ func (f Form) Version(root *Node) []diag.Finding {
 	return nil
 }
 
-// Fill reads a node that has passed its JSON Schema into what a pointer
-// leads to. Fields are found by the tag `doc`; what the node lacks, or
-// has as another kind, stays as it is.
+// Fill decodes a node that has passed its JSON Schema into the value that a pointer points to.
+// Struct fields are matched by the tag `doc`. A field that the node lacks, or has with another
+// kind, is unchanged.
 func Fill(n *Node, into any) { fill(n, reflect.ValueOf(into).Elem()) }
 
 func fill(n *Node, v reflect.Value) {
@@ -120,10 +119,10 @@ func fill(n *Node, v reflect.Value) {
 	case reflect.String:
 		v.SetString(n.Text)
 	case reflect.Int:
-		f, _ := strconv.ParseFloat(n.Num.String(), 64) // 2.0 is a whole number too
+		f, _ := strconv.ParseFloat(n.Num.String(), 64) // 2.0 is also a whole number
 		v.SetInt(int64(f))
 	case reflect.Int64:
-		d, _ := time.ParseDuration(n.Text) // the text was looked at before
+		d, _ := time.ParseDuration(n.Text) // the text was checked before
 		v.SetInt(int64(d))
 	}
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// FuzzParse: whatever the bytes, there is a document or an error, never
-// both and never a panic; every range lies in the file and inside its
-// parent's; every text can be mapped back.
+// For any bytes there is a document or an error, never both and never a panic. Every range is
+// in the file and inside its parent's range, and every text can be mapped back.
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/bad/*.yaml"} {
 		files := must.Get(filepath.Glob(pattern))(f)
@@ -58,8 +57,7 @@ func less(a, b diag.Position) bool {
 	return a.Line < b.Line || a.Line == b.Line && a.Column < b.Column
 }
 
-// verify walks nodes once each; what an alias brings in lies elsewhere
-// and is not inside its parent.
+// verify visits each node once. The target of an alias is elsewhere, and not inside its parent.
 func verify(t *testing.T, n, parent *Node, seen map[*Node]bool) {
 	if seen[n] {
 		return

@@ -10,14 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// jsonReader builds nodes from a text that encoding/json has found
-// well-formed, so it need not look for syntax errors; it finds what
-// well-formed JSON may still hide: duplicate keys, lone surrogates,
+// jsonReader builds nodes from a text that encoding/json accepts, so it need not detect syntax
+// errors. It detects problems that valid JSON may still have: duplicate keys, lone surrogates,
 // depth.
 type jsonReader struct {
 	builder
 	pos  int
-	pure bool // the file is named .json: no YAML reader will see it
+	pure bool // the file name ends in .json, so no YAML reader will read it
 }
 
 func parseJSON(file string, s *source, lim Limits, f *findings) *Node {
@@ -145,8 +144,7 @@ func (r *jsonReader) string() *Node {
 	return n
 }
 
-// surrogates refuses halves of surrogate pairs, which some readers drop
-// and others replace.
+// surrogates refuses lone surrogates, which some readers drop and others replace.
 func (r *jsonReader) surrogates(n *Node, raw []byte) {
 	for i := 0; i+1 < len(raw); i++ {
 		if raw[i] != '\\' {

@@ -13,12 +13,12 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// Limits bounds what Parse accepts. A zero field takes its default.
+// Limits configures what Parse accepts. A zero field has the documented default.
 type Limits struct {
-	MaxBytes      int // of the file; default 4 MiB
-	MaxDepth      int // of nested collections; default 64
-	MaxNodes      int // values and keys, aliases expanded; default 500,000
-	MaxAliasNodes int // values and keys that aliases add; default 10,000
+	MaxBytes      int // size of the file; default 4 MiB
+	MaxDepth      int // levels of nested collections; default 64
+	MaxNodes      int // values and keys, with aliases expanded; default 500,000
+	MaxAliasNodes int // values and keys added by aliases; default 10,000
 }
 
 func (l Limits) withDefaults() Limits {
@@ -34,9 +34,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Parse reads one YAML or JSON document. The Document is nil if a
-// finding is an Error; every Error stops the load. The document does
-// not share memory with src.
+// Parse reads one YAML or JSON document. If there is an Error, the Document is nil; every Error
+// stops the load. The document does not share memory with src.
 func Parse(file string, src []byte, lim Limits) (*Document, []diag.Finding) {
 	root, comments, list := parse(file, src, lim.withDefaults())
 	diag.Stamp(list, file)
@@ -78,15 +77,14 @@ func parse(file string, text []byte, lim Limits) (*Node, []Comment, []diag.Findi
 	return root, b.comments.list, b.list
 }
 
-// start is the range of findings that concern a whole file.
+// start returns the range of findings about a whole file.
 func start() diag.Range {
 	one := diag.Position{Line: 1, Column: 1}
 	return diag.Range{Start: one, End: one}
 }
 
-// isJSON decides how a text is read: as JSON if its name says so or if
-// it is JSON, which matters for escapes such as \ud83d\ude00 that YAML
-// lacks.
+// isJSON reports whether a text is read as JSON: if the file name ends in .json or the text is
+// valid JSON. The difference matters for escapes such as \ud83d\ude00, which YAML lacks.
 func isJSON(file string, text []byte) bool {
 	if strings.HasSuffix(strings.ToLower(file), ".json") {
 		return true
@@ -95,8 +93,7 @@ func isJSON(file string, text []byte) bool {
 	return len(head) > 0 && (head[0] == '{' || head[0] == '[') && json.Valid(text)
 }
 
-// document reads the only document of the file; the root is nil after
-// an Error.
+// document reads the only document of the file. The root is nil after an Error.
 func (b *builder) document() *Node {
 	y, err := b.decode(b.withoutVersion())
 	switch {
@@ -135,8 +132,8 @@ func (b *builder) decode(text []byte) (*yaml.Node, error) {
 	return y, nil
 }
 
-// next decodes one document. yaml.v3 panics on some odd input; that is
-// an error like any other.
+// next decodes one document. It returns an error if yaml.v3 panics, which some unusual input
+// causes.
 func next(d *yaml.Decoder) (y *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -153,10 +150,9 @@ func next(d *yaml.Decoder) (y *yaml.Node, err error) {
 	return y, nil
 }
 
-// withoutVersion returns the text with its %YAML line, if any, turned
-// into a comment of the same length: yaml.v3 knows no version but 1.1.
-// It warns when the line asks for another version than the one we read
-// by.
+// withoutVersion returns the text with its %YAML line, if any, replaced by a comment of the
+// same length, because yaml.v3 accepts only version 1.1. It warns if the line names another
+// version than 1.2.
 func (b *builder) withoutVersion() []byte {
 	at, ok := b.version()
 	if !ok {
@@ -177,8 +173,7 @@ func (b *builder) withoutVersion() []byte {
 	return text
 }
 
-// version finds the %YAML line among the directives and comments at the
-// head of a file.
+// version finds the %YAML line among the directives and comments at the beginning of a file.
 func (b *builder) version() (at int, ok bool) {
 	for _, at := range b.src.lines {
 		switch {

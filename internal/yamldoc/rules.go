@@ -7,7 +7,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// The rules of this package.
+// Ids of the rules of this package.
 const (
 	ruleSyntax       = "yaml-syntax"
 	ruleEncoding     = "yaml-encoding"
@@ -33,8 +33,7 @@ const (
 //go:embed rules/*.md
 var pages embed.FS
 
-// Rules describes every rule that Parse may report, in the order of
-// their ids.
+// Rules describes every rule that Parse may report, in the order of their ids.
 func Rules() []diag.RuleInfo {
 	infos := diag.Pages(pages,
 		ruleBool11,
@@ -58,7 +57,7 @@ func Rules() []diag.RuleInfo {
 		ruleVersion,
 	)
 	for i := range infos {
-		// The page writes out the character that must not stand in any file.
+		// The page has an escape for the character, which must not occur in any source file.
 		infos[i].Bad = strings.ReplaceAll(infos[i].Bad, `\u202e`, "\u202e")
 	}
 	return infos

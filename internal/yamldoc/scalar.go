@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// resolved is what a plain scalar is under the YAML 1.2 core schema.
+// resolved is the value of a plain scalar in the YAML 1.2 core schema.
 type resolved struct {
 	kind   Kind
-	truth  bool // Bool
-	finite bool // Number
-	float  bool // Number: written as a float
+	truth  bool // for a Bool
+	finite bool // for a Number
+	float  bool // for a Number: written as a float
 }
 
-// resolve reads a plain scalar by the YAML 1.2 core schema (YAML 1.2.2,
-// section 10.3.2).
+// resolve reads a plain scalar according to the YAML 1.2 core schema (YAML 1.2.2, section
+// 10.3.2).
 func resolve(text string) resolved {
 	if text == "" {
 		return resolved{kind: Null}
@@ -60,8 +60,8 @@ func resolveNumber(text string) resolved {
 	}
 }
 
-// decimal reports whether s is an unsigned decimal number, and whether
-// it has a point or an exponent.
+// decimal reports whether s is an unsigned decimal number, and whether it has a point or an
+// exponent.
 func decimal(s string) (ok, float bool) {
 	whole, rest := digits(s)
 	fraction := 0
@@ -88,8 +88,7 @@ func decimal(s string) (ok, float bool) {
 	return rest == "", float
 }
 
-// digits counts the decimal digits s starts with and returns what
-// follows them.
+// digits returns the number of decimal digits at the start of s, and the rest.
 func digits(s string) (int, string) {
 	i := 0
 	for i < len(s) && isDigit(s[i]) {
@@ -104,8 +103,7 @@ func isHex(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// hasRadix reports whether text is 0, a radix letter, and one or more
-// digits of that radix.
+// hasRadix reports whether text is 0, a radix letter, and one or more digits of that radix.
 func hasRadix(text string, letter byte, digit func(byte) bool) bool {
 	if len(text) < 3 || text[0] != '0' || text[1] != letter {
 		return false
@@ -125,12 +123,12 @@ func all(s string, ok func(byte) bool) bool {
 func isInfinity(s string) bool { return s == ".inf" || s == ".Inf" || s == ".INF" }
 func isNaN(s string) bool      { return s == ".nan" || s == ".NaN" || s == ".NAN" }
 
-// maxNumber bounds the length of a number: nobody writes longer ones,
-// and exact arithmetic on them is slow.
+// maxNumber limits the length of a number. Longer ones don't occur in practice, and exact
+// arithmetic on them is slow.
 const maxNumber = 1000
 
-// jsonNumber rewrites a finite YAML 1.2 number as a JSON number of the
-// same value. It is false for numbers longer than maxNumber.
+// jsonNumber returns the JSON number with the value of a finite YAML 1.2 number. It returns
+// false if the number is longer than maxNumber.
 func jsonNumber(text string) (string, bool) {
 	if len(text) > maxNumber {
 		return "", false
@@ -163,8 +161,8 @@ func jsonNumber(text string) (string, bool) {
 	return sign + whole + rest, true
 }
 
-// isJSONNumber reports whether a decimal number of YAML is one of JSON
-// too, which it usually is.
+// isJSONNumber reports whether a decimal YAML number is also a JSON number, which is the usual
+// case.
 func isJSONNumber(s string) bool {
 	s = strings.TrimPrefix(s, "-")
 	n, rest := digits(s)
@@ -178,17 +176,15 @@ func isJSONNumber(s string) bool {
 	return true
 }
 
-// trap is a plain scalar that a YAML 1.1 reader takes for something
-// else than we do.
+// trap is a plain scalar that a YAML 1.1 reader understands differently.
 type trap struct {
 	rule    string
-	reading string // what the YAML 1.1 reader makes of it
-	key     bool   // matters for keys too
+	reading string // description of the YAML 1.1 reading
+	key     bool   // also matters for keys
 }
 
-// trapOf compares our reading of a plain scalar with the one of YAML
-// 1.1 (as its types are published and as PyYAML reads them); it is zero
-// when both agree.
+// trapOf compares our reading of a plain scalar with that of YAML 1.1 (as its types are
+// published and as PyYAML implements them). It returns the zero trap if both agree.
 func trapOf(text string, r resolved) trap {
 	if text == "" {
 		return trap{}
@@ -211,7 +207,7 @@ func wordTrap(text string) trap {
 		return trap{ruleBool11, "true", true}
 	case "no", "No", "NO", "off", "Off", "OFF":
 		return trap{ruleBool11, "false", true}
-	case "y", "Y": // published, but nearly no reader does it: a key such as the y of a point is left alone
+	case "y", "Y": // published, but hardly any reader does it; a key such as the y of a point is accepted
 		return trap{ruleBool11, "true", false}
 	case "n", "N":
 		return trap{ruleBool11, "false", false}
@@ -242,7 +238,7 @@ func numberTrap(text string, r resolved) trap {
 	return trap{}
 }
 
-// integerTrap: 0777 is octal in YAML 1.1; 08 and 0o17 are text.
+// integerTrap handles integers: in YAML 1.1, 0777 is octal, and 08 and 0o17 are text.
 func integerTrap(text, unsigned string) trap {
 	switch {
 	case unsigned[0] != '0' || len(unsigned) == 1 || unsigned[1] == 'x':
@@ -250,7 +246,7 @@ func integerTrap(text, unsigned string) trap {
 	case unsigned[1] == 'o' || !all(unsigned, isOctal):
 		return trap{ruleNumber11, "text", true}
 	case len(strings.TrimLeft(unsigned, "0")) < 2:
-		return trap{} // the same number in either reading
+		return trap{} // the same number in both readings
 	}
 
 	n, err := strconv.ParseInt(unsigned, 8, 64)
@@ -263,7 +259,7 @@ func integerTrap(text, unsigned string) trap {
 	return trap{ruleNumber11, "the number " + strconv.FormatInt(n, 10), true}
 }
 
-// floatTrap: YAML 1.1 wants a point, and a sign in the exponent.
+// floatTrap handles floats: YAML 1.1 requires a point, and a sign in the exponent.
 func floatTrap(text, unsigned string) trap {
 	e := strings.IndexAny(text, "eE")
 	if e < 0 {
@@ -280,7 +276,7 @@ func floatTrap(text, unsigned string) trap {
 	return trap{ruleNumber11, "text", true}
 }
 
-// isGrouped recognises numbers with underscores between their digits.
+// isGrouped recognizes numbers with underscores between their digits.
 func isGrouped(s string) bool {
 	if !strings.Contains(s, "_") || !isDigit(s[0]) && s[0] != '.' {
 		return false
@@ -294,8 +290,8 @@ func isGrouped(s string) bool {
 
 func isBinary(c byte) bool { return c == '0' || c == '1' }
 
-// isSexagesimal recognises numbers such as 12:30:45 and 1:30.5: digits,
-// then groups of :00 to :59.
+// isSexagesimal recognizes numbers such as 12:30:45 and 1:30.5: digits, then groups of :00 to
+// :59.
 func isSexagesimal(s string) bool {
 	head, rest, found := strings.Cut(s, ":")
 	if !found || !isDigit(s[0]) || !all(head, func(c byte) bool { return isDigit(c) || c == '_' }) {
@@ -307,14 +303,13 @@ func isSexagesimal(s string) bool {
 			return false
 		}
 	}
-	if !isFloat && head[0] == '0' { // integers of base 60 do not start with 0
+	if !isFloat && head[0] == '0' { // base-60 integers do not start with 0
 		return false
 	}
 	return fraction == "" || all(fraction, func(c byte) bool { return isDigit(c) || c == '_' })
 }
 
-// isDate recognises what YAML 1.1 calls a timestamp: 2026-01-31, or
-// with a time 2026-1-31 12:30:45.
+// isDate recognizes YAML 1.1 timestamps: 2026-01-31, or with a time 2026-1-31 12:30:45.
 func isDate(s string) bool {
 	if len(s) < 8 || !all(s[:4], isDigit) || s[4] != '-' {
 		return false

@@ -9,20 +9,19 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// source is the text of a file with what is needed to turn byte offsets
-// into positions and back.
+// source is the text of a file with indexes to convert byte offsets to positions and back.
 type source struct {
 	text  []byte
 	lines []int  // offset of each line's first byte
-	wide  []bool // which lines hold more than ASCII; nil if none does
-	runes []int  // if any does: number of code points before each stretch-th byte
+	wide  []bool // lines that have non-ASCII characters; nil if there are none
+	runes []int  // only if wide is set: number of code points before each stretch-th byte
 
 	mu   sync.Mutex
-	maps map[*Node][]run // built by At when first asked
+	maps map[*Node][]run // built by At on first use
 }
 
-// stretch is how many bytes lie between two entries of source.runes:
-// what one lookup may have to count.
+// stretch is the number of bytes between two entries of source.runes, which limits the counting
+// per lookup.
 const stretch = 256
 
 func newSource(text []byte) *source {
@@ -64,16 +63,14 @@ func (s *source) countRunes() {
 	}
 }
 
-// runesBefore counts the code points that start before offset. Only
-// texts with wide lines have s.runes.
+// runesBefore returns the number of code points that start before offset. s.runes must be set.
 func (s *source) runesBefore(offset int) int {
 	k := min(offset/stretch, len(s.runes)-1)
 	return s.runes[k] + utf8.RuneCount(s.text[k*stretch:offset]) - s.split(k, offset)
 }
 
-// split corrects a count that starts at the k-th stretch: the bytes
-// there that go on with a code point of the stretch before are counted
-// with that one.
+// split returns the number of continuation bytes at the start of the k-th stretch. They belong
+// to a code point of the stretch before.
 func (s *source) split(k, offset int) int {
 	n := 0
 	for i := k * stretch; i < offset && !utf8.RuneStart(s.text[i]); i++ {
@@ -82,8 +79,7 @@ func (s *source) split(k, offset int) int {
 	return n
 }
 
-// runeStart steps back to the first byte of the code point that offset
-// lies in.
+// runeStart returns the offset of the first byte of the code point at offset.
 func (s *source) runeStart(offset int) int {
 	for offset > 0 && offset < len(s.text) && !utf8.RuneStart(s.text[offset]) {
 		offset--
@@ -91,7 +87,7 @@ func (s *source) runeStart(offset int) int {
 	return offset
 }
 
-// position turns an offset into a line and column.
+// position converts an offset to a line and column.
 func (s *source) position(offset int) diag.Position {
 	offset = max(0, min(offset, len(s.text)))
 	line := sort.Search(len(s.lines), func(i int) bool { return s.lines[i] > offset })
@@ -108,8 +104,8 @@ func (s *source) position(offset int) diag.Position {
 	return diag.Position{Line: line, Column: column}
 }
 
-// offset turns a line and column into an offset; what lies outside the
-// text goes to its nearest end.
+// offset converts a line and column to an offset. Positions outside of the text are moved to
+// its nearest end.
 func (s *source) offset(line, column int) int {
 	if line < 1 || line > len(s.lines) {
 		return len(s.text)
@@ -138,7 +134,7 @@ func (s *source) span(start, end int) diag.Range {
 	return diag.Range{Start: s.position(start), End: s.position(end)}
 }
 
-// at returns the byte at an offset, 0 outside the text (which holds no NUL).
+// at returns the byte at an offset, or 0 outside of the text, which contains no NUL.
 func (s *source) at(offset int) byte {
 	if offset < 0 || offset >= len(s.text) {
 		return 0
@@ -146,8 +142,7 @@ func (s *source) at(offset int) byte {
 	return s.text[offset]
 }
 
-// lineEnd returns the offset of the line break (or end of text) at or
-// after offset.
+// lineEnd returns the offset of the line break (or end of text) at or after offset.
 func (s *source) lineEnd(offset int) int {
 	for offset < len(s.text) && !isBreak(s.text[offset]) {
 		offset++
@@ -155,7 +150,7 @@ func (s *source) lineEnd(offset int) int {
 	return offset
 }
 
-// afterBreak returns the offset after the line break that stands at offset.
+// afterBreak returns the offset after the line break at offset.
 func (s *source) afterBreak(offset int) int {
 	if s.at(offset) == '\r' && s.at(offset+1) == '\n' {
 		return offset + 2

@@ -10,8 +10,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// style is how a scalar is written, which decides how its text maps to
-// the file.
+// style is the notation of a scalar. It determines how the text maps to the file.
 type style uint8
 
 const (
@@ -22,18 +21,17 @@ const (
 	folded
 )
 
-// run maps a stretch of a scalar's text to the stretch of the file that
-// made it. When both are equally long they are the same bytes;
-// otherwise (an escape, a folded line break) the run is one piece.
+// run maps a part of a scalar's text to the part of the file it comes from. If both have the
+// same length, they are the same bytes. Otherwise (an escape, a folded line break) the run is
+// indivisible.
 type run struct {
 	text, textLen int
 	src, srcLen   int
 }
 
-// At returns the file range of length bytes at offset in a scalar's
-// Text, whatever the style: escapes, line folding and indentation are
-// looked through. Stretches outside the text are cut to it; of a
-// collection it is the whole range.
+// At returns the range in the file of length bytes at offset in a scalar's Text, for any style
+// with its escapes, line folding and indentation. Offsets outside of the text are moved into
+// it. For a collection it returns the whole range.
 func (n *Node) At(offset, length int) diag.Range {
 	if n.src == nil || n.Kind >= Sequence {
 		return n.Range
@@ -52,8 +50,8 @@ func (n *Node) At(offset, length int) diag.Range {
 	return n.src.span(start, end)
 }
 
-// startOf returns where the byte at a text offset comes from; at the
-// end of the text, where it ends.
+// startOf returns the offset in the file of the text byte at offset. At the end of the text, it
+// returns the end of its source.
 func startOf(runs []run, offset int) int {
 	i := sort.Search(len(runs), func(i int) bool { return runs[i].text+runs[i].textLen > offset })
 	if i == len(runs) {
@@ -66,8 +64,7 @@ func startOf(runs []run, offset int) int {
 	return runs[i].src
 }
 
-// endOf returns the offset in the file after the source of the text
-// byte at offset.
+// endOf returns the offset in the file after the source of the text byte at offset.
 func endOf(runs []run, offset int) int {
 	i := sort.Search(len(runs), func(i int) bool { return runs[i].text+runs[i].textLen > offset })
 	if r := runs[i]; r.textLen == r.srcLen {
@@ -76,8 +73,8 @@ func endOf(runs []run, offset int) int {
 	return runs[i].src + runs[i].srcLen
 }
 
-// runs returns the map of the text, nil when there is none (then only
-// the node's range is known).
+// runs returns the map of the text, or nil if there is none; then only the node's range is
+// known.
 func (n *Node) runs() []run {
 	if n.style == plain && n.end-n.start == len(n.Text) {
 		return []run{{textLen: len(n.Text), src: n.start, srcLen: len(n.Text)}}
@@ -114,21 +111,19 @@ func (n *Node) buildRuns() []run {
 	return m.runs
 }
 
-// mapper walks the source of one scalar and notes which bytes made
-// which text.
+// mapper walks the source of one scalar and records which bytes produced which text.
 type mapper struct {
 	s    *source
-	want string // the text as yaml.v3 has it: what the walk must make
+	want string // the text from yaml.v3, which the walk must reproduce
 	runs []run
-	made int // bytes of want made so far
+	made int // number of bytes of want reproduced so far
 	pos  int // offset in the source
 	bad  bool
 }
 
 func (m *mapper) complete() bool { return !m.bad && m.made == len(m.want) }
 
-// same notes n bytes at the source position that stand in the text as
-// they are.
+// same records n bytes at the source position that are unchanged in the text.
 func (m *mapper) same(n int) {
 	if n == 0 {
 		return
@@ -142,7 +137,7 @@ func (m *mapper) same(n int) {
 	m.pos += n
 }
 
-// piece notes srcLen bytes at src that made textLen bytes of text.
+// piece records that srcLen bytes at src produced textLen bytes of text.
 func (m *mapper) piece(textLen, src, srcLen int) {
 	if textLen == 0 {
 		return
@@ -162,7 +157,7 @@ func (m *mapper) flow(st style) {
 		quote = m.s.at(m.pos)
 		m.pos++
 	}
-	joined := false // an escaped line break came just before: what follows is indentation
+	joined := false // an escaped line break came just before: the following blanks are indentation
 	for !m.bad && m.pos < len(m.s.text) {
 		c := m.s.text[m.pos]
 		switch {
@@ -185,7 +180,7 @@ func (m *mapper) flow(st style) {
 	}
 }
 
-// verbatim returns how many bytes from pos on stand for themselves.
+// verbatim returns the number of bytes from pos on that are unchanged in the text.
 func (m *mapper) verbatim(st style) int {
 	i := m.pos
 	for i < len(m.s.text) && !isSpace(m.s.text[i]) {
@@ -202,9 +197,9 @@ func (m *mapper) verbatim(st style) int {
 	return i - m.pos
 }
 
-// space maps a stretch of white space: without a line break it stands
-// for itself; one break is folded into a space; each further one is a
-// line feed. After an escaped break, blanks are indentation.
+// space maps a span of white space. Without a line break it is unchanged. One break is folded
+// into a space, and each further one is a line feed. After an escaped break, blanks are
+// indentation.
 func (m *mapper) space(joined bool) {
 	start, end := m.pos, m.pos
 	for end < len(m.s.text) && isSpace(m.s.text[end]) {
@@ -241,8 +236,8 @@ func (m *mapper) space(joined bool) {
 	m.pos = end
 }
 
-// escape maps one escape of a double-quoted scalar and reports whether
-// it was an escaped line break.
+// escape maps one escape of a double-quoted scalar, and reports whether it was an escaped line
+// break.
 func (m *mapper) escape() bool {
 	c := m.s.at(m.pos + 1)
 	if isBreak(c) {
@@ -268,8 +263,8 @@ func (m *mapper) escape() bool {
 	return false
 }
 
-// codePoint reads a hexadecimal escape at pos, and the second half of a
-// JSON surrogate pair with it.
+// codePoint reads a hexadecimal escape at pos, together with the second half of a JSON
+// surrogate pair.
 func (m *mapper) codePoint(digits int) (textLen, srcLen int) {
 	r := m.hex(m.pos+2, digits)
 	if utf16.IsSurrogate(r) && m.s.at(m.pos+6) == '\\' && m.s.at(m.pos+7) == 'u' {
@@ -296,7 +291,7 @@ func (m *mapper) block(fold bool) {
 		m.bad = m.want != ""
 		return
 	}
-	var breaks []int // line breaks that are not yet known to be text
+	var breaks []int // line breaks that may or may not be part of the text
 	wasBlank, first := false, true
 	for line < len(m.s.text) && m.made < len(m.want) && !m.bad {
 		from, end, inside := m.s.blockLine(line, indent)
@@ -321,9 +316,8 @@ func (m *mapper) block(fold bool) {
 	m.breaks(breaks[:min(len(breaks), len(m.want)-m.made)], false)
 }
 
-// breaks notes the line breaks between two lines of content: as they
-// are, or folded (the first is a space when it is alone, and nothing
-// when more follow).
+// breaks records the line breaks between two lines of content. If they are folded, a single one
+// is a space, and otherwise the first is dropped.
 func (m *mapper) breaks(at []int, fold bool) {
 	if fold && len(at) > 1 {
 		at = at[1:]
@@ -333,9 +327,9 @@ func (m *mapper) breaks(at []int, fold bool) {
 	}
 }
 
-// blockLayout finds the indentation of a block scalar whose indicator
-// stands at offset, and the offset of the first line after the header.
-// The indentation is -1 when the text holds no line that shows it.
+// blockLayout returns the indentation of a block scalar whose indicator is at offset, and the
+// offset of the first line after the header. The indentation is -1 if no line of the text shows
+// it.
 func (s *source) blockLayout(offset int, text string) (indent, line int) {
 	line = s.afterBreak(s.lineEnd(offset))
 	for at := line; at < len(s.text); at = s.afterBreak(s.lineEnd(at)) {
@@ -346,9 +340,9 @@ func (s *source) blockLayout(offset int, text string) (indent, line int) {
 	return -1, line
 }
 
-// leadingSpaces counts the spaces in front of the first line of text
-// that holds anything else; it is huge when there is none, so that an
-// indentation taken from it is negative.
+// leadingSpaces returns the number of spaces before the first other character of the first line
+// that has one. If there is none, it returns a huge number, so that an indentation computed
+// from it is negative.
 func leadingSpaces(text string) int {
 	n := 0
 	for i := 0; i < len(text); i++ {
@@ -365,9 +359,8 @@ func leadingSpaces(text string) int {
 	return 1 << 30
 }
 
-// blockLine returns the content of the block scalar's line that starts
-// at offset, and whether the line belongs to a block of that
-// indentation at all.
+// blockLine returns the content of the block scalar's line at offset, and whether the line
+// belongs to a block with that indentation.
 func (s *source) blockLine(offset, indent int) (from, end int, inside bool) {
 	spaces := s.spaces(offset)
 	end = s.lineEnd(offset + spaces)
@@ -422,8 +415,7 @@ func (s *source) quoteEnd(offset int, quote byte) int {
 	return len(s.text)
 }
 
-// blockEnd returns the end of the last line of a block scalar that
-// holds anything.
+// blockEnd returns the end of the last non-empty line of a block scalar.
 func (s *source) blockEnd(offset int, text string) int {
 	end := offset
 	for end < len(s.text) && !isSpace(s.text[end]) {

@@ -13,15 +13,13 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// unit is a piece of a scalar: the text it means, how it is written,
-// and which part of the writing is shown for the text (folded breaks
-// come with indentation that nobody wants underlined).
+// unit is a part of a scalar: its text, its source, and the part of the source to be
+// highlighted for the text. (Indentation after folded breaks is not highlighted.)
 type unit struct{ text, src, shown string }
 
 func same(s string) unit { return unit{s, s, s} }
 
-// scalar is a document around one scalar, and where each piece of its
-// text must be found.
+// scalar is a document around one scalar, with the expected position of each part of the text.
 type scalar struct {
 	text, src string
 	at        []int // per unit: offset in src
@@ -40,8 +38,7 @@ func build(before string, units []unit, after string) scalar {
 	return s
 }
 
-// check parses the document and asks At for every unit, and for
-// stretches of several.
+// check parses the document and calls At for every unit, and for ranges of several.
 func (s scalar) check(t *rapid.T, n *Node) {
 	if n.Text != s.text {
 		t.Fatalf("the test is wrong: %q reads as %q, not %q", s.src, n.Text, s.text)
@@ -75,7 +72,7 @@ func (s scalar) check(t *rapid.T, n *Node) {
 		}
 	}
 
-	// a block scalar ends before its last line break
+	// A block scalar ends before its last line break.
 	if a, b := where(n.At(len(s.text)+5, 3)); a != b || a < n.start || a > n.end+2 {
 		t.Fatalf("%q: past the end is %d-%d", s.src, a, b)
 	}
@@ -91,8 +88,7 @@ func genUnits(t *rapid.T, more ...unit) []unit {
 	return rapid.SliceOfN(rapid.SampledFrom(all), 1, 12).Draw(t, "units")
 }
 
-// fold is a line break inside a flow scalar that reads as a space, or
-// as line feeds.
+// fold returns a line break inside a flow scalar that is read as a space or as line feeds.
 func fold(breaks int, indent string) []unit {
 	if breaks == 1 {
 		return []unit{{" ", "\n" + indent, "\n"}}
@@ -301,8 +297,8 @@ func TestAtOfCollections(t *testing.T) {
 	}
 }
 
-// TestSourceRoundTrip: offsets and positions are each other's inverse,
-// wherever line breaks and wide characters are.
+// Conversions of offsets and positions are inverse, whatever line breaks and wide characters
+// there are.
 func TestSourceRoundTrip(t *testing.T) {
 	piece := rapid.SampledFrom(
 		[]string{
@@ -344,8 +340,7 @@ func TestSourceRoundTrip(t *testing.T) {
 	})
 }
 
-// TestJSONAgrees: a JSON text means the same to encoding/json, to our
-// JSON reader and to the YAML reader.
+// encoding/json, our JSON reader and the YAML reader agree on every JSON text.
 func TestJSONAgrees(t *testing.T) {
 	leaf := rapid.OneOf(
 		rapid.Map(
@@ -399,8 +394,8 @@ func TestJSONAgrees(t *testing.T) {
 	})
 }
 
-// Fuzzing found it: a fault that yaml.v3 notices in the middle of a
-// wide character began after it ended.
+// Found by fuzzing: the range of an error that yaml.v3 detects in the middle of a wide
+// character began after its end.
 func TestFaultInsideAWideCharacter(t *testing.T) {
 	for _, text := range []string{
 		"'é",

@@ -10,12 +10,10 @@ import (
 	yaml "gopkg.in/yaml.v3"
 )
 
-// syntax reports what yaml.v3 could not read. Its messages carry no
-// column and often a wrong line (the line before, or where the
-// surrounding mapping starts), so the place is searched for: the text
-// is cut short after ever fewer lines until what is left reads well;
-// the line after that is at fault. Within the line, the fault is where
-// the message first appears.
+// syntax reports an error of yaml.v3. Its messages have no column and often a wrong line (the
+// previous one, or the start of the surrounding mapping), so the position is searched for. The
+// text is cut after fewer and fewer lines until the rest parses; the line after that is wrong.
+// The position in the line is where the message first appears.
 func (b *builder) syntax(err error) {
 	p := prober{s: b.src, budget: 8 << 20}
 	p.problem, p.hint = splitError(err)
@@ -43,8 +41,7 @@ func (b *builder) syntax(err error) {
 	b.fail(ruleSyntax, b.src.span(at, b.src.tokenEnd(at)), message, expected)
 }
 
-// afterValue explains text that goes on after a value has ended; before
-// is the line up to there.
+// afterValue explains text after the end of a value. before is the line up to that text.
 func afterValue(before []byte) (message, expected string) {
 	_, value, _ := bytes.Cut(before, []byte(": "))
 	switch value = bytes.TrimLeft(value, " "); {
@@ -59,7 +56,7 @@ func afterValue(before []byte) (message, expected string) {
 	return "text after the closing quote", `quotes around the whole text, with \" for each quote inside`
 }
 
-// firstOf returns the offset of the first byte of a line that is no blank.
+// firstOf returns the offset of the first non-blank byte of a line.
 func (s *source) firstOf(line int) int {
 	for isBlank(s.at(line)) {
 		line++
@@ -67,8 +64,8 @@ func (s *source) firstOf(line int) int {
 	return line
 }
 
-// splitError takes the line (0 if there is none) and the bare problem
-// out of an error of yaml.v3.
+// splitError splits an error of yaml.v3 into the problem and the line, which is 0 if there is
+// none.
 func splitError(err error) (problem string, line int) {
 	problem = strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(problem); m != nil {
@@ -92,16 +89,15 @@ func (b *builder) unknownAnchor(name string) {
 		"&"+name+" in front of an earlier value, or quotes if text is meant")
 }
 
-// prober finds the place of a syntax error by parsing beginnings of the text.
+// prober finds the position of a syntax error by parsing prefixes of the text.
 type prober struct {
 	s       *source
 	problem string // of the whole text
-	hint    int    // the line yaml.v3 named
-	budget  int    // bytes that may still be parsed
+	hint    int    // the line in yaml.v3's message
+	budget  int    // number of bytes that may still be parsed
 }
 
-// try parses the text up to an offset and returns what is wrong with
-// it, "" if nothing is.
+// try parses the text up to an offset and returns the problem, or an empty string.
 func (p *prober) try(end int) string {
 	p.budget -= end
 	problem, _ := splitErrorOf(bytes.NewReader(p.s.text[:end]))
@@ -127,7 +123,7 @@ func (p *prober) locate() int {
 	if p.budget < end || p.try(end) != p.problem {
 		return p.s.firstOf(start)
 	}
-	low, high := start, end // at high the problem shows, at low it does not
+	low, high := start, end // the problem shows up at high, but not at low
 	for low+1 < high && p.budget > end {
 		if mid := (low + high) / 2; p.try(mid) == p.problem {
 			high = mid
@@ -139,7 +135,7 @@ func (p *prober) locate() int {
 	return p.s.runeStart(low)
 }
 
-// line finds the line at fault, counted from 1.
+// line returns the number of the wrong line, from 1.
 func (p *prober) line() int {
 	const attempts = 40
 	last := p.s.position(p.consumed()).Line
@@ -151,15 +147,14 @@ func (p *prober) line() int {
 	return max(1, min(p.hint, len(p.s.lines)))
 }
 
-// consumed returns how far yaml.v3 reads before it gives up.
+// consumed returns how far yaml.v3 reads before it fails.
 func (p *prober) consumed() int {
 	r := &byteReader{text: p.s.text}
 	splitErrorOf(r)
 	return max(0, r.read-1)
 }
 
-// byteReader hands out one byte at a time, so that what was read is
-// what was needed.
+// byteReader returns one byte at a time, so that its reader consumes no more than it needs.
 type byteReader struct {
 	text []byte
 	read int
@@ -177,7 +172,7 @@ func (r *byteReader) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-// tokenEnd returns the end of the word at an offset, at least one byte on.
+// tokenEnd returns the end of the word at an offset, at least one byte further.
 func (s *source) tokenEnd(at int) int {
 	end := at
 	for end < len(s.text) && !isSpace(s.text[end]) && bytes.IndexByte([]byte(",[]{}"), s.text[end]) < 0 {
@@ -189,9 +184,8 @@ func (s *source) tokenEnd(at int) int {
 	return end
 }
 
-// explain puts a problem of yaml.v3 into plain words: what is wrong,
-// how to mend it, and whether it is about the indentation of the line.
-// c is the byte at the place.
+// explain translates a problem of yaml.v3: what is wrong, what is expected, and whether it is
+// about the indentation of the line. c is the byte at the position.
 func explain(problem string, c byte) (message, expected string, indent bool) {
 	switch problem {
 	case "did not find expected key":

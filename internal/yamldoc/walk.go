@@ -10,21 +10,21 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// builder turns yaml.v3's nodes into ours, in the order of the source.
+// builder converts yaml.v3's nodes to ours, in source order.
 type builder struct {
 	findings
 	src  *source
 	lim  Limits
-	slab []Node // nodes not yet handed out
-	// size counts the nodes of the tree as readers will walk it,
-	// aliases expanded; added is the part of that which aliases add.
+	slab []Node // allocated nodes that are not used yet
+	// size counts the nodes of the tree with aliases expanded; added counts those that aliases
+	// add.
 	size, added int
 	anchors     map[*yaml.Node]anchored
 	comments    comments
-	failed      bool // a limit is passed: nothing more is built
+	failed      bool // a limit is exceeded: nothing more is built
 }
 
-// anchored is a finished node that aliases may name.
+// anchored is a complete node that aliases may refer to.
 type anchored struct {
 	node         *Node
 	size, height int
@@ -36,8 +36,7 @@ type findings struct {
 	errors int
 }
 
-// maxFindings bounds the errors, and the warnings, that one file may
-// cause: past it they help nobody.
+// maxFindings limits the errors, and the warnings, for one file. More would not help.
 const maxFindings = 1000
 
 func (f *findings) fail(rule string, at diag.Range, message, expected string, related ...diag.Related) {
@@ -55,7 +54,7 @@ func (f *findings) warn(rule string, at diag.Range, message, expected string) {
 	}
 }
 
-// new returns a node that stands at [start,end).
+// new returns a node at [start,end).
 func (b *builder) new(kind Kind, start, end int) *Node {
 	if len(b.slab) == 0 {
 		b.slab = make([]Node, 64)
@@ -69,9 +68,8 @@ func (b *builder) new(kind Kind, start, end int) *Node {
 	return n
 }
 
-// node builds one node and returns it with its height: how many
-// collections lie above its deepest leaf. The node is nil only when the
-// builder has failed.
+// node builds one node and returns it with its height: the number of nested collections. The
+// node is nil only if the builder has failed.
 func (b *builder) node(y *yaml.Node, depth int) (*Node, int) {
 	if b.size++; b.size > b.lim.MaxNodes {
 		b.tooLarge(y)
@@ -101,7 +99,7 @@ func (b *builder) node(y *yaml.Node, depth int) (*Node, int) {
 	return n, height
 }
 
-// refuse reports a limit that y passes, once, and stops building.
+// refuse reports a limit that y exceeds, once, and stops building.
 func (b *builder) refuse(rule string, y *yaml.Node, message, expected string) {
 	if !b.failed {
 		at := b.src.offset(y.Line, y.Column)
@@ -157,8 +155,8 @@ func (b *builder) tooDeep(y *yaml.Node) {
 	)
 }
 
-// collection builds a sequence or mapping. Its range runs from its
-// first byte to the end of its last part.
+// collection builds a sequence or mapping. Its range extends from its first byte to the end of
+// its last part.
 func (b *builder) collection(y *yaml.Node, depth int) (*Node, int) {
 	if depth >= b.lim.MaxDepth {
 		b.tooDeep(y)
@@ -191,7 +189,7 @@ func (b *builder) collection(y *yaml.Node, depth int) (*Node, int) {
 	return n, height + 1
 }
 
-// grow moves the end of a collection after one of its parts.
+// grow extends a collection to the end of one of its parts.
 func (b *builder) grow(n *Node, y *yaml.Node, part *Node) {
 	switch {
 	case part == nil:
@@ -226,7 +224,7 @@ func (b *builder) fields(n *Node, y *yaml.Node, depth int) int {
 	return height
 }
 
-// duplicate reports a key that stands twice in one mapping.
+// duplicate reports a key that occurs twice in one mapping.
 func duplicate(f *findings, key, first *Node) {
 	at := first.Range.Start
 	f.fail(
@@ -238,11 +236,10 @@ func duplicate(f *findings, key, first *Node) {
 	)
 }
 
-// keys finds duplicates: by looking in small mappings, by a map in
-// larger ones.
+// keys detects duplicates: by comparing in small mappings, by a map in larger ones.
 type keys struct{ index map[string]int }
 
-// add returns the field of that name that is already there, if any.
+// add returns the existing field with the same name, or nil.
 func (k *keys) add(fields []Field, key *Node) *Node {
 	const small = 12
 	if len(fields) < small {
@@ -264,15 +261,15 @@ func (k *keys) add(fields []Field, key *Node) *Node {
 	if first, there := k.index[key.Text]; there {
 		return fields[first].Key
 	}
-	k.index[key.Text] = len(fields) // where the caller appends it
+	k.index[key.Text] = len(fields) // the index at which the caller appends it
 	return nil
 }
 
-// key builds a key, which must be text for every reader; nil after a finding.
+// key builds a key, which must be text for every reader. It returns nil after a finding.
 func (b *builder) key(y *yaml.Node, depth int) *Node {
 	if y.Kind != yaml.ScalarNode {
 		at := b.src.offset(y.Line, y.Column)
-		n, _ := b.node(y, depth+1) // what is in it may be wrong too
+		n, _ := b.node(y, depth+1) // the content may also be wrong
 		if n != nil && y.Kind != yaml.AliasNode {
 			b.fail(ruleKey, n.Range, "a key that is a collection", "text as the key")
 		} else if n != nil {
@@ -286,7 +283,7 @@ func (b *builder) key(y *yaml.Node, depth int) *Node {
 	if n == nil || b.errors > before {
 		return nil
 	}
-	b.list = b.list[:warned] // what is a warning elsewhere is an error in a key, or nothing
+	b.list = b.list[:warned] // warnings for values don't apply to keys: they are errors or irrelevant
 	if !b.keyIsText(n) {
 		return nil
 	}
@@ -348,8 +345,7 @@ func styleOf(y *yaml.Node) style {
 	return plain
 }
 
-// resolve gives a plain scalar its type, and warns where YAML 1.1 gives
-// it another one.
+// resolve sets the type of a plain scalar, and warns if YAML 1.1 gives it another one.
 func (b *builder) resolve(n *Node, sure bool) {
 	r := resolve(n.Text)
 	if !setResolved(&b.findings, n, r) || sure {
@@ -365,8 +361,7 @@ func (b *builder) resolve(n *Node, sure bool) {
 	}
 }
 
-// setResolved fills the fields that hang on the type; it is false after
-// a finding.
+// setResolved sets the fields that depend on the type. It returns false after a finding.
 func setResolved(f *findings, n *Node, r resolved) bool {
 	n.Kind = r.kind
 	n.Bool = r.truth
@@ -401,7 +396,7 @@ func ours(n *Node) string {
 	return "the number " + lexeme
 }
 
-// unambiguous is how to write a trapped scalar so that every reader agrees.
+// unambiguous returns how to write a trapped scalar so that every reader agrees.
 func unambiguous(n *Node, t trap) string {
 	switch {
 	case t.rule == ruleBool11:
@@ -417,7 +412,7 @@ func unambiguous(n *Node, t trap) string {
 	return "quotes: " + quote(n.Text)
 }
 
-// quote shows a text of the author in a message, cut when it is long.
+// quote quotes a text of the author for a message, and shortens it if it is long.
 func quote(s string) string {
 	const most = 60
 	if r := []rune(s); len(r) > most {
@@ -426,9 +421,8 @@ func quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// properties returns where the content of y starts: after its anchor
-// and tag. In front of a block collection they belong to its first part
-// if they start where that part starts.
+// properties returns the offset of y's content, after its anchor and tag. Before a block
+// collection, an anchor or tag belongs to its first part if it is at the position of that part.
 func (b *builder) properties(y *yaml.Node) int {
 	at := b.src.offset(y.Line, y.Column)
 	if c := b.src.at(at); c != '&' && c != '!' {
@@ -452,9 +446,9 @@ func (b *builder) properties(y *yaml.Node) int {
 	return at
 }
 
-// anchorEnd returns the offset after an anchor or alias. Its name must
-// be all that stands there: yaml.v3 ends names at characters that YAML
-// 1.2 takes into them, such as the colon of &a:b.
+// anchorEnd returns the offset after an anchor or alias. It refuses names with further
+// characters: yaml.v3 ends names at characters that YAML 1.2 includes, such as the colon of
+// &a:b.
 func (b *builder) anchorEnd(at int, name string) int {
 	end := at + 1 + len(name)
 	if written := b.src.propertyEnd(at); written != end {
@@ -473,7 +467,7 @@ func (b *builder) anchorEnd(at int, name string) int {
 func (s *source) propertyEnd(at int) int {
 	stop := ",[]{}"
 	if s.at(at) == '!' && s.at(at+1) == '<' {
-		stop = "" // a verbatim tag holds any of these
+		stop = "" // a verbatim tag may contain these
 	}
 	for at < len(s.text) && !isSpace(s.text[at]) && strings.IndexByte(stop, s.text[at]) < 0 {
 		at++
@@ -488,8 +482,7 @@ func (b *builder) anotherProperty(at int) bool {
 	return b.src.at(at) == '&' || b.src.at(at) == '!'
 }
 
-// checkTag refuses a tag that gives a node another type than it has
-// without it.
+// checkTag refuses a tag that gives a node another type than it has without the tag.
 func (b *builder) checkTag(y *yaml.Node, n *Node) {
 	if y.Style&yaml.TaggedStyle == 0 {
 		b.checkBang(y, n)
@@ -507,8 +500,8 @@ func (b *builder) checkTag(y *yaml.Node, n *Node) {
 	)
 }
 
-// checkBang refuses the tag "!", which makes text of a plain scalar and
-// of which yaml.v3 leaves no trace.
+// checkBang refuses the tag "!", which turns a plain scalar into text. yaml.v3 does not report
+// it, so the source is searched.
 func (b *builder) checkBang(y *yaml.Node, n *Node) {
 	if n.style != plain || n.Kind == String || n.Kind >= Sequence {
 		return

@@ -1,14 +1,12 @@
-// Package yamldoc reads one YAML 1.2 document into a small tree with a
-// source range on every node. It is the only package that imports
-// gopkg.in/yaml.v3. It refuses what two readers could read differently
-// (duplicate keys, several documents, merge keys, tags that change a
-// type, alias bombs) and reports scalars that a YAML 1.1 reader would
-// take for something else (docs/design/001-semantics.md).
+// Package yamldoc reads one YAML 1.2 document into a small tree with a source range on every
+// node. It is the only package that imports gopkg.in/yaml.v3. It refuses anything that two
+// readers could understand differently (duplicate keys, several documents, merge keys, tags
+// that change a type, alias bombs) and reports scalars that a YAML 1.1 reader would understand
+// differently (docs/design/001-semantics.md).
 //
-// yaml.v3 supplies the shape of the tree, where nodes start, and the
-// text of scalars. Everything else is ours: the type of a plain scalar,
-// where nodes end, where each byte of a scalar stands in the file, the
-// comments.
+// yaml.v3 provides the shape of the tree, the start of nodes, and the text of scalars. This
+// package does the rest: the type of a plain scalar, the end of nodes, the position of each
+// byte of a scalar in the file, and comments.
 package yamldoc
 
 import (
@@ -19,10 +17,10 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Kind is the type of a node under the YAML 1.2 core schema.
+// Kind is the type of a node in the YAML 1.2 core schema.
 type Kind uint8
 
-// The kinds of a node.
+// The kinds of nodes.
 const (
 	Null Kind = iota
 	Bool
@@ -32,8 +30,8 @@ const (
 	Mapping
 )
 
-// String returns the kind in the words of JSON Schema: "null",
-// "boolean", "number", "string", "array", "object".
+// String returns the JSON Schema type of the kind: "null", "boolean", "number", "string",
+// "array", "object".
 func (k Kind) String() string {
 	switch k {
 	case Null:
@@ -63,29 +61,28 @@ type Comment struct {
 	Line  int
 	Range diag.Range // from the '#' to the end of the line
 	Text  string     // without the '#'
-	Alone bool       // nothing else stands on its line
+	Alone bool       // nothing else is on its line
 }
 
-// Node is one YAML value. An alias yields the very node its anchor
-// names, so a node may stand in several places of the tree; its Range
-// is where its text is.
+// Node is one YAML value. An alias is represented by the node of its anchor, so a node may
+// occur several times in the tree; its Range is the position of its text.
 type Node struct {
 	Kind   Kind
 	Range  diag.Range
 	Text   string    // scalars: the content (numbers: the source lexeme)
-	Bool   bool      // Bool
-	Num    value.Num // Number, when Finite
-	Finite bool      // Number: false for .inf and .nan
-	Items  []*Node   // Sequence
-	Fields []Field   // Mapping, in source order, keys unique
+	Bool   bool      // for a Bool
+	Num    value.Num // for a Number, if Finite
+	Finite bool      // for a Number: false for .inf and .nan
+	Items  []*Node   // for a Sequence
+	Fields []Field   // for a Mapping: in source order, with unique keys
 
-	index  map[string]int // positions in Fields as they were read; nil for few of them
+	index  map[string]int // positions in Fields after parsing; nil for few fields
 	src    *source
 	start  int // offset of the first byte of the node in src.text
 	end    int // offset after its last byte
 	style  style
-	float  bool // Number: written with a point or an exponent, or not finite
-	tagged bool // has a tag, which fits
+	float  bool // for a Number: written with a point or an exponent, or not finite
+	tagged bool // has a tag, which matches the type
 }
 
 // Field is one key and value of a mapping.
@@ -120,9 +117,8 @@ func (n *Node) Field(key string) *Field {
 	return nil
 }
 
-// Any returns the node as decoded Go values: nil, bool, json.Number,
-// string, []any, map[string]any. JSON has no word for .inf and .nan;
-// they come as the float64 of that name.
+// Any returns the node as decoded Go values: nil, bool, json.Number, string, []any,
+// map[string]any. Because JSON can't represent .inf and .nan, they are returned as float64.
 func (n *Node) Any() any {
 	switch n.Kind {
 	case Bool:

@@ -19,8 +19,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestBad shows what authors see: each testdata/bad/*.yaml beside the
-// text report of its findings.
+// The golden files have the text report of the findings in each testdata/bad/*.yaml.
 func TestBad(t *testing.T) {
 	for _, file := range glob(t, "testdata/bad/*.yaml") {
 		src := read(t, file)
@@ -36,8 +35,7 @@ func TestBad(t *testing.T) {
 	}
 }
 
-// TestGood shows the tree of each testdata/good/*.yaml: kinds, ranges,
-// texts, comments.
+// The golden files have the tree of each testdata/good/*.yaml: kinds, ranges, texts, comments.
 func TestGood(t *testing.T) {
 	for _, file := range glob(t, "testdata/good/*.yaml") {
 		d, fs := Parse(file, read(t, file), Limits{})
@@ -92,8 +90,7 @@ func parseOne(t *testing.T, text string) *Node {
 	return d.Root
 }
 
-// TestScalars reads the scalars of a table, a line each: as it is
-// written, our kind and value, and the rule that warns of another
+// Each line of the table has a scalar, our kind and value, and the rule that warns of another
 // reading.
 func TestScalars(t *testing.T) {
 	for line := range strings.Lines(string(read(t, "testdata/scalars.txt"))) {
@@ -161,8 +158,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestRules: each rule's bad example is reported by that rule, its good
-// one by none, and nothing else exists.
+// Each rule reports its bad example, no rule reports its good one, and there are no other
+// rules.
 func TestRules(t *testing.T) {
 	known := map[string]bool{}
 	last := ""
@@ -270,7 +267,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestHundredMegabytes: a file over the limit is refused by its size alone.
+// A file over the limit is refused by its size alone.
 func TestHundredMegabytes(t *testing.T) {
 	big := make([]byte, 100<<20)
 	allocated := testing.AllocsPerRun(1, func() {
@@ -283,8 +280,7 @@ func TestHundredMegabytes(t *testing.T) {
 	}
 }
 
-// TestHostileShapes: whatever a file repeats, it is read or refused,
-// and the number of findings stays bounded.
+// Whatever a file repeats, it is read or refused, and the number of findings is limited.
 func TestHostileShapes(t *testing.T) {
 	for _, unit := range []string{
 		"#\n",
@@ -433,8 +429,7 @@ func TestDocumentOutlivesItsSource(t *testing.T) {
 	}
 }
 
-// BenchmarkYAMLv3 is what Parse cannot go below: yaml.v3's own decoding
-// of the same file.
+// BenchmarkYAMLv3 is the lower bound for Parse: yaml.v3's own decoding of the same file.
 func BenchmarkYAMLv3(b *testing.B) {
 	src := must.Get(os.ReadFile("testdata/good/agent.yaml"))(b)
 	b.SetBytes(int64(len(src)))
@@ -455,8 +450,8 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// TestFieldsOfLargeMappingsAreFound, each without a look at all others,
-// in YAML and in JSON; a node that lost fields does not find them.
+// Fields of large mappings are found without comparing all others, in YAML and in JSON. A node
+// whose fields were removed does not find them.
 func TestFieldsOfLargeMappingsAreFound(t *testing.T) {
 	for _, form := range []string{"{%s}", "# YAML\n{%s}"} {
 		growth.Linear(t, 5000, func(size int) func() {

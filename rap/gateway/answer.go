@@ -12,14 +12,13 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// longestToken is more than any token of ours has.
+// longestToken limits the length of a token; ours are shorter.
 const longestToken = 128
 
-// answer takes the answer to a question, at an address that nobody
-// knows who was not told. To everybody else it is not there, whatever
-// became of the call.
+// answer accepts the answer to a question. Only the runtime that got the question knows the
+// address; for any other token the response is 404, whatever the state of the call.
 func (g *Gateway) answer(w http.ResponseWriter, req *http.Request, token string) {
-	r, err := g.asked(req.Context(), token)
+	r, err := g.callByToken(req.Context(), token)
 	if err != nil {
 		g.cfg.Log.ErrorContext(req.Context(), "an answer could not be looked at", "error", err)
 		http.Error(w, "not now", http.StatusServiceUnavailable)
@@ -30,7 +29,7 @@ func (g *Gateway) answer(w http.ResponseWriter, req *http.Request, token string)
 		return
 	}
 	body, err := g.body(w, req, maxNotice)
-	if errors.Is(err, errNotJSON) || errors.Is(err, errCutOff) { // no answer yet: nothing changes
+	if errors.Is(err, errNotJSON) || errors.Is(err, errCutOff) { // no answer arrived: nothing changes
 		http.Error(w, err.Error(), statusOf(err))
 		return
 	}
@@ -50,8 +49,8 @@ func (g *Gateway) unknown(w http.ResponseWriter, req *http.Request, why string) 
 	http.NotFound(w, req)
 }
 
-// asked finds the call that a token answers; nil when there is none.
-func (g *Gateway) asked(ctx context.Context, token string) (*record, error) {
+// callByToken finds the call whose question has a token. It returns nil if there is none.
+func (g *Gateway) callByToken(ctx context.Context, token string) (*record, error) {
 	if token == "" || len(token) > longestToken {
 		return nil, nil
 	}
@@ -69,8 +68,7 @@ func (g *Gateway) asked(ctx context.Context, token string) (*record, error) {
 	return r, nil
 }
 
-// signed reports whether it is the calling runtime that answers, where
-// that is to be shown.
+// signed reports whether the calling runtime has authenticated, if its answers must be signed.
 func (g *Gateway) signed(req *http.Request, r *record) bool {
 	c := g.caller(r.Part.Caller)
 	if c == nil || !c.AnswersSigned {
@@ -80,24 +78,24 @@ func (g *Gateway) signed(req *http.Request, r *record) bool {
 	return from == c
 }
 
-// hearing is what an answer means to its call.
-type hearing int
+// answerOutcome says how an answer affects its call.
+type answerOutcome int
 
 const (
-	hearingLate  hearing = iota // nothing is open, and this is not what was answered
-	hearingTaken                // it is the answer
-	hearingSame                 // it was the answer already
-	hearingWrong                // it is no answer, and the call is over
+	answerLate     answerOutcome = iota // the question is closed, and was not answered so
+	answerAccepted                      // it is accepted
+	answerRepeated                      // it repeats the accepted answer
+	answerInvalid                       // it is invalid, and ends the call
 )
 
-// answered goes by an answer, which bad says could not be read.
+// answered applies an answer to its call and responds. bad is the error of reading the answer.
 func (g *Gateway) answered(w http.ResponseWriter, req *http.Request, r *record, in wire.Answer, bad error) {
 	ctx, stop := detached(req.Context())
 	defer stop()
-	heard := hearingLate
+	heard := answerLate
 	r, changed, err := g.change(ctx, r.Key, func(r *record) bool {
-		heard = g.hear(r, in, bad)
-		return heard == hearingTaken || heard == hearingWrong
+		heard = g.applyAnswer(r, in, bad)
+		return heard == answerAccepted || heard == answerInvalid
 	})
 	if err != nil {
 		g.cfg.Log.ErrorContext(ctx, "an answer could not be kept", "error", err)
@@ -106,7 +104,7 @@ func (g *Gateway) answered(w http.ResponseWriter, req *http.Request, r *record, 
 	}
 	if changed {
 		facts := map[string]any{
-			"valid":   heard == hearingTaken,
+			"valid":   heard == answerAccepted,
 			"verdict": r.Part.Verdict,
 			"session": r.Part.Grant != "",
 		}
@@ -114,9 +112,9 @@ func (g *Gateway) answered(w http.ResponseWriter, req *http.Request, r *record, 
 	}
 
 	switch heard {
-	case hearingTaken, hearingSame:
+	case answerAccepted, answerRepeated:
 		w.WriteHeader(http.StatusOK)
-	case hearingWrong:
+	case answerInvalid:
 		g.refuse(ctx, "an answer made no sense", "not the call's id, or not an index of its choices", r)
 		http.Error(w, "not an answer to this question; the call is over", http.StatusBadRequest)
 	default:
@@ -124,15 +122,15 @@ func (g *Gateway) answered(w http.ResponseWriter, req *http.Request, r *record, 
 	}
 }
 
-// hear moves a call by an answer: the first that comes in time counts.
-func (g *Gateway) hear(r *record, in wire.Answer, bad error) hearing {
+// applyAnswer changes a call by an answer: the first one that is in time counts.
+func (g *Gateway) applyAnswer(r *record, in wire.Answer, bad error) answerOutcome {
 	q := r.Part.Question
 	right := bad == nil && in.ID == r.Part.ID && in.Selected >= 0 && in.Selected < q.Choices
 	switch {
 	case !q.open(r) && right && q.Selected != nil && *q.Selected == in.Selected:
-		return hearingSame
+		return answerRepeated
 	case !q.open(r) || !g.now().Before(q.Until):
-		return hearingLate
+		return answerLate
 	case q.Relayed:
 		q.Bad = !right
 	case !right:
@@ -142,14 +140,14 @@ func (g *Gateway) hear(r *record, in wire.Answer, bad error) hearing {
 	}
 
 	if !right {
-		return hearingWrong
+		return answerInvalid
 	}
 	q.Selected = &in.Selected
-	return hearingTaken
+	return answerAccepted
 }
 
-// open reports whether an answer to the question of a call is waited
-// for. Nobody needs it once the run is to stop.
+// open reports whether the question of a call still waits for an answer. It does not if the run
+// is to stop.
 func (q *question) open(r *record) bool {
 	if q.Relayed {
 		return r.State == durable.Running && r.Stop == "" && q.Selected == nil && !q.Bad
@@ -157,8 +155,8 @@ func (q *question) open(r *record) bool {
 	return r.State == durable.Waiting
 }
 
-// chosen decides a call by the index that the user chose: only those
-// that were offered as an allowance allow.
+// chosen moves a call by the index of the user's choice. Any index other than those of the
+// offered permissions denies the call.
 func (g *Gateway) chosen(r *record, index int) {
 	c := &r.Part
 	switch index {

@@ -14,8 +14,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// judged is a call as the rules saw it now.
-type judged struct {
+// judgment is a call with the current decision of the rules.
+type judgment struct {
 	op   *operation
 	plan *resolve.Plan
 	call *resolve.Call
@@ -23,9 +23,9 @@ type judged struct {
 	binding string
 }
 
-// verdict is what the desk is told: that nobody waits longer than so
-// long either, whether or not the rules demand anything.
-func (j *judged) verdict(within time.Duration) hold.Verdict {
+// verdict returns what the approval service needs to know. Its expiry is at most within, even
+// if the rules require none.
+func (j *judgment) verdict(within time.Duration) hold.Verdict {
 	v := hold.Verdict{Decision: j.Decision, Call: j.call}
 	var require policy.Require
 	if v.Require != nil {
@@ -37,9 +37,9 @@ func (j *judged) verdict(within time.Duration) hold.Verdict {
 	return v
 }
 
-// judge validates a call and asks the rules. The words say why it is
-// not to run.
-func (g *Gateway) judge(ctx context.Context, r *record) (*judged, string) {
+// judge validates a call and evaluates the rules. If the call must not run, it returns nil and
+// the reason.
+func (g *Gateway) judge(ctx context.Context, r *record) (*judgment, string) {
 	c := &r.Part
 	op := g.ops[c.Operation]
 	if op == nil {
@@ -54,7 +54,7 @@ func (g *Gateway) judge(ctx context.Context, r *record) (*judged, string) {
 		g.refuse(ctx, "the rules could not be had", err, r)
 		return nil, "the rules could not be read; nothing was run"
 	}
-	j := &judged{op: op, plan: plan, call: g.present(r, op)}
+	j := &judgment{op: op, plan: plan, call: g.present(r, op)}
 	j.Decision = plan.Decide(j.call)
 	if j.Outcome == resolve.Deny {
 		return nil, "denied by the rules: " + j.Message
@@ -65,9 +65,9 @@ func (g *Gateway) judge(ctx context.Context, r *record) (*judged, string) {
 	return j, ""
 }
 
-// present is a call as rules know it. The caller stands in the session:
-// sessions of two callers have nothing in common, whatever they call
-// them. Of the annotations only what tightens is told.
+// present returns the call as the rules see it. The session contains the caller, because
+// sessions of different callers are unrelated even if they have the same name. Of the
+// annotations, only the one that tightens the decision is passed on.
 func (g *Gateway) present(r *record, op *operation) *resolve.Call {
 	c := &r.Part
 	call := &resolve.Call{
@@ -75,7 +75,7 @@ func (g *Gateway) present(r *record, op *operation) *resolve.Call {
 		Tool:           c.Operation,
 		Args:           r.Args(),
 		Principal:      c.User,
-		Session:        below(c.Caller, c.root()),
+		Session:        sessionName(c.Caller, c.root()),
 		ToolDefinition: op.digest,
 	}
 	if g.cfg.MCPServer != "" {
@@ -87,11 +87,10 @@ func (g *Gateway) present(r *record, op *operation) *resolve.Call {
 	return call
 }
 
-// below names a thread of a caller. No two callers make the same name,
-// whatever they and their threads are called.
-func below(caller, thread string) string { return url.PathEscape(caller) + "/" + thread }
+// sessionName names a thread of a caller. Names of different callers and threads never collide.
+func sessionName(caller, thread string) string { return url.PathEscape(caller) + "/" + thread }
 
-func (j *judged) ground() ground {
+func (j *judgment) ground() ground {
 	g := ground{Binding: j.binding, Plan: j.plan.Version(), Tool: j.op.digest}
 	for _, r := range j.Reasons {
 		g.Rules = append(g.Rules, fmt.Sprintf("%s/%s/%s", r.Source, r.Policy, r.Rule))
@@ -101,9 +100,8 @@ func (j *judged) ground() ground {
 	return g
 }
 
-// decide says what has to happen before a call may run: it is asked
-// when the call came, once our approvers or the user allowed it, and
-// right before it runs.
+// decide returns what has to happen before a call may run. It is called when the call arrives,
+// after our approvers or the user allowed it, and right before it runs.
 func (g *Gateway) decide(ctx context.Context, r *record) (durable.Ruling, error) {
 	c := &r.Part
 	j, why := g.judge(ctx, r)
@@ -111,7 +109,7 @@ func (g *Gateway) decide(ctx context.Context, r *record) (durable.Ruling, error)
 	switch {
 	case j == nil:
 		return refused(why), nil
-	case c.By != "": // whoever was to allow it has
+	case c.By != "": // approved by everyone who has to
 		if j.binding != c.Ground.Binding || c.By == byRules && j.Outcome != resolve.Allow {
 			return refused(textChanged), nil
 		}
@@ -149,17 +147,16 @@ func failed(why string) durable.Ruling {
 	return durable.Ruling{Ending: durable.Ending{Why: whyFailed, Reason: why}}
 }
 
-// proceed lets a call run, and says why.
-func (g *Gateway) proceed(r *record, j *judged, by string) durable.Ruling {
+// proceed lets a call run and records who or what allowed it.
+func (g *Gateway) proceed(r *record, j *judgment, by string) durable.Ruling {
 	r.Part.By = by
 	r.Part.Verdict = verdictAllow
 	return durable.Ruling{Do: durable.Proceed, Verdict: j.verdict(g.cfg.Within)}
 }
 
-// decideApproved goes on with what our approvers approved. That may be
-// other arguments than they were asked about: then the rules have their
-// say about these.
-func (g *Gateway) decideApproved(ctx context.Context, r *record, j *judged) (durable.Ruling, error) {
+// decideApproved continues with a call that our approvers approved. If they edited the
+// arguments, the rules decide on the new ones.
+func (g *Gateway) decideApproved(ctx context.Context, r *record, j *judgment) (durable.Ruling, error) {
 	if !r.Approval.Edited && j.binding != r.Part.Ground.Binding || j.Outcome != resolve.Ask {
 		return refused(textChanged), nil
 	}
@@ -170,9 +167,8 @@ func (g *Gateway) decideApproved(ctx context.Context, r *record, j *judged) (dur
 	return g.proceed(r, j, byApprovers), nil
 }
 
-// decideByUser asks the runtime's user, where no session grant of
-// theirs covers the call.
-func (g *Gateway) decideByUser(ctx context.Context, r *record, j *judged, by string) (durable.Ruling, error) {
+// decideByUser asks the runtime's user, unless one of their session grants covers the call.
+func (g *Gateway) decideByUser(ctx context.Context, r *record, j *judgment, by string) (durable.Ruling, error) {
 	grant, err := g.useGrant(ctx, r, j)
 	if err != nil {
 		return durable.Ruling{}, err
@@ -185,8 +181,8 @@ func (g *Gateway) decideByUser(ctx context.Context, r *record, j *judged, by str
 	return g.proceed(r, j, by), nil
 }
 
-// heard records what was decided first about a call.
-func (g *Gateway) heard(ctx context.Context, r *record, j *judged) {
+// heard records the first decision about a call in the ledger.
+func (g *Gateway) heard(ctx context.Context, r *record, j *judgment) {
 	if r.Part.Heard {
 		return
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/assent-dev/assent/rap"
 )
 
-// The reasons of endings that are the gateway's own.
+// Reasons of endings that only the gateway uses.
 const (
-	whyFailed  durable.Why = "failed"  // nobody could be asked, or nothing could be run
-	whyInvalid durable.Why = "invalid" // the user's answer made no sense
+	whyFailed  durable.Why = "failed"  // the question could not be asked, or the operation could not be run
+	whyInvalid durable.Why = "invalid" // the user's answer was invalid
 )
 
-// Words of endings. All of them say whether anything ran.
+// Texts of endings. Each says whether anything ran.
 const (
 	textExpired     = "nobody approved the call in time; nothing was run"
 	textUnanswered  = "nobody answered the question in time; nothing was run"
@@ -26,8 +26,7 @@ const (
 	textLost        = "outcome unknown: the server was interrupted while the operation ran; it was not run again"
 )
 
-// ended writes the result that the runtime is told of a call that
-// ended, and has it posted.
+// ended writes the result for the runtime and marks it to be posted.
 func (g *Gateway) ended(r *record, e durable.Ending) {
 	c := &r.Part
 	r.Message = &durable.Attempt{}
@@ -37,15 +36,15 @@ func (g *Gateway) ended(r *record, e durable.Ending) {
 		c.Verdict = verdictDeny
 		finish(r, rap.Outcome{Text: e.Reason})
 	default:
-		verdict, text := words(e)
+		verdict, text := verdictAndText(e)
 		c.Verdict = verdict
 		finish(r, errorOutcome(text))
 	}
 }
 
-// words are the verdict and the text of a call that did not run, or of
-// which nobody knows.
-func words(e durable.Ending) (verdict, text string) {
+// verdictAndText returns the verdict and the text for a call that did not run, or whose outcome
+// is unknown.
+func verdictAndText(e durable.Ending) (verdict, text string) {
 	switch e.Why {
 	case durable.Refused:
 		return verdictDeny, e.Reason
@@ -81,8 +80,7 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-// finish writes the result of a call. Only what a repetition needs is
-// kept beside it.
+// finish stores the result of a call, and drops everything that a repetition doesn't need.
 func finish(r *record, out rap.Outcome) {
 	c := &r.Part
 	var sent bool
@@ -90,7 +88,7 @@ func finish(r *record, out rap.Outcome) {
 	switch failed := c.Verdict == verdictFailed || c.Verdict == verdictUnknown; {
 	case c.Follows == "":
 	case failed || out.Subscription && !sent:
-		r.Stop = cmp.Or(r.Stop, "the run failed") // what goes on behind is ended
+		r.Stop = cmp.Or(r.Stop, "the run failed") // ends the subscription
 	case !out.Subscription:
 		c.Follows = ""
 	}

@@ -10,10 +10,9 @@ import (
 	"github.com/assent-dev/assent/rap/peer"
 )
 
-// Endpoint wraps an HTTP/JSON endpoint, at to.URL: the arguments are
-// posted to it once, as they are, and the answer's body is the outcome.
-// to.Timeout bounds how long it may take, to.MaxBody how much it may
-// say.
+// Endpoint wraps the HTTP/JSON endpoint at to.URL as an operation. Each run posts the arguments
+// once, unchanged; the response body is the outcome. to.Timeout limits the duration and
+// to.MaxBody the size of the response.
 func Endpoint(op rap.Operation, to peer.Config) (rap.Operation, error) {
 	p, err := peer.New(to)
 	if err == nil {
@@ -37,8 +36,8 @@ func Endpoint(op rap.Operation, to peer.Config) (rap.Operation, error) {
 	return op, nil
 }
 
-// endpointError tells the runtime what an operator would tell: a
-// status, or that nobody knows.
+// endpointError adds the text for the runtime: the status of the response, or that the outcome
+// is unknown.
 func endpointError(err error) error {
 	if status, ok := errors.AsType[*peer.StatusError](err); ok {
 		text := fmt.Sprintf("the operation's endpoint answered %d", status.Code)

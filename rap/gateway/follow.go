@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// follow begins to pass on what comes after a result that was posted.
+// follow begins to pass on the events that come after a posted result.
 func (g *Gateway) follow(ctx context.Context, r *record) sent {
 	if err := g.engine.Remember(ctx, subscriptionRef(r.Part.Follows), r.Key); err != nil {
 		g.refuse(ctx, "a subscription could not be kept", err, r)
@@ -29,20 +29,19 @@ func (g *Gateway) follow(ctx context.Context, r *record) sent {
 	}}
 }
 
-// subscriptionRef keeps the names of subscriptions apart from the
-// references of the desk.
+// subscriptionRef returns the reference of a subscription, which can't collide with references
+// of the approval service.
 func subscriptionRef(name string) string { return "subscription " + name }
 
-// The pauses between two looks at a subscription without news of it.
+// Intervals between two checks of a subscription without notifications.
 const (
 	firstLook = time.Second
 	lastLook  = time.Minute
 )
 
-// pass passes on the events of a subscription, one after another, until
-// the last. Each is posted again and again while that can help, so
-// after a crash one may come twice.
-func (g *Gateway) pass(ctx context.Context, c *caller, r *record) sent {
+// passEvents posts the events of a subscription in order, up to the last one. Each is retried
+// while that can help; after a crash one may be posted twice.
+func (g *Gateway) passEvents(ctx context.Context, c *caller, r *record) sent {
 	feed := g.feed(&r.Part)
 	if over, text := g.overNow(feed, r); over {
 		return g.unfollow(ctx, c, r, text)
@@ -61,7 +60,7 @@ func (g *Gateway) pass(ctx context.Context, c *caller, r *record) sent {
 	r.Part.Pause = 0
 	for i, e := range events {
 		if i > 0 && g.engine.Renew(ctx, r, keepPassed(r)) != nil {
-			return g.passed(r, g.cfg.Poll)
+			return g.passLater(r, g.cfg.Poll)
 		}
 		if again := g.postEvent(ctx, c, r, eventBody(&r.Part, e)); again != nil {
 			return *again
@@ -73,12 +72,12 @@ func (g *Gateway) pass(ctx context.Context, c *caller, r *record) sent {
 		}
 	}
 
-	return g.passed(r, 0)
+	return g.passLater(r, 0)
 }
 
-// passed looks for more events after a pause, or at once where the
-// subscription is to end or its result was asked for again.
-func (g *Gateway) passed(r *record, pause time.Duration) sent {
+// passLater schedules the next check for events after a pause, or at once if the subscription
+// is to end or its result was requested again.
+func (g *Gateway) passLater(r *record, pause time.Duration) sent {
 	keep := keepPassed(r)
 	return sent{
 		Retry: true,
@@ -92,7 +91,7 @@ func (g *Gateway) passed(r *record, pause time.Duration) sent {
 	}
 }
 
-// keepPassed keeps how far the events were passed on.
+// keepPassed returns a change that stores how many events were passed on.
 func keepPassed(r *record) func(*record) {
 	at := r.Part
 	return func(r *record) {
@@ -103,8 +102,8 @@ func keepPassed(r *record) func(*record) {
 	}
 }
 
-// overNow reports whether no more events are to be passed on, and what
-// the runtime is told of it; "" nothing: it knows.
+// overNow reports whether no more events should be passed on. If the runtime has to be
+// informed, it also returns the text.
 func (g *Gateway) overNow(feed rap.Feed, r *record) (over bool, text string) {
 	switch {
 	case r.Stop != "":
@@ -119,8 +118,7 @@ func (g *Gateway) overNow(feed rap.Feed, r *record) (over bool, text string) {
 	return false, ""
 }
 
-// feed is where the events of a call come from; nil when its operation
-// has none.
+// feed returns the source of a call's events, or nil if its operation has none.
 func (g *Gateway) feed(c *call) rap.Feed {
 	if op := g.ops[c.Operation]; op != nil {
 		return op.Feed
@@ -129,15 +127,15 @@ func (g *Gateway) feed(c *call) rap.Feed {
 	return nil
 }
 
-// lookLater waits for news. It looks now and then without any: another
-// process may have had them, and died.
+// lookLater schedules the next check. It checks even without a notification, because the
+// process that received one may have died.
 func (g *Gateway) lookLater(r *record) sent {
 	r.Part.Pause = min(max(2*r.Part.Pause, firstLook), lastLook)
-	return g.passed(r, min(r.Part.Pause, max(r.Part.Until.Sub(g.now()), 0)))
+	return g.passLater(r, min(r.Part.Pause, max(r.Part.Until.Sub(g.now()), 0)))
 }
 
-// postEvent posts an event; nil says that it went. One that the runtime
-// refuses ends the subscription, and so does one that can't be posted.
+// postEvent posts an event and returns nil if that worked. It ends the subscription if the
+// runtime refuses the event or retries can't help.
 func (g *Gateway) postEvent(ctx context.Context, c *caller, r *record, body []byte) *sent {
 	err := c.peer.Post(ctx, r.Part.Callback, body)
 	if err == nil {
@@ -147,7 +145,7 @@ func (g *Gateway) postEvent(ctx context.Context, c *caller, r *record, body []by
 	r.Part.Fails++
 	wait, more := c.peer.Pause(r.Part.Fails)
 	if ctx.Err() != nil || more && peer.Again(err) {
-		again := g.passed(r, wait)
+		again := g.passLater(r, wait)
 		return &again
 	}
 	g.refuse(ctx, "an event could not be posted", err, r)
@@ -155,8 +153,8 @@ func (g *Gateway) postEvent(ctx context.Context, c *caller, r *record, body []by
 	return &over
 }
 
-// unfollow ends a subscription: whoever runs the operation is told, and
-// the runtime too, where there is something to tell.
+// unfollow ends a subscription at its source, and posts a last event with text unless it is
+// empty.
 func (g *Gateway) unfollow(ctx context.Context, c *caller, r *record, text string) sent {
 	if err := g.endFeed(ctx, &r.Part); err != nil {
 		g.refuse(ctx, "a subscription could not be ended", err, r)
@@ -170,18 +168,17 @@ func (g *Gateway) unfollow(ctx context.Context, c *caller, r *record, text strin
 	}
 
 	facts := map[string]any{"reason": cmp.Or(text, r.Stop), "events": r.Part.Passed}
-	_ = g.record(ctx, "rap_subscription_ended", r, facts) // it has ended; the failure is logged
+	_ = g.record(ctx, "rap_subscription_ended", r, facts) // the subscription has ended anyway; the failure is logged
 	keep := keepPassed(r)
 	return sent{Keep: func(r *record) {
 		keep(r)
-		if !r.Part.Posted { // the result was asked for again meanwhile
+		if !r.Part.Posted { // the result was requested again meanwhile
 			r.Message = &durable.Attempt{}
 		}
 	}}
 }
 
-// endFeed tells whoever runs the operation of a call that nobody
-// listens any more.
+// endFeed ends the subscription of a call at its source, if it has one.
 func (g *Gateway) endFeed(ctx context.Context, c *call) error {
 	feed := g.feed(c)
 	if feed == nil || c.Follows == "" {
@@ -191,7 +188,7 @@ func (g *Gateway) endFeed(ctx context.Context, c *call) error {
 	return feed.End(ctx, c.Follows)
 }
 
-// eventBody writes an event under the names that the runtime gave its call.
+// eventBody encodes an event with the ids that the runtime gave its call.
 func eventBody(c *call, e rap.Event) []byte {
 	out := wire.Event{
 		GroupID:     c.Thread,

@@ -18,7 +18,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// idle is a gateway that takes requests, and works on nothing.
+// idle returns a gateway that accepts requests but does not process calls.
 func idle(t testing.TB) *Gateway {
 	t.Helper()
 	g := must.Get(New(Config{
@@ -40,9 +40,8 @@ func idle(t testing.TB) *Gateway {
 	return g
 }
 
-// FuzzAnswer posts any body to the address of a question, and to
-// others: it is an allowance only if it says so to the letter, and no
-// other call ends.
+// FuzzAnswer posts any body to the address of a question and to other addresses. Only an exact
+// answer may allow the call, and no other call may end.
 func FuzzAnswer(f *testing.F) {
 	g := idle(f)
 	other, _ := waiting(f, g)
@@ -96,7 +95,7 @@ func plainPath(r rune) rune {
 	return 'A'
 }
 
-// waiting puts a question whose token is known.
+// waiting adds a call whose question waits for an answer, and returns its token.
 func waiting(t testing.TB, g *Gateway) (r *record, token string) {
 	token, alias := names.NewToken()
 	r = &record{

@@ -1,10 +1,9 @@
-// Package gateway is a RAP tool server that wraps operations. Its plan
-// decides about each call. Where people must be asked it asks them
-// through the calling runtime (user_choice), through our own approvers,
-// or both. What was approved runs once.
+// Package gateway is a RAP tool server that wraps operations. A plan decides on each call. If
+// people have to approve it, the gateway asks the user of the calling runtime (user_choice),
+// our own approvers, or both. An approved call runs once.
 //
-// Every call is one sealed record in a store. Any number of processes
-// may share the work, and none of it is lost in a crash.
+// Every call is one sealed record in a store. Any number of processes may share the work, and a
+// crash loses none of it.
 package gateway
 
 import (
@@ -16,77 +15,74 @@ import (
 	"github.com/assent-dev/assent/rap/peer"
 )
 
-// GatewayConfig says what a Gateway wraps and whom it asks.
+// Config configures a Gateway.
 type Config struct {
 	rap.Common
 	Name        string // of the toolset
 	Description string
-	PublicURL   string // base under which runtimes reach ServeHTTP; the only source of endpoint and response_url
+	PublicURL   string // base URL of ServeHTTP for runtimes; endpoint and response_url are derived from it alone
 	Operations  []rap.Operation
-	// MCPServer has the plan treat the operations as tools of that MCP
-	// server, for names that no local tool can have; "": as local
-	// tools.
+	// MCPServer makes the plan treat the operations as tools of this MCP server, for names that
+	// local tools can't have. If it is empty, they are local tools.
 	MCPServer string
-	// Closed is told, in a goroutine of its own, that a caller closed a
-	// thread (UpstreamServer.CloseThread); nil: nobody is.
+	// Closed is called in a goroutine of its own after a caller closed a thread
+	// (UpstreamServer.CloseThread). It may be nil.
 	Closed  func(ctx context.Context, who approval.Asker, thread string) error
 	Callers []Caller
-	// Ask is whom the rules' questions go to; "" is AskApprovers where
-	// there is a Desk, and AskUser where there is none.
+	// Ask says who answers if the rules ask. The default is AskApprovers if there are People,
+	// otherwise AskUser.
 	Ask    Whom
 	Grants SessionGrants
-	// Within is how long a question waits for its answer before the
-	// call ends with an error; 10m. Part of the documented contract.
+	// Within limits how long a question waits for its answer before the call ends with an
+	// error; 10m. Part of the documented contract.
 	Within time.Duration
-	// RunWithin is how long an operation may take; 10m.
+	// RunWithin limits how long an operation may take; 10m.
 	RunWithin time.Duration
-	// SubscriptionWithin is how long the events after a result are
-	// passed on; 24h. Then the subscription is ended.
+	// SubscriptionWithin limits how long the events after a result are passed on; 24h. Then the
+	// subscription is ended.
 	SubscriptionWithin time.Duration
 
 	MaxBody   int64 // of a request; 1 MiB
-	MaxOpen   int   // calls of one caller that have not ended; 20,000
-	MaxThread int   // of one thread; 1,000
-	Rate      int   // invocations of one caller in a second; 1,000
+	MaxOpen   int   // unfinished calls of one caller; 20,000
+	MaxThread int   // unfinished calls of one thread; 1,000
+	Rate      int   // invocations of one caller per second; 1,000
 }
 
-// Whom says who is asked where the plan asks.
+// Whom selects the people who are asked if the plan asks.
 type Whom string
 
-// Who is asked. A runtime answers what it is asked itself, and nobody
-// can report whether its user saw the question: AskUser is for runtimes
-// that are trusted with that. Where policies name groups or more than
-// one person, the runtime's user alone can't answer, and AskUser ends
-// such calls with an error.
+// The values of Whom. A runtime itself sends the answer to a question for its user, and we
+// can't verify that the user saw it: use AskUser only for runtimes that you trust to show it.
+// If policies require groups or more than one person, the runtime's user alone can't approve,
+// and with AskUser such calls end with an error.
 const (
-	AskUser      Whom = "user"      // the calling runtime, which shows it to its user, by user_choice
-	AskApprovers Whom = "approvers" // our own approvers, at the Desk
-	AskBoth      Whom = "both"      // our approvers first, then the runtime's user
+	AskUser      Whom = "user"      // the user of the calling runtime, by user_choice
+	AskApprovers Whom = "approvers" // our own approvers, through People
+	AskBoth      Whom = "both"      // first our approvers, then the runtime's user
 )
 
-// SessionGrants lets users allow an operation for their session. The
-// rules' own bounds (policy.Grants) hold beside these.
+// SessionGrants lets users allow an operation for their session. The limits of the rules
+// (policy.Grants) apply as well.
 type SessionGrants struct {
 	Offer    bool
 	For      time.Duration // 1h
 	Uses     int           // 100
-	Children bool          // threads below the session's root share it
+	Children bool          // threads below the thread of the grant share it
 }
 
 // Caller is a runtime that may call.
 type Caller struct {
 	Name string
-	// Person is whose runtime it is, as the directory names them; ""
-	// when it is nobody's. They don't approve its calls.
+	// Person is the owner of the runtime, as named in the directory, or empty if there is none.
+	// They can't approve its calls.
 	Person string
-	// TokenHash is the hex SHA-256 of its bearer token. "" lets in
-	// whoever connects from this machine, whose thread_ancestors are
-	// not believed.
+	// TokenHash is the hex SHA-256 of its bearer token. If it is empty, requests from this
+	// machine need no token, and their thread_ancestors are ignored.
 	TokenHash string
-	// Callbacks says where its callback URLs may point (Allow), and how
-	// we show ourselves there (Token).
+	// Callbacks configures where its callback URLs may point (Allow), and how we authenticate
+	// there (Token).
 	Callbacks peer.Config
-	// AnswersSigned wants the runtime's token at response URLs too,
-	// beside the secret in them.
+	// AnswersSigned requires the runtime's token at response URLs, in addition to the secret in
+	// the URL.
 	AnswersSigned bool
 }

@@ -15,23 +15,22 @@ import (
 	"github.com/assent-dev/assent/rap"
 )
 
-// SessionGrant is what rap.SessionGrant says.
+// SessionGrant is rap.SessionGrant.
 type SessionGrant = rap.SessionGrant
 
-// sessionGrant is a session grant with what it rests on. One that ended
-// stays until it expires, so that no repetition of its making brings it
-// back.
+// sessionGrant is a stored session grant with what it depends on. An ended grant is kept until
+// it expires, so that a repetition of the call that made it can't restore it.
 type sessionGrant struct {
 	SessionGrant
-	Asker  approval.Asker `json:"asker"`  // whose call it was given to
-	Thread string         `json:"thread"` // where it was given
+	Asker  approval.Asker `json:"asker"`  // of the call that made it
+	Thread string         `json:"thread"` // of the call that made it
 	Made   time.Time      `json:"made"`
 	Ground ground         `json:"ground"`
 	Ended  string         `json:"ended,omitempty"`
 }
 
-// grantKey places the grant that an answer to a call makes: below its
-// session, once.
+// grantKey returns the key of the grant that an answer to a call makes, below its session. It
+// is the same for each repetition.
 func grantKey(call string, c *call) string {
 	return threadPrefix(c.Caller, c.root()) + durable.Hash("grant of " + call)[:32]
 }
@@ -45,11 +44,10 @@ func (g *sessionGrant) open(now time.Time) bool {
 	return g.Ended == "" && g.Uses < g.MaxUses && now.Before(g.Expires)
 }
 
-// covers reports whether a call may run on a grant: the same asker and
-// session, user and operation, as it is now, under the rules of now,
-// asked about by no rule that the user did not see. Threads hand grants
-// down, never up.
-func (g *Gateway) covers(s *sessionGrant, r *record, j *judged) bool {
+// covers reports whether a grant covers a call: same asker, session, user and operation, the
+// operation and the rules unchanged, and no rule asks that the user did not see. A grant also
+// covers child threads if that is configured, but never parent threads.
+func (g *Gateway) covers(s *sessionGrant, r *record, j *judgment) bool {
 	c := &r.Part
 	below := g.cfg.Grants.Children && slices.Contains(c.Ancestors, s.Thread)
 	switch {
@@ -63,23 +61,23 @@ func (g *Gateway) covers(s *sessionGrant, r *record, j *judged) bool {
 	return s.open(g.now()) && s.Uses < uses && g.now().Before(s.Made.Add(life))
 }
 
-// covers reports whether the rules that ask now are among those that
-// asked, and nothing else has changed.
+// covers reports whether the rules that ask now are among those that asked before, and plan and
+// tool are unchanged.
 func (g ground) covers(now ground) bool {
 	other := slices.ContainsFunc(now.Rules, func(rule string) bool { return !slices.Contains(g.Rules, rule) })
 	return g.Plan == now.Plan && g.Tool == now.Tool && !other
 }
 
-// useGrant takes one use of a session grant that covers the call, and
-// returns where it is kept; "" when none does.
-func (g *Gateway) useGrant(ctx context.Context, r *record, j *judged) (string, error) {
+// useGrant takes one use of a session grant that covers the call and returns the grant's key,
+// or an empty string if none does.
+func (g *Gateway) useGrant(ctx context.Context, r *record, j *judgment) (string, error) {
 	c := &r.Part
 	if !g.cfg.Grants.Offer || c.Stray {
 		return "", nil
 	}
 	all, err := g.grants.List(ctx, threadPrefix(c.Caller, c.root()), "", 1000)
 	if err != nil {
-		g.refuse(ctx, "session grants can't be read", err, r) // then the user is asked
+		g.refuse(ctx, "session grants can't be read", err, r) // go on without: the user is asked
 	}
 	for _, s := range all {
 		used, err := g.editGrant(ctx, s.Key, func(s *sessionGrant) bool {
@@ -100,8 +98,8 @@ func (g *Gateway) useGrant(ctx context.Context, r *record, j *judged) (string, e
 	return "", nil
 }
 
-// makeGrant stores what the user allowed for the session. This run is
-// its first use. An ending says why nothing runs.
+// makeGrant stores the grant that the user gave for the session. This run is its first use. If
+// it returns an ending, the call does not run.
 func (g *Gateway) makeGrant(ctx context.Context, r *record) (*durable.Ending, error) {
 	c := &r.Part
 	now := g.now()
@@ -136,14 +134,14 @@ func (g *Gateway) makeGrant(ctx context.Context, r *record) (*durable.Ending, er
 		Body:    s,
 	}
 	err := g.grants.Put(ctx, d)
-	if errors.Is(err, approval.ErrVersion) { // made before the process died, and perhaps ended since
+	if errors.Is(err, approval.ErrVersion) { // stored before the process died, and perhaps ended since
 		return nil, nil
 	}
 	return nil, err
 }
 
-// editGrant moves a grant by compare-and-set; nil when there was
-// nothing to move.
+// editGrant changes a grant by compare-and-set. It returns nil if the grant does not exist or
+// edit returned false.
 func (g *Gateway) editGrant(
 	ctx context.Context,
 	key string,
@@ -164,7 +162,7 @@ func (g *Gateway) editGrant(
 	return &d.Body, nil
 }
 
-// inForce reports whether a grant whose use was taken still stands.
+// inForce reports whether a grant, one use of which was taken, has not ended since.
 func (g *Gateway) inForce(ctx context.Context, key string) (bool, error) {
 	d, err := g.grants.Get(ctx, key)
 	if errors.Is(err, approval.ErrNotFound) {
@@ -185,8 +183,7 @@ func (g *Gateway) endGrant(ctx context.Context, key, how string) error {
 	return err
 }
 
-// dropGrants ends what was given in a thread, and in its whole session
-// when it is the root.
+// dropGrants ends the grants given in a thread and, if it is the root, in its whole session.
 func (g *Gateway) dropGrants(ctx context.Context, caller, thread string) error {
 	return g.grants.All(ctx, callerPrefix(caller), func(d *durable.Doc[sessionGrant]) error {
 		if d.Body.Thread != thread && d.Body.Session != thread {
@@ -196,7 +193,7 @@ func (g *Gateway) dropGrants(ctx context.Context, caller, thread string) error {
 	})
 }
 
-// Grants lists the session grants in force.
+// Grants lists the session grants that are in force.
 func (g *Gateway) Grants(ctx context.Context) ([]SessionGrant, error) {
 	var out []SessionGrant
 	err := g.grants.All(ctx, "", func(d *durable.Doc[sessionGrant]) error {
@@ -208,9 +205,9 @@ func (g *Gateway) Grants(ctx context.Context) ([]SessionGrant, error) {
 	return out, err
 }
 
-// Revoke ends a session grant in somebody's name, which the ledger has
-// with the reason; hold.ErrNoRequest when there is none in force. An
-// error of the ledger leaves the grant ended.
+// Revoke ends a session grant on behalf of the person by, and records the reason in the ledger.
+// It returns hold.ErrNoRequest if no such grant is in force. If recording fails, it returns
+// that error, and the grant has ended nevertheless.
 func (g *Gateway) Revoke(ctx context.Context, id, by, reason string) error {
 	d, err := g.grants.ByAlias(ctx, id)
 	if errors.Is(err, approval.ErrNotFound) || err == nil && !d.Body.open(g.now()) {
@@ -231,7 +228,7 @@ func (g *Gateway) Revoke(ctx context.Context, id, by, reason string) error {
 	return g.noteGrant(ctx, "rap_grant_ended", ended, by, map[string]any{"reason": reason})
 }
 
-// recordGrant puts a grant into the ledger in the name of its asker.
+// recordGrant records an event of a grant in the ledger, on behalf of the asker.
 func (g *Gateway) recordGrant(ctx context.Context, event string, s *sessionGrant) error {
 	return g.noteGrant(ctx, event, s, cmp.Or(s.Asker.Token, g.cfg.Namespace), nil)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// ServeHTTP answers runtimes. The Host header means nothing to it.
+// ServeHTTP answers runtimes. It does not rely on the Host header for addresses.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	path := strings.TrimPrefix(req.URL.Path, g.base)
 	if token, ok := strings.CutPrefix(path, "/answer/"); ok {
@@ -38,7 +38,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		{"/tool_call_status", http.MethodPost, g.status},
 	} {
 		if at.path == path {
-			g.serve(w, req, at.method, func() { g.known(w, req, at.serve) })
+			g.serve(w, req, at.method, func() { g.authenticated(w, req, at.serve) })
 			return
 		}
 	}
@@ -46,7 +46,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	http.NotFound(w, req)
 }
 
-// longestRequest is how long a runtime may take to send a body.
+// longestRequest limits how long a runtime may take to send a body.
 const longestRequest = 15 * time.Second
 
 func (g *Gateway) serve(w http.ResponseWriter, req *http.Request, method string, next func()) {
@@ -59,11 +59,11 @@ func (g *Gateway) serve(w http.ResponseWriter, req *http.Request, method string,
 	next()
 }
 
-// handler answers a request of a caller.
+// handler answers a request of an authenticated caller.
 type handler func(w http.ResponseWriter, req *http.Request, c *caller)
 
-// known lets callers in that are who they say they are.
-func (g *Gateway) known(w http.ResponseWriter, req *http.Request, next handler) {
+// authenticated calls next if the request is that of a caller, and answers 401 otherwise.
+func (g *Gateway) authenticated(w http.ResponseWriter, req *http.Request, next handler) {
 	c, why := g.authenticate(req)
 	if c == nil {
 		g.refuse(req.Context(), "a request was refused", why, nil)
@@ -75,8 +75,8 @@ func (g *Gateway) known(w http.ResponseWriter, req *http.Request, next handler) 
 	next(w, req, c)
 }
 
-// authenticate tells whose request it is, or why it is nobody's. A
-// token that is wrong is not the same as none.
+// authenticate returns the caller of a request, or nil and the reason. A request with a wrong
+// token is never treated like one without a token.
 func (g *Gateway) authenticate(req *http.Request) (*caller, string) {
 	given := req.Header.Values("Authorization")
 	if len(given) == 0 {
@@ -96,12 +96,10 @@ func (g *Gateway) authenticate(req *http.Request) (*caller, string) {
 	return found, "no caller's token"
 }
 
-// local is the caller without a token: a program on this machine, which
-// neither a browser nor a proxy is. What a page of some site makes a
-// browser send has an Origin, or asks for that site's name; what a
-// proxy passes on came from elsewhere. A proxy that says nothing of
-// itself can't be told from a program: beside a proxy every caller
-// needs a token.
+// local returns the caller without a token for requests of programs on this machine. It rejects
+// browsers and proxies. A request that a web page makes a browser send has an Origin header, or
+// a Host with that site's name. A request through a proxy came from elsewhere. A proxy that
+// adds no headers looks like a local program, so next to a proxy every caller needs a token.
 func (g *Gateway) local(req *http.Request) (*caller, string) {
 	at, err := netip.ParseAddrPort(req.RemoteAddr)
 	switch {
@@ -123,8 +121,8 @@ func (g *Gateway) local(req *http.Request) (*caller, string) {
 	return nil, "no token"
 }
 
-// proxyHeaders are what proxies add to requests; a star stands for the
-// rest of a name.
+// proxyHeaders lists the headers that proxies add to requests. A trailing star matches any
+// suffix.
 func proxyHeaders() []string {
 	return []string{
 		"Forwarded",
@@ -152,8 +150,8 @@ func proxyHeaders() []string {
 	}
 }
 
-// throughProxy reports whether a proxy has passed a request on: it says
-// so, or speaks HTTP/1.0, which proxies do and runtimes don't.
+// throughProxy reports whether a proxy passed on a request: it has a proxy's header, or uses
+// HTTP/1.0, which proxies do and runtimes don't.
 func throughProxy(req *http.Request) bool {
 	if !req.ProtoAtLeast(1, 1) {
 		return true
@@ -170,8 +168,7 @@ func throughProxy(req *http.Request) bool {
 	return false
 }
 
-// loopbackHost reports whether a request asks for this machine by a
-// name that others don't have.
+// loopbackHost reports whether a Host header names this machine by a loopback name or address.
 func loopbackHost(host string) bool {
 	name := host
 	if withoutPort, _, err := net.SplitHostPort(host); err == nil {
@@ -184,17 +181,17 @@ func loopbackHost(host string) bool {
 // discover serves the manifest.
 func (g *Gateway) discover(w http.ResponseWriter, _ *http.Request, _ *caller) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(g.toolset) // who went away needs none
+	_, _ = w.Write(g.toolset) // the client may have disconnected
 }
 
-// The errors of a body that was not read.
+// Errors of body.
 var (
 	errNotJSON = errors.New("expected application/json")
 	errTooBig  = errors.New("the body is too large")
 	errCutOff  = errors.New("the body did not arrive")
 )
 
-// body reads a request's JSON, not longer than a limit and not for ever.
+// body reads the JSON body of a request, with a limit on its size and a deadline.
 func (g *Gateway) body(w http.ResponseWriter, req *http.Request, limit int64) ([]byte, error) {
 	kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" || req.Header.Get("Content-Encoding") != "" {
@@ -203,7 +200,7 @@ func (g *Gateway) body(w http.ResponseWriter, req *http.Request, limit int64) ([
 	patience := http.NewResponseController(w)
 	_ = patience.SetReadDeadline(
 		time.Now().Add(longestRequest),
-	) // not every server has one; then its own timeouts hold
+	) // servers without read deadlines have a timeout of their own
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, limit))
 	var big *http.MaxBytesError
 	switch {
@@ -228,10 +225,10 @@ func statusOf(err error) int {
 	return http.StatusBadRequest
 }
 
-// maxNotice bounds the bodies that hold ids alone.
+// maxNotice limits bodies that contain only ids.
 const maxNotice = 64 << 10
 
-// cancelCall takes a cancellation: 200 without a word, whatever it is about.
+// cancelCall handles a cancellation. It responds 200 with an empty body in every case.
 func (g *Gateway) cancelCall(w http.ResponseWriter, req *http.Request, c *caller) {
 	body, err := g.body(w, req, maxNotice)
 	var in wire.CancelCall
@@ -246,8 +243,7 @@ func (g *Gateway) cancelCall(w http.ResponseWriter, req *http.Request, c *caller
 	g.noticed(req, "a cancellation had no effect", err)
 }
 
-// closeThread voids what is open in a thread, and the session grants
-// that were given there.
+// closeThread ends the open calls of a thread and the session grants given in it.
 func (g *Gateway) closeThread(w http.ResponseWriter, req *http.Request, c *caller) {
 	body, err := g.body(w, req, maxNotice)
 	var in wire.CloseThread
@@ -264,7 +260,7 @@ func (g *Gateway) closeThread(w http.ResponseWriter, req *http.Request, c *calle
 	g.noticed(req, "a thread was not closed in full", err)
 }
 
-// tellClosed passes a closure on, once and without waiting.
+// tellClosed calls Config.Closed once, in the background.
 func (g *Gateway) tellClosed(who approval.Asker, thread string) {
 	if g.cfg.Closed == nil {
 		return
@@ -284,7 +280,8 @@ func (g *Gateway) noticed(req *http.Request, what string, err error) {
 	}
 }
 
-// detached keeps work going whose request went away: what was begun is ended.
+// detached returns a context that outlives its request, so that an action that was begun is
+// completed even if the client disconnects.
 func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 }
@@ -302,7 +299,7 @@ func (g *Gateway) cancelThread(ctx context.Context, c *caller, thread string) er
 	return err
 }
 
-// cancel ends a call that has not begun, and asks one that has to stop.
+// cancel ends a call that has not begun to run, and marks a running one to be stopped.
 func (g *Gateway) cancel(ctx context.Context, key, why string, closed bool) error {
 	_, _, err := g.change(ctx, key, func(r *record) bool {
 		c := &r.Part
@@ -323,7 +320,7 @@ func (g *Gateway) cancel(ctx context.Context, key, why string, closed bool) erro
 	return err
 }
 
-// cancelEvents has the subscription of a call end that has its result.
+// cancelEvents ends the subscription of a call that has its result.
 func cancelEvents(r *record, why string) bool {
 	if r.Part.Follows == "" || r.Stop != "" || r.State == durable.Closed {
 		return false
@@ -335,8 +332,8 @@ func cancelEvents(r *record, why string) bool {
 	return true
 }
 
-// status reports whether a call is still worked on (a proposal of the
-// protocol).
+// status reports whether a call is still in progress. This is a proposed extension of the
+// protocol.
 func (g *Gateway) status(w http.ResponseWriter, req *http.Request, c *caller) {
 	body, err := g.body(w, req, maxNotice)
 	var in wire.Status
@@ -349,7 +346,7 @@ func (g *Gateway) status(w http.ResponseWriter, req *http.Request, c *caller) {
 	}
 	r, err := g.engine.Get(req.Context(), callKey(c.Name, in.ThreadID, in.ToolCallID))
 	if err != nil && !errors.Is(err, approval.ErrNotFound) {
-		http.Error(w, "nobody can say", http.StatusServiceUnavailable) // 5xx means unknown there
+		http.Error(w, "nobody can say", http.StatusServiceUnavailable) // 5xx means unknown in the proposal
 		return
 	}
 	alive := err == nil && r.State != durable.Closed

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// invoke acknowledges an invocation as soon as it is kept: nothing is
-// decided before, and nobody is reached.
+// invoke acknowledges an invocation as soon as it is stored. The rules and the approval service
+// are not involved yet.
 func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *caller) {
 	if !c.enter(req.Context()) {
 		g.busy(w, req, "1", "too many invocations at once")
@@ -40,14 +40,14 @@ func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *caller) {
 		return
 	}
 	r := g.received(c, &in, digest)
-	if err != nil { // its sender can be told by a result
+	if err != nil { // the sender gets the error as a result
 		g.endAsError(r, "the invocation is not valid: "+err.Error())
 	}
 	g.keep(w, req, r)
 }
 
-// enter waits for a place among the invocations that a caller has in
-// memory. Nothing of the body is read before.
+// enter waits for a free slot among the invocations of a caller that are in memory. The body is
+// not read before.
 func (c *caller) enter(ctx context.Context) bool {
 	t := time.NewTimer(longestRequest)
 	defer t.Stop()
@@ -63,8 +63,8 @@ func (c *caller) enter(ctx context.Context) bool {
 
 func (c *caller) leave() { <-c.reads }
 
-// unreachable tells why an invocation can't even be answered by a
-// result, and with which status.
+// unreachable returns a status and a reason if an invocation can't even be answered by a
+// result, and otherwise 0.
 func (c *caller) unreachable(in *wire.Invocation) (int, string) {
 	switch {
 	case in.CallbackURL == "" || in.GroupID == "" || in.ID == "":
@@ -76,7 +76,7 @@ func (c *caller) unreachable(in *wire.Invocation) (int, string) {
 	return 0, ""
 }
 
-// busy has the runtime come again, after so many seconds.
+// busy tells the runtime to retry after a number of seconds.
 func (g *Gateway) busy(w http.ResponseWriter, req *http.Request, after, why string) {
 	w.Header().Set("Retry-After", after)
 	g.decline(w, req, http.StatusServiceUnavailable, why)
@@ -104,15 +104,15 @@ func (g *Gateway) received(c *caller, in *wire.Invocation, digest string) *recor
 			Digest:    digest,
 		},
 	}
-	if c.hash == nil && len(in.Ancestors) > 0 { // a caller that nobody knows can't say whose child its thread is
+	if c.hash == nil && len(in.Ancestors) > 0 { // the ancestors of an unauthenticated caller are not trusted
 		r.Part.Ancestors = nil
 		r.Part.Stray = true
 	}
 	return r
 }
 
-// endAsError makes of an invocation one that only its error is left of. It
-// is kept beside the call of that id, which nobody touches.
+// endAsError ends an invocation with an error. It is stored under a key of its own, so that the
+// call which has its id is not affected.
 func (g *Gateway) endAsError(r *record, text string) {
 	r.Key += "/" + r.Part.Digest
 	g.engine.Finish(r, durable.Ending{Why: whyFailed, Reason: text})
@@ -134,8 +134,8 @@ func (g *Gateway) keep(w http.ResponseWriter, req *http.Request, r *record) {
 
 var errFull = errors.New("too many calls are open")
 
-// admit stores a call under a key that is free. A repetition of the
-// call that has it is that call, and anything else gets an error.
+// admit stores a call under its key. If the key is taken, a repetition of the same call posts
+// its result again, and a different call ends with an error.
 func (g *Gateway) admit(ctx context.Context, r *record) error {
 	for range maxChanges {
 		err := g.create(ctx, r)
@@ -146,11 +146,11 @@ func (g *Gateway) admit(ctx context.Context, r *record) error {
 		switch {
 		case errors.Is(lost, approval.ErrNotFound) && errors.Is(err, errFull):
 			return err
-		case errors.Is(lost, approval.ErrNotFound): // forgotten just now
+		case errors.Is(lost, approval.ErrNotFound): // deleted just now: try again
 		case lost != nil:
 			return lost
 		case there.Part.Digest == r.Part.Digest:
-			return g.again(ctx, r.Key)
+			return g.repost(ctx, r.Key)
 		default:
 			g.refuse(ctx, "an id was used for another call", "same ids, other content", there)
 			g.endAsError(r, "this id was used for another call of this thread")
@@ -174,8 +174,8 @@ func (g *Gateway) create(ctx context.Context, r *record) error {
 	return err
 }
 
-// again posts the result of a call anew, when it has one.
-func (g *Gateway) again(ctx context.Context, key string) error {
+// repost posts the result of a call again, if it has one.
+func (g *Gateway) repost(ctx context.Context, key string) error {
 	var left bool
 	_, changed, err := g.change(ctx, key, func(r *record) bool {
 		if r.State != durable.Closed && !r.Part.Posted || len(r.Part.Result) == 0 {
@@ -183,14 +183,14 @@ func (g *Gateway) again(ctx context.Context, key string) error {
 		}
 		left = r.State == durable.Closed
 		r.State = durable.Ended
-		if r.Message == nil || !r.Message.Under() { // an event that is being posted is passed on once
+		if r.Message == nil || !r.Message.Under() { // so that an event that is being posted is passed on once
 			r.Message = &durable.Attempt{}
 		}
 		r.Part.Posted = false
 		return true
 	})
 	if changed && left {
-		g.limits.back(key)
+		g.limits.reopen(key)
 	}
 	return err
 }

@@ -8,16 +8,15 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// limits bounds what one caller may have open, and how fast it may
-// come. The counts are this process's own and are counted anew from the
-// store now and then, so several processes agree within that time.
+// limits restricts the open calls and the rate of each caller. Each process counts for itself
+// and regularly recounts from the store, so the counts of several processes converge.
 type limits struct {
 	open, thread, rate int
 
-	first sync.Mutex // held while what an earlier process left open is counted
+	first sync.Mutex // held while the calls of an earlier process are counted
 
 	mu      sync.Mutex
-	counted bool           // since this process began
+	counted bool           // since this process started
 	callers map[string]int // open calls, by prefix of their keys
 	threads map[string]int
 	second  map[string]int64
@@ -36,7 +35,7 @@ func newLimits(cfg *Config) *limits {
 	}
 }
 
-// tooFast counts an invocation and reports whether it came too fast.
+// tooFast counts an invocation and reports whether the rate is exceeded.
 func (l *limits) tooFast(caller string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,7 +46,7 @@ func (l *limits) tooFast(caller string, now time.Time) bool {
 	return l.spent[caller] > l.rate
 }
 
-// enter counts a call that opens, or tells that there are too many.
+// enter counts an opened call, or returns false if there are too many.
 func (l *limits) enter(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +63,7 @@ func (l *limits) add(caller, thread string, n int) {
 	l.threads[thread] += n
 }
 
-// leave counts a call that is over.
+// leave counts a closed call.
 func (l *limits) leave(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,23 +84,22 @@ func (l *limits) recount(callers, threads map[string]int) {
 	l.counted = true
 }
 
-// isCounted reports whether what is open was counted since this process
-// began.
+// isCounted reports whether open calls were counted from the store since this process started.
 func (l *limits) isCounted() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.counted
 }
 
-// keyParts returns the parts of a call's key that all calls of its
-// caller have, and all of its thread.
+// keyParts returns the prefix of a call's key that all calls of its caller share, and the one
+// that all calls of its thread share.
 func keyParts(key string) (caller, thread string) {
 	const digest = 64 + 1
 	return key[:digest], key[:2*digest]
 }
 
-// countFirst counts what an earlier process left open, before the first
-// call opens: a restart is no way around the limits.
+// countFirst counts the calls of an earlier process before the first new one is opened, so that
+// a restart does not lift the limits.
 func (g *Gateway) countFirst(ctx context.Context) error {
 	g.limits.first.Lock()
 	defer g.limits.first.Unlock()
@@ -111,8 +109,7 @@ func (g *Gateway) countFirst(ctx context.Context) error {
 	return g.count(ctx)
 }
 
-// count counts what is open: all that nobody may forget yet. Nothing is
-// unsealed for that.
+// count counts open calls, which are the records without an expiry. They are not unsealed.
 func (g *Gateway) count(ctx context.Context) error {
 	callers, threads := map[string]int{}, map[string]int{}
 	err := g.engine.Each(ctx, "", func(r store.Record) {
@@ -128,8 +125,8 @@ func (g *Gateway) count(ctx context.Context) error {
 	return err
 }
 
-// back counts a call that is open once more, whatever the limits.
-func (l *limits) back(key string) {
+// reopen counts a call that is open again, regardless of the limits.
+func (l *limits) reopen(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	caller, thread := keyParts(key)

@@ -14,17 +14,16 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// What of a call is shown.
+// Limits of what is shown of a call, in bytes.
 const (
 	maxArguments = 4000
 	maxLabel     = 300
 	maxMessage   = 4000
 )
 
-// await makes the question of a call: what runs and for how long it is
-// allowed, the denial last and the default. It is posted once it is
-// stored.
-func (g *Gateway) await(r *record, j *judged) {
+// await adds the question of a call: what would run, and for how long it would be allowed. The
+// denial is last and the default. The question is posted once it is stored.
+func (g *Gateway) await(r *record, j *judgment) {
 	c := &r.Part
 	q := &question{Session: -1}
 	view := show(r, j)
@@ -46,7 +45,7 @@ func (g *Gateway) await(r *record, j *judged) {
 	r.Message = &durable.Attempt{}
 }
 
-// pose makes a question the call's own, with the token that answers it.
+// pose makes q the question of a call and creates the token for its answer.
 func (g *Gateway) pose(r *record, q *question, within time.Duration, message *wire.Choice) {
 	c := &r.Part
 	token, alias := names.NewToken()
@@ -63,7 +62,7 @@ func (g *Gateway) pose(r *record, q *question, within time.Duration, message *wi
 	r.Alias = alias
 }
 
-// askedUser records that the runtime's user is asked.
+// askedUser records in the ledger that the runtime's user is asked.
 func (g *Gateway) askedUser(ctx context.Context, r *record) {
 	q := r.Part.Question
 	facts := map[string]any{
@@ -74,8 +73,8 @@ func (g *Gateway) askedUser(ctx context.Context, r *record) {
 	_ = g.record(ctx, "rap_user_asked", r, facts)
 }
 
-// offer tells what a user may allow a session; no uses at all where the
-// rules or the configuration don't want it.
+// offer returns the limits of the session grant that the user may give. uses is 0 if the rules
+// or the configuration permit none.
 func (g *Gateway) offer(r *policy.Require) (uses int, life time.Duration) {
 	if !g.cfg.Grants.Offer {
 		return 0, 0
@@ -83,7 +82,7 @@ func (g *Gateway) offer(r *policy.Require) (uses int, life time.Duration) {
 	return g.bounds(r)
 }
 
-// bounds are those of session grants: the rules' where they are lower.
+// bounds returns the limits of session grants: those configured, or lower ones of the rules.
 func (g *Gateway) bounds(r *policy.Require) (uses int, life time.Duration) {
 	uses, life = g.cfg.Grants.Uses, g.cfg.Grants.For
 	if r == nil {
@@ -101,7 +100,7 @@ func (g *Gateway) bounds(r *policy.Require) (uses int, life time.Duration) {
 	return uses, life
 }
 
-// lowerOf is how long a question may stay open.
+// lowerOf returns how long a question may stay open.
 func lowerOf(within time.Duration, r *policy.Require) time.Duration {
 	if r != nil && r.Within > 0 {
 		return min(within, r.Within)
@@ -109,16 +108,16 @@ func lowerOf(within time.Duration, r *policy.Require) time.Duration {
 	return within
 }
 
-// view is a call as people see it.
+// view holds the texts that people see of a call.
 type view struct {
 	arguments string
-	label     string // "" when there is none
-	brief     string // of the two, for the label of a choice
+	label     string // empty if there is none
+	brief     string // the label, or else the arguments, for the text of a choice
 	message   string // of the rules
-	cut       bool   // something is not shown
+	cut       bool   // part of the call is not shown
 }
 
-func show(r *record, j *judged) view {
+func show(r *record, j *judgment) view {
 	if j.Require != nil && len(j.Require.Arguments.Redact) > 0 {
 		return view{
 			arguments: "(hidden by the rules)",
@@ -138,7 +137,8 @@ func show(r *record, j *judged) view {
 	return v
 }
 
-// labelOf is what the operation says of a call; nothing when it can't.
+// labelOf returns the operation's label for a call, or an empty string if it has none or
+// panics.
 func labelOf(op *operation, args json.RawMessage) (label string) {
 	defer func() {
 		if recover() != nil {
@@ -151,8 +151,8 @@ func labelOf(op *operation, args json.RawMessage) (label string) {
 	return op.Label(args)
 }
 
-// prompt shows what we know first. What comes from the call stands on
-// lines of its own and can't start another.
+// prompt returns the text of the question. Our own facts come first. Text from the call is on
+// lines of its own and can't start another line.
 func (v view) prompt(name, operation string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s asks: may this call run?\nOperation: %s\n", safetext.Line(name), operation)
@@ -161,13 +161,13 @@ func (v view) prompt(name, operation string) string {
 	}
 	fmt.Fprintf(&b, "Arguments: %s", v.arguments)
 	if v.message != "" {
-		said, _ := cutText(v.message, maxMessage)
-		fmt.Fprintf(&b, "\nThe rules say: %s", strings.ReplaceAll(said, "\n", "\n  "))
+		rules, _ := cutText(v.message, maxMessage)
+		fmt.Fprintf(&b, "\nThe rules say: %s", strings.ReplaceAll(rules, "\n", "\n  "))
 	}
 	return b.String()
 }
 
-// compact writes arguments without space between their parts.
+// compact removes the white space between JSON tokens.
 func compact(args []byte) string {
 	var b strings.Builder
 	quoted, escaped := false, false
@@ -187,9 +187,8 @@ func compact(args []byte) string {
 	return b.String()
 }
 
-// isolated makes JSON safe to show on one line. Strings with letters
-// that run from right to left are isolated, so that they can't change
-// the order of what stands around them.
+// isolated escapes JSON to be shown on one line. Strings with right-to-left characters are
+// wrapped in Unicode isolates, so that they can't change the order of the surrounding text.
 func isolated(text string) string {
 	if !strings.ContainsFunc(text, safetext.RightToLeft) {
 		return safetext.Escape(text)
@@ -203,8 +202,8 @@ func isolated(text string) string {
 	return b.String()
 }
 
-// stringIn returns where the string at the start of a JSON text ends,
-// or where the next begins.
+// stringIn returns the end of the string at the start of a JSON text, or the start of the next
+// string.
 func stringIn(text string) int {
 	if text[0] != '"' {
 		if at := strings.IndexByte(text, '"'); at > 0 {
@@ -225,7 +224,7 @@ func stringIn(text string) int {
 	return len(text)
 }
 
-// cutText cuts a text that is too long, and says so.
+// cutText shortens a text that is too long, adds a note, and reports whether it did.
 func cutText(text string, most int) (string, bool) {
 	if len(text) <= most {
 		return text, false

@@ -28,7 +28,7 @@ func TestShowsCalls(t *testing.T) {
 		args  string
 		label func(json.RawMessage) string
 		r     *policy.Require
-		want  []string // in the prompt
+		want  []string // parts of the prompt
 		brief string
 		cut   bool
 	}{
@@ -81,7 +81,7 @@ func TestShowsCalls(t *testing.T) {
 		"the rules' say": {args: `{}`, want: []string{"The rules say: first\n  second"}, brief: `{}`},
 	} {
 		c := &record{Arguments: []byte(tt.args), Part: call{Operation: "write"}}
-		j := &judged{
+		j := &judgment{
 			op:       &operation{Operation: rap.Operation{Label: tt.label}},
 			Decision: resolve.Decision{Message: "first\nsecond", Require: tt.r},
 		}
@@ -98,14 +98,14 @@ func TestShowsCalls(t *testing.T) {
 	}
 }
 
-// Whatever the arguments are, nothing in them starts a line, acts on a
-// screen or turns what stands beside it around.
+// Whatever the arguments are, they can't start a line, contain control characters, or reorder
+// the surrounding text.
 func TestShowsAnyArguments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
 		args := must.Get(json.Marshal(map[string]string{"a": text, "b\n": text}))(t)
 		args = []byte(strings.NewReplacer(`\u2028`, "\u2028", `\u003c`, "<").Replace(string(args)))
-		v := show(&record{Arguments: args}, &judged{op: &operation{}})
+		v := show(&record{Arguments: args}, &judgment{op: &operation{}})
 		shown := strings.NewReplacer("\u2068", "", "\u2069", "").Replace(v.arguments)
 		bad := func(r rune) bool {
 			return r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
@@ -119,19 +119,19 @@ func TestShowsAnyArguments(t *testing.T) {
 	})
 }
 
-// TestBelow: threads of two callers never have one name.
-func TestBelow(t *testing.T) {
+// Names of threads of two callers never collide.
+func TestSessionNamesDiffer(t *testing.T) {
 	word := rapid.StringMatching(`[ab/%]{1,5}`)
 	rapid.Check(t, func(t *rapid.T) {
 		c1 := word.Draw(t, "caller")
 		t1 := word.Draw(t, "thread")
 		c2 := word.Draw(t, "other caller")
 		t2 := word.Draw(t, "other thread")
-		if (below(c1, t1) == below(c2, t2)) != (c1 == c2 && t1 == t2) {
+		if (sessionName(c1, t1) == sessionName(c2, t2)) != (c1 == c2 && t1 == t2) {
 			t.Fatalf("%q %q and %q %q", c1, t1, c2, t2)
 		}
 	})
-	if below("a", "b/x") == below("a/b", "x") {
+	if sessionName("a", "b/x") == sessionName("a/b", "x") {
 		t.Error("one caller has a thread of another")
 	}
 }
@@ -166,7 +166,7 @@ func TestBoundsWhatItOffers(t *testing.T) {
 func TestEndpoint(t *testing.T) {
 	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body := make([]byte, 100)
-		n, _ := req.Body.Read(body) // its end comes with it
+		n, _ := req.Body.Read(body) // Read returns the whole body
 		switch {
 		case bytes.Contains(body, []byte("fail")):
 			http.Error(w, "secret", 500)

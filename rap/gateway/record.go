@@ -12,9 +12,8 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// record is a call as it is kept. The engine knows when it came, what
-// people are asked and whether it ran; the part below is what RAP
-// needs.
+// record is a stored call. The engine's part has its state, the requests to people and the run;
+// call has what RAP needs.
 type record = durable.Call[call]
 
 // call is the gateway's own part of a record.
@@ -25,63 +24,61 @@ type call struct {
 	CallID    *string  `json:"call_id,omitempty"`
 	User      string   `json:"user,omitempty"`
 	Ancestors []string `json:"ancestors,omitempty"`
-	// Stray says that it named ancestors that are not believed: its
-	// thread is a root, for which nobody allows anything beyond one
-	// call.
+	// Stray means that the call named ancestors that are not trusted. Its thread is treated as
+	// a root, for which session grants are not available.
 	Stray     bool   `json:"stray,omitempty"`
 	Callback  string `json:"callback"`
 	Operation string `json:"operation"`
 	Digest    string `json:"digest"`          // of what the runtime sent
-	Heard     bool   `json:"heard,omitempty"` // the ledger knows of it
+	Heard     bool   `json:"heard,omitempty"` // it is recorded in the ledger
 
 	Question *question `json:"question,omitempty"`
 	Ground   ground    `json:"ground"`
-	By       string    `json:"by,omitempty"` // why it may run: by…; "" while it may not
+	By       string    `json:"by,omitempty"` // why it may run (by…); empty until it may
 	Verdict  string    `json:"verdict,omitempty"`
-	Grant    string    `json:"grant,omitempty"` // session grant that it uses
-	Makes    bool      `json:"makes,omitempty"` // it makes the grant, rather
+	Grant    string    `json:"grant,omitempty"` // key of the session grant that it uses or makes
+	Makes    bool      `json:"makes,omitempty"` // it makes the grant
 	Closed   bool      `json:"closed,omitempty"`
 	Result   []byte    `json:"result,omitempty"` // a tool_result, ready to be posted
-	Posted   bool      `json:"posted,omitempty"` // the result was, and events come after it
+	Posted   bool      `json:"posted,omitempty"` // the result was posted, and events follow
 	Lost     bool      `json:"lost,omitempty"`   // the result could not be posted
 
-	Run     string        `json:"run,omitempty"`     // a name of its one run
-	Follows string        `json:"follows,omitempty"` // the subscription that goes on after the result
-	Until   time.Time     `json:"until,omitzero"`    // when its events are passed on no more
+	Run     string        `json:"run,omitempty"`     // random name of its one run
+	Follows string        `json:"follows,omitempty"` // name of the subscription that continues after the result
+	Until   time.Time     `json:"until,omitzero"`    // when to stop passing on its events
 	Next    int           `json:"next,omitempty"`    // index of the next event to pass on
-	Passed  int           `json:"passed,omitempty"`  // how many were
-	Fails   int           `json:"fails,omitempty"`   // of posting the next one
-	Pause   time.Duration `json:"pause,omitempty"`   // until it is looked again whether there are more
+	Passed  int           `json:"passed,omitempty"`  // number of events passed on
+	Fails   int           `json:"fails,omitempty"`   // failures in a row to post the next one
+	Pause   time.Duration `json:"pause,omitempty"`   // until the next check for events
 }
 
-// ground is what a decision rests on. When it changes before the run,
-// nothing runs.
+// ground identifies everything that a decision depends on. If it changes before the run, the call does not run.
 type ground struct {
 	Binding string   `json:"binding,omitempty"`
 	Plan    string   `json:"plan,omitempty"`
 	Tool    string   `json:"tool,omitempty"`
-	Rules   []string `json:"rules,omitempty"` // that asked
+	Rules   []string `json:"rules,omitempty"` // the rules that asked
 }
 
-// question is a user_choice. A call has one at most.
+// question is a user_choice. A call has at most one.
 type question struct {
-	Body     []byte        `json:"body"` // the message; it holds the token
+	Body     []byte        `json:"body"` // the message; it contains the token
 	Choices  int           `json:"choices"`
-	Session  int           `json:"session"` // index that allows the session; -1 none
+	Session  int           `json:"session"` // index of the choice that allows the session; -1 if there is none
 	Uses     int           `json:"uses,omitempty"`
 	For      time.Duration `json:"for,omitempty"`
 	Within   time.Duration `json:"within,omitempty"`
-	Until    time.Time     `json:"until,omitzero"` // when it ends unanswered
+	Until    time.Time     `json:"until,omitzero"` // when it expires
 	Posted   bool          `json:"posted,omitempty"`
-	Relayed  bool          `json:"relayed,omitempty"` // the operation asks, not the rules
+	Relayed  bool          `json:"relayed,omitempty"` // asked by the operation, not by the rules
 	Selected *int          `json:"selected,omitempty"`
-	Bad      bool          `json:"bad,omitempty"` // the answer to a relayed question made no sense
+	Bad      bool          `json:"bad,omitempty"` // the answer to a relayed question was invalid
 }
 
-// rememberEnded is how long repetitions of a call that ended are known.
+// rememberEnded is the time for which repetitions of an ended call are recognized.
 const rememberEnded = 24 * time.Hour
 
-// Why a call may run.
+// Reasons why a call may run.
 const (
 	byRules     = "rules"
 	byUser      = "user"
@@ -90,22 +87,22 @@ const (
 	byBoth      = "approvers_and_user"
 )
 
-// How a call was decided, where it was not by the rules alone.
+// Verdicts of calls that the rules alone did not decide.
 const (
 	verdictAllow     = "allow"
 	verdictDeny      = "deny"
 	verdictExpired   = "expired"
 	verdictCancelled = "cancelled"
 	verdictInvalid   = "invalid"
-	verdictFailed    = "failed" // nobody could be asked, or nothing could be run
+	verdictFailed    = "failed" // the question could not be asked, or the operation could not be run
 	verdictUnknown   = "unknown"
 )
 
-// root is the thread that is the session.
+// root returns the root thread, which identifies the session.
 func (c *call) root() string { return names.Root(c.Thread, c.Ancestors) }
 
-// callKey places a call. Ids are opaque texts of any content, so their
-// hashes stand for them.
+// callKey returns the key of a call's record. It contains hashes, because ids may have any
+// content.
 func callKey(caller, thread, id string) string {
 	return threadPrefix(caller, thread) + durable.Hash(id)
 }
@@ -116,8 +113,7 @@ func threadPrefix(caller, thread string) string {
 
 func callerPrefix(caller string) string { return durable.Hash(caller) + "/" }
 
-// digestOf identifies what was sent: whatever differs makes another
-// call of it.
+// digestOf identifies the content of an invocation. If any of it differs, it is another call.
 func digestOf(in *wire.Invocation) (string, error) {
 	arguments := []byte(in.Arguments)
 	text, err := json.Marshal([]any{in.Operation, arguments, in.CallID, in.CallbackURL, in.Ancestors, in.UserID})

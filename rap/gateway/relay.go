@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// runClock stops a run that takes too long. It stands while people are asked.
+// runClock stops a run that takes too long. It is paused while people are asked.
 type runClock struct {
 	mu    sync.Mutex
 	left  time.Duration
@@ -44,9 +44,8 @@ func (c *runClock) start() {
 	c.timer.Reset(max(c.left, 0))
 }
 
-// ask relays a question of the operation to the runtime's user. A call
-// asks once: a question of the rules was the one, and so is a first of
-// the operation.
+// ask relays a question of the operation to the runtime's user. A call has one question, so ask
+// fails if the rules or the operation have asked already.
 func (r *operationRun) ask(ctx context.Context, prompt string, choices []string, standard int) (int, error) {
 	if len(choices) == 0 || standard < 0 || standard >= len(choices) {
 		return 0, errors.New("expected choices, and a default among them")
@@ -65,7 +64,7 @@ func (r *operationRun) ask(ctx context.Context, prompt string, choices []string,
 	return r.wait(ctx)
 }
 
-// pose stores the question. Only then it is posted.
+// pose stores the question, so that it can be posted.
 func (r *operationRun) pose(ctx context.Context, prompt string, choices []string, standard int) (*record, error) {
 	return r.g.engine.Change(ctx, r.key, func(c *record) error {
 		switch {
@@ -84,8 +83,8 @@ func (r *operationRun) pose(ctx context.Context, prompt string, choices []string
 	})
 }
 
-// relayedPrompt shows a question that is not ours: who asks first, then
-// its words, which can't act on a screen.
+// relayedPrompt returns the text of a relayed question: who asks, then the question, with
+// control characters escaped.
 func (g *Gateway) relayedPrompt(operation, prompt string) string {
 	prompt, _ = cutText(prompt, maxMessage)
 	lines := strings.Split(strings.ReplaceAll(prompt, "\r\n", "\n"), "\n")
@@ -118,7 +117,7 @@ func (r *operationRun) post(ctx context.Context, asked *record) error {
 	return nil
 }
 
-// wait waits for the answer, which any process may have taken.
+// wait waits for the answer, which any process may have received.
 func (r *operationRun) wait(ctx context.Context) (int, error) {
 	var selected int
 	var failed error
@@ -130,7 +129,8 @@ func (r *operationRun) wait(ctx context.Context) (int, error) {
 	return selected, errors.Join(err, failed)
 }
 
-// answer returns what was answered to a question, if it is known.
+// answer returns the answer to a question, or an error if there can't be one. known is false
+// while the question is open.
 func (r *operationRun) answer(q *question) (selected int, failed error, known bool) {
 	switch {
 	case q != nil && q.Bad:

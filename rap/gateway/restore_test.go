@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// sealed puts a document into a vault of a room, and returns its record.
+// sealed stores a document in the vault of a namespace, and returns its record.
 func sealed[T any](t *testing.T, records store.Records, key []byte, room, kind string, d durable.Doc[T]) store.Record {
 	t.Helper()
 	v, err := durable.NewVault[T](names.Sealing(records, room, key), kind)
@@ -25,8 +25,8 @@ func sealed[T any](t *testing.T, records store.Records, key []byte, room, kind s
 	return must.Get(records.Record(t.Context(), room+"/"+kind, d.Key))(t)
 }
 
-// TestOnlyCallsThatHadEndedOutliveARestore: one on its way may have
-// run since, and what a user allowed may have been used up.
+// Only ended calls stay in a restored store: an open call may have run since the backup, and a
+// user's grant may have been used up.
 func TestOnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
 	records := rap.NewMemory()
 	key := bytes.Repeat([]byte{7}, 32)
@@ -71,8 +71,7 @@ func TestOnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
 	}
 }
 
-// TestRecordsAreSealedAnewForANewKey, and what is none of this
-// package's stays as it is.
+// Records are resealed for a new key, and records of other packages stay unchanged.
 func TestRecordsAreSealedAnewForANewKey(t *testing.T) {
 	records := rap.NewMemory()
 	before := bytes.Repeat([]byte{7}, 32)

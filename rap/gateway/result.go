@@ -8,11 +8,10 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// maxGateResult bounds a tool_result: runtimes read no more than some
-// megabytes of a callback.
+// maxResult limits a tool_result, because runtimes read at most some megabytes of a callback.
 const maxResult = 3 << 20
 
-// errorOutcome is the outcome of a call that came to nothing.
+// errorOutcome is the outcome of a call that failed or did not run.
 func errorOutcome(text string) rap.Outcome {
 	if !strings.HasPrefix(text, "Error: ") {
 		text = "Error: " + text
@@ -20,16 +19,15 @@ func errorOutcome(text string) rap.Outcome {
 	return rap.Outcome{Text: text}
 }
 
-// resultBody writes the result of a call. What can't be written or
-// would not be understood becomes an error that says so, and sent is
-// false: a result always follows.
+// resultBody encodes the result of a call. If out can't be encoded, or the encoding would not
+// be understood, the result is an error with the reason, and sent is false.
 func resultBody(c *call, out rap.Outcome) (body []byte, sent bool) {
-	body = maxWrites(c, out)
+	body = encodeResult(c, out)
 	if len(body) > maxResult {
-		return maxWrites(c, errorOutcome("the operation ran, but its result is too large to be sent")), false
+		return encodeResult(c, errorOutcome("the operation ran, but its result is too large to be sent")), false
 	}
 	if _, err := wire.ParseCallback(body); err != nil {
-		return maxWrites(
+		return encodeResult(
 			c,
 			errorOutcome("the operation ran, but its result can't be written as a tool_result"),
 		), false
@@ -38,7 +36,7 @@ func resultBody(c *call, out rap.Outcome) (body []byte, sent bool) {
 	return body, true
 }
 
-func maxWrites(c *call, out rap.Outcome) []byte {
+func encodeResult(c *call, out rap.Outcome) []byte {
 	r := wire.Result{
 		GroupID:      c.Thread,
 		ID:           c.ID,

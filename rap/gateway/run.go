@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	runLease = 5 * time.Second  // how long a run is its process's own without a sign of life
-	runGrace = 10 * time.Second // how long Run waits for operations when it is to end
+	runLease = 5 * time.Second  // how long a run may go without a renewal
+	runGrace = 10 * time.Second // how long Run waits for operations at its end
 )
 
 var (
@@ -24,8 +24,8 @@ var (
 	errPanicked         = errors.New("the operation panicked")
 )
 
-// begin takes what a run uses up beside our approvers' word, and says
-// under which name whatever comes after it goes on.
+// begin claims the session grant that a run uses or makes, and names the run and its
+// subscription.
 func (g *Gateway) begin(ctx context.Context, r *record) (*durable.Ending, error) {
 	c := &r.Part
 	if how, err := g.takeGrant(ctx, r); how != nil || err != nil {
@@ -42,8 +42,7 @@ func (g *Gateway) begin(ctx context.Context, r *record) (*durable.Ending, error)
 	return nil, err
 }
 
-// takeGrant has the session grant of a call be there, where it uses one
-// or makes one.
+// takeGrant makes sure that the session grant of a call is in force, or makes it.
 func (g *Gateway) takeGrant(ctx context.Context, r *record) (*durable.Ending, error) {
 	switch {
 	case r.Part.Grant == "":
@@ -59,7 +58,7 @@ func (g *Gateway) takeGrant(ctx context.Context, r *record) (*durable.Ending, er
 	return &durable.Ending{Why: durable.Refused, Reason: "the session grant was revoked; nothing was run"}, nil
 }
 
-// jobOf is what an operation is told of a call.
+// jobOf returns the description of a call for its operation.
 func jobOf(r *record) rap.Job {
 	c := &r.Part
 	return rap.Job{
@@ -119,8 +118,8 @@ type operationRun struct {
 	clock *runClock
 }
 
-// call runs the operation in a goroutine of its own, so that neither a
-// panic nor one that does not listen holds up the call.
+// call runs the operation in a goroutine of its own, so that a panic or an operation that
+// ignores its context can't block the call.
 func (r *operationRun) call(ctx context.Context, op *operation, job rap.Job) (rap.Outcome, error) {
 	type end struct {
 		out rap.Outcome
@@ -153,7 +152,7 @@ func (r *operationRun) call(ctx context.Context, op *operation, job rap.Job) (ra
 	}
 }
 
-// cause is why a run was to stop, as the runtime is told.
+// cause returns why a run should stop, as an error with a text for the runtime.
 func cause(ctx context.Context) error {
 	err := context.Cause(ctx)
 	if stopped, ok := errors.AsType[*durable.Stopped](err); ok {
@@ -162,11 +161,11 @@ func cause(ctx context.Context) error {
 	return err
 }
 
-// patience is how long an operation that was told to stop may take to do so.
+// patience returns how long an operation may take to stop.
 func (g *Gateway) patience() time.Duration { return min(runGrace/2, g.cfg.RunWithin) }
 
-// failure is what a runtime is told of an error: nothing that was not
-// written for it.
+// failure returns the outcome for a failed operation. The runtime gets only the text of a
+// PublicError; the log gets the whole error.
 func (g *Gateway) failure(ctx context.Context, r *record, failed error) rap.Outcome {
 	operation := r.Part.Operation
 	g.cfg.Log.WarnContext(
@@ -185,8 +184,7 @@ func (g *Gateway) failure(ctx context.Context, r *record, failed error) rap.Outc
 	return errorOutcome("the operation failed")
 }
 
-// dropped ends what goes on behind a run of which nobody takes the
-// outcome any more.
+// dropped ends the subscription of a run whose result was dropped.
 func (g *Gateway) dropped(ctx context.Context, r *record) {
 	if err := g.endFeed(ctx, &r.Part); err != nil {
 		g.refuse(ctx, "a subscription could not be ended", err, r)

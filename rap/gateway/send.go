@@ -10,27 +10,26 @@ import (
 
 type sent = durable.Sent[call]
 
-// send tells the calling runtime what it is to be told next: a
-// question, the result, or the events after it.
+// send posts the next message to the calling runtime: a question, the result, or the events
+// after it.
 func (g *Gateway) send(ctx context.Context, r *record) sent {
 	c := g.caller(r.Part.Caller)
 	switch {
-	case c == nil: // only a call that has ended gets here
+	case c == nil: // only an ended call gets here
 		return g.delivered(ctx, r, errors.New("the caller is configured no more"))
 	case r.State == durable.Waiting:
 		return g.postQuestion(ctx, c, r)
 	case r.Part.Posted:
-		return g.pass(ctx, c, r)
+		return g.passEvents(ctx, c, r)
 	}
 
 	return g.deliver(ctx, c, r)
 }
 
-// later has something tried again.
+// later schedules a retry.
 func (g *Gateway) later() sent { return sent{Retry: true, Pause: g.cfg.Poll} }
 
-// postQuestion posts the user_choice, again and again the same while
-// that can help.
+// postQuestion posts the user_choice. Retries post the same body.
 func (g *Gateway) postQuestion(ctx context.Context, c *caller, r *record) sent {
 	err := c.peer.Post(ctx, r.Part.Callback, r.Part.Question.Body)
 	wait, more := c.peer.Pause(r.Message.Tries)
@@ -46,8 +45,8 @@ func (g *Gateway) postQuestion(ctx context.Context, c *caller, r *record) sent {
 	return sent{Ending: &durable.Ending{Why: whyFailed, Reason: textUnasked}}
 }
 
-// deliver posts the result, while that can help. What can't be
-// delivered stays known until it is forgotten with all others.
+// deliver posts the result, and retries while that can help. A result that can't be delivered
+// is kept as long as any other.
 func (g *Gateway) deliver(ctx context.Context, c *caller, r *record) sent {
 	if r.Part.Closed && r.Part.Makes {
 		if err := g.endGrant(ctx, r.Part.Grant, "closed"); err != nil {
@@ -64,8 +63,8 @@ func (g *Gateway) deliver(ctx context.Context, c *caller, r *record) sent {
 	return g.delivered(ctx, r, err)
 }
 
-// delivered is done with a result that was posted, or can't be. Events
-// may come after one that was.
+// delivered finishes a call whose result was posted, or can't be. Events may follow a posted
+// result.
 func (g *Gateway) delivered(ctx context.Context, r *record, failed error) sent {
 	if r.Part.Follows != "" && failed == nil {
 		return g.follow(ctx, r)
@@ -80,7 +79,7 @@ func (g *Gateway) delivered(ctx context.Context, r *record, failed error) sent {
 	return sent{Keep: func(r *record) { r.Part.Lost = failed != nil }}
 }
 
-// moved records what became of a call, once it is stored.
+// moved records the state of a call in the ledger, once it is stored.
 func (g *Gateway) moved(ctx context.Context, was durable.State, r *record) {
 	switch {
 	case r.State == durable.Waiting:

@@ -23,49 +23,48 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// Gateway is a RAP tool server: GET /.well-known/rap-toolset, POST
-// /invoke, /answer/{token}, /close_thread, /cancel_tool_call and
-// /tool_call_status. A runtime that retries an invocation gets 200
-// again and no second call; where limits are met it gets 503, after
-// which the protocol has it try again.
+// Gateway is a RAP tool server: GET /.well-known/rap-toolset, POST /invoke, /answer/{token},
+// /close_thread, /cancel_tool_call and /tool_call_status. A repeated invocation gets 200 and is
+// not another call. If a limit is exceeded, the response is 503, after which the protocol
+// requires a retry.
 type Gateway struct {
 	cfg     Config
 	base    string // path of PublicURL
-	url     string // PublicURL without a slash at its end
+	url     string // PublicURL without trailing slashes
 	ops     map[string]*operation
 	toolset []byte
 	callers []*caller
 	engine  *durable.Engine[call]
 	grants  *durable.Vault[sessionGrant]
 	limits  *limits
-	feeds   []rap.Feed // of the operations, each once
+	feeds   []rap.Feed // of the operations, without duplicates
 }
 
-// operation is an operation as runtimes and rules know it.
+// operation is an operation with its description in the manifest.
 type operation struct {
 	rap.Operation
 	tool   wire.Tool
 	digest string
 }
 
-// gateCaller is a caller with its client and its share of the work.
+// caller is a configured caller with its HTTP client.
 type caller struct {
 	Caller
 	asker approval.Asker
-	hash  []byte // of its token; nil: it has none
+	hash  []byte // of its token; nil if it has none
 	peer  *peer.Peer
-	lease time.Duration // how long one exchange with it may take
-	reads chan struct{} // invocations that are in memory at the same time
+	lease time.Duration // limit for one exchange with it
+	reads chan struct{} // one slot per invocation in memory
 }
 
 const (
-	maxReads   = 64               // invocations of one caller that are in memory at the same time
-	maxWork    = 64               // calls of one caller that are worked on at the same time
-	askTries   = 8                // before a call ends since our approvers can't be reached
-	countEvery = 30 * time.Second // how often to count what is open
+	maxReads   = 64               // simultaneous invocations of one caller in memory
+	maxWork    = 64               // calls of one caller worked on at once
+	askTries   = 8                // failures to reach the approval service before a call ends
+	countEvery = 30 * time.Second // how often open calls are recounted
 )
 
-// NewGateway checks the configuration.
+// New returns a gateway, or an error if the configuration is invalid.
 func New(cfg Config) (*Gateway, error) {
 	cfg.fill()
 	g := &Gateway{cfg: cfg, limits: newLimits(&cfg)}
@@ -140,8 +139,7 @@ func isBase(u *url.URL) bool {
 	return web && u.Hostname() != "" && u.User == nil
 }
 
-// readOperations writes the manifest, which has to be one that a strict
-// runtime takes.
+// readOperations builds the manifest and checks that a strict runtime would accept it.
 func (g *Gateway) readOperations() error {
 	set := wire.Toolset{
 		Name:        g.cfg.Name,
@@ -158,8 +156,8 @@ func (g *Gateway) readOperations() error {
 			Description: op.Description,
 			InputSchema: op.InputSchema,
 		}
-		tool.Annotations.ReadOnly = said(op.ReadOnly)
-		tool.Annotations.Destructive = said(op.Destructive)
+		tool.Annotations.ReadOnly = hintOf(op.ReadOnly)
+		tool.Annotations.Destructive = hintOf(op.Destructive)
 		set.Tools = append(set.Tools, tool)
 		g.addFeed(op.Feed)
 		g.ops[op.Name] = &operation{Operation: op, tool: tool, digest: tool.Digest()}
@@ -170,14 +168,13 @@ func (g *Gateway) readOperations() error {
 	if err != nil {
 		return fmt.Errorf("operations: no runtime would take them: %w", err)
 	}
-	for _, tool := range read.Tools { // with schemas that are compiled, once
+	for _, tool := range read.Tools { // the parsed tools have compiled schemas
 		g.ops[tool.Name].tool = tool
 	}
 	return nil
 }
 
-// addFeed keeps whose events are listened to: operations of one server
-// share a feed.
+// addFeed adds a feed to those that are watched. Operations of one server share a feed.
 func (g *Gateway) addFeed(f rap.Feed) {
 	known := func(other rap.Feed) bool { return reflect.ValueOf(f).Comparable() && other == f }
 	if f != nil && !slices.ContainsFunc(g.feeds, known) {
@@ -185,8 +182,8 @@ func (g *Gateway) addFeed(f rap.Feed) {
 	}
 }
 
-// said is a hint that is given only where it is true.
-func said(hint bool) *bool {
+// hintOf returns a hint for the manifest, which contains only those that are true.
+func hintOf(hint bool) *bool {
 	if !hint {
 		return nil
 	}
@@ -232,7 +229,7 @@ func (g *Gateway) readCallers() error {
 	return nil
 }
 
-// openRecords opens the records, and makes the engine that works on calls.
+// openRecords opens the vaults and creates the engine.
 func (g *Gateway) openRecords() (err error) {
 	sealing := names.Sealing(g.cfg.Records, g.cfg.Namespace, g.cfg.Key)
 	if g.grants, err = durable.NewVault[sessionGrant](sealing, "grants"); err != nil {
@@ -265,7 +262,7 @@ func (g *Gateway) openRecords() (err error) {
 	return err
 }
 
-// watches are those of the feeds of operations.
+// watches returns the watches of the operations' feeds.
 func (g *Gateway) watches() []func(context.Context, func(string)) error {
 	var out []func(context.Context, func(string)) error
 	for _, feed := range g.feeds {
@@ -283,8 +280,8 @@ func (g *Gateway) abandoned(r *record) string {
 	return "the caller is known no more"
 }
 
-// lease is how long a run may give no sign of life, and how long an
-// exchange with the runtime may take.
+// lease returns how long a run may go without renewal, or how long an exchange with the runtime
+// may take.
 func (g *Gateway) lease(r *record) time.Duration {
 	c := g.caller(r.Part.Caller)
 	if r.State == durable.Running || c == nil {
@@ -297,10 +294,9 @@ func (g *Gateway) askedApprovers(ctx context.Context, r *record, held hold.Held)
 	_ = g.record(ctx, "rap_approvers_asked", r, map[string]any{"state": string(held.State)})
 }
 
-// Run works until ctx ends on what a request alone can't do: calls
-// after their acknowledgement, deadlines, answers of our approvers,
-// attempts to try again, and what an earlier process left. Any number
-// of processes may run on one store and namespace.
+// Run processes calls until ctx ends: decisions and runs of acknowledged calls, deadlines,
+// answers of our approvers, retries, and calls that an earlier process left. Any number of
+// processes may share a store and namespace.
 func (g *Gateway) Run(ctx context.Context) error {
 	counted := make(chan struct{})
 	go func() {
@@ -312,8 +308,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return err
 }
 
-// countAgain counts what is open, now and then: the longer that takes,
-// the longer it rests.
+// countAgain regularly recounts open calls. The longer a count takes, the longer it waits
+// before the next.
 func (g *Gateway) countAgain(ctx context.Context) {
 	for ctx.Err() == nil {
 		start := time.Now()
@@ -324,11 +320,11 @@ func (g *Gateway) countAgain(ctx context.Context) {
 	}
 }
 
-// maxChanges is how often a record is tried to be changed that others change.
+// maxChanges limits the attempts to change a record that changes concurrently.
 const maxChanges = 16
 
-// change changes a call by compare-and-set. edit sees it as it is now
-// and returns false to leave it so; the call is returned either way.
+// change changes a call by compare-and-set. edit returns false to leave the call unchanged.
+// change returns the call in both cases, and whether it was changed.
 func (g *Gateway) change(ctx context.Context, key string, edit func(*record) bool) (*record, bool, error) {
 	r, err := g.engine.Change(ctx, key, func(r *record) error {
 		if !edit(r) {
@@ -342,17 +338,16 @@ func (g *Gateway) change(ctx context.Context, key string, edit func(*record) boo
 	return r, err == nil, err
 }
 
-// CallerAsker is who asks when a caller of the gateway of a room does:
-// its name under that of the gateway, which no token of an API can
-// have.
+// CallerAsker returns the asker for a caller of the gateway with a namespace. The name contains
+// a slash, so that no API token can have it.
 func CallerAsker(room string, c Caller) approval.Asker {
 	return approval.Asker{Token: room + "/" + url.PathEscape(c.Name), Person: c.Person}
 }
 
-// Asks is whom the rules' questions go to.
+// Asks returns who answers if the rules ask.
 func (g *Gateway) Asks() Whom { return g.cfg.Ask }
 
-// caller returns who made a call; nil when it is configured no more.
+// caller returns the caller with a name, or nil if it is no longer configured.
 func (g *Gateway) caller(name string) *caller {
 	for _, c := range g.callers {
 		if c.Name == name {
@@ -364,8 +359,7 @@ func (g *Gateway) caller(name string) *caller {
 
 func (g *Gateway) now() time.Time { return g.cfg.Now() }
 
-// refuse logs why something was refused. Ids are the peer's words, so
-// their hashes stand for them.
+// refuse logs why something was refused. Ids come from the peer, so their hashes are logged.
 func (g *Gateway) refuse(ctx context.Context, what string, reason any, r *record) {
 	attrs := []any{"reason", reason}
 	if r != nil {
@@ -374,14 +368,14 @@ func (g *Gateway) refuse(ctx context.Context, what string, reason any, r *record
 	g.cfg.Log.WarnContext(ctx, what, attrs...)
 }
 
-// subjectOf names a call in logs and the ledger.
+// subjectOf returns the name of a call in logs and the ledger.
 func subjectOf(r *record) string {
 	c := &r.Part
 	return "rap_" + durable.Hash(callKey(c.Caller, c.Thread, c.ID))[:20]
 }
 
-// record tells the ledger what happened: who asked, and for whom as
-// that runtime says. The facts are our own words.
+// record adds an event to the ledger with the caller, the person and the principal that the
+// runtime named. The texts of facts are our own.
 func (g *Gateway) record(ctx context.Context, event string, r *record, facts map[string]any) error {
 	c := &r.Part
 	all := map[string]any{

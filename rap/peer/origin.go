@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/internal/guard"
 )
 
-// New checks the configuration.
+// New returns a peer, or an error if the configuration is invalid.
 func New(cfg Config) (*Peer, error) {
 	cfg.Connect, cfg.Timeout = cmp.Or(cfg.Connect, 5*time.Second), cmp.Or(cfg.Timeout, 10*time.Second)
 	cfg.MaxBody = cmp.Or(cfg.MaxBody, 1<<20)
@@ -61,8 +61,8 @@ func (p *Peer) allow(text string, as func(*url.URL) string) error {
 	return p.register(text, as)
 }
 
-// LocalWithoutPort reports whether a text is an address of this machine
-// that names no port: http://127.0.0.1, http://localhost, http://[::1].
+// LocalWithoutPort reports whether a text is an address of this machine without a port:
+// http://127.0.0.1, http://localhost, http://[::1].
 func LocalWithoutPort(text string) bool {
 	u, err := readable(text)
 
@@ -76,9 +76,8 @@ func local(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// register allows the origin of an address. Origins on this machine
-// have clients of their own: no other origin reaches it, whatever its
-// name resolves to.
+// register allows the origin of an address. Each origin has a client of its own, so that only
+// origins on this machine can reach it, whatever another name resolves to.
 func (p *Peer) register(text string, as func(*url.URL) string) error {
 	u, err := readable(text)
 	if err != nil {
@@ -98,13 +97,12 @@ func (p *Peer) register(text string, as func(*url.URL) string) error {
 	return nil
 }
 
-// Base is the configured base URL without a slash at its end, so that
-// paths can be put after it.
+// Base returns the configured base URL without trailing slashes, so that paths can be appended.
 func (p *Peer) Base() string { return strings.TrimRight(p.cfg.URL, "/") }
 
-// Check reports an address that this peer's client never reaches: not
-// absolute http(s), with user or fragment, longer than 4096 bytes, or
-// of another origin (ErrOrigin). Every request checks again.
+// Check returns an error for an address that this peer's client never requests: not absolute
+// http(s), with user or fragment, longer than 4096 bytes, or of another origin (ErrOrigin).
+// Every request repeats the check.
 func (p *Peer) Check(raw string) error {
 	_, err := p.client(raw)
 	return err
@@ -124,11 +122,11 @@ func (p *Peer) client(raw string) (*http.Client, error) {
 
 const longestURL = 4096
 
-// keptConnections is as many as a gateway or runtime uses at once with
+// keptConnections is the number of connections that a gateway or runtime may use at once with
 // one peer.
 const keptConnections = 64
 
-// readable reads an absolute address of which there are no two readings.
+// readable parses an absolute address and refuses ambiguous ones.
 func readable(raw string) (*url.URL, error) {
 	if len(raw) > longestURL {
 		return nil, fmt.Errorf("expected an address of at most %d bytes", longestURL)
@@ -144,14 +142,14 @@ func readable(raw string) (*url.URL, error) {
 		return nil, errors.New("expected an address without user and password")
 	case strings.Contains(raw, "#"):
 		return nil, errors.New("expected an address without a fragment")
-	case u.EscapedPath() != rawPath(raw): // it would be sent otherwise than it is written
+	case u.EscapedPath() != rawPath(raw): // net/http would change its spelling
 		return nil, errors.New("expected an address whose path is percent-encoded")
 	}
 
 	return u, nil
 }
 
-// rawPath is the path of an absolute address as it is written.
+// rawPath returns the path of an absolute address in its original spelling.
 func rawPath(raw string) string {
 	_, rest, _ := strings.Cut(raw, "://")
 	rest, _, _ = strings.Cut(rest, "?")
@@ -161,7 +159,7 @@ func rawPath(raw string) string {
 	return ""
 }
 
-// origin is scheme, host and port, in one form.
+// origin returns scheme, host and port in normal form.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -170,10 +168,10 @@ func origin(u *url.URL) string {
 	return host(u) + ":" + port
 }
 
-// anyPort is an origin whatever its port. Only local ones are registered so.
+// anyPort returns the key of an origin for any port. Only local origins are registered so.
 func anyPort(u *url.URL) string { return host(u) + ":*" }
 
-// host is scheme and host, in one form.
+// host returns scheme and host in normal form.
 func host(u *url.URL) string {
 	return u.Scheme + "://" + strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 }

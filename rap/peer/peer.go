@@ -1,11 +1,8 @@
-// Package peer reaches the other side of RAP. All of assent's outgoing
-// RAP requests go through one guarded HTTP client: it knows the origins
-// that were registered for a peer and reaches no other, follows no
-// redirect, listens to no proxy of the environment, checks addresses
-// when it connects (so a name that resolves to something else later
-// gains nothing), waits no longer than it was told, and reads no more
-// of an answer than it needs. Its errors never repeat an address: paths
-// and queries hold secrets.
+// Package peer sends requests to the other side of RAP. All of assent's outgoing RAP requests
+// use its guarded HTTP client. The client connects only to the origins registered for the peer,
+// follows no redirects, ignores proxies of the environment, checks IP addresses when it
+// connects (so that DNS rebinding has no effect), and limits time and the size of responses.
+// Its errors never contain a URL, because paths and queries hold secrets.
 package peer
 
 import (
@@ -25,69 +22,66 @@ import (
 	"github.com/assent-dev/assent/internal/guard"
 )
 
-// Config describes one peer as its operator registered it. Zero fields
-// take the defaults named.
+// Config describes a peer as its operator registered it. Zero fields have the documented
+// default.
 type Config struct {
-	// configured base URL; its origin (scheme, host, port) is allowed.
-	// "" for a peer that is known by Allow alone
+	// URL is the base URL. Its origin (scheme, host, port) is allowed. It may be empty if there
+	// are other origins.
 	URL   string
 	Allow []string // further origins, "https://tools.example:8443"
-	// AnyPort are origins of this machine without a port,
-	// "http://127.0.0.1": every port of them is allowed. They are for
-	// programs that listen at another port each time they start.
+	// AnyPort lists origins of this machine without a port, such as "http://127.0.0.1". All
+	// their ports are allowed. They are for programs that listen on another port each time they
+	// start.
 	AnyPort []string
-	// Networks are further networks that the origins may resolve to,
-	// such as 10.0.0.0/8. An address of this machine is reached only
-	// through an origin that names it (localhost, 127.0.0.1, [::1]), a
-	// private address only where it stands in an origin or in Networks;
-	// http is for this machine only.
+	// Networks lists further networks that the origins may resolve to, such as 10.0.0.0/8. An
+	// address of this machine is reached only through an origin that names it (localhost,
+	// 127.0.0.1, [::1]). A private address is reached only if an origin or Networks contains
+	// it. http is for this machine only.
 	Networks []netip.Prefix
-	Token    string      // sent as Authorization: Bearer; "" none
+	Token    string      // sent as Authorization: Bearer; may be empty
 	TLS      *tls.Config // roots and client certificates; nil: those of the system
 
-	Connect  time.Duration // for a connection to be made; 5s
-	Timeout  time.Duration // of one whole exchange; 10s; below 0 there is none
-	MaxBody  int64         // of an answer that is read; 1 MiB
-	Attempts int           // of Deliver and Pause; 6
-	Backoff  time.Duration // upper bound of the first wait, doubled for each further one, with jitter; 500ms
+	Connect  time.Duration // limit for connecting; 5s
+	Timeout  time.Duration // limit for a whole exchange; 10s; negative: none
+	MaxBody  int64         // limit for a response body; 1 MiB
+	Attempts int           // for Deliver and Pause; 6
+	Backoff  time.Duration // upper bound of the first wait, doubled each time, with jitter; 500ms
 }
 
-// Peer is one registered peer. It is safe for concurrent use.
+// Peer is a registered peer. It is safe for concurrent use.
 type Peer struct {
 	cfg     Config
-	origins map[string]*http.Client // by scheme, host and port; "*" stands for any port
+	origins map[string]*http.Client // by scheme, host and port; "*" matches any port
 }
 
-// ErrOrigin is the cause when an address is none that was registered
-// for the peer.
+// ErrOrigin is the cause if an address is not on an origin registered for the peer.
 var ErrOrigin = errors.New("not an origin that is registered for this peer")
 
-// StatusError is an answer that was not 2xx. Redirects are among them:
-// nobody follows them.
+// StatusError is a response other than 2xx, including redirects, which are not followed.
 type StatusError struct{ Code int }
 
 // Error names the status.
 func (e *StatusError) Error() string { return fmt.Sprintf("the peer answered %d", e.Code) }
 
-// Post sends a JSON document once, to exactly this URL, byte for byte
-// as it is given. The answer's body is thrown away.
+// Post sends a JSON document once, to exactly this URL and byte for byte. The response body is
+// discarded.
 func (p *Peer) Post(ctx context.Context, to string, body []byte) error {
 	_, err := p.exchange(ctx, http.MethodPost, to, body, 0)
 	return err
 }
 
-// Get reads a JSON document.
+// Get requests a JSON document.
 func (p *Peer) Get(ctx context.Context, from string) ([]byte, error) {
 	return p.exchange(ctx, http.MethodGet, from, nil, p.cfg.MaxBody)
 }
 
-// Exchange sends a JSON document once and reads a JSON answer.
+// Exchange sends a JSON document once and returns the JSON response.
 func (p *Peer) Exchange(ctx context.Context, to string, body []byte) ([]byte, error) {
 	return p.exchange(ctx, http.MethodPost, to, body, p.cfg.MaxBody)
 }
 
-// Deliver is Post, repeated with the same body while Again holds, at
-// most Attempts times; the last error otherwise.
+// Deliver is like Post, but retries with the same body while Again returns true, up to Attempts
+// times. It returns the last error.
 func (p *Peer) Deliver(ctx context.Context, to string, body []byte) error {
 	for attempt := 1; ; attempt++ {
 		err := p.Post(ctx, to, body)
@@ -103,9 +97,8 @@ func (p *Peer) Deliver(ctx context.Context, to string, body []byte) error {
 	}
 }
 
-// Pause returns how long to wait after so many attempts, with jitter,
-// and false when they are spent: for those whose attempts must outlive
-// the process.
+// Pause returns how long to wait after a number of attempts, with jitter, and false if no
+// attempts are left. It is for callers whose attempts outlive the process.
 func (p *Peer) Pause(attempts int) (time.Duration, bool) {
 	if attempts >= p.cfg.Attempts {
 		return 0, false
@@ -114,8 +107,8 @@ func (p *Peer) Pause(attempts int) (time.Duration, bool) {
 	return bound/2 + rand.N(bound/2+1), true
 }
 
-// Do sends a request of the caller's making once, and returns whatever
-// came: the body is the caller's to bound and to close.
+// Do sends the caller's request once and returns any response. The caller has to limit and
+// close the body.
 func (p *Peer) Do(r *http.Request) (*http.Response, error) {
 	client, err := p.client(r.URL.String())
 	if err != nil {
@@ -125,9 +118,8 @@ func (p *Peer) Do(r *http.Request) (*http.Response, error) {
 	return answer, withoutURL(err)
 }
 
-// Again reports whether trying once more can help: no connection, no
-// answer in time, 5xx, 429. Refused addresses, redirects and other 4xx
-// are final.
+// Again reports whether a retry can help: after a failed connection, a timeout, 5xx or 429.
+// Refused addresses, redirects and other 4xx are final.
 func Again(err error) bool {
 	if err == nil {
 		return false
@@ -139,12 +131,11 @@ func Again(err error) bool {
 	return !refused && !errors.Is(err, errAnswer)
 }
 
-// errAnswer is the cause when an answer can't be read: another attempt
-// would bring the same.
+// errAnswer is the cause if a response can't be used. A retry would not help.
 var errAnswer = errors.New("the peer's answer is of no use")
 
-// exchange makes one request and reads up to most bytes of a JSON
-// answer; none when most is 0.
+// exchange makes one request and reads up to most bytes of a JSON response. If most is 0, the
+// body is discarded.
 func (p *Peer) exchange(ctx context.Context, method, to string, body []byte, most int64) ([]byte, error) {
 	client, err := p.client(to)
 	if err != nil {
@@ -158,7 +149,7 @@ func (p *Peer) exchange(ctx context.Context, method, to string, body []byte, mos
 	if err != nil {
 		return nil, withoutURL(err)
 	}
-	defer func() { _ = answer.Body.Close() }() // read to the end or given up
+	defer func() { _ = answer.Body.Close() }() // read to the end or abandoned
 	if answer.StatusCode/100 != 2 {
 		discard(answer.Body)
 		return nil, &StatusError{answer.StatusCode}
@@ -170,8 +161,8 @@ func (p *Peer) exchange(ctx context.Context, method, to string, body []byte, mos
 	return read(answer, most)
 }
 
-// request keeps the address as it was written: the peer's secret may
-// stand in any part of it.
+// request uses the address in its original spelling, because any part of it may contain the
+// peer's secret.
 func (p *Peer) request(ctx context.Context, method, to string, body []byte) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
 	if err != nil {
@@ -188,7 +179,7 @@ func (p *Peer) request(ctx context.Context, method, to string, body []byte) (*ht
 	return r, nil
 }
 
-// discard reads a little, so that the connection can be used again.
+// discard reads a little of the body, so that the connection can be reused.
 func discard(r io.Reader) { _, _ = io.CopyN(io.Discard, r, 4<<10) }
 
 func read(answer *http.Response, most int64) ([]byte, error) {
@@ -206,7 +197,7 @@ func read(answer *http.Response, most int64) ([]byte, error) {
 	return body, nil
 }
 
-// withoutURL drops the address, which net/http puts into its errors.
+// withoutURL removes the address that net/http puts into its errors.
 func withoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err

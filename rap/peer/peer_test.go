@@ -29,8 +29,7 @@ func newPeer(t testing.TB, cfg peer.Config) *peer.Peer {
 	return must.Get(peer.New(cfg))(t)
 }
 
-// TestNew: what can't be registered is refused at once, with words that
-// don't repeat it.
+// An invalid configuration is refused by New, with an error that does not quote it.
 func TestNew(t *testing.T) {
 	for _, test := range []struct {
 		cfg  peer.Config
@@ -62,8 +61,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestCheck: rule H1 and row R15: whatever a peer writes, only its own
-// origins are reached.
+// Rule H1 and row R15: whatever a peer sends, only its own origins are requested.
 func TestCheck(t *testing.T) {
 	p := newPeer(
 		t,
@@ -147,7 +145,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// exchange is one request as a server saw it.
+// exchange is a request as a server received it.
 type exchange struct{ target, body, auth, kind string }
 
 func recording(t *testing.T, status int) (*httptest.Server, func() []exchange) {
@@ -170,7 +168,7 @@ func recording(t *testing.T, status int) (*httptest.Server, func() []exchange) {
 	}
 }
 
-// TestPostKeepsTheAddress: row R16: the address arrives byte for byte.
+// Row R16: the address arrives byte for byte.
 func TestPostKeepsTheAddress(t *testing.T) {
 	s, seen := recording(t, http.StatusNoContent)
 	p := newPeer(t, peer.Config{URL: s.URL, Token: "sesame"})
@@ -187,7 +185,7 @@ func TestPostKeepsTheAddress(t *testing.T) {
 	})
 }
 
-// TestRedirects: row R10: a redirect is a failure, and nobody goes there.
+// Row R10: a redirect is a failure and is not followed.
 func TestRedirects(t *testing.T) {
 	other, seen := recording(t, http.StatusOK)
 	for _, code := range []int{301, 302, 303, 307, 308} {
@@ -205,8 +203,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestRebinding: a public origin whose name resolves to this machine,
-// at first or later, is not connected to, and no proxy is asked.
+// A public origin whose name resolves to this machine, at first or later, is not connected to,
+// and no proxy is used.
 func TestRebinding(t *testing.T) {
 	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
@@ -231,8 +229,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestPrivateNetworks: an origin that resolves into a private network
-// needs that network's name.
+// An origin that resolves to a private network is reached only if that network is allowed.
 func TestPrivateNetworks(t *testing.T) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
@@ -255,8 +252,8 @@ func TestPrivateNetworks(t *testing.T) {
 	}
 }
 
-// TestDeliver: rows R8, R9, T15: 5xx and no connection are tried again
-// with the same body, 4xx are not.
+// Rows R8, R9, T15: after 5xx and failed connections the same body is sent again, after 4xx it
+// is not.
 func TestDeliver(t *testing.T) {
 	for status, attempts := range map[int]int{
 		200: 1,
@@ -299,7 +296,7 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// TestTimeout: a peer that hangs holds nobody up.
+// A peer that hangs runs into the timeout.
 func TestTimeout(t *testing.T) {
 	release := make(chan struct{})
 	var asked atomic.Int32
@@ -315,7 +312,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestGet: what is read is JSON and bounded.
+// A response must be JSON and has a size limit.
 func TestGet(t *testing.T) {
 	body, kind := `{"name":"x"}`, "application/json; charset=utf-8"
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -340,7 +337,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestPause: waits grow, spread, and end.
+// Waits grow, have jitter, and end.
 func TestPause(t *testing.T) {
 	p := newPeer(t, peer.Config{URL: "https://a.example", Attempts: 4, Backoff: time.Second})
 	for attempt, bound := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second} {
@@ -354,7 +351,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestDeliverEnds: the end of a context ends waiting.
+// The end of a context ends the wait.
 func TestDeliverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPeer(t, peer.Config{URL: "http://127.0.0.1:1", Attempts: 9, Backoff: time.Hour})

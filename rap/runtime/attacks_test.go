@@ -15,12 +15,11 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// rtStrict asks about what rtAgent lets go.
+// rtStrict asks about an operation that rtAgent allows.
 var rtStrict = strings.Replace(rtAgent, "{alias: read}", "{alias: read, approval: true}", 1)
 
-// TestRuntimeHeardWhileAsking: people are asked between two attempts to
-// send a call, and the tool speaks up meanwhile: it has the call, which
-// is not sent again, and nobody needs to approve it any more.
+// If the tool sends a question while people are asked before a second attempt, it has the call:
+// the call is not sent again, and the approval request is withdrawn.
 func TestHeardWhileAsking(t *testing.T) {
 	w := newRTWorld(t)
 	w.tool.On("/run", func(rw http.ResponseWriter, _ *http.Request, _ int) {
@@ -43,9 +42,8 @@ func TestHeardWhileAsking(t *testing.T) {
 	}
 }
 
-// TestRuntimeAsksAgainUnderOtherRules: an approval that was taken holds
-// for the rules it was given under, also when the call has to be sent
-// again.
+// An approval that was used is valid for the rules it was given under, also if the call has to
+// be sent again.
 func TestAsksAgainUnderOtherRules(t *testing.T) {
 	w := newRTWorld(t)
 	w.sets(func() { w.plan = rtPlan(t, rtStrict) })
@@ -63,8 +61,8 @@ func TestAsksAgainUnderOtherRules(t *testing.T) {
 	}
 }
 
-// TestRuntimeRecordsFewRefusals: a tool can't fill the ledger, which
-// forgets nothing, by questions that are refused.
+// Refused questions are recorded only a limited number of times, so that a tool can't fill the
+// ledger, which is never pruned.
 func TestRecordsFewRefusals(t *testing.T) {
 	w := newRTWorld(t)
 	w.sent("1")
@@ -80,7 +78,7 @@ func TestRecordsFewRefusals(t *testing.T) {
 	}
 }
 
-// hangsUp is a store during whose writes of events the tool hangs up.
+// hangsUp is a store that calls hangUp during writes of events.
 type hangsUp struct {
 	store.Records
 	hangUp func()
@@ -94,8 +92,8 @@ func (s *hangsUp) PutRecord(ctx context.Context, r store.Record) (int64, error) 
 	return n, err
 }
 
-// TestRuntimeKeepsEventsWhole: a tool that hangs up while its event is
-// kept leaves none that nobody counts: they would have no bounds.
+// If a tool disconnects while its event is being stored, no event stays that is not counted
+// against the limits.
 func TestKeepsEventsWhole(t *testing.T) {
 	records := &hangsUp{}
 	w := newRTWorld(t, func(c *Config) { records.Records, c.Records = c.Records, records })
@@ -120,8 +118,8 @@ func TestKeepsEventsWhole(t *testing.T) {
 	}
 }
 
-// TestRuntimeHoldsFewBodies: a tool server has some callbacks in memory
-// at a time, and takes no room from others.
+// The number of a tool server's callbacks in memory is limited, and other servers are not
+// affected.
 func TestHoldsFewBodies(t *testing.T) {
 	other := newRTTool(t)
 	other.Offers(raptest.Manifest(other.URL+"/run", "wipe2"))
@@ -143,8 +141,7 @@ func TestHoldsFewBodies(t *testing.T) {
 	end()
 }
 
-// TestRuntimeGoesOnBesideOneThatHangs: a tool server that hangs holds
-// up the calls of no other.
+// A tool server that hangs does not delay calls of other servers.
 func TestGoesOnBesideOneThatHangs(t *testing.T) {
 	away := newRTTool(t)
 	away.Answers(toolsetPath, http.StatusServiceUnavailable)

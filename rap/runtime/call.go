@@ -12,11 +12,10 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// call is the record of a call: the engine's, with our part.
+// call is the engine's record of a call, with our part.
 type call = durable.Call[part]
 
-// part is what a call's record holds of RAP: everything that has to
-// outlive this process.
+// part holds the RAP fields of a call that have to outlive this process.
 type part struct {
 	Wire       names.Sent  `json:"wire"`
 	Thread     string      `json:"thread"`
@@ -25,34 +24,34 @@ type part struct {
 	Ancestors  []string    `json:"ancestors,omitempty"`
 	User       string      `json:"user,omitempty"`
 	Operation  string      `json:"operation"`
-	Context    []info.Item `json:"context,omitempty"` // what the agent says about it
+	Context    []info.Item `json:"context,omitempty"` // what the agent says about the call
 	Server     string      `json:"server,omitempty"`
 	Endpoint   string      `json:"endpoint,omitempty"`
-	Definition string      `json:"definition,omitempty"` // digest of what the tool says about itself
-	Destroys   bool        `json:"destroys,omitempty"`   // the tool calls itself destructive
-	Agreed     bool        `json:"agreed,omitempty"`     // a person said that it may run all the same
+	Definition string      `json:"definition,omitempty"` // digest of the tool's definition
+	Destroys   bool        `json:"destroys,omitempty"`   // the tool is marked as destructive
+	Agreed     bool        `json:"agreed,omitempty"`     // a person allowed the destructive call
 	Token      string      `json:"token"`                // of the callback URL
 
-	Choices  int         `json:"choices,omitempty"`  // how many questions the tool asked
+	Choices  int         `json:"choices,omitempty"`  // number of questions the tool asked
 	Choice   *toolChoice `json:"choice,omitempty"`   // the last of them
-	Replaced []string    `json:"replaced,omitempty"` // digests of those before
-	Refused  int         `json:"refused,omitempty"`  // questions of the tool that the ledger has as refused
+	Replaced []string    `json:"replaced,omitempty"` // digests of the previous ones
+	Refused  int         `json:"refused,omitempty"`  // number of refused questions recorded in the ledger
 
 	SignIn signIn `json:"sign_in_asked,omitzero"` // the link is in Told
 
 	Live   bool        `json:"live,omitempty"` // events may come
 	Events []keptEvent `json:"events,omitempty"`
-	Gone   int         `json:"gone,omitempty"`   // events before those, which were given up
-	Views  []shownView `json:"views,omitempty"`  // types whose view came with this call
-	Viewed int         `json:"viewed,omitempty"` // how often one did
-	Closed bool        `json:"closed,omitempty"` // its thread is
-	Listed string      `json:"listed,omitempty"` // where its user finds it (CallsOf)
+	Gone   int         `json:"gone,omitempty"`   // number of earlier events that were dropped
+	Views  []shownView `json:"views,omitempty"`  // types of views sent for this call
+	Viewed int         `json:"viewed,omitempty"` // number of views sent
+	Closed bool        `json:"closed,omitempty"` // its thread is closed
+	Listed string      `json:"listed,omitempty"` // key of its listing for the user (CallsOf)
 	Told   callView    `json:"told"`
 
-	tell bool // the end that was just written is to be told to the tool servers
+	tell bool // notify the tool servers of the end that was just written
 }
 
-// callView is what the record says to the agent beside the rest.
+// callView is the part of the record that the agent sees in addition to the engine's fields.
 type callView struct {
 	SignIn       string       `json:"sign_in,omitempty"`
 	SignInHost   string       `json:"sign_in_host,omitempty"`
@@ -63,10 +62,9 @@ type callView struct {
 	Trouble      string       `json:"trouble,omitempty"`
 }
 
-// toolChoice is a question of the tool, under an identity of our own:
-// the protocol gives it none. Whom it was put to is in the engine's
-// part of the record (Ask), and the post of its answer is the call's
-// message.
+// toolChoice is a question of the tool, with a number of our own because the protocol gives it
+// none. The engine's part (Ask) has the request to people, and the call's message is the post
+// of the answer.
 type toolChoice struct {
 	Number   int         `json:"number"`
 	Digest   string      `json:"digest"`
@@ -83,21 +81,20 @@ type choiceState string
 
 const (
 	choiceOpen      choiceState = "open"
-	choiceAnswered  choiceState = "answered" // kept before it is posted
+	choiceAnswered  choiceState = "answered" // stored before it is posted
 	choiceDelivered choiceState = "delivered"
 	choiceFailed    choiceState = "failed"
 )
 
-// Calls that have ended are remembered for keepEnded, so that
-// repetitions of them are recognised. Subscriptions, views and threads
-// are kept for keepLive after they last changed, and so is a call after
-// its deadline that no process ended.
+// Ended calls are kept for keepEnded, so that repetitions are recognized. Subscriptions, views
+// and threads are kept for keepLive after their last change, and so is a call that no process
+// ended after its deadline.
 const (
 	keepEnded = 24 * time.Hour
 	keepLive  = 30 * 24 * time.Hour
 )
 
-// keep is until when a call that has ended is remembered.
+// keep returns when a closed call may be deleted.
 func (r *Runtime) keep(c *call) time.Time {
 	if c.Part.Live {
 		return r.now().Add(keepLive)
@@ -106,16 +103,15 @@ func (r *Runtime) keep(c *call) time.Time {
 	return c.EndedAt.Add(keepEnded)
 }
 
-// left reports whether the call may have reached the tool.
-func left(c *call) bool { return c.Run.Tries > 0 }
+// wasSent reports whether the call may have reached the tool.
+func wasSent(c *call) bool { return c.Run.Tries > 0 }
 
-// heard notes that the tool has the call, since it sent a message about
-// it. Whatever became of the acknowledgement, the call is not sent
-// again, and people who are asked whether it may be sent again need not
-// answer.
-func heard(c *call) {
+// noteReceived records that the tool has the call, because it sent a message about it. Whether
+// or not the invocation was acknowledged, it is not sent again, and a pending request for
+// approval to send it again is withdrawn.
+func noteReceived(c *call) {
 	switch {
-	case c.State == durable.Asking && left(c):
+	case c.State == durable.Asking && wasSent(c):
 		c.WithdrawAsk()
 	case c.State != durable.Ready && c.State != durable.Running:
 		return
@@ -125,8 +121,8 @@ func heard(c *call) {
 	c.Run.Lease = time.Time{}
 }
 
-// same reports whether an invocation is the call that is kept.
-func same(c *call, in *Invocation) bool {
+// isSame reports whether an invocation repeats a stored call.
+func isSame(c *call, in *Invocation) bool {
 	p := &c.Part
 
 	return p.Thread == in.Thread &&
@@ -140,8 +136,7 @@ func same(c *call, in *Invocation) bool {
 
 func sameText(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// failed reports whether an outcome is an error. By convention errors
-// begin with "Error:".
+// failed reports whether an outcome is an error. By convention errors begin with "Error:".
 func failed(o *rap.Outcome) bool {
 	text := o.Text
 	if len(o.Content) > 0 {
@@ -151,7 +146,7 @@ func failed(o *rap.Outcome) bool {
 	return strings.HasPrefix(text, "Error:")
 }
 
-// outcomeOf is what a result carries: content supersedes text.
+// outcomeOf returns the outcome in a result. Content takes precedence over text.
 func outcomeOf(m *wire.Result) rap.Outcome {
 	o := rap.Outcome{Content: m.Content, DisplayAs: m.DisplayAs}
 	if m.Content == nil && m.Text != nil {
@@ -161,8 +156,8 @@ func outcomeOf(m *wire.Result) rap.Outcome {
 	return o
 }
 
-// shown is the record of a call as the agent sees it.
-func shown(c *call) Call {
+// publicCall returns a call as the agent sees it.
+func publicCall(c *call) Call {
 	p := &c.Part
 	out := Call{
 		Thread:       p.Thread,

@@ -17,15 +17,14 @@ import (
 )
 
 const (
-	readWithin = 30 * time.Second // how long a callback's body may take to arrive
-	keepWithin = 30 * time.Second // how long it may take to keep what it says
+	readWithin = 30 * time.Second // limit for receiving a callback's body
+	keepWithin = 30 * time.Second // limit for storing it
 )
 
-// ServeHTTP takes callbacks: POST {CallbackURL}/{token}. The token is
-// found by its hash and names one call of one tool server. The group
-// and the id in the body must be that call's. 200 says that the message
-// is kept, or was before; 4xx that it never will be; 5xx that it may be
-// sent again.
+// ServeHTTP handles callbacks: POST {CallbackURL}/{token}. The token, which is looked up by its
+// hash, identifies one call of one tool server; the group and the id in the body must be that
+// call's. It responds 200 if the message is stored, now or before, 4xx if it can't be accepted,
+// and 5xx if the tool may send it again.
 func (r *Runtime) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	err := r.callback(w, req)
 	no, isRefusal := errors.AsType[*refusal](err)
@@ -43,7 +42,7 @@ func (r *Runtime) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if no.code == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", http.MethodPost)
 	}
-	http.Error(w, http.StatusText(no.code), no.code) // the tool learns no more: it may be anybody
+	http.Error(w, http.StatusText(no.code), no.code) // no details: the sender may be anyone
 }
 
 func (r *Runtime) callback(w http.ResponseWriter, req *http.Request) error {
@@ -54,7 +53,7 @@ func (r *Runtime) callback(w http.ResponseWriter, req *http.Request) error {
 		return &refusal{http.StatusUnsupportedMediaType, "not application/json"}
 	}
 
-	c, err := r.called(req.Context(), path.Base(req.URL.Path))
+	c, err := r.callByToken(req.Context(), path.Base(req.URL.Path))
 	if err != nil {
 		return err
 	}
@@ -65,24 +64,24 @@ func (r *Runtime) callback(w http.ResponseWriter, req *http.Request) error {
 	defer leave()
 	body, err := r.body(w, req)
 	if err != nil {
-		return r.because(c, err)
+		return r.withCallName(c, err)
 	}
 	m, err := wire.ParseCallback(body)
 	if err != nil {
-		return r.because(c, &refusal{http.StatusBadRequest, plainError(err)})
+		return r.withCallName(c, &refusal{http.StatusBadRequest, plainError(err)})
 	}
-	// what arrived is kept whole, whoever hangs up
+	// Store the whole message even if the client disconnects.
 	ctx, done := context.WithTimeout(context.WithoutCancel(req.Context()), keepWithin)
 	defer done()
-	return r.because(c, r.take(ctx, c, m))
+	return r.withCallName(c, r.take(ctx, c, m))
 }
 
-// maxBodies is how many callbacks of one tool server are in memory at
-// the same time. More wait, outside of the way of other servers.
+// maxBodies limits the callbacks of one tool server in memory. More wait, without affecting
+// other servers.
 const maxBodies = 32
 
-// acquireSlot waits until fewer than maxBodies callbacks of a call's
-// tool server are in memory. Nothing of the body is read before.
+// acquireSlot waits until fewer than maxBodies callbacks of the call's tool server are in
+// memory. The body is not read before.
 func (r *Runtime) acquireSlot(ctx context.Context, c *call) (release func(), err error) {
 	bodies := r.bodies
 	if s := r.servers[c.Part.Server]; s != nil {
@@ -100,8 +99,8 @@ func (r *Runtime) acquireSlot(ctx context.Context, c *call) (release func(), err
 	return nil, &refusal{http.StatusServiceUnavailable, "too many callbacks of the tool server come at once"}
 }
 
-// because says in the log which call a refusal is about.
-func (r *Runtime) because(c *call, err error) error {
+// withCallName adds the call's name to the reason of a refusal, for the log.
+func (r *Runtime) withCallName(c *call, err error) error {
 	if no, ok := errors.AsType[*refusal](err); ok {
 		return &refusal{no.code, no.reason + " (call " + callName(c.Key) + ")"}
 	}
@@ -114,15 +113,15 @@ func isJSON(contentType string) bool {
 	return err == nil && kind == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
-// called finds the call of a token.
-func (r *Runtime) called(ctx context.Context, token string) (*call, error) {
+// callByToken returns the call that a token belongs to.
+func (r *Runtime) callByToken(ctx context.Context, token string) (*call, error) {
 	c, err := r.engine.ByAlias(ctx, durable.Hash(token))
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
 		return nil, &refusal{http.StatusNotFound, "no such callback URL"}
 	case err != nil:
 		return nil, err
-	case r.gone(c.Expires):
+	case r.expired(c.Expires):
 		return nil, &refusal{http.StatusNotFound, "the callback URL has expired"}
 	}
 
@@ -130,7 +129,7 @@ func (r *Runtime) called(ctx context.Context, token string) (*call, error) {
 }
 
 func (r *Runtime) body(w http.ResponseWriter, req *http.Request) ([]byte, error) {
-	// where the server can't, its own limits hold
+	// If the server does not support deadlines, its own timeouts apply.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readWithin))
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, r.cfg.MaxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -142,10 +141,9 @@ func (r *Runtime) body(w http.ResponseWriter, req *http.Request) ([]byte, error)
 	return body, nil
 }
 
-// take handles a message. Those of one thread are handled one after the
-// other.
+// take handles a message. Messages of one thread are handled one at a time.
 func (r *Runtime) take(ctx context.Context, c *call, m wire.Callback) error {
-	_, isView := m.(*wire.View) // has no id: its URL says whose it is
+	_, isView := m.(*wire.View) // a view has no id: the URL identifies the call
 	switch {
 	case m.Group() != c.Part.Wire.Group:
 		return &refusal{http.StatusNotFound, "the group is not this call's"}
@@ -164,7 +162,7 @@ func (r *Runtime) take(ctx context.Context, c *call, m wire.Callback) error {
 	switch {
 	case c.Part.Closed:
 		return r.takeLate(c, m)
-	case !left(c):
+	case !wasSent(c):
 		return &refusal{http.StatusNotFound, "the call has not left"}
 	}
 
@@ -188,8 +186,7 @@ func (r *Runtime) takeMessage(ctx context.Context, c *call, m wire.Callback) err
 	return &refusal{http.StatusBadRequest, "no known message"}
 }
 
-// takeLate answers messages that nobody waits for any more. A late
-// result is no mistake of its tool.
+// takeLate responds to messages for a closed thread. A late result is not an error of the tool.
 func (r *Runtime) takeLate(c *call, m wire.Callback) error {
 	if _, ok := m.(*wire.Result); ok {
 		r.log.Info("a late result was discarded", "call", callName(c.Key))
@@ -199,7 +196,7 @@ func (r *Runtime) takeLate(c *call, m wire.Callback) error {
 	return &refusal{http.StatusGone, "the thread was closed"}
 }
 
-// takeResult ends a call, once. Later results are received and discarded.
+// takeResult ends a call, once. Later results are accepted and discarded.
 func (r *Runtime) takeResult(ctx context.Context, c *call, m *wire.Result) error {
 	_, err := r.engine.Change(ctx, c.Key, func(c *call) error {
 		if c.Over() {

@@ -33,8 +33,7 @@ type stopping struct{}
 
 func (stopping) Read([]byte) (int, error) { return 0, errors.New("the connection is gone") }
 
-// TestCallbackBeforeTheCallLeft refuses whoever knows a URL that nobody
-// was told.
+// A callback for a call that was not sent yet is refused: the tool can't know its URL.
 func TestCallbackBeforeTheCallLeft(t *testing.T) {
 	w := newRTWorld(t)
 	w.invoke("a", "send", `{"to":"bob"}`)
@@ -116,8 +115,8 @@ func TestWhoseStoreFails(t *testing.T) {
 	w.ends("a", "")
 }
 
-// FuzzRuntimeCallback: no body can panic, hang or end another call, and
-// its own call ends by a result only.
+// No body can cause a panic, a hang or the end of another call, and the call itself ends only
+// by a result.
 func FuzzCallback(f *testing.F) {
 	w := newRTWorld(f)
 	for _, m := range []wire.Callback{
@@ -143,7 +142,7 @@ func FuzzCallback(f *testing.F) {
 				`"response_url":"//x"}`,
 		),
 	)
-	w.stop() // nothing but callbacks happens
+	w.stop() // only callbacks are handled from here on
 	f.Fuzz(func(t *testing.T, body []byte) {
 		w.cfg.Records = rap.NewMemory()
 		r := must.Get(New(w.cfg))(t)

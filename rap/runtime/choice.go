@@ -17,18 +17,18 @@ import (
 
 const (
 	maxLabel    = 1 << 10 // bytes of a label that are shown
-	maxReplaced = 20      // questions of one call that gave way to another
-	maxRefused  = 20      // of one call that the ledger hears of: what it has stays in it for ever
+	maxReplaced = 20      // replaced questions of one call
+	maxRefused  = 20      // refused questions of one call in the ledger, which is never pruned
 )
 
-// takeChoice keeps a question of a tool: people are asked once it is kept.
+// takeChoice stores a question of a tool, so that people are asked.
 func (r *Runtime) takeChoice(ctx context.Context, c *call, m *wire.Choice) error {
 	if err := r.checkChoice(c, m); err != nil {
 		return r.refuseChoice(ctx, c, err)
 	}
 	now, err := r.engine.Change(ctx, c.Key, func(c *call) error { return r.addChoice(c, m) })
 	switch {
-	case errors.Is(err, durable.ErrUnchanged): // the same question again
+	case errors.Is(err, durable.ErrUnchanged): // a repetition of the question
 		return nil
 	case err != nil:
 		return r.refuseChoice(ctx, c, err)
@@ -57,8 +57,8 @@ func (r *Runtime) refuseChoice(ctx context.Context, c *call, err error) error {
 	return err
 }
 
-// checkChoice holds a question to our bounds, and its response_url to
-// the origins of its tool server.
+// checkChoice checks the limits of a question, and that its response_url is on an origin of its
+// tool server.
 func (r *Runtime) checkChoice(c *call, m *wire.Choice) error {
 	s := r.servers[c.Part.Server]
 	switch {
@@ -76,10 +76,9 @@ func (r *Runtime) checkChoice(c *call, m *wire.Choice) error {
 	return nil
 }
 
-// addChoice makes a question the call's own, under a number that the
-// protocol doesn't have. While one is open another takes its place.
-// After an answer none does: an answer is never used for another
-// question.
+// addChoice makes m the current question of a call, with a number of our own. It replaces a
+// question that is still open. After an answer it is refused, so that an answer is never used
+// for another question.
 func (r *Runtime) addChoice(c *call, m *wire.Choice) error {
 	p := &c.Part
 	digest := choiceDigest(m)
@@ -97,7 +96,7 @@ func (r *Runtime) addChoice(c *call, m *wire.Choice) error {
 	if p.Choice != nil {
 		p.Replaced = append(p.Replaced, p.Choice.Digest)
 	}
-	heard(c)
+	noteReceived(c)
 	p.Choices++
 	p.Choice = &toolChoice{
 		Number:  p.Choices,
@@ -112,8 +111,8 @@ func (r *Runtime) addChoice(c *call, m *wire.Choice) error {
 	return nil
 }
 
-// choiceDigest tells questions of one call apart. What counts is what
-// the user sees and where the answer goes, not how it was written.
+// choiceDigest identifies a question of a call by what the user sees and where the answer is
+// sent, not by its encoding.
 func choiceDigest(m *wire.Choice) string {
 	same := wire.Choice{
 		GroupID:     m.GroupID,
@@ -126,8 +125,7 @@ func choiceDigest(m *wire.Choice) string {
 	return durable.Hash(string(same.Append(nil)))
 }
 
-// shownPrompt spells out what could act on a screen or hide on it, and
-// cuts what is too long to be read .
+// shownPrompt escapes control and invisible characters, and shortens a text that is too long.
 func (r *Runtime) shownPrompt(text string) string {
 	head := firstBytes(text, r.cfg.MaxPrompt)
 	lines := strings.Split(strings.ReplaceAll(head, "\r\n", "\n"), "\n")
@@ -145,7 +143,7 @@ func shownLabels(labels []string) []string {
 	return out
 }
 
-// cut shortens what is shown of a text of some bytes, and says so.
+// cut shortens a text to be shown and adds a note with the original length in bytes.
 func cut(shown string, most, whole int) string {
 	if len(shown) <= most && whole <= most {
 		return shown
@@ -153,7 +151,7 @@ func cut(shown string, most, whole int) string {
 	return fmt.Sprintf("%s… (cut: it has %d bytes)", firstBytes(shown, most), whole)
 }
 
-// firstBytes are whole characters.
+// firstBytes returns at most the given number of bytes, without splitting a character.
 func firstBytes(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -164,9 +162,8 @@ func firstBytes(text string, most int) string {
 	return text[:most]
 }
 
-// answeredChoice goes by what people say to a tool's question. Their
-// one answer is kept before it is posted. An end without an answer is
-// never posted: the call is over.
+// answeredChoice applies the answer to a tool's question. The answer is stored before it is
+// posted. A question that ends without an answer ends the call, and nothing is posted.
 func (r *Runtime) answeredChoice(c *call, a hold.Answer) *durable.Ending {
 	q := c.Part.Choice
 	switch {
@@ -185,7 +182,7 @@ func (r *Runtime) answeredChoice(c *call, a hold.Answer) *durable.Ending {
 
 	q.State = choiceAnswered
 	q.By = a.By
-	signedIn(c)
+	clearSignIn(c)
 	c.Message = &durable.Attempt{}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/rap/internal/raptest"
 )
 
-// asking is a call whose question is open.
+// asking sends a call and a question about it, and returns the reference of the question.
 func (w *rtWorld) asking(id, path string) (ref string) {
 	w.t.Helper()
 	n := len(w.desk.Refs())
@@ -26,8 +26,8 @@ func (w *rtWorld) asking(id, path string) (ref string) {
 	return ref
 }
 
-// answers has the answer of a call kept, with an attempt to post it
-// that a process made which is gone.
+// answers stores an answer to a call's question, with an attempt to post it by a process that
+// has died.
 func (w *rtWorld) answers(id string, post durable.Attempt) {
 	w.t.Helper()
 	c := w.kept(id)
@@ -71,7 +71,7 @@ func TestGivesWithdrawingUp(t *testing.T) {
 	w.until("given up", func() bool { return len(w.kept("a").Withdraw) == 0 })
 }
 
-// TestBoundsReplacedQuestions, of which R20 has the rest.
+// The number of replaced questions is limited. R20 covers the rest.
 func TestBoundsReplacedQuestions(t *testing.T) {
 	w := newRTWorld(t)
 	w.sent("b")
@@ -107,13 +107,13 @@ func TestFindsAnswersAfterARestart(t *testing.T) {
 	ref := w.asking("a", "1")
 	w.stop()
 	w.desk.Says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
-	w.pass(16 * time.Minute) // answered in time, and nobody was there
+	w.pass(16 * time.Minute) // answered in time, while no process was running
 	w.start()
 	w.tool.waits("/answers/1", 1)
 	w.is("a", CallPending)
 }
 
-// rtDeaf is a desk that can't be watched for once.
+// rtDeaf is an approval service whose first Watch fails.
 type rtDeaf struct {
 	*raptest.Desk
 	watched atomic.Int32

@@ -108,7 +108,7 @@ func TestForgetsApprovalsOfToolsThatChanged(t *testing.T) {
 	w.shows("a", ref)
 	w.tool.Offers(fmt.Sprintf(strings.ReplaceAll(rtManifest, `"sends"`, `"sends it"`), w.tool.URL))
 	w.stop()
-	w.start() // forgets the session's tools
+	w.start() // discards the session's tools
 	w.desk.Hold(hold.Held{Ref: ref, State: hold.Approved, Arguments: []byte(`{"to":"carol"}`)})
 	if c := w.ends("a", WhyInvalid); !strings.Contains(c.Outcome.Text, "changed") {
 		t.Errorf("told %q", c.Outcome.Text)
@@ -264,7 +264,7 @@ func TestWhoseDeskForgot(t *testing.T) {
 	w.ends("a", WhyUnanswered)
 }
 
-// rtVague is a desk that says yes and names nothing.
+// rtVague is an approval service that approves without returning references.
 type rtVague struct{ *raptest.Desk }
 
 func (d rtVague) As(approval.Asker) hold.Requests { return d }
@@ -315,7 +315,7 @@ func TestWaitsAsLongAsApprovalsMay(t *testing.T) {
 	w.settles()
 	w.desk.Hold(hold.Held{Ref: ref, State: hold.Approved})
 	w.is("a", CallPending)
-	w.pass(time.Hour + time.Minute) // a call's own hour begins when it leaves
+	w.pass(time.Hour + time.Minute) // the call's own hour begins when it is sent
 	w.ends("a", WhyTimeout)
 	w.tool.waits("/cancel_tool_call", 1)
 }
@@ -326,9 +326,8 @@ func (w *rtWorld) text() string {
 	return w.log.String()
 }
 
-// TestPeopleSeeWhatTheAgentSays: what the agent says about a call
-// stands in its approval and in the questions about it, and never goes
-// to the tool server.
+// People see what the agent says about a call in the approval request and in questions, and it
+// is never sent to the tool server.
 func TestPeopleSeeWhatTheAgentSays(t *testing.T) {
 	w := newRTWorld(t)
 	says := []info.Item{{Label: "Why", Text: "the ticket wants it"}}
@@ -367,7 +366,7 @@ func TestRefusesWhatAnAgentMayNotSay(t *testing.T) {
 	}
 }
 
-// The desk of an upstream server approves nothing and knows nothing.
+// The approval service of an upstream server approves nothing and has no requests.
 func TestRelayDeskApprovesNothing(t *testing.T) {
 	d := newRelay()
 	if held, err := d.Open(t.Context(), "k", hold.Verdict{}); err == nil {

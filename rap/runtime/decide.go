@@ -11,17 +11,16 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// What people are asked about a tool that calls itself destructive. "Do
-// not run" comes last and is what a dismissal picks.
+// The question about a tool that is marked as destructive. "Do not run" is the last choice and
+// the default.
 const (
 	destroysPrompt = "The tool calls itself destructive: what it does may not be undone. Run it?"
 	destroysRun    = "Run it once"
 	destroysDont   = "Do not run"
 )
 
-// planCall is the call as the agent's file understands it, with the
-// exact bytes that will be sent. What a tool says about itself counts
-// only where it tightens.
+// planCall returns the call as the agent's file sees it, with the exact bytes that will be
+// sent. A tool's own hints are used only if they make the decision stricter.
 func (r *Runtime) planCall(c *call) *resolve.Call {
 	p := &c.Part
 	out := &resolve.Call{
@@ -56,9 +55,8 @@ func (r *Runtime) verdict(ctx context.Context, c *call) (hold.Verdict, error) {
 	return hold.Verdict{Decision: plan.Decide(call), Call: call, Context: c.Part.Context}, nil
 }
 
-// decide says what has to happen before a call leaves. It is asked when
-// the call comes, after people approved it, and right before each
-// attempt to send it.
+// decide returns what has to happen before a call may be sent. It is called when the call
+// arrives, after people approved it, and before each attempt to send it.
 func (r *Runtime) decide(ctx context.Context, c *call) (durable.Ruling, error) {
 	if r.decided {
 		return durable.Ruling{Do: durable.Proceed}, nil
@@ -78,12 +76,11 @@ func (r *Runtime) decide(ctx context.Context, c *call) (durable.Ruling, error) {
 	return r.rule(c, v), nil
 }
 
-// newlyApproved reports whether people have just approved the call, and
-// nothing went by that yet.
+// newlyApproved reports whether people approved the call and that approval was not used yet.
 func newlyApproved(c *call) bool { return c.Approval != nil && !c.Approval.Taken }
 
-// rule goes by a verdict of the agent's file. What people said counts
-// as long as the rules want the same of the same call.
+// rule returns the ruling for a verdict of the agent's file. An approval is valid as long as
+// the rules require the same for the same call.
 func (r *Runtime) rule(c *call, v hold.Verdict) durable.Ruling {
 	s := r.servers[c.Part.Server]
 	approved := newlyApproved(c) || c.Approval != nil && c.Approval.Binding == v.Binding
@@ -112,7 +109,7 @@ func refusing(why durable.Why, reason string) durable.Ruling {
 	return durable.Ruling{Do: durable.Refuse, Ending: durable.Ending{Why: why, Reason: reason}}
 }
 
-// asking refuses what nobody can be asked about.
+// asking refuses the call if no approval service is configured.
 func (r *Runtime) asking(what durable.Ruling) durable.Ruling {
 	if r.cfg.People == nil {
 		return refusing(durable.Refused, "people would have to approve it, and nobody can be asked")
@@ -137,8 +134,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// checkArguments holds arguments that an approver changed to the schema
-// of the tool, as the session knows it.
+// checkArguments checks arguments that an approver edited against the tool's schema, as
+// discovered for the session.
 func (r *Runtime) checkArguments(ctx context.Context, c *call) error {
 	tool, err := r.offered(ctx, r.session(c), c.Part.Operation)
 	if err != nil {
@@ -151,9 +148,8 @@ func (r *Runtime) checkArguments(ctx context.Context, c *call) error {
 	return tool.CheckArguments(c.Args())
 }
 
-// question is what people are asked: about a call that has not left,
-// whether a destructive tool may run, and otherwise what the tool wants
-// to know.
+// question returns the question for people: whether a destructive tool may run if the call was
+// not sent, and otherwise the question of the tool.
 func (r *Runtime) question(c *call) hold.Question {
 	q := hold.Question{Call: r.planCall(c), Server: c.Part.Server, Context: c.Part.Context}
 	if s := r.servers[c.Part.Server]; s != nil {
@@ -173,7 +169,7 @@ func (r *Runtime) question(c *call) hold.Question {
 	return q
 }
 
-// answered goes by the answer to such a question.
+// answered applies the answer to that question.
 func (r *Runtime) answered(c *call, a hold.Answer) *durable.Ending {
 	if c.State == durable.Asking {
 		return r.answeredOwn(c, a)

@@ -8,48 +8,48 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// Reasons of endings that the engine doesn't know. Their words are complete.
+// Reasons of endings that only the runtime uses. Their texts are complete sentences.
 const (
 	whyInvalid     durable.Why = "invalid"
-	whyNotAccepted durable.Why = "not_accepted" // the tool server said no, and knows so
-	whyNotReached  durable.Why = "not_reached"  // it may have the call all the same
+	whyNotAccepted durable.Why = "not_accepted" // the tool server refused the call
+	whyNotReached  durable.Why = "not_reached"  // the server may have received it nevertheless
 	whyUnanswered  durable.Why = "unanswered"
-	whyNotPut      durable.Why = "not_put" // the tool's question was put to nobody
+	whyNotPut      durable.Why = "not_put" // the tool's question was not asked
 	whyClosed      durable.Why = "closed"
 )
 
-// ends writes into the record how a call ended. No answer is posted any more.
-func (r *Runtime) ends(c *call, how durable.Ending) {
+// writeEnding stores how a call ended. An answer that was not delivered is not posted any more.
+func (r *Runtime) writeEnding(c *call, how durable.Ending) {
 	p := &c.Part
 	if p.Choice != nil && p.Choice.State != choiceDelivered {
 		p.Choice.State = choiceFailed
 	}
 	p.Told.SignIn, p.Told.SignInHost = "", ""
-	if how.Why == durable.Returned { // the tool's own result is there
+	if how.Why == durable.Returned { // the tool's own result is stored
 		return
 	}
 
-	why, text := words(c, how)
+	why, text := describeEnding(c, how)
 	p.Told.Outcome = &rap.Outcome{Text: "Error: " + text}
 	p.Told.Why = why
 	p.Told.Failed = true
 	p.tell = toldOf(c, how.Why)
 }
 
-// toldOf reports whether the tool servers are told of an end. One that
-// was interrupted is told of once nothing of it is under way any more
-// (Cancel), and those of a thread that was closed by its closure.
+// toldOf reports whether the tool servers are notified of an end now. Cancel notifies them
+// itself, once no request for the call is in progress. For a closed thread the notice of its
+// closure is enough.
 func toldOf(c *call, why durable.Why) bool {
 	switch why {
 	case durable.Interrupted, whyClosed, whyNotAccepted:
 		return false
 	}
 
-	return left(c)
+	return wasSent(c)
 }
 
-// words says how a call ended without a result of its tool.
-func words(c *call, how durable.Ending) (Why, string) {
+// describeEnding returns the reason and the text for a call that ended without a result.
+func describeEnding(c *call, how durable.Ending) (Why, string) {
 	switch how.Why {
 	case whyInvalid:
 		return WhyInvalid, how.Reason
@@ -75,7 +75,7 @@ func words(c *call, how durable.Ending) (Why, string) {
 	return WhyDenied, "not run: " + wordsOfApproval(how)
 }
 
-// wordsOfChoice says why a question of the tool has no answer.
+// wordsOfChoice explains why a question of the tool has no answer.
 func wordsOfChoice(how durable.Ending) string {
 	switch how.Why {
 	case durable.Unreachable:
@@ -87,7 +87,7 @@ func wordsOfChoice(how durable.Ending) string {
 	return "nobody answered its question in time"
 }
 
-// wordsOfApproval says why a call was not allowed to leave.
+// wordsOfApproval explains why a call was not allowed to be sent.
 func wordsOfApproval(how durable.Ending) string {
 	switch how.Why {
 	case durable.Denied:
@@ -107,15 +107,15 @@ func wordsOfApproval(how durable.Ending) string {
 	return how.Reason
 }
 
-// moved hears of every new state of a call. Ends go to the ledger, and
-// to the tool servers.
+// moved is called after each change of state. When a call ends, it records that in the ledger
+// and notifies the tool servers.
 func (r *Runtime) moved(ctx context.Context, was durable.State, c *call) {
 	if !c.Over() || was == durable.Ended || was == durable.Closed {
 		return
 	}
 	r.noteEnd(ctx, c)
-	r.lists(ctx, c)
-	r.overSignIn(ctx, c)
+	r.updateListing(ctx, c)
+	r.endSignIn(ctx, c)
 	if c.Part.tell {
 		r.tellCancelled(c)
 	}
@@ -132,8 +132,7 @@ func (r *Runtime) noteEnd(ctx context.Context, c *call) {
 	r.note(ctx, event, c, map[string]any{"failed": c.Part.Told.Failed, "why": string(c.Part.Told.Why)})
 }
 
-// withdrawReason is what people are told when nobody needs their answer
-// any more.
+// withdrawReason returns the reason for people if a request is withdrawn.
 func withdrawReason(c *call) string {
 	switch {
 	case !c.Over():

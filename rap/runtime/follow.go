@@ -16,60 +16,57 @@ import (
 	"github.com/assent-dev/assent/rap/internal/names"
 )
 
-// Place is how much of a call somebody has seen. The zero value is its
-// beginning.
+// Place is a position in the history of a call. The zero value is its beginning.
 type Place struct {
-	Events int // of the call, that were seen or given up
-	Views  int // changes of views
+	Events int // events seen or dropped
+	Views  int // changes of views seen
 }
 
-// String writes a place so that ParsePlace reads it.
+// String formats a place for ParsePlace.
 func (p Place) String() string { return strconv.Itoa(p.Events) + "." + strconv.Itoa(p.Views) }
 
-// placeText is a place. openapi.yaml has the same pattern.
+// placeText matches a place. openapi.yaml has the same pattern.
 var placeText = pattern.Of(`^(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})$`)
 
-// ErrPlace says that a text is no place.
+// ErrPlace is returned for a text that is not a place.
 var ErrPlace = errors.New("expected the id of an event of this stream, such as 3.1")
 
-// ParsePlace reads a place; ErrPlace.
+// ParsePlace parses a place. It returns ErrPlace if the text is not valid.
 func ParsePlace(text string) (Place, error) {
 	if !placeText().MatchString(text) {
 		return Place{}, ErrPlace
 	}
 	events, views, _ := strings.Cut(text, ".")
 	var p Place
-	p.Events, _ = strconv.Atoi(events) // it is digits
+	p.Events, _ = strconv.Atoi(events) // the pattern allows only digits
 	p.Views, _ = strconv.Atoi(views)
 
 	return p, nil
 }
 
-// View is what a tool shows of its state, as it sent it: not for
-// models, and not to be interpreted.
+// View is state that a tool shows to the user, as it sent it. It is not meant for models, and
+// must not be interpreted.
 type View struct {
 	Type    string          `json:"type"`
 	Content json.RawMessage `json:"content"`
 }
 
-// News is one thing that happened to a call: one of Call, Lost, Event
-// and View.
+// News is one change of a call. One of Call, Lost, Event and View is set.
 type News struct {
-	At    Place      // having seen it
-	Call  *Call      // how the call stands now
-	Lost  int        // events that were given up before they were seen
-	Event *rap.Event // that came after the result
-	View  *View      // the latest of its type
+	At    Place      // the place after this change
+	Call  *Call      // the current state of the call
+	Lost  int        // number of events dropped before they were read
+	Event *rap.Event // an event after the result
+	View  *View      // the latest view of its type
 }
 
-// Pending is what comes next, before anything of it is read.
+// Pending is the next change of a call, whose content was not read yet.
 type Pending struct {
-	Bytes int // that it has
+	Bytes int // size of its content
 	news  func(context.Context) (News, error)
 }
 
-// Read returns what has come. ok is false when it is gone again: look
-// at what comes next then.
+// Read reads the change. ok is false if it was deleted meanwhile; call Next again then.
 func (p *Pending) Read(ctx context.Context) (n News, ok bool, err error) {
 	n, err = p.news(ctx)
 	if errors.Is(err, approval.ErrNotFound) {
@@ -79,27 +76,27 @@ func (p *Pending) Read(ctx context.Context) (n News, ok bool, err error) {
 	return n, err == nil, err
 }
 
-// Follower tells what happens to one call, at the pace of whoever asks
-// it: it holds nothing back for them, and what they don't take in time
-// is given up as Events says. It is for one goroutine.
+// Follower returns the changes of one call, at the pace of its caller. It buffers nothing:
+// events that are not read in time are dropped as described at Events. It must not be used by
+// several goroutines.
 type Follower struct {
 	r    *Runtime
 	key  string
 	at   Place
-	told standing
-	seen *call // as it was read last; nil: it has to be read again
+	told callStatus
+	seen *call // the record as last read; nil: read it again
 }
 
-// standing is what a Follower compares of two looks at a call.
-type standing struct {
+// callStatus has the fields of a call that a Follower compares between two reads.
+type callStatus struct {
 	state                              CallState
 	question, signIn, host, outOfOrder string
 }
 
-func standingOf(c *call) standing {
-	one := shown(c)
+func callStatusOf(c *call) callStatus {
+	one := publicCall(c)
 
-	return standing{
+	return callStatus{
 		state:      one.State,
 		question:   one.Question,
 		signIn:     one.SignIn,
@@ -108,23 +105,22 @@ func standingOf(c *call) standing {
 	}
 }
 
-// Follow begins to tell about a call, from a place on: first how it
-// stands, then what was not seen yet, then what comes. ErrNoCall.
+// Follow returns a Follower that starts at a place: it first returns the state of the call,
+// then changes after that place, then new ones. It returns ErrNoCall if there is no such call.
 func (t *Threads) Follow(ctx context.Context, thread, id string, from Place) (*Follower, error) {
 	c, err := t.kept(ctx, thread, id)
 	if err != nil {
 		return nil, err
 	}
 
-	from.Events = min(from.Events, c.Part.Gone+len(c.Part.Events)) // of a call that was forgotten, maybe
+	from.Events = min(from.Events, c.Part.Gone+len(c.Part.Events)) // it may be of an earlier call with the same id
 	from.Views = min(from.Views, c.Part.Viewed)
 
 	return &Follower{r: t.r, key: c.Key, at: from, seen: c}, nil
 }
 
-// Next waits for what comes next. The error is io.EOF after the last
-// of it, ErrNoCall when the call was forgotten meanwhile, or that of
-// ctx: then Next may be called again.
+// Next waits for the next change. It returns io.EOF after the last one, ErrNoCall if the call
+// was deleted meanwhile, or the error of ctx, after which Next may be called again.
 func (f *Follower) Next(ctx context.Context) (*Pending, error) {
 	for {
 		if f.seen == nil {
@@ -142,11 +138,11 @@ func (f *Follower) Next(ctx context.Context) (*Pending, error) {
 	}
 }
 
-// look reads the call once something of it is new.
+// look waits until the call has a change, and reads it.
 func (f *Follower) look(ctx context.Context) error {
 	c, err := f.r.engine.Watch(ctx, f.key, func(c *call) bool { return ended(c) || f.pending(c) != nil })
 	switch {
-	case errors.Is(err, approval.ErrNotFound), err == nil && f.r.gone(c.Expires):
+	case errors.Is(err, approval.ErrNotFound), err == nil && f.r.expired(c.Expires):
 		return ErrNoCall
 	case err != nil:
 		return fmt.Errorf("follow the call: %w", err)
@@ -157,24 +153,24 @@ func (f *Follower) look(ctx context.Context) error {
 	return nil
 }
 
-// ended reports whether nothing comes after what the record says.
+// ended reports whether no changes can follow those in the record.
 func ended(c *call) bool { return c.Over() && !c.Part.Live }
 
-// pending is what comes next of what a record says; nil: nothing.
+// pending returns the next change in a record, or nil.
 func (f *Follower) pending(c *call) *Pending {
 	p := &c.Part
 	at := f.at
-	if now := standingOf(c); now != f.told {
-		return f.is(at, sizeOf(p.Told.Outcome), func(context.Context) (News, error) {
+	if now := callStatusOf(c); now != f.told {
+		return f.newsAt(at, sizeOf(p.Told.Outcome), func(context.Context) (News, error) {
 			f.told = now
-			one := shown(c)
+			one := publicCall(c)
 			return News{Call: &one}, nil
 		})
 	}
 
 	if i := slices.IndexFunc(p.Views, func(v shownView) bool { return v.Change > at.Views }); i >= 0 {
 		at.Views = p.Views[i].Change
-		return f.is(at, p.Views[i].Bytes, func(ctx context.Context) (News, error) {
+		return f.newsAt(at, p.Views[i].Bytes, func(ctx context.Context) (News, error) {
 			return f.readView(ctx, p.Views[i].Key)
 		})
 	}
@@ -182,11 +178,11 @@ func (f *Follower) pending(c *call) *Pending {
 	if at.Events < p.Gone {
 		lost := p.Gone - at.Events
 		at.Events = p.Gone
-		return f.is(at, 0, func(context.Context) (News, error) { return News{Lost: lost}, nil })
+		return f.newsAt(at, 0, func(context.Context) (News, error) { return News{Lost: lost}, nil })
 	}
 	if i := at.Events - p.Gone; i < len(p.Events) {
 		at.Events++
-		return f.is(at, p.Events[i].Bytes, func(ctx context.Context) (News, error) {
+		return f.newsAt(at, p.Events[i].Bytes, func(ctx context.Context) (News, error) {
 			return f.readEvent(ctx, p.Events[i].Index)
 		})
 	}
@@ -194,8 +190,8 @@ func (f *Follower) pending(c *call) *Pending {
 	return nil
 }
 
-// is moves on to a place once something is read.
-func (f *Follower) is(at Place, bytes int, read func(context.Context) (News, error)) *Pending {
+// newsAt returns a change. Reading it moves the follower to a place.
+func (f *Follower) newsAt(at Place, bytes int, read func(context.Context) (News, error)) *Pending {
 	return &Pending{
 		Bytes: bytes,
 		news: func(ctx context.Context) (News, error) {
@@ -210,7 +206,7 @@ func (f *Follower) is(at Place, bytes int, read func(context.Context) (News, err
 	}
 }
 
-// sizeOf is how many bytes an outcome has, which may be nil.
+// sizeOf returns the size of an outcome in bytes; o may be nil.
 func sizeOf(o *rap.Outcome) int {
 	if o == nil {
 		return 0

@@ -22,13 +22,13 @@ func rtView(kind, content string) *wire.View {
 	return &wire.View{GroupID: "t", ViewType: kind, Content: []byte(content)}
 }
 
-// follows begins to follow a call.
+// follows starts to follow a call.
 func (w *rtWorld) follows(id string, from Place) *Follower {
 	w.t.Helper()
 	return must.Get(w.mine.Follow(w.t.Context(), "t", id, from))(w.t)
 }
 
-// told is what a follower is told next, in short.
+// told returns a short description of a follower's next change.
 func (w *rtWorld) told(f *Follower) string {
 	w.t.Helper()
 	ctx, done := raptest.Patience(w.t)
@@ -66,7 +66,7 @@ func wordsOf(n News) string {
 	return fmt.Sprint(n.At, " lost ", n.Lost)
 }
 
-// tells wants a follower to be told some things, in this order.
+// tells checks the next changes of a follower, in order.
 func (w *rtWorld) tells(f *Follower, want ...string) {
 	w.t.Helper()
 	for _, one := range want {
@@ -76,9 +76,8 @@ func (w *rtWorld) tells(f *Follower, want ...string) {
 	}
 }
 
-// TestFollow: a follower is told how a call stands, what the tool asks,
-// shows and says, and where it ends; another one goes on from the
-// middle of it, after a restart too.
+// A follower gets the state of a call, questions, views and events, and its end. Another one
+// can continue in the middle, also after a restart.
 func TestFollow(t *testing.T) {
 	w := newRTWorld(t)
 	w.sent("a")
@@ -122,8 +121,8 @@ func TestFollow(t *testing.T) {
 	)
 }
 
-// TestFollowersMeetTheirLimits: what was given up is told with its
-// number, and a place that never was is the end of what there is.
+// Dropped events are reported with their number, and a place beyond the end is treated as the
+// end.
 func TestFollowersMeetTheirLimits(t *testing.T) {
 	w := newRTWorld(t)
 	w.subscribes("a")
@@ -147,8 +146,7 @@ func TestFollowersMeetTheirLimits(t *testing.T) {
 	w.tells(far, "end")
 }
 
-// TestFollowIsForTheAsker: nobody follows the calls of others, or one
-// that is forgotten.
+// The calls of other askers can't be followed, nor deleted calls.
 func TestFollowIsForTheAsker(t *testing.T) {
 	w := newRTWorld(t, anybody)
 	w.invoke("a", "read", "{}")
@@ -189,8 +187,7 @@ func TestParsePlace(t *testing.T) {
 	}
 }
 
-// TestViewsAreSentAsOneLine: what an edge writes on one line is what
-// the tool sent, over several.
+// A view that a tool sent over several lines is written on one line.
 func TestViewsAreSentAsOneLine(t *testing.T) {
 	text, err := json.Marshal(View{Type: "diff", Content: []byte("{\n\"n\": 12345678901234567890.10}")})
 	if err != nil ||

@@ -28,7 +28,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// rtAgent may read and write, is asked about sending and may not format.
+// rtAgent allows reading and writing, asks about sending and forbids formatting.
 const rtAgent = `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Works with scripted tools, namespace: acme.tests}
 interface: {input: {type: object}, output: {type: object}}
@@ -46,7 +46,7 @@ const rtManifest = `{"name":"files","endpoint":"%s/run","tools":[
   {"name":"send","description":"sends","inputSchema":{"type":"object","properties":{"to":{"type":"string"}}}},
   {"name":"hidden","description":"not in the agent's file","inputSchema":{"type":"object"}}]}`
 
-// rtTool is a tool server, whose requests are read by their path.
+// rtTool is a tool server whose requests are read by path.
 type rtTool struct{ *raptest.Tool }
 
 func newRTTool(t testing.TB) *rtTool {
@@ -62,13 +62,13 @@ func (s *rtTool) bodies(path string) (all []string) {
 	return all
 }
 
-// waits returns once a path was posted to so many times.
+// waits waits until a path got n requests, and returns their bodies.
 func (s *rtTool) waits(path string, n int) []string {
 	s.Waits(path, n)
 	return s.bodies(path)
 }
 
-// rtWorld is a runtime between a tool server and a desk.
+// rtWorld is a runtime between a tool server and an approval service.
 type rtWorld struct {
 	t     testing.TB
 	tool  *rtTool
@@ -81,10 +81,10 @@ type rtWorld struct {
 
 	mu     sync.Mutex
 	plan   *resolve.Plan
-	broken error // of the plan
+	broken error // of plan
 	deaf   error // of the ledger
 	facts  []string
-	ahead  time.Duration // of the clock
+	ahead  time.Duration // offset of the clock
 	log    bytes.Buffer
 }
 
@@ -97,7 +97,7 @@ func rtPlan(t testing.TB, file string) *resolve.Plan {
 	return must.Get(resolve.Compile(a, policy.Registry(nil), resolve.Options{}))(t)
 }
 
-// newRTWorld starts a runtime; edits change its configuration first.
+// newRTWorld starts a runtime after edits changed its configuration.
 func newRTWorld(t testing.TB, edits ...func(*Config)) *rtWorld {
 	t.Helper()
 	w := &rtWorld{t: t, tool: newRTTool(t), desk: raptest.NewDesk(t), store: rap.NewMemory(), plan: rtPlan(t, rtAgent)}
@@ -131,27 +131,27 @@ func newRTWorld(t testing.TB, edits ...func(*Config)) *rtWorld {
 	return w
 }
 
-// start makes a runtime on what is stored.
+// start creates a runtime on the stored records.
 func (w *rtWorld) start() {
 	w.t.Helper()
 	w.r, w.stop = w.process()
 	w.mine = w.as(w.r, rtAsker())
 }
 
-// rtAsker is who calls. The names that it chose go out, so that tests
-// can write them down.
+// rtAsker is the default asker. With Config.Only its names are sent unchanged, so that tests
+// can spell them out.
 func rtAsker() approval.Asker { return approval.Asker{Token: "clerk-token"} }
 
-// as are the threads of an asker.
+// as returns the threads of an asker.
 func (w *rtWorld) as(r *Runtime, who approval.Asker) *Threads {
 	w.t.Helper()
 	return must.Get(r.As(who))(w.t)
 }
 
-// key is where a call of the one thread is kept.
+// key returns the key of a call in the default thread.
 func (w *rtWorld) key(id string) string { return w.r.names.Call(rtAsker(), "t", id) }
 
-// process is a runtime that works on what is stored, beside others.
+// process starts another runtime on the stored records.
 func (w *rtWorld) process() (*Runtime, func()) {
 	w.t.Helper()
 	r := must.Get(New(w.cfg))(w.t)
@@ -182,7 +182,7 @@ func (w *rtWorld) record(_ context.Context, event, subject, actor string, facts 
 	return w.deaf
 }
 
-// recorded counts events of a name.
+// recorded counts ledger events with a name.
 func (w *rtWorld) recorded(event string) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -208,7 +208,7 @@ func (w *rtWorld) sets(do func()) {
 
 func (w *rtWorld) pass(d time.Duration) { w.sets(func() { w.ahead += d }) }
 
-// Write takes the log.
+// Write appends to the log.
 func (w *rtWorld) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -221,7 +221,7 @@ func (w *rtWorld) logged(text string) bool {
 	return strings.Contains(w.log.String(), text)
 }
 
-// keepsSecrets wants neither the log nor the ledger to hold a token or a URL.
+// keepsSecrets checks that neither the log nor the ledger contains a token or a URL.
 func (w *rtWorld) keepsSecrets() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -233,7 +233,7 @@ func (w *rtWorld) keepsSecrets() {
 	}
 }
 
-// until waits for something to hold.
+// until waits until a condition holds.
 func (w *rtWorld) until(what string, holds func() bool) {
 	w.t.Helper()
 	ctx, stop := raptest.Patience(w.t)
@@ -249,7 +249,7 @@ func (w *rtWorld) until(what string, holds func() bool) {
 	}
 }
 
-// settles waits until nothing is left to do now, for any process.
+// settles waits until no process has anything left to do now.
 func (w *rtWorld) settles(others ...*Runtime) {
 	w.t.Helper()
 	quiet := func() bool {
@@ -259,7 +259,7 @@ func (w *rtWorld) settles(others ...*Runtime) {
 	}
 	w.until("quiet", func() bool {
 		first := quiet()
-		return quiet() && first // what began between two looks is seen by the second
+		return quiet() && first // a second look, for work that began during the first
 	})
 }
 
@@ -272,14 +272,14 @@ func rtInvocation(id, operation, args string) Invocation {
 	return Invocation{Thread: "t", ID: id, User: "ann", Operation: operation, Arguments: []byte(args)}
 }
 
-// sent invokes and waits until the tool has it.
+// sent invokes a call and waits until the tool has it.
 func (w *rtWorld) sent(id string) {
 	w.t.Helper()
 	w.invoke(id, "read", `{"path":"/a"}`)
 	w.is(id, CallPending)
 }
 
-// is waits for a call to stand so.
+// is waits until a call has a state.
 func (w *rtWorld) is(id string, state CallState) (c Call) {
 	w.t.Helper()
 	w.until(id+" is "+string(state), func() bool {
@@ -290,7 +290,7 @@ func (w *rtWorld) is(id string, state CallState) (c Call) {
 	return c
 }
 
-// ends waits for a call to be done, and for what.
+// ends waits until a call is done, and checks its reason.
 func (w *rtWorld) ends(id string, why Why) Call {
 	w.t.Helper()
 	ctx, done := raptest.Patience(w.t)
@@ -302,18 +302,18 @@ func (w *rtWorld) ends(id string, why Why) Call {
 	return c
 }
 
-// kept is the record of a call.
+// kept returns the record of a call.
 func (w *rtWorld) kept(id string) *call {
 	w.t.Helper()
 	return must.Get(w.r.engine.Get(context.Background(), w.key(id)))(w.t)
 }
 
-// sealing is that of the runtime's records.
+// sealing returns the sealing of the runtime's records.
 func (w *rtWorld) sealing() durable.Sealing {
 	return names.Sealing(w.cfg.Records, w.cfg.Namespace, w.cfg.Key)
 }
 
-// calls back for a call and returns the status.
+// calls posts a callback for a call and returns the status.
 func (w *rtWorld) calls(id string, m wire.Callback) int {
 	w.t.Helper()
 	return w.posts(w.kept(id).Part.Token, string(m.Append(nil)))
@@ -327,7 +327,7 @@ func (w *rtWorld) posts(token, body string) int {
 	return rec.Code
 }
 
-// accepts is calls where it must be 200.
+// accepts posts a callback that must be accepted.
 func (w *rtWorld) accepts(id string, m wire.Callback) {
 	w.t.Helper()
 	if code := w.calls(id, m); code != http.StatusOK {
@@ -350,8 +350,7 @@ func rtResult(id, text string) *wire.Result {
 	return &wire.Result{GroupID: "t", ID: id, Text: &text}
 }
 
-// asked waits until so many things were put to people and returns the
-// last one's ref.
+// asked waits until n requests were made, and returns the reference of the last.
 func (w *rtWorld) asked(n int) (ref string) {
 	w.t.Helper()
 	w.until(fmt.Sprint("asked ", n, " times"), func() bool {
@@ -365,7 +364,7 @@ func (w *rtWorld) asked(n int) (ref string) {
 	return ref
 }
 
-// shows waits until a call names what is asked about it.
+// shows waits until a call refers to a request.
 func (w *rtWorld) shows(id, ref string) {
 	w.t.Helper()
 	w.until(id+" shows "+ref, func() bool {
@@ -374,8 +373,7 @@ func (w *rtWorld) shows(id, ref string) {
 	})
 }
 
-// openOf counts what is asked about a call, by the references that the
-// engine keeps.
+// openOf counts the requests about a call that the engine still has references for.
 func (w *rtWorld) openOf(id string) (n int) {
 	type reference struct {
 		Key string `json:"key"`

@@ -15,18 +15,17 @@ import (
 	"github.com/assent-dev/assent/rap/internal/names"
 )
 
-// Invoke makes a call: it is validated, decided, approved where the
-// plan asks, and sent. It returns as soon as the call is kept, which is
-// before it is sent; Wait returns what becomes of it. The same call
-// again is the one that is there; another one under its id is
-// ErrOtherCall. Calls are remembered for a day after their end.
+// Invoke makes a call: it is validated, decided, approved if the plan asks, and sent. Invoke
+// returns as soon as the call is stored, which is before it is sent; Wait returns its outcome.
+// A repeated invocation returns the existing call; a different one with the same id returns
+// ErrOtherCall. Calls are kept for a day after their end.
 func (t *Threads) Invoke(ctx context.Context, in Invocation) (Call, error) {
 	if err := in.settle(); err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
 	}
 	as := t.who
 	as.Principal = in.User
-	if err := as.Check(); err != nil { // nobody could be asked in that name
+	if err := as.Check(); err != nil { // no request could be made for this asker
 		return Call{}, fmt.Errorf("invoke: %w", err)
 	}
 	old, err := t.kept(ctx, in.Thread, in.ID)
@@ -62,17 +61,17 @@ func (in *Invocation) settle() error {
 	return info.Check(in.Context)
 }
 
-// found is the call of an id, where it is the one that was made.
+// found returns the existing call if the invocation repeats it, and otherwise ErrOtherCall.
 func (in *Invocation) found(c *call) (Call, error) {
-	if !same(c, in) {
+	if !isSame(c, in) {
 		return Call{}, ErrOtherCall
 	}
 
-	return shown(c), nil
+	return publicCall(c), nil
 }
 
-// newCall is what a call is to begin with: ended where it is not valid
-// or not allowed, and otherwise about to be sent.
+// newCall returns the initial record of a call. It has ended if the call is invalid or not
+// allowed.
 func (t *Threads) newCall(ctx context.Context, in *Invocation) (*call, error) {
 	r := t.r
 	token, alias := names.NewToken()
@@ -95,7 +94,7 @@ func (t *Threads) newCall(ctx context.Context, in *Invocation) (*call, error) {
 			Token:     token,
 		},
 	}
-	c.Part.Listed = r.placeOf(ctx, c)
+	c.Part.Listed = r.listingKey(ctx, c)
 	closed, err := r.isClosed(ctx, names.ThreadOf(c.Key))
 	if err != nil {
 		return nil, err
@@ -114,10 +113,10 @@ func (t *Threads) newCall(ctx context.Context, in *Invocation) (*call, error) {
 		return c, nil
 	}
 
-	return c, r.engine.Decide(ctx, c) // it is decided again right before it leaves
+	return c, r.engine.Decide(ctx, c) // it is decided on again right before it is sent
 }
 
-// choose finds the tool of a call. The words say why the call is not valid.
+// choose finds the tool of a call. If the call is invalid, it returns the reason.
 func (r *Runtime) choose(ctx context.Context, c *call) (invalid string, err error) {
 	tool, err := r.offered(ctx, r.session(c), c.Part.Operation)
 	if errors.Is(err, errUnknown) {
@@ -138,11 +137,11 @@ func (r *Runtime) choose(ctx context.Context, c *call) (invalid string, err erro
 	return "", nil
 }
 
-// begin keeps a new call and sets it going.
+// begin stores a new call.
 func (t *Threads) begin(ctx context.Context, c *call, in *Invocation) (Call, error) {
 	r := t.r
 	err := r.engine.Add(ctx, c)
-	if errors.Is(err, durable.ErrExists) { // another process made the same call now
+	if errors.Is(err, durable.ErrExists) { // another process made the same call at the same time
 		old, err := t.kept(ctx, c.Part.Thread, c.Part.ID)
 		if err != nil {
 			return Call{}, fmt.Errorf("invoke: %w", err)
@@ -153,14 +152,13 @@ func (t *Threads) begin(ctx context.Context, c *call, in *Invocation) (Call, err
 	if err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
 	}
-	r.lists(ctx, c)
+	r.updateListing(ctx, c)
 	if c.Over() {
 		r.noteEnd(ctx, c)
-		return shown(c), nil
+		return publicCall(c), nil
 	}
 
-	// Once more, since the call is kept: whoever closes the thread from
-	// now on finds it.
+	// Check again now that the call is stored: whoever closes the thread from now on finds it.
 	closed, err := r.isClosed(ctx, names.ThreadOf(c.Key))
 	if err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
@@ -172,10 +170,10 @@ func (t *Threads) begin(ctx context.Context, c *call, in *Invocation) (Call, err
 		return t.Call(ctx, c.Part.Thread, c.Part.ID)
 	}
 
-	return shown(c), nil
+	return publicCall(c), nil
 }
 
-// kept returns a call of this asker; ErrNoCall.
+// kept returns a call of this asker, or ErrNoCall.
 func (t *Threads) kept(ctx context.Context, thread, id string) (*call, error) {
 	c, err := t.r.engine.Get(ctx, t.r.names.Call(t.who, thread, id))
 	switch {
@@ -192,32 +190,30 @@ func (t *Threads) kept(ctx context.Context, thread, id string) (*call, error) {
 	return c, nil
 }
 
-// Call returns a call as it is now; ErrNoCall.
+// Call returns the current state of a call, or ErrNoCall.
 func (t *Threads) Call(ctx context.Context, thread, id string) (Call, error) {
 	c, err := t.kept(ctx, thread, id)
 	if err != nil {
 		return Call{}, err
 	}
 
-	return shown(c), nil
+	return publicCall(c), nil
 }
 
-// Wait returns once the call is done, or as it is when ctx ends (with
-// ctx's error). Another process may bring it about: it is looked at
-// from time to time.
+// Wait waits until the call is done. If ctx ends before, it returns the current state with
+// ctx's error. The call is also polled, because another process may end it.
 func (t *Threads) Wait(ctx context.Context, thread, id string) (Call, error) {
 	return t.WaitFor(ctx, thread, id, func(c Call) bool { return c.State == CallDone })
 }
 
-// WaitFor is Wait for whatever enough makes of the call, such as a
-// question that is open.
+// WaitFor is like Wait, but waits until enough returns true, for example for an open question.
 func (t *Threads) WaitFor(ctx context.Context, thread, id string, enough func(Call) bool) (Call, error) {
 	if _, err := t.kept(ctx, thread, id); err != nil {
 		return Call{}, err
 	}
 
 	key := t.r.names.Call(t.who, thread, id)
-	c, err := t.r.engine.Watch(ctx, key, func(c *call) bool { return enough(shown(c)) })
+	c, err := t.r.engine.Watch(ctx, key, func(c *call) bool { return enough(publicCall(c)) })
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
 		return Call{}, ErrNoCall
@@ -225,5 +221,5 @@ func (t *Threads) WaitFor(ctx context.Context, thread, id string, enough func(Ca
 		return Call{}, err
 	}
 
-	return shown(c), err
+	return publicCall(c), err
 }

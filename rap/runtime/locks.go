@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// locks are one lock for each key that somebody uses.
+// locks has one lock for each key in use.
 type locks struct {
 	mu   sync.Mutex
 	held map[string]*oneLock
@@ -13,7 +13,7 @@ type locks struct {
 
 type oneLock struct {
 	users int
-	free  chan struct{} // holds one value while nobody has the lock
+	free  chan struct{} // holds one value while the lock is free
 }
 
 func (l *locks) lock(ctx context.Context, key string) (unlock func(), err error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/internal/durable"
 )
 
-// refusal is why a callback was refused: a status for the tool, and
-// words for our log only.
+// refusal is the reason to refuse a callback: a status for the tool, and a text that only our
+// log gets.
 type refusal struct {
 	code   int
 	reason string
@@ -18,15 +18,15 @@ type refusal struct {
 
 func (e *refusal) Error() string { return e.reason }
 
-// callName names a call where people read it. It is a digest: ids are
-// opaque, of any length, and may be anything.
+// callName names a call for people. It is a digest, because ids are opaque and may have any
+// length and content.
 func callName(key string) string {
 	thread, id, _ := strings.Cut(key, "/")
 	return fmt.Sprintf("%.12s/%.12s", thread, id)
 }
 
-// plainError is an error fit for a log or a result: one line, of some
-// length, that acts on nothing.
+// plainError returns a text of limited length, on one line and without control characters, for
+// a log or a result.
 func plainError(err error) string {
 	if err == nil {
 		return "no reason given"
@@ -35,9 +35,8 @@ func plainError(err error) string {
 	return diag.Printable(firstBytes(err.Error(), most))
 }
 
-// record writes what happened to the ledger: who asked, and for whom as
-// that token says. Its subject is a digest of the call's ids, of which
-// the names that went out are made too.
+// record writes an event to the ledger, with the asker and the user that it named. The subject
+// is derived from the digest of the call's ids.
 func (r *Runtime) record(ctx context.Context, event string, c *call, facts map[string]any) error {
 	if r.cfg.Record == nil {
 		return nil
@@ -45,7 +44,7 @@ func (r *Runtime) record(ctx context.Context, event string, c *call, facts map[s
 	p := &c.Part
 	operation := p.Operation
 	if p.Server == "" {
-		operation = "unknown" // a model's words
+		operation = "unknown" // the text may come from a model
 	}
 	all := map[string]any{
 		"server":    p.Server,
@@ -64,8 +63,7 @@ func (r *Runtime) record(ctx context.Context, event string, c *call, facts map[s
 	return nil
 }
 
-// note is record for what has happened already, whether the ledger
-// takes it or not.
+// note records an event that has happened already. A failure is only logged.
 func (r *Runtime) note(ctx context.Context, event string, c *call, facts map[string]any) {
 	if err := r.record(ctx, event, c, facts); err != nil {
 		r.log.Error("the ledger lacks an event", "call", callName(c.Key), "error", plainError(err))

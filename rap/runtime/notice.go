@@ -14,12 +14,10 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// maxNotices bounds how many notices are on their way at once. More are
-// dropped: they are a courtesy, and tools do without.
+// maxNotices limits notices in progress. More are dropped, because tools don't depend on them.
 const maxNotices = 256
 
-// tell sends a notice to every server, concurrently, once, and waits
-// for none of them.
+// tell sends a notice to every server, once each, in the background.
 func (r *Runtime) tell(path string, body []byte) {
 	for _, s := range r.servers {
 		select {
@@ -46,10 +44,9 @@ func (r *Runtime) tell(path string, body []byte) {
 	}
 }
 
-// Cancel interrupts a call: it is done with WhyInterrupted, its
-// question is withdrawn, and every server is told once, without waiting
-// for them. Of a call that has ended it ends the subscription; ErrDone
-// when there is none.
+// Cancel interrupts a call: it ends with WhyInterrupted, its request to people is withdrawn,
+// and every server is notified once, in the background. If the call has ended, Cancel ends its
+// subscription, or returns ErrDone if it has none.
 func (t *Threads) Cancel(ctx context.Context, thread, id, reason string) error {
 	if _, err := t.kept(ctx, thread, id); err != nil {
 		return err
@@ -79,15 +76,14 @@ func (r *Runtime) cancel(ctx context.Context, key, reason string) error {
 		return err
 	}
 
-	r.engine.Halt(ctx, key) // what was not sent by now never is
-	r.lists(ctx, c)
+	r.engine.Halt(ctx, key) // a request that was not sent by now is never sent
+	r.updateListing(ctx, c)
 	r.tellCancelled(c)
 	return nil
 }
 
-// CloseThread ends a thread with all of its calls, subscriptions and
-// views, and tells every server once, without waiting for them. Calls
-// that are made in it later are done with WhyClosed.
+// CloseThread ends a thread with all of its calls, subscriptions and views, and notifies every
+// server once, in the background. Later calls in the thread end with WhyClosed.
 func (t *Threads) CloseThread(ctx context.Context, thread string) error {
 	r := t.r
 	place := r.names.Thread(t.who, thread)
@@ -102,14 +98,13 @@ func (t *Threads) CloseThread(ctx context.Context, thread string) error {
 		removeAll(ctx, r.events, prefix),
 		removeAll(ctx, r.views, prefix),
 	)
-	if !before { // not earlier: what a server then says of its calls is late
+	if !before { // only now, so that further messages of a server about its calls count as late
 		r.tell("/close_thread", wire.CloseThread{ThreadID: r.names.Group(t.who, thread)}.Append(nil))
 	}
 	return err
 }
 
-// closeCalls closes the calls below a prefix. What is gone meanwhile is
-// passed over.
+// closeCalls closes the calls whose keys begin with prefix. It ignores deleted ones.
 func (r *Runtime) closeCalls(ctx context.Context, prefix string) error {
 	var failed error
 	err := r.engine.Each(ctx, prefix, func(record store.Record) {
@@ -132,13 +127,13 @@ func (r *Runtime) closeCall(ctx context.Context, key string) error {
 	})
 	if err == nil {
 		r.engine.Halt(ctx, key)
-		r.lists(ctx, c)
+		r.updateListing(ctx, c)
 	}
 
 	return err
 }
 
-// close ends a call with its thread.
+// close ends a call because its thread was closed.
 func (r *Runtime) close(c *call) {
 	r.engine.Finish(c, durable.Ending{Why: whyClosed, Reason: "the thread was closed"})
 	if c.Part.Live {
@@ -151,8 +146,8 @@ func (r *Runtime) close(c *call) {
 	c.Part.Views = nil
 }
 
-// removeAll removes the documents below a prefix. What is gone or was
-// changed meanwhile is passed over.
+// removeAll removes the documents whose keys begin with prefix. It ignores those that were
+// removed or changed meanwhile.
 func removeAll[T any](ctx context.Context, v *durable.Vault[T], prefix string) error {
 	return v.All(ctx, prefix, func(d *durable.Doc[T]) error {
 		err := v.Remove(ctx, d)
@@ -163,9 +158,9 @@ func removeAll[T any](ctx context.Context, v *durable.Vault[T], prefix string) e
 	})
 }
 
-// Alive asks the tool server whether it still works on a call (a
-// proposal of the protocol). False means that it says no, or does not
-// know the question; an error that nobody can say.
+// Alive asks the tool server whether the call is still in progress (a proposed extension of the
+// protocol). It returns false if the server says no or does not support the question, and an
+// error if the answer is unknown.
 func (t *Threads) Alive(ctx context.Context, thread, id string) (bool, error) {
 	c, err := t.kept(ctx, thread, id)
 	if err != nil {

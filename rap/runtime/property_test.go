@@ -14,19 +14,18 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// rtModel is what a random history may lead to, beside what the tool
-// server saw.
+// rtModel is the expected state of a random history.
 type rtModel struct {
 	*rtWorld
 	rt     *rapid.T
-	ended  map[string]Call // what calls came to
-	after  map[string]int  // posts of a call when it was cancelled or its thread closed
+	ended  map[string]Call // the first observed ending of each call
+	after  map[string]int  // posts for a call when it was cancelled or its thread closed
 	shut   bool            // the thread is closed
-	n      int             // of questions
+	n      int             // number of questions
 	others []*Runtime      // further processes
 }
 
-// any is one of the processes.
+// any returns one of the processes.
 func (m *rtModel) any() *Runtime {
 	return append([]*Runtime{m.r}, m.others...)[rapid.IntRange(0, len(m.others)).Draw(m.rt, "process")]
 }
@@ -37,12 +36,11 @@ func (m *rtModel) id() string { return rapid.SampledFrom(rtIDs).Draw(m.rt, "id")
 
 func (m *rtModel) invoke() {
 	op := rapid.SampledFrom([]string{"read", "send", "wipe"}).Draw(m.rt, "operation")
-	// another call of that id is refused
+	// A different call with the same id is refused.
 	_, _ = m.as(m.any(), rtAsker()).Invoke(context.Background(), rtInvocation(m.id(), op, `{}`))
 }
 
-// known reports whether a call is there; nobody calls back for one that
-// is not.
+// known reports whether a call exists; no callbacks are sent for others.
 func (m *rtModel) known(id string) bool {
 	_, err := m.mine.Call(context.Background(), "t", id)
 	return err == nil
@@ -67,7 +65,7 @@ func (m *rtModel) ends() {
 	}
 }
 
-// answers has a person say something, to what is asked now or was before.
+// answers has a person answer a request, which may be an old one.
 func (m *rtModel) answers() {
 	refs := m.desk.Refs()
 	if len(refs) == 0 {
@@ -101,8 +99,8 @@ func (m *rtModel) cancels() {
 	}
 }
 
-// quiet notes that nothing may be sent for a call from now on. What
-// another process has begun it can't stop.
+// quiet records that nothing may be sent for a call from now on. Requests that another process
+// has begun have to end before.
 func (m *rtModel) quiet(id string) {
 	if len(m.others) > 0 {
 		m.settles(m.others...)
@@ -110,8 +108,7 @@ func (m *rtModel) quiet(id string) {
 	m.after[id] = m.posts(id)
 }
 
-// posts counts what was sent for a call, by the ledger: it is told
-// right before.
+// posts counts what was sent for a call, by the ledger, which is written right before.
 func (m *rtModel) posts(id string) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,9 +138,9 @@ func (m *rtModel) restarts() {
 	m.start()
 }
 
-func (m *rtModel) passes() { m.pass(20 * time.Second) } // more than a pause, less than a question's time
+func (m *rtModel) passes() { m.pass(20 * time.Second) } // longer than a pause, shorter than a question stays open
 
-// check holds what must always hold.
+// check checks the invariants.
 func (m *rtModel) check(*rapid.T) {
 	if rapid.Bool().Draw(m.rt, "settle") {
 		m.settles(m.others...)
@@ -177,7 +174,7 @@ func (m *rtModel) checkCall(id string) {
 	}
 }
 
-// paths are the posts that may come once: of answers, by their URL.
+// paths returns the requests that may be made only once, by path: the posts of answers.
 func (m *rtModel) paths() map[string][]string {
 	out := map[string][]string{}
 	for _, r := range m.tool.Requests("answer") {
@@ -188,11 +185,9 @@ func (m *rtModel) paths() map[string][]string {
 	return out
 }
 
-// TestRuntimeHistories: whatever tools, people, agents and crashes do
-// in whatever order, an answer is posted at most once to each URL,
-// nothing is sent after a cancellation or a closure, nothing is sent
-// twice, and a call ends once. In the end nothing is open for a call
-// that is done.
+// Whatever tools, people, agents and crashes do in any order: an answer is posted at most once
+// to each URL, nothing is sent twice or after a cancellation or a closure, and a call ends
+// once. In the end no request is open for a call that is done.
 func TestHistories(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newRTWorld(t)

@@ -14,11 +14,10 @@ import (
 	"github.com/assent-dev/assent/internal/durable"
 )
 
-// relay holds what an upstream server asks until the run of the call
-// takes it. It is in memory, as runs are: what outlives the process is
-// an end without an answer.
+// relay keeps questions of an upstream server until the run of the call takes them. It is in
+// memory, as runs are: after a restart a question ends without an answer.
 type relay struct {
-	hold.Requests // approvals, of which there are none: the rules of the runtime in front ask about nothing
+	hold.Requests // approvals, of which there are none: a runtime for an upstream server has no rules
 
 	watching watchers
 
@@ -37,15 +36,13 @@ func newRelay() *relay {
 	return &relay{Requests: hold.Nobody(errors.New("nobody approves here")), asked: map[string]*relayed{}}
 }
 
-// As returns the relay itself: the questions of a call are found by a
-// key that nobody else knows.
+// As returns the relay itself for every asker: questions have secret keys.
 func (d *relay) As(approval.Asker) hold.Requests { return d }
 
-// relayKept is how long an answer is known after its question would
-// have expired.
+// relayKept is the time for which an answer is kept after the question has expired.
 const relayKept = time.Minute
 
-// Ask keeps a question.
+// Ask stores a question.
 func (d *relay) Ask(_ context.Context, key string, q hold.Question) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -67,7 +64,7 @@ func (d *relay) sweep() {
 	maps.DeleteFunc(d.asked, func(_ string, q *relayed) bool { return now.After(q.until) })
 }
 
-// Answer returns what is known of a question.
+// Answer returns the current answer to a question.
 func (d *relay) Answer(_ context.Context, ref string) (hold.Answer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,7 +75,8 @@ func (d *relay) Answer(_ context.Context, ref string) (hold.Answer, error) {
 	return q.answer, nil
 }
 
-// take gives the run of a call its question, once.
+// take returns a question to the run of its call. It returns false if the question was taken
+// before or is no longer open.
 func (d *relay) take(ref string) (hold.Question, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +88,7 @@ func (d *relay) take(ref string) (hold.Question, bool) {
 	return q.Question, q.answer.State == hold.Pending
 }
 
-// settle ends a question and tells who watches.
+// settle stores the answer to a question and notifies watchers.
 func (d *relay) settle(ref string, a hold.Answer) {
 	d.mu.Lock()
 	if q := d.asked[ref]; q != nil && q.answer.State == hold.Pending {
@@ -106,7 +104,7 @@ func (d *relay) Cancel(_ context.Context, ref, reason string) error {
 	return nil
 }
 
-// Watch tells of answers.
+// Watch calls changed for each answer, until ctx ends.
 func (d *relay) Watch(ctx context.Context, changed func(ref string)) error {
 	defer d.watching.add(changed)()
 	changed("")
@@ -115,14 +113,14 @@ func (d *relay) Watch(ctx context.Context, changed func(ref string)) error {
 	return ctx.Err()
 }
 
-// watchers are those who are told of something by its name.
+// watchers are functions to be called with the name of something that changed.
 type watchers struct {
 	mu  sync.Mutex
 	all map[int]func(string)
 	n   int
 }
 
-// add has somebody told until leave is called.
+// add registers a function until leave is called.
 func (w *watchers) add(changed func(string)) (leave func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,10 +1,9 @@
-// Package runtime calls the tools of registered RAP tool servers for
-// one agent. The agent's plan decides before an invocation leaves. What
-// a tool asks on the way (user_choice) is put to people, and their
-// answer is posted to the tool once.
+// Package runtime calls the tools of registered RAP tool servers for one agent. The agent's
+// plan decides before an invocation is sent. If a tool asks a question (user_choice), people
+// answer it, and the answer is posted to the tool once.
 //
-// Every call is one sealed record in a store. Any number of processes
-// may share the work, and none of it is lost in a crash.
+// Every call is one sealed record in a store. Any number of processes may share the work, and a
+// crash loses none of it.
 package runtime
 
 import (
@@ -27,55 +26,52 @@ import (
 	"github.com/assent-dev/assent/rap/peer"
 )
 
-// RuntimeConfig says what a Runtime works with.
+// Config configures a Runtime.
 type Config struct {
 	rap.Common
 	Servers     []Server
-	CallbackURL string // base under which tools reach ServeHTTP; each call gets a URL of its own below it
-	// Only is the one asker that the runtime works for, such as the
-	// person at a command line: threads and calls go out under the
-	// names that it chose. The zero value lets anybody ask (As), and
-	// what goes out is named so that no two askers or threads share a
-	// name.
+	CallbackURL string // base URL of ServeHTTP for tools; each call gets a URL of its own below it
+	// Only is the one asker that the runtime accepts, such as the person at a command line. Its
+	// thread and call ids are sent unchanged. If it is zero, there may be many askers (As), and
+	// the ids sent are derived so that no two askers or threads share one.
 	Only approval.Asker
-	// CallWithin is how long a call may stay without a result before an
-	// error takes its place; 1h. Part of the documented contract.
+	// CallWithin is the time limit for a result, after which the call ends with an error; 1h.
+	// Part of the documented contract.
 	CallWithin time.Duration
-	// ChoiceWithin is how long a question stays open; 15m. Its end is
-	// no answer: nothing is posted and the call is cancelled.
+	// ChoiceWithin is the time limit for an answer to a question; 15m. After it nothing is
+	// posted, and the call ends.
 	ChoiceWithin time.Duration
-	// MaxPrompt and MaxChoices bound what is put to people: longer
-	// prompts are cut (and say so), more choices are refused. 8 KiB, 50.
+	// MaxPrompt and MaxChoices limit questions for people: longer prompts are shortened, with a
+	// note, and questions with more choices are refused. 8 KiB, 50.
 	MaxPrompt, MaxChoices int
 	MaxBody               int64 // of a callback; 4 MiB
-	// Person tells which person of the directory a call's user is. Nil:
-	// no call is listed for anybody (CallsOf).
+	// Person returns the directory's id for the user of a call. If Person is nil, calls are not
+	// listed (CallsOf).
 	Person func(ctx context.Context, user string) (id string, known bool, err error)
 }
 
 // Server is a registered tool server.
 type Server struct {
 	Name string // as people know it; also the Asker of its questions
-	// URL is the base: discovery, close and cancel go below it;
-	// invocations where its manifest says, on an allowed origin
+	// Peer.URL is the base URL: discovery, close and cancel are below it. Invocations go to the
+	// endpoint in its manifest, which must be on an allowed origin.
 	Peer   peer.Config
-	Groups []string // who answers its questions; none: the user
-	// MCPServer has the agent's file treat its tools as those of this
-	// MCP server; "": as local tools of their own names.
+	Groups []string // who may answer its questions; if empty, the user
+	// MCPServer makes the agent's file treat its tools as those of this MCP server. If it is
+	// empty, they are local tools.
 	MCPServer string
-	// TrustDestructive leaves it to the plan alone whether calls of
-	// tools that call themselves destructive are asked about.
+	// TrustDestructive leaves the decision about tools that are marked as destructive to the
+	// plan. Otherwise people are always asked about them.
 	TrustDestructive bool
 }
 
-// Runtime calls tools for one agent. Whoever asks for a call does so as
-// somebody: see As.
+// Runtime calls tools for one agent. Use As to make calls on behalf of an asker.
 type Runtime struct {
 	cfg       Config
-	decided   bool // by whoever calls: no rules are asked
+	decided   bool // by the caller: the rules are not evaluated
 	names     names.Namer
 	log       *slog.Logger
-	callbacks string                 // CallbackURL without a slash at its end
+	callbacks string                 // CallbackURL without trailing slashes
 	servers   map[string]*toolServer // by name
 
 	engine *durable.Engine[part]
@@ -89,19 +85,19 @@ type Runtime struct {
 	toolsets  toolsets
 	threads   locks
 	notices   chan struct{}
-	newEvents watchers      // of calls that have new events, by key
-	bodies    chan struct{} // as toolServer.bodies, for servers that are registered no more
+	newEvents watchers      // notified with the key of a call that has new events
+	bodies    chan struct{} // like toolServer.bodies, for servers that are no longer registered
 }
 
-// toolServer is a registered server with the way to it.
+// toolServer is a registered server with its HTTP client.
 type toolServer struct {
 	Server
 	peer   *peer.Peer
 	base   string
-	bodies chan struct{} // of callbacks, held in memory at the same time
+	bodies chan struct{} // one slot per callback in memory
 }
 
-// New checks the configuration.
+// New returns a runtime, or an error if the configuration is invalid.
 func New(cfg Config) (*Runtime, error) {
 	if cfg.Plan == nil {
 		return nil, errors.New("runtime: plan is missing: nothing says what may run")
@@ -110,8 +106,7 @@ func New(cfg Config) (*Runtime, error) {
 	return open(cfg, false)
 }
 
-// open makes a runtime. Decided says that somebody else has decided
-// about its calls.
+// open returns a runtime. decided means that the caller has already decided on its calls.
 func open(cfg Config, decided bool) (*Runtime, error) {
 	if err := cfg.settle(); err != nil {
 		return nil, fmt.Errorf("runtime: %w", err)
@@ -166,7 +161,7 @@ func (cfg *Config) settle() error {
 	return nil
 }
 
-// orElse is a number, or what stands for none.
+// orElse returns n, or other if n is not positive.
 func orElse[T int | int64 | time.Duration](n, other T) T {
 	if n <= 0 {
 		return other
@@ -192,8 +187,8 @@ func (r *Runtime) register(s Server) error {
 	return nil
 }
 
-// openRecords opens what is stored: the engine's calls, and our
-// documents of threads, events and views.
+// openRecords opens the engine's calls and the vaults of threads, events, views, listings and
+// sign-ins.
 func (r *Runtime) openRecords() error {
 	only := r.cfg.Only != (approval.Asker{})
 	var errs [7]error
@@ -210,7 +205,7 @@ func (r *Runtime) openRecords() error {
 }
 
 func (r *Runtime) newEngine(sealing durable.Sealing) (*durable.Engine[part], error) {
-	const lookAgain = 5 * time.Minute // at what people are asked, when there was no news of it
+	const lookAgain = 5 * time.Minute // interval between checks of a request without notifications
 	cfg := durable.Config{
 		Sealing:     sealing,
 		People:      r.cfg.People,
@@ -233,7 +228,7 @@ func (r *Runtime) newEngine(sealing durable.Sealing) (*durable.Engine[part], err
 		Begin:          r.begin,
 		Run:            r.send,
 		Send:           r.post,
-		End:            r.ends,
+		End:            r.writeEnding,
 		Question:       r.question,
 		Answered:       r.answered,
 		Lease:          r.lease,
@@ -243,13 +238,11 @@ func (r *Runtime) newEngine(sealing durable.Sealing) (*durable.Engine[part], err
 	})
 }
 
-// leaveWithin is how long Run waits at its end for requests that are
-// under way.
+// leaveWithin limits the wait of Run for requests in progress at its end.
 const leaveWithin = 2 * time.Second
 
-// Run works until ctx ends on what a call alone can't do: deadlines,
-// answers of people, attempts to try again, and what an earlier process
-// left. Any number of processes may run on one store and namespace.
+// Run works until ctx ends: on deadlines, answers of people, retries, and calls that an earlier
+// process left. Any number of processes may share a store and namespace.
 func (r *Runtime) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	defer beside.Wait()
@@ -262,17 +255,16 @@ func (r *Runtime) Run(ctx context.Context) error {
 
 func (r *Runtime) now() time.Time { return r.cfg.Now() }
 
-// Threads are the threads of one asker, with their calls, events and
-// views. Those of all others are not there, whatever they are called.
+// Threads are the threads of one asker, with their calls, events and views. Threads of other
+// askers are not accessible.
 type Threads struct {
 	r   *Runtime
 	who approval.Asker
 }
 
-// As returns the threads of an asker: a token and the person whose
-// token it is. Its approvals and questions are asked in its name, so
-// none of its people answers them. Whom a call is made for is said by
-// each Invocation, so who names no principal.
+// As returns the threads of an asker, which is a token and the person who owns it. Requests are
+// made in the asker's name, so that person can't approve them. who must not name a principal,
+// because each Invocation names its user.
 func (r *Runtime) As(who approval.Asker) (*Threads, error) {
 	if err := who.Check(); err != nil {
 		return nil, fmt.Errorf("act for somebody: %w", err)
@@ -291,75 +283,75 @@ func (r *Runtime) As(who approval.Asker) (*Threads, error) {
 	return &Threads{r: r, who: who}, nil
 }
 
-// Invocation is a call that the agent makes. Its names are the asker's
-// own: what goes out is named otherwise (but RuntimeConfig.Only).
+// Invocation is a call by the agent. Its ids are the asker's own; different ones are sent,
+// except with Config.Only.
 type Invocation struct {
 	Thread    string
-	ID        string   // of the call, unique in its thread; the same one again is the same call
+	ID        string   // of the call, unique in its thread; a repetition is the same call
 	CallID    *string  // echoed by tools
 	Ancestors []string // of the thread: root to parent
-	User      string   // whom the agent acts for; "" nobody is named
+	User      string   // the person whom the agent acts for; may be empty
 	Operation string
 	Arguments json.RawMessage // an object, byte for byte
-	// Context is what the agent says about the call, for the people who
-	// are asked. It doesn't go to the tool, which RAP has no member for.
+	// Context is what the agent says about the call, for people who approve it. It is not sent
+	// to the tool.
 	Context []info.Item
 }
 
-// CallState is how far a call has come.
+// CallState is the progress of a call.
 type CallState string
 
 // The states of a call.
 const (
-	CallAsking  CallState = "asking"  // people are asked whether it may leave
-	CallSending CallState = "sending" // on its way, or about to be
+	CallAsking  CallState = "asking"  // waiting for approval to send it
+	CallSending CallState = "sending" // being sent, or about to be
 	CallPending CallState = "pending" // the tool has it; it may be asking the user (Question)
 	CallDone    CallState = "done"
 )
 
-// Call is a call as it is now.
+// Call is the current state of a call.
 type Call struct {
 	Thread    string    `json:"thread"`
 	ID        string    `json:"id"`
 	Server    string    `json:"server"`
 	Operation string    `json:"operation"`
 	State     CallState `json:"state"`
-	// reference of what people are asked now: an approval or the tool's
-	// question
+	// Question is the reference of the open request to people: an approval or the tool's
+	// question.
 	Question string `json:"question,omitempty"`
-	// where the tool wants the user to sign in; untrusted, a secret of
-	// the user's
+	// SignIn is the link by which the tool wants the user to sign in. It is untrusted, and a
+	// secret of the user.
 	SignIn string `json:"sign_in,omitempty"`
-	// host of that link, where its origin is one that is registered for
-	// the tool server; "" where it is not: then don't show the link
+	// SignInHost is the host of that link, if its origin is registered for the tool server. If
+	// it is empty, don't show the link.
 	SignInHost string       `json:"sign_in_host,omitempty"`
-	Outcome    *rap.Outcome `json:"outcome,omitempty"` // once done
+	Outcome    *rap.Outcome `json:"outcome,omitempty"` // set once done
 	Failed     bool         `json:"failed,omitempty"`  // the outcome is an error
-	// the outcome is this side's own: denied, interrupted, timed out,
-	// not accepted
+	// Synthetic means that the outcome was made by the runtime: denied, interrupted, timed out,
+	// not accepted.
 	Synthetic    bool   `json:"synthetic,omitempty"`
-	Why          Why    `json:"why,omitempty"`          // of a synthetic outcome
+	Why          Why    `json:"why,omitempty"`          // the reason of a synthetic outcome
 	Subscription bool   `json:"subscription,omitempty"` // events may follow
-	Trouble      string `json:"trouble,omitempty"`      // in words: the answer could not be delivered
+	Trouble      string `json:"trouble,omitempty"`      // set if the answer could not be delivered
 }
 
-// Why says how a call came to an outcome of this side's own.
+// Why is the reason of a synthetic outcome.
 type Why string
 
 // The reasons of synthetic outcomes.
 const (
 	WhyDenied      Why = "denied"       // by the plan or by people
-	WhyInvalid     Why = "invalid"      // unknown operation, or arguments that its schema refuses
+	WhyInvalid     Why = "invalid"      // unknown operation, or arguments that do not match its schema
 	WhyNotAccepted Why = "not_accepted" // the tool server refused it or could not be reached
 	WhyTimeout     Why = "timeout"      // no result in time
-	// nobody answered the tool's question in time, or it could not be
-	// put to anybody
+	// WhyUnanswered means that the tool's question was not answered in time, or could not be
+	// asked.
 	WhyUnanswered  Why = "unanswered"
 	WhyInterrupted Why = "interrupted" // Cancel
 	WhyClosed      Why = "closed"      // CloseThread
 )
 
-// The errors of a Runtime that a caller acts on.
+// Errors that callers may handle.
 var (
 	ErrNoCall    = errors.New("no such call")
 	ErrOtherCall = errors.New("the id was used for another call of this thread")

@@ -126,8 +126,8 @@ func TestRefusesInvocations(t *testing.T) {
 	}
 }
 
-// TestRuntimeSendsNoKeysThatFoldAlike: the agent's rules read the
-// one, and a tool in Go the other.
+// Keys that differ only by case folding are refused: the agent's rules would read the one, and
+// a tool written in Go the other.
 func TestRuntimeSendsNoKeysThatFoldAlike(t *testing.T) {
 	w := newRTWorld(t)
 	for id, args := range map[string]string{
@@ -264,7 +264,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// leftOf is how many records of each kind a namespace has.
+// leftOf counts the records of each kind in a namespace.
 func leftOf(t testing.TB, records store.Records, namespace string) map[string]int {
 	t.Helper()
 	out := map[string]int{}
@@ -276,9 +276,8 @@ func leftOf(t testing.TB, records store.Records, namespace string) map[string]in
 	return out
 }
 
-// TestForgetsWhatAnEarlierProcessKept: calls of a process that is gone
-// are deleted when their time is over, whether they had ended or not
-// and whether a runtime still works in their namespace or none does.
+// Calls of a process that is gone are deleted in time, whether or not they had ended, and
+// whether or not a runtime still works in their namespace.
 func TestForgetsWhatAnEarlierProcessKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "assent.db")
 	open := func() store.Store {
@@ -301,7 +300,7 @@ func TestForgetsWhatAnEarlierProcessKept(t *testing.T) {
 	w.stop()
 	must.Do(t, db.Close())
 
-	db = open() // in a process that has no runtime for the agent any more
+	db = open() // in a process without a runtime for the agent
 	t.Cleanup(func() { _ = db.Close() })
 	for _, c := range []struct {
 		after time.Duration
@@ -323,13 +322,12 @@ func TestForgetsWhatAnEarlierProcessKept(t *testing.T) {
 	w.start()
 }
 
-// TestEndsWhatAnEarlierProcessLeft: the next process ends the calls of
-// one that is gone, and forgets them in their time.
+// The next process ends the calls of one that is gone, and deletes them in time.
 func TestEndsWhatAnEarlierProcessLeft(t *testing.T) {
 	w := newRTWorld(t)
 	w.sent("a")
 	w.stop()
-	w.pass(2 * time.Hour) // of which nobody knew
+	w.pass(2 * time.Hour) // while no process was running
 	w.start()
 	w.ends("a", WhyTimeout)
 	w.stop()

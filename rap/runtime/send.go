@@ -11,18 +11,18 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// begin gives a call its time for a result, from the first attempt on.
+// begin starts the time limit for a result at the first attempt.
 func (r *Runtime) begin(_ context.Context, c *call) (*durable.Ending, error) {
-	if !left(c) {
+	if !wasSent(c) {
 		c.Deadline = r.now().Add(r.cfg.CallWithin)
 	}
 
 	return nil, nil
 }
 
-// send makes an attempt to send the invocation. That it is made was
-// stored before. When the process dies in it, nobody knows whether it
-// arrived, and it is not made again: the call stays pending.
+// send makes an attempt to send the invocation. The attempt was stored before. If the process
+// dies meanwhile, the invocation may have arrived, so it is not sent again: the call stays
+// pending.
 func (r *Runtime) send(ctx context.Context, c *call) durable.Result[part] {
 	attempt := c.Run.Tries
 	if err := r.record(ctx, "rap_invoked", c, map[string]any{"attempt": attempt}); err != nil {
@@ -30,7 +30,7 @@ func (r *Runtime) send(ctx context.Context, c *call) durable.Result[part] {
 		return durable.Result[part]{
 			After: durable.NotBegun,
 			Pause: pause(1),
-			Keep:  func(c *call) { c.Run.Tries-- }, // without its place in the ledger no call leaves
+			Keep:  func(c *call) { c.Run.Tries-- }, // not made: no call is sent without its ledger event
 		}
 	}
 
@@ -38,7 +38,7 @@ func (r *Runtime) send(ctx context.Context, c *call) durable.Result[part] {
 	err := s.peer.Post(ctx, c.Part.Endpoint, r.invocation(c))
 	wait, more := s.peer.Pause(attempt)
 	switch {
-	case err == nil || ctx.Err() != nil: // one that was stopped may have arrived
+	case err == nil || ctx.Err() != nil: // an interrupted request may have arrived
 		return durable.Result[part]{After: durable.HandedOn}
 	case !again(err):
 		return notSent(whyNotAccepted, err)
@@ -81,8 +81,7 @@ func (r *Runtime) invocation(c *call) []byte {
 
 func (r *Runtime) callbackURL(token string) string { return r.callbacks + "/" + token }
 
-// again reports whether another attempt can help. All of 4xx is the
-// peer's last word here, 429 included.
+// again reports whether another attempt can help. Any 4xx is final here, including 429.
 func again(err error) bool {
 	if status, ok := errors.AsType[*peer.StatusError](err); ok && status.Code < http.StatusInternalServerError {
 		return false
@@ -91,10 +90,10 @@ func again(err error) bool {
 	return peer.Again(err)
 }
 
-// post makes an attempt to post the answer to a tool's question: the
-// same bytes to the same URL each time.
+// post makes an attempt to post the answer to a tool's question: the same bytes to the same URL
+// each time.
 func (r *Runtime) post(ctx context.Context, c *call) durable.Sent[part] {
-	r.overSignIn(ctx, c)
+	r.endSignIn(ctx, c)
 	attempt := c.Message.Tries
 	s := r.servers[c.Part.Server]
 	if s == nil {
@@ -116,7 +115,7 @@ func (r *Runtime) post(ctx context.Context, c *call) durable.Sent[part] {
 		return durable.Sent[part]{
 			Retry: true,
 			Pause: pause(1),
-			Keep:  func(c *call) { c.Message.Tries-- }, // without its place in the ledger no answer leaves
+			Keep:  func(c *call) { c.Message.Tries-- }, // not made: no answer is sent without its ledger event
 		}
 	}
 
@@ -133,8 +132,8 @@ func (r *Runtime) post(ctx context.Context, c *call) durable.Sent[part] {
 	return r.undelivered(c, err)
 }
 
-// undelivered gives an answer up. The call stays pending until its
-// result or its deadline; nothing is invoked again.
+// undelivered gives up an answer. The call stays pending until its result or its deadline, and
+// is not sent again.
 func (r *Runtime) undelivered(c *call, cause error) durable.Sent[part] {
 	r.log.Warn("an answer could not be delivered", "call", callName(c.Key), "error", plainError(cause))
 
@@ -144,7 +143,7 @@ func (r *Runtime) undelivered(c *call, cause error) durable.Sent[part] {
 	}}
 }
 
-// lease is how long a request of a call's server may be under way.
+// lease returns the time limit for a request to a call's server.
 func (r *Runtime) lease(c *call) time.Duration {
 	const most, spare = 10 * time.Second, 15 * time.Second
 	if s := r.servers[c.Part.Server]; s != nil && s.Peer.Timeout > 0 {
@@ -154,8 +153,8 @@ func (r *Runtime) lease(c *call) time.Duration {
 	return most + spare
 }
 
-// pause is how long to wait after so many failures in a row of people's
-// side, the rules or the ledger.
+// pause returns how long to wait after a number of failures in a row of the approval service,
+// the rules or the ledger.
 func pause(fails int) time.Duration {
 	return min(time.Second<<min(fails-1, 6), time.Minute)
 }

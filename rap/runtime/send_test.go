@@ -13,9 +13,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestRuntimeAfterACrashWhileSending takes the place of a process that
-// was killed between keeping an attempt and its end: nobody knows
-// whether it arrived, and it is not made again.
+// If a process was killed after storing an attempt and before its end, the invocation may have
+// arrived, and is not sent again.
 func TestAfterACrashWhileSending(t *testing.T) {
 	w := newRTWorld(t)
 	w.stop()
@@ -35,8 +34,7 @@ func TestAfterACrashWhileSending(t *testing.T) {
 	}
 }
 
-// TestRuntimeAfterACrashBeforeSending finds a call that was registered
-// and never begun.
+// A call that was stored but not sent when its process died is sent.
 func TestAfterACrashBeforeSending(t *testing.T) {
 	w := newRTWorld(t)
 	w.stop()
@@ -46,14 +44,14 @@ func TestAfterACrashBeforeSending(t *testing.T) {
 	w.is("a", CallPending)
 }
 
-// lost is a call as a process leaves it that was killed once it was kept.
+// lost returns a call as stored by a process that was killed right after.
 func (w *rtWorld) lost(id string) *call {
 	w.t.Helper()
 	in := rtInvocation(id, "read", `{}`)
 	return must.Get(w.mine.newCall(context.Background(), &in))(w.t)
 }
 
-// keeps stores a call as a process leaves it that was killed.
+// keeps stores a call as a killed process left it.
 func (w *rtWorld) keeps(c *call) {
 	w.t.Helper()
 	calls := must.Get(durable.NewVault[call](w.sealing(), "calls"))(w.t)

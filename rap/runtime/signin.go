@@ -15,34 +15,33 @@ import (
 )
 
 const (
-	maxSignIns   = 20  // links of one call, each in the place of the one before
+	maxSignIns   = 20  // links of one call, each replacing the one before
 	mostSignedIn = 100 // sign-ins of a person that are shown
-	// tidySignIns is how often sign-ins are looked for that a process
-	// ended and did not tell of before it died.
+	// tidySignIns is the interval of the search for sign-ins that ended without an event in the
+	// ledger because the process died.
 	tidySignIns = time.Minute
 )
 
-// signIn is what a call's record says of the sign-in that its tool
-// wants, beside the link.
+// signIn is the part of a call's record for the sign-in that its tool requires, except the
+// link.
 type signIn struct {
-	Place  string    `json:"place"`            // of the document by which its user finds it; "": nobody does
-	Links  int       `json:"links"`            // how many the tool sent
-	Choice int       `json:"choice,omitempty"` // how many questions it had asked before
+	Place  string    `json:"place"`            // key of the document by which its user finds it; empty if there is none
+	Links  int       `json:"links"`            // number of links that the tool sent
+	Choice int       `json:"choice,omitempty"` // number of questions it had asked before
 	Since  time.Time `json:"since"`
 }
 
-// keptSignIn is the document by which people find a sign-in. What is
-// true stands in the record of the call: it is written before that, and
-// removed once everybody was told that it is over.
+// keptSignIn is the document by which people find a sign-in. The record of the call is
+// authoritative: the document is written before the record, and removed after the end was
+// recorded in the ledger.
 type keptSignIn struct {
 	Call  string    `json:"call"`
 	Since time.Time `json:"since"`
-	Told  string    `json:"told,omitempty"` // digest of the link that the ledger was told of
+	Told  string    `json:"told,omitempty"` // digest of the link that was recorded in the ledger
 }
 
-// takeSignIn keeps where the user is to sign in. Nothing is sent back;
-// the call stays pending. The tool hears that it is kept once the
-// ledger knows, so that whoever is told of it is.
+// takeSignIn stores the link by which the user has to sign in. The call stays pending. The tool
+// gets 200 only after the ledger has the event, so that a lost event is sent again.
 func (r *Runtime) takeSignIn(ctx context.Context, c *call, m *wire.OAuth) error {
 	if c.Over() {
 		return &refusal{http.StatusGone, "the call has ended"}
@@ -80,7 +79,7 @@ func (r *Runtime) takeSignIn(ctx context.Context, c *call, m *wire.OAuth) error 
 	return err
 }
 
-// addSignIn makes a link the call's own, in the place of one before.
+// addSignIn sets the link of a call, replacing any previous one.
 func (r *Runtime) addSignIn(c *call, place, link string) error {
 	p := &c.Part
 	switch {
@@ -92,7 +91,7 @@ func (r *Runtime) addSignIn(c *call, place, link string) error {
 		return &refusal{http.StatusConflict, "the link was changed too often"}
 	}
 
-	heard(c)
+	noteReceived(c)
 	p.Told.SignIn, p.Told.SignInHost = link, ""
 	if at := r.signInAt(c); at.Link != "" {
 		p.Told.SignInHost = at.Host
@@ -105,8 +104,8 @@ func (r *Runtime) addSignIn(c *call, place, link string) error {
 	return nil
 }
 
-// signInAt is where a call's link leads: no link where its origin is
-// none of those that are registered for the tool server by now.
+// signInAt returns the link of a call. Place.Link is empty if its origin is not currently
+// registered for the tool server.
 func (r *Runtime) signInAt(c *call) signin.Place {
 	return signin.At(c.Part.Told.SignIn, func(address string) error {
 		s := r.servers[c.Part.Server]
@@ -118,8 +117,8 @@ func (r *Runtime) signInAt(c *call) signin.Place {
 	})
 }
 
-// signInPlace is where the user of a call finds its sign-in: where they
-// found it before, if they did. "" is nowhere.
+// signInPlace returns the key under which the user finds the sign-in: the previous one, if
+// there is one, or empty if there is no known user.
 func (r *Runtime) signInPlace(ctx context.Context, c *call) (string, error) {
 	if c.Part.SignIn.Place != "" || r.cfg.Person == nil {
 		return c.Part.SignIn.Place, nil
@@ -132,11 +131,11 @@ func (r *Runtime) signInPlace(ctx context.Context, c *call) (string, error) {
 	return r.names.Person(user) + "/" + signInID(c), nil
 }
 
-// signInID is the name of a call's sign-in. It says nothing of the call.
+// signInID returns the id of a call's sign-in, which reveals nothing about the call.
 func signInID(c *call) string { return "sign_in_" + durable.Hash("sign_in " + c.Key)[:32] }
 
-// keepSignIn keeps the document of a sign-in, and what the ledger was
-// told, unless told is "". It returns what that was before.
+// keepSignIn stores the document of a sign-in and, unless it is empty, the digest of the link
+// recorded in the ledger. It returns the previous digest.
 func (r *Runtime) keepSignIn(ctx context.Context, c *call, place, told string) (before string, err error) {
 	if place == "" {
 		return "", nil
@@ -161,21 +160,20 @@ func (r *Runtime) keepSignIn(ctx context.Context, c *call, place, told string) (
 
 // asksToSignIn reports whether a call waits for its user to sign in.
 func (r *Runtime) asksToSignIn(c *call) bool {
-	return c.Part.Told.SignIn != "" && !c.Over() && !r.gone(c.Expires) &&
+	return c.Part.Told.SignIn != "" && !c.Over() && !r.expired(c.Expires) &&
 		(c.Deadline.IsZero() || r.now().Before(c.Deadline))
 }
 
-// signedIn forgets a sign-in that a question came after, since its
-// answer lets the call go on.
-func signedIn(c *call) {
+// clearSignIn removes the sign-in if the question that was just answered came after it: the
+// answer shows that the call goes on.
+func clearSignIn(c *call) {
 	if c.Part.Choice != nil && c.Part.Choice.Number > c.Part.SignIn.Choice {
 		c.Part.Told.SignIn, c.Part.Told.SignInHost = "", ""
 	}
 }
 
-// overSignIn tells that nobody needs to sign in any more for a call,
-// once. After a crash in the middle of it tidySignIns does.
-func (r *Runtime) overSignIn(ctx context.Context, c *call) {
+// endSignIn records once that a call's sign-in is over. After a crash tidy does it.
+func (r *Runtime) endSignIn(ctx context.Context, c *call) {
 	if c.Part.SignIn.Place == "" || r.asksToSignIn(c) {
 		return
 	}
@@ -191,8 +189,8 @@ func (r *Runtime) overSignIn(ctx context.Context, c *call) {
 	}
 }
 
-// tidy tells of sign-ins that are over and that nobody told of, again
-// and again until ctx ends.
+// tidy records the end of sign-ins that ended without being recorded, repeatedly until ctx
+// ends.
 func (r *Runtime) tidy(ctx context.Context) {
 	again := time.NewTicker(tidySignIns)
 	defer again.Stop()
@@ -217,14 +215,14 @@ func (r *Runtime) tidyOne(ctx context.Context, d *durable.Doc[keptSignIn]) error
 	case err != nil:
 		return err
 	case c.Part.SignIn.Place == d.Key:
-		r.overSignIn(ctx, c)
+		r.endSignIn(ctx, c)
 	}
 
 	return nil
 }
 
-// SignInsOf lists what a person of the directory is asked to sign in to
-// now. Agent is not set: a runtime doesn't know its agent's name.
+// SignInsOf lists the open sign-ins of a person of the directory. Agent is not set, because a
+// runtime doesn't know its agent's name.
 func (r *Runtime) SignInsOf(ctx context.Context, person string) (signin.Page, error) {
 	var page signin.Page
 	if person == "" || r.cfg.Person == nil {
@@ -250,7 +248,7 @@ func (r *Runtime) SignInsOf(ctx context.Context, person string) (signin.Page, er
 	return page, nil
 }
 
-// SignIn is a sign-in that is open, and whose it is; approval.ErrNotFound.
+// SignIn returns an open sign-in and the person it is for, or approval.ErrNotFound.
 func (r *Runtime) SignIn(ctx context.Context, id string) (one signin.Asked, person string, err error) {
 	d, err := r.signIns.ByAlias(ctx, id)
 	if err == nil {
@@ -263,8 +261,8 @@ func (r *Runtime) SignIn(ctx context.Context, id string) (one signin.Asked, pers
 	return one, person, nil
 }
 
-// openSignIn is what a document stands for, and the person who may see
-// it, as of now. Every entrance by which people see a sign-in asks here.
+// openSignIn returns the open sign-in of a document and the person who may see it. Every way to
+// see a sign-in uses it.
 func (r *Runtime) openSignIn(ctx context.Context, d *durable.Doc[keptSignIn]) (signin.Asked, string, error) {
 	c, err := r.engine.Get(ctx, d.Body.Call)
 	if err != nil {

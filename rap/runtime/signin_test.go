@@ -18,7 +18,7 @@ import (
 
 const idp = "https://idp.example"
 
-// signsIn is a world in which people sign in at idp, whom known knows.
+// signsIn returns a world in which people sign in at idp, with the directory known.
 func signsIn(t *testing.T) *rtWorld {
 	return newRTWorld(t, known, func(c *Config) {
 		c.Only = rtAsker()
@@ -26,12 +26,12 @@ func signsIn(t *testing.T) *rtWorld {
 	})
 }
 
-// link is a sign-in that the tool of a call wants.
+// link returns a sign-in message for a call.
 func (w *rtWorld) link(id, url string) *wire.OAuth {
 	return &wire.OAuth{GroupID: "t", ID: id, AuthURL: url}
 }
 
-// signIns are what somebody is to sign in to, in short.
+// signIns returns a short description of a person's sign-ins.
 func (w *rtWorld) signIns(person string) string {
 	w.t.Helper()
 	page := must.Get(w.r.SignInsOf(w.t.Context(), person))(w.t)
@@ -43,7 +43,8 @@ func (w *rtWorld) signIns(person string) string {
 	return strings.Join(out, ", ")
 }
 
-// toldOver waits until the ledger was told so often that a sign-in is over.
+// toldOver waits until n ends of sign-ins are in the ledger, and checks that no documents are
+// left.
 func (w *rtWorld) toldOver(n int) {
 	w.t.Helper()
 	w.until("told that it is over", func() bool { return w.recorded(signin.EventOver) == n })
@@ -52,9 +53,9 @@ func (w *rtWorld) toldOver(n int) {
 	}
 }
 
-// TestSignInIsForTheUserAlone: of whichever asker, the person whom the
-// call is made for sees where they are to sign in, by the names that
-// the directory has now; a call for nobody who is known is nobody's.
+// Only the person whom the call is made for sees the sign-in, whichever asker made the call.
+// The directory is asked again each time, and a call whose user it doesn't know is shown to no
+// person.
 func TestSignInIsForTheUserAlone(t *testing.T) {
 	w := signsIn(t)
 	w.sent("a")
@@ -74,7 +75,7 @@ func TestSignInIsForTheUserAlone(t *testing.T) {
 		t.Errorf("%+v of %q, %v", one, whose, err)
 	}
 
-	w.stop() // ann is somebody else's name now
+	w.stop() // ann is now another person's name
 	w.cfg.Person = func(context.Context, string) (string, bool, error) { return "eve", true, nil }
 	w.start()
 	for _, who := range []string{"ann", "eve"} {
@@ -84,9 +85,8 @@ func TestSignInIsForTheUserAlone(t *testing.T) {
 	}
 }
 
-// TestNoSignInWithoutTheDirectory: where the directory can't say who
-// the user is, the tool is to send it again; where it knows nobody,
-// nobody sees it, and the ledger is told of none.
+// If the directory fails, the tool has to send the sign-in again. If the user is unknown, the
+// sign-in is not shown to any person, and not recorded.
 func TestNoSignInWithoutTheDirectory(t *testing.T) {
 	for user, status := range map[string]int{"broken": http.StatusServiceUnavailable, "stranger": http.StatusOK} {
 		w := newRTWorld(t, known)
@@ -107,8 +107,8 @@ func TestNoSignInWithoutTheDirectory(t *testing.T) {
 	}
 }
 
-// TestSignInIsOverWithItsCall: by its result, a cancellation, the end
-// of its thread or its deadline; each is told once.
+// A sign-in is over with a result, a cancellation, the end of its thread or its deadline, and
+// each end is recorded once.
 func TestSignInIsOverWithItsCall(t *testing.T) {
 	for name, end := range map[string]func(w *rtWorld){
 		"a result":       func(w *rtWorld) { w.accepts("a", rtResult("a", "done")) },
@@ -140,8 +140,8 @@ func TestSignInIsOverWithItsCall(t *testing.T) {
 	}
 }
 
-// TestSignInIsOverOnceTheCallGoesOn: when a question that came after it
-// is answered. One that came after the question stays.
+// A sign-in is over when a question that came after it is answered. A question that came before
+// does not end it.
 func TestSignInIsOverOnceTheCallGoesOn(t *testing.T) {
 	w := signsIn(t)
 	w.sent("a")
@@ -166,8 +166,8 @@ func TestSignInIsOverOnceTheCallGoesOn(t *testing.T) {
 	}
 }
 
-// TestSignInAgain: the same link again is told once, another one takes
-// its place, and at some point the tool is refused.
+// A repeated link is recorded once, another link replaces it, and the number of links is
+// limited.
 func TestSignInAgain(t *testing.T) {
 	w := signsIn(t)
 	w.sent("a")
@@ -191,8 +191,7 @@ func TestSignInAgain(t *testing.T) {
 	}
 }
 
-// TestSignInElsewhereIsNoLink: the host is told, and the link is shown
-// to nobody. What is registered counts as of now.
+// If a link leads elsewhere, its host is shown but not the link. The current registration counts.
 func TestSignInElsewhereIsNoLink(t *testing.T) {
 	w := signsIn(t)
 	for id, url := range map[string]string{
@@ -224,8 +223,7 @@ func TestSignInElsewhereIsNoLink(t *testing.T) {
 	}
 }
 
-// TestEndOfASignInIsToldAfterACrash: a process that died between a
-// call's end and its word leaves it to the next one.
+// If a process died between a call's end and the ledger event, the next process records it.
 func TestEndOfASignInIsToldAfterACrash(t *testing.T) {
 	w := signsIn(t)
 	w.sent("a")
@@ -243,8 +241,7 @@ func TestEndOfASignInIsToldAfterACrash(t *testing.T) {
 	w.toldOver(1)
 }
 
-// TestASignInThatTheLedgerLacksIsSentAgain: the tool hears that it is
-// kept once the ledger knows.
+// The tool gets 200 only after the ledger has the sign-in.
 func TestASignInThatTheLedgerLacksIsSentAgain(t *testing.T) {
 	w := signsIn(t)
 	w.sent("a")

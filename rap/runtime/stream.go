@@ -17,31 +17,31 @@ import (
 )
 
 const (
-	maxEvents      = 500     // kept of one call
-	maxEventBytes  = 8 << 20 // of their texts together
+	maxEvents      = 500     // stored events of one call
+	maxEventBytes  = 8 << 20 // total size of their texts
 	maxViews       = 64      // types of one thread
-	maxEventsAsked = 1000    // that one list returns
+	maxEventsAsked = 1000    // events in one list
 )
 
-// thread is what is known of a thread beside its calls.
+// thread is the stored state of a thread, apart from its calls.
 type thread struct {
 	Next   int  `json:"next,omitempty"` // index of the next event
 	Closed bool `json:"closed,omitempty"`
 }
 
-// keptNews is an event as it is kept: a record of its own.
+// keptNews is a stored event, in a record of its own.
 type keptNews struct{ rap.Event }
 
-// keptEvent is what a call knows of one of its events.
+// keptEvent is an entry of a call for one of its events.
 type keptEvent struct {
 	Index int `json:"index"`
 	Bytes int `json:"bytes"`
 }
 
-// shownView is what a call knows of a type of views that came with it.
+// shownView is an entry of a call for a type of views that was sent for it.
 type shownView struct {
 	Key    string `json:"key"`    // of the type
-	Change int    `json:"change"` // of the call's views, when it came last
+	Change int    `json:"change"` // number of the call's views when it was last sent
 	Bytes  int    `json:"bytes"`
 }
 
@@ -51,7 +51,7 @@ type keptView struct {
 	Content []byte `json:"content"`
 }
 
-// changeThread moves what is known of a thread, known or not.
+// changeThread changes the state of a thread, which may be new.
 func (r *Runtime) changeThread(ctx context.Context, key string, change func(*thread)) (thread, error) {
 	d, err := r.known.Edit(ctx, key, func(d *durable.Doc[thread]) error {
 		change(&d.Body)
@@ -81,11 +81,11 @@ func (r *Runtime) isClosed(ctx context.Context, key string) (bool, error) {
 	return d.Body.Closed, nil
 }
 
-// eventKey places an event below the place of its thread.
+// eventKey returns the key of an event, below that of its thread.
 func eventKey(thread string, index int) string { return fmt.Sprintf("%s/%016d", thread, index) }
 
-// takeEvent keeps news of a subscription. What belongs to none, or to
-// one that has ended, is discarded.
+// takeEvent stores an event of a subscription. An event of a call without a live subscription
+// is refused.
 func (r *Runtime) takeEvent(ctx context.Context, c *call, m *wire.Event) error {
 	if !c.Over() || !c.Part.Live {
 		return &refusal{http.StatusConflict, "an event of no subscription"}
@@ -109,7 +109,7 @@ func (r *Runtime) takeEvent(ctx context.Context, c *call, m *wire.Event) error {
 
 	var old []keptEvent
 	now, err := r.engine.Change(ctx, c.Key, func(c *call) error {
-		if !c.Part.Live { // it was closed meanwhile
+		if !c.Part.Live { // the thread was closed meanwhile
 			return durable.ErrUnchanged
 		}
 		c.Part.Events = append(c.Part.Events, keptEvent{index, len(m.Text)})
@@ -126,20 +126,18 @@ func (r *Runtime) takeEvent(ctx context.Context, c *call, m *wire.Event) error {
 	r.dropEvents(ctx, names.ThreadOf(c.Key), old)
 	r.newEvents.tell(c.Key)
 	if err == nil && m.Final {
-		r.lists(ctx, now)
+		r.updateListing(ctx, now)
 	}
 	return err
 }
 
-// mostEventsOf is how many events of a call are read at once. They may
-// be large.
+// mostEventsOf limits the events of a call that are read at once, because they may be large.
 const mostEventsOf = 20
 
-// eventsOf returns the next events of one call from an index on, and
-// whether more may come.
+// eventsOf returns the next events of a call from an index on, and whether more may come.
 func (r *Runtime) eventsOf(ctx context.Context, key string, from int) (events []rap.Event, live bool, err error) {
 	c, err := r.engine.Get(ctx, key)
-	if errors.Is(err, approval.ErrNotFound) || err == nil && r.gone(c.Expires) {
+	if errors.Is(err, approval.ErrNotFound) || err == nil && r.expired(c.Expires) {
 		return nil, false, nil
 	}
 	if err != nil {
@@ -152,7 +150,7 @@ func (r *Runtime) eventsOf(ctx context.Context, key string, from int) (events []
 		}
 		e, err := r.events.Get(ctx, eventKey(names.ThreadOf(key), one.Index))
 		switch {
-		case errors.Is(err, approval.ErrNotFound): // too old
+		case errors.Is(err, approval.ErrNotFound): // dropped
 		case err != nil:
 			return nil, false, err
 		default:
@@ -163,7 +161,7 @@ func (r *Runtime) eventsOf(ctx context.Context, key string, from int) (events []
 	return events, c.Part.Live || len(events) == mostEventsOf, nil
 }
 
-// oldEvents gives up the events that are too many.
+// oldEvents removes and returns events that exceed the limits.
 func (p *part) oldEvents() []keptEvent {
 	bytes, keep := 0, 0
 	for i, e := range slices.Backward(p.Events) {
@@ -191,9 +189,8 @@ func (r *Runtime) dropEvents(ctx context.Context, thread string, old []keptEvent
 	}
 }
 
-// Events lists what came after results of subscriptions of a thread, in
-// order, from an index on: at most 1000 at once. At most 500 are kept
-// of one call, and 8 MiB of their texts.
+// Events lists the events of a thread's subscriptions from an index on, in order: at most 1000
+// at once. At most 500 events and 8 MiB of text are kept per call.
 func (t *Threads) Events(ctx context.Context, thread string, from int) ([]rap.Event, error) {
 	r, place := t.r, t.r.names.Thread(t.who, thread)
 	after := place + "/"
@@ -206,20 +203,20 @@ func (t *Threads) Events(ctx context.Context, thread string, from int) ([]rap.Ev
 	}
 	out := make([]rap.Event, 0, len(ds))
 	for _, d := range ds {
-		if !r.gone(d.Expires) {
+		if !r.expired(d.Expires) {
 			out = append(out, d.Body.Event)
 		}
 	}
 	return out, nil
 }
 
-// takeView keeps the latest view of a type.
+// takeView stores the latest view of a type.
 func (r *Runtime) takeView(ctx context.Context, c *call, m *wire.View) error {
 	kind := durable.Hash(m.ViewType)
 	key := names.ThreadOf(c.Key) + "/" + kind
 	if !c.Over() && c.State != durable.Away {
 		if _, err := r.engine.Change(ctx, c.Key, func(c *call) error {
-			heard(c)
+			noteReceived(c)
 			return nil
 		}); err != nil {
 			return err
@@ -244,8 +241,7 @@ func (r *Runtime) takeView(ctx context.Context, c *call, m *wire.View) error {
 	return err
 }
 
-// shows notes that a view came with the call, after those that came
-// before.
+// shows adds a view to the call's entries, as the latest.
 func (p *part) shows(kind string, bytes int) {
 	p.Viewed++
 	p.Views = slices.DeleteFunc(p.Views, func(v shownView) bool { return v.Key == kind })
@@ -260,8 +256,8 @@ func (r *Runtime) admitView(ctx context.Context, c *call) error {
 	return err
 }
 
-// Views returns the latest view of each type, as the tools sent them:
-// not for models, not to be interpreted.
+// Views returns the latest view of each type, as the tools sent them. They are not meant for
+// models, and must not be interpreted.
 func (t *Threads) Views(ctx context.Context, thread string) (map[string]json.RawMessage, error) {
 	r := t.r
 	ds, err := r.views.List(ctx, r.names.Thread(t.who, thread)+"/", "", maxViews+1)
@@ -270,12 +266,14 @@ func (t *Threads) Views(ctx context.Context, thread string) (map[string]json.Raw
 	}
 	out := make(map[string]json.RawMessage, len(ds))
 	for _, d := range ds {
-		if !r.gone(d.Expires) {
+		if !r.expired(d.Expires) {
 			out[d.Body.Type] = d.Body.Content
 		}
 	}
 	return out, nil
 }
 
-// gone reports whether something expired that may still be stored.
-func (r *Runtime) gone(expires time.Time) bool { return !expires.IsZero() && !r.now().Before(expires) }
+// expired reports whether an expiry has passed. The record may still be stored.
+func (r *Runtime) expired(expires time.Time) bool {
+	return !expires.IsZero() && !r.now().Before(expires)
+}

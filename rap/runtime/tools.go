@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	toolsetPath = "/.well-known/rap-toolset" // nowhere else
+	toolsetPath = "/.well-known/rap-toolset" // the only supported path
 	toolsFor    = time.Hour                  // how long a session's toolsets are kept
-	retryAfter  = 10 * time.Second           // the same when a server could not be reached
-	maxSessions = 256                        // whose toolsets are kept
+	retryAfter  = 10 * time.Second           // the same if a server could not be reached
+	maxSessions = 256                        // sessions whose toolsets are kept
 	discoverFor = 30 * time.Second
-	oldAfter    = 500 * time.Millisecond // how long to wait for what is looked for again, before what is known serves
+	oldAfter    = 500 * time.Millisecond // wait for a new discovery before the previous one is used
 )
 
 // Tools are the operations that a session may call.
@@ -35,33 +35,33 @@ type Offer struct {
 	endpoint string
 }
 
-// Problem says why something of a server is not available.
+// Problem is the reason why a server or one of its tools is not available.
 type Problem struct {
 	Server string
-	Tool   string // "" for all of the server
+	Tool   string // empty if it concerns the whole server
 	Err    error
 }
 
-// toolsets are what sessions were offered.
+// toolsets caches the operations discovered for each session.
 type toolsets struct {
 	mu sync.Mutex
 	of map[string]*session
 }
 
 type session struct {
-	found chan struct{} // closed once the rest is there
+	found chan struct{} // closed once the discovery is complete
 	at    time.Time     // of its last use
 	until time.Time
-	old   time.Time // when it serves no more, though something is looked for again
-	next  *session  // what is looked for again; nil: nothing is
+	old   time.Time // until then it may be used while a new discovery runs
+	next  *session  // the new discovery; nil if there is none
 	tools Tools
 	by    map[string]*Offer
 }
 
-// Tools discovers what all servers offer a session (the root thread),
-// once for each session and again after an hour. Problems says what is
-// not available, and why: a server that can't be reached, a manifest
-// that is not valid, names that collide (neither is available then).
+// Tools discovers what all servers offer a session (the root thread), once per session and
+// again after an hour. Problems lists what is not available and why: a server that can't be
+// reached, an invalid manifest, or a name that several servers use (then none of them is
+// available).
 func (t *Threads) Tools(ctx context.Context, session string) (Tools, error) {
 	s, _, err := t.r.found(ctx, t.r.names.Thread(t.who, session))
 	if err != nil {
@@ -70,7 +70,7 @@ func (t *Threads) Tools(ctx context.Context, session string) (Tools, error) {
 	return Tools{Offers: slices.Clone(s.tools.Offers), Problems: slices.Clone(s.tools.Problems)}, nil
 }
 
-// errUnknown says that no loaded toolset has an operation.
+// errUnknown is returned if no discovered toolset has an operation.
 var errUnknown = errors.New("no such operation")
 
 // offered returns an operation that a session may call.
@@ -79,7 +79,7 @@ func (r *Runtime) offered(ctx context.Context, session, operation string) (*Offe
 	if err != nil {
 		return nil, err
 	}
-	if s.by[operation] == nil && next != nil { // a server may be there again
+	if s.by[operation] == nil && next != nil { // a server may be reachable again
 		if s, err = next.wait(ctx, nil, nil); err != nil {
 			return nil, err
 		}
@@ -95,15 +95,15 @@ func (r *Runtime) offered(ctx context.Context, session, operation string) (*Offe
 	return nil, errUnknown
 }
 
-// session names the session of a call: its root thread, for which
-// toolsets are discovered.
+// session returns the key of a call's session, which is its root thread. Toolsets are
+// discovered per session.
 func (r *Runtime) session(c *call) string {
 	return r.names.Thread(c.Asker, names.Root(c.Part.Thread, c.Part.Ancestors))
 }
 
-// found returns what a session is offered. One server that hangs does
-// not hold up the calls of all others: what was found while it could
-// not be reached serves until it answers: next is not nil then.
+// found returns the toolsets of a session. So that a server that hangs does not delay the calls
+// of all others, the previous toolsets are used until a new discovery completes; next is then
+// the new discovery.
 func (r *Runtime) found(ctx context.Context, name string) (s, next *session, err error) {
 	s, old := r.toolsets.claim(name, r.now(), func(s *session) { go r.discover(s) })
 	if old == nil {
@@ -116,8 +116,7 @@ func (r *Runtime) found(ctx context.Context, name string) (s, next *session, err
 	return now, s, err
 }
 
-// wait returns the session once it was found, or the old one when that
-// takes too long.
+// wait waits until the discovery is complete. If late fires before, it returns old.
 func (s *session) wait(ctx context.Context, late <-chan time.Time, old *session) (*session, error) {
 	select {
 	case <-s.found:
@@ -129,8 +128,8 @@ func (s *session) wait(ctx context.Context, late <-chan time.Time, old *session)
 	}
 }
 
-// claim returns what is kept of a session, or begins to find it; old is
-// what may serve meanwhile.
+// claim returns the toolsets of a session, and starts a discovery if that is necessary. old are
+// the previous toolsets, which may be used meanwhile.
 func (t *toolsets) claim(name string, now time.Time, find func(*session)) (s, old *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,8 +165,7 @@ func (s *session) done() bool {
 	}
 }
 
-// over reports whether what was found is too old. What is still being
-// looked for is not.
+// over reports whether a completed discovery is too old.
 func (s *session) over(now time.Time) bool { return s.done() && !now.Before(s.until) }
 
 func (t *toolsets) forgetOldest() {
@@ -180,8 +178,8 @@ func (t *toolsets) forgetOldest() {
 	delete(t.of, oldest)
 }
 
-// discover asks all servers at once. It takes as long as its own bounds
-// say, whoever asked for it.
+// discover asks all servers concurrently. It is not bound to the context of the caller that
+// caused it, but has a time limit of its own.
 func (r *Runtime) discover(s *session) {
 	defer close(s.found)
 	ctx, done := context.WithTimeout(context.Background(), discoverFor)
@@ -206,11 +204,10 @@ func (r *Runtime) discover(s *session) {
 	}
 }
 
-// errUnreached says that a server gave no manifest. It may later.
+// errUnreached is returned if a server sent no manifest. It may be reachable later.
 var errUnreached = errors.New("the manifest could not be read")
 
-// toolset reads a server's manifest. All of it is valid, or none of it
-// is used.
+// toolset reads a server's manifest. If any part is invalid, none of it is used.
 func (s *toolServer) toolset(ctx context.Context) (*wire.Toolset, error) {
 	body, err := s.peer.Get(ctx, s.base+toolsetPath)
 	if err != nil {
@@ -236,8 +233,7 @@ func (s *session) add(server string, set *wire.Toolset, err error) {
 	}
 }
 
-// settle takes the names away that more than one server uses, from all
-// of them.
+// settle removes tools whose name more than one server uses.
 func (s *session) settle() {
 	count := map[string]int{}
 	for _, o := range s.tools.Offers {

@@ -15,18 +15,16 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// UpstreamConfig names the server behind.
+// UpstreamConfig configures an UpstreamServer.
 type UpstreamConfig struct {
-	// Common is that of a Runtime, but for Plan and People, which are
-	// not used: the gateway's rules have decided before a call gets
-	// here, and what the server asks goes to the user by Job.Ask.
+	// Common is that of a Runtime. Plan and People are not used: the gateway's rules have
+	// decided before a call is made, and questions of the server go to the user by Job.Ask.
 	rap.Common
-	Server      Server // Groups, MCPServer and TrustDestructive mean nothing here, for the same reason
-	CallbackURL string // base under which the upstream server reaches UpstreamServer.ServeHTTP
+	Server      Server // Groups, MCPServer and TrustDestructive are not used, for the same reason
+	CallbackURL string // base URL of UpstreamServer.ServeHTTP for the upstream server
 }
 
-// UpstreamServer is a tool server behind a gateway, and the Feed of its
-// operations.
+// UpstreamServer is a tool server behind a gateway, and the Feed of its operations.
 type UpstreamServer struct {
 	runtime *Runtime
 	relay   *relay
@@ -35,12 +33,11 @@ type UpstreamServer struct {
 
 var _ rap.Feed = (*UpstreamServer)(nil)
 
-// Upstream wraps the operations of another RAP tool server: it
-// discovers them now and calls them through a Runtime of its own, which
-// decides nothing. Questions of the upstream server are relayed
-// (Job.Ask): a call about which the gateway asked its user itself can't
-// ask again, and ends with an error. A server that wants its user to
-// sign in is not served: the link reaches nobody.
+// Upstream discovers the operations of another RAP tool server and returns a wrapper that calls
+// them through a Runtime of its own, which does not evaluate rules. Questions of the upstream
+// server are relayed (Job.Ask). If the gateway has asked its user about the call itself, the
+// call can't ask again and ends with an error. Servers that require their user to sign in are
+// not supported: the link is not passed on.
 func Upstream(ctx context.Context, cfg UpstreamConfig) (*UpstreamServer, error) {
 	u := &UpstreamServer{relay: newRelay()}
 	cfg.People = u.relay
@@ -76,7 +73,7 @@ func Upstream(ctx context.Context, cfg UpstreamConfig) (*UpstreamServer, error) 
 	return u, nil
 }
 
-// Operations are what it offers.
+// Operations returns the operations of the server.
 func (u *UpstreamServer) Operations() []rap.Operation {
 	var out []rap.Operation
 	for _, o := range u.offers {
@@ -98,16 +95,15 @@ func (u *UpstreamServer) Operations() []rap.Operation {
 
 func hinted(hint *bool) bool { return hint != nil && *hint }
 
-// ServeHTTP takes its callbacks.
+// ServeHTTP handles callbacks of the server.
 func (u *UpstreamServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	u.runtime.ServeHTTP(w, req)
 }
 
-// Run works as Runtime.Run.
+// Run works like Runtime.Run.
 func (u *UpstreamServer) Run(ctx context.Context) error { return u.runtime.Run(ctx) }
 
-// CloseThread tells the server that a thread of a caller has ended
-// (GatewayConfig.Closed).
+// CloseThread notifies the server that a caller closed a thread (gateway.Config.Closed).
 func (u *UpstreamServer) CloseThread(ctx context.Context, who approval.Asker, thread string) error {
 	threads, err := u.runtime.As(who)
 	if err != nil {
@@ -117,7 +113,7 @@ func (u *UpstreamServer) CloseThread(ctx context.Context, who approval.Asker, th
 	return threads.CloseThread(ctx, thread)
 }
 
-// Name is Feed's: where the call is kept.
+// Name implements Feed: it returns the key of the call.
 func (u *UpstreamServer) Name(job rap.Job) (string, error) {
 	threads, err := u.runtime.As(job.Asker)
 	if err != nil {
@@ -127,12 +123,12 @@ func (u *UpstreamServer) Name(job rap.Job) (string, error) {
 	return u.runtime.names.Call(threads.who, job.Thread, upstreamID(&job)), nil
 }
 
-// Events is Feed's.
+// Events implements Feed.
 func (u *UpstreamServer) Events(ctx context.Context, subscription string, from int) ([]rap.Event, bool, error) {
 	return u.runtime.eventsOf(ctx, subscription, from)
 }
 
-// End is Feed's: it interrupts the call, or ends its subscription.
+// End implements Feed: it interrupts the call, or ends its subscription.
 func (u *UpstreamServer) End(ctx context.Context, subscription string) error {
 	err := u.runtime.cancel(ctx, subscription, "nobody listens any more")
 	if errors.Is(err, ErrDone) || errors.Is(err, ErrNoCall) {
@@ -142,7 +138,7 @@ func (u *UpstreamServer) End(ctx context.Context, subscription string) error {
 	return err
 }
 
-// Watch is Feed's.
+// Watch implements Feed.
 func (u *UpstreamServer) Watch(ctx context.Context, changed func(subscription string)) error {
 	defer u.runtime.newEvents.add(changed)()
 	<-ctx.Done()
@@ -150,7 +146,7 @@ func (u *UpstreamServer) Watch(ctx context.Context, changed func(subscription st
 	return ctx.Err()
 }
 
-// run calls the server, in the name of whoever called the gateway.
+// run calls the server on behalf of the gateway's caller.
 func (u *UpstreamServer) run(ctx context.Context, tool *wire.Tool, job rap.Job) (rap.Outcome, error) {
 	threads, err := u.runtime.As(job.Asker)
 	if err != nil {
@@ -174,13 +170,12 @@ func (u *UpstreamServer) run(ctx context.Context, tool *wire.Tool, job rap.Job) 
 	return u.follow(ctx, threads, in, job)
 }
 
-// upstreamID names a call for the server behind. Ids that the gateway
-// has forgotten may come again, and its runs are other calls then.
+// upstreamID returns the id of a call for the upstream server. It contains the run, because an
+// id that the gateway no longer remembers may be used again for another call.
 func upstreamID(job *rap.Job) string { return job.ID + " " + job.Run }
 
-// unchanged reports by an error that the session is not offered any
-// more what the gateway's rules decided about: a tool that changed is
-// another tool.
+// unchanged returns an error if the session is no longer offered the tool that the gateway's
+// rules decided on. A tool whose definition changed is another tool.
 func unchanged(ctx context.Context, threads *Threads, tool *wire.Tool, session string) error {
 	tools, err := threads.Tools(ctx, session)
 	if err != nil {
@@ -196,8 +191,7 @@ func unchanged(ctx context.Context, threads *Threads, tool *wire.Tool, session s
 	}
 }
 
-// follow waits for what becomes of a call, and relays what the server
-// asks meanwhile.
+// follow waits for the end of a call, and relays questions of the server meanwhile.
 func (u *UpstreamServer) follow(
 	ctx context.Context, threads *Threads, in Invocation, job rap.Job,
 ) (rap.Outcome, error) {
@@ -215,11 +209,10 @@ func (u *UpstreamServer) follow(
 		return rap.Outcome{}, fmt.Errorf("wait for the upstream server: %w", err)
 	}
 
-	return upstreamOutcome(shown(c))
+	return upstreamOutcome(publicCall(c))
 }
 
-// relayAsked puts what the server asks about a call to the user of the
-// gateway's runtime, once.
+// relayAsked relays a question of the server to the user of the gateway's runtime, once.
 func (u *UpstreamServer) relayAsked(ctx context.Context, ref string, job rap.Job) {
 	q, ok := u.relay.take(ref)
 	if !ok {
@@ -250,7 +243,7 @@ func relayReason(err error) string {
 	return "the question could not be relayed"
 }
 
-// interrupt tells the server that nobody waits any more.
+// interrupt cancels a call at the server.
 func (u *UpstreamServer) interrupt(ctx context.Context, threads *Threads, in Invocation) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
@@ -260,8 +253,8 @@ func (u *UpstreamServer) interrupt(ctx context.Context, threads *Threads, in Inv
 	}
 }
 
-// upstreamOutcome is what the server said. What our own side says in
-// its place is an error of ours.
+// upstreamOutcome returns the outcome from the server. A synthetic outcome is returned as an
+// error.
 func upstreamOutcome(c Call) (rap.Outcome, error) {
 	switch {
 	case c.Outcome == nil:

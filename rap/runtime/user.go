@@ -15,37 +15,34 @@ import (
 	"github.com/assent-dev/assent/rap/internal/names"
 )
 
-// What CallsOf shows at most.
+// Limits of CallsOf.
 const (
-	maxListed      = 100 // entries that are looked at
+	maxListed      = 100 // entries that are read
 	maxShownCalls  = 20
 	maxShownEvents = 10 // of a call, the latest
 	maxShownViews  = 8  // of a call, the latest
 	maxShownText   = 4 << 10
 )
 
-// listEnded is how long a call that has ended is listed for its user.
+// listEnded is the time for which an ended call is listed for its user.
 const listEnded = time.Hour
 
-// listed is where a person finds a call: a record of its own, in the
-// order of the newest first.
+// listed is the record by which a person finds a call. Its keys sort the newest first.
 type listed struct {
 	Call  string    `json:"call"`
 	Since time.Time `json:"since"`
 }
 
-// reader is who wants to read a call: whoever makes calls as an asker,
-// or a person of the directory.
+// reader identifies who wants to read a call: an asker, or a person of the directory.
 type reader struct {
 	asker  approval.Asker
 	person string
 }
 
-// mayRead says who may read a call. Askers read their own calls; the
-// person whom a call is made for reads it, and where nobody is named
-// that is the person whose token made it.
+// mayRead reports whether a reader may read a call. Askers may read their own calls. A person
+// may read calls that are made for them or, if no user is named, with their token.
 func (r *Runtime) mayRead(ctx context.Context, c *call, by reader) (bool, error) {
-	if r.gone(c.Expires) {
+	if r.expired(c.Expires) {
 		return false, nil
 	}
 	if by.person == "" {
@@ -56,8 +53,7 @@ func (r *Runtime) mayRead(ctx context.Context, c *call, by reader) (bool, error)
 	return err == nil && user == by.person, err
 }
 
-// userOf is the person of the directory whom a call is made for; "" is
-// nobody.
+// userOf returns the person of the directory whom a call is made for, or an empty string.
 func (r *Runtime) userOf(ctx context.Context, c *call) (string, error) {
 	if c.Part.User == "" || r.cfg.Person == nil {
 		return c.Asker.Person, nil
@@ -73,8 +69,8 @@ func (r *Runtime) userOf(ctx context.Context, c *call) (string, error) {
 	return id, nil
 }
 
-// placeOf is where the user of a new call finds it; "": nowhere.
-func (r *Runtime) placeOf(ctx context.Context, c *call) string {
+// listingKey returns the key under which the user of a new call finds it, or an empty string.
+func (r *Runtime) listingKey(ctx context.Context, c *call) string {
 	if r.cfg.Person == nil {
 		return ""
 	}
@@ -90,9 +86,9 @@ func (r *Runtime) placeOf(ctx context.Context, c *call) string {
 	return fmt.Sprintf("%s/%019d/%.16s", r.names.Person(user), newest, durable.Hash(c.Key))
 }
 
-// lists keeps where a call's user finds it, for as long as it is
-// listed. Without it the call goes on all the same.
-func (r *Runtime) lists(ctx context.Context, c *call) {
+// updateListing stores the listing of a call for its user, with its expiry. If that fails, it
+// is only logged, and the call continues.
+func (r *Runtime) updateListing(ctx context.Context, c *call) {
 	if c.Part.Listed == "" {
 		return
 	}
@@ -102,7 +98,7 @@ func (r *Runtime) lists(ctx context.Context, c *call) {
 		}
 		switch {
 		case !c.Over():
-			d.Expires = c.Deadline.Add(keepLive) // people may move it
+			d.Expires = c.Deadline.Add(keepLive) // people may extend the deadline
 		case c.Part.Live:
 			d.Expires = r.now().Add(keepLive)
 		default:
@@ -116,9 +112,9 @@ func (r *Runtime) lists(ctx context.Context, c *call) {
 	}
 }
 
-// CallsOf lists the calls of a person of the directory, the newest
-// first: those that go on, and those that ended within the last hour.
-// At most 20 are shown; more says that there may be others.
+// CallsOf lists the calls of a person of the directory, the newest first: those in progress,
+// and those that ended within the last hour. It returns at most 20; more means that there may
+// be others.
 func (r *Runtime) CallsOf(ctx context.Context, person string) (calls []rap.Watched, more bool, err error) {
 	if person == "" {
 		return nil, false, nil
@@ -131,7 +127,7 @@ func (r *Runtime) CallsOf(ctx context.Context, person string) (calls []rap.Watch
 		if len(calls) == maxShownCalls {
 			return calls, true, nil
 		}
-		if r.gone(d.Expires) {
+		if r.expired(d.Expires) {
 			continue
 		}
 		one, ok, err := r.watched(ctx, d, reader{person: person})
@@ -157,11 +153,11 @@ func (r *Runtime) watched(ctx context.Context, d *durable.Doc[listed], by reader
 	if may, err := r.mayRead(ctx, c, by); err != nil || !may || c.Part.Listed != d.Key {
 		return rap.Watched{}, false, err
 	}
-	if ended(c) && r.gone(c.EndedAt.Add(listEnded)) { // by a process that died before it said so here
+	if ended(c) && r.expired(c.EndedAt.Add(listEnded)) { // its process died before it updated the listing
 		return rap.Watched{}, false, nil
 	}
 
-	one := shown(c)
+	one := publicCall(c)
 	out := rap.Watched{
 		Server:    one.Server,
 		Operation: one.Operation,
@@ -204,7 +200,7 @@ func (r *Runtime) latestEvents(ctx context.Context, c *call) (out []rap.Event, e
 	return out, nil
 }
 
-// latestViews reads one view after the other: they may be large.
+// latestViews reads one view at a time, because they may be large.
 func (r *Runtime) latestViews(ctx context.Context, c *call) (out []rap.ShownView, err error) {
 	latest := slices.Clone(c.Part.Views[max(0, len(c.Part.Views)-maxShownViews):])
 	slices.Reverse(latest)
@@ -226,7 +222,7 @@ func (r *Runtime) latestViews(ctx context.Context, c *call) (out []rap.ShownView
 	return out, nil
 }
 
-// shownResult is what a call came to, as its user reads it.
+// shownResult returns the outcome of a call as text for its user.
 func shownResult(o *rap.Outcome) string {
 	if o == nil {
 		return ""
@@ -251,8 +247,8 @@ func shownResult(o *rap.Outcome) string {
 	return cut(firstBytes(all, maxShownText), maxShownText, len(all))
 }
 
-// Watch calls changed after this process changed any call, until ctx
-// ends. What changes while changed runs is told after it.
+// Watch calls changed after this process changed any call, until ctx ends. A change while
+// changed runs leads to another call.
 func (r *Runtime) Watch(ctx context.Context, changed func()) {
 	news, leave := r.engine.Changes()
 	for {
@@ -263,7 +259,7 @@ func (r *Runtime) Watch(ctx context.Context, changed func()) {
 		case <-news:
 		}
 
-		news, leave = r.engine.Changes() // before: what comes now is news again
+		news, leave = r.engine.Changes() // before changed, so that no change meanwhile is missed
 		changed()
 	}
 }

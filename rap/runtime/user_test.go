@@ -13,8 +13,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// known is a directory in which ann has two names, and nobody is a
-// stranger's.
+// known is a directory in which ann has two names and stranger is unknown.
 func known(c *Config) {
 	c.Only = approval.Asker{}
 	c.Person = func(_ context.Context, name string) (string, bool, error) {
@@ -29,7 +28,7 @@ func known(c *Config) {
 	}
 }
 
-// callsOf are the calls of a person, in short.
+// callsOf returns a short description of a person's calls.
 func (w *rtWorld) callsOf(person string) string {
 	w.t.Helper()
 	calls, more, err := w.r.CallsOf(w.t.Context(), person)
@@ -47,9 +46,8 @@ func (w *rtWorld) callsOf(person string) string {
 	return strings.Join(out, " ")
 }
 
-// TestCallsAreListedForTheirUser: whom a call is made for finds it by
-// whatever name the agent gave, and where nobody is named the person
-// whose token made it; nobody else finds it.
+// A call is listed for the person whom it is made for, by any name the agent used. If no user
+// is named, it is listed for the owner of the token, and for no other person.
 func TestCallsAreListedForTheirUser(t *testing.T) {
 	w := newRTWorld(t, known)
 	mara := w.as(w.r, approval.Asker{Token: "clerk-token", Person: "mara"})
@@ -66,7 +64,7 @@ func TestCallsAreListedForTheirUser(t *testing.T) {
 		}
 	}
 
-	w.stop() // another directory: ann's second name is nobody's any more
+	w.stop() // another directory, without ann's second name
 	w.cfg.Person = func(_ context.Context, name string) (string, bool, error) { return name, name == "ann", nil }
 	w.start()
 	if got := w.callsOf("ann"); got != "c0" {
@@ -74,8 +72,8 @@ func TestCallsAreListedForTheirUser(t *testing.T) {
 	}
 }
 
-// TestCallsOfAPersonEnd: a call is listed while it goes on, events
-// after its result included, and for an hour after its end.
+// A call is listed while it is in progress, including events after its result, and for an hour
+// after its end.
 func TestCallsOfAPersonEnd(t *testing.T) {
 	w := newRTWorld(t, known, func(c *Config) { c.Only = rtAsker() })
 	w.sent("a")
@@ -125,7 +123,7 @@ func TestCallsOfAPersonEnd(t *testing.T) {
 	}
 }
 
-// TestCallsThatWaitForPeopleStayListed: for as long as people may take.
+// A call that waits for people is listed as long as they may take.
 func TestCallsThatWaitForPeopleStayListed(t *testing.T) {
 	w := newRTWorld(t, known)
 	w.mine = w.as(w.r, rtAsker())
@@ -144,8 +142,7 @@ func TestCallsThatWaitForPeopleStayListed(t *testing.T) {
 	}
 }
 
-// TestCallsOfAPersonAreBounded: however many there are, the newest are
-// shown.
+// The number of listed calls is limited; the newest are shown.
 func TestCallsOfAPersonAreBounded(t *testing.T) {
 	w := newRTWorld(t, known)
 	w.mine = w.as(w.r, rtAsker())
@@ -159,7 +156,7 @@ func TestCallsOfAPersonAreBounded(t *testing.T) {
 	}
 }
 
-// TestChangesAreTold: whoever waits for news of any call has them.
+// Watch reports changes of any call.
 func TestChangesAreTold(t *testing.T) {
 	w := newRTWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -175,7 +172,7 @@ func TestChangesAreTold(t *testing.T) {
 		})
 	}()
 	n := 0
-	w.until("something is told", func() bool { // once it watches
+	w.until("something is told", func() bool { // once Watch is running
 		n++
 		w.invoke(fmt.Sprint("c", n), "read", "{}")
 		return len(told) > 0
@@ -184,7 +181,7 @@ func TestChangesAreTold(t *testing.T) {
 	<-ended
 }
 
-// anybody lets everybody ask, as the runtimes of a service do.
+// anybody allows any asker, as in the runtimes of a service.
 func anybody(c *Config) { c.Only = approval.Asker{} }
 
 func TestNobodyCallsWithoutAName(t *testing.T) {
@@ -219,7 +216,7 @@ func TestTheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 		threads := w.as(w.r, who)
 		for k, call := range []Invocation{rtInvocation("approval", "send", `{}`), rtInvocation("own", "wipe", `{}`)} {
 			must.Get(threads.Invoke(t.Context(), call))(t)
-			if got := w.desk.Of(w.asked(2*i + k + 1)).Asker; got != who { // though all of them call it the same
+			if got := w.desk.Of(w.asked(2*i + k + 1)).Asker; got != who { // although all of them used the same id
 				t.Errorf("asked as %+v, want %+v", got, who)
 			}
 		}
@@ -227,7 +224,7 @@ func TestTheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 
 	w.settles()
 	w.stop()
-	w.start() // the records say who asks
+	w.start() // the asker is stored in the record
 	for i, ref := range w.desk.Refs() {
 		if i%2 == 1 {
 			w.desk.Says(ref, hold.Answer{State: hold.Chosen, Selected: 0, By: "zoe"})

@@ -6,7 +6,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// The types of callbacks.
+// Types of callbacks.
 const (
 	typeResult = "tool_result"
 	typeChoice = "user_choice"
@@ -17,18 +17,18 @@ const (
 
 const maxChoices = 10_000
 
-// ParseCallback reads a callback of any type. Errors are *Error.
+// ParseCallback parses a callback of any type. Errors are *Error.
 func ParseCallback(body []byte) (Callback, error) {
 	o := document(
 		body,
 		"type",
 		"group_id",
 		"id",
-		"call_id", // of most
+		"call_id", // except views and events
 		"text",
 		"content",
 		"display_as",
-		"subscription", // of results; events have a text, too, and views a content
+		"subscription", // results only; text is also in events, and content in views
 		"prompt",
 		"choices",
 		"default",
@@ -70,7 +70,7 @@ func (o object) callback(kind string) Callback {
 	return nil
 }
 
-// choice reads a user_choice: an index that is not there is not the first.
+// choice reads a user_choice. A missing default is an error, not index 0.
 func (o object) choice() *Choice {
 	c := &Choice{
 		GroupID:     o.id("group_id"),
@@ -90,8 +90,8 @@ func (o object) choice() *Choice {
 	return c
 }
 
-// oauth reads a request to sign in. The address is for a person's
-// browser: it may have a fragment, and must be https.
+// oauth reads a request to sign in. The URL is for a browser: it may have a fragment, and must
+// be https.
 func (o object) oauth() *OAuth {
 	c := &OAuth{
 		GroupID: o.id("group_id"),
@@ -105,7 +105,7 @@ func (o object) oauth() *OAuth {
 	return c
 }
 
-// head begins a callback: type first.
+// head begins a callback with type and group_id.
 func head(dst []byte, kind, group string) writer {
 	w := open(dst)
 	w.str("type", kind)
@@ -113,7 +113,7 @@ func head(dst []byte, kind, group string) writer {
 	return w
 }
 
-// Append writes the question.
+// Append appends the encoded question to dst.
 func (c *Choice) Append(dst []byte) []byte {
 	w := head(dst, typeChoice, c.GroupID)
 	w.str("id", c.ID)
@@ -125,7 +125,7 @@ func (c *Choice) Append(dst []byte) []byte {
 	return w.close()
 }
 
-// Append writes the request to sign in.
+// Append appends the encoded request to sign in to dst.
 func (o *OAuth) Append(dst []byte) []byte {
 	w := head(dst, typeOAuth, o.GroupID)
 	w.str("id", o.ID)
@@ -134,7 +134,7 @@ func (o *OAuth) Append(dst []byte) []byte {
 	return w.close()
 }
 
-// Append writes the event.
+// Append appends the encoded event to dst.
 func (e *Event) Append(dst []byte) []byte {
 	w := head(dst, typeEvent, e.GroupID)
 	w.str("tool_call_id", e.ToolCallID)
@@ -144,8 +144,8 @@ func (e *Event) Append(dst []byte) []byte {
 	return w.close()
 }
 
-// Append writes the view. Content that is no object is written so that
-// everybody refuses it.
+// Append appends the encoded view to dst. Content that is not an object is written as false,
+// which every reader refuses.
 func (v *View) Append(dst []byte) []byte {
 	w := head(dst, typeView, v.GroupID)
 	w.str("view_type", v.ViewType)
@@ -180,5 +180,5 @@ func (o *OAuth) Call() string { return o.ID }
 // Call returns the original call's id.
 func (e *Event) Call() string { return e.ToolCallID }
 
-// Call returns "": views belong to threads.
+// Call returns an empty string, because views belong to threads.
 func (v *View) Call() string { return "" }

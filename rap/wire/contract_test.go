@@ -20,7 +20,7 @@ func page(t *testing.T) string {
 	return section
 }
 
-// Each example of the page is read, and written as it stands there.
+// Each example of the page is parsed, and encoded to the same text.
 func TestContract(t *testing.T) {
 	names := map[string]string{
 		"toolset":    "toolset/",
@@ -47,8 +47,8 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// The table names the members of every message in the order in which they are
-// written, and marks those that may be absent.
+// The table lists the members of every message in the order in which they are written, and
+// marks optional ones.
 func TestContractTable(t *testing.T) {
 	rows := map[string]string{
 		"toolset/":      "manifest",
@@ -67,7 +67,7 @@ func TestContractTable(t *testing.T) {
 		var all []string
 		for _, m := range in.members {
 			mark := "`" + m.name + "`"
-			if m.optional && m.name != "arguments" { // which is a tolerance
+			if m.optional && m.name != "arguments" { // a tolerance of the reader
 				mark += "?"
 			}
 			all = append(all, mark)

@@ -13,10 +13,8 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// A second, lenient reader, made of nothing but the field tables and
-// Go's own decoder. Its structs are matched by exact names: lenient
-// drops all other members first, since Go's decoder takes names in any
-// case.
+// A second, lenient reader, built only from the field tables and Go's own decoder. Because Go's
+// decoder ignores case, lenient first drops all members whose names don't match exactly.
 type (
 	lenientInvocation struct {
 		Operation   string          `json:"operation"`
@@ -66,15 +64,14 @@ type (
 	}
 )
 
-// failer is what tests and properties have in common.
+// failer is implemented by tests and property tests.
 type failer interface {
 	Helper()
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// lenient reads the members of a document that into names exactly, null
-// as nothing.
+// lenient decodes the members that into names exactly. A null member counts as absent.
 func lenient(t failer, body []byte, into any) {
 	t.Helper()
 	var members, known map[string]json.RawMessage
@@ -102,8 +99,7 @@ func lenient(t failer, body []byte, into any) {
 	}
 }
 
-// agree wants the second reader to see in an accepted message what we
-// see in it.
+// agree checks that the second reader understands an accepted message in the same way.
 func agree(t failer, body []byte, got any) {
 	t.Helper()
 	var want any
@@ -135,7 +131,7 @@ func agree(t failer, body []byte, got any) {
 	}
 }
 
-// plain is a value without the spelling of raw texts.
+// plain returns a value without differences in the spelling of raw JSON.
 func plain(t failer, v any) any {
 	t.Helper()
 	text := must.Get(json.Marshal(v))(t)
@@ -217,8 +213,8 @@ func asCallback(t failer, body []byte) wire.Callback {
 	return out
 }
 
-// mutant draws a message of a form with members left out, repeated, in other
-// letters, in another order, or with other values.
+// mutant draws a message with members left out, repeated, with changed letters, in another
+// order, or with other values.
 func mutant(t *rapid.T, in form) string {
 	values := []string{
 		`0`,
@@ -279,8 +275,8 @@ func mutant(t *rapid.T, in form) string {
 	return "{" + strings.Join(all, ",") + rapid.SampledFrom([]string{"}", "}", "}", "} ", "}}"}).Draw(t, "end")
 }
 
-// Two readers understand every message that is accepted in one way, and
-// it is the same when it is written and read again.
+// Both readers understand every accepted message in the same way, and it does not change when
+// it is encoded and parsed again.
 func TestReadersAgree(t *testing.T) {
 	accepted := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,14 +12,14 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// The bounds of fields.
+// Limits of fields.
 const (
 	maxName = 128     // characters
-	maxID   = 8 << 10 // bytes of what is opaque to us
+	maxID   = 8 << 10 // bytes of an opaque id
 	maxURL  = 4096    // bytes
 )
 
-// id is a string that names something. It is "" when it is not valid.
+// id reads a required id. It returns an empty string if the member is not valid.
 func (o object) id(name string) string { return o.opaque(o.At(name), o.Raw(name)) }
 
 func (o object) opaque(path string, raw []byte) string {
@@ -31,17 +31,17 @@ func (o object) opaque(path string, raw []byte) string {
 	return s
 }
 
-// str is a string that stands at a path.
+// str returns the string at a path.
 func (o object) str(path string, raw []byte) string {
 	s, _ := o.String(path, raw)
 	return s
 }
 
-// expect fails at a path.
+// expect records an error at a path.
 func (o object) expect(path, expected string) { o.Fail(&jsonmsg.Error{Path: path, Expected: expected}) }
 
-// optionalID is a string that may be absent or empty, nil when it is
-// absent or not valid.
+// optionalID reads a string that may be absent or empty. It returns nil if the member is absent
+// or not valid.
 func (o object) optionalID(name string) *string {
 	s := o.Optional(name)
 	if s != nil && len(*s) > maxID {
@@ -51,7 +51,7 @@ func (o object) optionalID(name string) *string {
 	return s
 }
 
-// name is a string of 1 to 128 characters.
+// name reads a string of 1 to 128 characters.
 func (o object) name(field string) string {
 	s := o.Need(field)
 	if n := utf8.RuneCountInString(s); n < 1 || n > maxName {
@@ -60,13 +60,13 @@ func (o object) name(field string) string {
 	return s
 }
 
-// set is a boolean that is false when it is absent.
+// set reads a boolean that is false if it is absent.
 func (o object) set(name string) bool {
 	is := o.Bool(name)
 	return is != nil && *is
 }
 
-// index is a number from 0 that must be there.
+// index reads a required index, from 0.
 func (o object) index(name string) int {
 	if !o.Has(name) {
 		o.Expect(name, "an index from 0, in digits, found nothing")
@@ -74,7 +74,7 @@ func (o object) index(name string) int {
 	return int(o.Int(name, 0, math.MaxInt32))
 }
 
-// strings reads a list of strings by read, nil when it is empty.
+// strings reads a list of strings with the function read. It returns nil if the list is empty.
 func (o object) strings(name string, most int, read func(path string, raw []byte) string) []string {
 	var out []string
 	for path, raw := range o.list(name, most) {
@@ -83,9 +83,8 @@ func (o object) strings(name string, most int, read func(path string, raw []byte
 	return out
 }
 
-// url is an absolute address to which something is posted, byte for
-// byte. It is "" when it is not valid. Which origins it may have is not
-// said here.
+// url reads an absolute URL to which messages are posted, and returns it byte for byte. It
+// returns an empty string if the member is not valid. It does not check the origin.
 func (o object) url(name string) string {
 	s := o.Need(name)
 	expected := badURL(s, "http", "https")
@@ -99,8 +98,8 @@ func (o object) url(name string) string {
 	return s
 }
 
-// badURL says what was expected of a URL that has two readings or none,
-// and nothing of it: it may hold a secret.
+// badURL returns what was expected if a URL is invalid or ambiguous, and otherwise an empty
+// string. The text does not quote the URL, which may contain a secret.
 func badURL(s string, schemes ...string) string {
 	if len(s) > maxURL {
 		return fmt.Sprintf("a URL of at most %d bytes", maxURL)
@@ -119,14 +118,14 @@ func badURL(s string, schemes ...string) string {
 	return ""
 }
 
-// notInURL reports what may not stand in a URL (RFC 3986). Some readers
-// take a backslash for a slash.
+// notInURL reports characters that are not allowed in a URL (RFC 3986). Some readers treat a
+// backslash as a slash.
 func notInURL(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"<>\\^`{|}", r)
 }
 
-// soundHost wants a host in letters that needed no decoding, and a
-// port, if any, that there is.
+// soundHost reports whether the host is ASCII without percent-encoding, and the port, if any,
+// is valid.
 func soundHost(u *url.URL) bool {
 	decoded := strings.ContainsFunc(u.Host, func(r rune) bool { return r == '%' || r >= utf8.RuneSelf })
 	if decoded || u.Hostname() == "" || strings.HasSuffix(u.Host, ":") {
@@ -139,7 +138,7 @@ func soundHost(u *url.URL) bool {
 	return err == nil && port > 0
 }
 
-// soundEscapes wants two hexadecimal digits after each percent sign.
+// soundEscapes reports whether two hexadecimal digits follow each percent sign.
 func soundEscapes(s string) bool {
 	_, err := url.PathUnescape(s)
 	return err == nil

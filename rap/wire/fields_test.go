@@ -12,24 +12,24 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// member is a member of a message as the tables of the protocol name it.
+// member is a member of a message, as in the tables of the protocol.
 type member struct {
 	name     string
 	raw      string
 	optional bool
-	bad      []string // texts that are refused; null is as good as absent everywhere
+	bad      []string // values that are refused; null counts as absent everywhere
 }
 
-// a form is one kind of message with all of its members.
+// form is one kind of message with all of its members.
 type form struct {
-	name    string // as parse takes it
+	name    string // the name for parse
 	members []member
 }
 
 func (f form) String() string { return f.name }
 
-// body writes the message, with one member's text replaced, or left out
-// when raw is "".
+// body returns the message with one member's value replaced. If raw is empty, the member is
+// left out.
 func (f form) body(name, raw string) string {
 	var all []string
 	for _, m := range f.members {
@@ -46,7 +46,7 @@ func (f form) body(name, raw string) string {
 
 func (f form) parse(body string) (any, error) { return parse(f.name, []byte(body)) }
 
-// The values that are not of a type.
+// Values that have the wrong type.
 var (
 	noText  = []string{`7`, `true`, `{}`, `["a"]`}
 	noID    = append([]string{`""`, quoted(8<<10 + 1)}, noText...)
@@ -117,7 +117,7 @@ func callback(kind string, members ...member) form {
 	return form{"callback/" + kind, append([]member{head}, members...)}
 }
 
-// forms are the tables 1.2 to 1.10 of the protocol.
+// forms returns the tables 1.2 to 1.10 of the protocol.
 func forms() []form {
 	return []form{
 		{"toolset/", []member{
@@ -232,8 +232,7 @@ func forms() []form {
 	}
 }
 
-// eachMember runs f for every member of every message, with what the
-// message means as it stands.
+// eachMember calls f for every member of every message, with the parsed complete message.
 func eachMember(t *testing.T, f func(t *testing.T, in form, m member, whole any)) {
 	for _, in := range forms() {
 		whole, err := in.parse(in.body("", ""))
@@ -246,7 +245,7 @@ func eachMember(t *testing.T, f func(t *testing.T, in form, m member, whole any)
 	}
 }
 
-// refused wants an error at a field, in words that hold nothing of the
+// refused checks that a message has an error at a field, with a text that quotes nothing of the
 // message.
 func refused(t *testing.T, in form, body, field string) {
 	t.Helper()
@@ -261,14 +260,14 @@ func refused(t *testing.T, in form, body, field string) {
 	}
 }
 
-// Each member is read, and what is not of its type is refused.
+// Each member is read, and a value of the wrong type is refused.
 func TestMistyped(t *testing.T) {
 	eachMember(t, func(t *testing.T, in form, m member, _ any) {
 		for _, raw := range m.bad {
 			field := m.name
 			switch {
 			case in.name == "callback/user_choice" && m.name == "choices" && raw == `["a"]`:
-				field = "default" // is out of range then
+				field = "default" // which is then out of range
 			case raw == `{"a":1,"a":1}`:
 				field = ""
 			}
@@ -278,8 +277,7 @@ func TestMistyped(t *testing.T) {
 	})
 }
 
-// What is required must be there; null is not there; and a name in
-// other letters is another name.
+// Required members must be present, null counts as absent, and names are case-sensitive.
 func TestMissing(t *testing.T) {
 	eachMember(t, func(t *testing.T, in form, m member, whole any) {
 		absent, err := in.parse(in.body(m.name, ""))
@@ -313,7 +311,7 @@ func TestMissing(t *testing.T) {
 	})
 }
 
-// Two readers may take a repeated name for either.
+// A repeated name is refused, because two readers may take different values.
 func TestRepeated(t *testing.T) {
 	eachMember(t, func(t *testing.T, in form, m member, _ any) {
 		for _, again := range []string{m.name, fmt.Sprintf(`\u%04x`, m.name[0]) + m.name[1:]} {
@@ -322,7 +320,7 @@ func TestRepeated(t *testing.T) {
 	})
 }
 
-// What nobody knows is passed over, wherever it stands.
+// Unknown members are ignored at every position.
 func TestUnknownMembers(t *testing.T) {
 	for _, in := range forms() {
 		want, _ := in.parse(in.body("", ""))
@@ -344,7 +342,7 @@ func TestUnknownMembers(t *testing.T) {
 	}
 }
 
-// A result has something to say, be it nothing.
+// A result needs text or content, which may be empty.
 func TestResultText(t *testing.T) {
 	for members, want := range map[string]string{
 		``:                            "text or content",
@@ -362,8 +360,7 @@ func TestResultText(t *testing.T) {
 	}
 }
 
-// What is not one JSON object is refused as a whole, and nothing of it
-// is told.
+// Anything but one JSON object is refused as a whole, and the error quotes nothing of it.
 func TestUnsound(t *testing.T) {
 	for _, in := range forms() {
 		whole := in.body("", "")
@@ -406,7 +403,7 @@ func TestUnsound(t *testing.T) {
 	}
 }
 
-// White space, and the order of members, mean nothing.
+// White space and the order of members have no meaning.
 func TestSpelling(t *testing.T) {
 	for _, in := range forms() {
 		want, _ := in.parse(in.body("", ""))
@@ -421,7 +418,7 @@ func TestSpelling(t *testing.T) {
 	}
 }
 
-// No error holds anything that a message says, since that may be a token.
+// No error quotes a message, which may contain a token.
 func TestErrorsTellNothing(t *testing.T) {
 	for _, in := range forms() {
 		for _, broken := range in.members {

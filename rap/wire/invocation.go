@@ -9,10 +9,9 @@ import (
 
 const maxAncestors = 1000
 
-// ParseInvocation reads an invocation. After an error the invocation
-// holds CallbackURL, GroupID, ID and CallID, each where it is valid by
-// itself: with the first three the sender can still be told by a
-// result. Errors are *Error.
+// ParseInvocation parses an invocation. After an error the returned invocation still has
+// CallbackURL, GroupID, ID and CallID, if they are valid: with the first three, the error can
+// be sent as a result. Errors are *Error.
 func ParseInvocation(body []byte) (Invocation, error) {
 	o := document(body, "operation", "arguments", "id", "call_id", "callback_url", "group_id", "thread_ancestors",
 		"user_id")
@@ -37,7 +36,7 @@ func ParseInvocation(body []byte) (Invocation, error) {
 	return all, nil
 }
 
-// arguments are {} when nothing is said.
+// arguments returns the arguments, or {} if they are absent.
 func (o object) arguments() json.RawMessage {
 	if o.Raw("arguments") == nil {
 		return json.RawMessage("{}")
@@ -45,8 +44,8 @@ func (o object) arguments() json.RawMessage {
 	return o.rawObject("arguments")
 }
 
-// Append writes the invocation. Arguments that are no object are
-// written so that everybody refuses them; none are {}.
+// Append appends the encoded invocation to dst. Arguments that are not an object are written as
+// false, which every reader refuses. If there are none, {} is written.
 func (i *Invocation) Append(dst []byte) []byte {
 	w := open(dst)
 	w.str("operation", i.Operation)

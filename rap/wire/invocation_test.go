@@ -8,8 +8,7 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// What can be read of a bad invocation is enough to tell its sender, or
-// nothing is said about it.
+// After an error the returned members are enough to answer the sender, or empty.
 func TestInvocationPartial(t *testing.T) {
 	sender := wire.Invocation{ID: "c", CallID: ptr("x"), CallbackURL: "http://a.example/b", GroupID: "g"}
 	const ids = `"id":"c","call_id":"x","callback_url":"http://a.example/b","group_id":"g"`
@@ -75,8 +74,7 @@ func TestInvocationPartial(t *testing.T) {
 	}
 }
 
-// What is read stays as it is when the body's memory is used for
-// something else.
+// Parsed messages do not share memory with the body.
 func TestParseKeepsNothing(t *testing.T) {
 	for name, want := range references() {
 		body := sent(t, name)

@@ -11,27 +11,25 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// limits bounds a message. How large a body may be is the caller's to
-// say; this only ends it all.
+// limits limits a message. The caller should limit the size of a body to less.
 var limits = value.Limits{MaxBytes: 16 << 20, MaxDepth: 128}
 
-// object is an object of a message. Who asks for a member that is
-// missing or is something else gets nothing of it, and the message an
-// error.
+// object is an object of a message. Reading a member that is missing or has the wrong type
+// returns the zero value and records an error for the message.
 type object struct{ jsonmsg.Fields }
 
-// document checks a message as a whole. What is not sound gives an
-// error and still what can be told apart of it.
+// document checks a message as a whole. If it is not valid, an error is recorded, and members
+// that can be identified are still readable.
 func document(body []byte, known ...string) object {
 	return object{jsonmsg.Salvage(body, limits, known...)}
 }
 
-// in reads the known members of an object inside of a message.
+// in returns an object inside of a message, for its known members.
 func (o object) in(path string, raw []byte, known ...string) object {
 	return object{o.Reader.Fields(path, raw, known...)}
 }
 
-// err is what is wrong with the message.
+// err returns the first error of the message, or nil.
 func (o object) err() error {
 	problem := jsonmsg.Problem(o.Err())
 	if problem == nil {
@@ -44,7 +42,7 @@ func (o object) err() error {
 	return &Error{Field: problem.Path, Expected: expected}
 }
 
-// read is what was read of a message where all of it is valid.
+// read returns the message, or the zero value and the error if any part is not valid.
 func read[T any](o object, message T) (T, error) {
 	err := o.err()
 	if err != nil {
@@ -54,11 +52,10 @@ func read[T any](o object, message T) (T, error) {
 	return message, err
 }
 
-// listWord says list for array, as RAP does.
+// listWord replaces "array" by "list", the word that RAP uses.
 func listWord(kind string) string { return strings.Replace(kind, "an array", "a list", 1) }
 
-// reason says what is wrong with a text, and where, in words that hold
-// nothing of it.
+// reason returns the kind and the position of a JSON error, without quoting the text.
 func reason(err error) string {
 	var bad *value.Error
 	if !errors.As(err, &bad) {
@@ -67,7 +64,7 @@ func reason(err error) string {
 	return fmt.Sprintf(" (%s, byte %d)", bad.Code, bad.Offset)
 }
 
-// list walks over the elements of a member with their paths, at most so many.
+// list iterates over the elements of a member with their paths, up to a limit.
 func (o object) list(name string, most int) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		if raw := o.Raw(name); jsonmsg.Describe(raw) != "an array" {
@@ -83,8 +80,7 @@ func (o object) list(name string, most int) iter.Seq2[string, []byte] {
 	}
 }
 
-// rawObject is the untouched text of an object that must be there. Nil
-// when it is not.
+// rawObject returns the unchanged text of a required object, or nil if it is not valid.
 func (o object) rawObject(name string) json.RawMessage {
 	raw := o.Raw(name)
 	if !jsonmsg.IsObject(raw) {

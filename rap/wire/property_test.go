@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Whatever a message is made of, JSON is written that all readers
-// understand alike, and one text never becomes other members.
+// For any content, the encoding is JSON that all readers understand in the same way, and no
+// text can become another member.
 func TestAppendAnything(t *testing.T) {
 	bad := []string{
 		"",

@@ -14,13 +14,13 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// sent reads what another implementation sends.
+// sent returns a message of another implementation.
 func sent(t testing.TB, name string) []byte {
 	t.Helper()
 	return must.Get(os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name))))(t)
 }
 
-// seeds adds what other implementations send to a fuzz target.
+// seeds adds messages of other implementations to a fuzz target.
 func seeds(f *testing.F, folder string) {
 	f.Helper()
 	names, err := filepath.Glob(filepath.Join("testdata", folder, "*.json"))
@@ -32,7 +32,7 @@ func seeds(f *testing.F, folder string) {
 	}
 }
 
-// references are what the messages under testdata say.
+// references returns the expected content of the messages under testdata.
 func references() map[string]any {
 	return map[string]any{
 		"toolset/rust.json": &wire.Toolset{
@@ -145,12 +145,12 @@ func references() map[string]any {
 	}
 }
 
-// parse reads a message of the kind that the folder of its name says.
+// parse parses a message. The folder in its name determines the kind.
 func parse(name string, src []byte) (any, error) {
 	switch folder, file, _ := strings.Cut(name, "/"); folder {
 	case "toolset":
 		t, err := wire.ParseToolset(src)
-		return said(t), err
+		return withoutSchemas(t), err
 	case "invocation":
 		return wire.ParseInvocation(src)
 	case "callback":
@@ -169,8 +169,8 @@ func parse(name string, src []byte) (any, error) {
 	}
 }
 
-// said is a toolset without its compiled schemas.
-func said(t *wire.Toolset) *wire.Toolset {
+// withoutSchemas returns a copy of a toolset without the compiled schemas.
+func withoutSchemas(t *wire.Toolset) *wire.Toolset {
 	if t == nil {
 		return nil
 	}
@@ -191,7 +191,7 @@ func said(t *wire.Toolset) *wire.Toolset {
 
 type message interface{ Append(dst []byte) []byte }
 
-// written writes a message of any kind after what is there.
+// written appends the encoding of any message to before.
 func written(v any, before ...byte) []byte {
 	if i, ok := v.(wire.Invocation); ok {
 		return i.Append(before)
@@ -199,7 +199,7 @@ func written(v any, before ...byte) []byte {
 	return v.(message).Append(before)
 }
 
-// What others send is read as they mean it, and written to the letter.
+// Messages of other implementations are parsed as intended, and encoded to the same text.
 func TestReferences(t *testing.T) {
 	names, err := filepath.Glob("testdata/*/*.json")
 	if err != nil || len(names) != len(references()) {

@@ -9,10 +9,10 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// maxItems bounds the items of a result and the segments of how to show it.
+// maxItems limits the items of a result and the segments of display_as.
 const maxItems = 1000
 
-// result reads a tool_result, which has text, content or both.
+// result reads a tool_result, which must have text, content or both.
 func (o object) result() *Result {
 	r := &Result{
 		GroupID:      o.id("group_id"),
@@ -29,8 +29,7 @@ func (o object) result() *Result {
 	return r
 }
 
-// contents is nil only when there is none: an empty list supersedes the
-// text, too.
+// contents returns nil only if the member is absent: an empty list also replaces the text.
 func (o object) contents() []Content {
 	if o.Raw("content") == nil {
 		return nil
@@ -42,8 +41,8 @@ func (o object) contents() []Content {
 	return out
 }
 
-// item reads an item. One of an unknown type makes the result
-// unreadable: no reader can say what it leaves out.
+// item reads an item. An unknown type makes the whole result invalid, because the reader can't
+// tell what it would leave out.
 func (o object) item() Content {
 	switch o.Need("type") {
 	case "text":
@@ -67,8 +66,8 @@ func (o object) image() Content {
 	return c
 }
 
-// isBase64 wants padded base64 in one line. Go's decoder passes over
-// line breaks.
+// isBase64 reports whether s is padded base64 on one line. Go's decoder ignores line breaks, so
+// they are checked separately.
 func isBase64(s string) bool {
 	_, err := base64.StdEncoding.Strict().DecodeString(s)
 	return s != "" && err == nil && !strings.ContainsAny(s, "\r\n")
@@ -82,9 +81,8 @@ func isMediaType(s string) bool {
 	return ok && kind != "" && sub != "" && !bad && len(s) <= maxName
 }
 
-// display is how to show a result, kept as it stands. Segments of known
-// types are checked, others are for readers that know them: nothing
-// rests on it.
+// display returns display_as unchanged. Segments of known types are checked; others are left to
+// readers that know them.
 func (o object) display() json.RawMessage {
 	raw := o.Raw("display_as")
 	if raw == nil {
@@ -109,8 +107,8 @@ func (o object) segment() {
 	}
 }
 
-// Append writes the result. A display that is no list is written so
-// that everybody refuses it.
+// Append appends the encoded result to dst. A DisplayAs that is not a list is written as false,
+// which every reader refuses.
 func (r *Result) Append(dst []byte) []byte {
 	w := head(dst, typeResult, r.GroupID)
 	w.str("id", r.ID)

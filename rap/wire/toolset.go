@@ -11,17 +11,16 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// What a manifest may hold, which bounds what checking it can cost: a
-// second or two, and some 200 MB, at the very worst.
+// Limits of a manifest. They limit the cost of checking it to a second or two and some 200 MB
+// in the worst case.
 const (
 	maxTools   = 256
-	maxSchemas = 1 << 20 // bytes of all schemas
+	maxSchemas = 1 << 20 // total size of all schemas in bytes
 )
 
-// ParseToolset reads a manifest. All of it is valid, or none of it is
-// used together: names, endpoint, at least one tool, schemas that can
-// be used, and annotations of the right type. Names of tools are made
-// of [A-Za-z0-9_.-]. Errors are *Error.
+// ParseToolset parses a manifest. All of it must be valid: names, endpoint, at least one tool,
+// usable schemas, and annotations of the right type. Names of tools consist of [A-Za-z0-9_.-].
+// Errors are *Error.
 func ParseToolset(body []byte) (*Toolset, error) {
 	o := document(body, "name", "description", "endpoint", "tools", "needsMigration")
 	t := &Toolset{
@@ -37,8 +36,7 @@ func ParseToolset(body []byte) (*Toolset, error) {
 	return read(o, t)
 }
 
-// tools reads the tools up to the first that is not valid: no schema is
-// compiled for nothing.
+// tools reads the tools up to the first invalid one, so that no schema is compiled in vain.
 func (o object) tools() []Tool {
 	var out []Tool
 	seen, size := map[string]bool{}, 0
@@ -109,7 +107,7 @@ func compile(raw json.RawMessage) (*jsonschema.Untrusted, error) {
 	return jsonschema.CompileUntrusted("inputSchema.json", raw)
 }
 
-// plainly makes a text that quotes a stranger short and harmless.
+// plainly shortens an untrusted text and removes unprintable characters.
 func plainly(s string) string {
 	const most = 200
 	s = strings.Map(func(r rune) rune {
@@ -124,17 +122,16 @@ func plainly(s string) string {
 	return s
 }
 
-// CheckArguments holds the arguments of a call to the tool's schema,
-// which a stranger may have written: what compiling and checking may cost is
-// bounded. No arguments are {}. Errors name the place; they may quote the
-// arguments.
+// CheckArguments checks the arguments of a call against the tool's schema. The schema is
+// untrusted, so the cost of compiling and checking is limited. Empty or null arguments count as
+// {}. Errors contain the path, and may quote the arguments.
 func (t *Tool) CheckArguments(args json.RawMessage) error {
 	doc, err := decodeArguments(args)
 	if err != nil {
 		return err
 	}
 	schema := t.schema
-	if schema == nil { // made by hand
+	if schema == nil { // a Tool that was not parsed
 		if schema, err = compile(t.InputSchema); err != nil {
 			return fmt.Errorf("inputSchema: %w", err)
 		}
@@ -167,7 +164,7 @@ func decodeArguments(args json.RawMessage) (any, error) {
 	return doc, nil
 }
 
-// argumentsError says what is wrong with arguments, nil when nothing is.
+// argumentsError returns an error with the first failures, or nil if there are none.
 func argumentsError(failures []jsonschema.Failure) error {
 	const most = 5
 	var all []string
@@ -194,18 +191,17 @@ func sentence(f jsonschema.Failure) string {
 	return out
 }
 
-// Digest identifies what a tool says about itself, "sha256:…": its
-// name, description, schema and annotations, however they are spelt. A
-// tool that changed is another tool.
+// Digest returns "sha256:…" of the tool's name, description, schema and annotations, regardless
+// of their spelling. A tool with another digest counts as another tool.
 func (t *Tool) Digest() string {
 	schema, err := value.Parse(t.InputSchema, value.Limits{})
-	if err != nil { // made by hand; no sound schema is a string
+	if err != nil { // a Tool that was not parsed; no valid schema is a string
 		schema = text(string(t.InputSchema))
 	}
 	w := open(nil)
 	t.Annotations.write(w)
 	annotations, err := value.Parse(w.close(), value.Limits{})
-	if err != nil { // can't be: we wrote it
+	if err != nil { // impossible: the text was just written
 		return ""
 	}
 	return value.Value{
@@ -221,7 +217,7 @@ func text(s string) value.Value {
 	return value.Value{Kind: value.String, Text: strings.ToValidUTF8(s, "\ufffd")}
 }
 
-// Append writes the manifest.
+// Append appends the encoded manifest to dst.
 func (t *Toolset) Append(dst []byte) []byte {
 	w := open(dst)
 	w.str("name", t.Name)

@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// manifest has the tools with these texts.
+// manifest returns a manifest with the given tools.
 func manifest(tools ...string) []byte {
 	return fmt.Appendf(nil, `{"name":"n","endpoint":"https://a.example/","tools":[%s]}`, strings.Join(tools, ","))
 }
@@ -22,7 +22,7 @@ func tool(name string) string {
 	return `{"name":"` + name + `","description":"","inputSchema":{"type":"object"}}`
 }
 
-// A manifest is valid as a whole, or nothing of it is used.
+// If any part of a manifest is invalid, all of it is refused.
 func TestToolsetRefused(t *testing.T) {
 	with := func(members string) string {
 		return `{"name":"t","description":"d","inputSchema":{}` + members + "}"
@@ -106,7 +106,7 @@ func TestToolsetAccepted(t *testing.T) {
 	}
 }
 
-// What a manifest can cost is bounded, and so is what a list may hold.
+// The cost of a manifest and the length of lists are limited.
 func TestBounds(t *testing.T) {
 	times := func(n int, element string) string {
 		return strings.TrimSuffix(strings.Repeat(element+",", n), ",")
@@ -177,8 +177,7 @@ func parsedTool(t testing.TB, schema string) *wire.Tool {
 	return &set.Tools[0]
 }
 
-// Arguments are held to the schema by tools that were read and by those made
-// by hand alike.
+// Arguments are checked against the schema, both for parsed tools and for those built in code.
 func TestCheckArguments(t *testing.T) {
 	schema := `{"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer",` +
 		`"maximum":9007199254740992}},"required":["path"],"additionalProperties":false}`
@@ -215,8 +214,7 @@ func TestCheckArguments(t *testing.T) {
 	}
 }
 
-// Errors about arguments are short and can be printed, whatever stands
-// in schema and arguments.
+// Errors about arguments are short and printable, whatever schema and arguments contain.
 func TestCheckArgumentsErrors(t *testing.T) {
 	var props, args []string
 	for i := range 50 {
@@ -238,7 +236,7 @@ func TestCheckArgumentsErrors(t *testing.T) {
 	}
 }
 
-// A stranger's schema can't make a check run for ever, and says so.
+// An untrusted schema can't make a check run forever; the check returns ErrCostly.
 func TestCheckArgumentsCostly(t *testing.T) {
 	deep := `{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"items":{"$ref":"#/$defs/a"},"minItems":9},` +
 		`{"items":{"$ref":"#/$defs/a"},"minItems":9}],"additionalProperties":{"$ref":"#/$defs/a"}}}}`
@@ -248,7 +246,7 @@ func TestCheckArgumentsCostly(t *testing.T) {
 	}
 }
 
-// A digest is of what a tool says about itself, not of how it is spelt.
+// A digest depends on a tool's content, not on its spelling.
 func TestDigest(t *testing.T) {
 	base := wire.Tool{
 		Name:        "t",

@@ -1,14 +1,12 @@
-// Package wire holds every message of RAP (Reactive Agent Protocol),
-// user choice included, and its strict codec. Pure: bytes in, values
-// out.
+// Package wire defines every message of RAP (Reactive Agent Protocol), including user choice,
+// and a strict codec for them. It does no I/O.
 //
-// Reading is strict where Go's own decoder is lenient, since two
-// readers that understand one text differently are a hole: exact-case
-// names, no duplicate names, valid UTF-8, one document and nothing
-// after it, integers where the protocol has indexes, and missing told
-// from zero. Unknown fields are passed over. What other implementations
-// leave out or write as null is accepted (Tolerances in
-// docs/contracts/rap.md); writing keeps to the letter.
+// Parsing is stricter than Go's own decoder, because two readers that understand one text
+// differently are a security hole. It requires names in the exact case, no duplicate names,
+// valid UTF-8, a single document, and integers for indexes, and it distinguishes missing
+// members from zero values. Unknown members are ignored. Members that other implementations
+// omit or write as null are accepted (Tolerances in docs/contracts/rap.md). Encoding follows
+// the protocol exactly.
 package wire
 
 import (
@@ -18,10 +16,10 @@ import (
 	"github.com/assent-dev/assent/internal/jsonschema"
 )
 
-// Error says what is wrong with a message.
+// Error describes what is wrong with a message.
 type Error struct {
-	Field    string // "choices[2]"; "" for the message as a whole
-	Expected string // in words
+	Field    string // such as "choices[2]"; empty for the message as a whole
+	Expected string // description of the expected value
 }
 
 func (e *Error) Error() string {
@@ -31,11 +29,11 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: expected %s", e.Field, e.Expected)
 }
 
-// Toolset is what a tool server offers (GET {base}/.well-known/rap-toolset).
+// Toolset is the manifest of a tool server (GET {base}/.well-known/rap-toolset).
 type Toolset struct {
 	Name           string // 1 to 128 characters
 	Description    string // untrusted
-	Endpoint       string // absolute http(s) URL: where invocations go
+	Endpoint       string // absolute http(s) URL for invocations
 	Tools          []Tool // at least one; names are unique
 	NeedsMigration bool
 }
@@ -48,16 +46,15 @@ type Tool struct {
 	Annotations   Annotations
 	DisplayScript string // cosmetic; never run here
 
-	// of InputSchema as it was read, which is not to be changed; nil in
-	// a tool made by hand
+	// schema is the compiled InputSchema of a parsed tool, which must not be modified. It is
+	// nil in a Tool built in code.
 	schema *jsonschema.Untrusted
 }
 
-// Annotations are a tool's word about itself. Nothing may become looser
-// by them.
+// Annotations are a tool's claims about itself. They must never loosen a decision.
 type Annotations struct {
 	RequiresAuth string
-	ReadOnly     *bool // nil: not said
+	ReadOnly     *bool // nil if absent
 	Destructive  *bool
 	Idempotent   *bool
 	LongRunning  *bool
@@ -66,30 +63,29 @@ type Annotations struct {
 // Invocation asks a tool server to run an operation.
 type Invocation struct {
 	Operation   string
-	Arguments   json.RawMessage // an object, byte for byte; {} when absent or null
+	Arguments   json.RawMessage // an object, byte for byte; {} if absent or null
 	ID          string          // of the call; opaque
-	CallID      *string         // echoed; nil when absent or null
+	CallID      *string         // echoed; nil if absent or null
 	CallbackURL string
 	GroupID     string   // the thread; opaque
-	Ancestors   []string // root to parent; nil at the root
-	UserID      string   // "" for none
+	Ancestors   []string // root to parent; nil in a root thread
+	UserID      string   // may be empty
 }
 
-// Callback is a message from a tool to the runtime: *Result, *Choice, *OAuth,
-// *Event or *View.
+// Callback is a message from a tool to the runtime: *Result, *Choice, *OAuth, *Event or *View.
 type Callback interface {
 	Group() string // group_id
-	Call() string  // id of the call it is about (an Event's tool_call_id); "" for a View
+	Call() string  // id of its call (an Event's tool_call_id); empty for a View
 	Append(dst []byte) []byte
 }
 
-// Result is a tool_result: how a call ended.
+// Result is a tool_result, which ends a call.
 type Result struct {
 	GroupID      string
 	ID           string
 	CallID       *string
-	Text         *string   // nil when absent
-	Content      []Content // supersedes Text when not nil
+	Text         *string   // nil if absent
+	Content      []Content // replaces Text unless nil
 	DisplayAs    json.RawMessage
 	Subscription bool
 }
@@ -98,7 +94,7 @@ type Result struct {
 type Content struct {
 	Text      string // of a text item
 	Image     string // base64, of an image item
-	MediaType string // "" for a text item
+	MediaType string // empty for a text item
 }
 
 // Choice is a user_choice: the tool asks the user.
@@ -108,11 +104,11 @@ type Choice struct {
 	CallID      *string
 	Prompt      string   // untrusted
 	Choices     []string // at least one; untrusted
-	Default     int      // index of the one that a dismissal picks
-	ResponseURL string   // may hold the tool's secret
+	Default     int      // index of the choice for a dismissal
+	ResponseURL string   // may contain the tool's secret
 }
 
-// OAuth asks the user to sign in somewhere. Nothing is sent back.
+// OAuth asks the user to sign in. There is no response.
 type OAuth struct {
 	GroupID string
 	ID      string
@@ -120,7 +116,7 @@ type OAuth struct {
 	AuthURL string // https; untrusted
 }
 
-// Event is a subscription_event: news of a call that ended with Subscription.
+// Event is a subscription_event. It follows a Result with Subscription.
 type Event struct {
 	GroupID     string
 	ToolCallID  string // the original call's id
@@ -129,26 +125,25 @@ type Event struct {
 	Final       bool
 }
 
-// View is a view_update. It is passed through unread and matched to a
-// thread only.
+// View is a view_update. Its content is passed on without interpretation. It belongs to a
+// thread.
 type View struct {
 	GroupID  string
 	ViewType string
 	Content  json.RawMessage // an object
 }
 
-// Answer is the user choice response: what the user picked.
+// Answer is the user choice response.
 type Answer struct {
 	ID       string
 	Selected int
 }
 
-// CloseThread says that a thread has ended.
+// CloseThread announces that a thread has ended.
 type CloseThread struct{ ThreadID string }
 
-// CancelCall says that a call is not waited for any more.
+// CancelCall announces that the result of a call is no longer needed.
 type CancelCall struct{ ThreadID, ToolCallID string }
 
-// Status asks whether the tool still works on a call (a proposal of the
-// protocol).
+// Status asks whether a call is still in progress (a proposed extension of the protocol).
 type Status struct{ ThreadID, ToolCallID string }

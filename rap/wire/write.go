@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// writer appends a message. Bytes that are no UTF-8 become U+FFFD.
+// writer appends a message. Invalid UTF-8 is replaced by U+FFFD.
 type writer struct{ *jsonmsg.Writer }
 
 func open(dst []byte) writer {
@@ -22,9 +22,9 @@ func (w writer) close() []byte {
 	return w.Text
 }
 
-func (w writer) str(name, s string) { w.Member(name, mended(s)) }
+func (w writer) str(name, s string) { w.Member(name, validUTF8(s)) }
 
-func mended(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
+func validUTF8(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 // optional writes a string unless it is nil.
 func (w writer) optional(name string, s *string) {
@@ -34,7 +34,7 @@ func (w writer) optional(name string, s *string) {
 }
 
 // nonEmpty writes a string unless it is empty.
-func (w writer) nonEmpty(name, s string) { w.Optional(name, mended(s)) }
+func (w writer) nonEmpty(name, s string) { w.Optional(name, validUTF8(s)) }
 
 func (w writer) index(name string, n int) { w.Name(name).Int(int64(n)) }
 
@@ -45,16 +45,15 @@ func (w writer) flag(name string, is *bool) {
 	}
 }
 
-// set writes a boolean when it is true.
+// set writes a boolean if it is true.
 func (w writer) set(name string, is bool) {
 	if is {
 		w.Name(name).Bool(true)
 	}
 }
 
-// raw writes a text of one kind, byte for byte. Anything else could
-// pass for other members: it is written as false, which no reader takes
-// for an object or a list.
+// raw writes a JSON text of the wanted kind byte for byte. Any other text could be read as
+// further members, so false is written instead, which no reader accepts as an object or a list.
 func (w writer) raw(name string, raw json.RawMessage, want value.Kind) {
 	text := jsonmsg.Trim(raw)
 	inside := value.Limits{MaxBytes: limits.MaxBytes, MaxDepth: limits.MaxDepth - 1}
@@ -66,7 +65,7 @@ func (w writer) raw(name string, raw json.RawMessage, want value.Kind) {
 
 // strings writes a list of strings.
 func (w writer) strings(name string, all []string) {
-	w.Name(name).List(len(all), func(w *jsonmsg.Writer, i int) { w.String(mended(all[i])) })
+	w.Name(name).List(len(all), func(w *jsonmsg.Writer, i int) { w.String(validUTF8(all[i])) })
 }
 
 // objects writes a list of n objects.

@@ -11,18 +11,18 @@ import (
 	"github.com/assent-dev/assent/bench/internal/subject"
 )
 
-// noise is how far the ratio of two p10s moves from run to run on a
-// shared machine. A bar missed by less is reported, and does not fail
-// the run. Allocations have no noise.
+// noise is the largest difference between the ratios of two p10s in different runs on a shared
+// machine. If a measurement misses its bar by less, the run reports it and does not fail.
+// Allocations have no noise.
 const noise = 0.10
 
-// bar is one promise with what was measured.
+// bar is one promise with the measured value.
 type bar struct {
 	text  string
 	got   float64
 	limit float64
-	least bool // got must be at least the limit, else at most
-	exact bool // no noise
+	least bool // got must be at least the limit; otherwise at most
+	exact bool // without noise
 }
 
 func (b bar) verdict() string {
@@ -90,11 +90,10 @@ func allBars(tables []*table) ([]bar, error) {
 	return bars, nil
 }
 
-// rawBars compare on the calls that no rule matches, where every
-// subject does the same work: it reads the arguments and finds every
-// rule that concerns the call false. Where a rule matches, assent also
-// writes the message, the observations and the binding; that has a bar
-// of its own.
+// rawBars compares the subjects on the calls that no rule matches. There every subject does the
+// same work: it reads the arguments and evaluates every rule for the call to false. If a rule
+// matches, assent also writes the message, the observations and the binding. That has a bar of
+// its own.
 func (t *table) rawBars() []bar {
 	assent := t.find(t.load.Name, "assent", subject.Raw)
 	peer := t.fastest(subject.Sliced, func(s *subject.Subject) bool {
@@ -121,8 +120,7 @@ func (t *table) rawBars() []bar {
 	}
 }
 
-// decodedBars count Cedar from its own records too, whose construction
-// it gets for nothing.
+// decodedBars also includes Cedar with its own records, without the time to construct them.
 func (t *table) decodedBars() []bar {
 	assent := t.find(t.load.Name, "assent", subject.Decoded)
 	peer := t.fastest(subject.Sliced, func(s *subject.Subject) bool {
@@ -142,8 +140,8 @@ func (t *table) decodedBars() []bar {
 	}
 }
 
-// everythingBars are those of an agent with many rules: OPA in any
-// scope, and the others when they get every rule.
+// everythingBars returns the bars for an agent with many rules: against OPA in any scope, and
+// against the fastest engine that gets every rule.
 func (t *table) everythingBars() []bar {
 	assent := t.find(t.load.Name, "assent", subject.Raw)
 	raw := func(s *subject.Subject) bool { return s.Input == subject.Raw }
@@ -169,7 +167,7 @@ func (t *table) everythingBars() []bar {
 	}
 }
 
-// growthBars hold (d) with 10,000 policies against (d) with 1,000.
+// growthBars compares (d) with 10,000 policies and (d) with 1,000.
 func (t *table) growthBars() []bar {
 	var bars []bar
 	for _, in := range []subject.Input{subject.Raw, subject.Decoded} {
@@ -186,7 +184,7 @@ func (t *table) growthBars() []bar {
 
 func (t *table) label(text string) string { return "(" + t.load.Name + ") " + text }
 
-// fastest peer of a scope.
+// fastest returns the fastest peer in a scope.
 func (t *table) fastest(scope subject.Scope, admit func(*subject.Subject) bool) *row {
 	best := &row{allow: measure.Result{P10: math.Inf(1)}}
 	for _, r := range t.rows {
@@ -199,8 +197,8 @@ func (t *table) fastest(scope subject.Scope, admit func(*subject.Subject) bool) 
 	return best
 }
 
-// compileBar times resolve.Compile over what has been parsed: an agent
-// of 100 tools with 1,000 policies.
+// compileBar measures resolve.Compile on parsed input: an agent with 100 tools and 1,000
+// policies.
 func compileBar() (bar, error) {
 	plan, err := subject.NewPlan(model.D(1_000))
 	if err != nil {

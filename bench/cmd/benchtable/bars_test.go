@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/bench/internal/subject"
 )
 
-// TestVerdict: a bar can fail, and noise is no excuse for allocations.
+// TestVerdict checks that a bar can fail, and that noise does not apply to allocations.
 func TestVerdict(t *testing.T) {
 	for _, tc := range []struct {
 		bar  bar
@@ -30,8 +30,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestBars: they compare the right rows. The times are made up so that
-// each is told from the others.
+// TestBars checks that the bars compare the right rows. The times are invented so that each one
+// is different.
 func TestBars(t *testing.T) {
 	load := &model.Workload{Name: "d"}
 	made := func(name, engine string, scope subject.Scope, in subject.Input, allow float64) *row {
@@ -75,7 +75,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// TestPrintBars: one failing bar fails the run.
+// TestPrintBars checks that one failing bar fails the run.
 func TestPrintBars(t *testing.T) {
 	var out strings.Builder
 	if !printBars(&out, []bar{{text: "good", got: 1, limit: 2}}) {

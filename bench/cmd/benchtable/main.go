@@ -1,7 +1,6 @@
-// Command benchtable times assent, its peers and hand-written Go on the
-// same decisions, in one process, and holds the project's bars against
-// the ratios. It exits 1 when a bar fails by more than the noise of the
-// method.
+// Command benchtable measures assent, its peers and hand-written Go on the same decisions in
+// one process, and compares the ratios with the bars of the project. It exits 1 if a bar fails
+// by more than the noise of the method.
 package main
 
 import (
@@ -67,9 +66,8 @@ func run(w io.Writer, rounds int, only string) (bool, error) {
 	return ok, nil
 }
 
-// timed builds every subject of a workload, checks that they agree, and
-// times them against each other. Beside (d), in the same bursts, stand
-// assent and the floor with 10,000 policies.
+// timed builds every subject of a workload, checks that they agree, and measures them together.
+// For (d), the same bursts also include assent and the floor with 10,000 policies.
 func timed(load *model.Workload, rounds int) (*table, error) {
 	entries, err := subjects(load)
 	if err != nil {
@@ -109,7 +107,7 @@ func subjects(load *model.Workload) ([]entry, error) {
 	return append(entries, with(load, peers)...), nil
 }
 
-// ownSubjects are the floor and assent.
+// ownSubjects returns the floor and assent.
 func ownSubjects(load *model.Workload) ([]entry, error) {
 	assent, err := subject.Assent(load)
 	if err != nil {

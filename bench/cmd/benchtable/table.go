@@ -9,17 +9,17 @@ import (
 	"github.com/assent-dev/assent/bench/internal/subject"
 )
 
-// row is what one subject costs on the calls that no rule matches, and
-// on those that some rule matches.
+// row has the cost of one subject on the calls that no rule matches, and on the calls that a
+// rule matches.
 type row struct {
 	entry
 	allow, ask measure.Result
 }
 
-// mean is the p10 over all calls: half of them match.
+// mean returns the p10 over all calls: half of them match.
 func (r *row) mean() float64 { return (r.allow.P10 + r.ask.P10) / 2 }
 
-// table is one workload timed.
+// table has the measurements of one workload.
 type table struct {
 	load *model.Workload
 	rows []*row
@@ -39,7 +39,7 @@ func measured(load *model.Workload, entries []entry, rounds int) *table {
 	return t
 }
 
-// split separates the calls by the reference's answer.
+// split separates the calls by the answer of the reference.
 func split(load *model.Workload) (allow, ask []int) {
 	for i := range load.Calls {
 		if len(load.Reference(&load.Calls[i])) == 0 {
@@ -57,14 +57,14 @@ func task(e entry, calls []int) measure.Task {
 		Name: e.subject.Name(), Ops: len(calls),
 		Pass: func() {
 			for _, i := range calls {
-				e.subject.Decide(i) // through a pointer: the compiler can't leave it out
+				e.subject.Decide(i) // a call through a pointer: the compiler can't remove it
 			}
 		},
 	}
 }
 
-// find returns the row of a subject. The workload is the table's own,
-// or d10k in the table of (d).
+// find returns the row of a subject. The workload is that of the table, or d10k in the table of
+// (d).
 func (t *table) find(load, engine string, in subject.Input) *row {
 	for _, r := range t.rows {
 		if r.load.Name == load && r.subject.Engine == engine && r.subject.Input == in {
@@ -74,8 +74,8 @@ func (t *table) find(load, engine string, in subject.Input) *row {
 	panic("no subject " + load + " " + engine + " " + string(in))
 }
 
-// floor is what a subject is compared with: slots for raw bytes,
-// the map for everything decoded.
+// floor returns the row to compare a subject with: slots for raw bytes, and the map for all
+// decoded input.
 func (t *table) floor(in subject.Input) *row {
 	if in == subject.Raw {
 		return t.find(t.load.Name, "slots", subject.Raw)
@@ -122,7 +122,7 @@ func (t *table) print(w io.Writer) {
 	}
 }
 
-// ns writes nanoseconds with three digits.
+// ns formats nanoseconds with three digits.
 func ns(v float64) string {
 	switch {
 	case v < 1e3:

@@ -1,7 +1,6 @@
-// Command neighbours holds a real assent server to its bars while one
-// tenant sends its worst traffic: what another tenant's decisions take,
-// whether its people can sign in and answer, and how much memory the
-// server has.
+// Command neighbours checks the bars of a real assent server while one tenant sends its worst
+// traffic. The bars limit the time of decisions of another tenant, the time to sign in and to
+// answer, and the memory of the server.
 package main
 
 import (
@@ -20,9 +19,9 @@ import (
 
 // The bars.
 const (
-	barDecide = 50 * time.Millisecond // of another tenant's decide, at the 99th percentile
-	barSignIn = 5 * time.Second       // of the slowest sign-in, of which the provider takes 0.7
-	barAnswer = 3 * time.Second       // of the slowest page and vote
+	barDecide = 50 * time.Millisecond // the decisions of another tenant, at the 99th percentile
+	barSignIn = 5 * time.Second       // the slowest sign-in; the provider takes 0.7 s of it
+	barAnswer = 3 * time.Second       // the slowest page and vote
 	barMemory = 1 << 30               // bytes
 )
 
@@ -99,7 +98,7 @@ func worst(all []time.Duration) time.Duration {
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
 
-// loadAverage is what the kernel says of the last minutes.
+// loadAverage returns the load averages of the kernel.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

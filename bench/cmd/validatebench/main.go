@@ -1,8 +1,7 @@
-// Command validatebench runs an agf-validate binary over generated
-// agent files, on all cores, and reports files per second and peak
-// memory: over 1,000 and 10,000 files of 3 KB, and over one of 1 MB. It
-// exits 1 when memory grows with the number of files, or when
-// agf-validate does not find every file clean.
+// Command validatebench runs an agf-validate binary on generated agent files, on all cores, and
+// reports files per second and peak memory: on 1,000 and 10,000 files of 3 KB, and on one file
+// of 1 MB. It exits 1 if memory grows with the number of files, and 2 if agf-validate does not
+// find every file clean.
 package main
 
 import (
@@ -22,8 +21,8 @@ const (
 	largeFile    = 1 << 20
 )
 
-// broken is a file that agf-validate must report: its approval is
-// neither a boolean nor an object.
+// broken is a file that agf-validate must report: its approval is neither a boolean nor an
+// object.
 const broken = `schema_version: "1.0.0"
 metadata: {id: broken, name: Broken, version: 1.0.0, description: "Must be reported"}
 interface: {input: {type: object}, output: {type: object}}
@@ -31,8 +30,8 @@ execution_policy: {id: agf.react, config: {model: small-2, instructions: "None."
 action_space: {local_tools: [{alias: a, approval: maybe}]}
 `
 
-// flat is how much more memory ten times the files may take: the
-// collector's timing alone moves the peak by some.
+// flat is the largest ratio of peak memory for ten times as many files. The timing of the
+// garbage collector alone changes the peak.
 const flat = 1.5
 
 func main() {
@@ -111,8 +110,8 @@ func run(w io.Writer, binary string, files, repeat int) (bool, error) {
 	return growth <= flat, nil
 }
 
-// generate writes the files of the three cases. The second holds the
-// first, so that it costs no more disk.
+// generate writes the files of the three cases. The second case contains the first, so that the
+// first needs no more disk space.
 func generate(dir string, files int) ([]*benchCase, error) {
 	all := filepath.Join(dir, "all")
 	part := filepath.Join(all, "part")

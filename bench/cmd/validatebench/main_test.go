@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestGenerate: the trees hold the files that the table counts.
+// TestGenerate checks that the directories contain the files that the table counts.
 func TestGenerate(t *testing.T) {
 	cases, err := generate(t.TempDir(), 500)
 	if err != nil {
@@ -36,8 +36,8 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// TestGuard: a binary that always says yes, or that fails, is refused;
-// the broken file does not stay.
+// TestGuard checks that guard refuses a binary that always succeeds or fails, and that it
+// removes the broken file.
 func TestGuard(t *testing.T) {
 	c := &benchCase{path: t.TempDir()}
 	for _, tc := range []struct {
@@ -58,8 +58,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestMeasure: time and memory are those of the process, and its
-// failure is an error that shows what it said.
+// TestMeasure checks that time and memory are those of the process, and that the error of a
+// failed process shows its output.
 func TestMeasure(t *testing.T) {
 	c := &benchCase{path: t.TempDir(), files: 10, bytes: 1_000}
 	if err := c.measure(script(t, "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done"), 2); err != nil {

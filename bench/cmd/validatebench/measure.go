@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// benchCase is one tree of files, and what validating it cost.
+// benchCase is one directory of files, with the cost to validate it.
 type benchCase struct {
 	path  string
 	files int
@@ -22,8 +22,8 @@ type benchCase struct {
 	peak      int64 // bytes
 }
 
-// guard puts a broken file where a walk comes last and wants it
-// reported: a binary that reads less would be faster.
+// guard adds a broken file that a walk reads last, and requires that the binary reports it. A
+// binary that reads fewer files would be faster.
 func (c *benchCase) guard(binary string) error {
 	path := filepath.Join(c.path, "zz", "broken.agf.yaml")
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -41,8 +41,7 @@ func (c *benchCase) guard(binary string) error {
 	return nil
 }
 
-// measure runs the binary once to warm the disk cache, then as often as
-// asked.
+// measure runs the binary once to warm the disk cache, and then the given number of times.
 func (c *benchCase) measure(binary string, repeat int) error {
 	if _, err := c.once(binary); err != nil {
 		return err
@@ -60,8 +59,7 @@ func (c *benchCase) measure(binary string, repeat int) error {
 	return nil
 }
 
-// once runs the binary over the case and keeps the least processor time
-// and the largest peak.
+// once runs the binary on the case and keeps the least processor time and the largest peak.
 func (c *benchCase) once(binary string) (time.Duration, error) {
 	out := &head{}
 	cmd := exec.Command(binary, c.path)
@@ -85,7 +83,7 @@ func (c *benchCase) once(binary string) (time.Duration, error) {
 	return wall, nil
 }
 
-// head keeps the beginning of an output, for a failure's sake.
+// head keeps the beginning of an output for error messages.
 type head struct{ text []byte }
 
 func (h *head) Write(p []byte) (int, error) {
@@ -94,10 +92,9 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// watchPeak follows the peak memory of a process in bytes; the function
-// that it returns ends that and gives the last figure. The peak that
-// wait reports is no use: a process starts with the one of its parent,
-// which has made all the files.
+// watchPeak follows the peak memory of a process in bytes. The returned function stops that and
+// returns the last value. The peak that wait reports can't be used: a process starts with the
+// peak of its parent, which has made all the files.
 func watchPeak(pid int) func() int64 {
 	var peak int64
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -123,14 +120,15 @@ func watchPeak(pid int) func() int64 {
 
 var highWater = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
 
-// residentPeak reads Linux's high-water mark of a process, 0 when it is gone.
+// residentPeak reads the memory high-water mark of a process on Linux. It returns 0 if the
+// process has ended.
 func residentPeak(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	m := highWater.FindSubmatch(status)
 	if err != nil || m == nil {
 		return 0
 	}
-	kib, _ := strconv.ParseInt(string(m[1]), 10, 64) // digits, as the expression says
+	kib, _ := strconv.ParseInt(string(m[1]), 10, 64) // the expression matches only digits
 	return kib << 10
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// TestFile: the files are of the promised size, valid, free of
-// findings, and no two alike.
+// TestFile checks that all files have the promised size, are valid and different, and have no
+// findings.
 func TestFile(t *testing.T) {
 	seen := map[string]bool{}
 	for _, size := range []int{3_000, 60_000} {

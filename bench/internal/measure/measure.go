@@ -1,11 +1,9 @@
-// Package measure times functions against each other on a noisy
-// machine.
+// Package measure compares the run times of functions on a noisy machine.
 //
-// Absolute times are no gate: neighbours and the collector move them by
-// half and more. So the functions take turns in short bursts within one
-// process, in another order each round, and the 10th percentile of the
-// bursts stands for a function: what it costs when nobody disturbs.
-// Ratios of these repeat within about 10 %.
+// Absolute times vary too much for a test: other processes and the garbage collector change
+// them by half and more. Therefore the functions alternate in short bursts within one process,
+// in a different order each round. The result for a function is the 10th percentile of its
+// bursts, its cost without disturbance. Ratios of these results repeat within about 10 %.
 package measure
 
 import (
@@ -15,25 +13,25 @@ import (
 	"time"
 )
 
-// Task is one function to time. Pass does a fixed number of operations.
+// Task is one function to measure. Pass does a fixed number of operations.
 type Task struct {
 	Name string
 	Ops  int // operations in one pass
 	Pass func()
 }
 
-// Result is what one task costs.
+// Result has the cost of one task.
 type Result struct {
 	P10, Median float64 // nanoseconds per operation
 	Allocs      float64 // allocations per operation, exact over a pass
 }
 
-// minBurst is long against the clock and the switch between tasks,
-// short against a neighbour's interruption.
+// minBurst is long in comparison with the clock and the switch between tasks, and short in
+// comparison with an interruption by other processes.
 const minBurst = 150 * time.Microsecond
 
-// Interleave runs one burst of each task per round and returns the
-// results in the tasks' order.
+// Interleave runs one burst of each task per round and returns the results in the order of the
+// tasks.
 func Interleave(tasks []Task, rounds int) []Result {
 	passes, samples := make([]int, len(tasks)), make([][]float64, len(tasks))
 	for i := range tasks {
@@ -60,7 +58,7 @@ func Interleave(tasks []Task, rounds int) []Result {
 	return out
 }
 
-// calibrate finds how many passes fill a burst, after warming the task up.
+// calibrate warms the task up and returns the number of passes that fill a burst.
 func calibrate(t Task) int {
 	t.Pass()
 	for n := 1; ; n *= 2 {
@@ -78,8 +76,8 @@ func burst(t Task, passes int) time.Duration {
 	return time.Since(start)
 }
 
-// allocs counts over whole passes; what is amortised over several (a
-// pool refilled after a collection) rounds to none.
+// allocs counts over whole passes. It rounds down to zero the allocations that occur once in
+// several passes, as for a pool that refills after a collection.
 func allocs(t Task) float64 {
 	return testing.AllocsPerRun(10, t.Pass) / float64(t.Ops)
 }
@@ -89,7 +87,7 @@ func at(sorted []float64, q float64) float64 {
 	return sorted[int(q*float64(len(sorted)-1))]
 }
 
-// Best is the least time of n runs, for work that is done once.
+// Best returns the least time of n runs, for work that a program does only once.
 func Best(n int, f func() error) (time.Duration, error) {
 	best := time.Duration(1<<63 - 1)
 	for range n {

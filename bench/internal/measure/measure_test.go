@@ -7,7 +7,7 @@ import (
 
 var sink []byte
 
-// TestInterleave: a task of a hundred times the work is told apart, and
+// TestInterleave checks that a task with a hundred times the work takes longer, and that
 // allocations are counted exactly.
 func TestInterleave(t *testing.T) {
 	work := func(n int) func() {

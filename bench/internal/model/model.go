@@ -1,10 +1,10 @@
-// Package model is the neutral form of the benchmark: rules, calls, and
-// the plain evaluator that every engine must agree with. An engine gets
-// a translation of it; nothing here knows an engine.
+// Package model is the neutral form of the benchmark: rules, calls, and the plain evaluator
+// that every engine must agree with. Each engine gets a translation of it. This package knows
+// no engine.
 //
-// The rules of fairness (see README.md): all matching rules are wanted,
-// a missing argument matches nothing, numbers are integers, and an
-// argument always has the type that its matchers expect.
+// The rules of fairness (see README.md): an engine returns all matching rules, a missing
+// argument matches nothing, numbers are integers, and an argument always has the type that its
+// matchers expect.
 package model
 
 import (
@@ -41,16 +41,15 @@ type Matcher struct {
 	Regexp Regexp   // of Pattern
 }
 
-// Regexp is a pattern with what the engines without regular expressions
-// may use instead of it.
+// Regexp is a pattern, with alternatives for engines without regular expressions.
 type Regexp struct {
 	Source         string
-	Prefix, Suffix string // Literal: the pattern says just "begins with Prefix and ends with Suffix"
+	Prefix, Suffix string // Literal: the pattern means only "begins with Prefix and ends with Suffix"
 	Literal        bool
-	Like           string // Cedar's stand-in: gives the same answer on every generated call
+	Like           string // for Cedar: gives the same answer on every generated call
 }
 
-// Begins is the pattern ^text, written as an author would.
+// Begins returns the pattern ^text, as an author would write it.
 func Begins(text string) Regexp {
 	return Regexp{
 		Source:  "^" + regexp.QuoteMeta(text),
@@ -60,7 +59,7 @@ func Begins(text string) Regexp {
 	}
 }
 
-// Ends is the pattern text$.
+// Ends returns the pattern text$.
 func Ends(text string) Regexp {
 	return Regexp{
 		Source:  regexp.QuoteMeta(text) + "$",
@@ -73,27 +72,26 @@ func Ends(text string) Regexp {
 // Group is a conjunction of matchers.
 type Group []Matcher
 
-// Rule asks for approval when its selector admits the agent and the
-// tool and any of its groups matches.
+// Rule requires approval if its selector admits the agent and the tool, and any of its groups
+// matches.
 type Rule struct {
 	ID     string
 	Tool   string  // "" admits every tool
-	Labels []Label // all must be the agent's
-	Agent  bool    // written in the agent's own file, else a governance policy of its own
+	Labels []Label // the agent must have all of them
+	Agent  bool    // in the agent file; otherwise a governance policy of its own
 	Groups []Group
 }
 
 // Label is one label of an agent.
 type Label struct{ Key, Value string }
 
-// Agent is the agent that makes the calls. Its labels are known before
-// the first call.
+// Agent makes the calls. Its labels are known before the first call.
 type Agent struct {
 	Labels []Label
 	Tools  []string
 }
 
-// Call is one tool call in both of the forms that engines start from.
+// Call is one tool call in the two forms that engines start from.
 type Call struct {
 	Tool string
 	Raw  []byte         // JSON arguments as they arrive
@@ -109,9 +107,8 @@ type Workload struct {
 	Calls []Call
 }
 
-// Relevant are the rules whose selector admits the agent and the tool,
-// in order: what a host would hand to an engine that can not narrow by
-// itself.
+// Relevant returns the rules whose selector admits the agent and the tool, in order. A host
+// would pass these to an engine that can't narrow by itself.
 func (w *Workload) Relevant(tool string) []Rule {
 	var out []Rule
 	for _, r := range w.Rules {
@@ -122,8 +119,8 @@ func (w *Workload) Relevant(tool string) []Rule {
 	return out
 }
 
-// Reference returns the ids of all rules that match the call, sorted.
-// It is the answer every engine must give.
+// Reference returns the sorted ids of all rules that match the call. Every engine must give
+// this answer.
 func (w *Workload) Reference(c *Call) []string {
 	var ids []string
 	for i := range w.Rules {
@@ -208,7 +205,7 @@ func (m *Matcher) compare(n float64) bool {
 	}
 }
 
-// Lookup finds the value at a path with dots.
+// Lookup returns the value at a path with dots.
 func Lookup(args map[string]any, path string) (any, bool) {
 	head, rest, nested := strings.Cut(path, ".")
 	v, ok := args[head]
@@ -222,9 +219,8 @@ func Lookup(args map[string]any, path string) (any, bool) {
 	return Lookup(inner, rest)
 }
 
-// Ragged returns the workload with calls that lack arguments: call i
-// lacks every i-th key in turn. It holds the engines to "a missing
-// argument matches nothing".
+// Ragged returns the workload with calls that lack arguments: every third key, from a start
+// that differs between calls. It checks that a missing argument matches nothing.
 func (w *Workload) Ragged() *Workload {
 	out := *w
 	out.Calls = nil
@@ -232,7 +228,7 @@ func (w *Workload) Ragged() *Workload {
 		args := without(w.Calls[i].Args, i)
 		raw, err := json.Marshal(args)
 		if err != nil {
-			panic(err) // decoded JSON always encodes
+			panic(err) // decoded JSON can always be encoded
 		}
 		out.Calls = append(out.Calls, NewCall(w.Calls[i].Tool, string(raw)))
 	}
@@ -240,7 +236,7 @@ func (w *Workload) Ragged() *Workload {
 	return &out
 }
 
-// without drops a third of the keys at every depth, other ones for another n.
+// without drops a third of the keys at every depth, and different keys for a different n.
 func without(args map[string]any, n int) map[string]any {
 	out := map[string]any{}
 	for i, k := range slices.Sorted(maps.Keys(args)) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestWorkloads holds the shape that README.md promises for every workload.
+// TestWorkloads checks the sizes that README.md promises for every workload.
 func TestWorkloads(t *testing.T) {
 	for _, tc := range []struct {
 		w               *Workload
@@ -55,8 +55,8 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// TestSameSlice: (d) with 10,000 policies has the very same relevant
-// rules and calls as with 1,000.
+// TestSameSlice checks that (d) with 10,000 policies has the same relevant rules and calls as
+// with 1,000.
 func TestSameSlice(t *testing.T) {
 	small, large := D(1_000), D(10_000)
 	if !reflect.DeepEqual(small.Relevant(Tool), large.Relevant(Tool)) {
@@ -67,7 +67,7 @@ func TestSameSlice(t *testing.T) {
 	}
 }
 
-// TestReference: the evaluator that judges the others, by hand on one call.
+// TestReference checks the reference evaluator by hand on one call.
 func TestReference(t *testing.T) {
 	call := NewCall("x", `{"n":5,"s":"abc","o":{"n":7}}`)
 	for _, tc := range []struct {

@@ -8,14 +8,13 @@ import (
 	"strings"
 )
 
-// CallsPerWorkload is how many different calls a workload has; about
-// half of them match a rule.
+// CallsPerWorkload is the number of different calls in a workload. Half of them match a rule.
 const CallsPerWorkload = 64
 
-// Tool is the tool that all calls of (b), (c) and (d) use.
+// Tool is the tool of all calls in (b), (c) and (d).
 const Tool = "tool_042"
 
-// A is one tool with two matchers ANDed, 80 bytes of arguments.
+// A has one tool with two matchers, both of which must match, and arguments of 80 bytes.
 func A() *Workload {
 	r := random(1)
 	w := &Workload{
@@ -47,8 +46,7 @@ func A() *Workload {
 	return w
 }
 
-// B is an OR of three groups with a regular expression, a list, and a
-// nested argument.
+// B has three alternative groups with a regular expression, a list, and a nested argument.
 func B() *Workload {
 	r := random(2)
 	w := &Workload{
@@ -103,14 +101,12 @@ func B() *Workload {
 	return w
 }
 
-// C is an agent of 100 tools with a rule each, and 20 policies of which
-// 4 concern the call.
+// C has an agent of 100 tools with a rule each, and 20 policies, of which 4 apply to the call.
 func C() *Workload {
 	return fleet("c", "100 tools, 20 policies", 20, 4)
 }
 
-// D is an agent of 100 tools with a rule each, and n policies of which
-// 5 concern the call.
+// D has an agent of 100 tools with a rule each, and n policies, of which 5 apply to the call.
 func D(n int) *Workload {
 	name, title := "d", "100 tools, 1,000 policies"
 	if n != 1_000 {
@@ -119,9 +115,8 @@ func D(n int) *Workload {
 	return fleet(name, title, n, 5)
 }
 
-// fleet builds (c) and (d). The rules that concern the call and the
-// calls come first, from a generator of their own, so that they do not
-// change with the number of policies.
+// fleet builds (c) and (d). It makes the calls and the rules that apply to them first, from a
+// generator of their own, so that they do not change with the number of policies.
 func fleet(name, title string, policies, concerning int) *Workload {
 	r := random(3)
 	w := &Workload{Name: name, Title: title, Agent: agent(toolNames(100))}
@@ -150,8 +145,8 @@ func agentRules(r *rand.Rand, own Rule, tools []string) []Rule {
 	return rules
 }
 
-// concerningRule is a policy that admits the agent and the tool, each
-// in another way.
+// concerningRule returns a policy that admits the agent and the tool. Each i does so in a
+// different way.
 func concerningRule(r *rand.Rand, i int) Rule {
 	selectors := []Rule{
 		{Tool: Tool, Labels: []Label{{"team", "payments"}}},
@@ -166,9 +161,9 @@ func concerningRule(r *rand.Rand, i int) Rule {
 	return rule
 }
 
-// otherPolicies miss the call: a quarter each is any tool with another
-// team, this tool with another team, another tool with our team, and
-// another tool with another team.
+// otherPolicies returns policies that do not apply to the call. There are four kinds, a quarter
+// of each: any tool with another team, this tool with another team, another tool with our team,
+// and another tool with another team.
 func otherPolicies(r *rand.Rand, n int) []Rule {
 	rules := make([]Rule, n)
 	for i := range rules {
@@ -193,7 +188,7 @@ func otherPolicies(r *rand.Rand, n int) []Rule {
 	return rules
 }
 
-// spread puts the few among the many, at even distances.
+// spread inserts the few into the many, at even distances.
 func spread(few, many []Rule) []Rule {
 	out := slices.Clone(many)
 	for i, rule := range few {
@@ -202,9 +197,8 @@ func spread(few, many []Rule) []Rule {
 	return out
 }
 
-// Random is a small fleet for property tests: a few tools with or
-// without a rule, policies with every kind of selector, and calls to
-// all tools, some of which lack arguments.
+// Random returns a small fleet for property tests: a few tools with or without a rule, policies
+// with every kind of selector, and calls to all tools, some of which lack arguments.
 func Random(seed uint64, policies int) *Workload {
 	r := random(seed)
 	w := &Workload{
@@ -250,8 +244,7 @@ func someLabels(r *rand.Rand) []Label {
 	return out
 }
 
-// chooseCalls draws calls until half match and half do not, all
-// different, and shows every rule matching.
+// chooseCalls generates different calls until half of them match a rule and half do not.
 func chooseCalls(w *Workload, tool string, draw func() string) []Call {
 	var calls []Call
 	quota := map[bool]int{true: CallsPerWorkload / 2, false: CallsPerWorkload / 2}
@@ -270,8 +263,8 @@ func chooseCalls(w *Workload, tool string, draw func() string) []Call {
 	return calls
 }
 
-// NewCall decodes the arguments as a host would. The arguments are the
-// generator's own, so an error is a bug.
+// NewCall decodes the arguments as a host would. The arguments come from the generator, so an
+// error is a bug.
 func NewCall(tool, raw string) Call {
 	c := Call{Tool: tool, Raw: []byte(raw)}
 	if err := json.Unmarshal(c.Raw, &c.Args); err != nil {
@@ -280,8 +273,8 @@ func NewCall(tool, raw string) Call {
 	return c
 }
 
-// arguments is a call of about 280 bytes; the order of its keys varies
-// a little, as models vary it.
+// arguments returns the arguments of a call, about 280 bytes. The order of the keys varies a
+// little, as in the output of models.
 func arguments(r *rand.Rand) string {
 	fields := []string{
 		fmt.Sprintf(`"account":"acct_%05d_%s"`, r.IntN(99_999), pick(r, "prod", "prod", "test")),
@@ -316,8 +309,8 @@ func arguments(r *rand.Rand) string {
 	return "{" + strings.Join(fields, ",") + "}"
 }
 
-// selective draws groups that match between 5 % and 20 % of random
-// calls, so that half of the calls meet some rule.
+// selective generates groups that match between 5 % and 20 % of random calls, so that half of
+// the calls match some rule.
 func selective(r *rand.Rand) []Group {
 	for {
 		rule := Rule{Groups: groups(r)}
@@ -335,8 +328,7 @@ func selective(r *rand.Rand) []Group {
 	}
 }
 
-// groups draws one or two groups of two or three matchers on different
-// arguments.
+// groups generates one or two groups of two or three matchers on different arguments.
 func groups(r *rand.Rand) []Group {
 	out := make([]Group, 1+r.IntN(2))
 	for i := range out {
@@ -349,7 +341,7 @@ func groups(r *rand.Rand) []Group {
 	return out
 }
 
-// matchers is one random matcher for each argument.
+// matchers returns one random matcher for each argument.
 func matchers(r *rand.Rand) []Matcher {
 	list := func(from []string, n int) []string {
 		shuffled := slices.Clone(from)

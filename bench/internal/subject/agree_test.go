@@ -7,9 +7,8 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// TestAgree: every subject returns the reference's exact set of reasons
-// on every call of every workload. Without it the figures would compare
-// different work.
+// TestAgree checks that every subject returns exactly the reasons of the reference on every
+// call of every workload. Otherwise the results would compare different work.
 func TestAgree(t *testing.T) {
 	for _, w := range []*model.Workload{model.A(), model.B(), model.C(), model.D(1_000)} {
 		t.Run(w.Name, func(t *testing.T) {
@@ -20,8 +19,7 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// TestAgreeAtTenThousand: the subjects that are timed with 10,000
-// policies, there too.
+// TestAgreeAtTenThousand also checks the subjects that are measured with 10,000 policies.
 func TestAgreeAtTenThousand(t *testing.T) {
 	w := model.D(10_000)
 	assent, err := Assent(w)
@@ -33,9 +31,9 @@ func TestAgreeAtTenThousand(t *testing.T) {
 	}
 }
 
-// TestAgreeOnMissingArguments: the translations guard against absence,
-// so that nobody wins by leaving it out. assent asks there;
-// TestSliceEqualsEverything holds what it calls true.
+// TestAgreeOnMissingArguments checks that the translations test whether an argument is missing,
+// so that no engine is faster because it omits that test. assent requires approval there.
+// TestSliceEqualsEverything checks which rules it evaluates to true.
 func TestAgreeOnMissingArguments(t *testing.T) {
 	for _, w := range []*model.Workload{model.A().Ragged(), model.B().Ragged(), model.C().Ragged()} {
 		peers, err := Peers(w)

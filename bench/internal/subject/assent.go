@@ -12,18 +12,17 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Plan is assent's engine under the workload's agent and policies,
-// written as an author would write them.
+// Plan is the engine of assent with the agent and policies of a workload, as an author would
+// write them.
 type Plan struct {
 	agent *schema.Agent
 	set   *policy.Set
 	plan  *resolve.Plan
 }
 
-// NewPlan writes the workload as one .agf.yaml and one .policy.yaml for
-// each policy, reads them, and compiles the plan with the default
-// options, but for one: decoded values are what encoding/json made,
-// which every peer takes on trust too.
+// NewPlan writes the workload as one .agf.yaml and one .policy.yaml for each policy, reads
+// them, and compiles the plan. One option differs from the default: the plan trusts decoded
+// values, since encoding/json made them. All peers trust them too.
 func NewPlan(w *model.Workload) (*Plan, error) {
 	agent, err := assentAgent(w)
 	if err != nil {
@@ -37,7 +36,7 @@ func NewPlan(w *model.Workload) (*Plan, error) {
 	return p, p.Compile()
 }
 
-// Compile compiles the plan anew: what is timed as "compile".
+// Compile compiles the plan again. The benchmark reports its time as "compile".
 func (p *Plan) Compile() (err error) {
 	if p.plan, err = resolve.Compile(p.agent, p.set, resolve.Options{TrustValues: true}); err != nil {
 		return fmt.Errorf("assent: %w", err)
@@ -50,10 +49,9 @@ func (p *Plan) Decide(c *model.Call) resolve.Decision {
 	return p.plan.Decide(&resolve.Call{Kind: resolve.Tool, Tool: c.Tool, Args: c.Raw})
 }
 
-// Assent is the product: plan.Decide from raw and from decoded
-// arguments. It finds the slice by itself. When it asks it also writes
-// the message, the observations of every reason, and the binding, which
-// nobody else here does.
+// Assent uses the product: plan.Decide on raw and on decoded arguments. It selects the rules by
+// itself. If it requires approval, it also writes the message, the observations of every
+// reason, and the binding. No other subject does that.
 func Assent(w *model.Workload) ([]*Subject, error) {
 	p, err := NewPlan(w)
 	if err != nil {
@@ -82,9 +80,8 @@ func Assent(w *model.Workload) ([]*Subject, error) {
 	}, nil
 }
 
-// AssentReasons names the rules of a decision as the model names them.
-// Whatever is no matching rule keeps its code, so that it agrees with
-// nothing.
+// AssentReasons returns the rules of a decision under their names in the model. A reason that
+// is not a matching rule keeps its code, so that it agrees with no rule.
 func AssentReasons(d *resolve.Decision) []string {
 	var ids []string
 	for _, r := range d.Reasons {
@@ -135,7 +132,7 @@ func firstError(findings []diag.Finding) error {
 	return nil
 }
 
-// AgentText is the agent's file.
+// AgentText returns the file of the agent.
 func AgentText(w *model.Workload) string {
 	var b strings.Builder
 	b.WriteString(`schema_version: "1.0.0"
@@ -170,7 +167,7 @@ action_space:
 	return b.String()
 }
 
-// PolicyText is the file of one policy with one rule.
+// PolicyText returns the file of one policy with one rule.
 func PolicyText(r *model.Rule) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "schema_version: \"1.0.0\"\npolicy_ref: %s\napplies: implicit\n", r.ID)

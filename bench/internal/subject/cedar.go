@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// cedarSlice is the iterator that a slicing host hands to Cedar.
+// cedarSlice is the iterator that a host passes to Cedar after it has selected the policies.
 type cedarSlice []cedarPolicy
 
 type cedarPolicy struct {
@@ -29,9 +29,9 @@ func (s cedarSlice) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
 	}
 }
 
-// Cedar translates each rule to a permit policy: tools are actions,
-// labels are groups of the principal, arguments are the context. The
-// reasons of an allowed request are the matching rules.
+// Cedar translates each rule to a permit policy: tools are actions, labels are groups of the
+// principal, and arguments are the context. The reasons of an allowed request are the matching
+// rules.
 func Cedar(w *model.Workload, scope Scope) ([]*Subject, error) {
 	byTool := map[string]cedar.PolicyIterator{}
 	for tool, rules := range rulesByTool(w, scope) {
@@ -107,8 +107,7 @@ func cedarPolicies(rules []model.Rule, scope Scope) (cedar.PolicyIterator, error
 	return set, nil
 }
 
-// cedarText writes a rule; a sliced one needs no scope, since the host
-// has applied it.
+// cedarText writes a rule. A sliced rule needs no scope, since the host has applied it.
 func cedarText(r *model.Rule, scope Scope) string {
 	condition := groupsText(r, cedarMatcher)
 	if scope == Sliced {

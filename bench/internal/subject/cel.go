@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// celCall is the activation of one decision, reused, as Kubernetes'
-// admission does it.
+// celCall is the activation of one decision. It is reused, as in the admission code of
+// Kubernetes.
 type celCall struct {
 	tool   string
 	labels map[string]string
@@ -95,9 +95,8 @@ func celProgram(env *cel.Env, text string) (cel.Program, error) {
 	return env.Program(ast, cel.EvalOptions(cel.OptOptimize))
 }
 
-// celMatcher guards each step of the path, then tests. Numbers are
-// written as doubles, which is what encoding/json makes of them: the
-// comparison then needs no conversion.
+// celMatcher checks each step of the path before the test. It writes numbers as doubles,
+// because encoding/json makes them doubles. The comparison then needs no conversion.
 func celMatcher(m model.Matcher) string {
 	var guards []string
 	for i, c := range m.Key {

@@ -10,15 +10,14 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// Expr translates each rule to a typed program; one virtual machine is
-// reused.
+// Expr translates each rule to a typed program, and reuses one virtual machine.
 func Expr(w *model.Workload, scope Scope) ([]*Subject, error) {
 	type rule struct {
 		id      string
 		program *vm.Program
 	}
-	// A map is loaded faster than a struct, whose fields go through
-	// reflection. Its values give the types.
+	// A map loads faster than a struct, whose fields need reflection. Its values give the
+	// types.
 	types := map[string]any{
 		"tool":   "",
 		"labels": map[string]string{},
@@ -71,9 +70,8 @@ func Expr(w *model.Workload, scope Scope) ([]*Subject, error) {
 	}, nil
 }
 
-// exprMatcher guards against nil, which ordered comparisons refuse.
-// Equality, lists and patterns on the right type need a guard only
-// where a missing argument would match.
+// exprMatcher checks for nil, because ordered comparisons refuse nil. Equality, lists and
+// patterns on the right type need this check only if a missing argument would match.
 func exprMatcher(m model.Matcher) string {
 	arg := "args." + strings.ReplaceAll(m.Key, ".", "?.")
 	if m.Op == model.Eq || m.Op == model.In {

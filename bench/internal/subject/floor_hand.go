@@ -6,8 +6,8 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// Hand is what a person writes who knows the one rule of (a) or (b) by
-// heart. Nil for the other workloads.
+// Hand returns the code that a person would write for the single rule of (a) or (b). It returns
+// nil for the other workloads.
 func Hand(w *model.Workload) *Subject {
 	decide, ok := map[string]func(args map[string]any) bool{"a": handA, "b": handB()}[w.Name]
 	if !ok {

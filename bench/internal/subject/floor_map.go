@@ -2,8 +2,8 @@ package subject
 
 import "github.com/assent-dev/assent/bench/internal/model"
 
-// Map is the floor from decoded arguments: the tests of Slots, each of
-// which fetches its argument from the map when its turn comes.
+// Map is the floor from decoded arguments. It has the tests of Slots, and each test reads its
+// argument from the map.
 func Map(w *model.Workload) *Subject {
 	plans := slotPlans(w)
 	calls, reasons := w.Calls, make([]int32, 0, 64)
@@ -38,7 +38,7 @@ next:
 	return false
 }
 
-// fetch reads what stands at a path.
+// fetch reads the value at a path.
 func fetch(args map[string]any, path []string) slot {
 	last := len(path) - 1
 	for _, key := range path[:last] {

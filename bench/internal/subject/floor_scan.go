@@ -8,10 +8,10 @@ import (
 	"unsafe"
 )
 
-// maxDepth bounds nesting, as encoding/json does.
+// maxDepth limits nesting, as in encoding/json.
 const maxDepth = 10_000
 
-// node is the keys that are wanted in one object.
+// node has the wanted keys of one object.
 type node struct{ entries []entry }
 
 type entry struct {
@@ -37,18 +37,17 @@ func (e *entry) inner() *node {
 	return e.below
 }
 
-// slot is what was found at one place. text aliases the scanned bytes
-// unless the string had escapes.
+// slot has the value of one argument. text aliases the scanned bytes, unless the string had
+// escapes.
 type slot struct {
-	kind byte // 0 absent, else 's' string, 'n' number, 'o' anything else
+	kind byte // 0 absent, 's' string, 'n' number, 'o' any other value
 	num  float64
 	text string
 }
 
-// scanner accepts exactly what encoding/json accepts (duplicate keys,
-// the last one counting, included). Its functions take the offset to
-// read at and return the one after what they read, or -1: offsets stay
-// in registers.
+// scanner accepts exactly the texts that encoding/json accepts, with duplicate keys, of which
+// the last one counts. Its functions take the offset to read at and return the offset after the
+// text that they read, or -1. So offsets stay in registers.
 type scanner struct {
 	src   []byte
 	slots []slot
@@ -65,8 +64,7 @@ func (s *scanner) document(root *node) bool {
 	return i >= 0 && s.space(i) == len(s.src)
 }
 
-// value reads one value into the entry's slot; want is nil when nothing
-// below is wanted.
+// value reads one value into the slot of the entry. want is nil if no value below is wanted.
 func (s *scanner) value(i int, want *entry) int {
 	i = s.space(i)
 	if i >= len(s.src) {
@@ -92,7 +90,7 @@ func (s *scanner) value(i int, want *entry) int {
 	}
 }
 
-// put notes a value that no matcher of the benchmark reads.
+// put stores a value that no matcher of the benchmark reads.
 func (s *scanner) put(want *entry) {
 	if want != nil && want.slot >= 0 {
 		s.slots[want.slot] = slot{kind: 'o'}
@@ -108,7 +106,8 @@ func (s *scanner) space(i int) int {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// at returns the byte after white space, and its offset; 0 at the end.
+// at skips white space and returns the next byte with its offset. The byte is 0 at the end of
+// the text.
 func (s *scanner) at(i int) (byte, int) {
 	if i = s.space(i); i < len(s.src) {
 		return s.src[i], i
@@ -212,15 +211,14 @@ func (s *scanner) str(i int, want *entry) int {
 	if escaped {
 		s.slots[want.slot] = slot{kind: 's', text: unquote(body)}
 	} else {
-		text := unsafe.String(unsafe.SliceData(body), len(body)) // the bytes outlive the decision
+		text := unsafe.String(unsafe.SliceData(body), len(body)) // the bytes exist longer than the decision
 		s.slots[want.slot] = slot{kind: 's', text: text}
 	}
 
 	return end + 1
 }
 
-// text reads eight bytes at a time up to the closing quote, whose
-// offset it returns.
+// text reads eight bytes at a time up to the closing quote, and returns its offset.
 func (s *scanner) text(i int) (end int, escaped bool) {
 	src := s.src
 	for {
@@ -251,9 +249,8 @@ func (s *scanner) text(i int) (end int, escaped bool) {
 	}
 }
 
-// special has the top bit set in each byte of w that is a quote, a
-// backslash or a control character; bits above the lowest one set may
-// be wrong.
+// special sets the top bit in each byte of w that is a quote, a backslash or a control
+// character. Bits above the lowest set bit may be wrong.
 func special(w uint64) uint64 {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	quote := w ^ (ones * '"')
@@ -261,8 +258,8 @@ func special(w uint64) uint64 {
 	return ((quote-ones) & ^quote | (slash-ones) & ^slash | (w-ones*0x20) & ^w) & tops
 }
 
-// escape returns the length of the escape sequence at the start of b, 0
-// if it is none.
+// escape returns the length of the escape sequence at the start of b. It returns 0 if b starts
+// with no valid sequence.
 func escape(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -285,8 +282,8 @@ func escape(b []byte) int {
 	return 0
 }
 
-// unquote decodes a checked string body with escapes: rare, so the
-// standard library does it.
+// unquote decodes a valid string body with escapes. They are rare, so it uses the standard
+// library.
 func unquote(body []byte) string {
 	var out string
 	must(json.Unmarshal(append(append([]byte{'"'}, body...), '"'), &out))
@@ -332,8 +329,7 @@ func (s *scanner) number(i int, want *entry) int {
 	return i
 }
 
-// fraction reads the fraction and exponent of a number and returns the
-// offset after it, or -1.
+// fraction reads the fraction and exponent of a number, and returns the offset after it, or -1.
 func fraction(src []byte, i int) int {
 	digits := func() bool {
 		from := i

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// wanted is a plan that reads the keys a, b and o.n.
+// wanted returns a plan that reads the keys a, b and o.n.
 func wanted() (*node, int) {
 	p := &slotPlan{root: &node{}}
 	for _, path := range []string{"a", "b", "o.n"} {
@@ -45,8 +45,8 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// FuzzScan: the floor must not win by accepting what is no JSON, nor by
-// reading another value.
+// FuzzScan checks that the scanner accepts only valid JSON and reads the right values.
+// Otherwise the floor would be too fast.
 func FuzzScan(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":1}`,
@@ -72,7 +72,7 @@ func FuzzScan(f *testing.F) {
 		slots, ok := scan(src)
 		if valid := json.Valid(src); ok != valid {
 			if _, err := scanNumberRange(src); err != nil {
-				return // a number that no float64 holds: encoding/json refuses it when it decodes
+				return // a number that does not fit in a float64: encoding/json refuses it when it decodes
 			}
 			t.Fatalf("accepted %v, json.Valid %v: %q", ok, valid, src)
 		}
@@ -108,8 +108,8 @@ func checkSlot(t *testing.T, src []byte, key string, got slot, want any) {
 	}
 }
 
-// validText reports whether encoding/json would keep the bytes as they
-// are: it replaces invalid UTF-8, the floor does not.
+// validText reports whether encoding/json would keep the bytes unchanged. It replaces invalid
+// UTF-8, and the floor does not.
 func validText(src []byte) bool {
 	for _, c := range src {
 		if c >= 0x80 {

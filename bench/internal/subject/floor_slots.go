@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// slotPlan is what a person would write for one tool: the places to
-// read, and the tests on them.
+// slotPlan has the code that a person would write for one tool: the arguments to read, and the
+// tests on them.
 type slotPlan struct {
 	root  *node
 	slots []slot
@@ -22,8 +22,8 @@ type slotRule struct {
 	groups [][]slotTest
 }
 
-// slotTest is one matcher on one slot. A pattern that only fixes the
-// ends has become prefix and suffix.
+// slotTest is one matcher on one slot. A pattern that fixes only the beginning or the end
+// becomes prefix and suffix.
 type slotTest struct {
 	slot           int
 	path           []string // of the slot
@@ -36,11 +36,11 @@ type slotTest struct {
 	re             *regexp.Regexp
 }
 
-// Slots is the floor from raw JSON: one pass over the bytes that fills
-// only the slots that the tool's rules read and refuses malformed JSON
-// anywhere. Cheap tests run first, patterns fixed at an end become
-// prefix or suffix. Unlike assent it neither refuses duplicate keys nor
-// checks UTF-8, and keeps no reason but the rule's index.
+// Slots is the floor from raw JSON. It reads the bytes in one pass, fills only the slots that
+// the rules of the tool read, and refuses malformed JSON everywhere. Cheap tests run first, and
+// patterns that are fixed at one end become a prefix or suffix. In contrast to assent, it does
+// not refuse duplicate keys, does not check UTF-8, and keeps only the index of a rule as its
+// reason.
 func Slots(w *model.Workload) *Subject {
 	plans := slotPlans(w)
 	calls, reasons := w.Calls, make([]int32, 0, 64)
@@ -57,7 +57,7 @@ func Slots(w *model.Workload) *Subject {
 	}
 }
 
-// slotPlans are the plans of all tools.
+// slotPlans returns the plans of all tools.
 func slotPlans(w *model.Workload) map[string]*slotPlan {
 	plans := map[string]*slotPlan{}
 	for _, tool := range w.Agent.Tools {
@@ -119,8 +119,8 @@ func (p *slotPlan) slot(path []string) int {
 	return e.slot
 }
 
-// decide appends the indexes of the rules that match. Malformed
-// arguments match nothing: the benchmark has none.
+// decide appends the indexes of the rules that match. Malformed arguments match nothing, and
+// the benchmark has none.
 func (p *slotPlan) decide(raw []byte, reasons []int32) []int32 {
 	clear(p.slots)
 	s := scanner{src: raw, slots: p.slots}
@@ -148,7 +148,7 @@ next:
 	return false
 }
 
-// holds reports whether the test holds for what was found.
+// holds reports whether the test is true for the value in the slot.
 func (t *slotTest) holds(s *slot) bool {
 	if s.kind == 0 {
 		return false
@@ -197,8 +197,8 @@ func idsAt(rules []model.Rule, indexes []int32) []string {
 	return ids
 }
 
-// cheapFirst orders a conjunction as a careful person does: numbers,
-// then text, then lists, then expressions.
+// cheapFirst orders a conjunction by cost: numbers, then text, then lists, then regular
+// expressions.
 func cheapFirst(g model.Group) model.Group {
 	cost := func(m model.Matcher) int {
 		switch {

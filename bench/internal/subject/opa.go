@@ -12,9 +12,8 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// OPA translates the rules to one module with a partial set of ids, a
-// rule for each group, conditions in the shapes that OPA's rule index
-// handles, and a prepared query.
+// OPA translates the rules to one module with a partial set of ids, a rule for each group, and
+// a prepared query. The conditions have forms that the rule index of OPA can use.
 func OPA(w *model.Workload, scope Scope) ([]*Subject, error) {
 	ctx := context.Background()
 	byTool := map[string]rego.PreparedEvalQuery{}
@@ -66,8 +65,8 @@ func OPA(w *model.Workload, scope Scope) ([]*Subject, error) {
 	}, nil
 }
 
-// opaInputs are the envelopes around the arguments. What does not
-// change from call to call is built once.
+// opaInputs builds the objects that contain the arguments. The parts that do not change between
+// calls are built once.
 type opaInputs struct {
 	keys    [3]*ast.Term // tool, labels, args
 	tools   map[string]*ast.Term
@@ -144,7 +143,7 @@ func opaLanguage() language {
 	return language{
 		number: "%d",
 		in:     "%s in {%s}",
-		notIn:  "%[1]s\n\tnot %[1]s in {%[2]s}", // a bare reference first: "not" of something undefined would match
+		notIn:  "%[1]s\n\tnot %[1]s in {%[2]s}", // a bare reference first: "not" of an undefined value would match
 		prefix: "startswith(%s, %q)",
 		suffix: "endswith(%s, %q)",
 		regex:  "regex.match(%[2]q, %[1]s)",

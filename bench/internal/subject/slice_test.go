@@ -10,11 +10,10 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestSliceEqualsEverything: whatever the selectors, deciding with
-// every policy in the registry gives the very decision of deciding with
-// just those whose selector admits the agent and the tool, and both
-// give the rules that the model's evaluator finds by looking at all of
-// them. Only the binding differs: it names the plan.
+// TestSliceEqualsEverything checks two plans for all selectors. One has every policy in the
+// registry, and the other has only the policies whose selector admits the agent and the tool.
+// Both must make the same decision, and return the rules that the evaluator of the model finds
+// among all rules. Only the binding differs, since it includes the plan.
 func TestSliceEqualsEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := model.Random(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 40).Draw(t, "policies"))
@@ -34,8 +33,7 @@ func TestSliceEqualsEverything(t *testing.T) {
 	})
 }
 
-// slice keeps the agent's own rules, which its file holds, and the
-// policies that concern the tool.
+// slice returns the rules in the agent file and the policies that apply to the tool.
 func slice(w *model.Workload, tool string) []model.Rule {
 	var rules []model.Rule
 	for _, r := range w.Rules {
@@ -46,9 +44,9 @@ func slice(w *model.Workload, tool string) []model.Rule {
 	return rules
 }
 
-// sawEvery holds the true reasons of a decision against the evaluator
-// that slices nothing. A rule may also ask because an argument is
-// missing, which the model knows nothing of.
+// sawEvery compares the true reasons of a decision with the evaluator that examines all rules.
+// A rule may also require approval because an argument is missing. The model does not include
+// that.
 func sawEvery(t *rapid.T, w *model.Workload, c *model.Call, d *resolve.Decision) {
 	found := map[string]bool{}
 	for i := range d.Reasons {

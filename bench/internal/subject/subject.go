@@ -1,7 +1,6 @@
-// Package subject holds the engines that the benchmark compares, each
-// translated from the neutral model: hand-written Go as the floor,
-// cedar-go, cel-go, expr, OPA, and assent. All are compiled before the
-// first call.
+// Package subject contains the engines that the benchmark compares, each translated from the
+// neutral model: hand-written Go as the floor, cedar-go, cel-go, expr, OPA, and assent. All are
+// compiled before the first call.
 package subject
 
 import (
@@ -12,18 +11,17 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// Input is what a subject starts from.
+// Input is the form of the arguments that a subject gets.
 type Input string
 
-// The inputs. Native is the engine's own value type, its construction
-// not counted.
+// The inputs. Native is the value type of the engine itself, without the time to construct it.
 const (
 	Decoded Input = "decoded" // map[string]any as encoding/json makes it
 	Native  Input = "native"
 	Raw     Input = "raw" // JSON bytes
 )
 
-// Scope is which rules the host hands to the engine.
+// Scope determines the rules that the host passes to the engine.
 type Scope string
 
 // The scopes.
@@ -33,25 +31,22 @@ const (
 	Sliced Scope = "sliced" // only the rules whose selector admits the agent and the tool
 )
 
-// Subject is one engine under one input and scope. It is not for
-// concurrent use.
+// Subject is one engine with one input and scope. It is not safe for concurrent use.
 type Subject struct {
 	Engine string
 	Input  Input
 	Scope  Scope
 
-	// Decide decides the i-th call of the workload and returns the
-	// number of rules that match.
+	// Decide decides the i-th call of the workload and returns the number of rules that match.
 	Decide func(i int) int
-	// Reasons are the ids of the rules that matched in the latest
-	// Decide, in any order.
+	// Reasons returns the ids of the rules that matched in the latest Decide, in any order.
 	Reasons func() []string
 }
 
 // Name identifies the subject in tables.
 func (s *Subject) Name() string { return fmt.Sprintf("%s %s %s", s.Engine, s.Scope, s.Input) }
 
-// Peers builds the engines of others for the workload.
+// Peers builds the other engines for the workload.
 func Peers(w *model.Workload) ([]*Subject, error) {
 	var all []*Subject
 	for _, build := range []func(*model.Workload, Scope) ([]*Subject, error){Cedar, CEL, Expr, OPA} {
@@ -76,8 +71,8 @@ func Floors(w *model.Workload) []*Subject {
 	return all
 }
 
-// Agree reports the first call on which the subject's reasons are not
-// exactly the reference's.
+// Agree returns an error for the first call on which the reasons of the subject are not exactly
+// the reasons of the reference.
 func Agree(w *model.Workload, s *Subject) error {
 	for i := range w.Calls {
 		want := w.Reference(&w.Calls[i])
@@ -99,8 +94,7 @@ func Agree(w *model.Workload, s *Subject) error {
 	return nil
 }
 
-// rulesByTool returns, for each tool that a call uses, the rules to
-// hand to an engine.
+// rulesByTool returns, for each tool that a call uses, the rules to pass to an engine.
 func rulesByTool(w *model.Workload, scope Scope) map[string][]model.Rule {
 	out := map[string][]model.Rule{}
 	for i := range w.Calls {
@@ -116,16 +110,16 @@ func rulesByTool(w *model.Workload, scope Scope) map[string][]model.Rule {
 	return out
 }
 
-// decode is what every host does that starts from raw bytes and an
-// engine without a decoder of its own.
+// decode decodes the arguments, as a host must do if it starts from raw bytes and its engine
+// has no decoder.
 func decode(raw []byte) map[string]any {
 	var args map[string]any
 	must(json.Unmarshal(raw, &args))
 	return args
 }
 
-// must ends the benchmark: the generated calls and rules are right, so
-// a failing engine has no time to report.
+// must ends the benchmark. The generated calls and rules are valid, so the time of a failing
+// engine means nothing.
 func must(err error) {
 	if err != nil {
 		panic(err)

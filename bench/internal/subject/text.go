@@ -8,9 +8,9 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// language is how one of the languages writes a test of an argument,
-// as formats of the argument and of the operand; %[1]s is the argument.
-// They all write comparisons and string literals alike.
+// language has the syntax of a test in one of the languages, as formats with the argument and
+// the operand; %[1]s is the argument. All languages write comparisons and string literals in
+// the same way.
 type language struct {
 	number                string // an operand
 	in, notIn             string
@@ -44,7 +44,7 @@ func (l language) pattern(p model.Regexp, arg string) string {
 	}
 }
 
-// groupsText is the condition of a rule.
+// groupsText returns the condition of a rule.
 func groupsText(r *model.Rule, write func(model.Matcher) string) string {
 	groups := make([]string, len(r.Groups))
 	for i, g := range r.Groups {
@@ -53,8 +53,8 @@ func groupsText(r *model.Rule, write func(model.Matcher) string) string {
 	return strings.Join(groups, " || ")
 }
 
-// selected is a rule's condition behind its selector, as CEL and expr
-// write it; a host that slices has applied the selector.
+// selected returns the condition of a rule after its selector, as in CEL and expr. If the host
+// selects the rules, it has already applied the selector.
 func selected(r *model.Rule, scope Scope, condition string) string {
 	if scope == Sliced {
 		return condition
@@ -80,7 +80,7 @@ func operator(op model.Op) string {
 	}[op]
 }
 
-// literal is the operand of Eq and Ne; a number is written with the format.
+// literal returns the operand of Eq and Ne. It writes a number with the format.
 func literal(m model.Matcher, format string) string {
 	if m.Text != "" {
 		return strconv.Quote(m.Text)

@@ -1,8 +1,7 @@
-// Package durabletest is the suite that every transport on package
-// durable passes: real processes that die at each write, two of them on
-// the same records, clocks that go back, records of a newer version,
-// stores that are full, peers that answer twice. A call never runs
-// twice, no answer is lost, and each ending is true.
+// Package durabletest is the test suite of transports based on package durable. It uses real
+// processes that are killed at each write, two processes on the same records, clocks that are
+// set back, records of a newer version, full stores, and peers that answer twice. A call must
+// never run twice, no answer may be lost, and every reported ending must be true.
 package durabletest
 
 import (
@@ -17,8 +16,8 @@ import (
 // Transport makes a transport in a world.
 type Transport func(w World) (Door, error)
 
-// World is what a transport lives in. It says what happens outside by
-// the functions, which may be called at any time.
+// World is the environment of a transport. Its functions perform the external effects; they may
+// be called at any time.
 type World struct {
 	durable.Sealing
 	People hold.People
@@ -26,40 +25,37 @@ type World struct {
 	Poll   time.Duration
 	Lease  time.Duration // of runs and messages
 
-	// Run is the operation that calls run. It returns its outcome.
+	// Run is the operation that calls run. It returns the outcome.
 	Run func(ctx context.Context, id string) string
-	// AskPeer puts a question about a call to the peer that made it,
-	// which may come back by Door.Answer. An error is to be tried
-	// again.
+	// AskPeer asks the peer that made a call a question; the peer answers by Door.Answer. After
+	// an error it has to be called again.
 	AskPeer func(id string) error
-	// Tell tells the peer how its call ended: "ran: " and the outcome,
-	// "unknown", or else the reason why nothing ran. An error is to be
-	// tried again.
+	// Tell reports to the peer how its call ended: "ran: " and the outcome, "unknown", or the
+	// reason why nothing ran. After an error it has to be called again.
 	Tell func(id, ending string) error
 }
 
 // Door is a transport, as its peers see it.
 type Door interface {
-	// Call takes a call, under an id that begins with what the rules
-	// say of it. Once it returns nil the call has an ending some day.
-	// The same id again is the same call.
+	// Call accepts a call. The prefix of the id determines the ruling. If Call returns nil, the
+	// call eventually gets an ending. A repeated id means the same call.
 	Call(ctx context.Context, id string) error
-	// Answer takes the answer to what the peer was asked. One that
-	// comes too late changes nothing.
+	// Answer takes the answer to the question that AskPeer asked. A late answer changes
+	// nothing.
 	Answer(ctx context.Context, id string, allow bool) error
 	// Run works until ctx ends.
 	Run(ctx context.Context) error
 }
 
-// What the rules say of calls, as the beginning of their ids.
+// Prefixes of ids, which determine the ruling.
 const (
-	Allowed = "allowed" // they run
-	Asked   = "asked"   // people are asked; they approve
+	Allowed = "allowed" // it runs
+	Asked   = "asked"   // people are asked, and approve it
 	Peered  = "peered"  // the peer that made the call is asked
 	Refused = "refused" // by the rules
 )
 
-// How calls end, beside the outcomes of runs (Ran).
+// Endings of calls. Ran is followed by the outcome.
 const (
 	Unknown = "unknown"
 	Ran     = "ran: "

@@ -23,24 +23,24 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// life is what one process does until it ends or is killed.
+// life describes one process, which works until it ends or is killed.
 type life struct {
-	Dir    string   // of the database, and of the file in which is written what happened outside
-	Calls  []string // to be made, as a peer makes them that was not told that they are kept
-	KillAt int64    // it kills itself at this write; 0: never
-	After  bool     // once the write was made, or else before
+	Dir    string   // of the database and the journal
+	Calls  []string // to be made; a peer repeats a call until it is acknowledged
+	KillAt int64    // the process kills itself at this write; 0: never
+	After  bool     // after the write was made; otherwise before it
 	Lease  time.Duration
 }
 
 const lifeVariable = "ASSENT_DURABLETEST_LIFE"
 
-// Main runs the tests of a package, or the life of a process that a
-// test started. Call it from TestMain.
+// Main runs the tests of a package, or the life of a process that a test started. Call it from
+// TestMain.
 func Main(m *testing.M, make Transport) int {
 	text := os.Getenv(lifeVariable)
 	if text == "" {
 		flag.Parse()
-		if err := flag.Set("test.parallel", "8"); err != nil { // most of what the tests do is to wait
+		if err := flag.Set("test.parallel", "8"); err != nil { // the tests mostly wait
 			fmt.Fprintln(os.Stderr, err)
 			return 2
 		}
@@ -67,9 +67,9 @@ func (l life) run(t *testing.T) (killed bool) {
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), lifeVariable+"="+string(text), "GORACE=atexit_sleep_ms=0")
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	input, err := cmd.StdinPipe() // held open: the process ends when this one does
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	input, err := cmd.StdinPipe() // kept open: the process ends when this one does
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,12 +81,12 @@ func (l life) run(t *testing.T) (killed bool) {
 		return true
 	}
 	if err != nil {
-		t.Fatalf("%v of %s, killed at %d, after it %t\n%s", err, l.Calls, l.KillAt, l.After, said.String())
+		t.Fatalf("%v of %s, killed at %d, after it %t\n%s", err, l.Calls, l.KillAt, l.After, stderr.String())
 	}
 	return false
 }
 
-// live makes the calls, and works until each of them was told how it ended.
+// live makes the calls, and works until the ending of each was reported.
 func (l life) live(make Transport) error {
 	ctx := context.Background() // the process lives as long as the test that started it
 	go func() {
@@ -124,13 +124,13 @@ func (l life) die(n int64, after bool) {
 	}
 }
 
-// peer makes calls, answers what it is asked, twice, and hears how they end.
+// peer makes calls, answers each question twice, and records how the calls end.
 type peer struct {
 	journal *journal
 	calls   []string
 }
 
-// work lives in a world until all calls have ended.
+// work runs a transport in a world until all calls have ended.
 func (p peer) work(ctx context.Context, make Transport, w World) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -172,7 +172,7 @@ func (p peer) work(ctx context.Context, make Transport, w World) error {
 		return err
 	}
 	for id, f := range before {
-		if f.asked && len(f.endings) == 0 { // the peer doesn't know whether its answer was kept
+		if f.asked && len(f.endings) == 0 { // the peer doesn't know whether its answer was stored
 			answer(id)
 		}
 	}
@@ -199,7 +199,7 @@ func start(do func() error) <-chan error {
 	return done
 }
 
-// insist does something again until it works, as peers do.
+// insist repeats do until it succeeds, as peers do.
 func (p peer) insist(ctx context.Context, do func() error) {
 	for do() != nil {
 		select {
@@ -210,8 +210,7 @@ func (p peer) insist(ctx context.Context, do func() error) {
 	}
 }
 
-// journal is a file in which is written what happened outside of the
-// processes, such as that an operation ran.
+// journal is a file that records external effects, such as that an operation ran.
 type journal struct{ file string }
 
 func (j *journal) write(line string) {
@@ -225,11 +224,11 @@ func (j *journal) write(line string) {
 	}
 }
 
-// facts are what happened to a call.
+// facts are the recorded effects of a call.
 type facts struct {
-	asked   bool // the peer was
+	asked   bool // the peer was asked
 	runs    int
-	endings []string // that it was told
+	endings []string // that were reported to the peer
 }
 
 func (j *journal) facts() (map[string]facts, error) {
@@ -261,7 +260,7 @@ func (j *journal) facts() (map[string]facts, error) {
 	return out, nil
 }
 
-// missing is an error while some call has no ending.
+// missing returns an error if a call has no ending yet.
 func (j *journal) missing(calls []string) error {
 	all, err := j.facts()
 	for _, id := range calls {
@@ -272,8 +271,8 @@ func (j *journal) missing(calls []string) error {
 	return err
 }
 
-// check complains about calls that ran twice, have no ending or two, or
-// one that is not true.
+// check reports calls that ran twice, have no ending or different ones, or an ending that is
+// not true.
 func (j *journal) check(t *testing.T, calls []string, when string) {
 	t.Helper()
 	all, err := j.facts()
@@ -299,7 +298,7 @@ func (j *journal) check(t *testing.T, calls []string, when string) {
 	}
 }
 
-// untrue says what is wrong with an ending; "" for nothing.
+// untrue returns what is wrong with an ending, or an empty string.
 func (f facts) untrue(id, ending string) string {
 	refused := strings.HasPrefix(id, Refused)
 	switch {

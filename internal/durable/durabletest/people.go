@@ -14,8 +14,8 @@ import (
 
 const peopleNamespace = "durabletest/people"
 
-// people approve whatever they are asked, on the second look. Their
-// requests are records, so that they outlive the processes.
+// people approve every request on the second look. Requests are records, so that they outlive
+// the processes.
 type people struct {
 	records store.Records
 
@@ -23,16 +23,16 @@ type people struct {
 	changed []func(ref string)
 }
 
-// request is one of them.
+// request is the stored state of a request.
 type request struct {
 	State hold.State `json:"state"`
-	By    string     `json:"by,omitempty"` // the key of the one claim
+	By    string     `json:"by,omitempty"` // the key that claimed its one run
 }
 
-// As returns all of them: the keys of what is asked are unique.
+// As returns p for every asker: the keys of requests are unique.
 func (p *people) As(approval.Asker) hold.Requests { return p }
 
-// Watch tells of each request once it is approved.
+// Watch calls changed for each request that is approved, until ctx ends.
 func (p *people) Watch(ctx context.Context, changed func(ref string)) error {
 	p.mu.Lock()
 	p.changed = append(p.changed, changed)
@@ -42,7 +42,7 @@ func (p *people) Watch(ctx context.Context, changed func(ref string)) error {
 	return ctx.Err()
 }
 
-// change moves a request by compare-and-set.
+// change changes a request by compare-and-set.
 func (p *people) change(ctx context.Context, ref string, change func(*request) error) (request, error) {
 	for {
 		r, err := p.records.Record(ctx, peopleNamespace, ref)
@@ -75,7 +75,7 @@ func (p *people) change(ctx context.Context, ref string, change func(*request) e
 	}
 }
 
-// Open keeps a request, and has it approved.
+// Open stores a request, and approves it in the background.
 func (p *people) Open(ctx context.Context, key string, _ hold.Verdict) (hold.Held, error) {
 	ref := "request " + key
 	now, err := p.change(ctx, ref, func(r *request) error {
@@ -99,7 +99,7 @@ func (p *people) approve(ref string) {
 		return nil
 	})
 	if err != nil {
-		return // Look has it approved then
+		return // Look approves it then
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func (p *people) approve(ref string) {
 	}
 }
 
-// Look returns the state of a request.
+// Look returns the state of a request. It approves a pending one.
 func (p *people) Look(ctx context.Context, ref string) (hold.Held, error) {
 	now, err := p.change(ctx, ref, func(r *request) error {
 		switch r.State {
@@ -123,7 +123,7 @@ func (p *people) Look(ctx context.Context, ref string) (hold.Held, error) {
 	return hold.Held{Ref: ref, State: now.State, By: "somebody"}, err
 }
 
-// Claim gives the one run away.
+// Claim assigns the one run of a request to a key.
 func (p *people) Claim(ctx context.Context, ref, key string, _ hold.Verdict) error {
 	_, err := p.change(ctx, ref, func(r *request) error {
 		switch {
@@ -139,7 +139,7 @@ func (p *people) Claim(ctx context.Context, ref, key string, _ hold.Verdict) err
 	return err
 }
 
-// Cancel withdraws a request that is open.
+// Cancel withdraws a pending request.
 func (p *people) Cancel(ctx context.Context, ref, _ string) error {
 	_, err := p.change(ctx, ref, func(r *request) error {
 		if r.State == hold.Pending {
@@ -150,12 +150,12 @@ func (p *people) Cancel(ctx context.Context, ref, _ string) error {
 	return err
 }
 
-// Ask and Answer are for questions of tools, of which there are none here.
+// Ask returns an error: the suite has no questions for people.
 func (p *people) Ask(context.Context, string, hold.Question) (string, error) {
 	return "", errors.New("nobody answers questions here")
 }
 
-// Answer knows no question.
+// Answer returns hold.ErrNoRequest, because there are no questions.
 func (p *people) Answer(context.Context, string) (hold.Answer, error) {
 	return hold.Answer{}, hold.ErrNoRequest
 }

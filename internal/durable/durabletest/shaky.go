@@ -8,15 +8,14 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// errFull is what a store says that has no space left.
+// errFull is the error of a store that has no space left.
 var errFull = errors.New("database or disk is full")
 
-// shaky are records of which the writes are counted, and may do
-// something before and after they are made.
+// shaky are records that count writes and call a function before and after each.
 type shaky struct {
 	store.Records
 	writes atomic.Int64
-	before func(n int64) error // an error is returned in the place of the write
+	before func(n int64) error // its error is returned in place of the write
 	after  func(n int64)
 }
 
@@ -34,7 +33,7 @@ func (s *shaky) write(write func() error) error {
 	return err
 }
 
-// PutRecord is a write.
+// PutRecord counts as a write.
 func (s *shaky) PutRecord(ctx context.Context, r store.Record) (version int64, err error) {
 	err = s.write(func() error {
 		version, err = s.Records.PutRecord(ctx, r)
@@ -43,7 +42,7 @@ func (s *shaky) PutRecord(ctx context.Context, r store.Record) (version int64, e
 	return version, err
 }
 
-// DeleteRecord is a write.
+// DeleteRecord counts as a write.
 func (s *shaky) DeleteRecord(ctx context.Context, namespace, key string, version int64) error {
 	return s.write(func() error {
 		return s.Records.DeleteRecord(ctx, namespace, key, version)

@@ -16,8 +16,7 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// Run runs the suite. The package's TestMain has to call Main with the
-// same transport.
+// Run runs the suite. TestMain of the package must call Main with the same transport.
 func Run(t *testing.T, make Transport) {
 	for name, test := range map[string]func(*testing.T, Transport){
 		"KilledAtEachWrite": killedAtEachWrite,
@@ -34,13 +33,11 @@ func Run(t *testing.T, make Transport) {
 	}
 }
 
-// kinds are calls of every kind.
+// kinds returns a prefix of each kind of call.
 func kinds() []string { return []string{Allowed, Asked, Peered, Refused} }
 
-// killedAtEachWrite kills a process with SIGKILL at each write that a
-// call makes, before it and after it, and has another process go on.
-// The peer makes the call again, since nobody told it that the call was
-// kept.
+// killedAtEachWrite kills a process with SIGKILL before and after each write for a call, and
+// lets another process continue. The peer repeats the call, because it was not acknowledged.
 func killedAtEachWrite(t *testing.T, _ Transport) {
 	for _, kind := range kinds() {
 		for _, after := range []bool{false, true} {
@@ -60,7 +57,7 @@ func killedAtEachWriteOf(t *testing.T, kind string, after bool) {
 			Calls:  []string{kind + "-1"},
 			KillAt: n,
 			After:  after,
-			Lease:  300 * time.Millisecond, // a killed process is not waited for longer
+			Lease:  300 * time.Millisecond, // so that the next process does not wait long for the killed one
 		}
 		if killed = l.run(t); killed {
 			l.KillAt = 0
@@ -74,8 +71,7 @@ func killedAtEachWriteOf(t *testing.T, kind string, after bool) {
 	}
 }
 
-// twoProcesses has two processes take the same calls from their peers
-// at the same time.
+// twoProcesses lets two processes accept the same calls at the same time.
 func twoProcesses(t *testing.T, _ Transport) {
 	var calls []string
 	for i := range 20 {
@@ -118,7 +114,7 @@ func open(t *testing.T) store.Records {
 	return db
 }
 
-// lives makes calls in a process that lives, and checks what became of them.
+// lives makes calls in a process that is not killed, and checks their endings.
 func lives(t *testing.T, make Transport, w World, calls []string, when string) {
 	t.Helper()
 	j := &journal{file: filepath.Join(t.TempDir(), "journal")}
@@ -137,8 +133,8 @@ func lives(t *testing.T, make Transport, w World, calls []string, when string) {
 	}
 }
 
-// atEachWrite makes a call of each kind once for each of its writes, at
-// which something happens to the world.
+// atEachWrite makes a call of each kind once for each of its writes. happens returns a world in
+// which something goes wrong at write n.
 func atEachWrite(t *testing.T, make Transport, what string, happens func(t *testing.T, n int64) (*shaky, World)) {
 	for _, kind := range kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -171,7 +167,7 @@ func clockSetBack(t *testing.T, make Transport) {
 	})
 }
 
-// storeFull has every write fail for some time, from each write on.
+// storeFull makes a few writes fail in a row, beginning at each write.
 func storeFull(t *testing.T, make Transport) {
 	const failures = 5 // until there is space again
 	atEachWrite(t, make, "the store is full", func(t *testing.T, n int64) (*shaky, World) {
@@ -187,8 +183,8 @@ func storeFull(t *testing.T, make Transport) {
 	})
 }
 
-// newerVersion finds a call that a newer version of the program keeps:
-// it is left alone, and others go on.
+// newerVersion has a call that a newer version of the program stored: it must be left alone
+// while other calls continue.
 func newerVersion(t *testing.T, make Transport) {
 	records := open(t)
 	s := sealing(records)
@@ -211,7 +207,7 @@ func newerVersion(t *testing.T, make Transport) {
 	}
 }
 
-// keepOnly makes a call while nobody works on calls, and returns its record.
+// keepOnly makes a call without running the engine, and returns its record.
 func keepOnly(t *testing.T, make Transport, records store.Records, id string) store.Record {
 	t.Helper()
 	door, err := make(World{
@@ -240,7 +236,7 @@ func keepOnly(t *testing.T, make Transport, records store.Records, id string) st
 	return kept[0]
 }
 
-// rewrite has a record be one that a newer version wrote.
+// rewrite changes a record into one that a newer version wrote.
 func rewrite(t *testing.T, s durable.Sealing, r store.Record) {
 	t.Helper()
 	v, err := durable.NewVault[map[string]any](s, "calls")
@@ -257,7 +253,7 @@ func rewrite(t *testing.T, s durable.Sealing, r store.Record) {
 	}
 }
 
-// secondAnswer has peers answer twice at the same time, and then otherwise.
+// secondAnswer has peers answer several times at once, and then differently.
 func secondAnswer(t *testing.T, make Transport) {
 	for _, first := range []bool{true, false} {
 		j := &journal{file: filepath.Join(t.TempDir(), "journal")}
@@ -279,7 +275,7 @@ func secondAnswer(t *testing.T, make Transport) {
 		}
 		w.Tell = func(id, ending string) error {
 			j.write("end " + id + " " + ending)
-			return door.Answer(ctx, id, !first) // late, and other than before
+			return door.Answer(ctx, id, !first) // late, and different from before
 		}
 		w.AskPeer = func(id string) error {
 			for range 8 {

@@ -1,9 +1,7 @@
-// Package safetexttest lists the pieces of hostile texts. Only tests
-// import it.
+// Package safetexttest lists pieces of hostile texts for tests.
 package safetexttest
 
-// Pieces returns control characters, characters that can't be seen,
-// escapes, and placeholders of templates.
+// Pieces returns control characters, invisible characters, escapes, and template placeholders.
 func Pieces() []string {
 	return []string{
 		"\n", "\r\n", "\t", " ", "          ", "\x1b[2K", "\u202e", "\u2066", "\u2069", "\u200b",

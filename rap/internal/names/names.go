@@ -1,5 +1,5 @@
-// Package names places the threads and calls of a runtime in its store,
-// and makes the names under which tool servers know them.
+// Package names derives the keys of a runtime's threads and calls in its store, and the ids
+// that are sent to tool servers.
 package names
 
 import (
@@ -16,17 +16,16 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Namer names threads and calls. Askers choose names for themselves
-// alone: two that choose the same one mean two things, here and at the
-// tool server. The same names come out after a restart.
+// Namer derives ids of threads and calls. Each asker has a namespace of its own: equal ids of
+// two askers are different things, both here and at the tool server. The result is the same
+// after a restart.
 type Namer struct {
 	key []byte
-	raw bool // names go out as the asker chose them
+	raw bool // send the asker's ids unchanged
 }
 
-// New returns the namer of a runtime's namespace, whose key is derived
-// from that of its records. A raw namer sends names as they are, which
-// is right where one asker only may ask.
+// New returns the namer of a runtime's namespace. Its key is derived from that of the records.
+// A raw namer sends ids unchanged, which is right for a runtime with a single asker.
 func New(key []byte, namespace string, raw bool) (Namer, error) {
 	derived, err := hkdf.Key(sha256.New, key, nil, "assent rap names "+namespace, sha256.Size)
 	if err != nil {
@@ -36,22 +35,20 @@ func New(key []byte, namespace string, raw bool) (Namer, error) {
 	return Namer{key: derived, raw: raw}, nil
 }
 
-// Thread is the key below which the records of an asker's thread are
-// kept. It is a digest: names are opaque, may be of any length, and
-// should not be readable in a backup.
+// Thread returns the key prefix of the records of an asker's thread. It is a digest, because
+// ids are opaque, may have any length, and should not be readable in a backup.
 func (n Namer) Thread(who approval.Asker, thread string) string {
 	return n.digest("thread", who.Own(thread))
 }
 
-// Call is the key of the record of a call.
+// Call returns the key of a call's record.
 func (n Namer) Call(who approval.Asker, thread, id string) string {
 	place := n.Thread(who, thread)
 
 	return place + "/" + n.digest("call", place+"/"+id)
 }
 
-// Person is the key below which is kept what somebody looks up as the
-// person that the directory names so.
+// Person returns the key prefix of the records for a person of the directory.
 func (n Namer) Person(id string) string { return n.digest("person", id) }
 
 func (n Namer) digest(kind, text string) string {
@@ -61,15 +58,15 @@ func (n Namer) digest(kind, text string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// ThreadOf is the part of a call's key that all calls of its thread share.
+// ThreadOf returns the part of a call's key that all calls of its thread share.
 func ThreadOf(key string) string {
 	thread, _, _ := strings.Cut(key, "/")
 
 	return thread
 }
 
-// Root is the thread that is the session of another one, whose
-// ancestors are given from the root on.
+// Root returns the root thread, which is the session of a thread. ancestors begins with the
+// root.
 func Root(thread string, ancestors []string) string {
 	if len(ancestors) > 0 {
 		return ancestors[0]
@@ -78,19 +75,18 @@ func Root(thread string, ancestors []string) string {
 	return thread
 }
 
-// Sent holds the names under which a tool server knows a call. They are
-// kept with it: what was sent stays what it was sent as.
+// Sent has the ids of a call at its tool server. They are stored with the call, so that they
+// never change.
 type Sent struct {
 	Group     string   `json:"group"`
 	ID        string   `json:"id"`
 	Ancestors []string `json:"ancestors,omitempty"`
 }
 
-// shownDigits is how many hexadecimal digits of a digest a name
-// carries: 128 bits.
+// shownDigits is the number of hexadecimal digits of a digest in an id: 128 bits.
 const shownDigits = 32
 
-// Sent returns the names under which a call goes out.
+// Sent returns the ids with which a call is sent.
 func (n Namer) Sent(who approval.Asker, thread, id string, ancestors []string) Sent {
 	if n.raw {
 		return Sent{Group: thread, ID: id, Ancestors: ancestors}
@@ -105,7 +101,7 @@ func (n Namer) Sent(who approval.Asker, thread, id string, ancestors []string) S
 	return out
 }
 
-// Group is the name under which a thread goes out.
+// Group returns the id with which a thread is sent.
 func (n Namer) Group(who approval.Asker, thread string) string {
 	if n.raw {
 		return thread
@@ -114,16 +110,14 @@ func (n Namer) Group(who approval.Asker, thread string) string {
 	return "thread_" + n.Thread(who, thread)[:shownDigits]
 }
 
-// NewToken returns a secret of 256 bits for one URL, and its hash, by
-// which it is found.
+// NewToken returns a secret of 256 bits for a URL, and the hash by which it is looked up.
 func NewToken() (token, hash string) {
 	token = rand.Text() + rand.Text()
 
 	return token, durable.Hash(token)
 }
 
-// Sealing says where the records of a namespace are, and what they are
-// sealed with.
+// Sealing returns the sealing of the records of a namespace.
 func Sealing(records store.Records, namespace string, key []byte) durable.Sealing {
 	return durable.Sealing{
 		Records:   records,

@@ -12,9 +12,8 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 )
 
-// Desk is a desk at which the test is the people. Unlike a real
-// one it takes answers to questions that were withdrawn, so that a test
-// can see that nobody acts on them.
+// Desk is an approval service whose answers the test gives. Unlike a real one it accepts
+// answers to withdrawn questions, so that a test can check that they have no effect.
 type Desk struct {
 	t testing.TB
 
@@ -23,14 +22,13 @@ type Desk struct {
 	watchers []func(string)
 	changed  chan struct{}
 	slow     map[string]*slowAnswer // by ref
-	Stuck    chan struct{}          // Open answers once it is closed; nil: at once
-	Fails    error                  // of everything
+	Stuck    chan struct{}          // Open returns once it is closed; nil: at once
+	Fails    error                  // returned by every method
 	ClaimErr error
-	Looks    int // at approvals
+	Looks    int // calls of Look
 }
 
-// Shown is one thing that was put to people: a question, or a whole
-// call (then Verdict has it).
+// Shown is a request to people: a question, or the approval of a call (with a Verdict).
 type Shown struct {
 	Ref, Key  string
 	Question  hold.Question
@@ -38,7 +36,7 @@ type Shown struct {
 	Answer    hold.Answer
 	Held      hold.Held
 	Withdrawn int
-	Taken     string // by this key
+	Taken     string // the key that claimed the run
 
 	Asker, Canceller approval.Asker
 }
@@ -49,7 +47,7 @@ func NewDesk(t testing.TB) *Desk {
 	return &Desk{t: t, changed: make(chan struct{}), slow: map[string]*slowAnswer{}}
 }
 
-// Set does something to the desk, and wakes those who wait at it.
+// Set calls do with the lock held, and wakes waiting calls.
 func (d *Desk) Set(do func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,7 +56,7 @@ func (d *Desk) Set(do func()) {
 	d.changed = make(chan struct{})
 }
 
-// Tell has everybody who watches look.
+// Tell notifies all watchers of a reference.
 func (d *Desk) Tell(ref string) {
 	d.mu.Lock()
 	watchers := append([]func(string){}, d.watchers...)
@@ -68,7 +66,7 @@ func (d *Desk) Tell(ref string) {
 	}
 }
 
-// Put shows something once for each key.
+// Put adds a request, or returns the existing one with the key.
 func (d *Desk) Put(key string, s *Shown) (out Shown, err error) {
 	d.Set(func() {
 		if err = d.Fails; err != nil {
@@ -89,7 +87,7 @@ func (d *Desk) Put(key string, s *Shown) (out Shown, err error) {
 	return out, err
 }
 
-// Find returns what is shown under a ref. d.mu is held.
+// Find returns the request with a reference, or nil. d.mu must be held.
 func (d *Desk) Find(ref string) *Shown {
 	for _, s := range d.Shown {
 		if s.Ref == ref {
@@ -99,7 +97,7 @@ func (d *Desk) Find(ref string) *Shown {
 	return nil
 }
 
-// As returns the desk, which remembers who asks and who withdraws.
+// As returns an approval service that records who asks and who withdraws.
 func (d *Desk) As(who approval.Asker) hold.Requests { return seat{d, who} }
 
 type seat struct {
@@ -132,13 +130,13 @@ func (d *Desk) note(ref string, change func(*Shown)) {
 	}
 }
 
-// Of returns what is shown under a ref.
+// Of returns the request with a reference.
 func (d *Desk) Of(ref string) (out Shown) {
 	d.note(ref, func(s *Shown) { out = *s })
 	return out
 }
 
-// Refs are those of all that was shown, in order.
+// Refs returns the references of all requests, in order.
 func (d *Desk) Refs() (all []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,25 +146,25 @@ func (d *Desk) Refs() (all []string) {
 	return all
 }
 
-// FailWith has everything fail that is asked of the desk; nil ends it.
+// FailWith makes all methods fail until it is called with nil.
 func (d *Desk) FailWith(err error) {
 	d.Set(func() { d.Fails = err })
 	d.Tell("")
 }
 
-// Hold has a whole call stand so, whatever became of its request.
+// Hold sets the state of an approval, whatever it was.
 func (d *Desk) Hold(h hold.Held) {
 	d.note(h.Ref, func(s *Shown) { s.Held = h })
 	d.Tell(h.Ref)
 }
 
-// Ask shows a question.
+// Ask adds a question.
 func (d *Desk) Ask(_ context.Context, key string, q hold.Question) (string, error) {
 	s, err := d.Put(key, &Shown{Question: q, Answer: hold.Answer{State: hold.Pending}})
 	return s.Ref, err
 }
 
-// Answer tells what the test has answered.
+// Answer returns the answer that the test gave.
 func (d *Desk) Answer(ctx context.Context, ref string) (hold.Answer, error) {
 	d.mu.Lock()
 	s := d.Find(ref)
@@ -189,16 +187,14 @@ func (d *Desk) Answer(ctx context.Context, ref string) (hold.Answer, error) {
 	return answer, nil
 }
 
-// slowAnswer is an answer that takes its time from the desk to some of
-// its readers.
+// slowAnswer delays an answer for some readers.
 type slowAnswer struct {
 	readers          int
 	reading, release chan struct{}
 }
 
-// Slows answers, and returns a function that waits until so many
-// readers are on their way with the answer, and one that lets them
-// arrive.
+// Slows delays the answer for a number of readers. read waits until all of them have read it,
+// and release lets them return.
 func (d *Desk) Slows(ref string, readers int) (read, release func()) {
 	s := &slowAnswer{readers, make(chan struct{}, readers), make(chan struct{})}
 	d.Set(func() { d.slow[ref] = s })
@@ -215,7 +211,7 @@ func (d *Desk) Slows(ref string, readers int) (read, release func()) {
 	}, func() { close(s.release) }
 }
 
-// Watch tells about every change.
+// Watch calls changed for every change until ctx ends.
 func (d *Desk) Watch(ctx context.Context, changed func(string)) error {
 	d.Set(func() { d.watchers = append(d.watchers, changed) })
 	changed("")
@@ -223,7 +219,7 @@ func (d *Desk) Watch(ctx context.Context, changed func(string)) error {
 	return ctx.Err()
 }
 
-// Open shows a whole call.
+// Open adds an approval request.
 func (d *Desk) Open(_ context.Context, key string, v hold.Verdict) (hold.Held, error) {
 	s, err := d.Put(key, &Shown{Verdict: v, Held: hold.Held{State: hold.Pending}})
 	if d.Stuck != nil {
@@ -232,7 +228,7 @@ func (d *Desk) Open(_ context.Context, key string, v hold.Verdict) (hold.Held, e
 	return s.Held, err
 }
 
-// Look tells how a call's approval stands.
+// Look returns the state of an approval request.
 func (d *Desk) Look(_ context.Context, ref string) (hold.Held, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -243,7 +239,7 @@ func (d *Desk) Look(_ context.Context, ref string) (hold.Held, error) {
 	return hold.Held{}, cmp.Or(d.Fails, hold.ErrNoRequest)
 }
 
-// Claim takes the run of an approved call.
+// Claim claims the run of an approved call.
 func (d *Desk) Claim(_ context.Context, ref, key string, v hold.Verdict) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -261,7 +257,7 @@ func (d *Desk) Claim(_ context.Context, ref, key string, v hold.Verdict) error {
 	return d.ClaimErr
 }
 
-// Cancel withdraws.
+// Cancel withdraws a request.
 func (d *Desk) Cancel(_ context.Context, ref, reason string) (err error) {
 	d.Set(func() {
 		s := d.Find(ref)
@@ -279,7 +275,7 @@ func (d *Desk) Cancel(_ context.Context, ref, reason string) (err error) {
 	return err
 }
 
-// Says gives an answer, whatever became of the question.
+// Says answers a question, whatever its state is.
 func (d *Desk) Says(ref string, a hold.Answer) {
 	d.Set(func() { d.Find(ref).Answer = a })
 	d.Tell(ref)
@@ -293,7 +289,7 @@ func (d *Desk) Dismisses(ref string, standard int) {
 	d.Says(ref, hold.Answer{State: hold.Dismissed, Selected: standard, By: "ann"})
 }
 
-// Waits for n things that match, and returns the nth.
+// Waits waits for n matching requests, and returns the nth.
 func (d *Desk) Waits(what string, n int, match func(*Shown) bool) Shown {
 	d.t.Helper()
 	ctx, stop := Patience(d.t)
@@ -323,13 +319,13 @@ func (d *Desk) Matching(match func(*Shown) bool) ([]Shown, <-chan struct{}) {
 	return out, d.changed
 }
 
-// Asked is the nth question whose prompt holds a text.
+// Asked waits for the nth question whose prompt contains a text.
 func (d *Desk) Asked(prompt string, n int) Shown {
 	d.t.Helper()
 	return d.Waits("asked: "+prompt, n, prompting(prompt))
 }
 
-// Exactly wants n questions whose prompt holds a text.
+// Exactly checks that there are n questions whose prompt contains a text.
 func (d *Desk) Exactly(prompt string, n int) {
 	d.t.Helper()
 	if got, _ := d.Matching(prompting(prompt)); len(got) != n {
@@ -341,25 +337,25 @@ func prompting(text string) func(*Shown) bool {
 	return func(s *Shown) bool { return !s.IsCall() && strings.Contains(s.Question.Prompt, text) }
 }
 
-// Withdrawn waits until what was shown under a ref is withdrawn.
+// Withdrawn waits until a request is withdrawn.
 func (d *Desk) Withdrawn(ref string) {
 	d.t.Helper()
 	d.Waits("withdrawn: "+ref, 1, func(s *Shown) bool { return s.Ref == ref && s.Withdrawn > 0 })
 }
 
-// Request waits for the nth call to be approved.
+// Request waits for the nth approval request.
 func (d *Desk) Request(nth int) Shown {
 	d.t.Helper()
 	return d.Waits("put before approvers", nth, (*Shown).IsCall)
 }
 
-// Decide has a person decide on the nth request.
+// Decide sets the decision on the nth approval request.
 func (d *Desk) Decide(nth int, state hold.State, reason string) {
 	d.t.Helper()
 	d.Holds(nth, hold.Held{State: state, Reason: reason})
 }
 
-// Holds has the nth request stand so, if it is open.
+// Holds sets the state of the nth approval request, if it is pending.
 func (d *Desk) Holds(nth int, now hold.Held) {
 	d.t.Helper()
 	now.Ref, now.By = d.Request(nth).Ref, "mara"
@@ -371,7 +367,7 @@ func (d *Desk) Holds(nth int, now hold.Held) {
 	d.Tell(now.Ref)
 }
 
-// Dropped waits until the nth request is withdrawn.
+// Dropped waits until the nth approval request is withdrawn.
 func (d *Desk) Dropped(nth int) {
 	d.t.Helper()
 	d.Withdrawn(d.Request(nth).Ref)

@@ -1,4 +1,4 @@
-// Package raptest holds what the tests of both sides of RAP share.
+// Package raptest has test helpers for both sides of RAP.
 package raptest
 
 import (
@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// slowBody is a body of which nothing comes. It counts those that
-// somebody reads.
+// slowBody is a body that never arrives. It counts the bodies that are read.
 type slowBody struct {
 	reads *atomic.Int32
 	gone  chan struct{}
@@ -25,8 +24,8 @@ func (b *slowBody) Read([]byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// floods sends many requests whose bodies don't come, and returns how
-// many of them are read and how to end them.
+// Floods sends many requests whose bodies never arrive. It returns the number of bodies being
+// read, and a function that ends the requests.
 func Floods(t *testing.T, to http.Handler, path, token string) (reads *atomic.Int32, end func()) {
 	reads, gone := &atomic.Int32{}, make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,24 +18,23 @@ import (
 	"github.com/assent-dev/assent/rap/internal/names"
 )
 
-// Tool is a tool server that does what a test tells it to. It knows
-// RAP from the protocol's field tables alone, and shares no code with
-// what it tests.
+// Tool is a scripted tool server. It implements RAP from the protocol's field tables alone, and
+// shares no code with the code under test.
 type Tool struct {
 	T    testing.TB
 	URL  string
-	Quit chan struct{} // closed at the end, to let go of requests that hang
+	Quit chan struct{} // closed at the end, to release requests that hang
 
 	mu       sync.Mutex
 	got      []Request
-	changed  chan struct{}        // closed and made anew with every request
-	own      map[string][2]string // thread and id by the names that they are sent as
+	changed  chan struct{}        // closed and replaced at every request
+	own      map[string][2]string // thread and id by the ids that are sent
 	manifest func(w http.ResponseWriter)
 	scripts  map[string]func(w http.ResponseWriter, r *http.Request, nth int)
 }
 
-// Request is what came in: Route is "discovery", "invoke", "close",
-// "cancel", "status" or "answer" for every other address.
+// Request is a received request. Route is "discovery", "invoke", "close", "cancel", "status",
+// or "answer" for every other path.
 type Request struct {
 	Route, Method, URI, ContentType, Body string
 	Header                                http.Header
@@ -43,7 +42,7 @@ type Request struct {
 
 const Endpoint = "/invoke"
 
-// Manifest is a valid manifest of these tools, which take anything.
+// Manifest returns a valid manifest of tools that accept any arguments.
 func Manifest(endpoint string, tools ...string) string {
 	var list []string
 	for _, name := range tools {
@@ -56,8 +55,7 @@ func Manifest(endpoint string, tools ...string) string {
 	return fmt.Sprintf(`{"name":"scripted","endpoint":%q,"tools":[%s]}`, endpoint, strings.Join(list, ","))
 }
 
-// NewTool starts a tool server that offers some tools, accepts
-// everything and does nothing.
+// NewTool starts a tool server that offers some tools and accepts everything.
 func NewTool(t testing.TB, tools ...string) *Tool {
 	p := &Tool{
 		T:       t,
@@ -90,25 +88,24 @@ func (p *Tool) Manifests(answer func(w http.ResponseWriter)) {
 	p.manifest = answer
 }
 
-// On scripts what is answered at a path (query and escapes as they are
-// sent); nth counts from 1.
+// On sets the handler of a path (with query and escapes as sent); nth counts from 1.
 func (p *Tool) On(uri string, answer func(w http.ResponseWriter, r *http.Request, nth int)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.scripts[uri] = answer
 }
 
-// Answers has a path always answer with a status.
+// Answers makes a path respond with a status.
 func (p *Tool) Answers(uri string, status int) {
 	p.On(uri, func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(status) })
 }
 
-// Hangs has a path answer nothing until the end.
+// Hangs makes a path not respond until the end of the test.
 func (p *Tool) Hangs(uri string) {
 	p.On(uri, func(http.ResponseWriter, *http.Request, int) { <-p.Quit })
 }
 
-// Drops has a path cut the connection.
+// Drops makes a path close the connection.
 func (p *Tool) Drops(uri string) {
 	p.On(uri, func(http.ResponseWriter, *http.Request, int) { panic(http.ErrAbortHandler) })
 }
@@ -159,8 +156,7 @@ func route(path string) string {
 	return "answer"
 }
 
-// Requests are those to a route ("invoke") or an address
-// ("/answers/1"), so far.
+// Requests returns the requests to a route ("invoke") or a path ("/answers/1") so far.
 func (p *Tool) Requests(at string) []Request {
 	got, _ := p.Look(at)
 	return got
@@ -178,7 +174,7 @@ func (p *Tool) Look(at string) ([]Request, <-chan struct{}) {
 	return out, p.changed
 }
 
-// Waits returns the requests to a route or address once there are n.
+// Waits waits for n requests to a route or path, and returns them.
 func (p *Tool) Waits(at string, n int) []Request {
 	p.T.Helper()
 	ctx, stop := Patience(p.T)
@@ -196,7 +192,7 @@ func (p *Tool) Waits(at string, n int) []Request {
 	}
 }
 
-// Exactly wants n requests to a route or address, no more and no fewer.
+// Exactly checks the number of requests to a route or path.
 func (p *Tool) Exactly(at string, n int) {
 	p.T.Helper()
 	if got := p.Requests(at); len(got) != n {
@@ -204,8 +200,8 @@ func (p *Tool) Exactly(at string, n int) {
 	}
 }
 
-// Patience returns a context for waits: it ends with the time of the
-// test (go test -timeout), early enough for a message.
+// Patience returns a context that ends shortly before the test's own deadline (go test
+// -timeout), early enough to print a message.
 func Patience(t testing.TB) (context.Context, context.CancelFunc) {
 	if timed, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
 		if end, ok := timed.Deadline(); ok {
@@ -215,7 +211,7 @@ func Patience(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithCancel(t.Context())
 }
 
-// Call is an invocation as the tool server read it.
+// Call is an invocation as the tool server received it.
 type Call struct {
 	t testing.TB
 	P *Tool
@@ -229,19 +225,17 @@ type Call struct {
 	Ancestors   []string        `json:"thread_ancestors"`
 	UserID      *string         `json:"user_id"`
 
-	ID, GroupID string // as whoever made the call named them; as they were sent where that is not known
+	ID, GroupID string // the ids of the asker, or those sent if these are unknown
 }
 
-// Key and confRoom are those of every runtime under test, and
-// confAsker is who calls.
+// Key is the key of every runtime under test.
 func Key() []byte { return bytes.Repeat([]byte{7}, 32) }
 
 const Room = "clerk"
 
 func Asker() approval.Asker { return approval.Asker{Token: "clerk-token"} }
 
-// Names are the names under which a runtime under test sends the
-// call of a thread.
+// Names returns the ids with which a runtime under test sends a call.
 func Names(thread, id string) (group, call string) {
 	n, err := names.New(Key(), Room, false)
 	if err != nil {
@@ -252,14 +246,13 @@ func Names(thread, id string) (group, call string) {
 	return sent.Group, sent.ID
 }
 
-// Group is the name under which a thread is sent.
+// Group returns the id with which a thread is sent.
 func Group(thread string) string {
 	group, _ := Names(thread, "")
 	return group
 }
 
-// Notice is what a tool server is told of a thread, or of one of
-// its calls.
+// Notice returns the expected notice about a thread or one of its calls.
 func Notice(thread string, id ...string) map[string]string {
 	group, call := Names(thread, strings.Join(id, ""))
 	if len(id) == 0 {
@@ -268,7 +261,7 @@ func Notice(thread string, id ...string) map[string]string {
 	return map[string]string{"thread_id": group, "tool_call_id": call}
 }
 
-// Call waits for the invocation of a thread's call.
+// Call waits for the invocation of a call.
 func (p *Tool) Call(thread, id string) *Call {
 	p.T.Helper()
 	p.Expects(thread, id)
@@ -279,8 +272,7 @@ func (p *Tool) Call(thread, id string) *Call {
 	}
 }
 
-// Expects has the invocation of a thread's call recognised by the names
-// that it is sent as.
+// Expects registers the sent ids of a call, so that its invocation is recognized.
 func (p *Tool) Expects(thread, id string) {
 	group, call := Names(thread, id)
 	p.mu.Lock()
@@ -302,7 +294,7 @@ func (p *Tool) Read(body string) *Call {
 	return c
 }
 
-// Reads is read of a request that a script answers.
+// Reads parses the request in a script.
 func (p *Tool) Reads(r *http.Request) *Call {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -311,7 +303,7 @@ func (p *Tool) Reads(r *http.Request) *Call {
 	return p.Read(string(body))
 }
 
-// Message is a message that is about to be sent.
+// Message is a message to be sent.
 type Message map[string]any
 
 func (m Message) With(field string, value any) Message {
@@ -337,19 +329,18 @@ func (m Message) Text(t testing.TB) string {
 	return out.String()
 }
 
-// Secret stands in every response URL that a scripted server
-// gives out, so that it is found wherever it leaks to.
+// Secret is part of every response URL of a Tool, so that leaks can be detected.
 const Secret = "s3cr3t"
 
-// AnswerAt is where the answer to a question about the call goes.
+// AnswerAt returns the path for the answer to a question about the call.
 func (c *Call) AnswerAt(more string) string {
 	return "/answers/" + c.Name() + "/" + Secret + more
 }
 
 func (c *Call) Name() string { return c.GroupID + "/" + c.ID }
 
-// Choice is a question with three labels, of which the last is the
-// default; its answer goes to a path of the tool server.
+// Choice returns a question with three choices, of which the last is the default. The answer
+// goes to a path of the tool server.
 func (c *Call) Choice(path string) Message {
 	return Message{
 		"type":         "user_choice",
@@ -378,7 +369,7 @@ func (c *Call) View(kind string, content any) Message {
 	return Message{"type": "view_update", "group_id": c.SentGroup, "view_type": kind, "content": content}
 }
 
-// Send posts a callback and returns its status.
+// Send posts a callback and returns the status.
 func (c *Call) Send(m Message) int {
 	c.t.Helper()
 	return c.Raw("application/json", m.Text(c.t))
@@ -389,7 +380,7 @@ func (c *Call) Raw(contentType, body string) int {
 	return PostTo(c.t, c.CallbackURL, contentType, body)
 }
 
-// Sends wants the callback to be taken.
+// Sends posts a callback that must be accepted.
 func (c *Call) Sends(m Message) {
 	c.t.Helper()
 	if status := c.Send(m); status != http.StatusOK {
@@ -397,7 +388,7 @@ func (c *Call) Sends(m Message) {
 	}
 }
 
-// Refused wants a callback to be answered with 4xx.
+// Refused posts a callback that must get a 4xx.
 func (c *Call) Refused(what string, m Message) {
 	c.t.Helper()
 	if status := c.Send(m); status/100 != 4 {
@@ -429,9 +420,8 @@ func Send(t testing.TB, method, url, contentType string, body io.Reader) int {
 	return res.StatusCode
 }
 
-// OwnClient shares no connection with other rows: whoever stops a test
-// server closes the connections of http.DefaultClient, under a request
-// of a row that runs beside it.
+// OwnClient returns a client that shares no connections. Closing a test server closes the
+// connections of http.DefaultClient, which could interrupt a request of a parallel test.
 func OwnClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 }
