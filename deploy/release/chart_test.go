@@ -105,6 +105,10 @@ func TestChartRenders(t *testing.T) {
 	if docs["ServiceMonitor/approvals"] == nil || docs["NetworkPolicy/approvals"] != nil {
 		t.Error("the switches of the values change nothing")
 	}
+	docs = rendered(t, map[string]any{"policiesConfigMap": ""})
+	if text := at(t, docs["ConfigMap/approvals-serve"], "data", "serve.yaml").(string); strings.Contains(text, "policies:") {
+		t.Errorf("there are no policies, and the service would not start:\n%s", text)
+	}
 }
 
 // TestChartConfigures checks that the binary accepts the configuration of the
@@ -133,9 +137,13 @@ metadata: {id: desk, name: Desk, version: "1.0.0", description: Trades.}
 interface: {input: {type: object}, output: {type: object}}
 execution_policy: {id: agf.react, config: {instructions: Be careful., model: any}}
 `)
-	if err := os.Mkdir(filepath.Join(dir, "policies"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	write("policies/trades.policy.yaml", `schema_version: "1.0.0"
+policy_ref: desk.trades
+description: Who approves trades.
+applies: implicit
+rules:
+  - {id: trades, match: {kinds: [tool]}, approval: true, require: {stages: [{group: desk, people: 1}]}}
+`)
 	assent := filepath.Join(dir, "assent")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", assent, "./cmd/assent")
 	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
