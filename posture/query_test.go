@@ -68,7 +68,7 @@ func wide() string {
 func TestQueriesAgreeWithBruteForce(t *testing.T) {
 	for seed := range uint64(60) {
 		d := dice{rand.New(rand.NewPCG(seed, 23))}
-		plan, call := planOf(t, d.options(), d.space(), d.policies()...), pick(d, calls()...)
+		plan, call := planOf(t, d.options(t), d.space(), d.policies()...), pick(d, calls()...)
 		where, _ := ParseWhere(pick(d, "", "k>1", "l=x", "k!=1,l=true"))
 		for _, outcome := range []resolve.Outcome{resolve.Deny, resolve.Ask, resolve.Allow} {
 			a := Query{Call: call, Where: where, Outcome: outcome}.Ask(plan)
