@@ -179,6 +179,9 @@ type Side struct {
 	// PermitAge is how long an allowed call may wait before it runs; 0
 	// where nobody says it.
 	PermitAge time.Duration
+	// Offered names the tools that each MCP server is known to offer, by its
+	// alias. They are compared by name where the server has no allow-list.
+	Offered map[string][]string
 	// Config names the decisions.yaml that was read, empty if there is none.
 	Config string
 	// Files names every file that the side was read from.
