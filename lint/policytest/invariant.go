@@ -204,6 +204,9 @@ func (v *Invariant) vacuous(plan *resolve.Plan, good []resolve.Outcome) string {
 	if v.where == nil {
 		return ""
 	}
+	if why := (posture.Query{Call: *v.Call, Where: v.where}).OtherCase(plan); why != "" {
+		return "nothing is protected: " + why
+	}
 	for _, outcome := range good {
 		if v.ask(plan, outcome).Found != condition.No {
 			return ""
