@@ -167,7 +167,7 @@ func (v program) readSides(args []string, revised bool) (out [2]*sideTree, err e
 			}
 		}
 
-		return out, nil
+		return out, replacedByLinks(out[0], out[1])
 	}
 
 	old, new, err := revisions(args[0])
@@ -202,7 +202,7 @@ func (v program) readSides(args []string, revised bool) (out [2]*sideTree, err e
 		}
 	}
 
-	return out, nil
+	return out, sameLinks(out[0], out[1])
 }
 
 // settledPaths are the paths that the settings of either revision name.

@@ -39,7 +39,10 @@ type sideTree struct {
 	configs []sideFile // every decisions.yaml
 	store   store      // nil if the side is a single file
 	chosen  *settings  // .agf-validate.yaml of the side, nil if it has none
-	read    []string   // names of the files read besides those of agents
+	listed  []blob     // every file of a revision below what is compared
+	// notFollowed lists the links of a directory that lead to directories.
+	notFollowed []string
+	read        []string // names of the files read besides those of agents
 }
 
 // store reads files of a side that its other files name. Paths are those
@@ -109,6 +112,11 @@ func (v program) readTree(path string) (*sideTree, error) {
 // people.yaml that is not YAML: a walk for checks skips both.
 func (t *sideTree) walkOwners(root string) error {
 	return filepath.WalkDir(root+string(filepath.Separator), func(file string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type()&fs.ModeSymlink != 0 {
+			if info, broken := os.Stat(file); broken != nil || info.IsDir() {
+				t.notFollowed = append(t.notFollowed, file)
+			}
+		}
 		if err != nil || d.IsDir() || !isConfig(d.Name()) && kindOf(d.Name()) != peopleKind {
 			return err
 		}
@@ -126,6 +134,22 @@ func (t *sideTree) walkOwners(root string) error {
 		}
 		return checkPeople(file, src)
 	})
+}
+
+// replacedByLinks returns an error if the new directory has a link to a
+// directory, which is not followed, where the old one has files.
+func replacedByLinks(old, new *sideTree) error {
+	for _, link := range new.notFollowed {
+		rel, err := filepath.Rel(new.what, link)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(old.files, func(f sideFile) bool { return strings.HasPrefix(f.rel, filepath.ToSlash(rel)+"/") }) {
+			return fmt.Errorf("%s is a link to a directory, which is not followed, and %s has files there: compare what it "+
+				"leads to", link, old.what)
+		}
+	}
+	return nil
 }
 
 // isConfig reports whether a file is called decisions.yaml.
