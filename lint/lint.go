@@ -158,6 +158,7 @@ func (w *Worker) agent(file string, src []byte, files *Files, before int) diag.R
 		Registry: w.linter.opt.Registry,
 		file:     file,
 		Fleet:    w.linter.opt.Fleet,
+		People:   w.linter.opt.People,
 		found:    found,
 		left:     budget,
 		worker:   w,

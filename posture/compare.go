@@ -18,6 +18,8 @@ type comparer struct {
 	// templates holds what makes templates the same, by their text.
 	templates map[string]string
 	changes   []Change
+	// configEdit is what the owner chose differently, nil for nothing.
+	configEdit *EditedRule
 }
 
 // fill names the agent in every change.
@@ -48,6 +50,7 @@ type pair struct {
 	class    string // what sets the calls apart, beside their documents; "" for nothing
 	parent   string // whether they carry a parent's input, where it matters
 	odd      bool   // their arguments are no object
+	edited   []*EditedRule
 }
 
 // Whether calls carry a parent's input, where it matters.
@@ -151,6 +154,7 @@ func (p pair) compare() []Change {
 	if p.old.denied && p.new.denied || p.unchanged() {
 		return nil
 	}
+	p.edited = p.edits()
 	found := p.parted()
 	return append(found, p.oddOnes(found)...)
 }
@@ -224,12 +228,12 @@ func (p pair) outcomes() []Change {
 	}
 
 	var found []Change
-	found = append(found, p.gap(p.only(p.old, p.new), new, resolve.Ask, resolve.Allow)...)
-	return append(found, p.gap(p.only(p.new, p.old), old, resolve.Allow, resolve.Ask)...)
+	found = append(found, p.gap(p.old, p.new, new, resolve.Ask, resolve.Allow)...)
+	return append(found, p.gap(p.new, p.old, old, resolve.Allow, resolve.Ask)...)
 }
 
 // only are the gates of one side that the other side has not.
-func (p pair) only(a, b side) []condition.Gate {
+func (p pair) only(a, b side) []int {
 	known := map[string]bool{}
 	for _, i := range b.asks {
 		known[p.gateKey(b, i)] = true
@@ -241,16 +245,17 @@ func (p pair) only(a, b side) []condition.Gate {
 		}
 	}
 
-	return a.gates(list)
+	return list
 }
 
-// gap tells the calls that some gates ask about and the other side
-// doesn't.
-func (p pair) gap(asking, silent []condition.Gate, from, to resolve.Outcome) []Change {
+// gap tells the calls that gates of one side ask about and those of the
+// other side, silent, don't.
+func (p pair) gap(s, other side, silent []condition.Gate, from, to resolve.Outcome) []Change {
+	asking := p.only(s, other)
 	if len(asking) == 0 {
 		return nil
 	}
-	cell, ok := p.cmp.Gap(p.world, asking, silent)
+	cell, ok := p.cmp.Gap(p.world, s.gates(asking), silent)
 	switch {
 	case !ok:
 		return []Change{p.unknown(from, to, condition.WhyTooLarge)}
@@ -260,6 +265,9 @@ func (p pair) gap(asking, silent []condition.Gate, from, to resolve.Outcome) []C
 
 	change := p.outcome(*cell, from, to)
 	change.Asks = p.asks()
+	if parts := p.apportioned(s, other, asking, silent); len(parts) > 0 {
+		change.edited = parts
+	}
 
 	return []Change{change}
 }
@@ -335,6 +343,7 @@ func (p pair) change(aspect, from, to string) Change {
 		parent: p.parent,
 		class:  p.class,
 		odd:    p.odd,
+		edited: p.edited,
 	}
 	if p.odd {
 		c.note = joined(c.note, oddArguments)
@@ -397,6 +406,7 @@ func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.De
 	}
 	tried := p.decided(&call, args, d, holds)
 	old, new := p.comparer.old.Plan.Decide(&call), p.comparer.new.Plan.Decide(&call)
+	c.edited = p.causing(old, new)
 	c.Old, c.New = positionOf(old, p.comparer.old), positionOf(new, p.comparer.new)
 	if text, err := call.JSON(); err == nil {
 		c.Witness = text

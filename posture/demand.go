@@ -154,6 +154,7 @@ func (p pair) gather(found []Change, change Change) []Change {
 	if i < 0 {
 		return append(found, change)
 	}
+	found[i].addEdits(change.edited)
 	if f := &found[i]; f.region != nil && change.region != nil {
 		f.region = f.region.Or(change.region)
 	}

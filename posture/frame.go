@@ -261,6 +261,12 @@ func tightenOnly(s Side) framed {
 	return framed{"": {p, at(s, c.TightenOnlyRange)}}
 }
 
+// The limits that decisions.yaml sets.
+const (
+	limitPermitAge    = "permit_age_seconds"
+	limitRegistryKeep = "registry_keep_seconds"
+)
+
 // limits are the bounds of a side: budgets, steps, and how long an
 // approval may be used.
 func limits(s Side) framed {
@@ -282,11 +288,11 @@ func limits(s Side) framed {
 
 	if s.PermitAge > 0 {
 		seconds := int64(s.PermitAge / time.Second)
-		out["permit_age_seconds"] = piece{protection: Protection{Limit: &seconds}}
+		out[limitPermitAge] = piece{protection: Protection{Limit: &seconds}}
 	}
 	if s.RegistryKeep > 0 {
 		seconds := int64(s.RegistryKeep / time.Second)
-		out["registry_keep_seconds"] = piece{protection: Protection{Limit: &seconds}}
+		out[limitRegistryKeep] = piece{protection: Protection{Limit: &seconds}}
 	}
 
 	return out

@@ -48,6 +48,7 @@ func alike(found []Change, all int, note func(c *Change) *string) []Change {
 		if out[i].Asks != c.Asks {
 			out[i].Asks = "" // it is not the same for all of them
 		}
+		out[i].addEdits(c.edited)
 		if text := *note(&c); text != "" {
 			notes[i] = append(notes[i], text)
 		}

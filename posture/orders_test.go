@@ -173,7 +173,7 @@ func TestJoiningNeverLoosens(t *testing.T) {
 func TestMorePoliciesNeverLoosen(t *testing.T) {
 	for seed := range uint64(30) {
 		d := dice{rand.New(rand.NewPCG(seed, 17))}
-		opt := d.options()
+		opt := d.options(t)
 		opt.AllowTimeoutApprove = false
 		space, policies := d.space(), d.policies()
 		more := append(slices.Clone(policies), policyText("more", d.rule(0), d.rule(1)))
@@ -206,7 +206,7 @@ func TestMorePoliciesNeverLoosen(t *testing.T) {
 func TestEverySideIsEquivalentToItself(t *testing.T) {
 	for seed := range uint64(30) {
 		d := dice{rand.New(rand.NewPCG(seed, 19))}
-		opt := d.options()
+		opt := d.options(t)
 		space, policies := d.space(), d.policies()
 		one, other := &Side{Plan: planOf(t, opt, space, policies...)}, &Side{Plan: planOf(t, opt, space, policies...)}
 		if report := NewReport(Compare(one, other)); report.Verdict != Equivalent || len(report.Changes) > 0 {

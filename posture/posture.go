@@ -105,16 +105,21 @@ type Change struct {
 
 	region *condition.Region
 	world  condition.Calls
-	note   string // what Region has to say beside the documents
-	parent string // whether they have a parent's input
-	class  string // which annotations they have
-	odd    bool   // their arguments are no object
+	note   string        // what Region has to say beside the documents
+	parent string        // whether they have a parent's input
+	class  string        // which annotations they have
+	odd    bool          // their arguments are no object
+	edited []*EditedRule // the rules that cause the change, empty if none is known
 }
 
 // Report is what a comparison found.
 type Report struct {
 	Verdict Verdict  `json:"verdict"`
 	Changes []Change `json:"changes"`
+	// Edits groups the changes by what was edited, the most dangerous edit
+	// first. Each change is in one of them, or in several if only together
+	// they cause it.
+	Edits []Edit `json:"edits"`
 	// Compared lists the files that each side was read from.
 	Compared *Compared `json:"compared,omitempty"`
 }
@@ -128,24 +133,30 @@ type Compared struct {
 
 // NewReport sums up changes.
 func NewReport(changes []Change) Report {
-	r := Report{Verdict: Equivalent, Changes: []Change{}}
+	return Report{
+		Verdict: verdictOf(changes),
+		Changes: append([]Change{}, changes...),
+		Edits:   editsOf(changes),
+	}
+}
+
+func verdictOf(changes []Change) Verdict {
 	has := map[Effect]bool{}
-	for _, c := range changes {
-		has[c.Effect] = true
-		r.Changes = append(r.Changes, c)
+	for i := range changes {
+		has[changes[i].Effect] = true
 	}
 	switch {
 	case has[Loosens] && has[Tightens]:
-		r.Verdict = Mixed
+		return Mixed
 	case has[Loosens]:
-		r.Verdict = VerdictLoosens
+		return VerdictLoosens
 	case has[Undecided]:
-		r.Verdict = VerdictUndecided
+		return VerdictUndecided
 	case has[Tightens]:
-		r.Verdict = VerdictTightens
+		return VerdictTightens
 	}
 
-	return r
+	return Equivalent
 }
 
 // Suppression is a comment that silences a finding in a file.
@@ -168,6 +179,11 @@ type Side struct {
 	// PermitAge is how long an allowed call may wait before it runs; 0
 	// where nobody says it.
 	PermitAge time.Duration
+	// Offered names the tools that each MCP server is known to offer, by its
+	// alias. They are compared by name where the server has no allow-list.
+	Offered map[string][]string
+	// Config names the decisions.yaml that was read, empty if there is none.
+	Config string
 	// Files names every file that the side was read from.
 	Files []string
 	// PolicyRegistry is the address of the policy registry that the
@@ -235,6 +251,7 @@ func newComparer(old, new *Side) *comparer {
 func compareAs(old, new *Side) []Change {
 	c := newComparer(old, new)
 	c.frame()
+	c.editedConfig()
 	c.targets()
 	c.fill()
 	slices.SortStableFunc(c.changes, byTarget)

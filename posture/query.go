@@ -2,6 +2,9 @@ package posture
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/internal/jsonmsg"
@@ -130,6 +133,9 @@ func (q Query) Vacuous(plan *resolve.Plan) string {
 	if q.Where == nil {
 		return ""
 	}
+	if why := q.OtherCase(plan); why != "" {
+		return why
+	}
 
 	for _, outcome := range []resolve.Outcome{resolve.Allow, resolve.Ask, resolve.Deny} {
 		q.Outcome = outcome
@@ -138,6 +144,41 @@ func (q Query) Vacuous(plan *resolve.Plan) string {
 		}
 	}
 	return "no call can satisfy where"
+}
+
+// OtherCase explains that Where names an argument which the rules read in
+// other case. A call has one of both names only, so an answer would be about
+// calls without the argument that is meant. It returns an empty string
+// otherwise.
+func (q Query) OtherCase(plan *resolve.Plan) string {
+	target := plan.Target(&q.Call)
+	if q.Where == nil || target == nil || target.CaseSensitive {
+		return ""
+	}
+	var read []string
+	for i := range target.Gates {
+		read = append(read, keysOf(target.Gates[i].When)...)
+	}
+	for _, key := range keysOf(q.Where) {
+		at := slices.IndexFunc(read, func(k string) bool { return strings.EqualFold(k, key) })
+		if at >= 0 && !slices.Contains(read, key) {
+			return fmt.Sprintf("the rules read %q, and a call that has %q instead does not have it; write %s",
+				read[at], key, read[at])
+		}
+	}
+
+	return ""
+}
+
+// keysOf lists the keys that a condition tests.
+func keysOf(e *condition.Expr) []string {
+	var out []string
+	for i := 0; e != nil && i < len(e.Groups); i++ {
+		for _, m := range e.Groups[i].Matchers {
+			out = append(out, m.Key)
+		}
+	}
+	return out
 }
 
 // among looks at calls of one class, with a parent's input and without.

@@ -68,7 +68,7 @@ func wide() string {
 func TestQueriesAgreeWithBruteForce(t *testing.T) {
 	for seed := range uint64(60) {
 		d := dice{rand.New(rand.NewPCG(seed, 23))}
-		plan, call := planOf(t, d.options(), d.space(), d.policies()...), pick(d, calls()...)
+		plan, call := planOf(t, d.options(t), d.space(), d.policies()...), pick(d, calls()...)
 		where, _ := ParseWhere(pick(d, "", "k>1", "l=x", "k!=1,l=true"))
 		for _, outcome := range []resolve.Outcome{resolve.Deny, resolve.Ask, resolve.Allow} {
 			a := Query{Call: call, Where: where, Outcome: outcome}.Ask(plan)
@@ -163,6 +163,11 @@ func TestParseWhere(t *testing.T) {
 		`a="x" y`:          "column 7: expected a comma or the end, found y",
 		"a~(":              "missing closing",
 		"amount==500":      `column 7: "==" is not an operator; write "="`,
+		"amount=５":         "a text that is not a plain word needs double quotes",
+		"amount=NaN":       `NaN is neither a number`,
+		"amount=-Infinity": `-Infinity is neither a number`,
+		"tool_args.a=5":    `arguments are named without tool_args.; write a, or "tool_args.a" in quotes`,
+		"$.a=5":            "arguments are named without $.",
 		"amount===500":     `"===" is not an operator; write "="`,
 		"amount=>500":      `"=>" is not an operator; write ">="`,
 		"amount=<500":      `"=<" is not an operator; write "<="`,
@@ -231,7 +236,7 @@ func TestDelegationIsAskedInBothReadings(t *testing.T) {
 
 // TestVacuousQuestions are about no call, so that No would prove nothing.
 func TestVacuousQuestions(t *testing.T) {
-	plan := planOf(t, resolve.Options{}, `{local_tools: [{alias: pay}],
+	plan := planOf(t, resolve.Options{}, `{local_tools: [{alias: pay}, {alias: buy, approval: {condition: [{args_match: {amount: {gt: 5}}}]}}],
     mcp_servers: [{alias: s, server_ref: x, allowed_tools: [a]}], local_agents: [{alias: clerk, source: c.agf.yaml}]}`)
 	for _, c := range []struct {
 		call    resolve.Call
@@ -244,6 +249,9 @@ func TestVacuousQuestions(t *testing.T) {
 		{resolve.Call{Kind: resolve.Tool, Tool: "pay"}, "a>5,a<1", resolve.Ask, true},
 		{resolve.Call{Kind: resolve.Tool, Tool: "pay"}, "a>5,a<1", resolve.Deny, true},
 		{resolve.Call{Kind: resolve.Tool, Tool: "pay"}, "a=x,a~y", resolve.Allow, true},
+		{resolve.Call{Kind: resolve.Tool, Tool: "buy"}, "amount=1", resolve.Allow, false},
+		{resolve.Call{Kind: resolve.Tool, Tool: "buy"}, "other=1", resolve.Allow, false},
+		{resolve.Call{Kind: resolve.Tool, Tool: "buy"}, "Amount=1", resolve.Allow, true},
 		{resolve.Call{Kind: resolve.Tool, Tool: "pya"}, "", resolve.Allow, true},
 		{resolve.Call{Kind: resolve.Tool, Tool: "pya"}, "", resolve.Deny, true},
 		{resolve.Call{Kind: resolve.MCPTool, Server: "s", Tool: "a"}, "", resolve.Ask, false},

@@ -168,6 +168,9 @@ func (c *comparer) within(kind resolve.Kind, all map[string][]named) {
 			}
 		}
 
+		if open && kind == resolve.MCPTool {
+			names = slices.Concat(names, c.old.Offered[alias], c.new.Offered[alias])
+		}
 		c.each(kind, names, globs, open, what, func(name, these string) {
 			call := resolve.Call{Kind: kind, Server: alias, Tool: name}
 			if kind == resolve.Skill {

@@ -44,8 +44,8 @@ func TestNoCallIsMissed(t *testing.T) {
 	differing := 0
 	for seed := range uint64(40) {
 		d := dice{rand.New(rand.NewPCG(seed, 29))}
-		old := &Side{Plan: planOf(t, d.options(), d.space(), d.policies()...)}
-		new := &Side{Plan: planOf(t, d.options(), d.space(), d.policies()...)}
+		old := &Side{Plan: planOf(t, d.options(t), d.space(), d.policies()...)}
+		new := &Side{Plan: planOf(t, d.options(t), d.space(), d.policies()...)}
 		changes := Compare(old, new)
 		for range 120 {
 			call := d.anyCall()

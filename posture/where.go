@@ -20,7 +20,7 @@ import (
 //	value = number | true | false | word | text in double quotes
 //
 // The operators are = != < <= > >= and ~, which takes a pattern. A word
-// is made of letters, digits and _ . / : @ + - and does not begin like a
+// is made of letters, the digits 0 to 9 and _ . / : @ + - and does not begin like a
 // number; any other text needs quotes. A pattern needs them if it has a
 // space, a comma or a quote. Nothing else is read, because a misread
 // query would prove something else than its author asked. Errors give
@@ -54,9 +54,9 @@ type whereScanner struct {
 
 var (
 	plainName   = pattern.Of(`^[\pL\pN_$][\pL\pN_$.\[\]-]*`)
-	plainWord   = pattern.Of(`^[\pL\pN_./:@+-]+$`)
+	plainWord   = pattern.Of(`^[\pL0-9_./:@+-]+$`)
 	likeNumber  = pattern.Of(`^[+-]?\.?[0-9]`)
-	likeKeyword = pattern.Of(`^(?i:true|false|null|none|nil)$`)
+	likeKeyword = pattern.Of(`^(?i:true|false|null|none|nil|undefined|[+-]?(nan|inf|infinity))$`)
 )
 
 func (s *whereScanner) rest() string { return s.text[s.at:] }
@@ -102,6 +102,12 @@ func (s *whereScanner) name() (string, error) {
 	name := plainName().FindString(s.rest())
 	if name == "" {
 		return "", s.failure("expected a test such as amount>50000, found %s", s.found())
+	}
+	for _, prefix := range []string{"tool_args.", "skill_args.", "$."} {
+		if argument, ok := strings.CutPrefix(name, prefix); ok {
+			return "", s.failure("arguments are named without %s; write %s, or %q in quotes if that is the name",
+				prefix, argument, name)
+		}
 	}
 	s.at += len(name)
 	return name, nil

@@ -32,7 +32,10 @@ type Gate struct {
 	Source Source
 	Policy string // policy_ref, for FromPolicy
 	Rule   string // as in Reason
-	File   string
+	// Layer is the agent whose file has the rule: 0 is the plan's own, then
+	// its parents. It means nothing for FromPolicy.
+	Layer int
+	File  string
 	Range  diag.Range
 	// Code is the code of an unconditional rule; "" when a condition
 	// decides.
@@ -63,6 +66,7 @@ func (p *Plan) Target(c *Call) *Target {
 			Source:  r.source,
 			Policy:  r.policy,
 			Rule:    r.id,
+			Layer:   r.layer,
 			File:    r.file,
 			Range:   r.at,
 			Code:    r.code,

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,10 +12,9 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
-	"github.com/assent-dev/assent/lint"
-	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/posture"
 	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
 )
 
 // askFlags are the flags of `agf-validate ask`.
@@ -49,13 +47,7 @@ func (v program) askCommand() *cobra.Command {
 	flags.StringVar(&f.agent, "agent", "", "`FILE` of the agent, .agf.yaml")
 	flags.StringArrayVar(&f.side.policies, "policies", nil, "`DIR` of *.policy.yaml (repeatable)")
 	flags.StringVar(&f.side.config, "config", "", "decisions.yaml: `FILE` of what the owner chose")
-	flags.StringArrayVar(
-		&f.tools,
-		"tools",
-		nil,
-		"`[ALIAS=]FILE` with the tools that are offered (repeatable), or else those of "+settingsName+": a tool or an "+
-			"argument of --where that is not there is exit code 2",
-	)
+	toolsFlag(flags, &f.tools, "a tool or an argument of --where that is not there is exit code 2")
 	flags.StringVar(&f.tool, "tool", "", "`TOOL` that is called: a local one, or one of --server")
 	flags.StringVar(&f.server, "server", "", "`ALIAS` of the MCP server")
 	flags.StringVar(&f.remote, "remote", "", "`ALIAS` of the remote agent that has the skill")
@@ -125,8 +117,15 @@ func (v program) ask(f askFlags) error {
 	if why := q.Vacuous(plan); why != "" {
 		return fmt.Errorf("the question is about no call of %s: %s", call.Target(), why)
 	}
-	if err := v.offered(f.tools, plan, &q); err != nil {
+	catalogs, err := v.offered(f.tools)
+	if err == nil {
+		err = unheld(f.tools, catalogs, []*schema.Agent{plan.Agent()})
+	}
+	if err != nil {
 		return err
+	}
+	if why := catalogs.Unoffered(plan, &q.Call, q.Where); why != "" {
+		return fmt.Errorf("the question is about no call of %s: %s", call.Target(), why)
 	}
 	answer := q.Ask(plan)
 	if err := v.printAnswer(f.format, call, answer); err != nil {
@@ -137,71 +136,6 @@ func (v program) ask(f askFlags) error {
 	}
 
 	return nil
-}
-
-// offered returns an error if a catalogue of tools shows that the query
-// is about no call: its server has no such tool, or the tool takes no
-// such argument.
-func (v program) offered(files []string, plan *resolve.Plan, q *posture.Query) error {
-	if files == nil {
-		s, err := v.readSettings("")
-		if v.printUnusable(err) != nil || s == nil {
-			return err
-		}
-		files = s.Tools
-	}
-	catalogs, err := v.readCatalogs(files, nil)
-	if err != nil {
-		return err
-	}
-	tool, err := offeredTool(catalogs, plan, q.Call)
-	if err != nil || tool == nil || q.Where == nil {
-		return err
-	}
-	derived := func(key string) bool {
-		return slices.ContainsFunc(plan.Options().Derived, func(d resolve.Derived) bool {
-			return strings.HasPrefix(key, d.As+".")
-		})
-	}
-	for i := range q.Where.Groups {
-		for _, m := range q.Where.Groups[i].Matchers {
-			if _, has := lint.Typed(tool, condition.ToolArgs, m.Key); !has && !derived(m.Key) {
-				return fmt.Errorf("--where: %s takes no argument %q, so no call has it%s",
-					q.Call.Target(), m.Key, didYouMean(m.Key, tool.Args.Names()))
-			}
-		}
-	}
-
-	return nil
-}
-
-// offeredTool finds the tool of a call in the catalogues, nil if none of
-// them is about it. That its server has no such tool is an error.
-func offeredTool(catalogs lint.Catalogs, plan *resolve.Plan, call resolve.Call) (*catalog.Tool, error) {
-	space := &plan.Agent().ActionSpace
-	switch call.Kind {
-	case resolve.Tool:
-		tools, _ := catalogs.Local(space)
-		for i := range space.LocalTools {
-			if t := &space.LocalTools[i]; t.Alias == call.Tool {
-				return lint.LocalTool(tools, t), nil
-			}
-		}
-	case resolve.MCPTool:
-		tools, known := catalogs.Server(space, call.Server)
-		tool := lint.Tool(tools, call.Tool)
-		if !known || tool != nil {
-			return tool, nil
-		}
-		var names []string
-		for _, t := range tools {
-			names = append(names, t.Name)
-		}
-		return nil, fmt.Errorf("the question is about no call of %s: the server offers no such tool%s",
-			call.Target(), didYouMean(call.Tool, names))
-	}
-
-	return nil, nil
 }
 
 func didYouMean(name string, known []string) string {

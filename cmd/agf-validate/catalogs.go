@@ -6,14 +6,65 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/catalog"
+	"github.com/assent-dev/assent/schema"
 )
 
 // stdinName stands for standard input in messages.
 const stdinName = "<stdin>"
+
+// toolsFlag adds --tools to a command that looks at calls.
+func toolsFlag(flags *pflag.FlagSet, list *[]string, effect string) {
+	flags.StringArrayVar(
+		list,
+		"tools",
+		nil,
+		"`[ALIAS=]FILE` with the tools that are offered (repeatable), or else those of "+settingsName+": "+effect,
+	)
+}
+
+// toolsOfTests is what --tools does in the commands about tests.
+const toolsOfTests = "calls of other tools, or with other arguments, can't be made"
+
+// offered reads the lists of --tools, or else those of the settings.
+func (v program) offered(files []string) (lint.Catalogs, error) {
+	if files == nil {
+		s, err := v.readSettings("")
+		if v.printUnusable(err) != nil || s == nil {
+			return nil, err
+		}
+		files = s.Tools
+	}
+	return v.readCatalogs(files, nil)
+}
+
+// unheld returns an error if a list that --tools names is about none of the
+// agents. named is empty if the lists are those of the settings.
+func unheld(named []string, all lint.Catalogs, agents []*schema.Agent) error {
+	if len(named) == 0 {
+		return nil
+	}
+	for _, list := range idleFiles(all, all.NoAgentOf(agents)) {
+		if list.Server == "" {
+			return fmt.Errorf("--tools %s: no agent has tools of its own, so nothing was held against it", list.File)
+		}
+		var aliases []string
+		for _, a := range agents {
+			for _, s := range a.ActionSpace.MCPServers {
+				aliases = append(aliases, s.Alias)
+			}
+		}
+		return fmt.Errorf("--tools %s: no agent has an MCP server with the alias %q, so nothing was held against it%s",
+			list.File, list.Server, didYouMean(list.Server, aliases))
+	}
+
+	return nil
+}
 
 // readCatalogs reads the lists of tools that --tools names, each as
 // FILE or ALIAS=FILE. Two lists of one server are one list.
@@ -63,6 +114,10 @@ func (v program) readLists(alias, file string) ([]*catalog.Catalog, error) {
 	if file == "-" {
 		file = stdinName
 	}
+	return parseLists(alias, file, src)
+}
+
+func parseLists(alias, file string, src []byte) ([]*catalog.Catalog, error) {
 	lists, err := catalog.ParseAll(file, src)
 	if err != nil {
 		return nil, fmt.Errorf("--tools: %w", err)

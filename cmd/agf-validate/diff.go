@@ -20,6 +20,7 @@ type diffFlags struct {
 	config   string
 	loosen   bool
 	worktree bool
+	tools    []string
 }
 
 func (v program) diffCommand() *cobra.Command {
@@ -69,6 +70,11 @@ func (v program) diffCommand() *cobra.Command {
 		"from-worktree",
 		false,
 		"in a comparison of revisions, read the files that other flags name from the working tree",
+	)
+	toolsFlag(
+		flags,
+		&f.tools,
+		"tools of a server without allow-list are compared by name; every other name is compared as well",
 	)
 	flags.BoolVar(&f.loosen, "allow-loosening", false, "exit 0 whatever the verdict is")
 	term.Offer(cmd, "format", diffFormats()...)
@@ -133,6 +139,14 @@ func (v program) diff(f diffFlags, args []string, dash int) error {
 		return fmt.Errorf("no *.agf.yaml is in %s or %s, so nothing was compared", trees[0].what, trees[1].what)
 	}
 
+	catalogs, err := v.readCatalogs(f.tools, nil)
+	if err != nil {
+		return err
+	}
+	agents := append(old.name(catalogs), new.name(catalogs)...)
+	if err := unheld(f.tools, catalogs, agents); err != nil {
+		return err
+	}
 	report := posture.CompareAll(old.sides, new.sides)
 	if err := v.printReport(f.format, report); err != nil {
 		return fmt.Errorf("write the report: %w", err)
@@ -153,7 +167,7 @@ func (v program) readSides(args []string, revised bool) (out [2]*sideTree, err e
 			}
 		}
 
-		return out, nil
+		return out, replacedByLinks(out[0], out[1])
 	}
 
 	old, new, err := revisions(args[0])
@@ -188,7 +202,7 @@ func (v program) readSides(args []string, revised bool) (out [2]*sideTree, err e
 		}
 	}
 
-	return out, nil
+	return out, sameLinks(out[0], out[1])
 }
 
 // settledPaths are the paths that the settings of either revision name.

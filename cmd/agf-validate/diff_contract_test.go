@@ -43,7 +43,15 @@ func TestDiffContract(t *testing.T) {
 	var b strings.Builder
 	v := program{}
 	v.Out = &b
-	must.Do(t, v.printReport("json", posture.NewReport([]posture.Change{all})))
+	report := posture.NewReport([]posture.Change{all})
+	report.Edits[0].EditedRule = &posture.EditedRule{
+		Policy: "acme.p",
+		Rule:   "large",
+		Parts:  []posture.Part{{Aspect: "condition"}},
+		Old:    &posture.Position{},
+		New:    &posture.Position{},
+	}
+	must.Do(t, v.printReport("json", report))
 	names := regexp.MustCompile(`"([a-z_]+)":`).FindAllStringSubmatch(b.String(), -1)
 	if len(names) < 20 {
 		t.Errorf("only %d fields in %s", len(names), b.String())

@@ -91,6 +91,7 @@ func (r *revision) start() string { return r.prefix }
 type blob struct {
 	path, object string
 	link         bool  // a link or a module
+	module       bool  // a module
 	err          error // why it can't be read, if it is needed
 }
 
@@ -119,6 +120,7 @@ func (r *revision) list(recurse bool, paths ...string) ([]blob, error) {
 			continue
 		}
 		b := blob{path: name, object: fields[2]}
+		b.module = fields[1] == "commit"
 		if b.link = !strings.HasPrefix(fields[0], "100"); b.link {
 			b.err = fmt.Errorf("%s:%s is a link or a module, which is not followed in a revision", r.what, r.name(name))
 		} else if size, err := strconv.Atoi(fields[3]); err != nil || size > mostBlob {
@@ -275,6 +277,7 @@ func (v program) readRevision(r *revision, paths []string) (*sideTree, error) {
 		})...)
 	}
 
+	t.listed = slices.Clone(blobs)
 	seen := map[string]bool{}
 	blobs = slices.DeleteFunc(blobs, func(b blob) bool {
 		base := path.Base(b.path)
@@ -294,6 +297,47 @@ func (v program) readRevision(r *revision, paths []string) (*sideTree, error) {
 	}
 
 	return t, v.settle(t)
+}
+
+// sameLinks returns an error if the new revision has a link or a module that
+// the old one has not, and that may lead to files which are not compared.
+func sameLinks(old, new *sideTree) error {
+	before := map[string]blob{}
+	for _, b := range old.listed {
+		before[b.path] = b
+	}
+	for _, l := range new.listed {
+		directory := l.module || l.link && path.Ext(l.path) == ""
+		if was := before[l.path]; !directory || was.link && was.object == l.object {
+			continue
+		}
+		inside, err := new.leadsInside(l)
+		if err != nil {
+			return err
+		}
+		if !inside {
+			return fmt.Errorf("%s:%s is a link or a module that %s has not, and it leads out of what is compared: "+
+				"compare paths without it, or directories", new.what, l.path, old.what)
+		}
+	}
+
+	return nil
+}
+
+// leadsInside reports whether a link leads to something that is compared
+// where it is.
+func (t *sideTree) leadsInside(l blob) (bool, error) {
+	if l.module {
+		return false, nil
+	}
+	text, err := git("", "cat-file", "blob", l.object)
+	if err != nil {
+		return false, err
+	}
+	target := path.Join(path.Dir(l.path), string(text))
+	return !path.IsAbs(string(text)) && slices.ContainsFunc(t.listed, func(o blob) bool {
+		return !o.link && (o.path == target || strings.HasPrefix(o.path, target+"/"))
+	}), nil
 }
 
 // above lists the directories that hold paths, from the root on.

@@ -82,7 +82,7 @@ func (c comparison) drift(path string, src []byte) []editor.Drift {
 	var out []editor.Drift
 	for _, change := range report.Changes {
 		text := "since the last commit " + targetOf(change) + ": " + sentence(change)
-		for _, line := range details(change) {
+		for _, line := range (detail{caused: caused{Change: change}, places: true}).lines() {
 			text += "\n" + line
 		}
 		d := editor.Drift{

@@ -18,6 +18,7 @@ type createFlags struct {
 	parents   []string
 	decisions string
 	output    string
+	tools     []string
 }
 
 func (v program) createCommand() *cobra.Command {
@@ -41,6 +42,7 @@ func (v program) createCommand() *cobra.Command {
 		"`FILE` of an agent that delegates to this one (repeatable, outermost first)",
 	)
 	flags.StringVar(&f.decisions, "config", "", "decisions.yaml: `FILE` of what the owner chose")
+	toolsFlag(flags, &f.tools, toolsOfTests)
 	flags.StringVar(&f.output, "output", "", "new `FILE` to write, which no file may be yet; standard output without it")
 
 	return cmd
@@ -58,10 +60,18 @@ func (v program) createTests(f createFlags, agent string) error {
 	if f.decisions != "" {
 		header.Decisions = beside(dir, f.decisions)
 	}
+	catalogs, err := v.offered(f.tools)
+	if err != nil {
+		return err
+	}
 	built, err := header.Build(filepath.ToSlash(dir), disk{})
 	if err != nil {
 		return err
 	}
+	if err := unheld(f.tools, catalogs, built.Agents); err != nil {
+		return err
+	}
+	built.Catalogs = catalogs
 	text, err := policytest.Create(header, built)
 	if err != nil {
 		return err
@@ -89,6 +99,7 @@ func beside(dir, path string) string {
 type mutateFlags struct {
 	format string
 	least  int // percent
+	tools  []string
 }
 
 func (v program) mutateCommand() *cobra.Command {
@@ -112,6 +123,7 @@ func (v program) mutateCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.format, "format", "text", "`FORMAT` of the output: text, json")
 	flags.IntVar(&f.least, "min", 100, "`PERCENT` of the changes that must be noticed, else the exit code is 1")
+	toolsFlag(flags, &f.tools, toolsOfTests)
 	term.Offer(cmd, "format", "text", "json")
 
 	return cmd
@@ -124,12 +136,16 @@ func (v program) mutate(f mutateFlags, paths []string) error {
 	if f.least < 0 || f.least > 100 {
 		return fmt.Errorf("--min: %d is no percentage, expected 0 to 100", f.least)
 	}
+	catalogs, err := v.offered(f.tools)
+	if err != nil {
+		return err
+	}
 	files, unread := testFiles(paths)
 	if len(unread) > 0 {
 		return errors.Join(unread...)
 	}
 
-	t := tester{program: v, picked: func(string) bool { return true }}
+	t := tester{program: v, picked: func(string) bool { return true }, catalogs: catalogs}
 	var suites []*policytest.Suite
 	for _, name := range files {
 		file, world, built := t.read(name)
@@ -152,6 +168,9 @@ func (v program) mutate(f mutateFlags, paths []string) error {
 		})
 	}
 
+	if err := unheld(f.tools, catalogs, t.agents); err != nil {
+		return err
+	}
 	score := policytest.Mutate(suites)
 	if err := score.Write(v.Out, f.format); err != nil {
 		return err

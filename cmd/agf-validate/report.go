@@ -39,15 +39,16 @@ func (v program) printReport(format string, r posture.Report) error {
 // plain is the report for people at a terminal.
 func plain(r posture.Report) string {
 	var b strings.Builder
-	agent := ""
-	for _, c := range byAgent(byDanger(r.Changes)) {
-		if c.AgentID != agent {
-			agent = c.AgentID
-			fmt.Fprintf(&b, "%s\n", agent)
+	for _, row := range rows(r) {
+		fmt.Fprintf(&b, "%s\n", row.sentence())
+		for _, d := range row.details {
+			fmt.Fprintf(&b, "  %s\n", d.words)
+			for _, line := range d.lines() {
+				fmt.Fprintf(&b, "      %s\n", line)
+			}
 		}
-		fmt.Fprintf(&b, "  %s: %s\n", targetOf(c), sentence(c))
-		for _, line := range details(c) {
-			fmt.Fprintf(&b, "      %s\n", line)
+		if row.left > 0 {
+			fmt.Fprintf(&b, "  and %d more: --format json lists all\n", row.left)
 		}
 	}
 
@@ -174,44 +175,6 @@ func membersWords(c posture.Change) string {
 	return text
 }
 
-// byDanger puts what loosens first, and of that who may vote and what is
-// not asked any more.
-func byDanger(changes []posture.Change) []posture.Change {
-	rank := func(c posture.Change) int {
-		effects := []posture.Effect{posture.Loosens, posture.Undecided, posture.Tightens, posture.Changes}
-		n := 4 * slices.Index(effects, c.Effect)
-		switch {
-		case c.Aspect == "people" || c.Aspect == "owners":
-			return n
-		case c.Aspect == "outcome" && c.To == "allow":
-			return n + 1
-		case c.Aspect == "outcome":
-			return n + 2
-		}
-		return n + 3
-	}
-	out := slices.Clone(changes)
-	slices.SortStableFunc(out, func(a, b posture.Change) int { return cmp.Compare(rank(a), rank(b)) })
-
-	return out
-}
-
-// byAgent puts the changes of an agent together, the agent of the first
-// change first.
-func byAgent(changes []posture.Change) []posture.Change {
-	first := map[string]int{}
-	for i, c := range changes {
-		if _, seen := first[c.AgentID]; !seen {
-			first[c.AgentID] = i
-		}
-	}
-	slices.SortStableFunc(changes, func(a, b posture.Change) int {
-		return cmp.Compare(first[a.AgentID], first[b.AgentID])
-	})
-
-	return changes
-}
-
 // outcomeWords says a change of the outcome as people say it: what is
 // asked about now, and what is new in it or gone.
 func outcomeWords(c posture.Change) string {
@@ -234,32 +197,6 @@ func outcomeWords(c posture.Change) string {
 	}
 
 	return strings.TrimSpace(words + " " + c.Region)
-}
-
-// details are the lines below a change.
-func details(c posture.Change) []string {
-	var out []string
-	if c.Region != "" && c.Aspect != "outcome" {
-		out = append(out, "for "+c.Region)
-	}
-	if c.Below != "" {
-		out = append(out, "below "+c.Below)
-	}
-	if c.Why != "" {
-		out = append(out, "undecided: "+c.Why)
-	}
-	if c.Note != "" {
-		out = append(out, "note: "+c.Note)
-	}
-	if c.Witness != nil {
-		out = append(out, "for example "+string(c.Witness))
-	}
-	places := placeOf("old", c.Old) + placeOf("new", c.New)
-	if places != "" {
-		out = append(out, strings.TrimSuffix(places, ", "))
-	}
-
-	return out
 }
 
 func placeOf(side string, at *posture.Position) string {
@@ -299,31 +236,21 @@ func markdown(r posture.Report) string {
 	if len(r.Changes) == 0 {
 		return b.String() + comparedMarkdown(r.Compared)
 	}
-	b.WriteString("\n| effect | agent | target | what | before | now | calls | example |\n|---|---|---|---|---|---|---|---|\n")
-	for _, c := range byDanger(r.Changes) {
-		calls := c.Region
-		if c.Aspect == "outcome" {
-			calls = outcomeWords(c)
-		}
-		if c.Why != "" {
-			calls = strings.TrimSpace(calls + " (" + c.Why + ")")
-		}
-		if c.Below != "" {
-			calls = strings.TrimSpace(calls + " (below " + c.Below + ")")
-		}
-		if c.Note != "" {
-			calls = strings.TrimSpace(calls + " (" + c.Note + ")")
-		}
+	b.WriteString("\n| effect | what was edited | affects | what changes | example |\n|---|---|---|---|---|\n")
+	for _, row := range rows(r) {
+		var changes []string
 		example := ""
-		if c.Witness != nil {
-			example = code(string(c.Witness))
+		for _, d := range row.details {
+			changes = append(changes, cellText(d.inline()))
+			if example == "" && d.Witness != nil {
+				example = code(string(d.Witness))
+			}
 		}
-		if gains := membersWords(c); gains != "" {
-			calls = strings.TrimSpace(gains + " " + calls)
+		if row.left > 0 {
+			changes = append(changes, fmt.Sprintf("and %d more", row.left))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", c.Effect, cellText(c.AgentID), cellText(targetOf(c)),
-			cellText(aspectWords(c.Aspect)), cellText(valueWords(c.Aspect, c.From)),
-			cellText(valueWords(c.Aspect, c.To)), cellText(calls), example)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", row.effect, cellText(row.edited), cellText(row.affects),
+			strings.Join(changes, "<br>"), example)
 	}
 
 	return b.String() + comparedMarkdown(r.Compared)

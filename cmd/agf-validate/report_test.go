@@ -45,14 +45,17 @@ func TestDiffIsWordedForReviewers(t *testing.T) {
 		return posture.Change{AgentID: agent, Aspect: aspect, To: to, Effect: e}
 	}
 	order := ""
-	for _, c := range byAgent(byDanger([]posture.Change{
+	report := posture.NewReport([]posture.Change{
 		change("a", "message", "", posture.Changes), change("a", "outcome", "ask", posture.Tightens),
 		change("b", "stages", "", posture.Undecided), change("b", "stages", "", posture.Loosens),
 		change("a", "outcome", "allow", posture.Loosens), change("b", "people", "", posture.Loosens),
-	})) {
-		order += c.AgentID + ":" + c.Aspect + " "
+	})
+	for _, row := range rows(report) {
+		for _, d := range row.details {
+			order += d.AgentID + ":" + d.Aspect + " "
+		}
 	}
-	if want := "b:people b:stages b:stages a:outcome a:outcome a:message "; order != want {
+	if want := "b:people b:stages b:stages a:message a:outcome a:outcome "; order != want {
 		t.Errorf("order: %s, want %s", order, want)
 	}
 

@@ -16,7 +16,6 @@ import (
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint"
-	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/lint/rules"
 	"github.com/assent-dev/assent/lint/sides"
 	"github.com/assent-dev/assent/policy"
@@ -40,7 +39,10 @@ type sideTree struct {
 	configs []sideFile // every decisions.yaml
 	store   store      // nil if the side is a single file
 	chosen  *settings  // .agf-validate.yaml of the side, nil if it has none
-	read    []string   // names of the files read besides those of agents
+	listed  []blob     // every file of a revision below what is compared
+	// notFollowed lists the links of a directory that lead to directories.
+	notFollowed []string
+	read        []string // names of the files read besides those of agents
 }
 
 // store reads files of a side that its other files name. Paths are those
@@ -110,6 +112,11 @@ func (v program) readTree(path string) (*sideTree, error) {
 // people.yaml that is not YAML: a walk for checks skips both.
 func (t *sideTree) walkOwners(root string) error {
 	return filepath.WalkDir(root+string(filepath.Separator), func(file string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type()&fs.ModeSymlink != 0 {
+			if info, broken := os.Stat(file); broken != nil || info.IsDir() {
+				t.notFollowed = append(t.notFollowed, file)
+			}
+		}
 		if err != nil || d.IsDir() || !isConfig(d.Name()) && kindOf(d.Name()) != peopleKind {
 			return err
 		}
@@ -127,6 +134,22 @@ func (t *sideTree) walkOwners(root string) error {
 		}
 		return checkPeople(file, src)
 	})
+}
+
+// replacedByLinks returns an error if the new directory has a link to a
+// directory, which is not followed, where the old one has files.
+func replacedByLinks(old, new *sideTree) error {
+	for _, link := range new.notFollowed {
+		rel, err := filepath.Rel(new.what, link)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(old.files, func(f sideFile) bool { return strings.HasPrefix(f.rel, filepath.ToSlash(rel)+"/") }) {
+			return fmt.Errorf("%s is a link to a directory, which is not followed, and %s has files there: compare what it "+
+				"leads to", link, old.what)
+		}
+	}
+	return nil
 }
 
 // isConfig reports whether a file is called decisions.yaml.
@@ -207,7 +230,32 @@ func (f sideFlags) given() bool { return len(f.policies) > 0 || f.config != "" |
 
 // compiled are the agents of a side, by the path of their file.
 type compiled struct {
-	sides map[string]*posture.Side
+	sides    map[string]*posture.Side
+	catalogs lint.Catalogs // those that the settings of the side name
+}
+
+// name tells each side of an agent which tools its servers offer, going by
+// the lists of flags, or else by those of the settings. It returns the
+// agents.
+func (c *compiled) name(flags lint.Catalogs) []*schema.Agent {
+	if flags != nil {
+		c.catalogs = flags
+	}
+	var out []*schema.Agent
+	for _, s := range c.sides {
+		agent := s.Plan.Agent()
+		out = append(out, agent)
+		s.Offered = map[string][]string{}
+		for i := range agent.ActionSpace.MCPServers {
+			alias := agent.ActionSpace.MCPServers[i].Alias
+			tools, _ := c.catalogs.Server(&agent.ActionSpace, alias)
+			for _, t := range tools {
+				s.Offered[alias] = append(s.Offered[alias], t.Name)
+			}
+		}
+	}
+
+	return out
 }
 
 // compile reads the agents of a side, their policies and people. What
@@ -238,7 +286,8 @@ func (v program) compile(t *sideTree, f sideFlags) (*compiled, error) {
 	if read.Agents, err = v.agents(t); err != nil {
 		return nil, err
 	}
-	if err := v.catalogs(t); err != nil {
+	catalogs, err := v.catalogs(t)
+	if err != nil {
 		return nil, err
 	}
 	all, err := read.Compile()
@@ -246,7 +295,7 @@ func (v program) compile(t *sideTree, f sideFlags) (*compiled, error) {
 		side.Files = append(side.Files, t.read...)
 	}
 
-	return &compiled{sides: all}, err
+	return &compiled{all, catalogs}, err
 }
 
 // owner is one configuration of a side. rel is its path within the side,
@@ -389,23 +438,26 @@ func (t *sideTree) policyDirs(by string, dirs []string) (files []policy.File, un
 }
 
 // catalogs reads the lists of tools that the settings of the side name.
-func (v program) catalogs(t *sideTree) error {
+func (v program) catalogs(t *sideTree) (lint.Catalogs, error) {
 	if t.chosen == nil {
-		return nil
+		return nil, nil
 	}
+	var out lint.Catalogs
 	for _, entry := range t.chosen.Tools {
-		_, file := splitTools(entry)
+		alias, file := splitTools(entry)
 		list, err := t.named(t.read[0], file)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if _, err := catalog.ParseAll(list.name, list.src); err != nil {
-			return err
+		all, err := parseLists(alias, list.name, list.src)
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, all...)
 		t.read = append(t.read, list.name)
 	}
 
-	return nil
+	return out, nil
 }
 
 // agents parses the agents of a side, by their paths within it.

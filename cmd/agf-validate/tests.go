@@ -15,8 +15,10 @@ import (
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/policytest"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/schema"
 )
 
 // testFlags are the flags of `agf-validate test`.
@@ -27,6 +29,7 @@ type testFlags struct {
 	coverage   bool
 	least      int // percent; -1: whatever it is
 	run        string
+	tools      []string
 }
 
 func (v program) testCommand() *cobra.Command {
@@ -64,6 +67,7 @@ func (v program) testCommand() *cobra.Command {
 	flags.BoolVar(&f.coverage, "coverage", false, "tell which parts of the rules no test tries")
 	flags.IntVar(&f.least, "min", -1, "`PERCENT` of the goals of --coverage that must be met, else the exit code is 1")
 	flags.StringVar(&f.run, "run", "", "run the tests alone whose names match this regular `EXPRESSION`")
+	toolsFlag(flags, &f.tools, toolsOfTests)
 	term.Offer(cmd, "format", policytest.Formats()...)
 
 	return cmd
@@ -90,12 +94,18 @@ func (v program) test(f testFlags, paths []string) error {
 	if f.coverage || f.least >= 0 {
 		t.out.Coverage = &policytest.Coverage{}
 	}
+	if t.catalogs, err = v.offered(f.tools); err != nil {
+		return err
+	}
 	files, unread := testFiles(paths)
 	for _, err := range unread {
 		t.unreadable("", err)
 	}
 	for _, file := range files {
 		t.file(file)
+	}
+	if err := unheld(f.tools, t.catalogs, t.agents); err != nil {
+		t.unreadable("", err)
 	}
 
 	return t.finish()
@@ -108,6 +118,9 @@ type tester struct {
 	picked func(name string) bool
 	out    policytest.Outcome
 	unread bool
+	// catalogs are the tools that are offered, and agents those of all files.
+	catalogs lint.Catalogs
+	agents   []*schema.Agent
 }
 
 func (t *tester) unreadable(file string, err error) {
@@ -140,11 +153,13 @@ func (t *tester) read(name string) (*policytest.File, *policytest.World, *policy
 		t.unreadable(name, err)
 		return nil, nil, nil
 	}
+	world.Catalogs = t.catalogs
 	built, err := world.Build()
 	if err != nil {
 		t.unreadable(name, fmt.Errorf("%s: %w", name, err))
 		return nil, nil, nil
 	}
+	t.agents = append(t.agents, built.Agents...)
 
 	return file, world, built
 }

@@ -417,6 +417,10 @@ func (t *Type) field(name string) *Field {
 // known.
 func (t *Type) sealed() bool { return t.Closed && !t.open }
 
+// Open reports whether values may have members that the schema does not name,
+// or are lists.
+func (t *Type) Open() bool { return t.arrays || t.Values.Has(value.Object) && !t.sealed() }
+
 // At is what may stand at a place of the arguments, a missing value
 // too, and the type that the schema gives it; nil when it says nothing,
 // or that nothing can stand there.

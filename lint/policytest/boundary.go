@@ -38,7 +38,7 @@ func Boundaries(b *Built) []Boundary {
 // tried, so that no difference was looked for there.
 func boundaries(b *Built, of func(target *resolve.Call) bool) (out []Boundary, open string) {
 	for _, target := range targets(b) {
-		if !of(&target) {
+		if _, why := b.Catalogs.Called(&b.Plan.Agent().ActionSpace, &target); why != "" || !of(&target) {
 			continue
 		}
 		for _, annotations := range hints(b, &target) {
@@ -265,6 +265,9 @@ func (g *maker) add(doc value.Value, name string) {
 		c.ParentInput = parent.AppendJSON(nil)
 	}
 
+	if g.built.unoffered(&c, nil, false) != "" {
+		return
+	}
 	key := string(c.Args) + "\x00" + string(c.ParentInput)
 	switch {
 	case g.seen[key]:

@@ -121,7 +121,7 @@ func (v *Invariant) run(b *Built) Result {
 	if n := v.node.Get("name"); n != nil {
 		out.Range = n.Range
 	}
-	if f, failed := v.broken(b.Plan); failed {
+	if f, failed := v.broken(b); failed {
 		f.What = v.field
 		f.Range = v.node.Get("outcome").Range
 		f.Expected = v.expected()
@@ -142,7 +142,8 @@ func (v *Invariant) expected() string {
 // broken looks for a call that breaks the invariant. What can't be
 // decided breaks it, and so does one that no call could break, whatever
 // the rules were: it would protect nothing.
-func (v *Invariant) broken(plan *resolve.Plan) (Failure, bool) {
+func (v *Invariant) broken(b *Built) (Failure, bool) {
+	plan := b.Plan
 	bad, good := v.sides()
 	var open posture.Answer
 	for _, outcome := range bad {
@@ -157,7 +158,14 @@ func (v *Invariant) broken(plan *resolve.Plan) (Failure, bool) {
 	if open.Found == condition.Undecided {
 		return Failure{Got: "undecided: " + open.Why}, true
 	}
-	if why := v.vacuous(plan, good); why != "" {
+	why := v.vacuous(plan, good)
+	if why == "" {
+		denied := v.field == always && v.Outcome == resolve.Deny
+		if none := b.unoffered(v.Call, v.where, denied); none != "" {
+			why = "nothing is protected: " + none
+		}
+	}
+	if why != "" {
 		return Failure{Got: why}, true
 	}
 
@@ -195,6 +203,9 @@ func (v *Invariant) vacuous(plan *resolve.Plan, good []resolve.Outcome) string {
 
 	if v.where == nil {
 		return ""
+	}
+	if why := (posture.Query{Call: *v.Call, Where: v.where}).OtherCase(plan); why != "" {
+		return "nothing is protected: " + why
 	}
 	for _, outcome := range good {
 		if v.ask(plan, outcome).Found != condition.No {

@@ -30,6 +30,9 @@ const (
 func (t *PeopleTest) run(b *Built) Result {
 	p := play{test: t, built: b, state: pending}
 	p.play()
+	if why := b.unoffered(t.Call, nil, p.decision.Outcome == resolve.Deny); why != "" {
+		p.failures = append(p.failures, noCall(t.node, why))
+	}
 
 	return Result{Name: t.Name, Range: t.node.Get("name").Range, Failures: p.failures}
 }

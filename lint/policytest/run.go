@@ -82,8 +82,16 @@ func (t *CallTest) run(b *Built) Result {
 		c.allReasons(t.Expect.All)
 	}
 	c.require()
+	if why := b.unoffered(t.Call, nil, c.decision.Outcome == resolve.Deny); why != "" {
+		c.failures = append(c.failures, noCall(t.node, why))
+	}
 
 	return Result{Name: t.Name, Range: t.node.Get("name").Range, Failures: c.failures}
+}
+
+// noCall is the failure of a test whose call can't be made.
+func noCall(test *yamldoc.Node, why string) Failure {
+	return Failure{What: "call", Range: test.Get("call").Range, Expected: "a call of a tool that is offered", Got: why}
 }
 
 // check compares one decision with what is expected of it.

@@ -22,7 +22,7 @@ const mostTargets = 2_000
 func targets(b *Built) []resolve.Call {
 	t := &targetList{seen: map[string]bool{}}
 	a := b.Agents[len(b.Agents)-1]
-	t.declared(a)
+	t.declared(a, b.Catalogs)
 	for _, p := range b.Policies {
 		for i := range p.Rules {
 			t.governed(a, &p.Rules[i].Match)
@@ -45,14 +45,21 @@ func (t *targetList) add(c resolve.Call) {
 	}
 }
 
-func (t *targetList) declared(a *schema.Agent) {
+func (t *targetList) declared(a *schema.Agent, catalogs lint.Catalogs) {
 	space := &a.ActionSpace
 	for _, l := range space.LocalTools {
 		t.add(toolCall(l.Alias))
 	}
 	t.add(toolCall(stranger))
 	for _, s := range space.MCPServers {
-		for _, name := range append(names(s.AllowedTools), stranger) {
+		list := names(s.AllowedTools)
+		if s.AllowedTools == nil {
+			offered, _ := catalogs.Server(space, s.Alias)
+			for _, tool := range offered {
+				list = append(list, tool.Name)
+			}
+		}
+		for _, name := range append(list, stranger) {
 			t.add(serverCall(s.Alias, name))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -31,6 +32,8 @@ type World struct {
 	Policies  []policy.File
 	People    *policy.File // nil: none
 	Decisions *policy.File // nil: none
+	// Catalogs say which tools are offered, nil if that is not known.
+	Catalogs lint.Catalogs
 }
 
 // Load reads what a test file names. What can't be read is an error
@@ -162,6 +165,17 @@ type Built struct {
 	People   *people.Directory
 	// Semantics are how conditions are read.
 	Semantics condition.Semantics
+	Catalogs  lint.Catalogs // as in World
+}
+
+// unoffered explains why no call like this can be made, going by the
+// catalogues. It returns an empty string for calls that are denied anyway:
+// a test may show that what is not there can't be called.
+func (b *Built) unoffered(c *resolve.Call, where *condition.Expr, denied bool) string {
+	if denied && where == nil {
+		return ""
+	}
+	return b.Catalogs.Unoffered(b.Plan, c, where)
 }
 
 // Build compiles the world. An agent, a policy or people that can't be
@@ -183,12 +197,13 @@ type parts struct {
 	policies []*policy.Policy
 	people   *people.Directory
 	options  resolve.Options
+	catalogs lint.Catalogs
 }
 
 // read reads the files that a test names: the agent, its policies, what
 // the owner chose, and people.
 func (w *World) read() (*parts, error) {
-	r := &parts{}
+	r := &parts{catalogs: w.Catalogs}
 	var err error
 	if r.options, err = w.options(); err != nil {
 		return nil, err
@@ -218,7 +233,12 @@ func (w *World) read() (*parts, error) {
 }
 
 func (r *parts) build() (*Built, error) {
-	b := &Built{Agents: r.agents, People: r.people, Semantics: r.options.Semantics.Conditions}
+	b := &Built{
+		Agents:    r.agents,
+		People:    r.people,
+		Semantics: r.options.Semantics.Conditions,
+		Catalogs:  r.catalogs,
+	}
 	set, findings := policy.NewSet(r.policies...)
 	if set.Err() != nil {
 		return nil, refused(findings)

@@ -9,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/catalog"
+	"github.com/assent-dev/assent/policy"
 )
 
 // argumentNotTaken reports conditions and messages that name an
@@ -52,11 +53,45 @@ func redactsNothing(p *lint.Pass) {
 		}
 		g := &lint.Gate{Site: lint.Site{Use: condition.ToolArgs}, Tools: tools}
 		for _, path := range items(n.Get("require").Get("arguments").Get("redact")) {
-			if !strings.Contains(path.Text, "*") && !strings.HasPrefix(path.Text, "parent.") && !taken(g, path.Text) {
-				reportArgumentNotTaken(p, g, path.Range, path.Text, "so nothing is hidden")
+			hidden := policy.Arguments{Redact: []string{path.Text}}.Redaction()
+			if !strings.HasPrefix(path.Text, "parent.") && !slices.ContainsFunc(tools, func(t *catalog.Tool) bool {
+				return reaches(hidden, &t.Args)
+			}) {
+				reportArgumentNotTaken(p, g, path.Range, path.Text, "so nothing is hidden", unlessMeant(g, path.Text)...)
 			}
 		}
 	}
+}
+
+// unlessMeant softens the finding about a pattern with **, which may be meant
+// for tools that come later, unless a name is almost the one of an argument.
+func unlessMeant(g *lint.Gate, pattern string) []func(*diag.Finding) {
+	if !strings.Contains(pattern, "**") {
+		return nil
+	}
+	last := func(path string) string { return path[strings.LastIndex(path, ".")+1:] }
+	var known []string
+	for _, t := range g.Tools {
+		for _, name := range t.Args.Names() {
+			known = append(known, last(name))
+		}
+	}
+	near := diag.Nearest(last(pattern), known)
+	if near == "" {
+		return []func(*diag.Finding){lint.Soften(diag.Info)}
+	}
+	return []func(*diag.Finding){lint.Soften(diag.Warning), lint.Meant(strings.TrimSuffix(pattern, last(pattern)) + near)}
+}
+
+// reaches reports whether a redaction may hide a value of a type.
+func reaches(r policy.Redaction, t *catalog.Type) bool {
+	if t.Open() {
+		return true
+	}
+	return slices.ContainsFunc(t.Fields, func(f catalog.Field) bool {
+		below, hidden := r.Step(f.Name)
+		return hidden || below.Hides() && reaches(below, &f.Type)
+	})
 }
 
 func reportArgumentNotTaken(
@@ -72,8 +107,9 @@ func reportArgumentNotTaken(
 	if len(known) > 0 {
 		expected = "one of " + strings.Join(known[:min(len(known), 20)], ", ")
 	}
-	more = append(more, lint.Expected(expected), lint.Nearest(name, known), lint.Declared(g.Tools[0]))
-	p.Report(at, fmt.Sprintf("%s takes no argument %q, %s", offered(g), name, consequence), more...)
+	usual := []func(*diag.Finding){lint.Expected(expected), lint.Nearest(name, known), lint.Declared(g.Tools[0])}
+	message := fmt.Sprintf("%s takes no argument %q, %s", offered(g), name, consequence)
+	p.Report(at, message, append(usual, more...)...)
 }
 
 // matchersOf goes through the matchers of a gate's condition that are

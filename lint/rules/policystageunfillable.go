@@ -12,8 +12,18 @@ import (
 )
 
 // policyStageUnfillable reports stages that nobody can fill, whoever asks
-// or as soon as the owners of an agent are left out.
+// or as soon as the owners of an agent are left out, and approvals without
+// stages that only owners could give.
 func policyStageUnfillable(p *lint.Pass) {
+	for i := range p.Policy.Rules {
+		if r := &p.Policy.Rules[i]; r.Approval != nil && !r.Denies && len(r.Require.Stages) == 0 {
+			for _, m := range governedBy(p, r) {
+				if reportNobody(p, r.Approval.Range, &m) {
+					break
+				}
+			}
+		}
+	}
 	known := p.People.Groups()
 	for _, asking := range p.Asking() {
 		stages := asking.Rule.Require.Stages
@@ -45,6 +55,33 @@ func policyStageUnfillable(p *lint.Pass) {
 			p.Report(at.Range, text, more...)
 		}
 	}
+}
+
+// approvalUnfillable reports the first approval of an agent if nobody may
+// give it, because everybody owns the agent.
+func approvalUnfillable(p *lint.Pass) {
+	for _, s := range p.Sites() {
+		if s.Approval.Form != schema.Never {
+			reportNobody(p, s.Approval.Range, &p.Agent.Metadata)
+			return
+		}
+	}
+}
+
+// reportNobody reports an approval that any one person may give, if nobody
+// may for an agent. It returns false if somebody may.
+func reportNobody(p *lint.Pass, at diag.Range, m *schema.Metadata) bool {
+	if len(p.People.Short([]policy.Stage{{People: 1}}, m.ID, m.Labels["owner"])) == 0 {
+		return false
+	}
+	more := []func(*diag.Finding){lint.Expected("somebody in people.yaml who does not own the agent")}
+	if slices.ContainsFunc(p.People.Groups(), p.People.Lists) { // sign-ins may bring more people
+		more = append(more, lint.Soften(diag.Warning))
+	}
+	p.Report(at, fmt.Sprintf("nobody can give this approval: people.yaml has nobody but owners of the agent %s, who may "+
+		"not approve its calls", m.ID), more...)
+
+	return true
 }
 
 // governedBy lists the agents of which the rule may meet a call.

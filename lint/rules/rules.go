@@ -59,7 +59,7 @@ func All() []lint.Rule {
 		"policy-group-unknown":     {Policy: policyGroupUnknown, NeedsPeople: true},
 		"policy-meets-nothing":     {Policy: policyMeetsNothing, NeedsFleet: true},
 		"policy-ref-repeated":      {Agent: policyRefRepeated},
-		"policy-stage-unfillable":  {Policy: policyStageUnfillable, NeedsPeople: true},
+		"policy-stage-unfillable":  {Agent: approvalUnfillable, Policy: policyStageUnfillable, NeedsPeople: true},
 		"prompt-variable":          {Agent: promptVariable},
 		"reserved-alias":           {Agent: reservedAlias},
 		"route-unreachable":        {Agent: routeUnreachable},

@@ -91,7 +91,7 @@ func (f *Files) side(rel string) (*posture.Side, error) {
 	}
 	side.Files = append(side.Files, agent.File)
 	if config.Name != "" {
-		side.Files = append(side.Files, config.Name)
+		side.Files, side.Config = append(side.Files, config.Name), config.Name
 	}
 	for _, p := range config.Registry.Policies() {
 		side.Files = append(side.Files, p.Doc.File)
