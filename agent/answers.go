@@ -147,7 +147,7 @@ func editable(c content.ToolCall) bool {
 // them is used.
 func Agree(
 	answers []content.InputResponse, misfit func(content.InputResponse) *Refusal,
-) (stands int, refused []Refusal) {
+) (chosen int, refused []Refusal) {
 	var fit []int
 	for i, a := range answers {
 		if no := misfit(a); no != nil {
@@ -160,21 +160,21 @@ func Agree(
 	if len(fit) == 0 {
 		return -1, refused
 	}
-	stands = fit[0]
+	chosen = fit[0]
 	reason, detail := RepeatedAnswer, "the same answer again"
-	if slices.ContainsFunc(fit, func(i int) bool { return !content.SameAnswer(answers[stands], answers[i]) }) {
+	if slices.ContainsFunc(fit, func(i int) bool { return !content.SameAnswer(answers[chosen], answers[i]) }) {
 		reason, detail = Contradiction, "several answers to one request differ"
 		no := slices.IndexFunc(fit, func(i int) bool { return content.Rejects(answers[i]) })
-		stands = -1
+		chosen = -1
 		if no >= 0 {
-			stands = fit[no]
+			chosen = fit[no]
 		}
 	}
 
 	for _, i := range fit {
-		if i != stands {
+		if i != chosen {
 			refused = append(refused, Refusal{answers[i].InputResponseTo(), reason, detail})
 		}
 	}
-	return stands, refused
+	return chosen, refused
 }
