@@ -382,8 +382,8 @@ func TestAnEditIsRefused(t *testing.T) {
 	}
 }
 
-// The user of the loop can't answer for the people that a policy names, or those to whom the
-// tool server's questions are addressed.
+// The user of the loop can't answer for the people that a policy names, or for the people that the
+// tool server asks.
 func TestOnlyOthersMayApprove(t *testing.T) {
 	o := newOffice(t)
 	resp := o.turn(o.clerk("pay"), agent.NewThread("t"), content.UserText("go"))

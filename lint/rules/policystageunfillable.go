@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// policyStageUnfillable reports stages that nobody can fill, whoever asks
-// or as soon as the owners of an agent are left out.
+// policyStageUnfillable reports approval stages that have too few people, either always or when
+// the owners of an agent are excluded.
 func policyStageUnfillable(p *lint.Pass) {
 	known := p.People.Groups()
 	for _, asking := range p.Asking() {
@@ -20,7 +20,7 @@ func policyStageUnfillable(p *lint.Pass) {
 		short := p.People.Short(stages, "", "")
 		agents := governedBy(p, asking.Rule)
 		for _, at := range asking.Stages {
-			if !slices.Contains(known, at.Text) { // an unknown group is another rule's
+			if !slices.Contains(known, at.Text) { // policy-group-unknown reports it
 				continue
 			}
 			have, isShort := short[at.Text]
@@ -47,7 +47,7 @@ func policyStageUnfillable(p *lint.Pass) {
 	}
 }
 
-// governedBy lists the agents of which the rule may meet a call.
+// governedBy lists the agents that have calls the rule may meet.
 func governedBy(p *lint.Pass, rule *policy.Rule) []schema.Metadata {
 	if p.Fleet == nil {
 		return nil

@@ -130,8 +130,8 @@ func FunctionCall(q content.InputRequest) *content.FunctionCall {
 	return nil
 }
 
-// Nested reports whether a request comes from an agent that runs as a tool here. That agent has
-// its own tools. A tool of the same name here is a different tool.
+// Nested reports whether a request comes from an agent that runs as a tool here. The nested agent
+// has its own tools. A tool of the same name here is a different tool.
 func Nested(q content.InputRequest) bool { return content.NoteOf(q).Agent != "" }
 
 // Warner logs once that a layer can't do its work.
