@@ -152,7 +152,7 @@ func (r *run) do(ctx context.Context, messages []*content.Message) error {
 		r.takeBack(ctx)
 		return r.dropHeldBack(err)
 	}
-	r.adds.tellFinished(r.t)
+	r.adds.recordFinished(r.t)
 	if r.resumed {
 		r.t.heldBack, r.t.heldTries = nil, 0
 	}
@@ -240,17 +240,17 @@ func (r *run) goOn(ctx context.Context, in input) error {
 	if r.opt.ConversationID == "" {
 		r.opt.ConversationID = r.t.waitingConversation()
 	}
-	told, err := r.tell(in)
+	added, err := r.addFinished(in)
 	if err != nil {
 		return err
 	}
-	if r.unseen != nil && !told && !in.more {
+	if r.unseen != nil && !added && !in.more {
 		return r.unseen
 	}
 	if r.t.waiting() && (!in.more || r.opt.ConversationID != "") {
 		return r.holdBack(in)
 	}
-	if r.stopped || !told && !in.more && len(in.answers)+len(in.refused)+len(in.results) > 0 {
+	if r.stopped || !added && !in.more && len(in.answers)+len(in.refused)+len(in.results) > 0 {
 		return r.surface(nil)
 	}
 	return r.turns(ctx)
@@ -267,16 +267,16 @@ func (r *run) holdBack(in input) error {
 	return r.surface(nil)
 }
 
-// tell adds finished batches to the history and shows them to the caller.
-func (r *run) tell(in input) (told bool, err error) {
+// addFinished adds finished batches to the history and shows them to the caller.
+func (r *run) addFinished(in input) (added bool, err error) {
 	r.history, r.unsent = slices.Clip(tidyFor(r.opt, in.history[:in.anchor])), true
 	for _, b := range r.t.batches {
-		if !b.finished() || r.adds.hasTold(b) {
+		if !b.finished() || r.adds.hasBatch(b) {
 			continue
 		}
-		told = true
-		if err := r.tellBatch(b); err != nil {
-			return told, err
+		added = true
+		if err := r.addBatch(b); err != nil {
+			return added, err
 		}
 	}
 
@@ -284,15 +284,15 @@ func (r *run) tell(in input) (told bool, err error) {
 	if len(r.t.heldBack) > 0 && !r.t.waiting() {
 		r.history = append(r.history, r.t.heldBack...)
 		r.resumed = true
-		told = true
+		added = true
 	}
 	r.history = append(r.history, tidyFor(r.opt, in.history[in.anchor:])...)
-	return told, nil
+	return added, nil
 }
 
-// tellBatch adds one finished batch to the history and shows the caller the calls that ran here
+// addBatch adds one finished batch to the history and shows the caller the calls that ran here
 // and their results.
-func (r *run) tellBatch(b *batch) error {
+func (r *run) addBatch(b *batch) error {
 	for _, m := range b.messages(r.cfg.DotNetOrder) {
 		r.adds.add(m)
 		// the service already has the messages that it made itself

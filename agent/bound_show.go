@@ -30,16 +30,16 @@ func (r *run) pass(a *answer, b *batch) error {
 	for i, it := range b.Items {
 		results[i] = &content.FunctionResult{CallID: it.Call.ID(), Result: it.Result}
 	}
-	told := content.NewMessage(content.ToolRole, results...)
-	said := tidy(append(slices.Clip(a.resp.Messages), told)) // the calls may be in several messages
+	last := content.NewMessage(content.ToolRole, results...)
+	said := tidy(append(slices.Clip(a.resp.Messages), last)) // the calls may be in several messages
 	r.adds.add(said...)
 	if r.opt.ConversationID != "" {
-		r.history = []*content.Message{told}
+		r.history = []*content.Message{last}
 	} else {
 		r.history = append(r.history, said...)
 	}
 	r.unsent = true
-	return r.out.message(told)
+	return r.out.message(last)
 }
 
 // keep shows requests in place of the calls of a batch that waits in the thread. It reports
@@ -64,7 +64,7 @@ func (r *run) keep(a *answer, b *batch) (bool, error) {
 	} else {
 		r.history = append(r.history, left...)
 	}
-	return !r.stopped, r.tellBatch(b)
+	return !r.stopped, r.addBatch(b)
 }
 
 // leftOf returns the part of a turn that the model may see while the calls of the turn wait.

@@ -134,7 +134,7 @@ func (a *chatAgent) options(h *history, fresh int) *Options {
 // keep adds a run to the thread and saves it.
 func (a *chatAgent) keep(ctx context.Context, h *history, resp *Response) error {
 	t := h.thread
-	t.batches = slices.DeleteFunc(t.batches, h.hasTold)
+	t.batches = slices.DeleteFunc(t.batches, h.hasBatch)
 	if resp.ConversationID != "" {
 		t.ConversationID = resp.ConversationID
 	}

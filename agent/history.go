@@ -12,13 +12,13 @@ import (
 // doesn't contain, and doesn't see the requests and answers between the model's service and
 // its user. All methods accept a nil receiver, for a run without an agent.
 type history struct {
-	thread *Thread
-	said   []*content.Message // the user's messages in this run
-	made   []*content.Message // messages of the model and of functions
-	before int                // number of messages in made that precede said
-	placed bool               // the loop has set before
-	ran    bool               // some loop ran the calls
-	told   []*batch           // finished batches whose messages are in made
+	thread   *Thread
+	said     []*content.Message // the user's messages in this run
+	made     []*content.Message // messages of the model and of functions
+	before   int                // number of messages in made that precede said
+	placed   bool               // the loop has set before
+	ran      bool               // some loop ran the calls
+	finished []*batch           // finished batches whose messages are in made
 }
 
 // historyOf returns the history in which a loop records its additions to a thread, or nil if no
@@ -57,17 +57,17 @@ func (h *history) userSpeaks() {
 	}
 }
 
-func (h *history) hasTold(b *batch) bool { return h != nil && slices.Contains(h.told, b) }
+func (h *history) hasBatch(b *batch) bool { return h != nil && slices.Contains(h.finished, b) }
 
-// tellFinished records which batches have become messages. Without an agent they are dropped
+// recordFinished records which batches have become messages. Without an agent they are dropped
 // immediately. With an agent they are kept until the agent has succeeded: if it fails, the next
 // run must add the results again.
-func (h *history) tellFinished(t *Thread) {
+func (h *history) recordFinished(t *Thread) {
 	if h == nil {
 		t.batches = slices.DeleteFunc(t.batches, (*batch).finished)
 		return
 	}
-	h.told = slices.DeleteFunc(slices.Clone(t.batches), func(b *batch) bool { return !b.finished() })
+	h.finished = slices.DeleteFunc(slices.Clone(t.batches), func(b *batch) bool { return !b.finished() })
 }
 
 // checkpoint adds the messages of the run so far to the thread, so that a call that begins in

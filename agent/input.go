@@ -95,7 +95,7 @@ func (r *inputReader) apart(i int, c content.Content) bool {
 	if fresh {
 		return isQuestion(c)
 	}
-	return !r.t.tells(c)
+	return !r.t.keeps(c)
 }
 
 // take stores an answer or a result for the thread. It returns false for an answer in a message
@@ -147,10 +147,10 @@ func holdsCall(messages []*content.Message, callID string) bool {
 	return false
 }
 
-// tells reports whether a content belongs in the history. Requests and answers don't, except
+// keeps reports whether a content belongs in the history. Requests and answers don't, except
 // for requests of the model's service that this thread has closed, and answers that match the
 // recorded outcome.
-func (t *Thread) tells(c content.Content) bool {
+func (t *Thread) keeps(c content.Content) bool {
 	switch c := c.(type) {
 	case content.InputRequest:
 		return t.forService(c.InputRequestID(), func(closedRequest) bool { return true })

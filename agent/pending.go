@@ -241,9 +241,9 @@ func cloneRequest(q content.InputRequest) content.InputRequest {
 // reasoning models depend on.
 func (b *batch) messages(dotNet bool) []*content.Message {
 	var calls, late, refused, results, answers []content.Content
-	told := &results // where results of refused calls go
+	target := &results // where results of refused calls go
 	if dotNet {
-		told = &refused
+		target = &refused
 	}
 	for _, it := range b.Items {
 		if it.Service {
@@ -253,7 +253,7 @@ func (b *batch) messages(dotNet bool) []*content.Message {
 
 		result := &content.FunctionResult{CallID: it.Call.ID(), Result: it.Result}
 		if it.Rejected {
-			calls, *told = append(append(calls, it.Lead...), it.Call), append(*told, result)
+			calls, *target = append(append(calls, it.Lead...), it.Call), append(*target, result)
 			continue
 		}
 		results = append(results, result)

@@ -18,15 +18,15 @@ func (r Run) Events(stream iter.Seq2[*agent.Update, error]) iter.Seq2[Event, err
 	return func(yield func(Event, error) bool) {
 		w := &writer{run: r, yield: yield, shown: slices.Clone(r.Shown)}
 		w.send(Event{Type: RunStarted, ThreadID: r.ThreadID, RunID: r.RunID})
-		if !w.stopped && w.tell(stream) {
+		if !w.stopped && w.writeStream(stream) {
 			w.finish()
 		}
 	}
 }
 
-// tell writes the events of the stream. It returns false after an error or when the reader has
+// writeStream writes the events of the stream. It returns false after an error or when the reader
 // stopped. Then it reads no further pieces of the stream, since each may cost a model call.
-func (w *writer) tell(stream iter.Seq2[*agent.Update, error]) bool {
+func (w *writer) writeStream(stream iter.Seq2[*agent.Update, error]) bool {
 	for u, err := range stream {
 		if err != nil {
 			w.fail(err)

@@ -223,10 +223,10 @@ func (h *A2A) stream(w http.ResponseWriter, r *http.Request, c *call) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	tell := func(name string, what any) bool {
+	send := func(name string, what any) bool {
 		return event(w, h.answer(c, map[string]any{name: what}, nil)) == nil
 	}
-	if !tell("task", rec.task()) {
+	if !send("task", rec.task()) {
 		return
 	}
 	for rec.State == a2a.Working {
@@ -242,7 +242,7 @@ func (h *A2A) stream(w http.ResponseWriter, r *http.Request, c *call) {
 		}
 
 		rec = next
-		if !tellChange(rec, tell) {
+		if !sendChange(rec, send) {
 			return
 		}
 	}
@@ -280,11 +280,11 @@ func (h *A2A) next(ctx context.Context, caller string, rec *record) (*record, er
 	return h.look(ctx, caller, rec.TaskID)
 }
 
-// tellChange sends the changes of a task.
-func tellChange(rec *record, tell func(string, any) bool) bool {
+// sendChange sends the changes of a task.
+func sendChange(rec *record, send func(string, any) bool) bool {
 	task := rec.task()
 	for _, artifact := range task.Artifacts {
-		if !tell("artifactUpdate", map[string]any{
+		if !send("artifactUpdate", map[string]any{
 			"taskId":    task.ID,
 			"contextId": task.ContextID,
 			"artifact":  artifact,
@@ -294,7 +294,7 @@ func tellChange(rec *record, tell func(string, any) bool) bool {
 		}
 	}
 
-	return tell("statusUpdate", map[string]any{
+	return send("statusUpdate", map[string]any{
 		"taskId":    task.ID,
 		"contextId": task.ContextID,
 		"status":    task.Status,
