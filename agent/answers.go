@@ -7,15 +7,15 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// accepted is an answer that found its request.
+// accepted is an answer together with the open request and the call that it belongs to.
 type accepted struct {
 	item   *item
 	ask    *ask
 	answer content.InputResponse
 }
 
-// match finds the request of each answer and keeps those that may act,
-// at most one for each request. It changes nothing.
+// match finds the request for each answer and returns the answers that may be applied, at most
+// one per request, and a refusal for each of the others. It doesn't change the thread.
 func (t *Thread) match(in input) ([]accepted, []Refusal) {
 	var ids []string
 	byID := map[string][]content.InputResponse{}
@@ -67,8 +67,8 @@ func (t *Thread) noSuch(id string) Refusal {
 	return Refusal{id, UnknownRequest, "this thread asks nothing of that id"}
 }
 
-// CheckAnswer tells why an answer can't be one to a request that was
-// recorded; nil when it can. It is what every layer holds answers to.
+// CheckAnswer returns the reason why an answer is not valid for a recorded request, or nil if
+// it is valid. Every layer checks answers with it.
 func CheckAnswer(request content.InputRequest, answer content.InputResponse) *Refusal {
 	id := request.InputRequestID()
 	switch q := request.(type) {
@@ -92,7 +92,7 @@ func CheckAnswer(request content.InputRequest, answer content.InputResponse) *Re
 	return &Refusal{id, WrongKind, fmt.Sprintf("%s does not answer %s", kindOf(answer), kindOf(request))}
 }
 
-// kindOf names a request or a response for people.
+// kindOf names the kind of a request or a response for error messages.
 func kindOf(c content.Content) string {
 	switch c.(type) {
 	case *content.ToolApprovalRequest, *content.ToolApprovalResponse:
@@ -109,9 +109,10 @@ func kindOf(c content.Content) string {
 const textRounded = "the answer shows the call with rounded numbers: " +
 	"whoever answered keeps numbers as doubles, which can't hold this call's; let the tool take such a number as a text"
 
-// misfitCall holds the copy in the answer against the call that was
-// asked about: whoever answered something else was shown something
-// else. Wires that carry no copy are bound by the id alone.
+// misfitCall compares the copy of the call in the answer with the call that the user was asked
+// about. If they differ, the person who answered saw a different call, so the answer is
+// refused. Some wire formats carry no copy; then the request id alone links the answer to its
+// request.
 func misfitCall(q *content.ToolApprovalRequest, a *content.ToolApprovalResponse) *Refusal {
 	id := q.RequestID
 	switch {
@@ -140,12 +141,13 @@ func editable(c content.ToolCall) bool {
 	return ok
 }
 
-// Agree tells which of several answers to one request stands, -1 for
-// none, and what becomes of the others. Those that misfit refuses count
-// for nothing. When the rest differ only a rejection can stand.
+// Agree chooses one of several answers to the same request. It returns the index of that
+// answer, or -1 if none can be used, and a refusal for each of the others. Answers for which
+// misfit returns a refusal are ignored. If the remaining answers differ, only a rejection among
+// them is used.
 func Agree(
 	answers []content.InputResponse, misfit func(content.InputResponse) *Refusal,
-) (stands int, refused []Refusal) {
+) (chosen int, refused []Refusal) {
 	var fit []int
 	for i, a := range answers {
 		if no := misfit(a); no != nil {
@@ -158,21 +160,21 @@ func Agree(
 	if len(fit) == 0 {
 		return -1, refused
 	}
-	stands = fit[0]
+	chosen = fit[0]
 	reason, detail := RepeatedAnswer, "the same answer again"
-	if slices.ContainsFunc(fit, func(i int) bool { return !content.SameAnswer(answers[stands], answers[i]) }) {
+	if slices.ContainsFunc(fit, func(i int) bool { return !content.SameAnswer(answers[chosen], answers[i]) }) {
 		reason, detail = Contradiction, "several answers to one request differ"
 		no := slices.IndexFunc(fit, func(i int) bool { return content.Rejects(answers[i]) })
-		stands = -1
+		chosen = -1
 		if no >= 0 {
-			stands = fit[no]
+			chosen = fit[no]
 		}
 	}
 
 	for _, i := range fit {
-		if i != stands {
+		if i != chosen {
 			refused = append(refused, Refusal{answers[i].InputResponseTo(), reason, detail})
 		}
 	}
-	return stands, refused
+	return chosen, refused
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// maxSchemas bounds how many compiled schemas a loop keeps; tools may
-// change all the time.
+// maxSchemas limits how many compiled schemas a loop caches, because the tools of a loop may
+// change at any time.
 const maxSchemas = 512
 
-// schemas keeps the compiled schemas of tools, by their text.
+// schemas caches compiled tool schemas, keyed by the schema's text.
 type schemas struct {
 	mu   sync.Mutex
 	kept map[string]compiledSchema
@@ -24,8 +24,8 @@ type compiledSchema struct {
 	err    error
 }
 
-// of returns the schema of a tool; nil for none. One that can't be used
-// is an error: nobody could tell what it would refuse.
+// of returns the compiled schema of a tool, or nil if the tool has none. A schema that doesn't
+// compile is an error, since it is not known which arguments it would reject.
 func (s *schemas) of(t Tool) (*content.Schema, error) {
 	if t == nil {
 		return nil, nil
@@ -51,7 +51,7 @@ func (s *schemas) of(t Tool) (*content.Schema, error) {
 	return schema, err
 }
 
-// check refuses arguments that the tool's schema refuses.
+// check returns an error if the tool's schema rejects the arguments of the call.
 func (s *schemas) check(call *content.FunctionCall, t Tool) error {
 	schema, err := s.of(t)
 	if err != nil || schema == nil {
@@ -69,10 +69,10 @@ func (s *schemas) check(call *content.FunctionCall, t Tool) error {
 	return nil
 }
 
-// readable refuses arguments that are no object, and, when somebody
-// decides about the call, those that the decision and the function
-// could read differently. A plan sees to that itself: its owner may
-// have named the tool as one that tells keys apart.
+// readable returns an error if the arguments are not an object. If the call is also decided by
+// a Decider or needs approval, it rejects arguments that the decision and the function could
+// read differently, such as keys that differ only in case. A plan does this check itself,
+// because its owner may have listed the tool as one that distinguishes such keys.
 func (r *run) readable(call *content.FunctionCall, decided bool) error {
 	_, planned := r.cfg.Decider.(*byPlan)
 	if err := call.CheckArguments(); err != nil || !decided || planned || len(call.Arguments) == 0 {

@@ -64,8 +64,8 @@ func TestSchemasThatCantBeUsed(t *testing.T) {
 	}
 }
 
-// TestSchemasAreKept: a loop that meets ever new tools does not grow
-// for ever.
+// TestSchemasAreKept checks that the cache doesn't grow without bound in a loop whose tools
+// keep changing.
 func TestSchemasAreKept(t *testing.T) {
 	s := &schemas{}
 	for i := range 2*maxSchemas + 3 {
@@ -81,10 +81,9 @@ func TestSchemasAreKept(t *testing.T) {
 	}
 }
 
-// TestThePlanSaysWhichFunctionsTellKeysApart: the loop refuses keys
-// that differ in case alone wherever somebody decides, but for the
-// functions that the plan's owner named; where nobody decides the
-// function gets what the model wrote.
+// TestThePlanSaysWhichFunctionsTellKeysApart checks that the loop rejects keys that differ only
+// in case if the call is decided, except for functions that the owner of the plan has listed.
+// Without a decider the function gets the arguments as the model wrote them.
 func TestThePlanSaysWhichFunctionsTellKeysApart(t *testing.T) {
 	const file = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Looks.}

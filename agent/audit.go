@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// AuditTo writes events as lines of JSON, one write for each line. It
-// may be shared by any number of loops.
+// AuditTo writes each event as one line of JSON with a single Write. Several loops may share
+// the returned Audit.
 func AuditTo(w io.Writer) Audit {
 	var mu sync.Mutex
 	return func(_ context.Context, e Event) error {

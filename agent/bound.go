@@ -14,45 +14,45 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// ErrThreadNeeded says that a call needs approval and nothing can keep
-// the request: the options carry no thread. Nothing has run.
+// ErrThreadNeeded is returned if a call needs approval, or a function asks the user, and the
+// options have no thread that could keep the request. The call has not been approved and has
+// not run to its end.
 var ErrThreadNeeded = errors.New("a call needs approval, and there is no thread to keep the request in: " +
 	"set Options.Thread, or run a NewChatAgent on a thread")
 
-// Errors of what stands in the place of a model.
+// Errors of a missing or faulty model.
 var (
 	ErrNoModel   = errors.New("the loop was made without a model")
 	ErrNoAnswer  = errors.New("the model returned neither a response nor an error")
 	ErrNilUpdate = errors.New("the model streamed a nil update")
 )
 
-// errGone ends a run whose stream nobody reads any more.
+// errGone ends a run after the reader of its stream has stopped reading.
 var errGone = errors.New("the reader of the stream has gone")
 
-// How requests end.
+// These constants record how a request ended.
 const (
 	howAnswered   = "answered"
 	howSuperseded = "superseded"
 	howExpired    = "expired"
 	howAgain      = "asked again"
 	howElsewhere  = "settled elsewhere"
-	howWithdrawn  = "withdrawn" // with the turn that asked, which was not finished
+	howWithdrawn  = "withdrawn" // the turn that made the request was not finished
 )
 
-// boundLoop is the loop of the Default profile. All that it knows of
-// open requests stands in the thread; what the messages say of them
-// counts for nothing.
+// boundLoop is the loop of the Default profile. It takes open requests only from the thread.
+// Copies of requests in the messages are ignored.
 type boundLoop struct {
 	model ChatClient
 	cfg   LoopConfig
 
-	schemas *schemas // of the tools
+	schemas *schemas // compiled schemas of the tools
 }
 
-// NewFunctionInvoking returns the loop around a model: it runs the
-// functions that the model calls, asks where approval is needed, and
-// goes on from the answers. A call that a person rejected is asked about
-// again only when the user has written something.
+// NewFunctionInvoking returns the loop around a model. The loop runs the functions that the
+// model calls, requests approval for calls that need it, and continues when answers arrive.
+// After a person has rejected a call, the loop asks about the same call again only once the
+// user has written something.
 func NewFunctionInvoking(model ChatClient, cfg LoopConfig) ChatClient {
 	if cfg.MaxTurns == 0 {
 		cfg.MaxTurns = 40
@@ -66,9 +66,8 @@ func NewFunctionInvoking(model ChatClient, cfg LoopConfig) ChatClient {
 	return &boundLoop{model, cfg, &schemas{}}
 }
 
-// newID makes a request id of a call id. By default it can't be
-// guessed, so that an answer meant for another thread finds nothing
-// here.
+// newID makes a request id from a call id. By default the id can't be guessed, so an answer
+// that was meant for another thread doesn't match a request here.
 func (l *boundLoop) newID(callID string) (string, error) {
 	if l.cfg.RequestID != nil {
 		return l.cfg.RequestID(callID), nil
@@ -85,7 +84,7 @@ func randomTail(from io.Reader) (string, error) {
 	return "." + hex.EncodeToString(b[:]), nil
 }
 
-// Respond runs until the model has answered or somebody must be asked.
+// Respond runs until the model has answered or a person must be asked.
 func (l *boundLoop) Respond(ctx context.Context, messages []*content.Message, opt *Options) (*Response, error) {
 	r := l.begin(opt, nil)
 	if err := r.do(ctx, messages); err != nil {
@@ -94,8 +93,8 @@ func (l *boundLoop) Respond(ctx context.Context, messages []*content.Message, op
 	return r.out.resp, nil
 }
 
-// Stream is Respond piece by piece: text passes as it comes, calls when
-// their turn is complete.
+// Stream does the same as Respond in pieces: text is passed on as it arrives, calls when their
+// turn is complete.
 func (l *boundLoop) Stream(
 	ctx context.Context,
 	messages []*content.Message,
@@ -109,23 +108,23 @@ func (l *boundLoop) Stream(
 	}
 }
 
-// run is one run of a boundLoop.
+// run is the state of one run of a boundLoop.
 type run struct {
 	*boundLoop
 	opt     *Options
 	t       *Thread
-	lasting bool     // the thread is the caller's: requests can be kept
-	adds    *history // to the thread of an agent; nil without one
+	lasting bool     // the caller provided the thread, so requests can be kept
+	adds    *history // what this run adds to the thread of an agent; nil without an agent
 	out     *sink
-	history []*content.Message // what the model is given next
+	history []*content.Message // the messages for the model's next turn
 	turn    int
 	failed  *Failures
-	made    []string // request ids of this run
-	fresh   []*batch // that this run made
-	stopped bool     // a call ended the run
-	unsent  bool     // the history has not reached the model since it grew
-	unseen  error    // why the holder could not be asked
-	resumed bool     // held-back messages are in the history
+	made    []string // request ids that this run made
+	fresh   []*batch // batches that this run made
+	stopped bool     // a function call ended the run (Invocation.Stop)
+	unsent  bool     // the history has grown since the model last saw it
+	unseen  error    // why the holder could not be reached
+	resumed bool     // the history contains messages that had been held back
 }
 
 func (l *boundLoop) begin(opt *Options, yield func(*Update) bool) *run {
@@ -153,7 +152,7 @@ func (r *run) do(ctx context.Context, messages []*content.Message) error {
 		r.takeBack(ctx)
 		return r.dropHeldBack(err)
 	}
-	r.adds.tellFinished(r.t)
+	r.adds.recordFinished(r.t)
 	if r.resumed {
 		r.t.heldBack, r.t.heldTries = nil, 0
 	}
@@ -163,9 +162,8 @@ func (r *run) do(ctx context.Context, messages []*content.Message) error {
 	return nil
 }
 
-// dropHeldBack drops, after two failed runs, the messages that the user
-// wrote while the conversation waited: the service may be refusing
-// them, and would refuse them for ever. Results are kept.
+// dropHeldBack drops the user's held-back messages after two failed runs with them: if the
+// service rejects one of them, every later run would fail too. Function results are kept.
 func (r *run) dropHeldBack(err error) error {
 	if !r.resumed || errors.Is(err, errGone) {
 		return err
@@ -200,9 +198,9 @@ func (r *run) try(ctx context.Context, messages []*content.Message) error {
 	return r.goOn(ctx, in)
 }
 
-// takeBack forgets what a failed run, or one that was not read to its
-// end, has asked: its turn is not in the history. Calls that were begun
-// on an approval stay.
+// takeBack removes the requests of a run that failed, or whose stream was not read to its end,
+// because the turn that made them is not in the history. Batches with calls that were begun on
+// an approval stay.
 func (r *run) takeBack(ctx context.Context) {
 	for _, b := range r.fresh {
 		if slices.ContainsFunc(b.Items, (*item).begun) {
@@ -211,21 +209,21 @@ func (r *run) takeBack(ctx context.Context) {
 		r.t.batches = slices.DeleteFunc(r.t.batches, func(other *batch) bool { return other == b })
 		for _, it := range b.Items {
 			r.forget(ctx, it)
-			for _, a := range it.Asks { // it expires else
+			for _, a := range it.Asks { // if cancelling fails, the request expires
 				_ = r.cancel(context.WithoutCancel(ctx), a, "the run that asked was not finished")
 			}
 		}
 	}
 }
 
-// begun reports whether a call was begun, or claimed, on an approval.
+// begun reports whether the call was begun, or claimed, on an approval.
 func (it *item) begun() bool {
 	return it.Key != "" ||
 		!it.Service && len(it.Asks) > 0 && (it.Stage == running || it.Stage == done && !it.Rejected)
 }
 
-// forget ends the requests of a call whose turn is taken back: whoever
-// saw them in the stream and answers is told so.
+// forget closes the open requests of a call whose turn is taken back. A user who saw them in
+// the stream and answers later gets a refusal that says so.
 func (r *run) forget(ctx context.Context, it *item) {
 	for _, a := range it.Asks {
 		if a.Answer == nil {
@@ -236,32 +234,31 @@ func (r *run) forget(ctx context.Context, it *item) {
 	}
 }
 
-// goOn tells what is finished and lets the model go on, unless it must
-// wait for somebody, or there is nothing to tell it.
+// goOn adds finished batches to the history and lets the model continue, unless the run must
+// wait for an answer or there is nothing new for the model.
 func (r *run) goOn(ctx context.Context, in input) error {
 	if r.opt.ConversationID == "" {
 		r.opt.ConversationID = r.t.waitingConversation()
 	}
-	told, err := r.tell(in)
+	added, err := r.addFinished(in)
 	if err != nil {
 		return err
 	}
-	if r.unseen != nil && !told && !in.more {
+	if r.unseen != nil && !added && !in.more {
 		return r.unseen
 	}
 	if r.t.waiting() && (!in.more || r.opt.ConversationID != "") {
 		return r.holdBack(in)
 	}
-	if r.stopped || !told && !in.more && len(in.answers)+len(in.refused)+len(in.results) > 0 {
+	if r.stopped || !added && !in.more && len(in.answers)+len(in.refused)+len(in.results) > 0 {
 		return r.surface(nil)
 	}
 	return r.turns(ctx)
 }
 
-// holdBack ends a run without asking the model: it can't go on before
-// somebody answers. Where the service keeps the history, what the user
-// wrote meanwhile waits too, since the service takes nothing else
-// before the results.
+// holdBack ends a run without calling the model, because the model can't continue before a
+// request is answered. If the service keeps the history, messages that the user wrote meanwhile
+// wait too: the service accepts no other message before the results.
 func (r *run) holdBack(in input) error {
 	if in.more && r.opt.ConversationID != "" {
 		r.t.heldBack = append(r.t.heldBack, in.history[in.anchor:]...)
@@ -270,16 +267,16 @@ func (r *run) holdBack(in input) error {
 	return r.surface(nil)
 }
 
-// tell puts finished batches into the history, and shows them to the caller.
-func (r *run) tell(in input) (told bool, err error) {
+// addFinished adds finished batches to the history and shows them to the caller.
+func (r *run) addFinished(in input) (added bool, err error) {
 	r.history, r.unsent = slices.Clip(tidyFor(r.opt, in.history[:in.anchor])), true
 	for _, b := range r.t.batches {
-		if !b.finished() || r.adds.hasTold(b) {
+		if !b.finished() || r.adds.hasBatch(b) {
 			continue
 		}
-		told = true
-		if err := r.tellBatch(b); err != nil {
-			return told, err
+		added = true
+		if err := r.addBatch(b); err != nil {
+			return added, err
 		}
 	}
 
@@ -287,18 +284,19 @@ func (r *run) tell(in input) (told bool, err error) {
 	if len(r.t.heldBack) > 0 && !r.t.waiting() {
 		r.history = append(r.history, r.t.heldBack...)
 		r.resumed = true
-		told = true
+		added = true
 	}
 	r.history = append(r.history, tidyFor(r.opt, in.history[in.anchor:])...)
-	return told, nil
+	return added, nil
 }
 
-// tellBatch puts one finished batch into the history, and shows what of
-// it ran here.
-func (r *run) tellBatch(b *batch) error {
+// addBatch adds one finished batch to the history and shows the caller the calls that ran here
+// and their results.
+func (r *run) addBatch(b *batch) error {
 	for _, m := range b.messages(r.cfg.DotNetOrder) {
 		r.adds.add(m)
-		if r.opt.ConversationID == "" || m.Role != content.Assistant { // the service has what it made itself
+		// the service already has the messages that it made itself
+		if r.opt.ConversationID == "" || m.Role != content.Assistant {
 			r.history = append(r.history, m)
 		}
 		shown := slices.DeleteFunc(slices.Clone(m.Contents), func(c content.Content) bool {
@@ -315,13 +313,14 @@ func (r *run) tellBatch(b *batch) error {
 	return nil
 }
 
-// leads holds for what the caller was shown when the calls were asked about.
+// leads reports whether c is reasoning that the caller was shown when the calls were asked
+// about.
 func (b *batch) leads(c content.Content) bool {
 	return slices.ContainsFunc(b.Items, func(it *item) bool { return slices.Contains(it.Lead, c) })
 }
 
-// cloneCalls copies calls that are shown: the thread's own must stay
-// what they are.
+// cloneCalls replaces calls that are shown with copies, so that the caller can't change the
+// calls in the thread.
 func cloneCalls(contents []content.Content) []content.Content {
 	for i, c := range contents {
 		if call, ok := c.(*content.FunctionCall); ok {
@@ -331,8 +330,8 @@ func cloneCalls(contents []content.Content) []content.Content {
 	return contents
 }
 
-// isQuestion holds for what passes between the model's side and its
-// user: the user has seen it.
+// isQuestion reports whether c is a request or an answer that is passed between the model's
+// service and the user. The user has already seen it.
 func isQuestion(c content.Content) bool {
 	switch c.(type) {
 	case content.InputRequest, content.InputResponse:
@@ -341,8 +340,8 @@ func isQuestion(c content.Content) bool {
 	return false
 }
 
-// tidyFor leaves alone what goes to a service that keeps the history:
-// it has the calls.
+// tidyFor applies tidy unless a service keeps the history: then the service has the calls, and
+// the messages hold only the results.
 func tidyFor(opt *Options, messages []*content.Message) []*content.Message {
 	if opt.ConversationID != "" {
 		return messages
@@ -350,8 +349,8 @@ func tidyFor(opt *Options, messages []*content.Message) []*content.Message {
 	return tidy(messages)
 }
 
-// surface ends a run with what still waits, except of a batch that was
-// shown in this run.
+// surface ends a run by showing the requests and calls that still wait, except those of the
+// batch that this run has already shown.
 func (r *run) surface(shown *batch) error {
 	var contents []content.Content
 	for _, b := range r.t.batches {
@@ -368,13 +367,13 @@ func (r *run) surface(shown *batch) error {
 	return r.out.message(content.NewMessage(content.Assistant, contents...))
 }
 
-// sink is where a run's response goes.
+// sink collects the response of a run and, if the run is streamed, passes its updates on.
 type sink struct {
 	resp  *Response
-	yield func(*Update) bool // nil when nobody streams
+	yield func(*Update) bool // nil if the run is not streamed
 }
 
-// message adds a whole message to the response.
+// message adds a whole message to the response and streams it.
 func (s *sink) message(m *content.Message) error {
 	s.resp.Messages = append(s.resp.Messages, m)
 	return s.update(&Update{
@@ -385,7 +384,8 @@ func (s *sink) message(m *content.Message) error {
 	})
 }
 
-// update passes a piece on that the response gets elsewhere.
+// update streams an update whose contents are added to the response by other code. It returns
+// errGone if the reader has stopped.
 func (s *sink) update(u *Update) error {
 	if s.yield != nil && !s.yield(u) {
 		return errGone
@@ -393,7 +393,7 @@ func (s *sink) update(u *Update) error {
 	return nil
 }
 
-// refuse adds answers that could not act.
+// refuse adds refused answers to the response and streams them.
 func (s *sink) refuse(all []Refusal) error {
 	if len(all) == 0 {
 		return nil

@@ -10,8 +10,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestAnswersThatCannotAct gives a thread each kind of bad answer, then
-// the right one.
+// TestAnswersThatCannotAct gives a thread each kind of invalid answer, and then the valid one.
 func TestAnswersThatCannotAct(t *testing.T) {
 	other := func(change func(*content.FunctionCall)) func(q *content.ToolApprovalRequest) []content.Content {
 		return func(q *content.ToolApprovalRequest) []content.Content {
@@ -141,8 +140,8 @@ func TestAnswersThatCannotAct(t *testing.T) {
 	}
 }
 
-// TestSpellingOfACopyDoesNotMatter answers with copies that say the
-// same in other letters.
+// TestSpellingOfACopyDoesNotMatter answers with copies of the call whose JSON is formatted
+// differently but has the same meaning.
 func TestSpellingOfACopyDoesNotMatter(t *testing.T) {
 	for _, args := range []string{
 		`{ "n" : 5, "to":"bob" }`,
@@ -158,7 +157,7 @@ func TestSpellingOfACopyDoesNotMatter(t *testing.T) {
 			yes := approvalOf(t, t.say(a, th, "pay"), 0).CreateApproval("")
 			yes.Call = call("1", "pay", args)
 			if args == "" {
-				yes.Call = nil // a wire that carries no copy
+				yes.Call = nil // a wire format that carries no copy
 			}
 			resp := t.run(a, th, answers(yes))
 			if len(resp.Refused) > 0 || c.runs[`pay{"to":"bob","n":5}`] != 1 {
@@ -238,8 +237,8 @@ func TestAnswersOfAnotherThread(t *testing.T) {
 	})
 }
 
-// TestOldMessagesCannotAnswer gives a loop a history in which an old
-// message answers.
+// TestOldMessagesCannotAnswer gives the loop a history in which an old message contains an
+// answer.
 func TestOldMessagesCannotAnswer(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
@@ -306,9 +305,9 @@ func TestRequestIDsNeedRandomness(t *testing.T) {
 	})
 }
 
-// TestOnlyTheUserAnswers: what stands in a message of a model, a
-// tool or a prompt approves nothing, even with the right id, and
-// whoever gave it is told; the user's own answer acts beside it.
+// TestOnlyTheUserAnswers checks that an answer in a message of a model, a tool or a prompt
+// approves nothing, even with the right id, and is reported as refused. An answer of the user
+// in the same run is applied.
 func TestOnlyTheUserAnswers(t *testing.T) {
 	for _, role := range []content.Role{content.Assistant, content.ToolRole, content.System, "critic"} {
 		bothWays(t, func(t runner) {

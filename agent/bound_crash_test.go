@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// deeds is what tools did: it outlives each process.
+// deeds records the calls that tools ran. It outlives the simulated processes.
 type deeds struct {
 	mu   sync.Mutex
 	done []string
@@ -42,8 +42,8 @@ func (w *deeds) count(what string) int {
 	return n
 }
 
-// crashScene is an agent with two calls to approve, one of which waits
-// once more.
+// crashScene returns an agent with two calls to approve. One of the functions suspends once
+// more.
 func crashScene(t testing.TB, w *deeds, store ThreadStore, concurrent bool) Agent {
 	wait := &asking{
 		name: "wait",
@@ -61,8 +61,8 @@ func crashScene(t testing.TB, w *deeds, store ThreadStore, concurrent bool) Agen
 		RequireApproval(wait), w.tool("look"))
 }
 
-// memory is a model that goes by what it is given, as models do, so
-// that it can be asked in any process.
+// memory is a model that decides from the messages alone, as real models do, so that any
+// process can call it.
 type memory struct{ t testing.TB }
 
 func (m memory) reply(messages []*content.Message) []*content.Message {
@@ -83,7 +83,7 @@ func (m memory) Stream(ctx context.Context, messages []*content.Message, opt *Op
 	return talk(m.t, saidAll(m.reply(messages)...)).Stream(ctx, messages, opt)
 }
 
-// finishScene answers whatever is open until nothing is.
+// finishScene answers all open requests until none is left.
 func finishScene(t runner, a Agent, th *Thread) {
 	t.Helper()
 	for range 5 {
@@ -104,8 +104,8 @@ func finishScene(t runner, a Agent, th *Thread) {
 	}
 }
 
-// TestCrashAtEachSave takes every form that a thread was ever saved in
-// as what a dead process left, and goes on from it.
+// TestCrashAtEachSave treats every saved form of a thread as the last save of a process that
+// died, and continues from it.
 func TestCrashAtEachSave(t *testing.T) {
 	for _, concurrent := range []bool{false, true} {
 		bothWays(t, func(t runner) {
@@ -119,10 +119,9 @@ func TestCrashAtEachSave(t *testing.T) {
 			}
 			lost := 0
 			for i, raw := range store.saved {
-				// What the dead process did before or after this save
-				// is told by its deeds at that time; here only what is
-				// begun after the save counts, and none of it may be
-				// what the save says was begun before.
+				// Calls that the dead process ran are already recorded in w. Only calls that
+				// begin after the save count here, and none of them may be one that the save
+				// marks as begun.
 				after := &deeds{}
 				again := &keeper{saved: [][]byte{raw}}
 				left := sure(loaded(raw, "t"))
@@ -150,8 +149,8 @@ func TestCrashAtEachSave(t *testing.T) {
 	}
 }
 
-// TestSaveFails fails each save in turn: whatever failed, no approved
-// call runs twice and none is lost without a word.
+// TestSaveFails makes each save fail in turn. No approved call may run twice, and none may get
+// lost without a message.
 func TestSaveFails(t *testing.T) {
 	broken := errors.New("the disk is full")
 	for _, cause := range []error{broken, ErrConflict} {
@@ -192,9 +191,8 @@ func TestSaveFails(t *testing.T) {
 						}
 					}
 
-					// A process that fails and loads what it had
-					// saved may repeat a call only if it never was
-					// saved as begun.
+					// A process that fails and loads its last save may repeat a call only if
+					// the call was never saved as begun.
 					if w.count("pay") > 1 || w.count("wait ended") > 1 || w.count("wait begun") > 1 {
 						t.Errorf("twice: %v", w.done)
 					}
@@ -226,7 +224,7 @@ func TestCancelledAfterTheCall(t *testing.T) {
 	}
 }
 
-// ctxKeeper does nothing for a context that is over, as databases do.
+// ctxKeeper fails if the context has been cancelled, as databases do.
 type ctxKeeper struct{ keeper }
 
 func (k *ctxKeeper) Save(ctx context.Context, t *Thread) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// changing is a Decider whose word a test changes.
+// changing is a Decider whose verdict a test changes.
 type changing struct {
 	verdict hold.Verdict
 	err     error
@@ -31,15 +31,14 @@ func required(v hold.Verdict, within time.Duration, stages ...policy.Stage) hold
 	return v
 }
 
-// TestChangesBetweenRequestAndAnswer changes what decides while the
-// request is open.
+// TestChangesBetweenRequestAndAnswer changes the decider's verdict while the request is open.
 func TestChangesBetweenRequestAndAnswer(t *testing.T) {
 	ask := outcomeOf(resolve.Ask, "one")
 	for name, tt := range map[string]struct {
 		after hold.Verdict
 		err   error
 		tool  func(c *counted) Tool
-		want  string // result; "" for a new request
+		want  string // result; empty if a new request is expected
 	}{
 		"nothing":          {after: ask, want: `"did pay"`},
 		"allowed by now":   {after: outcomeOf(resolve.Allow), want: `"did pay"`},
@@ -131,7 +130,7 @@ func TestDecisionsOfATurn(t *testing.T) {
 		verdict hold.Verdict
 		err     error
 		marked  bool
-		want    string // result; "" for a request
+		want    string // result; empty if a request is expected
 	}{
 		"allowed":             {verdict: outcomeOf(resolve.Allow), want: `"did pay"`},
 		"allowed, but marked": {verdict: outcomeOf(resolve.Allow), marked: true},
@@ -175,7 +174,7 @@ func TestDecisionsOfATurn(t *testing.T) {
 	}
 }
 
-// byAmount asks more the larger n is.
+// byAmount requires more rules the larger n is.
 func byAmount(_ Tool, call content.ToolCall) (hold.Verdict, error) {
 	args := string(call.Args())
 	switch {
@@ -200,8 +199,8 @@ func TestMessageForTheApprover(t *testing.T) {
 	}
 }
 
-// An approval whose run could not begin (a store that was away) is used
-// a week after its requirement ended.
+// TestApprovalOutlivesItsDeadline uses an approval a week after its requirement expired. The
+// approved call could not begin earlier because the store was unavailable.
 func TestApprovalOutlivesItsDeadline(t *testing.T) {
 	clk := newClock()
 	v := required(outcomeOf(resolve.Ask, "r"), time.Hour)

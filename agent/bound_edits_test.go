@@ -17,7 +17,7 @@ func TestEdits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		edit    string
 		refused string
-		again   bool // asked again
+		again   bool // the user is asked again
 	}{
 		"smaller":       {edit: `{"n":4}`},
 		"needs no one":  {edit: `{"n":1}`},
@@ -104,8 +104,8 @@ func TestEditOfRequestWithoutCall(t *testing.T) {
 	}
 }
 
-// An edit must not carry an approval over to a tool that was changed
-// since: a plain approval is asked again, an edited one must be too.
+// An edit must not transfer an approval to a tool that has changed since. After such a change a
+// plain approval is asked again, and so must an edited one be.
 func TestEditAfterTheToolChanged(t *testing.T) {
 	for _, edit := range []bool{false, true} {
 		ran := ""
@@ -138,8 +138,8 @@ func TestEditAfterTheToolChanged(t *testing.T) {
 	}
 }
 
-// An edit to no arguments at all is held against the schema, as an edit
-// to {} is.
+// An edit that removes the arguments is checked against the schema, in the same way as an edit
+// to {}.
 func TestEditToNothing(t *testing.T) {
 	var c counted
 	pay := c.tool("pay").(*function)

@@ -18,7 +18,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// runner runs an agent in one of the two ways.
+// runner runs an agent with Run or with Stream.
 type runner struct {
 	*testing.T
 	stream bool
@@ -32,7 +32,7 @@ func bothWays(t *testing.T, test func(t runner)) {
 	}
 }
 
-// bothWaysOf is bothWays for one case of several.
+// bothWaysOf runs bothWays as a subtest with a name.
 func bothWaysOf(t *testing.T, name string, test func(t runner)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) { bothWays(t, test) })
@@ -54,13 +54,13 @@ func (t runner) run(a Agent, thread *Thread, messages ...*content.Message) *Resp
 	return must.Get(t.try(a, thread, messages...))(t)
 }
 
-// say runs an agent on what the user says.
+// say runs an agent with a text of the user.
 func (t runner) say(a Agent, thread *Thread, said string) *Response {
 	t.Helper()
 	return t.run(a, thread, content.UserText(said))
 }
 
-// yes approves what was asked.
+// yes approves a request.
 func (t runner) yes(a Agent, thread *Thread, q content.InputRequest) *Response {
 	t.Helper()
 	if q, ok := q.(*content.TextApprovalRequest); ok {
@@ -69,7 +69,7 @@ func (t runner) yes(a Agent, thread *Thread, q content.InputRequest) *Response {
 	return t.run(a, thread, answers(q.(*content.ToolApprovalRequest).CreateApproval("")))
 }
 
-// begin runs an agent on a new thread.
+// begin runs an agent on a new thread and returns the thread.
 func (t runner) begin(a Agent, said string) *Thread {
 	t.Helper()
 	th := NewThread("t")
@@ -77,14 +77,14 @@ func (t runner) begin(a Agent, said string) *Thread {
 	return th
 }
 
-// asks runs an agent on a new thread until it asks about a call.
+// asks runs an agent on a new thread until it requests approval of a call.
 func (t runner) asks(a Agent, said string) (*Thread, *content.ToolApprovalRequest) {
 	t.Helper()
 	th := NewThread("t")
 	return th, approvalOf(t, t.run(a, th, content.UserText(said)), 0)
 }
 
-// client is try for a loop without an agent around it.
+// client does the same as try for a loop without an agent.
 func (t runner) client(c ChatClient, messages []*content.Message, opt *Options) (*Response, error) {
 	if t.stream {
 		return Collect(c.Stream(t.Context(), messages, opt))
@@ -92,7 +92,7 @@ func (t runner) client(c ChatClient, messages []*content.Message, opt *Options) 
 	return c.Respond(t.Context(), messages, opt)
 }
 
-// coalesced joins messages as a stream of them would be.
+// coalesced joins messages in the same way as a stream of them would be joined.
 func coalesced(messages []*content.Message) []*content.Message {
 	var updates []*Update
 	for _, m := range messages {
@@ -103,8 +103,8 @@ func coalesced(messages []*content.Message) []*content.Message {
 	return Join(updates).Messages
 }
 
-// talker is a model whose turns may look at what it is given, and say
-// several messages.
+// talker is a model with scripted turns. A turn can look at the messages that it gets and
+// return several messages.
 type talker struct {
 	t       testing.TB
 	turns   []func(messages []*content.Message, opt *Options) ([]*content.Message, error)
@@ -117,12 +117,12 @@ func talk(t testing.TB, turns ...func([]*content.Message, *Options) ([]*content.
 	return &talker{t: t, turns: turns}
 }
 
-// paying is a model that makes one call of pay and then says ok.
+// paying is a model that calls pay once and then answers "ok".
 func paying(t testing.TB, args string) *talker {
 	return talk(t, said(call("1", "pay", args)), said(text("ok")))
 }
 
-// said is a turn of one message.
+// said is a turn that consists of one message.
 func said(contents ...content.Content) func([]*content.Message, *Options) ([]*content.Message, error) {
 	return saidAll(content.NewMessage(content.Assistant, contents...))
 }
@@ -187,9 +187,9 @@ func (k *talker) Stream(ctx context.Context, messages []*content.Message, opt *O
 
 func (k *talker) last() string { return tell(k.seen[len(k.seen)-1]) }
 
-// strictHistory is what the strictest provider demands: after a message
-// with calls come messages of nothing but results, one for each call,
-// and no result stands elsewhere.
+// strictHistory checks what the strictest provider requires: a message with calls is followed
+// by messages that contain only results, one result for each call, and no result appears
+// elsewhere.
 func strictHistory(messages []*content.Message) error {
 	for i := 0; i < len(messages); i++ {
 		want := map[string]int{}
@@ -228,7 +228,7 @@ func strictHistory(messages []*content.Message) error {
 	return nil
 }
 
-// journal keeps events, and fails at the one that it is told to.
+// journal records events, and fails for events that failAt selects.
 type journal struct {
 	mu     sync.Mutex
 	events []Event
@@ -263,10 +263,10 @@ func (j *journal) tell() string {
 	return strings.Join(out, "\n") + "\n"
 }
 
-// keeper is a store that keeps every form a thread was ever saved in.
+// keeper is a store that keeps every version of a thread that was saved.
 type keeper struct {
 	saved  [][]byte
-	failAt int // number of the save that fails, from 1
+	failAt int // number of the save that fails, starting at 1
 	err    error
 }
 
@@ -308,7 +308,7 @@ func (k *keeper) Save(_ context.Context, t *Thread) error {
 	return nil
 }
 
-// decideFunc is a Decider.
+// decideFunc is a function that implements Decider.
 type decideFunc func(t Tool, call content.ToolCall) (hold.Verdict, error)
 
 func (d decideFunc) Decide(_ context.Context, t Tool, call content.ToolCall) (hold.Verdict, error) {
@@ -323,14 +323,14 @@ func outcomeOf(o resolve.Outcome, rules ...string) hold.Verdict {
 	return v
 }
 
-// clock is a time that tests set.
+// clock is a clock that tests set.
 type clock struct{ at time.Time }
 
 func newClock() *clock { return &clock{time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)} }
 
 func (c *clock) now() time.Time { return c.at }
 
-// declaredTool is known to the model and run by the caller.
+// declaredTool is declared to the model and run by the caller.
 type declaredTool string
 
 func (d declaredTool) Definition() Definition { return Definition{Name: string(d)} }
@@ -350,8 +350,7 @@ func chat(model ChatClient, cfg LoopConfig, store ThreadStore, tools ...Tool) Ag
 	return NewChatAgent(NewFunctionInvoking(model, cfg), ChatAgentConfig{Name: "test", Tools: tools, Store: store})
 }
 
-// asking is a function that suspends with requests and, resumed, tells
-// the answers.
+// asking is a function that suspends with requests, and returns the answers when it is resumed.
 type asking struct {
 	name    string
 	ask     func() *Suspend
@@ -375,12 +374,12 @@ func (a *asking) Resume(
 	return strings.Join(out, ", "), nil
 }
 
-// suspending is a function that suspends each of its calls in the same way.
+// suspending is a function that suspends every call in the same way.
 func suspending(name string, s Suspend) *asking {
 	return &asking{name: name, ask: func() *Suspend { return &s }}
 }
 
-// approvals answers everything that is open with a yes.
+// approvals approves all open requests.
 func approvals(th *Thread) *content.Message {
 	reply := answers()
 	for _, p := range th.Pending() {
@@ -403,13 +402,13 @@ func mcpRequest(id string) *content.ToolApprovalRequest {
 	}
 }
 
-// Short names.
+// Shorter names for long types.
 type (
 	ctxOf    = context.Context
 	streamOf = iter.Seq2[*Update, error]
 )
 
-// emptyReader has no bytes.
+// emptyReader is a source of randomness without any bytes.
 type emptyReader struct{}
 
 func (emptyReader) Read([]byte) (int, error) { return 0, errors.New("no randomness") }
@@ -427,7 +426,7 @@ func (c *counted) tool(name string) Function {
 	})
 }
 
-// asked is an agent that asks about every call of pay.
+// asked is an agent that requests approval for every call of pay.
 func (c *counted) asked(model ChatClient, cfg LoopConfig) Agent {
 	return chat(model, cfg, nil, RequireApproval(c.tool("pay")))
 }
@@ -444,7 +443,7 @@ func call(id, name, args string) *content.FunctionCall {
 
 func says(contents ...content.Content) []content.Content { return contents }
 
-// tell writes messages in one short line each, for comparing.
+// tell formats each message as one short line, for comparison.
 func tell(messages []*content.Message) string {
 	out := ""
 	for _, m := range messages {
@@ -481,8 +480,7 @@ func tellContent(c content.Content) string {
 	return fmt.Sprintf("%T", c)
 }
 
-// plainIDs are request ids without a random tail, so that tests can
-// name them.
+// plainIDs makes request ids without a random tail, so that tests can name them.
 func plainIDs(callID string) string { return "ficc_" + callID }
 
 func answers(contents ...content.Content) *content.Message {
@@ -514,8 +512,7 @@ func expect(t testing.TB, what, got, want string) {
 	}
 }
 
-// reload sends a thread through its stored form, as another process
-// would find it.
+// reload encodes a thread and decodes it again, as if another process loaded it.
 func reload(t testing.TB, thread *Thread) *Thread {
 	t.Helper()
 	raw := must.Get(thread.Encode())(t)
@@ -526,7 +523,7 @@ func reload(t testing.TB, thread *Thread) *Thread {
 	return out
 }
 
-// sure is a value that a test can rely on.
+// sure returns v and panics on an error.
 func sure[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

@@ -15,9 +15,9 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// heldStub is a holder whose word a test sets.
+// heldStub is a Holder whose answers a test sets.
 type heldStub struct {
-	now, later                       hold.Held // answers of Open and Look
+	now, later                       hold.Held // now is returned by Open, later by Look
 	openErr, lookErr, claimErr, gone error
 	log                              []string
 }
@@ -220,8 +220,8 @@ func TestDeadlineOfTheHolder(t *testing.T) {
 	})
 }
 
-// TestClaimKeys: with a store an attempt can be repeated after a crash,
-// without one it can't.
+// TestClaimKeys checks that an attempt can be repeated after a crash if the thread has a store,
+// and can't be repeated without a store.
 func TestClaimKeys(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		bothWays(t, func(t runner) {
@@ -260,8 +260,8 @@ func (h *keyedStub) Claim(ctx context.Context, ref, key string, v hold.Verdict) 
 	return h.heldStub.Claim(ctx, ref, key, v)
 }
 
-// TestMarkerAloneCannotBeHeld has a holder and no policy that says who
-// decides, or one that lets the call run: nobody can be asked.
+// TestMarkerAloneCannotBeHeld uses a holder with no decider, or with one that allows the call.
+// No policy names the people to ask, so the marked call is refused.
 func TestMarkerAloneCannotBeHeld(t *testing.T) {
 	for _, d := range []Decider{nil, &changing{verdict: outcomeOf(resolve.Allow)}} {
 		bothWays(t, func(t runner) {
@@ -276,13 +276,13 @@ func TestMarkerAloneCannotBeHeld(t *testing.T) {
 	}
 }
 
-// TestHostedRequestsAreHeld gives questions of the model's side to a
-// holder: only its people can approve, and the run is claimed.
+// TestHostedRequestsAreHeld gives requests of the model's service to a holder. Only the
+// holder's people can approve them, and the run is claimed.
 func TestHostedRequestsAreHeld(t *testing.T) {
 	for name, tt := range map[string]struct {
 		later hold.Held
 		claim error
-		now   resolve.Outcome // the plan's word when the answer is there
+		now   resolve.Outcome // the plan's decision when the answer arrives
 		want  string
 	}{
 		"approved": {later: hold.Held{State: hold.Approved, By: "ann"}, now: resolve.Ask, want: "?r1, !yes r1"},
@@ -336,8 +336,8 @@ func TestClaimThatNeedsRandomness(t *testing.T) {
 	}
 }
 
-// TestHolderFailsToAskAgain leaves the call with the holder: the
-// messages can't approve it meanwhile.
+// TestHolderFailsToAskAgain leaves the call with the holder. Answers in the messages can't
+// approve it in the meantime.
 func TestHolderFailsToAskAgain(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
@@ -360,8 +360,8 @@ func TestHolderFailsToAskAgain(t *testing.T) {
 	})
 }
 
-// A holder that answers at once, with an edit: the model's own call is
-// left in the history without a result.
+// TestHolderEditsAtOnce uses a holder that approves immediately with an edit. The model's own
+// call must not be left in the history without a result.
 func TestHolderEditsAtOnce(t *testing.T) {
 	bothWays(t, func(t runner) {
 		h := &heldStub{now: hold.Held{Ref: "h1", State: hold.Approved, By: "ann", Arguments: []byte(`{"n":1}`)}}
@@ -380,8 +380,8 @@ func TestHolderEditsAtOnce(t *testing.T) {
 	})
 }
 
-// What is approved at once when it is asked again runs in the same run:
-// else the caller gets an empty response and nothing to answer.
+// A request that is asked again and approved immediately runs in the same run. Otherwise the
+// caller would get an empty response without a request to answer.
 func TestAskedAgainAndApprovedAtOnce(t *testing.T) {
 	d := &changing{verdict: outcomeOf(resolve.Ask, "r")}
 	h := pendingStub()
@@ -398,8 +398,8 @@ func TestAskedAgainAndApprovedAtOnce(t *testing.T) {
 	}
 }
 
-// A request that its holder has no more (a store that was pruned or
-// moved) must not break the thread for good.
+// A request that its holder has forgotten, because its store was pruned or moved, must not make
+// the thread unusable.
 func TestHolderForgot(t *testing.T) {
 	h := pendingStub()
 	var c counted
@@ -414,10 +414,9 @@ func TestHolderForgot(t *testing.T) {
 	}
 }
 
-// An approval kept by the holder for a call that the caller runs: the
-// permit is never consumed (bound_run.go clear, case callerRuns before
-// claim).
-func TestHeldCallOfTheCallersIsNotClaimed(t *testing.T) {
+// If the holder approved a call that the caller runs, the loop must claim the permit before it
+// hands the call to the caller (clear in bound_run.go).
+func TestHeldCallOfTheCallersIsClaimed(t *testing.T) {
 	h := pendingStub()
 	a := chat(talk(t, said(text("?"), call("1", "theirs", ""))), LoopConfig{Holder: h, Decider: asks()}, nil,
 		declaredTool("theirs"))
@@ -429,8 +428,8 @@ func TestHeldCallOfTheCallersIsNotClaimed(t *testing.T) {
 	}
 }
 
-// TestHolderKeysNameTheThread: with ids that are made of call ids
-// alone, one approval must not let the same call of another thread run.
+// TestHolderKeysNameTheThread uses request ids that are made from call ids alone. An approval
+// for one thread must not let the same call of another thread run.
 func TestHolderKeysNameTheThread(t *testing.T) {
 	h := pendingStub()
 	var c counted

@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestAnchors is rules 32 and 33, and what is kept in the thread of it.
+// TestAnchors tests rules 32 and 33, and which of these messages the thread keeps.
 func TestAnchors(t *testing.T) {
 	block := "assistant: 1=pay({\"n\":1}) 2=pay({\"n\":2})\ntool: 1→\"did pay\" 2→\"did pay\"\n"
 	for name, tt := range map[string]struct {
@@ -64,7 +64,7 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// TestCallersThingsStay compares messages and options before and after.
+// TestCallersThingsStay checks that a run doesn't change the caller's messages and options.
 func TestCallersThingsStay(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
@@ -114,8 +114,8 @@ func TestCallersThingsStay(t *testing.T) {
 	})
 }
 
-// TestStreamLeftEarly leaves the stream after each of its updates and
-// goes on: no approved call runs twice.
+// TestStreamLeftEarly stops reading the stream after each of its updates and continues with
+// another run. No approved call may run twice.
 func TestStreamLeftEarly(t *testing.T) {
 	for leave := 1; leave < 12; leave++ {
 		var c counted
@@ -149,7 +149,7 @@ func TestStreamLeftEarly(t *testing.T) {
 	}
 }
 
-// TestRefusedIsStreamed leaves at the refusals.
+// TestRefusedIsStreamed stops reading at the update with the refusals.
 func TestRefusedIsStreamed(t *testing.T) {
 	var c counted
 	a := chat(talk(t, said(text("?"), call("1", "pay", ""))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
@@ -177,9 +177,9 @@ func TestRefusedIsStreamed(t *testing.T) {
 	}
 }
 
-// A reader that stops at the request (as many do) answers it:
-// run.takeBack (bound.go) drops the batch without close() and without
-// an event, so the answer is "unknown" and the journal has a request
+// TestRequestSeenInAStreamLeftAtIt answers a request after the reader of the stream stopped at
+// it, as many readers do. takeBack (bound.go) must close the request and record an event:
+// otherwise the answer would be refused as "unknown", and the journal would contain a request
 // without an end.
 func TestRequestSeenInAStreamLeftAtIt(t *testing.T) {
 	var c counted
@@ -237,8 +237,8 @@ func TestNoThreadHarmlessBesideDeclared(t *testing.T) {
 	})
 }
 
-// Who uses the loop without an agent and keeps a thread in memory must
-// not have it grow by every message for ever.
+// A thread that is kept in memory and used with the loop but without an agent must not grow by
+// every message.
 func TestALoopWithoutAnAgentKeepsNothing(t *testing.T) {
 	k := talk(t, said(text("1")), said(text("2")), said(text("3")))
 	loop := NewFunctionInvoking(k, LoopConfig{})
@@ -263,7 +263,7 @@ func TestCallerChangesTheRequestInPlace(t *testing.T) {
 	})
 }
 
-// markedDeclared is a tool of the caller's that needs approval.
+// markedDeclared is a tool that the caller runs and that needs approval.
 type markedDeclared struct{ declaredTool }
 
 func (m markedDeclared) Unwrap() Tool { return RequireApproval(toolOf("x", nil)) }

@@ -58,8 +58,8 @@ func TestJournalIsCompleteAndInOrder(t *testing.T) {
 	})
 }
 
-// TestJournalFails ends the run at each kind of event that comes before
-// a run: nothing has run, and the answer works later.
+// TestJournalFails makes the journal fail for each kind of event that is recorded before a call
+// runs. Nothing must have run, and the answer must work later.
 func TestJournalFails(t *testing.T) {
 	for _, kind := range []string{"requested", "answered", "started", "refused"} {
 		bothWaysOf(t, kind, func(t runner) {
@@ -107,8 +107,8 @@ func TestJournalFails(t *testing.T) {
 	}
 }
 
-// TestJournalFailsAtEnds fails the record of each way a call can end:
-// the run stops, and tells it again when the journal works.
+// TestJournalFailsAtEnds makes the journal fail for each way a call can end. The run fails, and
+// records the end again when the journal works.
 func TestJournalFailsAtEnds(t *testing.T) {
 	for kind, state := range map[string]hold.State{
 		"expired":   hold.Expired,
@@ -198,9 +198,8 @@ func TestEventsOfEnds(t *testing.T) {
 	})
 }
 
-// TestResultsOutliveAFailingJournal: what a call returned before its end
-// could not be recorded reaches the model later, from the store or from
-// memory.
+// TestResultsOutliveAFailingJournal checks that a result whose end could not be recorded
+// reaches the model later, from the store or from memory.
 func TestResultsOutliveAFailingJournal(t *testing.T) {
 	for _, concurrent := range []bool{false, true} {
 		bothWays(t, func(t runner) {
@@ -230,8 +229,8 @@ func TestResultsOutliveAFailingJournal(t *testing.T) {
 	}
 }
 
-// TestAuditTo: the record of a run is whole although the service keeps
-// the history.
+// TestAuditTo checks that the record of a run is complete although the service keeps the
+// history.
 func TestAuditTo(t *testing.T) {
 	var out bytes.Buffer
 	var c counted
@@ -265,7 +264,8 @@ type fullDisk struct{ err error }
 
 func (b fullDisk) Write([]byte) (int, error) { return 0, b.err }
 
-// TestWhoAnswered: the record and the function learn who or what approved.
+// TestWhoAnswered checks that the record and the function get the name of the person or rule
+// that approved the call.
 func TestWhoAnswered(t *testing.T) {
 	for by, want := range map[string]string{"": "user", "standing rule-1": "standing rule-1"} {
 		var out bytes.Buffer

@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// action is what is done with a call.
+// action is the way in which the loop handles a call.
 type action uint8
 
 const (
@@ -22,24 +22,24 @@ const (
 	refuse
 )
 
-// judgement is what is done with a call, and why.
+// judgement is the decision about a call, with its grounds.
 type judgement struct {
 	action  action
 	text    string // result of a refused call
 	verdict hold.Verdict
 	ground  ground
-	after   action // of a call that must be asked about: runNow or callerRuns
+	after   action // what follows approval of a call that must be asked about: runNow or callerRuns
 
-	repeated bool // refused, for a person has rejected the same call before
+	repeated bool // refused because a person has rejected the same call before
 }
 
 func (j *judgement) refuse(text string) { j.action, j.text = refuse, text }
 
-// marker is the rule of RequireApproval.
+// marker is the name under which RequireApproval appears among the rules of a ground.
 const marker = "marker"
 
-// judge says what is done with a call now. Whatever can't be told is
-// refused or asked about.
+// judge decides what to do with a call. If it can't decide, it refuses the call or requires
+// approval.
 func (r *run) judge(ctx context.Context, call *content.FunctionCall, t Tool) judgement {
 	marked := r.marked(call.Name)
 	if err := r.readable(call, r.cfg.Decider != nil || marked); err != nil {
@@ -72,7 +72,8 @@ func (r *run) judge(ctx context.Context, call *content.FunctionCall, t Tool) jud
 	default:
 		j.action, j.after = mustAsk, runs(t)
 		j.ground.Definition = DefinitionDigest(t)
-		if err := r.schemas.check(call, t); err != nil { // nobody is asked about what the function would refuse
+		// don't ask a person about a call that the function would reject
+		if err := r.schemas.check(call, t); err != nil {
 			j.refuse("Error: " + err.Error())
 		}
 	}
@@ -80,8 +81,8 @@ func (r *run) judge(ctx context.Context, call *content.FunctionCall, t Tool) jud
 	return j
 }
 
-// marked reports whether any tool of that name is marked, whichever of
-// them would run.
+// marked reports whether any tool with the name is marked, even if another tool of that name
+// would run.
 func (r *run) marked(name string) bool {
 	is := func(t Tool) bool { return nameOf(t) == name && NeedsApproval(t) }
 	return slices.ContainsFunc(r.opt.Tools, is) || slices.ContainsFunc(r.cfg.Tools, is)
@@ -94,7 +95,7 @@ func runs(t Tool) action {
 	return callerRuns
 }
 
-// take notes what a decision rests on.
+// take copies the basis of a verdict into the ground.
 func (g *ground) take(v hold.Verdict) {
 	g.Binding, g.Require = v.Binding, v.Require
 	for _, reason := range v.Reasons {
@@ -105,8 +106,8 @@ func (g *ground) take(v hold.Verdict) {
 	}
 }
 
-// covers reports whether who agreed to the one agreed to the other: no
-// rule that they were not asked for, nothing required on top.
+// covers reports whether an approval on ground g also approves a call on the other ground: the
+// other has no rule that g doesn't have, and requires nothing more.
 func (g ground) covers(other ground) bool {
 	for _, rule := range other.Rules {
 		if !slices.Contains(g.Rules, rule) {
@@ -123,13 +124,13 @@ func (g ground) required() policy.Require {
 	return *g.Require
 }
 
-// cannotAsk is what the model is told when nobody here is one of the
-// people whom the policies want.
+// cannotAsk returns the text that the model gets if policies require people that can't be asked
+// here.
 func (g ground) cannotAsk() string {
 	return "Tool call not run: it needs the approval of " + g.people() + ", and nothing here can ask them."
 }
 
-// people names those whom the policies want.
+// people lists the groups that must approve, with the number of people of each.
 func (g ground) people() string {
 	var all []string
 	for _, s := range g.required().Stages {
@@ -138,7 +139,7 @@ func (g ground) people() string {
 	return strings.Join(all, " and ")
 }
 
-// same reports whether nothing has changed since.
+// same reports whether the other ground is unchanged, so that an approval is still valid.
 func (g ground) same(other ground) bool {
 	return g.Binding == other.Binding && g.Definition == other.Definition && g.covers(other)
 }
@@ -151,8 +152,7 @@ func denialText(v hold.Verdict) string {
 	return "Tool call denied: " + strings.Join(details, "; ") + "."
 }
 
-// ask makes a request of a call, and gives it to the holder when there
-// is one.
+// ask makes an approval request for a call and passes it to the holder if there is one.
 func (r *run) ask(ctx context.Context, it *item, j judgement) error {
 	id, err := r.requestID(it.Call.ID())
 	if err != nil {
@@ -188,7 +188,7 @@ func (r *run) ask(ctx context.Context, it *item, j judgement) error {
 	return r.takeHeld(ctx, it, a, *held)
 }
 
-// hold gives a request to the holder; nil without one.
+// hold passes a request to the holder. It returns nil without a holder.
 func (r *run) hold(
 	ctx context.Context,
 	a *ask,
@@ -210,7 +210,7 @@ func (r *run) hold(
 	return &held, nil
 }
 
-// requestID makes the id of a request: one that this thread has not used.
+// requestID makes a request id that this thread has not used yet.
 func (r *run) requestID(callID string) (string, error) {
 	id, err := r.newID(callID)
 	if err != nil {

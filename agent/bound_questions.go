@@ -9,19 +9,19 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// heldByPeople reports whether people answer a request of a suspended
-// function where questions are held.
+// heldByPeople reports whether a request of a suspended function is answered by the people of
+// HeldQuestions instead of in the messages.
 func (r *run) heldByPeople(it *item, a *ask) bool {
 	return r.cfg.Questions != nil && !it.Service && it.State != nil && isHeldKind(a.Request)
 }
 
-// isHeldKind holds for the requests that HeldQuestions puts.
+// isHeldKind reports whether HeldQuestions can ask a request of this kind.
 func isHeldKind(q content.InputRequest) bool {
 	_, approval := q.(*content.ToolApprovalRequest)
 	return !approval
 }
 
-// unput reports whether a question of the thread is still to be put.
+// unput reports whether the thread has a question that has not been put to people yet.
 func (r *run) unput() bool {
 	for it, a := range r.t.openAsks() {
 		if a.Ref == "" && r.heldByPeople(it, a) {
@@ -31,8 +31,8 @@ func (r *run) unput() bool {
 	return false
 }
 
-// putQuestions puts what suspended functions ask to people. What could
-// not be put waits for the next run.
+// putQuestions puts the questions of suspended functions to people. Questions for which this
+// fails are tried again in the next run.
 func (r *run) putQuestions(ctx context.Context) {
 	for it, a := range r.t.openAsks() {
 		if a.Ref != "" || !r.heldByPeople(it, a) {
@@ -48,8 +48,8 @@ func (r *run) putQuestions(ctx context.Context) {
 	}
 }
 
-// callOf is the call during which a function asks, in the plan's words;
-// nil where there is no plan.
+// callOf returns the plan's view of the call during which the function asks, or nil without a
+// plan.
 func (r *run) callOf(ctx context.Context, it *item) *resolve.Call {
 	call, ok := it.Call.(*content.FunctionCall)
 	if !ok {
@@ -58,8 +58,8 @@ func (r *run) callOf(ctx context.Context, it *item) *resolve.Call {
 	return r.judge(ctx, call, FindTool(call.Name, r.opt, r.cfg.Tools)).verdict.Call
 }
 
-// holdQuestions ends a run that asks: what people are asked is saved
-// before anybody sees it, so that no crash makes it another question.
+// holdQuestions ends a run that asks questions. It saves the thread before people see a
+// question, so that a process that crashes and restarts doesn't ask a different one.
 func (r *run) holdQuestions(ctx context.Context) error {
 	if !r.unput() {
 		return nil
@@ -73,7 +73,7 @@ func (r *run) holdQuestions(ctx context.Context) error {
 	return nil
 }
 
-// lookAt lets the answer of people to a question act.
+// lookAt applies the people's answer to a question, if there is one.
 func (r *run) lookAt(ctx context.Context, it *item, a *ask) error {
 	if r.cfg.Questions == nil {
 		return errNoHolder
@@ -103,7 +103,7 @@ func (r *run) lookAt(ctx context.Context, it *item, a *ask) error {
 	return nil
 }
 
-// cancel takes a held request back, whoever holds it.
+// cancel withdraws a held request from HeldQuestions or from the Holder, depending on its kind.
 func (r *run) cancel(ctx context.Context, a *ask, why string) error {
 	if a.Ref == "" {
 		return nil
@@ -118,8 +118,8 @@ func (r *run) cancel(ctx context.Context, a *ask, why string) error {
 	return errNoHolder
 }
 
-// says asks the program what the agent says about a call to the people
-// who are asked.
+// says calls LoopConfig.Says and adds the result to the request as context for the people who
+// are asked.
 func (r *run) says(ctx context.Context, it *item, q *content.ToolApprovalRequest) error {
 	call, ok := it.Call.(*content.FunctionCall)
 	if r.cfg.Says == nil || !ok {

@@ -14,8 +14,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// careful is a function that knows, or does not, how far its calls have
-// come. Its process dies when it has run for the first time.
+// careful is a function that may or may not track the progress of its calls. Its process dies
+// at the end of its first run.
 type careful struct {
 	agent.Function
 	recovers bool
@@ -23,7 +23,7 @@ type careful struct {
 
 func (c careful) Recovers() bool { return c.recovers }
 
-// dying is a store whose process is gone: it saves nothing any more.
+// dying is a store that saves nothing once its process is gone.
 type dying struct {
 	agent.ThreadStore
 	gone bool
@@ -36,9 +36,8 @@ func (d *dying) Save(ctx context.Context, t *agent.Thread) error {
 	return d.ThreadStore.Save(ctx, t)
 }
 
-// TestACallThatItsFunctionKnowsIsNotLost leaves an approved call behind
-// in the middle of its run. The next process begins it again where its
-// function says that it knows how far it came, and nowhere else.
+// TestACallThatItsFunctionKnowsIsNotLost interrupts an approved call in the middle of its run.
+// The next process begins it again only if the function tracks its progress (Recoverer).
 func TestACallThatItsFunctionKnowsIsNotLost(t *testing.T) {
 	for recovers, want := range map[bool]struct {
 		runs int

@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 )
 
-// runApproved runs the calls that may run by now, each decided again
-// and claimed before it begins.
+// runApproved runs the calls that may run now. Each is decided again and claimed before it
+// begins.
 func (r *run) runApproved(ctx context.Context) error {
 	r.turn = -1
 	defer func() { r.turn = 0 }()
@@ -56,8 +56,8 @@ func (r *run) runBatch(ctx context.Context, b *batch) ([]Outcome, error) {
 	return outs, nil
 }
 
-// cleared are those of some calls that may begin now. After a call that
-// ended the run none does.
+// cleared returns the calls that may begin now. After a call has ended the run, no further call
+// begins.
 func (r *run) cleared(ctx context.Context, items []*item) ([]*item, error) {
 	var ready []*item
 	for _, it := range items {
@@ -80,8 +80,7 @@ func (r *run) cleared(ctx context.Context, items []*item) ([]*item, error) {
 	return ready, nil
 }
 
-// leaveOut gives a result to a call that does not run since another
-// ended the run.
+// leaveOut gives a result to a call that does not run because another call ended the run.
 func (r *run) leaveOut(ctx context.Context, it *item) error {
 	if err := r.record(ctx, it, Event{Type: "skipped", Detail: textStopped}); err != nil {
 		return err
@@ -90,8 +89,8 @@ func (r *run) leaveOut(ctx context.Context, it *item) error {
 	return nil
 }
 
-// clear reports whether a call may begin: it is approved, nothing that
-// it was approved on has changed.
+// clear reports whether a call may begin: it is approved, and nothing that the approval was
+// based on has changed. Otherwise it records and settles a refusal, or asks again.
 func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 	poll := it.Stage == open && it.Poll && r.turn < 0 // not in the turn that asked
 	if it.Stage != approved && !poll {
@@ -113,7 +112,7 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 		return false, nil
 	}
 
-	call := it.Call.(*content.FunctionCall) // nothing else is not the service's
+	call := it.Call.(*content.FunctionCall) // calls of any other type belong to the service
 	it.tool = FindTool(call.Name, r.opt, r.cfg.Tools)
 	j := r.judge(ctx, call, it.tool)
 	switch {
@@ -123,12 +122,12 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 		}
 		it.settle(j.text)
 		return false, nil
-	case it.State != nil: // was begun before, with the approval that it needed
+	case it.State != nil: // it was begun before, with the approval that it needed
 		return true, nil
 	case j.action == mustAsk && !it.Ground.same(j.ground):
 		if err := r.ask(ctx, it, j); err != nil || it.Stage != approved {
 			return false, err
-		} // approved at once, by the holder
+		} // the holder approved it immediately
 	}
 
 	refused, err := r.claim(ctx, it, j.verdict)
@@ -149,8 +148,8 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 	return true, nil
 }
 
-// overdue reports whether an approval that was given in time was not
-// used in time. The holder's permits have deadlines of their own.
+// overdue reports whether a call was approved in time but did not begin before its request
+// expired. Permits of the holder have their own deadlines, so held requests are never overdue.
 func (it *item) overdue(now time.Time) bool {
 	if it.Stage != approved || it.State != nil || len(it.Asks) == 0 || it.Asks[0].Ref != "" {
 		return false
@@ -159,8 +158,7 @@ func (it *item) overdue(now time.Time) bool {
 	return !expires.IsZero() && !now.Before(expires)
 }
 
-// clearService takes the permit of what a service is about to run on a
-// held approval.
+// clearService claims the permit for a call that a service is about to run on a held approval.
 func (r *run) clearService(ctx context.Context, it *item) error {
 	j := r.judgeService(ctx, it)
 	if j.action != refuse {
@@ -182,8 +180,8 @@ func (r *run) clearService(ctx context.Context, it *item) error {
 	return nil
 }
 
-// claim takes the one run of a held call. When it is not to be had, the
-// text says why.
+// claim takes the single permit to run a held call. If the holder refuses, claim returns the
+// reason as text and no error.
 func (r *run) claim(ctx context.Context, it *item, v hold.Verdict) (refused string, err error) {
 	ref := it.ref()
 	if ref == "" {
@@ -207,9 +205,9 @@ func (r *run) claim(ctx context.Context, it *item, v hold.Verdict) (refused stri
 	return "", nil
 }
 
-// claimKey names the attempt. With a store the same attempt may ask
-// again after a crash, since the store lets only one process go on;
-// without one each attempt is another, and a crash costs the run.
+// claimKey returns the key of an attempt. If the thread has a store, the same key is used again
+// after a crash, which is safe because the store lets only one process continue. Without a
+// store each attempt gets a new key, and a crash loses the run.
 func (r *run) claimKey(it *item) (string, error) {
 	id := it.Asks[0].Request.InputRequestID()
 	if r.t.store != nil {
@@ -226,14 +224,14 @@ func (it *item) ref() string {
 	return it.Asks[0].Ref
 }
 
-// runTogether runs cleared calls at once. That they begin is saved
-// before, how they ended after.
+// runTogether runs cleared calls at the same time. It saves their start before they begin and
+// their results after they have ended.
 func (r *run) runTogether(ctx context.Context, items []*item) ([]Outcome, error) {
 	if err := r.start(ctx, items); err != nil {
 		return nil, err
 	}
 	outs := r.runAll(ctx, items)
-	after := context.WithoutCancel(ctx) // what has run has run, whoever waits for it
+	after := context.WithoutCancel(ctx) // the calls have run, so save their results even if the caller has cancelled
 	var failed error
 	for i, it := range items {
 		failed = errors.Join(failed, r.settleOutcome(after, it, outs[i]))
@@ -247,8 +245,8 @@ func (r *run) runTogether(ctx context.Context, items []*item) ([]Outcome, error)
 	return outs, failed
 }
 
-// start marks calls as running, durably. When it can't, nothing has
-// changed and nothing runs.
+// start marks calls as running and saves the thread. On an error it undoes the marks and
+// nothing runs.
 func (r *run) start(ctx context.Context, items []*item) error {
 	undo := func() {}
 	if r.turn >= 0 {
@@ -276,7 +274,7 @@ func (r *run) start(ctx context.Context, items []*item) error {
 	return err
 }
 
-// runAll runs calls at once.
+// runAll runs calls concurrently.
 func (r *run) runAll(ctx context.Context, items []*item) []Outcome {
 	outs, next := AtOnce(r.opt, len(items), func(i int) Outcome { return r.runItem(ctx, items[i]) })
 	r.opt = next
@@ -286,8 +284,8 @@ func (r *run) runAll(ctx context.Context, items []*item) []Outcome {
 	return outs
 }
 
-// recordEnd records that a call has ended. When that fails it is made
-// up for later: the result stays.
+// recordEnd records the end of a call. On an error the result is kept and the next run records
+// the end.
 func (r *run) recordEnd(ctx context.Context, it *item) error {
 	if !it.Unrecorded {
 		return nil
@@ -305,7 +303,7 @@ func (r *run) runItem(ctx context.Context, it *item) Outcome {
 		Call:     call,
 		Tool:     it.tool,
 		Approval: it.approval(),
-		checked:  true, // by judge
+		checked:  true, // checked by judge
 	}
 	var o Outcome
 	if it.State == nil {
@@ -314,13 +312,13 @@ func (r *run) runItem(ctx context.Context, it *item) Outcome {
 		o = resume(ctx, j, r.opt, it.State, it.answers())
 	}
 	if o.Suspend != nil {
-		o.Err = nil // it asks, it did not fail
+		o.Err = nil // a function that asks has not failed
 	}
 	return o
 }
 
-// approval names who approved, for the function that runs; "" when
-// nobody was asked.
+// approval returns the name of the person or rule that approved the call, for the function that
+// runs. It is empty if no approval was needed.
 func (it *item) approval() string {
 	switch {
 	case it.By != "":
@@ -332,7 +330,8 @@ func (it *item) approval() string {
 	return ""
 }
 
-// answers are those to a suspended function, under the ids that it gave.
+// answers returns the answers to a suspended function, under the ids that the function gave its
+// requests.
 func (it *item) answers() []content.InputResponse {
 	var out []content.InputResponse
 	for _, a := range it.Asks {
@@ -343,7 +342,8 @@ func (it *item) answers() []content.InputResponse {
 	return out
 }
 
-// settleOutcome keeps how a call went: its result, or what it asks now.
+// settleOutcome stores the outcome of a call: its result, or the requests with which it
+// suspended.
 func (r *run) settleOutcome(ctx context.Context, it *item, o Outcome) error {
 	if o.Suspend != nil && o.Suspend.Err != nil {
 		return r.again(ctx, it, o.Suspend)

@@ -21,8 +21,7 @@ func kept(t testing.TB, turns ...func([]*content.Message, *Options) ([]*content.
 	return k
 }
 
-// TestConversationOfTheBatch answers with options that do not name the
-// conversation.
+// TestConversationOfTheBatch answers with options that don't name the conversation.
 func TestConversationOfTheBatch(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
@@ -39,7 +38,7 @@ func TestConversationOfTheBatch(t *testing.T) {
 	})
 }
 
-// hosted tells which answers a model was given.
+// hosted lists the answers that a model was given.
 func hosted(messages []*content.Message) string {
 	var out []string
 	for _, m := range messages {
@@ -86,7 +85,7 @@ func TestPlanDeniesAHostedCall(t *testing.T) {
 	}
 }
 
-// onlyHosted decides hosted calls; others may run.
+// onlyHosted uses the inner decider for hosted calls and allows all others.
 type onlyHosted struct{ inner Decider }
 
 func (d *onlyHosted) Decide(ctx context.Context, t Tool, call content.ToolCall) (hold.Verdict, error) {
@@ -111,8 +110,7 @@ func TestHostedStagesWithoutHolder(t *testing.T) {
 	})
 }
 
-// What is held back while a conversation waits and that the service
-// refuses must not block the thread for good.
+// A held-back message that the service refuses must not block the thread permanently.
 func TestHeldBackMessageThatTheServiceRefuses(t *testing.T) {
 	var c counted
 	refuse := func(ms []*content.Message, _ *Options) ([]*content.Message, error) {
@@ -137,8 +135,8 @@ func TestHeldBackMessageThatTheServiceRefuses(t *testing.T) {
 	}
 }
 
-// Two requests of a service under one id: the pending ones can't be
-// told apart, and AG-UI and A2A refuse the list for good.
+// A service sends two requests with the same id. They could not be distinguished in the list of
+// pending requests, and AG-UI and A2A would refuse the list.
 func TestServiceAsksTwiceUnderOneID(t *testing.T) {
 	k := talk(t, said(mcpRequest("r"), mcpRequest("r")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil)
@@ -150,7 +148,7 @@ func TestServiceAsksTwiceUnderOneID(t *testing.T) {
 	}
 }
 
-// A request of a service must not share its id with one of ours.
+// A request of a service must not have the same id as a request of the loop.
 func TestServiceRequestOfOurID(t *testing.T) {
 	var c counted
 	k := talk(t, said(mcpRequest("ficc_1"), call("1", "pay", "")), said(text("ok")))
@@ -174,7 +172,7 @@ func TestConversationIDOnAHiddenUpdate(t *testing.T) {
 	}
 }
 
-// hiddenID names the conversation on the piece of its last call only.
+// hiddenID sends the conversation id only with the update of its last call.
 type hiddenID struct{ contents []content.Content }
 
 func (h *hiddenID) Respond(context.Context, []*content.Message, *Options) (*Response, error) {

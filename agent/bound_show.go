@@ -6,7 +6,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// release passes on what a turn without live calls holds.
+// release shows the messages and held updates of a turn that contains no calls for the loop.
 func (r *run) release(a *answer) error {
 	r.out.resp.Messages = append(r.out.resp.Messages, a.resp.Messages...)
 	if r.out.yield == nil {
@@ -20,8 +20,8 @@ func (r *run) release(a *answer) error {
 	return nil
 }
 
-// pass shows a turn whose calls all have their results, and gives both
-// to the model.
+// pass shows a turn in which all calls have results, and adds the calls and results to the
+// history.
 func (r *run) pass(a *answer, b *batch) error {
 	if err := r.release(a); err != nil {
 		return err
@@ -30,20 +30,21 @@ func (r *run) pass(a *answer, b *batch) error {
 	for i, it := range b.Items {
 		results[i] = &content.FunctionResult{CallID: it.Call.ID(), Result: it.Result}
 	}
-	told := content.NewMessage(content.ToolRole, results...)
-	said := tidy(append(slices.Clip(a.resp.Messages), told)) // the calls may stand in several messages
+	last := content.NewMessage(content.ToolRole, results...)
+	said := tidy(append(slices.Clip(a.resp.Messages), last)) // the calls may be in several messages
 	r.adds.add(said...)
 	if r.opt.ConversationID != "" {
-		r.history = []*content.Message{told}
+		r.history = []*content.Message{last}
 	} else {
 		r.history = append(r.history, said...)
 	}
 	r.unsent = true
-	return r.out.message(told)
+	return r.out.message(last)
 }
 
-// keep shows requests in place of the calls of a batch that waits in
-// the thread. A batch that got all its answers at once goes on.
+// keep shows requests in place of the calls of a batch that waits in the thread. It reports
+// whether the model continues, which it does if all requests of the batch were answered
+// immediately.
 func (r *run) keep(a *answer, b *batch) (bool, error) {
 	said := present(a.resp.Messages, b)
 	r.out.resp.Messages = append(r.out.resp.Messages, said...)
@@ -63,10 +64,10 @@ func (r *run) keep(a *answer, b *batch) (bool, error) {
 	} else {
 		r.history = append(r.history, left...)
 	}
-	return !r.stopped, r.tellBatch(b)
+	return !r.stopped, r.addBatch(b)
 }
 
-// leftOf is what a model may see of a turn while its calls wait.
+// leftOf returns the part of a turn that the model may see while the calls of the turn wait.
 func leftOf(messages []*content.Message, b *batch) []*content.Message {
 	var out []*content.Message
 	for _, m := range messages {
@@ -83,8 +84,8 @@ func (b *batch) holds(c content.Content) bool {
 	return slices.ContainsFunc(b.Items, func(it *item) bool { return it.is(c) || slices.Contains(it.Lead, c) })
 }
 
-// present shows messages with what the user is asked in place of the
-// calls. Messages that are left empty are dropped.
+// present replaces the calls in messages with the requests that the user must answer, and drops
+// messages that become empty.
 func present(messages []*content.Message, b *batch) []*content.Message {
 	var out []*content.Message
 	for _, m := range messages {
@@ -123,7 +124,7 @@ func presentContents(contents []content.Content, b *batch) []content.Content {
 	return out
 }
 
-// is reports whether a content of the response is what the item was made of.
+// is reports whether c is the content that the item was made from.
 func (it *item) is(c content.Content) bool {
 	return c == it.origin
 }

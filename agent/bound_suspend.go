@@ -11,11 +11,12 @@ import (
 	"github.com/assent-dev/assent/agent/internal/reid"
 )
 
-// maxTries bounds how often a call is resumed that could not go on.
+// maxTries limits how often a call that can't continue is resumed.
 const maxTries = 3
 
-// again keeps a call that could not go on for the next run, which is
-// this one's error.
+// again keeps a call that could not continue, to be resumed in the next run. It returns the
+// function's error, which ends this run. After maxTries attempts, or if the state is not valid
+// JSON, the call ends as failed and again returns nil.
 func (r *run) again(ctx context.Context, it *item, s *Suspend) error {
 	r.closeOpen(ctx, it, nil)
 	if it.Tries++; it.Tries >= maxTries || !json.Valid(s.State) {
@@ -33,18 +34,19 @@ func (r *run) again(ctx context.Context, it *item, s *Suspend) error {
 	return s.Err
 }
 
-// closeOpen ends the open requests of a call that are not among those
-// that stay, and takes back what people are asked.
+// closeOpen closes the open requests of a call, except those in stay, and withdraws them from
+// the people who were asked.
 func (r *run) closeOpen(ctx context.Context, it *item, stay []*ask) {
 	for _, a := range it.Asks {
 		if a.Answer == nil && !slices.Contains(stay, a) {
 			r.t.close(it, a, howElsewhere)
-			_ = r.cancel(context.WithoutCancel(ctx), a, "the answer is not needed any more") // it expires else
+			// if cancelling fails, the request expires
+			_ = r.cancel(context.WithoutCancel(ctx), a, "the answer is not needed any more")
 		}
 	}
 }
 
-// checkSuspend refuses what can't be kept or shown.
+// checkSuspend returns an error if the requests or the state can't be stored or shown.
 func checkSuspend(s *Suspend) error {
 	if len(s.Requests) == 0 {
 		return errors.New("the function waits for its user and asks nothing")
@@ -60,7 +62,7 @@ func checkSuspend(s *Suspend) error {
 	return nil
 }
 
-// askable refuses questions that can't be shown, kept, or answered.
+// askable returns an error if a question can't be shown, stored or answered.
 func askable(q content.InputRequest) error {
 	if q == nil {
 		return errors.New("the question is nil")
@@ -80,7 +82,7 @@ func askable(q content.InputRequest) error {
 	return nil
 }
 
-// suspend keeps what a function asks before it goes on.
+// suspend stores the requests and the state of a function that suspended.
 func (r *run) suspend(ctx context.Context, it *item, s *Suspend) error {
 	var asks []*ask
 	for _, q := range s.Requests {
@@ -109,8 +111,7 @@ func (r *run) suspend(ctx context.Context, it *item, s *Suspend) error {
 	return nil
 }
 
-// outerRefusals are the refusals of a nested agent under the ids that
-// its caller knows.
+// outerRefusals translates refusals of a nested agent to the request ids that the caller has.
 func outerRefusals(asks []*ask, inner []Refusal) []Refusal {
 	var out []Refusal
 	for _, no := range inner {
@@ -126,8 +127,7 @@ func outerRefusals(asks []*ask, inner []Refusal) []Refusal {
 	return out
 }
 
-// stillOpen finds an open request that a polled function makes again:
-// it keeps its id.
+// stillOpen finds an open request that a polled function makes again, so that it keeps its id.
 func stillOpen(before []*ask, q content.InputRequest, taken []*ask) *ask {
 	for _, a := range before {
 		if a.Inner == q.InputRequestID() && a.Answer == nil && !slices.Contains(taken, a) {
@@ -137,7 +137,7 @@ func stillOpen(before []*ask, q content.InputRequest, taken []*ask) *ask {
 	return nil
 }
 
-// askFor shows a function's own request under an id of this thread.
+// askFor creates a request of this thread for a request that a function made.
 func (r *run) askFor(ctx context.Context, it *item, q content.InputRequest) (*ask, error) {
 	id, err := r.requestID(it.Call.ID())
 	if err != nil {
@@ -145,7 +145,9 @@ func (r *run) askFor(ctx context.Context, it *item, q content.InputRequest) (*as
 	}
 	outer := cloneRequest(reid.Request(q, id))
 	if approval, ok := outer.(*content.ToolApprovalRequest); ok && approval.Note.Agent == "" {
-		approval.Note.Agent = it.Call.ToolName() // a call of theirs is none of ours, whatever its name
+		// name the inner agent, so that its call is not mistaken for a call of this agent with
+		// the same tool name
+		approval.Note.Agent = it.Call.ToolName()
 	}
 	a := &ask{
 		Request: outer,

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestSuspendAndResume suspends twice, with each kind of request, in
-// other processes.
+// TestSuspendAndResume suspends a function twice with each kind of request, and resumes it in
+// another process.
 func TestSuspendAndResume(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","required":["n"]}`)
 	for _, marked := range []bool{false, true} {
@@ -103,7 +103,7 @@ func TestSuspendWithoutRequests(t *testing.T) {
 	})
 }
 
-// TestSuspendedToolThatIsGone takes the tool away before its call is resumed.
+// TestSuspendedToolThatIsGone removes the tool before its call is resumed.
 func TestSuspendedToolThatIsGone(t *testing.T) {
 	bothWays(t, func(t runner) {
 		tool := suspending("wait",
@@ -202,8 +202,8 @@ func TestPolledAndAnswered(t *testing.T) {
 	})
 }
 
-// A polled function that asks two things under one id of its own leaves
-// a thread that can't be read.
+// A polled function that makes two requests with the same id must not leave a thread that can't
+// be read.
 func TestPolledRequestsOfOneID(t *testing.T) {
 	two := func() *Suspend {
 		return &Suspend{
@@ -254,8 +254,8 @@ func TestAnswersWithDifferentData(t *testing.T) {
 	})
 }
 
-// TestOneQuestionOfManyExpires ends the whole call: the function is not
-// resumed with half of its answers.
+// TestOneQuestionOfManyExpires checks that the whole call ends: the function is not resumed
+// with only some of its answers.
 func TestOneQuestionOfManyExpires(t *testing.T) {
 	bothWays(t, func(t runner) {
 		cl, j := newClock(), &journal{}

@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 )
 
-// Texts that a model gets in place of a result, beside those of .NET.
+// Texts that a model gets in place of a result, in addition to those of .NET.
 const (
 	textSuperseded = "Tool call not run: the user went on without answering."
 	textExpired    = "Tool call not run: nobody approved it in time."
@@ -32,9 +32,9 @@ const (
 
 var errNoHolder = errors.New("a request of this thread is held elsewhere, and there is no holder to ask")
 
-// takeIn brings the thread up to date: calls that a crash cut off, what
-// time has ended, what the holder's people decided, what the messages
-// answer, and what the user went past.
+// takeIn brings the thread up to date: calls that a crash interrupted, expired requests,
+// decisions of the holder's people, answers in the messages, and requests that a new message
+// supersedes.
 func (r *run) takeIn(ctx context.Context, in input) error {
 	steps := []func(context.Context, *item) error{r.recordEnd, r.findLost, r.look, r.expire}
 	for _, step := range steps {
@@ -55,8 +55,8 @@ func (r *run) takeIn(ctx context.Context, in input) error {
 	return r.supersede(ctx, in.more)
 }
 
-// findLost settles a call that was begun in a process that is gone: it
-// is never begun again, unless its function knows how far it came.
+// findLost settles a call that was begun by a process that no longer exists. The call is not
+// begun again unless its function is a Recoverer.
 func (r *run) findLost(ctx context.Context, it *item) error {
 	if it.Stage != running {
 		return nil
@@ -75,9 +75,8 @@ func (r *run) findLost(ctx context.Context, it *item) error {
 	return nil
 }
 
-// recoverCall lets a call that was cut off go on: it waits for the
-// answers that it waited for, and is begun again where it had none to
-// wait for.
+// recoverCall lets an interrupted call continue. If it was waiting for answers, it waits for
+// them again, otherwise it is begun again.
 func (r *run) recoverCall(ctx context.Context, it *item) error {
 	if err := r.record(ctx, it, Event{Type: "recovered"}); err != nil {
 		return err
@@ -89,7 +88,8 @@ func (r *run) recoverCall(ctx context.Context, it *item) error {
 	return nil
 }
 
-// expire ends what nobody answered in time. It is no denial.
+// expire ends calls whose requests were not answered in time. An expiry is not recorded as a
+// denial.
 func (r *run) expire(ctx context.Context, it *item) error {
 	if it.Stage != open {
 		return nil
@@ -133,7 +133,7 @@ func (r *run) end(ctx context.Context, it *item, how, text string) error {
 	return nil
 }
 
-// withdraw takes a request back that its holder still shows to people.
+// withdraw cancels a superseded request that its holder still shows to people.
 func (r *run) withdraw(ctx context.Context, a *ask, how, text string) error {
 	if a.Ref == "" || how != howSuperseded {
 		return nil
@@ -144,9 +144,8 @@ func (r *run) withdraw(ctx context.Context, a *ask, how, text string) error {
 	return nil
 }
 
-// supersede ends what is open when the user wrote something else and
-// the configuration says so. What was rejected before may then be asked
-// about again.
+// supersede ends the open requests if the user wrote something else and OnNewMessage is
+// Supersede. It also forgets rejected calls, so that the user may be asked about them again.
 func (r *run) supersede(ctx context.Context, more bool) error {
 	if more {
 		r.t.Drop(rejectedState)
@@ -166,7 +165,7 @@ func (r *run) supersede(ctx context.Context, more bool) error {
 	return nil
 }
 
-// takeResults gives calls that the caller ran their results.
+// takeResults stores the results of calls that the caller ran.
 func (r *run) takeResults(ctx context.Context, results []*content.FunctionResult) error {
 	for _, result := range results {
 		it := r.t.externalCall(result.CallID)
@@ -202,7 +201,7 @@ func misfitResult(it *item, result *content.FunctionResult) *Refusal {
 	return nil
 }
 
-// refuse records answers that can't act, and tells the caller.
+// refuse records refused answers and adds them to the response.
 func (r *run) refuse(ctx context.Context, all ...Refusal) error {
 	for _, no := range all {
 		if err := r.audit(ctx, no.event()); err != nil {
@@ -212,7 +211,7 @@ func (r *run) refuse(ctx context.Context, all ...Refusal) error {
 	return r.out.refuse(all)
 }
 
-// takeAnswers lets the answers act that may, and tells of the others.
+// takeAnswers applies the valid answers and refuses the others.
 func (r *run) takeAnswers(ctx context.Context, in input) error {
 	hits, refused := r.t.match(in)
 	for _, hit := range hits {
@@ -228,8 +227,7 @@ func (r *run) takeAnswers(ctx context.Context, in input) error {
 	return r.refuse(ctx, refused...)
 }
 
-// take lets one answer act. Nothing has changed when there is a refusal
-// or an error.
+// take applies one answer. If it returns a refusal or an error, nothing has changed.
 func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 	it, a := hit.item, hit.ask
 	response, approval := hit.answer.(*content.ToolApprovalResponse)
@@ -241,7 +239,7 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 		}, nil
 	}
 
-	if r.heldByPeople(it, a) { // and could not be put yet
+	if r.heldByPeople(it, a) { // the question could not be put to people yet
 		return &Refusal{
 			RequestID: a.Request.InputRequestID(),
 			Reason:    HeldElsewhere,
@@ -261,7 +259,7 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 		By:        by,
 		Detail:    reasonOf(hit.answer),
 	}
-	if approval && response.Edited != nil && it.State == nil { // a suspended function decides edits itself
+	if approval && response.Edited != nil && it.State == nil { // a suspended function handles edits itself
 		return r.edit(ctx, it, a, response, event)
 	}
 	if err := r.record(ctx, it, event); err != nil {
@@ -278,9 +276,9 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 	return nil, r.noteRejected(it)
 }
 
-// edit puts the edited call in place of the asked one, as a new call
-// that is decided again: a denial refuses the answer, and rules that
-// the person was not shown make a new request.
+// edit replaces the requested call with the edited one and decides it again. A denial refuses
+// the answer. If the edited call falls under rules that the person was not shown, edit makes a
+// new request.
 func (r *run) edit(
 	ctx context.Context, it *item, a *ask, response *content.ToolApprovalResponse, e Event,
 ) (*Refusal, error) {
@@ -300,7 +298,8 @@ func (r *run) edit(
 	if now.Asked == nil {
 		now.Asked = it.Call
 	}
-	// as it is now: what was approved may have changed since
+	// Decide the original call again too: its policies or tool may have changed since the
+	// request.
 	asked := r.judge(ctx, it.Call.(*content.FunctionCall), tool)
 	if j.action == mustAsk &&
 		(!it.Ground.covers(j.ground) || asked.action == mustAsk && !it.Ground.same(asked.ground)) {
@@ -327,7 +326,7 @@ func (r *run) edit(
 	return nil, nil
 }
 
-// answered moves a call on when nothing of it is open any more.
+// answered moves a call to its next stage once all of its requests are answered.
 func (it *item) answered() {
 	if slices.ContainsFunc(it.Asks, func(a *ask) bool { return a.Answer == nil }) {
 		return
@@ -336,11 +335,11 @@ func (it *item) answered() {
 	it.Poll = false
 	switch {
 	case it.Service && approval && response.Approved:
-		it.Stage = approved // to be cleared once more
+		it.Stage = approved // must be cleared again before the service runs it
 	case it.Service:
 		it.Stage = done
 	case it.State != nil || !approval:
-		it.Stage = approved // to be resumed with the answers, whatever they say
+		it.Stage = approved // resume with the answers, even if they are rejections
 	case response.Approved:
 		it.Stage = approved
 	default:
@@ -348,20 +347,20 @@ func (it *item) answered() {
 	}
 }
 
-// debug logs in the words of the .NET library.
+// debug logs with the same texts as the .NET library.
 func (l *boundLoop) debug(format string, args ...any) {
 	if l.cfg.Log != nil {
 		l.cfg.Log.Debug(fmt.Sprintf(format, args...))
 	}
 }
 
-// decline gives the service a negative answer to what it asked.
+// decline answers a request of the service with a rejection.
 func (it *item) decline(reason string) {
 	it.Asks[0].Answer = content.Rejection(it.Asks[0].Request, reason)
 	it.Stage = done
 }
 
-// look asks the holder how its requests stand.
+// look asks the holder for the state of its requests and applies decisions.
 func (r *run) look(ctx context.Context, it *item) error {
 	if it.Stage != open {
 		return nil
@@ -384,7 +383,7 @@ func (r *run) look(ctx context.Context, it *item) error {
 		if errors.Is(err, hold.ErrNoRequest) {
 			return r.end(ctx, it, "cancelled", textForgotten)
 		}
-		if err != nil { // this call waits; the rest goes on
+		if err != nil { // only this call waits; the run continues with the others
 			r.unseen = errors.Join(r.unseen, fmt.Errorf("look at a held request: %w", err))
 			return nil
 		}
@@ -396,9 +395,9 @@ func (r *run) look(ctx context.Context, it *item) error {
 	return nil
 }
 
-// takeHeld lets the decision of the holder's people act.
+// takeHeld applies the decision of the holder's people.
 func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held hold.Held) error {
-	q := a.Request.(*content.ToolApprovalRequest) // nothing else is held
+	q := a.Request.(*content.ToolApprovalRequest) // only approvals of calls are held
 	it.By = held.By
 	switch held.State {
 	case hold.Pending:
@@ -419,7 +418,7 @@ func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held hold.Held) er
 			if it.Asked == nil {
 				it.Asked = it.Call
 			}
-			definition := it.Ground.Definition // as the people saw it
+			definition := it.Ground.Definition // the definition that the people saw
 			it.Call, it.Ground = call, r.judge(ctx, call, FindTool(call.Name, r.opt, r.cfg.Tools)).ground
 			it.Ground.Definition = definition
 		}
@@ -486,7 +485,7 @@ func reasonOf(a content.InputResponse) string {
 	return ""
 }
 
-// record audits something that happened to a call.
+// record writes an event about a call to the audit log.
 func (r *run) record(ctx context.Context, it *item, e Event) error {
 	if r.cfg.Audit == nil {
 		return nil

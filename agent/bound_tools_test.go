@@ -14,8 +14,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// runMarked runs calls of marked tools, approved, and tells what the
-// model gets.
+// runMarked runs calls of marked tools, approves them, and returns the messages that the model
+// gets.
 func runMarked(t runner, cfg LoopConfig, calls []content.Content, tools ...Tool) (string, *Response, *Thread) {
 	t.Helper()
 	k := talk(t, said(calls...), said(text("ok")))
@@ -79,8 +79,8 @@ func TestToolsThatMisbehave(t *testing.T) {
 	}
 }
 
-// TestCallsThatNobodyCanRun gives marked tools calls that can't be
-// asked about: they are refused, and no one is asked.
+// TestCallsThatNobodyCanRun gives marked tools calls that are invalid: they are refused, and
+// the user is not asked.
 func TestCallsThatNobodyCanRun(t *testing.T) {
 	for args, part := range map[string]string{
 		`{oops`:         "arguments",
@@ -115,7 +115,7 @@ func TestConcurrentCallsRunAtOnce(t *testing.T) {
 			meet.Add(2)
 			wait := func(ctx context.Context) (any, error) {
 				meet.Done()
-				meet.Wait() // would never come back if one ran after the other
+				meet.Wait() // would block forever if the calls ran one after the other
 				return InvocationOf(ctx).Approval, nil
 			}
 			calls := says(call("1", "a", ""), call("2", "b", ""))
@@ -237,7 +237,7 @@ func TestInvocationOfAnApprovedCall(t *testing.T) {
 	})
 }
 
-// approveAll runs and approves what is asked.
+// approveAll runs the agent and approves its requests.
 func approveAll(t runner, a Agent, th *Thread, messages ...*content.Message) *Thread {
 	t.Helper()
 	t.run(a, th, messages...)
@@ -267,7 +267,7 @@ func TestSiblingSwapsTool(t *testing.T) {
 			a := chat(k, LoopConfig{}, nil, tools...)
 			th := NewThread("t")
 			t.say(a, th, "go")
-			if approve { // the swapped tool is another one: it is asked about again
+			if approve { // the replaced tool is a different one, so the user is asked again
 				approvalOf(t, t.run(a, th, approvals(th)), 0)
 			}
 
@@ -278,8 +278,8 @@ func TestSiblingSwapsTool(t *testing.T) {
 	}
 }
 
-// A function that returns a nil pointer as its error must not take the
-// process down, least of all after it was begun on an approval.
+// A function that returns a nil pointer as its error must not crash the process, especially
+// after it was begun on an approval.
 func TestNilPointersAsErrors(t *testing.T) {
 	for name, err := range map[string]error{"suspend": (*Suspend)(nil), "other": (*nilError)(nil)} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// turns asks the model until it has answered or somebody must be asked.
+// turns calls the model until it has answered or a person must be asked.
 func (r *run) turns(ctx context.Context) error {
 	for ; ; r.turn++ {
 		last := r.turn >= r.cfg.MaxTurns
@@ -32,7 +32,7 @@ func (r *run) turns(ctx context.Context) error {
 // answer is one turn of the model.
 type answer struct {
 	resp *Response
-	held []*Update // of a stream: what has not been passed on
+	held []*Update // updates of a stream that have not been passed on
 	made *batch    // the calls of this turn that wait
 }
 
@@ -61,8 +61,8 @@ func (r *run) askModel(ctx context.Context, last bool) (*answer, error) {
 	return r.stream(ctx, opt)
 }
 
-// stream passes a turn on up to its first call: what becomes of calls
-// is known when all are there.
+// stream passes the updates of a turn on until its first call. Later updates are held, because
+// how calls are shown can be decided only when all of them are known.
 func (r *run) stream(ctx context.Context, opt *Options) (*answer, error) {
 	var all []*Update
 	a := &answer{}
@@ -87,8 +87,8 @@ func (r *run) stream(ctx context.Context, opt *Options) (*answer, error) {
 	return a, nil
 }
 
-// isLive holds for what the loop must handle: calls that nobody has
-// run, and questions of the model's side.
+// isLive reports whether the loop must handle c: a call that has not been run, or a request of
+// the model's service.
 func isLive(c content.Content) bool {
 	switch c := c.(type) {
 	case *content.FunctionCall:
@@ -100,8 +100,8 @@ func isLive(c content.Content) bool {
 	return false
 }
 
-// handle runs or asks about the calls of a turn. It reports whether the
-// model goes on.
+// handle runs the calls of a turn or requests their approval. It reports whether the model
+// continues.
 func (r *run) handle(ctx context.Context, a *answer, last bool) (bool, error) {
 	r.adopt(a.resp)
 	for _, m := range a.resp.Messages {
@@ -122,8 +122,8 @@ func (r *run) handle(ctx context.Context, a *answer, last bool) (bool, error) {
 		return false, ErrThreadNeeded
 	}
 	if !r.lasting && slices.ContainsFunc(all, func(j judgement) bool { return j.action == callerRuns }) {
-		// the caller gets all calls, as .NET has it: nothing here could
-		// keep the results of some
+		// As in .NET, the caller gets all calls: without a thread there is no place to keep the
+		// results of some of them.
 		return false, r.release(a)
 	}
 	if err := r.applyAll(ctx, b, all); err != nil {
@@ -143,8 +143,8 @@ func (r *run) handle(ctx context.Context, a *answer, last bool) (bool, error) {
 	return !last && !r.stopped, r.pass(a, b)
 }
 
-// runTurn runs the calls of a turn that need nobody, and those that the
-// holder lets pass at once.
+// runTurn runs the calls of a turn that need no approval, and then those that the holder
+// approved immediately.
 func (r *run) runTurn(ctx context.Context, b *batch) ([]Outcome, error) {
 	outs, err := r.runHarmless(ctx, b)
 	if err != nil || !b.asked() && !b.serves() && b.finished() {
@@ -158,7 +158,8 @@ func (r *run) runTurn(ctx context.Context, b *batch) ([]Outcome, error) {
 	return append(outs, more...), err
 }
 
-// adopt takes over what a turn says of the whole run.
+// adopt copies the response data of a turn, such as id, model and usage, to the response of the
+// run.
 func (r *run) adopt(resp *Response) {
 	out := r.out.resp
 	out.ID = resp.ID
@@ -173,8 +174,8 @@ func (r *run) adopt(resp *Response) {
 	}
 }
 
-// servedCalls are the calls that the service ran itself: their results
-// stand in the same response.
+// servedCalls returns the ids of calls that the service ran itself: their results are in the
+// same response.
 func servedCalls(messages []*content.Message) map[string]bool {
 	var out map[string]bool
 	for result := range content.All[*content.FunctionResult](messages) {
@@ -199,7 +200,8 @@ func (r *run) batchOf(messages []*content.Message, served map[string]bool) (*bat
 			if err != nil {
 				return nil, err
 			}
-			// who keeps a history of its own has it there
+			// Keep reasoning with the call it precedes. This is only needed for a history of an
+			// agent: a caller with its own history has the reasoning there.
 			if _, thought := c.(*content.Reasoning); thought && r.adds != nil {
 				lead = append(lead, c)
 			}
@@ -232,7 +234,7 @@ func (r *run) itemOf(c content.Content, served, ids map[string]bool) (*item, err
 		if err := r.checkQuestion(c); err != nil {
 			return nil, err
 		}
-		r.made = append(r.made, c.InputRequestID()) // none of ours gets it
+		r.made = append(r.made, c.InputRequestID()) // no request of the loop may get the same id
 		return &item{
 			Call:    calledBy(c),
 			Service: true,
@@ -245,7 +247,7 @@ func (r *run) itemOf(c content.Content, served, ids map[string]bool) (*item, err
 	return nil, nil
 }
 
-// unusedID tells the calls of one turn apart, where a model does not.
+// unusedID makes the call ids of one turn unique, since some models repeat them.
 func unusedID(id string, used map[string]bool) string {
 	if id == "" {
 		id = "call"
@@ -258,8 +260,8 @@ func unusedID(id string, used map[string]bool) string {
 	return unique
 }
 
-// checkQuestion refuses what the model's side asks when it can't be
-// kept, or not be told from something else that is open.
+// checkQuestion returns an error if a request of the model's service can't be stored, or has
+// the id of another open request.
 func (r *run) checkQuestion(q content.InputRequest) error {
 	if approval, ok := q.(*content.ToolApprovalRequest); ok && approval.Call == nil {
 		return &content.BadError{
@@ -284,7 +286,7 @@ func (r *run) checkQuestion(q content.InputRequest) error {
 	return nil
 }
 
-// calledBy is the call that a question of the model's side is about.
+// calledBy returns the call that a request of the model's service is about.
 func calledBy(q content.InputRequest) content.ToolCall {
 	if approval, ok := q.(*content.ToolApprovalRequest); ok {
 		return approval.Call
@@ -292,18 +294,17 @@ func calledBy(q content.InputRequest) content.ToolCall {
 	return &content.FunctionCall{CallID: q.InputRequestID(), Name: "input_request"}
 }
 
-// asked reports whether somebody was asked about a call of this batch,
-// if only the holder.
+// asked reports whether a person or the holder was asked about a call of this batch.
 func (b *batch) asked() bool {
 	return slices.ContainsFunc(b.Items, func(it *item) bool { return !it.Service && len(it.Asks) > 0 })
 }
 
-// serves reports whether the model's side asks something in this batch.
+// serves reports whether the batch contains a request of the model's service.
 func (b *batch) serves() bool {
 	return slices.ContainsFunc(b.Items, func(it *item) bool { return it.Service })
 }
 
-// judgeAll decides every call of a turn before any of them runs.
+// judgeAll decides all calls of a turn before any of them runs.
 func (r *run) judgeAll(ctx context.Context, b *batch, last bool) []judgement {
 	all := make([]judgement, len(b.Items))
 	for i, it := range b.Items {
@@ -313,7 +314,7 @@ func (r *run) judgeAll(ctx context.Context, b *batch, last bool) []judgement {
 		case last:
 			all[i] = judgement{action: refuse, text: textLimit}
 		default:
-			call := it.Call.(*content.FunctionCall) // nothing else is not the service's
+			call := it.Call.(*content.FunctionCall) // calls of any other type belong to the service
 			it.tool = FindTool(call.Name, r.opt, r.cfg.Tools)
 			all[i] = r.judge(ctx, call, it.tool)
 			if all[i].action == mustAsk && it.rejectedBefore(r.t) {
@@ -339,8 +340,8 @@ func (r *run) applyAll(ctx context.Context, b *batch, all []judgement) error {
 	return nil
 }
 
-// judgeService lets the plan refuse what a service would run itself.
-// What it allows is still for the user to answer.
+// judgeService lets the plan refuse a call that a service would run itself. If the plan allows
+// it, the user still has to answer.
 func (r *run) judgeService(ctx context.Context, it *item) judgement {
 	if _, mcp := it.Call.(*content.MCPCall); !mcp || r.cfg.Decider == nil {
 		if _, approval := it.Asks[0].Request.(*content.ToolApprovalRequest); approval && r.cfg.Holder != nil {
@@ -366,8 +367,8 @@ func (r *run) judgeService(ctx context.Context, it *item) judgement {
 	return j
 }
 
-// apply turns a judgement into a stage. A harmless call is approved
-// unless its siblings' questions take it along.
+// apply sets the stage that follows from a judgement. A harmless call is approved, unless wrap
+// is set: then the user is asked about it together with the other calls of the turn.
 func (r *run) apply(ctx context.Context, it *item, j judgement, wrap bool) error {
 	switch {
 	case it.Service && j.action == refuse:
@@ -398,8 +399,8 @@ func (r *run) apply(ctx context.Context, it *item, j judgement, wrap bool) error
 	return nil
 }
 
-// askService keeps a question of the model's side, and gives it to the
-// holder when it is about a call.
+// askService stores a request of the model's service, and passes it to the holder if it is
+// about a call.
 func (r *run) askService(ctx context.Context, it *item, j judgement) error {
 	a := it.Asks[0]
 	a.Since = r.now()
@@ -408,7 +409,7 @@ func (r *run) askService(ctx context.Context, it *item, j judgement) error {
 	}
 	var held *hold.Held
 	if q, ok := a.Request.(*content.ToolApprovalRequest); ok {
-		shown := *q // the model's own stays as it is
+		shown := *q // don't change the model's own request
 		var err error
 		if held, err = r.hold(ctx, a, &shown, j.verdict); err != nil {
 			return err
@@ -423,8 +424,8 @@ func (r *run) askService(ctx context.Context, it *item, j judgement) error {
 	return r.takeHeld(ctx, it, a, *held)
 }
 
-// recordRefusal audits denials. Calls that can't be understood are no
-// decisions.
+// recordRefusal writes denials to the audit log. A call that could not be parsed was not
+// decided, so it is not recorded.
 func (r *run) recordRefusal(ctx context.Context, it *item, j judgement) error {
 	it.Rejected = j.repeated || j.verdict.Call != nil || len(j.verdict.Reasons) > 0
 	if !it.Rejected {
@@ -433,7 +434,7 @@ func (r *run) recordRefusal(ctx context.Context, it *item, j judgement) error {
 	return r.record(ctx, it, Event{Type: "denied", Detail: j.text})
 }
 
-// runHarmless runs the calls that need nobody.
+// runHarmless runs the calls that need no approval.
 func (r *run) runHarmless(ctx context.Context, b *batch) ([]Outcome, error) {
 	var ready []*item
 	for _, it := range b.Items {
@@ -461,9 +462,9 @@ func (r *run) runHarmless(ctx context.Context, b *batch) ([]Outcome, error) {
 	return outs, nil
 }
 
-// runInTurn runs calls one after the other, in one goroutine that is
-// not the caller's: a function that ends its goroutine ends nothing
-// else. After a call that ended the run the others get no outcome.
+// runInTurn runs calls one after the other in a separate goroutine, so that a function that
+// calls runtime.Goexit ends only that goroutine. The remaining calls then continue in a new
+// one. After a call that ended the run, the others get no outcome.
 func (r *run) runInTurn(ctx context.Context, items []*item) []Outcome {
 	var outs []Outcome
 	for len(outs) < len(items) && !r.over(ctx, outs) {
@@ -483,12 +484,12 @@ func (r *run) runInTurn(ctx context.Context, items []*item) []Outcome {
 	return outs
 }
 
-// over reports whether no more calls begin.
+// over reports whether no further calls may begin.
 func (r *run) over(ctx context.Context, outs []Outcome) bool {
 	return r.stopped || len(outs) > 0 && outs[len(outs)-1].Err != nil && ctx.Err() != nil
 }
 
-// keepAll keeps how calls went; those without an Outcome were not run.
+// keepAll stores the outcomes of calls. Calls without an outcome were not run.
 func (r *run) keepAll(ctx context.Context, items []*item, outs []Outcome) ([]Outcome, error) {
 	for i, it := range items {
 		if i >= len(outs) {

@@ -10,22 +10,22 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// ChatAgentConfig are the choices for a chat agent.
+// ChatAgentConfig configures a chat agent.
 type ChatAgentConfig struct {
 	Name         string
 	Instructions string
 	Model        string
 	Tools        []Tool
-	// Store keeps the threads. The agent saves a thread at the end of
-	// each run, and before it runs an approved call.
+	// Store keeps the threads. The agent saves a thread at the end of each run, and before it
+	// runs an approved call.
 	Store ThreadStore
-	// Options are sent with each request to the model; the fields above
-	// come on top.
+	// Options are sent with each request to the model. The fields above override or extend
+	// them.
 	Options Options
 }
 
-// NewChatAgent returns an agent of a chat model with its layers, such
-// as NewFunctionInvoking around an adapter.
+// NewChatAgent returns an agent for a chat model with its layers, such as NewFunctionInvoking
+// around an adapter.
 func NewChatAgent(client ChatClient, cfg ChatAgentConfig) Agent { return &chatAgent{client, cfg} }
 
 type chatAgent struct {
@@ -33,12 +33,11 @@ type chatAgent struct {
 	cfg    ChatAgentConfig
 }
 
-// Name returns the name of the agent.
 func (a *chatAgent) Name() string { return a.cfg.Name }
 
-// Run asks the model with the thread's history and the new messages,
-// and keeps what came of it in the thread. On an error the thread is as
-// it was, but for answers that were taken and calls that were run.
+// Run calls the model with the thread's history and the new messages, and adds the result to
+// the thread. On an error the thread is unchanged, except for answers that were accepted and
+// calls that ran.
 func (a *chatAgent) Run(ctx context.Context, t *Thread, messages ...*content.Message) (*Response, error) {
 	if err := checkInput(t, messages); err != nil {
 		return nil, err
@@ -51,7 +50,8 @@ func (a *chatAgent) Run(ctx context.Context, t *Thread, messages ...*content.Mes
 	return resp, a.keep(ctx, h, resp)
 }
 
-// Stream is Run piece by piece. What is not read to its end is not kept.
+// Stream does the same as Run in pieces. A stream that is not read to its end is not added to
+// the thread.
 func (a *chatAgent) Stream(
 	ctx context.Context,
 	t *Thread,
@@ -81,7 +81,7 @@ func (a *chatAgent) Stream(
 	}
 }
 
-// checkInput refuses what can't be run on, or not be kept.
+// checkInput returns an error for a nil thread and for messages that can't be stored.
 func checkInput(t *Thread, messages []*content.Message) error {
 	if t == nil {
 		return ErrThreadNeeded
@@ -104,8 +104,8 @@ func badMessage(where, detail string) error {
 	return &content.BadError{Code: content.BadShape, Where: where, Detail: detail}
 }
 
-// begin prepares the thread for a run. What the user says in it, beside
-// answers and results, goes into the history.
+// begin prepares the thread for a run. New user messages go into the history, without answers
+// and results.
 func (a *chatAgent) begin(t *Thread, messages []*content.Message) *history {
 	if a.cfg.Store != nil {
 		t.Keep(a.cfg.Store)
@@ -134,11 +134,11 @@ func (a *chatAgent) options(h *history, fresh int) *Options {
 // keep adds a run to the thread and saves it.
 func (a *chatAgent) keep(ctx context.Context, h *history, resp *Response) error {
 	t := h.thread
-	t.batches = slices.DeleteFunc(t.batches, h.hasTold)
+	t.batches = slices.DeleteFunc(t.batches, h.hasBatch)
 	if resp.ConversationID != "" {
 		t.ConversationID = resp.ConversationID
 	}
-	if t.ConversationID != "" { // the service has it all
+	if t.ConversationID != "" { // the service keeps the whole history
 		t.Messages = nil
 		return t.Save(ctx)
 	}
@@ -158,8 +158,8 @@ func (a *chatAgent) keep(ctx context.Context, h *history, resp *Response) error 
 	return t.Save(ctx)
 }
 
-// leftAlone names a function that the model called where there is no
-// loop between it and the agent; "" for none.
+// leftAlone returns the name of a function that the model called although no loop ran it, or an
+// empty string.
 func (a *chatAgent) leftAlone(h *history, resp *Response) string {
 	if h.ran {
 		return ""
@@ -175,15 +175,14 @@ func (a *chatAgent) leftAlone(h *history, resp *Response) string {
 	return ""
 }
 
-// ErrUnanswered says that the answer function of RunToEnd gave no
-// answer, or none that could act.
+// ErrUnanswered is returned if the answer function of RunToEnd returned nil, or an answer that
+// was refused.
 var ErrUnanswered = errors.New("a request was left without an answer")
 
-// RunToEnd runs an agent until it asks nothing more, for programs whose
-// user sits in the same process: each request goes to answer, and the
-// answers into the next run. It returns the last response, with the
-// messages of all runs. When answer fails, or gives nil, the requests
-// stay open in the thread.
+// RunToEnd runs an agent until it has no more requests, for programs whose user sits in front
+// of the same process. It passes each request to answer and the answers to the next run. It
+// returns the last response, with the messages of all runs. If answer fails or returns nil, the
+// requests stay open in the thread.
 func RunToEnd(ctx context.Context, a Agent, t *Thread, messages []*content.Message,
 	answer func(context.Context, content.InputRequest) (content.InputResponse, error)) (*Response, error) {
 	var all []*content.Message

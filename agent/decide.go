@@ -9,21 +9,20 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 )
 
-// Decider says whether a call may run, must be asked about, or must not
-// run. Its word is taken when the model makes the call, when an edit
-// changes it and again right before it runs.
+// Decider decides whether a call may run, needs approval, or must not run. It is called when
+// the model makes the call, when an edit changes it, and again right before it runs.
 type Decider interface {
-	// Decide answers one call of a tool; t is nil when no such tool is known.
+	// Decide returns the verdict for one call. The tool t is nil if no tool of that name is
+	// known.
 	Decide(ctx context.Context, t Tool, call content.ToolCall) (hold.Verdict, error)
 }
 
-// Event is one thing that happened to a request, for the record.
+// Event is an audit record of something that happened to a request or call.
 type Event struct {
 	At time.Time `json:"at"`
-	// Type is "requested", "answered", "refused", "superseded",
-	// "expired", "cancelled", "withdrawn", "started" (of calls that
-	// somebody was asked about), "finished", "denied", "skipped",
-	// "lost" or "recovered" (of calls that a process left behind).
+	// Type is "requested", "answered", "refused", "superseded", "expired", "cancelled",
+	// "withdrawn", "started" (for calls that needed approval), "finished", "denied", "skipped",
+	// "lost" or "recovered" (for calls that were interrupted by the end of a process).
 	Type      string `json:"type"`
 	Thread    string `json:"thread"`
 	RequestID string `json:"request_id,omitempty"`
@@ -35,11 +34,12 @@ type Event struct {
 	Detail    string `json:"detail,omitempty"`
 }
 
-// Audit takes the record of every request and answer, whoever keeps the
-// history. An error ends the run before anything else happens.
+// Audit receives a record of every request and answer, even if the service keeps the history.
+// An error ends the run before anything else happens.
 type Audit func(ctx context.Context, e Event) error
 
-// record takes an event of a thread; without an Audit there is no record.
+// record fills in time and thread and passes the event to the Audit. A nil Audit records
+// nothing.
 func (take Audit) record(ctx context.Context, t *Thread, at time.Time, e Event) error {
 	if take == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// teller is a model that wants to pay, and then says what came of it.
+// teller is a model that wants to pay and then reports the result of the call.
 type teller struct{}
 
 func (teller) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
@@ -43,8 +43,7 @@ func newTeller() agent.Agent {
 		agent.ChatAgentConfig{Name: "teller", Tools: []agent.Tool{agent.RequireApproval(pay)}})
 }
 
-// A program whose user sits in the same process answers each request as
-// it comes.
+// The user sits in front of the same process, and the program answers each request as it comes.
 func ExampleRunToEnd() {
 	thread := agent.NewThread("t1")
 	response, err := agent.RunToEnd(context.Background(), newTeller(), thread,
@@ -63,14 +62,14 @@ func ExampleRunToEnd() {
 	// The bank says "Tool call invocation rejected. too much".
 }
 
-// An agent as a tool of another: what it asks is shown to the user of
-// the outer one, and the answer goes back to it.
+// One agent is a tool of another. Its requests are shown to the user of the outer agent, and
+// the answers go back to the inner one.
 func ExampleAsTool() {
 	tool := agent.AsTool(newTeller(), agent.NestedConfig{Description: "Pays people. Tell it whom and how much."})
 	_, err := tool.Invoke(context.Background(), &content.FunctionCall{CallID: "1", Name: "teller",
 		Arguments: json.RawMessage(`{"input":"Pay Bob."}`)})
 	var asks *agent.Suspend
-	if errors.As(err, &asks) { // the loop does this part
+	if errors.As(err, &asks) { // in a real program the loop does this part
 		request := asks.Requests[0].(*content.ToolApprovalRequest)
 		fmt.Println(request.Note.Agent, "asks:", request.Call.ToolName(), string(request.Call.Args()))
 	}
@@ -78,8 +77,8 @@ func ExampleAsTool() {
 	// teller asks: pay {"to":"Bob","amount":70}
 }
 
-// An agent that is no chat loop: steps are done once, questions end the
-// run, and the next run goes on behind them.
+// A flow is an agent without a chat model. Steps are done once, a question ends the run, and
+// the next run continues after it.
 func ExampleNewFlow() {
 	booking := agent.NewFlow("booking", agent.FlowConfig{}, func(ctx context.Context, f *agent.Flow) error {
 		var seat string

@@ -17,36 +17,35 @@ import (
 
 // Errors of a Flow.
 var (
-	// ErrWaiting ends a run of a flow that needs its user: return it,
-	// as it is or wrapped.
+	// ErrWaiting ends a run of a flow that needs an answer of its user. The flow function must
+	// return it, unchanged or wrapped.
 	ErrWaiting = errors.New("the flow waits for its user")
-	// ErrStepLost says that a step was begun by a process that is gone.
-	// It is not begun again: whether it took effect is not known.
+	// ErrStepLost is returned if a step was begun by a process that no longer exists. The step
+	// is not begun again, because it is not known whether it took effect.
 	ErrStepLost = errors.New("a step was begun and never ended")
-	// ErrExpired says that nobody answered a question in time. It is no no.
+	// ErrExpired is returned if a question was not answered in time. It doesn't mean that the
+	// user declined.
 	ErrExpired = errors.New("nobody answered in time")
-	// ErrDeclined says that the user said no, or gave no data.
+	// ErrDeclined is returned if the user said no or gave no data.
 	ErrDeclined = errors.New("the user declined")
 )
 
-// FlowConfig are the choices for a flow agent.
+// FlowConfig configures a flow agent.
 type FlowConfig struct {
-	Store ThreadStore // keeps the threads; steps are saved as they end
+	Store ThreadStore // keeps the threads; a step is saved when it ends
 	Audit Audit
-	Now   func() time.Time                 // nil: time.Now
-	NewID func(key string) (string, error) // of requests; nil: the key with a random tail
+	Now   func() time.Time                 // the clock; time.Now if nil
+	NewID func(key string) (string, error) // makes request ids; if nil, an id is the key with a random tail
 }
 
-// NewFlow returns an agent that is no chat loop: run is a program of
-// steps, which may ask the user in the middle. It is run from its
-// beginning each time; steps that have ended give their results again
-// without being done again, and questions that have been answered give
-// their answers. So run must take the same way with the same results:
-// what differs from time to time belongs into a step.
+// NewFlow returns an agent that is not a chat loop: run is a program of steps that may ask the
+// user questions in between. Each run starts from the beginning. Steps that have ended return
+// their stored results without being done again, and answered questions return their answers.
+// So run must be deterministic: anything that can differ between runs belongs in a step.
 //
-// When run returns nil, or an error that is ErrDeclined or ErrExpired,
-// the flow has ended, and the next message starts it anew. After any
-// other error the next run goes on from where this one failed.
+// If run returns nil, or an error that is ErrDeclined or ErrExpired, the flow has ended, and
+// the next message starts it from the beginning. After any other error the next run continues
+// from the step that failed.
 func NewFlow(name string, cfg FlowConfig, run func(ctx context.Context, f *Flow) error) Agent {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -67,26 +66,26 @@ type flowAgent struct {
 	run  func(ctx context.Context, f *Flow) error
 }
 
-// Flow is what a running flow works with. Keys name steps and
-// questions; each is used once in a flow.
+// Flow gives a running flow its input, steps and questions. Keys name steps and questions. Each
+// key may be used once in a flow.
 type Flow struct {
 	agent  *flowAgent
 	t      *Thread
 	state  flowState
-	said   []*content.Message // shown in this run
-	heard  []*content.Message // from the user in this run
-	later  int                // how many of them are later messages
+	said   []*content.Message // messages to show, from the beginning of the flow
+	heard  []*content.Message // the user's messages in this run
+	later  int                // number of messages in heard that were added to Later
 	used   []string           // keys of this run
-	opened []string           // questions that this run made
+	opened []string           // questions that this run asked
 }
 
-// flowState is what a flow keeps in its thread.
+// flowState is the state of a flow that is stored in its thread.
 type flowState struct {
 	Input messagesJSON        `json:"input"`
 	Steps map[string]flowStep `json:"steps"`
 	Later messagesJSON        `json:"later,omitempty"`
-	Begun bool                `json:"begun,omitempty"` // a run of it has ended, or waits
-	Said  int                 `json:"said"`            // messages that were shown in earlier runs
+	Begun bool                `json:"begun,omitempty"` // a run of it has ended or waits
+	Said  int                 `json:"said"`            // number of messages that earlier runs showed
 }
 
 type flowStep struct {
@@ -97,15 +96,13 @@ type flowStep struct {
 // Input returns the messages that started the flow.
 func (f *Flow) Input() []*content.Message { return f.state.Input }
 
-// Say shows a message. A message that an earlier run showed is not
-// shown again.
+// Say shows a message. A message that an earlier run showed is not shown again.
 func (f *Flow) Say(text string) { f.said = append(f.said, content.AssistantText(text)) }
 
-// Step does something once and reads its result into a value (nil when
-// there is none to read). An error of do is not kept: the step is done
-// again by the next run. Where the thread has a store a step is saved
-// before it begins and when it has ended; one that a crash cut off is
-// an ErrStepLost for ever.
+// Step does something once and unmarshals its result into a value. Pass a nil value to ignore
+// the result. An error of do is not stored: the next run does the step again. If the thread has
+// a store, the step is saved before it begins and after it has ended. A step that a crash
+// interrupted returns ErrStepLost in every later run.
 func (f *Flow) Step(ctx context.Context, key string, do func(context.Context) (any, error), into any) error {
 	if err := f.use(key); err != nil {
 		return err
@@ -147,10 +144,10 @@ func (f *Flow) doStep(ctx context.Context, key string, do func(context.Context) 
 	}
 	step := flowStep{Ended: true, Result: result}
 	f.state.Steps[key] = step
-	return step, f.save(context.WithoutCancel(ctx)) // what is done is done, whoever waits for it
+	return step, f.save(context.WithoutCancel(ctx)) // the step is done, so save it even if the caller has cancelled
 }
 
-// use notes a key. Two steps of one key would be one.
+// use marks a key as used. Two steps with the same key would share one result.
 func (f *Flow) use(key string) error {
 	if slices.Contains(f.used, key) {
 		return fmt.Errorf("the key %q is used twice in this flow: expected one for each step and question", key)
@@ -159,9 +156,9 @@ func (f *Flow) use(key string) error {
 	return nil
 }
 
-// Approve asks for consent to a text; ErrDeclined is a no, ErrWaiting
-// must be returned. What the flow says about it, for the person who is
-// asked, follows.
+// Approve asks for consent to a text. It returns ErrDeclined for a no. If it returns
+// ErrWaiting, the flow must return that error. The items in says are shown as context to the
+// person who is asked.
 func (f *Flow) Approve(ctx context.Context, key, text string, says ...info.Item) error {
 	answer, err := f.Ask(ctx, key, &content.TextApprovalRequest{Text: text, Note: content.Note{Context: says}})
 	if err != nil {
@@ -173,7 +170,7 @@ func (f *Flow) Approve(ctx context.Context, key, text string, says ...info.Item)
 	return nil
 }
 
-// declined is an ErrDeclined with the reason of the user.
+// declined returns ErrDeclined with the user's reason.
 func declined(key string, answer content.InputResponse) error {
 	if reason := reasonOf(answer); reason != "" {
 		return fmt.Errorf("%q: %w: %s", key, ErrDeclined, reason)
@@ -181,10 +178,9 @@ func declined(key string, answer content.InputResponse) error {
 	return fmt.Errorf("%q: %w", key, ErrDeclined)
 }
 
-// Data asks for data that a JSON Schema describes, and reads it into a
-// value. ErrDeclined says that there is none, ErrWaiting must be
-// returned. What the flow says about it, for the person who is asked,
-// follows.
+// Data asks for data that a JSON Schema describes and unmarshals it into a value. It returns
+// ErrDeclined if the user gave no data. If it returns ErrWaiting, the flow must return that
+// error. The items in says are shown as context to the person who is asked.
 func (f *Flow) Data(
 	ctx context.Context, key, text string, schema json.RawMessage, into any, says ...info.Item,
 ) error {
@@ -209,7 +205,7 @@ func (f *Flow) Data(
 	return nil
 }
 
-// Ask asks the user anything. The request gets an id of its own.
+// Ask asks the user any request. The request gets a new id.
 func (f *Flow) Ask(ctx context.Context, key string, q content.InputRequest) (content.InputResponse, error) {
 	if err := f.use(key); err != nil {
 		return nil, err
@@ -256,26 +252,27 @@ func (f *Flow) Ask(ctx context.Context, key string, q content.InputRequest) (con
 	return nil, ErrWaiting
 }
 
-// Later returns what the user wrote, beside answers, since the flow began.
+// Later returns the user's messages since the flow began, without answers.
 func (f *Flow) Later() []*content.Message { return f.state.Later }
 
-// Name returns the name of the agent.
 func (a *flowAgent) Name() string { return a.name }
 
-// Run runs the flow from its beginning, or from where it waits.
+// Run runs the flow again from its beginning. Finished steps and answered questions return
+// their stored results.
 func (a *flowAgent) Run(ctx context.Context, t *Thread, messages ...*content.Message) (*Response, error) {
 	f, refused, err := a.begin(ctx, t, messages)
 	if err != nil {
 		return nil, err
 	}
-	if f == nil { // a late answer starts nothing
+	if f == nil { // a late answer doesn't start the flow
 		return &Response{Refused: refused}, nil
 	}
 	_, err = guarded(func() (any, error) { return nil, a.run(ctx, f) })
 	if err == nil && len(f.opened) > 0 {
 		err = fmt.Errorf("the flow ended although it asks %q: return ErrWaiting", f.opened[0])
 	}
-	if errors.Is(err, ErrDeclined) || errors.Is(err, ErrExpired) { // the end of it: the next message starts anew
+	// the flow has ended; the next message starts it again
+	if errors.Is(err, ErrDeclined) || errors.Is(err, ErrExpired) {
 		t.Messages = append(t.Messages, f.heard...)
 		f.end()
 		return nil, errors.Join(err, t.Save(context.WithoutCancel(ctx)))
@@ -302,7 +299,7 @@ func (a *flowAgent) Run(ctx context.Context, t *Thread, messages ...*content.Mes
 	return resp, f.save(ctx)
 }
 
-// Stream is Run, one update for each message.
+// Stream yields the response of Run with one update for each message.
 func (a *flowAgent) Stream(
 	ctx context.Context,
 	t *Thread,
@@ -313,14 +310,15 @@ func (a *flowAgent) Stream(
 	}
 }
 
-// forgetOpened drops questions of a run that failed: nobody has seen them.
+// forgetOpened drops the questions of a run that failed, because they have not been shown.
 func (f *Flow) forgetOpened() {
 	f.t.batches = slices.DeleteFunc(f.t.batches, func(b *batch) bool {
 		return slices.Contains(f.opened, b.Items[0].Call.ID())
 	})
 }
 
-// begin loads the flow of a thread, or starts one, and lets answers act.
+// begin loads the flow of a thread, or starts one, and applies answers. It returns a nil Flow
+// if there is no flow and the messages contain only answers.
 func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Message) (*Flow, []Refusal, error) {
 	if err := checkInput(t, messages); err != nil {
 		return nil, nil, err
@@ -372,9 +370,8 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 	return f, refused, nil
 }
 
-// hear takes over what the user says beside answers: the input of the
-// flow until a run of it has come to an end or a question, and later
-// messages from then on.
+// hear stores the user's messages other than answers. They are the input of the flow until one
+// of its runs has ended or asked a question, and later messages after that.
 func (f *Flow) hear(going bool, said []*content.Message) {
 	f.heard = said
 	switch {
@@ -387,7 +384,7 @@ func (f *Flow) hear(going bool, said []*content.Message) {
 	}
 }
 
-// expire ends questions that nobody answered in time.
+// expire closes questions that were not answered in time.
 func (a *flowAgent) expire(ctx context.Context, t *Thread) error {
 	now := a.cfg.Now()
 	for it, q := range t.openAsks() {
@@ -416,7 +413,7 @@ func (a *flowAgent) audit(ctx context.Context, t *Thread, e Event) error {
 
 func (f *Flow) key() string { return "flow/" + f.agent.name }
 
-// save keeps the state of the flow, in the store too when there is one.
+// save puts the state of the flow into the thread and saves the thread.
 func (f *Flow) save(ctx context.Context) error {
 	if err := f.t.Put(f.key(), f.state); err != nil {
 		return err
@@ -424,7 +421,7 @@ func (f *Flow) save(ctx context.Context) error {
 	return f.t.Save(ctx)
 }
 
-// end forgets a flow that has ended.
+// end removes the state of a flow that has ended and closes its open questions.
 func (f *Flow) end() {
 	for it, a := range f.t.openAsks() {
 		f.t.close(it, a, howElsewhere)

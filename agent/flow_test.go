@@ -13,8 +13,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// booking is a flow that looks for a seat, asks for consent and data,
-// and books once.
+// booking is a flow that looks for a seat, asks for consent and data, and books once.
 func booking(looks, books *int) Agent {
 	return NewFlow("booking", FlowConfig{NewID: func(key string) (string, error) {
 		return "q-" + key, nil
@@ -105,8 +104,8 @@ func yesTo(q content.InputRequest) content.InputResponse {
 	return q.(*content.TextApprovalRequest).CreateApproval("")
 }
 
-// TestFlowCrashes goes on from every save: no step is done twice, and
-// one that was cut off says so.
+// TestFlowCrashes continues from every save. No step is done twice, and an interrupted step
+// returns an error.
 func TestFlowCrashes(t *testing.T) {
 	bothWays(t, func(t runner) {
 		run := func(done *[]string) func(ctx context.Context, f *Flow) error {
@@ -397,9 +396,8 @@ func TestFlowStreamLeftEarly(t *testing.T) {
 	}
 }
 
-// TestFlowWhoseJournalFails fails the record of each kind of event: the
-// run ends with the error, and the same run again does what it should,
-// once and on record.
+// TestFlowWhoseJournalFails makes the journal fail for each kind of event. The run ends with
+// the error, and repeating the run does and records everything once.
 func TestFlowWhoseJournalFails(t *testing.T) {
 	for _, kind := range []string{"requested", "answered", "refused"} {
 		bothWaysOf(t, kind, func(t runner) {
@@ -425,8 +423,8 @@ func TestFlowWhoseJournalFails(t *testing.T) {
 	}
 }
 
-// A flow that returns nil with a question open drops it: the late
-// answer is "unknown", not "closed" (Flow.end).
+// TestFlowEndsWithAQuestionOpen ends a flow with an open question, which Flow.end must close: a
+// late answer is refused as "closed", not "unknown".
 func TestFlowEndsWithAQuestionOpen(t *testing.T) {
 	b := flowOf(FlowConfig{}, func(ctx ctxOf, f *Flow) error {
 		if len(f.Later()) > 0 {
@@ -441,7 +439,7 @@ func TestFlowEndsWithAQuestionOpen(t *testing.T) {
 	expect(t, "refused", refusals(resp), "q-k closed_request")
 }
 
-// An answer that is sent again after the end must not start the flow anew.
+// An answer that is sent again after the end of a flow must not start the flow again.
 func TestFlowStartedByALateAnswer(t *testing.T) {
 	reserved := 0
 	a := NewFlow("f", FlowConfig{}, func(ctx context.Context, f *Flow) error {

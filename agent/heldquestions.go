@@ -17,62 +17,61 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// HeldQuestions has people behind an approval service answer what
-// agents and suspended functions ask: a text approval is a choice there,
-// structured input a form or a free text. A dismissal, a deadline, a
-// withdrawal and a denial are rejections that say so; what is frozen
-// when it is put is one, and an answer that a freeze holds back is
-// waited for.
+// HeldQuestions lets people of an approval service answer the questions of agents and suspended
+// functions. A text approval is shown there as a choice, structured input as a form or a free
+// text. If a question is dismissed, expired, withdrawn or denied, the answer is a rejection
+// with that reason. A question that is asked during a freeze is rejected too. An answer that a
+// freeze holds back is not returned until the freeze ends.
 //
-// Whoever runs an agent of any kind calls Answers or Wait between two
-// runs, and gives what they return to the next run in a message of the
-// user. A loop does so by itself for what its functions ask
-// (LoopConfig.Questions). One question is put once for one request of
-// one thread, whatever ends in between: its key is made of both ids, and
-// its reference is kept in the thread. So store the thread before it is
-// put, and when it has been; with a ThreadStore both are done.
+// Programs that run an agent of any kind call Answers or Wait between two runs, and pass the
+// answers to the next run in a message of the user. The loop does this itself for questions of
+// its functions (LoopConfig.Questions). Each request of a thread is put to people once, even if
+// a process ends in between: its key consists of both ids, and its reference is kept in the
+// thread. So the thread must be stored before and after a question is put. With a ThreadStore
+// both happen automatically.
 type HeldQuestions struct {
-	// People are asked: hold.Service(…).As(…) in this process,
-	// client.Holder behind a server.
+	// People answers the questions: use hold.Service(…).As(…) in the same process, or
+	// client.Holder for a server.
 	People hold.Requests
-	// Watch tells Wait when to look, as hold.People has it; nil: Wait
+	// Watch reports changes, as in hold.People, so that Wait knows when to look. If nil, Wait
 	// only looks every Poll.
 	Watch func(ctx context.Context, changed func(ref string)) error
-	// Poll is how long Wait waits at most before it looks again; 0 is 2
-	// seconds, and a minute with Watch.
+	// Poll is the longest time that Wait waits before it looks again. By default it is 2
+	// seconds, or a minute with Watch.
 	Poll time.Duration
 
-	Asker     string        // the agent's own name, under which people see who asks
-	Principal string        // whom the agent acts for; "" names nobody
-	Session   string        // "" for none
-	Groups    []string      // who may answer; none: the principal, or any approver where there is none
-	Within    time.Duration // until a question expires, where its note does not say; 0: as the service has it
-	Now       func() time.Time
+	Asker     string   // the agent's own name, which people see as the sender
+	Principal string   // the person for whom the agent acts, if any
+	Session   string   // the session, if any
+	Groups    []string // who may answer; by default the principal, or any approver without a principal
+	// time until a question expires unless its note says otherwise. Zero uses the service's
+	// default
+	Within time.Duration
+	Now    func() time.Time
 }
 
-// What a text approval is as a choice. Every end without an answer is
-// the second.
+// Indexes of the choices of a text approval. Every end without an answer counts as the second.
 const (
 	approveChoice = iota
 	rejectChoice
 )
 
-// maxPrompt bounds the text of a question, as the service does.
+// maxPrompt is the maximum size of a question's text in bytes. The service has the same limit.
 const maxPrompt = 64 << 10
 
 const textQuestionForgotten = "the question is not known any more where it was held"
 
-// heldState is where a thread keeps the references of questions that
-// its host has put.
+// heldState is the key of the thread state that holds the references of questions that the host
+// has put to people.
 const heldState = "held questions"
 
-// HeldQuestionError says which request can't be put to people, and why.
+// HeldQuestionError is returned for a request that can't be put to people.
 type HeldQuestionError struct {
 	RequestID string
-	Err       error // often a *form.SchemaError, which says where
+	Err       error // often a *form.SchemaError, which names the place
 }
 
-// Error names the request.
+// Error names the request and the cause.
 func (e *HeldQuestionError) Error() string {
 	return fmt.Sprintf("the request %q can't be put to people: %v", e.RequestID, e.Err)
 }
@@ -80,12 +79,11 @@ func (e *HeldQuestionError) Error() string {
 // Unwrap returns the cause.
 func (e *HeldQuestionError) Unwrap() error { return e.Err }
 
-// Answers puts what is asked on a thread, as far as it has not been put,
-// and returns the answers that are there: some, all or none. Without
-// requests it is all that the thread keeps open. When one of them can't
-// be put (*HeldQuestionError) nobody is asked anything. Requests that
-// have ended, and those that the loop itself has put, are passed over;
-// what this put for a request that has ended is withdrawn.
+// Answers puts requests to people unless they have been put already, and returns the answers
+// that have arrived: some, all or none. Without requests it uses all open requests of the
+// thread. If one of them can't be put (*HeldQuestionError), none is. It skips requests that
+// have ended and those that the loop itself has put. It withdraws the questions that it put
+// earlier for requests that have ended.
 func (h *HeldQuestions) Answers(
 	ctx context.Context, t *Thread, asked ...content.InputRequest,
 ) ([]content.InputResponse, error) {
@@ -93,8 +91,8 @@ func (h *HeldQuestions) Answers(
 	return answers, err
 }
 
-// Wait returns the answers as soon as there is one; none when nothing is
-// asked. It looks when Watch says so, and at least every Poll.
+// Wait blocks until there is at least one answer and returns the answers. It returns none if
+// there is nothing to ask. It checks when Watch reports a change, and at least every Poll.
 func (h *HeldQuestions) Wait(
 	ctx context.Context, t *Thread, asked ...content.InputRequest,
 ) ([]content.InputResponse, error) {
@@ -107,7 +105,7 @@ func (h *HeldQuestions) Wait(
 	if h.Watch != nil {
 		poll = cmp.Or(h.Poll, time.Minute)
 		watching.Go(func() {
-			_ = h.Watch(ctx, func(string) { // it ends with ctx; when it fails, Poll is left
+			_ = h.Watch(ctx, func(string) { // ends with ctx; if it fails, Wait still polls
 				select {
 				case changed <- struct{}{}:
 				default:
@@ -127,7 +125,7 @@ func (h *HeldQuestions) Wait(
 	}
 }
 
-// round is Answers; it also reports whether anything is asked.
+// round does the work of Answers. It also reports whether there are open requests.
 func (h *HeldQuestions) round(
 	ctx context.Context, t *Thread, asked []content.InputRequest,
 ) (answers []content.InputResponse, waits bool, err error) {
@@ -152,7 +150,7 @@ func (h *HeldQuestions) round(
 	return answers, len(open) > 0, nil
 }
 
-// open are the requests that people answer here. Each of them can be put.
+// open returns the requests that people answer here, and an error if one of them can't be put.
 func (h *HeldQuestions) open(t *Thread, asked []content.InputRequest) ([]content.InputRequest, error) {
 	if t == nil {
 		return nil, ErrThreadNeeded
@@ -180,8 +178,8 @@ func (h *HeldQuestions) open(t *Thread, asked []content.InputRequest) ([]content
 	return open, nil
 }
 
-// putAll puts what has no reference yet, withdraws what is not asked any
-// more, and keeps the references in the thread.
+// putAll puts requests that have no reference yet, withdraws those that have ended, and stores
+// the references in the thread.
 func (h *HeldQuestions) putAll(
 	ctx context.Context, t *Thread, open []content.InputRequest,
 ) (map[string]string, error) {
@@ -208,12 +206,12 @@ func (h *HeldQuestions) putAll(
 	for id, ref := range before {
 		switch _, a := t.find(id); {
 		case refs[id] != "":
-		case a != nil: // not among those that the caller named
+		case a != nil: // still open, but not among those that the caller named
 			refs[id] = ref
 		default:
 			changed = true
 			if err := h.withdraw(ctx, ref); err != nil {
-				refs[id] = ref // for the next time
+				refs[id] = ref // try again in the next round
 				failed = errors.Join(failed, err)
 			}
 		}
@@ -231,8 +229,8 @@ func (h *HeldQuestions) putAll(
 	return refs, errors.Join(failed, t.Save(ctx))
 }
 
-// withdraw takes a question back whose request has ended. One that was
-// answered stays as it is.
+// withdraw cancels a question whose request has ended. A question that was answered is not
+// changed.
 func (h *HeldQuestions) withdraw(ctx context.Context, ref string) error {
 	err := h.People.Cancel(ctx, ref, "the agent goes on without an answer")
 	if errors.Is(err, hold.ErrNoRequest) {
@@ -241,13 +239,14 @@ func (h *HeldQuestions) withdraw(ctx context.Context, ref string) error {
 	return err
 }
 
-// check refuses what can't be put to people.
+// check returns an error if a request can't be put to people.
 func (h *HeldQuestions) check(q content.InputRequest) error {
 	_, err := h.question(q, nil)
 	return err
 }
 
-// checkAll does so for what a function asks; nil holds nothing.
+// checkAll checks all requests of a function except tool approvals. A nil receiver checks
+// nothing.
 func (h *HeldQuestions) checkAll(requests []content.InputRequest) error {
 	for _, q := range requests {
 		if _, approval := q.(*content.ToolApprovalRequest); h == nil || approval {
@@ -261,8 +260,8 @@ func (h *HeldQuestions) checkAll(requests []content.InputRequest) error {
 	return nil
 }
 
-// question is what people see of a request. Without a call the agent
-// asks by itself.
+// question returns the question that people see for a request. If call is nil, the agent itself
+// asks.
 func (h *HeldQuestions) question(q content.InputRequest, call *resolve.Call) (hold.Question, error) {
 	refuse := func(err error) (hold.Question, error) {
 		return hold.Question{}, &HeldQuestionError{q.InputRequestID(), err}
@@ -314,8 +313,8 @@ func (h *HeldQuestions) usable() error {
 	return nil
 }
 
-// put puts a request to people. Its deadline is that of its note, where
-// it has one; with "" as its reference it had passed before.
+// put puts a request to people. The deadline in the request's note takes precedence over
+// Within. If that deadline has passed, put returns an empty reference and asks no one.
 func (h *HeldQuestions) put(
 	ctx context.Context, threadID string, q content.InputRequest, call *resolve.Call,
 ) (ref string, err error) {
@@ -342,8 +341,7 @@ func (h *HeldQuestions) now() time.Time {
 	return h.Now()
 }
 
-// look returns the answer to a request that was put; nil while there is
-// none.
+// look returns the answer to a request that was put, or nil if there is none yet.
 func (h *HeldQuestions) look(
 	ctx context.Context, q content.InputRequest, ref string,
 ) (content.InputResponse, error) {
@@ -363,8 +361,8 @@ func (h *HeldQuestions) look(
 	return by(answer.By, responseTo(q, answer)), nil
 }
 
-// responseTo makes a response of how a question has ended. All that is
-// no answer is a no.
+// responseTo converts the end of a question into a response. Every end without an answer
+// becomes a rejection.
 func responseTo(q content.InputRequest, a hold.Answer) content.InputResponse {
 	switch q := q.(type) {
 	case *content.TextApprovalRequest:
@@ -394,7 +392,7 @@ func responseTo(q content.InputRequest, a hold.Answer) content.InputResponse {
 	return content.Rejection(q, cmp.Or(a.Reason, "it ended without an answer: it is "+string(a.State)))
 }
 
-// by notes who answered.
+// by sets the name of the person who answered.
 func by(person string, answer content.InputResponse) content.InputResponse {
 	switch a := answer.(type) {
 	case *content.ToolApprovalResponse:
@@ -408,7 +406,7 @@ func by(person string, answer content.InputResponse) content.InputResponse {
 	return answer
 }
 
-// answerer is who answered, as far as this process knows.
+// answerer returns the name of the person who answered, or an empty string if it is not known.
 func answerer(answer content.InputResponse) string {
 	switch a := answer.(type) {
 	case *content.ToolApprovalResponse:

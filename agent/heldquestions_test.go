@@ -25,16 +25,16 @@ import (
 
 const seats = `{"type":"object","properties":{"seat":{"type":"string","enum":["3A","12C"]}},"required":["seat"]}`
 
-// desk is a flow whose questions people of an approval service answer.
+// desk is a flow whose questions are answered by people of an approval service.
 type desk struct {
 	t     *testing.T
 	h     *assenttest.Assent
 	asks  *agent.HeldQuestions
 	store *filestore.Store
-	heard []string // what the flow was told at its end
+	heard []string // the results of the questions, at the end of the flow
 }
 
-// atDesks runs a test with people in this process and behind a server.
+// atDesks runs a test with people in this process and with people of a server.
 func atDesks(t *testing.T, cfg assenttest.Config, test func(t *testing.T, d *desk)) {
 	t.Helper()
 	cfg.Service.AcceptUnknown = func(string) bool { return true }
@@ -63,7 +63,7 @@ func atDesks(t *testing.T, cfg assenttest.Config, test func(t *testing.T, d *des
 	}
 }
 
-// book asks for a seat and for consent at once, and then for a text.
+// book asks for a seat and for consent at the same time, and then for a text.
 func (d *desk) book(ctx context.Context, f *agent.Flow) error {
 	var seat struct{ Seat string }
 	price, waits := f.Ask(ctx, "price", &content.TextApprovalRequest{Text: "249 EUR?",
@@ -81,7 +81,7 @@ func (d *desk) book(ctx context.Context, f *agent.Flow) error {
 	return nil
 }
 
-// run is one run in a process of its own.
+// run is one run in a separate process.
 func (d *desk) run(said ...content.Content) (*agent.Thread, *agent.Response) {
 	d.t.Helper()
 	thread := must.Get(agent.LoadOrNew(d.t.Context(), d.store, "trip"))(d.t)
@@ -99,7 +99,7 @@ func (d *desk) answers(thread *agent.Thread, asked ...content.InputRequest) []co
 	return out
 }
 
-// question is the one question of that text that people ever saw.
+// question returns the only question with that text that people ever saw.
 func (d *desk) question(prompt string) *approval.Request {
 	d.t.Helper()
 	var found []*approval.Request
@@ -136,8 +136,8 @@ func (d *desk) chooses(prompt string, choice int, reason string) {
 	})
 }
 
-// TestHeldQuestions takes a flow through its questions, one answer after
-// the other, with a process that ends before it has kept what it put.
+// TestHeldQuestions answers the questions of a flow one after the other. One process ends
+// before it has saved the references of its questions.
 func TestHeldQuestions(t *testing.T) {
 	atDesks(t, assenttest.Config{}, func(t *testing.T, d *desk) {
 		thread, resp := d.run(&content.Text{Text: "To Lisbon"})
@@ -145,7 +145,7 @@ func TestHeldQuestions(t *testing.T) {
 		if got := d.answers(thread, resp.UserInputRequests()...); len(got) != 0 {
 			t.Fatalf("nobody has answered, got %v", got)
 		}
-		lost := &agent.Thread{} // of a process that ended before it could save
+		lost := &agent.Thread{} // the thread of a process that ended before it could save
 		must.Do(t, json.Unmarshal(unkept, lost))
 		for _, th := range []*agent.Thread{lost, must.Get(d.store.Load(t.Context(), "trip"))(t), thread} {
 			if got := d.answers(th); len(got) != 0 || len(d.all()) != 2 {
@@ -189,7 +189,8 @@ func TestHeldQuestions(t *testing.T) {
 	})
 }
 
-// TestHeldQuestionsAreWithdrawn when the flow has ended without them.
+// TestHeldQuestionsAreWithdrawn checks that open questions are withdrawn when the flow has
+// ended without their answers.
 func TestHeldQuestionsAreWithdrawn(t *testing.T) {
 	atDesks(t, assenttest.Config{}, func(t *testing.T, d *desk) {
 		flow := agent.NewFlow("flight", agent.FlowConfig{}, func(ctx context.Context, f *agent.Flow) error {
@@ -212,12 +213,13 @@ func TestHeldQuestionsAreWithdrawn(t *testing.T) {
 	})
 }
 
-// TestHeldQuestionsThatEndWithoutAnswer are noes that say what happened.
+// TestHeldQuestionsThatEndWithoutAnswer checks that such questions are rejections that say what
+// happened.
 func TestHeldQuestionsThatEndWithoutAnswer(t *testing.T) {
 	type ending struct {
 		happen func(d *desk)
 		by     string
-		reason string // "" where the answer is waited for
+		reason string // empty if the answer is still being waited for
 	}
 	for name, c := range map[string]ending{
 		"rejected": {func(d *desk) { d.chooses("249 EUR?", 1, "too dear") }, "mara", "too dear"},
@@ -271,8 +273,8 @@ func TestHeldQuestionsThatEndWithoutAnswer(t *testing.T) {
 	})
 }
 
-// TestWhatCantBeHeld is refused with its place, before anybody is asked
-// anything.
+// TestWhatCantBeHeld checks that a request that can't be put is refused with its place, before
+// any question is asked.
 func TestWhatCantBeHeld(t *testing.T) {
 	atDesks(t, assenttest.Config{}, func(t *testing.T, d *desk) {
 		fine := &content.TextApprovalRequest{RequestID: "fine", Text: "ok?"}
@@ -301,7 +303,7 @@ func TestWhatCantBeHeld(t *testing.T) {
 	})
 }
 
-// TestWaitForAnswers: an answer that comes meanwhile ends the waiting.
+// TestWaitForAnswers checks that Wait returns when an answer arrives.
 func TestWaitForAnswers(t *testing.T) {
 	atDesks(t, assenttest.Config{Runs: true}, func(t *testing.T, d *desk) {
 		if got, err := d.asks.Wait(t.Context(), agent.NewThread("t")); got != nil || err != nil {
@@ -309,7 +311,7 @@ func TestWaitForAnswers(t *testing.T) {
 		}
 		thread, _ := d.run(&content.Text{Text: "To Lisbon"})
 		d.answers(thread)
-		d.asks.Poll = time.Hour // so that only Watch can tell
+		d.asks.Poll = time.Hour // so that only Watch can end the wait
 		type end struct {
 			answers []content.InputResponse
 			err     error
@@ -345,11 +347,11 @@ func (u *unsure) Resume(
 	return "sold", nil
 }
 
-// TestLoopHoldsQuestions: what a suspended function asks is answered by
-// people, during its call, and not in the messages.
+// TestLoopHoldsQuestions checks that people answer the requests of a suspended function during
+// its call, and that answers in the messages are refused.
 func TestLoopHoldsQuestions(t *testing.T) {
 	atDesks(t, assenttest.Config{}, func(t *testing.T, d *desk) {
-		d.asks.Groups = []string{"risk"} // the call is for client-7, who has no name here
+		d.asks.Groups = []string{"risk"} // the call is for client-7, who is not a known person here
 		tool, model := &unsure{}, &script{says: []content.Content{
 			&content.FunctionCall{CallID: "1", Name: "quote", Arguments: json.RawMessage(`{"of":"ACME"}`)},
 			&content.Text{Text: "That is all."},
@@ -393,14 +395,14 @@ func TestLoopHoldsQuestions(t *testing.T) {
 			t.Fatalf("got %q, told %+v", resp.Text(), tool.told)
 		}
 		sure, seat := tool.told[0].(*content.TextApprovalResponse), tool.told[1].(*content.StructuredInputResponse)
-		if sure.By != "kim" || seat.By != "mara" { // though the thread was loaded between the two
+		if sure.By != "kim" || seat.By != "mara" { // although the thread was loaded between the two
 			t.Errorf("answered by %q and %q", sure.By, seat.By)
 		}
 	})
 }
 
-// TestLoopPutsQuestionsLater: what could not be put when it was asked is
-// put by the next run, once, and nobody else answers it meanwhile.
+// TestLoopPutsQuestionsLater checks that a question that could not be put is put once by the
+// next run, and that an answer in the messages is refused meanwhile.
 func TestLoopPutsQuestionsLater(t *testing.T) {
 	atDesks(t, assenttest.Config{}, func(t *testing.T, d *desk) {
 		people := d.asks.People
@@ -438,7 +440,8 @@ func TestLoopPutsQuestionsLater(t *testing.T) {
 	})
 }
 
-// TestLoopWithdrawsQuestions that nobody needs any more.
+// TestLoopWithdrawsQuestions checks that questions are withdrawn when their answers are no
+// longer needed.
 func TestLoopWithdrawsQuestions(t *testing.T) {
 	atDesks(t, assenttest.Config{}, func(t *testing.T, d *desk) {
 		model := &script{says: []content.Content{
@@ -458,8 +461,8 @@ func TestLoopWithdrawsQuestions(t *testing.T) {
 	})
 }
 
-// TestLoopSaysWhy: what the agent says about a call is with the request
-// that people see; what can't be shown refuses the call.
+// TestLoopSaysWhy checks that the agent's context for a call is part of the request that people
+// see, and that a call whose context can't be shown is refused.
 func TestLoopSaysWhy(t *testing.T) {
 	atDesks(t, assenttest.Config{}, func(t *testing.T, d *desk) {
 		compiled := must.Get(d.h.Plans.Plan(t.Context(), assenttest.Tenant, "desk"))(t)

@@ -6,25 +6,23 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// history is what one run adds to the history of its thread. An agent
-// makes one for each run and hands it down in the options; the loop
-// fills it in, and the agent keeps it when the run has gone well. It is
-// not what the caller is shown: the caller sees requests in places
-// where the history has none, and nothing of what passes between the
-// model's side and its user. All methods take nil for a run without an
-// agent.
+// history is the part that one run adds to the history of its thread. An agent makes one for
+// each run and passes it down in the options. The loop fills it in, and the agent keeps it if
+// the run succeeds. It differs from the response: the caller sees requests that the history
+// doesn't contain, and doesn't see the requests and answers between the model's service and
+// its user. All methods accept a nil receiver, for a run without an agent.
 type history struct {
-	thread *Thread
-	said   []*content.Message // by the user in this run
-	made   []*content.Message // by the model and by functions
-	before int                // so many of those made stand before what the user said
-	placed bool               // the loop has set before
-	ran    bool               // some loop ran the calls
-	told   []*batch           // finished batches whose messages are among those made
+	thread   *Thread
+	said     []*content.Message // the user's messages in this run
+	made     []*content.Message // messages of the model and of functions
+	before   int                // number of messages in made that precede said
+	placed   bool               // the loop has set before
+	ran      bool               // some loop ran the calls
+	finished []*batch           // finished batches whose messages are in made
 }
 
-// historyOf is where a loop records what it adds to a thread; nil when
-// no agent keeps that thread.
+// historyOf returns the history in which a loop records its additions to a thread, or nil if no
+// agent keeps that thread.
 func (o *Options) historyOf(t *Thread) *history {
 	if o == nil || o.history == nil || o.history.thread != t {
 		return nil
@@ -32,8 +30,8 @@ func (o *Options) historyOf(t *Thread) *history {
 	return o.history
 }
 
-// messages are those that the thread gets. What was finished by answers
-// stands before what the user wrote beside them.
+// messages returns the messages to add to the thread. Batches that answers finished come before
+// the other messages of the user in the same run.
 func (h *history) messages() []*content.Message {
 	return slices.Concat(h.made[:h.before], h.said, h.made[h.before:])
 }
@@ -44,38 +42,37 @@ func (h *history) add(messages ...*content.Message) {
 	}
 }
 
-// loopRuns notes that a loop runs the calls.
+// loopRuns records that a loop runs the calls.
 func (h *history) loopRuns() {
 	if h != nil {
 		h.ran = true
 	}
 }
 
-// userSpeaks notes that what the user said stands after what was made
-// so far. The first call counts, since a layer may run the loop several
-// times.
+// userSpeaks records that the user's messages follow the messages made so far. Only the first
+// call has an effect, since a layer may run the loop several times.
 func (h *history) userSpeaks() {
 	if h != nil && !h.placed {
 		h.before, h.placed = len(h.made), true
 	}
 }
 
-func (h *history) hasTold(b *batch) bool { return h != nil && slices.Contains(h.told, b) }
+func (h *history) hasBatch(b *batch) bool { return h != nil && slices.Contains(h.finished, b) }
 
-// tellFinished notes the batches that have become messages. Without an
-// agent they are forgotten at once. An agent may still fail, and then
-// the next run must tell the results again.
-func (h *history) tellFinished(t *Thread) {
+// recordFinished records which batches have become messages. Without an agent they are dropped
+// immediately. With an agent they are kept until the agent has succeeded: if it fails, the next
+// run must add the results again.
+func (h *history) recordFinished(t *Thread) {
 	if h == nil {
 		t.batches = slices.DeleteFunc(t.batches, (*batch).finished)
 		return
 	}
-	h.told = slices.DeleteFunc(slices.Clone(t.batches), func(b *batch) bool { return !b.finished() })
+	h.finished = slices.DeleteFunc(slices.Clone(t.batches), func(b *batch) bool { return !b.finished() })
 }
 
-// checkpoint puts what a run has come to so far into the thread: a call
-// that begins in the middle of a run must not be stored there without
-// what led to it. The returned function takes it back.
+// checkpoint adds the messages of the run so far to the thread, so that a call that begins in
+// the middle of a run is not saved without the messages that led to it. The returned function
+// undoes this.
 func (h *history) checkpoint(t *Thread) (undo func()) {
 	if h == nil || !h.placed || t.ConversationID != "" {
 		return func() {}

@@ -7,24 +7,23 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// input is what a run was given, taken apart.
+// input is the input of a run, split into its parts.
 type input struct {
-	history []*content.Message // what a model may see of it
-	anchor  int                // place in the history of calls that this run finishes
+	history []*content.Message // messages that the model may see
+	anchor  int                // index in history of the calls that this run finishes
 	answers []content.InputResponse
-	refused []Refusal                 // answers that no user gave
-	results []*content.FunctionResult // of calls that the caller runs
-	more    bool                      // the user wrote something beside answers
+	refused []Refusal                 // answers in messages of other roles than user
+	results []*content.FunctionResult // results of calls that the caller runs
+	more    bool                      // the user wrote something other than answers
 }
 
-// inputReader takes the messages of a run apart. Requests, answers and
-// results that are waited for belong to the thread, so the history goes
-// without them.
+// inputReader splits the messages of a run into its parts. Requests, answers and expected
+// results belong to the thread, so they are removed from the history.
 type inputReader struct {
 	t        *Thread
 	lasting  bool // the caller keeps the thread from run to run
 	messages []*content.Message
-	first    int // only the user's messages from here on can answer
+	first    int // only the user's messages from this index on can answer
 	in       input
 }
 
@@ -67,8 +66,8 @@ func (r *inputReader) message(i int) {
 	r.in.history = append(r.in.history, m)
 }
 
-// sift returns the contents of a message that a model may see, and
-// whether something in it was an answer.
+// sift returns the contents of a message that a model may see, and whether it contained an
+// answer.
 func (r *inputReader) sift(i int) (kept []content.Content, answered bool) {
 	m := r.messages[i]
 	apart := func(c content.Content) bool { return r.apart(i, c) }
@@ -87,7 +86,7 @@ func (r *inputReader) sift(i int) (kept []content.Content, answered bool) {
 	return kept, answered
 }
 
-// apart reports whether a content of a message is kept from the history.
+// apart reports whether a content of a message is removed from the history.
 func (r *inputReader) apart(i int, c content.Content) bool {
 	fresh := i >= r.first
 	if result, ok := c.(*content.FunctionResult); ok {
@@ -96,11 +95,11 @@ func (r *inputReader) apart(i int, c content.Content) bool {
 	if fresh {
 		return isQuestion(c)
 	}
-	return !r.t.tells(c)
+	return !r.t.keeps(c)
 }
 
-// take keeps an answer or a result for the thread. It reports false for
-// an answer that no user gave.
+// take stores an answer or a result for the thread. It returns false for an answer in a message
+// of another role than user.
 func (r *inputReader) take(c content.Content, role content.Role) bool {
 	switch c := c.(type) {
 	case content.InputResponse:
@@ -129,13 +128,13 @@ func (r *inputReader) take(c content.Content, role content.Role) bool {
 	return false
 }
 
-// wantsResult reports whether a new result is for the thread and not
-// for the history: of a call that waits, or of one that nobody made.
+// wantsResult reports whether a new result is meant for the thread and not for the history: it
+// belongs to a waiting call, or to a call that doesn't exist.
 func (r *inputReader) wantsResult(callID string, i int) bool {
 	return r.t.pendingCall(callID) != nil || r.lasting && !holdsCall(r.messages[:i+1], callID)
 }
 
-// holdsCall looks from the end, since a result mostly follows its call.
+// holdsCall searches from the end, since a result usually follows its call closely.
 func holdsCall(messages []*content.Message, callID string) bool {
 	for _, m := range slices.Backward(messages) {
 		for _, c := range m.Contents {
@@ -148,10 +147,10 @@ func holdsCall(messages []*content.Message, callID string) bool {
 	return false
 }
 
-// tells holds for what belongs into a history: all but questions and
-// answers, and of these the two halves of what the model's side asked
-// and this thread got answered, as it was answered.
-func (t *Thread) tells(c content.Content) bool {
+// keeps reports whether a content belongs in the history. Requests and answers don't, except
+// for requests of the model's service that this thread has closed, and answers that match the
+// recorded outcome.
+func (t *Thread) keeps(c content.Content) bool {
 	switch c := c.(type) {
 	case content.InputRequest:
 		return t.forService(c.InputRequestID(), func(closedRequest) bool { return true })
@@ -164,15 +163,15 @@ func (t *Thread) tells(c content.Content) bool {
 	return true
 }
 
-// forService reports whether a question of the model's side has ended
-// in some way.
+// forService reports whether a request of the model's service has been closed in a way that how
+// accepts.
 func (t *Thread) forService(id string, how func(closedRequest) bool) bool {
 	return slices.ContainsFunc(t.closed, func(c closedRequest) bool { return c.Service && c.ID == id && how(c) })
 }
 
-// FirstNew is where the new messages of a run begin: the count of
-// Options.Fresh from the end; without one, after the last message that
-// is neither the user's nor a tool's. Only new messages can answer.
+// FirstNew returns the index of the first new message of a run: Options.Fresh messages before
+// the end, or by default after the last message whose role is neither user nor tool. Only new
+// messages can answer requests.
 func FirstNew(messages []*content.Message, fresh int) int {
 	switch {
 	case fresh > 0:
@@ -189,10 +188,9 @@ func FirstNew(messages []*content.Message, fresh int) int {
 	return 0
 }
 
-// tidy makes a history that any provider takes: each call has exactly
-// one result, right after it. Calls without a result and results
-// without a call are left out; a result that stands later is moved. A
-// history that is in order is returned as it is.
+// tidy returns a history that every provider accepts: each call has exactly one result,
+// directly after it. It removes calls without a result and results without a call, and moves
+// results that come later. It returns a valid history unchanged.
 func tidy(messages []*content.Message) []*content.Message {
 	if inOrder(messages) {
 		return messages
@@ -215,8 +213,8 @@ func tidy(messages []*content.Message) []*content.Message {
 	return out
 }
 
-// pair drops results, and calls that have none; the results of the
-// other calls are returned apart.
+// pair removes results, and calls that have none. It returns the results of the remaining calls
+// separately.
 func pair(
 	contents []content.Content,
 	results map[string][]*content.FunctionResult,
@@ -240,8 +238,8 @@ func pair(
 	return kept, found
 }
 
-// inOrder reports whether each call of a history has exactly one result
-// before anything but results follows.
+// inOrder reports whether each call of a history has exactly one result, with only results
+// between the two.
 func inOrder(messages []*content.Message) bool {
 	var waiting []string
 	for _, m := range messages {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// histories draws messages in any order, with few call ids so that they meet.
+// histories generates messages in any order, with few call ids so that ids collide.
 func histories(rt *rapid.T) []*content.Message {
 	id := func() string {
 		return rapid.SampledFrom([]string{"1", "2", "3"}).Draw(rt, "id")
@@ -40,7 +40,7 @@ func histories(rt *rapid.T) []*content.Message {
 	return out
 }
 
-// census counts calls and results by id, and collects the texts.
+// census counts calls and results by id and collects the texts.
 func census(messages []*content.Message) (calls, results map[string]int, texts string) {
 	calls, results = map[string]int{}, map[string]int{}
 	for _, m := range messages {
@@ -117,8 +117,8 @@ func TestFirstNew(t *testing.T) {
 	}
 }
 
-// TestInputHidesWhatIsAsked gives requests and answers in all places of
-// a history: no model may see any.
+// TestInputHidesWhatIsAsked puts requests and answers at every place of a history and checks
+// that no model sees them.
 func TestInputHidesWhatIsAsked(t *testing.T) {
 	q := &content.ToolApprovalRequest{RequestID: "r", Call: call("1", "pay", "")}
 	all := []*content.Message{

@@ -14,16 +14,15 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// Texts that a model gets in place of a result. They are those of the
-// .NET library.
+// Texts that a model gets in place of a result. They are the same as those of the .NET library.
 const (
 	textDone     = "Success: Function completed."
 	textFailed   = "Error: Function failed."
 	textRejected = "Tool call invocation rejected."
 )
 
-// FunctionErrors ends a run in which functions failed in too many turns
-// in a row. It holds the errors of the last of these turns.
+// FunctionErrors ends a run in which functions failed in too many consecutive turns. It holds
+// the errors of the last of these turns.
 type FunctionErrors struct{ Errs []error }
 
 // Error lists the errors.
@@ -37,24 +36,24 @@ func (e *FunctionErrors) Unwrap() []error { return e.Errs }
 // Job is one call that is about to run.
 type Job struct {
 	Call     *content.FunctionCall
-	Tool     Tool   // as FindTool gave it before anything ran; nil: not known
-	Approval string // who approved; "" for a call that needed nobody
-	checked  bool   // its arguments were checked when it was decided
+	Tool     Tool   // as FindTool returned it before anything ran; nil if not known
+	Approval string // who approved the call; empty if it needed no approval
+	checked  bool   // the arguments were checked when the call was decided
 }
 
-// Outcome is how one call went.
+// Outcome is the outcome of one call.
 type Outcome struct {
-	Result  json.RawMessage // nil when there is nothing to say, and on an error
+	Result  json.RawMessage // nil on an error, or if the function returned nothing
 	Err     error
-	Suspend *Suspend // the Err too: set when the function asked the user and can go on
+	Suspend *Suspend // the same error as Err, set if the function asked the user and can continue
 	Stop    bool     // the function ended the run
 	Unknown bool     // there is no function of that name
-	Options *Options // as the function left them: the options of the next turn
+	Options *Options // the options for the next turn, with the function's changes
 }
 
-// FindTool returns the tool of exactly this name: of the request first,
-// then of extra; the last of a name wins, as in .NET. It is nil when
-// there is none.
+// FindTool returns the tool with exactly this name. It searches the tools of the request first,
+// then extra. If several tools have the name, the last one is used, as in .NET. It returns nil
+// if there is none.
 func FindTool(name string, opt *Options, extra []Tool) Tool {
 	if opt != nil {
 		if t := lastNamed(name, opt.Tools); t != nil {
@@ -73,8 +72,8 @@ func lastNamed(name string, tools []Tool) Tool {
 	return nil
 }
 
-// Invoke runs a call. The function may change its own copy of the
-// options, which comes back in the outcome. A panic is an error.
+// Invoke runs a call. The function may change its own copy of the options, which the outcome
+// contains. A panic becomes an error.
 func Invoke(ctx context.Context, j Job, opt *Options, turn int) Outcome {
 	f, ok := j.Tool.(Function)
 	if !ok {
@@ -88,8 +87,7 @@ func Invoke(ctx context.Context, j Job, opt *Options, turn int) Outcome {
 	return j.run(ctx, f, f.Invoke, opt, turn)
 }
 
-// resume goes on with a call that suspended. The answers are in the
-// order of the requests.
+// resume continues a call that suspended. The answers are in the order of the requests.
 func resume(
 	ctx context.Context,
 	j Job,
@@ -108,7 +106,7 @@ func resume(
 	return j.run(ctx, f, again, opt, -1)
 }
 
-// run calls a function with an invocation of its own.
+// run calls a function with a new Invocation.
 func (j Job) run(ctx context.Context, f Function, do functionBody, opt *Options, turn int) Outcome {
 	inv := &Invocation{
 		Call:     content.CloneCall(j.Call).(*content.FunctionCall),
@@ -133,12 +131,12 @@ func (j Job) run(ctx context.Context, f Function, do functionBody, opt *Options,
 	return out
 }
 
-// functionBody is what runs a call: the Invoke of a function, or its
-// Resume with the answers.
+// functionBody runs a call. It is the Invoke method of a function, or its Resume method with
+// the answers.
 type functionBody func(ctx context.Context, call *content.FunctionCall) (any, error)
 
-// guarded runs a function and makes JSON of its result. A panic, also
-// one of the result's MarshalJSON, is an error.
+// guarded runs a function and encodes its result as JSON. A panic becomes an error, including a
+// panic in the MarshalJSON of the result.
 func guarded(run func() (any, error)) (result json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -147,14 +145,14 @@ func guarded(run func() (any, error)) (result json.RawMessage, err error) {
 	}()
 	v, err := run()
 	if err != nil {
-		_ = err.Error() // a nil pointer in an error panics here and nowhere else
+		_ = err.Error() // panic here rather than later if the error is a nil pointer
 		return nil, err
 	}
 	return resultJSON(v)
 }
 
-// resultJSON writes a result. A json.RawMessage is taken as it is, a
-// nil result and one that marshals to null are nothing.
+// resultJSON encodes a result. A json.RawMessage is used unchanged if it is valid. It returns
+// nil for a nil result and for one that marshals to null.
 func resultJSON(v any) (json.RawMessage, error) {
 	switch v := v.(type) {
 	case nil:
@@ -179,9 +177,9 @@ func resultJSON(v any) (json.RawMessage, error) {
 	return keepable(raw), nil
 }
 
-// keepable makes a text of JSON that two readers could read differently
-// or that is nested too deep to be kept: the function has run, so its
-// result must not be what breaks a thread.
+// keepable converts JSON into a JSON string if two readers could read it differently or if it
+// is nested too deeply to be stored. The function has already run, so its result must not make
+// the thread unreadable.
 func keepable(raw json.RawMessage) json.RawMessage {
 	limits := jsonmsg.Limits()
 	limits.MaxDepth = 96
@@ -191,8 +189,8 @@ func keepable(raw json.RawMessage) json.RawMessage {
 	return jsonText(strings.ToValidUTF8(string(raw), "\uFFFD"))
 }
 
-// Content is what the model is told of an outcome; with detailed, also
-// what an error says.
+// Content returns the result that the model gets for an outcome. If detailed is set, it
+// includes the error message.
 func (o Outcome) Content(call *content.FunctionCall, detailed bool) *content.FunctionResult {
 	out := &content.FunctionResult{CallID: call.CallID, Result: o.Result}
 	switch {
@@ -211,8 +209,7 @@ func (o Outcome) Content(call *content.FunctionCall, detailed bool) *content.Fun
 
 func notFoundText(name string) string { return `Error: Requested function "` + name + `" not found.` }
 
-// Rejection is the result of a call that somebody refused; a reason
-// that is blank adds nothing.
+// Rejection returns the result of a call that was rejected. A blank reason is left out.
 func Rejection(reason string) json.RawMessage {
 	if strings.TrimSpace(reason) == "" {
 		return jsonText(textRejected)
@@ -220,8 +217,8 @@ func Rejection(reason string) json.RawMessage {
 	return jsonText(textRejected + " " + reason)
 }
 
-// ProcessingText is the debug record of an answer about a function's
-// call, in the words of the .NET library.
+// ProcessingText returns the debug message for an answer about a function call, with the same
+// text as in the .NET library.
 func ProcessingText(function string, approved bool) string {
 	yes := "False"
 	if approved {
@@ -230,15 +227,15 @@ func ProcessingText(function string, approved bool) string {
 	return "Processing approval response for '" + function + "'. Approved: " + yes
 }
 
-// jsonText writes a string, which always marshals.
+// jsonText encodes a string as JSON, which can't fail.
 func jsonText(s string) json.RawMessage {
 	raw, _ := resultJSON(s)
 	return raw
 }
 
-// AtOnce runs n calls at once, each in a goroutine of its own, so that
-// one that ends its goroutine (runtime.Goexit) ends nothing else. What
-// functions did to the tools is merged into the options.
+// AtOnce runs n calls concurrently, each in its own goroutine, so that a call that ends its
+// goroutine with runtime.Goexit affects no other. It merges the functions' changes to the tools
+// into the returned options.
 func AtOnce(opt *Options, n int, run func(i int) Outcome) ([]Outcome, *Options) {
 	outs := make([]Outcome, n)
 	var all sync.WaitGroup
@@ -256,13 +253,14 @@ func AtOnce(opt *Options, n int, run func(i int) Outcome) ([]Outcome, *Options) 
 
 var errUnfinished = errors.New("the function ended its goroutine")
 
-// unfinished is the outcome of a function that never comes back.
+// unfinished is the outcome of a function that never returns.
 func unfinished(opt *Options) Outcome { return Outcome{Err: errUnfinished, Options: opt} }
 
-// Failures counts the turns in a row in which a function failed.
+// Failures counts consecutive turns in which a function failed.
 type Failures struct{ max, inRow int }
 
-// NewFailures bounds the failing turns in a row: 0 means 3, -1 none.
+// NewFailures sets the maximum number of consecutive failing turns. Zero means 3 and a negative
+// number allows none.
 func NewFailures(max int) *Failures {
 	switch {
 	case max == 0:
@@ -274,8 +272,8 @@ func NewFailures(max int) *Failures {
 	return &Failures{max: max}
 }
 
-// Turn counts a turn that is over. The error is a *FunctionErrors when
-// too many failed in a row.
+// Turn counts a finished turn. It returns a *FunctionErrors if too many consecutive turns have
+// failed.
 func (f *Failures) Turn(outs []Outcome) error {
 	var errs []error
 	for _, o := range outs {

@@ -18,7 +18,7 @@ func fixed(name string, result any, err error) Function {
 	return fn(name, func(context.Context, json.RawMessage) (any, error) { return result, err })
 }
 
-// toldOf runs one call and returns what the model is told.
+// toldOf runs one call and returns the result that the model gets.
 func toldOf(t *testing.T, detailed bool, f Tool, arguments string) (string, Outcome) {
 	t.Helper()
 	call := &content.FunctionCall{CallID: "c", Name: "f"}
@@ -142,7 +142,7 @@ func TestAFunctionMayDropItsOptions(t *testing.T) {
 	}
 }
 
-// asker suspends once and then gives its answers.
+// asker suspends once and then returns its answers.
 type asker struct{ Function }
 
 func (asker) Resume(
@@ -196,7 +196,7 @@ func TestFindTool(t *testing.T) {
 	}
 }
 
-// byValue is a tool whose type can't be compared.
+// byValue is a tool whose type is not comparable.
 type byValue struct {
 	onlyDeclared
 	_ []int

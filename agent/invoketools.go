@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// mergeTools carries what one of several functions that ran at once did
-// to the tools (its copy, left, of the common base) over to next.
+// mergeTools applies the changes that one of several concurrent functions made to the tools to
+// next. The function started with base and left the options left.
 func mergeTools(base, next, left *Options) *Options {
 	if left == nil || sameTools(base, left) {
 		return next
@@ -43,8 +43,7 @@ func sameTools(a, b *Options) bool {
 	return slices.EqualFunc(toolsOf(a), toolsOf(b), sameTool)
 }
 
-// sameTool compares tools; those whose type can't be compared count as
-// different.
+// sameTool compares tools. Tools whose type is not comparable count as different.
 func sameTool(a, b Tool) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil

@@ -6,8 +6,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// StreamOf is the stream of a response that came whole, for models and
-// agents that have nothing to show before.
+// StreamOf returns a complete response as a stream, for models and agents that produce no
+// partial output.
 func StreamOf(resp *Response, err error) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
 		if err != nil {
@@ -39,9 +39,9 @@ func StreamOf(resp *Response, err error) iter.Seq2[*Update, error] {
 	}
 }
 
-// Join puts the updates of one response together: texts and reasoning
-// that follow one another become one, updates of one message id (or,
-// without ids, of one role) become one message.
+// Join combines the updates of one response. Consecutive texts and pieces of reasoning are
+// joined, and updates with the same message id, or without ids those of one role, become one
+// message.
 func Join(updates []*Update) *Response {
 	r := &Response{}
 	var last *content.Message
@@ -55,7 +55,7 @@ func Join(updates []*Update) *Response {
 	return r
 }
 
-// note takes over what an update says of the whole response.
+// note copies the fields of an update that describe the whole response.
 func (r *Response) note(u *Update) {
 	r.Add(&Response{
 		ID:             u.ID,
@@ -66,8 +66,8 @@ func (r *Response) note(u *Update) {
 	})
 }
 
-// Add takes over what a further part of a run says beside its messages:
-// the latest names, all refusals, the sum of the usage.
+// Add merges another part of a run into the response, except for its messages: the latest
+// names, all refusals, and the sum of the usage.
 func (r *Response) Add(part *Response) {
 	set := func(to *string, v string) {
 		if v != "" {
@@ -84,8 +84,7 @@ func (r *Response) Add(part *Response) {
 	}
 }
 
-// extend puts the contents of an update into the last message, or
-// begins another one.
+// extend appends the contents of an update to the last message or starts a new one.
 func (r *Response) extend(last *content.Message, u *Update) *content.Message {
 	var contents []content.Content
 	for _, c := range u.Contents {
@@ -133,8 +132,7 @@ func addUsage(a, b *content.Usage) *content.Usage {
 	return &sum
 }
 
-// joinTexts makes one of texts, and of pieces of reasoning, that follow
-// one another.
+// joinTexts joins consecutive texts and consecutive pieces of reasoning.
 func joinTexts(in []content.Content) []content.Content {
 	var out []content.Content
 	for _, c := range in {
@@ -167,7 +165,7 @@ func glue(out []content.Content, c content.Content) bool {
 	return false
 }
 
-// plain holds for contents that carry nothing but themselves.
+// plain reports whether a content has neither properties nor extra members.
 func plain(c content.Content) bool {
 	common := content.CommonOf(c)
 	return common.Properties == nil && len(common.Extra) == 0

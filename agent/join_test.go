@@ -85,7 +85,7 @@ func TestJoinOfTheWhole(t *testing.T) {
 	}
 }
 
-// TestJoinKeepsPieces joins any cut of one text.
+// TestJoinKeepsPieces cuts a text at random places and joins the pieces.
 func TestJoinKeepsPieces(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		pieces := rapid.SliceOf(rapid.String()).Draw(rt, "pieces")

@@ -11,23 +11,22 @@ import (
 	"github.com/assent-dev/assent/agent/internal/reid"
 )
 
-// NestedConfig are the choices for an agent that is used as a tool.
+// NestedConfig configures an agent that is used as a tool.
 type NestedConfig struct {
-	Name        string // of the tool; "" for the agent's own
+	Name        string // name of the tool; by default the agent's name
 	Description string
-	// Target is what the agent is in the caller's file: with Kind
-	// resolve.Delegation the plan decides, and people approve, before
-	// the agent starts. Nil for a local tool.
+	// Target describes the agent in the agent file of the caller. With Kind resolve.Delegation
+	// the plan decides, and people approve, before the agent starts. It is nil for a local
+	// tool.
 	Target *Target
-	// Poll says that the agent's requests may be answered elsewhere (it
-	// has a Holder of its own), so that each run looks.
+	// Poll must be set if the agent's requests may be answered elsewhere, because it has its
+	// own Holder. Each run then checks for answers.
 	Poll bool
 }
 
-// AsTool makes a tool of an agent. What the agent asks its user is
-// shown to the outer caller, under ids of the outer thread, and the
-// answers go back to the depth that asked. The agent's thread is kept
-// in the outer one, any number of levels deep.
+// AsTool makes a tool from an agent. Requests of the agent are shown to the outer caller under
+// ids of the outer thread, and the answers go back to the agent that asked. The agent's thread
+// is stored in the outer one. Agents can be nested to any depth.
 func AsTool(a Agent, cfg NestedConfig) Function {
 	if cfg.Name == "" {
 		cfg.Name = a.Name()
@@ -48,7 +47,7 @@ var nestedSchema = json.RawMessage(`{"type":"object",` +
 	`"properties":{"input":{"type":"string","description":"What the agent shall do."}},` +
 	`"required":["input"],"additionalProperties":false}`)
 
-// Definition describes a tool that takes one text.
+// Definition describes a tool with one text argument.
 func (n *nested) Definition() Definition {
 	return Definition{
 		Name:        n.cfg.Name,
@@ -57,7 +56,7 @@ func (n *nested) Definition() Definition {
 	}
 }
 
-// Invoke starts the agent on a thread of its own.
+// Invoke starts the agent on a new thread.
 func (n *nested) Invoke(ctx context.Context, call *content.FunctionCall) (any, error) {
 	if err := content.CheckSchema(nestedSchema, call.Arguments); err != nil {
 		return nil, err
@@ -73,8 +72,8 @@ func (n *nested) Invoke(ctx context.Context, call *content.FunctionCall) (any, e
 	return n.run(ctx, t, content.UserText(in.Input))
 }
 
-// newThread names a thread after the outer one and the call. Call ids
-// are used again by many providers, so it gets a tail of its own.
+// newThread makes a thread id from the outer thread's id and the call id. A random tail makes
+// it unique, because many providers reuse call ids.
 func (n *nested) newThread(ctx context.Context, callID string) (*Thread, error) {
 	tail, err := randomTail(rand.Reader)
 	if err != nil {
@@ -87,7 +86,7 @@ func (n *nested) newThread(ctx context.Context, callID string) (*Thread, error) 
 	return NewThread(outer + callID + tail), nil
 }
 
-// Resume goes on with the answers.
+// Resume continues the agent's thread with the answers.
 func (n *nested) Resume(
 	ctx context.Context, _ *content.FunctionCall, state json.RawMessage, answers []content.InputResponse,
 ) (any, error) {
@@ -109,8 +108,8 @@ func (n *nested) Resume(
 	if err == nil || errors.As(err, &s) {
 		return result, err
 	}
-	// What was approved may have run by now, so this is no failed call:
-	// the agent goes on with its next run.
+	// An approved call may have run already, so this must not count as a failed call: the agent
+	// continues in the next run.
 	kept, encodeErr := t.Encode()
 	if encodeErr != nil {
 		return nil, errors.Join(err, encodeErr)
@@ -143,7 +142,7 @@ func (n *nested) run(ctx context.Context, t *Thread, messages ...*content.Messag
 	return nil, s
 }
 
-// signed notes which agent asks, the outermost first.
+// signed adds the agent's name to the request. The outermost agent comes first.
 func (n *nested) signed(q content.InputRequest) content.InputRequest {
 	out := reid.Request(q, q.InputRequestID())
 	note := content.NoteOf(out)

@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// inside wraps an agent into others, each of which calls the next one once.
+// inside wraps an agent in others, each of which calls the next one once.
 func inside(t testing.TB, inner Agent, levels int) Agent {
 	a := inner
 	for i := range levels {
@@ -88,7 +88,7 @@ func TestNestedFails(t *testing.T) {
 		a := chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner"}))
 		th, q := t.asks(a, "x")
 		th = reload(t, th)
-		for range maxTries - 1 { // it goes on with each run, since the payment is made
+		for range maxTries - 1 { // each run continues the agent, because the payment was made
 			if _, err := t.try(a, th, answers(q.CreateApproval(""))); !errors.Is(err, errModel) {
 				t.Fatal(err)
 			}
@@ -120,8 +120,8 @@ func TestNestedInputs(t *testing.T) {
 	}
 }
 
-// TestDelegationIsDecided asks before the agent starts, and then what
-// the agent asks.
+// TestDelegationIsDecided requires approval before the agent starts, and then for the agent's
+// own call.
 func TestDelegationIsDecided(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
@@ -193,7 +193,7 @@ func TestNestedWithAHolder(t *testing.T) {
 	})
 }
 
-// TestNestedFlow nests an agent that is no chat loop.
+// TestNestedFlow nests a flow agent.
 func TestNestedFlow(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var looks, books int
@@ -239,8 +239,8 @@ func TestNestedWaitsForAResult(t *testing.T) {
 	}
 }
 
-// An agent with a store of its own, as a tool: its threads are named by
-// call ids, which providers use again.
+// The inner agent has its own store. Its threads are named after call ids, which providers
+// reuse.
 func TestNestedAgentWithAStore(t *testing.T) {
 	store := &byID{threads: map[string][]byte{}}
 	inner := NewChatAgent(NewFunctionInvoking(talk(t, said(text("one")), said(text("two"))), LoopConfig{}),
@@ -278,9 +278,8 @@ func (b *byID) Save(_ context.Context, t *Thread) error {
 	return err
 }
 
-// The inner model fails once after the inner call has run on an
-// approval. The payment is made; it must not be told as failed and
-// asked anew.
+// The inner model fails once, after the inner call has run on an approval. The payment was
+// made: it must not be reported as failed and requested again.
 func TestNestedModelFailsAfterTheCall(t *testing.T) {
 	var c counted
 	inner := chat(talk(t, said(call("i", "pay", "")), fails, said(text("paid"))), LoopConfig{}, nil,
@@ -297,8 +296,8 @@ func TestNestedModelFailsAfterTheCall(t *testing.T) {
 	}
 }
 
-// An answer that a nested agent refuses is told to the outer caller:
-// else he sees the same question again, and RunToEnd asks for ever.
+// An answer that a nested agent refuses must be reported to the outer caller. Otherwise the
+// caller sees the same question again, and RunToEnd asks forever.
 func TestAnswersThatNestedAgentsRefuse(t *testing.T) {
 	var c counted
 	d := decideFunc(func(_ Tool, call content.ToolCall) (hold.Verdict, error) {

@@ -11,90 +11,90 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// batch is one turn of the model of which some call could not run at
-// once: all its calls, in the model's order, each with its result as
-// soon as it has one. When all have one, the batch becomes messages.
+// batch is one turn of the model in which some call could not run immediately. It contains all
+// calls of the turn in the model's order, with the results that are known so far. When all
+// calls have results, the batch becomes messages.
 type batch struct {
-	MessageID      string `json:"message_id,omitempty"` // of the message that held the calls
-	AuthorName     string `json:"author_name,omitempty"`
-	ConversationID string `json:"conversation_id,omitempty"` // in which the service waits for the results
+	MessageID  string `json:"message_id,omitempty"` // of the message that contained the calls
+	AuthorName string `json:"author_name,omitempty"`
+	// conversation in which the service waits for the results
+	ConversationID string `json:"conversation_id,omitempty"`
 	Items          items  `json:"calls"`
 }
 
-// stage is how far a call has come.
+// stage is the progress of a call.
 type stage string
 
 const (
-	open     stage = "open"     // somebody is asked
+	open     stage = "open"     // a person is being asked
 	approved stage = "approved" // may run
-	running  stage = "running"  // was begun; when found in a loaded thread, nobody knows what became of it
-	external stage = "external" // the caller runs it and gives the result
+	running  stage = "running"  // was begun; in a loaded thread its effect is unknown
+	external stage = "external" // the caller runs it and supplies the result
 	done     stage = "done"     // has its result
 )
 
-// item is one call of a batch. Its contents, and those of its asks, are
-// stored by MarshalJSON.
+// item is one call of a batch. MarshalJSON stores its contents and those of its asks.
 type item struct {
-	Call     content.ToolCall  `json:"-"` // what will run: after an edit, the edited call
-	Asked    content.ToolCall  `json:"-"` // what the model wrote, when that differs
-	Lead     []content.Content `json:"-"` // thoughts before the call: providers refuse the one without the other
+	Call     content.ToolCall  `json:"-"` // the call that will run: after an edit, the edited call
+	Asked    content.ToolCall  `json:"-"` // the model's own call, if it differs
+	Lead     []content.Content `json:"-"` // reasoning before the call; providers reject a call without its reasoning
 	Stage    stage             `json:"stage"`
-	Service  bool              `json:"service,omitempty"` // the model's side asks, and gets the answers
+	Service  bool              `json:"service,omitempty"` // a request of the model's service, which gets the answer
 	Asks     []*ask            `json:"asks,omitempty"`
-	State    json.RawMessage   `json:"state,omitempty"` // of a suspended function
+	State    json.RawMessage   `json:"state,omitempty"` // state of a suspended function
 	Poll     bool              `json:"poll,omitempty"`  // the suspended function may be resumed without answers
 	Result   json.RawMessage   `json:"result,omitempty"`
-	Rejected bool              `json:"rejected,omitempty"` // the result replaces a run that somebody refused
+	Rejected bool              `json:"rejected,omitempty"` // the call did not run; the result says why
 	By       string            `json:"by,omitempty"`
 	Ground   ground            `json:"ground,omitzero"`
-	Key      string            `json:"key,omitempty"` // of the claim
-	// Unrecorded says that the call has ended and that the record of it
-	// failed; it is made up for before anything else.
+	Key      string            `json:"key,omitempty"` // key of the claim
+	// Unrecorded is set if the call has ended but its end could not be recorded. The next run
+	// records it before anything else.
 	Unrecorded bool            `json:"unrecorded,omitempty"`
-	Tries      int             `json:"tries,omitempty"` // resumptions that could not go on
+	Tries      int             `json:"tries,omitempty"` // attempts to resume that could not continue
 	ended      string          // how the run ended, for the record
-	tool       Tool            // that was decided about, while a run lasts
-	origin     content.Content // what the model's side wrote, while its turn lasts
+	tool       Tool            // the tool that was decided about; set during a run
+	origin     content.Content // the content that the model wrote; set during its turn
 }
 
-// ground is what an approval rests on: when it changes before the run,
-// it is asked again.
+// ground is the basis of an approval. If it changes before the call runs, the user is asked
+// again.
 type ground struct {
-	Binding    string          `json:"binding,omitempty"`    // of the plan's decision
+	Binding    string          `json:"binding,omitempty"`    // binding of the plan's decision
 	Definition string          `json:"definition,omitempty"` // digest of the tool's definition
-	Rules      []string        `json:"rules,omitempty"`      // that asked
+	Rules      []string        `json:"rules,omitempty"`      // rules that require approval
 	Require    *policy.Require `json:"require,omitempty"`
 }
 
-// ask is one thing that the user is asked.
+// ask is one request to the user.
 type ask struct {
 	Request content.InputRequest  `json:"-"`
 	Inner   string                `json:"inner,omitempty"` // id of the request within the suspended function
 	Since   time.Time             `json:"since"`
 	Expires time.Time             `json:"expires,omitzero"`
-	Ref     string                `json:"ref,omitempty"` // of the holder
+	Ref     string                `json:"ref,omitempty"` // the holder's reference
 	Answer  content.InputResponse `json:"-"`             // nil while open
 }
 
-// closedRequest remembers how a request ended, so that a late answer is
-// told so.
+// closedRequest records how a request ended, so that a late answer can be refused with the
+// reason.
 type closedRequest struct {
 	ID  string `json:"id"`
-	How string `json:"how"` // "answered", "superseded", "expired", "asked again"
-	// Service says that it was the model's side who asked: it wants to
-	// see request and answer in the history.
+	How string `json:"how"` // "answered", "superseded", "expired", "withdrawn", "settled elsewhere" or "asked again"
+	// Service is set for a request of the model's service, which needs the request and its
+	// answer in the history.
 	Service bool `json:"service,omitempty"`
-	Yes     bool `json:"yes,omitempty"` // what the answer was
+	Yes     bool `json:"yes,omitempty"` // the answer was an approval
 }
 
-// maxClosed bounds what a thread remembers of requests that have ended.
+// maxClosed limits how many closed requests a thread remembers.
 const maxClosed = 4096
 
 // Pending is an open request.
 type Pending struct {
 	Request content.InputRequest
 	Since   time.Time
-	Ref     string // of the holder; "" without one
+	Ref     string // the holder's reference, if there is a holder
 }
 
 // Pending returns the open requests, oldest first.
@@ -106,7 +106,7 @@ func (t *Thread) Pending() []Pending {
 	return out
 }
 
-// items are the calls of all batches, in order.
+// items iterates over the calls of all batches, in order.
 func (t *Thread) items() iter.Seq[*item] {
 	return func(yield func(*item) bool) {
 		for _, b := range t.batches {
@@ -119,8 +119,7 @@ func (t *Thread) items() iter.Seq[*item] {
 	}
 }
 
-// openAsks are the requests without an answer, with the calls that they
-// are about.
+// openAsks iterates over the unanswered requests and the calls that they are about.
 func (t *Thread) openAsks() iter.Seq2[*item, *ask] {
 	return func(yield func(*item, *ask) bool) {
 		for it := range t.items() {
@@ -133,7 +132,7 @@ func (t *Thread) openAsks() iter.Seq2[*item, *ask] {
 	}
 }
 
-// waiting reports whether a call of the thread still waits for somebody.
+// waiting reports whether a call of the thread has no result yet.
 func (t *Thread) waiting() bool {
 	return slices.ContainsFunc(t.batches, func(b *batch) bool { return !b.finished() })
 }
@@ -142,7 +141,7 @@ func (b *batch) finished() bool {
 	return !slices.ContainsFunc(b.Items, func(it *item) bool { return it.Stage != done })
 }
 
-// find returns an open request with the call that it is about.
+// find returns the open request with the id and the call that it is about.
 func (t *Thread) find(id string) (*item, *ask) {
 	for it, a := range t.openAsks() {
 		if a.Request.InputRequestID() == id {
@@ -152,7 +151,7 @@ func (t *Thread) find(id string) (*item, *ask) {
 	return nil, nil
 }
 
-// pendingCall returns the call of an unfinished batch.
+// pendingCall returns the call with the id, if a batch of the thread contains it.
 func (t *Thread) pendingCall(callID string) *item {
 	for it := range t.items() {
 		if it.Call.ID() == callID {
@@ -162,7 +161,7 @@ func (t *Thread) pendingCall(callID string) *item {
 	return nil
 }
 
-// externalCall returns a call of that id that waits for its caller's result.
+// externalCall returns the call with the id if it waits for a result from the caller.
 func (t *Thread) externalCall(callID string) *item {
 	for it := range t.items() {
 		if it.Call.ID() == callID && it.Stage == external {
@@ -172,7 +171,7 @@ func (t *Thread) externalCall(callID string) *item {
 	return nil
 }
 
-// close remembers how a request ended.
+// close records how a request ended.
 func (t *Thread) close(it *item, a *ask, how string) {
 	t.closed = append(t.closed, closedRequest{
 		ID:      a.Request.InputRequestID(),
@@ -185,7 +184,7 @@ func (t *Thread) close(it *item, a *ask, how string) {
 	}
 }
 
-// ended tells how a request ended; "" when this thread does not remember it.
+// ended returns how a request ended, or an empty string if this thread doesn't remember it.
 func (t *Thread) ended(id string) string {
 	for _, c := range slices.Backward(t.closed) {
 		if c.ID == id {
@@ -195,8 +194,8 @@ func (t *Thread) ended(id string) string {
 	return ""
 }
 
-// waitingConversation is the service-held conversation that waits for a
-// result; "" for none.
+// waitingConversation returns the id of the conversation in which the service waits for a
+// result, or an empty string.
 func (t *Thread) waitingConversation() string {
 	for _, b := range t.batches {
 		if b.ConversationID != "" {
@@ -206,7 +205,7 @@ func (t *Thread) waitingConversation() string {
 	return ""
 }
 
-// visible is what the caller is shown of a call that waits.
+// visible returns the contents that the caller sees for a call that waits.
 func (it *item) visible() []content.Content {
 	switch it.Stage {
 	case external:
@@ -224,8 +223,8 @@ func (it *item) visible() []content.Content {
 	return nil
 }
 
-// cloneRequest copies a request: whoever gets it may change it, and the
-// thread's own must stay what was asked.
+// cloneRequest copies a request, so that changes by the caller don't change the request in the
+// thread.
 func cloneRequest(q content.InputRequest) content.InputRequest {
 	out := reid.Request(q, q.InputRequestID())
 	note := content.NoteOf(out)
@@ -236,15 +235,15 @@ func cloneRequest(q content.InputRequest) content.InputRequest {
 	return out
 }
 
-// messages are a finished batch as a history has it: the calls, what
-// was refused, what was run, and answers that go to a service. Rejected
-// calls, and their results, come first when dotNet says so; else all
-// keep the model's order, which reasoning models rest on.
+// messages converts a finished batch into messages for the history: the calls, the results of
+// refused calls, the results of the others, and answers for a service. If dotNet is set,
+// rejected calls and their results come first. Otherwise all keep the model's order, which
+// reasoning models depend on.
 func (b *batch) messages(dotNet bool) []*content.Message {
 	var calls, late, refused, results, answers []content.Content
-	told := &results // where the result of a refused call stands
+	target := &results // where results of refused calls go
 	if dotNet {
-		told = &refused
+		target = &refused
 	}
 	for _, it := range b.Items {
 		if it.Service {
@@ -254,7 +253,7 @@ func (b *batch) messages(dotNet bool) []*content.Message {
 
 		result := &content.FunctionResult{CallID: it.Call.ID(), Result: it.Result}
 		if it.Rejected {
-			calls, *told = append(append(calls, it.Lead...), it.Call), append(*told, result)
+			calls, *target = append(append(calls, it.Lead...), it.Call), append(*target, result)
 			continue
 		}
 		results = append(results, result)
@@ -283,7 +282,7 @@ func (b *batch) messages(dotNet bool) []*content.Message {
 	return out
 }
 
-// settle gives a call its result instead of a run.
+// settle gives a call a result instead of running it.
 func (it *item) settle(text string) { it.reject(jsonText(text)) }
 
 func (it *item) reject(result json.RawMessage) {

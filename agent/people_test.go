@@ -27,8 +27,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// script is a chat model that says one thing after the other, and
-// remembers what it was given.
+// script is a chat model with scripted contents that records the messages that it was given.
 type script struct {
 	says  []content.Content
 	twice bool // the first call is made twice in one turn
@@ -72,15 +71,15 @@ func (s *script) Stream(
 	}
 }
 
-// office is an agent that sells on behalf of somebody, from one process
-// to the next: only the file of its thread lasts.
+// office is an agent that sells on behalf of a person. Each run is a new process: only the
+// thread's file is kept.
 type office struct {
 	t     *testing.T
 	h     *assenttest.Assent
 	of    func(token, agentID string) hold.Holder
 	file  string
 	model *script
-	ran   []string // arguments that were run
+	ran   []string // arguments of the calls that ran
 }
 
 func newOffice(
@@ -115,7 +114,7 @@ func (o *office) load() *agent.Thread {
 	return thread
 }
 
-// run is one run in a process of its own.
+// run is one run in a separate process.
 func (o *office) run(messages ...*content.Message) *agent.Response {
 	o.t.Helper()
 	return must.Get(o.try(messages...))(o.t)
@@ -140,8 +139,7 @@ func (o *office) try(messages ...*content.Message) (*agent.Response, error) {
 	return r, err
 }
 
-// begin runs until somebody must be asked, and returns what the user's
-// side sees of it.
+// begin runs the agent until approval is needed and returns the request that the caller sees.
 func (o *office) begin() *content.ToolApprovalRequest {
 	o.t.Helper()
 	r := o.run(content.UserText("Sell what we have."))
@@ -157,12 +155,12 @@ func (o *office) begin() *content.ToolApprovalRequest {
 	return q
 }
 
-// people is the API as a person's token sees it.
+// people returns an API client with a person's token.
 func (o *office) people(person string) *client.Client {
 	return o.h.Client(store.Token{Name: "cli-" + person, Person: person, Scopes: []string{"read", "vote"}})
 }
 
-// inList finds the one open request by the API's list.
+// inList returns the only open request in the API's list.
 func (o *office) inList() *approval.Request {
 	o.t.Helper()
 	mara := o.people("mara")
@@ -174,7 +172,7 @@ func (o *office) inList() *approval.Request {
 	return must.Get(mara.Request(o.t.Context(), page.Requests[0].ID))(o.t)
 }
 
-// votes answers as mara through the API.
+// votes sends mara's vote through the API.
 func (o *office) votes(verdict approval.Verdict, body openapi.VoteBody) {
 	o.t.Helper()
 	r := o.inList()
@@ -184,8 +182,8 @@ func (o *office) votes(verdict approval.Verdict, body openapi.VoteBody) {
 	must.Get(o.people("mara").Vote(o.t.Context(), r.ID, r.Version, body))(o.t)
 }
 
-// ends runs the agent again, and wants it to be done: with these runs
-// so far, and with this for the model to read.
+// ends runs the agent again and checks that it has finished: these calls have run so far, and
+// the model reads this result.
 func (o *office) ends(ran []string, reads string) {
 	o.t.Helper()
 	r := o.run()
@@ -201,8 +199,7 @@ func (o *office) ends(ran []string, reads string) {
 	}
 }
 
-// result is what the model was given for the call, which must stand
-// there once.
+// result returns the result that the model was given for the call. It must appear once.
 func (o *office) result() string {
 	o.t.Helper()
 	all := o.results()
@@ -259,8 +256,8 @@ func atServer(h *assenttest.Assent, token, agentID string) hold.Holder {
 	return client.Holder(h.Client(store.Token{Name: token, Scopes: []string{"request"}}), agentID)
 }
 
-// TestInboxAnswerResumesRun: a request of a run is seen and answered in
-// the inbox's world, and the next run, in another process, goes on.
+// TestInboxAnswerResumesRun answers a request in the inbox, and the next run, in another
+// process, continues.
 func TestInboxAnswerResumesRun(t *testing.T) {
 	inOffices(t, `{"amount":20000,"to":"ACME"}`, func(t *testing.T, o *office) {
 		q := o.begin()
@@ -295,8 +292,8 @@ func TestInboxAnswerResumesRun(t *testing.T) {
 			t.Errorf("the request is %s", r2.State)
 		}
 
-		// A copy of the thread from before: the run is taken, whoever
-		// tries again.
+		// Use a copy of the thread from before the run: the permit has been used, so no other
+		// process can run the call.
 		must.Do(t, os.WriteFile(o.file, before, 0o600))
 		o.model.says = []content.Content{&content.Text{Text: "That is all."}}
 		o.ends([]string{`{"amount":20000,"to":"ACME"}`}, "taken before")
@@ -338,8 +335,8 @@ func TestInboxRefusals(t *testing.T) {
 	}
 }
 
-// TestStoreDownRunsNothing: when the asking side can't be asked, the
-// run fails and can be repeated.
+// TestStoreDownRunsNothing checks that the run fails and can be repeated if the approval
+// service can't be reached.
 func TestStoreDownRunsNothing(t *testing.T) {
 	inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
 		o.begin()
@@ -357,8 +354,8 @@ func TestStoreDownRunsNothing(t *testing.T) {
 	})
 }
 
-// TestIdenticalCallsShareTheRun: the model makes the same call twice in
-// one turn; people see one card, and approve one run.
+// TestIdenticalCallsShareTheRun makes the same call twice in one turn. People see one card and
+// approve one run.
 func TestIdenticalCallsShareTheRun(t *testing.T) {
 	inOffices(t, `{"amount":7}`, func(t *testing.T, o *office) {
 		o.model.twice = true

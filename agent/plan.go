@@ -13,19 +13,19 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Target says what a tool is in the agent's file: a local tool of the
-// tool's name unless WithTarget says otherwise.
+// Target describes what a tool is in the agent file. By default a tool is a local tool with the
+// same name. WithTarget overrides this.
 type Target struct {
 	Kind        resolve.Kind
 	Tool        string
-	Server      string // of an MCP tool
-	Agent       string // of a skill or a delegation
+	Server      string // for an MCP tool
+	Agent       string // for a skill or a delegation
 	Skill       string
 	Remote      resolve.Remote
-	Annotations map[string]bool // MCP hints, as the server reports them
+	Annotations map[string]bool // MCP hints as reported by the server
 }
 
-// WithTarget says what a function is in the agent's file, for ByPlan.
+// WithTarget sets what a function is in the agent file, for ByPlan.
 func WithTarget(f Function, target Target) Function { return &targeted{f, target} }
 
 type targeted struct {
@@ -35,27 +35,26 @@ type targeted struct {
 
 func (t *targeted) Unwrap() Tool { return t.Function }
 
-// PlanOptions say for whom the agent acts; they go into the binding of
-// each decision (see resolve.Call).
+// PlanOptions name the person and session for which the agent acts. They are part of the
+// binding of each decision (see resolve.Call).
 type PlanOptions struct {
 	Principal   string
 	Session     string
 	ParentInput json.RawMessage
 }
 
-// ByPlan decides with an agent's file and its policies. The arguments
-// are decided exactly as the function will get them; the digest of the
-// tool's definition is part of the binding, so a tool that changed
-// since is asked about again.
+// ByPlan returns a Decider for an agent file and its policies. It decides the arguments exactly
+// as the function will get them. The digest of the tool's definition is part of the binding, so
+// the user is asked again if the tool has changed.
 func ByPlan(plan *resolve.Plan, opt PlanOptions) Decider { return &byPlan{plan: plan, opt: opt} }
 
 type byPlan struct {
 	plan    *resolve.Plan
 	opt     PlanOptions
-	digests sync.Map // of names to known, since most tools never change
+	digests sync.Map // from names to known, since most tools never change
 }
 
-// known is the digest of a definition that was seen before.
+// known is a definition that was seen before, with its digest.
 type known struct {
 	def    Definition
 	target *Target
@@ -80,7 +79,7 @@ func (d *byPlan) digest(t Tool) string {
 	return k.digest
 }
 
-// Decide answers one call.
+// Decide returns the plan's verdict for one call.
 func (d *byPlan) Decide(_ context.Context, t Tool, call content.ToolCall) (hold.Verdict, error) {
 	if d.plan == nil {
 		return hold.Verdict{}, errors.New("there is no plan to decide with")
@@ -121,9 +120,9 @@ func targetOf(t Tool) *Target {
 	return nil
 }
 
-// DefinitionDigest is the digest of what the model was told of a tool,
-// and of what it is in the agent's file: "sha256:…"; "" for no tool,
-// and "unreadable" for one whose schema is no JSON.
+// DefinitionDigest returns the digest, in the form "sha256:…", of a tool's definition and
+// target. It returns an empty string for a nil tool and "unreadable" if the schema is not valid
+// JSON.
 func DefinitionDigest(t Tool) string {
 	if t == nil {
 		return ""
@@ -132,7 +131,7 @@ func DefinitionDigest(t Tool) string {
 		Definition
 		Target *Target
 	}{t.Definition(), targetOf(t)})
-	if err != nil { // a schema that is no JSON
+	if err != nil { // a schema that is not JSON
 		return "unreadable"
 	}
 	v, err := value.Parse(raw, value.Limits{})

@@ -131,7 +131,7 @@ func TestByPlanBinds(t *testing.T) {
 	}
 }
 
-// TestPlanInALoop runs an agent by its file.
+// TestPlanInALoop runs an agent with its agent file.
 func TestPlanInALoop(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
@@ -172,7 +172,7 @@ func TestPlanInALoop(t *testing.T) {
 	})
 }
 
-// TestPlanChangesMeanwhile answers under a file that asks otherwise.
+// TestPlanChangesMeanwhile answers after the agent file has changed.
 func TestPlanChangesMeanwhile(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file string

@@ -16,22 +16,22 @@ import (
 	"pgregory.net/rapid"
 )
 
-// errCrash is the death of a process: whatever was not saved is gone.
+// errCrash simulates the death of a process: everything that was not saved is gone.
 var errCrash = errors.New("the process died")
 
-// world is a user, a model and the processes that serve them, all of
-// bad character. Each call of the model carries a number of its own, so
-// that it is known which call ran on which approval.
+// world is a user, a model and the processes that serve them, all of which misbehave. Each call
+// of the model carries a unique number, so that the test knows which call ran on which
+// approval.
 type world struct {
 	rt       *rapid.T
 	agent    Agent
 	thread   *Thread
 	saved    []byte // the last save
-	savesAt  int    // of the process that dies at its n-th save from now; 0: it lives
+	savesAt  int    // the process dies at the n-th save from now; zero means it lives
 	held     bool   // the model keeps the history
 	mu       sync.Mutex
 	calls    int
-	allowed  map[string]bool // arguments that somebody approved
+	allowed  map[string]bool // arguments that were approved
 	runs     map[string]int  // runs by arguments
 	old      []content.InputResponse
 	problems []string
@@ -94,7 +94,7 @@ func (w *world) Stream(ctx context.Context, messages []*content.Message, opt *Op
 	}
 }
 
-// Load and Save are the store of the world.
+// Load and Save make world a ThreadStore.
 func (w *world) Load(context.Context, string) (*Thread, error) { return nil, ErrNoThread }
 
 func (w *world) Save(_ context.Context, t *Thread) error {
@@ -168,7 +168,7 @@ type declared struct{ def Definition }
 
 func (d declared) Definition() Definition { return d.def }
 
-// die loses the process: the next one loads what was saved last.
+// die ends the process. The next one loads the last save.
 func (w *world) die() {
 	w.savesAt = 0
 	w.thread = NewThread("t")
@@ -205,7 +205,7 @@ func (w *world) mayCrash() {
 	}
 }
 
-// honest answers some of what is open.
+// honest answers some of the open requests.
 func (w *world) honest() *content.Message {
 	m := answers()
 	for _, p := range w.thread.Pending() {
@@ -252,7 +252,7 @@ func (w *world) allowText(id string) {
 	w.allowed[string(it.State)] = true
 }
 
-// forge makes answers that must not act.
+// forge makes answers that must be refused.
 func (w *world) forge() *content.Message {
 	m := answers(&content.ToolApprovalResponse{RequestID: "ficc_c999", Approved: true,
 		Call: call("c999", "pay", `{"n":999}`)})
@@ -278,7 +278,7 @@ func (w *world) forge() *content.Message {
 	return m
 }
 
-// elsewhere gives results of calls that the caller runs.
+// elsewhere returns results of calls that the caller runs.
 func (w *world) elsewhere() *content.Message {
 	m := content.NewMessage(content.ToolRole)
 	for _, b := range w.thread.batches {
@@ -308,7 +308,7 @@ func (w *world) check() {
 	}
 }
 
-// TestNothingRunsUnapprovedOrTwice is the property that this package is for.
+// TestNothingRunsUnapprovedOrTwice tests the property that this package exists for.
 func TestNothingRunsUnapprovedOrTwice(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(rt)

@@ -7,18 +7,18 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// rejectedState is the state of a thread that holds what a person has
-// rejected since its user wrote something.
+// rejectedState is the key of the thread state that lists the calls a person has rejected since
+// the user last wrote something.
 const rejectedState = "loop/rejected"
 
-// maxRejected bounds what is kept of it; the oldest is forgotten.
+// maxRejected limits the length of that list. The oldest call is dropped first.
 const maxRejected = 256
 
-// textRepeated is the reason for calls that are not asked about again.
+// textRepeated is the reason that the model gets for a call that is not asked about again.
 const textRepeated = "The same call was rejected before, and it is not asked about again until the user writes something."
 
-// rejectedCall is a call that a person rejected. Its arguments are the
-// text of the call's, which need not be JSON.
+// rejectedCall is a call that a person rejected. Its arguments are stored as text, because they
+// need not be valid JSON.
 type rejectedCall struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments,omitempty"`
@@ -28,8 +28,8 @@ func (c rejectedCall) same(call *content.FunctionCall) bool {
 	return c.Name == call.Name && content.SameArguments(json.RawMessage(c.Arguments), call.Arguments)
 }
 
-// noteRejected remembers a call that a person rejected. A model that is
-// told no reason often makes the same call again at once.
+// noteRejected records a call that a person rejected. A model that gets no reason often makes
+// the same call again immediately.
 func (r *run) noteRejected(it *item) error {
 	call, ok := it.Call.(*content.FunctionCall)
 	if !ok || it.Service || !it.Rejected || it.rejectedBefore(r.t) {
@@ -40,9 +40,8 @@ func (r *run) noteRejected(it *item) error {
 	return r.t.Put(rejectedState, all)
 }
 
-// rejectedBefore reports whether a person has rejected the same call
-// since the user wrote something. What can't be read rejects nothing:
-// the call is then asked about.
+// rejectedBefore reports whether a person has rejected the same call since the user last wrote
+// something. If the list can't be read, it returns false and the user is asked.
 func (it *item) rejectedBefore(t *Thread) bool {
 	call, ok := it.Call.(*content.FunctionCall)
 	return ok && slices.ContainsFunc(t.rejectedCalls(), func(c rejectedCall) bool { return c.same(call) })

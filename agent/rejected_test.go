@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 )
 
-// A model that is told no reason makes the same call again at once
-// (agent-framework 8503): nobody is asked about it a second time.
+// A model that gets no reason makes the same call again immediately (agent-framework 8503). The
+// user must not be asked about it a second time.
 func TestRejectedCallIsNotAskedAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reason, again string
@@ -48,7 +48,8 @@ func TestRejectedCallIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-// The records of answers are those of .NET, once for each that acts.
+// The debug records of answers have the same text as in .NET, one for each answer that was
+// applied.
 func TestAnswersAreToldToTheLog(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
@@ -74,7 +75,7 @@ func TestAnswersAreToldToTheLog(t *testing.T) {
 	})
 }
 
-// What the people at a desk rejected is not asked of them again either.
+// People at a desk are not asked again about a call that they rejected.
 func TestRejectedAtTheDeskIsNotAskedAgain(t *testing.T) {
 	bothWays(t, func(t runner) {
 		h, j := pendingStub(), &journal{}

@@ -47,7 +47,7 @@ import (
 //	error           a part of the run's error; any other error fails the scenario
 type scenario struct {
 	runner
-	reloads bool // each run is in a process of its own
+	reloads bool // each run is in a separate process
 	model   *talker
 	cfg     LoopConfig
 	tools   []Tool
@@ -61,8 +61,8 @@ type scenario struct {
 	err     error
 }
 
-// playScenarios plays each scenario with Run and with Stream, in one
-// process and with the thread stored and loaded before each run.
+// playScenarios plays each scenario with Run and with Stream, both in one process and with the
+// thread stored and loaded before each run.
 func playScenarios(t *testing.T, scenarios map[string]string) {
 	t.Helper()
 	for name, text := range scenarios {
@@ -86,7 +86,7 @@ func playScenarios(t *testing.T, scenarios map[string]string) {
 
 func (s *scenario) play(text string) {
 	s.Helper()
-	text = strings.NewReplacer("\n\t\t\t/ ", " / ", // long lines go on like this
+	text = strings.NewReplacer("\n\t\t\t/ ", " / ", // continuation of a long line
 		"GONE", textSuperseded, "STOPPED", textStopped, "LIMIT", textLimit, "EXPIRED", textExpired).Replace(text)
 	for line := range strings.Lines(text) {
 		verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -145,7 +145,7 @@ func (s *scenario) step(verb, rest string) bool {
 	return true
 }
 
-// expect compares one thing that a run led to.
+// expect compares one result of a run.
 func (s *scenario) expect(verb, want string) {
 	s.Helper()
 	got := ""
@@ -219,7 +219,7 @@ func (s *scenario) expect(verb, want string) {
 	}
 }
 
-// turn is what the model says.
+// turn parses a turn of the model.
 func (s *scenario) turn(words []string) func([]*content.Message, *Options) ([]*content.Message, error) {
 	if slices.Equal(words, []string{"fails"}) {
 		return fails
@@ -334,7 +334,7 @@ func (s *scenario) message(words []string) *content.Message {
 	return m
 }
 
-// answer answers a request as it was shown, or one that never was.
+// answer makes an answer to a request that was shown, or to one that never was.
 func (s *scenario) answer(how byte, id, rest string) content.Content {
 	switch q := s.shown[id].(type) {
 	case *content.TextApprovalRequest:
@@ -376,7 +376,7 @@ func idsOf(requests []content.InputRequest) string {
 
 func inLine(told string) string { return strings.ReplaceAll(strings.TrimSpace(told), "\n", " / ") }
 
-// fields splits a line at the spaces outside of quotes.
+// fields splits a line at spaces outside of quotes.
 func fields(line string) []string {
 	var out []string
 	quoted, word := false, ""
@@ -396,7 +396,7 @@ func fields(line string) []string {
 	return out
 }
 
-// split cuts words at a separator; no words make no part.
+// split cuts words at a separator. It returns no parts for no words.
 func split(words []string, at string) [][]string {
 	if len(words) == 0 {
 		return nil

@@ -9,27 +9,26 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// Thread is one conversation with one agent: its history, the requests
-// that are open, and the state of layers. It can be stored between any
-// two runs and loaded by another process. It serves one run at a time.
+// Thread is one conversation with one agent: its history, open requests, and the state of
+// layers. It can be stored between any two runs and loaded by another process. Only one run may
+// use it at a time.
 //
-// Messages hold no open request: a model can be given them as they are.
-// What is asked stands beside them (Pending) until it is answered, as
-// the first proposal of the design had it.
+// Messages contain no open requests, so they can be passed to a model unchanged. Open requests
+// are kept separately (Pending) until they are answered.
 type Thread struct {
 	ID             string
-	ConversationID string             // of a service that keeps the history; then Messages stay empty
-	Messages       []*content.Message // what a model may see
-	// State is the bag of layers and of custom agents, by name.
+	ConversationID string             // conversation of a service that keeps the history; Messages then stay empty
+	Messages       []*content.Message // messages that a model may see
+	// State holds the state of layers and custom agents, by name.
 	State map[string]json.RawMessage
 
 	batches []*batch
 	closed  []closedRequest
-	// heldBack is what the user wrote while a service-held conversation
-	// waited for results.
+	// heldBack are messages that the user wrote while a conversation kept by the service waited
+	// for results.
 	heldBack  []*content.Message
-	heldTries int // runs with them that failed
-	// Revision counts the saves; a ThreadStore refuses to save over another.
+	heldTries int // failed runs with these messages
+	// Revision counts the saves. A ThreadStore refuses to overwrite a different revision.
 	Revision int64
 
 	store ThreadStore
@@ -39,13 +38,13 @@ type Thread struct {
 type ThreadStore interface {
 	// Load returns a thread, or ErrNoThread.
 	Load(ctx context.Context, id string) (*Thread, error)
-	// Save writes a thread durably and adds one to its Revision. When
-	// the stored revision is not the thread's, it writes nothing and
-	// returns ErrConflict: another process went on with the thread.
+	// Save writes a thread durably and increments its Revision. If the stored revision differs
+	// from the thread's, another process has continued the thread: Save writes nothing and
+	// returns ErrConflict.
 	Save(ctx context.Context, t *Thread) error
 }
 
-// LoadOrNew returns the stored thread of an id, or a new one.
+// LoadOrNew loads a thread, or returns a new one if the store doesn't have it.
 func LoadOrNew(ctx context.Context, store ThreadStore, id string) (*Thread, error) {
 	t, err := store.Load(ctx, id)
 	if errors.Is(err, ErrNoThread) {
@@ -60,15 +59,14 @@ var (
 	ErrConflict = errors.New("the thread was changed by another process; load it again")
 )
 
-// NewThread returns an empty thread with an id of the caller's choice.
+// NewThread returns an empty thread with an id that the caller chooses.
 func NewThread(id string) *Thread { return &Thread{ID: id, State: map[string]json.RawMessage{}} }
 
-// Keep names the store that Save writes to. The loop saves before and
-// after it runs an approved call, so that none runs twice whatever
-// crashes.
+// Keep sets the store that Save writes to. The loop saves before and after it runs an approved
+// call, so that no call runs twice after a crash.
 func (t *Thread) Keep(store ThreadStore) { t.store = store }
 
-// Save writes the thread to its store; without one it does nothing.
+// Save writes the thread to its store. Without a store it does nothing.
 func (t *Thread) Save(ctx context.Context) error {
 	if t.store == nil {
 		return nil
@@ -79,7 +77,7 @@ func (t *Thread) Save(ctx context.Context) error {
 	return nil
 }
 
-// Get reads a state into a value; it is false when there is none.
+// Get unmarshals a state into a value. It returns false if there is no such state.
 func (t *Thread) Get(key string, into any) (bool, error) {
 	raw, ok := t.State[key]
 	if !ok {
@@ -91,7 +89,7 @@ func (t *Thread) Get(key string, into any) (bool, error) {
 	return true, nil
 }
 
-// Put keeps a value as a state.
+// Put stores a value as a state.
 func (t *Thread) Put(key string, v any) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -104,5 +102,5 @@ func (t *Thread) Put(key string, v any) error {
 	return nil
 }
 
-// Drop forgets a state.
+// Drop deletes a state.
 func (t *Thread) Drop(key string) { delete(t.State, key) }

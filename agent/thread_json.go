@@ -13,11 +13,11 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// threadVersion names the form in which threads are stored. A reader
-// refuses any later one, and what it doesn't know in this one.
+// threadVersion is the version of the storage format. Reading fails for later versions and for
+// unknown members.
 const threadVersion = 1
 
-// VersionError says that a thread was stored by a newer release.
+// VersionError is returned for a thread that a newer release stored.
 type VersionError struct{ Version int }
 
 // Error names both versions.
@@ -39,42 +39,42 @@ type threadJSON struct {
 	State          map[string]json.RawMessage `json:"state,omitempty"`
 }
 
-// itemJSON is an item with its contents.
+// itemJSON is the stored form of an item, including its contents.
 type itemJSON struct {
-	Call  *contentJSON  `json:"call,omitempty"` // that of a service's question is in its request
+	Call  *contentJSON  `json:"call,omitempty"` // left out for a request of the service, which contains the call
 	Asked *contentJSON  `json:"asked,omitempty"`
 	Lead  []contentJSON `json:"lead,omitempty"`
 	*itemFields
 }
 
-// itemFields are the members of an item that need no help.
+// itemFields are the members of an item that encoding/json handles by itself.
 type itemFields item
 
-// askJSON is an ask with its contents.
+// askJSON is the stored form of an ask, including its contents.
 type askJSON struct {
 	Request contentJSON `json:"request"`
 	*askFields
 	Answer *contentJSON `json:"answer,omitempty"`
-	By     string       `json:"by,omitempty"` // who answered: no content carries it
+	By     string       `json:"by,omitempty"` // the person who answered; the .NET format has no place for it
 }
 
-// askFields are the members of an ask that need no help.
+// askFields are the members of an ask that encoding/json handles by itself.
 type askFields ask
 
-// messagesJSON are messages in .NET's shape.
+// messagesJSON are messages in .NET's format.
 type messagesJSON []*content.Message
 
 // MarshalJSON writes a list, never null.
 func (m messagesJSON) MarshalJSON() ([]byte, error) { return content.DotNet().AppendMessages(nil, m) }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (m *messagesJSON) UnmarshalJSON(data []byte) error {
 	out, err := content.DotNet().DecodeMessages(data)
 	*m = out
 	return err
 }
 
-// contentJSON is a content in .NET's shape.
+// contentJSON is a content in .NET's format.
 type contentJSON struct{ content.Content }
 
 // MarshalJSON writes the content.
@@ -82,7 +82,7 @@ func (c contentJSON) MarshalJSON() ([]byte, error) {
 	return content.DotNet().AppendContent(nil, c.Content)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (c *contentJSON) UnmarshalJSON(data []byte) (err error) {
 	c.Content, err = content.DotNet().DecodeContent(data)
 	return err
@@ -95,15 +95,14 @@ func optional(c content.Content) *contentJSON {
 	return &contentJSON{c}
 }
 
-// MarshalJSON is Encode. Beware that json.Marshal rewrites <, > and &
-// in what it gets, so that a call comes back in other letters, with the
-// same meaning.
+// MarshalJSON does the same as Encode. Note that json.Marshal escapes <, > and & in its output,
+// so a stored call may be spelled differently, with the same meaning.
 func (t *Thread) MarshalJSON() ([]byte, error) { return t.Encode() }
 
-// Encode writes the whole thread, open requests included
-// (docs/contracts/thread.md). Arguments keep every letter.
+// Encode writes the whole thread including open requests (docs/contracts/thread.md). Arguments
+// are written letter by letter.
 func (t *Thread) Encode() ([]byte, error) {
-	// Arguments stay as they were written.
+	// jsonmsg.Marshal doesn't escape HTML characters, so arguments are not changed.
 	raw, err := jsonmsg.Marshal(threadJSON{
 		Version:        threadVersion,
 		ID:             t.ID,
@@ -145,10 +144,9 @@ func (a *ask) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. A thread of a later
-// version is a *VersionError; whatever else can't be read whole is an
-// error too: half a thread could run a call twice. The thread is
-// changed only when there is no error.
+// UnmarshalJSON reads the output of MarshalJSON. A thread of a later version returns a
+// *VersionError. Any part that can't be read is an error too, because an incomplete thread
+// could run a call twice. On an error the thread is not changed.
 func (t *Thread) UnmarshalJSON(data []byte) error {
 	in, err := readThread(data)
 	if err != nil {
@@ -173,8 +171,8 @@ func (t *Thread) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readThread reads the messages, which are nearly all of a thread,
-// where they stand, and the rest as one small document.
+// readThread decodes the messages directly from data, since they make up nearly all of a
+// thread, and the other members as one small document.
 func readThread(data []byte) (in threadJSON, err error) {
 	rest := []byte("{")
 	seen := map[string]bool{}
@@ -206,7 +204,7 @@ func readThread(data []byte) (in threadJSON, err error) {
 	return in, nil
 }
 
-// readRest looks at the version before it judges any other member.
+// readRest checks the version before it reports errors in other members.
 func readRest(rest []byte, in *threadJSON) error {
 	bad := strictly(rest, in)
 	var head struct {
@@ -231,7 +229,8 @@ func readRest(rest []byte, in *threadJSON) error {
 	return nil
 }
 
-// checkIDs refuses two requests of one id: an answer would find one of them.
+// checkIDs returns an error if two requests have the same id, since an answer would reach only
+// one of them.
 func (t *Thread) checkIDs() error {
 	seen := map[string]bool{}
 	for it := range t.items() {
@@ -247,14 +246,14 @@ func (t *Thread) checkIDs() error {
 	return nil
 }
 
-// strictly refuses members that are not known.
+// strictly decodes JSON and rejects unknown members.
 func strictly(data []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	return dec.Decode(into)
 }
 
-// batches and items are lists whose errors name the place.
+// batches and items are lists whose decoding errors name the index.
 type (
 	batches []*batch
 	items   []*item
@@ -297,7 +296,7 @@ func (b *batch) check() error {
 	return nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (it *item) UnmarshalJSON(data []byte) error {
 	row := itemJSON{itemFields: (*itemFields)(it)}
 	if err := strictly(data, &row); err != nil {
@@ -322,7 +321,7 @@ func (it *item) UnmarshalJSON(data []byte) error {
 	return take(row.Call, "call: expected a call", &it.Call)
 }
 
-// take reads a content that must be of some kind, when it is there.
+// take converts an optional stored content to an expected type.
 func take[T content.Content](stored *contentJSON, expected string, into *T) error {
 	if stored == nil {
 		return nil
@@ -334,7 +333,7 @@ func take[T content.Content](stored *contentJSON, expected string, into *T) erro
 	return nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (a *ask) UnmarshalJSON(data []byte) error {
 	row := askJSON{askFields: (*askFields)(a)}
 	if err := strictly(data, &row); err != nil {
@@ -349,18 +348,18 @@ func (a *ask) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// rejected reports whether the one thing that was asked about a call
-// was refused. What a suspended function asked is for it to judge.
+// rejected reports whether the approval request for a call was answered with a rejection.
+// Answers to a suspended function don't count, since the function itself handles them.
 func (it *item) rejected() bool {
 	_, approval := it.Asks[0].Answer.(*content.ToolApprovalResponse)
 	return approval && it.State == nil && content.Rejects(it.Asks[0].Answer)
 }
 
-// flowAnswer holds for the questions of flows, which have answers and
-// no results.
+// flowAnswer reports whether the item may be a question of a flow, which has an answer and no
+// result.
 func flowAnswer(it *item) bool { return len(it.Asks) == 1 }
 
-// check refuses what no loop writes and what would be acted upon wrongly.
+// check returns an error for states that no loop writes and that the loop would handle wrongly.
 func (it *item) check() error {
 	_, function := it.Call.(*content.FunctionCall)
 	answered := !slices.ContainsFunc(it.Asks, func(a *ask) bool { return a.Answer == nil })

@@ -18,7 +18,7 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// fullThread has every kind of state.
+// fullThread returns a thread with every kind of state.
 func fullThread() *Thread {
 	at := time.Date(2026, 8, 1, 12, 0, 0, 5, time.UTC)
 	pay := func(id string) *content.FunctionCall {
@@ -135,7 +135,7 @@ func TestThreadRoundTrip(t *testing.T) {
 	}
 }
 
-// TestThreadOfVersion1 must never fail: it is what earlier releases stored.
+// TestThreadOfVersion1 reads a thread that earlier releases stored. It must never fail.
 func TestThreadOfVersion1(t *testing.T) {
 	raw := sure(os.ReadFile("testdata/threads/version-1.json"))
 	th := sure(loaded(raw, ""))
@@ -247,8 +247,8 @@ func TestThreadOfALaterVersion(t *testing.T) {
 	}
 }
 
-// TestThreadsThatCantBeWritten: what can't be stored is an error when
-// it is stored, not when it is needed.
+// TestThreadsThatCantBeWritten checks that storing reports an error for contents that can't be
+// stored, so that loading doesn't fail later.
 func TestThreadsThatCantBeWritten(t *testing.T) {
 	th := NewThread("t")
 	th.Messages = []*content.Message{content.NewMessage(content.User, &content.ToolApprovalRequest{})}
@@ -338,7 +338,7 @@ func FuzzThread(f *testing.F) {
 	})
 }
 
-// silent is a model that says nothing.
+// silent is a model that returns an empty response.
 type silent struct{}
 
 func (silent) Respond(context.Context, []*content.Message, *Options) (*Response, error) {
@@ -349,8 +349,8 @@ func (silent) Stream(context.Context, []*content.Message, *Options) streamOf {
 	return func(func(*Update, error) bool) {}
 }
 
-// TestThreadContract reads the thread of docs/contracts/thread.md, and
-// looks for members that the page does not explain.
+// TestThreadContract reads the thread of docs/contracts/thread.md and looks for members that
+// the page does not explain.
 func TestThreadContract(t *testing.T) {
 	page := must.Get(os.ReadFile("../docs/contracts/thread.md"))(t)
 	example := regexp.MustCompile("(?s)```json\n(.*?)```").FindSubmatch(page)

@@ -9,8 +9,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// storable fails the test unless the stored form of a thread can be
-// read again.
+// storable fails the test unless the stored form of a thread can be read again.
 func storable(t testing.TB, th *Thread) {
 	t.Helper()
 	raw, err := json.Marshal(th)
@@ -23,9 +22,8 @@ func storable(t testing.TB, th *Thread) {
 	}
 }
 
-// TestWhateverIsSaidCanBeStored runs turns with what models, services
-// and tools may write: a run may refuse it, and the thread stays
-// readable.
+// TestWhateverIsSaidCanBeStored runs turns with unusual output of models, services and tools. A
+// run may refuse it, but the thread must stay readable.
 func TestWhateverIsSaidCanBeStored(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 150) + "1" + strings.Repeat("}", 150)
 	schema := json.RawMessage(`oops`)
@@ -90,8 +88,7 @@ func TestWhateverIsSaidCanBeStored(t *testing.T) {
 	}
 }
 
-// TestWhateverCallersSendCanBeStored gives a run what a caller may
-// leave out or get wrong.
+// TestWhateverCallersSendCanBeStored gives a run messages with missing or wrong parts.
 func TestWhateverCallersSendCanBeStored(t *testing.T) {
 	result := func(id, raw string) *content.Message {
 		return content.NewMessage(content.ToolRole,
@@ -106,15 +103,15 @@ func TestWhateverCallersSendCanBeStored(t *testing.T) {
 			k := talk(t, said(call("1", "theirs", ""), call("2", "theirs", "")), said(text("ok")))
 			a := chat(k, LoopConfig{}, nil, declaredTool("theirs"))
 			th := runner{T: t}.begin(a, "hi")
-			_, _ = a.Run(t.Context(), th, message) // it may be refused
+			_, _ = a.Run(t.Context(), th, message) // the run may refuse it
 			storable(t, th)
 			mustRun(t, a, reload(t, th), result("2", ``))
 		})
 	}
 }
 
-// TestMoreThanAReaderTakes is an error when it is stored, not when it
-// is loaded.
+// TestMoreThanAReaderTakes checks that storing a thread that is too large to be read returns an
+// error, so that loading doesn't fail later.
 func TestMoreThanAReaderTakes(t *testing.T) {
 	big := content.UserText(strings.Repeat("x", 23<<20))
 	th := NewThread("t")
@@ -124,8 +121,7 @@ func TestMoreThanAReaderTakes(t *testing.T) {
 	}
 }
 
-// What a tool (a remote service behind it) gives as JSON must not make
-// the thread unreadable.
+// A JSON result of a tool or its remote service must not make the thread unreadable.
 func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
 	for name, result := range map[string]string{
@@ -174,7 +170,7 @@ func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 	}
 }
 
-// Arguments come back to the letter, whatever letters they hold.
+// Arguments are returned letter by letter, with any characters.
 func TestArgumentsToTheLetter(t *testing.T) {
 	var c counted
 	a := c.asked(paying(t, `{"a":"<&>"}`), LoopConfig{})

@@ -22,7 +22,7 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// TestAgents runs the programs as a reader would: as processes.
+// TestAgents runs the programs as separate processes, in the same way as a reader does.
 func TestAgents(t *testing.T) {
 	bin := build(t, "a2a", "agui", "custom", "files", "remote", "soup", "standing", "travel")
 	files := []string{
@@ -50,7 +50,7 @@ func TestAgents(t *testing.T) {
 	t.Run("travel-openai", func(t *testing.T) { testModel(t, bin, "openai", "/v1", travel) })
 }
 
-// build puts links to the programs into a folder.
+// build creates links to the programs in a folder.
 func build(t *testing.T, programs ...string) string {
 	t.Helper()
 	bin := t.TempDir()
@@ -66,9 +66,8 @@ var (
 	moment    = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d UTC`)
 )
 
-// testSession runs the commands of a file, each after the other, and
-// compares what they print with what the file shows. A page has them in
-// its console blocks.
+// testSession runs the commands of a file one after the other, and compares their output with
+// the file. In a page, the commands are in the console blocks.
 func testSession(t *testing.T, bin, file string) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -90,8 +89,8 @@ func testSession(t *testing.T, bin, file string) {
 	golden.Equal(t, "../"+file, fresh)
 }
 
-// session is a number of commands by one person. Request ids are shown
-// as ID-1, ID-2, in their order, and times as one time.
+// session is a series of commands by one person. Request ids are shown as ID-1, ID-2 and so on,
+// in their order. All times are shown as the same time.
 type session struct {
 	home, bin string
 	more      []string // environment
@@ -112,7 +111,7 @@ func (s *session) replay(t *testing.T, text string) string {
 	return out.String()
 }
 
-// run runs a command; it may exit 1.
+// run runs a command, which may exit with 1.
 func (s *session) run(t *testing.T, command string) (string, int) {
 	t.Helper()
 	s.ran++
@@ -138,7 +137,7 @@ func (s *session) start(t *testing.T, command string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// shown replaces what differs from run to run.
+// shown replaces the parts that differ in each run.
 func (s *session) shown(printed string) string {
 	printed = requestID.ReplaceAllStringFunc(printed, func(id string) string {
 		for i, known := range s.ids {
@@ -152,7 +151,7 @@ func (s *session) shown(printed string) string {
 	return moment.ReplaceAllString(printed, "2026-11-21 20:08 UTC")
 }
 
-// plain fails when something that acts on a terminal is printed.
+// plain fails the test if the output has characters that control a terminal.
 func plain(t *testing.T, command string, printed []byte) {
 	t.Helper()
 	for _, r := range string(printed) {
@@ -162,8 +161,8 @@ func plain(t *testing.T, command string, printed []byte) {
 	}
 }
 
-// testOnce lets several processes do the same at once: they begin
-// different trips, and give the same answers.
+// testOnce runs the same command in four processes at once. Each process that plans begins a new
+// trip. If all four give the same answer, exactly one of them continues the trip.
 func testOnce(t *testing.T, bin string) {
 	s := &session{home: t.TempDir(), bin: bin}
 	s.run(t, `go run ./examples/travel plan "a trip to Lisbon"`)
@@ -189,8 +188,8 @@ func testOnce(t *testing.T, bin string) {
 	}
 }
 
-// together runs a command in four processes at once, and returns how
-// many did not fail and what those printed.
+// together runs a command in four processes at once. It returns how many succeeded, and the
+// output of those.
 func (s *session) together(t *testing.T, command string) (won int, all string) {
 	t.Helper()
 	printed, codes := make([]string, 4), make([]int, 4)
@@ -207,9 +206,8 @@ func (s *session) together(t *testing.T, command string) (won int, all string) {
 	return won, all
 }
 
-// testModel talks to a recorded service, which is held to every word
-// that it is sent. In the soup's last text the model tries to act on
-// the terminal, and to speak as the guest.
+// testModel uses a recorded service, which checks every request in full. In the last text of
+// the soup example, the model tries to control the terminal and to speak as the guest.
 func testModel(t *testing.T, bin, vendor, path string, commands []string) {
 	_, name, _ := strings.Cut(t.Name(), "/")
 	service := replay.New(t, name+".json")
@@ -231,8 +229,8 @@ func testModel(t *testing.T, bin, vendor, path string, commands []string) {
 	golden.Equal(t, name+".txt", all.String())
 }
 
-// TestTravelRules decides recorded calls by the rules of the travel
-// agent; each rule asks in some of them.
+// TestTravelRules decides recorded calls by the rules of the travel agent. Each rule asks in
+// some of them.
 func TestTravelRules(t *testing.T) {
 	repo := os.DirFS("..")
 	graph, findings := schema.LoadGraph(repo, "examples/travel/travel.agf.yaml")

@@ -51,8 +51,7 @@ func Example() {
 	// policy acme.finance.trade-controls-v2 large-trades amount gt 15000 is true (number)
 }
 
-// scripted stands in for a model: it wants to trade, and reports what
-// came of it.
+// scripted plays the model. It wants to trade, and reports the result.
 type scripted struct{}
 
 func (scripted) Respond(
@@ -77,7 +76,7 @@ func (s scripted) Stream(
 	return agent.StreamOf(s.Respond(ctx, messages, opt))
 }
 
-// Example_agent asks in the middle of a run, and goes on in another one.
+// Example_agent asks in the middle of a run, and continues in another run.
 func Example_agent() {
 	var model agent.ChatClient = scripted{} // or openai.NewChat(…), anthropic.New(…)
 	ctx := context.Background()

@@ -1,5 +1,4 @@
-// Package examples_test decides the recorded calls of the examples with
-// the engine itself.
+// Package examples_test decides the recorded calls of the examples with the engine itself.
 package examples_test
 
 import (
@@ -25,11 +24,10 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// names lists the examples, one folder each.
+// names lists the examples. Each one is a folder.
 func names() []string { return []string{"trading-desk", "platform-operator", "customer-support"} }
 
-// trusted lists the servers whose annotations the runtime of an example
-// believes.
+// trusted lists the servers whose annotations the runtime of an example believes.
 func trusted(name string) []string {
 	if name == "platform-operator" {
 		return []string{"metrics", "database"}
@@ -38,9 +36,9 @@ func trusted(name string) []string {
 	return nil
 }
 
-// example is one folder, compiled. File names in findings and decisions
-// are seen from the root of the repository, as `assent decide --agent
-// examples/trading-desk/agent.agf.yaml` shows them there.
+// example is one compiled folder. File names in findings and decisions are relative to the root
+// of the repository, as in the output of `assent decide --agent
+// examples/trading-desk/agent.agf.yaml`.
 type example struct {
 	name  string
 	graph *schema.Graph
@@ -48,8 +46,8 @@ type example struct {
 	plan  *resolve.Plan
 }
 
-// load reads an example and fails the test on any finding: examples are
-// to be copied from.
+// load reads an example and fails the test on any finding, because people copy from the
+// examples.
 func load(t *testing.T, name string) example {
 	t.Helper()
 	repo := os.DirFS("..")
@@ -101,8 +99,8 @@ func lines(t *testing.T, file string) [][]byte {
 	return out
 }
 
-// decide answers one call in its JSON form, with the binding that
-// `assent decide` adds to what is allowed.
+// decide decides one JSON call. If the call is allowed, it adds the binding, as `assent decide`
+// does.
 func decide(t *testing.T, plan *resolve.Plan, line []byte) resolve.Decision {
 	t.Helper()
 	call, err := resolve.ParseCall(line, value.Limits{})
@@ -118,8 +116,8 @@ func decide(t *testing.T, plan *resolve.Plan, line []byte) resolve.Decision {
 	return d
 }
 
-// record decides every line of a file of calls and compares with the
-// decisions recorded beside it.
+// record decides every line of a file of calls, and compares the decisions with the recorded
+// ones.
 func record(t *testing.T, plan *resolve.Plan, calls string) []resolve.Decision {
 	t.Helper()
 	var got bytes.Buffer
@@ -186,8 +184,8 @@ func differences(t *testing.T, want, got []byte) []string {
 	return out
 }
 
-// TestDecisions decides the calls of every example, and those of its
-// sub-agents as the example's agent runs them.
+// TestDecisions decides the calls of every example. It also decides those of its sub-agents, as
+// the example's agent runs them.
 func TestDecisions(t *testing.T) {
 	for _, name := range names() {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +194,7 @@ func TestDecisions(t *testing.T) {
 			for _, child := range e.graph.Root.Children {
 				calls := name + "/agents/" + child.Alias + ".calls.jsonl"
 				if len(child.To.Agent.ActionSpace.LocalTools) == 0 {
-					continue // nothing to call
+					continue // it has no calls
 				}
 				plan := e.compile(t, child.To.Agent, resolve.Options{Parent: e.plan, AgentAlias: child.Alias})
 				decisions = append(decisions, record(t, plan, calls)...)
@@ -229,8 +227,7 @@ type place struct {
 	line int
 }
 
-// rules lists the places of all approvals that can ask, and of all
-// policy rules.
+// rules lists the places of all policy rules, and of all approvals that can ask.
 func rules(t *testing.T, e example) []place {
 	t.Helper()
 	var out []place

@@ -10,21 +10,21 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// fragment is one form that the Agent Format page on human-in-the-loop
-// approval shows, with its equal in an example: where it stands, what
-// it says there, and a recorded call that proves what it does.
+// fragment is one form from the Agent Format page on human-in-the-loop approval, with its
+// equivalent in an example: the place, the text at the place, and a recorded call that proves
+// its effect.
 type fragment struct {
 	name    string
 	example string
-	at      string // path in the agent's file; items of lists by alias, name, id or policy_ref
-	says    string // as compact JSON; "" where the field is left out
+	at      string // path in the agent's file; list items by alias, name, id or policy_ref
+	says    string // as compact JSON, or "" if the field is missing
 	call    string // a line of calls.jsonl
 	outcome resolve.Outcome
-	because string // "source code rule" of a reason, "" for none
+	because string // "source code rule" of a reason, or ""
 }
 
-// fragments follows the page from top to bottom, then the pages on
-// matchers and template variables that it rests on.
+// fragments follows the page from top to bottom, and then the pages on matchers and template
+// variables that it refers to.
 func fragments() []fragment {
 	const (
 		desk     = "trading-desk"
@@ -320,7 +320,7 @@ func fragments() []fragment {
 			"agent condition_true remote_agents.payments",
 		},
 
-		// Governance: any source that asks, asks.
+		// Governance: if any source asks, the call asks.
 		{
 			"agent and policy both ask",
 			desk,
@@ -404,9 +404,8 @@ func reasons(d resolve.Decision) string {
 	return strings.Join(all, "\n")
 }
 
-// said returns what stands at a path, as compact JSON with sorted keys;
-// "" when nothing does. A path without a leading slash starts in the
-// action space.
+// said returns the value at a path as compact JSON with sorted keys, or "" if there is none. A
+// path without a leading slash starts in the action space.
 func said(n *yamldoc.Node, path string) string {
 	path, fromTop := strings.CutPrefix(path, "/")
 	if !fromTop {
@@ -426,8 +425,8 @@ func said(n *yamldoc.Node, path string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// child steps into a mapping by key, and into a list by position or by
-// what names the item.
+// child returns the value for a key of a mapping, or an item of a list. The step to an item is
+// its position, or the field that names it.
 func child(n *yamldoc.Node, step string) *yamldoc.Node {
 	if n == nil || n.Kind != yamldoc.Sequence {
 		return n.Get(step)
@@ -446,8 +445,8 @@ func child(n *yamldoc.Node, step string) *yamldoc.Node {
 	return nil
 }
 
-// TestMessages shows what approvers read: each variable of the catalog,
-// and text that tries to forge a second line.
+// TestMessages shows the messages that approvers read: each variable of the catalog, and a text
+// that tries to forge a second line.
 func TestMessages(t *testing.T) {
 	for _, c := range []struct{ example, call, message string }{
 		{

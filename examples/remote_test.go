@@ -23,8 +23,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// remoteWorld is two agents in processes of their own, and a server
-// whose people approve what the remote one does.
+// remoteWorld has two agents in separate processes, and a server with people who approve the
+// actions of the remote agent.
 type remoteWorld struct {
 	t         *testing.T
 	bin, home string
@@ -59,7 +59,7 @@ func newRemoteWorld(t *testing.T) *remoteWorld {
 	return w
 }
 
-// partner starts the remote agent, at the address that it had before.
+// partner starts the remote agent at the same address as before.
 func (w *remoteWorld) partner() *exec.Cmd {
 	w.t.Helper()
 	cmd := exec.Command(w.bin, "-dir", w.home, "-desk", w.desk.URL, "-listen", w.address, "partner")
@@ -72,13 +72,13 @@ func (w *remoteWorld) partner() *exec.Cmd {
 	return cmd
 }
 
-// kill ends a process as kill -9 does.
+// kill ends a process in the same way as kill -9.
 func kill(cmd *exec.Cmd) {
 	_ = cmd.Process.Kill()
-	_ = cmd.Wait() // it was killed, and says so
+	_ = cmd.Wait() // the error only says that it was killed
 }
 
-// planner is a command of the local agent.
+// planner returns a command of the local agent.
 func (w *remoteWorld) planner(args ...string) *exec.Cmd {
 	cmd := exec.Command(w.bin, append([]string{"-dir", w.home, "-partner", "http://" + w.address + "/"}, args...)...)
 	cmd.Env = w.env
@@ -94,14 +94,14 @@ func (w *remoteWorld) run(args ...string) string {
 	return string(out)
 }
 
-// asked are what the people of the desk are asked.
+// asked returns the requests that wait for people at the desk.
 func (w *remoteWorld) asked() []approval.Summary {
 	w.t.Helper()
 	reader := w.desk.Client(store.Token{Name: "reader", Scopes: []string{"read"}})
 	return must.Get(reader.Requests(w.t.Context(), client.Query{}))(w.t).Requests
 }
 
-// approve has people approve by the server's API.
+// approve lets people approve through the server's API.
 func (w *remoteWorld) approve(id string) {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context())
@@ -125,8 +125,7 @@ func (w *remoteWorld) approve(id string) {
 	w.t.Fatal("nobody has approved")
 }
 
-// killed runs a command of the local agent until something holds, and
-// kills it there.
+// killed starts a command of the local agent and kills it as soon as a condition holds.
 func (w *remoteWorld) killed(what string, holds func() bool, args ...string) {
 	w.t.Helper()
 	cmd := w.planner(append([]string{"-wait", "1m"}, args...)...)
@@ -140,18 +139,17 @@ func (w *remoteWorld) killed(what string, holds func() bool, args ...string) {
 	}
 }
 
-// revision is how often the local thread was saved.
+// revision returns how often the local thread was saved.
 func (w *remoteWorld) revision() int64 {
 	w.t.Helper()
 	threads := must.Get(filestore.New(filepath.Join(w.home, "threads")))(w.t)
 	return must.Get(threads.Load(w.t.Context(), "move"))(w.t).Revision
 }
 
-// TestRemoteKilled is the remote scenario: the agent here asks the one
-// elsewhere, whose approver sits in an inbox. The local process is
-// killed in its first run, and in a later one, and the remote process
-// too. The task is gone on with by its id: it is one task, one request,
-// and one van.
+// TestRemoteKilled tests the remote scenario: the local agent asks the remote agent, whose
+// approver uses an inbox. The local process is killed in its first run and in a later run, and
+// the remote process is killed too. The task is resumed by its id, so there is only one task,
+// one request and one van.
 func TestRemoteKilled(t *testing.T) {
 	w := newRemoteWorld(t)
 	first := w.partner()

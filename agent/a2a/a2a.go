@@ -1,28 +1,22 @@
-// Package a2a maps user-input requests to A2A 1.0 and back: a task that
-// waits for input carries the requests of an agent, a message to it
-// carries the answers, and a remote task that waits for input becomes
-// questions for the user here. Client speaks with a remote agent, and
-// Remote makes a tool of it. The host for an agent of ours is in
-// package agent/serve.
+// Package a2a maps user-input requests to A2A 1.0 and back: a task that waits for input carries
+// the requests of an agent, a message to it carries the answers, and a remote task that waits
+// for input becomes questions for the user here. Client communicates with a remote agent, and
+// Remote makes a tool from it. Package agent/serve contains the host for our own agents.
 //
-// A request is a data part of RequestMediaType, an answer a data part
-// of ResponseMediaType; what stands in them are contents in the .NET
-// shape (content.DotNet). A text part for people goes along and decides
-// nothing.
+// A request is a data part of RequestMediaType, an answer a data part of ResponseMediaType.
+// They contain contents in .NET's format (content.DotNet). An additional text part describes
+// the requests for people. It has no effect on decisions.
 //
-// The other side is never trusted. Answers are bound by id to the
-// requests that are open here, and must show the very call that was
-// asked about. What a remote agent asks is shown to the user as text:
-// it makes no tool call, no approval of one, and chooses none of the
-// ids, so nothing it writes can choose what runs here.
+// The other side is never trusted. Answers are matched by id to the requests that are open
+// here, and must show exactly the requested call. Requests of a remote agent are shown to the
+// user as text: they create no tool call and no approval of one, and they don't choose any ids,
+// so the remote agent can't influence which calls run here.
 //
-// Numbers are exact here. A peer whose JSON is protobuf's, such as
-// those of the official SDKs, keeps them as doubles: 5 comes back as
-// 5.0, which is the same number, and whole numbers above 2^53 come back
-// rounded, which are others. Its answer then shows another call and is
-// refused (OtherCall), and the error says that the numbers are the
-// reason. A tool that must be approved through such a peer takes its
-// large numbers as texts.
+// Numbers are exact here. Peers that use protobuf's JSON, such as the official SDKs, store
+// numbers as doubles: 5 comes back as 5.0, which is the same number, but integers above 2^53
+// come back rounded, which are different numbers. The peer's answer then shows a different call
+// and is refused (OtherCall), with an error that names this reason. A tool that must be
+// approved through such a peer should take large numbers as strings.
 package a2a
 
 import (
@@ -33,7 +27,7 @@ import (
 	"strings"
 )
 
-// The media types of data parts that hold requests and answers.
+// The media types of data parts that contain requests and answers.
 const (
 	RequestMediaType  = "application/vnd.assent.input-request+json"
 	ResponseMediaType = "application/vnd.assent.input-response+json"
@@ -54,7 +48,7 @@ const (
 	AuthRequired  State = "TASK_STATE_AUTH_REQUIRED"
 )
 
-// Role says who sends a message.
+// Role identifies the sender of a message.
 type Role string
 
 // The roles of A2A 1.0.
@@ -63,7 +57,7 @@ const (
 	RoleAgent Role = "ROLE_AGENT" // from the agent to the client
 )
 
-// Task is what is read of a task.
+// Task contains the fields of a task that are used here.
 type Task struct {
 	ID        string     `json:"id"`
 	ContextID string     `json:"contextId,omitempty"`
@@ -71,14 +65,14 @@ type Task struct {
 	Artifacts []Artifact `json:"artifacts,omitempty"`
 }
 
-// Artifact is something that a task has made.
+// Artifact is a result of a task.
 type Artifact struct {
 	ArtifactID string `json:"artifactId"`
 	Name       string `json:"name,omitempty"`
 	Parts      []Part `json:"parts"`
 }
 
-// Status is the state of a task with what its agent says about it.
+// Status is the state of a task with the agent's message about it.
 type Status struct {
 	State     State    `json:"state"`
 	Message   *Message `json:"message,omitempty"`
@@ -94,7 +88,7 @@ type Message struct {
 	Parts     []Part `json:"parts"`
 }
 
-// Text is what the text parts of a message say, joined by line breaks.
+// Text returns the text parts of a message, joined by line breaks.
 func (m *Message) Text() string { return textOf(m.Parts) }
 
 func textOf(parts []Part) string {
@@ -107,8 +101,8 @@ func textOf(parts []Part) string {
 	return strings.Join(all, "\n")
 }
 
-// Text is what a task has to say: the texts of its artifacts, then that
-// of its status. A text that stands there twice is told once.
+// Text returns the texts of the task's artifacts, followed by the text of its status. The
+// status text is left out if an artifact has the same text.
 func (t *Task) Text() string {
 	var all []string
 	for _, a := range t.Artifacts {
@@ -124,13 +118,12 @@ func (s State) known() bool {
 	return s.Ended() || s == Submitted || s == Working || s == InputRequired || s == AuthRequired
 }
 
-// Ended reports whether a state is one that a task never leaves.
+// Ended reports whether a task can't leave the state any more.
 func (s State) Ended() bool {
 	return s == Completed || s == Failed || s == Canceled || s == Rejected
 }
 
-// Part is one part of a message: a text, data, or one of those that are
-// only carried.
+// Part is one part of a message: a text, data, or another part that is passed on unchanged.
 type Part struct {
 	Text      *string         `json:"text,omitempty"`
 	Data      json.RawMessage `json:"data,omitempty"`
@@ -140,43 +133,43 @@ type Part struct {
 	MediaType string          `json:"mediaType,omitempty"`
 }
 
-// Code says what is wrong with what the other side sent. Codes may grow
-// in number; a code never changes its meaning.
+// Code identifies what is wrong with the other side's data. Codes may be added, but a code
+// never changes its meaning.
 type Code string
 
 // The codes of an Error.
 const (
-	BadMessage     Code = "bad_message"     // no JSON that everybody reads alike, or not in the shape of A2A 1.0
+	// not JSON that all parsers read in the same way, or not in the format of A2A 1.0
+	BadMessage     Code = "bad_message"
 	WrongTask      Code = "wrong_task"      // a message for another task or context, or from the wrong side
-	UnknownPart    Code = "unknown_part"    // a part that is no answer
+	UnknownPart    Code = "unknown_part"    // a part that is not an answer
 	UnknownRequest Code = "unknown_request" // an answer to a request that is not open
 	RepeatedAnswer Code = "repeated_answer" // two answers to one request
-	MissingAnswer  Code = "missing_answer"  // no answer where there must be one
-	WrongKind      Code = "wrong_kind"      // a response of another kind than the request
-	OtherCall      Code = "other_call"      // the answer shows another call than the one that was asked about
-	// unreadable, data or an edit that the request doesn't take, or a
+	MissingAnswer  Code = "missing_answer"  // a required answer is missing
+	WrongKind      Code = "wrong_kind"      // a response of a different kind than the request
+	OtherCall      Code = "other_call"      // the answer shows a different call than the request
+	// BadAnswer: an unreadable answer, data or an edit that the request doesn't accept, or a
 	// standing approval
 	BadAnswer    Code = "bad_answer"
-	BadRequest   Code = "bad_request"   // a request that can't be written or asked
-	UnknownState Code = "unknown_state" // no state of A2A 1.0
-	// the user gave no answer and the peer has no word for that: cancel
-	// the task
+	BadRequest   Code = "bad_request"   // a request that can't be written or shown
+	UnknownState Code = "unknown_state" // not a state of A2A 1.0
+	// Declined: the user gave no answer, and the peer's protocol can't express that; cancel the
+	// task
 	Declined Code = "declined"
-	// Contradiction: the peer says what can't be after what it said before
+	// Contradiction: the peer's data contradicts what it sent before
 	Contradiction Code = "contradiction"
 	Endless       Code = "endless" // more rounds or more time than a task may take
 )
 
-// Error refuses a message or a task as a whole. It names ids and
-// members, never values.
+// Error rejects a message or a task as a whole. It contains ids and member names, never values.
 type Error struct {
 	Code      Code
-	RequestID string // "" when it is not about one request
+	RequestID string // the request, if the error is about one
 	Detail    string
 	Err       error
 }
 
-// Error puts the request before the sentence.
+// Error returns the request id followed by the detail.
 func (e *Error) Error() string {
 	if e.RequestID == "" {
 		return "a2a: " + e.Detail
@@ -195,15 +188,15 @@ func wrap(code Code, id string, err error) *Error {
 	return &Error{Code: code, RequestID: id, Detail: err.Error(), Err: err}
 }
 
-// AuthRequiredError says that a remote task waits for a person to sign
-// in. That happens outside of the conversation; afterwards the task
-// goes on by itself or by another message.
+// AuthRequiredError is returned for a remote task that waits for a person to sign in. The
+// sign-in happens outside of the conversation. Afterwards the task continues by itself or after
+// another message.
 type AuthRequiredError struct {
 	TaskID string
-	Text   string // what the remote agent says about it; untrusted
+	Text   string // the remote agent's text about it; untrusted
 }
 
-// Error does not repeat what the remote agent says.
+// Error does not contain the remote agent's text.
 func (e *AuthRequiredError) Error() string {
 	return fmt.Sprintf("a2a: the remote task %q waits for authentication", e.TaskID)
 }

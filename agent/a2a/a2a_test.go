@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// requests are those that the fixtures name.
+// requests returns the requests that the fixtures name.
 func requests() map[string]content.InputRequest {
 	return map[string]content.InputRequest{
 		"call": &content.ToolApprovalRequest{
@@ -71,7 +71,7 @@ func wantCode(t *testing.T, err error, code Code) {
 	}
 }
 
-// answer is a response in the words of the fixtures.
+// answer is a response in the format of the fixtures.
 type answer struct {
 	ID       string          `json:"id"`
 	Approved *bool           `json:"approved,omitempty"`
@@ -160,7 +160,7 @@ func TestStatusRefuses(t *testing.T) {
 	wantCode(t, err, MissingAnswer)
 }
 
-// ownRequest is a request of a kind that nobody here knows.
+// ownRequest is a request of an unknown kind.
 type ownRequest struct{ content.Common }
 
 func (r *ownRequest) InputRequestID() string { return "own" }
@@ -213,8 +213,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// isRecorded reports whether the call in an answer is the one of its
-// request, name, id and arguments.
+// isRecorded reports whether the call in an answer has the name, id and arguments of the call
+// in its request.
 func isRecorded(r *content.ToolApprovalResponse) bool {
 	for _, q := range requests() {
 		if q, ok := q.(*content.ToolApprovalRequest); ok && q.RequestID == r.RequestID {
@@ -243,7 +243,7 @@ func questionCases(t testing.TB) []questionCase {
 	return out
 }
 
-// asking is a question in the words of the fixtures.
+// asking is a question in the format of the fixtures.
 type asking struct {
 	Kind   string          `json:"kind"`
 	ID     string          `json:"id"`
@@ -325,10 +325,9 @@ func checkReply(t *testing.T, task *Task, c questionCase) {
 	}
 }
 
-// TestPeerChoosesNothing is about a peer that names a tool of ours, an
-// id of an open request of ours and a place to sign in (adk-js #755):
-// nothing of it becomes a call, an approval, an answer, an id or a
-// link.
+// TestPeerChoosesNothing uses a peer that names a tool of ours, the id of an open request of
+// ours and a place to sign in (adk-js #755). None of these may become a call, an approval, an
+// answer, an id or a link.
 func TestPeerChoosesNothing(t *testing.T) {
 	for _, c := range questionCases(t) {
 		task, err := DecodeTask(c.Task)
@@ -353,9 +352,8 @@ func TestPeerChoosesNothing(t *testing.T) {
 	}
 }
 
-// TestRoundTrip asks as one agent, answers as another and expects the
-// answers that were given: both directions with nothing but the wire
-// between them.
+// TestRoundTrip asks as one agent, answers as another and expects the same answers, with only
+// the wire format between them.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"call", "text", "input", "hosted", "word"}), 1,
@@ -410,7 +408,7 @@ func reply(q content.InputRequest, yes bool) content.InputResponse {
 	return nil
 }
 
-// TestBadTexts are documents that are no JSON that everybody reads alike.
+// TestBadTexts uses documents that are not JSON that all parsers read in the same way.
 func TestBadTexts(t *testing.T) {
 	for _, doc := range []string{
 		``, `{`, "\xff", `{"id":"a","id":"b"}`, `{"task":{}}`, strings.Repeat("[", 100_000),
@@ -471,8 +469,8 @@ func TestTellsTheServerOfAHostedCall(t *testing.T) {
 	}
 }
 
-// An SDK of A2A writes numbers as doubles, so what it shows is another
-// call. The refusal says why.
+// The SDKs of A2A write numbers as doubles, so their answers show a different call. The refusal
+// must say why.
 func TestSaysThatNumbersCameBackRounded(t *testing.T) {
 	a := Asked{
 		TaskID: "task-1",

@@ -15,10 +15,8 @@ type Asked struct {
 	Requests  []content.InputRequest // the open ones, from the thread
 }
 
-// Status is the status that asks: input required, with a text for
-// people and a data part for each request. It fails when there is
-// nothing to ask or a request can't be written; errors are of type
-// *Error.
+// Status returns a status that asks for input, with a text for people and a data part for each
+// request. It returns an *Error if there are no requests or if one can't be written.
 func (a Asked) Status(messageID string) (*Status, error) {
 	byID, err := a.byID()
 	if err != nil {
@@ -64,7 +62,7 @@ func (a Asked) byID() (map[string]content.InputRequest, error) {
 	return out, nil
 }
 
-// text is what people read whose client knows no data parts of ours.
+// text describes the requests for people whose client doesn't support our data parts.
 func (a Asked) text() string {
 	var all []string
 	for _, q := range a.Requests {
@@ -73,7 +71,7 @@ func (a Asked) text() string {
 	return strings.Join(all, "\n\n")
 }
 
-// words are a request in words.
+// words describes a request in words.
 func words(q content.InputRequest) string {
 	switch q := q.(type) {
 	case *content.ToolApprovalRequest:
@@ -87,8 +85,7 @@ func words(q content.InputRequest) string {
 	return "Your input is needed."
 }
 
-// callWords always shows the call itself: a message beside it may say
-// anything.
+// callWords always includes the call itself, because the request's message is not reliable.
 func callWords(q *content.ToolApprovalRequest) string {
 	var lines []string
 	if q.Note.Message != "" {
@@ -107,12 +104,11 @@ func callWords(q *content.ToolApprovalRequest) string {
 	return strings.Join(lines, "\n")
 }
 
-// Answers turns a message to the task into the contents of the next
-// message of its thread. Each part must be the answer to one open
-// request; requests may be left open. A text decides nothing, with one
-// exception: where the only open request is for data and its schema
-// takes a text, a message of texts is that data. Errors are of type
-// *Error; then nothing may act.
+// Answers converts a message to the task into contents for the next message of its thread. Each
+// part must answer one open request. Requests may be left open. A text is not an answer, with
+// one exception: if the only open request is for data and its schema accepts a string, a
+// message of texts is that data. Errors are of type *Error. After an error no answer may be
+// used.
 func (a Asked) Answers(m *Message) ([]content.Content, error) {
 	byID, err := a.byID()
 	if err != nil {
@@ -149,7 +145,7 @@ func (a Asked) Answers(m *Message) ([]content.Content, error) {
 	return out, nil
 }
 
-// mine holds a message against the task.
+// mine returns an error unless the message belongs to the task.
 func (a Asked) mine(m *Message) error {
 	switch {
 	case m == nil || len(m.Parts) == 0:
@@ -165,7 +161,7 @@ func (a Asked) mine(m *Message) error {
 	return nil
 }
 
-// plain is the answer of a client that knows no more than texts.
+// plain returns the answer of a client that only supports texts.
 func (a Asked) plain(m *Message) (content.Content, bool) {
 	if len(a.Requests) != 1 {
 		return nil, false
@@ -187,7 +183,7 @@ func (a Asked) plain(m *Message) (content.Content, bool) {
 	return out, err == nil
 }
 
-// readAnswer reads a data part of ours and nothing else.
+// readAnswer reads a data part of ours. All other parts are errors.
 func readAnswer(i int, p Part) (content.InputResponse, error) {
 	if p.Data == nil || p.MediaType != ResponseMediaType {
 		return nil, refuse(UnknownPart, "", "part %d is no %s", i, ResponseMediaType)
@@ -203,8 +199,7 @@ func readAnswer(i int, p Part) (content.InputResponse, error) {
 	return said, nil
 }
 
-// bind makes the response from the request, so that the call in it is
-// the recorded one.
+// bind makes the response from the request, so that it contains the recorded call.
 func bind(q content.InputRequest, said content.InputResponse) (content.Content, error) {
 	switch q := q.(type) {
 	case *content.ToolApprovalRequest:
@@ -250,7 +245,8 @@ func bindCall(q *content.ToolApprovalRequest, r *content.ToolApprovalResponse) (
 		return q.CreateApproval(r.Reason), nil
 	}
 
-	out, err := q.CreateEdit(r.Edited.Arguments, r.Reason) // of the recorded call: an edit can't name another
+	// made from the recorded call, so an edit can't change the name
+	out, err := q.CreateEdit(r.Edited.Arguments, r.Reason)
 	if err != nil {
 		return nil, wrap(BadAnswer, q.RequestID, err)
 	}

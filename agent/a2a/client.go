@@ -22,33 +22,31 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Version is the version of A2A that is spoken here.
+// Version is the supported version of A2A.
 const Version = "1.0"
 
-// ClientConfig says where a remote agent is, and what of it is taken.
+// ClientConfig configures the connection to a remote agent.
 type ClientConfig struct {
 	URL   string // of its JSON-RPC interface
-	Token string // bearer token; "" for none
-	// Loopback lets the client reach this machine, also by plain http.
-	// Else it reaches public addresses by https, and the networks of
-	// Allow.
+	Token string // bearer token, if any
+	// Loopback lets the client connect to this machine, including by plain http. Otherwise it
+	// only connects to public addresses by https, and to the networks in Allow.
 	Loopback bool
 	Allow    []netip.Prefix
-	TLS      *tls.Config   // roots and client certificates; nil: those of the system
-	MaxBytes int           // of one answer; 0 means 1 MiB
-	Timeout  time.Duration // of one exchange; 0 means 30 s
+	TLS      *tls.Config   // roots and client certificates; the system's by default
+	MaxBytes int           // of one response; 1 MiB by default
+	Timeout  time.Duration // of one exchange; 30 seconds by default
 }
 
-// Client speaks A2A 1.0 with one remote agent, as JSON-RPC over HTTP.
-// It follows no redirects. What only reads is tried again, a few times;
-// a message is sent again only when it never left this machine or the
-// peer said that it takes none now.
+// Client communicates with one remote agent over A2A 1.0, as JSON-RPC over HTTP. It doesn't
+// follow redirects. Reading requests are retried a few times. A message is sent again only if
+// it never left this machine, or if the peer replied that it accepts none at the moment.
 type Client struct {
 	cfg  ClientConfig
 	http *http.Client
 }
 
-// NewClient checks the address of a remote agent; nothing is sent.
+// NewClient checks the address of a remote agent. It doesn't send anything.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	g := guard.Guard{Loopback: cfg.Loopback, Allow: cfg.Allow, TLS: cfg.TLS}
 	if _, err := g.CheckURL(cfg.URL); err != nil {
@@ -59,26 +57,25 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	return &Client{cfg: cfg, http: g.Client(cfg.Timeout)}, nil
 }
 
-// PeerError is a refusal by the peer: it has taken nothing.
+// PeerError is returned if the peer refused a request and has not accepted anything.
 type PeerError struct {
 	Code    int    // of JSON-RPC, or the HTTP status
-	Message string // the peer's words; untrusted
+	Message string // the peer's text; untrusted
 }
 
-// Error does not repeat what the peer says.
+// Error does not contain the peer's text.
 func (e *PeerError) Error() string {
 	return fmt.Sprintf("the remote agent refuses, with code %d", e.Code)
 }
 
-// CodeTaskNotFound is the JSON-RPC code for a task that the peer does
-// not know.
+// CodeTaskNotFound is the JSON-RPC code for an unknown task.
 const CodeTaskNotFound = -32001
 
-// UnsureError says that a message went out and no answer that could be
-// used came back: the peer may have taken it.
+// UnsureError is returned if a message was sent and no usable response came back: the peer may
+// have accepted it.
 type UnsureError struct{ Err error }
 
-// Error says so, with the cause.
+// Error includes the cause.
 func (e *UnsureError) Error() string {
 	return "it is not known whether the remote agent has the message: " + e.Err.Error()
 }
@@ -86,11 +83,10 @@ func (e *UnsureError) Error() string {
 // Unwrap returns the cause.
 func (e *UnsureError) Unwrap() error { return e.Err }
 
-// Send sends a message and returns the task that the peer makes of it,
-// without waiting for its end. A peer that answers at once, with a
-// message and no task, gives a completed task without an id. An error
-// is a *PeerError where the peer refused, an *UnsureError where the
-// message may have arrived, and anything else where it did not.
+// Send sends a message and returns the task that the peer creates, without waiting for its end.
+// If the peer replies with a message instead of a task, Send returns a completed task without
+// an id. The error is a *PeerError if the peer refused, and an *UnsureError if the message may
+// have arrived. After any other error it has not arrived.
 func (c *Client) Send(ctx context.Context, m *Message) (*Task, error) {
 	text, err := c.call(ctx, "SendMessage", map[string]any{
 		"message":       m,
@@ -119,18 +115,18 @@ func readReply(text []byte) (*Task, error) {
 	return &Task{ContextID: m.ContextID, Status: Status{State: Completed, Message: m}}, nil
 }
 
-// Task returns a task as it is now.
+// Task returns the current state of a task.
 func (c *Client) Task(ctx context.Context, id string) (*Task, error) {
 	return c.about(ctx, "GetTask", id)
 }
 
-// Cancel asks the peer to end a task, and returns it as it is then.
-// That it was canceled is only known from its state.
+// Cancel asks the peer to end a task, and returns the task's new state, which alone shows
+// whether the task was canceled.
 func (c *Client) Cancel(ctx context.Context, id string) (*Task, error) {
 	return c.about(ctx, "CancelTask", id)
 }
 
-// about does something to a task that may be done again.
+// about calls a method that may be repeated safely.
 func (c *Client) about(ctx context.Context, method, id string) (*Task, error) {
 	for attempt := 1; ; attempt++ {
 		text, err := c.call(ctx, method, map[string]string{"id": id})
@@ -147,7 +143,7 @@ func (c *Client) about(ctx context.Context, method, id string) (*Task, error) {
 	}
 }
 
-// readAbout reads a task, which must be the one that was asked about.
+// readAbout reads a task and checks that it has the requested id.
 func readAbout(text []byte, id string) (*Task, error) {
 	task, err := DecodeTask(text)
 	if err == nil && task.ID != id {
@@ -156,15 +152,15 @@ func readAbout(text []byte, id string) (*Task, error) {
 	return task, err
 }
 
-// tries bounds how often something is tried that may be tried again.
+// tries limits the attempts of requests that may be repeated.
 const tries = 4
 
 func pause(ctx context.Context, attempt int) error {
 	return wait.Pause(ctx, backoff.Jitter(250*time.Millisecond, 4*time.Second, attempt))
 }
 
-// call makes one call of JSON-RPC. It is repeated only where nothing
-// has left this machine, or the peer says that it takes nothing now.
+// call makes one JSON-RPC call. It repeats the call only if nothing has left this machine, or
+// if the peer replied that it accepts nothing at the moment.
 func (c *Client) call(ctx context.Context, method string, params any) ([]byte, error) {
 	id := rand.Text()
 	body, err := json.Marshal(map[string]any{
@@ -190,8 +186,8 @@ func (c *Client) call(ctx context.Context, method string, params any) ([]byte, e
 	}
 }
 
-// notTaken holds for failures after which the peer has nothing, and may
-// take it later.
+// notTaken reports whether the peer has certainly not received the request and may accept it
+// later.
 func notTaken(err error) bool {
 	var refused *PeerError
 	var op *net.OpError
@@ -200,7 +196,7 @@ func notTaken(err error) bool {
 		!errors.As(err, &unsure) && errors.As(err, &op) && op.Op == "dial"
 }
 
-// post sends one body and returns the answer's.
+// post sends a body and returns the response body.
 func (c *Client) post(ctx context.Context, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.cfg.URL, bytes.NewReader(body))
 	if err != nil {
@@ -231,7 +227,7 @@ func (c *Client) post(ctx context.Context, body []byte) ([]byte, error) {
 	return text, nil
 }
 
-// sending tells failures before anything was sent from the others.
+// sending wraps an error in an UnsureError unless it happened before anything was sent.
 func sending(err error) error {
 	var op *net.OpError
 	var refused *guard.Refusal
@@ -241,7 +237,7 @@ func sending(err error) error {
 	return &UnsureError{err}
 }
 
-// result takes an answer of JSON-RPC apart, which must answer this call.
+// result returns the result of a JSON-RPC response, which must belong to this call.
 func (c *Client) result(text []byte, id string) ([]byte, error) {
 	f := jsonmsg.Read(text, value.Limits{MaxBytes: c.cfg.MaxBytes, MaxDepth: 128})
 	version, answers := f.Text("jsonrpc"), f.Text("id")
@@ -257,7 +253,7 @@ func (c *Client) result(text []byte, id string) ([]byte, error) {
 		return nil, &UnsureError{badMessage(f.Err())}
 	case version != "2.0" || failed == (result != nil):
 		return nil, &UnsureError{errors.New("the answer is none of JSON-RPC 2.0")}
-	case answers != id && (answers != "" || !failed): // an error may come before the id was read
+	case answers != id && (answers != "" || !failed): // the error may have happened before the peer read the id
 		return nil, &UnsureError{errors.New("the answer is to another call")}
 	case failed:
 		return nil, refused

@@ -12,22 +12,22 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// conversation is what is known of one remote task. It is kept as JSON,
-// in the thread of the call and in the journal.
+// conversation is the state of one remote task. It is stored as JSON in the thread of the call
+// and in the journal.
 type conversation struct {
-	MessageID string          `json:"message_id"` // of the first message
+	MessageID string          `json:"message_id"` // id of the first message
 	ContextID string          `json:"context_id"`
 	Begun     time.Time       `json:"begun"`
-	Task      json.RawMessage `json:"task,omitempty"`     // as it was last seen
+	Task      json.RawMessage `json:"task,omitempty"`     // the last known state
 	Sending   *Message        `json:"sending,omitempty"`  // an answer that may have arrived
-	Answered  []string        `json:"answered,omitempty"` // digests of what was asked and is answered
-	Waiting   bool            `json:"waiting,omitempty"`  // the user is asked whether to wait on
-	Place     string          `json:"place,omitempty"`    // in the journal
+	Answered  []string        `json:"answered,omitempty"` // digests of questions that have been answered
+	Waiting   bool            `json:"waiting,omitempty"`  // the user is asked whether to keep waiting
+	Place     string          `json:"place,omitempty"`    // id in the journal
 
-	task *Task // what Task holds
+	task *Task // the decoded Task
 }
 
-// decodeConversation reads what encode wrote.
+// decodeConversation reads the output of encode.
 func decodeConversation(text []byte) (*conversation, error) {
 	out := &conversation{}
 	if err := json.Unmarshal(text, out); err != nil {
@@ -41,7 +41,7 @@ func decodeConversation(text []byte) (*conversation, error) {
 	return out, err
 }
 
-// encode writes a conversation; a task that was read can be written.
+// encode writes a conversation.
 func (c *conversation) encode() (json.RawMessage, error) {
 	if c.task != nil {
 		text, err := json.Marshal(c.task)
@@ -54,7 +54,8 @@ func (c *conversation) encode() (json.RawMessage, error) {
 	return json.Marshal(c)
 }
 
-// take holds what the peer says against what it said before.
+// take stores a new state of the task. It returns an error if the state contradicts what the
+// peer sent before.
 func (c *conversation) take(t *Task) error {
 	switch before := c.task; {
 	case before != nil && before.ID != t.ID:
@@ -75,21 +76,20 @@ func (c *conversation) take(t *Task) error {
 
 	c.task = t
 	if c.Sending != nil && !c.isAnswered(t) {
-		c.Sending = nil // what was asked before is past, so the answer arrived
+		c.Sending = nil // the earlier question is no longer asked, so its answer has arrived
 	}
 	return nil
 }
 
-// older reports whether one time is before another; times that can't be
-// read prove nothing.
+// older reports whether one time is before another. It returns false if one of them can't be
+// parsed.
 func older(now, before string) bool {
 	a, errA := time.Parse(time.RFC3339Nano, now)
 	b, errB := time.Parse(time.RFC3339Nano, before)
 	return errA == nil && errB == nil && a.Before(b)
 }
 
-// digestOf names what a task asks: the same status is the same
-// question.
+// digestOf identifies the question of a task: the same status message is the same question.
 func digestOf(t *Task) string {
 	text, err := json.Marshal(t.Status.Message)
 	if err != nil {
@@ -99,20 +99,20 @@ func digestOf(t *Task) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// isAnswered reports whether a task still asks what has been answered.
+// isAnswered reports whether a task still asks a question that has been answered.
 func (c *conversation) isAnswered(t *Task) bool {
 	return t.Status.State == InputRequired && slices.Contains(c.Answered, digestOf(t))
 }
 
-// rests reports whether nothing happens without somebody: the task has
-// ended, or asks something new.
+// rests reports whether waiting is pointless: the task has ended, needs a sign-in or asks
+// something new.
 func (c *conversation) rests() bool {
 	s := c.task.Status.State
 	return s.Ended() || s == AuthRequired || s == InputRequired && !c.isAnswered(c.task)
 }
 
-// follow looks at a task until it rests, for the time that one run may
-// take. It reports false when the task is still at work then.
+// follow polls a task until it rests, for at most the configured time. It returns false if the
+// task is still working then.
 func (r *Remote) follow(ctx context.Context, c *conversation) (bool, error) {
 	over := r.cfg.Now().Add(r.cfg.Wait)
 	for attempt := 1; !c.rests(); attempt++ {

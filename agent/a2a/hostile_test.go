@@ -18,15 +18,14 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// peer is a remote agent that does what it is told to. Its answers are
-// texts in which ID is the id of the call and CTX the context of the
-// first message.
+// peer is a remote agent with scripted responses. In these texts, ID is replaced by the id of
+// the call and CTX by the context of the first message.
 type peer struct {
 	t   *testing.T
 	url string
 
 	mu      sync.Mutex
-	script  map[string][]string // by method; the last one stays
+	script  map[string][]string // by method; the last one is repeated
 	calls   []string            // methods
 	context string
 	sent    []string // message ids
@@ -40,8 +39,7 @@ func newPeer(t *testing.T, script map[string][]string) *peer {
 	return p
 }
 
-// ServeHTTP gives the next answer of a method. One that is empty cuts
-// the connection.
+// ServeHTTP returns the next response for a method. An empty one closes the connection.
 func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		ID     string
@@ -105,7 +103,7 @@ func (p *peer) remote(cfg RemoteConfig) *Remote {
 	return NewRemote(c, cfg)
 }
 
-// ok is an answer with a task in a state; more are members of its status.
+// ok is a response with a task in a state. more contains further members of its status.
 func ok(wrap string, state State, more string) string {
 	task := fmt.Sprintf(`{"id":"remote-1","contextId":"CTX","status":{"state":"%s"%s}}`, state, more)
 	if wrap != "" {
@@ -124,7 +122,7 @@ func invoking() *content.FunctionCall {
 	return &content.FunctionCall{CallID: "call_1", Name: "ask_peer", Arguments: json.RawMessage(`{"input":"Go."}`)}
 }
 
-// TestAPeerThatContradictsItself is refused with words, its task is
+// TestAPeerThatContradictsItself checks that the call fails with a message, the task is
 // canceled, and nothing is sent twice.
 func TestAPeerThatContradictsItself(t *testing.T) {
 	working := ok("task", Working, at(5))
@@ -158,8 +156,8 @@ func TestAPeerThatContradictsItself(t *testing.T) {
 	}
 }
 
-// TestAPeerWhoseAnswersAreNone leaves it unknown whether the message
-// arrived: it is told, and not sent again.
+// TestAPeerWhoseAnswersAreNone checks that an invalid response is reported as unsure, and that
+// the message is not sent again.
 func TestAPeerWhoseAnswersAreNone(t *testing.T) {
 	task := `{"id":"remote-1","status":{"state":"TASK_STATE_WORKING"}}`
 	for name, answer := range map[string]string{
@@ -203,7 +201,7 @@ func TestAnAnswerWithoutATask(t *testing.T) {
 	}
 }
 
-// TestAPeerThatFails is told as what it is.
+// TestAPeerThatFails checks that the task's failure is reported.
 func TestAPeerThatFails(t *testing.T) {
 	p := newPeer(t, map[string][]string{
 		"SendMessage": {ok("task", Submitted, "")},
@@ -215,7 +213,7 @@ func TestAPeerThatFails(t *testing.T) {
 	}
 }
 
-// suspended is what a call waits for.
+// suspended returns the Suspend of a call that waits.
 func suspended(t *testing.T, err error) *agent.Suspend {
 	t.Helper()
 	var s *agent.Suspend
@@ -225,8 +223,8 @@ func suspended(t *testing.T, err error) *agent.Suspend {
 	return s
 }
 
-// TestAPeerThatNeverEnds asks the user whether to wait on; a no cancels
-// the task, and too great an age ends the call.
+// TestAPeerThatNeverEnds checks that the user is asked whether to keep waiting. A no cancels
+// the task, and the maximum age ends the call.
 func TestAPeerThatNeverEnds(t *testing.T) {
 	script := func() map[string][]string {
 		return map[string][]string{
@@ -238,7 +236,7 @@ func TestAPeerThatNeverEnds(t *testing.T) {
 	p := newPeer(t, script())
 	now := time.Now()
 	r := p.remote(RemoteConfig{Now: func() time.Time { return now }})
-	r.cfg.Wait = 0 // the clock stands, so nothing else ends the waiting
+	r.cfg.Wait = 0 // the clock doesn't move, so only this ends the waiting
 	_, err := r.Invoke(t.Context(), invoking())
 	s := suspended(t, err)
 	q := s.Requests[0].(*content.TextApprovalRequest)
@@ -259,7 +257,7 @@ func TestAPeerThatNeverEnds(t *testing.T) {
 	}
 }
 
-// TestAPeerThatAsksWithoutEnd is stopped after as many rounds as it may have.
+// TestAPeerThatAsksWithoutEnd checks that the call ends after the maximum number of rounds.
 func TestAPeerThatAsksWithoutEnd(t *testing.T) {
 	var replies []string
 	for i := range 9 {
@@ -286,7 +284,8 @@ func TestAPeerThatAsksWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestAPeerThatRepeatsItsQuestion is refused when it stays with it.
+// TestAPeerThatRepeatsItsQuestion checks that the call fails if the peer keeps asking an
+// answered question.
 func TestAPeerThatRepeatsItsQuestion(t *testing.T) {
 	p := newPeer(t, map[string][]string{
 		"SendMessage": {ok("task", InputRequired, asks("m", "Where?"))},
@@ -303,9 +302,9 @@ func TestAPeerThatRepeatsItsQuestion(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatMayBeLost is sent again under its id, when the task
-// still asks. The process that sent it goes on, or another one, which
-// knows from the thread only that the user has answered.
+// TestAnAnswerThatMayBeLost checks that the answer is sent again under its id if the task still
+// asks. Either the same process continues, or another one that only knows from the thread that
+// the user has answered.
 func TestAnAnswerThatMayBeLost(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		p := newPeer(t, map[string][]string{
@@ -340,21 +339,21 @@ func TestAnAnswerThatMayBeLost(t *testing.T) {
 	}
 }
 
-// TestTheJournal has a process die after it has sent a message: the
-// next one goes on with its task, or says that it can't know.
+// TestTheJournal lets a process die after it has sent a message. The next one continues with
+// its task, or reports that it can't know whether the message arrived.
 func TestTheJournal(t *testing.T) {
 	store := must.Get(filestore.New(t.TempDir()))(t)
 	p := newPeer(t, map[string][]string{"SendMessage": {ok("task", Working, "")}, "GetTask": {ok("", Working, "")}})
 	r := p.remote(RemoteConfig{Journal: store})
 	_, err := r.Invoke(t.Context(), invoking())
-	suspended(t, err) // and the thread that would keep it is lost
+	suspended(t, err) // the thread that would have kept it is lost
 	p.script["GetTask"] = []string{ok("", Completed, asks("m", "Done."))}
 	got := must.Get(p.remote(RemoteConfig{Journal: store}).Invoke(t.Context(), invoking()))(t)
 	if end, ok := got.(*Ending); !ok || end.Text != "Done." || p.count("SendMessage") != 1 {
 		t.Errorf("got %+v after %v", got, p.calls)
 	}
 
-	j := must.Get(r.open(t.Context(), "Go."))(t) // it dies before it knows a task
+	j := must.Get(r.open(t.Context(), "Go."))(t) // the process dies before it has received a task
 	if j.found {
 		t.Fatal("the journal has a task that has ended")
 	}
@@ -376,8 +375,8 @@ func TestTheJournal(t *testing.T) {
 	}
 }
 
-// TestManyProcessesBeginOneMessage lets several processes have the same
-// thread at once: the message is sent once.
+// TestManyProcessesBeginOneMessage lets several processes use the same thread at the same time.
+// The message must be sent once.
 func TestManyProcessesBeginOneMessage(t *testing.T) {
 	store := must.Get(filestore.New(t.TempDir()))(t)
 	p := newPeer(t, map[string][]string{"SendMessage": {ok("task", Working, "")}, "GetTask": {ok("", Working, "")}})
@@ -419,8 +418,8 @@ func TestAddressesThatAreNotReached(t *testing.T) {
 	}
 }
 
-// TestWhatIsSentAgain counts what reaches a peer: a message that it did
-// not take comes again, and one that it may have taken does not.
+// TestWhatIsSentAgain counts the requests that reach a peer. A message that the peer did not
+// accept is sent again. A message that it may have accepted is not.
 func TestWhatIsSentAgain(t *testing.T) {
 	elsewhere := 0
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
@@ -453,8 +452,8 @@ func TestWhatIsSentAgain(t *testing.T) {
 	}
 }
 
-// A remote task asks for data by a small schema that would take for
-// ever: it is refused instead of read.
+// A remote task asks for data with a small schema whose evaluation would take forever. It must
+// be refused instead of evaluated.
 func TestCostlySchemaOfAPeer(t *testing.T) {
 	var schema strings.Builder
 	schema.WriteString(`{"$ref":"#/$defs/a0","$defs":{`)

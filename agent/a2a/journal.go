@@ -10,21 +10,20 @@ import (
 	"github.com/assent-dev/assent/agent"
 )
 
-// journal is a conversation with the place where it is kept, so that it
-// is known after its process was killed.
+// journal is a conversation with the thread in which it is stored, so that it survives the end
+// of its process.
 type journal struct {
 	*conversation
 	remote *Remote
-	place  *agent.Thread // nil: it is kept nowhere
-	found  bool          // a process before this one began it
+	place  *agent.Thread // nil if it is not stored
+	found  bool          // a previous process began it
 }
 
-// journalKey is the state of a journal's thread that holds the
-// conversation.
+// journalKey is the key of the thread state that holds the conversation.
 const journalKey = "a2a/under-way"
 
-// open finds the conversation that a message has begun in this thread,
-// or begins one. That a message is going out is known before it does.
+// open finds the conversation that an earlier attempt with this input has begun in this thread,
+// or begins one. The journal is written before the message is sent.
 func (r *Remote) open(ctx context.Context, input string) (*journal, error) {
 	j := &journal{
 		remote: r,
@@ -51,9 +50,8 @@ func (r *Remote) open(ctx context.Context, input string) (*journal, error) {
 	return j, j.keep(ctx)
 }
 
-// reopen finds the journal of a conversation that a thread kept. What
-// the journal has of it is newer: it is written before an answer goes
-// out.
+// reopen finds the journal of a conversation that a thread kept. The journal's version is
+// newer, because it is written before an answer is sent.
 func (r *Remote) reopen(ctx context.Context, c *conversation) (*journal, error) {
 	j := &journal{conversation: c, remote: r}
 	if r.cfg.Journal == nil || c.Place == "" {
@@ -73,8 +71,7 @@ func (r *Remote) reopen(ctx context.Context, c *conversation) (*journal, error) 
 	return j, nil
 }
 
-// load reads the place of a conversation, and the conversation when one
-// is there.
+// load reads the conversation from the journal, if it is there.
 func (j *journal) load(ctx context.Context, id string) error {
 	t, err := agent.LoadOrNew(ctx, j.remote.cfg.Journal, id)
 	if err != nil {
@@ -95,8 +92,8 @@ func (j *journal) load(ctx context.Context, id string) error {
 	return nil
 }
 
-// keep writes the conversation down. Of two processes that begin the
-// same message one fails here, before it sends anything.
+// keep stores the conversation. If two processes begin the same message, one of them fails here
+// before it sends anything.
 func (j *journal) keep(ctx context.Context) error {
 	if j.place == nil {
 		return nil
@@ -111,7 +108,7 @@ func (j *journal) keep(ctx context.Context) error {
 	return j.save(ctx)
 }
 
-// drop forgets a conversation that has ended.
+// drop removes a conversation that has ended.
 func (j *journal) drop(ctx context.Context) error {
 	if j.place == nil {
 		return nil

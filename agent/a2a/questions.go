@@ -9,26 +9,23 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// plainSchema is what answers a question in words.
+// plainSchema is the schema of an answer in words.
 const plainSchema = `{"type":"string"}`
 
-// question is one thing that a remote agent asks.
+// question is one question of a remote agent.
 type question struct {
-	ask    content.InputRequest // of the user here
-	remote content.InputRequest // as the peer wrote it; nil when it asked in words
+	ask    content.InputRequest // for the user here
+	remote content.InputRequest // the peer's request; nil for a question in words
 }
 
-// Questions are what a remote task that waits for input asks the user
-// here; nil for a task that doesn't wait. A task that waits for
-// authentication is an *AuthRequiredError; other errors are of type
-// *Error.
+// Questions returns the questions of a remote task that waits for input, or nil for a task that
+// doesn't wait. For a task that waits for authentication it returns an *AuthRequiredError.
+// Other errors are of type *Error.
 //
-// A question is a text to consent to or a wish for data, whatever the
-// peer made of it: what it wants to run on its side is described in the
-// text. The ids are ours and unique within the task only, fit for
-// agent.Suspend. Where a peer of ours has requests in data parts its
-// text parts only say the same; any other message is one question in
-// words, answered in words.
+// A question is always a text approval or a request for data. Calls that the peer wants to run
+// on its side are described in the text. The ids are chosen here and unique only within the
+// task, as agent.Suspend requires. If the message has data parts with requests, its text parts
+// only repeat them. Any other message is one question in words, with an answer in words.
 func (t *Task) Questions() ([]content.InputRequest, error) {
 	all, err := t.questions()
 	if err != nil {
@@ -115,9 +112,8 @@ func readRequest(i int, p Part) (content.InputRequest, error) {
 
 func localID(n int) string { return "a2a_" + strconv.Itoa(n) }
 
-// local makes a question of a peer's request. Nothing but its words and
-// its schema is taken over: a call would look like one of ours, a link
-// could lead anywhere.
+// local makes a question from a peer's request. It copies only the words and the schema: a call
+// would look like one of ours, and a link could lead anywhere.
 func local(remote content.InputRequest, n int) (content.InputRequest, error) {
 	q, isInput := remote.(*content.StructuredInputRequest)
 	if !isInput {
@@ -135,10 +131,9 @@ func local(remote content.InputRequest, n int) (content.InputRequest, error) {
 	}, nil
 }
 
-// Reply is the message that answers the questions of a remote task.
-// Each must be answered once, by a response to it. Errors are of type
-// *Error; one with the code Declined says that the user declined what
-// was asked in words, which A2A can only tell by cancelling the task.
+// Reply returns the message that answers the questions of a remote task. Each question must be
+// answered once. Errors are of type *Error. The code Declined means that the user declined a
+// question in words, which A2A can express only by cancelling the task.
 func (t *Task) Reply(messageID string, answers []content.InputResponse) (*Message, error) {
 	all, err := t.questions()
 	if err != nil {
@@ -189,7 +184,7 @@ func index(all []question, answers []content.InputResponse) (map[string]content.
 	return out, nil
 }
 
-// part is the answer to one question, under the id that the peer knows.
+// part returns the answer to one question, under the id that the peer used.
 func (q question) part(said content.InputResponse) (Part, error) {
 	id := q.ask.InputRequestID()
 	if said == nil {
@@ -209,7 +204,7 @@ func (q question) part(said content.InputResponse) (Part, error) {
 	return Part{Data: data, MediaType: ResponseMediaType}, nil
 }
 
-// wordsPart is an answer in words; bind has seen that it is a text.
+// wordsPart returns an answer in words. bind has checked that it is a string.
 func wordsPart(bound content.Content) (Part, error) {
 	r, ok := bound.(*content.StructuredInputResponse)
 	if !ok || r.Declined {
@@ -222,7 +217,7 @@ func wordsPart(bound content.Content) (Part, error) {
 	return textPart(text), nil
 }
 
-// forPeer is an answer as the peer's request wants it.
+// forPeer converts an answer to the kind that the peer's request needs.
 func forPeer(remote content.InputRequest, bound content.Content) content.Content {
 	switch r := bound.(type) {
 	case *content.TextApprovalResponse:

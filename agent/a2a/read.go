@@ -7,14 +7,12 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// object is an object of a task. Null is the same as absent, as in all
-// JSON of protobuf.
+// object is an object of a task. Null is the same as absent, as in all protobuf JSON.
 type object = jsonmsg.Fields
 
-// DecodeTask reads a task, or the answer or stream event of an A2A
-// server that holds one under task or statusUpdate. Names are taken as
-// A2A writes them and in no other spelling, members of other names are
-// ignored, a key twice is an error. Errors are of type *Error.
+// DecodeTask reads a task, or a response or stream event of an A2A server that contains one
+// under task or statusUpdate. Member names must be spelled exactly as in A2A. Other members are
+// ignored. A duplicate key is an error. Errors are of type *Error.
 func DecodeTask(src []byte) (*Task, error) {
 	task := jsonmsg.Read(src, jsonmsg.Limits())
 	id := "id"
@@ -44,7 +42,7 @@ func DecodeTask(src []byte) (*Task, error) {
 	return out, nil
 }
 
-// DecodeMessage reads a message; see DecodeTask.
+// DecodeMessage reads a message. See DecodeTask.
 func DecodeMessage(src []byte) (*Message, error) {
 	message := jsonmsg.Read(src, jsonmsg.Limits())
 	out := readMessage(message)
@@ -92,9 +90,9 @@ func readParts(of object) []Part {
 	return out
 }
 
-// readPart reads the one content that a part has.
+// readPart reads a part, which must have exactly one content.
 func readPart(part object) Part {
-	data, _ := part.Given("data") // null is data, too
+	data, _ := part.Given("data") // null is data too
 	out := Part{
 		Text:      part.Optional("text"),
 		Data:      compact(data),
@@ -116,7 +114,7 @@ func readPart(part object) Part {
 	return out
 }
 
-// compact is data without white space, as people are shown it.
+// compact removes white space from data that is shown to people.
 func compact(data []byte) []byte {
 	tree, err := value.Parse(data, jsonmsg.Limits())
 	if err != nil {

@@ -16,36 +16,31 @@ import (
 	"github.com/assent-dev/assent/agent/internal/reid"
 )
 
-// RemoteConfig are the choices for a remote agent that is used as a
-// tool.
+// RemoteConfig configures a remote agent that is used as a tool.
 type RemoteConfig struct {
-	Name        string // of the tool
+	Name        string // name of the tool
 	Description string
-	// Journal keeps which messages are under way, so that a process
-	// that comes after one that was killed goes on with the task and
-	// does not send the message again. It may be the store of the
-	// threads. Nil: only a call that waits survives its process, by
-	// what the thread keeps of it.
+	// Journal records messages that are being sent, so that after a process was killed the next
+	// one continues with the task instead of sending the message again. It may be the store of
+	// the threads. Without it only a suspended call survives its process, because the thread
+	// keeps its state.
 	Journal agent.ThreadStore
-	// Repeats says that the peer takes a repeated message id for the
-	// same message, as package agent/serve does. Then a message of
-	// which it isn't known whether it arrived is sent again.
+	// Repeats must be set only if the peer treats a repeated message id as the same message, as
+	// package agent/serve does. Then a message that may not have arrived is sent again.
 	Repeats bool
-	Wait    time.Duration // for a task at work in one run; 0 means 30 s
-	MaxAge  time.Duration // of a task; 0 means 24 h
-	Rounds  int           // of questions and answers in one task; 0 means 16
+	Wait    time.Duration // for a working task in one run; 30 seconds by default
+	MaxAge  time.Duration // of a task; 24 hours by default
+	Rounds  int           // of questions and answers in one task; 16 by default
 	Now     func() time.Time
 }
 
-// Remote is a remote agent as a tool. What that agent asks suspends the
-// call, the answers go to its task, and the call's result is how the
-// task ended. While a call is suspended each run looks at the task,
-// since it may have gone on by what others did. A task that is at work
-// for longer than a run may wait asks the user whether to wait on.
+// Remote is a remote agent as a tool. Questions of that agent suspend the call, the answers are
+// sent to its task, and the call's result is the end of the task. While a call is suspended,
+// each run checks the task, since it may have progressed. If a task works for longer than Wait,
+// the user is asked whether to keep waiting.
 //
-// A peer that contradicts itself, asks without end or takes longer than
-// MaxAge is refused: its task is canceled as far as it obeys, and the
-// call fails.
+// If a peer contradicts itself, asks too many questions or takes longer than MaxAge, the task
+// is canceled if the peer cooperates, and the call fails.
 type Remote struct {
 	client *Client
 	cfg    RemoteConfig
@@ -56,7 +51,7 @@ var (
 	_ agent.Recoverer = (*Remote)(nil)
 )
 
-// NewRemote makes a tool of a remote agent.
+// NewRemote makes a tool from a remote agent.
 func NewRemote(client *Client, cfg RemoteConfig) *Remote {
 	cfg.Wait = cmp.Or(cfg.Wait, 30*time.Second)
 	cfg.MaxAge = cmp.Or(cfg.MaxAge, 24*time.Hour)
@@ -67,16 +62,16 @@ func NewRemote(client *Client, cfg RemoteConfig) *Remote {
 	return &Remote{client: client, cfg: cfg}
 }
 
-// Recovers holds with a journal: then a call whose process was killed
-// goes on with its task.
+// Recovers returns true if there is a journal: then the next process continues the task of a
+// call whose process was killed.
 func (r *Remote) Recovers() bool { return r.cfg.Journal != nil }
 
-// remoteSchema is that of a tool that takes one text.
+// remoteSchema is the schema of the arguments: one text.
 const remoteSchema = `{"type":"object",` +
 	`"properties":{"input":{"type":"string","description":"What the remote agent shall do."}},` +
 	`"required":["input"],"additionalProperties":false}`
 
-// Definition describes a tool that takes one text.
+// Definition describes a tool with one text argument.
 func (r *Remote) Definition() agent.Definition {
 	return agent.Definition{
 		Name:        r.cfg.Name,
@@ -85,8 +80,7 @@ func (r *Remote) Definition() agent.Definition {
 	}
 }
 
-// Ending is how a remote task ended, as the model is told. The text is
-// the remote agent's.
+// Ending is the result of a remote task for the model. The text comes from the remote agent.
 type Ending struct {
 	State string `json:"state"` // completed, failed, canceled or rejected
 	Text  string `json:"text"`
@@ -135,7 +129,7 @@ func (r *Remote) begin(ctx context.Context, j *journal, input string) error {
 	var unsure *UnsureError
 	switch {
 	case errors.As(err, &unsure) && r.cfg.Repeats:
-		return err // the journal keeps it, and the same message is sent again
+		return err // the journal keeps it, and the same message will be sent again
 	case err != nil:
 		return errors.Join(err, j.drop(ctx))
 	}
@@ -144,12 +138,12 @@ func (r *Remote) begin(ctx context.Context, j *journal, input string) error {
 		return r.stop(ctx, j, task.ID, err)
 	}
 	if task.Status.State.Ended() {
-		return nil // and drop follows
+		return nil // the caller drops the journal
 	}
 	return j.keep(context.WithoutCancel(ctx))
 }
 
-// What becomes of a message that another process has begun to send.
+// Errors about a message that another process has begun to send.
 var (
 	errSending = errors.New("another process may be sending this message to the remote agent: try again later")
 	errLost    = errors.New(
@@ -187,14 +181,14 @@ func (r *Remote) goOn(ctx context.Context, j *journal) (any, error) {
 	return nil, r.askToWait(ctx, j)
 }
 
-// ended is the result of the call.
+// ended returns the result of the call.
 func (r *Remote) ended(ctx context.Context, j *journal) (any, error) {
 	state := strings.ToLower(strings.TrimPrefix(string(j.task.Status.State), "TASK_STATE_"))
 	return &Ending{State: state, Text: j.task.Text()}, j.drop(ctx)
 }
 
-// ask suspends the call with what the task asks. The ids are those of
-// this question: an answer to an earlier one finds nothing.
+// ask suspends the call with the task's questions. The ids contain a digest of the question, so
+// an answer to an earlier question doesn't match.
 func (r *Remote) ask(ctx context.Context, j *journal) error {
 	if len(j.Answered) >= r.cfg.Rounds {
 		return r.stop(ctx, j, j.task.ID, refuse(Endless, "", "the peer asks after %d answers", r.cfg.Rounds))
@@ -211,7 +205,7 @@ func (r *Remote) ask(ctx context.Context, j *journal) error {
 	return r.suspend(ctx, j, questions)
 }
 
-// askToWait suspends the call with the question whether to wait on.
+// askToWait suspends the call with the question whether to keep waiting.
 func (r *Remote) askToWait(ctx context.Context, j *journal) error {
 	text := fmt.Sprintf(
 		"%s is still at work on task %s. Wait on? A no cancels the task.",
@@ -235,7 +229,7 @@ func (r *Remote) askToWait(ctx context.Context, j *journal) error {
 	})
 }
 
-// waitID is the id of the question whether to wait on.
+// waitID is the id of the question whether to keep waiting.
 const waitID = "a2a_wait"
 
 func (r *Remote) suspend(ctx context.Context, j *journal, questions []content.InputRequest) error {
@@ -249,8 +243,8 @@ func (r *Remote) suspend(ctx context.Context, j *journal, questions []content.In
 	return &agent.Suspend{State: state, Requests: questions, Poll: true}
 }
 
-// failed keeps a call for the next run when the peer could not be
-// reached, and ends it when the peer is to blame.
+// failed keeps a call for the next run if the peer could not be reached, and ends it if the
+// peer is at fault.
 func (r *Remote) failed(ctx context.Context, j *journal, err error) (any, error) {
 	var bad *Error
 	var refused *PeerError
@@ -264,8 +258,7 @@ func (r *Remote) failed(ctx context.Context, j *journal, err error) (any, error)
 	return nil, &agent.Suspend{State: state, Err: fmt.Errorf("%s: %w", r.cfg.Name, err)}
 }
 
-// stop ends a call whose peer is refused, and the task with it as far
-// as the peer obeys.
+// stop ends a call because of the peer's behavior, and asks the peer to cancel the task.
 func (r *Remote) stop(ctx context.Context, j *journal, task string, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.client.cfg.Timeout)
 	defer cancel()
@@ -277,7 +270,7 @@ func (r *Remote) stop(ctx context.Context, j *journal, task string, cause error)
 	return errors.Join(cause, j.drop(ctx))
 }
 
-// Resume sends the answers, or looks at the task when there are none.
+// Resume sends the answers, or checks the task if there are none.
 func (r *Remote) Resume(
 	ctx context.Context, _ *content.FunctionCall, state json.RawMessage, answers []content.InputResponse,
 ) (any, error) {
@@ -294,13 +287,13 @@ func (r *Remote) Resume(
 	}
 	switch {
 	case len(answers) == 0 || !c.Waiting && digestOf(c.task) != digestOf(j.task):
-		err = r.look(ctx, j) // what was answered is past, or is not asked any more
+		err = r.look(ctx, j) // the question has been answered or is no longer asked
 	case c.Waiting && content.Rejects(answers[0]):
 		return r.cancel(ctx, j)
 	case c.Waiting:
 		err = r.look(ctx, j)
 	case j.isAnswered(c.task):
-		err = r.look(ctx, j) // by a process that is gone
+		err = r.look(ctx, j) // a previous process has sent the answer
 	default:
 		err = r.answer(ctx, j, answers)
 	}
@@ -315,9 +308,8 @@ func (r *Remote) Resume(
 	return r.goOn(ctx, j)
 }
 
-// look reads the task as it is now. An answer of which it isn't known
-// whether it arrived goes out once more, under its id, when the task
-// still asks what it answers.
+// look reads the current state of the task. If an earlier answer may not have arrived and the
+// task still asks its question, look sends the answer again under the same id.
 func (r *Remote) look(ctx context.Context, j *journal) error {
 	t, err := r.client.Task(ctx, j.task.ID)
 	if err != nil {
@@ -329,8 +321,7 @@ func (r *Remote) look(ctx context.Context, j *journal) error {
 	return r.send(ctx, j)
 }
 
-// answer sends the answers, which belong to what the task asked when
-// the user was shown it.
+// answer sends the answers, which belong to the question that the user saw.
 func (r *Remote) answer(ctx context.Context, j *journal, answers []content.InputResponse) error {
 	asked := digestOf(j.task)
 	own := make([]content.InputResponse, len(answers))
@@ -357,8 +348,8 @@ func (r *Remote) send(ctx context.Context, j *journal) error {
 	return j.take(t)
 }
 
-// cancel ends the task since the user does not want it. What comes of
-// it is what the peer says.
+// cancel asks the peer to end the task because the user doesn't want it. The result depends on
+// the peer's reply.
 func (r *Remote) cancel(ctx context.Context, j *journal) (any, error) {
 	t, err := r.client.Cancel(ctx, j.task.ID)
 	if err == nil {

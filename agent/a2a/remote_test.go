@@ -13,9 +13,9 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// remote is a function that asks an agent elsewhere, as a program with
-// an A2A client would write it: what that agent asks suspends the call,
-// and the answers are the next message to its task.
+// remote is a function that uses a remote agent, as a program with an A2A client would
+// implement it: the remote agent's questions suspend the call, and the answers are the next
+// message to its task.
 type remote struct {
 	task *Task
 	sent []*Message
@@ -50,7 +50,7 @@ func (r *remote) Resume(
 	return "the partner is satisfied", nil
 }
 
-// script is a model that says one message after the other.
+// script is a model with scripted messages.
 type script struct{ turns []*content.Message }
 
 func (s *script) Respond(context.Context, []*content.Message, *agent.Options) (*agent.Response, error) {
@@ -63,10 +63,9 @@ func (s *script) Stream(context.Context, []*content.Message, *agent.Options) ite
 	return func(yield func(*agent.Update, error) bool) { yield(nil, errors.New("no streams here")) }
 }
 
-// TestRemoteAgentAsks lets a peer ask for approval of a tool that
-// exists here, too, under an id as our own requests have them. The user
-// sees a text, the approval of that text goes back to the peer, and the
-// tool here does not run.
+// TestRemoteAgentAsks lets a peer request approval of a tool with the same name as a tool here,
+// under an id like our own. The user sees a text, the approval of that text goes back to the
+// peer, and the tool here does not run.
 func TestRemoteAgentAsks(t *testing.T) {
 	deleted := false
 	purge := agent.RequireApproval(

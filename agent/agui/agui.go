@@ -1,18 +1,15 @@
-// Package agui maps an agent's responses to events of the AG-UI
-// protocol, and the answers of an AG-UI client to contents. It is a
-// mapping only: the server around it is the caller's.
+// Package agui maps an agent's responses to events of the AG-UI protocol, and the answers of an
+// AG-UI client to contents. It only maps: the caller must provide the server.
 //
-// A run that asks ends with a RUN_FINISHED event whose outcome lists
-// the open requests as interrupts, in the shape of Microsoft's Agent
-// Framework for Python; the next run's input answers all of them in its
-// resume list. The form of the .NET sample, in which a request is a
-// call of a tool named request_approval, is there too (RequestApproval,
+// A run that has requests ends with a RUN_FINISHED event whose outcome lists the open requests
+// as interrupts, in the format of Microsoft's Agent Framework for Python. The input of the next
+// run answers all of them in its resume list. The format of the .NET sample, in which a request
+// is a call of a tool named request_approval, is supported too (RequestApproval,
 // ApprovalResult).
 //
-// What a client sends is an answer to a request that the host knows,
-// and nothing else: it is bound by id to the open requests, which the
-// caller takes from its own thread (agent.Thread.Pending), and the call
-// that runs is the one recorded there.
+// The client's data is only used as answers to requests that the host has: answers are matched
+// by id to the open requests, which the caller takes from its own thread
+// (agent.Thread.Pending), and the call that runs is the one recorded there.
 package agui
 
 import (
@@ -24,7 +21,7 @@ import (
 // EventType is the discriminator of an Event.
 type EventType string
 
-// The types of events that are written here.
+// The types of events that this package writes.
 const (
 	RunStarted         EventType = "RUN_STARTED"
 	RunFinished        EventType = "RUN_FINISHED"
@@ -38,8 +35,8 @@ const (
 	ToolCallResult     EventType = "TOOL_CALL_RESULT"
 )
 
-// Event is one event of AG-UI, to be written with encoding/json. Only
-// the members that its type has are set.
+// Event is one event of AG-UI, to be written with encoding/json. Only the members of its type
+// are set.
 type Event struct {
 	Type            EventType `json:"type"`
 	ThreadID        string    `json:"threadId,omitempty"`
@@ -56,8 +53,7 @@ type Event struct {
 	Outcome         *Ending   `json:"outcome,omitempty"`
 }
 
-// Ending is how a run ended: "success", or "interrupt" with what the
-// user is asked.
+// Ending is the end of a run: "success", or "interrupt" with the requests to the user.
 type Ending struct {
 	Type       string      `json:"type"`
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
@@ -74,33 +70,31 @@ type Interrupt struct {
 	Metadata       json.RawMessage `json:"metadata,omitempty"`
 }
 
-// Run names the run whose events are written.
+// Run describes the run whose events are written.
 type Run struct {
 	ThreadID, RunID string
-	// Shown are the ids of calls that an earlier run showed, such as
-	// those of the requests that are answered in this one. They are not
-	// shown again: their results belong to the calls that the client
-	// has.
+	// Shown lists the ids of calls that an earlier run showed, such as those of the requests
+	// that are answered in this run. They are not shown again, because their results belong to
+	// the calls that the client already has.
 	Shown []string
-	// DotNet writes each approval request as a call of
-	// request_approval, as the .NET sample does, instead of an
-	// interrupt.
+	// DotNet writes each approval request as a call of request_approval, as the .NET sample
+	// does, instead of an interrupt.
 	DotNet bool
 }
 
-// Outcome is the RUN_FINISHED event of a response: an interrupt outcome
-// when it asks the user, success else. It fails when a request can't be
-// told to a client, such as one without an id.
+// Outcome returns the RUN_FINISHED event of a response, with an interrupt outcome if it has
+// requests, and success otherwise. It returns an error for a request that can't be sent to a
+// client, such as one without an id.
 func (r Run) Outcome(resp *agent.Response) (Event, error) {
 	return r.finished(resp.UserInputRequests())
 }
 
-// CodeFailed is the code of a RUN_ERROR that has no code of its own.
+// CodeFailed is the code of a RUN_ERROR without a specific code.
 const CodeFailed = "RUN_FAILED"
 
-// ErrorEvent is the RUN_ERROR event of an error. A *ResumeError is told
-// as it is; of any other the client only learns that the run failed,
-// since it is not known what stands in it.
+// ErrorEvent returns the RUN_ERROR event for an error. It includes the text of a *ResumeError.
+// For all other errors it only says that the run failed, since their text may contain
+// confidential data.
 func ErrorEvent(err error) Event {
 	if refused, ok := resumeError(err); ok {
 		return Event{Type: RunError, Message: refused.Error(), Code: string(refused.Code)}

@@ -9,33 +9,33 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Code says why a resume list is refused. The codes are those of
-// Microsoft's Agent Framework for Python.
+// Code is the reason why a resume list is refused. The codes are those of Microsoft's Agent
+// Framework for Python.
 type Code string
 
 // The codes of a ResumeError.
 const (
 	CodeRequired Code = "APPROVAL_RESUME_REQUIRED" // requests are open and there is no resume list
-	// the list or an entry has the wrong shape, or an id stands in it twice
+	// The list or an entry has the wrong format, or an id appears twice.
 	CodeInvalid Code = "APPROVAL_RESUME_INVALID"
-	// data or edited arguments that the request does not take
+	// Data or edited arguments that the request doesn't accept.
 	CodeInvalidResponse  Code = "APPROVAL_RESUME_INVALID_RESPONSE"
 	CodeNotFound         Code = "APPROVAL_RESUME_NOT_FOUND"         // no such request is open
-	CodeMissingInterrupt Code = "APPROVAL_RESUME_MISSING_INTERRUPT" // an open request is left out
-	// an entry is cancelled and Resume.FailCancelled is set
+	CodeMissingInterrupt Code = "APPROVAL_RESUME_MISSING_INTERRUPT" // an open request is missing
+	// An entry is cancelled and Resume.FailCancelled is set.
 	CodeCancelled Code = "APPROVAL_RESUME_CANCELLED"
 )
 
-// ResumeError refuses a resume list as a whole: nothing in it acts. It
-// names ids and members, never values.
+// ResumeError refuses a resume list as a whole: no answer in it is applied. It contains ids and
+// member names, never values.
 type ResumeError struct {
 	Code        Code
-	InterruptID string // "" when it is about the list
+	InterruptID string // empty if the error is about the list
 	Detail      string
 	Err         error
 }
 
-// Error puts the interrupt before the sentence.
+// Error returns the interrupt id followed by the detail.
 func (e *ResumeError) Error() string {
 	if e.InterruptID == "" {
 		return "resume: " + e.Detail
@@ -59,29 +59,26 @@ func refuse(code Code, id, format string, args ...any) *ResumeError {
 	}
 }
 
-// ReasonCancelled is the reason of the rejection that stands for a
-// cancelled interrupt.
+// ReasonCancelled is the reason of the rejection for a cancelled interrupt.
 const ReasonCancelled = "cancelled by the user"
 
 // Resume reads resume lists.
 type Resume struct {
 	// Pending are the open requests, from the thread.
 	Pending []content.InputRequest
-	// FailCancelled makes a cancelled entry an error with
-	// CodeCancelled, as in Python. Else it rejects its request, so that
-	// the thread goes on.
+	// FailCancelled makes a cancelled entry an error with CodeCancelled, as in Python.
+	// Otherwise it rejects its request, so that the thread can continue.
 	FailCancelled bool
 }
 
-// Answers reads the resume list of a RunAgentInput for the open
-// requests; see Resume.
+// Answers reads the resume list of a RunAgentInput for the open requests. See Resume.
 func Answers(pending []content.InputRequest, resume json.RawMessage) ([]content.Content, error) {
 	return Resume{Pending: pending}.Answers(resume)
 }
 
-// Answers turns a resume list into the contents of the next message, in
-// the order of the open requests. The list must answer each of them
-// exactly once. Errors are of type *ResumeError; then nothing may act.
+// Answers converts a resume list into contents for the next message, in the order of the open
+// requests. The list must answer each of them exactly once. Errors are of type *ResumeError.
+// After an error no answer may be used.
 func (r Resume) Answers(resume json.RawMessage) ([]content.Content, error) {
 	byID, err := r.byID()
 	if err != nil {
@@ -125,7 +122,7 @@ func (r Resume) byID() (map[string]content.InputRequest, error) {
 // entry is one element of the list.
 type entry struct {
 	cancelled bool
-	payload   value.Value // Absent when there is none
+	payload   value.Value // Absent if there is none
 }
 
 func (r Resume) entries(resume json.RawMessage) (map[string]entry, error) {
@@ -167,8 +164,8 @@ func readEntries(items []value.Value) (map[string]entry, error) {
 	return out, nil
 }
 
-// readEntry takes no spelling but the protocol's own: a lenient reader
-// and a strict one before it could see different answers.
+// readEntry accepts only the protocol's exact member names: a lenient reader and a strict one
+// in front of it could see different answers.
 func readEntry(i int, item value.Value) (string, entry, error) {
 	var e entry
 	if item.Kind != value.Object {
@@ -191,7 +188,7 @@ func readEntry(i int, item value.Value) (string, entry, error) {
 	return id.Text, e, nil
 }
 
-// match holds the list against the open requests.
+// match checks that the list answers exactly the open requests.
 func (r Resume) match(byID map[string]content.InputRequest, entries map[string]entry) error {
 	for id := range entries {
 		if byID[id] == nil {
@@ -244,8 +241,8 @@ func answerInput(q *content.StructuredInputRequest, payload value.Value) (conten
 	return out, nil
 }
 
-// answerText takes {"approved": …} or a bare boolean, which AG-UI makes
-// the default of a confirmation.
+// answerText accepts {"approved": …} or a plain boolean, which is AG-UI's default for a
+// confirmation.
 func answerText(q *content.TextApprovalRequest, payload value.Value) (content.Content, error) {
 	d := decision{approved: payload.Bool}
 	if payload.Kind != value.Bool {

@@ -16,7 +16,7 @@ import (
 
 const transferArgs = `{"to":"bob","amount":5,"rate":0.5,"tags":["a"],"options":{"fast":true},"memo":null,"now":false}`
 
-// requests are those that the fixtures name.
+// requests returns the requests that the fixtures name.
 func requests() map[string]content.InputRequest {
 	return map[string]content.InputRequest{
 		"call": &content.ToolApprovalRequest{RequestID: "r1",
@@ -101,7 +101,7 @@ func wantCode(t *testing.T, err error, code Code) {
 	}
 }
 
-// describe is an answer in the words of the fixtures.
+// describe returns an answer in the format of the fixtures.
 func describe(c content.Content) obj {
 	switch c := c.(type) {
 	case *content.ToolApprovalResponse:
@@ -137,8 +137,8 @@ func sameJSON(t *testing.T, got any, want json.RawMessage) {
 	}
 }
 
-// TestBadTexts are resume lists that are no JSON that everybody reads
-// alike, so they can't stand in a fixture.
+// TestBadTexts uses resume lists that are not JSON that all parsers read in the same way. A
+// fixture can't contain them.
 func TestBadTexts(t *testing.T) {
 	for _, resume := range []string{
 		`[`, `[{}] x`, "\xff", ` `,
@@ -169,9 +169,8 @@ func TestUnanswerable(t *testing.T) {
 	}
 }
 
-// TestTheRecordedCall checks that what runs is what was recorded: the
-// answer's call equals the request's whatever the client sends, and is
-// not the same object.
+// TestTheRecordedCall checks that the recorded call runs: the answer's call equals the
+// request's, with any data from the client, and is not the same object.
 func TestTheRecordedCall(t *testing.T) {
 	q := requests()["call"].(*content.ToolApprovalRequest)
 	for _, payload := range []string{`{"approved":true}`, `{"approved":true,"amount":1}`, `{"approved":false}`} {
@@ -187,9 +186,8 @@ func TestTheRecordedCall(t *testing.T) {
 	}
 }
 
-// TestSchemasAgree checks the responseSchema of an interrupt against
-// the reader: a payload that the reader takes for an approval is one
-// that the schema takes, too.
+// TestSchemasAgree checks the responseSchema of an interrupt against the reader: the schema
+// must accept every payload that the reader accepts as an approval.
 func TestSchemasAgree(t *testing.T) {
 	for _, c := range resumeCases(t) {
 		if c.Code != "" || len(c.open()) != 1 {
@@ -200,7 +198,7 @@ func TestSchemasAgree(t *testing.T) {
 		must.Do(t, json.Unmarshal(c.Resume, &entries))
 		p := entries[0].Payload
 		if len(p) == 0 || p[0] != '{' || strings.Contains(string(p), `"editedArgs": null`) {
-			continue // cancelled, or a form that only the reader is lenient about
+			continue // cancelled, or a form that only the reader accepts
 		}
 		if err := content.CheckSchema(i.ResponseSchema, p); err != nil {
 			t.Errorf("%s: the schema refuses %s: %v", c.Name, p, err)
@@ -208,8 +206,7 @@ func TestSchemasAgree(t *testing.T) {
 	}
 }
 
-// TestOneEntryPerRequest draws lists of ids: only a permutation of the
-// open ones is answered.
+// TestOneEntryPerRequest draws lists of ids: only a permutation of the open ones is accepted.
 func TestOneEntryPerRequest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 1, 4, rapid.ID).

@@ -10,11 +10,11 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// RequestApprovalTool is the name of the tool by which the .NET sample asks.
+// RequestApprovalTool is the name of the tool that the .NET sample uses for requests.
 const RequestApprovalTool = "request_approval"
 
-// asCall is the call that tells a request, where the run asks as the
-// .NET sample does and can. All other requests are interrupts.
+// asCall returns the request_approval call for a request. It returns false if the run doesn't
+// use the .NET format or if the request can't be written in it. Such requests are interrupts.
 func (r Run) asCall(q content.InputRequest) (*content.FunctionCall, bool) {
 	approval, ok := q.(*content.ToolApprovalRequest)
 	if !ok || !r.DotNet {
@@ -24,9 +24,9 @@ func (r Run) asCall(q content.InputRequest) (*content.FunctionCall, bool) {
 	return call, err == nil
 }
 
-// RequestApproval is the call of request_approval that asks an AG-UI
-// client in the manner of the .NET sample. Its call id is the id of the
-// request. Only calls of functions can be asked about in this way.
+// RequestApproval returns the request_approval call that asks an AG-UI client as in the .NET
+// sample. Its call id is the id of the request. It returns an error for requests that are not
+// about function calls.
 func RequestApproval(q *content.ToolApprovalRequest) (*content.FunctionCall, error) {
 	if _, ok := q.Call.(*content.FunctionCall); !ok || q.RequestID == "" {
 		return nil, fmt.Errorf(
@@ -56,10 +56,9 @@ func RequestApproval(q *content.ToolApprovalRequest) (*content.FunctionCall, err
 	}, nil
 }
 
-// ApprovalResult reads the result of a call of request_approval,
-// {"approval_id": …, "approved": …} or the same as a text, and answers
-// the open request of that id. Errors are of type *ResumeError; then
-// nothing may act.
+// ApprovalResult reads the result of a request_approval call, {"approval_id": …, "approved": …}
+// or the same as a string, and answers the open request with that id. Errors are of type
+// *ResumeError. After an error no answer may be used.
 func ApprovalResult(
 	pending []content.InputRequest, result *content.FunctionResult,
 ) (*content.ToolApprovalResponse, error) {

@@ -12,11 +12,10 @@ type decision struct {
 	approved bool
 	reason   string
 	edits    []value.Member
-	whole    bool // the edits are all arguments anew
+	whole    bool // the edits replace all arguments
 }
 
-// decide reads a payload. Only true and false are decisions: "true", 1
-// and null are not.
+// decide reads a payload. Only true and false are decisions, not "true", 1 or null.
 func decide(id string, payload value.Value, args arguments) (decision, error) {
 	var d decision
 	payload = unwrap(payload)
@@ -38,11 +37,10 @@ func decide(id string, payload value.Value, args arguments) (decision, error) {
 	return d, d.readReason(id, payload, args)
 }
 
-// readReason reads why. On the approval of a call with an argument of
-// this name the member would be a guess: Microsoft's Agent Framework
-// for Python takes it for an edit of the argument. So it is refused,
-// unless it changes nothing; with editedArgs it can be nothing but a
-// reason.
+// readReason reads the reason. If an approved call has an argument named reason, this member is
+// ambiguous: Microsoft's Agent Framework for Python takes it as an edit of the argument. So it
+// is refused, unless it changes nothing. With editedArgs it can only be the reason of the
+// decision.
 func (d *decision) readReason(id string, payload value.Value, args arguments) error {
 	v, ok := payload.Get(reasonKey)
 	if !ok {
@@ -64,8 +62,7 @@ func (d *decision) readReason(id string, payload value.Value, args arguments) er
 	return nil
 }
 
-// unwrap reads an object out of a text, which is how clients of tool
-// results send it.
+// unwrap parses an object in a string, which is the form in which clients send tool results.
 func unwrap(payload value.Value) value.Value {
 	if payload.Kind == value.String {
 		if v, err := value.Parse([]byte(payload.Text), value.Limits{}); err == nil {
@@ -75,7 +72,7 @@ func unwrap(payload value.Value) value.Value {
 	return payload
 }
 
-// readApproved takes either name, and both when they agree.
+// readApproved accepts either name, and both if they agree.
 func (d *decision) readApproved(id string, payload value.Value) error {
 	found := false
 	for _, key := range []string{approvedKey, acceptedKey} {
@@ -110,8 +107,7 @@ func (d *decision) readWhole(id string, payload value.Value) error {
 	return nil
 }
 
-// approve approves the call, with the edited arguments where they
-// differ from what was asked.
+// approve approves the call, with edited arguments if they differ from the requested ones.
 func approve(q *content.ToolApprovalRequest, args arguments, d decision) (content.Content, error) {
 	if len(d.edits) == 0 && !d.whole {
 		return q.CreateApproval(d.reason), nil
@@ -126,7 +122,7 @@ func approve(q *content.ToolApprovalRequest, args arguments, d decision) (conten
 	}
 	doc := value.Value{Kind: value.Object, Members: edited}.AppendJSON(nil)
 	if content.SameArguments(doc, q.Call.Args()) {
-		return q.CreateApproval(d.reason), nil // a form that sends everything back
+		return q.CreateApproval(d.reason), nil // a form that sends all arguments back
 	}
 	out, err := q.CreateEdit(doc, d.reason)
 	if err != nil {
@@ -141,8 +137,8 @@ func approve(q *content.ToolApprovalRequest, args arguments, d decision) (conten
 	return out, nil
 }
 
-// merge puts edits in the place of arguments of the same name and type.
-// An edit adds no argument and takes none away.
+// merge replaces arguments with edits of the same name and type. Edits can't add or remove
+// arguments.
 func merge(id string, members []value.Member, d decision) ([]value.Member, error) {
 	edits := map[string]value.Value{}
 	for _, m := range d.edits {
@@ -178,8 +174,7 @@ func merge(id string, members []value.Member, d decision) ([]value.Member, error
 	return out, errors.Join(problems...)
 }
 
-// sameType lets a whole number stand for one with a fraction, and not
-// the other way round.
+// sameType allows an integer in place of a number with a fraction, but not the reverse.
 func sameType(old, edited value.Value) bool {
 	if old.Kind == value.Number && edited.Kind == value.Number {
 		return !old.Num.IsInt() || edited.Num.IsInt()

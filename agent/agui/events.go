@@ -10,24 +10,23 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// Events turns the stream of a run into events, from RUN_STARTED to
-// RUN_FINISHED or RUN_ERROR. Texts, calls, their results and requests
-// are told; everything else has no event of its own and is left out.
-// The last pair has the error of the stream, if there was one, beside
-// the event for the client.
+// Events converts the stream of a run into events, from RUN_STARTED to RUN_FINISHED or
+// RUN_ERROR. It writes texts, calls, their results and requests. Other contents have no event
+// and are left out. If the stream failed, the last pair contains the event for the client and
+// the stream's error.
 func (r Run) Events(stream iter.Seq2[*agent.Update, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		w := &writer{run: r, yield: yield, shown: slices.Clone(r.Shown)}
 		w.send(Event{Type: RunStarted, ThreadID: r.ThreadID, RunID: r.RunID})
-		if !w.stopped && w.tell(stream) {
+		if !w.stopped && w.writeStream(stream) {
 			w.finish()
 		}
 	}
 }
 
-// tell is false when there is nothing more to say. A stream whose
-// reader stopped is not asked for more: every piece may cost a model.
-func (w *writer) tell(stream iter.Seq2[*agent.Update, error]) bool {
+// writeStream writes the events of the stream. It returns false after an error or when the reader
+// stopped. Then it reads no further pieces of the stream, since each may cost a model call.
+func (w *writer) writeStream(stream iter.Seq2[*agent.Update, error]) bool {
 	for u, err := range stream {
 		if err != nil {
 			w.fail(err)
@@ -41,15 +40,15 @@ func (w *writer) tell(stream iter.Seq2[*agent.Update, error]) bool {
 	return true
 }
 
-// writer holds what is open while a stream is told.
+// writer is the state while the events of a stream are written.
 type writer struct {
 	run     Run
 	yield   func(Event, error) bool
-	stopped bool // the reader wants no more
+	stopped bool // the reader has stopped
 
-	open  string   // id of the text message that is not ended
-	named string   // id that the updates give to it
-	made  int      // ids made so far
+	open  string   // id of the open text message
+	named string   // id of that message in the updates
+	made  int      // number of ids made so far
 	used  []string // ids of messages
 	shown []string // ids of calls
 	asked []content.InputRequest
@@ -98,7 +97,7 @@ func (w *writer) update(u *agent.Update) {
 	}
 }
 
-// text opens a message where none is open, or another one is.
+// text begins a message if none is open or if the text belongs to a different one.
 func (w *writer) text(u *agent.Update, delta string) {
 	if delta == "" || u.Role != "" && u.Role != content.Assistant {
 		return
@@ -124,8 +123,8 @@ func (w *writer) endText() {
 	}
 }
 
-// id is the given id, or one of our own where there is none or it was
-// used: an ended message can't go on.
+// id returns the given id, or a new one if it is empty or has been used, because an ended
+// message can't be continued.
 func (w *writer) id(given string) string {
 	for given == "" || slices.Contains(w.used, given) {
 		w.made++
@@ -168,8 +167,7 @@ func (w *writer) result(callID, text string) {
 	})
 }
 
-// ask shows the call that a request is about, so that the interrupt has
-// something to refer to.
+// ask shows the call that a request is about, because the interrupt refers to it.
 func (w *writer) ask(u *agent.Update, q content.InputRequest) {
 	w.asked = append(w.asked, q)
 	approval, ok := q.(*content.ToolApprovalRequest)
@@ -183,7 +181,7 @@ func (w *writer) ask(u *agent.Update, q content.InputRequest) {
 	w.call(u, approval.Call)
 }
 
-// resultText is a text as it is, and anything else as JSON.
+// resultText returns a string unchanged and anything else as JSON.
 func resultText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && len(raw) > 0 && raw[0] == '"' {

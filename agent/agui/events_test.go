@@ -17,7 +17,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// ownRequest is a request of a kind that nobody here knows.
+// ownRequest is a request of an unknown kind.
 type ownRequest struct {
 	content.Common
 	id string
@@ -44,7 +44,7 @@ func says(id string, contents ...content.Content) *agent.Update {
 
 func text(s string) content.Content { return &content.Text{Text: s} }
 
-// checkGolden compares events with a file of one event a line.
+// checkGolden compares events with a file that has one event per line.
 func checkGolden(t *testing.T, file string, events iter.Seq2[Event, error]) {
 	t.Helper()
 	var got bytes.Buffer
@@ -63,8 +63,7 @@ func checkGolden(t *testing.T, file string, events iter.Seq2[Event, error]) {
 	}
 }
 
-// asking is a run with a text, a call that runs at once and one request
-// of each kind.
+// asking is a run with a text, a call that runs immediately and one request of each kind.
 func asking() iter.Seq2[*agent.Update, error] {
 	all := requests()
 	call := all["call"].(*content.ToolApprovalRequest)
@@ -95,8 +94,8 @@ func TestEvents(t *testing.T) {
 		Run{ThreadID: "t1", RunID: "run-1", DotNet: true}.Events(asking()))
 }
 
-// TestResumedRun expects that a call that was shown is not shown again,
-// while its result is.
+// TestResumedRun checks that a call that was shown before is not shown again, but its result
+// is.
 func TestResumedRun(t *testing.T) {
 	run := Run{ThreadID: "t1", RunID: "run-2", Shown: []string{"call_1"}}
 	checkGolden(t, "testdata/resumed.jsonl", run.Events(stream(
@@ -162,8 +161,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestReaderStops stops after each event, and expects neither another
-// event nor another piece of the stream.
+// TestReaderStops stops after each event, and checks that no further event is sent and no
+// further piece of the stream is read.
 func TestReaderStops(t *testing.T) {
 	for stop := 1; stop <= 8; stop++ {
 		pulled := 0

@@ -20,8 +20,8 @@ const (
 	reasonInput        = "input_required"
 )
 
-// The names in the payload of an answer. Arguments of these names are
-// edited inside editedArgs.
+// Names in the payload of an answer. Arguments with these names can only be edited in
+// editedArgs.
 const (
 	approvedKey = "approved"
 	acceptedKey = "accepted" // the older name of approved
@@ -57,8 +57,8 @@ func (r Run) finished(asked []content.InputRequest) (Event, error) {
 	return out, nil
 }
 
-// InterruptOf is the interrupt of one request. It fails when the
-// request has no id or holds what is no JSON.
+// InterruptOf returns the interrupt for one request. It returns an error if the request has no
+// id or contains invalid JSON.
 func InterruptOf(q content.InputRequest) (Interrupt, error) {
 	if q == nil || q.InputRequestID() == "" {
 		return Interrupt{}, fmt.Errorf("a request without an id can't be answered")
@@ -92,21 +92,21 @@ func callInterrupt(q *content.ToolApprovalRequest) (Interrupt, error) {
 	args := parseArguments(q.Call)
 	call := obj{{"call_id", q.Call.ID()}, {"name", q.Call.ToolName()}, {"arguments", args.shown}}
 	about := obj{{"type", "function_approval_request"}, {"function_call", append(call, ownerOf(q.Call)...)}}
-	// Python says it twice: generic clients look at value.
+	// Python writes it twice, because generic clients read value.
 	about = append(about, pair{"value", slices.Clone(about)})
 	if q.NoConfirmation {
 		about = append(about, pair{"requires_confirmation", false})
 	}
 	out := Interrupt{Reason: reasonToolCall, ToolCallID: q.Call.ID()}
 	if out.ToolCallID == "" {
-		out.Reason = reasonConfirmation // AG-UI wants a call's id with the other one
+		out.Reason = reasonConfirmation // AG-UI requires a call id with reasonToolCall
 	}
 	what := cmp.Or(q.Call.ToolName(), "this tool") + content.ServerWords(q.Call)
 	out.Message = cmp.Or(q.Note.Message, "Approve running "+what+"?")
 	return out.with(q.Note, about, approvalSchema(q.Call, args))
 }
 
-// ownerOf says that a service runs a call, and on which server.
+// ownerOf returns members that say that a service runs a call, and on which server.
 func ownerOf(call content.ToolCall) (out obj) {
 	if _, local := call.(*content.FunctionCall); local {
 		return nil
@@ -128,7 +128,7 @@ func inputInterrupt(q *content.StructuredInputRequest) (Interrupt, error) {
 	return out.with(q.Note, obj{{"type", "structured_input_request"}}, rawOr(q.Schema))
 }
 
-// with adds what all interrupts have.
+// with adds the members that all interrupts have.
 func (i Interrupt) with(n content.Note, about obj, schema any) (Interrupt, error) {
 	metadata := obj{{"agent_framework", about}}
 	if ours := noteOf(n); len(ours) > 0 {
@@ -147,7 +147,7 @@ func (i Interrupt) with(n content.Note, about obj, schema any) (Interrupt, error
 	return i, nil
 }
 
-// noteOf is what AG-UI has no member for.
+// noteOf returns the parts of a note that AG-UI has no member for.
 func noteOf(n content.Note) (out obj) {
 	if n.Where != "" {
 		out = append(out, pair{"where", n.Where})
@@ -158,8 +158,8 @@ func noteOf(n content.Note) (out obj) {
 	return out
 }
 
-// approvalSchema describes the payload of an answer: whether, why, and for
-// functions with which arguments instead.
+// approvalSchema describes the payload of an answer: the decision, the reason, and for
+// functions the edited arguments.
 func approvalSchema(call content.ToolCall, args arguments) obj {
 	props := obj{
 		{approvedKey, obj{{"type", "boolean"}, {"description", "Whether this is approved."}}},
@@ -210,12 +210,12 @@ func editSchemas(args arguments) obj {
 	}})
 }
 
-// isReserved holds for names that stand for the decision itself.
+// isReserved reports whether a name is part of the decision.
 func isReserved(name string) bool {
 	return name == approvedKey || name == acceptedKey || name == editedKey || name == reasonKey
 }
 
-// typeName is the type of a value in the words of JSON Schema.
+// typeName returns the type of a value as in JSON Schema.
 func typeName(v value.Value) string {
 	switch v.Kind {
 	case value.Object:
@@ -236,14 +236,14 @@ func typeName(v value.Value) string {
 	}
 }
 
-// arguments are the arguments of a call as they can be shown and edited.
+// arguments are the arguments of a call in a form that can be shown and edited.
 type arguments struct {
 	shown    json.RawMessage
 	members  []value.Member
 	readable bool // one object, or none at all
 }
 
-// parseArguments shows what is no object as a text.
+// parseArguments parses arguments. If they are not an object, they are shown as a string.
 func parseArguments(call content.ToolCall) arguments {
 	text := call.Args()
 	if len(text) == 0 {
@@ -257,7 +257,7 @@ func parseArguments(call content.ToolCall) arguments {
 	return arguments{shown: jsonmsg.AppendString(nil, string(text))}
 }
 
-// get returns the argument of a name.
+// get returns the argument with a name.
 func (a arguments) get(name string) (v value.Value, ok bool) {
 	i := slices.IndexFunc(a.members, func(m value.Member) bool { return m.Key == name })
 	if i < 0 {

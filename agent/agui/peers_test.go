@@ -25,8 +25,7 @@ func TestShowsTheServerOfAHostedCall(t *testing.T) {
 	}
 }
 
-// A reason is never taken for an edit of an argument of that name, nor
-// an edit for a reason.
+// A reason must not be taken as an edit of an argument of that name, nor an edit as a reason.
 func TestTellsAReasonFromAnArgumentOfThatName(t *testing.T) {
 	q := &content.ToolApprovalRequest{
 		RequestID: "r",
@@ -78,7 +77,7 @@ func TestTellsAReasonFromAnArgumentOfThatName(t *testing.T) {
 	}
 }
 
-// What a client makes of the schema is never read as something else.
+// A payload that a client makes from the schema must not be read as something else.
 func TestTheSchemaOffersAReasonForEveryCall(t *testing.T) {
 	for _, args := range []string{`{"amount":5}`, `{"amount":5,"reason":"damaged"}`} {
 		i := must.Get(InterruptOf(&content.ToolApprovalRequest{

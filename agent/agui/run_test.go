@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// script is a model that says one message after the other.
+// script is a model with scripted messages.
 type script struct{ turns []*content.Message }
 
 func (s *script) Respond(context.Context, []*content.Message, *agent.Options) (*agent.Response, error) {
@@ -35,8 +35,7 @@ func (s *script) Stream(
 	}
 }
 
-// transferAgent has a tool that needs approval, and notes with what it
-// was called.
+// transferAgent has a tool that needs approval, and records its arguments.
 func transferAgent(ran *[]string) agent.Agent {
 	run := func(_ context.Context, args json.RawMessage) (any, error) {
 		*ran = append(*ran, string(args))
@@ -56,7 +55,7 @@ func transferAgent(ran *[]string) agent.Agent {
 	})
 }
 
-// all reads the events of a run that must not fail, and names them.
+// all reads the events of a run that must not fail, and returns their names and the last one.
 func all(t *testing.T, events iter.Seq2[Event, error]) (names string, last Event) {
 	t.Helper()
 	var types []string
@@ -71,8 +70,8 @@ func all(t *testing.T, events iter.Seq2[Event, error]) (names string, last Event
 const askingRun = "RUN_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END TOOL_CALL_START " +
 	"TOOL_CALL_ARGS TOOL_CALL_END RUN_FINISHED"
 
-// TestInterruptAndResume is a whole conversation over the wire: asked,
-// refused resumes, edited, done.
+// TestInterruptAndResume is a complete conversation over the wire: a request, refused resumes,
+// an edit, and the end.
 func TestInterruptAndResume(t *testing.T) {
 	var ran []string
 	bank, thread := transferAgent(&ran), agent.NewThread("t1")
@@ -114,7 +113,7 @@ func TestInterruptAndResume(t *testing.T) {
 	}
 }
 
-// TestDotNetConversation is the same in the manner of the .NET sample.
+// TestDotNetConversation is the same conversation in the format of the .NET sample.
 func TestDotNetConversation(t *testing.T) {
 	var ran []string
 	bank, thread := transferAgent(&ran), agent.NewThread("t1")

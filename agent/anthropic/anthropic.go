@@ -1,34 +1,29 @@
-// Package anthropic is an agent.ChatClient for the Messages API of
-// Anthropic, over the official SDK.
+// Package anthropic is an agent.ChatClient for Anthropic's Messages API, based on the official
+// SDK.
 //
-// System messages and instructions go to the system prompt; everything
-// else becomes turns of user and assistant that follow one another
-// strictly. Each call of a function has exactly one result at the start
-// of the next user turn, or the request is refused here (ErrHistory)
-// before it is sent. What only the loop needs never reaches a model:
-// inert calls without results, approvals of function calls, usage.
+// System messages and instructions become the system prompt. All other messages become
+// alternating turns of user and assistant. Each function call must have exactly one result at
+// the start of the next user turn. Otherwise the request fails (ErrHistory) before it is sent.
+// Contents that only the loop needs are not sent: marked calls without results, approvals of
+// function calls, and usage.
 //
-// What the model thought (content.Reasoning) goes back unchanged and in
-// place; without the provider's seal it is left out, since the API
-// takes no other. Blocks that this package does not know, such as those
-// of tools that the service runs, are *content.Unknown and go back byte
-// for byte.
+// Reasoning (content.Reasoning) is sent back unchanged and in place. Without the provider's
+// signature it is left out, because the API rejects it. Blocks that this package doesn't know,
+// such as those of tools that the service runs, are *content.Unknown and are sent back byte for
+// byte.
 //
 // # Environment
 //
-// Unless WithoutEnvironment is given, the SDK reads ANTHROPIC_BASE_URL,
-// and takes its credential from the first of: ANTHROPIC_API_KEY;
-// ANTHROPIC_AUTH_TOKEN; the profile named by ANTHROPIC_PROFILE;
-// ANTHROPIC_FEDERATION_RULE_ID with ANTHROPIC_ORGANIZATION_ID,
-// ANTHROPIC_IDENTITY_TOKEN(_FILE), ANTHROPIC_SERVICE_ACCOUNT_ID and
-// ANTHROPIC_WORKSPACE_ID; the active profile in the directory that
-// ANTHROPIC_CONFIG_DIR, XDG_CONFIG_HOME, APPDATA or the home directory
-// leads to. WithAPIKey does not undo these: an ANTHROPIC_AUTH_TOKEN is
-// sent beside the key. Where it finds no credential it reads
-// ANTHROPIC_CUSTOM_HEADERS and ANTHROPIC_WEBHOOK_SIGNING_KEY. Its
-// tracing looks at variables that begin with ANTHROPIC_OPEN_TELEMETRY.
-// Proxy variables are read by net/http, always, unless WithSDK brings
-// an HTTP client with a transport without them.
+// Unless WithoutEnvironment is given, the SDK reads ANTHROPIC_BASE_URL, and takes its
+// credential from the first of: ANTHROPIC_API_KEY; ANTHROPIC_AUTH_TOKEN; the profile named by
+// ANTHROPIC_PROFILE; ANTHROPIC_FEDERATION_RULE_ID with ANTHROPIC_ORGANIZATION_ID,
+// ANTHROPIC_IDENTITY_TOKEN(_FILE), ANTHROPIC_SERVICE_ACCOUNT_ID and ANTHROPIC_WORKSPACE_ID; the
+// active profile in the directory given by ANTHROPIC_CONFIG_DIR, XDG_CONFIG_HOME, APPDATA or
+// the home directory. WithAPIKey does not disable these: an ANTHROPIC_AUTH_TOKEN is sent in
+// addition to the key. If the SDK finds no credential, it reads ANTHROPIC_CUSTOM_HEADERS and
+// ANTHROPIC_WEBHOOK_SIGNING_KEY. Its tracing reads variables that begin with
+// ANTHROPIC_OPEN_TELEMETRY. net/http always reads proxy variables, unless WithSDK sets an HTTP
+// client with a transport that doesn't.
 package anthropic
 
 import (
@@ -46,38 +41,36 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// DefaultMaxTokens bounds an answer when neither the options of a request nor
-// WithMaxTokens do; the API wants a bound.
+// DefaultMaxTokens limits an answer if neither the options of a request nor WithMaxTokens do.
+// The API requires a limit.
 const DefaultMaxTokens = 4096
 
-// Parameters is the key in agent.Options.Extra of further parameters of
-// one request (a map[string]any), such as "thinking" or "tool_choice".
-// They go beside those of WithParameters and win over them. A parameter
-// that this package writes itself is refused.
+// Parameters is the key in agent.Options.Extra for additional parameters of one request, such
+// as "thinking" or "tool_choice". The value is a map[string]any. These parameters are merged
+// with those of WithParameters and override them. A parameter that this package writes itself
+// is an error.
 const Parameters = "anthropic"
 
-// The version of the MCP connector that is spoken.
+// The supported version of the MCP connector.
 const mcpBeta = "mcp-client-2025-11-20"
 
-// Option is a choice for New.
+// Option configures a client.
 type Option func(*client)
 
-// WithAPIKey sets the key of the account.
+// WithAPIKey sets the API key.
 func WithAPIKey(key string) Option { return WithSDK(option.WithAPIKey(key)) }
 
-// WithBaseURL sets where the API is.
+// WithBaseURL sets the base URL of the API.
 func WithBaseURL(url string) Option { return WithSDK(option.WithBaseURL(url)) }
 
-// WithoutEnvironment ignores every environment variable and every
-// profile that the SDK would read, and turns its tracing off; a later
-// WithSDK can turn it on again.
+// WithoutEnvironment ignores all environment variables and profiles that the SDK would read,
+// and disables its tracing. A later WithSDK can enable tracing again.
 func WithoutEnvironment() Option {
 	return WithSDK(option.WithoutEnvironmentDefaults(), option.WithoutOpenTelemetry())
 }
 
-// WithSDK passes options to the SDK as they are, such as the HTTP
-// client and how often a request that failed in passing is repeated (2
-// times by default; a stream that has begun never is).
+// WithSDK passes options to the SDK unchanged, such as the HTTP client and the number of
+// retries after temporary failures (2 by default; a stream that has begun is never retried).
 func WithSDK(options ...option.RequestOption) Option {
 	return func(c *client) { c.options = append(c.options, options...) }
 }
@@ -85,19 +78,17 @@ func WithSDK(options ...option.RequestOption) Option {
 // WithModel sets the model for requests that name none.
 func WithModel(model string) Option { return func(c *client) { c.model = model } }
 
-// WithMaxTokens bounds the answers to requests that have no bound of
-// their own.
+// WithMaxTokens limits the answers to requests without their own limit.
 func WithMaxTokens(n int) Option { return func(c *client) { c.maxTokens = n } }
 
-// WithParameters sets further parameters of every request; see Parameters.
+// WithParameters sets additional parameters for every request. See Parameters.
 func WithParameters(p map[string]any) Option {
 	return func(c *client) { c.parameters = maps.Clone(p) }
 }
 
-// New returns a client of the Messages API. Its errors are
-// *RequestError for what can't be sent, *StatusError for what the
-// service refused, also in the middle of a stream, and errors that wrap
-// ErrBadResponse or ErrCut for what came back.
+// New returns a client for the Messages API. Its errors are *RequestError for requests that
+// can't be sent, *StatusError for errors of the service, including those in the middle of a
+// stream, and errors that wrap ErrBadResponse or ErrCut for invalid responses.
 func New(options ...Option) agent.ChatClient {
 	c := &client{maxTokens: DefaultMaxTokens}
 	for _, o := range options {
@@ -115,8 +106,8 @@ type client struct {
 	parameters map[string]any
 }
 
-// Respond asks for a whole message. When the answer may take longer than the
-// service keeps a silent connection, it is streamed.
+// Respond requests a whole message. If the answer may take longer than the service keeps an
+// idle connection open, it is streamed.
 func (c *client) Respond(
 	ctx context.Context, messages []*content.Message, opt *agent.Options,
 ) (*agent.Response, error) {
@@ -136,7 +127,7 @@ func (c *client) Respond(
 	return parseResponse(raw)
 }
 
-// collect is agent.Collect without half a response.
+// collect does the same as agent.Collect, but returns no partial response.
 func collect(stream iter.Seq2[*agent.Update, error]) (*agent.Response, error) {
 	r, err := agent.Collect(stream)
 	if err != nil {
@@ -145,9 +136,9 @@ func collect(stream iter.Seq2[*agent.Update, error]) (*agent.Response, error) {
 	return r, nil
 }
 
-// Stream asks for a message piece by piece. Calls come whole. Only the
-// last update has a FinishReason, and only when the service said that
-// the message is complete.
+// Stream requests a message in pieces. Calls are yielded only when they are complete. Only the
+// last update has a FinishReason, and only if the service reported that the message is
+// complete.
 func (c *client) Stream(
 	ctx context.Context, messages []*content.Message, opt *agent.Options,
 ) iter.Seq2[*agent.Update, error] {
@@ -175,7 +166,7 @@ func (c *client) stream(ctx context.Context, q *request) iter.Seq2[*agent.Update
 	}
 }
 
-// request builds everything that depends on messages and options.
+// request builds the parts of the request that depend on messages and options.
 func (c *client) request(messages []*content.Message, opt *agent.Options) (*request, error) {
 	opt = opt.Clone()
 	q := &request{model: cmp.Or(opt.Model, c.model), maxTokens: cmp.Or(opt.MaxTokens, c.maxTokens)}
@@ -191,7 +182,7 @@ func (c *client) request(messages []*content.Message, opt *agent.Options) (*requ
 	return q, q.addParameters(c.parameters, opt)
 }
 
-// options are those of the SDK for this request.
+// options returns the SDK options for this request.
 func (q *request) options() []option.RequestOption {
 	if !q.mcp {
 		return nil

@@ -22,7 +22,7 @@ import (
 
 const sonnet = "claude-sonnet-4-5"
 
-// dial is a client of a played service that knows nothing of this machine.
+// dial is a client for a replayed service. It ignores the environment.
 func dial(t *testing.T, file string, more ...anthropic.Option) agent.ChatClient {
 	t.Helper()
 	options := []anthropic.Option{
@@ -35,7 +35,7 @@ func dial(t *testing.T, file string, more ...anthropic.Option) agent.ChatClient 
 	return anthropic.New(append(options, more...)...)
 }
 
-// show writes contents one per line, with everything that must survive.
+// show formats contents one per line, with everything that must be preserved.
 func show(contents []content.Content) string {
 	var out []string
 	for _, c := range contents {
@@ -72,7 +72,7 @@ func line(c content.Content) string {
 	return fmt.Sprintf("%T", c)
 }
 
-// hold compares an answer with lines.
+// hold compares an answer with the expected lines.
 func hold(t *testing.T, r *agent.Response, reason, want string) {
 	t.Helper()
 	if len(r.Messages) != 1 || r.Messages[0].Role != content.Assistant || r.Messages[0].ID != r.ID || r.ID == "" {
@@ -86,7 +86,7 @@ func hold(t *testing.T, r *agent.Response, reason, want string) {
 	}
 }
 
-// ask takes one turn, whole or as a stream, and adds it to the history.
+// ask runs one turn, whole or as a stream, and adds it to the history.
 func ask(
 	t *testing.T, c agent.ChatClient, stream bool, history *[]*content.Message, opt *agent.Options,
 ) *agent.Response {
@@ -331,7 +331,7 @@ func TestBrokenStreams(t *testing.T) {
 		}
 	}
 
-	// An answer that may take this long is streamed; half of it is nothing.
+	// An answer that may take this long is streamed. A partial answer must not be returned.
 	if r, err = c.Respond(t.Context(), messages, &agent.Options{MaxTokens: 100000}); !errors.Is(err,
 		anthropic.ErrCut) ||
 		r != nil {
@@ -456,7 +456,7 @@ func TestSchema(t *testing.T) {
 		}}), "stop", `text "{\"n\": 1}"`)
 }
 
-// What the environment says beside a credential is ignored as well.
+// Other settings in the environment, in addition to credentials, are ignored too.
 func TestCustomHeadersAreIgnored(t *testing.T) {
 	for _, name := range []string{
 		"ANTHROPIC_API_KEY",

@@ -12,16 +12,15 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// invalidJSON is the only member of the input that stands for arguments
-// which are no JSON object. The API takes nothing but objects, and the
-// model must see what it wrote.
+// invalidJSON is the only member of the input if the arguments are not a JSON object. The API
+// accepts only objects, and the model must see what it wrote.
 const invalidJSON = "INVALID_JSON"
 
-// sealKind is the member of a Reasoning's properties that tells sealed
-// thoughts without text apart.
+// sealKind is the key of a Reasoning property. It distinguishes two kinds of encrypted
+// reasoning without text.
 const sealKind = "anthropic_type"
 
-// block writes a content; nil means that a model does not need to see it.
+// block writes a content. It returns nil if the content is not sent to a model.
 func block(where, role string, c content.Content) ([]byte, error) {
 	switch c := c.(type) {
 	case *content.Text:
@@ -60,8 +59,8 @@ func block(where, role string, c content.Content) ([]byte, error) {
 	return nil, unsupported(where, fmt.Sprintf("%T in a message of the %s", c, role))
 }
 
-// localApproval lets the approvals of functions be left out: they are
-// between the loop and its user. Others would have to go to the
+// localApproval allows approvals of functions, which are left out because they are between the
+// loop and its user. It returns an error for other approvals: they would have to be sent to the
 // service, which has none.
 func localApproval(where string, call content.ToolCall) error {
 	switch call.(type) {
@@ -71,8 +70,8 @@ func localApproval(where string, call content.ToolCall) error {
 	return unsupported(where, "the service does not ask for approvals")
 }
 
-// textBlock writes a text with its citations. Blank texts are left out;
-// the API refuses them.
+// textBlock writes a text with its citations. It returns nil for a blank text, because the API
+// rejects it.
 func textBlock(c *content.Text) []byte {
 	if blank(c.Text) {
 		return nil
@@ -80,7 +79,7 @@ func textBlock(c *content.Text) []byte {
 	return object(text("type", "text"), text("text", c.Text), pair{"citations", extraOf(c, "citations")})
 }
 
-// extraOf returns a member that came with a content and goes back with it.
+// extraOf returns a member that was read with a content and is sent back with it.
 func extraOf(c content.Content, key string) []byte {
 	for _, m := range content.CommonOf(c).Extra {
 		if m.Key == key && json.Valid(m.Raw) {
@@ -108,8 +107,8 @@ func input(arguments []byte) []byte {
 	return object(text(invalidJSON, string(arguments)))
 }
 
-// resultBlock writes a result: a string as its text, other JSON as it
-// is. Whether it is an error, only the tool knows.
+// resultBlock writes a result: a string as its text, other JSON unchanged. It doesn't mark
+// errors, since only the tool knows whether a result is one.
 func resultBlock(r *content.FunctionResult) []byte {
 	out := string(r.Result)
 	var s string
@@ -125,9 +124,8 @@ func mcpCallBlock(c *content.MCPCall) []byte {
 		pair{"input", input(c.Arguments)})
 }
 
-// thinkingBlock writes a sealed thought. The seal is either the
-// signature of a text or, where the provider hides that, the thought
-// itself.
+// thinkingBlock writes a signed thought. Protected is either the signature of a text or, if the
+// provider hides the text, the encrypted thought.
 func thinkingBlock(c *content.Reasoning) []byte {
 	if c.Protected == "" {
 		return nil
@@ -138,8 +136,8 @@ func thinkingBlock(c *content.Reasoning) []byte {
 	return object(text("type", "thinking"), text("thinking", c.Text), text("signature", c.Protected))
 }
 
-// sealedThinking tells a thought whose text was not sent from one that
-// is hidden in its seal.
+// sealedThinking distinguishes a thought whose text was not sent from one that is hidden in its
+// encrypted form.
 func sealedThinking(c *content.Reasoning) bool {
 	var p map[string]any
 	return json.Unmarshal(c.Properties, &p) == nil && p[sealKind] == "thinking"
@@ -162,9 +160,8 @@ func mcpResultBlock(where string, c *content.MCPResult) ([]byte, error) {
 		pair{"content", array(outputs)}), nil
 }
 
-// unknownBlock passes a block on as it came. Calls and results are
-// never unknown, so one that says it is would get past the rules for
-// them.
+// unknownBlock returns a block unchanged. It fails for calls and results: they are never
+// *content.Unknown, and sending them in this form would bypass the checks for them.
 func unknownBlock(where string, c *content.Unknown) ([]byte, error) {
 	kind, err := typeOf(c.Raw)
 	if err != nil {
@@ -176,7 +173,7 @@ func unknownBlock(where string, c *content.Unknown) ([]byte, error) {
 	return c.Raw, nil
 }
 
-// linkBlock writes an image or a document that is elsewhere.
+// linkBlock writes a link to an image or a document.
 func linkBlock(where string, c *content.URI) ([]byte, error) {
 	kind := blockOf(c.MediaType)
 	if kind == "" {
@@ -208,7 +205,7 @@ func dataBlock(where string, c *content.Data) ([]byte, error) {
 	return nil, unsupported(where, fmt.Sprintf("data of type %q", media))
 }
 
-// blockOf is the type of block that holds a medium; "" for none.
+// blockOf returns the type of block for a media type, or an empty string.
 func blockOf(media string) string {
 	switch {
 	case strings.HasPrefix(strings.ToLower(media), "image/"):
@@ -220,7 +217,7 @@ func blockOf(media string) string {
 	return ""
 }
 
-// dataOf reads a data URI. The media type beside it wins over the one in it.
+// dataOf reads a data URI. The content's media type takes precedence over the one in the URI.
 func dataOf(c *content.Data) (string, []byte, error) {
 	head, body, ok := strings.Cut(c.URI, ",")
 	if !ok || len(head) < 5 || !strings.EqualFold(head[:5], "data:") {

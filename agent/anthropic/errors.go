@@ -12,35 +12,32 @@ import (
 	"github.com/assent-dev/assent/internal/backoff"
 )
 
-// What is wrong with a request (the cause of a RequestError) or with
-// what came back.
+// Kinds of problems with a request (the cause of a RequestError) or with a response.
 var (
-	// ErrUnsupported says that the API has no such thing.
+	// ErrUnsupported means that the API doesn't support something.
 	ErrUnsupported = errors.New("the Messages API does not have that")
-	// ErrHistory says that the messages are no valid history: a call
-	// without exactly one result beside it, a result without its call,
-	// or a content where it can't stand.
+	// ErrHistory means that the messages are not a valid history: a call without exactly one
+	// result after it, a result without its call, or a misplaced content.
 	ErrHistory = errors.New("not a valid history")
-	// ErrContent says that a content or a definition can't be read.
+	// ErrContent means that a content or a definition can't be read.
 	ErrContent = errors.New("not readable")
 
-	// ErrBadResponse says that the service answered something that is
-	// no message.
+	// ErrBadResponse means that the service's response is not a message.
 	ErrBadResponse = errors.New("anthropic: the response is not a message")
-	// ErrCut says that a stream ended before its message did. What came
-	// before is not an answer.
+	// ErrCut means that a stream ended before its message did. The part before is not a
+	// complete answer.
 	ErrCut = errors.New("anthropic: the stream ended before the message did")
 )
 
-// RequestError says why a request was not sent. Its cause is ErrUnsupported,
-// ErrHistory or ErrContent.
+// RequestError describes why a request was not sent. Its cause is ErrUnsupported, ErrHistory or
+// ErrContent.
 type RequestError struct {
 	Where  string // such as messages[2].contents[0]
 	Detail string
 	Err    error
 }
 
-// Error names the place, the kind of problem and what was found.
+// Error names the place, the kind of problem and the details.
 func (e *RequestError) Error() string {
 	return fmt.Sprintf("anthropic: %s: %v: %s", e.Where, e.Err, e.Detail)
 }
@@ -64,19 +61,19 @@ func badResponse(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBadResponse, fmt.Sprintf(format, args...))
 }
 
-// StatusError is an error that the service told, after the SDK's retries.
+// StatusError is an error that the service reported after the SDK's retries.
 type StatusError struct {
-	// Status is the HTTP status. It is 200 for an error that came in
-	// the middle of a stream; Type tells more then.
+	// Status is the HTTP status. It is 200 for an error in the middle of a stream. Then see
+	// Type.
 	Status     int
-	Type       string // such as rate_limit_error, overloaded_error, invalid_request_error; "" when the body told none
+	Type       string // such as rate_limit_error, overloaded_error or invalid_request_error; empty if unknown
 	Message    string
-	RetryAfter time.Duration // when to try again; 0 when the service did not say
+	RetryAfter time.Duration // when to retry; zero if the service did not say
 	RequestID  string
-	Err        error // of the SDK; nil for one in a stream
+	Err        error // the SDK's error; nil for an error in a stream
 }
 
-// Error is one line.
+// Error returns a single line.
 func (e *StatusError) Error() string {
 	kind := e.Type
 	if kind == "" {
@@ -88,11 +85,10 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("anthropic: %d %s: %s", e.Status, kind, e.Message)
 }
 
-// Unwrap returns the error of the SDK.
+// Unwrap returns the SDK's error.
 func (e *StatusError) Unwrap() error { return e.Err }
 
-// callError makes a StatusError of what the service refused; other
-// failures are wrapped.
+// callError converts an error response into a StatusError and wraps other errors.
 func callError(err error) error {
 	var refused *sdk.Error
 	if !errors.As(err, &refused) {
@@ -109,8 +105,7 @@ func callError(err error) error {
 	return out
 }
 
-// errorOf reads the body, or event, of an error. One that can't be read
-// leaves the status.
+// errorOf reads the body, or event, of an error. If it can't be read, only the status is set.
 func errorOf(status int, raw []byte) *StatusError {
 	var body struct {
 		Error struct {
@@ -130,5 +125,5 @@ func errorOf(status int, raw []byte) *StatusError {
 	}
 }
 
-// longestWait bounds what a header can make a caller wait.
+// longestWait limits the waiting time that a Retry-After header can request.
 const longestWait = 24 * time.Hour

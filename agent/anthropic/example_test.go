@@ -9,8 +9,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// A loop around the client runs the model's calls. The key is the only
-// thing that is taken from outside.
+// A loop around the client runs the model's calls. Only the key is configured from outside.
 func ExampleNew() {
 	model := anthropic.New(
 		anthropic.WithoutEnvironment(),

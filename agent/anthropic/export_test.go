@@ -12,13 +12,13 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// What tests look at without a service.
+// Exported for tests without a service.
 var (
 	ParseResponse = parseResponse
 	InvalidJSON   = invalidJSON
 )
 
-// Body is the request for some messages.
+// Body returns the request body for some messages.
 func Body(messages []*content.Message) ([]byte, error) {
 	q, err := (&client{model: "m", maxTokens: 1}).request(messages, nil)
 	if err != nil {

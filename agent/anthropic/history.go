@@ -9,40 +9,39 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// The roles of the wire.
+// The roles of the API.
 const (
 	user      = "user"
 	assistant = "assistant"
 )
 
-// turn is one message of the wire. The results of calls stand before
-// everything else.
+// turn is one message of the API. Results of calls precede all other blocks.
 type turn struct {
 	role    string
 	results [][]byte
 	blocks  [][]byte
 }
 
-// history makes turns of messages and holds them to the rules of the API.
+// history converts messages to turns and checks the rules of the API.
 type history struct {
 	system [][]byte
 	turns  []*turn
-	open   map[string]bool // calls of the last turn of the assistant that have no result yet
+	open   map[string]bool // calls of the last assistant turn that have no result yet
 	inert  map[string]bool // ids of calls that are not sent
 	skip   map[*content.FunctionCall]bool
 	mcp    bool // there are blocks of the MCP connector
 }
 
-// newHistory looks which inert calls go on. Loops mark the calls that
-// they have run: those are sent with their results. An inert call
-// without one was never anybody's to run.
+// newHistory determines which marked calls are sent. Loops mark calls that they have run, and
+// these are sent with their results. A marked call without a result was handled elsewhere and
+// is not sent.
 func newHistory(messages []*content.Message) *history {
 	h := &history{
 		open:  map[string]bool{},
 		inert: map[string]bool{},
 		skip:  map[*content.FunctionCall]bool{},
 	}
-	waiting := map[string]int{} // results whose call is further up
+	waiting := map[string]int{} // number of results for which no earlier call has been found yet
 	for _, m := range slices.Backward(messages) {
 		if m == nil {
 			continue
@@ -76,11 +75,11 @@ func (h *history) addSystem(s string) {
 	}
 }
 
-// blank holds for texts that the API refuses as blocks.
+// blank reports whether the API rejects a text as blank.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// add takes one message. Contents find their turn by themselves, so
-// that a message may hold calls and their results.
+// add adds one message. Each content is assigned to a turn separately, so a message may contain
+// calls and their results.
 func (h *history) add(where string, m *content.Message) error {
 	if m == nil {
 		return badContent(where, "there is no message")
@@ -120,7 +119,7 @@ func (h *history) addSystemMessage(where string, m *content.Message) error {
 	return nil
 }
 
-// put takes one content of a message.
+// put adds one content of a message.
 func (h *history) put(where, role string, c content.Content) error {
 	switch c := c.(type) {
 	case *content.FunctionCall:
@@ -165,8 +164,8 @@ func (h *history) putCall(where, role string, c *content.FunctionCall) error {
 	return nil
 }
 
-// putResult puts the result of a call into the turn after it. Results
-// of inert calls are left out with their calls.
+// putResult adds the result of a call to the turn after it. Results of marked calls are left
+// out if the call was.
 func (h *history) putResult(where string, r *content.FunctionResult) error {
 	if !h.open[r.CallID] {
 		if h.inert[r.CallID] {
@@ -187,8 +186,8 @@ func (h *history) putResult(where string, r *content.FunctionResult) error {
 	return nil
 }
 
-// turn returns the last turn when it has the role, or begins another one. The
-// assistant can't go on before all its calls have results.
+// turn returns the last turn if it has the role, or begins another one. An assistant turn can't
+// begin before all calls have results.
 func (h *history) turn(where, role string) (*turn, error) {
 	if n := len(h.turns); n > 0 && h.turns[n-1].role == role {
 		return h.turns[n-1], nil
@@ -203,7 +202,7 @@ func (h *history) turn(where, role string) (*turn, error) {
 	return t, nil
 }
 
-// closed reports whether every call has its result.
+// closed returns an error unless every call has its result.
 func (h *history) closed(where string) error {
 	if len(h.open) == 0 {
 		return nil

@@ -30,7 +30,7 @@ func tells(contents ...content.Content) *content.Message {
 	return content.NewMessage(content.ToolRole, contents...)
 }
 
-// sent is the text of the messages of a request.
+// sent returns the messages of a request as text.
 func sent(body []byte) string {
 	_, after, _ := strings.Cut(string(body), `"messages":`)
 	return strings.TrimSuffix(after, "}")
@@ -43,7 +43,7 @@ func TestBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		content content.Content
 		role    content.Role
-		want    string // block; "" when it is left out
+		want    string // block; empty if it is left out
 	}{
 		"image": {&content.Data{URI: png}, content.User,
 			`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}`},
@@ -128,9 +128,8 @@ func TestArgumentsGoBackAsTheyCame(t *testing.T) {
 	}
 }
 
-// A message that holds calls and results finds its turns; results stand
-// first, whatever was said between; inert calls go on only with their
-// results.
+// A message with calls and results is split into turns. Results come first, even if there was
+// text between them. Marked calls are sent only with their results.
 func TestTurns(t *testing.T) {
 	body := must.Get(anthropic.Body([]*content.Message{
 		content.UserText("Hi"),
@@ -225,10 +224,9 @@ type wireTurn struct {
 	} `json:"content"`
 }
 
-// accepts holds a request to the rules of the service: roles alternate,
-// no turn and no text is blank, each call has its result among the
-// first blocks of the very next turn of the user, and there are no
-// other results.
+// accepts checks a request by the rules of the service: roles alternate, no turn and no text is
+// blank, each call has its result among the first blocks of the next user turn, and there are
+// no other results.
 func accepts(body []byte) ([]wireTurn, error) {
 	var q struct{ Messages []wireTurn }
 	if err := json.Unmarshal(body, &q); err != nil {
@@ -333,14 +331,14 @@ func chatter(t *rapid.T, role content.Role) []content.Content {
 	return rapid.SliceOfN(rapid.SampledFrom(kinds), 0, 3).Draw(t, "chatter")
 }
 
-// round draws a turn of the assistant with its calls, and their results
-// in some order over some messages.
+// round draws an assistant turn with calls, and their results in random order in one or more
+// messages.
 func round(t *rapid.T, live *int) []*content.Message {
 	n := rapid.IntRange(0, 3).Draw(t, "calls")
 	ask := says(chatter(t, content.Assistant)...)
 	var results []content.Content
 	for i := range n {
-		id := fmt.Sprintf("c%d", i) // ids come again in later rounds
+		id := fmt.Sprintf("c%d", i) // ids are reused in later rounds
 		ask.Contents = append(ask.Contents,
 			call(id, rapid.SampledFrom([]string{"", "{}", `{"a": 1.0}`, "{", "[]", "null"}).Draw(t, "arguments")))
 		results = append(results,
@@ -384,7 +382,7 @@ func TestValidHistoriesAreAccepted(t *testing.T) {
 	})
 }
 
-// Whatever the history, what is sent is valid.
+// For every history, either nothing is sent or the request is valid.
 func TestNoInvalidHistoryIsSent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var messages []*content.Message

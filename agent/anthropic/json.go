@@ -6,10 +6,10 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// Requests are written by hand, since encoding/json would rewrite the
-// texts that must go back as they came.
+// Requests are written without encoding/json, which would rewrite texts that must be sent back
+// unchanged.
 
-// pair is one member of an object to write; one without a value is left out.
+// pair is one member of an object to write. A pair without a value is left out.
 type pair struct {
 	key string
 	raw []byte
@@ -17,7 +17,7 @@ type pair struct {
 
 func text(key, s string) pair { return pair{key, quote(s)} }
 
-// optional is text that is left out when it is empty.
+// optional is a string that is left out if it is empty.
 func optional(key, s string) pair {
 	if s == "" {
 		return pair{key, nil}
@@ -25,12 +25,12 @@ func optional(key, s string) pair {
 	return text(key, s)
 }
 
-// quote writes a string. Bytes that are no UTF-8 become U+FFFD.
+// quote writes a string. Invalid UTF-8 becomes U+FFFD.
 func quote(s string) []byte { return jsonmsg.AppendString(nil, s) }
 
 // object writes members in order.
 func object(pairs ...pair) []byte {
-	out, _ := jsonmsg.Object(func(w *jsonmsg.Writer) { // quote has mended what could fail
+	out, _ := jsonmsg.Object(func(w *jsonmsg.Writer) { // can't fail, because quote has replaced invalid UTF-8
 		for _, p := range pairs {
 			if p.raw != nil {
 				w.Name(p.key).Verbatim(p.raw)
@@ -47,12 +47,12 @@ func array[T ~[]byte](elements []T) []byte {
 	return w.Text
 }
 
-// isObject reports whether a text is one JSON object. A model may say a
-// name twice: that goes back as it came.
+// isObject reports whether a text is one JSON object. It may have duplicate members, since a
+// model may write them and they must be sent back unchanged.
 func isObject(raw []byte) bool { return jsonmsg.IsObject(raw) && json.Valid(raw) }
 
-// withMember is the object with another value for one member, which is
-// added when it is missing.
+// withMember returns the object with another value for one member, which is added if it is
+// missing.
 func withMember(raw []byte, key string, v []byte) []byte {
 	var pairs []pair
 	found := false
@@ -69,11 +69,11 @@ func withMember(raw []byte, key string, v []byte) []byte {
 	return object(pairs...)
 }
 
-// isNull reports whether there is nothing: no text, or null.
+// isNull reports whether a text is empty or null.
 func isNull(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// typeOf reads the type of a block that must be an object that
-// everybody reads alike.
+// typeOf returns the type of a block. The block must be an object that all parsers read in the
+// same way.
 func typeOf(raw []byte) (string, error) {
 	block := jsonmsg.Read(raw, jsonmsg.Limits())
 	kind := block.Text("type")

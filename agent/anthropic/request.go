@@ -18,10 +18,10 @@ type request struct {
 	model     string
 	maxTokens int
 	members   []pair
-	mcp       bool // speaks of MCP servers, so it needs the connector
+	mcp       bool // uses MCP servers, so it needs the connector
 }
 
-// written are the parameters that this package writes itself.
+// written lists the parameters that this package writes itself.
 var written = []string{
 	"model",
 	"max_tokens",
@@ -33,8 +33,8 @@ var written = []string{
 	"stream",
 }
 
-// check refuses what the API has no word for before anything is built,
-// and writes the plain parameters.
+// check returns an error for options that the API doesn't support, and writes the simple
+// parameters.
 func (q *request) check(opt *agent.Options) error {
 	switch {
 	case opt.ConversationID != "":
@@ -51,7 +51,7 @@ func (q *request) check(opt *agent.Options) error {
 		if math.IsNaN(*t) || math.IsInf(*t, 0) {
 			return badContent("options.temperature", "not a number")
 		}
-		number, _ := json.Marshal(*t) // a finite number always has a text
+		number, _ := json.Marshal(*t) // a finite number can always be encoded
 		q.set("temperature", number)
 	}
 
@@ -60,7 +60,7 @@ func (q *request) check(opt *agent.Options) error {
 
 func (q *request) set(key string, raw []byte) { q.members = append(q.members, pair{key, raw}) }
 
-// body is the whole request.
+// body returns the whole request.
 func (q *request) body(stream bool) []byte {
 	members := slices.Clone(q.members)
 	if stream {
@@ -90,8 +90,7 @@ func (q *request) addMessages(instructions string, messages []*content.Message) 
 	return nil
 }
 
-// addTools writes the definitions of functions and the servers of the
-// MCP connector.
+// addTools writes the definitions of functions and the servers of the MCP connector.
 func (q *request) addTools(tools []agent.Tool) error {
 	var definitions, servers [][]byte
 	for i, t := range tools {
@@ -127,8 +126,8 @@ func (q *request) addTools(tools []agent.Tool) error {
 	return nil
 }
 
-// define writes the definition of a function. One without a schema
-// takes an empty object.
+// define writes the definition of a function. A function without a schema takes an empty
+// object.
 func define(where string, t agent.Tool) ([]byte, error) {
 	if s, ok := agent.Inner[*serverTool](t); ok {
 		if _, err := typeOf(s.definition); err != nil {
@@ -155,10 +154,9 @@ func define(where string, t agent.Tool) ([]byte, error) {
 	), nil
 }
 
-// ServerTool is a tool that the service knows by itself, such as a web
-// search, by its definition in the API. What the service runs, it runs
-// without asking; only calls that come back as calls of functions can
-// be approved.
+// ServerTool returns a tool that the service runs itself, such as a web search, with its
+// definition in the API. The service runs it without asking. Only calls that are returned as
+// function calls can be approved.
 func ServerTool(name string, definition json.RawMessage) agent.Tool {
 	return &serverTool{name, definition}
 }
@@ -170,8 +168,8 @@ type serverTool struct {
 
 func (s *serverTool) Definition() agent.Definition { return agent.Definition{Name: s.name} }
 
-// connect writes a server of the MCP connector. The connector never
-// asks, so a server whose calls need approval can't be given to it.
+// connect writes a server of the MCP connector. The connector never asks, so connect fails for
+// a server whose calls need approval.
 func connect(where string, h *agent.HostedMCP) ([]byte, error) {
 	if h.Approval != "never" || len(h.Ask) > 0 {
 		return nil, unsupported(where+".approval", "the MCP connector asks nobody; only \"never\" can be had")
@@ -198,7 +196,7 @@ func connect(where string, h *agent.HostedMCP) ([]byte, error) {
 		token)), nil
 }
 
-// toolset says which tools of a server may be called.
+// toolset writes which tools of a server may be called.
 func toolset(h *agent.HostedMCP) []byte {
 	set := []pair{text("type", "mcp_toolset"), text("mcp_server_name", h.Name)}
 	if h.Allowed != nil {
@@ -216,8 +214,7 @@ func toolset(h *agent.HostedMCP) []byte {
 	return object(set...)
 }
 
-// addParameters writes what has no field of its own, and the schema of
-// the answer.
+// addParameters writes the additional parameters and the schema of the answer.
 func (q *request) addParameters(base map[string]any, opt *agent.Options) error {
 	all, names, err := parametersOf(base, opt)
 	if err != nil {
@@ -243,8 +240,8 @@ func (q *request) addParameters(base map[string]any, opt *agent.Options) error {
 	return q.addOutput(output, opt.Schema)
 }
 
-// parametersOf joins the parameters of the client and of one request,
-// in order.
+// parametersOf merges the parameters of the client with those of one request. It returns the
+// names sorted.
 func parametersOf(base map[string]any, opt *agent.Options) (map[string]any, []string, error) {
 	all := maps.Clone(base)
 	if extra, ok := opt.Extra[Parameters]; ok {
@@ -265,8 +262,7 @@ func parametersOf(base map[string]any, opt *agent.Options) (map[string]any, []st
 	return all, slices.Sorted(maps.Keys(all)), nil
 }
 
-// addOutput holds the answer to a schema, beside what was said of the
-// output otherwise.
+// addOutput writes the output configuration, with the schema of the answer if there is one.
 func (q *request) addOutput(output, schema []byte) error {
 	if schema == nil {
 		q.set("output_config", output)

@@ -10,8 +10,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// wireMessage is an answer without its blocks; the first event of a
-// stream holds one too.
+// wireMessage is an answer without its blocks. The first event of a stream contains one too.
 type wireMessage struct {
 	Type    string                     `json:"type"`
 	ID      string                     `json:"id"`
@@ -22,7 +21,7 @@ type wireMessage struct {
 	ending
 }
 
-// ending is why the message ended.
+// ending contains the reason why the message ended.
 type ending struct {
 	StopReason  string       `json:"stop_reason"`
 	StopDetails *stopDetails `json:"stop_details"`
@@ -41,7 +40,7 @@ func (m *wireMessage) check() error {
 	return nil
 }
 
-// parseResponse reads a whole answer. The error wraps ErrBadResponse.
+// parseResponse reads a whole answer. Its errors wrap ErrBadResponse.
 func parseResponse(raw []byte) (*agent.Response, error) {
 	var m wireMessage
 	if err := json.Unmarshal(raw, &m); err != nil {
@@ -76,7 +75,7 @@ func parseResponse(raw []byte) (*agent.Response, error) {
 	}, nil
 }
 
-// contents tells why the model refused, when the service says so.
+// contents returns the reason of a refusal, if the service sent one.
 func (d *stopDetails) contents() []content.Content {
 	if d == nil || d.Type != "refusal" {
 		return nil
@@ -88,8 +87,7 @@ func (d *stopDetails) contents() []content.Content {
 	}}
 }
 
-// finishReason translates a stop reason; one that has no word of the
-// ecosystem stays.
+// finishReason translates a stop reason. It returns unknown reasons unchanged.
 func finishReason(stop string) string {
 	switch stop {
 	case "end_turn", "stop_sequence":
@@ -105,8 +103,8 @@ func finishReason(stop string) string {
 	return stop
 }
 
-// usageOf counts all of the input, cached or not. The counts of the API
-// itself are in the properties.
+// usageOf counts all input tokens, cached or not. The API's separate counts are in the
+// properties.
 func usageOf(counts map[string]json.RawMessage) (*content.Usage, error) {
 	if len(counts) == 0 {
 		return nil, nil
@@ -153,8 +151,7 @@ type wireBlock struct {
 	Content    json.RawMessage `json:"content"`
 }
 
-// parseBlock reads one block. Types that this package does not know
-// stay as they are.
+// parseBlock reads one block. Blocks of unknown types are kept unchanged.
 func parseBlock(raw json.RawMessage) (content.Content, error) {
 	var head struct {
 		Type string `json:"type"`
@@ -173,7 +170,7 @@ func parseBlock(raw json.RawMessage) (content.Content, error) {
 	return read(&b)
 }
 
-// reader finds what makes a content of a type of block.
+// reader returns the function that converts a block of a type to a content.
 func reader(kind string) (func(*wireBlock) (content.Content, error), bool) {
 	switch kind {
 	case "text":
@@ -197,7 +194,7 @@ func (b *wireBlock) text() (content.Content, error) {
 	return &content.Text{Text: b.Text, Common: keep("citations", b.Citations)}, nil
 }
 
-// keep holds a member that goes back with its content.
+// keep returns a Common with a member that must be sent back with its content.
 func keep(key string, raw json.RawMessage) content.Common {
 	if isNull(raw) || string(raw) == "[]" {
 		return content.Common{}
@@ -217,7 +214,7 @@ func (b *wireBlock) redacted() (content.Content, error) {
 	return &content.Reasoning{Protected: b.Data, Common: sealOf("redacted_thinking")}, nil
 }
 
-// sealOf remembers what kind of block a seal without text came in.
+// sealOf records the type of the block that contained encrypted reasoning without text.
 func sealOf(kind string) content.Common {
 	return content.Common{Properties: object(text(sealKind, kind))}
 }
@@ -246,7 +243,7 @@ func (b *wireBlock) mcpCall() (content.Content, error) {
 	}, nil
 }
 
-// arguments of a call that takes none are an empty object.
+// arguments returns the arguments of a call. Missing arguments become an empty object.
 func arguments(raw json.RawMessage) json.RawMessage {
 	if isNull(raw) {
 		return json.RawMessage("{}")

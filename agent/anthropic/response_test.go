@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/internal/replay"
 )
 
-// answer is a response of some blocks.
+// answer is a response with some blocks.
 func answer(blocks string) string {
 	return `{"type":"message","role":"assistant","id":"m","stop_reason":"end_turn","content":[` + blocks + `]}`
 }
@@ -76,7 +76,7 @@ func TestFinishReasons(t *testing.T) {
 	}
 }
 
-// fixtures yields the answers of every transcript.
+// fixtures returns the answers of all transcripts.
 func fixtures(t testing.TB) []replay.Response {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
@@ -96,15 +96,15 @@ func fixtures(t testing.TB) []replay.Response {
 	return out
 }
 
-// goesBack sends an answer with a result for each call: whatever was
-// read as a message must be one that can be sent.
+// goesBack sends an answer with a result for each call. Every message that can be read must be
+// accepted when it is sent back.
 func goesBack(t *testing.T, r *agent.Response) {
 	history := append([]*content.Message{content.UserText("Hi")}, r.Messages...)
 	seen := map[string]bool{}
 	for _, c := range r.Messages[0].Contents {
 		if call, ok := c.(*content.FunctionCall); ok {
 			if seen[call.CallID] {
-				return // the model made a history that nobody can repair
+				return // the model made an invalid history
 			}
 			seen[call.CallID] = true
 			history = append(history, tells(result(call.CallID, `"x"`)))
@@ -113,7 +113,7 @@ func goesBack(t *testing.T, r *agent.Response) {
 
 	body, err := anthropic.Body(history)
 	if err != nil {
-		if !errors.Is(err, anthropic.ErrContent) { // of a block that everybody reads differently
+		if !errors.Is(err, anthropic.ErrContent) { // for a block that parsers read differently
 			t.Fatal(err)
 		}
 		return

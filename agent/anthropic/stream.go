@@ -12,24 +12,24 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// events is where a stream comes from.
+// events is the source of a stream.
 type events interface {
 	Next() bool
 	Event() ssestream.Event
 	Err() error
 }
 
-// stream is a message in the making.
+// stream is an incomplete message.
 type stream struct {
-	status  int // of the HTTP response
+	status  int // status of the HTTP response
 	message *wireMessage
-	blocks  []*building // in order; the first one is being told, later ones wait for it
-	next    int         // index of the block that comes next
+	blocks  []*building // in order; only the first one is yielded, later ones wait for it
+	next    int         // index of the next block
 	ended   bool
 }
 
-// readStream tells the updates of one message. Whatever ends it before
-// the service said that it is complete is an error.
+// readStream yields the updates of one message. If the stream ends before the service has
+// reported that the message is complete, it yields an error.
 func readStream(status int, in events, yield func(*agent.Update, error) bool) {
 	s := &stream{status: status}
 	for in.Next() {
@@ -65,8 +65,7 @@ type wireEvent struct {
 	Usage   json.RawMessage `json:"usage"`
 }
 
-// take reads one event. Events of other types are left out, as the API
-// asks of its clients.
+// take reads one event. It ignores events of unknown types, as the API requires of its clients.
 func (s *stream) take(e ssestream.Event) ([]*agent.Update, error) {
 	if e.Type == "error" {
 		return nil, errorOf(s.status, e.Data)
@@ -154,7 +153,7 @@ func (s *stream) change(w *wireEvent) error {
 	return b.delta(w.Delta)
 }
 
-// delta takes over why the message ended, and the counts that are new.
+// delta stores the reason why the message ended, and new token counts.
 func (s *stream) delta(w *wireEvent) error {
 	if err := json.Unmarshal(w.Delta, &s.message.ending); err != nil {
 		return badResponse("the end of the message: %v", err)
@@ -187,7 +186,7 @@ func (s *stream) open(w *wireEvent) error {
 	return nil
 }
 
-// block finds the open block of an event.
+// block returns the open block that an event belongs to.
 func (s *stream) block(w *wireEvent) (*building, error) {
 	for _, b := range s.blocks {
 		if w.Index != nil && b.index == *w.Index && !b.stopped {
@@ -197,8 +196,8 @@ func (s *stream) block(w *wireEvent) (*building, error) {
 	return nil, badResponse("the event %q is of no open block", w.Type)
 }
 
-// tell returns what is new. Blocks may overlap; contents come in the
-// order of the blocks all the same.
+// tell returns the new contents. Blocks may overlap, but contents are returned in the order of
+// the blocks.
 func (s *stream) tell() ([]*agent.Update, error) {
 	var out []*agent.Update
 	for len(s.blocks) > 0 {
@@ -219,7 +218,7 @@ func (s *stream) tell() ([]*agent.Update, error) {
 	return out, nil
 }
 
-// finish is the last update: it alone says why the message ended.
+// finish returns the last update, the only one with the reason why the message ended.
 func (s *stream) finish() (*agent.Update, error) {
 	if len(s.blocks) > 0 {
 		return nil, badResponse("it ended inside of a block")
@@ -239,12 +238,12 @@ func (s *stream) finish() (*agent.Update, error) {
 	return out, nil
 }
 
-// building is a block in the making. Texts and thoughts are told as
-// they come, everything else when it is whole.
+// building is an incomplete block. Texts and thoughts are yielded as they arrive, everything
+// else when it is complete.
 type building struct {
 	index     int
 	content   content.Content
-	fresh     string // text that was not told yet
+	fresh     string // text that was not yielded yet
 	any       bool   // there was text
 	seal      string
 	citations []json.RawMessage
@@ -270,8 +269,8 @@ func (b *building) add(s string) {
 	b.any = b.any || s != ""
 }
 
-// delta changes the block. A delta that is not understood is an error:
-// without it the block could not go back as it was.
+// delta changes the block. An unknown delta is an error, because without it the block could not
+// be sent back unchanged.
 func (b *building) delta(raw json.RawMessage) error {
 	var d struct {
 		Type      string          `json:"type"`
@@ -304,7 +303,7 @@ func (b *building) delta(raw json.RawMessage) error {
 	return nil
 }
 
-// take returns what can be told now.
+// take returns the contents that can be yielded now.
 func (b *building) take() ([]content.Content, error) {
 	var out []content.Content
 	fresh := b.fresh
@@ -328,7 +327,7 @@ func (b *building) take() ([]content.Content, error) {
 	return b.whole()
 }
 
-// end adds what closes a block, once it is closed.
+// end adds the last content of a block when the block is complete.
 func (b *building) end(out []content.Content, last content.Content) ([]content.Content, error) {
 	if b.stopped && last != nil {
 		out = append(out, last)
@@ -336,8 +335,8 @@ func (b *building) end(out []content.Content, last content.Content) ([]content.C
 	return out, nil
 }
 
-// cited holds the citations of a text; they come beside its pieces and
-// so stand after it.
+// cited returns a text with the citations of the block. They follow the text, because they
+// arrive separately from its pieces.
 func (b *building) cited(c *content.Text) content.Content {
 	switch {
 	case len(b.citations) > 0:
@@ -349,8 +348,8 @@ func (b *building) cited(c *content.Text) content.Content {
 	return nil
 }
 
-// sealed closes a thought. One that has no text, or no seal, is marked,
-// so that it is not joined with another.
+// sealed returns the end of a thought. If it has no text or no signature, it is marked so that
+// it is not joined with another.
 func (b *building) sealed(c *content.Reasoning) content.Content {
 	out := &content.Reasoning{Protected: b.seal}
 	if !b.any || b.seal == "" {
@@ -363,7 +362,7 @@ func (b *building) sealed(c *content.Reasoning) content.Content {
 	return out
 }
 
-// whole finishes a block whose input came in pieces.
+// whole completes a block whose input arrived in pieces.
 func (b *building) whole() ([]content.Content, error) {
 	if len(b.input) == 0 {
 		return []content.Content{b.content}, nil

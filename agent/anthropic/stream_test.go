@@ -13,8 +13,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// feed writes events, one per line, as a stream. The type of the data
-// is the name of the event.
+// feed writes events, one per line, as a stream. The type in the data is the name of the event.
 func feed(lines string) string {
 	var out strings.Builder
 	for l := range strings.Lines(strings.TrimSpace(lines)) {
@@ -150,7 +149,7 @@ func TestErrorInStream(t *testing.T) {
 	}
 }
 
-// A stream may break anywhere: no part of it is a finished answer.
+// If a stream is cut at any place, the part before is not a complete answer.
 func TestCutAnywhere(t *testing.T) {
 	whole := feed(
 		begin + `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"f","input":{}}}

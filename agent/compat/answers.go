@@ -8,18 +8,18 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// answer is a response with its request, where there is one.
+// answer is a response with its request, if there is one.
 type answer struct {
 	response *content.ToolApprovalResponse
 	request  *content.ToolApprovalRequest
-	message  *content.Message // of the request
+	message  *content.Message // the message that contains the request
 }
 
-// call is the one that runs: that inside the response, whatever the
-// request said.
+// call returns the call to run. It is the one in the response, even if the request has a
+// different one.
 func (a answer) call() *content.FunctionCall { return a.response.Call.(*content.FunctionCall) }
 
-// asked is the copy inside the request; nil without a request.
+// asked returns the copy of the call in the request, or nil without a request.
 func (a answer) asked() *content.FunctionCall {
 	if a.request == nil {
 		return nil
@@ -27,10 +27,10 @@ func (a answer) asked() *content.FunctionCall {
 	return a.request.Call.(*content.FunctionCall)
 }
 
-// input is the input taken apart.
+// input is the input, split into its parts.
 type input struct {
 	kept       []*content.Message // without live approvals
-	anchor     int                // where, in kept, what came of the approvals goes
+	anchor     int                // index in kept for the results of the approvals
 	found      bool               // there were live approvals
 	unanswered []string           // call ids
 	requests   map[string]answer
@@ -38,9 +38,8 @@ type input struct {
 	results    map[string]bool // call ids that have a result
 }
 
-// takeIn replaces live approvals in the input by the calls they are
-// about and by their results, and emits these. It is done when a
-// function ends the run.
+// takeIn replaces live approvals in the input with their calls and results, and emits these. It
+// returns true if a function ended the run.
 func (r *run) takeIn() (bool, error) {
 	in := &input{requests: map[string]answer{}, results: map[string]bool{}}
 	for _, m := range r.input {
@@ -65,8 +64,7 @@ func (r *run) takeIn() (bool, error) {
 	return r.act(in, rejected, approved)
 }
 
-// message takes one message apart. Its live approvals go; what is left
-// of it stays in a copy.
+// message splits one message. Live approvals are removed. The rest is kept in a copy.
 func (in *input) message(m *content.Message) error {
 	var rest []content.Content
 	for _, c := range m.Contents {
@@ -94,8 +92,8 @@ func (in *input) message(m *content.Message) error {
 	return nil
 }
 
-// content takes live approvals of functions. Those of other tools are
-// the service's.
+// content takes live approvals of function calls. Approvals of other tools belong to the
+// service.
 func (in *input) content(c content.Content, m *content.Message) (bool, error) {
 	switch c := c.(type) {
 	case *content.ToolApprovalRequest:
@@ -113,7 +111,7 @@ func (in *input) content(c content.Content, m *content.Message) (bool, error) {
 		return true, nil
 	case *content.ToolApprovalResponse:
 		call, ok := liveCall(c.Call)
-		if !ok || m.Role != content.User { // the request then stays unanswered, which ends the run
+		if !ok || m.Role != content.User { // the request then stays unanswered, which ends the run with an error
 			return false, nil
 		}
 		in.unanswered = slices.DeleteFunc(in.unanswered, func(id string) bool { return id == call.CallID })
@@ -131,8 +129,8 @@ func liveCall(c content.ToolCall) (*content.FunctionCall, bool) {
 	return call, ok && call != nil && !call.InformationalOnly
 }
 
-// answers splits the responses that are not done yet. An approval with
-// an edited call is refused: .NET would run the call unedited.
+// answers splits the responses whose calls have no result yet. It returns an error for an
+// approval with an edited call, because .NET would run the original call.
 func (r *run) answers(in *input) (rejected, approved []answer, err error) {
 	for _, resp := range in.responses {
 		a := in.requests[resp.RequestID]
@@ -154,8 +152,7 @@ func (r *run) answers(in *input) (rejected, approved []answer, err error) {
 	return rejected, approved, nil
 }
 
-// act runs what is approved and puts calls and results in the place of
-// the approvals.
+// act runs the approved calls and puts calls and results in place of the approvals.
 func (r *run) act(in *input, rejected, approved []answer) (bool, error) {
 	calls := r.rebuild(slices.Concat(rejected, approved))
 	block := slices.Clone(calls)
@@ -194,9 +191,9 @@ func (r *run) runApproved(approved []answer) (bool, []*content.Message, error) {
 	return done, []*content.Message{results}, r.emit(results)
 }
 
-// rebuild makes the messages that held the calls before they became
-// requests: one for each message that held requests, with its id,
-// author and properties; one without an id for all others.
+// rebuild restores the messages that contained the calls before they became requests: one for
+// each message with requests, with its id, author and properties, and one without an id for all
+// others.
 func (r *run) rebuild(answers []answer) []*content.Message {
 	var out []*content.Message
 	at := map[string]*content.Message{}
@@ -221,7 +218,7 @@ func (r *run) rebuild(answers []answer) []*content.Message {
 	return out
 }
 
-// reject flags the calls and makes the one message of their results.
+// reject marks the calls as handled and returns one message with their results.
 func (r *run) reject(rejected []answer) *content.Message {
 	m := &content.Message{ID: r.toolID, Role: content.ToolRole}
 	for _, a := range rejected {

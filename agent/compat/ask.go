@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// respond is a turn that comes whole.
+// respond gets a turn of the model that is not streamed.
 func (r *run) respond(out *agent.Response) (turn, error) {
 	resp, err := r.model.Respond(r.ctx, r.send, r.opt)
 	if err != nil {
@@ -36,14 +36,14 @@ func (r *run) respond(out *agent.Response) (turn, error) {
 	return t, nil
 }
 
-// served finds the calls that the service has run by itself: those
-// whose result came too, before or after.
+// served finds the calls that the service ran itself: their results are part of the response,
+// before or after the calls.
 type served struct {
 	results map[string]bool
 	calls   []*content.FunctionCall
 }
 
-// note flags the calls that are handled.
+// note marks the calls that the service has handled.
 func (s *served) note(contents []content.Content) {
 	for _, c := range contents {
 		switch c := c.(type) {
@@ -64,7 +64,7 @@ func (s *served) note(contents []content.Content) {
 	}
 }
 
-// liveCalls are the calls that nobody has handled.
+// liveCalls returns the calls that have not been handled.
 func liveCalls(ms []*content.Message) []*content.FunctionCall {
 	var out []*content.FunctionCall
 	for call := range content.All[*content.FunctionCall](ms) {
@@ -79,9 +79,8 @@ func liveIn(contents []content.Content) []*content.FunctionCall {
 	return liveCalls([]*content.Message{{Contents: contents}})
 }
 
-// needsApproval reports whether a marked tool, of the request or of the
-// loop, has the name of the call, or the decider does not simply allow
-// it. A decider that fails has not allowed it.
+// needsApproval reports whether a tool of the call's name in the request or the loop is marked,
+// or the decider doesn't allow the call. An error of the decider counts as not allowed.
 func (r *run) needsApproval(call *content.FunctionCall) bool {
 	if known, ok := r.needs[call]; ok {
 		return known
@@ -104,7 +103,7 @@ func anyMarked(name string, tools []agent.Tool) bool {
 	return false
 }
 
-// wrap makes requests of all live calls.
+// wrap replaces all live calls with requests.
 func (r *run) wrap(in []content.Content) []content.Content {
 	out := make([]content.Content, len(in))
 	for i, c := range in {

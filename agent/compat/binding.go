@@ -10,39 +10,37 @@ import (
 	"github.com/assent-dev/assent/agent/layer"
 )
 
-// BindingRules are what a release of .NET makes of answers.
+// BindingRules selects how answers are matched to requests, as in a release of .NET.
 type BindingRules uint8
 
 // The rules.
 const (
-	Rules114 BindingRules = iota // of 1.14, which brought the layer
+	Rules114 BindingRules = iota // of 1.14, which introduced the layer
 	Rules125                     // of 1.25 and later
 )
 
-// BindingConfig are the choices for a Binding. The zero value is the default.
+// BindingConfig configures a Binding. The zero value is the default.
 type BindingConfig struct {
-	// Rules are those of the release to agree with.
+	// Rules selects the release whose behavior is used.
 	Rules BindingRules
-	// Tools are known beside those of the options. Only Rules125 asks
-	// which of them need approval.
+	// Tools are known in addition to those of the options. Only Rules125 checks which of them
+	// need approval.
 	Tools []agent.Tool
-	// Log takes warnings; nil means slog.Default().
+	// Log receives warnings. The default is slog.Default().
 	Log *slog.Logger
 }
 
-// NewBinding returns a layer that lets an answer pass only when it
-// answers a request that is known. An answer gets the known call if its
-// own differs; a request in the messages counts as known and wins; what
-// is recorded lives until the next run. Without a thread nothing is
-// checked.
+// NewBinding returns a layer that passes an answer on only if it answers a known request. If
+// the call in the answer differs from that of the known request, it is replaced. Requests in
+// the messages count as known and take precedence over recorded ones. A record lasts until the
+// next run. Without a thread nothing is checked.
 //
-// With Rules125 only what is recorded counts as known, and lives until a
-// run ends well: a failed one can be tried again. That run rejects every
-// recorded request that it does not answer, before everything new in its
-// messages, and gives these rejections to the caller ahead of all else.
-// An answer passes without a record when the messages hold a result of
-// its call, and when its tool is known and needs no approval. An id
-// under which two calls were asked about is answered by nobody.
+// With Rules125 only recorded requests count as known, and a record lasts until a run succeeds,
+// so a failed run can be repeated. The run rejects every recorded request that it doesn't
+// answer, before all new messages, and returns these rejections to the caller first. An answer
+// needs no record if the messages contain a result of its call, or if its tool is known and
+// needs no approval. If two calls were requested under the same id, no answer to that id is
+// accepted.
 func NewBinding(inner agent.ChatClient, cfg BindingConfig) agent.ChatClient {
 	b := &binding{cfg: cfg, warn: rounds.NewWarner(cfg.Log)}
 	return rounds.New(inner, b.begin)
@@ -87,7 +85,7 @@ func (b *binding) begin(ctx context.Context, in rounds.Input) (*rounds.Round, er
 	}, nil
 }
 
-// knownRequests are the recorded ones, and those in the messages, which win.
+// knownRequests returns the recorded requests and those in the messages, which take precedence.
 func knownRequests(state *rounds.Book, messages []*content.Message) map[string]content.InputRequest {
 	known := map[string]content.InputRequest{}
 	for _, q := range rounds.RequestsOf(state.Open) {
@@ -127,7 +125,7 @@ func (b *binding) rebindAll(
 	return messages, fresh, refused
 }
 
-// unknown warns of an answer that is left out.
+// unknown logs a warning about an answer that is left out, and returns its refusal.
 func (b *binding) unknown(ctx context.Context, id string) agent.Refusal {
 	b.warn.Log.WarnContext(ctx, "Binding: left out an answer to a request that is not known", "request", id)
 	return agent.Refusal{
@@ -137,8 +135,8 @@ func (b *binding) unknown(ctx context.Context, id string) agent.Refusal {
 	}
 }
 
-// rebind gives an answer the known call if its own differs. The flags
-// and the reason stay.
+// rebind replaces the call of an answer with the known one if they differ. Flags and reason are
+// kept.
 func rebind(q content.InputRequest, a content.InputResponse) content.InputResponse {
 	asked, ok := q.(*content.ToolApprovalRequest)
 	answer, _ := a.(*content.ToolApprovalResponse)

@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/agent/layer"
 )
 
-// begin125 binds by the rules of 1.25.
+// begin125 binds answers by the rules of 1.25.
 func (b *binding) begin125(
 	ctx context.Context, in rounds.Input, t *agent.Thread, state *rounds.Book,
 ) (*rounds.Round, error) {
@@ -61,16 +61,15 @@ type binding125 struct {
 	*binding
 	tools      rounds.Toolbox
 	settled    map[string]bool                 // ids of calls that have a result in the messages
-	known      map[string]content.InputRequest // recorded, and without an answer yet
+	known      map[string]content.InputRequest // recorded requests without an answer so far
 	order      []string                        // ids of known, oldest first
-	answers    []content.Content               // to recorded requests, in order
-	rejections []content.Content               // for the caller
+	answers    []content.Content               // answers to recorded requests, in order
+	rejections []content.Content               // rejections for the caller
 	refused    []agent.Refusal
 }
 
-// bind makes the messages for the loop: answers that count, with
-// rejections of what is left open. The loop marks the calls of
-// approvals as handled, so it gets copies.
+// bind makes the messages for the loop: the accepted answers, and rejections of the requests
+// that are left open. The answers are copies, because the loop marks their calls as handled.
 func (n *binding125) bind(ctx context.Context, in rounds.Input) rounds.Input {
 	judged := map[rounds.At]content.Content{}
 	moving := map[rounds.At]bool{}
@@ -110,8 +109,7 @@ func (n *binding125) bind(ctx context.Context, in rounds.Input) rounds.Input {
 	return in.MoreFresh(1)
 }
 
-// answer returns the answer to pass on, nil for none, and whether it
-// answers a recorded request.
+// answer returns the answer to pass on, or nil, and whether it answers a recorded request.
 func (n *binding125) answer(ctx context.Context, a content.InputResponse) (content.Content, bool) {
 	id, call := a.InputResponseTo(), rounds.CallOf(a)
 	if call != nil && n.settled[call.ID()] {
@@ -132,7 +130,7 @@ func (n *binding125) answer(ctx context.Context, a content.InputResponse) (conte
 	return nil, false
 }
 
-// harmless holds for calls of tools that are known and need no approval.
+// harmless reports whether the call's tool is known and needs no approval.
 func (n *binding125) harmless(c content.ToolCall) bool {
 	f, ok := c.(*content.FunctionCall)
 	if !ok {
@@ -142,8 +140,8 @@ func (n *binding125) harmless(c content.ToolCall) bool {
 	return len(named) > 0 && !slices.ContainsFunc(named, agent.NeedsApproval)
 }
 
-// reject returns rejections of what has neither an answer nor a result
-// of its call, and makes those for the caller.
+// reject returns rejections for recorded requests that have neither an answer nor a result of
+// their call, and records copies for the caller.
 func (n *binding125) reject() []content.Content {
 	var out []content.Content
 	for _, id := range n.order {
@@ -161,7 +159,7 @@ func (n *binding125) reject() []content.Content {
 	return out
 }
 
-// copied is an answer whose call is nobody else's.
+// copied returns an answer with its own copy of the call.
 func copied(a content.InputResponse) content.InputResponse {
 	answer, ok := a.(*content.ToolApprovalResponse)
 	if !ok || answer.Call == nil {

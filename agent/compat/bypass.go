@@ -11,18 +11,17 @@ import (
 	"github.com/assent-dev/assent/agent/layer"
 )
 
-// BypassConfig are the choices for a Bypass. The zero value is the default.
+// BypassConfig configures a Bypass. The zero value is the default.
 type BypassConfig struct {
-	// Tools are known to the loop beside those of the options.
+	// Tools are known to the loop in addition to those of the options.
 	Tools []agent.Tool
-	// Log takes warnings; nil means slog.Default().
+	// Log receives warnings. The default is slog.Default().
 	Log *slog.Logger
 }
 
-// NewBypass returns a layer that keeps away every request for a known
-// function without the marker. They are parked in the thread, and
-// approved in the next run whatever has become of their tools, in a
-// message at the end. Without a thread all pass.
+// NewBypass returns a layer that hides requests for known functions without the marker. It
+// parks them in the thread and approves them in the next run, in a message at the end, even if
+// their tools have changed since. Without a thread all requests are passed on.
 func NewBypass(inner agent.ChatClient, cfg BypassConfig) agent.ChatClient {
 	b := &bypass{cfg: cfg, warn: rounds.NewWarner(cfg.Log)}
 	return rounds.New(inner, b.begin)
@@ -68,7 +67,7 @@ func (b *bypass) begin(ctx context.Context, in rounds.Input) (*rounds.Round, err
 	}
 	keep := func() error {
 		if !in.Streaming {
-			slices.Reverse(fresh.Requests) // as .NET, which walks whole responses from their end
+			slices.Reverse(fresh.Requests) // like .NET, which walks whole responses from their end
 		}
 		return fresh.Unpark(t, layer.BypassState, nil)
 	}
@@ -82,17 +81,15 @@ func (b *bypass) begin(ctx context.Context, in rounds.Input) (*rounds.Round, err
 	}, nil
 }
 
-// runsUnasked reports whether a function that runs here without
-// approval has the name of a call.
+// runsUnasked reports whether a function without the marker has the name of the call.
 func runsUnasked(tools rounds.Toolbox, call *content.FunctionCall) bool {
 	unmarked := func(f agent.Function) bool { return !agent.NeedsApproval(f) }
 	return call != nil && slices.ContainsFunc(tools.Functions(call.Name), unmarked)
 }
 
-// NewInvocableBypass returns a layer that parks the calls of functions
-// that run here when they stand beside calls that the caller runs, and
-// approves them in the next run whatever has become of their tools, in
-// a message at the end.
+// NewInvocableBypass returns a layer that parks calls of functions that run here if the same
+// response contains calls that the caller runs. It approves them in the next run, in a message
+// at the end, even if their tools have changed since.
 func NewInvocableBypass(inner agent.ChatClient, cfg BypassConfig) agent.ChatClient {
 	warn := rounds.NewWarner(cfg.Log)
 	return rounds.New(inner, func(ctx context.Context, in rounds.Input) (*rounds.Round, error) {

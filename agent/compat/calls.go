@@ -9,12 +9,11 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// job is one call that is about to run. The tool is looked up before
-// anything runs: a tool that is added by a sibling is for the next
-// turn.
+// job is one call that is about to run. Its tool is looked up before any call runs, so a tool
+// that another call adds is used only in the next turn.
 type job struct {
 	agent.Job
-	asked *content.FunctionCall // the copy in the request; nil for none
+	asked *content.FunctionCall // the copy in the request, or nil
 }
 
 func (r *run) job(call, asked *content.FunctionCall, approval string) job {
@@ -25,7 +24,7 @@ func (r *run) job(call, asked *content.FunctionCall, approval string) job {
 	}
 }
 
-// mark flags the call as handled, on the copy in its request too.
+// mark marks the call as handled, and also the copy in its request.
 func (j job) mark() {
 	j.Call.InformationalOnly = true
 	if j.asked != nil {
@@ -33,8 +32,8 @@ func (j job) mark() {
 	}
 }
 
-// results runs calls and makes the one message of their results. It is
-// done when a function ends the run.
+// results runs calls and returns one message with their results. It returns true if a function
+// ended the run.
 func (r *run) results(jobs []job, turn int) (*content.Message, bool, error) {
 	outs, err := r.runAll(jobs, turn)
 	if err != nil {
@@ -49,10 +48,9 @@ func (r *run) results(jobs []job, turn int) (*content.Message, bool, error) {
 	return m, done, nil
 }
 
-// runAll runs the calls of one turn: one after the other, or at once
-// when cfg.Concurrent. The outcomes are those of the first calls: after
-// a call that stops a serial turn the rest is left. The error is the
-// context's, or *agent.FunctionErrors.
+// runAll runs the calls of one turn, one after the other or concurrently if cfg.Concurrent is
+// set. The outcomes belong to the first calls: if a call stops a serial turn, the remaining
+// calls don't run. The error is the context's error or an *agent.FunctionErrors.
 func (r *run) runAll(jobs []job, turn int) ([]agent.Outcome, error) {
 	each := r.inTurn
 	if r.cfg.Concurrent && len(jobs) > 1 {
@@ -87,8 +85,8 @@ func (r *run) inTurn(jobs []job, turn int) ([]agent.Outcome, *agent.Options, err
 	return outs, opt, nil
 }
 
-// fatal is the error that ends a serial turn in the middle: the
-// context's, or that of a function when no failing turn is left.
+// fatal returns the error that ends a serial turn early: the context's error, or the error of a
+// function if no further failing turn is allowed.
 func (r *run) fatal(o agent.Outcome) error {
 	switch {
 	case o.Err == nil:
@@ -103,7 +101,7 @@ func (r *run) fatal(o agent.Outcome) error {
 
 func (r *run) atOnce(jobs []job, turn int) ([]agent.Outcome, *agent.Options, error) {
 	for _, j := range jobs {
-		j.mark() // before any runs: two jobs may hold the same call
+		j.mark() // mark all before any of them runs: two jobs may have the same call
 	}
 	outs, next := agent.AtOnce(r.opt, len(jobs), func(i int) agent.Outcome {
 		return r.handle(jobs[i], r.opt, turn)
@@ -124,8 +122,8 @@ func (r *run) handle(j job, opt *agent.Options, turn int) agent.Outcome {
 	return agent.Invoke(r.ctx, j.Job, opt, turn)
 }
 
-// refusal decides a call right before it runs; nil when it may. Without
-// a decider nothing is looked at again, as in .NET.
+// refusal decides a call right before it runs. It returns the result of a refused call, or nil
+// if the call may run. Without a decider nothing is checked again, as in .NET.
 func (r *run) refusal(ctx context.Context, j job) json.RawMessage {
 	if r.cfg.Decider == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// listedMessage is a message in the encoding, with every field.
+// listedMessage is a message in the neutral encoding, with every field.
 func listedMessage(m *content.Message) map[string]any {
 	return map[string]any{
 		"role":                  string(m.Role),
@@ -139,9 +139,8 @@ func jsonOf(raw json.RawMessage) any {
 	return v
 }
 
-// matchMessages compares role, order and all listed fields. message_id
-// counts only where it is expected, informational_only only where it is
-// true.
+// matchMessages compares role, order and all listed fields. It compares message_id only if the
+// case expects one, and informational_only only if it is true.
 func matchMessages(want []caseMessage, got []*content.Message) error {
 	listed := []any{}
 	for _, m := range want {
@@ -175,7 +174,7 @@ func (m caseMessage) listedAll() map[string]any {
 	return out
 }
 
-// match compares what is wanted, as it is listed, with what is there.
+// match compares an expected value, as the case lists it, with the actual value.
 func match(where string, want, got any) error {
 	switch want := want.(type) {
 	case map[string]any:

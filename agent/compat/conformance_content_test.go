@@ -10,9 +10,9 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// runContentCase runs a case of content_json. A payload with a $type is
-// a content on the wire; one without is what a constructor is given,
-// which is put on the wire as a request and as a response.
+// runContentCase runs a case of content_json. A payload with a $type is a content in wire
+// format. A payload without one contains arguments of a constructor, and is written as a
+// request and as a response.
 func runContentCase(t *testing.T, c *conformanceCase) {
 	payload, err := looseJSON(c.Payload)
 	fields, ok := payload.(map[string]any)
@@ -32,8 +32,7 @@ func runContentCase(t *testing.T, c *conformanceCase) {
 	}
 }
 
-// constructed writes the arguments of a constructor as a request and as
-// a response.
+// constructed writes the arguments of a constructor as a request and as a response.
 func constructed(payload json.RawMessage) ([]json.RawMessage, error) {
 	var args struct {
 		RequestID json.RawMessage `json:"request_id"`
@@ -74,7 +73,7 @@ func constructed(payload json.RawMessage) ([]json.RawMessage, error) {
 	return out, nil
 }
 
-// checkWire reads a content and looks at it, and again after it was written.
+// checkWire reads a content and checks it, and checks it again after writing and reading it.
 func checkWire(wire []byte, expect map[string]json.RawMessage) error {
 	got, err := content.DotNet().DecodeContent(wire)
 	if raw, ok := expect["error"]; ok {
@@ -100,7 +99,7 @@ func checkWire(wire []byte, expect map[string]json.RawMessage) error {
 	return match("written", want, listedContent(got))
 }
 
-// checkRefusal compares the kind of error: what it says names the argument.
+// checkRefusal compares the kind of error. The expected text names the argument.
 func checkRefusal(want string, err error) error {
 	bad, ok := errors.AsType[*content.BadError](err)
 	switch {

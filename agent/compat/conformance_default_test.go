@@ -9,17 +9,16 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// deviation is what the Default profile makes of a case instead.
+// deviation is the result of a case in the Default profile if it differs.
 type deviation struct {
 	why  string
-	runs map[string]int // of the functions that matter
-	open int            // requests after the run
+	runs map[string]int // runs of the relevant functions
+	open int            // open requests after the run
 }
 
-// differs lists the cases of which the Default profile makes something
-// else. Every other case has the same result in both profiles (with the
-// sibling and order switches set as .NET has them). Those marked as
-// holes are what must not happen here.
+// differs lists the cases that have a different result in the Default profile. All other cases
+// have the same result in both profiles, with the sibling and order switches set as in .NET.
+// Cases marked as holes show behavior that must not happen in the Default profile.
 var differs = map[string]deviation{
 	"derived/DuplicateApprovedResponsesExecuteTwiceInBareLoop": {"hole: two answers run once",
 		map[string]int{"Func1": 1}, 0},
@@ -102,9 +101,8 @@ var differs = map[string]deviation{
 		map[string]int{"Func1": 1, "Func2": 1}, 0},
 }
 
-// TestConformanceDefault runs the cases of the loop in the Default
-// profile. What a case has in its input as the past is made to happen
-// first: the model calls, and the thread keeps the requests.
+// TestConformanceDefault runs the loop cases in the Default profile. The past that a case has
+// in its input is replayed first: the model makes the calls, and the thread keeps the requests.
 func TestConformanceDefault(t *testing.T) {
 	files := must.Get(conformanceFiles(""))(t)
 	for _, file := range files {
@@ -157,7 +155,7 @@ func runDefaultCase(t *testing.T, c *conformanceCase, streaming bool) {
 
 	r.model = &scriptedModel{turns: c.ModelTurns, updates: c.ModelStreamUpdates,
 		conversation: c.Options.ResponseConversationID}
-	if _, ok := differs[c.Name]; ok { // there is more to say here than there
+	if _, ok := differs[c.Name]; ok { // the model may get one more turn here than in .NET
 		r.model.turns = append(slices.Clone(c.ModelTurns), []caseMessage{spoken})
 	}
 	r.client = agent.NewFunctionInvoking(r.model, cfg)
@@ -169,18 +167,18 @@ func runDefaultCase(t *testing.T, c *conformanceCase, streaming bool) {
 	checkSame(t, c, r, streaming)
 }
 
-// turnOfPast is what a model said, after which messages.
+// turnOfPast is a message of the model, and the messages that precede it.
 type turnOfPast struct {
 	before []caseMessage
 	said   caseMessage
 }
 
-// spoken ends a turn of the past that asks for nothing.
+// spoken ends a past turn without a request.
 var spoken = caseMessage{Role: "assistant",
 	Contents: []caseContent{{contentFields: contentFields{Type: "text", Text: "hm"}}}}
 
-// pastOf finds the turns that made the requests in a case's input.
-// Where the service keeps the history the input has only responses.
+// pastOf finds the turns that made the requests in a case's input. If the service keeps the
+// history, the input only has responses.
 func pastOf(t *testing.T, c *conformanceCase) []turnOfPast {
 	t.Helper()
 	var out []turnOfPast
@@ -244,7 +242,7 @@ func checkSame(t *testing.T, c *conformanceCase, r *loopRun, streaming bool) {
 	}
 }
 
-// checkDeviation holds a run to what the Default profile makes of the case.
+// checkDeviation checks a run against the expected result in the Default profile.
 func checkDeviation(t *testing.T, d deviation, r *loopRun, thread *agent.Thread) {
 	t.Helper()
 	if r.err != nil {

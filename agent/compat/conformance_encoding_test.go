@@ -9,10 +9,9 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// conformanceCase is one case of the neutral encoding
-// (docs/design/005-contents.md). Lists of expectations are nil where
-// the case expects nothing: null in JSON. A field that is not here
-// makes the case fail.
+// conformanceCase is one case of the neutral encoding (docs/design/005-contents.md). A list of
+// expectations is nil (null in JSON) if the case expects nothing. An unknown field makes the
+// case fail.
 type conformanceCase struct {
 	Name           string `json:"name"`
 	Component      string `json:"component"`
@@ -20,7 +19,7 @@ type conformanceCase struct {
 	SourceFile     string `json:"source_file"`
 	UpstreamMethod string `json:"upstream_method"`
 	Notes          string `json:"notes"`
-	Checked        string `json:"checked"` // a note too: what upstream checks
+	Checked        string `json:"checked"` // also a note: what upstream checks
 
 	Modes   []string    `json:"modes"`
 	Tools   []*caseTool `json:"tools"`
@@ -45,7 +44,7 @@ type conformanceCase struct {
 	PreStep                     string `json:"pre_step"`
 	DistinctCallInstances       bool   `json:"distinct_call_instances"`
 
-	// Layers: one step per run, on one session.
+	// Layers: one step per run, all in one session.
 	Steps             []caseStep         `json:"steps"`
 	AutoApprovalRules []autoApprovalRule `json:"auto_approval_rules"`
 	MaxAutoApproval   *int               `json:"max_auto_approval_iterations"`
@@ -61,7 +60,7 @@ type conformanceCase struct {
 // caseStep is one run of a layer.
 type caseStep struct {
 	Notes          string          `json:"notes"`
-	Tools          []*caseTool     `json:"tools"`   // from this step on; nil keeps those of the case
+	Tools          []*caseTool     `json:"tools"`   // used from this step on; nil keeps the tools so far
 	Options        *caseOptions    `json:"options"` // nil means those of the case
 	StoredBefore   []caseContent   `json:"stored_requests_before"`
 	PendingBefore  []caseContent   `json:"pending_requests_before"`
@@ -72,20 +71,19 @@ type caseStep struct {
 	InnerReturns   [][]caseMessage `json:"inner_returns"`
 	ExpectedInputs [][]caseMessage `json:"expected_inner_inputs"`
 	ExpectedOutput []caseMessage   `json:"expected_output"`
-	// ExpectedOutputStreaming stands in place of ExpectedOutput when
-	// the step is streamed.
+	// ExpectedOutputStreaming replaces ExpectedOutput if the step is streamed.
 	ExpectedOutputStreaming []caseMessage `json:"expected_output_streaming"`
 	ExpectedInnerCalls      *int          `json:"expected_inner_calls"`
 	ExpectedPending         []string      `json:"expected_pending_request_ids"`
 	ExpectedStored          []string      `json:"expected_stored_request_ids"`
 	ExpectedLogs            []caseLog     `json:"expected_logs"`
 	ExpectedError           string        `json:"expected_error"`
-	// MutateSurfaced are the arguments that the caller writes into all
-	// calls that the step showed, in the very contents that it was given.
+	// MutateSurfaced are arguments that the caller writes into all calls that the step
+	// returned, in the returned contents themselves.
 	MutateSurfaced json.RawMessage `json:"then_mutate_surfaced_call_arguments"`
 }
 
-// caseSession is a session where it is written out: null for none.
+// caseSession is a session given as JSON. Null means no session.
 type caseSession struct{ none bool }
 
 func (s *caseSession) UnmarshalJSON(data []byte) error {
@@ -106,7 +104,7 @@ type caseTool struct {
 	RequiresApproval bool            `json:"requires_approval"`
 	Kind             string          `json:"kind"`
 	Params           []caseParam     `json:"params"`
-	Returns          json.RawMessage `json:"returns"` // a template when it is a string
+	Returns          json.RawMessage `json:"returns"` // a template if it is a string
 	Source           string          `json:"source"`
 	ServerName       string          `json:"server_name"`
 	Decorated        bool            `json:"wrapped_by_decorator"`
@@ -126,12 +124,11 @@ type caseOnInvoke struct {
 	RemoveTool  string    `json:"remove_tool"`
 }
 
-// caseOptions are the choices of a case. Several spellings of one
-// choice are taken.
+// caseOptions are the options of a case. Some options have several accepted names.
 type caseOptions struct {
 	ConversationID string `json:"conversation_id"`
-	// ResponseConversationID is what the model's responses carry; the
-	// fake model carries none by default.
+	// ResponseConversationID is the conversation id of the model's responses. By default the
+	// fake model returns none.
 	ResponseConversationID string `json:"response_conversation_id"`
 	Concurrent             bool   `json:"allow_concurrent_invocation"`
 	Concurrent2            bool   `json:"concurrent"`
@@ -147,13 +144,13 @@ type caseOptions struct {
 	NoSession              bool   `json:"no_session"`
 
 	Session caseSession `json:"session"`
-	// Release is the release of .NET whose rules the case is about; ""
-	// for those that have always been.
+	// Release is the .NET release whose rules the case is about. It is empty for rules that all
+	// releases have.
 	Release string `json:"release"`
 }
 
-// config is what the options say to the loop; 0 of a case is none,
-// which LoopConfig writes as -1.
+// config converts the options to a loop configuration. Zero in a case means none, which is -1
+// in LoopConfig.
 func (o caseOptions) config() compat.Config {
 	cfg := compat.Config{Concurrent: o.Concurrent || o.Concurrent2,
 		DetailedErrors: o.DetailedErrors || o.DetailedErrors2}
@@ -193,8 +190,8 @@ type caseMessage struct {
 	Contents   []caseContent   `json:"contents"`
 }
 
-// caseContent is a content of any type. listed is what the case says of
-// it, which is what is compared.
+// caseContent is a content of any type. listed contains the members in the case, which are the
+// ones that are compared.
 type caseContent struct {
 	contentFields
 	listed map[string]any
@@ -234,7 +231,7 @@ func (c *caseContent) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// strictJSON refuses fields that the type does not have.
+// strictJSON rejects fields that the type doesn't have.
 func strictJSON(data []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -249,8 +246,7 @@ func looseJSON(data []byte) (any, error) {
 	return v, err
 }
 
-// decodeCases reads a case file. A case that can't be read is there
-// too, with its error.
+// decodeCases reads a case file. A case that can't be read is returned with its error.
 func decodeCases(data []byte) ([]*conformanceCase, []error, error) {
 	var raws []json.RawMessage
 	if err := json.Unmarshal(data, &raws); err != nil {
@@ -389,8 +385,7 @@ func contentsOf(in []caseContent) ([]content.Content, error) {
 	return out, nil
 }
 
-// messagesOf makes fresh messages. The contents were checked when the
-// case was read.
+// messagesOf makes new messages. The contents were checked when the case was read.
 func messagesOf(in []caseMessage) []*content.Message {
 	var out []*content.Message
 	for _, m := range in {

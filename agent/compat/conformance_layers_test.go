@@ -29,7 +29,7 @@ func runLayerCase(t *testing.T, c *conformanceCase, streaming bool) {
 	}
 }
 
-// layerRun is a case on its way. All steps share one thread.
+// layerRun is a running case. All steps share one thread.
 type layerRun struct {
 	c         *conformanceCase
 	streaming bool
@@ -38,11 +38,11 @@ type layerRun struct {
 	thread    *agent.Thread
 	tools     *toolbox
 	log       *logKeeper
-	inputs    [][]*content.Message // of the inner client, in all steps
-	asked     []content.Content    // requests that the inner client made, or that were on record before
+	inputs    [][]*content.Message // inputs of the inner client in all steps
+	asked     []content.Content    // requests that the inner client made or that were recorded before
 }
 
-// stepModel is the script of the step that runs.
+// stepModel is the script of the current step.
 type stepModel struct{ *scriptedModel }
 
 // layerOf puts the layer of a case around a client.
@@ -84,7 +84,7 @@ func compatClient(
 		Predicates: predicates(c.AutoApprovalRules), MaxRounds: maxRounds(c)})
 }
 
-// rulesOf are the rules of the release that a case is about.
+// rulesOf returns the rules of the release that a case is about.
 func rulesOf(c *conformanceCase) compat.BindingRules {
 	if c.Options.Release == "1.25" {
 		return compat.Rules125
@@ -149,7 +149,7 @@ func (r *layerRun) toolsFrom(list []*caseTool, source string) ([]agent.Tool, err
 	return out, nil
 }
 
-// watched keeps what the inner client is given as it is.
+// watched records the inputs of the inner client unchanged.
 type watched struct {
 	*stepModel
 	r *layerRun
@@ -187,12 +187,12 @@ func (w *watched) Stream(
 	}
 }
 
-// note keeps the requests that were made.
+// note records the requests that were made.
 func (r *layerRun) note(messages []*content.Message) {
 	for _, m := range messages {
 		for _, c := range m.Contents {
 			switch c := c.(type) {
-			case *content.ToolApprovalRequest: // a copy, as the caller may write into the content
+			case *content.ToolApprovalRequest: // a copy, as the caller may change the content
 				r.asked = append(r.asked,
 					&content.ToolApprovalRequest{RequestID: c.RequestID, Call: content.CloneCall(c.Call)})
 			case *content.FunctionCall: // parked as a request by the invocable bypass
@@ -202,8 +202,8 @@ func (r *layerRun) note(messages []*content.Message) {
 	}
 }
 
-// forged returns an approval, or a request, that the inner client saw
-// without having asked for exactly that call; nil for none.
+// forged returns an approval or a request that the inner client received without having
+// requested exactly that call, or nil.
 func (r *layerRun) forged() content.Content {
 	for _, messages := range r.inputs {
 		for _, m := range messages {
@@ -218,8 +218,8 @@ func (r *layerRun) forged() content.Content {
 	return nil
 }
 
-// asksFor holds for what is neither an approval nor a request, and for
-// those about calls that the inner client asked for.
+// asksFor returns true for contents that are neither an approval nor a request, and for those
+// about calls that the inner client requested.
 func (r *layerRun) asksFor(c content.Content) bool {
 	var id string
 	var call content.ToolCall
@@ -278,8 +278,8 @@ func (r *layerRun) step(s *caseStep) error {
 	return mutateSurfaced(resp.Messages, nullable(s.MutateSurfaced))
 }
 
-// mutateSurfaced writes arguments into the calls that the caller was
-// shown. A step that shows none has nothing to write to.
+// mutateSurfaced writes arguments into the calls that the caller received. Without such calls
+// it returns an error.
 func mutateSurfaced(messages []*content.Message, arguments json.RawMessage) error {
 	if arguments == nil {
 		return nil
@@ -298,7 +298,7 @@ func mutateSurfaced(messages []*content.Message, arguments json.RawMessage) erro
 	return nil
 }
 
-// before puts on record what the step finds.
+// before records the state that the step starts with.
 func (r *layerRun) before(s *caseStep) error {
 	if s.StoredBefore != nil {
 		if err := park(r.thread, r.parkedUnder(), r.requests(s.StoredBefore)); err != nil {
@@ -312,7 +312,7 @@ func (r *layerRun) before(s *caseStep) error {
 	return nil
 }
 
-// parkedUnder is the name of the state of the bypass that the case is of.
+// parkedUnder returns the state key of the bypass that the case is about.
 func (r *layerRun) parkedUnder() string {
 	if r.c.Component == "invocable_bypass" {
 		return layer.InvocableState
@@ -441,7 +441,7 @@ func sameIDs(what string, want []string, list []content.InputRequest) error {
 	return nil
 }
 
-// checkLogs looks for records of the levels; their words are our own.
+// checkLogs looks for log records by level, since the texts are our own.
 func (r *layerRun) checkLogs(s *caseStep) error {
 	for _, want := range s.ExpectedLogs {
 		level := strings.TrimSuffix(strings.ToLower(want.Level), "ing")
@@ -459,8 +459,8 @@ func (r *layerRun) checkLogs(s *caseStep) error {
 	return nil
 }
 
-// layersDiffer tells in which cases the Default profile differs, and
-// why. All other cases of the two files behave alike in both.
+// layersDiffer lists the cases in which the Default profile differs, with the reason. All other
+// cases of the two files behave the same in both profiles.
 var layersDiffer = map[string]string{
 	"binding/MatchingResponse_RebindsToolCallToRecordedRequest":               otherCall,
 	"rule49/OtherCallIsReplacedByTheRecordedOne":                              otherCall,
@@ -506,10 +506,9 @@ const (
 	allAtOnce     = "all requests are shown at once, and every answer is bound"
 )
 
-// TestConformanceLayersDefault runs all layer cases in the Default
-// profile. No approval reaches the inner client that it did not ask
-// for, and only the listed cases differ. Cases of other files are held
-// to the first of these.
+// TestConformanceLayersDefault runs all layer cases in the Default profile. The inner client
+// must get no approval that it did not request, and only the listed cases may differ. For cases
+// of other files only the first of these is checked.
 func TestConformanceLayersDefault(t *testing.T) {
 	files := must.Get(conformanceFiles(""))(t)
 	for _, file := range files {

@@ -39,7 +39,7 @@ func runLoopCase(t *testing.T, c *conformanceCase, streaming bool) {
 	r.check(t, streaming)
 }
 
-// loopRun is one run of the loop with everything that a case looks at.
+// loopRun is one run of the loop with everything that a case checks.
 type loopRun struct {
 	c       *conformanceCase
 	model   *scriptedModel
@@ -52,7 +52,7 @@ type loopRun struct {
 	response *agent.Response
 	err      error
 	updates  []*agent.Update
-	consumed []int // updates of the model that were taken when each update came
+	consumed []int // number of updates taken from the model when each update arrived
 }
 
 func newLoopRun(t *testing.T, c *conformanceCase) *loopRun {
@@ -80,9 +80,8 @@ func newLoopRun(t *testing.T, c *conformanceCase) *loopRun {
 	return r
 }
 
-// caseInput makes the input. A request and its response hold one object
-// as their call, as when a response is created in process, unless the
-// case wants two.
+// caseInput makes the input. A request and its response share one call object, as when a
+// response is created in process, unless the case wants two.
 func caseInput(c *conformanceCase) []*content.Message {
 	ms := messagesOf(c.InputMessages)
 	if c.DistinctCallInstances {
@@ -123,7 +122,7 @@ func preStep(name string, input []*content.Message) error {
 	return fmt.Errorf("there is no pre-step %q", name)
 }
 
-// normalize flags the requests of responses that are flagged.
+// normalize marks the requests whose responses are marked as handled.
 func normalize(input []*content.Message) {
 	inert := map[string]bool{}
 	for a := range content.All[*content.ToolApprovalResponse](input) {
@@ -182,9 +181,9 @@ func (r *loopRun) check(t *testing.T, streaming bool) {
 	}
 }
 
-// joinApart joins updates with the other reading of a missing id: it
-// differs from every id. Join takes it for any id, as .NET does; cases
-// whose model gives no ids don't say which they mean.
+// joinApart joins updates with the other interpretation of a missing id, in which it differs
+// from every id. Join lets it match any id, as .NET does. Cases whose model returns no ids
+// don't specify which one they mean.
 func joinApart(updates []*agent.Update) []*content.Message {
 	var named []*agent.Update
 	before, n := "", 0
@@ -243,8 +242,8 @@ func (r *loopRun) checkError(t *testing.T) {
 	}
 }
 
-// says reports whether an error, or the one of a single function that
-// ended the run, has exactly this text.
+// says reports whether an error, or the error of the only function that ended the run, has
+// exactly this text.
 func says(err error, text string) bool {
 	if several, ok := errors.AsType[*agent.FunctionErrors](err); ok && len(several.Errs) == 1 &&
 		several.Errs[0].Error() == text {
@@ -253,7 +252,7 @@ func says(err error, text string) bool {
 	return err.Error() == text
 }
 
-// checkCalls looks at what the model was given and what ran.
+// checkCalls checks the inputs of the model and the functions that ran.
 func (r *loopRun) checkCalls(t *testing.T) {
 	if r.model.err != nil {
 		t.Error(r.model.err)
@@ -301,8 +300,8 @@ func (r *loopRun) checkLogs(t *testing.T) {
 	}
 }
 
-// checkStream compares the updates one by one and when they came.
-// Without a number of model calls only the first ones are looked at.
+// checkStream compares the updates one by one and when they arrived. Without an expected number
+// of model calls it compares only the first updates.
 func (r *loopRun) checkStream(t *testing.T, streaming bool) {
 	want := r.c.ExpectedStream
 	if !streaming {
@@ -324,8 +323,7 @@ func (r *loopRun) checkStream(t *testing.T, streaming bool) {
 	}
 }
 
-// checkState looks up paths such as
-// input_messages[1].contents[0].tool_call.informational_only.
+// checkState looks up paths such as input_messages[1].contents[0].tool_call.informational_only.
 func (r *loopRun) checkState(t *testing.T) {
 	state := map[string]any{"input_messages": listedMessages(r.input)}
 	if r.response != nil {
@@ -367,16 +365,15 @@ func lookUp(v any, path string) (any, error) {
 	return v, nil
 }
 
-// scriptedModel answers its k-th call with the k-th turn, and keeps
-// what it was given.
+// scriptedModel answers its k-th call with the k-th turn, and records its inputs.
 type scriptedModel struct {
 	turns        [][]caseMessage
-	updates      []caseMessage // in place of the first turn of a stream
+	updates      []caseMessage // used instead of the first turn of a stream
 	conversation string
 
-	inputs  [][]any // in the encoding, as they were at the call
+	inputs  [][]any // in the neutral encoding, as they were at the call
 	options []*agent.Options
-	taken   int // updates that were taken from it
+	taken   int // number of updates taken from it
 	err     error
 }
 
@@ -424,7 +421,7 @@ func (m *scriptedModel) Stream(
 	}
 }
 
-// piecesOf makes an update of each content.
+// piecesOf makes one update for each content.
 func piecesOf(in []*content.Message) []*agent.Update {
 	var out []*agent.Update
 	for _, m := range in {
@@ -445,7 +442,7 @@ func whole(in []*content.Message) []*agent.Update {
 	return out
 }
 
-// logKeeper keeps records.
+// logKeeper records log messages.
 type logKeeper struct {
 	mu  sync.Mutex
 	all []caseLog

@@ -12,10 +12,9 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// TestConformance runs every case file of testdata/conformance, of the
-// folders and files that ASSENT_CASES lists, and of the folder that
-// maintainers keep beside the repository, when it is there. It prints
-// how each file went. Whatever it can't run has failed.
+// TestConformance runs every case file of testdata/conformance, of the folders and files that
+// ASSENT_CASES lists, and of the folder that maintainers keep next to the repository, if it
+// exists. It prints the result of each file. A case that it can't run counts as failed.
 func TestConformance(t *testing.T) {
 	files, err := conformanceFiles(os.Getenv("ASSENT_CASES"))
 	if err != nil {
@@ -35,7 +34,7 @@ func TestConformance(t *testing.T) {
 	report(t, "total", total)
 }
 
-// tally counts runs: a case has one for each of its modes.
+// tally counts runs. A case has one run for each of its modes.
 type tally struct{ passed, failed int }
 
 func report(t *testing.T, what string, n tally) {
@@ -44,8 +43,7 @@ func report(t *testing.T, what string, n tally) {
 	fmt.Println(line)
 }
 
-// conformanceFiles lists the case files. A place that was named and
-// holds none is an error.
+// conformanceFiles lists the case files. It returns an error if a named place contains none.
 func conformanceFiles(named string) ([]string, error) {
 	files, err := caseFilesIn(filepath.Join("testdata", "conformance"))
 	if err != nil {
@@ -68,8 +66,8 @@ func conformanceFiles(named string) ([]string, error) {
 	return files, nil
 }
 
-// fromRoot takes a relative path as one from the root of the
-// repository, when there is nothing of that name here.
+// fromRoot interprets a relative path from the root of the repository if it doesn't exist in
+// the current directory.
 func fromRoot(place string) string {
 	if _, err := os.Stat(place); err != nil && !filepath.IsAbs(place) {
 		return filepath.Join("..", "..", place)
@@ -92,8 +90,8 @@ func caseFilesIn(place string) ([]string, error) {
 	return files, err
 }
 
-// runCaseFile runs the cases of a file. A file that can't be read or
-// holds no case is one failure.
+// runCaseFile runs the cases of a file. A file that can't be read or contains no case is one
+// failure.
 func runCaseFile(t *testing.T, file string, n *tally) {
 	data, err := os.ReadFile(file)
 	var cases []*conformanceCase
@@ -157,8 +155,7 @@ func runCase(t *testing.T, c *conformanceCase, mode string) {
 	}
 }
 
-// TestConformanceRefuses shows that what the runner does not know is a
-// failure.
+// TestConformanceRefuses checks that the runner fails for cases that it doesn't understand.
 func TestConformanceRefuses(t *testing.T) {
 	for _, bad := range []string{
 		`[{"name":"a","component":"function_invocation_loop","something_new":1}]`,

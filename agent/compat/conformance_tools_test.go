@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 )
 
-// toolbox makes the tools of a case and counts how often each name ran.
+// toolbox makes the tools of a case and counts the runs of each name.
 type toolbox struct {
 	mu   sync.Mutex
 	runs map[string]int
@@ -54,8 +54,7 @@ type declared struct{ name string }
 
 func (d declared) Definition() agent.Definition { return agent.Definition{Name: d.name} }
 
-// decorator is some wrapper around a function, which says nothing of
-// approval.
+// decorator wraps a function and doesn't require approval itself.
 type decorator struct{ agent.Function }
 
 func (d decorator) Unwrap() agent.Tool { return d.Function }
@@ -130,7 +129,7 @@ func (t *caseTool) schema() json.RawMessage {
 	return raw
 }
 
-// failure reads throws: false, true, or what the error says.
+// failure reads throws, which is false, true or an error text.
 func (t *caseTool) failure() error {
 	var text string
 	switch {
@@ -143,7 +142,7 @@ func (t *caseTool) failure() error {
 	return errors.New("the tool failed")
 }
 
-// result fills the template: {i} is the argument i.
+// result fills the template: {i} is replaced with the argument i.
 func (t *caseTool) result(arguments json.RawMessage) (any, error) {
 	if nullable(t.Returns) == nil {
 		return nil, nil

@@ -1,15 +1,12 @@
-// Package compat behaves like the .NET library Microsoft.Extensions.AI,
-// holes included, for programs that must behave alike. It has the loop
-// that calls functions (FunctionInvokingChatClient) and the layers
-// around it. New programs want those of the packages agent and layer,
-// which fail closed.
+// Package compat behaves like the .NET library Microsoft.Extensions.AI, including its security
+// holes, for programs that need the same behavior. It has the loop that calls functions
+// (FunctionInvokingChatClient) and the layers around it. New programs should use the packages
+// agent and layer, which fail closed.
 //
-// The loop keeps nothing: requests and responses are found in the
-// messages of the caller, and whatever they say is believed. Unlike all
-// else here it changes objects of the caller: calls that are handled
-// get InformationalOnly in the caller's own messages, so that a history
-// that is sent again does not run them again. Give it messages of your
-// own.
+// The loop keeps no state: it takes requests and responses from the caller's messages and
+// trusts them. Unlike all other packages it changes objects of the caller: it sets
+// InformationalOnly on handled calls in the caller's messages, so that a history that is sent
+// again doesn't run them again. Pass copies of messages that must not change.
 package compat
 
 import (
@@ -28,44 +25,42 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// Config are the choices for a loop. The zero value is the default.
+// Config configures a loop. The zero value is the default.
 type Config struct {
-	// Decider decides each call beside the markers of the tools; nil
-	// leaves it to the markers.
+	// Decider decides each call in addition to the markers of the tools. If nil, only the
+	// markers count.
 	Decider agent.Decider
-	// Tools are known to the loop and not sent to the model.
+	// Tools are known to the loop but not sent to the model.
 	Tools []agent.Tool
-	// MaxTurns bounds the turns of the model in one run; 0 means 40. On
-	// the turn after the last one functions are not offered.
+	// MaxTurns limits the turns of the model in one run. The default is 40. On the turn after
+	// the last one functions are not offered.
 	MaxTurns int
-	// MaxErrors bounds how many turns in a row may have a failing
-	// function; 0 means 3, -1 none.
+	// MaxErrors limits how many consecutive turns may have a failing function. Zero means 3 and
+	// a negative number allows none.
 	MaxErrors int
-	// DetailedErrors tells the model what a function's error says.
+	// DetailedErrors includes the error messages of functions in the results for the model.
 	DetailedErrors bool
-	// Concurrent runs the calls of one turn at once.
+	// Concurrent runs the calls of one turn concurrently.
 	Concurrent bool
-	// Rand makes the ids of messages; nil means crypto/rand.
+	// Rand is the source of randomness for message ids. The default is crypto/rand.
 	Rand io.Reader
-	// RequestID makes request ids of call ids; nil means ficc_ and the
-	// call id.
+	// RequestID makes a request id from a call id. The default is ficc_ followed by the call
+	// id.
 	RequestID func(callID string) string
-	// Log takes debug records of requests and rejections; nil means none.
+	// Log receives debug records of requests and rejections. It may be nil.
 	Log *slog.Logger
 }
 
-// UnansweredError says that requests in the input have no response
-// after them.
+// UnansweredError is returned if requests in the input have no response after them.
 type UnansweredError struct{ CallIDs []string }
 
-// Error is the sentence of the .NET library.
+// Error returns the same text as the .NET library.
 func (e *UnansweredError) Error() string {
 	return "ToolApprovalRequestContent found with FunctionCall.CallId(s) '" + strings.Join(e.CallIDs, ", ") +
 		"' that have no matching ToolApprovalResponseContent."
 }
 
-// DuplicateRequestError says that two open requests in the input have
-// the same id.
+// DuplicateRequestError is returned if two open requests in the input have the same id.
 type DuplicateRequestError struct{ RequestID string }
 
 // Error names the id.
@@ -78,9 +73,8 @@ var (
 	errLeft   = errors.New("the caller left the stream")
 )
 
-// NewFunctionInvoking returns the loop around a model: it runs the
-// functions that the model calls, asks where approval is needed, and
-// goes on from the answers.
+// NewFunctionInvoking returns the loop around a model. The loop runs the functions that the
+// model calls, requests approval for calls that need it, and continues when answers arrive.
 func NewFunctionInvoking(model agent.ChatClient, cfg Config) agent.ChatClient {
 	if cfg.MaxTurns <= 0 {
 		cfg.MaxTurns = 40
@@ -126,10 +120,10 @@ func (l *loop) Respond(
 	return out, nil
 }
 
-// Stream runs the loop piece by piece. From the first live call of a
-// turn on, pieces are held until it is known whether they must be asked
-// about: to the call that needs approval or to the end of the turn.
-// When the model fails before, held pieces are dropped.
+// Stream runs the loop and yields the response in pieces. From the first live call of a turn
+// on, pieces are held until it is known whether the calls need approval, which is at the first
+// call that does or at the end of the turn. If the model fails before that, held pieces are
+// dropped.
 func (l *loop) Stream(
 	ctx context.Context, messages []*content.Message, opt *agent.Options,
 ) iter.Seq2[*agent.Update, error] {
@@ -155,21 +149,21 @@ func (l *loop) Stream(
 type run struct {
 	*loop
 	ctx      context.Context
-	input    []*content.Message // without approvals, with what came of them
-	send     []*content.Message // to the model, next
-	made     []*content.Message // by the model and by functions in this run
-	held     bool               // the service kept the history in the turn before
+	input    []*content.Message // without approvals, with their results
+	send     []*content.Message // messages for the model's next turn
+	made     []*content.Message // messages of the model and of functions in this run
+	held     bool               // the service kept the history in the previous turn
 	opt      *agent.Options
 	failures *agent.Failures
 
-	toolID string // of the message of results that is made here; only in streams
-	callID string // of messages of calls that are made here; only in streams
+	toolID string // id of the result message that is made here; only in streams
+	callID string // id of call messages that are made here; only in streams
 	emit   func(*content.Message) error
-	ask    func() (turn, error) // asks the model
+	ask    func() (turn, error) // calls the model
 	needs  map[*content.FunctionCall]bool
 }
 
-// turn is what the model answered, before calls became requests.
+// turn is the model's answer before its calls become requests.
 type turn struct {
 	messages     []*content.Message
 	conversation string
@@ -213,8 +207,8 @@ func (r *run) run() error {
 	}
 }
 
-// withoutFunctions is for the turn after the last one: only what the
-// service runs by itself is offered.
+// withoutFunctions is used for the turn after the last one: only tools that the service runs
+// itself are offered.
 func withoutFunctions(opt *agent.Options) *agent.Options {
 	out := opt.Clone()
 	out.Tools = slices.DeleteFunc(out.Tools, func(t agent.Tool) bool {
@@ -224,8 +218,8 @@ func withoutFunctions(opt *agent.Options) *agent.Options {
 	return out
 }
 
-// ours reports whether all calls can be answered here: a call of a tool
-// that is only declared leaves the whole turn to the caller.
+// ours reports whether all calls can be answered here. If one of the tools is only declared,
+// the whole turn is left to the caller.
 func (r *run) ours(calls []*content.FunctionCall) bool {
 	for _, c := range calls {
 		t := agent.FindTool(c.Name, r.opt, r.cfg.Tools)
@@ -237,8 +231,8 @@ func (r *run) ours(calls []*content.FunctionCall) bool {
 	return true
 }
 
-// invokeAll runs the calls of a turn and prepares the next one. It is
-// done when a function ends the run.
+// invokeAll runs the calls of a turn and prepares the next one. It returns true if a function
+// ended the run.
 func (r *run) invokeAll(n int, t turn, calls []*content.FunctionCall) (bool, error) {
 	r.made = append(r.made, t.messages...)
 	switch {
@@ -267,7 +261,7 @@ func (r *run) invokeAll(n int, t turn, calls []*content.FunctionCall) (bool, err
 	return done, r.emit(results)
 }
 
-// freshID makes the id of a message.
+// freshID makes a message id.
 func (l *loop) freshID() (string, error) {
 	var id [16]byte
 	if _, err := io.ReadFull(l.cfg.Rand, id[:]); err != nil {

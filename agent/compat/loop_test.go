@@ -21,8 +21,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// modelFunc is a model made of one function; its streams have a piece
-// for each content, then the error.
+// modelFunc is a model made from one function. A stream has one piece for each content,
+// followed by the error.
 type modelFunc func(n int, messages []*content.Message, opt *agent.Options) (*agent.Response, error)
 
 type funcModel struct {
@@ -65,8 +65,7 @@ func (m *funcModel) Stream(
 	}
 }
 
-// both runs the loop whole and streamed, each on messages and models of
-// its own.
+// both runs the loop with and without streaming, each with its own messages and model.
 func both(
 	t *testing.T,
 	cfg compat.Config,
@@ -191,9 +190,8 @@ func TestLeavingAStream(t *testing.T) {
 			}
 		}
 
-		// The pieces are: rebuilt call, its result, text, call. The
-		// first function runs before the second piece, the model before
-		// the third.
+		// The pieces are: rebuilt call, its result, text, call. The first function runs before
+		// the second piece, the model before the third.
 		if want, turns := min(stop-1, 1), (stop-1)/2; ran != want || model.n != turns {
 			t.Errorf("left after %d: ran %d, want %d; the model had %d turns, want %d", stop, ran, want, model.n,
 				turns)
@@ -258,7 +256,7 @@ func TestNilMessagesAreNoPanic(t *testing.T) {
 		})
 }
 
-// oneThen is a model that says a text in every turn.
+// oneThen is a model that returns the same text in every turn.
 func oneThen(s string) modelFunc {
 	return func(int, []*content.Message, *agent.Options) (*agent.Response, error) {
 		return turn(&content.Text{Text: s}), nil
@@ -275,8 +273,7 @@ func calling(name string) modelFunc {
 	}
 }
 
-// deciders answers its k-th question with the k-th verdict, and goes on
-// with the last one.
+// deciders returns the k-th verdict for the k-th call, and repeats the last one.
 type deciders struct {
 	verdicts []hold.Verdict
 	errs     []error
@@ -416,8 +413,7 @@ func TestWhatIsSaidOfTheWholeAnswer(t *testing.T) {
 		})
 }
 
-// TestHistoryAfterAConversationEnds: a service that stops keeping the
-// history gets all of it.
+// A service that stops keeping the history must get all of it.
 func TestHistoryAfterAConversationEnds(t *testing.T) {
 	n := 0
 	var sent []int
@@ -455,8 +451,8 @@ func TestRequestIDsOfTheCaller(t *testing.T) {
 		})
 }
 
-// TestRebuiltMessagesKeepProperties: what is known of the message comes
-// back with the calls. Streamed updates have no place for it.
+// The properties of the original message are restored with its calls. Streamed updates have no
+// member for them.
 func TestRebuiltMessagesKeepProperties(t *testing.T) {
 	ms := answered(nil)()
 	ms[0].Properties, ms[0].CreatedAt = json.RawMessage(`{"a":1}`), "2026-01-01T00:00:00Z"
@@ -501,8 +497,8 @@ func TestFailuresEndARun(t *testing.T) {
 		})
 }
 
-// Each answer that acts is recorded in .NET's words; one whose call has
-// its result by now acts no more.
+// Each answer that is applied is logged with .NET's text. An answer whose call already has a
+// result is not applied again.
 func TestAnswersAreToldToTheLog(t *testing.T) {
 	var log bytes.Buffer
 	model := newScripted([]content.Content{&content.Text{Text: "ok"}})
@@ -531,7 +527,7 @@ func TestAnswersAreToldToTheLog(t *testing.T) {
 	}
 }
 
-// scripted is a model that gives one turn after the other; nil fails.
+// scripted is a model with a fixed list of turns. It fails at a nil turn.
 type scripted struct {
 	funcModel
 	seen [][]*content.Message
@@ -543,7 +539,8 @@ func newScripted(turns ...[]content.Content) *scripted {
 	s := &scripted{}
 	s.run = func(n int, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
 		s.seen = append(s.seen, messages)
-		for q := range content.All[*content.ToolApprovalResponse](messages) { // as the loop does with what it handled
+		// as the loop does with calls that it handled
+		for q := range content.All[*content.ToolApprovalResponse](messages) {
 			q.Call.(*content.FunctionCall).InformationalOnly = true
 		}
 		if turns[n] == nil {
@@ -559,8 +556,8 @@ func payment() *content.ToolApprovalRequest {
 		Call: &content.FunctionCall{CallID: "1", Name: "pay", Arguments: []byte(`{"n":5}`)}}
 }
 
-// A run that fails leaves the request for the next one: an approval can
-// be tried again, and neither run touches what the caller holds.
+// A run that fails leaves the request for the next one: an approval can be repeated, and
+// neither run changes the caller's messages.
 func TestFailedRunLeavesRequestsForRetry(t *testing.T) {
 	for name, streaming := range map[string]bool{"whole": false, "streamed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -579,7 +576,8 @@ func TestFailedRunLeavesRequestsForRetry(t *testing.T) {
 			}
 			must.Do(t, run(content.UserText("pay")))
 			yes := payment().CreateApproval("")
-			if err := run(content.UserText("something else")); !errors.Is(err, errAway) { // would have rejected
+			// This run would reject the request if it succeeded.
+			if err := run(content.UserText("something else")); !errors.Is(err, errAway) {
 				t.Fatal(err)
 			}
 			if err := run(content.NewMessage(content.User, yes)); !errors.Is(err, errAway) {
@@ -609,7 +607,7 @@ func TestFailedRunLeavesRequestsForRetry(t *testing.T) {
 	}
 }
 
-// A rule is made of the recorded call, whatever the answer shows.
+// A rule is made from the recorded call, even if the answer contains a different one.
 func TestRuleComesFromTheRecordedCall(t *testing.T) {
 	for rules, want := range map[compat.BindingRules]bool{compat.Rules114: true, compat.Rules125: false} {
 		wipe := &content.ToolApprovalRequest{RequestID: "ficc_2", Call: callOf("2", "wipe")}

@@ -20,29 +20,27 @@ const (
 	byPredicate    = "Auto-approved by auto-approval rule"
 )
 
-// StandingConfig are the choices for a Standing. The zero value is the
-// default.
+// StandingConfig configures a Standing. The zero value is the default.
 type StandingConfig struct {
-	// Rules are those of the release to agree with.
+	// Rules selects the release whose behavior is used.
 	Rules BindingRules
-	// Agent is the name that predicates are told.
+	// Agent is the agent name that predicates get.
 	Agent string
-	// Predicates approve by themselves; the first that says yes does it.
+	// Predicates approve requests automatically. The first one that returns true approves.
 	Predicates []layer.Predicate
-	// MaxRounds bounds how often the inner client is asked again with
-	// nothing but automatic approvals; 0 means 40. What the round after
-	// the last one asks goes to the caller.
+	// MaxRounds limits how often the inner client is called again with only automatic
+	// approvals. The default is 40. Requests of the round after the last one are returned to
+	// the caller.
 	MaxRounds int
 }
 
-// NewStanding returns a layer that answers requests by rules that
-// people left behind ("always") and by predicates. When all requests of
-// a response are answered so, the inner client is asked again. One
-// request is shown after the other.
+// NewStanding returns a layer that answers requests by rules from earlier "always" answers and
+// by predicates. If all requests of a response are answered in this way, it calls the inner
+// client again. Requests are shown one at a time.
 //
-// Rules come from answers unchecked, last as long as the thread, and
-// compare the text of each argument. With Rules125 a rule comes from the
-// recorded call, and an answer to what is not on record makes none.
+// Rules are made from answers without a check, last as long as the thread, and compare the text
+// of each argument. With Rules125 a rule is made from the recorded call, and an answer to a
+// request that is not recorded makes no rule.
 func NewStanding(inner agent.ChatClient, cfg StandingConfig) agent.ChatClient {
 	if cfg.MaxRounds <= 0 {
 		cfg.MaxRounds = 40
@@ -129,8 +127,7 @@ func (d *standingRun) mintAll(messages []*content.Message) error {
 	return nil
 }
 
-// recordedCall is the call that a request on record asks about; nil
-// when there is none.
+// recordedCall returns the call of a recorded request, or nil if there is none.
 func (d *standingRun) recordedCall(recorded *rounds.Book, id string) content.ToolCall {
 	for _, open := range [][]*rounds.Entry{d.state.Shown.Open, recorded.Open} {
 		if e := rounds.Find(open, id); e != nil && !e.Reused {
@@ -140,7 +137,7 @@ func (d *standingRun) recordedCall(recorded *rounds.Book, id string) content.Too
 	return nil
 }
 
-// mint makes a rule of an answer about a call.
+// mint makes a rule from an answer about a call.
 func (d *standingRun) mint(a *content.ToolApprovalResponse, call *content.FunctionCall) {
 	rule := layer.Rule{Tool: call.Name, AnyArguments: a.Always == content.AlwaysTool}
 	if !rule.AnyArguments {
@@ -165,8 +162,7 @@ func sameRule(a, b layer.Rule) bool {
 	return a.AnyArguments || sameTexts([]byte(a.Arguments), []byte(b.Arguments))
 }
 
-// texts returns the text of each argument. No arguments, null and {}
-// are none.
+// texts returns the text of each argument. The result is empty for no arguments, null and {}.
 func texts(arguments []byte) (map[string]string, bool) {
 	raw := map[string]json.RawMessage{}
 	if len(bytes.TrimSpace(arguments)) > 0 && json.Unmarshal(arguments, &raw) != nil {
@@ -179,16 +175,15 @@ func texts(arguments []byte) (map[string]string, bool) {
 	return out, true
 }
 
-// sameTexts compares arguments by the text of each value, so that 5 and
-// 5.0 differ.
+// sameTexts compares arguments by the text of each value, so 5 and 5.0 differ.
 func sameTexts(a, b []byte) bool {
 	x, okX := texts(a)
 	y, okY := texts(b)
 	return okX && okY && maps.Equal(x, y)
 }
 
-// match returns the reason why a request is approved automatically; ""
-// when a person must answer.
+// match returns the reason why a request is approved automatically, or an empty string if a
+// person must answer.
 func (d *standingRun) match(q content.InputRequest) string {
 	call := rounds.FunctionCall(q)
 	if call == nil {
@@ -226,8 +221,8 @@ func (d *standingRun) answer(a content.InputResponse) error {
 	return nil
 }
 
-// collect takes the answers out of the messages, last message first.
-// Those to shown requests get the recorded call, others are dropped.
+// collect removes the answers from the messages, starting with the last message. Answers to
+// shown requests get the recorded call. Other answers are dropped.
 func (d *standingRun) collect(in *rounds.Input) error {
 	for _, m := range slices.Backward(in.Messages) {
 		for _, c := range m.Contents {
@@ -258,7 +253,8 @@ func (d *standingRun) collect(in *rounds.Input) error {
 	return nil
 }
 
-// drain approves what of the queue has a rule by now, from its end.
+// drain approves the queued requests that match a rule by now, starting at the end of the
+// queue.
 func (d *standingRun) drain() error {
 	for i, q := range slices.Backward(d.state.Queue) {
 		reason := d.match(q.InputRequest)
@@ -278,8 +274,7 @@ func (d *standingRun) approve(q content.InputRequest, reason string) error {
 	return d.answer(q.(*content.ToolApprovalRequest).CreateApproval(reason))
 }
 
-// round asks the inner client, with what was collected ahead of
-// everything else.
+// round calls the inner client with the collected answers before all other messages.
 func (d *standingRun) round(in rounds.Input) (*rounds.Round, error) {
 	collected, err := d.state.Collected(layer.StandingState)
 	if err != nil {
@@ -298,8 +293,8 @@ func (d *standingRun) round(in rounds.Input) (*rounds.Round, error) {
 	return r, d.keep()
 }
 
-// sorter approves what comes out, lets the first of the others pass and
-// queues the rest.
+// sorter approves requests that match a rule, passes the first of the others on and queues the
+// rest.
 func (d *standingRun) sorter(
 	in rounds.Input,
 ) (func(content.Content) (bool, error), func(*agent.Response) (rounds.Ending, error)) {
@@ -333,8 +328,7 @@ func (d *standingRun) sorter(
 	return take, end
 }
 
-// queue keeps the last of the requests for later. A single one is not
-// recorded.
+// queue stores the last of the requests for later. A single request is not recorded.
 func (d *standingRun) queue(shown []content.InputRequest) error {
 	if len(shown) < 2 {
 		return nil

@@ -5,14 +5,14 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// stream gives out a run piece by piece.
+// stream yields a run in pieces.
 type stream struct {
 	r     *run
 	yield func(*agent.Update, error) bool
 }
 
-// nameMessages makes the two ids of a streamed run: results of one run
-// are one message, and so are calls whose own message is unknown.
+// nameMessages makes the two ids of a streamed run: all results of the run are one message, and
+// so are the calls whose own message is unknown.
 func (s *stream) nameMessages() (err error) {
 	if s.r.toolID, err = s.r.freshID(); err == nil {
 		s.r.callID, err = s.r.freshID()
@@ -27,7 +27,7 @@ func (s *stream) give(u *agent.Update) error {
 	return nil
 }
 
-// emit gives out a message that was made here.
+// emit yields a message that was made here.
 func (s *stream) emit(m *content.Message) error {
 	return s.give(&agent.Update{
 		Role:           m.Role,
@@ -38,7 +38,7 @@ func (s *stream) emit(m *content.Message) error {
 	})
 }
 
-// turn gives out a turn of the model while it comes.
+// turn yields a turn of the model as it arrives.
 func (s *stream) turn() (turn, error) {
 	h := &heldBack{s: s}
 	for u, err := range s.r.model.Stream(s.r.ctx, s.r.send, s.r.opt) {
@@ -64,20 +64,18 @@ func (s *stream) turn() (turn, error) {
 	}, nil
 }
 
-// heldBack keeps pieces back until it is known whether their calls must
-// be asked about.
+// heldBack holds pieces until it is known whether their calls need approval.
 type heldBack struct {
 	s       *stream
-	all     []*agent.Update // of the turn, as they came
-	given   int             // of all
-	holding bool            // a live call has come
-	asked   bool            // one of them needs approval: from here on nothing is held
+	all     []*agent.Update // updates of the turn so far
+	given   int             // how many of them were yielded
+	holding bool            // a live call has arrived
+	asked   bool            // one of the calls needs approval, so nothing is held any more
 	served  served
 }
 
-// take looks at a piece and gives out what may be. A result that comes
-// after its call was asked about is too late for that, but flags the
-// call inside the request.
+// take adds a piece and yields the pieces that need not be held. A result that arrives after
+// its call became a request can't undo the request, but marks the call in it as handled.
 func (h *heldBack) take(u *agent.Update) error {
 	h.all = append(h.all, u)
 	h.served.note(u.Contents)

@@ -12,10 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestStreamedRunsAgree: streamed and whole runs end alike, give the
-// model the same messages and run the same functions. They differ only
-// in the ids of messages that are made on the way and in what these ids
-// join (rules 40 and 41).
+// TestStreamedRunsAgree checks that streamed and whole runs have the same end, give the model
+// the same messages and run the same functions. They may differ only in the ids of messages
+// that are made during the run, and in the messages that these ids join (rules 40 and 41).
 func TestStreamedRunsAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawCase(rt)
@@ -51,8 +50,7 @@ func jsonText(v any) string {
 	return string(raw)
 }
 
-// sentTo is what the model was given, without the ids that are made on
-// the way.
+// sentTo returns the messages that the model was given, without generated ids.
 func sentTo(r *loopRun) []string {
 	var out []string
 	for _, input := range r.model.inputs {
@@ -69,11 +67,11 @@ func sentTo(r *loopRun) []string {
 	return out
 }
 
-// given tells ids of the case, which have a dash, from those that are made.
+// given reports whether an id comes from the case. Those have a dash, generated ids don't.
 func given(id string) bool { return strings.Contains(id, "-") }
 
-// joined is an answer as if it had been streamed, with one made-up id
-// for tool messages and one for others.
+// joined returns a response as if it had been streamed, with one made-up id for tool messages
+// and one for others.
 func joined(r *agent.Response) string {
 	var updates []*agent.Update
 	for _, m := range r.Messages {
@@ -90,10 +88,9 @@ func joined(r *agent.Response) string {
 	return jsonText(listedMessages(agent.Join(updates).Messages)) + r.ConversationID
 }
 
-// drawCase makes a case of tools, approvals in the input and turns of a
-// model. A service's own results come before the calls that they belong
-// to: the other way round is where streamed runs see them too late
-// (rule 39).
+// drawCase generates a case of tools, approvals in the input and turns of a model. The results
+// of a service come before the calls that they belong to: in the other order streamed runs see
+// them too late (rule 39).
 func drawCase(t *rapid.T) *conformanceCase {
 	c := &conformanceCase{DistinctCallInstances: rapid.Bool().Draw(t, "distinct")}
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -141,7 +138,7 @@ func textContent(s string) caseContent {
 	return caseContent{contentFields: contentFields{Type: "text", Text: s}}
 }
 
-// drawInput makes requests and answers, now and then one too many or too few.
+// drawInput generates requests and answers, sometimes one too many or too few.
 func drawInput(t *rapid.T) []caseMessage {
 	ms := []caseMessage{{Role: "user", Contents: []caseContent{textContent("hello")}}}
 	for n := range rapid.IntRange(0, 3).Draw(t, "request messages") {
@@ -171,7 +168,7 @@ func drawInput(t *rapid.T) []caseMessage {
 	return ms
 }
 
-// drawTurn makes the messages of one turn.
+// drawTurn generates the messages of one turn.
 func drawTurn(t *rapid.T, n int) []caseMessage {
 	var served []caseContent
 	m := caseMessage{Role: "assistant", MessageID: fmt.Sprint("t-", n),

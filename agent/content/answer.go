@@ -11,31 +11,31 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Code says what is wrong with a content. Codes may grow in number; a
-// code never changes its meaning.
+// Code identifies what is wrong with a content. Codes may be added, but a code never changes
+// its meaning.
 type Code string
 
 // The codes of a BadError.
 const (
-	BadJSON      Code = "bad_json"      // not JSON that everybody reads alike
+	BadJSON      Code = "bad_json"      // not JSON that all parsers read in the same way
 	BadShape     Code = "bad_shape"     // a member is missing or has the wrong type
 	BadID        Code = "bad_id"        // a request id is missing or blank
-	BadKind      Code = "bad_kind"      // a discriminator that can't stand here
-	BadArguments Code = "bad_arguments" // arguments that are no JSON object
+	BadKind      Code = "bad_kind"      // a discriminator that is not allowed here
+	BadArguments Code = "bad_arguments" // arguments that are not a JSON object
 	BadSchema    Code = "bad_schema"    // a JSON Schema that can't be used
-	BadData      Code = "bad_data"      // data that the schema refuses
+	BadData      Code = "bad_data"      // data that the schema rejects
 )
 
-// BadError says why a content is refused and where. It names members,
-// never values.
+// BadError describes why a content is rejected, and names the place. It names members but never
+// quotes values.
 type BadError struct {
 	Code   Code
-	Where  string // path such as messages[2].contents[0].toolCall, "" for the whole
-	Detail string // what was found and what was expected
+	Where  string // path such as messages[2].contents[0].toolCall; empty for the whole document
+	Detail string // what was expected and what was found
 	Err    error
 }
 
-// Error puts the place before the sentence.
+// Error returns the place followed by the detail.
 func (e *BadError) Error() string {
 	if e.Where == "" {
 		return e.Detail
@@ -46,7 +46,7 @@ func (e *BadError) Error() string {
 // Unwrap returns the cause.
 func (e *BadError) Unwrap() error { return e.Err }
 
-// CreateApproval answers that the call may run.
+// CreateApproval returns an answer that approves the call.
 func (r *ToolApprovalRequest) CreateApproval(reason string) *ToolApprovalResponse {
 	return &ToolApprovalResponse{
 		RequestID: r.RequestID,
@@ -56,16 +56,16 @@ func (r *ToolApprovalRequest) CreateApproval(reason string) *ToolApprovalRespons
 	}
 }
 
-// CreateRejection answers that the call must not run.
+// CreateRejection returns an answer that rejects the call.
 func (r *ToolApprovalRequest) CreateRejection(reason string) *ToolApprovalResponse {
 	out := r.CreateApproval(reason)
 	out.Approved = false
 	return out
 }
 
-// CreateEdit approves the call with other arguments, which must be one
-// JSON object. Only function calls can be edited, and never their name:
-// another tool is another call with approvals of its own.
+// CreateEdit returns an answer that approves the call with other arguments, which must be a
+// JSON object. Only function calls can be edited, and the function's name can't be changed: a
+// call of another tool needs its own approval.
 func (r *ToolApprovalRequest) CreateEdit(
 	arguments json.RawMessage,
 	reason string,
@@ -88,25 +88,26 @@ func (r *ToolApprovalRequest) CreateEdit(
 	}, nil
 }
 
-// CreateAlwaysApprove approves the call and asks for a standing approval.
+// CreateAlwaysApprove returns an answer that approves the call and asks for a standing
+// approval.
 func (r *ToolApprovalRequest) CreateAlwaysApprove(scope AlwaysScope, reason string) *ToolApprovalResponse {
 	out := r.CreateApproval(reason)
 	out.Always = scope
 	return out
 }
 
-// CreateApproval answers with consent to the text.
+// CreateApproval returns an answer that consents to the text.
 func (r *TextApprovalRequest) CreateApproval(reason string) *TextApprovalResponse {
 	return &TextApprovalResponse{RequestID: r.RequestID, Approved: true, Reason: reason}
 }
 
-// CreateRejection answers that the text is not agreed to.
+// CreateRejection returns an answer that rejects the text.
 func (r *TextApprovalRequest) CreateRejection(reason string) *TextApprovalResponse {
 	return &TextApprovalResponse{RequestID: r.RequestID, Reason: reason}
 }
 
-// CreateResponse answers with data, which the schema of the request
-// must accept.
+// CreateResponse returns an answer with data. It returns an error if the schema of the request
+// rejects the data.
 func (r *StructuredInputRequest) CreateResponse(data json.RawMessage) (*StructuredInputResponse, error) {
 	out := &StructuredInputResponse{RequestID: r.RequestID, Data: bytes.Clone(data)}
 	if err := r.Check(out); err != nil {
@@ -115,13 +116,13 @@ func (r *StructuredInputRequest) CreateResponse(data json.RawMessage) (*Structur
 	return out, nil
 }
 
-// CreateRejection answers that there will be no data.
+// CreateRejection returns an answer that declines to give data.
 func (r *StructuredInputRequest) CreateRejection(reason string) *StructuredInputResponse {
 	return &StructuredInputResponse{RequestID: r.RequestID, Declined: true, Reason: reason}
 }
 
-// Rejection is the no to a request of whatever kind, nil for kinds
-// that are not of this package.
+// Rejection returns a rejection for a request of any kind, or nil if the request's type is not
+// one of this package.
 func Rejection(q InputRequest, reason string) InputResponse {
 	switch q := q.(type) {
 	case *ToolApprovalRequest:
@@ -135,8 +136,8 @@ func Rejection(q InputRequest, reason string) InputResponse {
 	return nil
 }
 
-// Check reports whether the schema of the request accepts the data of a
-// response. The error is a *BadError.
+// Check returns a *BadError if the schema of the request rejects the data of a response. A
+// declined response is always valid.
 func (r *StructuredInputRequest) Check(response *StructuredInputResponse) error {
 	if response.Declined {
 		return nil
@@ -144,9 +145,9 @@ func (r *StructuredInputRequest) Check(response *StructuredInputResponse) error 
 	return CheckSchema(r.Schema, response.Data)
 }
 
-// CheckSchema reports whether a JSON Schema accepts a JSON text. The
-// error is a *BadError: BadSchema, BadJSON or BadData. A nil schema
-// accepts everything readable. Who checks often keeps a Schema.
+// CheckSchema checks a JSON text against a JSON Schema. The error is a *BadError with code
+// BadSchema, BadJSON or BadData. A nil schema accepts every text that can be parsed. To check
+// several texts with the same schema, use NewSchema.
 func CheckSchema(schema, data json.RawMessage) error {
 	v, err := parse(data)
 	if err != nil || schema == nil {
@@ -168,12 +169,12 @@ func parse(data json.RawMessage) (value.Value, error) {
 	return v, nil
 }
 
-// Schema is a JSON Schema of whatever make that judges data again and
-// again. It is safe for concurrent use.
+// Schema is a compiled JSON Schema, which may come from an untrusted source. It is safe for
+// concurrent use.
 type Schema struct{ compiled *jsonschema.Untrusted }
 
-// NewSchema compiles a JSON Schema. One that can't be used, or whose
-// use could cost too much, is a *BadError with code BadSchema.
+// NewSchema compiles a JSON Schema. It returns a *BadError with code BadSchema if the schema is
+// invalid or could be too expensive to evaluate.
 func NewSchema(schema json.RawMessage) (*Schema, error) {
 	compiled, err := jsonschema.CompileUntrusted("schema.json", schema)
 	if err != nil {
@@ -183,9 +184,8 @@ func NewSchema(schema json.RawMessage) (*Schema, error) {
 	return &Schema{compiled}, nil
 }
 
-// CheckValue reports whether the schema accepts a value. The error is a
-// *BadError: BadData, or BadSchema when to find out would cost too
-// much.
+// CheckValue checks a value against the schema. The error is a *BadError with code BadData, or
+// BadSchema if evaluation would be too expensive.
 func (s *Schema) CheckValue(v value.Value) error {
 	failures, err := s.compiled.Validate(plain(v))
 	if err != nil {
@@ -203,7 +203,7 @@ func (s *Schema) CheckValue(v value.Value) error {
 	return &BadError{Code: BadData, Detail: detail, Err: errors.New(detail)}
 }
 
-// plain is a value as decoders make it, with exact numbers.
+// plain converts a value to the types that encoding/json produces, with numbers as json.Number.
 func plain(v value.Value) any {
 	switch v.Kind {
 	case value.Bool:
@@ -229,8 +229,8 @@ func plain(v value.Value) any {
 	return nil
 }
 
-// sentence says what was expected where. The words of a failure may quote the
-// value, which is the user's.
+// sentence describes a failure without the validator's own message where possible, because that
+// message may quote the user's data.
 func sentence(f jsonschema.Failure) string {
 	out := "the schema's " + f.Keyword + " refuses it"
 	switch {
@@ -246,16 +246,16 @@ func sentence(f jsonschema.Failure) string {
 	return out
 }
 
-// CheckArguments reports whether the arguments are absent or one JSON
-// object that everybody reads alike. The error is a *BadError.
+// CheckArguments returns a *BadError unless the arguments are absent or one JSON object that
+// all parsers read in the same way.
 func (c *FunctionCall) CheckArguments() error {
 	var t trail
 	t.checkArguments(c.Arguments, "arguments", value.Limits{})
 	return t.problem()
 }
 
-// CloneCall copies a call, so that flags set on one are not seen on the
-// other. Texts are shared and never changed in place.
+// CloneCall copies a call, so that a flag set on the copy doesn't change the original. The
+// texts are shared and must not be changed in place.
 func CloneCall(c ToolCall) ToolCall {
 	switch c := c.(type) {
 	case *FunctionCall:
@@ -272,16 +272,15 @@ func CloneCall(c ToolCall) ToolCall {
 	return nil
 }
 
-// SameCall reports whether two calls are the same: kind, call id, name
-// and, in canonical form, arguments (and the server of an MCP call).
-// Calls with unreadable arguments are the same only letter by letter.
+// SameCall reports whether two calls have the same kind, call id, name and, in canonical form,
+// arguments, and for MCP calls the same server. Arguments that can't be parsed must be equal
+// byte by byte.
 func SameCall(a, b ToolCall) bool { return sameCall(a, b, SameArguments) }
 
-// SameButRounded reports whether two calls differ only by numbers that
-// are the same once they are read as doubles. That is what becomes of a
-// call on its way through a JSON that knows no other numbers, such as
-// protobuf's or JavaScript's: whole numbers above 2^53 come back
-// rounded. Such calls are different calls; this says why.
+// SameButRounded reports whether two calls differ only in numbers that are equal as float64.
+// JSON implementations that store all numbers as doubles, such as those of protobuf and
+// JavaScript, round integers above 2^53 in this way. The calls are different. SameButRounded is
+// used to explain the difference to the user.
 func SameButRounded(a, b ToolCall) bool { return !SameCall(a, b) && sameCall(a, b, sameRounded) }
 
 func sameCall(a, b ToolCall, same func(a, b []byte) bool) bool {
@@ -303,8 +302,8 @@ func sameCall(a, b ToolCall, same func(a, b []byte) bool) bool {
 	return false
 }
 
-// SameArguments compares arguments in canonical form (RFC 8785, exact
-// numbers). None, null and {} are the same.
+// SameArguments compares arguments in canonical form (RFC 8785, with exact numbers). No
+// arguments, null and {} are equal.
 func SameArguments(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -325,8 +324,7 @@ func canonical(args []byte) ([]byte, error) {
 	return v.AppendCanonical(nil), nil
 }
 
-// sameRounded compares arguments after their numbers have been read as
-// doubles.
+// sameRounded compares arguments after converting their numbers to float64.
 func sameRounded(a, b []byte) bool {
 	x, errX := value.Parse(a, value.Limits{})
 	y, errY := value.Parse(b, value.Limits{})
@@ -334,11 +332,11 @@ func sameRounded(a, b []byte) bool {
 		bytes.Equal(rounded(x).AppendCanonical(nil), rounded(y).AppendCanonical(nil))
 }
 
-// rounded reads the numbers of a value as doubles, in place.
+// rounded converts the numbers of a value to float64, in place.
 func rounded(v value.Value) value.Value {
 	switch v.Kind {
 	case value.Number:
-		f, _ := strconv.ParseFloat(v.Num.String(), 64) // in the range of doubles, as all that was parsed
+		f, _ := strconv.ParseFloat(v.Num.String(), 64) // within the range of float64, as value.Parse guarantees
 		v.Num, _ = value.FloatNum(f)
 	case value.Array:
 		for i, item := range v.Items {
@@ -353,7 +351,7 @@ func rounded(v value.Value) value.Value {
 	return v
 }
 
-// Rejects reports whether a response is a no: not approved, or declined.
+// Rejects reports whether a response is a rejection: not approved, or declined.
 func Rejects(a InputResponse) bool {
 	switch a := a.(type) {
 	case *ToolApprovalResponse:
@@ -367,8 +365,8 @@ func Rejects(a InputResponse) bool {
 	return true
 }
 
-// SameAnswer reports whether two responses to one request do the same.
-// Reasons do nothing.
+// SameAnswer reports whether two responses to one request have the same effect. Reasons don't
+// count.
 func SameAnswer(a, b InputResponse) bool {
 	if Rejects(a) != Rejects(b) {
 		return false

@@ -127,7 +127,7 @@ func TestAnswersWithData(t *testing.T) {
 	}
 }
 
-// What is wrong with the user's data is said without the data.
+// Errors about the user's data must not quote the data.
 func TestBadDataIsNotQuoted(t *testing.T) {
 	schema := raw(
 		`{"type":"object","required":["pin"],"additionalProperties":false,"properties":{"pin":{"type":"string","pattern":"^[0-9]{4}$","maxLength":4},
@@ -337,8 +337,7 @@ func TestMessagesAreJSON(t *testing.T) {
 	}
 }
 
-// The first line is what Python's library writes, the second one an item
-// of a service.
+// The first line is the output of Python's library, the second one an item of a service.
 func TestConsentIsRead(t *testing.T) {
 	for src, want := range map[string]content.Consent{
 		`{"type":"oauth_consent_request","consent_link":"https://login.example/consent?a=1","user_input_request":true,` +

@@ -331,7 +331,7 @@ func TestBadMessage(t *testing.T) {
 	}
 }
 
-// A text of a program that is no UTF-8 is written as everybody reads it.
+// Invalid UTF-8 in a program's text is replaced by U+FFFD.
 func TestInvalidTextIsReplaced(t *testing.T) {
 	out, err := content.DotNet().AppendContent(nil, &content.Text{Text: "a\xff"})
 	if err != nil || string(out) != "{\"$type\":\"text\",\"text\":\"a\ufffd\"}" {

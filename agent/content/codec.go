@@ -5,35 +5,32 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// A Codec writes and reads messages and contents in one JSON shape of
-// the ecosystem. The zero value is DotNet.
+// A Codec writes and reads messages and contents in one of the JSON formats of existing
+// frameworks. The zero value is DotNet.
 //
-// Reading is strict about what two readers could read differently: a
-// key twice, also under two spellings where a shape does not tell upper
-// from lower case, invalid UTF-8, half surrogates, and more than 64 MiB
-// or, in an array of messages, 128 levels. What is merely unknown is
-// kept: contents of other kinds are *Unknown, members of other names
-// stand in Common.Extra, both written back as they came. What is read
-// shares a copy of the text that belongs to it alone; raw texts in it
-// may stand close together and must not be changed in place.
+// Reading rejects everything that two parsers could read differently: duplicate keys, including
+// keys that differ only in case if the format ignores case, invalid UTF-8 and unpaired
+// surrogates. It also rejects documents larger than 64 MiB and, in an array of messages, deeper
+// than 128 levels. Unknown parts are kept and written back unchanged: contents of other kinds
+// as *Unknown, other members in Common.Extra. A decoded value doesn't share memory with src.
+// Its raw texts may be slices of one buffer, so they must not be changed in place.
 //
-// Writing never makes what reading would refuse. Every error of a Codec
-// is a *BadError.
+// Writing never produces a document that reading would reject. Every error of a Codec is a
+// *BadError.
 type Codec struct{ w *wire }
 
-// DotNet is the shape of Microsoft.Extensions.AI: $type, camelCase,
-// arguments as an object. Names of older releases are read.
+// DotNet is the format of Microsoft.Extensions.AI: $type, camelCase, arguments as an object. It
+// also reads the names of older releases.
 func DotNet() Codec { return Codec{wires[dotNet]} }
 
-// Python is the shape of Microsoft's Agent Framework for Python: type,
-// snake_case, arguments as a JSON text. Whether an approval is about a
-// hosted MCP call stands in members that every client can set (hosted,
-// and server_label of older releases), so an *MCPCall that was read is
-// no proof of one. It has no place for a message's time.
+// Python is the format of Microsoft's Agent Framework for Python: type, snake_case, arguments
+// as a JSON string. Whether an approval is about a hosted MCP call is encoded in members that
+// every client can set (hosted, and server_label in older releases), so a decoded *MCPCall
+// doesn't prove that the call is hosted. The format has no member for a message's time.
 func Python() Codec { return Codec{wires[python]} }
 
-// GoFramework is the shape of Microsoft's Agent Framework for Go: Type,
-// PascalCase, arguments as a JSON text.
+// GoFramework is the format of Microsoft's Agent Framework for Go: Type, PascalCase, arguments
+// as a JSON string.
 func GoFramework() Codec { return Codec{wires[goFramework]} }
 
 func (c Codec) wire() *wire {
@@ -45,17 +42,17 @@ func (c Codec) wire() *wire {
 
 var limits = jsonmsg.Limits()
 
-// argumentLimits leaves room for what stands around arguments. What is
-// deeper is written as a text, as is what can't be read at all.
+// argumentLimits leaves room for the levels around the arguments. Arguments that are nested
+// more deeply, or that can't be parsed, are written as a string.
 var argumentLimits = value.Limits{MaxBytes: 64 << 20, MaxDepth: 96}
 
-// within is the limits of what stands in an array of messages under so
-// many levels: what is read alone can be written there.
+// within returns the limits for a part that will be nested under that many levels in an array
+// of messages. A part that is read with these limits can be written there.
 func within(around int) value.Limits {
 	return value.Limits{MaxBytes: limits.MaxBytes, MaxDepth: limits.MaxDepth - around}
 }
 
-// The levels around a message and around a content.
+// The number of levels around a message and around a content.
 const (
 	aroundMessage = 1
 	aroundContent = 3
@@ -103,8 +100,7 @@ func (c Codec) DecodeContent(src []byte) (Content, error) {
 	return out, nil
 }
 
-// read checks a whole document once, so that whatever reads it
-// afterwards may trust it to be JSON.
+// read checks the syntax of the whole document once, so that decode can rely on it.
 func (c Codec) read(src []byte, around int, decode func(*decoder, *jsonmsg.Cursor)) error {
 	d := newDecoder(c.wire(), src)
 	if _, err := d.checker.Check(src, within(around)); err != nil {
@@ -115,7 +111,7 @@ func (c Codec) read(src []byte, around int, decode func(*decoder, *jsonmsg.Curso
 	return d.problem()
 }
 
-// write returns dst as it was when there is an error.
+// write appends the encoded text to dst. On an error it returns dst unchanged.
 func (c Codec) write(dst []byte, around int, encode func(*encoder)) ([]byte, error) {
 	e := encoder{w: c.wire(), Writer: jsonmsg.Append(dst)}
 	encode(&e)

@@ -2,7 +2,7 @@ package content
 
 import "encoding/json"
 
-// call writes a call that stands in a message or in an approval.
+// call writes a call in a message or in an approval.
 func (e *encoder) call(c ToolCall) {
 	switch c := c.(type) {
 	case *FunctionCall:
@@ -85,9 +85,8 @@ func (e *encoder) toolRequest(c *ToolApprovalRequest) {
 	e.closeWith(toolRequestKind, &c.Common, props)
 }
 
-// toolResponse writes an answer. An edit has a discriminator of its
-// own, so that a reader that does not know it refuses it instead of
-// running the original call.
+// toolResponse writes an answer. An edit has its own discriminator, so that a reader that
+// doesn't support edits rejects it instead of running the original call.
 func (e *encoder) toolResponse(c *ToolApprovalResponse) {
 	e.checkAlways(c, "")
 	switch {
@@ -111,8 +110,8 @@ func (e *encoder) answer(k kind, c *ToolApprovalResponse) {
 	e.closeWith(k, &c.Common, e.reason(c))
 }
 
-// reason writes the reason where the shape has it, and returns the
-// properties, which are Python's place for it.
+// reason writes the reason if the format has a member for it. In Python's format the reason is
+// part of the properties. reason returns the properties to write.
 func (e *encoder) reason(c *ToolApprovalResponse) json.RawMessage {
 	props := e.properties(&c.Common)
 	if e.w.shape != python {
@@ -128,7 +127,7 @@ func (e *encoder) reason(c *ToolApprovalResponse) json.RawMessage {
 	return props
 }
 
-// always puts an answer inside the wish for a standing approval.
+// always writes an answer wrapped in a request for a standing approval.
 func (e *encoder) always(c *ToolApprovalResponse) {
 	e.open(alwaysKind)
 	e.key(innerField)

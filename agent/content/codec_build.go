@@ -80,8 +80,8 @@ func (o *object) input() Content {
 	return o.inputResponse()
 }
 
-// data knows its media type from its URI where a shape does not write
-// it again.
+// data makes a Data. If the object has no media type, it is taken from the data URI, because
+// some formats don't repeat it.
 func (o *object) data() *Data {
 	out := &Data{
 		Common:    o.common(),
@@ -116,7 +116,7 @@ func (o *object) usage() *Usage {
 	return out
 }
 
-// mcpResult reads the outputs. Python allows any value there.
+// mcpResult reads the outputs of an MCP call. Python allows any value there.
 func (o *object) mcpResult() *MCPResult {
 	out := &MCPResult{Common: o.common(), CallID: o.need(callIDField)}
 	at := o.at[outputsField]
@@ -138,8 +138,8 @@ func (o *object) mcpResult() *MCPResult {
 	return out
 }
 
-// isList reports whether a value is a list of contents. Python's
-// outputs may be lists of anything.
+// isList reports whether a value is a list of contents. Python's outputs may be lists of other
+// values.
 func (d *decoder) isList(at jsonmsg.Span) bool {
 	all := d.text[at.From] == '['
 	if !all || d.w.shape != python {
@@ -166,12 +166,12 @@ func (o *object) inputRequest() *StructuredInputRequest {
 	return r
 }
 
-// isSchema reports whether a text can be a JSON Schema by its type.
+// isSchema reports whether a JSON text has a type that a JSON Schema may have.
 func isSchema(raw json.RawMessage) bool {
 	return jsonmsg.IsObject(raw) || jsonmsg.Describe(raw) == "a boolean"
 }
 
-// inputResponse tells null, which may be the data asked for, from no data.
+// inputResponse distinguishes null, which may be the requested data, from missing data.
 func (o *object) inputResponse() *StructuredInputResponse {
 	r := &StructuredInputResponse{
 		Common:    o.common(),
@@ -191,7 +191,8 @@ func (o *object) inputResponse() *StructuredInputResponse {
 	return r
 }
 
-// fault says what is expected of the data, "" when all is well.
+// fault describes the data that would have been expected, or returns an empty string if the
+// data is valid.
 func (r *StructuredInputResponse) fault() string {
 	switch {
 	case r.Declined && r.Data != nil:

@@ -7,7 +7,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// call makes a call that stands in a message.
+// call makes a call in a message.
 func (o *object) call() ToolCall {
 	if o.kind == mcpCallKind {
 		return &MCPCall{
@@ -44,8 +44,7 @@ func (o *object) askedCall(f field) ToolCall {
 	return call.checkedCall()
 }
 
-// callKind finds the kind of a call. Without a discriminator it is the
-// one expected there.
+// callKind finds the kind of a call. Without a discriminator it is the expected kind.
 func (d *decoder) callKind(members []named, only kind) kindRef {
 	ref := kindRef{kind: cmp.Or(only, callKind)}
 	name := d.discriminator(members)
@@ -64,15 +63,15 @@ func (d *decoder) callKind(members []named, only kind) kindRef {
 	return kindRef{kind: hostedKind}
 }
 
-// checkedCall makes a call whose arguments all readers understand alike: a
-// person is asked about it.
+// checkedCall makes a call for an approval. A person is asked about it, so all parsers must
+// read its arguments in the same way.
 func (o *object) checkedCall() ToolCall {
 	if o.kind == hostedKind {
 		return &HostedCall{Common: o.common(), Kind: o.ref.hosted, CallID: o.text(callIDField)}
 	}
 
 	call := o.call()
-	// an object was checked with the whole document
+	// Arguments that are an object were checked with the whole document.
 	if o.has(argumentsField) && o.d.text[o.at[argumentsField].From] != '{' {
 		o.d.checkArguments(call.Args(), o.name(argumentsField), limits)
 	}
@@ -82,7 +81,7 @@ func (o *object) checkedCall() ToolCall {
 	return call
 }
 
-// checkArguments refuses what is neither nothing nor one object.
+// checkArguments fails unless the arguments are absent or one object.
 func (t *trail) checkArguments(args []byte, name string, lim value.Limits) {
 	if len(args) > 0 {
 		t.checkObject(name, args, lim, BadArguments, BadArguments)
@@ -126,8 +125,8 @@ func (o *object) toolResponse() *ToolApprovalResponse {
 	return r
 }
 
-// checkEdit refuses what is no edit of the call: another tool is
-// another call, with approvals of its own.
+// checkEdit fails if an edit changes more than the arguments: a call of another tool needs its
+// own approval.
 func (t *trail) checkEdit(r *ToolApprovalResponse, w *wire) {
 	call, ok := r.Call.(*FunctionCall)
 	switch {
@@ -141,8 +140,7 @@ func (t *trail) checkEdit(r *ToolApprovalResponse, w *wire) {
 	}
 }
 
-// checkAlways refuses standing approvals that contradict the answer
-// they come with.
+// checkAlways fails if a standing approval contradicts the answer that contains it.
 func (t *trail) checkAlways(r *ToolApprovalResponse, name string) {
 	switch {
 	case r.Always == AlwaysNot:
@@ -155,7 +153,7 @@ func (t *trail) checkAlways(r *ToolApprovalResponse, name string) {
 	}
 }
 
-// always reads an answer that stands inside the wish for a standing approval.
+// always reads an answer that is wrapped in a request for a standing approval.
 func (o *object) always() Content {
 	at := o.at[innerField]
 	if !o.has(innerField) || o.d.text[at.From] != '{' {
@@ -190,8 +188,8 @@ func (o *object) innerResponse(at jsonmsg.Span) *ToolApprovalResponse {
 	return inner.toolResponse()
 }
 
-// adopt keeps what stood around an answer, as far as the answer has
-// none of its own.
+// adopt copies the properties and unknown members of the outer object to an answer, unless the
+// answer has its own.
 func (r *ToolApprovalResponse) adopt(outer Common, w *wire) {
 	if r.Properties == nil {
 		r.Properties = outer.Properties

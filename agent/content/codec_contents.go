@@ -83,7 +83,7 @@ func (e *encoder) input(c Content) {
 	}
 }
 
-// absent reports whether there is no content, or a nil pointer to one.
+// absent reports whether c is nil or a nil pointer.
 func absent(c Content) bool { return c == nil || reflect.ValueOf(c).IsNil() }
 
 // openInput begins a request or a response with its id.
@@ -95,11 +95,10 @@ func (e *encoder) openInput(k kind, id string) {
 	e.str(requestIDField, id)
 }
 
-// asking is Python's mark of what waits for its user.
+// asking writes the member with which Python marks contents that wait for the user.
 func (e *encoder) asking() { e.flag(askingField, true) }
 
-// data leaves the media type to the URI where the URI has it, as .NET
-// and Go do.
+// data writes a Data. As in .NET and Go, the media type is left out if the URI contains it.
 func (e *encoder) data(c *Data) {
 	e.open(dataKind)
 	e.str(uriField, c.URI)
@@ -124,7 +123,7 @@ func (e *encoder) usage(c *Usage) {
 	e.close(usageKind, &c.Common)
 }
 
-// count leaves out zero, which .NET and Python say by nothing.
+// count writes a token count. .NET and Python leave out zero.
 func (e *encoder) count(f field, n int64) {
 	if n != 0 || e.w.shape == goFramework {
 		e.key(f)
@@ -147,8 +146,8 @@ func (e *encoder) mcpResult(c *MCPResult) {
 	e.close(mcpResultKind, &c.Common)
 }
 
-// value writes the output of an MCP server that is no list of contents.
-// A list of objects would be read as one.
+// value writes an output of an MCP server that is not a list of contents. It fails for a text
+// or a list of objects, because these would be read as contents.
 func (e *encoder) value(output json.RawMessage) {
 	e.raw(outputsField, output)
 	if e.err != nil {
@@ -165,8 +164,8 @@ func (e *encoder) value(output json.RawMessage) {
 	}
 }
 
-// unknown writes a content byte for byte, as long as this shape does
-// not know it: else it would turn into something that was not sent.
+// unknown writes a content byte for byte. It fails if this format knows the content, because a
+// reader would then read something that was not sent.
 func (e *encoder) unknown(c *Unknown) {
 	kind, err := e.checker.Check(c.Raw, limits)
 	switch {

@@ -6,18 +6,16 @@ import (
 	"slices"
 )
 
-// Python has one type for calls that run here and calls that a service
-// runs. hosted tells them apart; releases before 1.22 know only a
-// property, server_label. The name of a server alone says nothing:
-// calls that run here may carry one, too.
+// Python has one type for calls that run here and for calls that a service runs. The member
+// hosted distinguishes them. Releases before 1.22 only have the property server_label. A server
+// name alone doesn't decide it, since local calls may have one too.
 const labelProperty = "server_label"
 
 func hostedMember() string { return fieldNames[hostedField][python] }
 func serverMember() string { return fieldNames[serverNameField][python] }
 
-// saysHosted reports whether a call says that a service runs it.
-// Outside of an approval such a call is history, and nothing here may
-// run it, which is what InformationalOnly says in every shape. The
+// saysHosted reports whether a call is marked as run by a service. Outside of an approval such
+// a call belongs to the history and must not run here, so it is read as InformationalOnly. The
 // member itself is kept.
 func (o *object) saysHosted() bool {
 	if o.d.w.shape != python {
@@ -27,8 +25,8 @@ func (o *object) saysHosted() bool {
 	return hosted
 }
 
-// hosted reads the member hosted, if there is one. The library refuses
-// everything but true and false, null too.
+// hosted reads the member hosted, if there is one. Like Python's library, it accepts only true
+// and false, and rejects null.
 func (t *trail) hosted(members []Member) (hosted, stated bool) {
 	raw := memberOf(members, hostedMember())
 	switch {
@@ -41,9 +39,8 @@ func (t *trail) hosted(members []Member) (hosted, stated bool) {
 	return string(raw) == "true", true
 }
 
-// ownedCall makes the call of an approval an MCP call where a service
-// runs it. What some releases of the library take for a call of a
-// service and others for one that runs here is refused.
+// ownedCall converts the call of an approval to an MCP call if a service runs it. It fails if
+// releases of Python's library would disagree about who runs the call.
 func (d *decoder) ownedCall(c *FunctionCall) ToolCall {
 	hosted, stated := d.hosted(c.Extra)
 	label, properties := jsonmsg.Take(c.Properties, labelProperty)
@@ -78,8 +75,8 @@ func (d *decoder) ownedCall(c *FunctionCall) ToolCall {
 	return out
 }
 
-// serverOf is the name of the server of a hosted call: the member, or
-// the property of older releases. Two names are no name.
+// serverOf returns the server name of a hosted call: the member server_name, or the property of
+// older releases. It fails if both exist and differ.
 func (d *decoder) serverOf(member, label json.RawMessage) string {
 	name, named := d.optionalText(serverMember(), member)
 	old, labelled := d.optionalText(propertiesName()+"."+labelProperty, label)
@@ -95,7 +92,7 @@ func (d *decoder) serverOf(member, label json.RawMessage) string {
 
 func propertiesName() string { return fieldNames[propertiesField][python] }
 
-// optionalText reads a text that may be absent or null.
+// optionalText reads a string that may be absent or null.
 func (d *decoder) optionalText(name string, raw json.RawMessage) (text string, ok bool) {
 	if raw == nil || jsonmsg.Describe(raw) == "null" {
 		return "", false
@@ -121,8 +118,8 @@ func (e *encoder) askedToolCall(c ToolCall) {
 	}
 }
 
-// hostedMCPCall writes what today's releases look at, and for those
-// before 1.22 the label.
+// hostedMCPCall writes the members that current releases read, and the property server_label
+// for releases before 1.22.
 func (e *encoder) hostedMCPCall(c *MCPCall) {
 	e.open(hostedMCPKind)
 	e.str(callIDField, c.CallID)
@@ -138,8 +135,7 @@ func (e *encoder) hostedMCPCall(c *MCPCall) {
 	e.closeWith(hostedMCPKind, &c.Common, properties)
 }
 
-// checkLocal refuses a call of a function that a reader would take for
-// one that a service runs.
+// checkLocal fails if a reader would take a function call for a hosted one.
 func (e *encoder) checkLocal(c *FunctionCall) {
 	if label, _ := jsonmsg.Take(e.properties(&c.Common), labelProperty); label != nil {
 		e.fail(BadKind, e.w.name(propertiesField),
@@ -150,9 +146,8 @@ func (e *encoder) checkLocal(c *FunctionCall) {
 	}
 }
 
-// checkOwner refuses a call that is to be run here and says that a
-// service runs it, such as one with a member of that name from another
-// shape.
+// checkOwner fails if a call that must run here is marked as hosted. A member named hosted may
+// have come from another format.
 func (e *encoder) checkOwner(c *FunctionCall) {
 	if e.w.shape != python {
 		return

@@ -2,7 +2,7 @@ package content
 
 import "strings"
 
-// The shapes, as columns of the tables below.
+// The formats, which are the columns of the tables below.
 const (
 	dotNet = iota
 	python
@@ -10,7 +10,7 @@ const (
 	shapes
 )
 
-// kind is what an object on the wire is.
+// kind identifies the kind of a JSON object.
 type kind uint8
 
 const (
@@ -40,7 +40,7 @@ const (
 	kinds
 )
 
-// kindNames are the discriminators, "" where an object has none.
+// kindNames lists the discriminators. It is empty for objects without a discriminator.
 var kindNames = [kinds][shapes]string{
 	textKind:          {"text", "text", "text"},
 	reasoningKind:     {"reasoning", "text_reasoning", "reasoning"},
@@ -64,8 +64,8 @@ var kindNames = [kinds][shapes]string{
 	hostedMCPKind:     {"", "function_call", ""},
 }
 
-// hostedNames are the calls of a service that may stand in an approval.
-// The first column is a HostedCall's Kind.
+// hostedNames lists the calls of a service that are allowed in an approval. The first column is
+// the Kind of the HostedCall.
 var hostedNames = [][shapes]string{
 	{"codeInterpreterToolCall", "code_interpreter_tool_call", "codeInterpreterToolCall"},
 	{"imageGenerationToolCall", "image_generation_tool_call", "imageGenerationToolCall"},
@@ -73,12 +73,12 @@ var hostedNames = [][shapes]string{
 	{"toolCall", "tool_call", "toolCall"},
 }
 
-// field is a member that some kind knows.
+// field identifies a member that some kind of object has.
 type field uint8
 
 const (
 	noField  field = iota
-	oddField       // a known name in letters that only some readers take for the same
+	oddField       // a known name in a spelling that only some readers accept
 	typeField
 	textField
 	protectedField
@@ -122,7 +122,7 @@ const (
 	fields
 )
 
-// fieldNames are the members, "" where a shape has none.
+// fieldNames lists the names of the members. It is empty if a format doesn't have the member.
 var fieldNames = [fields][shapes]string{
 	typeField:            {"$type", "type", "Type"},
 	textField:            {"text", "text", "Text"},
@@ -166,8 +166,7 @@ var fieldNames = [fields][shapes]string{
 	contentsField:        {"contents", "contents", "Contents"},
 }
 
-// kindFields are the members of each kind beside its discriminator and
-// its properties.
+// kindFields lists the members of each kind, without its discriminator and properties.
 var kindFields = [kinds][]field{
 	textKind:          {textField},
 	reasoningKind:     {textField, protectedField},
@@ -193,8 +192,8 @@ var kindFields = [kinds][]field{
 	hostedMCPKind:     {callIDField, nameField, argumentsField, serverNameField, hostedField},
 }
 
-// olderKinds are discriminators of .NET releases before 10.4, with the
-// kind of call they are about.
+// olderKinds maps the discriminators of .NET releases before 10.4 to the kind of call that they
+// are about.
 var olderKinds = map[string]kindRef{
 	"functionApprovalRequest":       {kind: toolRequestKind, call: callKind},
 	"functionApprovalResponse":      {kind: toolResponseKind, call: callKind},
@@ -202,7 +201,7 @@ var olderKinds = map[string]kindRef{
 	"mcpServerToolApprovalResponse": {kind: toolResponseKind, call: mcpCallKind},
 }
 
-// olderFields are names of .NET releases and drafts before 10.4.
+// olderFields lists member names of .NET releases and drafts before 10.4.
 var olderFields = map[field][]string{
 	requestIDField: {"id", "approvalId"},
 	toolCallField:  {"functionCall"},
@@ -210,10 +209,10 @@ var olderFields = map[field][]string{
 	outputsField:   {"output"},
 }
 
-// kindRef is what a discriminator says.
+// kindRef is the meaning of a discriminator.
 type kindRef struct {
 	kind   kind
-	call   kind   // of an older approval, the only kind of call it can be about
+	call   kind   // the only kind of call that an older approval can be about
 	hosted string // Kind of a HostedCall
 }
 
@@ -222,10 +221,10 @@ type member struct {
 	field field
 }
 
-// wire is one shape, drawn from the tables.
+// wire is one format, built from the tables.
 type wire struct {
 	shape   int
-	fold    bool // whether readers of this shape take upper and lower case for the same
+	fold    bool // readers of this format ignore case
 	kinds   map[string]kindRef
 	members [kinds][]member
 }
@@ -266,7 +265,7 @@ func (w *wire) membersOf(k kind) []member {
 		all = append([]field{typeField}, all...)
 	}
 	if k == messageKind && w.shape == python {
-		all = append(all, textField) // of older releases
+		all = append(all, textField) // used by older releases
 	}
 	var out []member
 	for _, f := range all {
@@ -292,7 +291,7 @@ func (w *wire) olderMembers(all []field) []member {
 
 func (w *wire) name(f field) string { return fieldNames[f][w.shape] }
 
-// field finds the member that a key is, noField when a kind knows none.
+// field returns the member with the given key, or noField if the kind doesn't have one.
 func (w *wire) field(k kind, key string) field {
 	for _, m := range w.members[k] {
 		if m.name == key {
@@ -310,8 +309,9 @@ func (w *wire) field(k kind, key string) field {
 	return noField
 }
 
-// folded judges a key that is a known name in other letters. .NET wants
-// its $type as it is; beyond ASCII, readers fold differently.
+// folded decides about a key that differs from a known name only in case. .NET requires its
+// $type to match exactly. Keys with non-ASCII characters are rejected, because case folding of
+// these differs between readers.
 func (w *wire) folded(m member, key string) field {
 	if len(key) != len(m.name) || (m.field == typeField && w.shape == dotNet) {
 		return oddField
@@ -319,7 +319,7 @@ func (w *wire) folded(m member, key string) field {
 	return m.field
 }
 
-// isType reports whether a key is the discriminator for some reader.
+// isType reports whether some reader takes the key for the discriminator.
 func (w *wire) isType(key string) bool {
 	name := w.name(typeField)
 	return key == name || w.fold && strings.EqualFold(key, name)

@@ -7,7 +7,7 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// object is one object of a known kind, its members sorted into their places.
+// object is one JSON object of a known kind, with its members assigned to fields.
 type object struct {
 	d        *decoder
 	kind     kind
@@ -19,8 +19,8 @@ type object struct {
 
 func (o *object) name(f field) string { return o.d.w.name(f) }
 
-// value steps over a member of a message. The contents are read
-// meanwhile, so that a thread is walked over once.
+// value steps over a member of a message. It decodes the contents at the same time, so that a
+// thread is read in a single pass.
 func (o *object) value(c *jsonmsg.Cursor, f field) jsonmsg.Span {
 	at := c.Next()
 	if f != contentsField || o.d.text[at] != '[' || o.at[f].Exists() {
@@ -30,14 +30,14 @@ func (o *object) value(c *jsonmsg.Cursor, f field) jsonmsg.Span {
 	return jsonmsg.Span{From: int32(at), To: int32(c.End())}
 }
 
-// sortAll puts the members of an object into their places.
+// sortAll assigns the members of an object to their fields.
 func (o *object) sortAll(members []named) {
 	for _, m := range members {
 		o.sort(o.d.w.field(o.kind, m.name), m)
 	}
 }
 
-// sort puts a member into its place.
+// sort assigns a member to its field.
 func (o *object) sort(f field, m named) {
 	switch {
 	case f == oddField:
@@ -51,7 +51,7 @@ func (o *object) sort(f field, m named) {
 	}
 }
 
-// has reports whether there is a value that is not null.
+// has reports whether the member exists and is not null.
 func (o *object) has(f field) bool {
 	at := o.at[f]
 	return at.Exists() && o.d.text[at.From] != 'n'
@@ -65,7 +65,7 @@ func (o *object) bad(code Code, f field, expected string) {
 	o.d.fail(code, o.name(f), "expected "+expected+", found "+found, nil)
 }
 
-// text reads a string that may be absent.
+// text reads an optional string.
 func (o *object) text(f field) string {
 	if !o.has(f) {
 		return ""
@@ -73,7 +73,7 @@ func (o *object) text(f field) string {
 	return o.need(f)
 }
 
-// need reads a string that must be there.
+// need reads a required string.
 func (o *object) need(f field) string {
 	at := o.at[f]
 	if !at.Exists() || o.d.text[at.From] != '"' {
@@ -96,7 +96,7 @@ func (o *object) id() string {
 	return id
 }
 
-// flag reads a boolean that may be absent.
+// flag reads an optional boolean.
 func (o *object) flag(f field, absent bool) bool {
 	if !o.has(f) {
 		return absent
@@ -112,8 +112,8 @@ func (o *object) flag(f field, absent bool) bool {
 	return absent
 }
 
-// needFlag reads a boolean that must be there: silence is neither an
-// approval nor a rejection.
+// needFlag reads a required boolean. A missing flag must count neither as an approval nor as a
+// rejection.
 func (o *object) needFlag(f field) bool {
 	if !o.has(f) {
 		o.bad(BadShape, f, "true or false")
@@ -121,7 +121,7 @@ func (o *object) needFlag(f field) bool {
 	return o.flag(f, false)
 }
 
-// raw returns the text of a value, nil for none and for null.
+// raw returns the JSON text of a value, or nil if it is missing or null.
 func (o *object) raw(f field) json.RawMessage {
 	if !o.has(f) {
 		return nil
@@ -129,7 +129,7 @@ func (o *object) raw(f field) json.RawMessage {
 	return o.d.raw(o.at[f])
 }
 
-// arguments are the text of an object, or what a JSON string says.
+// arguments returns the text of an object, or the contents of a JSON string.
 func (o *object) arguments() json.RawMessage {
 	if at := o.at[argumentsField]; !o.has(argumentsField) || o.d.text[at.From] != '"' {
 		return o.raw(argumentsField)
@@ -152,7 +152,7 @@ func (o *object) count(f field) int64 {
 	return n
 }
 
-// common returns what all objects have.
+// common returns the properties and unknown members of the object.
 func (o *object) common() Common {
 	props := o.raw(propertiesField)
 	if props != nil && props[0] != '{' {

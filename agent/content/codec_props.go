@@ -11,17 +11,17 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// Members of the additional properties that are assent's, and Python's.
+// Members of the additional properties that assent and Python use.
 const (
 	noteProperty        = "assent"
-	unconfirmedProperty = "requires_confirmation" // in assent; Python's requests have no member for it
+	unconfirmedProperty = "requires_confirmation" // a member of assent; Python's requests have no member for it
 	answerProperty      = "tool_approval"
 	reasonProperty      = "reason"
 	alwaysProperty      = "always_approve"
 )
 
-// takeNote moves assent's note out of the properties. One that can't be
-// read stays there: nothing rests on it.
+// takeNote moves assent's note out of the properties. A note that can't be read stays there,
+// since no decision depends on it.
 func (o *object) takeNote(c *Common) Note {
 	if c.Properties == nil || !jsonmsg.IsObject(c.Properties) {
 		return Note{}
@@ -74,13 +74,13 @@ func (n *Note) set(key, raw string) bool {
 		t, err := time.Parse(time.RFC3339, text)
 		n.Expires, ok = t.UTC(), ok && err == nil && t.UTC().Year() <= 9999
 	default:
-		return true // of a newer release
+		return true // a member of a newer release
 	}
 
 	return ok
 }
 
-// noted returns the properties of a request with a note in them.
+// noted returns the properties of a request with its note added.
 func (e *encoder) noted(c *Common, n *Note) json.RawMessage {
 	props := e.properties(c)
 	if n.IsZero() {
@@ -94,7 +94,7 @@ func (e *encoder) noted(c *Common, n *Note) json.RawMessage {
 
 	raw, _ := jsonmsg.Object(func(w *jsonmsg.Writer) {
 		for _, m := range n.members() {
-			w.Optional(m[0], mended(m[1]))
+			w.Optional(m[0], validUTF8(m[1]))
 		}
 		if len(n.Context) > 0 {
 			w.Name("context")
@@ -121,7 +121,7 @@ func (n *Note) members() [4][2]string {
 	return [...][2]string{{"message", n.Message}, {"expires", expires}, {"where", n.Where}, {"agent", n.Agent}}
 }
 
-// takeUnconfirmed reads NoConfirmation where it stands in assent's note.
+// takeUnconfirmed reads NoConfirmation from assent's note.
 func takeUnconfirmed(c *Common) bool {
 	note, props := jsonmsg.Take(c.Properties, noteProperty)
 	value, note := jsonmsg.Take(note, unconfirmedProperty)
@@ -135,14 +135,14 @@ func takeUnconfirmed(c *Common) bool {
 	return true
 }
 
-// withUnconfirmed writes NoConfirmation into assent's note, which is
-// written by then.
+// withUnconfirmed adds NoConfirmation to assent's note, which has been written already.
 func withUnconfirmed(props json.RawMessage) json.RawMessage {
 	note, _ := jsonmsg.Take(props, noteProperty)
 	return jsonmsg.Put(props, noteProperty, jsonmsg.Put(note, unconfirmedProperty, json.RawMessage("false")))
 }
 
-// takeAnswer moves what Python keeps beside an answer out of the properties.
+// takeAnswer moves the reason and scope of an answer, which Python keeps in the properties, out
+// of them.
 func takeAnswer(r *ToolApprovalResponse) {
 	answer, props := jsonmsg.Take(r.Properties, answerProperty)
 	if answer == nil {
@@ -164,7 +164,7 @@ func takeAnswer(r *ToolApprovalResponse) {
 
 var alwaysNames = map[string]AlwaysScope{`"tool"`: AlwaysTool, `"tool_with_arguments"`: AlwaysArguments}
 
-// withAnswer writes what takeAnswer reads.
+// withAnswer writes the members that takeAnswer reads.
 func withAnswer(props json.RawMessage, r *ToolApprovalResponse) json.RawMessage {
 	answer, _ := jsonmsg.Take(props, answerProperty)
 	if r.Reason != "" {
@@ -181,7 +181,7 @@ func withAnswer(props json.RawMessage, r *ToolApprovalResponse) json.RawMessage 
 	return jsonmsg.Put(props, answerProperty, answer)
 }
 
-// mediaTypeOf reads the media type of a data URI.
+// mediaTypeOf returns the media type of a data URI.
 func mediaTypeOf(uri string) string {
 	rest, ok := strings.CutPrefix(uri, "data:")
 	if !ok {

@@ -9,16 +9,16 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// decoder reads one document. After an error it goes on to the end of
-// what it is at and returns nothing of use.
+// decoder reads one document. After an error it continues to the end of the current value, and
+// its results must not be used.
 type decoder struct {
 	trail
 	w       *wire
 	src     []byte
 	text    string          // a copy of the document
 	nested  *jsonmsg.Cursor // for objects inside of contents
-	members []named         // of the object that was split last
-	raws    []byte          // where the next raw text goes
+	members []named         // members of the object that was split last
+	raws    []byte          // buffer for raw texts
 }
 
 // named is one member of an object.
@@ -38,8 +38,8 @@ func (d *decoder) cursor(at int) *jsonmsg.Cursor {
 	return c
 }
 
-// split reads the object before a cursor. Its members stay until the
-// next object is split.
+// split reads the object at the cursor. The returned members are valid until the next object is
+// split.
 func (d *decoder) split(c *jsonmsg.Cursor) []named {
 	d.members = d.members[:0]
 	for name := range c.Members() {
@@ -48,7 +48,7 @@ func (d *decoder) split(c *jsonmsg.Cursor) []named {
 	return d.members
 }
 
-// splitAt is split for an object inside of one that was split.
+// splitAt does the same as split for an object that is nested in one that was split.
 func (d *decoder) splitAt(at jsonmsg.Span) []named {
 	if d.nested == nil {
 		d.nested = jsonmsg.NewCursor(d.src, d.text)
@@ -57,14 +57,14 @@ func (d *decoder) splitAt(at jsonmsg.Span) []named {
 	return d.split(d.nested)
 }
 
-// trail remembers where a codec is and what it met first.
+// trail keeps the current path of a codec and its first error.
 type trail struct {
 	checker jsonmsg.Checker
 	path    []step
 	err     *BadError
 }
 
-// step is a member, or an element of the list before it.
+// step is a member, or an element of the preceding list.
 type step struct {
 	name  string
 	index int
@@ -73,7 +73,7 @@ type step struct {
 func (t *trail) enter(name string, index int) { t.path = append(t.path, step{name, index}) }
 func (t *trail) leave()                       { t.path = t.path[:len(t.path)-1] }
 
-// problem returns what went wrong, if anything, as an error.
+// problem returns the first error, or nil.
 func (t *trail) problem() error {
 	if t.err == nil {
 		return nil
@@ -81,8 +81,8 @@ func (t *trail) problem() error {
 	return t.err
 }
 
-// fail keeps the first error, at a member of where the codec is ("" for
-// the place itself).
+// fail keeps the first error. The error's place is the named member of the current object, or
+// the object itself if name is empty.
 func (t *trail) fail(code Code, name, detail string, cause error) {
 	if t.err != nil {
 		return
@@ -94,8 +94,8 @@ func (t *trail) fail(code Code, name, detail string, cause error) {
 	t.err = &BadError{Code: code, Where: b.String(), Detail: detail, Err: cause}
 }
 
-// checkObject fails unless a text is one object: with one code where it
-// is no JSON, with another where it is something else.
+// checkObject fails unless a text is one object. It uses one error code for invalid JSON and
+// another for a different type.
 func (t *trail) checkObject(name string, raw []byte, lim value.Limits, unsound, other Code) bool {
 	kind, err := t.checker.Check(raw, lim)
 	switch {
@@ -108,7 +108,7 @@ func (t *trail) checkObject(name string, raw []byte, lim value.Limits, unsound, 
 	return err == nil && kind == value.Object
 }
 
-// unexpected fails at the value that stands at an offset.
+// unexpected fails with a description of the value at an offset.
 func (d *decoder) unexpected(code Code, name, expected string, at int) {
 	d.fail(code, name, "expected "+expected+", found "+jsonmsg.Describe(d.text[at:]), nil)
 }
@@ -162,8 +162,8 @@ func (d *decoder) message(c *jsonmsg.Cursor) *Message {
 	return m
 }
 
-// messageType refuses what only looks like a message. Python's older
-// releases said chat_message.
+// messageType fails if the object has a type other than message. Older Python releases used
+// chat_message.
 func (d *decoder) messageType(o *object) {
 	switch o.text(typeField) {
 	case "", "message", "chat_message":
@@ -172,7 +172,7 @@ func (d *decoder) messageType(o *object) {
 	}
 }
 
-// role reads a role; older Python releases wrote an object with a value.
+// role reads a role. Older Python releases wrote an object with a value.
 func (d *decoder) role(o *object) Role {
 	at := o.at[roleField]
 	if d.w.shape == python && at.Exists() && d.text[at.From] == '{' {
@@ -194,8 +194,7 @@ func (d *decoder) oldRole(at jsonmsg.Span) Role {
 	return role
 }
 
-// knownRole shares the texts of known roles, and reads them in any case
-// where a shape does.
+// knownRole returns the constant for a known role, ignoring case if the format does.
 func (w *wire) knownRole(role string) Role {
 	for _, known := range [...]Role{User, Assistant, ToolRole, System} {
 		if role == string(known) || w.shape == dotNet && strings.EqualFold(role, string(known)) {
@@ -214,7 +213,7 @@ func (d *decoder) contents(c *jsonmsg.Cursor, name string) []Content {
 	return out
 }
 
-// content reads one content where any may stand.
+// content reads one content of any kind.
 func (d *decoder) content(c *jsonmsg.Cursor) Content {
 	at := c.Next()
 	if d.text[at] != '{' {
@@ -233,7 +232,7 @@ func (d *decoder) content(c *jsonmsg.Cursor) Content {
 	return o.content()
 }
 
-// bareContent is a text that Python writes without an object around it.
+// bareContent reads a text that Python writes without an object around it.
 func (d *decoder) bareContent(c *jsonmsg.Cursor) Content {
 	at := c.Pass()
 	if d.w.shape != python || d.text[at.From] != '"' {
@@ -243,8 +242,7 @@ func (d *decoder) bareContent(c *jsonmsg.Cursor) Content {
 	return &Text{Text: jsonmsg.String(d.text[at.From:at.To])}
 }
 
-// discriminator finds what kind of object has some members, "" when it
-// does not say.
+// discriminator returns the discriminator among the members of an object, or an empty string.
 func (d *decoder) discriminator(members []named) string {
 	for _, m := range members {
 		switch {
@@ -261,8 +259,8 @@ func (d *decoder) discriminator(members []named) string {
 	return ""
 }
 
-// checkOneType refuses an unknown object that gives its kind twice: two
-// readers could take it for two things.
+// checkOneType fails if an unknown object has two discriminators, because two readers could
+// take different ones.
 func (d *decoder) checkOneType(members []named) {
 	seen := false
 	for _, m := range members {
@@ -273,8 +271,8 @@ func (d *decoder) checkOneType(members []named) {
 	}
 }
 
-// raw copies the text of a value, next to others: few texts of a
-// document are kept raw, and most of them are short.
+// raw copies the text of a value into a shared buffer, since few texts are kept raw and most of
+// them are short.
 func (d *decoder) raw(at jsonmsg.Span) json.RawMessage {
 	s := d.text[at.From:at.To]
 	if cap(d.raws)-len(d.raws) < len(s) {

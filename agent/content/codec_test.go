@@ -36,7 +36,7 @@ func TestFixtures(t *testing.T) {
 func TestMessages(t *testing.T) {
 	for _, s := range shapes() {
 		ms := messages()
-		if s.name != "python" { // which has no place for it
+		if s.name != "python" { // Python's format has no member for it
 			ms[1].CreatedAt = "2026-08-05T12:00:00.123+02:00"
 		}
 		out := must.Get(s.codec.AppendMessages(nil, ms))(t)
@@ -66,7 +66,7 @@ func TestZeroCodec(t *testing.T) {
 	}
 }
 
-// Each pair of texts says the same in one shape.
+// Both texts of a pair mean the same in one format.
 func TestReadAlike(t *testing.T) {
 	call := `{"$type":"functionCall","callId":"c","name":"n","arguments":{"a":1},"informationalOnly":false}`
 	mcp := `{"$type":"mcpServerToolCall","callId":"c","name":"n","serverName":"s","arguments":{"a":1}}`
@@ -183,7 +183,7 @@ func TestReadMessagesAlike(t *testing.T) {
 	}
 }
 
-// The role is not folded where the others don't fold it.
+// The role must not be changed to lower case in formats that don't ignore case.
 func TestRoleIsKept(t *testing.T) {
 	for _, s := range shapes()[1:] {
 		out, err := s.codec.AppendMessage(nil, content.NewMessage("USER"))
@@ -234,7 +234,7 @@ func TestUnknownIsKeptByteForByte(t *testing.T) {
 	}
 }
 
-// A call is the same call whatever shape it came in.
+// A call is the same in whatever format it arrived.
 func TestSameCallInAllShapes(t *testing.T) {
 	for _, call := range []content.ToolCall{
 		transfer(),
@@ -256,7 +256,7 @@ func TestSameCallInAllShapes(t *testing.T) {
 	}
 }
 
-// Every escape says what JSON says it does.
+// Every JSON escape is decoded as the standard requires.
 func TestEscapes(t *testing.T) {
 	const text = `"\"\\\/\b\f\n\r\t\u00e9\uD83D\uDE00\u00AF é\\"`
 	var want string
@@ -267,8 +267,8 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// Whatever a model writes as arguments can be kept, also what is too
-// deep to stand in a document.
+// Arguments that a model wrote can always be stored, even if they are nested too deeply for a
+// document.
 func TestDeepArgumentsAreKept(t *testing.T) {
 	for _, depth := range []int{90, 100, 127, 500} {
 		call := &content.FunctionCall{CallID: "c", Name: "n",
@@ -283,7 +283,8 @@ func TestDeepArgumentsAreKept(t *testing.T) {
 	}
 }
 
-// What can be read alone can be written among others, up to the deepest.
+// A content that can be read alone can also be written in a list of messages, up to the maximum
+// depth.
 func TestDepth(t *testing.T) {
 	nested := func(depth int) []byte {
 		return []byte(
@@ -306,8 +307,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// Many unknown members take time in proportion, and not by their
-// square: a minute else.
+// Reading many unknown members must take linear time. Quadratic time would be about a minute.
 func TestManyMembers(t *testing.T) {
 	var members strings.Builder
 	for i := range 100_000 {
@@ -328,7 +328,7 @@ func TestManyMembers(t *testing.T) {
 	}
 }
 
-// A note that can't be read stays a property; nothing rests on it.
+// A note that can't be read stays in the properties, since no decision depends on it.
 func TestNotes(t *testing.T) {
 	for _, note := range []string{
 		`"x"`,
@@ -365,7 +365,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// What an agent says has its bounds where it is written, in every shape.
+// The limits of an agent's context are checked when it is written, in every format.
 func TestContextIsRefusedWithItsPlace(t *testing.T) {
 	for want, item := range map[string]info.Item{
 		".assent.context.0.link: expected an https address": {Label: "Fares", Link: "javascript:x"},
@@ -389,7 +389,7 @@ func TestContextIsRefusedWithItsPlace(t *testing.T) {
 	}
 }
 
-// A note that is written takes the place of another.
+// Writing a note replaces an existing one.
 func TestNoteReplaces(t *testing.T) {
 	r := withProps(&content.TextApprovalRequest{RequestID: "t", Note: content.Note{Agent: "a"}},
 		`{"assent":{"message":"old"},"k":1 }`)
@@ -400,7 +400,7 @@ func TestNoteReplaces(t *testing.T) {
 	}
 }
 
-// What is read belongs to the reader alone.
+// Decoded values don't share memory with the source.
 func TestSourceMayChange(t *testing.T) {
 	src := []byte(`{"$type":"functionCall","callId":"c","name":"n","arguments":{"a":1}}`)
 	c := must.Get(content.DotNet().DecodeContent(src))(t)

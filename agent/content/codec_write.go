@@ -8,16 +8,16 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// encoder writes one document. Each text that comes from outside is
-// checked where it is written, to say where a bad one stands.
+// encoder writes one document. It checks each raw text when it writes it, so that an error
+// names the place.
 type encoder struct {
 	trail
 	*jsonmsg.Writer
 	w *wire
 }
 
-// checkAll makes sure that the whole can be read again: the parts may
-// be too deep or too large together.
+// checkAll checks that the whole document can be read again, because the parts together may be
+// too deep or too large.
 func (e *encoder) checkAll(from, around int) {
 	if _, err := e.checker.Check(e.Text[from:], within(around)); err != nil {
 		e.fail(BadJSON, "", err.Error(), err)
@@ -62,7 +62,7 @@ func (e *encoder) contents(f field, all []Content) {
 	e.list(e.w.name(f), len(all), func(i int) { e.content(all[i]) })
 }
 
-// open begins an object with its discriminator, which .NET wants first.
+// open begins an object with its discriminator, which .NET requires to come first.
 func (e *encoder) open(k kind) {
 	e.Open('{')
 	if name := kindNames[k][e.w.shape]; name != "" {
@@ -70,7 +70,7 @@ func (e *encoder) open(k kind) {
 	}
 }
 
-// key begins a member; it is false where the shape has none of that name.
+// key begins a member. It returns false if the format doesn't have the member.
 func (e *encoder) key(f field) bool {
 	name := e.w.name(f)
 	if name != "" {
@@ -81,13 +81,12 @@ func (e *encoder) key(f field) bool {
 
 func (e *encoder) str(f field, s string) {
 	if e.key(f) {
-		e.String(mended(s))
+		e.String(validUTF8(s))
 	}
 }
 
-// mended is a text whose bytes that are no UTF-8 are replaced, as all
-// libraries of the ecosystem do.
-func mended(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
+// validUTF8 replaces invalid UTF-8 with U+FFFD, as the libraries for all formats do.
+func validUTF8(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 // optional writes a string unless it is empty.
 func (e *encoder) optional(f field, s string) {
@@ -102,7 +101,7 @@ func (e *encoder) flag(f field, b bool) {
 	}
 }
 
-// raw writes a text that must be JSON, nothing for none.
+// raw writes a JSON text, or nothing if it is nil.
 func (e *encoder) raw(f field, raw json.RawMessage) {
 	if raw != nil && e.key(f) {
 		e.checked(e.w.name(f), raw)
@@ -116,8 +115,8 @@ func (e *encoder) checked(name string, raw json.RawMessage) {
 	e.Verbatim(raw)
 }
 
-// arguments writes an object as such in .NET's shape, and all else as a
-// text: so a thread can be kept whatever the model wrote.
+// arguments writes arguments as an object in .NET's format if they are one. In all other cases
+// it writes a string, so that a thread can be stored with any arguments that the model wrote.
 func (e *encoder) arguments(args json.RawMessage) {
 	switch {
 	case len(args) == 0 && e.w.shape != goFramework:
@@ -136,11 +135,10 @@ func (e *encoder) isObject(args []byte) bool {
 	return err == nil && kind == value.Object
 }
 
-// close writes the properties and the members that were unknown when
-// they were read.
+// close writes the properties and the unknown members, and ends the object.
 func (e *encoder) close(k kind, c *Common) { e.closeWith(k, c, e.properties(c)) }
 
-// closeWith is close with properties to which something was added.
+// closeWith does the same as close with other properties.
 func (e *encoder) closeWith(k kind, c *Common, props json.RawMessage) {
 	if props == nil && e.w.shape == python {
 		props = json.RawMessage("{}")
@@ -152,8 +150,8 @@ func (e *encoder) closeWith(k kind, c *Common, props json.RawMessage) {
 	e.Close('}')
 }
 
-// properties returns the properties of an object once it is sure that
-// they are one.
+// properties returns the properties of an object, or nil after a failure if they are not an
+// object.
 func (e *encoder) properties(c *Common) json.RawMessage {
 	if c.Properties == nil || !e.checkObject(e.w.name(propertiesField), c.Properties, limits, BadJSON, BadShape) {
 		return nil
@@ -161,14 +159,14 @@ func (e *encoder) properties(c *Common) json.RawMessage {
 	return c.Properties
 }
 
-// members writes unknown members. One that this shape knows would say
-// something else than it did where it came from.
+// members writes unknown members. It fails for a member that this format knows, because the
+// member would get another meaning.
 func (e *encoder) members(k kind, all []Member) {
 	for _, m := range all {
 		if e.w.field(k, m.Key) != noField {
 			e.fail(BadShape, m.Key, "an unknown member has the name of a known one", nil)
 		}
-		e.Name(mended(m.Key))
+		e.Name(validUTF8(m.Key))
 		e.checked(m.Key, m.Raw)
 	}
 }

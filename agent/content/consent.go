@@ -5,21 +5,20 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// consentKind is Python's name, and that of the item of a Responses
-// service.
+// consentKind is the name that Python and the Responses API use.
 const consentKind = "oauth_consent_request"
 
-// Consent is a sign-in that a service wants of its user. Nothing answers
-// it: the user signs in there and then says again what they want.
+// Consent is a request of a service that the user signs in. There is no answer to it: the user
+// signs in at the link and then repeats the message.
 type Consent struct {
-	Link   string // with https, and without credentials in it
-	Host   string // where the link leads, to be shown before it
-	Server string // on whose behalf; "" when the service doesn't say
+	Link   string // uses https and contains no credentials
+	Host   string // host of the link, to be shown before the link is opened
+	Server string // the server that needs the sign-in, or empty if the service doesn't name one
 }
 
-// ConsentOf reads such a wish. It stands in messages as an *Unknown, and
-// goes back byte for byte. False is for everything else, and for a link
-// that nobody should be shown.
+// ConsentOf reads a consent request. In messages it is an *Unknown, and it is written back byte
+// for byte. ConsentOf returns false for all other contents, and for a link that must not be
+// shown, such as one without https.
 func ConsentOf(c Content) (Consent, bool) {
 	u, ok := c.(*Unknown)
 	if !ok || u.Kind != consentKind {

@@ -1,18 +1,14 @@
-// Package content holds chat messages and what stands in them: text,
-// calls and their results, and the pairs with which an agent asks its
-// user and the user answers. It writes and reads them in the JSON
-// shapes of the ecosystem.
+// Package content contains chat messages and their contents: text, calls and their results, and
+// the request and response pairs with which an agent asks its user. It writes and reads them in
+// the JSON formats of existing frameworks.
 //
-// The pairs follow the accepted design of user-input contents: function
-// approval, text approval and structured input. A run of an agent ends
-// with requests in its messages and goes on when it is run again with
-// the responses. Each response is made from its request
-// (CreateApproval, CreateRejection, CreateEdit, CreateResponse), and
-// carries a copy of what was asked; who receives one looks its request
-// up and never believes the copy.
+// The pairs follow the accepted design of user-input contents: function approval, text approval
+// and structured input. A run of an agent ends with requests in its messages and continues when
+// it is run again with the responses. Each response is made from its request (CreateApproval,
+// CreateRejection, CreateEdit, CreateResponse) and carries a copy of the request's contents.
+// The receiver must look up the request and must not trust the copy.
 //
-// A content that this package does not know is an *Unknown and is
-// written as it was read, byte for byte.
+// A content that this package doesn't know is an *Unknown. It is written back byte for byte.
 package content
 
 import (
@@ -24,10 +20,10 @@ import (
 	"github.com/assent-dev/assent/approval/info"
 )
 
-// Role says whose message it is.
+// Role is the role of a message's author.
 type Role string
 
-// The roles of the ecosystem. Others are carried through.
+// The roles of the existing frameworks. Other roles are kept unchanged.
 const (
 	System    Role = "system"
 	User      Role = "user"
@@ -37,18 +33,18 @@ const (
 
 // Message is one message of a chat.
 type Message struct {
-	ID         string // of the message; "" for none
+	ID         string // id of the message, if any
 	Role       Role
 	AuthorName string
-	CreatedAt  string // RFC 3339, as it was read; "" when unknown
+	CreatedAt  string // RFC 3339, as it was read; empty if unknown
 	Contents   []Content
 	Common
 }
 
-// MarshalJSON writes the message in .NET's shape; see Codec for the others.
+// MarshalJSON writes the message in .NET's format. See Codec for the others.
 func (m *Message) MarshalJSON() ([]byte, error) { return DotNet().AppendMessage(nil, m) }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	out, err := DotNet().DecodeMessage(data)
 	if err != nil {
@@ -58,15 +54,15 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// NewMessage returns a message of some contents.
+// NewMessage returns a message with the given contents.
 func NewMessage(role Role, contents ...Content) *Message {
 	return &Message{Role: role, Contents: contents}
 }
 
-// UserText returns a user's message of one text.
+// UserText returns a user message with one text.
 func UserText(text string) *Message { return NewMessage(User, &Text{Text: text}) }
 
-// AssistantText returns an assistant's message of one text.
+// AssistantText returns an assistant message with one text.
 func AssistantText(text string) *Message { return NewMessage(Assistant, &Text{Text: text}) }
 
 // Text returns the texts of the message, joined.
@@ -78,7 +74,7 @@ func (m *Message) Text() string {
 	return out
 }
 
-// All are the contents of one kind in messages, in order.
+// All iterates over the contents of type T in messages, in order.
 func All[T Content](messages []*Message) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for _, m := range messages {
@@ -91,40 +87,37 @@ func All[T Content](messages []*Message) iter.Seq[T] {
 	}
 }
 
-// With returns a copy of the message with other contents; everything
-// else is shared.
+// With returns a copy of the message with other contents. Everything else is shared.
 func (m *Message) With(contents []Content) *Message {
 	out := *m
 	out.Contents = contents
 	return &out
 }
 
-// Member is one member of a JSON object with the untouched text of its value.
+// Member is one member of a JSON object with the unchanged text of its value.
 type Member struct {
 	Key string
 	Raw json.RawMessage
 }
 
-// Common is what messages and contents have in common.
+// Common contains the members that all messages and contents have.
 type Common struct {
-	// Properties is the text of the additionalProperties object; nil
-	// for none. Every side may write it, so nothing rests on it.
+	// Properties is the text of the additionalProperties object, or nil. Both sides can write
+	// it, so no decision may depend on it.
 	Properties json.RawMessage
-	// Extra holds members that are unknown here, in source order. They
-	// are written back as they came.
+	// Extra lists unknown members in source order. They are written back unchanged.
 	Extra []Member
 }
 
 func (c *Common) common() *Common { return c }
 
-// Content is one part of a message. The types of this package are all
-// there are; what they don't know is an *Unknown.
+// Content is one part of a message. All implementations are in this package. Other kinds are
+// represented by *Unknown.
 type Content interface {
 	common() *Common
 }
 
-// CommonOf returns what a content has in common with the others, to be
-// read or changed in place.
+// CommonOf returns the common members of a content, which may be changed in place.
 func CommonOf(c Content) *Common { return c.common() }
 
 // Text is plain text.
@@ -133,11 +126,11 @@ type Text struct {
 	Text string
 }
 
-// Reasoning is what a model thought, as far as it shows it.
+// Reasoning is the part of a model's reasoning that the model shows.
 type Reasoning struct {
 	Common
 	Text      string
-	Protected string // the provider's sealed form, to be sent back as it is
+	Protected string // the provider's encrypted form, to be sent back unchanged
 }
 
 // Data is inline data as a data URI.
@@ -167,31 +160,28 @@ type Error struct {
 type Usage struct {
 	Common
 	Input, Output, Total int64
-	// Counts holds the other members of the details, in source order,
-	// as they came.
+	// Counts lists the other members of the details, unchanged and in source order.
 	Counts []Member
 }
 
-// ToolCall is a call of some tool: *FunctionCall for those that run
-// here, *MCPCall and *HostedCall for those that a service runs.
+// ToolCall is a call of a tool: a *FunctionCall if it runs here, a *MCPCall or *HostedCall if a
+// service runs it.
 type ToolCall interface {
 	Content
 	ID() string       // call id
-	ToolName() string // "" where the kind of call has no name
-	Args() []byte     // text of the arguments; nil for none
+	ToolName() string // name of the tool
+	Args() []byte     // text of the arguments, or nil
 }
 
-// FunctionCall is a model's wish to call a function.
+// FunctionCall is a model's request to call a function.
 type FunctionCall struct {
 	Common
 	CallID string
 	Name   string
-	// Arguments is the text of the arguments exactly as the model wrote
-	// it; nil for none. A model may write what is no JSON object;
-	// CheckArguments tells.
+	// Arguments is the text of the arguments exactly as the model wrote it, or nil. It may be
+	// anything but a JSON object: use CheckArguments.
 	Arguments json.RawMessage
-	// InformationalOnly says that the call has been handled: it is
-	// neither asked about nor run.
+	// InformationalOnly marks a call that has been handled: it is neither asked about nor run.
 	InformationalOnly bool
 }
 
@@ -204,14 +194,14 @@ func (c *FunctionCall) ToolName() string { return c.Name }
 // Args returns the text of the arguments.
 func (c *FunctionCall) Args() []byte { return c.Arguments }
 
-// FunctionResult is what a function gave, or the text that stands instead.
+// FunctionResult is the result of a function, or a text in place of a result.
 type FunctionResult struct {
 	Common
 	CallID string
-	Result json.RawMessage // any JSON; nil for none
+	Result json.RawMessage // any JSON, or nil
 }
 
-// MCPCall is a call that a service makes on an MCP server.
+// MCPCall is a call that a service makes to an MCP server.
 type MCPCall struct {
 	Common
 	CallID     string
@@ -229,19 +219,18 @@ func (c *MCPCall) ToolName() string { return c.Name }
 // Args returns the text of the arguments.
 func (c *MCPCall) Args() []byte { return c.Arguments }
 
-// MCPResult is what an MCP server gave to a service: outputs or a
-// value, never both.
+// MCPResult is the result of an MCP call that a service made. It has either outputs or a value,
+// never both.
 type MCPResult struct {
 	Common
 	CallID  string
 	Outputs []Content
-	// Value is what the server gave where that is neither a text nor a
-	// list of contents, as Python allows; nil for none. The other
-	// shapes have no place for it and get a text that holds it.
+	// Value is a result that is neither a text nor a list of contents, which Python allows. The
+	// other formats have no place for it and get a text that contains it.
 	Value json.RawMessage
 }
 
-// Contents returns the outputs, and a value as a text that holds its JSON.
+// Contents returns the outputs, or the value as a text that contains its JSON.
 func (r *MCPResult) Contents() []Content {
 	if r.Outputs == nil && r.Value != nil {
 		return []Content{&Text{Text: string(r.Value)}}
@@ -249,8 +238,8 @@ func (r *MCPResult) Contents() []Content {
 	return r.Outputs
 }
 
-// ServerWords returns words that tell a person on which server a call
-// runs, with a space before them; "" for every call but an MCPCall.
+// ServerWords returns words that name the server of an MCPCall, with a space before them. It
+// returns an empty string for all other calls.
 func ServerWords(c ToolCall) string {
 	mcp, ok := c.(*MCPCall)
 	switch {
@@ -263,9 +252,8 @@ func ServerWords(c ToolCall) string {
 	return " on the server " + strconv.Quote(mcp.ServerName)
 }
 
-// HostedCall is a call of another hosted tool (code interpreter, image
-// generation, web search, or one that is only called a tool call). It
-// can stand in an approval; nothing of it but its id is read.
+// HostedCall is a call of another hosted tool: code interpreter, image generation, web search,
+// or the generic toolCall. It may be part of an approval. Only its id is read.
 type HostedCall struct {
 	Common
 	Kind   string // discriminator, such as codeInterpreterToolCall
@@ -293,24 +281,24 @@ type InputResponse interface {
 	InputResponseTo() string // id of the request
 }
 
-// Note is what assent tells the person beside a request. It travels in the
-// additional properties ("assent"), is shown and never believed.
+// Note is information for the person who is asked. It is stored in the additional properties
+// ("assent"). It is only shown and must not be trusted.
 type Note struct {
-	Message string    // rendered for the approver
-	Expires time.Time // when the request ends without an answer; zero for never
-	Where   string    // where else it can be answered, such as the page of an inbox
-	Agent   string    // the nested agent that asks; "" for the outermost
-	// Context is what the agent says about it, for the people who are
-	// asked. What info.Check refuses can't be written.
+	Message string    // message for the approver
+	Expires time.Time // when the request expires; never if zero
+	Where   string    // another place to answer it, such as the page of an inbox
+	Agent   string    // the nested agent that asks; empty for the outermost agent
+	// Context is the agent's explanation for the people who are asked. Writing fails if
+	// info.Check rejects it.
 	Context []info.Item
 }
 
-// IsZero reports whether there is nothing in the note.
+// IsZero reports whether the note is empty.
 func (n *Note) IsZero() bool {
 	return n.Message == "" && n.Expires.IsZero() && n.Where == "" && n.Agent == "" && len(n.Context) == 0
 }
 
-// NoteOf returns the note of a request, to be read or changed in place.
+// NoteOf returns the note of a request, which may be changed in place.
 func NoteOf(q InputRequest) *Note {
 	switch q := q.(type) {
 	case *ToolApprovalRequest:
@@ -329,8 +317,8 @@ type ToolApprovalRequest struct {
 	Common
 	RequestID string
 	Call      ToolCall
-	// NoConfirmation says that the call is here only because a sibling needs
-	// approval (requiresConfirmation: false). It still needs a response.
+	// NoConfirmation is set if the request exists only because another call of the same turn
+	// needs approval (requiresConfirmation: false). It still needs a response.
 	NoConfirmation bool
 	Note           Note
 }
@@ -340,24 +328,24 @@ type ToolApprovalResponse struct {
 	Common
 	RequestID string
 	Approved  bool
-	Call      ToolCall // a copy of the call; nil where a wire does not carry it
+	Call      ToolCall // a copy of the call; nil if the wire format doesn't carry it
 	Reason    string
-	// Edited is the call that shall run instead; nil for none. It has a
-	// discriminator of its own on every wire, so that a reader that
-	// does not know edits refuses it instead of running the original.
+	// Edited is the call to run instead, or nil. An edit has its own discriminator in every
+	// format, so that a reader that doesn't support edits rejects it instead of running the
+	// original call.
 	Edited *FunctionCall
-	// Always asks for a standing approval beside the answer; see AlwaysScope.
+	// Always asks for a standing approval in addition to the answer. See AlwaysScope.
 	Always AlwaysScope
-	// By is who or what answers, for the record; "" for the user. It is
-	// known in this process only: no wire carries it.
+	// By names the person or rule that answered, for the record. It is empty for the user. It
+	// exists only in this process: no wire format carries it.
 	By string
 }
 
-// AlwaysScope is how much a standing approval covers.
+// AlwaysScope is the scope of a standing approval.
 type AlwaysScope uint8
 
-// The scopes of the ecosystem. assent's own standing approvals take
-// bounds on top (agent/layer).
+// The scopes of the existing frameworks. assent's own standing approvals have further limits
+// (agent/layer).
 const (
 	AlwaysNot       AlwaysScope = iota
 	AlwaysTool                  // any call of this tool
@@ -378,8 +366,8 @@ type TextApprovalResponse struct {
 	RequestID string
 	Approved  bool
 	Reason    string
-	// By is who answers, for the record; "" for the user. It is known in
-	// this process only: no wire carries it.
+	// By names the person who answered, for the record. It is empty for the user. It exists
+	// only in this process: no wire format carries it.
 	By string
 }
 
@@ -387,7 +375,7 @@ type TextApprovalResponse struct {
 type StructuredInputRequest struct {
 	Common
 	RequestID string
-	Text      string          // what is asked; may be empty
+	Text      string          // the question; may be empty
 	Schema    json.RawMessage // JSON Schema of the data
 	Note      Note
 }
@@ -396,11 +384,11 @@ type StructuredInputRequest struct {
 type StructuredInputResponse struct {
 	Common
 	RequestID string
-	Data      json.RawMessage // nil when declined
-	Declined  bool            // the person gave none
+	Data      json.RawMessage // nil if declined
+	Declined  bool            // the person gave no data
 	Reason    string
-	// By is who answers, for the record; "" for the user. It is known in
-	// this process only: no wire carries it.
+	// By names the person who answered, for the record. It is empty for the user. It exists
+	// only in this process: no wire format carries it.
 	By string
 }
 
@@ -422,9 +410,9 @@ func (r *TextApprovalResponse) InputResponseTo() string { return r.RequestID }
 // InputResponseTo returns the id of the request.
 func (r *StructuredInputResponse) InputResponseTo() string { return r.RequestID }
 
-// Unknown is a content of another kind.
+// Unknown is a content of a kind that this package doesn't know.
 type Unknown struct {
 	Common
-	Kind string          // its discriminator; "" when it has none
+	Kind string          // its discriminator, if any
 	Raw  json.RawMessage // the whole content as it was read
 }

@@ -19,8 +19,7 @@ func page(t *testing.T) string {
 	return string(src)
 }
 
-// Every line of the page is written as it stands there, or as the next
-// line says.
+// Every line of the page is written unchanged, or as the following line of the page.
 func TestContract(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```json ([a-z ]+)\n(.*?)```").FindAllStringSubmatch(page(t), -1)
 	if len(blocks) != 9 {
@@ -70,7 +69,7 @@ func again(codec content.Codec, message bool, src string) (string, bool, error) 
 	return string(out), unknown, err
 }
 
-// The table has the discriminator of every type in every shape.
+// The table lists the discriminator of every type in every format.
 func TestContractTable(t *testing.T) {
 	rows := map[string]string{}
 	for line := range strings.Lines(page(t)) {
@@ -104,7 +103,7 @@ func TestContractTable(t *testing.T) {
 	}
 }
 
-// The payloads that upstream's tests pin down, and its checks of ids.
+// The payloads and id checks are those of the upstream tests.
 func TestApprovalCases(t *testing.T) {
 	src := must.Get(os.ReadFile("testdata/approval_cases.json"))(t)
 	var cases []struct {

@@ -23,12 +23,12 @@ func doubling() string {
 	return b.String()
 }
 
-// maxAllocs limits the work of one check. The product stops a validation
-// after 3,000,000 units of work, and a unit allocates about once.
+// maxAllocs limits the work of one check. CheckSchema stops a validation after 3,000,000 units
+// of work, and a unit allocates about once.
 const maxAllocs = 10_000_000
 
-// soon runs CheckSchema and counts its work in allocations. A check without
-// a limit, of 2^40 steps, runs into the deadline of the test instead.
+// soon runs CheckSchema and counts its work in allocations. A check without a limit, of 2^40
+// steps, would run into the test's deadline instead.
 func soon(t interface{ Fatalf(string, ...any) }, schema, data string) error {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -40,8 +40,7 @@ func soon(t interface{ Fatalf(string, ...any) }, schema, data string) error {
 	return err
 }
 
-// Schemas come from peers (A2A), services and tools. A small one must
-// not take the process down.
+// Schemas come from peers (A2A), services and tools. A small schema must not crash the process.
 func TestHostileSchemas(t *testing.T) {
 	for name, schema := range map[string]string{
 		"itself":       `{"$ref":"#"}`,
@@ -64,8 +63,8 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// A schema whose cost only shows with data is refused there: each level
-// of the data doubles the work.
+// A schema whose cost depends on the data is rejected when the data is checked: each level of
+// the data doubles the work.
 func TestHostileSchemaAndData(t *testing.T) {
 	const schema = `{"properties":{"a":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}}`
 	if err := soon(t, schema, `{"a":{"a":1}}`); err != nil {
@@ -77,7 +76,7 @@ func TestHostileSchemaAndData(t *testing.T) {
 	}
 }
 
-// Data with more mistakes than anybody reads is refused in one sentence.
+// Data with a very large number of mistakes is rejected with one short sentence.
 func TestManyMistakes(t *testing.T) {
 	bad := badError(t, soon(t, `{"items":{"type":"string"}}`, "["+strings.Repeat("7,", 5000)+"7]"))
 	if bad.Code != content.BadData || len(bad.Detail) > 200 {

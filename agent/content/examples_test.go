@@ -52,7 +52,7 @@ type example struct {
 	value content.Content
 }
 
-// examples are values that every shape carries in full.
+// examples are values that every format carries completely.
 func examples() []example {
 	edited := transfer()
 	edited.Arguments = raw(`{"amount":4,"to":"Zoë"}`)
@@ -131,7 +131,7 @@ func examples() []example {
 	}
 }
 
-// messages holds every example once.
+// messages contains every example once.
 func messages() []*content.Message {
 	m := &content.Message{ID: "m1", Role: content.Assistant, AuthorName: "bank"}
 	m.Properties, m.Extra = raw(`{"p":1}`), []content.Member{{Key: "x", Raw: raw(`[1]`)}}

@@ -16,8 +16,8 @@ func FuzzDotNet(f *testing.F)      { fuzz(f, shapes()[0]) }
 func FuzzPython(f *testing.F)      { fuzz(f, shapes()[1]) }
 func FuzzGoFramework(f *testing.F) { fuzz(f, shapes()[2]) }
 
-// fuzz wants a codec to write again whatever it read, to read the same
-// in it, and from then on to write the same bytes.
+// fuzz checks that a codec writes every document that it has read, that reading the output
+// gives the same value, and that writing it again gives the same bytes.
 func fuzz(f *testing.F, s shape) {
 	seeds, err := filepath.Glob(filepath.Join("testdata", s.name, "*.json"))
 	if err != nil || len(seeds) == 0 {
@@ -42,14 +42,14 @@ func fuzz(f *testing.F, s shape) {
 	})
 }
 
-// translated wants a content to stay what it is in every other shape
-// that takes it: above all, no answer may turn into another.
+// translated checks that a content keeps its meaning in every other format that accepts it. In
+// particular, no answer may turn into a different one.
 func translated(t *testing.T, c content.Content) {
 	t.Helper()
 	for _, s := range shapes() {
 		out, err := s.codec.AppendContent(nil, c)
 		if err != nil {
-			continue // not every shape can say everything
+			continue // not every format supports every content
 		}
 		back, err := s.codec.DecodeContent(out)
 		if err != nil {
@@ -61,7 +61,7 @@ func translated(t *testing.T, c content.Content) {
 	}
 }
 
-// said is what a content asks or answers.
+// said returns the question or answer of a content.
 func said(c content.Content) string {
 	out := fmt.Sprintf("%T", c)
 	switch c := c.(type) {

@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// pythonRequest is an approval request of Python about a call with
-// these members beside its id and its name.
+// pythonRequest is an approval request in Python's format. Its call has these members in
+// addition to id and name.
 func pythonRequest(members string) string {
 	return `{"type":"function_approval_request","id":"r","function_call":{"type":"function_call","call_id":"c",` +
 		`"name":"list"` + members + `}}`
@@ -52,7 +52,7 @@ func TestReadsHostedCallsAsCallsOfAService(t *testing.T) {
 	}
 }
 
-// A server alone says nothing about who runs the call.
+// A server name alone doesn't make a call hosted.
 func TestReadsLocalCallsAsTheyCame(t *testing.T) {
 	for _, members := range []string{
 		``,
@@ -88,8 +88,8 @@ func TestRefusesCallsThatReadersTakeForDifferentOnes(t *testing.T) {
 	}
 }
 
-// The library needs to infer nothing, and its releases before 1.22 refuse the
-// member hosted.
+// The library can read both members without guessing. Releases before 1.22 reject the member
+// hosted.
 func TestWritesHostedCallsWithOwnerAndServer(t *testing.T) {
 	for server, want := range map[string]string{
 		"drive": `"server_name":"drive","hosted":true,"additional_properties":{"a":1,"server_label":"drive"}`,
@@ -104,8 +104,8 @@ func TestWritesHostedCallsWithOwnerAndServer(t *testing.T) {
 	}
 }
 
-// A member of this name that came through another shape must not make a
-// local call one of a service, nor the other way round.
+// A member named hosted that came from another format must not turn a local call into a hosted
+// one, or a hosted call into a local one.
 func TestWritesNoCallThatTurnsIntoAnother(t *testing.T) {
 	local := withExtra(transfer(), "hosted", `true`).(content.ToolCall)
 	hosted := withExtra(listFiles(), "hosted", `false`).(content.ToolCall)
@@ -137,8 +137,8 @@ func TestWritesNoCallThatTurnsIntoAnother(t *testing.T) {
 	}
 }
 
-// Outside of an approval a hosted call is history. In every shape
-// nobody may run it again.
+// Outside of an approval a hosted call belongs to the history. It must not run again in any
+// format.
 func TestReadsHostedCallsOfAHistoryAsHandled(t *testing.T) {
 	c := must.Get(content.Python().
 		DecodeContent([]byte(`{"type":"function_call","call_id":"c","name":"list","hosted":true,"server_name":"drive"}`)))(t)
@@ -185,7 +185,7 @@ func TestKeepsOutputsOfAnyKindAsTheyCame(t *testing.T) {
 	}
 }
 
-// .NET and Go want contents of a kind that they know.
+// .NET and Go accept only contents of known kinds.
 func TestWritesValuesAsTextsElsewhere(t *testing.T) {
 	result := &content.MCPResult{CallID: "c", Value: raw(`{"a":1}`)}
 	for _, s := range shapes() {
@@ -215,16 +215,16 @@ func TestRefusesValuesThatWouldBeReadAsContents(t *testing.T) {
 	}
 }
 
-// pythonMembers are the members that a content of release 1.23 takes;
-// internal/peers/run holds them against the library.
+// pythonMembers lists the members that a content of release 1.23 accepts. internal/peers/run
+// compares them with the library.
 func pythonMembers(t *testing.T) []string {
 	t.Helper()
 	src := must.Get(os.ReadFile("testdata/python_members.txt"))(t)
 	return strings.Fields(string(src))
 }
 
-// What the page says of a Python that doesn't know our types: it
-// refuses those with members of their own and reads the others.
+// The page says that a Python that doesn't know our types rejects those with additional members
+// and reads the others.
 func TestSaysWhatPythonDoesWithOurTypes(t *testing.T) {
 	if !strings.Contains(strings.Join(strings.Fields(page(t)), " "),
 		"Python refuses members that it doesn't know, and so edits, schemas, data and reasons.") {

@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// gen draws values that every shape carries.
+// gen draws values that every format carries.
 type gen struct{ t *rapid.T }
 
 func (g gen) text() string { return rapid.StringN(0, 12, -1).Draw(g.t, "text") }
@@ -177,7 +177,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// Through another shape and back nothing is lost that both carry.
+// A round trip through another format keeps everything that both formats carry.
 func TestRoundTripThroughOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := gen{t}.response()

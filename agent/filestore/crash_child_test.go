@@ -17,25 +17,24 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// The test binary run again, with a life in this variable, runs an
-// agent once and is killed on the way.
+// The test binary, run with a life in this variable, runs an agent once and is killed on the
+// way.
 const childLife = "FILESTORE_TEST_LIFE"
 
-// life is what one process does: one run of an agent on the thread of
-// the test.
+// life describes one process: one run of an agent on the thread of the test.
 type life struct {
-	Dir        string // of the threads
-	Effects    string // file of what tools did
-	Kind       string // of agent: one of scenes
-	Service    string // folder of the approval service, for the agent that has a holder
+	Dir        string // directory of the threads
+	Effects    string // file that records what tools did
+	Kind       string // kind of agent, one of scenes
+	Service    string // folder of the approval service, for an agent with a holder
 	Stream     bool
 	Concurrent bool
-	Message    json.RawMessage `json:",omitempty"` // in .NET's shape; nil for none
+	Message    json.RawMessage `json:",omitempty"` // in .NET's format, if any
 }
 
 const threadID = "a"
 
-// live runs the agent. What it comes to stands in its last line of output.
+// live runs the agent. The last line of its output is the result.
 func live(text string) error {
 	var l life
 	if err := json.Unmarshal([]byte(text), &l); err != nil {
@@ -92,14 +91,14 @@ type worker struct {
 	in *bufio.Reader
 }
 
-// gate tells the parent where the process stands, and waits to be
-// killed or let on.
+// gate reports to the parent which point the process has reached, and waits to be killed or
+// released.
 func (w *worker) gate(point string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	fmt.Println("at " + point)
 	if _, err := w.in.ReadString('\n'); err != nil {
-		os.Exit(3) // the parent is gone
+		os.Exit(3) // the parent has exited
 	}
 }
 
@@ -142,7 +141,7 @@ func (w *worker) acting(name string) agent.Function {
 	})
 }
 
-// lineOf is what a call writes: its number, which no other call has.
+// lineOf returns the line that a call writes: its number, which is unique.
 func lineOf(arguments json.RawMessage) string {
 	var in struct{ N int }
 	if err := json.Unmarshal(arguments, &in); err != nil {
@@ -173,14 +172,14 @@ func (p patient) Resume(
 	return "paid", p.w.act(lineOf(call.Arguments))
 }
 
-// Questions that curious asks, in their order.
+// The questions of curious, in order.
 const (
 	sureAsked = "sure?"
 	whoAsked  = "who?"
 )
 
-// curious is a tool that asks two things at once, of people of its own,
-// and acts when it has both answers of mara's.
+// curious is a tool that asks people two questions at once, and acts when mara has answered
+// both.
 type curious struct{ w *worker }
 
 func (curious) Definition() agent.Definition { return agent.Definition{Name: "ask"} }
@@ -212,11 +211,11 @@ func (c curious) Resume(
 	return "paid", c.w.act(lineOf(call.Arguments))
 }
 
-// story is a model that goes by what it is given, as models do: it
-// makes the calls of a turn when those of the turn before have results.
+// story is a model that decides from the messages alone, as real models do: it makes the calls
+// of a turn when those of the previous turn have results.
 type story [][]*content.FunctionCall
 
-// call is the one call with this number.
+// call returns the call with this number.
 func call(name string, n int) *content.FunctionCall {
 	return &content.FunctionCall{CallID: callID(strconv.Itoa(n)), Name: name,
 		Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}
@@ -224,7 +223,7 @@ func call(name string, n int) *content.FunctionCall {
 
 func callID(line string) string { return "c" + line }
 
-// deputy is the one call of an agent that is a tool.
+// deputy returns the call of an agent that is a tool.
 func deputy(name string) *content.FunctionCall {
 	return &content.FunctionCall{CallID: callID(name), Name: name, Arguments: json.RawMessage(`{"input":"pay"}`)}
 }
@@ -265,9 +264,9 @@ func (s story) Stream(
 	}
 }
 
-// readHistory returns what each call came to. A history that a strict
-// provider would refuse is an error: each call has exactly one result,
-// before anything else follows, and the user speaks first.
+// readHistory returns the result of each call. It returns an error for a history that a strict
+// provider would reject: each call must have exactly one result before anything else follows,
+// and the first message must be the user's.
 func readHistory(messages []*content.Message) (map[string]string, error) {
 	results := map[string]string{}
 	var waiting []string
@@ -353,8 +352,7 @@ func (w *worker) chat(
 		agent.ChatAgentConfig{Name: name, Tools: tools, Store: store})
 }
 
-// flow is three steps with two questions between them. What is known of
-// a step that was cut off it says.
+// flow has three steps with two questions between them. It reports steps that were interrupted.
 func (w *worker) flow(ctx context.Context, f *agent.Flow) error {
 	if err := w.step(ctx, f, "1"); err != nil {
 		return err

@@ -20,31 +20,29 @@ import (
 // refusedLine is the number of the call that is always rejected.
 const refusedLine = "6"
 
-// scene is one thread that is brought to its end through as many
-// processes as that takes.
+// scene is one thread that is run to its end, with as many processes as that takes.
 type scene struct {
 	t       *testing.T
 	life    // of each process
 	store   *Store
 	service *service
-	// strike says when to kill a process that stands at a gate: now,
-	// some time after it was let on, or never.
+	// strike decides when to kill a process that has reached a gate: immediately, some time
+	// after it was released, or never.
 	strike strike
-	// again says that who got no reply sends the same answers again,
-	// whatever has become of them.
+	// again sends the same answers again if there was no reply, even if they have been applied.
 	again bool
 
 	gates, lives, kills int
 	allowed             map[string]bool   // lines that may have been written by now
-	cut                 map[string]bool   // that were being written when a process was killed at a gate
-	refs                map[string]string // of the holder, by line
-	replies             map[string]int    // of people to questions, by line
+	cut                 map[string]bool   // lines that were being written when a process was killed at a gate
+	refs                map[string]string // references of the holder, by line
+	replies             map[string]int    // people's replies to questions, by line
 	before              []content.Content // answers that got no reply
 }
 
 type strike func(gate int, point string) time.Duration
 
-// What a strike is.
+// Results of a strike.
 const (
 	never = time.Duration(-1)
 	now   = time.Duration(0)
@@ -106,14 +104,14 @@ func (s *scene) begin(message *content.Message) *process {
 	return p
 }
 
-// kill ends the process as a power cut would.
+// kill ends the process like a power failure.
 func (p *process) kill() { _ = p.cmd.Process.Kill() } // it may have ended by itself
 
-// letOn opens the gate. Who was killed there does not hear it.
+// letOn opens the gate. It has no effect if the process was killed there.
 func (p *process) letOn() { _, _ = io.WriteString(p.in, "on\n") }
 
-// next returns the gate at which the process stands; or, with no gate,
-// what it came to: "end", "conflict" or "killed".
+// next returns the gate at which the process waits. If the process has ended, next returns no
+// gate and the result: "end", "conflict" or "killed".
 func (p *process) next(t *testing.T) (gate, end string) {
 	last := ""
 	if p.lines.Scan() {
@@ -166,7 +164,7 @@ func (s *scene) drive(p *process) string {
 	}
 }
 
-// play brings the thread to its end.
+// play runs the thread to its end.
 func (s *scene) play() {
 	s.t.Helper()
 	for s.lives < 20+s.kills {
@@ -192,7 +190,7 @@ func (s *scene) play() {
 	s.t.Fatalf("no end after %d lives", s.lives)
 }
 
-// load is how the thread stands; nil when there is none.
+// load returns the stored thread, or nil if there is none.
 func (s *scene) load() *agent.Thread {
 	s.t.Helper()
 	th, err := s.store.Load(s.t.Context(), threadID)
@@ -203,7 +201,7 @@ func (s *scene) load() *agent.Thread {
 	return th
 }
 
-// next is what the user says next; nil when they wait for the agent to go on.
+// next returns the user's next message, or nil if the user waits for the agent to continue.
 func (s *scene) next() (message *content.Message, over bool) {
 	s.t.Helper()
 	th := s.load()
@@ -244,12 +242,12 @@ func (s *scene) next() (message *content.Message, over bool) {
 	return reply, false
 }
 
-// reply has people answer one of the questions that they were put, and
-// not the others: the process goes on with a part of the answers.
+// reply lets people answer one of the open questions and not the others, so that the process
+// continues with only some of the answers.
 func (s *scene) reply(open []agent.Pending) {
 	s.t.Helper()
 	for _, p := range open {
-		if p.Ref == "" { // the process was killed before it could put it
+		if p.Ref == "" { // the process was killed before it could put the question
 			continue
 		}
 		n, replied := s.service.reply(s.t, p.Ref)
@@ -269,8 +267,7 @@ func isAnswer(c content.Content) bool {
 	return ok
 }
 
-// answer is what the user says to a request, and the line that may be
-// written then.
+// answer returns the user's answer to a request, and the line that may be written afterwards.
 func (s *scene) answer(q content.InputRequest) (answer content.InputResponse, line string) {
 	switch q := q.(type) {
 	case *content.ToolApprovalRequest:
@@ -299,7 +296,7 @@ func (s *scene) answer(q content.InputRequest) (answer content.InputResponse, li
 	return nil, ""
 }
 
-// lines counts what was written.
+// lines counts the written lines.
 func (s *scene) lines() map[string]int {
 	s.t.Helper()
 	text, err := os.ReadFile(s.Effects)
@@ -313,7 +310,7 @@ func (s *scene) lines() map[string]int {
 	return out
 }
 
-// checkLines holds what was written against what was allowed.
+// checkLines compares the written lines with the allowed ones.
 func (s *scene) checkLines() {
 	s.t.Helper()
 	for n, times := range s.lines() {
@@ -326,8 +323,7 @@ func (s *scene) checkLines() {
 	}
 }
 
-// check holds what the model, or the user of a flow, was told in the
-// end against what was done.
+// check compares what the model, or the user of a flow, got as results with the work that was done.
 func (s *scene) check() {
 	s.t.Helper()
 	s.checkLines()
@@ -362,7 +358,7 @@ func (s *scene) check() {
 	}
 }
 
-// saidOf reads what the flow said of its steps.
+// saidOf reads the flow's messages about its steps.
 func saidOf(th *agent.Thread) map[string]string {
 	out := map[string]string{}
 	for _, m := range th.Messages {
@@ -373,8 +369,7 @@ func saidOf(th *agent.Thread) map[string]string {
 	return out
 }
 
-// checkDeputy holds the result of the outer call against what its inner
-// calls did.
+// checkDeputy compares the result of the outer call with what its inner calls did.
 func (s *scene) checkDeputy(results map[string]string, done map[string]int) {
 	s.t.Helper()
 	told := results[callID("bank")] + results[callID("flow")]
@@ -384,9 +379,8 @@ func (s *scene) checkDeputy(results map[string]string, done map[string]int) {
 	}
 }
 
-// checkQuestions wants each question put once, and both of each call
-// answered that has acted. A call that was lost before it asked is said
-// to be.
+// checkQuestions checks that each question was put once, and that both questions of each call
+// that acted were answered. A call that was lost before it asked must be reported as lost.
 func (s *scene) checkQuestions(results map[string]string) {
 	s.t.Helper()
 	asked, answered := s.service.asked(s.t)

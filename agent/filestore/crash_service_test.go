@@ -46,8 +46,7 @@ rules:
 	"people.yaml": "schema_version: \"1.0.0\"\npeople:\n  - {id: mara, groups: [risk]}\n",
 }
 
-// service is the approval service on its file, as each process opens it
-// for itself.
+// service is the approval service on its file. Each process opens its own.
 type service struct {
 	asking *approval.Service
 	store  store.Store
@@ -94,7 +93,7 @@ func openService(ctx context.Context, dir string) (*service, error) {
 	}, nil
 }
 
-// ask makes what decides and holds in a child.
+// ask makes the decider and the holder in a child process.
 func (w *worker) ask() (agent.Decider, hold.Requests, error) {
 	ctx := context.Background()
 	h, err := openService(ctx, w.Service)
@@ -110,8 +109,7 @@ func (w *worker) ask() (agent.Decider, hold.Requests, error) {
 	return agent.ByPlan(c.Plan, agent.PlanOptions{Principal: "bob", Session: threadID}), holder, nil
 }
 
-// careful asks about everything, also what the service lets pass
-// without asking anybody.
+// careful requires approval of every call, including those that the service would allow.
 type careful struct{}
 
 func (careful) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hold.Verdict, error) {
@@ -120,8 +118,8 @@ func (careful) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hold
 	return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}, nil
 }
 
-// vote lets mara answer, and tells the number of the call. A request
-// that has ended by then is left alone.
+// vote lets mara answer and returns the number of the call. It does nothing if the request has
+// ended.
 func (h *service) vote(t *testing.T, ref string) (n string, approved bool) {
 	t.Helper()
 	r := must.Get(h.asking.Request(t.Context(), "acme", ref))(t)
@@ -150,15 +148,15 @@ func (h *service) vote(t *testing.T, ref string) (n string, approved bool) {
 	return n, v.Outcome == approval.VoteApproved
 }
 
-// used reports whether the one run that this request allowed was taken.
+// used reports whether the permit of this request was used.
 func (h *service) used(t *testing.T, ref string) bool {
 	t.Helper()
 	r := must.Get(h.asking.Request(t.Context(), "acme", ref))(t)
 	return r.State == approval.Consumed
 }
 
-// reply lets mara answer a question, and tells the number of the call
-// during which it is asked; false when she has answered before.
+// reply lets mara answer a question and returns the number of the call that asks it. It returns
+// false if she has answered before.
 func (h *service) reply(t *testing.T, ref string) (n string, replied bool) {
 	t.Helper()
 	r := must.Get(h.asking.Request(t.Context(), "acme", ref))(t)
@@ -188,8 +186,8 @@ func (h *service) reply(t *testing.T, ref string) (n string, replied bool) {
 	return n, true
 }
 
-// asked counts the questions that people ever saw, and those answered,
-// by the number of the call and their words.
+// asked counts the questions that people ever saw, and the answered ones, by the number of the
+// call and the text.
 func (h *service) asked(t *testing.T) (asked, answered map[string]int) {
 	t.Helper()
 	asked, answered = map[string]int{}, map[string]int{}

@@ -14,8 +14,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// kinds are the agents that are killed, with the least number of gates
-// that one passes on its way.
+// kinds are the agents that are killed, with the minimum number of gates that one passes.
 var kinds = map[string]int{
 	"chat":        30,
 	"nested":      20,
@@ -26,11 +25,10 @@ var kinds = map[string]int{
 	"questions":   20,
 }
 
-// TestKilledAtEveryGate kills a process before and after each save, and
-// before and after each thing that a tool does: once in each scene,
-// each time some gates later, until a scene comes to its end unhurt. It
-// tries every gate if ASSENT_KILLS is set, as in make long, and else every
-// fourth.
+// TestKilledAtEveryGate kills a process before and after each save, and before and after each
+// action of a tool: once in each scene, each time some gates later, until a scene reaches its
+// end without a kill. It tries every gate if ASSENT_KILLS is set, as in make long, and
+// otherwise every fourth.
 func TestKilledAtEveryGate(t *testing.T) {
 	stride := 4
 	if os.Getenv("ASSENT_KILLS") != "" {
@@ -67,8 +65,8 @@ func TestKilledAtEveryGate(t *testing.T) {
 	}
 }
 
-// TestKilledAnywhere kills again and again, at a gate or a random
-// moment after it: while a tool writes, while the thread is saved.
+// TestKilledAnywhere kills processes repeatedly, at a gate or at a random moment after it, such
+// as during a write of a tool or a save of the thread.
 func TestKilledAnywhere(t *testing.T) {
 	for kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -104,8 +102,8 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestTwoAtOnce gives the same answers to two processes that have
-// loaded the same thread: one of them goes on. Sometimes one is killed.
+// TestTwoAtOnce gives the same answers to two processes that have loaded the same thread. One
+// of them continues. Sometimes one is killed.
 func TestTwoAtOnce(t *testing.T) {
 	for _, kind := range []string{"chat", "nested", "flow", "held"} {
 		t.Run(kind, func(t *testing.T) {
@@ -123,7 +121,7 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
-// race brings the thread to its first question, and answers it twice at once.
+// race runs the thread to its first question and answers it twice at the same time.
 func (s *scene) race(round int) {
 	s.t.Helper()
 	first, _ := s.next()
@@ -132,7 +130,7 @@ func (s *scene) race(round int) {
 	}
 	message, _ := s.next()
 	both := []*process{s.begin(message), s.begin(message)}
-	for _, p := range both { // each stands before its first save
+	for _, p := range both { // each waits before its first save
 		if point, end := p.next(s.t); point != "save" {
 			s.t.Fatalf("%q, %q", point, end)
 		}
@@ -158,8 +156,8 @@ func (s *scene) race(round int) {
 	s.checkLines()
 }
 
-// TestStepOutlivesItsRun expects that a step which ended is kept as
-// ended, though nobody waits for the run any more.
+// TestStepOutlivesItsRun checks that a step that has ended is stored, even if the caller of the
+// run has gone.
 func TestStepOutlivesItsRun(t *testing.T) {
 	store := newStore(t)
 	ctx, leave := context.WithCancel(t.Context())

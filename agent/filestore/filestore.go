@@ -1,14 +1,12 @@
-// Package filestore keeps threads as files in a directory, for programs
-// of one machine: any number of processes may share it.
+// Package filestore keeps threads as files in a directory, for programs on one machine. Any
+// number of processes may share the directory.
 //
-// Each thread has a directory of its own, and each save is a new file
-// in it, named by its revision, which comes into being whole: it is
-// written and synced under another name and then linked. A link that
-// exists already can't be made again, so of all who save over one
-// revision exactly one succeeds. There are no locks, so none is left
-// behind by a process that is killed.
+// Each thread has its own directory, and each save is a new file in it, named by its revision.
+// The file is written and synced under another name and then linked, so it is never visible in
+// part. Creating a link that already exists fails, so if several processes save over the same
+// revision, exactly one succeeds. There are no locks that a killed process could leave behind.
 //
-// The directory must be on a local file system that knows hard links.
+// The directory must be on a local file system that supports hard links.
 package filestore
 
 import (
@@ -25,15 +23,15 @@ import (
 	"github.com/assent-dev/assent/agent"
 )
 
-// Store is an agent.ThreadStore in a directory. It has no state of its
-// own and can be used from many goroutines.
+// Store is an agent.ThreadStore in a directory. It has no state in memory and is safe for
+// concurrent use.
 type Store struct{ dir string }
 
 var _ agent.ThreadStore = (*Store)(nil)
 
-// New returns the store in a directory, which is made when it is
-// missing, for its owner only. A directory into which others may write
-// is refused, for whoever writes threads writes approvals.
+// New returns the store in a directory. If the directory doesn't exist, it is created with
+// permissions for its owner only. New returns an error if other users can write to the
+// directory, because a writer of threads can forge approvals.
 func New(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the store of threads: %w", err)
@@ -48,10 +46,10 @@ func New(dir string) (*Store, error) {
 	return &Store{dir: dir}, nil
 }
 
-// Load returns the newest revision of a thread, or agent.ErrNoThread. A
-// newest revision that can't be read is an error that names its file:
-// an older one would let what ran already run again. The thread saves
-// itself here from now on (agent.Thread.Keep).
+// Load returns the newest revision of a thread, or agent.ErrNoThread. If the newest revision
+// can't be read, Load returns an error that names its file instead of an older revision,
+// because calls that have run would then run again. The returned thread saves itself to this
+// store (agent.Thread.Keep).
 func (s *Store) Load(ctx context.Context, id string) (*agent.Thread, error) {
 	dir, err := s.folder(id)
 	if err != nil {
@@ -71,7 +69,7 @@ func (s *Store) Load(ctx context.Context, id string) (*agent.Thread, error) {
 		t, err := read(dir, id, newest)
 		if errors.Is(err, fs.ErrNotExist) && newest != last {
 			last = newest
-			continue // it grew old and was removed in the meantime
+			continue // a later save has removed it in the meantime
 		}
 		if err != nil {
 			return nil, err
@@ -81,11 +79,10 @@ func (s *Store) Load(ctx context.Context, id string) (*agent.Thread, error) {
 	}
 }
 
-// Save writes a thread as its next revision and adds one to its
-// Revision. When that revision is there already, or the thread's own is
-// not the newest, it returns agent.ErrConflict. After any other error
-// it is not known whether the revision will last: load the thread
-// again.
+// Save writes a thread as its next revision and increments its Revision. It returns
+// agent.ErrConflict if that revision exists already, or if the thread's revision is not the
+// newest. After any other error it is not known whether the revision was stored: load the
+// thread again.
 func (s *Store) Save(ctx context.Context, t *agent.Thread) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -126,7 +123,7 @@ func (s *Store) save(dir string, t *agent.Thread) error {
 	return nil
 }
 
-// encode writes the thread as it will be once it is saved.
+// encode writes the thread with the revision that it will have once it is saved.
 func encode(t *agent.Thread) ([]byte, error) {
 	t.Revision++
 	defer func() { t.Revision-- }()
@@ -160,8 +157,7 @@ func (s *Store) List(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// look tells whose directory this is and whether anything was ever
-// saved in it.
+// look returns the id of the thread in a directory, and whether it was ever saved.
 func (s *Store) look(name string) (id string, saved bool, err error) {
 	dir := filepath.Join(s.dir, name)
 	text, err := os.ReadFile(filepath.Join(dir, idFile))
@@ -175,7 +171,7 @@ func (s *Store) look(name string) (id string, saved bool, err error) {
 	return string(text), newest > 0, err
 }
 
-// folder is where a thread is kept.
+// folder returns the directory of a thread.
 func (s *Store) folder(id string) (string, error) {
 	if id == "" || !utf8.ValidString(id) {
 		return "", fmt.Errorf("the id %q of a thread: it must be valid UTF-8 and not empty", id)
@@ -183,7 +179,7 @@ func (s *Store) folder(id string) (string, error) {
 	return filepath.Join(s.dir, nameOf(id)), nil
 }
 
-// read returns one revision; fs.ErrNotExist when it is not there.
+// read returns one revision, or fs.ErrNotExist.
 func read(dir, id string, revision int64) (*agent.Thread, error) {
 	path := filepath.Join(dir, revisionFile(revision))
 	doc, err := os.ReadFile(path)
@@ -191,7 +187,7 @@ func read(dir, id string, revision int64) (*agent.Thread, error) {
 		return nil, err
 	}
 	t := &agent.Thread{}
-	if err := t.UnmarshalJSON(doc); err != nil { // json.Unmarshal would look through the text twice more
+	if err := t.UnmarshalJSON(doc); err != nil { // json.Unmarshal would scan the text twice more
 		return nil, fmt.Errorf("the thread %q can't be read from %s: %w", id, path, err)
 	}
 	if t.ID != id || t.Revision != revision {

@@ -34,7 +34,7 @@ func mustLoad(t testing.TB, s *Store, id string) *agent.Thread {
 	return must.Get(s.Load(t.Context(), id))(t)
 }
 
-// thread is a thread as somebody has it who loaded revision n.
+// thread is a thread in the state of a process that has loaded revision n.
 func thread(id string, n int64) *agent.Thread {
 	t := agent.NewThread(id)
 	t.Revision = n
@@ -56,7 +56,7 @@ func TestSaveAndLoad(t *testing.T) {
 		t.Fatalf("loaded %+v", got)
 	}
 	got.State["note"] = json.RawMessage(`2`)
-	if err := got.Save(t.Context()); err != nil { // by itself: it knows where it came from
+	if err := got.Save(t.Context()); err != nil { // Load has set the store
 		t.Fatal(err)
 	}
 	if err := s.Save(t.Context(), th); !errors.Is(err, agent.ErrConflict) {
@@ -78,7 +78,8 @@ func TestNothingThere(t *testing.T) {
 	if err := s.Save(t.Context(), thread("x", 3)); !errors.Is(err, agent.ErrConflict) {
 		t.Errorf("saving revision 4 of nothing: %v", err)
 	}
-	if err := s.begin(filepath.Join(s.dir, nameOf("y")), "y"); err != nil { // as a process that was killed right after
+	// like a process that was killed right after this
+	if err := s.begin(filepath.Join(s.dir, nameOf("y")), "y"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Load(t.Context(), "y"); !errors.Is(err, agent.ErrNoThread) {
@@ -179,8 +180,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestNeverAnOlderState breaks the newest revision in every way and
-// expects an error that names it.
+// TestNeverAnOlderState damages the newest revision in several ways and expects an error that
+// names it.
 func TestNeverAnOlderState(t *testing.T) {
 	damage := map[string]func(path string) error{
 		"empty":     func(p string) error { return os.Truncate(p, 0) },
@@ -278,8 +279,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestLeftovers expects that what killed savers leave is in nobody's
-// way and goes away.
+// TestLeftovers checks that files left by killed processes cause no errors and are removed.
 func TestLeftovers(t *testing.T) {
 	s := newStore(t)
 	th := agent.NewThread("a")
@@ -300,7 +300,7 @@ func TestLeftovers(t *testing.T) {
 
 func TestFoldersThatFail(t *testing.T) {
 	s := newStore(t)
-	// a file where a directory should be
+	// A file in place of a directory.
 	must.Do(t, os.WriteFile(filepath.Join(s.dir, nameOf("a")), nil, 0o600))
 	if err := s.Save(t.Context(), agent.NewThread("a")); err == nil || errors.Is(err, agent.ErrConflict) {
 		t.Errorf("save: %v", err)
@@ -317,8 +317,8 @@ func TestFoldersThatFail(t *testing.T) {
 	}
 }
 
-// TestManyGoroutines lets many count up in one thread, and expects that
-// no count is lost.
+// TestManyGoroutines lets many goroutines increment a counter in one thread and checks that no
+// increment is lost.
 func TestManyGoroutines(t *testing.T) {
 	s := newStore(t)
 	const savers, each = 6, 12
@@ -342,8 +342,7 @@ func TestManyGoroutines(t *testing.T) {
 	checkWins(t, s, wins, savers*each)
 }
 
-// countUp adds one to the count in the thread, and tells the revision
-// that did it.
+// countUp increments the counter in the thread and returns the revision that stored it.
 func countUp(ctx context.Context, s *Store) (int64, error) {
 	for {
 		th, err := s.Load(ctx, "a")

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Names begin with what keeps them from being hidden, or a device of Windows.
+// The prefixes keep names from being hidden files or Windows device names.
 const (
 	plainName  = "t-"
 	hashedName = "h-"
-	longest    = 120 // of an encoded id; file systems take 255 bytes
+	longest    = 120 // of an encoded id; file systems allow 255 bytes
 )
 
 var names = regexp.MustCompile(`^(t-[a-z0-9_=-]+|h-[0-9a-f]{64})$`)
 
-// nameOf maps an id to a file name that is safe everywhere. Different
-// ids have different names, even where case is not told apart.
+// nameOf maps an id to a file name that is valid on all systems. Different ids have different
+// names, even on file systems that ignore case.
 func nameOf(id string) string {
 	var b strings.Builder
 	for i := range len(id) {

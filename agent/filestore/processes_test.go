@@ -15,8 +15,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// The test binary run again, with the directory in this variable, is
-// another process that saves.
+// The test binary, run with the directory in this variable, is another process that saves.
 const (
 	childDir   = "FILESTORE_TEST_DIR"
 	childSaves = 15
@@ -41,8 +40,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// child counts up and writes each revision that it won, until it is
-// done or killed.
+// child increments the counter and prints each revision that it saved, until it is done or
+// killed.
 func child(dir string) error {
 	s, err := New(dir)
 	if err != nil {
@@ -59,7 +58,8 @@ func child(dir string) error {
 	return nil
 }
 
-// childFolder names where the children's binary is built.
+// childFolder is the environment variable with the directory in which the children's binary is
+// built.
 const childFolder = "FILESTORE_TEST_BIN"
 
 // runIn runs the tests with a folder for the children's binary.
@@ -76,9 +76,9 @@ func runIn(m *testing.M) int {
 	return m.Run()
 }
 
-// childBinary builds this test once more, without the race detector:
-// the children are killed hundreds of times, and what is looked for is
-// between processes, not in them. Starting them is most of the time.
+// childBinary builds this test again without the race detector. The children are killed
+// hundreds of times, and the test looks for races between processes, not inside of them.
+// Starting them takes most of the time.
 var childBinary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(os.Getenv(childFolder), "child.test")
 	if out, err := exec.Command("go", "test", "-c", "-o", path, ".").CombinedOutput(); err != nil {
@@ -131,9 +131,8 @@ func TestManyProcesses(t *testing.T) {
 	checkWins(t, s, wins, savers*childSaves)
 }
 
-// TestKilled kills a saver again and again, each time a little later in
-// its work, and expects that what it said was saved is there and that
-// saving goes on.
+// TestKilled kills a saving process repeatedly, each time a little later in its work. Every
+// save that it reported must exist, and saving must still work.
 func TestKilled(t *testing.T) {
 	s := newStore(t)
 	var last int64
@@ -147,10 +146,10 @@ func TestKilled(t *testing.T) {
 		}
 
 		must.Do(t, cmd.Process.Kill())
-		for lines.Scan() { // what it said before it died
+		for lines.Scan() { // its output before it died
 			must.Get(fmt.Sscan(lines.Text(), &last))(t)
 		}
-		_ = cmd.Wait() // it says that it was killed
+		_ = cmd.Wait() // returns an error because the process was killed
 		th := mustLoad(t, s, "a")
 		if th.Revision < last || string(th.State["count"]) != fmt.Sprint(th.Revision) {
 			t.Fatalf("revision %d with count %s after %d was saved", th.Revision, th.State["count"], last)

@@ -14,31 +14,29 @@ import (
 	"github.com/assent-dev/assent/agent"
 )
 
-// Why exactly one save over a revision succeeds, with old revisions
-// being removed at the same time:
+// Why exactly one save over a revision succeeds, even while old revisions are being removed:
 //
-// A saver over revision N (1) makes its draft of N+1, (2) sees that N+1
-// is not there, (3) sees that N is there, (4) links the draft as N+1.
-// Who has saved M lists the directory, removes the drafts of M and
-// before, and only then the revisions M-2 and before, the oldest first.
-// Say somebody else's N+1 was there once and is removed by the time of
-// (4). Whoever removed it had listed before: with the draft in the list
-// the draft was removed first, and the link has no source; without it
-// the list is older than (1), so that at (2) either N+1 was still
-// there, or N was removed before it and (3) fails. Revision 0, which
-// holds nothing, makes this hold for the first save too.
+// A process that saves over revision N (1) writes its draft of N+1, (2) checks that N+1 doesn't
+// exist, (3) checks that N exists, and (4) links the draft as N+1. After saving revision M, a
+// process lists the directory, removes the drafts of M and earlier, and only then the revisions
+// M-2 and earlier, the oldest first. Assume that another process's N+1 existed and has been
+// removed by step (4). The process that removed it had listed the directory before. If the list
+// contained our draft, the draft was removed first, and the link in (4) fails because its
+// source is missing. If it didn't, the list is older than (1). Then at (2) either N+1 still
+// existed, or N had already been removed and (3) fails. Revision 0, which is empty, makes this
+// true for the first save too.
 
-// idFile holds the id of the thread, for names that don't tell it.
+// idFile contains the id of the thread, because a hashed name doesn't.
 const idFile = "id"
 
-// kept is how many revisions stay: the newest, and the one before for
-// whoever is just reading it.
+// kept is the number of revisions that are kept: the newest, and the previous one for a process
+// that is reading it.
 const kept = 2
 
 func revisionFile(n int64) string { return strconv.FormatInt(n, 10) + ".json" }
 
-// begin makes the directory of a thread with revision 0 in it, all at
-// once. It does nothing when it is there.
+// begin atomically creates the directory of a thread with revision 0 in it. It does nothing if
+// the directory exists.
 func (s *Store) begin(dir, id string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -58,7 +56,7 @@ func (s *Store) begin(dir, id string) error {
 
 	if err := os.Rename(fresh, dir); err != nil {
 		if _, there := os.Stat(dir); there == nil {
-			return nil // another one was faster
+			return nil // another process was faster
 		}
 		return err
 	}
@@ -66,14 +64,14 @@ func (s *Store) begin(dir, id string) error {
 	return syncDir(s.dir)
 }
 
-// draft is a revision that nobody sees yet.
+// draft is a revision that is not visible yet.
 type draft struct {
 	dir, path string
 	revision  int64
 }
 
-// prepare writes a draft durably. A thread that was never saved here
-// has no directory to write to, so it was changed meanwhile.
+// prepare writes a draft durably. If the thread's directory is missing, this store has no
+// revision that the thread could be based on, so prepare returns agent.ErrConflict.
 func prepare(dir string, revision int64, doc []byte) (*draft, error) {
 	f, err := os.CreateTemp(dir, strconv.FormatInt(revision, 10)+".*.tmp")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +96,7 @@ func (d *draft) publish() error {
 	return d.link()
 }
 
-// check is steps 2 and 3, in this order.
+// check does steps 2 and 3, in this order.
 func (d *draft) check() error {
 	if err := absent(d.file(0)); err != nil {
 		return err
@@ -107,7 +105,7 @@ func (d *draft) check() error {
 	return conflictIf(err, fs.ErrNotExist)
 }
 
-// link is step 4.
+// link does step 4.
 func (d *draft) link() error {
 	if err := os.Link(d.path, d.file(0)); err != nil {
 		return conflictIf(err, fs.ErrExist, fs.ErrNotExist)
@@ -115,12 +113,11 @@ func (d *draft) link() error {
 	return syncDir(d.dir)
 }
 
-// file is where the revision of the draft belongs, or one so many
-// before or after it.
+// file returns the path of the draft's revision plus more.
 func (d *draft) file(more int64) string { return filepath.Join(d.dir, revisionFile(d.revision+more)) }
 
-// discard removes the draft; what was published stays.
-func (d *draft) discard() { _ = os.Remove(d.path) } // one that stays is removed by a later save
+// discard removes the draft. A published revision stays.
+func (d *draft) discard() { _ = os.Remove(d.path) } // if this fails, a later save removes it
 
 func absent(path string) error {
 	_, err := os.Lstat(path)
@@ -140,9 +137,9 @@ func conflictIf(err error, causes ...error) error {
 	return err
 }
 
-// prune removes what revision newest has made useless. What can't be
-// removed is left to later saves, and everything after it too: the
-// order is what makes saving safe.
+// prune removes the files that revision newest has made obsolete. If a file can't be removed,
+// prune stops and leaves it and everything after it to later saves, because saving is safe only
+// if files are removed in order.
 func prune(dir string, newest int64) {
 	names, err := namesIn(dir)
 	if err != nil {
@@ -173,11 +170,10 @@ func remove(dir, name string) error {
 	if err := os.Remove(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return nil // another one did it
+	return nil // another process removed it
 }
 
-// newestIn returns the newest revision in the directory of a thread; 0
-// when there is none.
+// newestIn returns the newest revision in the directory of a thread, or 0 if there is none.
 func newestIn(dir string) (int64, error) {
 	names, err := namesIn(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -207,8 +203,7 @@ func namesIn(dir string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// parse reads the name of a revision (7.json) or of a draft of one
-// (7.123.tmp).
+// parse reads the name of a revision (7.json) or of a draft (7.123.tmp).
 func parse(name string) (revision int64, isDraft, ok bool) {
 	digits, rest, _ := strings.Cut(name, ".")
 	n, err := strconv.ParseInt(digits, 10, 64)
@@ -236,7 +231,7 @@ func fill(f *os.File, doc []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// syncDir makes names in a directory last. Windows has no such thing.
+// syncDir makes changes of a directory durable. Windows has no equivalent.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestLateSaver lets a saver stop between any two of its steps while
-// others go on, and expects that it never saves.
+// TestLateSaver pauses a saving process between any two of its steps while others continue, and
+// checks that its save fails.
 func TestLateSaver(t *testing.T) {
 	for others := 1; others <= 5; others++ {
 		for base := int64(0); base < 3; base++ {
@@ -39,15 +39,14 @@ func TestLateSaver(t *testing.T) {
 	}
 }
 
-// TestStoppedInTheMiddle walks through the two orders of events in
-// which a check that is left out lets a second saver win a revision
-// that is removed by then.
+// TestStoppedInTheMiddle tests the two orders of events in which a missing check would let a
+// second process save a revision that has been removed by then.
 func TestStoppedInTheMiddle(t *testing.T) {
 	s := newStore(t)
 	dir := filepath.Join(s.dir, nameOf("a"))
 	must.Do(t, s.begin(dir, "a"))
-	// Four saves, the last of which has listed the directory and not
-	// removed anything yet. Then a late saver comes.
+	// There were four saves. The last one has listed the directory and has not removed anything
+	// yet. Then a late process saves.
 	for n := int64(1); n <= 4; n++ {
 		must.Do(t, os.WriteFile(filepath.Join(dir, revisionFile(n)), nil, 0o600))
 	}
@@ -55,8 +54,8 @@ func TestStoppedInTheMiddle(t *testing.T) {
 	if err := late.check(); !errors.Is(err, agent.ErrConflict) {
 		t.Errorf("check of a draft whose revision is there and about to be removed: %v", err)
 	}
-	// A saver has checked and stops. Others save, and remove what they
-	// made useless. Then it goes on.
+	// A process has done its checks and pauses. Others save and remove obsolete files. Then it
+	// continues.
 	early := &draft{dir, late.path, 5}
 	must.Do(t, early.check())
 	must.Do(t, os.WriteFile(filepath.Join(dir, revisionFile(8)), nil, 0o600))
@@ -66,8 +65,7 @@ func TestStoppedInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestOldestFirst expects that nothing is removed after what can't be
-// removed.
+// TestOldestFirst checks that nothing is removed after a file that can't be removed.
 func TestOldestFirst(t *testing.T) {
 	s := newStore(t)
 	mustSave(t, s, agent.NewThread("a"))

@@ -9,30 +9,27 @@ import (
 	"github.com/assent-dev/assent/agent/internal/rounds"
 )
 
-// BindingState is the name under which Binding keeps the open requests
-// in the thread.
+// BindingState is the key of the thread state in which Binding keeps the open requests.
 const BindingState = "_pendingApprovalRequests"
 
-// BindingConfig are the choices for a Binding. The zero value is the default.
+// BindingConfig configures a Binding. The zero value is the default.
 type BindingConfig struct {
-	// Tools are known beside those of the options; the schemas of both
-	// are held against edited arguments.
+	// Tools are known in addition to those of the options. Edited arguments are checked against
+	// the schemas of both.
 	Tools []agent.Tool
-	// Log takes warnings; nil means slog.Default().
+	// Log receives warnings. The default is slog.Default().
 	Log *slog.Logger
 }
 
-// NewBinding returns a layer that lets an answer pass only when it
-// answers a request that came out before.
+// NewBinding returns a layer that passes an answer on only if it answers a request that came
+// from the inner client before.
 //
-// The recorded request wins over everything in the messages. It stays
-// open until it is answered, and is then used up, whether the run goes
-// well or not. An answer that shows another call than the recorded one,
-// repeats or contradicts another, is of the wrong kind or holds data
-// that the schema refuses is left out and told in Response.Refused.
-// Requests in the messages that are not open are left out. Without a
-// thread every answer is refused. Only new messages can answer
-// (agent.Options.Fresh).
+// The recorded request takes precedence over everything in the messages. It stays open until it
+// is answered, and is then closed even if the run fails. An answer is removed and reported in
+// Response.Refused if it shows a different call than the recorded one, repeats or contradicts
+// another answer, is of the wrong kind, or has data that the schema rejects. Requests in the
+// messages that are not open are removed. Without a thread every answer is refused. Only new
+// messages can contain answers (agent.Options.Fresh).
 func NewBinding(inner agent.ChatClient, cfg BindingConfig) agent.ChatClient {
 	b := &binding{cfg: cfg, warn: rounds.NewWarner(cfg.Log)}
 	return rounds.New(inner, b.begin)

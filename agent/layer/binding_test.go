@@ -16,9 +16,9 @@ import (
 	"github.com/assent-dev/assent/agent/layer"
 )
 
-// TestBindingAnswers puts one input of answers before a binding that
-// has asked about four things. What else can't be an answer, the loop's
-// TestAnswersThatCannotAct says for both (agent.CheckAnswer, agent.Agree).
+// TestBindingAnswers sends answers to a binding that has four open requests. Other answers that
+// are always invalid are tested in the loop's TestAnswersThatCannotAct, which covers both
+// (agent.CheckAnswer, agent.Agree).
 func TestBindingAnswers(t *testing.T) {
 	pay := call("c1", "pay", `{"cents":5}`)
 	paid := func(args string) *content.ToolApprovalResponse {
@@ -34,7 +34,7 @@ func TestBindingAnswers(t *testing.T) {
 	table := []struct {
 		name    string
 		answers []content.Content
-		inner   string // what gets through
+		inner   string // answers that reach the inner client
 		refused []agent.RefusalReason
 		open    int // requests that stay open
 	}{
@@ -125,8 +125,8 @@ func TestBindingUsedUpByARunThatFails(t *testing.T) {
 	}
 }
 
-// TestBindingHistory gives the whole history each time: what was
-// answered stays out of it, but for calls that a service makes.
+// TestBindingHistory sends the whole history each time. Answered requests are removed from it,
+// except for calls that a service makes.
 func TestBindingHistory(t *testing.T) {
 	pay, mcp := call("c1", "pay", ""), &content.MCPCall{CallID: "m1", Name: "search", ServerName: "docs"}
 	asked := assistant(text("Two things."), ask("q1", pay), ask("q2", mcp))
@@ -277,8 +277,8 @@ func TestCompatibleKeepsInertAnswers(t *testing.T) {
 	}
 }
 
-// TestBindingKeepsOpenRequests gives requests of each kind back as
-// history: those that ask what is open stay, doctored ones go.
+// TestBindingKeepsOpenRequests sends requests of each kind as part of the history. Unchanged
+// open requests stay, modified ones are removed.
 func TestBindingKeepsOpenRequests(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object"}`)
 	asked := []content.Content{

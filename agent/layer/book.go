@@ -8,11 +8,11 @@ import (
 	"github.com/assent-dev/assent/agent/internal/rounds"
 )
 
-// book binds answers to the requests that a layer let out.
+// book matches answers to the requests that the layer recorded.
 type book struct{ *rounds.Book }
 
-// knows reports whether a request in the messages is one that is open,
-// or one of a service that was answered here.
+// knows reports whether a request in the messages is an open one, or one of a service that was
+// answered here.
 func (b book) knows(q content.InputRequest) bool {
 	if rounds.Inert(q) {
 		return false
@@ -24,9 +24,9 @@ func (b book) knows(q content.InputRequest) bool {
 	return e != nil && e.Request != nil && rounds.SameRequest(e.Request.InputRequest, q)
 }
 
-// told reports whether an old answer in the messages is the one that a
-// service's request got here.
-func (b book) told(a content.InputResponse) bool {
+// hasAnswer reports whether an old answer in the messages is the one that a request of a service got
+// here.
+func (b book) hasAnswer(a content.InputResponse) bool {
 	e, answer := rounds.Find(b.Closed, a.InputResponseTo()), approval(a)
 	return e != nil && e.Request != nil && answer != nil && answer.Edited == nil &&
 		answer.Approved == e.Approved &&
@@ -38,31 +38,30 @@ func approval(a content.InputResponse) *content.ToolApprovalResponse {
 	return out
 }
 
-// answers are the fresh answers to one request.
+// answers are the new answers to one request.
 type answers struct {
 	id string
 	at []rounds.At
 	as []content.InputResponse
 }
 
-// bound is what binding made of the messages.
+// bound is the result of binding.
 type bound struct {
 	messages []*content.Message
-	fresh    int // how many of them, at the end, are new
+	fresh    int // number of new messages at the end
 	accepted []settled
 	refused  []agent.Refusal
 }
 
-// settled is a recorded request with the answer that it got.
+// settled is a recorded request with its answer.
 type settled struct {
 	request content.InputRequest
 	answer  content.InputResponse
 }
 
-// bind lets an answer pass when its request is open and shows the
-// recorded call, and closes the request. All other answers are left
-// out, and so are requests in the messages that are not open here: they
-// count for nothing. Only messages from first on can answer.
+// bind passes an answer on if its request is open and the answer shows the recorded call, and
+// closes the request. It removes all other answers, and requests in the messages that are not
+// open here. Only messages from index first on can contain answers.
 func (b book) bind(messages []*content.Message, first int, tools rounds.Toolbox) bound {
 	out := bound{}
 	known := map[rounds.At]bool{}
@@ -71,7 +70,7 @@ func (b book) bind(messages []*content.Message, first int, tools rounds.Toolbox)
 			known[p] = b.knows(q)
 		}
 		if a, ok := c.(content.InputResponse); ok && p.Message < first {
-			known[p] = b.told(a)
+			known[p] = b.hasAnswer(a)
 		}
 	})
 	taken := map[rounds.At]content.InputResponse{}
@@ -104,8 +103,8 @@ func (b book) bind(messages []*content.Message, first int, tools rounds.Toolbox)
 	return out
 }
 
-// gather groups the fresh answers by request, in order. Inert ones say
-// nothing.
+// gather groups the new answers by request, in order. It skips answers to calls that were
+// handled before.
 func gather(messages []*content.Message, first int) []*answers {
 	var out []*answers
 	byID := map[string]*answers{}
@@ -124,21 +123,21 @@ func gather(messages []*content.Message, first int) []*answers {
 	return out
 }
 
-// settle answers one request, at most once, and returns the answer with
-// its place among the group.
+// settle answers one request, at most once. It returns the index of the accepted answer in the
+// group and the answer itself.
 func (b book) settle(g *answers, tools rounds.Toolbox) (int, *settled, []agent.Refusal) {
 	e := rounds.Find(b.Open, g.id)
 	if e == nil {
 		return 0, nil, slices.Repeat([]agent.Refusal{b.noSuch(g.id)}, len(g.as))
 	}
 	fits := func(a content.InputResponse) *agent.Refusal { return misfitEntry(e, a, tools) }
-	stands, refused := agent.Agree(g.as, fits)
-	if stands < 0 {
+	chosen, refused := agent.Agree(g.as, fits)
+	if chosen < 0 {
 		return 0, nil, refused
 	}
-	b.Close(e, !content.Rejects(g.as[stands]))
+	b.Close(e, !content.Rejects(g.as[chosen]))
 	q := e.Request.InputRequest
-	return stands, &settled{q, rounds.Rebind(q, g.as[stands])}, refused
+	return chosen, &settled{q, rounds.Rebind(q, g.as[chosen])}, refused
 }
 
 func (b book) noSuch(id string) agent.Refusal {

@@ -11,31 +11,29 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// BypassState is the name under which Bypass keeps parked requests in
-// the thread.
+// BypassState is the key of the thread state in which Bypass keeps parked requests.
 const BypassState = "_autoApprovedFunctionCalls"
 
-// BypassConfig are the choices for a Bypass. The zero value is the default.
+// BypassConfig configures a Bypass. The zero value is the default.
 type BypassConfig struct {
-	// Tools are known to the loop beside those of the options.
+	// Tools are known to the loop in addition to those of the options.
 	Tools []agent.Tool
-	// Decider decides, beside the markers of the tools, whether a call
-	// needs approval; give it the one of the loop.
+	// Decider decides, in addition to the markers of the tools, whether a call needs approval.
+	// Use the same one as for the loop.
 	Decider agent.Decider
-	// Log takes warnings; nil means slog.Default().
+	// Log receives warnings. The default is slog.Default().
 	Log *slog.Logger
 }
 
-// NewBypass returns a layer that keeps away requests for calls that
-// need no approval and are asked about only because a sibling needs it.
-// They are parked in the thread and approved in the next run, together
-// with what the user answered, ahead of what the user said last.
-// Without a thread all pass.
+// NewBypass returns a layer that hides requests for calls that need no approval and were
+// requested only because another call of the turn needs it. It parks them in the thread and
+// approves them in the next run, together with the user's answers and before the user's last
+// messages. Without a thread all requests are passed on.
 //
-// A request that wants to be confirmed is never parked, nor one of a
-// nested agent, whose tools are not known here. A parked call is looked
-// at again before it is approved: when its tool needs approval by then,
-// is unknown, or the state came from another thread, the user is asked.
+// A request that needs confirmation is never parked, and neither is a request of a nested
+// agent, whose tools are not known here. A parked call is checked again before it is approved.
+// The user is asked if its tool needs approval by then or is unknown, or if the state came from
+// another thread.
 func NewBypass(inner agent.ChatClient, cfg BypassConfig) agent.ChatClient {
 	b := &bypass{cfg: cfg, warn: rounds.NewWarner(cfg.Log)}
 	return rounds.New(inner, b.begin)
@@ -74,14 +72,14 @@ func (b *bypass) begin(ctx context.Context, in rounds.Input) (*rounds.Round, err
 	}), nil
 }
 
-// guard tells which calls need approval.
+// guard decides which calls need approval.
 type guard struct {
 	tools   rounds.Toolbox
 	decider agent.Decider
 }
 
-// sort tells which parked calls are still free and which are to be
-// asked about.
+// sort splits parked calls into those that still need no approval and those that the user must
+// be asked about.
 func (g guard) sort(
 	ctx context.Context, p *rounds.Parked, t *agent.Thread,
 ) (free, asked []content.InputRequest, err error) {
@@ -100,8 +98,8 @@ func (g guard) sort(
 	return free, asked, nil
 }
 
-// needsApproval holds unless the call is one of a known function of
-// which no namesake is marked and that the decider allows.
+// needsApproval returns false only if the call is of a known function, no tool of that name is
+// marked, and the decider allows the call.
 func (g guard) needsApproval(ctx context.Context, q content.InputRequest) (bool, error) {
 	call := rounds.FunctionCall(q)
 	if call == nil || rounds.Nested(q) {

@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// deciding asks about the calls of some tools, by name.
+// deciding returns an outcome for calls of some tools, by name.
 type deciding map[string]resolve.Outcome
 
 var errDecide = errors.New("nobody can decide")
@@ -119,8 +119,8 @@ func TestBypassInjectsBeforeTheLastText(t *testing.T) {
 	wantTold(t, "afterwards", m.last(), `user: "once"`)
 }
 
-// TestBypassLooksAgain parks a call and then changes what it rests on:
-// the user is asked, once.
+// TestBypassLooksAgain parks a call and then changes the basis of that decision. The user is
+// asked, once.
 func TestBypassLooksAgain(t *testing.T) {
 	look := call("c1", "look", `{"a":1}`)
 	change := map[string]func(*agent.Options, deciding){
@@ -136,7 +136,7 @@ func TestBypassLooksAgain(t *testing.T) {
 	for name, apply := range change {
 		for _, repeats := range []bool{false, true} {
 			if repeats && name == "another thread" {
-				continue // there it is asked anew, and parked
+				continue // the compatible profile makes a new request and parks it
 			}
 			decider := deciding{"look": resolve.Allow}
 			second := assistant(text("hm"))
@@ -208,8 +208,8 @@ func TestBypassWithoutThread(t *testing.T) {
 	}
 }
 
-// TestBypassReaderLeaves ends a stream early: what was injected is not
-// injected again.
+// TestBypassReaderLeaves ends a stream early. Approvals that were injected are not injected
+// again.
 func TestBypassReaderLeaves(t *testing.T) {
 	for _, p := range []profile{safe, compatible} {
 		look := call("c1", "look", "")

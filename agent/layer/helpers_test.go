@@ -20,12 +20,12 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// model says what it was told to, turn by turn, and keeps what it was given.
+// model returns scripted turns and records its inputs.
 type model struct {
 	turns []*agent.Response
 	seen  [][]*content.Message
 	opts  []*agent.Options
-	err   error // after the turns
+	err   error // returned after the turns
 }
 
 var errNoTurn = errors.New("the script is over")
@@ -75,7 +75,7 @@ func (m *model) Stream(
 	}
 }
 
-// updatesOf takes a response apart: one update for each content.
+// updatesOf splits a response into one update for each content.
 func updatesOf(r *agent.Response) []*agent.Update {
 	var out []*agent.Update
 	for _, m := range r.Messages {
@@ -140,7 +140,7 @@ type declared string
 
 func (d declared) Definition() agent.Definition { return agent.Definition{Name: string(d)} }
 
-// tell writes messages in short, for comparing.
+// tell formats messages as short text, for comparison.
 func tell(messages []*content.Message) string {
 	var lines []string
 	for _, m := range messages {
@@ -200,7 +200,7 @@ func respond(t testing.TB, c agent.ChatClient, opt *agent.Options, messages ...*
 	return must.Get(c.Respond(context.Background(), messages, opt))(t)
 }
 
-// on are options with a thread and some tools.
+// on returns options with a thread and some tools.
 func on(tools ...agent.Tool) *agent.Options {
 	return &agent.Options{Thread: agent.NewThread("t"), Tools: tools}
 }
@@ -208,13 +208,13 @@ func on(tools ...agent.Tool) *agent.Options {
 // all is a predicate that approves everything.
 var all = layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
 
-// open are the requests that Binding has on record.
+// open returns the requests that Binding has recorded.
 func open(t testing.TB, thread *agent.Thread) []content.InputRequest {
 	t.Helper()
 	return rounds.RequestsOf(must.Get(rounds.Load[rounds.Book](thread, layer.BindingState))(t).Open)
 }
 
-// parked are the requests that a bypass keeps away.
+// parked returns the requests that a bypass has parked.
 func parked(t testing.TB, thread *agent.Thread, key string) []content.InputRequest {
 	t.Helper()
 	return must.Get(rounds.Load[rounds.Parked](thread, key))(t).All()
@@ -242,12 +242,12 @@ func wantRefused(t testing.TB, got []agent.Refusal, want ...agent.RefusalReason)
 	}
 }
 
-// profile says whose layers a test is about.
+// profile selects the package whose layers are tested.
 type profile bool
 
 const (
-	safe       profile = false // of package layer
-	compatible profile = true  // of package compat
+	safe       profile = false // package layer
+	compatible profile = true  // package compat
 )
 
 func (p profile) loop(m agent.ChatClient) agent.ChatClient {

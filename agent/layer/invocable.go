@@ -7,18 +7,15 @@ import (
 	"github.com/assent-dev/assent/agent/internal/rounds"
 )
 
-// InvocableState is the name under which InvocableBypass keeps parked
-// calls in the thread.
+// InvocableState is the key of the thread state in which InvocableBypass keeps parked calls.
 const InvocableState = "_invocableFunctionCalls"
 
-// NewInvocableBypass returns a layer for loops that give back all calls
-// of a turn as soon as one of them is the caller's to run: only those
-// of the caller go on, the calls of functions that run here are parked
-// in the thread and approved in the next run, as Bypass does it. A turn
-// without a call of the caller's passes as it is.
+// NewInvocableBypass returns a layer for loops that return all calls of a turn to the caller if
+// the caller must run one of them. Only the caller's own calls are passed on. Calls of
+// functions that run here are parked in the thread and approved in the next run, as in Bypass.
+// A turn without a call for the caller is passed on unchanged.
 //
-// The loop of package agent keeps such calls by itself and needs no
-// such layer.
+// The loop of package agent keeps such calls itself and doesn't need this layer.
 func NewInvocableBypass(inner agent.ChatClient, cfg BypassConfig) agent.ChatClient {
 	warn := rounds.NewWarner(cfg.Log)
 	return rounds.New(inner, func(ctx context.Context, in rounds.Input) (*rounds.Round, error) {

@@ -6,8 +6,8 @@ import (
 	"github.com/assent-dev/assent/agent/internal/rounds"
 )
 
-// misfitEntry tells why an answer can't be one to a recorded request;
-// nil when it can.
+// misfitEntry returns the reason why an answer is not valid for a recorded request, or nil if
+// it is valid.
 func misfitEntry(e *rounds.Entry, a content.InputResponse, tools rounds.Toolbox) *agent.Refusal {
 	if answer := approval(a); e.Reused && answer != nil && answer.Call == nil {
 		return &agent.Refusal{
@@ -37,8 +37,8 @@ func misfit(q content.InputRequest, a content.InputResponse, tools rounds.Toolbo
 	return nil
 }
 
-// checkEdit holds edited arguments against the schemas of their tool.
-// Tools of nested agents are not known here, and their loops check.
+// checkEdit checks edited arguments against the schemas of their tool. Tools of nested agents
+// are not known here and are checked by their own loops.
 func checkEdit(edited *content.FunctionCall, tools rounds.Toolbox) error {
 	for _, t := range tools.Named(edited.Name) {
 		if schema := t.Definition().Schema; schema != nil {

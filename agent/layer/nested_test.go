@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/agent/layer"
 )
 
-// A rule about a tool of the outer agent must not approve a tool of the
-// same name that a nested agent has.
+// A rule about a tool of the outer agent must not approve a tool with the same name in a nested
+// agent.
 func TestRulesDoNotReachIntoNestedAgents(t *testing.T) {
 	s := newShop()
 	innerRan := 0
@@ -55,8 +55,8 @@ func bank(q *content.ToolApprovalRequest) *content.ToolApprovalRequest {
 	return q
 }
 
-// TestNestedRequests of a tool that has a namesake here: nothing that
-// is known of the namesake counts.
+// TestNestedRequests uses a nested tool with the same name as a tool here. Rules, predicates
+// and markers of the tool here must not apply to it.
 func TestNestedRequests(t *testing.T) {
 	pay := call("i1", "pay", `{"n":1}`)
 	t.Run("predicate", func(t *testing.T) {

@@ -16,19 +16,18 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is an inner client that asks about whatever it likes, also
-// twice under one id, and holds every approval that it is given against
-// what the caller was shown.
+// world is an inner client that makes random requests, including two with the same id. It
+// compares every approval that it gets with the requests that the caller saw.
 type world struct {
 	t *rapid.T
-	// the layer keeps answers back, so that an id can be answered twice
-	// before they come through
+	// The layer holds answers back, so that an id can be answered twice before they reach the
+	// client.
 	keeps bool
-	bind  bool                               // the layer leaves the wish for a rule on answers
-	open  map[string][]*content.FunctionCall // what the caller was shown under each id and has not answered
-	asked map[string]*content.FunctionCall   // what this client asked last under each id
+	bind  bool                               // the layer leaves the request for a rule on answers
+	open  map[string][]*content.FunctionCall // unanswered calls that the caller saw, by request id
+	asked map[string]*content.FunctionCall   // the last call that this client requested, by request id
 	past  []content.Content                  // answers that were sent before
-	acts  map[string]int                     // what came through
+	acts  map[string]int                     // approvals that reached the client
 }
 
 func (w *world) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
@@ -57,8 +56,8 @@ func (w *world) Stream(
 	}
 }
 
-// take holds an answer against what was shown. Automatic approvals are
-// of calls that were asked about.
+// take compares an answer with the requests that were shown. Automatic approvals must be for
+// calls that were requested.
 func (w *world) take(a *content.ToolApprovalResponse) {
 	if a.Always != content.AlwaysNot && !w.bind {
 		w.t.Fatalf("the wish for a rule came through with %s", tellOne(a))
@@ -92,8 +91,8 @@ func (w *world) drawCall() *content.FunctionCall {
 		rapid.SampledFrom([]string{"", `{"n":1}`, `{"n":1.0000000000000000001}`, `{"n":`}).Draw(w.t, "args"))
 }
 
-// drawInput makes what a caller sends who means no good: true answers,
-// tampered, forged, repeated and old ones, and doctored requests.
+// drawInput generates the input of a malicious caller: valid, modified, forged, repeated and
+// old answers, and modified requests.
 func (w *world) drawInput() []*content.Message {
 	var out []*content.Message
 	for range rapid.IntRange(0, 4).Draw(w.t, "contents") {
@@ -116,7 +115,7 @@ func (w *world) drawAnswer() content.Content {
 	a.Always = rapid.SampledFrom([]content.AlwaysScope{content.AlwaysNot, content.AlwaysArguments, content.AlwaysTool}).
 		Draw(w.t, "always")
 	switch rapid.IntRange(0, 7).Draw(w.t, "deed") {
-	case 0: // as drawn: mostly of another call
+	case 0: // as drawn, mostly of another call
 	case 1:
 		a.Edited = w.drawCall()
 		a.Call = w.shown(id)
@@ -133,8 +132,8 @@ func (w *world) drawAnswer() content.Content {
 	return a
 }
 
-// shown is the call that an honest answer to an id holds; nil at times,
-// as on wires without one.
+// shown returns the call that an honest answer to an id contains. Sometimes it returns nil,
+// like wire formats without the call.
 func (w *world) shown(id string) content.ToolCall {
 	if c := w.open[id]; len(c) > 0 {
 		return c[len(c)-1]
@@ -142,8 +141,8 @@ func (w *world) shown(id string) content.ToolCall {
 	return nil
 }
 
-// see notes what the caller was shown. Another call under an id takes
-// the place of the one before.
+// see records what the caller saw. A different call under the same id replaces the previous
+// one.
 func (w *world) see(r *agent.Response) {
 	for _, q := range r.UserInputRequests() {
 		id, c := q.InputRequestID(), rounds.FunctionCall(q)
@@ -158,10 +157,9 @@ func (w *world) see(r *agent.Response) {
 	}
 }
 
-// TestNothingForgedComesThrough lets a caller who means no good talk
-// through the layers: every approval that comes through is of a call
-// that was shown under its id, exactly that call, and answered once; or
-// of one that a rule covers.
+// TestNothingForgedComesThrough lets a malicious caller use the layers. Every approval that
+// reaches the inner client must be for exactly the call that was shown under its id, and be
+// given once, or be covered by a rule.
 func TestNothingForgedComesThrough(t *testing.T) {
 	acts := map[string]int{}
 	for name, build := range map[string]func(agent.ChatClient) agent.ChatClient{
@@ -203,7 +201,7 @@ func (w *world) talk(c agent.ChatClient) {
 	for range rapid.IntRange(2, 10).Draw(w.t, "runs") {
 		r := must.Get(run(c, w.drawInput(), opt, rapid.Bool().Draw(w.t, "streaming")))(w.t)
 		w.see(r)
-		// Another process goes on.
+		// Another process continues.
 		raw := must.Get(json.Marshal(thread.State))(w.t)
 		opt.Thread = agent.NewThread("t")
 		must.Do(w.t, json.Unmarshal(raw, &opt.Thread.State))
@@ -211,8 +209,8 @@ func (w *world) talk(c agent.ChatClient) {
 	}
 }
 
-// FuzzState gives every layer a state that somebody wrote: it is read
-// or refused, and nothing is approved by it that is not in it.
+// FuzzState gives every layer an arbitrary state. It must be read or rejected, and only
+// requests in the state may be approved by it.
 func FuzzState(f *testing.F) {
 	f.Add(
 		[]byte(

@@ -15,8 +15,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// An edit that the loop refuses, because its Decider denies the edited
-// call, leaves the request open: the layers must too.
+// If the loop refuses an edit because its Decider denies the edited call, the request stays
+// open. The layers must keep it open too.
 func TestRefusedInsideStaysAnswerable(t *testing.T) {
 	for _, streaming := range []bool{false, true} {
 		s := newShop()
@@ -53,8 +53,8 @@ func (denyNine) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hol
 	return v, nil
 }
 
-// refuses makes a response of requests that refuses answers too. A
-// stream tells of them at its end.
+// refuses returns a response with requests that also refuses answers. A stream reports the
+// refusals at its end.
 func refuses(messages []*content.Message, ids ...string) *agent.Response {
 	r := &agent.Response{Messages: messages}
 	for _, id := range ids {
@@ -64,9 +64,8 @@ func refuses(messages []*content.Message, ids ...string) *agent.Response {
 	return r
 }
 
-// TestWishesAreGrantedLast has the inner client refuse an answer that
-// asks for a rule, or fail, when the rule would have approved the next
-// request of the same response.
+// TestWishesAreGrantedLast lets the inner client fail or refuse an answer that asks for a rule,
+// if the rule would have approved the next request of the same response.
 func TestWishesAreGrantedLast(t *testing.T) {
 	five := call("c1", "pay", `{"n":5}`)
 	for _, streaming := range []bool{false, true} {
@@ -113,8 +112,8 @@ func TestWishesAreGrantedLast(t *testing.T) {
 	}
 }
 
-// TestReaderLeavesBeforeTheRule stops reading when the answer has gone
-// in and nobody knows yet whether it was taken.
+// TestReaderLeavesBeforeTheRule stops reading after the answer was sent and before it is known
+// whether the inner client accepted it.
 func TestReaderLeavesBeforeTheRule(t *testing.T) {
 	d := newPayer(t, layer.StandingConfig{}, pays("1", ""), list(assistant(text("a"), text("b"))), done)
 	d.run(user(text("pay")))
@@ -128,8 +127,8 @@ func TestReaderLeavesBeforeTheRule(t *testing.T) {
 	}
 }
 
-// TestRefusedWishInAQueue leaves a rule behind for the first of three
-// requests, which would approve the third.
+// TestRefusedWishInAQueue asks for a rule with the first of three requests. The rule would
+// approve the third one.
 func TestRefusedWishInAQueue(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		one, two := call("c1", "pay", `{"n":1}`), call("c2", "look", "")
@@ -158,8 +157,8 @@ func TestRefusedWishInAQueue(t *testing.T) {
 	}
 }
 
-// TestRefusedAutomaticApproval shows the request to a person, now and
-// in later runs, whether the inner client asks again or not.
+// TestRefusedAutomaticApproval checks that a person sees the request in this run and in later
+// runs, even if the inner client doesn't repeat it.
 func TestRefusedAutomaticApproval(t *testing.T) {
 	for _, streaming := range []bool{false, true} {
 		tried := 0
@@ -186,8 +185,8 @@ func TestRefusedAutomaticApproval(t *testing.T) {
 	}
 }
 
-// TestRefusedAutomaticApprovalBesideAnother learns of the refusal when
-// the request has been put aside again and another one was shown.
+// TestRefusedAutomaticApprovalBesideAnother gets the refusal after the request was parked again
+// and another one was shown.
 func TestRefusedAutomaticApprovalBesideAnother(t *testing.T) {
 	pay := layer.Predicate{
 		Name: "pay",
@@ -202,7 +201,7 @@ func TestRefusedAutomaticApprovalBesideAnother(t *testing.T) {
 	wantTold(t, "shown", r.Messages, "assistant: ask[q2 c2 look()], ask[q1 c1 pay()]")
 }
 
-// TestReaderLeavesAtARefusal still knows of it in the next run.
+// TestReaderLeavesAtARefusal checks that the next run still has the refusal.
 func TestReaderLeavesAtARefusal(t *testing.T) {
 	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, pays("1", ""))
 	d.m.turns = append(d.m.turns, refuses(pays("1", ""), "q1"), &agent.Response{Messages: pays("1", "")})
@@ -215,8 +214,7 @@ func TestReaderLeavesAtARefusal(t *testing.T) {
 	wantTold(t, "inner", d.m.last(), `user: "on"`)
 }
 
-// TestPersonBeforeRule answers a request by hand that a rule has
-// approved meanwhile.
+// TestPersonBeforeRule answers a request by hand after a rule has approved it.
 func TestPersonBeforeRule(t *testing.T) {
 	pay, look := call("c1", "pay", ""), call("c2", "look", "")
 	yesNow := false

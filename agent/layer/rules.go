@@ -12,30 +12,30 @@ import (
 	"github.com/assent-dev/assent/agent/internal/rounds"
 )
 
-// approvedBy begins the reason of an automatic approval.
+// approvedBy is the beginning of the reason of an automatic approval.
 const approvedBy = "Approved by "
 
 // Rule is a standing approval.
 type Rule struct {
 	ID   string `json:"id"`
 	Tool string `json:"tool"`
-	// AnyArguments covers all calls of the tool; else only those with
-	// exactly Arguments are covered.
+	// AnyArguments covers all calls of the tool. Otherwise only calls with exactly Arguments
+	// are covered.
 	AnyArguments bool   `json:"any_arguments,omitempty"`
-	Arguments    string `json:"arguments,omitempty"` // JSON text; "" for none
-	// RequestID is the request whose answer made the rule.
+	Arguments    string `json:"arguments,omitempty"` // JSON text, if any
+	// RequestID is the request whose answer created the rule.
 	RequestID  string    `json:"request_id,omitempty"`
 	Definition string    `json:"definition,omitempty"` // agent.DefinitionDigest of the tool
 	Created    time.Time `json:"created,omitzero"`
 	Expires    time.Time `json:"expires,omitzero"`
-	Left       int       `json:"left,omitempty"` // uses
+	Left       int       `json:"left,omitempty"` // remaining uses
 }
 
-// ErrNoRule says that a thread has no rule of an id.
+// ErrNoRule is returned if a thread has no rule with the given id.
 var ErrNoRule = errors.New("there is no such rule")
 
-// Rules returns the standing approvals of a thread, oldest first, used
-// up ones included until they expire.
+// Rules returns the standing approvals of a thread, oldest first. Rules without remaining uses
+// are included until they expire.
 func Rules(t *agent.Thread) ([]Rule, error) {
 	state, err := rounds.Load[standingState](t, StandingState)
 	if err != nil {
@@ -44,8 +44,8 @@ func Rules(t *agent.Thread) ([]Rule, error) {
 	return state.Rules, nil
 }
 
-// Revoke takes a standing approval away, or returns ErrNoRule. Nothing
-// that it approved and that has not gone in yet will.
+// Revoke removes a standing approval, or returns ErrNoRule. Approvals by this rule that the
+// inner client has not received yet are withdrawn too.
 func Revoke(t *agent.Thread, id string) error {
 	state, err := rounds.Load[standingState](t, StandingState)
 	if err != nil {
@@ -59,8 +59,7 @@ func Revoke(t *agent.Thread, id string) error {
 	return t.Put(StandingState, state)
 }
 
-// expire drops rules that are over, and those whose tool is no longer
-// what it was.
+// expire removes rules that have expired, and rules whose tool has changed.
 func (j *judge) expire() {
 	now := j.cfg.Now()
 	j.state.Rules = slices.DeleteFunc(j.state.Rules, func(r Rule) bool {
@@ -72,14 +71,14 @@ func (j *judge) expire() {
 	})
 }
 
-// definition tells what the tool of a name is, by digest; "" when it is
-// unknown or can't be told. Namesakes count together.
+// definition returns a digest of all tools with the name. It returns an empty string if there
+// is none or if one has a schema that is not valid JSON.
 func (j *judge) definition(name string) string {
 	var digests []string
 	for _, t := range j.tools.Named(name) {
 		d := agent.DefinitionDigest(t)
 		if !strings.HasPrefix(d, "sha256:") {
-			return "" // a schema that can't be read, which is as good as any other such
+			return "" // all unreadable schemas have the same digest, so a change would not be noticed
 		}
 		digests = append(digests, d)
 	}
@@ -91,7 +90,7 @@ func (j *judge) forbids(call content.ToolCall) bool {
 	return j.cfg.Forbids != nil && j.cfg.Forbids(call)
 }
 
-// covers reports whether a rule is for such a call, uses aside.
+// covers reports whether a rule applies to a call, regardless of its remaining uses.
 func (j *judge) covers(r *Rule, call *content.FunctionCall) bool {
 	now := j.cfg.Now()
 	switch {
@@ -108,8 +107,8 @@ func (j *judge) covers(r *Rule, call *content.FunctionCall) bool {
 	return content.SameArguments([]byte(r.Arguments), call.Arguments)
 }
 
-// match approves a request by a rule, which costs a use, or by a
-// predicate; nil when a person must answer.
+// match approves a request by a rule, which uses it once, or by a predicate. It returns nil if
+// a person must answer.
 func (j *judge) match(q content.InputRequest) *rounds.Waiting {
 	call := rounds.FunctionCall(q)
 	if call == nil || call.CheckArguments() != nil || rounds.Nested(q) || j.manual(q.InputRequestID()) {
@@ -129,7 +128,7 @@ func (j *judge) match(q content.InputRequest) *rounds.Waiting {
 	return nil
 }
 
-// predicate returns the name of the first predicate that approves a call.
+// predicate returns the name of the first predicate that approves a call, or an empty string.
 func (j *judge) predicate(call *content.FunctionCall) string {
 	for _, p := range j.cfg.Predicates {
 		if p.Name != "" && p.Approve != nil && p.Approve(j.ctx, j.asked(j.in, call)) {
@@ -149,8 +148,8 @@ func (s *standing) asked(in rounds.Input, call *content.FunctionCall) Asked {
 	}
 }
 
-// stands reports whether what approved a request still does.
-func (j *judge) stands(w rounds.Waiting, q *content.ToolApprovalRequest) bool {
+// stillApproved reports whether an automatic approval is still valid.
+func (j *judge) stillApproved(w rounds.Waiting, q *content.ToolApprovalRequest) bool {
 	call := rounds.FunctionCall(q)
 	if call == nil || j.manual(q.RequestID) {
 		return false

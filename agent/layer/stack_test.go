@@ -33,7 +33,7 @@ func newShop() *shop {
 	return s
 }
 
-// held reports whether each call in a history has one result.
+// held returns an error unless each call in a history has one result.
 func held(messages []*content.Message) error {
 	calls, results := 0, map[string]int{}
 	rounds.Each(messages, func(_ rounds.At, c content.Content) {
@@ -55,9 +55,9 @@ func held(messages []*content.Message) error {
 	return nil
 }
 
-// TestStackAroundTheLoops has a model look and pay, and pay again, in
-// both profiles: the person sees one request for the first payment and
-// leaves a rule behind, the second goes by that rule.
+// TestStackAroundTheLoops uses a model that looks, pays, and pays again, in both profiles. The
+// person sees one request, for the first payment, and creates a rule, which approves the second
+// payment.
 func TestStackAroundTheLoops(t *testing.T) {
 	for _, p := range []profile{safe, compatible} {
 		for _, streaming := range []bool{false, true} {
@@ -118,8 +118,7 @@ func runAgent(
 	return r
 }
 
-// noteAgent has a tool that a person approves (pay) and one that a
-// predicate approves (note).
+// noteAgent has a tool that a person approves (pay) and one that a predicate approves (note).
 func noteAgent(m *model, s *shop) agent.Agent {
 	note := agent.RequireApproval(
 		agent.NewFunction("note", "", nil, func(context.Context, json.RawMessage) (any, error) {
@@ -140,8 +139,8 @@ func noteAgent(m *model, s *shop) agent.Agent {
 	return agent.NewChatAgent(c, agent.ChatAgentConfig{Tools: append(s.tools, note)})
 }
 
-// The second round of Standing fails. What the first one ran on an
-// approval must stay in the thread: else the model pays again.
+// The second round of Standing fails. Results of calls that ran on an approval in the first
+// round must stay in the thread, or the model would pay again.
 func TestSecondRoundFails(t *testing.T) {
 	for _, streaming := range []bool{false, true} {
 		s := newShop()
@@ -171,7 +170,7 @@ func TestSecondRoundFails(t *testing.T) {
 	}
 }
 
-// The reader of a stream leaves in the second round.
+// The reader of a stream stops in the second round.
 func TestReaderLeavesInTheSecondRound(t *testing.T) {
 	s := newShop()
 	m := says(

@@ -13,51 +13,47 @@ import (
 	"github.com/assent-dev/assent/agent/internal/rounds"
 )
 
-// StandingState is the name under which Standing keeps rules and open
-// requests in the thread.
+// StandingState is the key of the thread state in which Standing keeps rules and open requests.
 const StandingState = "toolApprovalState"
 
-// StandingConfig are the choices for a Standing. The zero value is the
-// default.
+// StandingConfig configures a Standing. The zero value is the default.
 type StandingConfig struct {
-	// Agent is the name that predicates are told.
+	// Agent is the agent name that predicates get.
 	Agent string
-	// Predicates approve by themselves; the first that says yes does it.
+	// Predicates approve requests automatically. The first one that returns true approves.
 	Predicates []Predicate
-	// MaxRounds bounds how often the inner client is asked again with
-	// nothing but automatic approvals; 0 means 40. What the round after
-	// the last one asks goes to the caller.
+	// MaxRounds limits how often the inner client is called again with only automatic
+	// approvals. The default is 40. Requests of the round after the last one are returned to
+	// the caller.
 	MaxRounds int
-	// OneAtATime shows one request after the other. The inner client is
-	// asked again when all are answered.
+	// OneAtATime shows one request at a time. The inner client is called again when all are
+	// answered.
 	OneAtATime bool
-	// MaxAge and MaxUses bound each rule; 0 means 8 hours and 100 uses.
+	// MaxAge and MaxUses limit each rule. The defaults are 8 hours and 100 uses.
 	MaxAge  time.Duration
 	MaxUses int
-	// AllowToolScope lets people approve all calls of a tool, whatever
-	// their arguments.
+	// AllowToolScope lets people approve all calls of a tool, with any arguments.
 	AllowToolScope bool
-	// Forbids tells of calls that no rule may approve, and whose
-	// answers make none.
+	// Forbids reports whether no rule may approve a call. Answers to such calls create no
+	// rules.
 	Forbids func(call content.ToolCall) bool
-	// Tools are known beside those of the options. A rule holds for one
-	// definition of its tool.
+	// Tools are known in addition to those of the options. A rule applies to one definition of
+	// its tool.
 	Tools []agent.Tool
-	// Now is the clock; nil means time.Now.
+	// Now is the clock. The default is time.Now.
 	Now func() time.Time
-	// Log takes warnings; nil means slog.Default().
+	// Log receives warnings. The default is slog.Default().
 	Log *slog.Logger
 }
 
 // Predicate approves calls without asking.
 type Predicate struct {
-	// Name is recorded as the reason. A predicate without one approves
-	// nothing.
+	// Name is recorded as the reason. A predicate without a name approves nothing.
 	Name    string
 	Approve func(ctx context.Context, a Asked) bool
 }
 
-// Asked is what a predicate decides about. It must change none of it.
+// Asked is the input of a predicate, which must not change it.
 type Asked struct {
 	Call     *content.FunctionCall
 	Agent    string
@@ -66,22 +62,20 @@ type Asked struct {
 	Options  *agent.Options
 }
 
-// NewStanding returns a layer that answers requests by rules that
-// people left behind ("always") and by predicates. When all requests of
-// a response are answered so, the inner client is asked again.
+// NewStanding returns a layer that answers requests by rules from earlier "always" answers and
+// by predicates. If all requests of a response are answered in this way, it calls the inner
+// client again.
 //
-// Answers are bound as Binding does it. A rule comes only from an
-// approval that was bound, for the recorded call, and that the inner
-// client has taken: not when it refuses the answer or fails, or when
-// nobody reads its stream to the end. A rule has an age, a number of
-// uses and the definition of its tool, and compares arguments in
-// canonical form. What was approved automatically and waits for a
-// person's answers is looked at again before it goes in: a rule that
-// was revoked meanwhile approves nothing. A request whose automatic
-// approval the inner client refuses is a person's to answer from then
-// on. So are all requests of nested agents: no rule and no predicate
-// approves them, and no answer to them makes a rule. Without a thread
-// there are no rules and all answers are refused.
+// Answers are matched to requests as in Binding. A rule is created only from an approval that
+// was matched, for the recorded call, after the inner client has accepted it. No rule is
+// created if the inner client refuses the answer or fails, or if its stream is not read to the
+// end. A rule has a maximum age and number of uses, applies to one definition of its tool, and
+// compares arguments in canonical form. Automatic approvals that wait for a person's answers to
+// other requests are checked again before they are sent, so a rule that was revoked in the
+// meantime approves nothing. If the inner client refuses an automatic approval of a request,
+// only a person can answer that request from then on. The same applies to all requests of
+// nested agents: no rule and no predicate approves them, and answers to them create no rule.
+// Without a thread there are no rules and all answers are refused.
 func NewStanding(inner agent.ChatClient, cfg StandingConfig) agent.ChatClient {
 	if cfg.MaxRounds <= 0 {
 		cfg.MaxRounds = 40
@@ -104,7 +98,7 @@ type standing struct {
 	warn *rounds.Warner
 }
 
-// standingState is what lasts between runs.
+// standingState is the state that is kept between runs.
 type standingState = rounds.Standing[Rule]
 
 // judge is a run of Standing in the default profile.
@@ -147,7 +141,7 @@ func (s *standing) begin(ctx context.Context, in rounds.Input) (*rounds.Round, e
 
 	j.expire()
 	if len(state.Answers) == 0 {
-		state.Wishes = nil // of a run that failed
+		state.Wishes = nil // from a run that failed
 	}
 	for _, a := range got.accepted {
 		j.answered(a)
@@ -164,7 +158,7 @@ func (s *standing) begin(ctx context.Context, in rounds.Input) (*rounds.Round, e
 
 func (j *judge) keep() error { return j.t.Put(StandingState, j.state) }
 
-// open begins the first round, or shows the next of the queue.
+// open begins the first round, or shows the next request of the queue.
 func (j *judge) open(first int, accepted []settled) (*rounds.Round, error) {
 	var answers []content.Content
 	if len(j.state.Queue) > 0 || len(j.state.Answers) > 0 {
@@ -183,8 +177,8 @@ func (j *judge) open(first int, accepted []settled) (*rounds.Round, error) {
 	return j.round(in, left), nil
 }
 
-// queued keeps the answers and shows what comes next; nil when the
-// queue is empty.
+// queued stores the answers and returns a round that shows the next request. It returns nil if
+// the queue is empty.
 func (j *judge) queued(accepted []settled) (*rounds.Round, error) {
 	for _, a := range accepted {
 		raw, err := rounds.WriteContent(rounds.WithoutScope(a.answer))
@@ -215,7 +209,7 @@ func (j *judge) queued(accepted []settled) (*rounds.Round, error) {
 	return &rounds.Round{Silent: true, End: end}, nil
 }
 
-// drain approves what of the queue has a rule by now.
+// drain approves queued requests that match a rule by now.
 func (j *judge) drain() {
 	j.state.Queue = slices.DeleteFunc(j.state.Queue, func(q *rounds.Request) bool {
 		w := j.match(q.InputRequest)
@@ -228,8 +222,8 @@ func (j *judge) drain() {
 	})
 }
 
-// withoutAnswers takes the new answers out of the Messages: they stand
-// among the collected ones.
+// withoutAnswers removes the new answers from the messages, because they are among the
+// collected ones.
 func withoutAnswers(
 	messages []*content.Message,
 	first int,
@@ -244,8 +238,8 @@ func withoutAnswers(
 	return out, rounds.WithFresh(opt, fresh)
 }
 
-// settle turns what waits into approvals. What is not approved any more
-// is returned to be asked; what a wish would approve waits on.
+// settle turns waiting requests into approvals. It returns those that are no longer approved in
+// left, to be asked. Requests that depend on a rule that is not granted yet keep waiting.
 func (j *judge) settle() (approved []content.Content, left []content.InputRequest) {
 	var wait []rounds.Waiting
 	for _, w := range j.state.Waiting {
@@ -253,7 +247,7 @@ func (j *judge) settle() (approved []content.Content, left []content.InputReques
 		switch {
 		case w.Rule != "" && ruleOf(j.state.Wishes, w.Rule) != nil:
 			wait = append(wait, w)
-		case ok && j.stands(w, q):
+		case ok && j.stillApproved(w, q):
 			j.sent[q.RequestID] = true
 			answer := q.CreateApproval(w.Reason)
 			answer.By = strings.TrimPrefix(w.Reason, approvedBy)
@@ -267,8 +261,8 @@ func (j *judge) settle() (approved []content.Content, left []content.InputReques
 	return approved, left
 }
 
-// round asks the inner client. left are requests that must be shown,
-// whether it repeats them or not.
+// round calls the inner client. The requests in left must be shown, even if the inner client
+// doesn't repeat them.
 func (j *judge) round(in rounds.Input, left []content.InputRequest) *rounds.Round {
 	shown := 0
 	seen := map[string]bool{}
@@ -309,15 +303,15 @@ func (j *judge) round(in rounds.Input, left []content.InputRequest) *rounds.Roun
 	return &rounds.Round{
 		Messages: in.Messages,
 		Options:  in.Options,
-		Told:     j.told,
+		Told:     j.noteRefused,
 		Take:     take,
 		End:      end,
 		Left:     func() { _ = j.keep() },
 	}
 }
 
-// sort reports whether a request is shown now. Those that are not wait
-// for their approval or in the queue.
+// sort reports whether a request is shown now. Other requests wait for their approval or in the
+// queue.
 func (j *judge) sort(q content.InputRequest, shown int) (bool, error) {
 	j.forget(q.InputRequestID())
 	if j.rounds < j.cfg.MaxRounds {
@@ -332,7 +326,7 @@ func (j *judge) sort(q content.InputRequest, shown int) (bool, error) {
 	if j.cfg.OneAtATime && shown > 0 {
 		e := rounds.Find(j.state.Shown.Open, q.InputRequestID())
 		if e != nil && rounds.SameRequest(e.Request.InputRequest, q) {
-			return false, nil // it stands before the person already
+			return false, nil // the person sees it already
 		}
 		snap, err := rounds.Snapshot(q)
 		j.state.Queue = append(j.state.Queue, snap)
@@ -342,8 +336,8 @@ func (j *judge) sort(q content.InputRequest, shown int) (bool, error) {
 	return true, j.state.Shown.Record(q)
 }
 
-// forget makes place for a request that comes again, or that a person
-// has answered. Its rule gets the use back.
+// forget removes a waiting or queued request that the inner client has repeated or that a
+// person has answered. Its rule gets the use back.
 func (j *judge) forget(id string) {
 	j.state.Waiting = slices.DeleteFunc(j.state.Waiting, func(w rounds.Waiting) bool {
 		if w.Request.InputRequestID() != id {
@@ -362,8 +356,8 @@ func (j *judge) forget(id string) {
 	)
 }
 
-// again begins another round with the approvals. The inner client sees
-// what a caller with a history of its own would send it.
+// again begins another round with the approvals. The inner client gets the messages that a
+// caller with its own history would send.
 func (j *judge) again(in rounds.Input, whole *agent.Response, e rounds.Ending) (rounds.Ending, error) {
 	approved, left := j.settle()
 	if len(approved) == 0 {
@@ -387,7 +381,7 @@ func (j *judge) again(in rounds.Input, whole *agent.Response, e rounds.Ending) (
 	return e, j.keep()
 }
 
-// ask shows what is not approved after all.
+// ask shows requests that are not approved after all.
 func (j *judge) ask(e rounds.Ending, left []content.InputRequest) (rounds.Ending, error) {
 	for _, q := range left {
 		if err := j.state.Shown.Record(q); err != nil {
@@ -399,9 +393,8 @@ func (j *judge) ask(e rounds.Ending, left []content.InputRequest) (rounds.Ending
 	return e, j.keep()
 }
 
-// withoutSettled leaves out what an earlier round has acted on: answers
-// and the requests that they answer. Those about calls of a service
-// stay, because the service reads them again.
+// withoutSettled removes answers, and the requests that they answer, if an earlier round has
+// handled them. Those about calls of a service stay, because the service reads them again.
 func withoutSettled(messages []*content.Message) []*content.Message {
 	answered := map[string]bool{}
 	rounds.Each(messages, func(_ rounds.At, c content.Content) {
@@ -428,7 +421,7 @@ func withoutSettled(messages []*content.Message) []*content.Message {
 	return out
 }
 
-// ofService holds for halves of an approval of a call that a service makes.
+// ofService reports whether c is a request or an answer about a call that a service makes.
 func ofService(c content.Content) bool {
 	call := rounds.CallOf(c)
 	_, function := call.(*content.FunctionCall)

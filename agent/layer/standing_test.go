@@ -15,8 +15,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// payer is a Standing with a clock, a thread and an inner client that
-// always asks to pay.
+// payer is a Standing with a clock, a thread and an inner client that always requests to pay.
 type payer struct {
 	t   *testing.T
 	m   *model
@@ -49,8 +48,7 @@ func pays(n, args string) []*content.Message {
 	return list(assistant(ask("q"+n, call("c"+n, "pay", args))))
 }
 
-// TestStandingMints answers one request and looks at the rule that
-// comes of it.
+// TestStandingMints answers one request and checks the rule that the answer creates.
 func TestStandingMints(t *testing.T) {
 	five := call("c1", "pay", `{"cents":5}`)
 	edited := always(yes("q1", five), content.AlwaysArguments)
@@ -110,7 +108,7 @@ func TestStandingMints(t *testing.T) {
 	}
 }
 
-// TestStandingRules lets a rule for pay(5) meet another request.
+// TestStandingRules applies a rule for pay(5) to another request.
 func TestStandingRules(t *testing.T) {
 	marked := agent.RequireApproval(function("pay"))
 	table := []struct {
@@ -233,7 +231,7 @@ func TestRevokeUnknown(t *testing.T) {
 	}
 }
 
-// TestStandingIgnoresUnboundedRules takes rules that the other profile made.
+// TestStandingIgnoresUnboundedRules uses rules that the compatible profile created.
 func TestStandingIgnoresUnboundedRules(t *testing.T) {
 	five := call("c1", "pay", `{"cents":5}`)
 	m := says(done, pays("2", `{"cents":5}`))
@@ -289,8 +287,8 @@ func TestStandingPredicates(t *testing.T) {
 	}
 }
 
-// TestStandingWaits has one request approved by a rule while a person
-// is asked about another; what the rule did is looked at again.
+// TestStandingWaits has one request approved by a rule while a person is asked about another.
+// The automatic approval is checked again before it is used.
 func TestStandingWaits(t *testing.T) {
 	look := call("c3", "look", "")
 	for name, revoked := range map[string]bool{"kept": false, "revoked": true} {

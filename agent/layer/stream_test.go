@@ -25,10 +25,10 @@ func run(
 	return c.Respond(context.Background(), messages, opt)
 }
 
-// rejoin gives a response the form that joining gives.
+// rejoin converts a response to the form that joining its updates gives.
 func rejoin(r *agent.Response) []*content.Message { return agent.Join(updatesOf(r)).Messages }
 
-// clients are all layers, by name.
+// clients returns all layers by name.
 func clients(p profile, oneAtATime bool) map[string]func(agent.ChatClient) agent.ChatClient {
 	look := layer.Predicate{
 		Name: "looking is free",
@@ -57,8 +57,7 @@ var someTools = []agent.Tool{
 	declared("ui"),
 }
 
-// drawTurn draws what an inner client says: its calls and requests have
-// ids of their own.
+// drawTurn generates a response of an inner client. Its calls and requests have unique ids.
 func drawTurn(t *rapid.T, n *int, ids bool) []*content.Message {
 	var out []*content.Message
 	for i := range rapid.IntRange(1, 2).Draw(t, "messages") {
@@ -96,8 +95,8 @@ func drawContent(t *rapid.T, n *int) content.Content {
 	return ask("q"+id, c)
 }
 
-// TestStreamIsRespond runs the same script both ways: joined, a stream
-// gives what Respond does, to the caller and to the inner client.
+// TestStreamIsRespond runs the same script with and without streaming. The joined stream must
+// be the same as the response, for the caller and for the inner client.
 func TestStreamIsRespond(t *testing.T) {
 	for _, p := range []profile{safe, compatible} {
 		for _, one := range []bool{false, true} {
@@ -133,7 +132,7 @@ func checkStreamIsRespond(t *rapid.T, p profile, build func(agent.ChatClient) ag
 		if errA != nil {
 			return
 		}
-		alone := p == compatible && len(models[0].seen) > 1 // .NET forgets the first rounds when it does not stream
+		alone := p == compatible && len(models[0].seen) > 1 // .NET drops the first rounds if it doesn't stream
 		if x, y := tell(rejoin(a)), tell(b.Messages); x != y && !alone {
 			t.Fatalf("Respond gives\n %s\nStream gives\n %s", x, y)
 		}
@@ -189,7 +188,8 @@ func drawAnswers(t *rapid.T, r *agent.Response) []*content.Message {
 	return list(m)
 }
 
-// TestRequestsThatCantBeRecorded ends the run: nobody could answer them.
+// TestRequestsThatCantBeRecorded checks that the run fails for requests that can't be recorded,
+// since they could not be answered.
 func TestRequestsThatCantBeRecorded(t *testing.T) {
 	blank := []content.Content{
 		ask("q0", call("c0", "pay", "")),
@@ -217,7 +217,7 @@ func TestRequestsThatCantBeRecorded(t *testing.T) {
 	}
 }
 
-// TestInnerErrorsPass looks at what a failing inner client leaves behind.
+// TestInnerErrorsPass checks the state that a failing inner client leaves.
 func TestInnerErrorsPass(t *testing.T) {
 	for _, p := range []profile{safe, compatible} {
 		for name, build := range clients(p, false) {
@@ -231,8 +231,8 @@ func TestInnerErrorsPass(t *testing.T) {
 	}
 }
 
-// TestReaderLeaves stops reading at each update in turn. Nothing is
-// sent after it, and what was shown can be answered.
+// TestReaderLeaves stops reading at each update in turn. No update is sent afterwards, and the
+// requests that were shown can be answered.
 func TestReaderLeaves(t *testing.T) {
 	turn := list(
 		assistant(text("a"), ask("q1", call("c1", "pay", "")), text("b"), ask("q2", call("c2", "peek", "")),

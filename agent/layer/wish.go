@@ -9,15 +9,15 @@ import (
 	"github.com/assent-dev/assent/agent/internal/rounds"
 )
 
-// answered takes note of what a person answered. What would have been
-// approved automatically is theirs now.
+// answered records a person's answer. A waiting automatic approval of the same request is
+// dropped.
 func (j *judge) answered(a settled) {
 	j.forget(a.request.InputRequestID())
 	j.wish(a)
 }
 
-// wish makes a rule to be of an accepted answer that asks for one. The
-// answer carries the recorded call.
+// wish adds a future rule for an accepted answer that asks for one. The answer contains the
+// recorded call.
 func (j *judge) wish(a settled) {
 	answer := approval(a.answer)
 	if answer == nil || answer.Always == content.AlwaysNot || !answer.Approved || answer.Edited != nil {
@@ -59,9 +59,9 @@ func (j *judge) wish(a settled) {
 	j.state.Wishes = append(j.state.Wishes, rule)
 }
 
-// told notes what the inner client Refused: such an answer makes no
-// rule, and such a request is not approved automatically again.
-func (j *judge) told(refused []agent.Refusal) {
+// noteRefused handles the refusals of the inner client: a refused answer creates no rule, and a
+// refused automatic approval is not repeated.
+func (j *judge) noteRefused(refused []agent.Refusal) {
 	for _, no := range refused {
 		j.state.Wishes = slices.DeleteFunc(
 			j.state.Wishes,
@@ -73,18 +73,18 @@ func (j *judge) told(refused []agent.Refusal) {
 	}
 }
 
-// manual holds for requests that only a person can answer, since the
-// inner client takes no automatic approval for them.
+// manual reports whether only a person can answer a request, since the inner client refused an
+// automatic approval of it.
 func (j *judge) manual(id string) bool { return slices.Contains(j.state.Manual, id) }
 
-// grant makes rules of the wishes: the inner client has taken their answers.
+// grant turns wishes into rules, after the inner client has accepted their answers.
 func (j *judge) grant() {
 	j.state.Rules = append(j.state.Rules, j.state.Wishes...)
 	j.state.Wishes = nil
 }
 
-// groundless takes out what waits for an approval that has lost its
-// ground, because the inner client refused something meanwhile.
+// groundless removes and returns waiting requests whose approval is no longer valid, because
+// the inner client has refused something.
 func (j *judge) groundless() []content.InputRequest {
 	var out []content.InputRequest
 	j.state.Waiting = slices.DeleteFunc(j.state.Waiting, func(w rounds.Waiting) bool {

@@ -142,8 +142,7 @@ func TestWhyIncomplete(t *testing.T) {
 	}
 }
 
-// Services that leave out the index, or repeat what they said, are
-// understood.
+// Services that leave out the index, or repeat earlier pieces, are understood.
 func TestLooseChunks(t *testing.T) {
 	chunk := func(calls string) string {
 		return `{"id":"c","choices":[{"delta":{"tool_calls":[` + calls + `]}}]}`
@@ -167,8 +166,7 @@ func TestLooseChunks(t *testing.T) {
 	shows(t, agent.Join(append(updates, last...)), "c  stop", "assistant c", `  call a f "{}"`, `  call b g "[1]"`)
 }
 
-// However a service cuts the texts and arguments of an answer into
-// pieces, the answer is the same as at once.
+// The pieces into which a service cuts texts and arguments don't change the answer.
 func TestPiecesMakeTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(0, 20, -1).Draw(t, "text")
@@ -222,8 +220,8 @@ func chatWhole(text string, args []string) []byte {
 	return chunk("message", text, "tool_calls", calls)
 }
 
-// chatPieces streams the first text as text and the others as
-// arguments, a few runes of any of them at a time.
+// chatPieces streams the first text as text and the others as arguments, a few runes of a
+// random one at a time.
 func chatPieces(t *rapid.T, all []string) []*agent.Update {
 	a := &chatAnswer{}
 	left := make([][]rune, len(all))

@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// chat is the Chat Completions API.
+// chat implements the Chat Completions API.
 type chat struct{ cfg Config }
 
 func (chat) path() string { return "chat/completions" }
@@ -60,8 +60,8 @@ func (c chat) tools(tools []agent.Tool) ([][]byte, error) {
 	})
 }
 
-// chatWriter writes messages. Contents gather until a result, which has
-// a message of its own, or the end of their message.
+// chatWriter writes messages. It collects contents until the end of their message, or until a
+// result, which needs its own message.
 type chatWriter struct {
 	parts
 	out [][]byte
@@ -174,9 +174,9 @@ func (w *chatWriter) audio(where, kind, uri string) error {
 
 func (w *chatWriter) assistant(where string, c content.Content) error {
 	switch c := c.(type) {
-	case *content.Reasoning: // this wire has no place for it
+	case *content.Reasoning: // this API has no place for it
 		return nil
-	case *content.Error: // silent has left only refusals
+	case *content.Error: // history.skips has left only refusals
 		w.refusal += c.Message
 		return nil
 	case *content.FunctionCall:
@@ -218,8 +218,7 @@ func (w *chatWriter) result(where string, role content.Role, c *content.Function
 	return err
 }
 
-// flush writes what has gathered as one message. What has nothing to
-// say is not sent.
+// flush writes the collected contents as one message. It writes nothing if there are none.
 func (w *chatWriter) flush(role content.Role) {
 	if len(w.made) == 0 && len(w.calls) == 0 && w.refusal == "" {
 		return

@@ -11,8 +11,8 @@ import (
 
 func (chat) answer(*agent.Options) answer { return &chatAnswer{} }
 
-// chatAnswer gathers what one answer says. Texts are handed on as they
-// come; calls only at the end, when it is known that they are whole.
+// chatAnswer reads one answer. It passes texts on as they arrive, and calls only at the end,
+// when they are known to be complete.
 type chatAnswer struct {
 	head
 	refusal string
@@ -22,9 +22,9 @@ type chatAnswer struct {
 	last    *chatCall
 }
 
-// chatCall is a call that may still be growing.
+// chatCall is a call that may be incomplete.
 type chatCall struct {
-	index     int64 // -1 when the service gave none
+	index     int64 // -1 if the service sent none
 	id, name  string
 	arguments []byte
 }
@@ -53,7 +53,7 @@ func (a *chatAnswer) event(src []byte) ([]*agent.Update, bool, error) {
 	return updates, false, err
 }
 
-// piece reads one chunk, or the whole, whose message is like a single delta.
+// piece reads one chunk, or a whole answer, whose message has the same form as a single delta.
 func (a *chatAnswer) piece(src []byte, member string) ([]*agent.Update, error) {
 	o := read(src)
 	if o.Has("error") {
@@ -78,14 +78,14 @@ func (a *chatAnswer) piece(src []byte, member string) ([]*agent.Update, error) {
 	return out, badMessage(o.Err())
 }
 
-// reported is a failure that is told inside an answer.
+// reported converts an error in the body of an answer.
 func reported(e object) *StatusError {
 	out := &StatusError{
 		Type:    e.Text("type"),
 		Param:   e.Text("param"),
 		Message: e.Text("message"),
 	}
-	code := e.Raw("code") // it may be a number; whatever it is, this is a failure
+	code := e.Raw("code") // may be a number; any value is a failure
 	text, ok := jsonmsg.ReadString(code)
 	if !ok {
 		text = string(code)
@@ -100,7 +100,7 @@ func keep(to *string, v string) {
 	}
 }
 
-// delta takes in what was said and returns the text.
+// delta adds a piece of the message and returns its text.
 func (a *chatAnswer) delta(d object, whole bool) string {
 	if role := d.Text("role"); role != "" && role != "assistant" {
 		d.Fail(bad(content.BadKind, d.Path, "expected an assistant's message, found the role %q", role))
@@ -122,8 +122,8 @@ func (a *chatAnswer) delta(d object, whole bool) string {
 	return d.Text("content")
 }
 
-// place tells which call a piece belongs to: the index does, else its
-// order or a new id.
+// place returns the index of the call that a piece belongs to. If the service sends no index,
+// it is determined from the order or from a new id.
 func (a *chatAnswer) place(c object, i int, whole bool) int64 {
 	id := c.Text("id")
 	switch {
@@ -164,7 +164,7 @@ func (a *chatAnswer) at(index int64) *chatCall {
 	return c
 }
 
-// end gives the rest, if the answer is complete.
+// end returns the last update. It returns an error if the answer is incomplete.
 func (a *chatAnswer) end() ([]*agent.Update, error) {
 	if a.finish == "" {
 		return nil, unfinished()

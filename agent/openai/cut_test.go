@@ -14,7 +14,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 )
 
-// cutStream reads a stream that must break, and returns what came before.
+// cutStream reads a stream that must break, and returns the response up to that point.
 func cutStream(t *testing.T, m agent.ChatClient, opt *agent.Options) *agent.Response {
 	t.Helper()
 	r, err := agent.Collect(m.Stream(t.Context(), []*content.Message{content.UserText("x")}, opt))
@@ -29,7 +29,7 @@ func cutStream(t *testing.T, m agent.ChatClient, opt *agent.Options) *agent.Resp
 
 func TestChatCut(t *testing.T) {
 	m := chatOn(t, "chat_cut.json", Config{Model: "m"})
-	for range 3 { // broken, ended without a finish reason, ended as if all were well
+	for range 3 { // broken; ended without a finish reason; ended normally, but too early
 		shows(t, cutStream(t, m, nil), "c  ", "assistant c", `  text "So"`)
 	}
 	if _, err := m.Respond(t.Context(), []*content.Message{content.UserText("x")}, nil); !errors.Is(err, ErrCut) {
@@ -49,8 +49,8 @@ func TestCancelled(t *testing.T) {
 		last = err
 	}
 
-	// What had arrived before may still be complete; what is not is the
-	// context's doing and nobody else's.
+	// The part that had arrived may be complete. Otherwise the error must be the context's
+	// error alone.
 	if last != nil && (!errors.Is(last, context.Canceled) || errors.Is(last, ErrCut)) {
 		t.Errorf("got %v", last)
 	}
@@ -60,7 +60,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// endless is a stream that says the same forever.
+// endless is a stream that repeats the same event forever.
 type endless struct{}
 
 func (endless) Next() bool             { return true }
@@ -84,7 +84,7 @@ func TestCutByContext(t *testing.T) {
 	}
 }
 
-// captured takes requests in place of the network.
+// captured records requests instead of sending them.
 type captured struct{ got *http.Request }
 
 func (c *captured) Do(r *http.Request) (*http.Response, error) {

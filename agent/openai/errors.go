@@ -15,27 +15,26 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 )
 
-// ErrCut says that the connection ended in the middle of an answer. It
-// always comes with io.ErrUnexpectedEOF or the connection's error.
+// ErrCut is returned if the connection ended in the middle of an answer. The error also wraps
+// io.ErrUnexpectedEOF or the connection's error.
 var ErrCut = errors.New("openai: the answer was cut in the middle")
 
-// StatusError is a failure that the service reports.
+// StatusError is an error that the service reports.
 type StatusError struct {
-	// Status is the HTTP status; 0 when the failure was told inside an
-	// answer that had begun well.
+	// Status is the HTTP status. It is zero if the error was reported inside of a response that
+	// had begun successfully.
 	Status int
-	Code   string // the service's, such as rate_limit_exceeded
+	Code   string // the service's code, such as rate_limit_exceeded
 	Type   string
 	Param  string
-	// Message is the service's sentence. It may repeat secrets, so
-	// Error leaves it out.
+	// Message is the service's text. It may repeat secrets, so Error doesn't include it.
 	Message    string
-	RetryAfter time.Duration // how long the service wants us to wait; 0 when it didn't say
+	RetryAfter time.Duration // how long the service asks to wait; zero if it didn't say
 	RequestID  string
-	Err        error // the SDK's error; nil inside answers
+	Err        error // the SDK's error; nil for errors inside of answers
 }
 
-// Error tells the status and the code.
+// Error returns the status and the code.
 func (e *StatusError) Error() string {
 	out := "openai: the service reports a failure"
 	if e.Status != 0 {
@@ -54,8 +53,7 @@ func (e *StatusError) Error() string {
 // Unwrap returns the SDK's error.
 func (e *StatusError) Unwrap() error { return e.Err }
 
-// statusError makes a StatusError of an answer that says no, and passes
-// other errors on.
+// statusError converts an error response into a StatusError and wraps other errors.
 func statusError(res *http.Response, err error) error {
 	if res == nil || res.StatusCode < 400 {
 		return fmt.Errorf("openai: %w", err)
@@ -77,11 +75,11 @@ func statusError(res *http.Response, err error) error {
 	return out
 }
 
-// longestWait bounds what a header can make a caller wait.
+// longestWait limits the waiting time that a Retry-After header can request.
 const longestWait = 24 * time.Hour
 
-// cut is the error of an answer that ended too early: the context's,
-// when that is why.
+// cut returns the error for an answer that ended too early: the context's error if that is the
+// cause, otherwise ErrCut.
 func cut(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("openai: %w", ctx.Err())
@@ -89,12 +87,11 @@ func cut(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrCut, err)
 }
 
-// unfinished is the error of a stream that ended without having said
-// that it is complete.
+// unfinished returns the error for a stream that ended without a sign that it is complete.
 func unfinished() error { return fmt.Errorf("%w: %w", ErrCut, io.ErrUnexpectedEOF) }
 
-// unreadable says of an error of reading what was read; others tell for
-// themselves.
+// unreadable adds to a decoding error that it is about the answer. It returns other errors
+// unchanged.
 func unreadable(err error) error {
 	var unread *content.BadError
 	if errors.As(err, &unread) {

@@ -11,9 +11,8 @@ import (
 	"github.com/assent-dev/assent/internal/replay"
 )
 
-// An MCP server that the service calls by itself asks before it does.
-// The next request carries the answer, and goes on with the
-// conversation that the service keeps.
+// The service calls an MCP server by itself and asks for approval first. The next request
+// contains the answer and continues the conversation that the service keeps.
 func ExampleNewResponses() {
 	recorded, err := replay.Load("testdata/mcp_stored.json")
 	if err != nil {

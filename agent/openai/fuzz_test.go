@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/internal/replay"
 )
 
-// seeds adds every recorded answer: whole ones as they are, streams as
-// lines of events.
+// seeds adds every recorded answer to the corpus: whole ones unchanged, streams as lines of
+// events.
 func seeds(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
@@ -63,8 +63,8 @@ func FuzzResponses(f *testing.F) {
 	})
 }
 
-// checkAnswer reads a text whole and as a stream. Whatever can be read
-// can be sent back, and an unfinished answer holds no calls.
+// checkAnswer reads a text as a whole answer and as a stream. Every answer that can be read
+// must be accepted when it is sent back, and an unfinished answer must contain no calls.
 func checkAnswer(t *testing.T, whole, streamed answer, src []byte, send func([]*content.Message) error) {
 	if updates, err := whole.whole(src); err == nil {
 		if err := send(agent.Join(updates).Messages); err != nil {

@@ -9,18 +9,16 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// refusalCode marks an Error content that is a model's refusal, as the
-// .NET library does.
+// refusalCode marks an Error content as a refusal of the model, as in the .NET library.
 const refusalCode = "Refusal"
 
-// history holds results to their calls, and answers to their requests, while
-// messages are written.
+// history matches results to calls and answers to requests while messages are written.
 type history struct {
-	kept            bool // by the service: it may know what isn't here
+	kept            bool // the service keeps the history, so it may know contents that are missing here
 	open            map[string]int
-	handled         map[[2]int]bool               // calls that have a result behind them, by place
+	handled         map[[2]int]bool               // positions of calls that have a later result
 	inert           map[string]bool               // ids of calls that were handled elsewhere
-	results         map[string]*content.MCPResult // by call
+	results         map[string]*content.MCPResult // by call id
 	asked, answered map[string]bool               // MCP approvals
 }
 
@@ -34,7 +32,7 @@ func newHistory(messages []*content.Message, kept bool) *history {
 		asked:    map[string]bool{},
 		answered: map[string]bool{},
 	}
-	waiting := map[string]int{} // results whose call is further up
+	waiting := map[string]int{} // number of results for which no earlier call has been found yet
 	for i, m := range slices.Backward(messages) {
 		if m == nil {
 			continue
@@ -64,9 +62,9 @@ func (h *history) look(at [2]int, c content.Content, waiting map[string]int) {
 	}
 }
 
-// skips reports whether a content is not sent. Loops mark calls that
-// they have run: those go on with their results. An inert call without
-// one was never anybody's to run.
+// skips reports whether a content is not sent. Loops mark calls that they have run, and these
+// are sent with their results. A marked call without a result was handled elsewhere and is not
+// sent.
 func (h *history) skips(i, j int, c content.Content) bool {
 	if call, ok := c.(*content.FunctionCall); ok {
 		return call.InformationalOnly && !h.handled[[2]int{i, j}]
@@ -74,8 +72,8 @@ func (h *history) skips(i, j int, c content.Content) bool {
 	return silent(c)
 }
 
-// result reports whether a result is sent. Those of inert calls that
-// weren't sent are not; one whose call isn't open is refused.
+// result reports whether a result is sent. Results of marked calls that were not sent are
+// skipped. A result without an open call is an error.
 func (h *history) result(where string, c *content.FunctionResult) (bool, error) {
 	switch {
 	case c.CallID == "":
@@ -92,7 +90,7 @@ func (h *history) result(where string, c *content.FunctionResult) (bool, error) 
 	return false, bad(content.BadShape, where, "expected a call %q before its only result", c.CallID)
 }
 
-// answer holds an answer about an MCP call to its request, which takes one.
+// answer checks that an answer about an MCP call has a request, and is the only answer to it.
 func (h *history) answer(where string, c *content.ToolApprovalResponse) error {
 	switch {
 	case c.RequestID == "":
@@ -126,10 +124,10 @@ func silent(c content.Content) bool {
 	return false
 }
 
-// place names a content in errors.
+// place returns the position of a content for errors.
 func place(message, i int) string { return fmt.Sprintf("messages[%d].contents[%d]", message, i) }
 
-// misplaced is the error of a content that can't stand where it does.
+// misplaced returns the error for a content that is not allowed in a message of this role.
 func misplaced(where string, c content.Content, role content.Role) error {
 	return bad(content.BadKind, where, "a %s can't be sent in a message of role %q", kindOf(c), role)
 }
@@ -138,8 +136,8 @@ func kindOf(c content.Content) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", c), "*content.")
 }
 
-// resultText is what a model reads of a result: a string without its quotes,
-// everything else as JSON.
+// resultText returns the text of a result for the model: a string without quotes, everything
+// else as JSON.
 func resultText(raw json.RawMessage) string {
 	var s string
 	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
@@ -148,8 +146,8 @@ func resultText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// argumentsText is the text of arguments on the wire, which wants an
-// object even where a model wrote nothing.
+// argumentsText returns the arguments for the API, which requires an object even if there are
+// none.
 func argumentsText(args []byte) string {
 	if len(args) == 0 {
 		return "{}"
@@ -157,7 +155,7 @@ func argumentsText(args []byte) string {
 	return string(args)
 }
 
-// arguments is the text that a model wrote.
+// arguments returns the text that a model wrote, or nil if it is empty.
 func arguments(text string) json.RawMessage {
 	if text == "" {
 		return nil
@@ -165,8 +163,8 @@ func arguments(text string) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-// mediaType is the type of inline data, from its URI when it says
-// nothing itself.
+// mediaType returns the media type of inline data. If it is not set, it is taken from the data
+// URI.
 func mediaType(c *content.Data) string {
 	if c.MediaType != "" {
 		return c.MediaType
@@ -182,7 +180,7 @@ func mediaType(c *content.Data) string {
 
 func isImage(mediaType string) bool { return strings.HasPrefix(mediaType, "image/") }
 
-// fileName names inline data; the service wants a name.
+// fileName returns the name of inline data, or a default because the service requires one.
 func fileName(c *content.Data) string {
 	if c.Name == "" {
 		return "file"

@@ -7,8 +7,8 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// request sends back what the service asked, so that an answer has
-// something to refer to. A service that keeps the history has it.
+// request sends an approval request back to the service, because the answer refers to it. A
+// service that keeps the history has it already.
 func (w *itemWriter) request(where string, c *content.ToolApprovalRequest) error {
 	call, ok := c.Call.(*content.MCPCall) // silent has left only those
 	if !ok || c.RequestID == "" || call.Name == "" {
@@ -27,8 +27,8 @@ func (w *itemWriter) request(where string, c *content.ToolApprovalRequest) error
 	return nil
 }
 
-// answer sends what a person said about a call of an MCP server. The
-// copy of the call doesn't travel: the service runs what it asked about.
+// answer sends a person's answer about a call of an MCP server. The copy of the call is not
+// sent: the service runs the call that it asked about.
 func (w *itemWriter) answer(where string, c *content.ToolApprovalResponse) error {
 	if _, ok := c.Call.(*content.MCPCall); !ok && (c.Call != nil || !w.history.asked[c.RequestID]) {
 		return bad(content.BadKind, where, "an answer about something that this service didn't ask")
@@ -45,7 +45,7 @@ func (w *itemWriter) answer(where string, c *content.ToolApprovalResponse) error
 	return nil
 }
 
-// mcpCall writes a call that the service made, with what came of it.
+// mcpCall writes a call that the service made, with its result.
 func (w *itemWriter) mcpCall(where string, c *content.MCPCall) error {
 	if c.CallID == "" || c.Name == "" {
 		return bad(content.BadID, where, "expected a call with an id and a name")
@@ -83,7 +83,7 @@ func outcome(p *jsonmsg.Writer, where string, r *content.MCPResult) {
 	p.Member("output", output)
 }
 
-// failure writes an error as it came, when that is known.
+// failure writes an error in its original form if that is known.
 func failure(p *jsonmsg.Writer, c *content.Error) {
 	if json.Valid([]byte(c.Details)) {
 		p.Name("error").Raw([]byte(c.Details))
@@ -92,8 +92,7 @@ func failure(p *jsonmsg.Writer, c *content.Error) {
 	p.Member("error", c.Message)
 }
 
-// mcpContents reads a call that the service made: with its result,
-// unless there is none yet.
+// mcpContents reads a call that the service made, and its result if there is one.
 func mcpContents(o object) []content.Content {
 	call := mcpCallOf(o)
 	call.CallID = o.NonEmpty("id")
@@ -133,15 +132,15 @@ func mcpCallOf(o object) *content.MCPCall {
 	}
 }
 
-// requestOf reads an approval that the service asks for.
+// requestOf reads an approval request of the service.
 func requestOf(o object) *content.ToolApprovalRequest {
 	call := mcpCallOf(o)
 	call.CallID = o.NonEmpty("id")
 	return &content.ToolApprovalRequest{RequestID: call.CallID, Call: call}
 }
 
-// Keys of additional properties. Nothing rests on them: without them
-// items go back a little poorer.
+// Keys of additional properties. They are optional: without them items are sent back with fewer
+// details.
 const (
 	itemKey     = "itemId"
 	phaseKey    = "phase"
@@ -156,8 +155,7 @@ func properties(key, v string) json.RawMessage {
 	return out
 }
 
-// property reads one text among the additional properties; "" when
-// there is none.
+// property returns a string from the additional properties, or an empty string.
 func property(c content.Content, key string) string {
 	raw := content.CommonOf(c).Properties
 	if raw == nil {

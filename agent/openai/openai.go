@@ -1,27 +1,23 @@
-// Package openai speaks to models over the Chat Completions and
-// Responses APIs, with the official SDK as its transport.
+// Package openai calls models over the Chat Completions and Responses APIs, with the official
+// SDK as its transport.
 //
-// What a model writes as arguments is kept as text, letter by letter,
-// and goes back so. Calls of an answer that was cut short (by length or
-// by a filter) are marked InformationalOnly: half a call is never run.
-// A stream gives its calls when it is complete, not before.
+// Arguments that a model writes are kept as text, letter by letter, and sent back unchanged.
+// Calls in an answer that was cut short (by the length limit or a filter) are marked
+// InformationalOnly, so that an incomplete call never runs. A stream yields its calls only when
+// it is complete.
 //
-// Histories are not mended. A result without a call before it, and an
-// answer about an MCP call without its request, are refused before
-// anything is sent, unless the service keeps the history
-// (Options.ConversationID) and may know them. Requests and answers
-// about functions, inert calls without results, usage and errors other
-// than refusals are never sent. What can't be sent at all is refused;
-// such errors are *content.BadError. Texts that two readers could read
-// differently are refused in both directions.
+// Histories are not repaired. A result without a preceding call, and an answer about an MCP
+// call without its request, are errors before anything is sent, unless the service keeps the
+// history (Options.ConversationID) and may have the missing part. Requests and answers about
+// functions, marked calls without results, usage, and errors other than refusals are never
+// sent. Other contents that can't be sent are errors of type *content.BadError. Texts that two
+// parsers could read differently are rejected in both directions.
 //
-// The SDK's own NewClient reads OPENAI_API_KEY, OPENAI_ADMIN_KEY,
-// OPENAI_ORG_ID, OPENAI_PROJECT_ID, OPENAI_WEBHOOK_SECRET,
-// OPENAI_BASE_URL and OPENAI_CUSTOM_HEADERS. NewClient of this package
-// reads nothing of the environment; nor does anything else here. The
-// SDK tries again twice after connection errors and statuses 408, 409,
-// 429 and 5xx (Config.Request changes that), never in the middle of a
-// stream.
+// The SDK's own NewClient reads OPENAI_API_KEY, OPENAI_ADMIN_KEY, OPENAI_ORG_ID,
+// OPENAI_PROJECT_ID, OPENAI_WEBHOOK_SECRET, OPENAI_BASE_URL and OPENAI_CUSTOM_HEADERS.
+// NewClient of this package doesn't read the environment, and neither does anything else here.
+// By default the SDK retries twice after connection errors and statuses 408, 409, 429 and 5xx
+// (Config.Request changes that), but never in the middle of a stream.
 package openai
 
 import (
@@ -41,38 +37,36 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 )
 
-// ExtraKey is the key of Options.Extra under which a request may have
-// members of its own: a json.RawMessage of an object.
+// ExtraKey is the key of Options.Extra for additional members of a request. The value is a
+// json.RawMessage with an object.
 const ExtraKey = "openai"
 
-// Config are the choices for an adapter. The zero value needs a model in the
-// options of every request.
+// Config configures an adapter. The zero value requires a model in the options of every
+// request.
 type Config struct {
-	Model string // for requests whose options name none
-	// Store lets the service keep responses (Responses only). Then each
-	// response names its conversation, and a request that names it
-	// sends only what is new. Without it nothing is kept, and
-	// conversation ids are refused.
+	Model string // for requests whose options name no model
+	// Store lets the service keep responses (Responses API only). Then each response names its
+	// conversation, and a request with that id sends only the new messages. Without Store
+	// nothing is kept, and conversation ids are errors.
 	Store bool
-	// Strict holds arguments and structured answers to their schemas;
-	// the service accepts fewer schemas then.
+	// Strict requires arguments and structured answers to match their schemas exactly. The
+	// service then accepts fewer schemas.
 	Strict bool
-	// Include asks for more in the answer (Responses only), such as
-	// "reasoning.encrypted_content" where the service doesn't give that
-	// by itself. Models that don't reason may refuse it.
+	// Include requests more data in the answer (Responses API only), such as
+	// "reasoning.encrypted_content" if the service doesn't send it by default. Models that
+	// don't reason may reject it.
 	Include []string
-	// Extra are members of every request, such as
-	// {"reasoning":{"effort":"low"}}. One that the adapter writes
-	// itself is an error.
+	// Extra contains additional members of every request, such as
+	// {"reasoning":{"effort":"low"}}. A member that the adapter writes itself is an error.
 	Extra json.RawMessage
 	// Request changes how requests are made: retries, timeouts, headers.
 	Request []option.RequestOption
 }
 
-// NewClient returns the SDK's client for one address and key, whatever
-// the environment says. An empty address is the public service; others
-// include the version, such as http://localhost:8000/v1. The client is
-// for NewChat and NewResponses: its services are not set up.
+// NewClient returns the SDK's client for one address and key, and ignores the environment. An
+// empty address means the public service. Other addresses include the version, such as
+// http://localhost:8000/v1. Use the client only for NewChat and NewResponses: its services are
+// not set up.
 func NewClient(baseURL, key string, more ...option.RequestOption) sdk.Client {
 	opts := []option.RequestOption{option.WithEnvironmentProduction()}
 	if baseURL != "" {
@@ -84,47 +78,45 @@ func NewClient(baseURL, key string, more ...option.RequestOption) sdk.Client {
 	return sdk.Client{Options: append(opts, more...)}
 }
 
-// NewChat returns a model behind the Chat Completions API. It keeps no
-// history at the service, and has no hosted tools.
+// NewChat returns a model that uses the Chat Completions API. The service keeps no history and
+// has no hosted tools.
 func NewChat(client sdk.Client, cfg Config) agent.ChatClient {
 	return &model{client, cfg, chat{cfg}}
 }
 
-// NewResponses returns a model behind the Responses API.
+// NewResponses returns a model that uses the Responses API.
 func NewResponses(client sdk.Client, cfg Config) agent.ChatClient {
 	return &model{client, cfg, responses{cfg}}
 }
 
-// model is a ChatClient over one of the APIs.
+// model is a ChatClient that uses one of the APIs.
 type model struct {
 	client sdk.Client
 	cfg    Config
 	api    api
 }
 
-// api is what the two APIs differ in.
+// api is the part in which the two APIs differ.
 type api interface {
 	path() string
 	// request writes the body.
 	request(messages []*content.Message, opt *agent.Options, stream bool) ([]byte, error)
-	// answer returns a reader of one answer.
+	// answer returns a reader for one answer.
 	answer(opt *agent.Options) answer
 }
 
-// answer reads what a model answers.
+// answer reads an answer of a model.
 type answer interface {
-	// whole reads an answer that came at once.
+	// whole reads an answer that is not streamed.
 	whole(src []byte) ([]*agent.Update, error)
-	// event reads one event of a stream; over says that nothing more is
-	// to come.
+	// event reads one event of a stream. It returns over if no further event is expected.
 	event(src []byte) (updates []*agent.Update, over bool, err error)
-	// end is called when the stream ends without saying so.
+	// end is called if the stream ends without a final event.
 	end() ([]*agent.Update, error)
 }
 
-// Respond answers the messages. Errors are *content.BadError (nothing
-// was sent, or the answer is unreadable), *StatusError, ErrCut, or
-// those of the context and the connection.
+// Respond answers the messages. Errors are *content.BadError (nothing was sent, or the answer
+// can't be read), *StatusError, ErrCut, or errors of the context and the connection.
 func (m *model) Respond(
 	ctx context.Context,
 	messages []*content.Message,
@@ -147,7 +139,7 @@ func (m *model) Respond(
 	return agent.Join(updates), nil
 }
 
-// Stream is Respond piece by piece.
+// Stream does the same as Respond in pieces.
 func (m *model) Stream(
 	ctx context.Context, messages []*content.Message, opt *agent.Options,
 ) iter.Seq2[*agent.Update, error] {
@@ -171,8 +163,8 @@ func (m *model) Stream(
 	}
 }
 
-// pump hands on what the events say until the answer is over or its
-// reader stops. All events together have room for so many bytes.
+// pump yields the updates of the events until the answer is over or its reader stops. The
+// events may have at most room bytes together.
 func pump(
 	ctx context.Context, events ssestream.Decoder, a answer, room int, yield func(*agent.Update, error) bool,
 ) error {
@@ -205,8 +197,8 @@ func next(ctx context.Context, events ssestream.Decoder, a answer, room *int) ([
 	return a.event(data)
 }
 
-// post sends a request. The body is written here and goes out as it is; keys,
-// addresses and retries are the SDK's.
+// post sends a request. The body is written here and sent unchanged. The SDK handles keys,
+// addresses and retries.
 func (m *model) post(
 	ctx context.Context, messages []*content.Message, opt *agent.Options, stream bool,
 ) (*http.Response, error) {

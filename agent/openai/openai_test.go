@@ -9,14 +9,14 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
-	_ "github.com/assent-dev/assent/internal/golden" // the flag -update
+	_ "github.com/assent-dev/assent/internal/golden" // registers the flag -update
 	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/replay"
 
 	"github.com/openai/openai-go/v3/option"
 )
 
-// chatOn and responsesOn return a model behind a transcript.
+// chatOn and responsesOn return a model whose service replays a transcript.
 func chatOn(t *testing.T, file string, cfg Config) agent.ChatClient {
 	t.Helper()
 	return NewChat(NewClient(replay.New(t, file).URL()+"/v1", "test-key"), cfg)
@@ -37,7 +37,7 @@ func stream(t *testing.T, m agent.ChatClient, opt *agent.Options, messages ...*c
 	return must.Get(agent.Collect(m.Stream(t.Context(), messages, opt)))(t)
 }
 
-// shows compares a response with lines such as those of show.
+// shows compares a response with lines in the format of show.
 func shows(t *testing.T, r *agent.Response, want ...string) {
 	t.Helper()
 	if got := show(r); got != strings.Join(want, "\n") {
@@ -107,7 +107,7 @@ func result(id, v string) *content.Message {
 }
 
 func TestChatText(t *testing.T) {
-	t.Setenv("OPENAI_ORG_ID", "org") // nothing of the environment may show
+	t.Setenv("OPENAI_ORG_ID", "org") // the environment must have no effect
 	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-From-Environment: yes")
 	warm := 0.5
 	m := chatOn(t, "chat_text.json", Config{Model: "gpt-4.1"})

@@ -6,15 +6,14 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// parts are the parts of a message, or an item, that is being written,
-// and the first thing that went wrong.
+// parts collects the parts of a message or an item, and the first error.
 type parts struct {
 	history *history
 	made    [][]byte
 	err     error
 }
 
-// walk writes messages content by content; flush ends each of them.
+// walk writes messages content by content, and calls flush after each message.
 func (p *parts) walk(
 	messages []*content.Message,
 	write func(where string, role content.Role, c content.Content) error,

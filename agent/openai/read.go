@@ -13,14 +13,13 @@ import (
 // object is an object of an answer.
 type object = jsonmsg.Fields
 
-// read begins with a whole text, which must be an object that everybody
-// reads alike.
+// read parses a text, which must be an object that all parsers read in the same way.
 func read(src []byte) object { return jsonmsg.Read(src, jsonmsg.Limits()) }
 
-// number is an integer, 0 when it is absent.
+// number returns an integer, or 0 if it is missing.
 func number(o object, key string) int64 { return o.Int(key, math.MinInt64, math.MaxInt64) }
 
-// head is what every piece of an answer says.
+// head contains the members that every piece of an answer has.
 type head struct{ id, model string }
 
 func (h *head) begin(o object) {
@@ -46,8 +45,7 @@ func usage(u object, input, output string) *content.Usage {
 	}
 }
 
-// badMessage is what is wrong with an answer or a request, as a
-// *content.BadError.
+// badMessage converts an error in an answer or a request to a *content.BadError.
 func badMessage(err error) error {
 	problem := jsonmsg.Problem(err)
 	var unsound *value.Error
@@ -74,8 +72,8 @@ func badMessage(err error) error {
 	return err
 }
 
-// request writes a whole request, which everybody must be able to read alike:
-// members may stand twice by the caller's own.
+// request writes a request and checks that all parsers read it in the same way. It may have
+// duplicate members because of the caller's additional members.
 func request(fill func(*jsonmsg.Writer)) ([]byte, error) {
 	out, err := jsonmsg.Object(fill)
 	if err == nil {
@@ -87,7 +85,7 @@ func request(fill func(*jsonmsg.Writer)) ([]byte, error) {
 	return out, nil
 }
 
-// splice writes the members of an object that the caller has as JSON.
+// splice writes the members of an object that the caller provided as JSON.
 func splice(w *jsonmsg.Writer, where string, src []byte) {
 	if len(src) == 0 {
 		return

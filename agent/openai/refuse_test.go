@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// nowhere is a model that nothing may be sent to.
+// nowhere is a model to which nothing may be sent.
 func nowhere(cfg Config, overChat bool) agent.ChatClient {
 	if overChat {
 		return NewChat(NewClient("http://127.0.0.1:1/v1", "k"), cfg)
@@ -60,7 +60,7 @@ func mcpAsk(id string) *content.ToolApprovalRequest {
 		Call: &content.MCPCall{CallID: id, Name: "roll", ServerName: "dice"}}
 }
 
-// bothRefuse is what neither API is sent.
+// bothRefuse returns contents that both adapters refuse to send.
 func bothRefuse() map[content.Code][]refused {
 	nan := math.NaN()
 	tool := func(ts ...agent.Tool) *agent.Options { return &agent.Options{Tools: ts} }
@@ -212,8 +212,8 @@ func TestResponsesRefused(t *testing.T) {
 	}
 }
 
-// What people are asked about functions, what they answer, and what was
-// handled elsewhere is nobody's business at the service.
+// Requests and answers about functions, and calls that were handled elsewhere, are not sent to
+// the service.
 func TestSilent(t *testing.T) {
 	inert := call("a")
 	inert.InformationalOnly = true
@@ -231,8 +231,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// A loop marks the calls that it has run; with their results they are
-// history like any other.
+// A loop marks the calls that it has run. With their results they are part of the history.
 func TestHandledCallsAreSent(t *testing.T) {
 	inert, again := call("a"), call("a")
 	inert.InformationalOnly, again.InformationalOnly = true, true
@@ -245,7 +244,7 @@ func TestHandledCallsAreSent(t *testing.T) {
 	}
 }
 
-// A call id may come again, once the call before has its result.
+// A call id may be reused after the earlier call has its result.
 func TestCallIDAgain(t *testing.T) {
 	messages := says(content.Assistant, call("a"), gives("a"), call("a"), gives("a"))
 	if all, err := chatMessages(messages, ""); err != nil || len(all) != 4 {
@@ -256,8 +255,8 @@ func TestCallIDAgain(t *testing.T) {
 	}
 }
 
-// A message of parts is one with an id and a status by the service's
-// own types, which some servers hold every request to.
+// In the service's own types, a message with parts has an id and a status. Some servers check
+// every request against these types, so assistant messages are sent as text.
 func TestSendsWhatAnAssistantSaidAsText(t *testing.T) {
 	items := must.Get(inputItems([]*content.Message{content.NewMessage(
 		content.Assistant,
@@ -288,7 +287,7 @@ func TestSendsWhatAnAssistantSaidAsText(t *testing.T) {
 	}
 }
 
-// An answer that came at once is refused for what is wrong with it.
+// The error for an invalid whole answer names the problem.
 func TestTellsWhatIsWrongWithACall(t *testing.T) {
 	for src, want := range map[string]string{
 		`{"choices":[{"message":{"tool_calls":[{"function":{"name":"f"}}]},"finish_reason":"tool_calls"}]}`: "tool_calls[0]: the call has no id or no name",

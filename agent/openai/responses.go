@@ -8,13 +8,13 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// responses is the Responses API.
+// responses implements the Responses API.
 type responses struct{ cfg Config }
 
 func (responses) path() string { return "responses" }
 
-// namedConversation begins the ids of conversations that were made for
-// themselves; others are ids of the last response.
+// namedConversation is the prefix of ids of conversation objects. Other ids are the id of the
+// last response.
 const namedConversation = "conv_"
 
 func (r responses) request(messages []*content.Message, opt *agent.Options, stream bool) ([]byte, error) {
@@ -55,7 +55,8 @@ func (r responses) request(messages []*content.Message, opt *agent.Options, stre
 	})
 }
 
-// keeping says what the service keeps and what it shall tell.
+// keeping writes which history the service uses, what it stores and what it includes in the
+// answer.
 func (r responses) keeping(w *jsonmsg.Writer, opt *agent.Options) {
 	w.Name("store").Bool(r.cfg.Store)
 	switch {
@@ -77,37 +78,34 @@ func (r responses) tools(tools []agent.Tool) ([][]byte, error) {
 			return
 		}
 		w.Member("type", "function")
-		function(w, t.Definition(), &r.cfg.Strict) // the service's default would be strict
+		function(w, t.Definition(), &r.cfg.Strict) // the service's default is strict
 	})
 }
 
-// itemWriter writes input items. What a message says gathers into one
-// message item until something else stands between.
+// itemWriter writes input items. It collects the contents of a message into one message item
+// until a content needs its own item.
 //
-// What an assistant said goes back as plain text: a message of parts
-// (output_text, refusal) is one with an id and a status of the service,
-// by the service's own types, and servers that hold requests to these
-// types refuse it without them. A service that keeps nothing would not
-// know the id.
+// Messages of the assistant are sent as plain text. In the service's types, a message with
+// parts (output_text, refusal) has an id and a status, and servers that check requests against
+// these types reject it without them. A service that stores nothing would not know the id.
 type itemWriter struct {
 	parts
 	stored bool
 	out    [][]byte
 
-	said  string // by the assistant
+	said  string // text of the assistant
 	phase string
 }
 
-// inputItems writes messages as input; kept tells that the service has
-// the history, stored that it has items by their ids.
+// inputItems writes messages as input. kept means that the service has the history, stored that
+// it has items by their ids.
 func inputItems(messages []*content.Message, kept, stored bool) ([][]byte, error) {
 	w := &itemWriter{parts: parts{history: newHistory(messages, kept)}, stored: stored}
 	w.walk(messages, w.content, w.flush)
 	return w.out, w.err
 }
 
-// content writes what becomes part of a message; everything else is an
-// item of its own.
+// content adds a content to the current message. Other contents become their own items.
 func (w *itemWriter) content(where string, role content.Role, c content.Content) error {
 	switch c := c.(type) {
 	case *content.Text:
@@ -171,7 +169,7 @@ func (w *itemWriter) text(role content.Role, c *content.Text) {
 		return
 	}
 	w.said += c.Text
-	if phase := property(c, phaseKey); phase != "" { // it stands behind the texts of its item
+	if phase := property(c, phaseKey); phase != "" { // the phase follows the texts of its item
 		w.phase = phase
 		w.flush(role)
 	}
@@ -209,7 +207,7 @@ func (w *itemWriter) image(uri string) {
 	})
 }
 
-// flush writes what has gathered as one message.
+// flush writes the collected contents as one message.
 func (w *itemWriter) flush(role content.Role) {
 	switch {
 	case w.said != "":
@@ -260,8 +258,8 @@ func (w *itemWriter) result(where string, c *content.FunctionResult) error {
 	return nil
 }
 
-// reasoning goes back sealed. Its id is sent only where the service can
-// look it up: without storing, an id makes it look in vain.
+// reasoning sends encrypted reasoning back. Its id is sent only if the service stores items:
+// otherwise the service would search for the id and fail.
 func (w *itemWriter) reasoning(c *content.Reasoning) error {
 	id := property(c, itemKey)
 	if !w.stored {
@@ -288,7 +286,7 @@ func (w *itemWriter) reasoning(c *content.Reasoning) error {
 	return nil
 }
 
-// unknown goes back byte for byte, if it is an item of this API.
+// unknown sends an item of this API back byte for byte.
 func (w *itemWriter) unknown(where string, c *content.Unknown) error {
 	o := read(c.Raw)
 	if kind := o.Text("type"); o.Err() != nil || kind == "" || kind != c.Kind {

@@ -65,7 +65,7 @@ func TestReasoningAndCallsGoBack(t *testing.T) {
 	ask(t, m, nil, question, r.Messages[0], result("call_a", `"rain"`), result("call_b", `{"hour": 7}`))
 }
 
-// The transcript compares JSON; here it is bytes.
+// The transcript compares JSON. This test compares bytes.
 func TestUnknownGoesBackByteForByte(t *testing.T) {
 	raw := `{"type": "web_search_call",` + "\n" + ` "id":"ws_1", "n": 1.00, "s": "\u00fc\/"}`
 	items, err := inputItems(
@@ -132,7 +132,7 @@ func TestResponsesCut(t *testing.T) {
 	}
 }
 
-// mcpTools are servers with every kind of approval.
+// mcpTools returns servers with every kind of approval.
 func mcpTools() []agent.Tool {
 	return []agent.Tool{
 		&agent.HostedMCP{
@@ -167,7 +167,7 @@ func TestMCPApprovalStateless(t *testing.T) {
 	asked := r.UserInputRequests()
 	yes := asked[0].(*content.ToolApprovalRequest).CreateApproval("go on")
 	no := asked[1].(*content.ToolApprovalRequest).CreateRejection("once is enough")
-	no.Call = nil // a wire that carries no call: the request tells what it was
+	no.Call = nil // a wire format without the call; the request has it
 	r = ask(t, m, nil, question, r.Messages[0], content.NewMessage(content.User, yes, no))
 	shows(t, r, "resp_2 gpt-5 stop", "assistant resp_2",
 		`  mcp mcp_1 dice.roll "{\"diceRollExpression\":\"2d4 + 1\"}" {"approvalRequestId":"mcpr_1"}`,
@@ -204,9 +204,9 @@ func payer(runs *[]string) agent.Function {
 		}))
 }
 
-// The whole way: the model calls a marked function, the run ends with a
-// request, the answer comes, the function runs once on exactly what the
-// model wrote, and the model gets a history that the service accepts.
+// The complete sequence: the model calls a marked function, the run ends with a request, the
+// answer arrives, the function runs once with exactly the model's arguments, and the model gets
+// a history that the service accepts.
 func TestLoopCompatible(t *testing.T) {
 	type runner func(*testing.T, agent.ChatClient, *agent.Options, ...*content.Message) *agent.Response
 	for name, run := range map[string]runner{"whole": ask, "stream": stream} {
@@ -231,9 +231,8 @@ func TestLoopCompatible(t *testing.T) {
 	}
 }
 
-// The default profile keeps what waits in the thread, and nothing of
-// the history needs to come back. Another loop, as in another process,
-// goes on with it.
+// The default profile keeps waiting calls in the thread, so the caller need not send the
+// history again. Another loop continues with the thread, as in another process.
 func TestLoopDefault(t *testing.T) {
 	var runs []string
 	model := responsesOn(t, "loop.json", Config{Model: "gpt-5"})

@@ -16,17 +16,16 @@ func (r responses) answer(opt *agent.Options) answer {
 	}
 }
 
-// responseAnswer reads one response, whole or by its events. From the
-// first call of a function or question about a call on, everything is
-// held back until the response is complete: only then is it known
-// whether they may act.
+// responseAnswer reads one response, whole or as events. From the first function call or
+// approval request on, it holds everything back until the response is complete, because only
+// then is it known whether the calls may be used.
 type responseAnswer struct {
 	store        bool
 	conversation string
 
 	head
-	streamed map[string]string // text that was handed on, by item
-	items    int               // that were done
+	streamed map[string]string // text that was passed on, by item
+	items    int               // number of finished items
 	holds    bool
 	held     []content.Content
 	calls    []*content.FunctionCall
@@ -50,7 +49,7 @@ func (a *responseAnswer) whole(src []byte) ([]*agent.Update, error) {
 	return append(out, last...), nil
 }
 
-// event reads one event. Those that only tell of progress say nothing here.
+// event reads one event. Events that only report progress return no update.
 func (a *responseAnswer) event(src []byte) ([]*agent.Update, bool, error) {
 	if string(bytes.TrimSpace(src)) == "[DONE]" {
 		return nil, true, unfinished()
@@ -79,13 +78,13 @@ func (a *responseAnswer) event(src []byte) ([]*agent.Update, bool, error) {
 	return out, false, badMessage(o.Err())
 }
 
-// failureEvent is the error that an event tells, in itself or in a member.
+// failureEvent returns the error of an event, which is the event itself or one of its members.
 func failureEvent(o object) error {
 	if o.Has("error") {
 		return reported(o.Object("error"))
 	}
 	out := reported(o)
-	out.Type = "" // that is the type of the event
+	out.Type = "" // this is the type of the event, not of the error
 	return out
 }
 
@@ -106,7 +105,7 @@ func (a *responseAnswer) terminal(o object) ([]*agent.Update, bool, error) {
 
 func (a *responseAnswer) end() ([]*agent.Update, error) { return nil, unfinished() }
 
-// paragraph stands between the parts of a summary.
+// paragraph separates the parts of a summary.
 const paragraph = "\n\n"
 
 func (a *responseAnswer) text(item, delta string) []*agent.Update {
@@ -119,7 +118,7 @@ func (a *responseAnswer) thought(item, delta string) []*agent.Update {
 	return a.say(&content.Reasoning{Text: delta})
 }
 
-// say hands contents on, or holds them back.
+// say passes contents on, or holds them back.
 func (a *responseAnswer) say(contents ...content.Content) []*agent.Update {
 	if a.holds {
 		a.held = append(a.held, contents...)
@@ -131,7 +130,7 @@ func (a *responseAnswer) say(contents ...content.Content) []*agent.Update {
 	return []*agent.Update{a.update(contents...)}
 }
 
-// item reads an item that is done.
+// item reads a finished item.
 func (a *responseAnswer) item(o object) []*agent.Update {
 	a.items++
 	switch kind := o.NonEmpty("type"); kind {
@@ -153,7 +152,7 @@ func (a *responseAnswer) item(o object) []*agent.Update {
 	}
 }
 
-// functionCall reads a call. One that isn't complete is never run.
+// functionCall reads a call. An incomplete call is never run.
 func functionCall(o object) *content.FunctionCall {
 	status := o.Text("status")
 	return &content.FunctionCall{
@@ -195,8 +194,8 @@ func (a *responseAnswer) message(o object) []content.Content {
 	return out
 }
 
-// rest is what of an item's text has not been handed on. Pieces that
-// are not the beginning of the whole can't be taken back.
+// rest returns the part of an item's text that has not been passed on. It fails if the text
+// doesn't begin with the pieces that were passed on, because these can't be taken back.
 func (a *responseAnswer) rest(o object, whole string) string {
 	id := o.Text("id")
 	rest, ok := strings.CutPrefix(whole, a.streamed[id])
@@ -207,7 +206,7 @@ func (a *responseAnswer) rest(o object, whole string) string {
 	return rest
 }
 
-// reasoning closes what was thought with its sealed form.
+// reasoning returns the rest of a reasoning item with its encrypted form.
 func (a *responseAnswer) reasoning(o object) []content.Content {
 	text := joined(o, "summary")
 	if text == "" {
@@ -227,7 +226,7 @@ func joined(o object, key string) string {
 	return strings.Join(texts, paragraph)
 }
 
-// finish reads how the response ended and gives the rest.
+// finish reads how the response ended and returns the last update.
 func (a *responseAnswer) finish(o object) ([]*agent.Update, error) {
 	if o.Has("error") {
 		return nil, reported(o.Object("error"))
@@ -262,7 +261,7 @@ func (a *responseAnswer) reason(o object) (string, error) {
 		switch why := o.Object("incomplete_details").Text("reason"); why {
 		case "max_output_tokens":
 			return "length", nil
-		case "", "stop", "tool_calls": // none of the reasons for which calls may act
+		case "", "stop", "tool_calls": // these values must not be taken for a reason that allows calls
 			return "incomplete", nil
 		default:
 			return why, nil
@@ -272,8 +271,8 @@ func (a *responseAnswer) reason(o object) (string, error) {
 	}
 }
 
-// continues is the conversation that the next request goes on with; ""
-// when nothing is kept.
+// continues returns the conversation that the next request continues, or an empty string if
+// nothing is stored.
 func (a *responseAnswer) continues() string {
 	switch {
 	case !a.store:

@@ -15,7 +15,7 @@ import (
 // emptySchema is the schema of functions without arguments.
 const emptySchema = `{"type":"object","properties":{}}`
 
-// schema checks a JSON Schema as far as the wire needs it.
+// schema returns a JSON Schema for the API. It only checks that the schema is an object.
 func schema(where string, s json.RawMessage) ([]byte, error) {
 	s = bytes.TrimSpace(s)
 	if len(s) == 0 {
@@ -27,13 +27,13 @@ func schema(where string, s json.RawMessage) ([]byte, error) {
 	return s, nil
 }
 
-// hosted finds the MCP server in a tool, under any wrappers.
+// hosted returns the MCP server in a tool or in the tools that it wraps.
 func hosted(t agent.Tool) *agent.HostedMCP {
 	h, _ := agent.Inner[*agent.HostedMCP](t)
 	return h
 }
 
-// function writes what the model is told of a function.
+// function writes the definition of a function.
 func function(w *jsonmsg.Writer, d agent.Definition, strict *bool) {
 	if d.Name == "" {
 		w.Fail(bad(content.BadShape, "tools", "a tool has no name"))
@@ -75,8 +75,8 @@ func server(w *jsonmsg.Writer, h *agent.HostedMCP) {
 	approval(w, h)
 }
 
-// approval writes when the service asks. What it can't tell for sure it
-// refuses, since the service's default may be to run.
+// approval writes when the service must ask. It fails for unclear settings, since the service
+// might then run calls without asking.
 func approval(w *jsonmsg.Writer, h *agent.HostedMCP) {
 	switch {
 	case h.Approval == "" || h.Approval == "always":
@@ -109,8 +109,7 @@ func listed(w *jsonmsg.Writer, h *agent.HostedMCP) {
 	}
 }
 
-// common writes the members that both APIs have, and those that are the
-// caller's own.
+// common writes the members that both APIs have, and the caller's additional members.
 func common(w *jsonmsg.Writer, cfg Config, opt *agent.Options, tools [][]byte, stream bool) {
 	if len(tools) > 0 {
 		w.Name("tools").Elements(tools)
@@ -134,7 +133,7 @@ func common(w *jsonmsg.Writer, cfg Config, opt *agent.Options, tools [][]byte, s
 	splice(w, "Options.Extra", raw)
 }
 
-// begin writes the model, without which there is no request.
+// begin writes the model. It fails if no model is set.
 func begin(w *jsonmsg.Writer, opt *agent.Options) {
 	if opt.Model == "" {
 		w.Fail(bad(content.BadShape, "model", "neither the options nor the configuration name a model"))

@@ -10,20 +10,20 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// HostLabel is the server that hosts of agents name in place of one for
-// the functions that run in the agent itself.
+// HostLabel is the server label that agent hosts use for functions that run in the agent
+// itself.
 const HostLabel = "agent_framework"
 
-// WireID is the id under which a host of agents (Microsoft's Foundry)
-// shows a request: services take no other ids than mcpr_ and 50 digits.
+// WireID returns the id under which an agent host (Microsoft's Foundry) shows a request.
+// Services only accept ids of the form mcpr_ and 50 digits.
 func WireID(requestID string) string {
 	sum := sha256.Sum256([]byte(requestID))
 	return "mcpr_" + strings.ToUpper(hex.EncodeToString(sum[:25]))
 }
 
-// ApprovalItem writes a request as a host of agents sends it: an
-// mcp_approval_request, whatever the call is. The error is a
-// *content.BadError when nothing of that kind can say what is asked.
+// ApprovalItem writes a request in the form that an agent host sends: as an
+// mcp_approval_request, for any kind of call. It returns a *content.BadError if the request
+// can't be expressed in this form.
 func ApprovalItem(q *content.ToolApprovalRequest) (json.RawMessage, error) {
 	label, call := HostLabel, q.Call
 	switch c := call.(type) {
@@ -47,10 +47,9 @@ func ApprovalItem(q *content.ToolApprovalRequest) (json.RawMessage, error) {
 	})
 }
 
-// ApprovalAnswer reads an mcp_approval_response that a caller of a
-// hosted agent sent. It answers one of the open requests, which alone
-// say what the call is. The error is a *content.BadError: BadID when it
-// answers none of them.
+// ApprovalAnswer reads an mcp_approval_response from a caller of a hosted agent. It must answer
+// one of the open requests, from which the call is taken. The error is a *content.BadError,
+// with code BadID if no open request matches.
 func ApprovalAnswer(item []byte, open []*content.ToolApprovalRequest) (*content.ToolApprovalResponse, error) {
 	o := read(item)
 	if o.Err() == nil && o.Text("type") != "mcp_approval_response" {

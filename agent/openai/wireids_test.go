@@ -11,15 +11,15 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-const foundryID = "mcpr_5B93E5CDC9D471BE467A363EBC4252FB797FAFCA54AD45783C" // of ficc_call_1
+const foundryID = "mcpr_5B93E5CDC9D471BE467A363EBC4252FB797FAFCA54AD45783C" // for ficc_call_1
 
 func transfer() *content.ToolApprovalRequest {
 	return &content.ToolApprovalRequest{RequestID: "ficc_call_1",
 		Call: &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: []byte(`{"amount":5}`)}}
 }
 
-// An agent that Foundry hosts shows its own functions as calls of a
-// server, and takes the answer under the id that it made.
+// An agent that Foundry hosts shows its own functions as calls of a server, and accepts the
+// answer under the id that it made.
 func TestFoundryAsks(t *testing.T) {
 	m := responsesOn(t, "foundry.json", Config{Model: "bank", Store: true})
 	r := ask(t, m, nil, content.UserText("Pay."))
@@ -33,7 +33,7 @@ func TestFoundryAsks(t *testing.T) {
 	}
 }
 
-// What we host is told in the same form.
+// Requests of agents that we host have the same form.
 func TestApprovalItemIsFoundrys(t *testing.T) {
 	item := must.Get(ApprovalItem(transfer()))(t)
 	want := `{"type":"mcp_approval_request","id":"` + foundryID + `","server_label":"agent_framework",` +
@@ -62,7 +62,7 @@ func TestApprovalItemRefuses(t *testing.T) {
 	}
 }
 
-// The open request says what the call is, whatever the caller sends.
+// The call is taken from the open request, not from the caller's answer.
 func TestApprovalAnswerIsBoundToAnOpenRequest(t *testing.T) {
 	open := []*content.ToolApprovalRequest{{RequestID: "ficc_other", Call: transfer().Call}, transfer()}
 	for item, want := range map[string]string{

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	signInID = "sign_in" // of the request to sign in; references of questions begin otherwise
-	dismiss  = "dismiss" // the choice that picks the tool's default
+	signInID = "sign_in" // id of the sign-in request; references of questions begin differently
+	dismiss  = "dismiss" // the choice that selects the tool's default
 )
 
-// requests are what the loop shows while a call waits; none where
-// nothing waits for anybody.
+// requests returns the requests that the loop shows while a call waits. There are none if the
+// call doesn't wait for a person.
 func (t *tool) requests(ctx context.Context, c runtime.Call) ([]content.InputRequest, error) {
 	var out []content.InputRequest
 	if c.Question != "" {
@@ -57,7 +57,8 @@ func (t *tool) question(ctx context.Context, c runtime.Call) (content.InputReque
 
 	q, err := t.cfg.User.read(ctx, c.Question)
 	switch {
-	case errors.Is(err, hold.ErrNoRequest), err == nil && q.State != hold.Pending: // the runtime goes on by that
+	// the runtime continues with the answer
+	case errors.Is(err, hold.ErrNoRequest), err == nil && q.State != hold.Pending:
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -72,8 +73,7 @@ func (t *tool) question(ctx context.Context, c runtime.Call) (content.InputReque
 	return choice(c, q)
 }
 
-// choice asks for one of the labels by its number, since labels may be
-// empty or alike.
+// choice asks for one of the labels by number, since labels may be empty or equal.
 func choice(c runtime.Call, q *asked) (content.InputRequest, error) {
 	type option struct {
 		Const string `json:"const"`
@@ -103,7 +103,8 @@ func choice(c runtime.Call, q *asked) (content.InputRequest, error) {
 	}, nil
 }
 
-// asks puts what is known first, and what the tool says behind.
+// asks returns the text of a question. The part that is known comes first, followed by the
+// tool's own text.
 func asks(c runtime.Call, q *asked) string {
 	text := fmt.Sprintf("The tool server %s asks about %s %s:\n", c.Server, q.Tool, diag.Printable(string(q.Arguments)))
 	for line := range strings.Lines(q.Prompt) {
@@ -113,8 +114,8 @@ func asks(c runtime.Call, q *asked) string {
 	return text
 }
 
-// signIn asks the user of the loop to sign in where the tool wants it.
-// People elsewhere get no such link from a loop.
+// signIn returns a request to sign in if the tool needs it. It is only shown to the user of the
+// loop, not to people elsewhere.
 func (t *tool) signIn(c runtime.Call) (content.InputRequest, bool) {
 	if t.cfg.User == nil || c.SignInHost == "" {
 		return nil, false
@@ -128,7 +129,7 @@ func (t *tool) signIn(c runtime.Call) (content.InputRequest, bool) {
 	}, true
 }
 
-// answer lets an answer act. A refusal says why it could not.
+// answer applies an answer. It returns a refusal if the answer can't be applied.
 func (t *tool) answer(ctx context.Context, w waiting, answer content.InputResponse) (*agent.Refusal, error) {
 	id := answer.InputResponseTo()
 	switch {
@@ -158,7 +159,7 @@ func (t *tool) answer(ctx context.Context, w waiting, answer content.InputRespon
 	return nil, err
 }
 
-// refusal says why an answer does not act.
+// refusal is the reason why an answer is not applied.
 type refusal struct {
 	reason agent.RefusalReason
 	detail string
@@ -166,8 +167,8 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.detail }
 
-// take makes an answer the question's own. To give none withdraws the
-// call: only the choice to dismiss picks what the tool wants then.
+// take stores an answer in the question. Declining withdraws the call. Only the choice to
+// dismiss selects the tool's default.
 func (q *asked) take(answer content.InputResponse, by string) error {
 	if q.State != hold.Pending {
 		return &refusal{agent.ClosedRequest, "the question has ended"}

@@ -1,9 +1,9 @@
-// Package raptools lets an agent's loop use the tools of RAP tool
-// servers: the operations of a runtime's thread become functions, and
-// what is asked during their calls is asked by the loop.
+// Package raptools lets an agent's loop use the tools of RAP tool servers: the operations of a
+// runtime's thread become functions, and the loop asks the questions that arise during their
+// calls.
 //
-// The runtime's plan decides about each call. Wrap the loop's decider
-// in LeaveToRuntime, so that nobody is asked twice.
+// The runtime's plan decides each call. Wrap the loop's decider in LeaveToRuntime, so that
+// people are not asked twice.
 package raptools
 
 import (
@@ -24,26 +24,26 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Config says in which thread of which asker the tools are called.
+// Config selects the asker and the thread in which the tools are called.
 type Config struct {
 	Threads   *runtime.Threads
-	Thread    string   // that the calls belong to
+	Thread    string   // thread that the calls belong to
 	Ancestors []string // of the thread: root to parent
-	For       string   // whom the agent acts for; "" nobody is named
-	// User is the runtime's People, where the user of the loop answers.
-	// Nil means that people elsewhere do: the loop shows that they are
-	// asked, takes no answer, and each run looks whether there is one.
+	For       string   // the person for whom the agent acts, if any
+	// User is the runtime's People if the user of the loop answers questions. If it is nil,
+	// people elsewhere answer: the loop only shows that they are asked, refuses answers, and
+	// checks in each run whether they have answered.
 	User *User
-	// Inbox is the page where people elsewhere answer; "" for none.
+	// Inbox is the address of the page on which people elsewhere answer, if any.
 	Inbox string
 }
 
-// Tools makes functions of the operations that a thread is offered. The
-// error says which of them can't be used and why; the others come
-// beside it.
+// Tools makes functions from the operations that are offered to a thread. The error lists
+// operations that can't be used, with the reasons. The tools for all others are returned
+// together with the error.
 //
-// A result that says that events follow is the function's result all
-// the same: the program reads the events (runtime.Threads.Events).
+// A result that announces events is still the function's result. The program can read the
+// events with runtime.Threads.Events.
 func Tools(ctx context.Context, cfg Config) ([]agent.Tool, error) {
 	if cfg.Threads == nil || cfg.Thread == "" {
 		return nil, errors.New("make tools of RAP operations: expected the threads of an asker, and the name of one")
@@ -73,14 +73,13 @@ func Tools(ctx context.Context, cfg Config) ([]agent.Tool, error) {
 	return out, errors.Join(problems...)
 }
 
-// LeaveToRuntime is a decider that lets the tools of this package run,
-// since the plan of their runtime decides about them, and leaves all
-// others to another decider.
+// LeaveToRuntime returns a decider that allows the tools of this package, since the plan of
+// their runtime decides about them, and uses another decider for all other tools.
 func LeaveToRuntime(others agent.Decider) agent.Decider { return &leaving{others} }
 
 type leaving struct{ others agent.Decider }
 
-// Decide answers one call of a tool.
+// Decide returns the verdict for one call.
 func (l *leaving) Decide(ctx context.Context, t agent.Tool, call content.ToolCall) (hold.Verdict, error) {
 	if _, ok := agent.Inner[*tool](t); ok {
 		return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Allow}}, nil
@@ -95,7 +94,7 @@ type tool struct {
 	offer runtime.Offer
 }
 
-// Definition is what the tool server says about the operation.
+// Definition returns the tool server's description of the operation.
 func (t *tool) Definition() agent.Definition {
 	return agent.Definition{
 		Name:        t.offer.Name,
@@ -104,24 +103,24 @@ func (t *tool) Definition() agent.Definition {
 	}
 }
 
-// waiting is what a call that suspended knows of itself.
+// waiting is the state of a suspended call.
 type waiting struct {
-	ID       string `json:"id"` // of the call at the runtime
+	ID       string `json:"id"` // id of the call at the runtime
 	Question string `json:"question,omitempty"`
 	SignIn   string `json:"sign_in,omitempty"`
 }
 
-// news reports whether a call has something to say since.
+// news reports whether the call has ended, or has a question or sign-in that the state doesn't
+// have.
 func (w waiting) news(c runtime.Call) bool {
 	return c.State == runtime.CallDone || c.Question != "" && c.Question != w.Question ||
 		c.SignInHost != "" && c.SignIn != w.SignIn
 }
 
-// Invoke calls the operation, and waits for its result or for a
-// question. When ctx ends before, the call is interrupted and the tool
-// server told so.
+// Invoke calls the operation, and waits for its result or a question. If ctx ends first, the
+// call is interrupted and the tool server is notified.
 func (t *tool) Invoke(ctx context.Context, call *content.FunctionCall) (any, error) {
-	w := waiting{ID: call.CallID + "_" + rand.Text()} // models use their ids again
+	w := waiting{ID: call.CallID + "_" + rand.Text()} // models reuse their ids
 	in := runtime.Invocation{
 		Thread:    t.cfg.Thread,
 		ID:        w.ID,
@@ -140,7 +139,7 @@ func (t *tool) Invoke(ctx context.Context, call *content.FunctionCall) (any, err
 	return t.wait(ctx, w)
 }
 
-// wait waits for news of a call.
+// wait waits until a call has news.
 func (t *tool) wait(ctx context.Context, w waiting) (any, error) {
 	c, err := t.cfg.Threads.WaitFor(ctx, t.cfg.Thread, w.ID, w.news)
 	if err != nil {
@@ -150,8 +149,7 @@ func (t *tool) wait(ctx context.Context, w waiting) (any, error) {
 	return t.goOn(ctx, w, c)
 }
 
-// interruptWithin is how long a call that nobody waits for any more may
-// take to be interrupted.
+// interruptWithin limits the time for interrupting a call whose caller has gone.
 const interruptWithin = 10 * time.Second
 
 func (t *tool) interrupt(ctx context.Context, w waiting) error {
@@ -165,8 +163,8 @@ func (t *tool) interrupt(ctx context.Context, w waiting) error {
 	return err
 }
 
-// goOn returns the result of a call, or suspends it where the user or
-// people elsewhere have to say something first.
+// goOn returns the result of a call, or suspends it if the user or people elsewhere must answer
+// first.
 func (t *tool) goOn(ctx context.Context, w waiting, c runtime.Call, refused ...agent.Refusal) (any, error) {
 	if c.State == runtime.CallDone {
 		return result(c.Outcome)
@@ -176,7 +174,7 @@ func (t *tool) goOn(ctx context.Context, w waiting, c runtime.Call, refused ...a
 	if err != nil {
 		return nil, t.later(w, err)
 	}
-	if len(requests) == 0 { // what was asked has an answer: what is next comes by itself
+	if len(requests) == 0 { // the question has an answer, and the next state follows by itself
 		return t.wait(ctx, w)
 	}
 	state, err := json.Marshal(w)
@@ -192,7 +190,7 @@ func (t *tool) goOn(ctx context.Context, w waiting, c runtime.Call, refused ...a
 	}
 }
 
-// later says that a call can't be looked at now.
+// later suspends a call that can't be checked now.
 func (t *tool) later(w waiting, cause error) error {
 	state, err := json.Marshal(w)
 	if err != nil {
@@ -202,8 +200,7 @@ func (t *tool) later(w waiting, cause error) error {
 	return &agent.Suspend{State: state, Err: fmt.Errorf("%s: %w", t.offer.Name, cause)}
 }
 
-// Resume takes the answers of the user, and looks what has become of
-// the call.
+// Resume applies the user's answers and checks the call.
 func (t *tool) Resume(
 	ctx context.Context, _ *content.FunctionCall, state json.RawMessage, answers []content.InputResponse,
 ) (any, error) {
@@ -235,8 +232,8 @@ func (t *tool) Resume(
 	return t.goOn(ctx, w, c, refused...)
 }
 
-// result is what the model is told: the text of the outcome, or its
-// items where it has images or several texts.
+// result returns the result for the model: the text of the outcome, or its items if it has
+// images or several texts.
 func result(o *rap.Outcome) (any, error) {
 	switch {
 	case o == nil:
@@ -255,7 +252,7 @@ func result(o *rap.Outcome) (any, error) {
 	return items, nil
 }
 
-// item is an item of a result, as RAP writes it.
+// item returns an item of a result in RAP's format.
 func item(c wire.Content) map[string]string {
 	if c.MediaType == "" {
 		return map[string]string{"type": "text", "text": c.Text}

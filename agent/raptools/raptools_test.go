@@ -33,7 +33,7 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// The gateway's file asks about write, the runtime's about send.
+// The gateway's plan requires approval of write, the runtime's plan of send.
 const (
 	gatewayFile = `schema_version: "1.0.0"
 metadata: {id: keeper, name: Keeper, version: "1.0.0", description: Keeps tools., namespace: acme.tools}
@@ -82,22 +82,22 @@ func plan(t *testing.T, file string, policies ...string) func(context.Context) (
 	return func(context.Context) (*resolve.Plan, error) { return compiled, nil }
 }
 
-// office is a real gateway with four operations, and a runtime that
-// calls it for the loop of an agent. Both keep their calls in SQLite.
+// office is a real gateway with four operations, and a runtime that calls it for the loop of an
+// agent. Both keep their calls in SQLite.
 type office struct {
 	t       *testing.T
 	records store.Records
 	back    *httptest.Server // the gateway
 	front   *httptest.Server // callbacks of the runtime
-	handler http.Handler     // of now
+	handler http.Handler     // the current handler
 	stop    func()
 	user    *raptools.User
 	threads *runtime.Threads
-	people  hold.People // of the runtime, where they are not the user
+	people  hold.People // people of the runtime, if they are not the user
 	server  runtime.Server
 	mu      sync.Mutex
 	ran     []string
-	hang    bool // runs wait for the end of their context
+	hang    bool // runs block until their context ends
 }
 
 func newOffice(t *testing.T, change ...func(*office)) *office {
@@ -156,13 +156,13 @@ func (o *office) common(namespace, file string, policies ...string) rap.Common {
 	}
 }
 
-// working runs something until the end of the test, or until stop.
+// working runs a function until the end of the test or until stop is called.
 func (o *office) working(run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = run(ctx) // ends with ctx
+		_ = run(ctx) // returns when ctx ends
 	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
@@ -196,8 +196,7 @@ func (o *office) runs() string {
 	return strings.Join(o.ran, " ")
 }
 
-// open makes the runtime, again after a stop: it is another process
-// then, which has nothing but the records.
+// open makes the runtime. After a stop it acts as another process, which only has the records.
 func (o *office) open() {
 	o.t.Helper()
 	o.user = must.Get(raptools.NewUser(raptools.UserConfig{
@@ -219,7 +218,7 @@ func (o *office) open() {
 	o.stop = o.working(r.Run)
 }
 
-// model calls one operation, and says then what came of it.
+// model calls one operation and then reports the result.
 type model struct{ operation, arguments string }
 
 func (m model) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
@@ -238,7 +237,7 @@ func (m model) Stream(
 	return agent.StreamOf(m.Respond(ctx, messages, opt))
 }
 
-// clerk is the chat agent with the tools that the thread is offered.
+// clerk is the chat agent with the tools that are offered to the thread.
 func (o *office) clerk(operation string) agent.Agent {
 	o.t.Helper()
 	tools := must.Get(raptools.Tools(o.t.Context(), raptools.Config{
@@ -262,7 +261,7 @@ func (o *office) turn(a agent.Agent, th *agent.Thread, m ...*content.Message) *a
 	return must.Get(a.Run(o.t.Context(), th, m...))(o.t)
 }
 
-// asks runs the clerk until it asks one thing.
+// asks runs the clerk until it has one request.
 func (o *office) asks(operation string) (agent.Agent, *agent.Thread, content.InputRequest) {
 	o.t.Helper()
 	a, th := o.clerk(operation), agent.NewThread("t")
@@ -276,7 +275,7 @@ func (o *office) asks(operation string) (agent.Agent, *agent.Thread, content.Inp
 
 func answers(c ...content.Content) *content.Message { return content.NewMessage(content.User, c...) }
 
-// said holds the last words of a run.
+// said compares the text of a run.
 func said(t *testing.T, resp *agent.Response, want string) {
 	t.Helper()
 	if got := resp.Text(); got != want {
@@ -284,7 +283,7 @@ func said(t *testing.T, resp *agent.Response, want string) {
 	}
 }
 
-// pick answers a question by the label that speaks of a word.
+// pick answers a question with the choice whose label contains a word.
 func pick(t *testing.T, q content.InputRequest, word string) content.InputResponse {
 	t.Helper()
 	form := q.(*content.StructuredInputRequest)
@@ -383,9 +382,8 @@ func TestAnEditIsRefused(t *testing.T) {
 	}
 }
 
-// TestOnlyOthersMayApprove: the user of the loop does not stand in for
-// the people whom a policy names, or whom the tool server's questions
-// go to.
+// The user of the loop can't answer for the people that a policy names, or for the people that the
+// tool server asks.
 func TestOnlyOthersMayApprove(t *testing.T) {
 	o := newOffice(t)
 	resp := o.turn(o.clerk("pay"), agent.NewThread("t"), content.UserText("go"))
@@ -402,8 +400,7 @@ func TestOnlyOthersMayApprove(t *testing.T) {
 	}
 }
 
-// TestAnotherProcessGoesOn: the thread and the records are all that the
-// next process has.
+// The next process only has the thread and the records.
 func TestAnotherProcessGoesOn(t *testing.T) {
 	o := newOffice(t)
 	_, th, q := o.asks("write")
@@ -425,7 +422,7 @@ func TestACancelledRunInterruptsItsCall(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = o.clerk("read").Run(ctx, agent.NewThread("t"), content.UserText("go")) // what it says isn't the point
+		_, _ = o.clerk("read").Run(ctx, agent.NewThread("t"), content.UserText("go")) // the result doesn't matter
 	}()
 	testwait.Until(t, "the run", func() bool { return o.runs() != "" })
 	cancel()
@@ -471,8 +468,8 @@ func TestPeopleElsewhereAnswer(t *testing.T) {
 	testwait.Until(t, "the result", func() bool { return o.turn(a, th).Text() == `it says "did write"` })
 }
 
-// wantsSignIn is a tool server whose one operation wants its user to
-// sign in, and ends once told to.
+// wantsSignIn is a tool server whose only operation requires its user to sign in, and ends when
+// end is called.
 func wantsSignIn(t *testing.T, link string) (server *httptest.Server, end func()) {
 	t.Helper()
 	var mu sync.Mutex
@@ -481,7 +478,7 @@ func wantsSignIn(t *testing.T, link string) (server *httptest.Server, end func()
 		ID    string `json:"id"`
 		URL   string `json:"callback_url"`
 	}
-	asked := make(chan struct{}) // closed once the runtime has the link
+	asked := make(chan struct{}) // closed when the runtime has the link
 	post := func(kind, member, text string) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -548,8 +545,7 @@ func TestNobodySignsIn(t *testing.T) {
 	said(t, o.turn(a, th, answers(no)), `it says "Error: interrupted: the user did not sign in"`)
 }
 
-// TestASignInAnywhereElseIsNotShown: an origin that nobody registered
-// is shown to nobody.
+// A sign-in link to an origin that is not registered must not be shown.
 func TestASignInAnywhereElseIsNotShown(t *testing.T) {
 	server, end := wantsSignIn(t, "https://evil.example/authorize")
 	o := newOffice(t, func(o *office) {

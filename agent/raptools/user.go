@@ -17,21 +17,20 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// UserConfig says where a User keeps what was asked.
+// UserConfig configures the storage of a User.
 type UserConfig struct {
-	Records   store.Records    // those of the runtime will do
-	Namespace string           // name of its records, different for every User on one store
-	Key       []byte           // 32 secret bytes that seal them
-	Now       func() time.Time // nil: time.Now
+	Records   store.Records    // may be those of the runtime
+	Namespace string           // namespace of its records; must be different for every User of a store
+	Key       []byte           // 32 secret bytes that encrypt the records
+	Now       func() time.Time // the clock; time.Now if nil
 }
 
-// User is the people of a runtime whose tools an agent's loop calls:
-// the user of the loop answers, by responses to its requests. What only
-// others may answer (a tool server's answered_by, or a policy that names
-// approvers or hides arguments) is denied, since nobody here can ask
-// them.
+// User implements the people of a runtime whose tools an agent's loop calls: the user of the
+// loop answers with responses to the loop's requests. Questions that only other people may
+// answer (because of the tool server's answered_by, or a policy that names approvers or hides
+// arguments) are denied, since those people can't be asked here.
 //
-// What was asked and answered is kept, so both outlive the process.
+// Questions and answers are stored, so they survive the process.
 type User struct {
 	vault *durable.Vault[asked]
 	now   func() time.Time
@@ -41,7 +40,7 @@ type User struct {
 	watchers int
 }
 
-// NewUser checks the configuration.
+// NewUser returns a User, or an error for an invalid configuration.
 func NewUser(cfg UserConfig) (*User, error) {
 	if cfg.Records == nil || cfg.Namespace == "" {
 		return nil, errors.New("make the user of a loop: records and namespace are needed")
@@ -69,24 +68,24 @@ type asked struct {
 	Prompt    string     `json:"prompt"`
 	Choices   []string   `json:"choices,omitempty"`
 	Default   int        `json:"default,omitempty"`
-	Binding   string     `json:"binding,omitempty"` // of the call to approve; "" for a question
+	Binding   string     `json:"binding,omitempty"` // binding of the call to approve; empty for a question
 	State     hold.State `json:"state"`
 	Selected  int        `json:"selected,omitempty"`
 	By        string     `json:"by,omitempty"`
 	Reason    string     `json:"reason,omitempty"`
-	Claimed   string     `json:"claimed,omitempty"` // key of the one run that an approval is for
+	Claimed   string     `json:"claimed,omitempty"` // key of the single run that the approval allows
 	Until     time.Time  `json:"until"`
 }
 
 const (
-	unlimited = 30 * 24 * time.Hour // of what has no end of its own
-	remember  = 24 * time.Hour      // what has ended
+	unlimited = 30 * 24 * time.Hour // lifetime of requests without a deadline
+	remember  = 24 * time.Hour      // how long an ended request is kept
 )
 
-// As returns what one asker asks the user.
+// As returns the requests of one asker.
 func (u *User) As(who approval.Asker) hold.Requests { return &seat{u, who} }
 
-// Watch tells of answers, until ctx ends.
+// Watch calls changed for each answer until ctx ends.
 func (u *User) Watch(ctx context.Context, changed func(ref string)) error {
 	u.mu.Lock()
 	u.watchers++
@@ -98,7 +97,7 @@ func (u *User) Watch(ctx context.Context, changed func(ref string)) error {
 		defer u.mu.Unlock()
 		delete(u.watching, me)
 	}()
-	changed("") // another process may have taken answers
+	changed("") // another process may have received answers
 	<-ctx.Done()
 
 	return ctx.Err()
@@ -113,7 +112,7 @@ func (u *User) tell(ref string) {
 	}
 }
 
-// read returns what was asked; hold.ErrNoRequest.
+// read returns a request, or hold.ErrNoRequest.
 func (u *User) read(ctx context.Context, ref string) (*asked, error) {
 	d, err := u.vault.Get(ctx, ref)
 	if errors.Is(err, approval.ErrNotFound) {
@@ -133,7 +132,7 @@ func (u *User) expire(q *asked) {
 	}
 }
 
-// settle changes what was asked, and tells the runtime.
+// settle changes a request and notifies the runtime.
 func (u *User) settle(ctx context.Context, ref string, change func(*asked) error) error {
 	_, err := u.vault.Edit(ctx, ref, func(d *durable.Doc[asked]) error {
 		if d.Version == 0 {
@@ -150,13 +149,13 @@ func (u *User) settle(ctx context.Context, ref string, change func(*asked) error
 	return err
 }
 
-// seat is the user as one asker has it.
+// seat is the user for one asker.
 type seat struct {
 	u   *User
 	who approval.Asker
 }
 
-// put keeps what is asked, once for each key.
+// put stores a request, once for each key.
 func (s *seat) put(ctx context.Context, key string, within time.Duration, q asked) (string, error) {
 	if key == "" {
 		return "", hold.ErrNoKey
@@ -181,7 +180,7 @@ func (s *seat) put(ctx context.Context, key string, within time.Duration, q aske
 	return ref, nil
 }
 
-// Ask puts a question to the user.
+// Ask asks the user a question.
 func (s *seat) Ask(ctx context.Context, key string, q hold.Question) (string, error) {
 	if q.Call == nil {
 		return "", hold.ErrNoCall
@@ -246,7 +245,7 @@ func (s *seat) Open(ctx context.Context, key string, v hold.Verdict) (hold.Held,
 	return s.Look(ctx, ref)
 }
 
-// barred says why the user alone can't approve; "" when the user can.
+// barred returns the reason why the user alone can't approve, or an empty string.
 func barred(r *policy.Require) string {
 	switch {
 	case r == nil:
@@ -276,7 +275,7 @@ func (s *seat) Look(ctx context.Context, ref string) (hold.Held, error) {
 	}, nil
 }
 
-// Claim takes the one run of exactly the approved call.
+// Claim takes the single permit to run exactly the approved call.
 func (s *seat) Claim(ctx context.Context, ref, key string, v hold.Verdict) error {
 	err := s.u.settle(ctx, ref, func(q *asked) error {
 		switch {
@@ -299,7 +298,7 @@ func (s *seat) Claim(ctx context.Context, ref, key string, v hold.Verdict) error
 	return err
 }
 
-// Cancel withdraws what nobody needs any more.
+// Cancel withdraws an open request.
 func (s *seat) Cancel(ctx context.Context, ref, reason string) error {
 	return s.u.settle(ctx, ref, func(q *asked) error {
 		if q.State == hold.Pending {

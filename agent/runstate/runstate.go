@@ -1,10 +1,9 @@
-// Package runstate reads what waits for an approval in a saved RunState
-// of OpenAI's Agents SDK for Python, so that people can be asked about
-// it here.
+// Package runstate reads the calls that wait for approval in a saved RunState of OpenAI's
+// Agents SDK for Python, so that people can be asked about them here.
 //
-// Nothing is written back: the program that owns the state looks up the
-// interruption by the id of the request, and approves or rejects it
-// there (state.approve, state.reject with a rejection_message).
+// It writes nothing back: the program that owns the state must find the interruption by the id
+// of the request, and approve or reject it there (state.approve, state.reject with a
+// rejection_message).
 package runstate
 
 import (
@@ -19,17 +18,16 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Newest is the version of the latest form that is known here, that of
-// release 0.24 of the SDK. The SDK refuses later ones too.
+// Newest is the latest supported schema version, which release 0.24 of the SDK writes. The SDK
+// rejects later versions too.
 const Newest = "1.21"
 
 const newestMinor = 21
 
-// Read returns a request for each interruption, in order; none when the
-// state waits for nobody. Its id is that of the call. Interruptions of
-// agents that are used as tools stand among the others, and the note
-// names their agent. The error is a *content.BadError: an interruption
-// that can't be shown as a whole is no question.
+// Read returns a request for each interruption, in order. It returns none if the state doesn't
+// wait for approval. The id of a request is the call id. Interruptions of agents that are used
+// as tools are included, with the agent's name in the note. The error is a *content.BadError.
+// An interruption that can't be shown completely is an error.
 func Read(state []byte) ([]*content.ToolApprovalRequest, error) {
 	o := jsonmsg.Read(state, jsonmsg.Limits())
 	if o.Err() != nil {
@@ -80,7 +78,7 @@ func checkVersion(o jsonmsg.Fields) {
 	}
 }
 
-// agentName tells agents of one name apart, as the SDK does.
+// agentName distinguishes agents with the same name, as the SDK does.
 type agentName struct{ name, identity string }
 
 func agentOf(o jsonmsg.Fields, member string) agentName {
@@ -88,7 +86,7 @@ func agentOf(o jsonmsg.Fields, member string) agentName {
 	return agentName{name: a.NonEmpty("name"), identity: a.Text("identity")}
 }
 
-// request makes the question of an interruption; nil when there is none.
+// request returns the request for an interruption, or nil after an error.
 func request(item jsonmsg.Fields) *content.ToolApprovalRequest {
 	if kind := item.Text("type"); kind != "tool_approval_item" {
 		item.Fail(refuse(content.BadKind, item.At("type"), "expected tool_approval_item, found %q", kind))
@@ -114,9 +112,8 @@ func request(item jsonmsg.Fields) *content.ToolApprovalRequest {
 	return &content.ToolApprovalRequest{RequestID: call.CallID, Call: call}
 }
 
-// nameOf is the name of a tool with its namespace before it, since two
-// namespaces may hold tools of one name. A namespace that is the name
-// itself is none.
+// nameOf returns the name of a tool with its namespace as prefix, since tools in different
+// namespaces may have the same name. A namespace that is equal to the name is ignored.
 func nameOf(item, raw jsonmsg.Fields) string {
 	name, namespace := item.Text("tool_name"), item.Text("tool_namespace")
 	if name == "" {
@@ -131,8 +128,8 @@ func nameOf(item, raw jsonmsg.Fields) string {
 	return namespace + "." + name
 }
 
-// what are the members that tell what a call other than a function's
-// would do.
+// what returns the member that describes the action of a call, for calls other than function
+// calls.
 func what() map[string]string {
 	return map[string]string{
 		"shell_call":       "action",
@@ -142,8 +139,8 @@ func what() map[string]string {
 	}
 }
 
-// argumentsOf are the arguments of a function's call, and what any other
-// call would do as an object of one member.
+// argumentsOf returns the arguments of a function call. For any other call it returns an object
+// with the member that describes the action.
 func argumentsOf(raw jsonmsg.Fields) json.RawMessage {
 	kind := raw.NonEmpty("type")
 	if kind == "function_call" {
@@ -168,7 +165,8 @@ func argumentsOf(raw jsonmsg.Fields) json.RawMessage {
 	return out
 }
 
-// arguments must be an object, or nobody knows what is approved.
+// arguments returns the arguments. It fails unless they are an object, since it would not be
+// clear what is approved.
 func arguments(raw jsonmsg.Fields) json.RawMessage {
 	text := raw.Text("arguments")
 	if text == "" {
@@ -185,7 +183,7 @@ func refuse(code content.Code, where, format string, args ...any) error {
 	return &content.BadError{Code: code, Where: where, Detail: fmt.Sprintf(format, args...)}
 }
 
-// bad is what is wrong with a state, as a *content.BadError; nil for nil.
+// bad converts an error in a state to a *content.BadError. It returns nil for nil.
 func bad(err error) error {
 	problem := jsonmsg.Problem(err)
 	switch {

@@ -25,8 +25,8 @@ func tell(all []*content.ToolApprovalRequest) string {
 	return strings.Join(out, "\n")
 }
 
-// testdata/nested.json was saved by release 0.24 of the SDK: an agent
-// made a call, and so did another one that it uses as a tool.
+// Release 0.24 of the SDK saved testdata/nested.json: an agent made a call, and so did another
+// one that it uses as a tool.
 func TestReadsASavedState(t *testing.T) {
 	state := must.Get(os.ReadFile("testdata/nested.json"))(t)
 	all := must.Get(runstate.Read(state))(t)
@@ -39,7 +39,7 @@ func TestReadsASavedState(t *testing.T) {
 	}
 }
 
-// state is one with these interruptions, as the SDK nests them.
+// state returns a state with these interruptions, nested as the SDK does.
 func state(items ...string) string {
 	return `{"$schemaVersion":"1.14","current_agent":{"name":"bank"},"current_step":` +
 		`{"type":"next_step_interruption","data":{"interruptions":[` + strings.Join(items, ",") + `]}}}`
@@ -103,7 +103,7 @@ func TestNothingWaits(t *testing.T) {
 	}
 }
 
-// What can't be shown as a whole is no question.
+// An interruption that can't be shown completely is an error.
 func TestRefusesWhatCannotBeAsked(t *testing.T) {
 	pay := item(`{"type":"function_call","call_id":"c","name":"pay","arguments":"{}"}`)
 	at := "current_step.data.interruptions[0]."

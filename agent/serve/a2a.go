@@ -14,15 +14,15 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// Card is what the agent's card says beside its name.
+// Card contains the fields of the agent card in addition to the name.
 type Card struct {
-	URL         string // where this host is reached
+	URL         string // public URL of this host
 	Description string
-	Version     string  // of the agent; "" means 1
-	Skills      []Skill // none: one of the agent's name
+	Version     string  // version of the agent; "1" by default
+	Skills      []Skill // by default one skill with the agent's name
 }
 
-// Skill is one thing that the agent can do, for those who choose agents.
+// Skill describes something that the agent can do.
 type Skill struct {
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
@@ -30,22 +30,20 @@ type Skill struct {
 	Tags        []string `json:"tags"`
 }
 
-// A2A serves an agent over A2A 1.0: SendMessage, SendStreamingMessage,
-// GetTask, SubscribeToTask and CancelTask, and the agent's card at
-// /.well-known/agent-card.json, which needs no token.
+// A2A serves an agent over A2A 1.0: SendMessage, SendStreamingMessage, GetTask, SubscribeToTask
+// and CancelTask, and the agent card at /.well-known/agent-card.json, which needs no token.
 //
-// Each message without a task begins a task with a thread of its own; a
-// context only groups tasks. A message id stands for one message: one
-// that comes again finds the task that it began, and runs nothing. A
-// run goes on when its caller is gone. One that a killed process leaves
-// behind goes on when somebody looks at its task, unless its thread
-// shows that it had ended.
+// Each message without a task id begins a task with its own thread. A context only groups
+// tasks. A message with the id of an earlier one returns the task that the earlier one began,
+// and runs nothing. A run continues after its caller has disconnected. A run that a killed
+// process left behind is continued by the next request for its task, unless the thread shows
+// that the run had ended.
 type A2A struct {
 	*host
 	card []byte
 }
 
-// NewA2A returns a host. Close it to end its runs.
+// NewA2A returns a host. Close ends its runs.
 func NewA2A(cfg Config, card Card) (*A2A, error) {
 	h, err := newHost(cfg)
 	if err != nil {
@@ -94,13 +92,12 @@ func cardOf(name string, card Card) map[string]any {
 	}
 }
 
-// ServeHTTP answers the card to everybody, and calls to those who are
-// known.
+// ServeHTTP serves the card without authentication and calls to known callers.
 func (h *A2A) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodGet && r.URL.Path == "/.well-known/agent-card.json":
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(h.card) // who is gone reads no error either
+		_, _ = w.Write(h.card) // the client may have disconnected; there is no one to report the error to
 	case r.URL.Path != "/" && r.URL.Path != "":
 		http.NotFound(w, r)
 	case r.Method != http.MethodPost:
@@ -113,8 +110,8 @@ func (h *A2A) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send takes a message. The turn is the one that works on it, nil when
-// nothing does.
+// send accepts a message. The returned turn is the one that handles it, or nil if no run is
+// needed.
 func (h *A2A) send(ctx context.Context, caller string, m *a2a.Message) (*record, *turn, error) {
 	id := m.TaskID
 	if id == "" {
@@ -143,8 +140,8 @@ func (h *A2A) send(ctx context.Context, caller string, m *a2a.Message) (*record,
 	return &shown, t, nil
 }
 
-// repeated finds the message in a task that is at work. It returns
-// neither a record nor an error when the turn is over by now.
+// repeated looks for the message in a task that is running. It returns neither a record nor an
+// error if the turn has ended in the meantime.
 func (h *A2A) repeated(ctx context.Context, key string, t *turn, m *a2a.Message) (*record, error) {
 	if err := wait.For(ctx, t.noted, h.cfg.RunFor); err != nil {
 		return nil, err
@@ -157,15 +154,14 @@ func (h *A2A) repeated(ctx context.Context, key string, t *turn, m *a2a.Message)
 		return rec, err
 	}
 	if rec.State != a2a.Working && rec.State != a2a.Submitted {
-		// The client has seen how the turn ended, which is about to be over.
+		// The client has seen the result of the turn, which is about to end.
 		return nil, wait.For(ctx, t.done, h.cfg.RunFor)
 	}
 	return nil, unsupported("the task is at work: wait until it asks or has ended")
 }
 
-// admit writes down that a message is taken; a run of it is to follow.
-// A message that was taken before is not taken again: then the record
-// has no input.
+// admit stores a message before it is run. A message that was accepted before is not accepted
+// again: then the record has no input.
 func (h *A2A) admit(ctx context.Context, key, id string, m *a2a.Message) (*agent.Thread, *record, error) {
 	thread, rec, err := h.load(ctx, key)
 	if errors.Is(err, errNoTask) && m.TaskID == "" {
@@ -193,8 +189,7 @@ func (h *A2A) admit(ctx context.Context, key, id string, m *a2a.Message) (*agent
 	return thread, rec, nil
 }
 
-// work runs the agent once on what a record has as its input, and
-// writes down what came of it.
+// work runs the agent once with the record's input and stores the result.
 func (h *A2A) work(key string, t *turn, thread *agent.Thread, rec *record) {
 	defer h.end(key)
 	var messages []*content.Message
@@ -205,7 +200,7 @@ func (h *A2A) work(key string, t *turn, thread *agent.Thread, rec *record) {
 	if err != nil {
 		h.cfg.Log.Error("run the agent", "task", rec.TaskID, "error", err)
 		if rec.Input == nil || errors.Is(err, agent.ErrConflict) || errors.Is(t.ctx.Err(), context.Canceled) {
-			return // a look that fails changes nothing; another process has the thread; the run was ended from here
+			return // a failed look changes nothing; another process has the thread; or the run was cancelled
 		}
 	}
 
@@ -217,7 +212,7 @@ func (h *A2A) work(key string, t *turn, thread *agent.Thread, rec *record) {
 	}
 }
 
-// run runs the agent, whose panics are errors.
+// run runs the agent and turns a panic into an error.
 func (h *A2A) run(
 	ctx context.Context, thread *agent.Thread, messages []*content.Message,
 ) (resp *agent.Response, err error) {
@@ -229,12 +224,12 @@ func (h *A2A) run(
 	return h.cfg.Agent.Run(ctx, thread, messages...)
 }
 
-// lookFor is how long a caller who looks at a task waits for the agent
-// to look where people answer.
+// lookFor limits the time that a request for a task waits until the agent has checked for
+// answers.
 const lookFor = 2 * time.Second
 
-// look returns a task as it is now. One that waits for people elsewhere,
-// and one that a killed process left behind, is run first.
+// look returns the current state of a task. If the task waits for people elsewhere, or was left
+// behind by a killed process, it is run first.
 func (h *A2A) look(ctx context.Context, caller, id string) (*record, error) {
 	key := threadID("a2a", caller, id)
 	_, rec, err := h.load(ctx, key)
@@ -243,7 +238,7 @@ func (h *A2A) look(ctx context.Context, caller, id string) (*record, error) {
 	}
 	t, mine, err := h.begin(key)
 	if err != nil {
-		return rec, nil // it is at work, whoever has no time to look
+		return rec, nil // too many runs; return the task as stored
 	}
 	if mine {
 		thread, rec, err := h.load(ctx, key)
@@ -261,7 +256,7 @@ func (h *A2A) look(ctx context.Context, caller, id string) (*record, error) {
 	return rec, err
 }
 
-// cancel ends a task that has not ended. A run of it is ended first.
+// cancel ends a task that has not ended. It ends the task's current run first.
 func (h *A2A) cancel(ctx context.Context, caller, id string) (*record, error) {
 	key := threadID("a2a", caller, id)
 	if _, _, err := h.load(ctx, key); err != nil {

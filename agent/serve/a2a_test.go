@@ -22,7 +22,7 @@ import (
 
 func copyTo(w io.Writer, resp *http.Response) (int64, error) { return io.Copy(w, resp.Body) }
 
-// asked is the one question of a response.
+// asked returns the only question of a response.
 func asked(t *testing.T, resp *agent.Response) *content.TextApprovalRequest {
 	t.Helper()
 	all := resp.UserInputRequests()
@@ -36,8 +36,8 @@ func asked(t *testing.T, resp *agent.Response) *content.TextApprovalRequest {
 	return q
 }
 
-// TestRemoteAsks lets a remote agent ask over HTTP, and another process
-// of the local one answer: the thread and the task id are all it has.
+// TestRemoteAsks lets a remote agent ask over HTTP. Another process of the local agent answers,
+// with only the thread and the task id.
 func TestRemoteAsks(t *testing.T) {
 	for _, yes := range []bool{true, false} {
 		t.Run(fmt.Sprint(yes), func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestATextApprovesNothing(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	w := newWorld(t, false)
-	w.tool.wait = make(chan struct{}) // for ever
+	w.tool.wait = make(chan struct{}) // blocks forever
 	c := w.client(hers)
 	task := must.Get(c.Send(t.Context(), text("m1", "Sell.")))(t)
 	testwait.Until(t, "the tool runs", func() bool { return w.tool.runs() == 1 })
@@ -166,8 +166,8 @@ func TestCancel(t *testing.T) {
 	wantRefusal(t, err, codeNotCancelable)
 }
 
-// TestARunGoesOnInAnotherProcess ends a host in the middle of a run, as
-// a killed process does. Whoever looks at the task next has it run.
+// TestARunGoesOnInAnotherProcess ends a host in the middle of a run, as a killed process does.
+// The next request for the task continues the run.
 func TestARunGoesOnInAnotherProcess(t *testing.T) {
 	w := newWorld(t, false)
 	w.tool.wait = make(chan struct{})
@@ -181,8 +181,8 @@ func TestARunGoesOnInAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestARunThatHadEndedIsNotRunAgain has the process die between the
-// agent's last save and the host's.
+// TestARunThatHadEndedIsNotRunAgain lets the process die between the agent's last save and the
+// host's save.
 func TestARunThatHadEndedIsNotRunAgain(t *testing.T) {
 	w := newWorld(t, false)
 	cfg := config(w.agent, w.store)
@@ -199,7 +199,7 @@ func TestARunThatHadEndedIsNotRunAgain(t *testing.T) {
 	}
 }
 
-// dying saves nothing any more that says that a task has ended.
+// dying fails to save a task that has ended.
 type dying struct{ agent.ThreadStore }
 
 func (d *dying) Save(ctx context.Context, t *agent.Thread) error {

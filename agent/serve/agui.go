@@ -17,16 +17,16 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// AGUI serves an agent over AG-UI: a POST of a RunAgentInput runs it
-// once, and the events of the run are the answer. A run that asks ends
-// with interrupts, which the resume list of the next run answers.
+// AGUI serves an agent over AG-UI: a POST of a RunAgentInput runs the agent once and returns
+// the events of the run. A run that has requests ends with interrupts, and the resume list of
+// the next run answers them.
 //
-// The history is the thread's own: of the messages in an input only
-// those of the user are read, after the last one that an earlier run
-// has read. A run whose client is gone ends, and is not kept.
+// The history is kept in the thread: of the messages in an input, only user messages after the
+// last one that an earlier run has read are used. A run ends when its client disconnects, and
+// is not saved.
 type AGUI struct{ *host }
 
-// NewAGUI returns a host. Close it to end its runs.
+// NewAGUI returns a host. Close ends its runs.
 func NewAGUI(cfg Config) (*AGUI, error) {
 	h, err := newHost(cfg)
 	if err != nil {
@@ -35,12 +35,12 @@ func NewAGUI(cfg Config) (*AGUI, error) {
 	return &AGUI{h}, nil
 }
 
-// The codes of RUN_ERROR that are this host's own.
+// RUN_ERROR codes of this host.
 const (
-	CodeBusy agui.Code = "THREAD_BUSY" // another run has the thread
+	CodeBusy agui.Code = "THREAD_BUSY" // another run uses the thread
 )
 
-// runInput is what is read of a RunAgentInput.
+// runInput contains the fields of a RunAgentInput that are used.
 type runInput struct {
 	thread, run string
 	messages    []said
@@ -50,8 +50,8 @@ type runInput struct {
 // said is one message of the user.
 type said struct{ id, text string }
 
-// seenKey is the state of a thread that names the last message of the
-// user that was read.
+// seenKey is the key of the thread state that holds the id of the last user message that was
+// read.
 const seenKey = "serve/agui"
 
 // ServeHTTP runs the agent once.
@@ -101,7 +101,7 @@ func readRun(text []byte) (*runInput, error) {
 	return out, f.Err()
 }
 
-// textOf is the text of a message: one text, or parts that are texts.
+// textOf returns the text of a message, which is one text or a list of text parts.
 func textOf(m jsonmsg.Fields) string {
 	if jsonmsg.Describe(m.Raw("content")) != "an array" {
 		return m.Text("content")
@@ -117,7 +117,7 @@ func textOf(m jsonmsg.Fields) string {
 	return out
 }
 
-// serve runs the agent on a thread that nobody else has.
+// serve runs the agent on a thread, after reserving the thread for this run.
 func (h *AGUI) serve(w http.ResponseWriter, r *http.Request, key string, in *runInput) {
 	send := func(e agui.Event) error {
 		text, err := json.Marshal(e)
@@ -145,8 +145,8 @@ func (h *AGUI) serve(w http.ResponseWriter, r *http.Request, key string, in *run
 	}
 }
 
-// run tells the events of one run. The errors of the agent, which the
-// client is not told, come back.
+// run sends the events of one run. It returns errors of the agent, which must not be sent to
+// the client, for the log.
 func (h *AGUI) run(ctx context.Context, key string, in *runInput, send func(agui.Event) error) error {
 	thread, err := agent.LoadOrNew(ctx, h.cfg.Store, key)
 	if err != nil {
@@ -168,7 +168,7 @@ func (h *AGUI) run(ctx context.Context, key string, in *runInput, send func(agui
 	return nil
 }
 
-// shown are the calls that the client has seen.
+// shown returns the ids of the calls that the client has seen.
 func shown(own []content.InputRequest, held []agent.Pending) []string {
 	for _, p := range held {
 		own = append(own, p.Request)
@@ -182,9 +182,9 @@ func shown(own []content.InputRequest, held []agent.Pending) []string {
 	return out
 }
 
-// next are the messages of a run: the answers to what is open, and what
-// the user wrote since the last run. It has none where people elsewhere
-// are waited for.
+// next returns the messages of a run: the answers to open requests and the user's new messages.
+// It is empty if the run waits only for people elsewhere. An answer to a request that people
+// answer elsewhere is an error.
 func (in *runInput) next(
 	thread *agent.Thread, own []content.InputRequest, held []agent.Pending,
 ) ([]*content.Message, error) {
@@ -223,8 +223,8 @@ func (in *runInput) next(
 	return out, thread.Put(seenKey, last)
 }
 
-// resumes reports whether the resume list names an interrupt. A list
-// that can't be read names none here, and is refused by agui.Answers.
+// resumes reports whether the resume list names an interrupt. It returns false for an invalid
+// list, which agui.Answers rejects later.
 func (in *runInput) resumes(id string) bool {
 	var list []struct {
 		InterruptID string `json:"interruptId"`
@@ -240,8 +240,8 @@ func (in *runInput) resumes(id string) bool {
 	return false
 }
 
-// since are the messages after the last one that was read. Where the
-// client no longer has that one only its last message is new.
+// since returns the messages after the last one that was read. If the client no longer has that
+// message, only its last message is new.
 func (in *runInput) since(last string) []said {
 	all := in.messages
 	at := slices.IndexFunc(all, func(m said) bool { return m.id == last })
@@ -251,8 +251,8 @@ func (in *runInput) since(last string) []said {
 	return all[at+1:]
 }
 
-// heldApart tells the client the requests that it answers, at the end,
-// and of the others only how many there are.
+// heldApart sends the requests that the client answers at the end, and only the number of the
+// others.
 func heldApart(thread *agent.Thread, stream iter.Seq2[*agent.Update, error]) iter.Seq2[*agent.Update, error] {
 	return func(yield func(*agent.Update, error) bool) {
 		var asked []content.Content
@@ -282,7 +282,7 @@ func heldApart(thread *agent.Thread, stream iter.Seq2[*agent.Update, error]) ite
 	}
 }
 
-// ending is what a run ends with.
+// ending returns the contents at the end of a run.
 func ending(thread *agent.Thread, asked []content.Content) []content.Content {
 	_, held := openRequests(thread)
 	out := slices.DeleteFunc(asked, func(c content.Content) bool {

@@ -40,7 +40,7 @@ func user(id, text string) string {
 	return fmt.Sprintf(`{"id":%q,"role":"user","content":%q}`, id, text)
 }
 
-// end is how a run ended: its outcome or its error.
+// end returns the outcome or the error of a run, and its interrupts.
 func end(t *testing.T, events []agui.Event) (string, []agui.Interrupt) {
 	t.Helper()
 	last := events[len(events)-1]

@@ -18,8 +18,8 @@ import (
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
-// seller is a model that calls one tool whenever a user writes, and
-// then tells what came of it.
+// seller is a model that calls one tool after each message of the user and then reports the
+// result.
 type seller struct{ call content.FunctionCall }
 
 func (s *seller) Respond(
@@ -47,7 +47,7 @@ func (s *seller) Stream(
 	return agent.StreamOf(s.Respond(ctx, messages, opt))
 }
 
-// tool counts its runs, and waits where it is told to.
+// tool counts its runs, and blocks if wait is set.
 type tool struct {
 	mu   sync.Mutex
 	ran  []string
@@ -82,7 +82,7 @@ type world struct {
 	tool  *tool
 	agent agent.Agent
 	a2a   *A2A
-	url   string // of the A2A host
+	url   string // URL of the A2A host
 	agui  string
 }
 
@@ -95,8 +95,8 @@ func config(a agent.Agent, store agent.ThreadStore) Config {
 	return Config{Agent: a, Store: store, Callers: Tokens(map[string]string{Hash(hers): "ann", Hash(other): "bob"})}
 }
 
-// newWorld serves an agent whose sales are approved by its caller, or
-// need nobody.
+// newWorld serves an agent whose sales need the caller's approval if approve is set, and none
+// otherwise.
 func newWorld(t *testing.T, approve bool) *world {
 	t.Helper()
 	w := &world{t: t, store: must.Get(filestore.New(t.TempDir()))(t), tool: &tool{}}
@@ -112,7 +112,7 @@ func newWorld(t *testing.T, approve bool) *world {
 	return w
 }
 
-// serve starts the hosts, as another process on the same store would.
+// serve starts the hosts, as another process with the same store would.
 func (w *world) serve(cfg Config) {
 	w.t.Helper()
 	server := httptest.NewUnstartedServer(nil)
@@ -145,12 +145,12 @@ func (w *world) planner(cfg a2a.RemoteConfig) agent.Agent {
 		agent.ChatAgentConfig{Name: "planner", Tools: []agent.Tool{a2a.NewRemote(w.client(hers), cfg)}})
 }
 
-// text is a message of one text.
+// text is a message with one text.
 func text(id, words string) *a2a.Message {
 	return &a2a.Message{MessageID: id, Role: a2a.RoleUser, Parts: []a2a.Part{{Text: &words}}}
 }
 
-// reach waits until a task is in a state.
+// reach waits until a task has a state.
 func (w *world) reach(c *a2a.Client, id string, state a2a.State) *a2a.Task {
 	w.t.Helper()
 	return testwait.Value(w.t, "the task to be "+string(state), func() (*a2a.Task, bool) {
@@ -162,7 +162,7 @@ func (w *world) reach(c *a2a.Client, id string, state a2a.State) *a2a.Task {
 	})
 }
 
-// post sends a body and returns what came back.
+// post sends a body and returns the status and the response body.
 func post(t *testing.T, url, token, body string) (int, string) {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body)))(t)

@@ -19,8 +19,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// newHeldWorld serves an agent whose trades are approved by people in
-// the inbox of a real server.
+// newHeldWorld serves an agent whose trades people approve in the inbox of a real server.
 func newHeldWorld(t *testing.T) (*world, *assenttest.Assent) {
 	t.Helper()
 	desk := assenttest.New(t, assenttest.Config{})
@@ -46,14 +45,14 @@ func newHeldWorld(t *testing.T) (*world, *assenttest.Assent) {
 	return w, desk
 }
 
-// requests are what people are asked.
+// requests returns the requests that people can see.
 func requests(t *testing.T, desk *assenttest.Assent) []approval.Summary {
 	t.Helper()
 	reader := desk.Client(store.Token{Name: "reader", Scopes: []string{"read"}})
 	return must.Get(reader.Requests(t.Context(), client.Query{}))(t).Requests
 }
 
-// approve has people approve the one request by the server's API.
+// approve lets people approve the only request through the server's API.
 func approve(t *testing.T, desk *assenttest.Assent) {
 	t.Helper()
 	id := requests(t, desk)[0].ID
@@ -70,9 +69,9 @@ func approve(t *testing.T, desk *assenttest.Assent) {
 	t.Fatal("nobody has approved")
 }
 
-// TestPeopleElsewhereAnswerARemoteAgent has the approver of a remote
-// agent in an inbox: the local agent is told to wait, its user can't
-// approve, and it goes on when the people have.
+// TestPeopleElsewhereAnswerARemoteAgent uses a remote agent whose approver has an inbox. The
+// local agent must wait, its user can't approve, and it continues when the people have
+// approved.
 func TestPeopleElsewhereAnswerARemoteAgent(t *testing.T) {
 	w, desk := newHeldWorld(t)
 	local := w.planner(a2a.RemoteConfig{Wait: 1})
@@ -83,7 +82,7 @@ func TestPeopleElsewhereAnswerARemoteAgent(t *testing.T) {
 	}
 	testwait.Until(t, "people are asked", func() bool { return len(requests(t, desk)) == 1 })
 	resp := must.Get(local.Run(t.Context(), thread, content.NewMessage(content.User, q.CreateApproval(""))))(t)
-	asked(t, resp) // a yes waits on, and approves nothing
+	asked(t, resp) // a yes to waiting approves nothing
 	if w.tool.runs() != 0 {
 		t.Fatal("the local user has approved a remote trade")
 	}

@@ -14,24 +14,24 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// record is what a thread keeps of its task.
+// record is the state of a task in its thread.
 type record struct {
 	TaskID    string            `json:"task_id"`
 	ContextID string            `json:"context_id"`
 	State     a2a.State         `json:"state"`
-	Message   *a2a.Message      `json:"message,omitempty"` // of the status
+	Message   *a2a.Message      `json:"message,omitempty"` // message of the status
 	At        time.Time         `json:"at"`
-	Said      int               `json:"said"`             // messages of statuses that were made
-	Result    string            `json:"result,omitempty"` // what the agent said at the end
-	Input     *content.Message  `json:"input,omitempty"`  // under way
-	Taken     map[string]string `json:"taken"`            // digests of messages by their ids
-	Open      []string          `json:"open,omitempty"`   // requests that the status is about
+	Said      int               `json:"said"`             // number of status messages so far
+	Result    string            `json:"result,omitempty"` // the agent's text at the end
+	Input     *content.Message  `json:"input,omitempty"`  // input of the current run
+	Taken     map[string]string `json:"taken"`            // digests of messages by id
+	Open      []string          `json:"open,omitempty"`   // ids of the requests that the status is about
 }
 
-// recordKey is the state of a thread that holds the record.
+// recordKey is the key of the thread state that holds the record.
 const recordKey = "serve/a2a"
 
-// mostTaken bounds the messages of one task.
+// mostTaken limits the number of messages of one task.
 const mostTaken = 256
 
 var errNoTask = &rpcError{a2a.CodeTaskNotFound, "there is no such task"}
@@ -48,7 +48,7 @@ func newRecord(id string, m *a2a.Message) *record {
 	return out
 }
 
-// load reads the thread of a task; errNoTask.
+// load reads the thread of a task. It returns errNoTask if there is none.
 func (h *A2A) load(ctx context.Context, key string) (*agent.Thread, *record, error) {
 	t, err := h.cfg.Store.Load(ctx, key)
 	if errors.Is(err, agent.ErrNoThread) {
@@ -78,8 +78,8 @@ func (h *A2A) save(ctx context.Context, t *agent.Thread, rec *record) error {
 	return err
 }
 
-// isRepeated reports whether a message was taken before; another
-// message under its id is refused.
+// isRepeated reports whether a message was accepted before. It returns an error if a different
+// message had the same id.
 func (rec *record) isRepeated(m *a2a.Message) (bool, error) {
 	before, ok := rec.Taken[m.MessageID]
 	if !ok {
@@ -96,7 +96,7 @@ func digestOf(m *a2a.Message) (string, error) {
 	return Hash(string(text)), err
 }
 
-// input makes a message of the agent's thread of one of the task.
+// input converts a message to the task into a message for the agent's thread.
 func (rec *record) input(thread *agent.Thread, m *a2a.Message) (*content.Message, error) {
 	switch {
 	case rec.State.Ended():
@@ -126,7 +126,7 @@ func (rec *record) input(thread *agent.Thread, m *a2a.Message) (*content.Message
 	return content.NewMessage(content.User, answers...), nil
 }
 
-// texts is a message of texts; nothing else begins a task.
+// texts converts a message that consists of texts. A task can't begin with other parts.
 func texts(m *a2a.Message) (*content.Message, error) {
 	out := content.NewMessage(content.User)
 	for i, p := range m.Parts {
@@ -142,11 +142,11 @@ func texts(m *a2a.Message) (*content.Message, error) {
 	return out, nil
 }
 
-// take notes a message whose run is to follow.
+// take records a message that is about to be run.
 func (rec *record) take(m *a2a.Message, input *content.Message, now time.Time) {
 	digest, err := digestOf(m)
 	if err != nil {
-		digest = "" // it was read from JSON, so it can be written
+		digest = "" // can't happen: the message was decoded from JSON
 	}
 	rec.Taken[m.MessageID] = digest
 	input.ID = m.MessageID
@@ -157,14 +157,13 @@ func (rec *record) take(m *a2a.Message, input *content.Message, now time.Time) {
 	rec.At = now.UTC()
 }
 
-// isIn reports whether the thread's history has the input already: the
-// run had ended when its process was killed.
+// isIn reports whether the thread's history already contains the input. Then the run had ended
+// before its process was killed.
 func (rec *record) isIn(thread *agent.Thread) bool {
 	return slices.ContainsFunc(thread.Messages, func(m *content.Message) bool { return m.ID == rec.Input.ID })
 }
 
-// settle writes down what came of a run, and reports whether anything
-// has changed.
+// settle stores the result of a run, and reports whether the record has changed.
 func (rec *record) settle(thread *agent.Thread, resp *agent.Response, failed error, now time.Time) bool {
 	begun := rec.Input != nil
 	if failed != nil {
@@ -218,7 +217,7 @@ func idsOf(own []content.InputRequest, held []agent.Pending) []string {
 	return out
 }
 
-// lastWords is the last text of an agent in a thread.
+// lastWords returns the agent's last text in a thread.
 func lastWords(thread *agent.Thread) string {
 	for _, m := range slices.Backward(thread.Messages) {
 		if text := m.Text(); m.Role == content.Assistant && text != "" {
@@ -243,7 +242,7 @@ func waitsForCaller(resp *agent.Response) bool {
 	return false
 }
 
-// messageID names the next message of a status.
+// messageID returns an id for the next status message.
 func (rec *record) messageID() string {
 	rec.Said++
 	return rec.TaskID + "-" + strconv.Itoa(rec.Said)
@@ -280,7 +279,7 @@ func (rec *record) say(state a2a.State, text string, now time.Time) {
 	}
 }
 
-// status is the task's status as it is told.
+// status returns the task's status for clients.
 func (rec *record) status() a2a.Status {
 	return a2a.Status{
 		State:     rec.State,
@@ -289,7 +288,7 @@ func (rec *record) status() a2a.Status {
 	}
 }
 
-// task is the task as it is told.
+// task returns the task for clients.
 func (rec *record) task() *a2a.Task {
 	out := &a2a.Task{ID: rec.TaskID, ContextID: rec.ContextID, Status: rec.status()}
 	if rec.Result != "" {

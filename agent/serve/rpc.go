@@ -16,7 +16,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// The codes of JSON-RPC and of A2A that are answered here.
+// Error codes of JSON-RPC and A2A.
 const (
 	codeParse         = -32700
 	codeRequest       = -32600
@@ -29,20 +29,20 @@ const (
 	codeVersion       = -32009
 )
 
-// rpcError is an error that the caller is told as it is.
+// rpcError is an error that is sent to the caller unchanged.
 type rpcError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 }
 
-// Error is the message.
+// Error returns the message.
 func (e *rpcError) Error() string { return e.Message }
 
 func invalid(text string) *rpcError { return &rpcError{codeParams, text} }
 
 func unsupported(text string) *rpcError { return &rpcError{codeUnsupported, text} }
 
-// call is one call of JSON-RPC.
+// call is one JSON-RPC call.
 type call struct {
 	caller string
 	id     json.RawMessage
@@ -50,8 +50,7 @@ type call struct {
 	params jsonmsg.Fields
 }
 
-// serve answers one call. Calls that fail are answered with status 200,
-// as A2A wants it.
+// serve answers one call. Failed calls are answered with status 200, as A2A requires.
 func (h *A2A) serve(w http.ResponseWriter, r *http.Request, caller string) {
 	c := &call{caller: caller, id: json.RawMessage("null")}
 	if err := h.read(w, r, c); err != nil {
@@ -76,7 +75,7 @@ func (h *A2A) serve(w http.ResponseWriter, r *http.Request, caller string) {
 	}
 }
 
-// read reads a call; what it can't take is an *rpcError.
+// read reads a call. For an invalid request it returns an *rpcError.
 func (h *A2A) read(w http.ResponseWriter, r *http.Request, c *call) error {
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.cfg.MaxBytes))
 	var large *http.MaxBytesError
@@ -118,17 +117,18 @@ func isID(raw []byte) bool {
 
 func (h *A2A) reply(w http.ResponseWriter, c *call, result any, err error) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(h.answer(c, result, err)) // who is gone reads no error either
+	// the client may have disconnected; there is no one to report the error to
+	_, _ = w.Write(h.answer(c, result, err))
 }
 
-// answer is the text of an answer. Errors that are not meant for
-// callers are logged, and told as such.
+// answer returns the text of a response. Errors that are not meant for callers are logged, and
+// the caller gets a general error.
 func (h *A2A) answer(c *call, result any, err error) []byte {
 	out := map[string]any{"jsonrpc": "2.0", "id": c.id}
 	if err == nil {
 		out["result"] = result
 	} else {
-		out["error"] = h.told(err)
+		out["error"] = h.publicError(err)
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
@@ -138,7 +138,7 @@ func (h *A2A) answer(c *call, result any, err error) []byte {
 	return text
 }
 
-func (h *A2A) told(err error) *rpcError {
+func (h *A2A) publicError(err error) *rpcError {
 	var known *rpcError
 	switch {
 	case errors.As(err, &known):
@@ -160,8 +160,8 @@ func message(c *call) (*a2a.Message, error) {
 	return m, nil
 }
 
-// sendMessage takes a message and waits for the end of its run, unless
-// the caller wants no waiting.
+// sendMessage accepts a message and waits for the end of its run, unless the caller asked to
+// return immediately.
 func (h *A2A) sendMessage(ctx context.Context, c *call) (*a2a.Task, error) {
 	m, err := message(c)
 	if err != nil {
@@ -193,7 +193,7 @@ func taskOf(rec *record, err error) (*a2a.Task, error) {
 	return rec.task(), nil
 }
 
-// aTask does something to the task that a call names.
+// aTask applies a function to the task that a call names.
 func (h *A2A) aTask(
 	ctx context.Context, c *call, do func(ctx context.Context, caller, id string) (*record, error),
 ) (*a2a.Task, error) {
@@ -204,14 +204,15 @@ func (h *A2A) aTask(
 	return taskOf(do(ctx, c.caller, id))
 }
 
-// The times of a stream: how often a task that waits for people is
-// looked at, and how long it lasts. Who is cut off subscribes again.
+// lookEvery is the interval at which a stream checks a task that waits for people.
+// longestStream is the maximum duration of a stream. A client whose stream has ended can
+// subscribe again.
 const (
 	lookEvery     = time.Second
 	longestStream = 10 * time.Minute
 )
 
-// stream tells a task and what becomes of it, until it asks or ends.
+// stream sends a task and its changes, until it asks or has ended.
 func (h *A2A) stream(w http.ResponseWriter, r *http.Request, c *call) {
 	ctx, cancel := context.WithTimeout(r.Context(), longestStream)
 	defer cancel()
@@ -222,10 +223,10 @@ func (h *A2A) stream(w http.ResponseWriter, r *http.Request, c *call) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	tell := func(name string, what any) bool {
+	send := func(name string, what any) bool {
 		return event(w, h.answer(c, map[string]any{name: what}, nil)) == nil
 	}
-	if !tell("task", rec.task()) {
+	if !send("task", rec.task()) {
 		return
 	}
 	for rec.State == a2a.Working {
@@ -241,13 +242,13 @@ func (h *A2A) stream(w http.ResponseWriter, r *http.Request, c *call) {
 		}
 
 		rec = next
-		if !tellChange(rec, tell) {
+		if !sendChange(rec, send) {
 			return
 		}
 	}
 }
 
-// streamed is the task that a stream is about.
+// streamed returns the task that a stream is about.
 func (h *A2A) streamed(ctx context.Context, c *call) (*record, error) {
 	if c.method == "SubscribeToTask" {
 		id := c.params.NonEmpty("id")
@@ -269,7 +270,7 @@ func (h *A2A) streamed(ctx context.Context, c *call) (*record, error) {
 	return rec, err
 }
 
-// next waits for the run of a task, and looks where people answer.
+// next waits for the current run of a task, and checks for answers given elsewhere.
 func (h *A2A) next(ctx context.Context, caller string, rec *record) (*record, error) {
 	if t := h.running(threadID("a2a", caller, rec.TaskID)); t != nil {
 		if err := wait.For(ctx, t.done, h.cfg.RunFor); err != nil {
@@ -279,11 +280,11 @@ func (h *A2A) next(ctx context.Context, caller string, rec *record) (*record, er
 	return h.look(ctx, caller, rec.TaskID)
 }
 
-// tellChange tells what has become of a task.
-func tellChange(rec *record, tell func(string, any) bool) bool {
+// sendChange sends the changes of a task.
+func sendChange(rec *record, send func(string, any) bool) bool {
 	task := rec.task()
 	for _, artifact := range task.Artifacts {
-		if !tell("artifactUpdate", map[string]any{
+		if !send("artifactUpdate", map[string]any{
 			"taskId":    task.ID,
 			"contextId": task.ContextID,
 			"artifact":  artifact,
@@ -293,7 +294,7 @@ func tellChange(rec *record, tell func(string, any) bool) bool {
 		}
 	}
 
-	return tell("statusUpdate", map[string]any{
+	return send("statusUpdate", map[string]any{
 		"taskId":    task.ID,
 		"contextId": task.ContextID,
 		"status":    task.Status,

@@ -1,19 +1,15 @@
-// Package serve puts an agent.Agent on the network: A2A speaks A2A 1.0
-// as JSON-RPC over HTTP, AGUI speaks AG-UI as server-sent events. Both
-// keep their threads in a store, so that a task or a thread is gone on
-// with by any process.
+// Package serve makes an agent.Agent available on the network: A2A speaks A2A 1.0 as JSON-RPC
+// over HTTP, AGUI speaks AG-UI as server-sent events. Both keep their threads in a store, so
+// that any process can continue a task or a thread.
 //
-// Callers are known by bearer tokens. What a caller began is seen and
-// answered by that caller alone: to all others it does not exist. An
-// answer acts only on a request that is open in the caller's own
-// thread, and shows the very call that was asked about (packages a2a
-// and agui). Requests that people answer elsewhere, by a holder, are
-// not shown to callers: their task is at work until those people have
-// answered.
+// Callers are identified by bearer tokens. Only the caller who began a task can see and answer
+// it. For all other callers it doesn't exist. An answer is applied only to a request that is
+// open in the caller's own thread, and must show exactly the requested call (packages a2a and
+// agui). Requests that people answer elsewhere, with a holder, are not shown to callers: the
+// task is working until those people have answered.
 //
-// The handlers take requests at the root of their path; mount them with
-// http.StripPrefix elsewhere. TLS, and time limits of connections, are
-// those of the http.Server around them.
+// The handlers expect requests at the root path. Use http.StripPrefix to mount them elsewhere.
+// TLS and connection timeouts must be configured in the http.Server.
 package serve
 
 import (
@@ -33,32 +29,31 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// Config are the choices for a host.
+// Config configures a host.
 type Config struct {
 	Agent agent.Agent
-	// Store keeps the threads. The agent itself needs none, or the same.
+	// Store keeps the threads. The agent itself needs no store, or must use the same one.
 	Store agent.ThreadStore
-	// Callers finds out who calls.
+	// Callers authenticates callers.
 	Callers Callers
-	// Withdraw ends a request that people are asked elsewhere, such as
-	// the Cancel of the agent's holder; nil leaves it to its deadline.
+	// Withdraw ends a request that people are asked elsewhere, such as the Cancel method of the
+	// agent's holder. If it is nil, such requests stay open until their deadline.
 	Withdraw func(ctx context.Context, ref, reason string) error
-	RunFor   time.Duration // of one run of the agent; 0 means 5 min
-	MaxBytes int64         // of one request; 0 means 1 MiB
-	MaxRuns  int           // at the same time; 0 means 64
-	Log      *slog.Logger  // errors of runs, which callers are not told; nil means none
+	RunFor   time.Duration // of one run of the agent; 5 minutes by default
+	MaxBytes int64         // of one request; 1 MiB by default
+	MaxRuns  int           // at the same time; 64 by default
+	Log      *slog.Logger  // receives errors of runs that callers don't see; may be nil
 	Now      func() time.Time
 }
 
-// Callers returns the name of the caller that a bearer token belongs
-// to, or ErrUnknownCaller.
+// Callers returns the name of the caller that owns a bearer token, or ErrUnknownCaller.
 type Callers func(ctx context.Context, token string) (string, error)
 
-// ErrUnknownCaller says that a token is nobody's.
+// ErrUnknownCaller is returned for a token that belongs to no caller.
 var ErrUnknownCaller = errors.New("the token is not known here")
 
-// Tokens are callers that are known beforehand: their names by the Hash
-// of their tokens.
+// Tokens returns Callers for a fixed set: the keys are the Hash of each token, the values the
+// callers' names.
 func Tokens(names map[string]string) Callers {
 	return func(_ context.Context, token string) (string, error) {
 		if name := names[Hash(token)]; name != "" {
@@ -68,18 +63,18 @@ func Tokens(names map[string]string) Callers {
 	}
 }
 
-// Hash is the hash of a token: hexadecimal SHA-256. Looking a token up
-// by it takes the same time however near a wrong one comes.
+// Hash returns the hexadecimal SHA-256 of a token. Looking up the hash instead of the token
+// prevents timing attacks: the time doesn't depend on how similar a wrong token is.
 func Hash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
-// host is what both hosts share: who calls, and that a thread has one
-// run at a time.
+// host is shared by both hosts: it authenticates callers and allows one run of a thread at a
+// time.
 type host struct {
 	cfg  Config
-	ctx  context.Context // of runs; it ends with Close
+	ctx  context.Context // parent context of runs; cancelled by Close
 	stop context.CancelFunc
 
 	mu     sync.Mutex
@@ -91,9 +86,9 @@ type host struct {
 type turn struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	noted  chan struct{} // closed when what it is about is in the store
+	noted  chan struct{} // closed when the message is in the store
 	done   chan struct{} // closed when the thread is free again
-	once   sync.Once     // of noted
+	once   sync.Once     // for closing noted
 }
 
 func (t *turn) note() { t.once.Do(func() { close(t.noted) }) }
@@ -120,17 +115,17 @@ func newHost(cfg Config) (*host, error) {
 	}, nil
 }
 
-// Close ends the runs that are under way, and waits for them.
+// Close ends the current runs and waits for them.
 func (h *host) Close() {
 	h.stop()
 	h.all.Wait()
 }
 
-// errFull says that too many runs are under way.
+// errFull is returned if too many runs are in progress.
 var errFull = errors.New("too many runs are under way here; try again later")
 
-// begin takes a thread for one turn. It returns false with the turn
-// that has it when there is one.
+// begin reserves a thread for one turn. If another turn has reserved it, begin returns that
+// turn and false.
 func (h *host) begin(thread string) (*turn, bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -152,14 +147,14 @@ func (h *host) begin(thread string) (*turn, bool, error) {
 	return t, true, nil
 }
 
-// running is the turn that has a thread, nil for none.
+// running returns the turn that has reserved a thread, or nil.
 func (h *host) running(thread string) *turn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.active[thread]
 }
 
-// end frees a thread.
+// end releases a thread.
 func (h *host) end(thread string) {
 	h.mu.Lock()
 	t := h.active[thread]
@@ -171,7 +166,7 @@ func (h *host) end(thread string) {
 	h.all.Done()
 }
 
-// caller finds out who calls, and answers those whom nobody knows.
+// caller authenticates the caller. If it fails, it writes the error response and returns false.
 func (h *host) caller(w http.ResponseWriter, r *http.Request) (string, bool) {
 	name, err := "", ErrUnknownCaller
 	if all := r.Header.Values("Authorization"); len(all) == 1 {
@@ -196,12 +191,12 @@ func (h *host) caller(w http.ResponseWriter, r *http.Request) (string, bool) {
 	return "", false
 }
 
-// threadID names the thread of something that a caller names.
+// threadID returns the thread id for a name that a caller chose.
 func threadID(protocol, caller, name string) string {
 	return protocol + "/" + url.PathEscape(caller) + "/" + url.PathEscape(name)
 }
 
-// openRequests are the requests of a thread that its caller answers,
+// openRequests returns the open requests of a thread, split into those that its caller answers
 // and those that people answer elsewhere.
 func openRequests(t *agent.Thread) (own []content.InputRequest, held []agent.Pending) {
 	for _, p := range t.Pending() {

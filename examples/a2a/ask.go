@@ -13,9 +13,9 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// askPartner is a tool that sends a message to a remote agent. When
-// that agent asks something, the call is suspended with the task as its
-// state, and resumed with the user's answers.
+// askPartner is a tool that sends a message to a remote agent. If the remote agent asks
+// something, the call is suspended with the task as its state. It is resumed with the user's
+// answers.
 type askPartner struct{ url string }
 
 // Definition names the tool for the model.
@@ -36,7 +36,7 @@ func (p *askPartner) Invoke(ctx context.Context, call *content.FunctionCall) (an
 	})
 }
 
-// Resume goes on with the task that waits.
+// Resume continues a task that waits for input.
 func (p *askPartner) Resume(
 	ctx context.Context, call *content.FunctionCall, state json.RawMessage, answers []content.InputResponse,
 ) (any, error) {
@@ -51,8 +51,8 @@ func (p *askPartner) Resume(
 	return p.send(ctx, reply)
 }
 
-// send posts a message and returns what the task says, or suspends the
-// call when it asks.
+// send posts a message and returns the text of the task. If the task asks something, it
+// suspends the call.
 func (p *askPartner) send(ctx context.Context, m *a2a.Message) (any, error) {
 	task, state, err := p.post(ctx, m)
 	if err != nil {
@@ -71,8 +71,8 @@ func (p *askPartner) send(ctx context.Context, m *a2a.Message) (any, error) {
 	return task.Status.Message.Text(), nil
 }
 
-// post sends a message in A2A's HTTP binding. The task also comes as
-// its text, to be kept.
+// post sends a message in A2A's HTTP binding. It returns the task and also its JSON text, which
+// is kept as the state.
 func (p *askPartner) post(ctx context.Context, m *a2a.Message) (*a2a.Task, json.RawMessage, error) {
 	body, err := json.Marshal(map[string]any{"message": m})
 	if err != nil {

@@ -1,6 +1,5 @@
-// Command a2a lets an agent ask another one over A2A. The other agent
-// wants an approval before it acts; so its task waits for input, and
-// what it asks becomes a question to the user here.
+// Command a2a lets an agent ask another agent over A2A. The other agent needs an approval
+// before it acts. So its task waits for input, and its question goes to the user here.
 //
 //	go run ./examples/a2a
 //	go run ./examples/a2a -decline
@@ -41,7 +40,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(talk(ctx, planner(server.URL), page, !*decline), page.Err)
 }
 
-// planner is the agent here: its only tool asks the partner.
+// planner is the local agent. Its only tool asks the partner.
 func planner(url string) agent.Agent {
 	model := stage.Script(
 		content.NewMessage(content.Assistant, &content.FunctionCall{
@@ -57,7 +56,7 @@ func planner(url string) agent.Agent {
 	})
 }
 
-// talk runs the planner until nothing is asked any more.
+// talk runs the planner until it has no more questions.
 func talk(ctx context.Context, a agent.Agent, page *stage.Page, yes bool) error {
 	thread := agent.NewThread("move")
 	message := content.UserText("Get us a van for Friday.")
@@ -80,8 +79,8 @@ func talk(ctx context.Context, a agent.Agent, page *stage.Page, yes bool) error 
 	}
 }
 
-// answer is the user. What a peer asks is a text to consent to, never a
-// call of a tool here.
+// answer plays the user. A question from a peer is a text to agree to. It is never the call of
+// a local tool.
 func answer(page *stage.Page, requests []content.InputRequest, yes bool) (*content.Message, error) {
 	message := content.NewMessage(content.User)
 	for _, request := range requests {

@@ -15,15 +15,15 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// partner serves the remote agent: each task is a thread. A real one
-// knows who calls.
+// partner serves the remote agent. Each task is a thread. A real partner would authenticate its
+// callers.
 type partner struct {
 	agent agent.Agent
 	mu    sync.Mutex
 	tasks map[string]*agent.Thread
 }
 
-// newPartner serves an agent that rents vans, and asks before it does.
+// newPartner serves an agent that rents vans and asks before it does.
 func newPartner() *partner {
 	rent := agent.NewFunction(
 		"rent_van",
@@ -57,7 +57,8 @@ func (p *partner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"task": task}) // who is gone reads no error either
+	// if the caller is gone, it can't read an error either
+	_ = json.NewEncoder(w).Encode(map[string]any{"task": task})
 }
 
 func (p *partner) take(r *http.Request) (*a2a.Task, error) {
@@ -81,9 +82,8 @@ func (p *partner) take(r *http.Request) (*a2a.Task, error) {
 	return p.answered(r.Context(), m)
 }
 
-// answered goes on with a task that waits. Each answer is bound to its
-// request here; what the other side shows beside it must be the very
-// call that was asked about.
+// answered continues a task that waits for input. Each answer is matched with its request here.
+// If the caller shows a call with its answer, it must be the call that the request was about.
 func (p *partner) answered(ctx context.Context, m *a2a.Message) (*a2a.Task, error) {
 	thread := p.tasks[m.TaskID]
 	if thread == nil {
@@ -100,7 +100,7 @@ func (p *partner) answered(ctx context.Context, m *a2a.Message) (*a2a.Task, erro
 	return p.run(ctx, m.TaskID, content.NewMessage(content.User, answers...))
 }
 
-// run runs the agent once: its task waits for input or is completed.
+// run runs the agent once. After that, its task waits for input or is completed.
 func (p *partner) run(ctx context.Context, id string, m *content.Message) (*a2a.Task, error) {
 	resp, err := p.agent.Run(ctx, p.tasks[id], m)
 	if err != nil {

@@ -13,9 +13,8 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// endpoint serves one agent over AG-UI. It keeps the threads in memory;
-// a real one keeps them in a store (agent/filestore), and knows who its
-// users are.
+// endpoint serves one agent over AG-UI. It keeps the threads in memory. A real endpoint would
+// keep them in a store (agent/filestore) and authenticate its users.
 type endpoint struct {
 	agent   agent.Agent
 	mu      sync.Mutex // one run at a time
@@ -26,7 +25,7 @@ func newEndpoint(bank agent.Agent) *endpoint {
 	return &endpoint{agent: bank, threads: map[string]*agent.Thread{}}
 }
 
-// input is what this endpoint reads of a RunAgentInput.
+// input is the part of a RunAgentInput that this endpoint reads.
 type input struct {
 	ThreadID string          `json:"threadId"`
 	RunID    string          `json:"runId"`
@@ -55,7 +54,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	run, pending := runOf(in, thread)
 	next, err := in.next(pending)
 	if err != nil {
-		_ = send(w, agui.ErrorEvent(err)) // who is gone reads no error either
+		_ = send(w, agui.ErrorEvent(err)) // if the client is gone, it can't read an error either
 		return
 	}
 	for event := range run.Events(e.agent.Stream(r.Context(), thread, next)) {
@@ -72,8 +71,8 @@ func (e *endpoint) thread(id string) *agent.Thread {
 	return e.threads[id]
 }
 
-// runOf names the run. The client has seen the calls that the open
-// requests are about.
+// runOf returns the run, with the calls that the client has already seen because of open
+// requests.
 func runOf(in input, thread *agent.Thread) (agui.Run, []content.InputRequest) {
 	run := agui.Run{ThreadID: in.ThreadID, RunID: in.RunID}
 	var pending []content.InputRequest
@@ -87,9 +86,9 @@ func runOf(in input, thread *agent.Thread) (agui.Run, []content.InputRequest) {
 	return run, pending
 }
 
-// next is the message that goes on with a thread: the answers to what
-// is open, else what the user wrote. The client's history is not read:
-// ours is what the agent has seen.
+// next returns the message that continues a thread: the answers to the open requests, or else
+// the text of the user. The history from the client is ignored, because the thread here is what
+// the agent has seen.
 func (in input) next(pending []content.InputRequest) (*content.Message, error) {
 	if len(pending) > 0 || len(in.Resume) > 0 {
 		answers, err := agui.Answers(pending, in.Resume)

@@ -1,9 +1,8 @@
-// Command agui serves an agent that asks over AG-UI, and talks to it as
-// a client of that protocol does: the first run ends with an interrupt,
-// the second resumes it with an answer.
+// Command agui serves an agent that asks over AG-UI, and plays a client of that protocol. The
+// first run ends with an interrupt. The second run resumes it with an answer.
 //
 //	go run ./examples/agui                        # server and client in one process
-//	go run ./examples/agui -listen 127.0.0.1:8080 # the server alone, for a client of yours
+//	go run ./examples/agui -listen 127.0.0.1:8080 # only the server, for your own client
 package main
 
 import (
@@ -53,13 +52,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(c.talk(ctx, *payload), c.page.Err)
 }
 
-// client is a client of AG-UI that shows what it is told.
+// client is an AG-UI client that prints the events it receives.
 type client struct {
 	url  string
 	page *stage.Page
 }
 
-// talk asks for a transfer and answers the interrupt with which the run ends.
+// talk asks for a transfer and answers the interrupt that ends the run.
 func (c client) talk(ctx context.Context, payload string) error {
 	c.page.Title("run 1")
 	c.page.Line("user", "Pay the rent.")
@@ -97,8 +96,7 @@ func (c client) talk(ctx context.Context, payload string) error {
 	return err
 }
 
-// run posts an input and reads the events of the run. It returns what
-// the user is asked.
+// run posts an input and reads the events of the run. It returns the questions to the user.
 func (c client) run(ctx context.Context, in input) ([]agui.Interrupt, error) {
 	body, err := json.Marshal(in)
 	if err != nil {

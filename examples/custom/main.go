@@ -1,7 +1,6 @@
-// Command custom runs an agent that is no chat model: a program of
-// steps that asks its user in the middle. It is run from its beginning
-// each time; what has been done is not done again, and what has been
-// answered is not asked again.
+// Command custom runs an agent that isn't a chat model: a program with steps that asks its user
+// in the middle. It runs from its beginning each time, but completed steps don't run again, and
+// answered questions aren't asked again.
 //
 //	go run ./examples/custom
 //	go run ./examples/custom -decline
@@ -33,8 +32,8 @@ func main() {
 const signature = `{"type":"object","properties":{"name":{"type":"string","minLength":2},` +
 	`"channel":{"enum":["stable","beta"]}},"required":["name","channel"]}`
 
-// release publishes what has changed, once somebody agrees and signs.
-// The steps say when they really run.
+// release publishes the latest changes after someone has agreed and signed. Each step prints a
+// line when it really runs.
 func release(page *stage.Page) agent.Agent {
 	return agent.NewFlow("release", agent.FlowConfig{}, func(ctx context.Context, f *agent.Flow) error {
 		var changes int
@@ -49,7 +48,7 @@ func release(page *stage.Page) agent.Agent {
 		if err := f.Approve(ctx, "publish", "Publish them as v1.4.0?"); errors.Is(err, agent.ErrDeclined) {
 			f.Say("Nothing is published.")
 			return nil
-		} else if err != nil { // agent.ErrWaiting among others
+		} else if err != nil { // includes agent.ErrWaiting
 			return err
 		}
 
@@ -69,8 +68,8 @@ func release(page *stage.Page) agent.Agent {
 	})
 }
 
-// run runs the agent until it asks nothing more. Between two runs there
-// is only the thread's JSON, which may wait in any store.
+// run runs the agent until it has no more questions. Between two runs, only the JSON of the
+// thread exists, and it could be in any store.
 func run(ctx context.Context, page *stage.Page, yes bool) error {
 	stored, err := json.Marshal(agent.NewThread("release-1.4.0"))
 	if err != nil {
@@ -103,7 +102,7 @@ func run(ctx context.Context, page *stage.Page, yes bool) error {
 	return nil
 }
 
-// answers is the user. The message is nil when nothing is asked.
+// answers plays the user. The message is nil if there are no questions.
 func answers(page *stage.Page, requests []content.InputRequest, yes bool) (*content.Message, error) {
 	var given []content.Content
 	for _, request := range requests {

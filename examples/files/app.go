@@ -30,15 +30,14 @@ var writerFile []byte
 //go:embed files.agf.yaml
 var filesFile []byte
 
-// app is the tool server and the runtime that calls it, each at an
-// address of its own.
+// app has the tool server and the runtime that calls it. Each of them has its own address.
 type app struct {
-	threads *runtime.Threads // the agent's
-	owner   resolve.Options  // what the owner chose about decisions
+	threads *runtime.Threads // the agent's threads
+	owner   resolve.Options  // the owner's choices about decisions
 	stop    []func()
 }
 
-// open starts both sides on one store.
+// open starts both sides with one store.
 func open(ctx context.Context, dir string, owner resolve.Options, u *user) (*app, error) {
 	store, err := sqlite.Open(ctx, filepath.Join(dir, "assent.db"), sqlite.Options{})
 	if err != nil {
@@ -71,7 +70,7 @@ func listeners() (tools, agents net.Listener, err error) {
 	return tools, agents, err
 }
 
-// gateway is the tool's side: one operation, and whom it may be called by.
+// gateway starts the tool's side: one operation, and its callers.
 func (h *app) gateway(ctx context.Context, common rap.Common, dir string, at, agents net.Listener) (err error) {
 	common.Namespace = "files"
 	if common.Plan, err = h.planOf("files.agf.yaml", filesFile); err != nil {
@@ -94,7 +93,7 @@ func (h *app) gateway(ctx context.Context, common rap.Common, dir string, at, ag
 	return err
 }
 
-// writeFile writes below one folder, whatever the path says.
+// writeFile writes only below one folder. A path that leaves the folder is an error.
 func writeFile(dir string) rap.Operation {
 	return rap.Operation{
 		Name:        "write_file",
@@ -118,8 +117,8 @@ func writeFile(dir string) rap.Operation {
 	}
 }
 
-// startRuntime is the agent's side: whose tools it calls, and who
-// answers what they ask.
+// startRuntime starts the agent's side: the tools that it calls, and the user who answers their
+// questions.
 func (h *app) startRuntime(
 	ctx context.Context,
 	common rap.Common,
@@ -154,7 +153,7 @@ func (h *app) planOf(name string, text []byte) (func(context.Context) (*resolve.
 	return func(context.Context) (*resolve.Plan, error) { return plan, nil }, err
 }
 
-// serve answers and works until close.
+// serve handles requests and does background work until close.
 func (h *app) serve(
 	ctx context.Context,
 	at net.Listener,
@@ -173,7 +172,7 @@ func (h *app) serve(
 	})
 }
 
-// close ends both sides, then the store.
+// close ends both sides, and then closes the store.
 func (h *app) close() error {
 	for i := len(h.stop) - 1; i >= 0; i-- {
 		h.stop[i]()

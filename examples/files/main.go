@@ -1,6 +1,5 @@
-// Command files puts a tool that writes files behind approvals, and
-// calls it as an agent would: both sides of RAP's user choice in one
-// process, over real HTTP.
+// Command files protects a tool that writes files with approvals, and calls the tool as an
+// agent would. Both sides of RAP's user choice run in one process and use real HTTP.
 //
 //	go run ./examples/files        # a script plays the user
 //	go run ./examples/files -ask   # you are the user

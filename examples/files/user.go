@@ -10,17 +10,18 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// What the script picks, as the gateway offers it: the least first, no last.
+// The choices that the script picks, in the order of the gateway: the smallest permission
+// first, no last.
 const (
 	once = iota
 	session
 	deny
 )
 
-// user answers what the tool asks: a script, or whoever types.
+// user answers the questions of the tool. It is a script or a person at the terminal.
 type user struct {
 	page   *stage.Page
-	in     *bufio.Scanner // nil: the script
+	in     *bufio.Scanner // nil for the script
 	script []int
 }
 
@@ -39,11 +40,11 @@ func (u *user) ask(_ context.Context, q hold.Question) hold.Answer {
 	return hold.Answer{State: hold.Chosen, Selected: picked, By: "user"}
 }
 
-// typed reads an index. Whatever else is typed dismisses, which picks
-// the tool's default: no.
+// typed reads an index. Any other input dismisses the question, which selects the tool's
+// default: no.
 func (u *user) typed(q hold.Question) hold.Answer {
 	u.page.Prompt("your choice: ")
-	u.in.Scan() // nothing more is read as an empty line
+	u.in.Scan() // at the end of the input, the line is empty
 	n, err := strconv.Atoi(u.in.Text())
 	if err != nil || n < 0 || n >= len(q.Choices) {
 		return hold.Answer{State: hold.Dismissed, Selected: q.Default, By: "user"}

@@ -20,7 +20,7 @@ const (
 	freeText = `{"type":"string","maxLength":200}`
 )
 
-// ticket is what a trip comes to.
+// ticket is the result of a trip.
 type ticket struct {
 	Flight string `json:"flight"`
 	To     string `json:"to"`
@@ -30,9 +30,9 @@ type ticket struct {
 	Note   string `json:"note,omitempty"`
 }
 
-// booking is the agent: a program that asks for the seat and for consent
-// to the price at once, then for a free text, and books. It is run from
-// its beginning each time, so what it does is the same each time.
+// booking is the agent: a program that asks for the seat and for consent to the price at the
+// same time, then for a free text, and then books. It runs from its beginning each time, so it
+// must do the same things each time.
 func booking(to, dir string, store agent.ThreadStore) agent.Agent {
 	return agent.NewFlow(agentID, agent.FlowConfig{Store: store}, func(ctx context.Context, f *agent.Flow) error {
 		t := ticket{Flight: "TP 531", To: to, Price: 249}
@@ -46,7 +46,7 @@ func booking(to, dir string, store agent.ThreadStore) agent.Agent {
 			f.Say("Nothing is booked: " + no.Error())
 			return nil
 		}
-		if err := errors.Join(picked, agreed); err != nil { // agent.ErrWaiting among others
+		if err := errors.Join(picked, agreed); err != nil { // includes agent.ErrWaiting
 			return err
 		}
 		err := f.Data(ctx, "note", "Anything that the airline should know?", json.RawMessage(freeText), &t.Note)
@@ -62,7 +62,7 @@ func booking(to, dir string, store agent.ThreadStore) agent.Agent {
 	})
 }
 
-// noOf is an error that is a no of the person; nil for all others.
+// noOf returns the error if it means that the person said no, and nil otherwise.
 func noOf(err error) error {
 	if errors.Is(err, agent.ErrDeclined) {
 		return err
@@ -70,8 +70,8 @@ func noOf(err error) error {
 	return nil
 }
 
-// issue writes the ticket of a trip. There is one for each destination:
-// done twice it is the same, so a process may end in the middle.
+// issue writes the ticket of a trip. There is one ticket for each destination, and writing it
+// twice has the same result. So a process may end in the middle.
 func issue(dir string, t ticket) error {
 	text, err := json.Marshal(t)
 	if err != nil {

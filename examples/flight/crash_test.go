@@ -26,8 +26,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// The test binary run again, with this variable, is the example itself:
-// it stops before and after each save of its thread.
+// With this variable in its environment, the test binary runs as the example. It stops before
+// and after each save of its thread.
 const childLife = "FLIGHT_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -68,8 +68,8 @@ func (g *gated) Save(ctx context.Context, t *agent.Thread) error {
 	return nil
 }
 
-// gate tells the parent where the process stands, and waits to be
-// killed or let on.
+// gate reports the position of the process to its parent. Then it waits until the parent lets
+// it continue or kills it.
 func (g *gated) gate(point string) {
 	fmt.Println("at " + point)
 	if _, err := g.in.ReadString('\n'); err != nil {
@@ -77,7 +77,7 @@ func (g *gated) gate(point string) {
 	}
 }
 
-// files are those of the service.
+// files returns the files of the service.
 func files(t *testing.T) fs.FS {
 	return fstest.MapFS{
 		"agents/flight.agf.yaml": {Data: must.Get(os.ReadFile("flight.agf.yaml"))(t)},
@@ -94,7 +94,7 @@ rules:
 	}
 }
 
-// trip is one booking, through as many processes as that takes.
+// trip is one booking, in as many processes as it needs.
 type trip struct {
 	t     *testing.T
 	h     *assenttest.Assent
@@ -105,9 +105,8 @@ type trip struct {
 	heard bool // the agent has the seat
 }
 
-// TestKilledAtEachSave kills the program with SIGKILL at each save of
-// its thread, before and after, over HTTP: each question is asked once,
-// and each answer arrives.
+// TestKilledAtEachSave kills the program with SIGKILL before and after each save of its thread,
+// over HTTP. Each question is asked once, and each answer arrives.
 func TestKilledAtEachSave(t *testing.T) {
 	h := assenttest.New(t, assenttest.Config{Files: files(t), Runs: true})
 	token := h.Token(store.Token{Name: agentID, Scopes: []string{"request", "read"}})
@@ -156,7 +155,7 @@ func (s *trip) live(at int) (killed bool) {
 			if gates++; gates == at {
 				must.Do(s.t, child.Process.Kill())
 			}
-			_, _ = io.WriteString(in, "on\n") // who was killed does not hear it
+			_, _ = io.WriteString(in, "on\n") // a killed process doesn't read it
 		case strings.Contains(line, `"seat":"3A"`):
 			s.mu.Lock()
 			s.heard = true
@@ -178,8 +177,8 @@ func (s *trip) live(at int) (killed bool) {
 	return false
 }
 
-// answers is ann, who answers what is open: the price only when the
-// agent has the seat. It ends with the returned function.
+// answers plays ann, who answers the open questions. She answers the price only when the agent
+// has the seat. The returned function stops her.
 func (s *trip) answers() (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var all sync.WaitGroup
@@ -195,7 +194,7 @@ func (s *trip) answers() (stop func()) {
 			for i := range open.Requests {
 				if id := open.Requests[i].ID; open.Requests[i].State == approval.Pending && !seen[id] {
 					seen[id] = true
-					all.Go(func() { s.answer(ctx, id) }) // one may wait for what comes of another
+					all.Go(func() { s.answer(ctx, id) }) // one answer may have to wait for the effect of another
 				}
 			}
 
@@ -242,8 +241,8 @@ func (s *trip) answer(ctx context.Context, id string) {
 	}
 }
 
-// check wants three questions for each trip so far, all answered, and
-// the ticket that the answers make.
+// check expects three questions for each trip so far, an answer to each of them, and the ticket
+// with these answers.
 func (s *trip) check(trips int) {
 	s.t.Helper()
 	all := must.Get(s.h.Store.Requests(s.t.Context(), assenttest.Tenant, approval.Filter{Limit: 500}))(s.t).Requests

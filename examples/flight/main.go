@@ -1,16 +1,14 @@
-// Command flight books a flight and asks a person in the middle: for a
-// seat in a form, for consent to the price, for a free text. The person
-// answers in the inbox of a running `assent serve`. End the program
-// whenever you like, and start it again: nothing is asked twice, and no
-// answer is lost.
+// Command flight books a flight and asks a person in the middle: for a seat in a form, for
+// consent to the price, and for a free text. The person answers in the inbox of a running
+// `assent serve`. You can end the program at any time and start it again. No question is asked
+// twice, and no answer is lost.
 //
 //	assent serve --dev --dev-person ann --people examples/flight/people.yaml --agents examples/flight/flight.agf.yaml
 //	export ASSENT_TOKEN=...   # of `assent token create --name flight --scopes request,read`
 //	go run ./examples/flight Lisbon
 //
-// Flags stand before the destination: -dir for where trips are kept,
-// -person for whom the program books. ASSENT_SERVER is the URL of the
-// service.
+// Flags go before the destination: -dir for the folder of the trips, -person for the person the
+// program books for. ASSENT_SERVER is the URL of the service.
 package main
 
 import (
@@ -46,7 +44,7 @@ func main() {
 	}
 }
 
-// open makes the counter of a command line.
+// open makes the counter from a command line.
 func open(args []string, out io.Writer, env func(string) string) (*counter, error) {
 	flags := flag.NewFlagSet("flight", flag.ContinueOnError)
 	dir := flags.String("dir", "", "where trips and bookings are kept (default: a folder in the user's cache)")
@@ -94,7 +92,7 @@ func folderOf(dir string) (string, error) {
 // agentID is the name of the agent in the service's files.
 const agentID = "flight"
 
-// people is the person of the service's inbox.
+// people returns the connection to the person in the service's inbox.
 func people(env func(string) string, person string) (*agent.HeldQuestions, error) {
 	at := cmp.Or(env("ASSENT_SERVER"), "http://127.0.0.1:7717")
 	c, err := client.New(at, env("ASSENT_TOKEN"), client.Options{})
@@ -112,8 +110,7 @@ func people(env func(string) string, person string) (*agent.HeldQuestions, error
 	}, nil
 }
 
-// counter is where a trip is booked, through as many processes as that
-// takes.
+// counter books a trip, in as many processes as it needs.
 type counter struct {
 	to    string
 	dir   string
@@ -123,8 +120,7 @@ type counter struct {
 	shown map[string]bool // requests that this process has shown
 }
 
-// serve brings a trip to its end: it lets the agent run until it asks,
-// and again with every answer that comes.
+// serve completes a trip. It runs the agent until it asks, and again after each answer.
 func (c *counter) serve(ctx context.Context) error {
 	thread, err := agent.LoadOrNew(ctx, c.store, "to-"+c.to)
 	if err != nil {
@@ -136,7 +132,7 @@ func (c *counter) serve(ctx context.Context) error {
 		c.page.Title("%s goes on", thread.ID)
 		c.show(requests(thread))
 		next, err = c.answers(ctx, thread)
-	case going: // it was cut off in the middle of a run
+	case going: // the last run was interrupted
 		next = nil
 	case thread.Revision > 0:
 		return c.settled(ctx, thread)
@@ -156,7 +152,7 @@ func (c *counter) serve(ctx context.Context) error {
 	return err
 }
 
-// run lets the agent run once, and reports whether it asks nothing more.
+// run runs the agent once. It reports whether the agent has no more questions.
 func (c *counter) run(ctx context.Context, thread *agent.Thread, said *content.Message) (over bool, err error) {
 	var messages []*content.Message
 	if said != nil {
@@ -181,7 +177,7 @@ func (c *counter) run(ctx context.Context, thread *agent.Thread, said *content.M
 	return true, c.settled(ctx, thread)
 }
 
-// settled withdraws what the person is asked and nobody needs any more.
+// settled withdraws questions to the person that are no longer needed.
 func (c *counter) settled(ctx context.Context, thread *agent.Thread) error {
 	_, err := c.asks.Answers(ctx, thread)
 	c.page.Title("%s is settled", thread.ID)
@@ -216,8 +212,7 @@ func textOf(q content.InputRequest) string {
 	return fmt.Sprintf("a %T", q)
 }
 
-// answers waits for the next answers of the person, as a message of the
-// user.
+// answers waits for the next answers of the person and returns them as a message of the user.
 func (c *counter) answers(ctx context.Context, thread *agent.Thread) (*content.Message, error) {
 	given, err := c.asks.Wait(ctx, thread)
 	if err != nil {
@@ -231,7 +226,7 @@ func (c *counter) answers(ctx context.Context, thread *agent.Thread) (*content.M
 	return m, nil
 }
 
-// said is an answer in words.
+// said returns an answer in words.
 func said(answer content.InputResponse) string {
 	switch a := answer.(type) {
 	case *content.TextApprovalResponse:

@@ -1,21 +1,20 @@
-// Command remote has an agent here ask an agent elsewhere over A2A,
-// which wants an approval before it acts. Nothing runs between two
-// commands: the thread here knows the task there.
+// Command remote lets a local agent ask a remote agent over A2A. The remote agent needs an
+// approval before it acts. Nothing runs between two commands, because the local thread
+// remembers the remote task.
 //
 //	go run ./examples/remote ask "We need a van on Friday."  # ends with a question
 //	go run ./examples/remote answer ID yes                   # goes on
 //	go run ./examples/remote answer ID no "too dear"
-//	go run ./examples/remote look                            # what has become of it
+//	go run ./examples/remote look                            # shows the state
 //
-// The other agent is in this process, unless -partner names another
-// one, which runs by
+// The remote agent runs in this process, unless -partner gives the URL of another one. This
+// command starts one:
 //
 //	go run ./examples/remote -listen 127.0.0.1:8090 partner
 //
-// With -desk its approvals are given in the inbox of an assent server,
-// which has rental.agf.yaml among its agents. PARTNER_TOKEN is the
-// token between the two agents, ASSENT_TOKEN the partner's at the
-// server.
+// With -desk, approvals are given in the inbox of an assent server. The server must have
+// rental.agf.yaml among its agents. PARTNER_TOKEN is the token between the two agents.
+// ASSENT_TOKEN is the partner's token for the server.
 package main
 
 import (

@@ -25,18 +25,17 @@ import (
 //go:embed rental.agf.yaml
 var rentalFile []byte
 
-// partner is the remote agent: it rents vans, and somebody approves
-// each of them. That is its caller, or people at the desk.
+// partner is the remote agent. It rents vans. Each van needs an approval by the caller, or by
+// people at the desk.
 type partner struct {
-	dir   string          // of its threads, and of what it has rented
+	dir   string          // of its threads and of its list of rented vans
 	token string          // of its only caller
-	desk  string          // URL of an assent server; "" for none
-	key   string          // token of that server
-	owner resolve.Options // what the owner chose, with a desk
+	desk  string          // URL of an assent server, or ""
+	key   string          // token for that server
+	owner resolve.Options // the owner's choices, with a desk
 }
 
-// serve serves the agent on a listener, over A2A at / and over AG-UI
-// at /agui.
+// serve serves the agent on a listener: over A2A at / and over AG-UI at /agui.
 func (p partner) serve(at net.Listener) error {
 	cfg, err := p.config()
 	if err != nil {
@@ -94,7 +93,7 @@ func (p partner) config() (serve.Config, error) {
 	return cfg, nil
 }
 
-// rentVan rents a van, and writes it down.
+// rentVan rents a van and writes it into a file.
 func (p partner) rentVan() agent.Function {
 	return agent.NewFunction("rent_van", "Rents a van.", nil, func(_ context.Context, args json.RawMessage) (
 		any, error,
@@ -111,11 +110,10 @@ func (p partner) rentVan() agent.Function {
 	})
 }
 
-// rental is a model that rents a van for whoever writes, and then tells
-// what came of it.
+// rental plays a model that rents a van for every caller, and then reports the result.
 type rental struct{}
 
-// Respond says the next message.
+// Respond returns the next message.
 func (rental) Respond(
 	_ context.Context, messages []*content.Message, _ *agent.Options,
 ) (*agent.Response, error) {
@@ -129,7 +127,7 @@ func (rental) Respond(
 	}), nil
 }
 
-// Stream is Respond in one piece.
+// Stream returns the response as one update.
 func (r rental) Stream(
 	ctx context.Context, messages []*content.Message, opt *agent.Options,
 ) iter.Seq2[*agent.Update, error] {

@@ -14,10 +14,10 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// threadID is the one conversation of this program.
+// threadID is the only conversation of this program.
 const threadID = "move"
 
-// planner is the agent here: its only tool is the other agent.
+// planner is the local agent. Its only tool is the remote agent.
 type planner struct {
 	agent agent.Agent
 	store *filestore.Store
@@ -59,7 +59,7 @@ func newPlanner(dir, url, token string, wait time.Duration, page *stage.Page) (*
 	}, nil
 }
 
-// goOn runs the agent once and shows what came of it.
+// goOn runs the agent once and shows the result.
 func (p *planner) goOn(ctx context.Context, thread *agent.Thread, messages ...*content.Message) error {
 	resp, err := p.agent.Run(ctx, thread, messages...)
 	if err != nil {

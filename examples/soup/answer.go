@@ -14,7 +14,7 @@ import (
 // answerer answers one request.
 type answerer func(q *content.ToolApprovalRequest) (yes bool, reason string, err error)
 
-// scripted lets the waiter look at the specials, and not at prices.
+// scripted lets the waiter see the specials, but not the prices.
 func scripted(q *content.ToolApprovalRequest) (bool, string, error) {
 	if q.Call.ToolName() == "get_specials" {
 		return true, "", nil
@@ -24,8 +24,8 @@ func scripted(q *content.ToolApprovalRequest) (bool, string, error) {
 
 var errNobody = errors.New("nobody answered; the calls did not run")
 
-// atTerminal asks whoever sits there: y or n, and a reason after it if
-// they like. Only these words are answers.
+// atTerminal asks the person at the terminal: y or n, followed by an optional reason. It asks
+// again after any other input.
 func atTerminal(in io.Reader, p page) answerer {
 	lines := bufio.NewScanner(in)
 	return func(q *content.ToolApprovalRequest) (bool, string, error) {

@@ -1,6 +1,5 @@
-// Command soup asks a menu what the special costs. Both of the menu's
-// tools need approval; the model calls them in one turn, and each call
-// is answered by itself.
+// Command soup asks for the price of the special on a menu. Both tools of the menu need
+// approval. The model calls them in one turn, and each call gets its own answer.
 //
 //	go run ./examples/soup                          # a scripted model, a scripted guest
 //	go run ./examples/soup -ask                     # you answer
@@ -51,7 +50,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer, env fu
 	return errors.Join(talk(ctx, waiter(chosen), answer, p), p.Err)
 }
 
-// waiter is the agent: a model, the loop around it and the menu as its tools.
+// waiter is the agent: a model, the loop around it, and the menu as its tools.
 func waiter(model agent.ChatClient) agent.Agent {
 	return agent.NewChatAgent(
 		agent.NewFunctionInvoking(model, agent.LoopConfig{}),
@@ -64,9 +63,8 @@ func waiter(model agent.ChatClient) agent.Agent {
 	)
 }
 
-// talk asks the question and runs the agent until it asks nothing more.
-// A run ends with requests instead of waiting for answers: between two
-// runs nothing is held but the thread.
+// talk asks the question and runs the agent until it has no more questions. A run doesn't wait
+// for answers. It ends with requests, so only the thread exists between two runs.
 func talk(ctx context.Context, a agent.Agent, answer answerer, p page) error {
 	thread := agent.NewThread("table-4")
 	message := content.UserText("What is the special soup today, and what does it cost?")
@@ -93,8 +91,8 @@ func talk(ctx context.Context, a agent.Agent, answer answerer, p page) error {
 	}
 }
 
-// answers makes one message of the answers to all requests. Some may be
-// left for a later message; the calls wait until then.
+// answers makes one message from the answers to all requests. Some answers may be sent in a
+// later message. The calls wait until then.
 func answers(requests []content.InputRequest, answer answerer) (*content.Message, error) {
 	message := content.NewMessage(content.User)
 	for _, request := range requests {

@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/agent"
 )
 
-// menu returns the two tools. Reading a menu harms nobody, but every
-// call of them needs approval: the marker says so.
+// menu returns the two tools. Reading a menu is harmless, but RequireApproval makes every call
+// need approval.
 func menu() []agent.Tool {
 	specials := agent.NewFunction(
 		"get_specials",
@@ -48,5 +48,5 @@ func priceOf(_ context.Context, arguments json.RawMessage) (any, error) {
 	if err := json.Unmarshal(arguments, &of); err != nil {
 		return nil, fmt.Errorf("read the arguments: %w", err)
 	}
-	return price{of.Item, "$9.99"}, nil // everything is
+	return price{of.Item, "$9.99"}, nil // every item has this price
 }

@@ -11,11 +11,10 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// script plays the model: what it says follows from the messages that
-// it is given and from nothing else.
+// script plays the model. Its answer depends only on the messages that it gets.
 type script struct{}
 
-// Respond calls both tools in one turn, and tells the guest what came of it.
+// Respond calls both tools in one turn, and then gives the results to the guest.
 func (script) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
 	results := stage.ResultsIn(messages)
 	if len(results) == 0 {
@@ -53,7 +52,7 @@ func (script) Respond(_ context.Context, messages []*content.Message, _ *agent.O
 	), nil
 }
 
-// Stream is Respond in one piece.
+// Stream returns the response as one update.
 func (s script) Stream(
 	ctx context.Context, messages []*content.Message, opt *agent.Options,
 ) iter.Seq2[*agent.Update, error] {

@@ -5,7 +5,7 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// page shows the talk of a guest and the waiter.
+// page shows the conversation between a guest and the waiter.
 type page struct{ *stage.Page }
 
 func (p page) message(m *content.Message) {

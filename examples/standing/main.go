@@ -1,6 +1,6 @@
-// Command standing pays a rent. Each payment needs approval; the tenant
-// says "always" to the first one, and from then on a standing rule
-// approves payments of exactly these arguments, until it is revoked.
+// Command standing pays a rent. Each payment needs approval. The tenant answers "always" to the
+// first one. From then on, a standing rule approves payments with exactly these arguments,
+// until it is revoked.
 //
 //	go run ./examples/standing
 //	go run ./examples/standing -uses 1   # the rule approves once
@@ -50,15 +50,15 @@ func run(ctx context.Context, out io.Writer, uses int) error {
 	return h.page.Err
 }
 
-// household is a tenant, who answers, and the agent that pays.
+// household has a tenant, who answers, and the agent that pays.
 type household struct {
 	page   *stage.Page
 	thread *agent.Thread
 	agent  agent.Agent
 }
 
-// payer is a chat agent with one tool. The layer that remembers rules
-// goes around the loop, which asks.
+// payer is a chat agent with one tool. The layer with the rules is outside of the loop, which
+// asks.
 func (h *household) payer(uses int) agent.Agent {
 	pay := agent.NewFunction("pay", "Pays somebody.", nil, func(context.Context, json.RawMessage) (any, error) {
 		return "paid", nil
@@ -78,7 +78,7 @@ func (h *household) note(_ context.Context, e agent.Event) error {
 	return nil
 }
 
-// answer is what the tenant says when asked.
+// answer is the answer of the tenant to a request.
 type answer func(q *content.ToolApprovalRequest) *content.ToolApprovalResponse
 
 func always(q *content.ToolApprovalRequest) *content.ToolApprovalResponse {
@@ -89,8 +89,7 @@ func no(q *content.ToolApprovalRequest) *content.ToolApprovalResponse {
 	return q.CreateRejection("not this month")
 }
 
-// month asks for a payment. The run ends with a request unless a rule
-// approves it.
+// month asks for a payment. The run ends with a request unless a rule approves it.
 func (h *household) month(ctx context.Context, title, wish string, tenant answer) error {
 	h.page.Title("%s", title)
 	message := content.UserText(wish)
@@ -111,7 +110,7 @@ func (h *household) month(ctx context.Context, title, wish string, tenant answer
 	return nil
 }
 
-// answers is nil when nothing is asked.
+// answers returns nil if there are no questions.
 func (h *household) answers(requests []content.InputRequest, tenant answer) (*content.Message, error) {
 	if len(requests) == 0 {
 		return nil, nil
@@ -129,7 +128,7 @@ func (h *household) answers(requests []content.InputRequest, tenant answer) (*co
 	return reply, nil
 }
 
-// revoke shows the rules of the thread and takes them away.
+// revoke shows the rules of the thread and revokes them.
 func (h *household) revoke() error {
 	h.page.Title("the rules")
 	rules, err := layer.Rules(h.thread)

@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// script stands in for a model: it pays what the last message asks for,
-// and says what came of it.
+// script plays the model. It makes the payment that the last message asks for, and reports the
+// result.
 type script struct{}
 
 func (script) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// answerTo makes an answer of the words of the command line.
+// answerTo makes an answer from the words of the command line.
 func answerTo(request content.InputRequest, word string, more []string) (content.InputResponse, error) {
 	reason := strings.Join(more, " ")
 	switch q := request.(type) {

@@ -1,16 +1,16 @@
-// Command travel plans a trip, asks, and goes on from the answer in
-// another process: nothing runs between two commands.
+// Command travel plans a trip, asks, and continues with the answer in another process. Nothing
+// runs between two commands.
 //
 //	go run ./examples/travel plan "a trip to Lisbon"   # ends with a request
-//	go run ./examples/travel pending                   # lists what is open
+//	go run ./examples/travel pending                   # lists open requests
 //	go run ./examples/travel answer ID yes             # goes on
 //	go run ./examples/travel answer ID no "too early"
 //	go run ./examples/travel answer ID edit '{"flight":"LH 1166","price":189}'
 //	go run ./examples/travel answer ID data '{"name":"Ann Lee"}'
 //
-// Flags stand before the command: -dir for where trips are kept, -model
-// openai:NAME or anthropic:NAME for a real model, -decisions for what
-// the owner chose (docs/contracts/decisions.md).
+// Flags go before the command: -dir for the folder of the trips, -model openai:NAME or
+// anthropic:NAME for a real model, -decisions for the owner's choices
+// (docs/contracts/decisions.md).
 package main
 
 import (
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, out io.Writer, env func(string) str
 	return errors.Join(o.do(ctx, flags.Args()), o.page.Err)
 }
 
-// office is the travel agent with its threads.
+// office has the travel agent and its threads.
 type office struct {
 	agent agent.Agent
 	store *filestore.Store
@@ -119,7 +119,7 @@ func (o *office) do(ctx context.Context, args []string) error {
 	return errUsage
 }
 
-// plan begins a trip in a thread of its own.
+// plan begins a trip in a new thread.
 func (o *office) plan(ctx context.Context, wish string) error {
 	thread, err := o.newThread(ctx)
 	if err != nil {
@@ -128,7 +128,7 @@ func (o *office) plan(ctx context.Context, wish string) error {
 	return o.goOn(ctx, thread, content.UserText(wish))
 }
 
-// newThread takes the next free name. The store lets one process have it.
+// newThread takes the next free name. Only one process can save a thread under that name.
 func (o *office) newThread(ctx context.Context) (*agent.Thread, error) {
 	ids, err := o.store.List(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func (o *office) pending(ctx context.Context) error {
 	return nil
 }
 
-// each shows every open request to a function until it has seen enough.
+// each calls a function with every open request until the function returns false.
 func (o *office) each(ctx context.Context, see func(*agent.Thread, agent.Pending) bool) error {
 	ids, err := o.store.List(ctx)
 	if err != nil {
@@ -179,7 +179,7 @@ func (o *office) each(ctx context.Context, see func(*agent.Thread, agent.Pending
 	return nil
 }
 
-// answer gives a request its answer, and lets the trip go on.
+// answer answers a request and continues the trip.
 func (o *office) answer(ctx context.Context, id, word string, more []string) error {
 	var of *agent.Thread
 	var request content.InputRequest
@@ -202,8 +202,8 @@ func (o *office) answer(ctx context.Context, id, word string, more []string) err
 	return o.goOn(ctx, of, content.NewMessage(content.User, response))
 }
 
-// goOn runs the agent on a thread until it needs its user, or nothing
-// more. The agent saves the thread.
+// goOn runs the agent on a thread until it needs its user or is done. The agent saves the
+// thread.
 func (o *office) goOn(ctx context.Context, t *agent.Thread, message *content.Message) error {
 	o.page.Title("%s", t.ID)
 	o.page.message(message)

@@ -12,12 +12,10 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// script plays the model. It finds its place in the messages that it is
-// given, so it does not matter which process asks.
+// script plays the model. It finds its place in the messages, so any process can continue.
 type script struct{}
 
-// Respond searches, books the first flight that was found, and says
-// what came of it.
+// Respond searches, books the first flight in the result, and reports the booking.
 func (script) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
 	results := stage.ResultsIn(messages)
 	found, searched := results["call-1"]
@@ -36,7 +34,7 @@ func (script) Respond(_ context.Context, messages []*content.Message, _ *agent.O
 	return stage.Says(&content.Text{Text: report(booked)}), nil
 }
 
-// Stream is Respond in one piece.
+// Stream returns the response as one update.
 func (s script) Stream(
 	ctx context.Context, messages []*content.Message, opt *agent.Options,
 ) iter.Seq2[*agent.Update, error] {
@@ -46,7 +44,7 @@ func (s script) Stream(
 func report(result json.RawMessage) string {
 	var b booking
 	switch err := json.Unmarshal(result, &b); {
-	case err != nil: // a sentence in place of a result: it did not run
+	case err != nil: // a sentence instead of a result: the tool didn't run
 		return "I have booked nothing."
 	case b.Problem != "":
 		return "I have booked nothing: " + b.Problem + "."
@@ -63,7 +61,7 @@ func calls(id, name string, arguments any) (*agent.Response, error) {
 	return stage.Says(&content.FunctionCall{CallID: id, Name: name, Arguments: text}), nil
 }
 
-// destination is the last word that the traveller wrote.
+// destination returns the last word of the traveller's message.
 func destination(messages []*content.Message) string {
 	to := ""
 	for _, m := range messages {

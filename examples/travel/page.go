@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// page shows the talk of a traveller and the agent.
+// page shows the conversation between a traveller and the agent.
 type page struct{ *stage.Page }
 
 func (p page) message(m *content.Message) {
@@ -22,8 +22,7 @@ func (p page) message(m *content.Message) {
 	})
 }
 
-// request shows what is asked. The exact call stands beside the
-// sentence that was made of it.
+// request shows a question. It shows the exact call below the message about it.
 func (p page) request(r content.InputRequest) {
 	switch q := r.(type) {
 	case *content.ToolApprovalRequest:

@@ -13,14 +13,12 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// The rules are part of the program: nobody can run it with others by
-// mistake.
+// The rules are part of the program, so that it can't run with other rules by mistake.
 //
 //go:embed travel.agf.yaml policies
 var files embed.FS
 
-// decider decides by the agent's file and the policies beside it, as
-// the owner chose.
+// decider decides by the agent's file and the policies next to it, with the owner's options.
 func decider(owner resolve.Options) (agent.Decider, error) {
 	const file = "travel.agf.yaml"
 	text, err := files.ReadFile(file)

@@ -27,8 +27,8 @@ func flights(to string) []flight {
 	}[to]
 }
 
-// onSale reports whether a flight is to be had for a price: what is
-// approved must be what is paid.
+// onSale reports whether a flight is available at a price, because the approved price must be
+// the price that is paid.
 func onSale(want order) bool {
 	for _, city := range []string{"Lisbon", "Porto", "Tokyo"} {
 		if slices.ContainsFunc(flights(city), func(f flight) bool {
@@ -53,13 +53,12 @@ func searchFlights() agent.Tool {
 			if err := json.Unmarshal(arguments, &of); err != nil {
 				return nil, fmt.Errorf("read the arguments: %w", err)
 			}
-			return append([]flight{}, flights(of.To)...), nil // [] and not null when there are none
+			return append([]flight{}, flights(of.To)...), nil // [] instead of null if there are none
 		})
 }
 
-// bookFlight buys a seat. Once it may run it asks for the passenger:
-// the name goes from the traveller to the airline, and never to the
-// model.
+// bookFlight buys a seat. When it may run, it asks for the passenger. The name goes from the
+// traveller to the airline, and never to the model.
 type bookFlight struct{ ledger string }
 
 type order struct {
@@ -67,7 +66,7 @@ type order struct {
 	Price  float64 `json:"price"`
 }
 
-// booking is what the model is told.
+// booking is the result for the model.
 type booking struct {
 	Booked  string  `json:"booked,omitempty"`
 	Price   float64 `json:"price,omitempty"`
@@ -77,7 +76,7 @@ type booking struct {
 const passengerSchema = `{"type":"object","properties":{"name":{"type":"string","minLength":2,"maxLength":60}},` +
 	`"required":["name"],"additionalProperties":false}`
 
-// Definition is what the model is told of the tool.
+// Definition describes the tool to the model.
 func (*bookFlight) Definition() agent.Definition {
 	return agent.Definition{
 		Name:        "book_flight",
@@ -89,8 +88,7 @@ func (*bookFlight) Definition() agent.Definition {
 	}
 }
 
-// Invoke runs when the booking may run: nobody had to be asked, or
-// somebody agreed.
+// Invoke runs when the booking may run: either no approval was needed, or it was given.
 func (*bookFlight) Invoke(_ context.Context, call *content.FunctionCall) (any, error) {
 	want, err := orderOf(call)
 	if err != nil {
@@ -106,7 +104,7 @@ func (*bookFlight) Invoke(_ context.Context, call *content.FunctionCall) (any, e
 	}}}
 }
 
-// Resume goes on with the passenger's name, which the schema has accepted.
+// Resume continues with the passenger's name, which has been checked against the schema.
 func (b *bookFlight) Resume(
 	_ context.Context, call *content.FunctionCall, _ json.RawMessage, answers []content.InputResponse,
 ) (any, error) {
@@ -132,7 +130,7 @@ func orderOf(call *content.FunctionCall) (order, error) {
 	return want, nil
 }
 
-// write is the purchase: a line in a file, for which somebody else pays.
+// write makes the purchase. It adds a line to a file.
 func (b *bookFlight) write(want order, passenger json.RawMessage) error {
 	line, err := json.Marshal(struct {
 		order

@@ -1,13 +1,11 @@
-// Package catalog reads lists of tools, as MCP servers and the programs
-// of models have them: the result of tools/list, and the arrays of
-// tools of OpenAI and of Anthropic. It says what each tool takes, and
-// what calls of it can't hold.
+// Package catalog reads lists of tools in the forms that MCP servers and LLM programs use: the
+// result of tools/list, and the tools arrays of OpenAI and of Anthropic. It says which
+// arguments each tool takes, and which arguments no call of the tool can have.
 //
-// A list is read strictly: what two readers could read differently, a
-// list that goes on elsewhere and a name that stands twice are errors,
-// with their places. Of a tool's JSON Schema what is not understood
-// widens the arguments that it takes, so that a claim about all of them
-// is true.
+// A list is read strictly. It is an error, reported with its position, if two readers could
+// read something differently, if a list has further pages, or if a name occurs twice. JSON
+// Schema that this package doesn't understand only widens the set of arguments that a tool
+// takes. So a claim about all arguments of a tool is always true.
 package catalog
 
 import (
@@ -19,14 +17,14 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Catalog is what one server, or one program, offers.
+// Catalog is the list of tools of one server or one program.
 type Catalog struct {
 	File   string
-	Server string // alias of the MCP server; "" when neither the file nor who gave it says
-	MCP    bool   // a list of MCP, not the tools of a model
+	Server string // alias of the MCP server, or "" if neither the file nor the caller names it
+	MCP    bool   // the list is from MCP, not the tools of an LLM request
 	Pins   bool   // one of the lists of a file of pins
 	Tools  []Tool
-	Text   []byte // as it was read
+	Text   []byte // the text of the list
 }
 
 // Tool is one tool of a catalogue.
@@ -36,10 +34,10 @@ type Tool struct {
 	Hints Hints
 	Args  Type
 	File  string
-	Range diag.Range // of its entry's first character
+	Range diag.Range // the first character of its entry
 }
 
-// Hints are the annotations of MCP, nil where the tool says nothing.
+// Hints are the annotations of MCP. A hint that the tool doesn't have is nil.
 type Hints struct{ ReadOnly, Destructive *bool }
 
 // The limits of a list.
@@ -49,7 +47,7 @@ const (
 	maxName  = 1_000 // bytes
 )
 
-// Parse reads a list of tools. The error begins with the place.
+// Parse reads a list of tools. An error begins with the position in the file.
 func Parse(file string, src []byte) (*Catalog, error) {
 	doc, err := value.Parse(src, value.Limits{MaxBytes: maxBytes})
 	if err != nil {
@@ -66,7 +64,7 @@ func Parse(file string, src []byte) (*Catalog, error) {
 	return c, r.at(err)
 }
 
-// at puts the place before what is wrong.
+// at adds the position to the message of a mistake.
 func (r *reader) at(err error) error {
 	var wrong *mistake
 	if !errors.As(err, &wrong) {
@@ -76,20 +74,20 @@ func (r *reader) at(err error) error {
 	return fmt.Errorf("%s:%d:%d: %s%s", r.file, at.Line, at.Column, where(wrong.path), wrong.text)
 }
 
-// mistake is something wrong at a path.
+// mistake is an error at a path in the list.
 type mistake struct {
 	path []string
 	text string
 }
 
-// Error says what is wrong without its place.
+// Error returns the message without the position.
 func (m *mistake) Error() string { return m.text }
 
 func wrong(path []string, format string, args ...any) error {
 	return &mistake{path, fmt.Sprintf(format, args...)}
 }
 
-// where words a path: `tools[2].name: `.
+// where writes a path as the beginning of a message: `tools[2].name: `.
 func where(path []string) string {
 	if len(path) == 0 {
 		return ""
@@ -97,7 +95,7 @@ func where(path []string) string {
 	return jsonmsg.Path(path) + ": "
 }
 
-// below is a longer path.
+// below returns a path with more elements.
 func below(path []string, more ...string) []string {
 	return append(path[:len(path):len(path)], more...)
 }
@@ -105,16 +103,16 @@ func below(path []string, more ...string) []string {
 type reader struct {
 	file  string
 	src   []byte
-	parts int // of all schemas so far
+	parts int // schema parts of all schemas so far
 }
 
-// place is where a value stands.
+// place returns the position of the value at a path.
 func (r *reader) place(path []string) diag.Position {
 	line, column := jsonmsg.Place(r.src, path)
 	return diag.Position{Line: line, Column: column}
 }
 
-// list finds the array of tools.
+// list finds the array of tools in the document and reads it.
 func (r *reader) list(doc value.Value) (*Catalog, error) {
 	var path []string
 	server := serverOf(doc)
@@ -150,7 +148,7 @@ func (r *reader) list(doc value.Value) (*Catalog, error) {
 	return c, r.tools(c, doc, path)
 }
 
-// serverOf is the alias that a list names itself.
+// serverOf returns the server alias that a list states, if any.
 func serverOf(doc value.Value) string {
 	if name, ok := doc.Get("server"); ok && name.Kind == value.String {
 		return name.Text

@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestParse: each form of a list is told by its shape.
+// TestParse: the form of a list is recognized by its members.
 func TestParse(t *testing.T) {
 	const schema = `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`
 	for _, c := range []struct {
@@ -96,7 +96,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseRefuses: what is no sound list is told with its place.
+// TestParseRefuses: an error in a list is reported with its position.
 func TestParseRefuses(t *testing.T) {
 	deep := strings.Repeat(`{"anyOf":[`, 200) + `{}` + strings.Repeat(`]}`, 200)
 	var bomb strings.Builder
@@ -159,7 +159,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestPlaces: tools are found where they stand, in characters.
+// TestPlaces: tools have the right positions, counted in characters.
 func TestPlaces(t *testing.T) {
 	got, err := Parse(
 		"t",
@@ -176,7 +176,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestAt: what the schemas of real servers say of a place.
+// TestAt checks the values that At finds in schemas like those of real servers.
 func TestAt(t *testing.T) {
 	const text = `[{"name":"x","inputSchema":{"type":"object","required":["id","order"],
 		"$defs":{"Order":{"type":"object","properties":{"n":{"type":"integer","minimum":1},"self":{"$ref":"#/$defs/Order"}},"required":["n"]}},
@@ -258,7 +258,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// schemas draws JSON Schemas over small values.
+// schemas generates JSON Schemas over small values.
 func schemas(depth int) *rapid.Generator[map[string]any] {
 	return rapid.Custom(func(t *rapid.T) map[string]any {
 		s := map[string]any{}
@@ -304,12 +304,11 @@ func testValues() []any {
 	return []any{nil, true, false, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, "", "a", "bb", []any{}, map[string]any{}}
 }
 
-// TestTypesAreSound: whatever a schema lets stand at a place is in the
-// set, a missing value and values below too, so that what is claimed
-// about all arguments is true. What validates is asked of another
-// reader of JSON Schema.
+// TestTypesAreSound: if a schema accepts a value at a place, the type's set has that value.
+// This includes a missing value, and values further down. So claims about all arguments are
+// true. Another JSON Schema implementation decides which values are valid.
 func TestTypesAreSound(t *testing.T) {
-	told, excluded := 0, 0
+	checked, excluded := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		field := schemas(2).Draw(t, "field")
 		root := map[string]any{"type": "object", "properties": map[string]any{"a": field}}
@@ -339,7 +338,7 @@ func TestTypesAreSound(t *testing.T) {
 				v, _ := doc.Get(place...)
 				set, typ := args.At(place)
 				if typ == nil && len(place) > 1 {
-					continue // a reading of ours: fields that are not declared are not there
+					continue // our own assumption: undeclared fields don't exist
 				}
 				inside = inside && !set.And(condition.Exactly(v)).Empty()
 			}
@@ -348,18 +347,18 @@ func TestTypesAreSound(t *testing.T) {
 				t.Fatalf("%s\nlets %s through, and it is left out", text, doc.AppendJSON(nil))
 			}
 
-			told++
+			checked++
 			if !inside {
 				excluded++
 			}
 		}
 	})
-	if excluded*10 < told {
-		t.Errorf("of %d documents only %d are left out", told, excluded)
+	if excluded*10 < checked {
+		t.Errorf("of %d documents only %d are left out", checked, excluded)
 	}
 }
 
-// TestParseAll: a file of pins is a list for each of its servers.
+// TestParseAll: a file of pins has one list for each of its servers.
 func TestParseAll(t *testing.T) {
 	const pins = `{"assent_mcp_pins":1,"servers":{
 		"files":{"server":{"command":"x"},"tools":[
@@ -397,8 +396,8 @@ func TestParseAll(t *testing.T) {
 	}
 }
 
-// FuzzParse reads any text: nothing panics, every error has its place,
-// and every tool a name of its own and a place inside the text.
+// FuzzParse reads any text. Nothing panics, every error has a position, and every tool has a
+// unique name and a position inside the text.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"tools":[{"name":"x","inputSchema":{"type":"object","properties":{"a":{"anyOf":[{"type":"integer"},{"type":"null"}]}}}}]}`,

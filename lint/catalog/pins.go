@@ -6,12 +6,11 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// pinMark is the member by which a file of pins is known
-// (docs/contracts/mcp.md).
+// pinMark is the member that identifies a file of pins (docs/contracts/mcp.md).
 const pinMark = "assent_mcp_pins"
 
-// ParseAll reads the lists of a file: a file of pins has one for each
-// server, any other file is one list, as Parse reads it.
+// ParseAll reads the lists of a file. A file of pins has one list for each server. Any other
+// file is one list, read as Parse reads it.
 func ParseAll(file string, src []byte) ([]*Catalog, error) {
 	doc, pins := pinned(src)
 	if !pins {
@@ -27,7 +26,7 @@ func ParseAll(file string, src []byte) ([]*Catalog, error) {
 	return lists, r.at(err)
 }
 
-// pinned reads a file of pins; false for any other file.
+// pinned parses a file of pins. pins is false for any other file.
 func pinned(src []byte) (doc value.Value, pins bool) {
 	doc, err := value.Parse(src, value.Limits{MaxBytes: maxBytes})
 	if err != nil || doc.Kind != value.Object {
@@ -37,8 +36,8 @@ func pinned(src []byte) (doc value.Value, pins bool) {
 	return doc, pins
 }
 
-// pins reads what a file of pins accepts. Whether it is right, and
-// whose, is checked by those who run the tools.
+// pins reads the accepted definitions in a file of pins. The programs that run the tools check
+// whether the file is correct and who wrote it.
 func (r *reader) pins(doc value.Value) ([]*Catalog, error) {
 	servers, _ := doc.Get("servers")
 	if servers.Kind != value.Object {
@@ -93,9 +92,9 @@ func (r *reader) pinned(list *Catalog, server value.Value) error {
 	return nil
 }
 
-// accept adds a definition. Of a tool with several accepted ones a call
-// may meet each: it takes what one of them takes, is destructive when
-// one says so, and read-only when all do.
+// accept adds a definition. If a tool has several accepted definitions, a call may meet any of
+// them. So the tool takes the arguments that at least one definition takes. It is destructive
+// if at least one definition says so, and read-only only if all of them say so.
 func (c *Catalog) accept(t Tool) {
 	for i := range c.Tools {
 		o := &c.Tools[i]

@@ -9,15 +9,15 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Type is what a JSON Schema lets stand at a place.
+// Type is the set of values that a JSON Schema accepts.
 type Type struct {
 	Values condition.Values
-	Enum   []value.Value // all values, where the schema lists them; else nil
+	Enum   []value.Value // all values, if the schema lists them, or nil
 	Fields []Field       // of objects
-	Closed bool          // objects have no other fields than these, as far as the schema says
+	Closed bool          // as far as the schema says, objects have no fields except these
 
-	open   bool // it says that there may be others
-	arrays bool // arrays may stand there
+	open   bool // the schema says that there may be other fields
+	arrays bool // arrays are accepted
 }
 
 // Field is one field of an object.
@@ -31,19 +31,18 @@ func anything() Type { return Type{Values: condition.AnyValue(), arrays: true} }
 
 func objects() condition.Values { return condition.OfKind(value.Object) }
 
-// Bounds of what one schema may cost: parts are schemas, fields and
-// listed values, as often as they are read. What nests more deeply, as
-// do schemas that refer to themselves, is anything.
+// These limit the cost of one schema. A part is a schema, a field or a listed value, and is
+// counted each time it is read. A schema that is nested more deeply than maxNesting accepts
+// anything. So does a schema that refers to itself.
 const (
 	maxParts   = 20_000
 	maxTotal   = 500_000 // parts of all schemas of a list
 	maxFields  = 2_000   // of one object
-	maxListed  = 2_000   // values of an enum; a longer list says nothing
+	maxListed  = 2_000   // values of an enum; a longer enum is ignored
 	maxNesting = 24
 )
 
-// arguments reads the schema of a tool's arguments, which are an
-// object.
+// arguments reads the schema of a tool's arguments, which are always an object.
 func (r *reader) arguments(schema value.Value, path []string) (Type, error) {
 	own := schemaReader{root: schema, left: maxParts}
 	t, err := own.read(schema, path, 0)
@@ -65,7 +64,7 @@ type schemaReader struct {
 	left int // parts that may still be read
 }
 
-// read reads one schema. Each keyword narrows what the others leave.
+// read reads one schema. Each keyword narrows the type further.
 func (r *schemaReader) read(s value.Value, path []string, depth int) (Type, error) {
 	if err := r.spend(1, path); err != nil {
 		return Type{}, err
@@ -106,7 +105,7 @@ func (r *schemaReader) spend(parts int, path []string) error {
 	return nil
 }
 
-// few spends the fields of one object.
+// few checks the number of fields of one object and takes them out of the budget.
 func (r *schemaReader) few(fields int, path []string) error {
 	if fields > maxFields {
 		return wrong(path, "%d fields are more than the %d that are read", fields, maxFields)
@@ -115,7 +114,7 @@ func (r *schemaReader) few(fields int, path []string) error {
 	return r.spend(fields, path)
 }
 
-// keyword is what one keyword lets through.
+// keyword returns the type that one keyword accepts.
 func (r *schemaReader) keyword(s value.Value, m value.Member, path []string, depth int) (Type, error) {
 	switch m.Key {
 	case "type":
@@ -162,7 +161,7 @@ func (r *schemaReader) keyword(s value.Value, m value.Member, path []string, dep
 	return anything(), nil
 }
 
-// types reads the names of JSON's types.
+// types reads the value of the keyword "type".
 func types(v value.Value, path []string) (Type, error) {
 	names := []value.Value{v}
 	if v.Kind == value.Array {
@@ -197,15 +196,14 @@ func types(v value.Value, path []string) (Type, error) {
 	return t, nil
 }
 
-// listed is what a list of values lets through.
+// listed returns the type that accepts exactly these values.
 func listed(values []value.Value) Type {
 	t := Type{Enum: append([]value.Value{}, values...), arrays: true}
 	t.Values = union(values)
 	return t
 }
 
-// union is a set of values, made by halves so that long lists cost
-// little.
+// union returns a set of values. It splits the list in halves, so that long lists cost little.
 func union(values []value.Value) condition.Values {
 	switch n := len(values); n {
 	case 0:
@@ -217,11 +215,11 @@ func union(values []value.Value) condition.Values {
 	}
 }
 
-// limit reads a bound of numbers, which says nothing about the rest.
+// limit reads a numeric bound. Such a bound doesn't restrict values that aren't numbers.
 func limit(s value.Value, m value.Member) Type {
 	t := anything()
 	if m.Value.Kind != value.Number {
-		return t // of drafts where it is a boolean beside minimum
+		return t // older drafts have a boolean here, next to minimum
 	}
 	exclusive, _ := s.Get("exclusive" + strings.ToUpper(m.Key[:1]) + m.Key[1:])
 	open := strings.HasPrefix(m.Key, "exclusive") || exclusive.Bool
@@ -236,8 +234,8 @@ func limit(s value.Value, m value.Member) Type {
 	return t
 }
 
-// reference reads a schema that stands elsewhere in the same one. Other
-// documents are not fetched: what they say is not known.
+// reference reads the schema that a $ref points to in the same document. Other documents aren't
+// fetched, so a reference to one accepts anything.
 func (r *schemaReader) reference(ref value.Value, path []string, depth int) (Type, error) {
 	pointer, local := strings.CutPrefix(ref.Text, "#")
 	unknown := anything()
@@ -262,7 +260,7 @@ func (r *schemaReader) reference(ref value.Value, path []string, depth int) (Typ
 	return r.read(target, path, depth)
 }
 
-// several reads a list of schemas, of which all or any hold.
+// several reads a list of schemas for allOf, anyOf or oneOf.
 func (r *schemaReader) several(m value.Member, path []string, depth int) (Type, error) {
 	if m.Value.Kind != value.Array || len(m.Value.Items) == 0 {
 		return Type{}, wrong(path, "expected a list of JSON Schemas, found %s", kind(m.Value))
@@ -316,7 +314,7 @@ func (r *schemaReader) properties(s, v value.Value, path []string, depth int) (T
 	return t, nil
 }
 
-// required are the fields that must be there, whatever they are.
+// required reads the names of required fields. It accepts any value in them.
 func required(v value.Value) Type {
 	t := anything()
 	for _, name := range v.Items {
@@ -332,7 +330,7 @@ func required(v value.Value) Type {
 	return t
 }
 
-// and is what both types let through.
+// and returns the type that both types accept.
 func (t Type) and(u Type) Type {
 	both := Type{
 		Values: t.Values.And(u.Values),
@@ -358,7 +356,7 @@ func (t Type) and(u Type) Type {
 	return both
 }
 
-// or is what one of two types lets through.
+// or returns a type for values that at least one of the two types accepts.
 func (t Type) or(u Type) Type {
 	either := Type{
 		Values: t.Values.Or(u.Values),
@@ -413,17 +411,16 @@ func (t *Type) field(name string) *Field {
 	return &t.Fields[i]
 }
 
-// sealed reports whether objects have no fields but those that are
-// known.
+// sealed reports whether objects have no fields except the known ones.
 func (t *Type) sealed() bool { return t.Closed && !t.open }
 
 // Open reports whether values may have members that the schema does not name,
 // or are lists.
 func (t *Type) Open() bool { return t.arrays || t.Values.Has(value.Object) && !t.sealed() }
 
-// At is what may stand at a place of the arguments, a missing value
-// too, and the type that the schema gives it; nil when it says nothing,
-// or that nothing can stand there.
+// At returns the values that are possible at a place of the arguments. The set includes the
+// missing value if the place can be missing. At also returns the schema's type for the place,
+// or nil if the schema says nothing about it or allows no value.
 func (t *Type) At(place []string) (condition.Values, *Type) {
 	missing := condition.Values{}
 	for i, name := range place {
@@ -443,7 +440,7 @@ func (t *Type) At(place []string) (condition.Values, *Type) {
 	return t.Values.Or(missing), t
 }
 
-// only reports whether values of one kind alone may stand there.
+// only reports whether all accepted values are of one kind.
 func (t *Type) only(kind value.Kind) bool {
 	return !slices.ContainsFunc(
 		[]value.Kind{value.Null, value.Bool, value.Number, value.String, value.Object},
@@ -451,8 +448,7 @@ func (t *Type) only(kind value.Kind) bool {
 	)
 }
 
-// Names lists the fields that conditions can name, those of objects in
-// them too.
+// Names lists the fields that conditions can name, including the fields of nested objects.
 func (t *Type) Names() []string {
 	var names []string
 	for _, f := range t.Fields {
@@ -465,8 +461,7 @@ func (t *Type) Names() []string {
 	return names
 }
 
-// String words what may stand there: "one of open, closed" or "a
-// string or null".
+// String describes the accepted values in words: "one of open, closed" or "a string or null".
 func (t *Type) String() string {
 	const shown = 8
 	var words []string
@@ -508,7 +503,7 @@ func (t *Type) String() string {
 	return strings.Join(words, " or ")
 }
 
-// Word is a value as a sentence has it.
+// Word returns a value as messages show it.
 func Word(v value.Value) string {
 	if v.Kind == value.String {
 		return v.Text

@@ -8,16 +8,16 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// shape is one of the forms in which lists have their tools.
+// shape is one of the forms that lists use for their tools.
 type shape struct {
 	name   string
 	schema string // the member with the JSON Schema of the arguments
-	inside string // the member that holds name and schema; "" for the tool itself
-	needed bool   // the schema has to be there
+	inside string // the member that holds name and schema, or "" for the tool itself
+	needed bool   // the schema is required
 }
 
-// shapeOf tells the form of a tool, false for one that the provider of
-// the model runs itself, and that nobody calls.
+// shapeOf returns the form of a tool. It returns false for a tool that the LLM provider runs
+// itself and that no program calls.
 func shapeOf(tool value.Value) (shape, bool) {
 	has := func(path ...string) bool { _, ok := tool.Get(path...); return ok }
 	sort, _ := tool.Get("type")
@@ -39,7 +39,7 @@ func shapeOf(tool value.Value) (shape, bool) {
 	return shape{name: "MCP", schema: "inputSchema", needed: true}, true
 }
 
-// tools reads the array, whose tools have one form.
+// tools reads the array. All tools in it must have the same form.
 func (r *reader) tools(c *Catalog, list value.Value, path []string) error {
 	places, form := r.elements(path), ""
 	names := map[string]diag.Range{}
@@ -88,7 +88,7 @@ func nameOf(s shape) []string {
 	return []string{s.inside, "name"}
 }
 
-// tool reads one.
+// tool reads one tool.
 func (r *reader) tool(s shape, item value.Value, path []string) (Tool, error) {
 	t := Tool{File: r.file}
 	var err error
@@ -125,7 +125,7 @@ func (r *reader) tool(s shape, item value.Value, path []string) (Tool, error) {
 		return t, wrong(below(path, s.schema), "expected a JSON Schema, an object; found %s", kind(schema))
 	case s.needed:
 		return t, wrong(path, "the tool %q has no %s, which says what it takes", t.Name, s.schema)
-	case s.name == "Anthropic": // of Anthropic's own, whose arguments its documentation has
+	case s.name == "Anthropic": // one of Anthropic's own tools, whose arguments are only in its documentation
 		t.Args = anything()
 	default:
 		t.Args = Type{Values: objects(), Closed: true}
@@ -161,7 +161,7 @@ func hints(tool value.Value, path []string) (Hints, error) {
 	return h, nil
 }
 
-// elements are the places of the elements of the array at a path.
+// elements returns the positions of the elements of the array at a path.
 func (r *reader) elements(path []string) []diag.Range {
 	c := jsonmsg.NewCursor(r.src, string(r.src))
 	c.Start(jsonmsg.Offset(r.src, path))

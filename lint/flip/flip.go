@@ -1,6 +1,6 @@
-// Package flip finds the smallest change of a call's arguments that
-// gives it another outcome: what would have let it run unasked, or what
-// would have made it ask (docs/contracts/decide.md).
+// Package flip finds the smallest change to a call's arguments that changes the decision about
+// the call. The change would have let the call run without approval, or would have made it ask
+// (docs/contracts/decide.md).
 package flip
 
 import (
@@ -15,26 +15,25 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Answer is a change, or why there is none.
+// Answer is a change, or the reason why there is none.
 type Answer struct {
-	To      resolve.Outcome // what the changed call is decided as
-	Changes []Change        // of which none can be left out; nil: Why
+	To      resolve.Outcome // the decision about the changed call
+	Changes []Change        // every one is needed; nil if there is a Why
 	Why     string
 }
 
-// Change is one argument, or of a delegation one field of the parent's
-// input. Absent values are not there.
+// Change is a change to one argument. In a delegation it is a change to one field of the
+// parent's input. An absent value is a missing field.
 type Change struct {
 	Key      string // as the condition names it
 	Old, New value.Value
 }
 
-// Of looks for a change, and decides the changed call before it
-// answers. sem are the readings that the plan was compiled under.
+// Of looks for a change. It also decides the changed call before it answers. sem has the
+// semantics that the plan was compiled with.
 //
-// A change of a single argument is found whenever there is one, unless
-// patterns need too many states. Otherwise several arguments change,
-// and without any of these changes the outcome would stay.
+// If a change of a single argument is enough, Of finds one, unless the patterns need too many
+// states. Otherwise it changes several arguments, and each of these changes is needed.
 func Of(plan *resolve.Plan, sem condition.Semantics, c *resolve.Call) Answer {
 	d := plan.Decide(c)
 	if slices.ContainsFunc(d.Reasons, func(r resolve.Reason) bool { return r.Source == resolve.FromArguments }) {
@@ -62,7 +61,7 @@ func Of(plan *resolve.Plan, sem condition.Semantics, c *resolve.Call) Answer {
 	return s.answer()
 }
 
-// search is the work on one call.
+// search is the state of the work on one call.
 type search struct {
 	plan         *resolve.Plan
 	sem          condition.Semantics
@@ -71,17 +70,17 @@ type search struct {
 	use          condition.Use // of the document that may change
 	args, parent value.Value
 	groups       []conjunction
-	keys         []string // that may change, in the order of the rules
+	keys         []string // keys that may change, in the order of the rules
 	vague        bool
 }
 
-// conjunction is a group of a condition, without what can't change.
+// conjunction is one group of a condition, without the matchers that can't change.
 type conjunction struct {
 	matchers []condition.Matcher
-	held     condition.Truth // of what can't change
+	held     condition.Truth // the truth of the matchers that can't change
 }
 
-// doc is the document that may change.
+// doc returns the document that may change.
 func (s *search) doc() value.Value {
 	if s.use == condition.Delegation {
 		return s.parent
@@ -89,7 +88,7 @@ func (s *search) doc() value.Value {
 	return s.args
 }
 
-// read gathers the documents of the call, and what the rules test.
+// read parses the documents of the call and collects the conditions of the rules.
 func (s *search) read() error {
 	s.args, s.parent = value.Value{Kind: value.Object}, value.Value{Kind: value.Object}
 	var err error
@@ -119,7 +118,7 @@ func (s *search) read() error {
 	return nil
 }
 
-// speaks reports whether a gate spoke about the call as it is.
+// speaks reports whether a gate applied to the original call.
 func (s *search) speaks(gate int) bool {
 	_, spoke := s.plan.Weigh(s.call, nil)
 	return slices.Contains(spoke, gate)
@@ -132,8 +131,8 @@ func ruleOf(g *resolve.Gate) string {
 	return g.Rule
 }
 
-// condition adds the groups of a gate. What reads another document than
-// the one that may change holds as it is.
+// condition adds the groups of a gate. A matcher that reads another document than the one that
+// may change keeps its truth.
 func (s *search) condition(g *resolve.Gate) {
 	for i := range g.When.Groups {
 		var one conjunction
@@ -155,7 +154,7 @@ func (s *search) condition(g *resolve.Gate) {
 	}
 }
 
-// truth evaluates matchers on the call as it is.
+// truth evaluates matchers on the original call.
 func (s *search) truth(use condition.Use, matchers []condition.Matcher) condition.Truth {
 	if len(matchers) == 0 {
 		return condition.True
@@ -179,8 +178,8 @@ func (s *search) truth(use condition.Use, matchers []condition.Matcher) conditio
 	return truth
 }
 
-// reduced is what is left to hold of all conditions when only some keys
-// may change.
+// reduced returns the part of all conditions that is still undecided if only some keys may
+// change. always is true if a group is satisfied without them.
 func (s *search) reduced(free func(key string) bool) (e *condition.Expr, always bool) {
 	e = &condition.Expr{}
 	for _, g := range s.groups {
@@ -206,7 +205,7 @@ func (s *search) reduced(free func(key string) bool) (e *condition.Expr, always 
 	return e, false
 }
 
-// witness asks the analyzer for a document that gives the outcome.
+// witness asks the analyzer for a document that has the wanted outcome.
 func (s *search) witness(free func(key string) bool) (value.Value, bool) {
 	e, always := s.reduced(free)
 	if always || len(e.Groups) == 0 {
@@ -244,7 +243,7 @@ func (s *search) answer() Answer {
 	return Answer{To: s.to, Why: "no other arguments would change that"}
 }
 
-// several takes as little as possible of a witness.
+// several takes a witness and keeps as few and as small changes of it as possible.
 func (s *search) several(found value.Value) []Change {
 	var all []Change
 	for _, key := range s.keys {
@@ -263,14 +262,14 @@ func (s *search) several(found value.Value) []Change {
 			all[i] = s.closer(all, i)
 		}
 
-		// A closer number may do what another change was needed for.
+		// With a closer number, another change may no longer be needed.
 		if len(s.fewer(all)) == len(all) {
 			return all
 		}
 	}
 }
 
-// fewer leaves changes out until each one that is left is needed.
+// fewer removes changes until each remaining change is needed.
 func (s *search) fewer(all []Change) []Change {
 	for i := 0; i < len(all); {
 		rest := slices.Delete(slices.Clone(all), i, i+1)
@@ -291,7 +290,7 @@ func (s *search) change(key string, found value.Value) Change {
 	return Change{Key: key, Old: old, New: now}
 }
 
-// path is a key without what stands for the document itself.
+// path returns a key without the prefix that names the document.
 func (s *search) path(key string) string {
 	if s.use == condition.Delegation {
 		return strings.TrimPrefix(key, "parent.input.")
@@ -299,13 +298,13 @@ func (s *search) path(key string) string {
 	return key
 }
 
-// nearest is the change of one key that moves a number the least.
+// nearest returns the change of one key. It changes a number as little as possible.
 func (s *search) nearest(key string, found value.Value) Change {
 	return s.closer([]Change{s.change(key, found)}, 0)
 }
 
-// closer moves the number of one change towards the old one, to a bound
-// that a rule names or to the next number beyond it.
+// closer moves the number of one change closer to the old number. It tries the bounds in the
+// rules and the next numbers on both sides of them.
 func (s *search) closer(all []Change, i int) Change {
 	best := all[i]
 	if best.Old.Kind != value.Number {
@@ -325,9 +324,8 @@ func (s *search) closer(all []Change, i int) Change {
 	return best
 }
 
-// bounds lists the numbers that rules compare a key with, and the next
-// ones on both sides: whole numbers for whole bounds, else one unit of
-// the last digit.
+// bounds lists the numbers that rules compare a key with, and the next numbers on both sides.
+// The distance is one unit of the last digit, so it is 1 for whole numbers.
 func (s *search) bounds(key string) []value.Num {
 	var out []value.Num
 	for _, g := range s.groups {
@@ -348,13 +346,13 @@ func (s *search) bounds(key string) []value.Num {
 	return out
 }
 
-// around is a number and its neighbours.
+// around returns a number and its two neighbours.
 func around(n value.Num) []value.Num {
 	out := []value.Num{n}
 	text := n.Canonical()
 	exact, ok := new(big.Rat).SetString(text)
 	if !ok || strings.Contains(text, "e") {
-		return out // far from what people write
+		return out // numbers that people rarely write
 	}
 	_, fraction, _ := strings.Cut(text, ".")
 	step := new(big.Rat).SetFrac(
@@ -379,7 +377,7 @@ func distance(a, b value.Num) *big.Rat {
 	return x.Abs(x.Sub(x, y))
 }
 
-// flips decides the call with changes.
+// flips reports whether the call with these changes has the wanted outcome.
 func (s *search) flips(changes ...Change) bool {
 	doc := s.doc()
 	for _, c := range changes {
@@ -395,8 +393,8 @@ func (s *search) flips(changes ...Change) bool {
 	return outcome == s.to
 }
 
-// set puts a value in the place of a key: where it stands, or else down
-// its path. An absent value takes the member away.
+// set sets the value of a key: in the member of that name, or else along the path. An absent
+// value removes the member.
 func set(v *value.Value, key string, now value.Value) {
 	v.Members = slices.Clone(v.Members)
 	at := func(name string) int {

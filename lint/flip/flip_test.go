@@ -14,8 +14,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// compiled makes a plan of an agent's action space and of rules of an
-// implicit policy.
+// compiled compiles a plan from an agent's action space and the rules of an implicit policy.
 func compiled(t interface{ Fatal(...any) }, space, rules string) *resolve.Plan {
 	const head = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Trades}
@@ -125,7 +124,7 @@ func TestOf(t *testing.T) {
 		}
 	}
 
-	// The parent's input is no argument: what it decides stays.
+	// The parent's input isn't an argument, so its part of the decision doesn't change.
 	for parent, want := range map[string]string{
 		`{"risk":"low"}`:  "ask with amount 60 → 100.6",
 		`{"risk":"high"}`: "allow with amount 60 → 50",
@@ -142,7 +141,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestTooLargeIsSaid, not taken for impossible.
+// TestTooLargeIsSaid: an analysis that is too large isn't reported as impossible.
 func TestTooLargeIsSaid(t *testing.T) {
 	pattern := "(a|b)*a" + strings.Repeat("(a|b)", 20) + "$"
 	plan := compiled(t, `  local_tools: [{alias: x, approval: {condition: [{args_match: {k: {pattern: "`+pattern+
@@ -157,7 +156,7 @@ func TestTooLargeIsSaid(t *testing.T) {
 	}
 }
 
-// values are the small domain of the property.
+// values returns the small set of values that the property test uses.
 func values() []string {
 	return []string{
 		"", "null", "true", "false", "0", "1", "2", "3", "4", "5", "2.5",
@@ -194,8 +193,8 @@ func argsOf(of map[string]string) []byte {
 	return []byte("{" + strings.Join(members, ",") + "}")
 }
 
-// TestOneChangeIsFoundWhereBruteForceFindsOne; what is found gives the
-// outcome, and no part of it does.
+// TestOneChangeIsFoundWhereBruteForceFindsOne: if brute force finds a change of one argument,
+// Of finds one too. A change that Of finds has the outcome, and no part of the change does.
 func TestOneChangeIsFoundWhereBruteForceFindsOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		plan := compiled(t,

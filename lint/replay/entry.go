@@ -10,24 +10,24 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// entry is what one place of a record tells.
+// entry is the data of one entry of a record.
 type entry struct {
 	line int
 	err  error         // it can't be read
-	call *resolve.Call // nil: the entry is about no call of ours
-	when time.Time     // zero: not told
+	call *resolve.Call // nil if the entry is not about a call of this agent
+	when time.Time     // zero if not recorded
 
-	known              bool // old is
+	known              bool // old is known
 	old, new           resolve.Outcome
-	spokeOld, spokeNew []int // gates of the plans, by their indexes
+	spokeOld, spokeNew []int // indexes of the plans' gates that applied
 
-	ledger *ledgerEntry // of a ledger only
+	ledger *ledgerEntry // only for a ledger
 }
 
 // parser reads the entries of one frame and appends them.
 type parser func(f *frame, to []entry) []entry
 
-// The first and the last year that a record may name.
+// The first and the last year that a record may contain.
 const firstYear, lastYear = 1970, 2199
 
 // timeOf reads a time of a record.
@@ -46,8 +46,7 @@ func inRange(t time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// callLine reads a line as assent decide takes it, which may have a
-// time beside.
+// callLine reads a line in the format of assent decide, with an optional time.
 func callLine(f *frame, to []entry) []entry {
 	e := entry{line: f.line}
 	text := f.text
@@ -60,7 +59,7 @@ func callLine(f *frame, to []entry) []entry {
 	return append(to, e)
 }
 
-// withoutTime takes the field time out of a call.
+// withoutTime removes the field time from a call.
 func withoutTime(line []byte) (call []byte, when time.Time, err error) {
 	call = append(make([]byte, 0, len(line)), '{')
 	for m, err := range value.SplitObject(line) {

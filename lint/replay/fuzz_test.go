@@ -8,9 +8,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// FuzzRead: whatever a record holds, in whatever form, it is read to
-// its end without a crash, the same with one worker and with three, and
-// every call is in the matrix.
+// FuzzRead reads arbitrary records in every form. They must be read to the end without a crash,
+// with the same result for one worker and three, and every call must be in the matrix.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"ledger.jsonl", "claude.jsonl", "otel.json"} {
 		f.Add(file(f, name), uint8(0))

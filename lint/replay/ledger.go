@@ -10,34 +10,34 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// ledger reads the lines of a ledger's export. It proves nothing of
-// what it reads: that is for assent audit verify.
+// ledger reads the lines of a ledger's export. It doesn't verify them, which is the purpose of
+// assent audit verify.
 type ledger struct {
-	agent string // id; calls of others are none of ours
+	agent string // id; calls of other agents are ignored
 }
 
-// ledgerEntry is what an entry tells beside its call.
+// ledgerEntry contains the data of an entry other than its call.
 type ledgerEntry struct {
 	index   int // -1 for the first and the last line
-	entries int // on the last line: how many there are; else -1
+	entries int // total number of entries on the last line, otherwise -1
 	subject string
 	step    step
-	rules   []ruleKey // that spoke on record
-	groups  []string  // that were asked on record
+	rules   []ruleKey // recorded rules that applied
+	groups  []string  // recorded groups that were asked
 }
 
-// step is what an entry means for a request.
+// step is the effect of an entry on a request.
 type step uint8
 
 const (
 	noStep   step = iota
 	opened        // its call is asked about
-	edited        // another call is asked about instead
+	edited        // a different call is asked about instead
 	refused       // a person denied it
-	finished      // it ended otherwise
+	finished      // it ended in another way
 )
 
-// steps tells what the types of entries mean.
+// steps returns the step for a type of entry.
 func steps(kind, cause string) step {
 	switch kind {
 	case "request_opened":
@@ -58,8 +58,8 @@ func steps(kind, cause string) step {
 	}
 }
 
-// recorded is what a plan had said by the type of an entry about a
-// call. A call that was denied because of a freeze is not known.
+// recorded returns the outcome that an entry of this type about a call implies. The outcome of
+// a call that was denied because of a freeze is not known.
 func recorded(kind, why string) (old resolve.Outcome, known, call bool) {
 	switch kind {
 	case "call_allowed":
@@ -113,7 +113,7 @@ func (l ledger) line(text []byte, e *entry) error {
 	return l.leaf(leaf, doc, e)
 }
 
-// maxLedgerValues bounds the JSON values of an entry.
+// maxLedgerValues limits the number of JSON values of an entry.
 const maxLedgerValues = 1 << 20
 
 // count reads a number of entries.
@@ -164,8 +164,7 @@ func (l ledger) leaf(leaf, doc value.Value, e *entry) error {
 	return nil
 }
 
-// missingArgs says why an entry has no arguments; nil when the call had
-// none.
+// missingArgs returns the reason why an entry has no arguments, or nil if the call had none.
 func missingArgs(leaf value.Value) error {
 	if _, sealed := leaf.Get("sealed", "args"); sealed {
 		return errors.New("its arguments were redacted, so the call can't be decided again")
@@ -177,8 +176,7 @@ func missingArgs(leaf value.Value) error {
 	return nil
 }
 
-// callOf reads a target as the ledger writes it: "tool pay", "mcp_tool
-// broker/sell".
+// callOf reads a target as the ledger writes it: "tool pay", "mcp_tool broker/sell".
 func callOf(target string) (*resolve.Call, error) {
 	kind, name, _ := strings.Cut(target, " ")
 	container, inside, contained := strings.Cut(name, "/")
@@ -212,7 +210,7 @@ func recordedRules(facts value.Value) []ruleKey {
 			text(v, "rule"),
 			resolve.Code(text(v, "code")),
 		)
-		if key.rule != "" { // a freeze and an answer of a moment ago are no rules
+		if key.rule != "" { // a freeze and a recent answer are not rules
 			out = append(out, key)
 		}
 	}
@@ -229,8 +227,8 @@ func recordedGroups(facts value.Value) []string {
 	return distinct(out)
 }
 
-// order holds a ledger to its own count of entries: one that is dropped
-// may be the one that a person denied.
+// order checks a ledger against its own count of entries: a missing entry may be one that a
+// person denied.
 type order struct {
 	next int
 	done bool

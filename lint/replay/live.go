@@ -6,19 +6,19 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Traffic is the form of calls that are compared as they are made. No
-// input is read in it.
+// Traffic is the form of calls that are compared while they are made. No input can have it.
 const Traffic Form = "live"
 
-// Bounds of what Live keeps: callers choose names and arguments.
+// Limits of the data that Live keeps, because callers choose names and arguments.
 const (
-	liveTargets = 1000    // what is beyond is counted together
+	liveTargets = 1000    // further targets are counted together
 	liveList    = 100     // calls that are listed
-	liveBytes   = 1 << 20 // of them together
+	liveBytes   = 1 << 20 // total bytes of listed calls
 )
 
-// Live compares two plans by calls as they are made, in bounded memory.
-// Weigh may run beside everything else; the others one at a time.
+// Live compares two plans using calls while they are made, with limited memory. Weigh may be
+// called concurrently with everything. The other methods must not run concurrently with each
+// other.
 type Live struct {
 	old, new *resolve.Plan
 	tally    *tally
@@ -26,7 +26,7 @@ type Live struct {
 	heard    int
 }
 
-// NewLive begins a comparison. name is what lists call it.
+// NewLive begins a comparison. name is its name in lists.
 func NewLive(name string, live, candidate *resolve.Plan) *Live {
 	l := &Live{old: live, new: candidate}
 	l.tally = newTally(Options{New: candidate, Old: live, List: liveList}, &l.kept)
@@ -35,16 +35,16 @@ func NewLive(name string, live, candidate *resolve.Plan) *Live {
 	return l
 }
 
-// Weighed is what both plans make of a call.
+// Weighed is the decision of both plans about a call.
 type Weighed struct{ entry entry }
 
-// Old is the outcome under the live plan.
+// Old returns the outcome under the live plan.
 func (w *Weighed) Old() resolve.Outcome { return w.entry.old }
 
-// New is the outcome under the candidate.
+// New returns the outcome under the candidate.
 func (w *Weighed) New() resolve.Outcome { return w.entry.new }
 
-// Weigh decides a call on both sides. Nobody changes the call any more.
+// Weigh decides a call with both plans. The call must not be changed afterwards.
 func (l *Live) Weigh(c *resolve.Call, when time.Time) Weighed {
 	var b batch
 	w := Weighed{entry{call: c, when: when, known: true}}
@@ -60,8 +60,7 @@ func (l *Live) Add(w Weighed) error {
 	return l.tally.call(&w.entry)
 }
 
-// Deny counts a call that a person denied in a request. It was counted
-// when it was made.
+// Deny counts a call that a person denied in a request. The call itself was counted by Add.
 func (l *Live) Deny(w Weighed, request string) error {
 	l.tally.figures.Denials++
 	if w.entry.new != resolve.Allow {
@@ -74,8 +73,7 @@ func (l *Live) Deny(w Weighed, request string) error {
 	return l.tally.list(f)
 }
 
-// Report sums up, with the calls that are listed: the first ones, as
-// far as there is room.
+// Report returns the figures and the listed calls: the first ones, up to the limits.
 func (l *Live) Report() (*Report, []Found) {
 	r := l.tally.report()
 	r.Inputs = append([]Input{}, r.Inputs...)
@@ -83,7 +81,7 @@ func (l *Live) Report() (*Report, []Found) {
 	return r, append([]Found{}, l.kept.found...)
 }
 
-// kept is a Printer that keeps calls as far as there is room.
+// kept is a Printer that keeps calls up to the limit.
 type kept struct {
 	found []Found
 	bytes int
@@ -101,13 +99,13 @@ func (k *kept) Found(f Found) error {
 
 func (k *kept) Close(*Report) error { return nil }
 
-// UnmarshalJSON keeps the text as it is.
+// UnmarshalJSON keeps the text unchanged.
 func (j *JSON) UnmarshalJSON(text []byte) error {
 	*j = JSON(text)
 	return nil
 }
 
-// Print writes what a comparison found.
+// Print writes the results of a comparison.
 func Print(p Printer, found []Found, r *Report) error {
 	for _, f := range found {
 		if err := p.Found(f); err != nil {

@@ -15,7 +15,7 @@ import (
 // Formats lists the formats of NewPrinter.
 func Formats() []string { return []string{"text", "json", "markdown"} }
 
-// NewPrinter returns a printer of a format.
+// NewPrinter returns a printer for a format.
 func NewPrinter(format string, w io.Writer) (Printer, error) {
 	switch format {
 	case "text":
@@ -29,8 +29,7 @@ func NewPrinter(format string, w io.Writer) (Printer, error) {
 	return nil, fmt.Errorf("unknown format %q, expected one of %s", format, strings.Join(Formats(), ", "))
 }
 
-// jsonPrinter writes one object: the calls that are found first, since
-// they come first.
+// jsonPrinter writes one object. The calls come first, because they are found first.
 type jsonPrinter struct {
 	w     io.Writer
 	begun bool
@@ -63,7 +62,7 @@ func (p *jsonPrinter) Close(r *Report) error {
 	return err
 }
 
-// encode writes JSON in which nothing is hidden from a reader.
+// encode writes JSON in which no characters are invisible.
 func encode(doc any) (string, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -74,20 +73,20 @@ func encode(doc any) (string, error) {
 	return safetext.JSON(strings.TrimSpace(out.String())), nil
 }
 
-// page is how a format writes what all of them say.
+// page formats the parts of a report.
 type page interface {
 	heading(text string) string
 	found(f Found) string
 	table(head []string, rows [][]string) string
-	line(text string) string // ready text
-	name(text string) string // of a file, a target, a rule: any text
+	line(text string) string // text that is ready to show
+	name(text string) string // name of a file, a target or a rule, which may be any text
 }
 
-// pages writes for people.
+// pages writes reports for people.
 type pages struct {
 	w    io.Writer
 	page page
-	kind bool // the list has its heading
+	kind bool // the heading of the list has been written
 }
 
 func (p *pages) Found(f Found) error {
@@ -193,7 +192,7 @@ func (p *pages) questions(r *Report) string {
 	return text + p.page.line(rate(q.Old)+" → "+rate(q.New)+" ("+days+")")
 }
 
-// change writes how many questions there were, and how many there are.
+// change formats the old and the new number of questions.
 func change(r *Report, old, now int) string {
 	if r.Compared == "nothing" {
 		return plural(now, "question", "questions")
@@ -201,7 +200,7 @@ func change(r *Report, old, now int) string {
 	return safetext.Count(old) + " → " + plural(now, "question", "questions")
 }
 
-// columns are the nine pairs of outcomes, unchanged ones first.
+// columns returns the headings for the nine pairs of outcomes, unchanged ones first.
 func columns(r *Report) []string {
 	if r.Compared == "nothing" {
 		return []string{"allow", "ask", "deny"}
@@ -231,7 +230,7 @@ func cells(r *Report, m *Matrix) []string {
 	return out
 }
 
-// counts writes numbers; a dot is none.
+// counts formats numbers. A dot means zero.
 func counts(numbers ...int) []string {
 	out := make([]string, len(numbers))
 	for i, n := range numbers {
@@ -317,7 +316,7 @@ func plural(n int, one, many string) string {
 	return safetext.Count(n) + " " + many
 }
 
-// where says which outcome became which, and of a denial who said no.
+// where describes the change of the outcome, or that a person denied the call.
 func (f *Found) where() string {
 	if f.Kind == Denied {
 		return "a person denied this; it would be allowed now"
@@ -328,7 +327,7 @@ func (f *Found) where() string {
 	return f.Old + " → " + f.New
 }
 
-// textPage is for terminals.
+// textPage formats for terminals.
 type textPage struct{}
 
 func (textPage) heading(text string) string { return "\n" + text + "\n" }
@@ -345,11 +344,10 @@ func (p textPage) found(f Found) string {
 	return "  " + at + ": " + f.where() + "\n    " + safetext.JSON(string(f.Call)) + "\n"
 }
 
-// wide is how many columns a table may have before those that say
-// nothing are left out.
+// wide is the maximum number of columns for which empty columns are kept.
 const wide = 4
 
-// table leaves out columns of a wide table that say nothing.
+// table formats a table. It leaves out the empty columns of a wide table.
 func (textPage) table(head []string, rows [][]string) string {
 	var out strings.Builder
 	all := append([][]string{head}, rows...)
@@ -386,14 +384,13 @@ func (textPage) table(head []string, rows [][]string) string {
 	return out.String()
 }
 
-// markdownPage is for comments on GitHub and GitLab.
+// markdownPage formats comments on GitHub and GitLab.
 type markdownPage struct{}
 
 func (markdownPage) heading(text string) string { return "\n### " + text + "\n\n" }
 func (markdownPage) line(text string) string    { return "- " + text + "\n" }
 
-// name spells out whatever Markdown, HTML or a host could read as more
-// than a letter.
+// name escapes everything that Markdown, HTML or a host could interpret.
 func (markdownPage) name(text string) string { return safetext.Markdown(safetext.Escape(text)) }
 
 func (p markdownPage) found(f Found) string {

@@ -1,12 +1,10 @@
-// Package replay decides recorded calls again: under one plan and the
-// outcomes on record, or under two plans. It counts what would change,
-// lists the calls that would go unasked, and the calls that a person
-// denied and that nobody would be asked about any more
-// (docs/contracts/replay.md).
+// Package replay decides recorded calls again: it compares one plan with the recorded outcomes,
+// or two plans. It counts the changes, and lists the calls for which no approval would be
+// needed any more, including those that a person had denied (docs/contracts/replay.md).
 //
-// It reads forward once. What it keeps does not grow with the records
-// but for what is named there: targets, rules and days up to a bound,
-// and the requests of a ledger that are open at one time.
+// It reads its input once, forward. Its memory doesn't grow with the size of the records,
+// except for targets, rules and days up to a limit, and the requests of a ledger that are open
+// at the same time.
 package replay
 
 import (
@@ -18,21 +16,20 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Options say what is replayed, and against what.
+// Options selects what is replayed and compared.
 type Options struct {
-	Agent *schema.Agent // of New; the names in transcripts are looked up in it
+	Agent *schema.Agent // agent of New; names in transcripts are looked up in it
 	New   *resolve.Plan
-	// Old is what New is compared with; nil for the outcomes on record,
-	// which only a ledger has.
+	// Old is compared with New. If it is nil, the recorded outcomes are used, which only a
+	// ledger has.
 	Old  *resolve.Plan
-	From Form // of every input; Detect looks for itself
-	// Workers is how many batches are decided at once, at least 1. It
-	// changes nothing in the answer.
+	From Form // form of every input; with Detect it is determined from the input
+	// Workers is the number of batches that are decided concurrently, at least 1. It has no
+	// effect on the results.
 	Workers int
-	// List bounds the calls that are listed; 0 lists all. All are
-	// counted.
+	// List limits the number of listed calls. Zero lists all. All calls are counted.
 	List int
-	// Bad hears of every line that can't be read, in order.
+	// Bad is called for every line that can't be read, in order.
 	Bad func(file string, line int, err error)
 }
 
@@ -41,33 +38,32 @@ type Found struct {
 	Kind    string `json:"kind"` // Unasked or Denied
 	File    string `json:"file"`
 	Line    int    `json:"line"`
-	Time    string `json:"time,omitempty"` // RFC 3339, of the record
+	Time    string `json:"time,omitempty"` // RFC 3339, from the record
 	Request string `json:"request,omitempty"`
 	Target  string `json:"target"`
-	// Call is the call as assent decide takes it, on one line, with
-	// HiddenValue in the place of what a policy of either side hides.
+	// Call is the call in the format of assent decide, on one line, with HiddenValue in place
+	// of values that a policy of either side hides.
 	Call   JSON   `json:"call"`
 	Old    string `json:"old"` // allow, ask or deny
 	New    string `json:"new"`
-	Hidden int    `json:"hidden,omitempty"` // values that a policy hides
+	Hidden int    `json:"hidden,omitempty"` // number of values that a policy hides
 }
 
 // The kinds of Found.
 const (
-	// Unasked: it was asked about or denied, and would run now.
+	// Unasked: the call needed approval or was denied, and would run now.
 	Unasked = "unasked"
-	// Denied: a person denied it, and nobody would be asked now.
+	// Denied: a person denied the call, and no approval would be needed now.
 	Denied = "denied"
 )
 
-// JSON is a text that is JSON already.
+// JSON is a text that is already JSON.
 type JSON string
 
 // MarshalJSON writes the text.
 func (j JSON) MarshalJSON() ([]byte, error) { return []byte(j), nil }
 
-// Printer writes what a replay finds: calls as they come, and the
-// figures at the end.
+// Printer writes the results of a replay: each call when it is found, and the figures at the end.
 type Printer interface {
 	Found(f Found) error
 	Close(r *Report) error
@@ -87,9 +83,9 @@ func New(opt Options, out Printer) *Replay {
 	return &Replay{opt: opt, out: out, names: namesOf(opt.Agent), tally: newTally(opt, out)}
 }
 
-// Read replays one input. name is what lists call it. The error is one
-// of reading or writing, or says that the form can't be told: what is
-// wrong with single lines is counted, and told to Options.Bad.
+// Read replays one input. name is its name in lists. The error is a read or write error, or
+// says that the form could not be determined. Errors in single lines are counted and passed to
+// Options.Bad.
 func (r *Replay) Read(name string, in io.Reader) error {
 	src, err := open(in, r.opt.From)
 	if err != nil {
@@ -110,13 +106,13 @@ func (r *Replay) Read(name string, in io.Reader) error {
 	return err
 }
 
-// Close writes the figures, and returns them.
+// Close writes the figures and returns them.
 func (r *Replay) Close() (*Report, error) {
 	report := r.tally.report()
 	return report, r.out.Close(report)
 }
 
-// parser is how entries of a form are read.
+// parser returns the parser for the entries of a form.
 func (r *Replay) parser(f Form) parser {
 	switch f {
 	case Ledger:
@@ -130,7 +126,7 @@ func (r *Replay) parser(f Form) parser {
 	}
 }
 
-// decide reads the entries of a batch, and decides their calls.
+// decide reads the entries of a batch and decides their calls.
 func (r *Replay) decide(b *batch, parse parser) {
 	for i := range b.frames {
 		f := &b.frames[i]
@@ -146,7 +142,7 @@ func (r *Replay) decide(b *batch, parse parser) {
 	}
 }
 
-// weigh decides one call on both sides.
+// weigh decides one call with both plans.
 func (r *Replay) weigh(b *batch, e *entry) {
 	if e.call == nil || e.err != nil {
 		return
@@ -158,8 +154,7 @@ func (r *Replay) weigh(b *batch, e *entry) {
 	}
 }
 
-// spoken weighs a call; the indexes of its gates stand in the memory of
-// the batch.
+// spoken decides a call. The returned indexes of its gates are a slice of the batch's memory.
 func spoken(b *batch, p *resolve.Plan, c *resolve.Call) (resolve.Outcome, []int) {
 	from := len(b.spoke)
 	var outcome resolve.Outcome

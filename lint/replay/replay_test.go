@@ -45,7 +45,7 @@ rules:
   - {id: never, match: {targets: [wire]}, deny: Treasury moves cash.}
 `
 
-// compiled makes a plan of texts, after replacements.
+// compiled makes a plan from texts, after replacements.
 func compiled(t testing.TB, replace ...string) (*resolve.Plan, *schema.Agent) {
 	t.Helper()
 	swap := strings.NewReplacer(replace...)
@@ -63,12 +63,12 @@ func compiled(t testing.TB, replace ...string) (*resolve.Plan, *schema.Agent) {
 	return plan, agent
 }
 
-// loosened is the plan with higher bounds.
+// loosened is the plan with higher limits.
 func loosened(t testing.TB) (*resolve.Plan, *schema.Agent) {
 	return compiled(t, "gt: 100}", "gt: 2000}", "gt: 1000}", "gt: 2000}", "approval: true", "approval: false")
 }
 
-// outcome is what a replay came to.
+// outcome is the result of a replay.
 type outcome struct {
 	text   string
 	report *Report
@@ -104,8 +104,8 @@ func file(t testing.TB, name string) string {
 	return string(text)
 }
 
-// TestGolden writes each kind of record in each format: of a ledger
-// with the outcomes on record, of the others against a second plan.
+// TestGolden writes each kind of record in each format: a ledger with the recorded outcomes,
+// the others against a second plan.
 func TestGolden(t *testing.T) {
 	now, agent := loosened(t)
 	before, _ := compiled(t)
@@ -146,12 +146,12 @@ func callLines() []string {
 	}
 }
 
-// TestDenialsThatWouldGoUnasked are what a ledger is replayed for.
+// TestDenialsThatWouldGoUnasked tests the main purpose of replaying a ledger.
 func TestDenialsThatWouldGoUnasked(t *testing.T) {
 	now, agent := loosened(t)
 	before, _ := compiled(t)
 	got := replayed(t, "json", Options{Agent: agent, New: now}, file(t, "ledger.jsonl"))
-	// 500 was denied and would run; 5000 was denied and is still asked.
+	// 500 was denied and would run; 5000 was denied and is still asked about.
 	if r := got.report; r.Denials != 2 || r.DenialsUnasked != 1 || r.Compared != "record" ||
 		r.Matrix.Ask.Allow != 3 || r.Matrix.Allow.Allow != 2 || r.Matrix.Deny.Deny != 2 {
 		t.Errorf("%+v\n%s", r, got.text)
@@ -165,8 +165,8 @@ func TestDenialsThatWouldGoUnasked(t *testing.T) {
 	}
 }
 
-// TestLateDenialsCountAndEditsDoNot: who denies before the call runs
-// has denied it; what an approver wrote is no call of the agent.
+// TestLateDenialsCountAndEditsDoNot checks that a denial before the call runs counts, and that
+// an approver's edit doesn't count as a call of the agent.
 func TestLateDenialsCountAndEditsDoNot(t *testing.T) {
 	now, agent := loosened(t)
 	entry := func(i int, kind, facts, args string) string {
@@ -252,7 +252,8 @@ func TestLateDenialsCountAndEditsDoNot(t *testing.T) {
 	}
 }
 
-// TestWrongEntriesAreNamed with their line, and the others are counted.
+// TestWrongEntriesAreNamed checks that invalid entries are reported with their line, and that
+// the others are counted.
 func TestWrongEntriesAreNamed(t *testing.T) {
 	now, agent := compiled(t)
 	good := `{"kind":"tool","tool":"quote"}` + "\n"
@@ -321,7 +322,7 @@ func TestWrongEntriesAreNamed(t *testing.T) {
 	}
 }
 
-// TestFormsThatCanNotBeTold are refused, and nothing is guessed.
+// TestFormsThatCanNotBeTold checks that an unknown form is an error, not a guess.
 func TestFormsThatCanNotBeTold(t *testing.T) {
 	now, agent := compiled(t)
 	got := replayed(t, "text", Options{Agent: agent, New: now}, "x\n{\"a\":1}\n")
@@ -349,7 +350,7 @@ func (b *broken) Read(p []byte) (int, error) {
 
 func (*broken) Write([]byte) (int, error) { return 0, errors.New("the pipe is gone") }
 
-// TestBrokenStreams end a replay with their error.
+// TestBrokenStreams checks that a replay ends with the error of its input or output.
 func TestBrokenStreams(t *testing.T) {
 	now, agent := loosened(t)
 	before, _ := compiled(t)
@@ -374,7 +375,7 @@ func TestBrokenStreams(t *testing.T) {
 	}
 }
 
-// TestWorkersChangeNothing: one worker and eight give the same bytes.
+// TestWorkersChangeNothing checks that one worker and eight give the same bytes.
 func TestWorkersChangeNothing(t *testing.T) {
 	now, agent := loosened(t)
 	before, _ := compiled(t)
@@ -398,8 +399,8 @@ func TestWorkersChangeNothing(t *testing.T) {
 	}
 }
 
-// TestNamesBeyondTheBoundAreCountedTogether, so that callers can't fill
-// the memory with names.
+// TestNamesBeyondTheBoundAreCountedTogether checks that callers can't fill the memory with
+// names.
 func TestNamesBeyondTheBoundAreCountedTogether(t *testing.T) {
 	now, agent := compiled(t)
 	var many strings.Builder
@@ -423,7 +424,8 @@ func TestNamesBeyondTheBoundAreCountedTogether(t *testing.T) {
 	}
 }
 
-// TestListIsBounded, and says what it leaves out.
+// TestListIsBounded checks that the list is limited, and that the report says how many calls it
+// leaves out.
 func TestListIsBounded(t *testing.T) {
 	now, agent := loosened(t)
 	got := replayed(t, "text", Options{Agent: agent, New: now, List: 2}, file(t, "ledger.jsonl"))
@@ -454,8 +456,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestMemoryDoesNotGrowWithTheRecord: after four times the calls the heap
-// is the same. It is measured between inputs, when no batch is under way.
+// TestMemoryDoesNotGrowWithTheRecord checks that the heap is the same after four times as many
+// calls. It is measured between inputs, when no batch is in progress.
 func TestMemoryDoesNotGrowWithTheRecord(t *testing.T) {
 	now, agent := loosened(t)
 	before, _ := compiled(t)
@@ -480,8 +482,8 @@ func TestMemoryDoesNotGrowWithTheRecord(t *testing.T) {
 	}
 }
 
-// TestOnlyAWindowOfTheRecordIsInMemory: while the first batch waits to be
-// counted, reading stops after as many batches as the workers need.
+// TestOnlyAWindowOfTheRecordIsInMemory checks that reading stops after as many batches as the
+// workers need, while the first batch waits to be counted.
 func TestOnlyAWindowOfTheRecordIsInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 2

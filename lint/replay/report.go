@@ -10,27 +10,28 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Report is what a replay came to. Its lists are sorted, so that the
-// same records give the same report.
+// Report is the result of a replay. Its lists are sorted, so that the same records give the
+// same report.
 type Report struct {
-	// Compared is what the new outcomes are compared with: "plans",
-	// "record", or "nothing" where neither was there.
+	// Compared says what the new outcomes are compared with: "plans", "record", or "nothing" if
+	// neither is available.
 	Compared string `json:"compared"`
 	Calls    int    `json:"calls"`
-	Bad      int    `json:"bad"` // entries that could not be read: what follows says nothing of them
+	Bad      int    `json:"bad"` // entries that could not be read and are not part of the figures
 	Others   int    `json:"others"`
 	Unasked  int    `json:"unasked"`
-	// Denials counts the calls that a person denied, and DenialsUnasked
-	// those of them that nobody would be asked about now.
-	Denials        int       `json:"denials"`
-	DenialsUnasked int       `json:"denials_unasked"`
-	Listed         int       `json:"listed"` // of unasked and denials_unasked; fewer than all with Options.List
-	Matrix         Matrix    `json:"matrix"`
-	Targets        []Target  `json:"targets"`
-	Rules          []Rule    `json:"rules"`
-	Groups         []Group   `json:"groups"`
-	Questions      Questions `json:"questions"`
-	Inputs         []Input   `json:"inputs"`
+	// Denials is the number of calls that a person denied. DenialsUnasked is the number of
+	// those for which no approval would be needed now.
+	Denials        int `json:"denials"`
+	DenialsUnasked int `json:"denials_unasked"`
+	// listed calls of unasked and denials_unasked; may be limited by Options.List
+	Listed    int       `json:"listed"`
+	Matrix    Matrix    `json:"matrix"`
+	Targets   []Target  `json:"targets"`
+	Rules     []Rule    `json:"rules"`
+	Groups    []Group   `json:"groups"`
+	Questions Questions `json:"questions"`
+	Inputs    []Input   `json:"inputs"`
 }
 
 // Input is one record that was read.
@@ -39,18 +40,18 @@ type Input struct {
 	Form   Form   `json:"form"`
 	Calls  int    `json:"calls"`
 	Bad    int    `json:"bad"`
-	Others int    `json:"others"` // entries about no call of the agent
+	Others int    `json:"others"` // entries that are not about a call of the agent
 }
 
-// live reports whether calls were compared as they were made.
+// live reports whether calls were compared while they were made.
 func (r *Report) live() bool { return len(r.Inputs) > 0 && r.Inputs[0].Form == Traffic }
 
-// Matrix counts calls by their old outcome, and in each by the new one.
+// Matrix counts calls by their old outcome, and for each by the new one.
 type Matrix struct {
 	Allow   Outcomes `json:"allow"`
 	Ask     Outcomes `json:"ask"`
 	Deny    Outcomes `json:"deny"`
-	Unknown Outcomes `json:"unknown"` // nothing to compare with
+	Unknown Outcomes `json:"unknown"` // calls without an old outcome
 }
 
 // Outcomes counts calls by their new outcome.
@@ -62,38 +63,36 @@ type Outcomes struct {
 
 // Target is the matrix of one target.
 type Target struct {
-	Target string `json:"target"` // as Call.Target has it; "" for all beyond the bound
+	Target string `json:"target"` // as in Call.Target; empty for all targets beyond the limit
 	Calls  int    `json:"calls"`
 	Matrix Matrix `json:"matrix"`
 }
 
-// Rule is the matrix of the calls that a rule spoke about on either
-// side.
+// Rule is the matrix of the calls to which a rule applied on either side.
 type Rule struct {
-	Source string `json:"source"` // "" for all beyond the bound
+	Source string `json:"source"` // empty for all rules beyond the limit
 	Policy string `json:"policy,omitempty"`
 	Rule   string `json:"rule"`
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
-	Old    int    `json:"old"` // calls that it asked about or denied
+	Old    int    `json:"old"` // calls for which it required approval, or which it denied
 	New    int    `json:"new"`
 	Matrix Matrix `json:"matrix"`
 }
 
-// Group is the matrix of the calls that a group of people is asked
-// about on either side.
+// Group is the matrix of the calls about which a group of people is asked on either side.
 type Group struct {
-	Group  string `json:"group"` // "" is anyone
+	Group  string `json:"group"` // empty for any approver
 	Old    Rate   `json:"old"`
 	New    Rate   `json:"new"`
 	Matrix Matrix `json:"matrix"`
 }
 
-// Questions are how often people are asked.
+// Questions describes how often people are asked.
 type Questions struct {
-	From  string `json:"from,omitempty"` // first day of a call, UTC
+	From  string `json:"from,omitempty"` // first day with a call, UTC
 	To    string `json:"to,omitempty"`
-	Days  int    `json:"days"`  // from the first to the last, both counted
+	Days  int    `json:"days"`  // from the first to the last, both included
 	Timed int    `json:"timed"` // calls with a time
 	Old   Rate   `json:"old"`
 	New   Rate   `json:"new"`
@@ -102,8 +101,8 @@ type Questions struct {
 // Rate is a number of questions.
 type Rate struct {
 	Total int `json:"total"`
-	// PerDay is the mean of those with a time, with one decimal; "" when
-	// no call has a time. Most is the largest number on one day.
+	// PerDay is the average number per day of questions with a time, with one decimal. It is
+	// empty if no call has a time. Most is the largest number on one day.
 	PerDay string `json:"per_day,omitempty"`
 	Most   int    `json:"most,omitempty"`
 	timed  int
@@ -130,7 +129,7 @@ func (m *Matrix) add(e *entry) {
 	}
 }
 
-// known reports whether something was compared.
+// known reports whether any call was compared.
 func (m *Matrix) known() bool {
 	return m.Allow != Outcomes{} || m.Ask != Outcomes{} || m.Deny != Outcomes{}
 }
@@ -143,7 +142,7 @@ func (r *Rate) finish(days int) {
 	r.PerDay = strconv.Itoa(tenths/10) + "." + strconv.Itoa(tenths%10)
 }
 
-// report sums up.
+// report returns the figures.
 func (t *tally) report() *Report {
 	r := t.figures
 	r.Inputs = t.inputs
@@ -175,7 +174,7 @@ func (t *tally) report() *Report {
 	return &r
 }
 
-// questions sums up the days.
+// questions summarizes the days.
 func (t *tally) questions() Questions {
 	q := t.figures.Questions
 	if len(t.days) == 0 {
@@ -196,7 +195,7 @@ func (t *tally) questions() Questions {
 
 const secondsOfDay = 24 * 60 * 60
 
-// targetKey is what calls to one target have in common.
+// targetKey identifies the target of calls.
 type targetKey struct {
 	kind            resolve.Kind
 	container, name string
@@ -225,14 +224,14 @@ func keyOf(c *resolve.Call) targetKey {
 	}
 }
 
-// ruleKey names a rule on both sides and on record.
+// ruleKey identifies a rule in both plans and in the record.
 type ruleKey struct {
 	source       resolve.Source
 	policy, rule string
 }
 
-// newRuleKey names what the action space says by its code, since it has
-// no rule.
+// newRuleKey returns the key of a rule. Decisions of the action space have no rule, so their
+// code is used instead.
 func newRuleKey(source resolve.Source, policy, rule string, code resolve.Code) ruleKey {
 	if source == resolve.FromActionSpace {
 		if code == resolve.AskedUndeclared {

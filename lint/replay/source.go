@@ -13,28 +13,28 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Form is how calls are recorded.
+// Form is the format of recorded calls.
 type Form string
 
 // The forms.
 const (
 	Detect     Form = "auto"
 	Calls      Form = "calls"       // lines of assent decide, with an optional time
-	Ledger     Form = "ledger"      // what assent audit export writes
+	Ledger     Form = "ledger"      // output of assent audit export
 	OTel       Form = "otel"        // OTLP JSON with GenAI spans
 	ClaudeCode Form = "claude-code" // transcripts of Claude Code
 )
 
-// Forms lists the words for Options.From.
+// Forms lists the values for Options.From.
 func Forms() []string {
 	return []string{string(Detect), string(Calls), string(Ledger), string(OTel), string(ClaudeCode)}
 }
 
-// Bounds of what is read at once, in bytes.
+// Limits for reading, in bytes.
 const (
 	batchSize   = 128 << 10
-	maxLine     = 16 << 20 // as assent decide takes
-	maxDocument = 64 << 20 // of OpenTelemetry, which may stand on many lines
+	maxLine     = 16 << 20 // as in assent decide
+	maxDocument = 64 << 20 // of OpenTelemetry, which may span several lines
 )
 
 // frame is one line, or one document.
@@ -44,9 +44,9 @@ type frame struct {
 	err  error
 }
 
-// batch is a run of frames on its way through a worker.
+// batch is a sequence of frames that one worker handles.
 type batch struct {
-	text    []byte // whole lines; nil when the frames are there already
+	text    []byte // whole lines; nil if frames is already set
 	first   int    // number of the first line of text
 	frames  []frame
 	entries []entry
@@ -55,21 +55,21 @@ type batch struct {
 	done    chan struct{}
 }
 
-// source hands out an input in batches.
+// source splits an input into batches.
 type source struct {
 	in   *bufio.Reader
 	form Form
-	line int // lines that were handed out
+	line int // number of lines so far
 	rest error
 }
 
-// readError is a failure of the input itself.
+// readError is an error of the input itself.
 type readError struct{ err error }
 
 func (e *readError) Error() string { return e.err.Error() }
 func (e *readError) Unwrap() error { return e.err }
 
-// open finds out the form of an input.
+// open determines the form of an input.
 func open(in io.Reader, form Form) (*source, error) {
 	s := &source{in: bufio.NewReaderSize(in, batchSize), form: form}
 	if form != Detect && form != "" {
@@ -90,8 +90,8 @@ func open(in io.Reader, form Form) (*source, error) {
 	return s, nil
 }
 
-// formOf tells the form by the first line that tells one; "" when none
-// does. An empty input has no calls in any form.
+// formOf determines the form from the first line that identifies one. It returns an empty
+// string if there is none. An empty input counts as Calls.
 func formOf(head []byte) Form {
 	if len(bytes.TrimSpace(head)) == 0 {
 		return Calls
@@ -102,7 +102,7 @@ func formOf(head []byte) Form {
 		}
 	}
 
-	// a document over several lines, or a first line that is longer
+	// A document over several lines, or a very long first line.
 	if bytes.Contains(head, []byte(`"resourceSpans"`)) {
 		return OTel
 	}
@@ -132,8 +132,7 @@ func formOfLine(line []byte) Form {
 	return ""
 }
 
-// next returns the next batch; nil at the end. A failure to read is in
-// its batch, which is the last one.
+// next returns the next batch, or nil at the end. A read error is returned in the last batch.
 func (s *source) next() *batch {
 	if s.rest != nil {
 		return nil
@@ -169,8 +168,8 @@ func (s *source) lines(b *batch) {
 	s.line += bytes.Count(b.text, []byte("\n"))
 }
 
-// finishLine reads to the end of a line. Of one over the bound the rest
-// is passed over; that it is too long is seen by its size.
+// finishLine reads to the end of a line. If the line exceeds the limit, the rest is skipped,
+// and split detects the error by the line's size.
 func (s *source) finishLine(b *batch) {
 	for {
 		part, err := s.in.ReadSlice('\n')
@@ -187,8 +186,7 @@ func (s *source) finishLine(b *batch) {
 	}
 }
 
-// split cuts the text of a batch into its lines; blank ones are no
-// entries.
+// split splits the text of a batch into lines, without blank ones.
 func (b *batch) split() {
 	number := b.first
 	for line := range bytes.Lines(b.text) {
@@ -203,7 +201,7 @@ func (b *batch) split() {
 	}
 }
 
-// document reads one JSON document by its brackets.
+// document reads one JSON document by counting its brackets.
 func (s *source) document(b *batch) {
 	d := documentReader{src: s}
 	text, line, err := d.read()
@@ -226,8 +224,8 @@ type documentReader struct {
 	size   int
 }
 
-// read returns the document without what surrounds it, and the number
-// of its first line. What is no object is an error of its line.
+// read returns the document without surrounding space, and the number of its first line. It
+// returns an error if the text is not an object.
 func (d *documentReader) read() ([]byte, int, error) {
 	for {
 		c, err := d.src.in.ReadByte()
@@ -269,7 +267,7 @@ func (d *documentReader) read() ([]byte, int, error) {
 	return d.text, d.first, nil
 }
 
-// skipLine passes over a line that is no document.
+// skipLine skips a line that is not a document.
 func (d *documentReader) skipLine() error {
 	for {
 		_, err := d.src.in.ReadSlice('\n')
@@ -284,7 +282,7 @@ func (d *documentReader) skipLine() error {
 	}
 }
 
-// step takes one character of the document into account.
+// step updates the state with one character of the document.
 func (d *documentReader) step(c byte) {
 	switch {
 	case d.escape:
@@ -301,8 +299,8 @@ func (d *documentReader) step(c byte) {
 	}
 }
 
-// pipeline runs every batch through a worker, and then, in the order of
-// the input, through add. Only a window of batches is in memory.
+// pipeline runs work for every batch in a worker, and then add, in the order of the input. Only
+// a limited number of batches is in memory.
 func pipeline(src *source, workers int, work func(*batch), add func(*batch) error) error {
 	window := make(chan *batch, 2*workers)
 	todo := make(chan *batch)
@@ -334,7 +332,7 @@ func pipeline(src *source, workers int, work func(*batch), add func(*batch) erro
 	})
 	err := inOrder(window, add)
 	close(stop)
-	for range window { // whatever is under way ends
+	for range window { // let all batches in progress end
 	}
 	running.Wait()
 	return err
@@ -354,16 +352,16 @@ func inOrder(window <-chan *batch, add func(*batch) error) error {
 	return nil
 }
 
-// at is the number of the line on which a part of a frame begins.
+// at returns the number of the line on which a part of a frame begins.
 func (f *frame) at(part []byte) int {
-	offset := cap(f.text) - cap(part) // both end where the memory of the frame does
+	offset := cap(f.text) - cap(part) // both slices end at the end of the same memory
 	if offset < 0 || offset > len(f.text) {
 		return f.line
 	}
 	return f.line + bytes.Count(f.text[:offset], []byte("\n"))
 }
 
-// distinct sorts texts, each once.
+// distinct sorts texts and removes duplicates.
 func distinct(texts []string) []string {
 	slices.Sort(texts)
 	return slices.Compact(texts)

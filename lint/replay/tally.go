@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Bounds of what is kept, since callers choose names: what is beyond
-// them is counted together.
+// Limits of the data that is kept, because callers choose names. Everything beyond them is
+// counted together.
 const (
 	mostTargets = 10_000
 	mostRules   = 10_000
@@ -22,7 +22,7 @@ const (
 	longestName = 1 << 10 // bytes of a target's name
 )
 
-// HiddenValue stands where a policy hides a value.
+// HiddenValue replaces a value that a policy hides.
 const HiddenValue = "(hidden by policy)"
 
 // tally counts entries in the order of the records.
@@ -36,7 +36,7 @@ type tally struct {
 	groups  map[string]*Group
 	days    map[int]*day // by days since 1970
 	open    map[string]*request
-	order   order // of the ledger that is being read
+	order   order // of the current ledger
 	last    int   // line of the last entry
 
 	mostTargets int
@@ -45,14 +45,13 @@ type tally struct {
 // day counts the questions of one day.
 type day struct{ old, new int }
 
-// request is one that a ledger has opened and not ended yet.
+// request is a request of a ledger that has been opened and has not ended yet.
 type request struct {
-	unasked bool // nobody would be asked now
+	unasked bool // no approval would be needed now
 	found   Found
 }
 
-// target is what is known of one target: its counts, and its gates on
-// both sides.
+// target contains the counts of one target, and its gates on both sides.
 type target struct {
 	Target
 	old, new []gate
@@ -104,8 +103,8 @@ func (t *tally) bad(line int, err error) {
 	}
 }
 
-// lineError is what is wrong with an entry. Within an entry of one line
-// only the column tells the place.
+// lineError is an error in an entry. If an entry is a single line, its place is given by the
+// column alone.
 type lineError struct {
 	err  error
 	form Form
@@ -130,7 +129,7 @@ func (t *tally) add(b *batch) error {
 	return nil
 }
 
-// entry counts one call that was decided twice.
+// entry counts one entry.
 func (t *tally) entry(e *entry) error {
 	t.last = e.line
 	if e.ledger != nil {
@@ -164,7 +163,7 @@ func (t *tally) call(e *entry) error {
 	if e.known && e.old != resolve.Allow && e.new == resolve.Allow {
 		t.figures.Unasked++
 		if t.full() && (e.ledger == nil || e.ledger.step == noStep) {
-			return nil // nobody will ask what it was
+			return nil // the call is not needed later
 		}
 		found := t.found(e, Unasked, at)
 		if err := t.list(found); err != nil {
@@ -176,7 +175,7 @@ func (t *tally) call(e *entry) error {
 	return t.life(e, nil)
 }
 
-// ask counts a question, and its day.
+// ask counts a question and its day.
 func (t *tally) ask(e *entry) {
 	q := &t.figures.Questions
 	asked := func(r *Rate, outcome resolve.Outcome, known bool) int {
@@ -230,7 +229,7 @@ func (t *tally) request(e *entry, found *Found) *request {
 	if !r.unasked {
 		return r
 	}
-	if found == nil { // edited, or not unasked by the plan of before
+	if found == nil { // edited, or allowed before too
 		f := t.found(e, Unasked, t.target(e.call))
 		found = &f
 	}
@@ -238,8 +237,8 @@ func (t *tally) request(e *entry, found *Found) *request {
 	return r
 }
 
-// denied counts what a person denied. What is not open is of another
-// agent, or could not be read, which is counted.
+// denied counts a request that a person denied. A request that is not open belongs to another
+// agent, or could not be read and was counted as such.
 func (t *tally) denied(e *entry, id string) error {
 	r := t.open[id]
 	if r == nil {
@@ -259,7 +258,7 @@ func (t *tally) denied(e *entry, id string) error {
 // full reports whether no further call is listed.
 func (t *tally) full() bool { return t.opt.List > 0 && t.figures.Listed == t.opt.List }
 
-// list shows a call, up to the bound.
+// list writes a call unless the limit is reached.
 func (t *tally) list(f Found) error {
 	if t.full() {
 		return nil
@@ -268,7 +267,7 @@ func (t *tally) list(f Found) error {
 	return t.out.Found(f)
 }
 
-// found makes what is listed of a call.
+// found returns the listed form of a call.
 func (t *tally) found(e *entry, kind string, at *target) Found {
 	f := Found{
 		Kind:   kind,
@@ -292,15 +291,15 @@ func (t *tally) found(e *entry, kind string, at *target) Found {
 	shown.ParentInput, more = hide(e.call.ParentInput, at.hides.ParentRedaction())
 	f.Hidden += more
 	line, err := shown.JSON()
-	if err != nil { // a call of no kind is never allowed, so none is listed
+	if err != nil { // can't happen: a call of an unknown kind is never allowed
 		line = strconv.AppendQuote(nil, err.Error())
 	}
 	f.Call = JSON(line)
 	return f
 }
 
-// hide writes a JSON text on one line, without what is hidden. Of one
-// that can't be read nothing is left where anything could be hidden.
+// hide returns a JSON text on one line, without hidden values. If the text can't be parsed and
+// values must be hidden, it hides everything.
 func hide(text resolve.Raw, at policy.Redaction) (resolve.Raw, int) {
 	if len(text) == 0 || !at.Hides() && bytes.IndexByte(text, '\n') < 0 {
 		return text, 0
@@ -337,7 +336,7 @@ func hideIn(v *value.Value, at policy.Redaction) int {
 	return hidden
 }
 
-// target looks up what is known of a call's target.
+// target returns the data of a call's target.
 func (t *tally) target(c *resolve.Call) *target {
 	key := keyOf(c)
 	at := t.targets[key]
@@ -364,8 +363,7 @@ func (t *tally) target(c *resolve.Call) *target {
 	return at
 }
 
-// gates are the rules of a target on one side. What any of them hides
-// is hidden.
+// gates returns the rules of a target on one side. A value that any of them hides is hidden.
 func (t *tally) gates(p *resolve.Plan, c *resolve.Call, at *target) []gate {
 	var out []gate
 	for _, g := range gatesOf(p, c) {
@@ -386,7 +384,7 @@ func (t *tally) gates(p *resolve.Plan, c *resolve.Call, at *target) []gate {
 	return out
 }
 
-// gatesOf are the gates of a call; none of what is no kind of call.
+// gatesOf returns the gates of a call, or none for an unknown kind of call.
 func gatesOf(p *resolve.Plan, c *resolve.Call) []resolve.Gate {
 	if at := p.Target(c); at != nil {
 		return at.Gates
@@ -421,8 +419,7 @@ func (t *tally) group(name string) *Group {
 	return g
 }
 
-// spoke counts the rules that spoke about a call, and the groups that
-// are asked.
+// spoke counts the rules that applied to a call, and the groups that are asked.
 func (t *tally) spoke(e *entry, at *target) {
 	var now, old []*Rule
 	for _, i := range e.spokeNew {
@@ -450,8 +447,7 @@ func (t *tally) spoke(e *entry, at *target) {
 	t.asked(e, at)
 }
 
-// once adds a rule that is not there yet: one that stands in a file
-// twice speaks once.
+// once adds a rule unless it is already there, because a rule may appear in a file twice.
 func once(rules []*Rule, r *Rule) []*Rule {
 	if slices.Contains(rules, r) {
 		return rules
@@ -459,8 +455,7 @@ func once(rules []*Rule, r *Rule) []*Rule {
 	return append(rules, r)
 }
 
-// asked counts a question that the old rules, the new ones, or both put
-// to people.
+// asked counts a question that the old rules, the new ones, or both require.
 func (t *tally) asked(e *entry, at *target) {
 	var seen []string
 	count := func(names []string, side func(*Group) *Rate) {
@@ -492,7 +487,7 @@ func (t *tally) asked(e *entry, at *target) {
 	}
 }
 
-// groupsOf lists the groups that the gates which spoke ask.
+// groupsOf lists the groups of the gates that applied.
 func groupsOf(gates []gate, spoke []int) []string {
 	if len(spoke) == 1 {
 		return gates[spoke[0]].groups

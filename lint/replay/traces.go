@@ -13,8 +13,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// names turns the one name that a model calls a tool by into a target
-// of the agent.
+// names maps the tool names that a model uses to targets of the agent.
 type names struct {
 	tools   map[string]bool
 	servers []string            // longest first
@@ -43,8 +42,8 @@ func namesOf(a *schema.Agent) *names {
 	return n
 }
 
-// call is the call that a name means. One that the agent does not
-// declare is a local tool, which is denied as it would be.
+// call returns the call for a name. A name that the agent doesn't declare becomes a local tool,
+// which is denied like any undeclared tool.
 func (n *names) call(name string) *resolve.Call {
 	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {
 		return n.remote(rest)
@@ -61,8 +60,8 @@ func (n *names) call(name string) *resolve.Call {
 	return &resolve.Call{Kind: resolve.Tool, Tool: name}
 }
 
-// remote reads server__tool. A declared server goes before the first
-// two underscores, since its name may have some.
+// remote reads server__tool. It tries the declared servers before it splits at the first two
+// underscores, since a server's name may contain them.
 func (n *names) remote(name string) *resolve.Call {
 	server, tool, _ := strings.Cut(name, "__")
 	for _, alias := range n.servers {
@@ -93,8 +92,8 @@ func snake(name string) string {
 	return string(out)
 }
 
-// transcript reads a line of a transcript of Claude Code: each block
-// tool_use of a message is a call.
+// transcript reads a line of a Claude Code transcript: each tool_use block of a message is a
+// call.
 func (n *names) transcript(f *frame, to []entry) []entry {
 	fail := func(err error) []entry { return append(to, entry{line: f.line, err: err}) }
 	var stamp, message []byte
@@ -126,7 +125,7 @@ func (n *names) transcript(f *frame, to []entry) []entry {
 	return n.blocks(f, content, when, to)
 }
 
-// contentOf is the list of blocks of a message; nil when it has none.
+// contentOf returns the list of blocks of a message, or nil.
 func contentOf(message []byte) ([]byte, error) {
 	if len(message) == 0 || message[0] != '{' {
 		return nil, nil
@@ -162,7 +161,7 @@ func (n *names) blocks(f *frame, content []byte, when time.Time, to []entry) []e
 	return to
 }
 
-// use reads a block; nil when it is no use of a tool.
+// use reads a block. It returns nil if the block is not a tool use.
 func (n *names) use(block []byte) (*resolve.Call, error) {
 	if len(block) == 0 || block[0] != '{' {
 		return nil, nil
@@ -188,7 +187,7 @@ func (n *names) use(block []byte) (*resolve.Call, error) {
 	return called(n.call(name.Text), fields["input"])
 }
 
-// called gives a call its arguments, which must be an object.
+// called sets the arguments of a call, which must be an object.
 func called(c *resolve.Call, args []byte) (*resolve.Call, error) {
 	if len(args) == 0 {
 		return nil, fmt.Errorf("the arguments of %s are not recorded, so the call can't be decided again", c.Target())
@@ -200,8 +199,7 @@ func called(c *resolve.Call, args []byte) (*resolve.Call, error) {
 	return c, nil
 }
 
-// document reads one export of OpenTelemetry: each span with a tool's
-// name is a call.
+// document reads one OpenTelemetry export: each span with a tool name is a call.
 func (n *names) document(f *frame, to []entry) []entry {
 	before := len(to)
 	err := each(f.text, "resourceSpans", func(resource []byte) error {
@@ -224,7 +222,7 @@ func (n *names) document(f *frame, to []entry) []entry {
 	return to
 }
 
-// each walks through the items of one field of an object.
+// each calls do for the items of one field of an object.
 func each(object []byte, field string, do func(item []byte) error) error {
 	for m, err := range value.SplitObject(object) {
 		if err != nil {
@@ -246,7 +244,7 @@ func each(object []byte, field string, do func(item []byte) error) error {
 	return nil
 }
 
-// span reads one span; no call when it runs no tool.
+// span reads one span. It returns no call if the span doesn't run a tool.
 func (n *names) span(raw []byte) (*resolve.Call, time.Time, error) {
 	var name, args, start value.Value
 	for m, err := range value.SplitObject(raw) {
@@ -296,8 +294,7 @@ func attributes(raw []byte) (name, args value.Value, err error) {
 	return name, args, nil
 }
 
-// argumentsOf is the JSON of arguments: they are recorded as a text, or
-// as a structure.
+// argumentsOf returns the JSON of arguments, which are recorded as a string or as a structure.
 func argumentsOf(v value.Value) []byte {
 	if s, ok := v.Get("stringValue"); ok {
 		return []byte(strings.TrimSpace(s.Text))
@@ -308,14 +305,14 @@ func argumentsOf(v value.Value) []byte {
 	return nil
 }
 
-// plain turns an AnyValue of OTLP into the value that it means.
+// plain converts an OTLP AnyValue to the value that it represents.
 func plain(v value.Value) value.Value {
 	if len(v.Members) != 1 {
 		return value.Value{Kind: value.Null}
 	}
 	is := v.Members[0].Value
 	switch v.Members[0].Key {
-	case "intValue", "doubleValue": // whole numbers may be texts
+	case "intValue", "doubleValue": // integers may be strings
 		if n, err := value.ParseNum(is.Text); is.Kind == value.String && err == nil {
 			return value.Value{Kind: value.Number, Num: n}
 		}
@@ -341,7 +338,7 @@ func plain(v value.Value) value.Value {
 	}
 }
 
-// nanoseconds reads a time of OTLP, which is a number or its text.
+// nanoseconds reads an OTLP time, which is a number or a string.
 func nanoseconds(v value.Value) (time.Time, error) {
 	digits := v.Text
 	switch v.Kind {
@@ -356,7 +353,7 @@ func nanoseconds(v value.Value) (time.Time, error) {
 		return time.Time{}, errors.New("startTimeUnixNano is no number of nanoseconds")
 	}
 	if n == 0 {
-		return time.Time{}, nil // OTLP has 0 for a time that is not known
+		return time.Time{}, nil // OTLP uses 0 for an unknown time
 	}
 	return inRange(time.Unix(0, n).UTC())
 }

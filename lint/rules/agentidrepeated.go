@@ -7,7 +7,7 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// agentIDRepeated reports an agent whose id another file of the run has.
+// agentIDRepeated reports an agent whose id also occurs in another file of the run.
 func agentIDRepeated(p *lint.Pass) {
 	at := p.Agent.Doc.Root.Get("metadata").Get("id")
 	others := p.Fleet.Twins(p.Agent.Metadata.ID, p.Agent.File)

@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// aliasCollision reports aliases that name two things of one agent.
+// aliasCollision reports an alias that one agent uses for two things.
 func aliasCollision(p *lint.Pass) {
 	space := &p.Agent.ActionSpace
 	names := map[string]thing{}
@@ -19,7 +19,7 @@ func aliasCollision(p *lint.Pass) {
 			switch {
 			case !taken:
 				names[e.Alias] = thing{what, e.AliasRange}
-			case other.what != what: // else duplicate-alias tells it
+			case other.what != what: // duplicate-alias reports the other case
 				p.Report(e.AliasRange, fmt.Sprintf("%q is the alias of a %s already", e.Alias, other.what),
 					lint.Expected("an alias of its own"), lint.Related(other.at, "the "+other.what))
 			}
@@ -40,7 +40,7 @@ func aliasCollision(p *lint.Pass) {
 	}
 }
 
-// thing is whatever has an alias.
+// thing is anything that has an alias.
 type thing struct {
 	what string
 	at   diag.Range

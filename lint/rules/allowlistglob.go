@@ -8,13 +8,13 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// allowListGlob reports patterns in allow-lists, whose entries
-// are plain names.
+// allowListGlob reports patterns in allow-lists, because entries of an allow-list are plain
+// names.
 func allowListGlob(p *lint.Pass) {
 	eachAllowList(p, reportAllowListGlob)
 }
 
-// eachAllowList visits the allow-lists of an agent; what is a word for
+// eachAllowList calls report for each allow-list of an agent. The argument "what" is a word for
 // one entry.
 func eachAllowList(p *lint.Pass, report func(p *lint.Pass, list []schema.ToolRef, what string)) {
 	for _, s := range p.Agent.ActionSpace.MCPServers {

@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// argumentKey reports conditions of tools and skills that use
-// the names of templates or of delegation.
+// argumentKey reports conditions of tools and skills that use the names of templates or of
+// delegation.
 func argumentKey(p *lint.Pass) {
 	for c, m := range p.Matchers() {
 		if c.Asks() && c.Use != condition.Delegation {

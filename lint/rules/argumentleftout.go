@@ -10,14 +10,13 @@ import (
 	"github.com/assent-dev/assent/lint/catalog"
 )
 
-// argumentLeftOut reports conditions on arguments that a call need not
-// have.
+// argumentLeftOut reports conditions on arguments that are optional in a call.
 func argumentLeftOut(p *lint.Pass) {
 	for _, g := range p.Gates() {
-		told := map[string]bool{}
+		reported := map[string]bool{}
 		for m := range matchersOf(p, &g) {
-			if _, fault := condition.Places(g.Use, m.Key); fault == "" && !told[m.Key] && taken(&g, m.Key) {
-				told[m.Key] = true
+			if _, fault := condition.Places(g.Use, m.Key); fault == "" && !reported[m.Key] && taken(&g, m.Key) {
+				reported[m.Key] = true
 				judgeArgumentLeftOut(p, &g, m)
 			}
 		}
@@ -61,8 +60,7 @@ func judgeArgumentLeftOut(p *lint.Pass, g *lint.Gate, m *condition.Matcher) {
 	)
 }
 
-// optional reports whether a tool declares an argument that a call need
-// not have.
+// optional reports whether a tool declares an argument and a call may omit it.
 func optional(t *catalog.Tool, use condition.Use, key string) bool {
 	places, _ := condition.Places(use, key)
 	typ, _ := lint.Typed(t, use, key)

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// argumentNotTaken reports conditions and messages that name an
-// argument which none of the tools behind them takes.
+// argumentNotTaken reports conditions and messages that name an argument that none of their
+// tools takes.
 func argumentNotTaken(p *lint.Pass) {
 	for _, g := range p.Gates() {
 		for m := range matchersOf(p, &g) {
@@ -41,9 +41,8 @@ func argumentNotTaken(p *lint.Pass) {
 	}
 }
 
-// redactsNothing reports arguments that a rule of a policy hides from
-// those who approve, and that none of its tools takes: the value that
-// was meant is shown.
+// redactsNothing reports arguments that a policy rule hides from approvers although none of its
+// tools takes them. In that case the value that the author wanted to hide is shown.
 func redactsNothing(p *lint.Pass) {
 	argumentNotTaken(p)
 	for i, n := range p.Policy.Doc.Root.Get("rules").Items {
@@ -112,8 +111,7 @@ func reportArgumentNotTaken(
 	p.Report(at, message, append(usual, more...)...)
 }
 
-// matchersOf goes through the matchers of a gate's condition that are
-// about arguments of its tools.
+// matchersOf iterates over the matchers in a gate's condition that test arguments of its tools.
 func matchersOf(p *lint.Pass, g *lint.Gate) func(func(*condition.Matcher) bool) {
 	return func(yield func(*condition.Matcher) bool) {
 		if g.Approval.Condition == nil {
@@ -130,8 +128,7 @@ func matchersOf(p *lint.Pass, g *lint.Gate) func(func(*condition.Matcher) bool) 
 	}
 }
 
-// taken reports whether one of the tools takes an argument, as far as
-// is known.
+// taken reports whether one of the tools takes an argument, as far as is known.
 func taken(g *lint.Gate, key string) bool {
 	return slices.ContainsFunc(g.Tools, func(t *catalog.Tool) bool {
 		_, has := lint.Typed(t, g.Use, key)
@@ -147,9 +144,9 @@ func offered(g *lint.Gate) string {
 	return fmt.Sprintf("none of %d tools, such as %q,", len(g.Tools), g.Tools[0].Name)
 }
 
-// through says what becomes of the calls of a gate whose tools are
-// known: that every one asks, or that some are let through, with one of
-// them. It is "" where that can't be told.
+// through returns the end of a message about the calls of a gate whose tools are known. It says
+// that every call asks, or that some are let through, with an example. It returns "" if the
+// analysis is undecided.
 func through(p *lint.Pass, g *lint.Gate) string {
 	all := true
 	for _, t := range g.Tools {
@@ -168,8 +165,9 @@ func through(p *lint.Pass, g *lint.Gate) string {
 	return ""
 }
 
-// typesOf is what the tools of a gate let an argument be: one type for
-// each that has the argument. ok is false when one of them doesn't say.
+// typesOf returns the types that the tools of a gate declare for an argument: one type for each
+// tool that has the argument. ok is false if a tool has the argument without a type, or if none
+// of them has it.
 func typesOf(g *lint.Gate, key string) (types []*catalog.Type, ok bool) {
 	for _, t := range g.Tools {
 		typ, has := lint.Typed(t, g.Use, key)
@@ -184,7 +182,7 @@ func typesOf(g *lint.Gate, key string) (types []*catalog.Type, ok bool) {
 	return types, len(types) > 0
 }
 
-// all reports whether each type fulfils a claim.
+// all reports whether a claim is true of each type.
 func all(types []*catalog.Type, claim func(*catalog.Type) bool) bool {
 	return !slices.ContainsFunc(types, func(t *catalog.Type) bool { return !claim(t) })
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/assent-dev/assent/lint/catalog"
 )
 
-// argumentTypeClash reports tests with a value of a type that the
-// argument never has.
+// argumentTypeClash reports tests with a value of a type that the argument never has.
 func argumentTypeClash(p *lint.Pass) {
 	for _, g := range p.Gates() {
 		for m := range matchersOf(p, &g) {
@@ -23,8 +22,7 @@ func argumentTypeClash(p *lint.Pass) {
 	}
 }
 
-// clashes reports whether some operand of a test is of a type that no
-// argument has.
+// clashes reports whether a test has an operand of a type that the argument never has.
 func clashes(types []*catalog.Type, t *condition.Test) bool {
 	for _, operand := range t.Operands() {
 		if all(types, func(typ *catalog.Type) bool { return !typ.Values.Has(operand.Kind) }) {

@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// caseDodged reports lists of commands that another spelling dodges.
+// caseDodged reports lists of commands that a call can avoid with another spelling.
 func caseDodged(p *lint.Pass) {
 	for c, m := range p.Matchers() {
 		if c.Asks() {
@@ -23,11 +23,11 @@ func caseDodged(p *lint.Pass) {
 
 func judgeCaseDodged(p *lint.Pass, m *condition.Matcher) {
 	for _, t := range m.Tests {
-		word, mend := "", "not_in with the commands that need no approval"
+		word, fix := "", "not_in with the commands that need no approval"
 		expression, searches := t.Expression()
 		switch {
 		case searches:
-			word, mend = inPattern(
+			word, fix = inPattern(
 				expression,
 			), "both letters, such as [Dd][Rr][Oo][Pp], or a list of what needs no approval"
 		case !t.Negative():
@@ -38,15 +38,14 @@ func judgeCaseDodged(p *lint.Pass, m *condition.Matcher) {
 			p.Report(
 				t.Range,
 				fmt.Sprintf("%q does not match %q, which the tool may run as well", word, strings.ToLower(word)),
-				lint.Expected(mend),
+				lint.Expected(fix),
 			)
 			return
 		}
 	}
 }
 
-// dodged returns a command of the list if all of them are commands in
-// capitals.
+// dodged returns one of the commands in a list, if all of its values are commands in capitals.
 func dodged(list []condition.Scalar) string {
 	word := ""
 	for _, s := range list {
@@ -59,7 +58,7 @@ func dodged(list []condition.Scalar) string {
 	return word
 }
 
-// inPattern returns a command that stands in a pattern in capitals only.
+// inPattern returns a command that a pattern contains in capitals only.
 func inPattern(pattern string) string {
 	if strings.Contains(pattern, "(?i") {
 		return ""
@@ -73,11 +72,11 @@ func inPattern(pattern string) string {
 	return ""
 }
 
-// escape is an escape of a pattern, whose letter is no text.
+// escape matches an escape in a pattern, because its letter isn't text.
 var escape = regexp.MustCompile(`\\.`)
 
-// command reports whether a word is one of SQL or HTTP, in capitals.
-// Common words of other trades are left out.
+// command reports whether a word is an SQL or HTTP command in capitals. Words that are also
+// common elsewhere are left out.
 func command(s string) bool {
 	return slices.Contains(commands, s)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// catalogWithoutServer reports lists of tools that may be those of
-// several servers of the agent.
+// catalogWithoutServer reports lists of tools that could belong to several servers of the
+// agent.
 func catalogWithoutServer(p *lint.Pass) {
 	space := &p.Agent.ActionSpace
 	for _, c := range p.Catalogs().Homeless(space) {

@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// childDropsApproval reports sub-agents that may call what
-// their parent asks about, without asking.
+// childDropsApproval reports sub-agents that may make a call without approval although their
+// parent asks about that call.
 func childDropsApproval(p *lint.Pass) {
 	root := p.Graph.Root
 	for _, link := range root.Children {
@@ -31,9 +31,8 @@ func childDropsApproval(p *lint.Pass) {
 	}
 }
 
-// target is something that can be called: a local tool, a tool of a
-// server, a skill, a remote agent. Every tool or skill of a container
-// is meant when name is "".
+// target is something that can be called: a local tool, a tool of a server, a skill or a remote
+// agent. If name is "", it is every tool or skill of its container.
 type target struct{ kind, server, name string }
 
 const (
@@ -43,16 +42,16 @@ const (
 	remote    = "remote agent"
 )
 
-// gate is the approval that one entry of a file holds for a target; nil
-// where nobody is asked. Of several entries for one target all hold.
+// gate is the approval that one entry of a file sets for a target. approval is nil if the entry
+// has none. If a target has several entries, all of them apply.
 type gate struct {
 	target
 	alias    string // of the container in this file
 	approval *schema.Approval
-	at       diag.Range // of the entry's name
+	at       diag.Range // the entry's name
 }
 
-// asks reports whether somebody may be asked.
+// asks reports whether the gate can ask for an approval.
 func (g gate) asks() bool { return g.approval != nil && g.approval.Form != schema.Never }
 
 func gatesOf(a *schema.Agent) []gate {
@@ -87,16 +86,16 @@ func gatesOf(a *schema.Agent) []gate {
 	return all
 }
 
-// meets reports whether some call is a call of both targets.
+// meets reports whether a call can be a call of both targets.
 func (t target) meets(u target) bool {
 	return t.kind == u.kind && t.server == u.server &&
 		(t.name == u.name || t.server != "" && (t.name == "" || u.name == ""))
 }
 
-// demand is a gate of the agent, on its way down to its sub-agents.
+// demand is a gate of the agent, passed down to its sub-agents.
 type demand struct {
 	gate
-	met []string // names that some sub-agent on the way has itself, when the demand is for every one
+	met []string // names that a sub-agent on the way lists itself, if the demand covers a whole container
 }
 
 // walk goes through the sub-agents behind one link.
@@ -106,8 +105,8 @@ type walk struct {
 	seen map[*schema.Member]bool
 }
 
-// visit compares one sub-agent with what is demanded above it. What it
-// has itself is compared with its own sub-agents in its turn.
+// visit compares one sub-agent with the demands from above. The gates of the sub-agent itself
+// are compared with its own sub-agents when it is checked as a parent.
 func (w *walk) visit(m *schema.Member, demanded []demand) {
 	if w.seen[m] || m.Agent == nil {
 		return
@@ -137,8 +136,7 @@ func (w *walk) visit(m *schema.Member, demanded []demand) {
 	}
 }
 
-// byTarget puts the entries for one target together, in the order of
-// the file.
+// byTarget groups the entries for each target, in the order of the file.
 func byTarget(gates []gate) [][]gate {
 	var all [][]gate
 	for _, g := range gates {
@@ -155,14 +153,14 @@ func byTarget(gates []gate) [][]gate {
 	return all
 }
 
-// compare reports a sub-agent's entries for a target that, all
-// together, let calls through which the demand would ask about.
+// compare reports the entries of a sub-agent for one target, if together they let a call
+// through that the demand would ask about.
 func (w *walk) compare(m *schema.Member, demanded gate, own []gate) {
 	asking := slices.DeleteFunc(slices.Clone(own), func(g gate) bool { return !g.asks() })
 	witness := ""
 	if len(asking) > 0 {
 		if demanded.kind == remote {
-			return // each reads the input of its own agent
+			return // each one reads the input of its own agent
 		}
 		covers, gap := w.pass.Analyzer(condition.ToolArgs).Covers(demanded.approval.Condition, union(asking))
 		if covers != condition.No {
@@ -186,8 +184,8 @@ func (w *walk) compare(m *schema.Member, demanded gate, own []gate) {
 	)
 }
 
-// union is the condition under which one of the gates at least asks,
-// nil when one always does.
+// union returns the condition under which at least one of the gates asks. It returns nil if one
+// of them always asks.
 func union(asking []gate) *condition.Expr {
 	var all condition.Expr
 	for _, g := range asking {

@@ -19,7 +19,7 @@ execution_policy: {id: agf.react, config: {instructions: Be careful., model: any
 action_space: {` + space + "}\n")}
 }
 
-// dropped lists what the rule says of top.agf.yaml, a message a line.
+// dropped lists the rule's messages about top.agf.yaml, one per line.
 func dropped(t *testing.T, fsys fstest.MapFS) string {
 	t.Helper()
 	top := linttest.Sample{Name: "top.agf.yaml", Text: string(fsys["top.agf.yaml"].Data)}
@@ -35,10 +35,9 @@ func dropped(t *testing.T, fsys fstest.MapFS) string {
 
 const child = ", local_agents: [{alias: child, source: child.agf.yaml}]"
 
-// TestEveryToolOfTheSubAgentIsCompared, not the first that the
-// demand meets alone; the same holds for skills, for servers that one
-// file lists under two aliases, and for what only a sub-agent further
-// down has.
+// TestEveryToolOfTheSubAgentIsCompared: the rule doesn't stop at the first tool that the demand
+// meets. The same is true of skills, of servers that one file lists under two aliases, and of
+// tools that only a sub-agent further down has.
 func TestEveryToolOfTheSubAgentIsCompared(t *testing.T) {
 	server := func(rest string) string { return "mcp_servers: [{alias: db, " + rest + "}]" }
 	for name, tt := range map[string]struct{ top, child, grandchild, want string }{
@@ -65,7 +64,7 @@ func TestEveryToolOfTheSubAgentIsCompared(t *testing.T) {
 		"further down": {
 			top: server("approval: true"), child: server("allowed_tools: [{name: count, approval: true}]") +
 				", local_agents: [{alias: low, source: low.agf.yaml}]",
-			grandchild: server("allowed_tools: [count, drop_table]"), // count is the child's to demand
+			grandchild: server("allowed_tools: [count, drop_table]"), // the child makes the demand for count
 			want:       `MCP tool "drop_table" is called without the approval demanded here`,
 		},
 	} {
@@ -79,8 +78,8 @@ func TestEveryToolOfTheSubAgentIsCompared(t *testing.T) {
 	}
 }
 
-// TestEntriesOfOneToolCountTogether: of a tool that is listed twice
-// the strictest entry counts.
+// TestChildDropsApprovalCountsEntriesOfOneToolTogether: if a tool is listed twice, the
+// strictest entry counts.
 func TestChildDropsApprovalCountsEntriesOfOneToolTogether(t *testing.T) {
 	const top = "mcp_servers: [{alias: db, approval: {condition: {args_match: {n: {gt: 10}}}}}]"
 	for list, want := range map[string]string{

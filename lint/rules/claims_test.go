@@ -29,8 +29,8 @@ action_space:
   local_agents: [{alias: writer, source: writer, source_type: registry}]
 `
 
-// claimPolicy draws a policy of one rule, whose condition mixes keys of
-// arguments, of the parent's input, and of nothing.
+// claimPolicy generates a policy with one rule. Its condition mixes keys of arguments, keys of
+// the parent's input, and keys of neither.
 func claimPolicy(t *rapid.T) string {
 	match := ""
 	if kinds := rapid.SampledFrom([]string{
@@ -77,7 +77,7 @@ func claimPolicy(t *rapid.T) string {
 		strings.Join(groups, ", ") + "]}}]\n"
 }
 
-// claimCall is a call of one kind. A tool's carries no parent's input.
+// claimCall returns a call of one kind. The call of a tool has no parent's input.
 func claimCall(kind policy.Kind, args, parent []byte) *resolve.Call {
 	c := &resolve.Call{Kind: kind, Args: args}
 	switch kind {
@@ -96,7 +96,7 @@ func claimCall(kind policy.Kind, args, parent []byte) *resolve.Call {
 	return c
 }
 
-// claimCalls are calls of one kind with all sorts of documents.
+// claimCalls returns calls of one kind with many different documents.
 func claimCalls(kind policy.Kind) []*resolve.Call {
 	var calls []*resolve.Call
 	documents := []string{
@@ -117,8 +117,8 @@ func claimCalls(kind policy.Kind) []*resolve.Call {
 	return calls
 }
 
-// witnessCalls are the calls that a finding gives as an example, one of
-// each kind that has such documents.
+// witnessCalls returns the calls that a finding gives as an example, one for each kind that has
+// such documents.
 func witnessCalls(t interface{ Fatal(...any) }, message string, ofDelegation bool) []*resolve.Call {
 	_, text, _ := strings.Cut(message, ", for example ")
 	args, err := value.Parse([]byte(text), value.Limits{})
@@ -140,17 +140,16 @@ func witnessCalls(t interface{ Fatal(...any) }, message string, ofDelegation boo
 	return calls
 }
 
-// TestWhatTheRulesSayOfUnreadKeysIsTrue: where argument-key,
-// delegation-key and condition-mixed-kinds say that every call of a
-// sort asks, each does; where they say that others are let through,
-// some are.
+// TestWhatTheRulesSayOfUnreadKeysIsTrue checks the claims of argument-key, delegation-key and
+// condition-mixed-kinds. If they say that every call of a sort asks, each call asks. If they
+// say that other calls are let through, some calls are.
 func TestWhatTheRulesSayOfUnreadKeysIsTrue(t *testing.T) {
 	agent, findings := schema.Parse("clerk.agf.yaml", []byte(claimAgent))
 	if agent == nil {
 		t.Fatal(findings)
 	}
 	linter := lint.New(All(), lint.Options{})
-	told := map[string]int{}
+	counts := map[string]int{}
 	check := func(t *rapid.T) {
 		text := claimPolicy(t)
 		pol, findings := policy.Parse("p.policy.yaml", []byte(text))
@@ -167,7 +166,7 @@ func TestWhatTheRulesSayOfUnreadKeysIsTrue(t *testing.T) {
 		if slices.Contains(met, policy.Delegation) {
 			met = append(slices.Clone(met), policy.Skill)
 		}
-		passes := func(calls []*resolve.Call) bool { // of the calls that the rule meets
+		passes := func(calls []*resolve.Call) bool { // only the calls that the rule meets
 			return slices.ContainsFunc(calls, func(c *resolve.Call) bool {
 				return slices.Contains(met, c.Kind) && plan.Decide(c).Outcome == resolve.Allow
 			})
@@ -195,22 +194,22 @@ func TestWhatTheRulesSayOfUnreadKeysIsTrue(t *testing.T) {
 				claim, holds = "some pass", passes(witnessCalls(t, message, true))
 			}
 
-			if told[f.Rule+": "+claim]++; !holds {
+			if counts[f.Rule+": "+claim]++; !holds {
 				t.Fatalf("%s\n%s: %s", text, f.Rule, message)
 			}
 		}
 	}
-	for range 10 { // so that every claim is drawn
+	for range 10 { // so that every claim is generated
 		rapid.Check(t, check)
 	}
 	for _, claim := range []string{
 		"argument-key: all ask", "argument-key: some pass", "delegation-key: all ask", "delegation-key: some pass",
 		"condition-mixed-kinds: tools ask", "condition-mixed-kinds: delegations ask",
 	} {
-		if told[claim] == 0 {
+		if counts[claim] == 0 {
 			t.Errorf("nothing was drawn of which the rules say %s", claim)
 		}
 	}
 
-	t.Log(fmt.Sprint(told))
+	t.Log(fmt.Sprint(counts))
 }

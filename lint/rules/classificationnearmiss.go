@@ -10,15 +10,15 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// classificationNearMissInAgent reports data classifications that are
-// almost one of the common values.
+// classificationNearMissInAgent reports an agent's data classification that differs slightly
+// from a common value.
 func classificationNearMissInAgent(p *lint.Pass) {
 	if n := p.Agent.Doc.Root.Get("metadata").Get("data_classification"); n != nil {
 		judgeClassificationNearMiss(p, n, "policies that select")
 	}
 }
 
-// classificationNearMissInPolicy reports them in what policies select.
+// classificationNearMissInPolicy reports the same in the selector of a policy.
 func classificationNearMissInPolicy(p *lint.Pass) {
 	list := p.Policy.Doc.Root.Get("agents").Get("data_classifications")
 	if list == nil {

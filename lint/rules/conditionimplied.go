@@ -8,8 +8,7 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// conditionImplied reports condition groups that add nothing to
-// another.
+// conditionImplied reports condition groups that another group already covers.
 func conditionImplied(p *lint.Pass) {
 	for _, c := range p.Conditions() {
 		a, list := p.Analyzer(c.Use), comparable(p, c)
@@ -29,11 +28,11 @@ func conditionImplied(p *lint.Pass) {
 	}
 }
 
-// maxGroups bounds the pairs of one condition; nobody reads longer ones.
+// maxGroups limits the pairs that are compared in one condition.
 const maxGroups = 1_000
 
-// comparable lists the groups that are worth comparing: no other rule
-// reports them, and what they match is known.
+// comparable lists the groups that are worth comparing: those that no other rule reports, and
+// that some call can match.
 func comparable(p *lint.Pass, c lint.Condition) []*condition.Group {
 	if n := len(c.Groups); n < 2 || n > maxGroups {
 		return nil
@@ -50,8 +49,8 @@ func comparable(p *lint.Pass, c lint.Condition) []*condition.Group {
 	return list
 }
 
-// covering returns a group that makes the i-th superfluous, nil when
-// there is none. Of two equal groups the later one is.
+// covering returns a group that makes the i-th group superfluous, or nil. If two groups are
+// equal, the later one is superfluous.
 func covering(a lint.Analyzer, list []*condition.Group, i int) *condition.Group {
 	g := list[i]
 	for j, h := range list {
@@ -69,15 +68,15 @@ func covering(a lint.Analyzer, list []*condition.Group, i int) *condition.Group 
 	return nil
 }
 
-// sound leaves groups out that other rules report.
+// sound excludes groups that other rules report.
 func sound(use condition.Use, g *condition.Group) bool {
 	return !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool {
 		return lint.Idle(&m)
 	}) && len(g.Matchers) > 0 && lint.Readable(use, g)
 }
 
-// testsAllOf is the cheap half of the question: a group can only imply
-// another one whose keys it tests too.
+// testsAllOf is a cheap first check. A group can only imply another group if it tests all of
+// its keys.
 func testsAllOf(g, h *condition.Group) bool {
 	for _, m := range h.Matchers {
 		if !slices.ContainsFunc(g.Matchers, func(n condition.Matcher) bool { return n.Key == m.Key }) {

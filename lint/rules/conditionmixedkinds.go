@@ -9,8 +9,7 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// conditionMixedKinds reports policy conditions that meet calls
-// of kinds that they can't test.
+// conditionMixedKinds reports policy conditions that meet calls of kinds that they can't test.
 func conditionMixedKinds(p *lint.Pass) {
 	for i := range p.Policy.Rules {
 		if r := &p.Policy.Rules[i]; !r.Denies && r.Approval != nil && r.Approval.Condition != nil {
@@ -19,16 +18,16 @@ func conditionMixedKinds(p *lint.Pass) {
 	}
 }
 
-// sort is a sort of calls that a condition sees in the same way.
+// sort is a group of call kinds for which a condition reads the same documents.
 type sort struct {
 	use     condition.Use
-	lacks   string // with the key
+	lacks   string // message, with the key and the rule
 	instead string
 }
 
-// sorts lists those that a match meets, none where one sort alone is
-// meant. A match without kinds that has targets is left alone: they may
-// name tools only.
+// sorts lists the sorts of calls that a match meets. It returns none if the author clearly
+// meant one sort. A match that has targets but no kinds is skipped, because its targets may all
+// be tools.
 func sorts(m *policy.Match) []sort {
 	meets := func(k policy.Kind) bool { return len(m.Kinds) == 0 || slices.Contains(m.Kinds, k) }
 	if len(m.Kinds) == 0 && len(m.Targets) > 0 || len(m.Kinds) == 1 {
@@ -60,8 +59,8 @@ func sorts(m *policy.Match) []sort {
 	return all
 }
 
-// judge reports a rule that lets calls of one sort through and none of
-// another, for want of what it tests.
+// judgeConditionMixedKinds reports a rule that can let calls of one sort through, but none of
+// another sort, because that sort lacks a tested key.
 func judgeConditionMixedKinds(p *lint.Pass, r *policy.Rule) {
 	all := sorts(&r.Match)
 	through := make([]condition.Verdict, len(all))
@@ -79,8 +78,7 @@ func judgeConditionMixedKinds(p *lint.Pass, r *policy.Rule) {
 	}
 }
 
-// unread is the first matcher whose key names nothing in a use, nil
-// when there is none.
+// unread returns the first matcher whose key names nothing in a use, or nil.
 func unread(use condition.Use, e *condition.Expr) *condition.Matcher {
 	for _, g := range e.Groups {
 		for i := range g.Matchers {

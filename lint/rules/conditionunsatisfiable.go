@@ -7,8 +7,7 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// conditionUnsatisfiable reports condition groups that can
-// never match.
+// conditionUnsatisfiable reports condition groups that can never match.
 func conditionUnsatisfiable(p *lint.Pass) {
 	for _, c := range p.Conditions() {
 		a := p.Analyzer(c.Use)
@@ -25,7 +24,8 @@ func never(a lint.Analyzer, g *condition.Group) bool {
 	return verdict == condition.No
 }
 
-// report points at the matchers that nothing passes, or else at the group.
+// reportConditionUnsatisfiable points at the matchers that no value passes, or else at the
+// group.
 func reportConditionUnsatisfiable(p *lint.Pass, a lint.Analyzer, g *condition.Group) {
 	found := false
 	for i := range g.Matchers {

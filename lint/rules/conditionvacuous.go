@@ -17,7 +17,7 @@ func conditionVacuous(p *lint.Pass) {
 	for _, c := range p.Conditions() {
 		switch {
 		case c.Use == condition.Route, slices.ContainsFunc(c.Groups, func(g condition.Group) bool {
-			return toldElsewhere(c.Use, &g)
+			return reportedElsewhere(c.Use, &g)
 		}):
 		case slices.ContainsFunc(c.Groups, func(g condition.Group) bool { return len(g.Matchers) == 0 }):
 			reportEmpty(p, c)
@@ -29,16 +29,14 @@ func conditionVacuous(p *lint.Pass) {
 	}
 }
 
-// toldElsewhere reports whether a group is the business of another
-// rule: without args_match, with keys that can't be read, or with empty
-// matchers only.
-func toldElsewhere(use condition.Use, g *condition.Group) bool {
+// reportedElsewhere reports whether another rule reports the group: a group without args_match,
+// with unreadable keys, or with only empty matchers.
+func reportedElsewhere(use condition.Use, g *condition.Group) bool {
 	idle := !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool { return !lint.Idle(&m) })
 	return g.NoArgsMatch || !lint.Readable(use, g) || len(g.Matchers) > 0 && idle
 }
 
-// reportEmpty is about a group that its author left empty, most likely
-// on purpose.
+// reportEmpty reports a group that its author left empty, most likely on purpose.
 func reportEmpty(p *lint.Pass, c lint.Condition) {
 	for _, g := range c.Groups {
 		if len(g.Matchers) > 0 {
@@ -62,9 +60,9 @@ func reportEmpty(p *lint.Pass, c lint.Condition) {
 }
 
 func reportConditionVacuous(p *lint.Pass, c lint.Condition) {
-	mend := []func(*diag.Finding){lint.Expected("approval: true, if every call is to ask")}
+	fix := []func(*diag.Finding){lint.Expected("approval: true, if every call is to ask")}
 	if key, fields := exclusions(c.Expr); key != "" {
-		mend[0] = lint.Expected(
+		fix[0] = lint.Expected(
 			fmt.Sprintf(
 				"one group with %s: {not_in: [%s]}, if all of them are to pass",
 				key,
@@ -73,11 +71,11 @@ func reportConditionVacuous(p *lint.Pass, c lint.Condition) {
 		)
 	}
 
-	p.Report(c.Range, "one of these groups matches whatever the arguments are, so every call asks", mend...)
+	p.Report(c.Range, "one of these groups matches whatever the arguments are, so every call asks", fix...)
 }
 
-// exclusions finds the usual mistake, one exclusion of the same key in
-// each group, and returns what is excluded.
+// exclusions looks for the usual mistake, which is one exclusion of the same key in each group.
+// It returns the key and the excluded values.
 func exclusions(e *condition.Expr) (key string, fields []string) {
 	for _, g := range e.Groups {
 		if len(g.Matchers) != 1 || key != "" && g.Matchers[0].Key != key {

@@ -8,8 +8,7 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// delegationKey reports delegation conditions whose keys are no
-// paths into the parent's input.
+// delegationKey reports delegation conditions whose keys are not paths into the parent's input.
 func delegationKey(p *lint.Pass) {
 	for c, m := range p.Matchers() {
 		if c.Use != condition.Delegation {
@@ -30,8 +29,8 @@ func delegationKey(p *lint.Pass) {
 	}
 }
 
-// meant is the path that a key was most likely to be, "" when nobody
-// can tell.
+// meant guesses the path that the author of a key meant. It returns "" if there is no good
+// guess.
 func meant(key string) string {
 	for _, prefix := range []string{"parent.output.", "parent.", "input.", "tool_args.", "skill_args."} {
 		if rest, ok := strings.CutPrefix(key, prefix); ok {

@@ -11,10 +11,10 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// denyNameDodged reports servers whose tools a policy denies by
-// name, and which another spelling of a name gets at.
+// denyNameDodged reports servers with tools that a policy denies by name, if another spelling
+// of the name gets past the denial.
 func denyNameDodged(p *lint.Pass) {
-	var plan *resolve.Plan // compiled when there is a server to ask about
+	var plan *resolve.Plan // compiled when a server needs it
 	for _, s := range p.Agent.ActionSpace.MCPServers {
 		if s.AllowedTools != nil {
 			continue
@@ -23,7 +23,7 @@ func denyNameDodged(p *lint.Pass) {
 			if plan == nil {
 				var err error
 				if plan, err = p.Plan(); err != nil {
-					return // a required policy is missing: every call is denied
+					return // a required policy is missing, so every call is denied
 				}
 			}
 
@@ -41,8 +41,8 @@ type denial struct {
 	name   string
 }
 
-// denials lists what the agent's policies deny of a server by name, one
-// name for each pattern.
+// denials lists the names on a server that the agent's policies deny, one name for each
+// pattern.
 func denials(p *lint.Pass, s *schema.MCPServer) []denial {
 	var all []denial
 	for _, pol := range p.Policies() {
@@ -63,7 +63,7 @@ func denials(p *lint.Pass, s *schema.MCPServer) []denial {
 	return all
 }
 
-// report reports a denial that capital letters pass.
+// reportDenyNameDodged reports a denial that doesn't apply to the name in upper or lower case.
 func reportDenyNameDodged(p *lint.Pass, plan *resolve.Plan, s *schema.MCPServer, d denial) bool {
 	call := func(name string) resolve.Outcome {
 		return plan.Decide(&resolve.Call{

@@ -9,9 +9,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// TestDenialsByNameNeedAList: on a server without one another
-// spelling of the name is called without a question, unless the agent
-// or a policy asks about it.
+// TestDenialsByNameNeedAList: on a server without an allow-list, a tool can be called without
+// approval under another spelling of its name, unless the agent or a policy asks about it.
 func TestDenialsByNameNeedAList(t *testing.T) {
 	const agent = `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Files invoices.}
@@ -45,7 +44,7 @@ action_space: {mcp_servers: [{alias: db%s}]}
 		{"", []string{fmt.Sprintf(denied, `"drop_*"`), "{id: asks, match: {kinds: [mcp_tool]}, approval: true}"}, ""},
 		{"", []string{`{id: never, match: {targets: ["drop_*"], servers: [other]}, deny: "No."}`}, ""},
 		{"", []string{`{id: never, match: {kinds: [tool], targets: ["drop_*"]}, deny: "No."}`}, ""},
-		{"", []string{`{id: asks, match: {targets: ["drop_*"]}, approval: true}`}, ""}, // no denial
+		{"", []string{`{id: asks, match: {targets: ["drop_*"]}, approval: true}`}, ""}, // not a denial
 	} {
 		var files []policy.File
 		for i, rule := range tt.policies {

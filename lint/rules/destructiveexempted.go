@@ -9,13 +9,13 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// destructiveExempted reports destructive tools that are exempted from
-// what their server demands.
+// destructiveExempted reports destructive tools that are exempt from the approval that their
+// server demands.
 func destructiveExempted(p *lint.Pass) {
 	space := &p.Agent.ActionSpace
 	for _, s := range space.MCPServers {
 		if open(s.Approval) {
-			continue // there is nothing to lift
+			continue // an exemption has no effect here
 		}
 		tools, _ := p.Catalogs().Server(space, s.Alias)
 		for _, e := range lint.Entries(s.AllowedTools) {
@@ -44,8 +44,8 @@ func reportDestructiveExempted(p *lint.Pass, s *schema.MCPServer, e *schema.Tool
 	p.Report(e.Approval.Range, message, more...)
 }
 
-// asksElsewhere reports whether another entry of the tool asks, or
-// inherits: the strictest counts.
+// asksElsewhere reports whether another entry of the tool asks or inherits, because the
+// strictest entry counts.
 func asksElsewhere(s *schema.MCPServer, name string) bool {
 	for _, e := range lint.Entries(s.AllowedTools) {
 		if e.Name == name && (e.Approval == nil || e.Approval.Form != schema.Never) {

@@ -12,8 +12,7 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// destructiveWithoutGate reports destructive tools that run without a
-// question.
+// destructiveWithoutGate reports destructive tools that run without approval.
 func destructiveWithoutGate(p *lint.Pass) {
 	space := &p.Agent.ActionSpace
 	if tools, known := p.Catalogs().Local(space); known {
@@ -43,9 +42,8 @@ func destructiveWithoutGate(p *lint.Pass) {
 // open reports whether an approval lets every call through.
 func open(a *schema.Approval) bool { return a == nil || a.Form == schema.Never }
 
-// openEntry reports whether nothing of the file gates a tool that is on
-// an allow-list, and is not exempted from what its server demands,
-// which is another rule's.
+// openEntry reports whether a tool on an allow-list has no gate in the file. It returns false
+// for a tool that is exempt from its server's approval, because another rule reports that.
 func openEntry(s *schema.MCPServer, name string) bool {
 	for _, e := range lint.Entries(s.AllowedTools) {
 		if e.Name == name && !open(e.Approval) {
@@ -75,16 +73,15 @@ func judgeDestructiveWithoutGate(
 	p.Report(at, message, more...)
 }
 
-// policiesMissing reports whether the agent names policies, or may do
-// so in what could not be read, and the run was given none that they
-// may be.
+// policiesMissing reports whether the run has no registry although the agent names policies, or
+// may name some in a part that could not be read.
 func policiesMissing(p *lint.Pass) bool {
 	names := len(p.Agent.Constraints.Policies) > 0 || p.Agent.Cut["constraints"]
 	return p.Registry == nil && names
 }
 
-// governed reports whether a policy of the agent asks about some calls
-// of a tool, or denies them.
+// governed reports whether a policy of the agent asks about some calls of a tool, or denies
+// them.
 func governed(p *lint.Pass, t *catalog.Tool, kind policy.Kind, name, server string) bool {
 	hints := map[string]bool{}
 	if t != nil && t.Hints.Destructive != nil {
@@ -104,10 +101,10 @@ func governed(p *lint.Pass, t *catalog.Tool, kind policy.Kind, name, server stri
 	return false
 }
 
-// destructive says why a tool counts as destructive, "" when it does
-// not: its catalogue says so, or its name does. That it is not is
-// believed of the program's own tools, whose server is "", and of
-// servers that are trusted. t is nil when no catalogue has it.
+// destructive returns the reason why a tool counts as destructive: its catalogue says so, or
+// its name does. It returns "" if there is no reason. A hint that a tool is harmless is
+// believed only from the program's own tools, whose server is "", and from trusted servers. t
+// is nil if no catalogue lists the tool.
 func destructive(p *lint.Pass, name, server string, t *catalog.Tool) string {
 	harmless := false
 	if t != nil {
@@ -130,8 +127,8 @@ func destructive(p *lint.Pass, name, server string, t *catalog.Tool) string {
 	return ""
 }
 
-// destroying are the words of names of tools that can't be undone. The
-// pages of both rules list them.
+// destroying lists words in the names of tools whose effects can't be undone. The pages of both
+// rules list the same words.
 var destroying = strings.Fields(
 	"delete del destroy drop erase kill purge remove reset revoke rm terminate truncate uninstall unlink wipe",
 )

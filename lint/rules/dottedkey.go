@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// dottedKey reports nested arguments in the conditions of
-// agents, which other runtimes may not see.
+// dottedKey reports nested arguments in the conditions of agents, which other runtimes may not
+// see.
 func dottedKey(p *lint.Pass) {
 	for c, m := range p.Matchers() {
 		if c.Asks() && c.Use != condition.Delegation && strings.Contains(p.Source(m.Key), ".") && !hasOwnRule(m.Key) {
@@ -22,8 +22,7 @@ func dottedKey(p *lint.Pass) {
 	}
 }
 
-// hasOwnRule reports whether argument-key or index-key has more to say
-// about the key.
+// hasOwnRule reports whether argument-key or index-key says more about the key.
 func hasOwnRule(key string) bool {
 	root, _, _ := strings.Cut(key, ".")
 	_, _, element := lint.Element(key)

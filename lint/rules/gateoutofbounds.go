@@ -7,8 +7,7 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// gateOutOfBounds reports groups that no arguments match which the tool
-// takes.
+// gateOutOfBounds reports groups that match no arguments that the tool takes.
 func gateOutOfBounds(p *lint.Pass) {
 	for _, g := range p.Gates() {
 		if g.Approval.Condition == nil {
@@ -16,7 +15,7 @@ func gateOutOfBounds(p *lint.Pass) {
 		}
 		for i := range g.Approval.Condition.Groups {
 			group := &g.Approval.Condition.Groups[i]
-			if lint.Readable(g.Use, group) && !toldOfArguments(&g, group) && !never(p.Analyzer(g.Use), group) &&
+			if lint.Readable(g.Use, group) && !reportedByArgumentRule(&g, group) && !never(p.Analyzer(g.Use), group) &&
 				neverWithin(p, &g, group) {
 				reportGateOutOfBounds(p, &g, group)
 			}
@@ -24,9 +23,8 @@ func gateOutOfBounds(p *lint.Pass) {
 	}
 }
 
-// toldOfArguments reports whether a group has a test that another rule
-// of arguments reports.
-func toldOfArguments(g *lint.Gate, group *condition.Group) bool {
+// reportedByArgumentRule reports whether a group has a test that another rule about arguments reports.
+func reportedByArgumentRule(g *lint.Gate, group *condition.Group) bool {
 	for _, m := range group.Matchers {
 		types, known := typesOf(g, m.Key)
 		if !taken(g, m.Key) {
@@ -50,8 +48,7 @@ func toldOfArguments(g *lint.Gate, group *condition.Group) bool {
 	return false
 }
 
-// neverWithin reports whether no tool of the gate takes arguments that
-// match the group.
+// neverWithin reports whether no tool of the gate takes arguments that match the group.
 func neverWithin(p *lint.Pass, g *lint.Gate, group *condition.Group) bool {
 	alone := &condition.Expr{Groups: []condition.Group{*group}}
 	for _, t := range g.Tools {
@@ -64,8 +61,7 @@ func neverWithin(p *lint.Pass, g *lint.Gate, group *condition.Group) bool {
 	return true
 }
 
-// report points at the matchers that nothing passes, or else at the
-// group.
+// reportGateOutOfBounds points at the matchers that no value passes, or else at the group.
 func reportGateOutOfBounds(p *lint.Pass, g *lint.Gate, group *condition.Group) {
 	found := false
 	for i := range group.Matchers {

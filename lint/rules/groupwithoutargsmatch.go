@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// groupWithoutArgsMatch reports condition groups without args_match. It
-// has nothing to say about policies, where the JSON Schema demands it.
+// groupWithoutArgsMatch reports condition groups without args_match. It never reports a policy,
+// because the JSON Schema of policies requires args_match.
 func groupWithoutArgsMatch(p *lint.Pass) {
 	for _, c := range p.Conditions() {
 		for _, g := range c.Groups {
@@ -21,7 +21,7 @@ func groupWithoutArgsMatch(p *lint.Pass) {
 	}
 }
 
-// report points at the field that stands where args_match should, if
+// reportGroupWithoutArgsMatch points at the field that is written instead of args_match, if
 // there is one.
 func reportGroupWithoutArgsMatch(p *lint.Pass, g *condition.Group) {
 	var keys []*yamldoc.Node

@@ -11,8 +11,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// hostDodged reports patterns for hosts that another spelling
-// of the same address dodges.
+// hostDodged reports patterns for hosts that another spelling of the same address can avoid.
 func hostDodged(p *lint.Pass) {
 	for c, m := range p.Matchers() {
 		if c.Asks() {
@@ -54,8 +53,7 @@ func judgeHostDodged(p *lint.Pass, c lint.Condition, m *condition.Matcher) {
 	}
 }
 
-// letsThrough reports whether some call with this text for a key is let
-// through.
+// letsThrough reports whether a call with this text for a key can be let through.
 func letsThrough(p *lint.Pass, c lint.Condition, key string, place []string, text string) bool {
 	alone := with(value.Value{Kind: value.Object}, place, text)
 	rest := &condition.Expr{Range: c.Range}
@@ -78,8 +76,8 @@ func letsThrough(p *lint.Pass, c lint.Condition, key string, place []string, tex
 	return err == nil && truth == condition.False
 }
 
-// remaining is what a group still tests when one key is known; it is
-// not possible when that fails already.
+// remaining returns the tests of a group that are still undecided when one key is known.
+// possible is false if the known key already fails.
 func remaining(
 	p *lint.Pass, use condition.Use, g condition.Group, key string, known value.Value,
 ) (left condition.Group, possible bool) {
@@ -108,15 +106,14 @@ func remaining(
 	return left, true
 }
 
-// anchored reports whether a pattern wants the text to end where it does.
+// anchored reports whether a pattern matches only at the end of a text.
 func anchored(pattern string) bool {
 	pattern = strings.TrimRight(pattern, ")")
 	return strings.HasSuffix(pattern, "$") && !strings.HasSuffix(pattern, `\$`) ||
 		strings.HasSuffix(pattern, `\z`)
 }
 
-// speaksOfHosts reports whether one of the words of the last name in a
-// key is one for addresses or hosts.
+// speaksOfHosts reports whether the last name in a key has a word for addresses or hosts.
 func speaksOfHosts(key string) bool {
 	name := key[strings.LastIndexByte(key, '.')+1:]
 	return slices.ContainsFunc(words.FindAllString(name, -1), func(w string) bool {
@@ -124,14 +121,13 @@ func speaksOfHosts(key string) bool {
 	})
 }
 
-// hosts are the words that say that a name is one of hosts.
+// hosts lists words in the names of arguments that hold hosts.
 var hosts = strings.Fields("url urls uri href link endpoint origin website webhook host hostname domain fqdn")
 
-// words are those of names such as base_url, baseURL and BaseUrl.
+// words matches the words of names such as base_url, baseURL and BaseUrl.
 var words = regexp.MustCompile(`[A-Z]+s?(?:[^a-z]|$)|[A-Z]?[a-z]+`)
 
-// textAt returns the text that a witness has at one of a key's places,
-// "" when it has none.
+// textAt returns the text that a witness has at one of a key's places, or "".
 func textAt(places [][]string, witness value.Value) string {
 	for _, place := range places {
 		if v, ok := witness.Get(place...); ok && v.Kind == value.String {
@@ -141,7 +137,7 @@ func textAt(places [][]string, witness value.Value) string {
 	return ""
 }
 
-// with returns an object with a text at a place, and objects on the way.
+// with returns an object with a text at a place. It creates the objects on the way.
 func with(v value.Value, place []string, text string) value.Value {
 	if len(place) == 0 {
 		return value.Value{Kind: value.String, Text: text}
@@ -155,23 +151,23 @@ func with(v value.Value, place []string, text string) value.Value {
 	return value.Value{Kind: value.Object, Members: members}
 }
 
-// host is an address that ends in a host of two labels at least.
+// host matches an address that ends in a host of at least two labels.
 var host = regexp.MustCompile(`(?:^|[./@])[A-Za-z0-9-]+\.([A-Za-z]{2,})$`)
 
-// hostAtEnd reports whether an address ends in the name of a host, and
-// not in that of a file.
+// hostAtEnd reports whether an address ends in the name of a host and not in the name of a
+// file.
 func hostAtEnd(address string) bool {
 	m := host.FindStringSubmatch(address)
 	return m != nil && !slices.Contains(filesHostDodged, strings.ToLower(m[1]))
 }
 
-// files are endings of files that no host ends in often.
+// filesHostDodged lists file extensions that are rare as the end of a host.
 var filesHostDodged = strings.Fields(
 	"exe msi dll bin dmg iso apk jar zip gz tgz tar rar pdf doc docx xls xlsx csv txt md json xml yaml yml html htm " +
 		"php asp aspx jsp js mjs ts css png jpg jpeg gif svg ico sh py rb rs go sql git",
 )
 
-// spellings are addresses of the same host, the most common first.
+// spellings returns addresses of the same host, the most common first.
 func spellings(address string) []string {
 	dot := strings.LastIndexByte(address, '.')
 	return []string{address + "/", address + ":443", address + ".", address[:dot] + "%2E" + address[dot+1:]}

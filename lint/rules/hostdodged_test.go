@@ -25,8 +25,8 @@ action_space:
             url: {pattern: '%s'}
 `
 
-// TestTheSpellingOfTheFindingIsLetThrough: what the finding shows as
-// a dodge is one, and what it dodges asks.
+// TestTheSpellingOfTheFindingIsLetThrough: the spelling in the finding is let through, and the
+// original address asks.
 func TestTheSpellingOfTheFindingIsLetThrough(t *testing.T) {
 	quoted := regexp.MustCompile(`^"(.*)" does not match, leads to the same host as "(.*)", and is let through$`)
 	for pattern, want := range map[string]string{

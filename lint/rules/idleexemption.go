@@ -7,8 +7,7 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// idleExemption reports `approval: false` where there is
-// nothing to lift.
+// idleExemption reports `approval: false` on entries that inherit no approval.
 func idleExemption(p *lint.Pass) {
 	space := &p.Agent.ActionSpace
 	why := map[string]string{

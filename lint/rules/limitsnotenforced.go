@@ -9,9 +9,9 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// limitsNotEnforced reports the bounds of a run that assent does not
-// enforce, once for a file. It sees single calls, and no run as a whole.
-// max_delegation_depth is not among them: agf-validate holds files to it.
+// limitsNotEnforced reports the limits of a run that assent doesn't enforce, once per file.
+// assent sees single calls, not a whole run. max_delegation_depth isn't included, because
+// agf-validate enforces it.
 func limitsNotEnforced(p *lint.Pass) {
 	constraints := p.Agent.Doc.Root.Get("constraints")
 	var first *yamldoc.Field

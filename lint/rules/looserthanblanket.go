@@ -9,25 +9,25 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// looserThanBlanket reports tools whose condition asks less
-// often than their server's approval.
+// looserThanBlanket reports tools whose condition asks less often than the approval of their
+// server.
 func looserThanBlanket(p *lint.Pass) {
 	for _, s := range p.Agent.ActionSpace.MCPServers {
 		if s.Approval == nil || s.Approval.Form == schema.Never {
 			continue
 		}
-		told := map[string]bool{}
+		reported := map[string]bool{}
 		for _, t := range lint.Entries(s.AllowedTools) {
-			if !told[t.Name] && t.Approval != nil && t.Approval.Form == schema.Conditional {
-				told[t.Name] = true
+			if !reported[t.Name] && t.Approval != nil && t.Approval.Form == schema.Conditional {
+				reported[t.Name] = true
 				compare(p, &s, &t)
 			}
 		}
 	}
 }
 
-// compare asks whether some call dodges the blanket. The blanket that
-// asks always has no condition.
+// compare reports a tool if some call that the server's approval covers is let through. A
+// server's approval that always asks has no condition.
 func compare(p *lint.Pass, s *schema.MCPServer, t *schema.ToolRef) {
 	own, dodges := together(s, t.Name)
 	if !dodges {
@@ -55,9 +55,9 @@ func compare(p *lint.Pass, s *schema.MCPServer, t *schema.ToolRef) {
 	)
 }
 
-// together is the condition under which one of the entries of a tool at
-// least asks: the strictest counts when it is listed twice. dodges is
-// false when one always asks, or inherits the server's approval.
+// together returns the condition under which at least one of the entries of a tool asks,
+// because the strictest entry counts if a tool is listed twice. dodges is false if one entry
+// always asks or inherits the server's approval.
 func together(s *schema.MCPServer, name string) (own *condition.Expr, dodges bool) {
 	own = &condition.Expr{}
 	for _, t := range lint.Entries(s.AllowedTools) {

@@ -7,8 +7,8 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// TestEntriesOfOneToolCountTogether: of a tool that is listed twice
-// the strictest entry counts, and it is reported once.
+// TestLooserThanBlanketCountsEntriesOfOneToolTogether: if a tool is listed twice, the strictest
+// entry counts, and the tool is reported once.
 func TestLooserThanBlanketCountsEntriesOfOneToolTogether(t *testing.T) {
 	const agent = `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Files invoices.}

@@ -22,8 +22,8 @@ const offeredSchema = `{"type":"object","additionalProperties":false,"required":
 	"amount":{"type":"integer","minimum":1,"maximum":3},"status":{"enum":["a","b"]},
 	"memo":{"type":"string"},"flag":{"anyOf":[{"type":"boolean"},{"type":"null"}]}}}`
 
-// offeredCalls are arguments that the tool takes, all that differ for
-// the conditions that are drawn.
+// offeredCalls returns arguments that the tool takes. It covers all differences that the
+// generated conditions can see.
 func offeredCalls() []string {
 	var all []string
 	for _, amount := range []string{"1", "2", "3"} {
@@ -39,8 +39,8 @@ func offeredCalls() []string {
 	return all
 }
 
-// offeredCondition draws a condition over arguments that the tool takes,
-// and one that it does not.
+// offeredCondition generates a condition over arguments that the tool takes and one that it
+// doesn't take.
 func offeredCondition(t *rapid.T) string {
 	matcher := rapid.Custom(func(t *rapid.T) string {
 		key := rapid.SampledFrom([]string{"amount", "status", "memo", "flag", "ghost"}).Draw(t, "key")
@@ -60,16 +60,16 @@ func offeredCondition(t *rapid.T) string {
 	return "[" + strings.Join(groups, ", ") + "]"
 }
 
-// TestWhatIsSaidOfOfferedToolsIsTrue: a group that is said to be out of
-// bounds is true of no call that the tool takes; where every call is
-// said to ask, each does; a call that is shown to be let through is one
-// that the tool takes, and is.
+// TestWhatIsSaidOfOfferedToolsIsTrue checks the claims of three messages. A group that is
+// reported as out of bounds matches no call that the tool takes. If a message says that every
+// call asks, each call asks. A call that a message shows as let through is one that the tool
+// takes, and it is let through.
 func TestWhatIsSaidOfOfferedToolsIsTrue(t *testing.T) {
 	list, err := catalog.Parse("t", []byte(`[{"name":"pay","inputSchema":`+offeredSchema+`}]`))
 	must.Do(t, err)
 	takes, err := jsonschema.Compile("t", []byte(offeredSchema))
 	must.Do(t, err)
-	told := map[string]int{}
+	counts := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		text := fmt.Sprintf(
 			"%s      allowed_tools: [{name: pay, approval: {condition: %s}}]\n",
@@ -99,28 +99,28 @@ func TestWhatIsSaidOfOfferedToolsIsTrue(t *testing.T) {
 			_, witness, shown := strings.Cut(f.Message, ", for example ")
 			switch {
 			case f.Rule == "gate-out-of-bounds":
-				told["dead"]++
+				counts["dead"]++
 				for _, args := range offeredCalls() {
 					if trueOf(t, opt, gate, f.Range.Start.Column, args) {
 						t.Fatalf("%s%s: %s is true of it", text, f.Message, args)
 					}
 				}
 			case strings.HasSuffix(f.Message, ": every call asks") && len(f.Related) > 0:
-				told["asks"]++
+				counts["asks"]++
 				for _, args := range offeredCalls() {
 					if !asks(args) {
 						t.Fatalf("%s%s: %s is let through", text, f.Message, args)
 					}
 				}
 			case shown && len(f.Related) > 0 && f.Related[0].File == "t":
-				told["through"]++
+				counts["through"]++
 				var doc any
 				if err := json.Unmarshal([]byte(witness), &doc); err != nil {
 					t.Fatal(witness, err)
 				}
 				for name, filler := range map[string]any{"amount": 1.0, "status": "a"} {
 					if args := doc.(map[string]any); args[name] == nil && !strings.Contains(text, name+":") {
-						args[name] = filler // what no test reads is left out
+						args[name] = filler // no test reads this argument
 					}
 				}
 				if failures := takes.Validate(doc); len(failures) > 0 || asks(witness) {
@@ -130,14 +130,13 @@ func TestWhatIsSaidOfOfferedToolsIsTrue(t *testing.T) {
 		}
 	})
 	for _, claim := range []string{"dead", "asks", "through"} {
-		if told[claim] == 0 {
-			t.Errorf("nothing was said to be %s: %v", claim, told)
+		if counts[claim] == 0 {
+			t.Errorf("nothing was said to be %s: %v", claim, counts)
 		}
 	}
 }
 
-// trueOf reports whether the group or matcher that begins at a column
-// is true of arguments.
+// trueOf reports whether the group or matcher that begins at a column matches some arguments.
 func trueOf(t *rapid.T, opt resolve.Options, e *condition.Expr, column int, args string) bool {
 	doc, err := value.Parse([]byte(args), value.Limits{})
 	must.Do(t, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// patternUnanchored reports patterns that search inside of a text where
-// the whole text was likely meant.
+// patternUnanchored reports patterns that match anywhere in a text, if the author probably
+// meant the whole text.
 func patternUnanchored(p *lint.Pass) {
 	for c, m := range p.Matchers() {
 		if c.Asks() && !p.WholeTexts() {
@@ -30,29 +30,29 @@ func judgePatternUnanchored(p *lint.Pass, m *condition.Matcher, t *condition.Tes
 	}
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
-		return // reported already
+		return // another rule reports it
 	}
 	inside := strings.TrimSuffix(strings.TrimPrefix(text, "^"), "$")
-	mend := lint.Expected(fmt.Sprintf("'^(%s)$' for the whole text", inside))
+	fix := lint.Expected(fmt.Sprintf("'^(%s)$' for the whole text", inside))
 	switch {
 	case halfAnchored(parsed):
 		p.Report(
 			t.Range,
 			"^ belongs to the first alternative alone and $ to the last, so the others match anywhere in a text",
-			mend,
+			fix,
 		)
 	case speaksOfCodes(m.Key) && fixed(parsed):
 		p.Report(
 			t.Range,
 			fmt.Sprintf("this matches anywhere in %q, in longer texts too", m.Key),
-			mend,
+			fix,
 			lint.Soften(diag.Info),
 		)
 	}
 }
 
-// halfAnchored reports whether an alternation is anchored at its first
-// and its last alternative, and nowhere else: `^a|b$`.
+// halfAnchored reports whether only the first and the last alternative are anchored, as in
+// `^a|b$`.
 func halfAnchored(re *syntax.Regexp) bool {
 	if re.Op != syntax.OpAlternate {
 		return false
@@ -73,8 +73,8 @@ func ends(re *syntax.Regexp) bool {
 	return last == syntax.OpEndText || last == syntax.OpEndLine
 }
 
-// fixed reports whether a pattern spells out a text of one length by
-// counting characters, `[A-Z]{3}` or `\d{4}-\d{2}`, and has no anchor.
+// fixed reports whether a pattern describes a text of one length by counting characters, as in
+// `[A-Z]{3}` or `\d{4}-\d{2}`, and has no anchor.
 func fixed(re *syntax.Regexp) bool {
 	counted := false
 	var spells func(*syntax.Regexp) bool
@@ -94,8 +94,8 @@ func fixed(re *syntax.Regexp) bool {
 	return spells(re) && counted
 }
 
-// speaksOfCodes reports whether one of the words of the last name in a
-// key is one for values that are short and whole.
+// speaksOfCodes reports whether the last name in a key has a word for short values that are
+// compared as a whole.
 func speaksOfCodes(key string) bool {
 	name := key[strings.LastIndexByte(key, '.')+1:]
 	return slices.ContainsFunc(words.FindAllString(name, -1), func(w string) bool {
@@ -103,7 +103,7 @@ func speaksOfCodes(key string) bool {
 	})
 }
 
-// codes are the words that say that a name is one of a code.
+// codes lists words in the names of arguments that hold codes.
 var codes = strings.Fields(
 	"account bic code country currency date iban id isin key number plate postcode reference sku symbol ticker " +
 		"version year zip",

@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// policyGroupUnknown reports groups that nobody is in.
+// policyGroupUnknown reports groups without members.
 func policyGroupUnknown(p *lint.Pass) {
 	known := p.People.Groups()
 	for _, asking := range p.Asking() {

@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// policyMeetsNothing reports policies, and rules of policies,
-// that no agent given can meet.
+// policyMeetsNothing reports policies, and rules of policies, that meet no call of the given
+// agents.
 func policyMeetsNothing(p *lint.Pass) {
 	subjects := p.Fleet.Governed(p.Policy)
 	if len(subjects) == 0 {
@@ -29,25 +29,25 @@ func policyMeetsNothing(p *lint.Pass) {
 	}
 }
 
-// judge looks at the rules of a policy that applies to somebody.
+// judgePolicyMeetsNothing checks the rules of a policy that applies to at least one agent.
 type judgePolicyMeetsNothing struct {
 	*lint.Pass
 	subjects         []lint.Subject
-	targets, servers []string // that their files name
+	targets, servers []string // named in the agents' files
 }
 
 func (j *judgePolicyMeetsNothing) met(m policy.Match) bool {
 	return slices.ContainsFunc(j.subjects, func(s lint.Subject) bool { return s.Meets(&m) })
 }
 
-// rule reports the names that make a rule meet nothing; of a rule that
-// meets something those that are almost right.
+// rule reports the names that keep a rule from meeting any call. In a rule that meets some
+// calls, it reports names that are almost right.
 func (j *judgePolicyMeetsNothing) rule(r *policy.Rule, match *yamldoc.Node) {
 	m := r.Match
 	kinds := policy.Match{Kinds: m.Kinds}
 	if !j.met(kinds) {
 		j.kinds(r, match)
-		return // no name is wrong
+		return // the names aren't the mistake
 	}
 	dead := !j.met(m)
 	on := kinds
@@ -69,9 +69,9 @@ func (j *judgePolicyMeetsNothing) rule(r *policy.Rule, match *yamldoc.Node) {
 	}
 }
 
-// kinds reports a rule for kinds of calls that no agent makes, and names
-// the kind that makes calls of these names. A denial may be written for
-// what comes later.
+// kinds reports a rule for kinds of calls that no agent makes. It suggests the kind that has
+// calls of these names. A denial without such a kind isn't reported, because it may be meant
+// for later.
 func (j *judgePolicyMeetsNothing) kinds(r *policy.Rule, match *yamldoc.Node) {
 	n := match.Get("kinds")
 	if n == nil {
@@ -113,7 +113,7 @@ func (j *judgePolicyMeetsNothing) name(r *policy.Rule, n *yamldoc.Node, known []
 	pattern := strings.Contains(n.Text, "*")
 	near := diag.Nearest(n.Text, known)
 	switch {
-	case r.Denies && pattern: // for what may come later
+	case r.Denies && pattern: // it may be meant for later
 	case dead:
 		j.Report(
 			n.Range,
@@ -127,11 +127,10 @@ func (j *judgePolicyMeetsNothing) name(r *policy.Rule, n *yamldoc.Node, known []
 	}
 }
 
-// selector reports what makes the selector of an implicit policy select
-// nobody.
+// selector reports the parts of an implicit policy's selector that no agent meets.
 func selector(p *lint.Pass) {
 	if p.Policy.Applies != policy.Implicit {
-		return // agents that are not given may name it
+		return // agents outside of this run may name it
 	}
 	found := false
 	n := p.Policy.Doc.Root.Field("agents")
@@ -165,7 +164,7 @@ func selector(p *lint.Pass) {
 	}
 }
 
-// field reports a part of a selector that selects nobody by itself.
+// field reports a part of a selector that no agent meets.
 func field(p *lint.Pass, n *yamldoc.Node, s policy.Selector, name string) bool {
 	var known []string
 	for _, agent := range p.Fleet.Subjects() {
@@ -192,7 +191,7 @@ func field(p *lint.Pass, n *yamldoc.Node, s policy.Selector, name string) bool {
 	return true
 }
 
-// only is the part of a selector under one key.
+// only returns the part of a selector under one key.
 func only(s *policy.Selector, key string) policy.Selector {
 	switch key {
 	case "ids":
@@ -206,7 +205,7 @@ func only(s *policy.Selector, key string) policy.Selector {
 	return policy.Selector{}
 }
 
-// values is what an agent has under a key of the selector, or under a label.
+// values returns an agent's value for a key of the selector, or for a label.
 func values(s *lint.Subject, name string, label bool) string {
 	switch {
 	case label:

@@ -11,9 +11,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// policyStageUnfillable reports stages that nobody can fill, whoever asks
-// or as soon as the owners of an agent are left out, and approvals without
-// stages that only owners could give.
+// policyStageUnfillable reports approval stages that have too few people, either always or when
+// the owners of an agent are excluded, and approvals without stages that only owners could give.
 func policyStageUnfillable(p *lint.Pass) {
 	for i := range p.Policy.Rules {
 		if r := &p.Policy.Rules[i]; r.Approval != nil && !r.Denies && len(r.Require.Stages) == 0 {
@@ -30,7 +29,7 @@ func policyStageUnfillable(p *lint.Pass) {
 		short := p.People.Short(stages, "", "")
 		agents := governedBy(p, asking.Rule)
 		for _, at := range asking.Stages {
-			if !slices.Contains(known, at.Text) { // an unknown group is another rule's
+			if !slices.Contains(known, at.Text) { // policy-group-unknown reports it
 				continue
 			}
 			have, isShort := short[at.Text]
@@ -84,7 +83,7 @@ func reportNobody(p *lint.Pass, at diag.Range, m *schema.Metadata) bool {
 	return true
 }
 
-// governedBy lists the agents of which the rule may meet a call.
+// governedBy lists the agents that have calls the rule may meet.
 func governedBy(p *lint.Pass, rule *policy.Rule) []schema.Metadata {
 	if p.Fleet == nil {
 		return nil

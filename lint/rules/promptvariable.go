@@ -10,8 +10,7 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// promptVariable reports variables of a prompt template that
-// are no input fields.
+// promptVariable reports variables of a prompt template that are not input fields.
 func promptVariable(p *lint.Pass) {
 	if p.Agent.Policy.React == nil || p.Agent.Policy.React.UserPromptTemplate == nil {
 		return
@@ -46,7 +45,7 @@ func promptVariable(p *lint.Pass) {
 	}
 }
 
-// reportTags reports what is no variable at all.
+// reportTags reports tags that are not variables.
 func reportTags(p *lint.Pass, t *schema.Template) {
 	_, problems := template.Parse(t.Text)
 	for _, problem := range problems {

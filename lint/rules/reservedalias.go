@@ -7,8 +7,7 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// reservedAlias reports aliases of sub-agents that mean
-// something else in an execution policy.
+// reservedAlias reports aliases of sub-agents that mean something else in an execution policy.
 func reservedAlias(p *lint.Pass) {
 	space := &p.Agent.ActionSpace
 	for _, l := range space.LocalAgents {
@@ -26,7 +25,7 @@ func judgeReservedAlias(p *lint.Pass, alias string, at diag.Range) {
 	case "parent":
 		p.Report(at, `"parent" is the agent itself in paths and templates`, lint.Expected("another alias"))
 	case "last", "first", "merge":
-		// output-keyword-clash tells it there
+		// output-keyword-clash reports the other case.
 		if out := p.Agent.Policy.Output; out.Strategy != alias || out.Range == (diag.Range{}) {
 			p.Report(
 				at,

@@ -7,13 +7,12 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// routeUnreachable reports routes that an earlier one takes
-// everything from.
+// routeUnreachable reports routes that match only what an earlier route already takes.
 func routeUnreachable(p *lint.Pass) {
 	routes, a := p.Agent.Policy.Routes, p.Analyzer(condition.Route)
 	for j := 1; j < len(routes); j++ {
 		if possible, _ := a.Satisfiable(routes[j].When); possible != condition.Yes {
-			continue // condition-unsatisfiable tells it
+			continue // condition-unsatisfiable reports it
 		}
 		for i := range j {
 			if implies, _ := a.Implies(routes[j].When, routes[i].When); implies == condition.Yes {

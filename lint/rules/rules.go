@@ -1,8 +1,8 @@
-// Package rules lists the authoring rules. Each is one file, and one
-// folder of the same name with its page and with samples of files that
-// it reports and does not report, which test it. The name is the rule's
-// id without hyphens. CONTRIBUTING.md says how to add one. Pages beside
-// the folders are those of package lint itself.
+// Package rules lists the authoring rules. Each rule has one Go file and one folder. The folder
+// has the page of the rule, and samples of files that the rule does and doesn't report. The
+// samples also test the rule. Folder and file are named after the rule's id, without hyphens.
+// CONTRIBUTING.md explains how to add a rule. The pages outside of these folders belong to
+// package lint itself.
 package rules
 
 import (
@@ -83,8 +83,8 @@ func All() []lint.Rule {
 	return all
 }
 
-// describe reads what a folder says of its rule: the page, and the
-// first sample of each kind without the comments that tests read.
+// describe reads the description of a rule from its folder: the page, and the first sample of
+// each kind without the comments for tests.
 func describe(folder string) diag.RuleInfo {
 	info := diag.Page(text(folder + "/rule.md"))
 	if names, _ := fs.Glob(files, folder+"/tools.json"); len(names) > 0 {
@@ -94,10 +94,10 @@ func describe(folder string) diag.RuleInfo {
 	return info
 }
 
-// text is the one file that a pattern meets. It panics when there is
-// none, which is a mistake in the program.
+// text returns the content of the first file that matches a pattern. It panics if there is
+// none, which is a bug.
 func text(pattern string) string {
-	// The patterns are well-formed, and what is embedded can be read.
+	// The patterns are well-formed, and embedded files can always be read.
 	names, _ := fs.Glob(files, pattern)
 	content, _ := files.ReadFile(names[0])
 	return string(content)

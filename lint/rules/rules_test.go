@@ -47,9 +47,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// One mistake is one finding: a sample that shows what a rule reports
-// is reported by no other, and one that shows how to do it well by
-// none.
+// One mistake produces one finding. No other rule reports the bad sample of a rule, and no rule
+// reports the good sample.
 func TestSamples(t *testing.T) {
 	for _, r := range All() {
 		t.Run(r.ID, func(t *testing.T) { linttest.Run(t, os.DirFS(folder(r.ID)), r, All()...) })

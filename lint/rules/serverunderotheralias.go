@@ -6,8 +6,8 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// serverUnderOtherAlias reports rules that name a server by its alias,
-// while an agent under the policy calls the same server by another one.
+// serverUnderOtherAlias reports rules that name a server by its alias, if an agent under the
+// policy uses another alias for the same server.
 func serverUnderOtherAlias(p *lint.Pass) {
 	for i, n := range p.Policy.Doc.Root.Get("rules").Items {
 		r := &p.Policy.Rules[i]

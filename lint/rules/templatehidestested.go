@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// templateHidesTested reports messages that show none of the
-// arguments that decide whether to ask.
+// templateHidesTested reports messages that show none of the arguments that decide whether to
+// ask.
 func templateHidesTested(p *lint.Pass) {
 	for _, s := range p.Sites() {
 		t := s.Approval.Template
@@ -36,8 +36,8 @@ func templateHidesTested(p *lint.Pass) {
 	}
 }
 
-// showable reports whether some message of the site has a variable for
-// the argument: none of a skill's shows the parent's input.
+// showable reports whether a message of the site can show the argument. The message for a
+// skill, for example, can't show the parent's input.
 func showable(s *lint.Site, key string) bool {
 	name := variable(s.Use, key)
 	return slices.ContainsFunc(s.Contexts, func(ctx template.Context) bool {
@@ -46,8 +46,7 @@ func showable(s *lint.Site, key string) bool {
 	})
 }
 
-// matchers lists what the condition tests and the message could show,
-// each key once.
+// matchers lists the matchers of the condition that the message could show, one for each key.
 func matchers(s *lint.Site) []condition.Matcher {
 	var all []condition.Matcher
 	for _, g := range s.Approval.Condition.Groups {
@@ -63,26 +62,25 @@ func matchers(s *lint.Site) []condition.Matcher {
 	return all
 }
 
-// varies reports whether an argument that matches can have several
-// values. One that equals a literal is known to whoever wrote the
-// message.
+// varies reports whether a matching argument can have several values. If it must equal a
+// literal, the author of the message knows its value.
 func varies(m condition.Matcher) bool { return !m.Literal }
 
-// shown reports whether a variable shows the argument, something in it
-// or something around it.
+// shown reports whether a variable shows the argument, a part of it, or a value that contains
+// it.
 func shown(use condition.Use, key string, t *template.Template) bool {
 	want := variable(use, key)
 	return slices.ContainsFunc(t.Refs(), func(ref template.Ref) bool {
 		name := ref.Name
 		if rest, ok := strings.CutPrefix(name, "skill_args"); ok &&
 			(use == condition.ToolArgs || use == condition.Governance) {
-			name = "tool_args" + rest // a policy rule for tools and skills
+			name = "tool_args" + rest // in a policy rule for tools and skills
 		}
 		return name == want || strings.HasPrefix(want, name+".") || strings.HasPrefix(name, want+".")
 	})
 }
 
-// variable is what shows the argument of a key.
+// variable returns the name of the variable that shows the argument of a key.
 func variable(use condition.Use, key string) string {
 	_, fault := condition.Places(condition.Delegation, key)
 	switch {

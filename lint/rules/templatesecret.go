@@ -9,8 +9,7 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// templateSecret reports messages that show what sounds like a
-// secret.
+// templateSecret reports messages that show a variable whose name sounds like a secret.
 func templateSecret(p *lint.Pass) {
 	for _, s := range p.Sites() {
 		if s.Approval.Template == nil {
@@ -29,8 +28,7 @@ func templateSecret(p *lint.Pass) {
 	}
 }
 
-// secret returns the segment of a variable's path that sounds like a
-// secret, "" when none does.
+// secret returns the segment of a variable's path that sounds like a secret, or "".
 func secret(name string) string {
 	for _, segment := range strings.Split(name, ".") {
 		if sounds(strings.Map(fold, segment)) {
@@ -40,8 +38,8 @@ func secret(name string) string {
 	return ""
 }
 
-// fold takes case and separators away: clientSecret, client_secret and
-// CLIENT-SECRET are one name.
+// fold removes case and separators, so that clientSecret, client_secret and CLIENT-SECRET are
+// one name.
 func fold(r rune) rune {
 	if r == '_' || r == '-' {
 		return -1
@@ -49,8 +47,8 @@ func fold(r rune) rune {
 	return unicode.ToLower(r)
 }
 
-// sounds reports whether a name ends like one of a secret:
-// client_secret, but not secret_count.
+// sounds reports whether a name ends like the name of a secret: client_secret does,
+// secret_count doesn't.
 func sounds(name string) bool {
 	return name == "token" || name == "pin" ||
 		slices.ContainsFunc(endings, func(end string) bool { return strings.HasSuffix(name, end) })

@@ -9,8 +9,7 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// templateVariable reports template variables that can have no
-// value where they stand.
+// templateVariable reports template variables that can't have a value in their template.
 func templateVariable(p *lint.Pass) {
 	for _, s := range p.Sites() {
 		if t := s.Approval.Template; t != nil {
@@ -21,8 +20,8 @@ func templateVariable(p *lint.Pass) {
 	}
 }
 
-// judge reports a variable that fits none of the contexts. In a policy
-// rule that meets several kinds of calls one is enough.
+// judgeTemplateVariable reports a variable that fits none of the contexts. In a policy rule
+// that meets several kinds of calls, one matching context is enough.
 func judgeTemplateVariable(p *lint.Pass, contexts []template.Context, at diag.Range, name string) {
 	best := template.Unknown
 	for _, ctx := range contexts {
@@ -32,15 +31,15 @@ func judgeTemplateVariable(p *lint.Pass, contexts []template.Context, at diag.Ra
 		return
 	}
 	ctx := contexts[0]
-	mend := []func(*diag.Finding){
+	fix := []func(*diag.Finding){
 		lint.Expected(strings.Join(template.Variables(ctx), ", ")), lint.Meant(template.Suggest(ctx, name)),
 	}
 	if best == template.WrongContext {
-		p.Report(at, fmt.Sprintf("{{%s}} is always empty in the approval of a %s", name, ctx), mend...)
+		p.Report(at, fmt.Sprintf("{{%s}} is always empty in the approval of a %s", name, ctx), fix...)
 		return
 	}
 	p.Report(
 		at,
 		fmt.Sprintf("{{%s}} is no variable of the standard", name),
-		append(mend, lint.Soften(diag.Warning))...)
+		append(fix, lint.Soften(diag.Warning))...)
 }

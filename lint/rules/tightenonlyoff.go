@@ -2,8 +2,7 @@ package rules
 
 import "github.com/assent-dev/assent/lint"
 
-// tightenOnlyOff reports agents that switch the tighten-only
-// invariant off.
+// tightenOnlyOff reports agents that switch the tighten-only invariant off.
 func tightenOnlyOff(p *lint.Pass) {
 	if c := &p.Agent.Constraints; !c.TightenOnly {
 		p.Report(

@@ -8,8 +8,7 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// toolListedTwice reports tools and skills that stand twice in
-// an allow-list.
+// toolListedTwice reports tools and skills that occur twice in an allow-list.
 func toolListedTwice(p *lint.Pass) {
 	eachAllowList(p, reportToolListedTwice)
 }

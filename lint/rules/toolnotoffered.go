@@ -8,8 +8,7 @@ import (
 	"github.com/assent-dev/assent/lint/catalog"
 )
 
-// toolNotOffered reports tools that an agent may call and that its
-// catalogue does not have.
+// toolNotOffered reports tools that an agent may call and that are missing in its catalogue.
 func toolNotOffered(p *lint.Pass) {
 	space := &p.Agent.ActionSpace
 	if tools, known := p.Catalogs().Local(space); known {

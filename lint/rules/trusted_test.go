@@ -13,8 +13,8 @@ const hinted = `{"server":"db","tools":[
 	{"name":"delete_preview","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},
 	{"name":"list_rows","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}]}`
 
-// TestHintsOfTrustedServers: that a tool harms nothing is believed of a
-// trusted server only, that it destroys is believed of all.
+// TestHintsOfTrustedServers: the hint that a tool is harmless is believed only from a trusted
+// server. The hint that it is destructive is always believed.
 func TestHintsOfTrustedServers(t *testing.T) {
 	list, err := catalog.Parse("tools.json", []byte(hinted))
 	must.Do(t, err)

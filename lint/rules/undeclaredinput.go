@@ -11,8 +11,7 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// undeclaredInput reports paths into the agent's input that the
-// interface does not declare.
+// undeclaredInput reports paths into the agent's input that the interface doesn't declare.
 func undeclaredInput(p *lint.Pass) {
 	r := reader{p, p.Agent.Interface.Input}
 	if lint.Properties(r.input) == nil {
@@ -56,8 +55,8 @@ func (r reader) mappings(policy *schema.ExecutionPolicy) {
 	}
 }
 
-// path follows a path as far as the interface declares fields, and
-// reports the first that it lacks.
+// path follows a path through the fields that the interface declares, and reports the first
+// undeclared field.
 func (r reader) path(path string, at diag.Range) {
 	rest, ok := strings.CutPrefix(path, "parent.input.")
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// valueNotDeclared reports tests of the agent's input for values that
-// the interface does not list.
+// valueNotDeclared reports tests of the agent's input for values that the interface doesn't
+// list.
 func valueNotDeclared(p *lint.Pass) {
 	for c, m := range p.Matchers() {
 		if c.Use == condition.ToolArgs || c.Use == condition.SkillArgs {
@@ -30,8 +30,8 @@ func valueNotDeclared(p *lint.Pass) {
 	}
 }
 
-// valueNotDeclaredByAgents reports tests of a policy for values of the
-// input that none of the agents under the policy declares.
+// valueNotDeclaredByAgents reports tests in a policy for values of the input that none of the
+// agents under the policy declares.
 func valueNotDeclaredByAgents(p *lint.Pass) {
 	if p.Fleet == nil {
 		return
@@ -68,8 +68,8 @@ func judgeValueNotDeclared(p *lint.Pass, m *condition.Matcher, t *condition.Test
 	}
 }
 
-// declaredValues lists the texts that the interface allows at a path of
-// the input, nil if it does not list texts there.
+// declaredValues lists the texts that the interface allows at a path of the input. It returns
+// nil if the interface doesn't list texts there.
 func declaredValues(input *yamldoc.Node, path string) []string {
 	rest, ok := strings.CutPrefix(path, "parent.input.")
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/lint/catalog"
 )
 
-// valueNotOffered reports values that are not among those which the
-// tool lists for the argument.
+// valueNotOffered reports values that are missing in the tool's list of values for the
+// argument.
 func valueNotOffered(p *lint.Pass) {
 	for _, g := range p.Gates() {
 		for m := range matchersOf(p, &g) {
@@ -24,8 +24,7 @@ func valueNotOffered(p *lint.Pass) {
 	}
 }
 
-// compares reports whether a test names the values that it holds for,
-// or does not hold for.
+// compares reports whether a test compares an argument with listed values.
 func compares(t *condition.Test) bool {
 	return t.Op == condition.Eq || t.Op == condition.Ne || t.Op == condition.In || t.Op == condition.NotIn
 }
@@ -53,8 +52,7 @@ func judgeValueNotOffered(
 	}
 }
 
-// unlisted reports whether every type lists its values, and none has
-// the operand.
+// unlisted reports whether every type lists its values and none of them has the operand.
 func unlisted(types []*catalog.Type, operand condition.Scalar) bool {
 	return all(types, func(t *catalog.Type) bool { return t.Enum != nil && !t.Values.Holds(operand) })
 }

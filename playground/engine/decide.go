@@ -17,7 +17,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// errOpen is said of a request that asks for no decisions.
+// errOpen is the error for a request that doesn't ask for decisions.
 var errOpen = errors.New("kind: expected decide: only calls are decided one by one")
 
 // decide answers every call.
@@ -57,7 +57,7 @@ func writeDecision(w io.Writer, d resolve.Decision) error {
 	return e.Encode(d)
 }
 
-// decideLine answers one line; ok is false when it was no valid call.
+// decideLine decides the call on one line. ok is false if the line isn't a valid call.
 func decideLine(plan *resolve.Plan, line []byte) (d resolve.Decision, ok bool) {
 	call, err := resolve.ParseCall(line, value.Limits{})
 	if err != nil {
@@ -97,8 +97,8 @@ func (r Request) plan() (*resolve.Plan, []diag.Finding, error) {
 	return plan, findings, nil
 }
 
-// compileFile makes the plan of one agent. A plan that lacks policies
-// denies every call, and says why.
+// compileFile compiles the plan of one agent. If policies are missing, the plan denies every
+// call and gives the reason.
 func compileFile(
 	files Files, file string, registry policy.Registry, opt resolve.Options,
 ) (*resolve.Plan, []diag.Finding, error) {
@@ -118,7 +118,7 @@ func compileFile(
 	return plan, plan.Findings(), nil
 }
 
-// owner reads what the owner chose.
+// owner reads the owner's configuration.
 func (r Request) owner(files Files, config string) (*resolve.Config, []diag.Finding, error) {
 	if config == "" {
 		return &resolve.Config{PermitAge: resolve.DefaultPermitAge}, nil, nil
@@ -135,7 +135,7 @@ func (r Request) owner(files Files, config string) (*resolve.Config, []diag.Find
 	return owner, findings, nil
 }
 
-// options are those of plans. Without a file there is no configuration.
+// options returns the options for plans. Without a file, the plan has no configuration.
 func (r Request) options(owner *resolve.Config) resolve.Options {
 	opt := owner.Options()
 	if r.Config == "" {
@@ -144,8 +144,8 @@ func (r Request) options(owner *resolve.Config) resolve.Options {
 	return opt
 }
 
-// policyDirs lists the directories of policies: those of the request
-// before those of the configuration. A registry can't be asked here.
+// policyDirs lists the directories of policies. The directories of the request replace those of
+// the configuration. A registry can't be used here.
 func (r Request) policyDirs(owner *resolve.Config) ([]string, error) {
 	if len(r.Policies) > 0 {
 		return r.Policies, nil
@@ -165,8 +165,8 @@ func (r Request) policyDirs(owner *resolve.Config) ([]string, error) {
 	return dirs, nil
 }
 
-// registry reads all policies into one, all or nothing; nil when there
-// are no directories.
+// registry reads the policies of all directories. It fails if one of them can't be read, and
+// returns nil if there are no directories.
 func (r Request) registry(owner *resolve.Config) (policy.Registry, []diag.Finding, error) {
 	dirs, err := r.policyDirs(owner)
 	if err != nil || len(dirs) == 0 {

@@ -6,12 +6,12 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Decider decides calls of one agent, whose plan is compiled once.
+// Decider decides calls of one agent. The agent's plan is compiled only once.
 type Decider struct{ plan *resolve.Plan }
 
-// Open compiles the plan of a request in JSON, whose calls, if it has
-// any, are passed over. The answer is that to the request without
-// calls: what the plan goes on without, or why there is no Decider.
+// Open compiles the plan of a JSON request and ignores the calls in it. The answer is the same
+// as for the request without calls. It has the findings that the plan works without, or the
+// reason why there is no Decider.
 func Open(request []byte) (*Decider, Answer) {
 	r, err := ParseRequest(request)
 	switch {
@@ -29,8 +29,8 @@ func Open(request []byte) (*Decider, Answer) {
 	return &Decider{plan}, Answer{Findings: findings}
 }
 
-// Decide answers one call in JSON as a line of calls is answered, and
-// one that can't be read with the denial of such a line.
+// Decide answers one JSON call in the same way as a line of calls. A call that can't be read is
+// denied.
 func (d *Decider) Decide(call []byte) ([]byte, error) {
 	decision, _ := decideLine(d.plan, call)
 	var b bytes.Buffer

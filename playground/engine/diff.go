@@ -22,11 +22,11 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// errNothingCompared is what a comparison says that looks at nothing.
+// errNothingCompared is the error for a comparison without agents.
 var errNothingCompared = errors.New("no *.agf.yaml is in either version, so nothing was compared")
 
-// diff compares two versions. Places name the files of the first below
-// old, those of the second below new.
+// diff compares two versions. In positions, the files of the first version are under old/,
+// those of the second under new/.
 func (r Request) diff() Answer {
 	old, findings, err := r.version("old", r.Files)
 	if err != nil {
@@ -48,7 +48,7 @@ func (r Request) diff() Answer {
 	return answer
 }
 
-// printed is an answer that is one JSON document.
+// printed returns an answer whose output is one JSON document.
 func printed(v any) Answer {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -59,7 +59,7 @@ func printed(v any) Answer {
 	return Answer{Output: []byte(safetext.JSON(b.String()))}
 }
 
-// below are files with a directory before their paths.
+// below returns the files with a directory in front of their paths.
 func (f Files) below(dir string) Files {
 	out := Files{}
 	for name, text := range f {
@@ -68,7 +68,7 @@ func (f Files) below(dir string) Files {
 	return out
 }
 
-// version compiles the agents of a version, by their paths.
+// version compiles the agents of a version. The result is keyed by path.
 func (r Request) version(dir string, files Files) (map[string]*posture.Side, []diag.Finding, error) {
 	r.Files = files.below(dir)
 	if r.Config != "" {
@@ -91,7 +91,7 @@ func (r Request) version(dir string, files Files) (map[string]*posture.Side, []d
 	return all, nil, err
 }
 
-// files reads what a version is made of. Paths are those within it.
+// files reads the files of a version. Its keys are paths within the version.
 func (c *compiler) files(all []named, dir string) (*sides.Files, []diag.Finding, error) {
 	out := &sides.Files{
 		Agents:  map[string]*schema.Agent{},
@@ -138,20 +138,19 @@ func peopleOf(name string, text []byte) (*people.Directory, []diag.Finding, erro
 	return d, nil, nil
 }
 
-// compiler compiles agents for what is asked of all calls. What can't
-// be read or decided on is an error: a side that is half understood
-// proves nothing.
+// compiler compiles agents for questions about all calls. It fails if something can't be read
+// or decided, because a partly understood side proves nothing.
 type compiler struct {
 	registry *policy.Set
 	options  resolve.Options
-	// how long an approval may be used, as the owner chose
+	// permitAge limits how long an approval may be used. It is from the owner's configuration.
 	permitAge time.Duration
 	config    string // the name of the owner's configuration
 }
 
-// compiler reads what the agents of a side are compiled with. what is
-// how it is named; the policies are those of its directories, or of the
-// side itself when none are named.
+// compiler reads the configuration and the policies for one side. The argument "what" is the
+// name of the side. The policies come from the directories, or from the side itself if none are
+// named.
 func (r Request) compiler(what string) (*compiler, []diag.Finding, error) {
 	owner, findings, err := r.owner(r.Files, r.Config)
 	if err != nil {
@@ -178,8 +177,8 @@ func stopping(findings []diag.Finding) []diag.Finding {
 	return slices.DeleteFunc(findings, func(f diag.Finding) bool { return !f.Stops })
 }
 
-// policySet holds the policies of directories, or those of the version
-// when none are named.
+// policySet reads the policies of the directories, or those of the version if there are no
+// directories.
 func (r Request) policySet(what string, dirs []string) (*policy.Set, []diag.Finding) {
 	var files []policy.File
 	var unread []diag.Finding
@@ -217,7 +216,7 @@ func (c *compiler) plan(name string, text []byte) (*resolve.Plan, []diag.Finding
 	return plan, nil, nil
 }
 
-// ask reports whether there is any call with an outcome.
+// ask reports whether a call with the outcome exists.
 func (r Request) ask() Answer {
 	q, err := r.Query.query()
 	if err != nil {
@@ -247,7 +246,7 @@ func (r Request) ask() Answer {
 	return answer
 }
 
-// query reads what the flags of agf-validate ask say.
+// query converts the flags of `agf-validate ask`.
 func (q Query) query() (out posture.Query, err error) {
 	if out.Call, err = q.call(); err != nil {
 		return out, err
@@ -262,10 +261,10 @@ func (q Query) query() (out posture.Query, err error) {
 	return out, nil
 }
 
-// errTarget says how a query names what is called.
+// errTarget says how a query must name its target.
 var errTarget = errors.New("name one target: tool, server with tool, remote with skill, or delegate")
 
-// call is the call that a query names.
+// call returns the call that a query names.
 func (q Query) call() (resolve.Call, error) {
 	given := [5]bool{q.Tool != "", q.Server != "", q.Remote != "", q.Skill != "", q.Delegate != ""}
 	switch given {

@@ -1,11 +1,10 @@
-// Package engine answers what agf-validate and assent decide answer,
-// without files, processes or a clock: one JSON request in, one JSON
-// answer out. It is compiled to WebAssembly for the playground, and for
-// programs in other languages.
+// Package engine gives the answers of agf-validate and `assent decide` without files, processes
+// or a clock. It takes one JSON request and returns one JSON answer. It is compiled to
+// WebAssembly for the playground and for programs in other languages.
 //
-// A request brings its files as texts. The answer holds, byte for byte,
-// what the command prints that is run with --format json in a directory
-// of these files (docs/contracts/engine.md).
+// A request contains its files as texts. The answer contains exactly the bytes that the command
+// prints when it runs with --format json in a directory of these files
+// (docs/contracts/engine.md).
 package engine
 
 import (
@@ -19,7 +18,7 @@ import (
 // The exit codes of the commands.
 const (
 	ExitOK       = 0
-	ExitFindings = 1 // findings, something loosens, or there is such a call
+	ExitFindings = 1 // findings, a loosened rule, or a call that was asked about
 	ExitFailure  = 2 // the request or one of its files can't be used
 )
 
@@ -28,20 +27,20 @@ type Request struct {
 	Kind     Kind
 	Files    Files
 	Policies []string // directories of Files
-	Config   string   // the file of decisions.yaml; "" for none
-	People   string   // the file of people.yaml, for Lint; "" for none
+	Config   string   // the decisions.yaml file, or ""
+	People   string   // the people.yaml file, for Lint, or ""
 	Strict   bool     // unknown fields are errors, for Lint
 	Agent    string   // file, for Decide and Ask
 	Parents  []string // files, outermost first, for Decide
-	Calls    string   // one JSON call a line, for Decide
+	Calls    string   // one JSON call per line, for Decide
 	New      Files    // the second version, for Diff
 	Query    Query    // for Ask
 }
 
-// Kind is what a request asks for.
+// Kind is the kind of a request.
 type Kind string
 
-// The kinds of requests, each the command of that name.
+// The kinds of requests. The comments name the corresponding commands.
 const (
 	Lint   Kind = "lint"   // agf-validate .
 	Decide Kind = "decide" // assent decide
@@ -52,20 +51,19 @@ const (
 // Kinds lists the kinds of requests.
 func Kinds() []Kind { return []Kind{Lint, Decide, Diff, Ask} }
 
-// Query is what `agf-validate ask` takes as flags.
+// Query has the values that `agf-validate ask` takes as flags.
 type Query struct {
 	Tool, Server, Remote, Skill, Delegate string
 	Where, Outcome                        string
 }
 
-// Answer is what the command of a request would have done.
+// Answer is the result that the command of a request would have.
 type Answer struct {
 	Exit   int
-	Output []byte // what it prints; nil when it can't be run
-	// Error is why the exit code is ExitFailure.
+	Output []byte // the printed output; nil if the command can't run
+	// Error is the reason for ExitFailure.
 	Error string
-	// Findings are of files that stop a request, or that it goes on
-	// without.
+	// Findings are in files that prevent an answer, or that the answer is given without.
 	Findings []diag.Finding
 }
 
@@ -81,8 +79,8 @@ func (r Request) Answer() Answer {
 	return r.Local()
 }
 
-// Local answers a request about one version of files, to lint or to
-// decide. A program that calls nothing else links no comparison.
+// Local answers a request to lint or to decide, which has only one version of files. A program
+// that uses only Local doesn't link the code for comparisons.
 func (r Request) Local() Answer {
 	switch r.Kind {
 	case Lint:
@@ -94,13 +92,13 @@ func (r Request) Local() Answer {
 	return failed(fmt.Errorf("requests to %s are not answered here: lint or decide", r.Kind))
 }
 
-// failed is the answer to what can't be answered.
+// failed returns the answer to a request that can't be answered.
 func failed(err error, findings ...diag.Finding) Answer {
 	return Answer{Exit: ExitFailure, Error: err.Error(), Findings: findings}
 }
 
-// Run answers a request in JSON. What is no request is answered as what
-// can't be used.
+// Run answers a JSON request. If the text isn't a valid request, the answer says that it can't
+// be used.
 func Run(request []byte) []byte {
 	return run(request, Request.Answer)
 }
@@ -118,7 +116,7 @@ func run(request []byte, answer func(Request) Answer) []byte {
 	return answer(r).JSON(r.Kind)
 }
 
-// unusable is the answer to what is no request.
+// unusable returns the answer to a text that isn't a valid request.
 func unusable(err error) Answer {
 	return failed(fmt.Errorf("the request can't be used: %w", err))
 }
@@ -143,7 +141,7 @@ func (a Answer) JSON(kind Kind) []byte {
 	return w.Text
 }
 
-// lines are the decisions of an output.
+// lines returns the decisions in an output.
 func lines(output []byte) [][]byte {
 	if len(output) == 0 {
 		return nil
@@ -151,13 +149,13 @@ func lines(output []byte) [][]byte {
 	return bytes.Split(output, []byte("\n"))
 }
 
-// findingsJSON is the report of findings as a check writes it.
+// findingsJSON writes findings in the same form as a check.
 func findingsJSON(findings []diag.Finding) []byte {
 	var b bytes.Buffer
 	out := diag.NewJSON(&b, diag.Options{})
 	diag.Sort(findings)
 	all := diag.Report{Findings: findings}
-	_ = out.File(all) // a buffer takes everything
+	_ = out.File(all) // writing to a buffer never fails
 	var sum diag.Summary
 	sum.Add(all)
 	sum.Files = 0

@@ -77,8 +77,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRequestsAreReadStrictly: what is unknown, doubled or of another
-// form could change the answer, so it is refused with its place.
+// TestRequestsAreReadStrictly: an unknown, repeated or malformed member could change the
+// answer, so it is an error with its position.
 func TestRequestsAreReadStrictly(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -112,8 +112,8 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 	}
 }
 
-// TestOwnersChoices: the configuration and the people of a request are
-// read, and a registry is not asked.
+// TestOwnersChoices: the configuration and the people of a request are read. A registry isn't
+// used.
 func TestOwnersChoices(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ kind, config, want string }{
@@ -148,7 +148,7 @@ func TestOwnersChoices(t *testing.T) {
 	}
 }
 
-// TestFilesAreAFileSystem by the rules of io/fs.
+// TestFilesAreAFileSystem checks the rules of io/fs.
 func TestFilesAreAFileSystem(t *testing.T) {
 	t.Parallel()
 	files := engine.Files{"a.yaml": []byte("a"), "b/c.yaml": []byte("c"), "b/d/e.yaml": nil}
@@ -157,8 +157,8 @@ func TestFilesAreAFileSystem(t *testing.T) {
 	}
 }
 
-// TestLinksNoWayOut: nothing that speaks HTTP, runs programs or keeps
-// anything is behind the engine, so it runs where there is neither.
+// TestLinksNoWayOut: the engine doesn't link packages that speak HTTP, run programs or store
+// anything. So it also works in environments without them.
 func TestLinksNoWayOut(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
@@ -173,7 +173,7 @@ func TestLinksNoWayOut(t *testing.T) {
 	}
 }
 
-// FuzzRun: whatever is sent, the answer is JSON with an exit code.
+// FuzzRun sends any text. The answer is always JSON with an exit code.
 func FuzzRun(f *testing.F) {
 	f.Add([]byte(`{"kind":"lint","files":{"a.agf.yaml":"metadata: {id: a}"},"policies":["."]}`))
 	f.Add([]byte(`{"kind":"decide","files":{"a.agf.yaml":"x"},"agent":"a.agf.yaml","calls":"{}"}`))
@@ -190,8 +190,8 @@ func FuzzRun(f *testing.F) {
 	})
 }
 
-// BenchmarkRun measures a check and a decision of a small agent; its
-// numbers are for a native build.
+// BenchmarkRun measures a check and a decision of a small agent. The numbers are for a native
+// build.
 func BenchmarkRun(b *testing.B) {
 	files := map[string]string{"desk.agf.yaml": agent}
 	for _, r := range []map[string]any{
@@ -210,8 +210,8 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// TestContractNamesEveryField: the table of docs/contracts/engine.md has
-// every field of a request, and a request with any of them is one.
+// TestContractNamesEveryField: the table in docs/contracts/engine.md has every field of a
+// request, and each field in it is accepted.
 func TestContractNamesEveryField(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/contracts/engine.md")

@@ -14,16 +14,16 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// Files are texts by their paths, a file system in memory. Its
-// directories are those that the paths name.
+// Files is a file system in memory: texts by their paths. Its directories are those in the
+// paths.
 type Files map[string][]byte
 
 func validPath(name string) bool { return fs.ValidPath(name) && name != "." }
 
-// in is a path as people name it: "." and "./policies" too.
+// in cleans a path as people write it, such as "." or "./policies".
 func in(name string) string { return path.Clean(name) }
 
-// sorted lists the paths as a walk over the directories meets them.
+// sorted lists the paths in the order in which a directory walk visits them.
 func (f Files) sorted() []string {
 	return slices.SortedFunc(maps.Keys(f), func(a, b string) int {
 		return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
@@ -64,7 +64,7 @@ func (f Files) ReadDir(dir string) ([]fs.DirEntry, error) {
 	return out, nil
 }
 
-// within describes what stands in a directory, by name.
+// within describes the entries of a directory, by name.
 func (f Files) within(dir string) map[string]info {
 	prefix := dir + "/"
 	if dir == "." {
@@ -136,14 +136,14 @@ func (o *opened) ReadDir(n int) ([]fs.DirEntry, error) {
 	return out, nil
 }
 
-// named is a file that a check looks at.
+// named is a file that is checked.
 type named struct {
 	path string
 	kind lint.Content
 	text []byte
 }
 
-// checked lists the files that a check of the whole directory looks at.
+// checked lists the files that a check of the whole directory includes.
 func (f Files) checked() []named {
 	var out []named
 	for _, name := range f.sorted() {

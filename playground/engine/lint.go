@@ -16,12 +16,12 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// infos are all rules that a configuration may name.
+// infos returns all rules that a configuration may name.
 func infos() []diag.RuleInfo {
 	return slices.Concat(lint.Infos(rules.All()), people.Rules(), policytest.Rules())
 }
 
-// errNothingHere is what a check says that looks at nothing.
+// errNothingHere is the error for a check without files.
 var errNothingHere = errors.New("no *.agf.yaml and no *.policy.yaml is here, so nothing was checked")
 
 // lint checks all files.
@@ -45,8 +45,7 @@ func (r Request) lint() Answer {
 	return c.run(files)
 }
 
-// settle reads what is chosen beside the files, and says where policies
-// are.
+// settle reads the configuration and the people, and returns the directories of policies.
 func (r Request) settle(opt *lint.Options) ([]string, []diag.Finding, error) {
 	owner := &resolve.Config{}
 	if r.Config != "" {
@@ -91,8 +90,8 @@ func readPeople(opt *lint.Options, file string, src []byte) ([]diag.Finding, err
 	return nil, nil
 }
 
-// parseConfig reads a configuration as the linter does, and as plans
-// do. What both find wrong is told once.
+// parseConfig reads a configuration in the same way as the linter, and in the same way as
+// plans. A finding that both make is reported once.
 func parseConfig(file string, src []byte) (*lint.Config, *resolve.Config, []diag.Finding) {
 	grades, findings := lint.ParseConfig(file, src, infos())
 	owner, more := resolve.ParseConfig(file, src)
@@ -109,8 +108,8 @@ func stopped(findings []diag.Finding) bool {
 	return slices.ContainsFunc(findings, func(f diag.Finding) bool { return f.Severity >= diag.Error })
 }
 
-// shelf holds the policies of a request for a check: the sound ones,
-// and what is wrong with the others.
+// shelf holds the policies of a request for a check: the valid ones, and the findings in the
+// others.
 type shelf struct {
 	set    *policy.Set
 	unread []string // see lint.Options.Unread
@@ -144,8 +143,8 @@ func (r Request) shelf(dirs []string) *shelf {
 
 func (s *shelf) note(f diag.Finding) { s.found[in(f.File)] = append(s.found[in(f.File)], f) }
 
-// keep makes the registry of sound policies; of several with one
-// policy_ref the first is kept, and the others are reported.
+// keep makes the registry from valid policies. If several have the same policy_ref, the first
+// one is kept and the others are reported.
 func (s *shelf) keep(sound []*policy.Policy) {
 	_, repeated := policy.NewSet(sound...)
 	for _, f := range repeated {
@@ -160,14 +159,14 @@ func (s *shelf) keep(sound []*policy.Policy) {
 	s.set, _ = policy.NewSet(unique...)
 }
 
-// policies reads a directory of policies, and what is wrong with its
-// files. One without any is a finding.
+// policies reads a directory of policies, and returns findings for files that can't be read. A
+// directory without policies is a finding.
 func (f Files) policies(dir string) ([]policy.File, []diag.Finding) {
 	sub, err := fs.Sub(f, in(dir))
 	if err != nil {
 		return nil, []diag.Finding{policy.NoneFound(dir)}
 	}
-	if _, err := fs.ReadDir(sub, "."); err != nil { // nothing is there, which is no directory here
+	if _, err := fs.ReadDir(sub, "."); err != nil { // nothing is in it, so it isn't a directory here
 		return nil, []diag.Finding{policy.NoneFound(dir)}
 	}
 	files, unread := policy.ReadFS(sub, dir)
@@ -178,8 +177,7 @@ func (f Files) policies(dir string) ([]policy.File, []diag.Finding) {
 	return files, unread
 }
 
-// fleet parses all agents, when there are policies or other agents to
-// compare with them.
+// fleet parses all agents if there are policies or other agents to compare them with.
 func fleet(files []named, all Files, owner bool) *lint.Fleet {
 	compared := owner || hold(files, lint.PolicyContent) || hold(files, lint.PeopleContent)
 	agents := 0
@@ -206,7 +204,7 @@ func hold(files []named, kind lint.Content) bool {
 	return slices.ContainsFunc(files, func(f named) bool { return f.kind == kind })
 }
 
-// check checks files and writes what is found.
+// check checks files and writes the findings.
 type check struct {
 	linter *lint.Linter
 	shelf  *shelf
@@ -221,7 +219,7 @@ func (c check) run(files []named) Answer {
 	out := diag.NewJSON(&b, diag.Options{})
 	for _, report := range c.reports(files) {
 		sum.Add(report)
-		_ = out.File(report) // a buffer takes everything
+		_ = out.File(report) // writing to a buffer never fails
 	}
 
 	_ = out.Close(sum)
@@ -235,11 +233,11 @@ func (c check) run(files []named) Answer {
 	return Answer{Output: b.Bytes()}
 }
 
-// reports are those of policies that are not checked themselves, then
-// those of the files in their order.
+// reports returns the reports of policies and of the owner's files that aren't checked
+// themselves, and then those of the checked files in their order.
 func (c check) reports(files []named) []diag.Report {
 	var out []diag.Report
-	for _, name := range c.beside(files) {
+	for _, name := range c.unchecked(files) {
 		found := c.shelf.found[name]
 		out = append(out, c.linter.Other(found[0].File, found))
 	}
@@ -253,8 +251,7 @@ func (c check) reports(files []named) []diag.Report {
 	return out
 }
 
-// owners are the reports of the owner's files that are not checked
-// themselves.
+// owners returns the reports of the owner's files that aren't checked themselves.
 func (c check) owners(w *lint.Worker, files []named) []diag.Report {
 	var out []diag.Report
 	for _, name := range []string{c.config, c.people} {
@@ -274,8 +271,8 @@ func (c check) owners(w *lint.Worker, files []named) []diag.Report {
 	return out
 }
 
-// beside lists what policies were read from and is no file of the check.
-func (c check) beside(files []named) []string {
+// unchecked lists the files of policies that aren't among the checked files.
+func (c check) unchecked(files []named) []string {
 	var out []string
 	for name := range c.shelf.found {
 		if !slices.ContainsFunc(files, func(f named) bool { return f.path == name }) {

@@ -10,14 +10,14 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// What a request may come to.
+// The limits of a request.
 const (
 	mostBytes = 32 << 20
 	mostFiles = 1000
 )
 
-// ParseRequest reads a request strictly: a field that it does not know
-// is an error, since leaving it out could change the answer.
+// ParseRequest reads a request strictly. An unknown field is an error, because ignoring it
+// could change the answer.
 func ParseRequest(text []byte) (Request, error) {
 	f := jsonmsg.Read(text, value.Limits{MaxBytes: mostBytes})
 	r := Request{
@@ -69,7 +69,7 @@ func readQuery(f jsonmsg.Fields) Query {
 	}
 }
 
-// onlyKnown refuses members that nobody reads.
+// onlyKnown rejects members that are never read.
 func onlyKnown(f jsonmsg.Fields, known ...string) {
 	for _, m := range f.Members() {
 		if !slices.Contains(known, m.Name) {
@@ -85,7 +85,7 @@ func noField(name string, known []string) string {
 	return "no such field"
 }
 
-// readFiles reads an object of texts by their paths.
+// readFiles reads an object that maps paths to texts.
 func readFiles(f jsonmsg.Fields, name string) Files {
 	given := f.Object(name)
 	members := given.Members()
@@ -110,7 +110,7 @@ func readFiles(f jsonmsg.Fields, name string) Files {
 	return files
 }
 
-// clash refuses a file that stands where others have a directory.
+// clash rejects a file whose path is also a directory of other files.
 func clash(f jsonmsg.Fields, files Files) {
 	for name := range files {
 		for i := range len(name) {
@@ -121,7 +121,7 @@ func clash(f jsonmsg.Fields, files Files) {
 	}
 }
 
-// usablePath is one that means the same file on every system.
+// usablePath reports whether a path means the same file on every system.
 func usablePath(name string) bool {
 	return validPath(name) && !strings.ContainsAny(name, "\\:\x00")
 }

@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// example is what the page begins with: an example of the repository.
+// example is an example that the page offers. It comes from the repository.
 type example struct {
 	Title string            `json:"title"`
 	Files map[string]string `json:"files"`
-	// Second holds the files of the second version that differ.
+	// Second has the files of the second version that differ.
 	Second map[string]string `json:"second"`
 	Calls  []string          `json:"calls"`
 	Call   string            `json:"call"`
 	Query  query             `json:"query"`
 }
 
-// query is what the page asks first.
+// query is the question that the page shows first.
 type query struct {
 	Kind    string `json:"kind"`
 	Owner   string `json:"owner"`
@@ -30,8 +30,8 @@ type query struct {
 	Outcome string `json:"outcome"`
 }
 
-// chosen says where an example comes from, which of its calls is shown
-// first, and what its second version changes.
+// chosen says which example of the repository is used, which of its calls is shown first, and
+// which edits make its second version.
 type chosen struct {
 	title string
 	dir   string // or one file
@@ -42,7 +42,7 @@ type chosen struct {
 
 type edit struct{ file, old, new string }
 
-// choices are the examples of the page.
+// choices returns the examples of the page.
 func choices() []chosen {
 	return []chosen{
 		{
@@ -67,7 +67,8 @@ func choices() []chosen {
 			dir:   "examples/customer-support",
 			call:  `"amount":250,"currency":"EUR"`,
 			edits: []edit{
-				{"agent.agf.yaml", `'.*@external\.com$'`, `'@external\.com$'`}, // another spelling of the same
+				// another spelling of the same condition
+				{"agent.agf.yaml", `'.*@external\.com$'`, `'@external\.com$'`},
 				{"agent.agf.yaml", "[legal, press, regulator]", "[legal, regulator]"},
 			},
 			query: query{"skill", "payments", "process-payment", "amount<=100", "allow"},
@@ -81,7 +82,7 @@ func choices() []chosen {
 	}
 }
 
-// examples reads the examples of a repository.
+// examples reads the examples from a repository.
 func examples(root string) ([]example, error) {
 	var out []example
 	for _, c := range choices() {
@@ -116,7 +117,7 @@ func (c chosen) read(root string, e *example) error {
 	return c.change(e)
 }
 
-// fill reads a folder, or the file of an agent.
+// fill reads a folder, or the file of one agent.
 func (e *example) fill(at string) error {
 	if filepath.Ext(at) == ".yaml" {
 		return e.readAgent(at)
@@ -124,8 +125,7 @@ func (e *example) fill(at string) error {
 	return e.readFolder(at)
 }
 
-// readAgent reads an example that is one agent's file, which has a tool
-// transfer.
+// readAgent reads an example that is the file of one agent with a tool named transfer.
 func (e *example) readAgent(file string) error {
 	text, err := os.ReadFile(file)
 	e.Files["agent.agf.yaml"] = string(text)
@@ -151,8 +151,7 @@ func (c chosen) change(e *example) error {
 	return nil
 }
 
-// readFolder reads the agents, policies and people of a folder, and its
-// calls.
+// readFolder reads the agents, policies and people of a folder, and its calls.
 func (e *example) readFolder(dir string) error {
 	calls, err := os.ReadFile(filepath.Join(dir, "calls.jsonl"))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command site writes the playground: a folder of static files that any
-// web server can serve (docs/guides/playground.md).
+// Command site writes the playground: a folder of static files for any web server
+// (docs/guides/playground.md).
 package main
 
 import (
@@ -18,7 +18,7 @@ func main() {
 	}
 }
 
-// run writes the site and says how large its program is.
+// run writes the site and prints the size of its program.
 func run(root, out string) error {
 	if err := write(root, out); err != nil {
 		return err

@@ -18,13 +18,12 @@ import (
 	"github.com/assent-dev/assent/internal/chromium"
 )
 
-// TestMain ends the browser that the tests share.
+// TestMain closes the browser that the tests share.
 func TestMain(m *testing.M) { os.Exit(chromium.Main(m, &shared)) }
 
 var shared chromium.Browser
 
-// served is the folder of the playground behind a web server that
-// counts what it is asked for.
+// served is a web server with the folder of the playground. It counts the requests.
 type served struct {
 	url      string
 	requests atomic.Int64
@@ -35,14 +34,14 @@ func serve(t *testing.T, dir string) *served {
 	s := &served{}
 	files := http.FileServer(http.Dir(dir))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The browser's own doing, now and then, though the pages name an icon.
+		// Browsers sometimes request this, even if a page names an icon.
 		if r.URL.Path == "/favicon.ico" {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
 		s.requests.Add(1)
 		if r.URL.Path == "/quiet" {
-			fmt.Fprint(w, `<link rel="icon" href="data:,">quiet`) // or a browser asks for /favicon.ico
+			fmt.Fprint(w, `<link rel="icon" href="data:,">quiet`) // without it, a browser may request /favicon.ico
 			return
 		}
 		files.ServeHTTP(w, r)
@@ -53,13 +52,13 @@ func serve(t *testing.T, dir string) *served {
 	return s
 }
 
-// tab is a tab with the playground.
+// tab is a browser tab with the playground.
 type tab struct {
 	*chromium.Tab
 	s *served
 }
 
-// patience is for machines that are busy with other tests.
+// patience is a long time limit, for machines that are busy with other tests.
 const patience = `document.documentElement.dataset.limit = "60000"`
 
 // open shows the page with a fragment, and waits for the engine.
@@ -80,7 +79,7 @@ func (b *tab) answered() {
 	b.Until("an answer", `document.documentElement.dataset.busy === "false"`)
 }
 
-// run executes a script of the test, which may lead to a question.
+// run executes a script, which may send a question to the engine.
 func (b *tab) run(script string) {
 	b.T.Helper()
 	chromium.Eval[chromedp.Void](b.Tab, script)
@@ -93,7 +92,7 @@ func (b *tab) choose(name string) {
 	b.answered()
 }
 
-// put writes into a field as a person does, and waits for the answer.
+// put changes a field as a person does, and waits for the answer.
 func (b *tab) put(id, text string) {
 	b.T.Helper()
 	b.run(fmt.Sprintf(`{const e=document.getElementById(%q);e.value=%q;document.documentElement.dataset.busy="true";`+
@@ -101,13 +100,13 @@ func (b *tab) put(id, text string) {
 	b.answered()
 }
 
-// text is what a part of the page says.
+// text returns the visible text of a part of the page.
 func (b *tab) text(selector string) string {
 	b.T.Helper()
 	return chromium.Eval[string](b.Tab, fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector))
 }
 
-// says fails unless a part of the page holds every text.
+// says fails the test unless a part of the page contains every text.
 func (b *tab) says(selector string, texts ...string) {
 	b.T.Helper()
 	got := b.text(selector)
@@ -118,7 +117,7 @@ func (b *tab) says(selector string, texts ...string) {
 	}
 }
 
-// TestPage drives the page in a real browser. Its program is built once.
+// TestPage tests the page in a real browser. The program of the page is built once.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -140,8 +139,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// testGuards goes through what the page refuses, in one tab: it works on
-// after each.
+// testGuards checks the requests that the page refuses, all in one tab. The page still works
+// after each of them.
 func testGuards(t *testing.T, b *tab) {
 	testTimeLimit(t, b)
 	testSecrets(t, b)
@@ -181,7 +180,7 @@ func testAnswers(t *testing.T, b *tab) {
 	b.Click("#changes .go:last-child")
 	b.Click("#changes td:last-child .go")
 	b.answered()
-	b.says("#out-decide", "Allow") // by the second version, which the place before led to
+	b.says("#out-decide", "Allow") // by the second version, which the last click selected
 
 	b.choose("ask")
 	b.says("#out-ask", "No", "not one such call runs unasked")
@@ -203,8 +202,8 @@ func testAnswers(t *testing.T, b *tab) {
 	}
 }
 
-// testLooks lets axe-core look at every tab, light and dark, wide and on
-// a phone.
+// testLooks runs axe-core on every tab: light and dark, and in the width of a desktop and of a
+// phone.
 func testLooks(t *testing.T, b *tab) {
 	b.run(chromium.AxeSource(t) + ";0")
 	for _, look := range []struct {
@@ -229,10 +228,10 @@ func testLooks(t *testing.T, b *tab) {
 	}
 }
 
-// testKeyboard goes through the page without a mouse.
+// testKeyboard uses the page without a mouse.
 func testKeyboard(t *testing.T, b *tab) {
 	b.run(`document.getElementById("tab-check").focus()`)
-	b.Press("\u0303") // right
+	b.Press("\u0303") // the right arrow key
 	b.answered()
 	if got := chromium.Eval[string](b.Tab, `document.activeElement.id`); got != "tab-decide" {
 		t.Errorf("the right arrow leads to %q", got)
@@ -271,7 +270,7 @@ func testLinks(t *testing.T, b *tab) {
 	b.Until("a refusal", `document.getElementById("said").innerText.includes("too much for a link")`)
 }
 
-// random is text that does not compress.
+// random returns a text that doesn't compress.
 func random(n int) string {
 	var b strings.Builder
 	x := uint32(1)
@@ -313,7 +312,7 @@ func testSecrets(t *testing.T, b *tab) {
 	}
 }
 
-// fragment is a link's, whatever it holds.
+// fragment encodes any text as the fragment of a link.
 func fragment(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -362,7 +361,7 @@ func testHostileLinks(t *testing.T, b *tab) {
 	b.says("#out-check", "No findings")
 }
 
-// testTimeLimit: what takes too long is ended, and the page goes on.
+// testTimeLimit: a question that takes too long is ended, and the page still works.
 func testTimeLimit(t *testing.T, b *tab) {
 	loaded := b.s.requests.Load()
 	b.run(`document.documentElement.dataset.limit = "0"`)
@@ -376,8 +375,7 @@ func testTimeLimit(t *testing.T, b *tab) {
 	}
 }
 
-// testNothingLeaves: the browser itself refuses every request, of the
-// page and of its workers.
+// testNothingLeaves: the browser itself blocks every request of the page and of its workers.
 func testNothingLeaves(t *testing.T, b *tab) {
 	b.Expected = func(complaint string) bool {
 		return strings.Contains(complaint, "Content Security Policy") || strings.Contains(complaint, "'Trusted")

@@ -22,7 +22,7 @@ var style []byte
 //go:embed playground.js
 var script []byte
 
-// write makes the folder of the playground out of a repository.
+// write makes the folder of the playground from a repository.
 func write(root, out string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
@@ -49,8 +49,8 @@ func write(root, out string) error {
 	return compile(root, filepath.Join(out, "assent.wasm"))
 }
 
-// render puts the examples into the page, as JSON that holds no
-// character of HTML.
+// render inserts the examples into the page as JSON. The JSON has no characters that are
+// special in HTML.
 func render(root string) ([]byte, error) {
 	all, err := examples(root)
 	if err != nil {
@@ -82,7 +82,7 @@ func compile(root, target string) error {
 	return os.Chmod(absolute, 0o644)
 }
 
-// glueCode is what Go's own distribution starts modules with.
+// glueCode returns the JavaScript file from the Go distribution that starts modules.
 func glueCode(root string) ([]byte, error) {
 	cmd := exec.Command("go", "env", "GOROOT")
 	cmd.Dir = root
@@ -95,7 +95,7 @@ func glueCode(root string) ([]byte, error) {
 
 const megabyte = 1e6
 
-// sizes are those of the program, in megabytes.
+// sizes returns the sizes of the program in megabytes.
 func sizes(out string) (raw, zipped float64, err error) {
 	program, err := os.ReadFile(filepath.Join(out, "assent.wasm"))
 	if err != nil {
@@ -115,5 +115,5 @@ func sizes(out string) (raw, zipped float64, err error) {
 	return float64(len(program)) / megabyte, float64(b.Len()) / megabyte, err
 }
 
-// errNothing says that an example would show nothing.
+// errNothing is the error for an edit that changes nothing.
 var errNothing = errors.New("the text to change is not there, so its second version would be the first")

@@ -10,11 +10,11 @@ import (
 	"github.com/assent-dev/assent/playground/engine"
 )
 
-// largest is what the program may have at most with gzip, in megabytes:
-// it is fetched by everybody who opens the page.
+// largest is the size limit for the program with gzip, in megabytes. Every visitor of the page
+// downloads the program.
 const largest = 4
 
-// TestRun writes the folder, and the program is not too large.
+// TestRun writes the folder and checks the size of the program.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -29,8 +29,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestPageBringsNothingFromElsewhere: its policy allows its own files
-// alone, and no text of it names another place.
+// TestPageBringsNothingFromElsewhere: the policy of the page allows only its own files, and no
+// text in the page names another origin.
 func TestPageBringsNothingFromElsewhere(t *testing.T) {
 	t.Parallel()
 	unsafe := regexp.MustCompile(
@@ -62,7 +62,7 @@ func TestPageBringsNothingFromElsewhere(t *testing.T) {
 	}
 }
 
-// TestColoursAreTheInboxs: the sheets are two, the colours are one.
+// TestColoursAreTheInboxs: the two style sheets have the same colours.
 func TestColoursAreTheInboxs(t *testing.T) {
 	t.Parallel()
 	inbox, err := os.ReadFile("../../server/inbox/assets/inbox.css")
@@ -78,8 +78,8 @@ func TestColoursAreTheInboxs(t *testing.T) {
 	}
 }
 
-// TestExamplesAnswer: each example has agents that decide its calls, a
-// second version that differs, and holds no HTML in the page.
+// TestExamplesAnswer: each example has agents that decide its calls and a second version that
+// differs. Its JSON has no HTML.
 func TestExamplesAnswer(t *testing.T) {
 	t.Parallel()
 	all, err := examples("../..")

@@ -1,10 +1,9 @@
 //go:build js && wasm
 
-// Command wasm is the engine as a WebAssembly module. It sets one global
-// function, assent(request), which takes the text of a request and
-// returns the text of its answer (docs/contracts/engine.md). The
-// playground's worker calls it; so may a program that has started the
-// module with Go's wasm_exec.js.
+// Command wasm is the engine as a WebAssembly module. It defines one global function,
+// assent(request). The function takes the text of a request and returns the text of the answer
+// (docs/contracts/engine.md). The playground's worker calls it. Any other program that starts
+// the module with Go's wasm_exec.js can call it too.
 package main
 
 import (
@@ -22,5 +21,5 @@ func main() {
 		return string(engine.Run([]byte(text)))
 	}))
 
-	select {} // callbacks run as long as main does
+	select {} // callbacks work only while main runs
 }

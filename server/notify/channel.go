@@ -7,35 +7,35 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Channel is a way by which people and programs hear of requests, and
-// by which people may answer them.
+// Channel is a way to notify people and programs of requests, and possibly for people to answer
+// them.
 type Channel struct {
-	Name    string // first part of the names of its targets, and of the address that it posts answers to
-	Answers bool   // people answer here: votes carry its name, so no client may give it as its own
-	SignIns bool   // it tells people, each alone, of what tools ask them to sign in to (Route.SignIn)
-	// Register is what an operator calls the address that it posts
-	// answers to, for programs and in words; zero: it posts none.
+	Name    string // first part of its targets' names, and of the address to which it posts answers
+	Answers bool   // people answer here: votes carry its name, so clients of the API can't use this name
+	SignIns bool   // it notifies each person of the sign-ins that tools ask of them (Route.SignIn)
+	// Register describes the address to which the channel posts answers, for programs and in
+	// words. It is zero if there is none.
 	Register Registered
-	Settings *Settings // what a tenant says of it; nil: nothing
+	Settings *Settings // a tenant's configuration of the channel; nil if there is none
 }
 
-// Registered is what an address is for.
+// Registered describes the purpose of an address.
 type Registered struct{ For, Words string }
 
-// Settings are what the configuration of a tenant says of a channel.
+// Settings describes the configuration of a channel for a tenant.
 type Settings struct {
 	Field  string                    // below `notify`
-	Schema []byte                    // of the field, with the $defs that it needs; Route is the $def "route"
-	Checks map[string]document.Check // of these $defs
+	Schema []byte                    // schema of the field, with the $defs that it needs; Route is the $def "route"
+	Checks map[string]document.Check // checks for these $defs
 
-	// New makes a place to read the field into, a pointer; Receivers
-	// are those that such a place says.
+	// New returns a pointer into which the field is read. Receivers returns the receivers that
+	// such a value configures.
 	New       func() any
 	Receivers func(place any) []Receiver
 }
 
-// NewSettings are settings that are read into a T, which says who the
-// receivers are. Where nothing is said it is zero.
+// NewSettings returns Settings that are read into a T. receivers returns the receivers of a T,
+// which is the zero value if nothing is configured.
 func NewSettings[T any](field string, schema []byte, receivers func(T) []Receiver) *Settings {
 	return &Settings{
 		Field:     field,
@@ -45,15 +45,15 @@ func NewSettings[T any](field string, schema []byte, receivers func(T) []Receive
 	}
 }
 
-// Receiver is one that hears of a tenant's requests through a channel.
+// Receiver is notified of a tenant's requests through a channel.
 type Receiver struct {
-	Key   string // tells it from others of the tenant, where the channel may have several
-	Route Route  // what it hears of; Target and Tenants are known without it
-	// Check reads what the settings name.
+	Key   string // distinguishes the tenant's receivers if the channel may have several
+	Route Route  // events that it gets; Target and Tenants are set later
+	// Check reads the secrets that the settings name.
 	Check func(Secrets) []error
-	// Open makes the sender. It may be an http.Handler too, which takes
-	// answers and checks by itself who posts them, and have a method
-	// Wait, which returns when it has ended what it works at.
+	// Open makes the sender. The sender may also be an http.Handler, which accepts answers and
+	// must authenticate the requests itself. It may have a method Wait, which returns when its
+	// work has ended.
 	Open func(Host) (Sender, error)
 }
 
@@ -68,6 +68,6 @@ type Host struct {
 	Service *approval.Service
 	People  approval.Directory
 	Store   store.Store
-	SignIns signin.Book // what tools ask people to sign in to; nil: nothing
-	Warn    func(error) // hears of what failed behind the back of whoever was answered
+	SignIns signin.Book // people that tools ask to sign in; nil if there are none
+	Warn    func(error) // called for failures after the caller got its response
 }

@@ -10,12 +10,11 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// outbox is a store.Outbox in memory: it lets time run in a bubble, which no
-// database does.
+// outbox is a store.Outbox in memory. Unlike a database it works in a synctest bubble.
 type outbox struct {
 	mu     sync.Mutex
 	jobs   []*leased
-	broken error // what every call fails with
+	broken error // error of every call
 }
 
 type leased struct {
@@ -78,7 +77,7 @@ func (o *outbox) Claim(
 	return out, nil
 }
 
-// end changes a job while the owner's claim holds.
+// end changes a job if the owner's claim is still valid.
 func (o *outbox) end(owner string, id int64, change func(*leased)) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

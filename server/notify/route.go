@@ -14,18 +14,17 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Route sends events about requests to one target. Empty lists don't
-// filter, but for Events: see there.
+// Route sends events about requests to one target. Except for Events, an empty list doesn't
+// filter.
 type Route struct {
-	Target  string   // of a target: "slack:TENANT" or "webhook:TENANT/NAME"
-	Events  []string `doc:"events"` // types of ledger entries, with * as a glob; none means those of DefaultEvents
-	Tenants []string // whose
+	Target  string   // name of a target: "slack:TENANT" or "webhook:TENANT/NAME"
+	Events  []string `doc:"events"` // types of ledger entries, with * as a glob; by default those of DefaultEvents
+	Tenants []string // tenants of the requests
 	Agents  []string `doc:"agents"` // ids, with * as a glob
 	Groups  []string `doc:"groups"` // requests that one of these groups may answer
 }
 
-// Events lists the types of ledger entries that are about a request, so
-// that a route can name them.
+// Events lists the types of ledger entries that are about a request, which a route can name.
 func Events() []string {
 	return []string{
 		approval.EventOpened,
@@ -48,8 +47,7 @@ func Events() []string {
 	}
 }
 
-// DefaultEvents are those after which somebody may have to act, or need
-// not any more.
+// DefaultEvents lists the events after which a person may have to act, or no longer has to.
 func DefaultEvents() []string {
 	return []string{
 		approval.EventOpened,
@@ -74,8 +72,8 @@ type Router struct {
 	now    func() time.Time
 }
 
-// NewRouter checks routes against the names of the targets. base is the
-// public address of the inbox, for links; now is the clock.
+// NewRouter checks the routes against the names of the targets. base is the public address of
+// the inbox, for links, and now is the clock.
 func NewRouter(routes []Route, targets []string, base string, now func() time.Time) (*Router, error) {
 	link, err := url.Parse(base)
 	if err != nil || link.Host == "" || link.Scheme != "https" && link.Scheme != "http" {
@@ -106,10 +104,9 @@ func NewRouter(routes []Route, targets []string, base string, now func() time.Ti
 	return &Router{routes: slices.Clone(routes), link: link, now: now}, nil
 }
 
-// Deliveries returns what is to be sent when an event about a request
-// happens: at most one delivery for a target. It is what
-// approval.Config.Route wants. It acts on nothing, so a transaction may
-// call it again.
+// Deliveries returns the deliveries for an event about a request, at most one for each target.
+// It is used as approval.Config.Route. It has no side effects, so a transaction may call it
+// again.
 func (r *Router) Deliveries(event string, q *approval.Request) []approval.Delivery {
 	if q == nil {
 		return nil
@@ -148,9 +145,9 @@ func (r Route) wants(event string, q *approval.Request) bool {
 		}))
 }
 
-// SignIn is what a target is sent about a sign-in of an agent's tool,
-// by its id: nothing that others could read. ok is false where the
-// target hears of other agents only.
+// SignIn returns the delivery about a sign-in that an agent's tool asks for. It only contains
+// the id, so other people can't read details. ok is false if the route only covers other
+// agents.
 func (r Route) SignIn(event, agent, id string) (d approval.Delivery, ok bool) {
 	if len(r.Agents) > 0 && !matches(r.Agents, agent) {
 		return d, false
@@ -163,8 +160,8 @@ func matches(patterns []string, s string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return policy.Glob(p, s) })
 }
 
-// Groups lists the groups that may answer a request, those called in last; ""
-// stands for every approver.
+// Groups lists the groups that may answer a request, with those added by escalation last. An
+// empty name means every approver.
 func Groups(q *approval.Request) []string {
 	var all, out []string
 	for _, s := range q.Stages {
@@ -181,40 +178,39 @@ func Groups(q *approval.Request) []string {
 	return out
 }
 
-// Payload is the body of a webhook (docs/contracts/webhook.md): the
-// form that Standard Webhooks recommends. It carries neither arguments
-// nor anything that was made from them, and no person's words. A new
-// field may appear; a field never changes meaning.
+// Payload is the body of a webhook (docs/contracts/webhook.md), in the format that Standard
+// Webhooks recommends. It contains neither arguments nor anything derived from them, and no
+// text that a person wrote. Fields may be added, but a field never changes its meaning.
 type Payload struct {
 	Type      string    `json:"type"`      // the event
 	Timestamp time.Time `json:"timestamp"` // when it happened
 	Data      Data      `json:"data"`
 }
 
-// Data tells about a request as it stood right after the event.
+// Data describes a request right after the event.
 type Data struct {
 	Tenant  string `json:"tenant"`
 	Request string `json:"request"` // id
-	// never shrinks from one event of a request to the next; events of
-	// one step share it
+	// Version never decreases from one event of a request to the next. Events of the same step
+	// share it.
 	Version   int64          `json:"version"`
 	Agent     string         `json:"agent"`
 	Target    string         `json:"target"` // "mcp_tool broker/sell"
 	Principal string         `json:"principal,omitempty"`
 	State     approval.State `json:"state"`
 	Cause     approval.Cause `json:"cause,omitempty"`
-	By        string         `json:"by,omitempty"` // who brought the state about
+	By        string         `json:"by,omitempty"` // who caused the state
 	Revision  int            `json:"revision"`
 	Binding   string         `json:"binding"`
-	Groups    []string       `json:"groups"` // that may answer; "" means every approver
+	Groups    []string       `json:"groups"` // groups that may answer; an empty name means every approver
 	Created   time.Time      `json:"created"`
 	Deadline  time.Time      `json:"deadline"`
 	Message   string         `json:"message"` // one sentence, made from the fields above
-	Link      string         `json:"link"`    // to the page of the request; opening it decides nothing
-	// a tool or an agent asks something; neither its words nor the
-	// answer stand here
+	Link      string         `json:"link"`    // page of the request; opening it decides nothing
+	// Question is set if a tool or an agent asks a question. Neither its text nor the answer is
+	// included.
 	Question bool `json:"question,omitempty"`
-	// how many things the agent says about it; none of them stands here
+	// Context is the number of context items from the agent. The items are not included.
 	Context int `json:"context,omitempty"`
 }
 
@@ -246,14 +242,14 @@ func (r *Router) payload(event string, q *approval.Request) string {
 	}
 	text, err := json.Marshal(p)
 	if err != nil {
-		// Texts, numbers and times between the years 0 and 9999: what
-		// the machine makes always has a form.
+		// Can't happen: texts, numbers and times between the years 0 and 9999 can always be
+		// encoded.
 		return fmt.Sprintf(`{"type":%q,"data":{"request":%q}}`, event, q.ID)
 	}
 	return string(text)
 }
 
-// sentence says where a request stands, without its arguments.
+// sentence describes the state of a request, without its arguments.
 func sentence(q *approval.Request) string {
 	call := q.Current().Call
 	what := "agent " + safetext.Line(q.Agent.ID) + ", " + safetext.Line(call.Target())
@@ -273,7 +269,7 @@ func sentence(q *approval.Request) string {
 	return what + ": " + string(q.State)
 }
 
-// questioned says where a question stands.
+// questioned describes the state of a question.
 func questioned(q *approval.Request, what string) string {
 	who := "the tool"
 	if q.Current().Call.Kind == "" {
@@ -289,8 +285,8 @@ func questioned(q *approval.Request, what string) string {
 	return what + ": " + who + " waits for somebody to choose"
 }
 
-// calledIn says whom escalation has called in, and what they may do; ""
-// while it has called nobody in.
+// calledIn describes the people that escalation has added, and what they may do. It is empty if
+// there are none.
 func calledIn(q *approval.Request) string {
 	var words strings.Builder
 	for _, c := range q.CallsIn() {
@@ -302,7 +298,7 @@ func calledIn(q *approval.Request) string {
 	return words.String()
 }
 
-// Link is the address of a request's page in the inbox at base.
+// Link returns the address of a request's page in the inbox at base.
 func Link(base *url.URL, id string) string {
 	page := base.JoinPath("requests", id)
 	page.RawQuery, page.Fragment = "", ""

@@ -152,8 +152,8 @@ func TestSentenceTellsTheState(t *testing.T) {
 	}
 }
 
-// TestWebhooksSayWhatWhoeverIsCalledInMayDo: a receiver is
-// told whether the group may approve.
+// TestWebhooksSayWhatWhoeverIsCalledInMayDo checks that the payload says whether an added group
+// may approve.
 func TestWebhooksSayWhatWhoeverIsCalledInMayDo(t *testing.T) {
 	q := request()
 	q.State, q.Called = approval.Pending, []string{"leads", "auditors"}
@@ -178,8 +178,8 @@ func TestWebhooksSayWhatWhoeverIsCalledInMayDo(t *testing.T) {
 	}
 }
 
-// TestPayloadOfForms: how many things the agent says, and no word of
-// them, of a form or of its answer.
+// TestPayloadOfForms checks that the payload has the number of context items, but no text of
+// them, of the form or of its answer.
 func TestPayloadOfForms(t *testing.T) {
 	q := request()
 	q.Revisions[len(q.Revisions)-1].Call = resolve.Call{}
@@ -206,7 +206,7 @@ func TestPayloadOfForms(t *testing.T) {
 	}
 }
 
-// A question's payload has neither the tool's words nor what was chosen.
+// A question's payload contains neither the tool's text nor the chosen answer.
 func TestPayloadOfQuestions(t *testing.T) {
 	q, chosen := request(), 1
 	q.Question = &approval.Question{
@@ -265,12 +265,12 @@ func TestGroupsStandForEverybodyWhenNoneIsNamed(t *testing.T) {
 	}
 }
 
-// TestRoutesOfSomeGroupsLeaveOutOneUser: a question to the user of an
-// agent is for no group.
+// A question to the user of an agent belongs to no group, so routes for some groups don't match
+// it.
 func TestRoutesOfSomeGroupsLeaveOutOneUser(t *testing.T) {
 	q := request()
 	q.Question = &approval.Question{Choices: []string{"Yes"}}
-	q.Stages = []policy.Stage{{People: 1}} // as the service has it without groups
+	q.Stages = []policy.Stage{{People: 1}} // as the service sets it without groups
 	q.Called = nil
 	if !q.OnlyUser() {
 		t.Fatal("it is not for one user")

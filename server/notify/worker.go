@@ -15,38 +15,38 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// Target is a place that deliveries go to.
+// Target is a destination of deliveries.
 type Target struct {
 	Name        string // as in approval.Delivery.Target
 	Sender      Sender
-	Concurrency int           // deliveries under way at once; 4
-	Timeout     time.Duration // of one attempt; 15s
+	Concurrency int           // deliveries in progress at the same time; 4 by default
+	Timeout     time.Duration // of one attempt; 15s by default
 }
 
-// WorkerConfig says what a Worker works on. Outbox and Targets are
-// required, zero fields take the defaults named.
+// WorkerConfig configures a Worker. Outbox and Targets are required. Zero fields have the given
+// defaults.
 type WorkerConfig struct {
 	Outbox  store.Outbox
 	Targets []Target
-	Owner   string           // distinguishes this process from other replicas; a random text
-	Now     func() time.Time // time.Now
-	// a channel that is closed when something may be due; nil: polling only
+	Owner   string           // distinguishes this process from other replicas; random by default
+	Now     func() time.Time // clock; time.Now by default
+	// Changed returns a channel that is closed when something may be due. If it is nil, the
+	// worker only polls.
 	Changed  func() <-chan struct{}
-	Poll     time.Duration // how often to look when nothing wakes it; 2s
-	Lease    time.Duration // of a claim; the longest timeout and a minute
-	Drain    time.Duration // how long Run lets attempts under way finish after its end; 10s
-	Attempts int           // before a delivery is buried; 12
-	Backoff  time.Duration // upper bound of the first wait, doubled for each further one; 5s
-	// hears of every attempt and of failures of the outbox (with a zero
-	// job); nil: nobody
+	Poll     time.Duration // how often to check without a change; 2s by default
+	Lease    time.Duration // duration of a claim; by default the longest timeout plus a minute
+	Drain    time.Duration // how long attempts in progress may continue after Run's context ends; 10s by default
+	Attempts int           // attempts before a delivery is marked as dead; 12 by default
+	Backoff  time.Duration // upper bound of the first wait, doubled for each further one; 5s by default
+	// Report is called for every attempt, and for failures of the outbox with a zero job. It
+	// may be nil.
 	Report func(job store.Job, r Result, e error)
 }
 
-// MaxBackoff bounds every wait between two attempts, also those that a
-// target asks for.
+// MaxBackoff limits every wait between two attempts, including waits that a target requests.
 const MaxBackoff = time.Hour
 
-// Result is what became of an attempt.
+// Result is the result of an attempt.
 type Result string
 
 // The results.
@@ -54,17 +54,17 @@ const (
 	Arrived Result = "delivered"
 	Again   Result = "retry"
 	Buried  Result = "dead"
-	Lost    Result = "store" // the outbox could not be asked or told; the lease runs out and somebody sends it again
+	Lost    Result = "store" // the outbox failed; another worker sends the delivery again after the lease
 )
 
-// Worker sends deliveries. Each target has its own lane, so that one
-// that hangs holds up no other.
+// Worker sends deliveries. Each target has its own lane, so that a target that hangs doesn't
+// delay others.
 type Worker struct {
 	cfg   WorkerConfig
 	lanes []*lane
 }
 
-// NewWorker checks the configuration.
+// NewWorker checks the configuration and returns a worker.
 func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if cfg.Outbox == nil {
 		return nil, errors.New("notify: expected an outbox")
@@ -125,8 +125,8 @@ func positive[T int | time.Duration](v, def T) T {
 	return def
 }
 
-// Run sends until ctx is done, then lets attempts under way finish for
-// the time of Drain; those that don't are due again at once.
+// Run sends deliveries until ctx is done. Attempts in progress may then continue for the Drain
+// duration. Those that don't finish are due again immediately.
 func (w *Worker) Run(ctx context.Context) {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -140,8 +140,8 @@ func (w *Worker) Run(ctx context.Context) {
 	lanes.Wait()
 }
 
-// Once sends what is due now, at most as many per target as it takes at
-// once, and returns how many attempts it made.
+// Once sends the deliveries that are due now, for each target at most its Concurrency, and
+// returns the number of attempts.
 func (w *Worker) Once(ctx context.Context) int {
 	counts := make([]int, len(w.lanes))
 	var lanes sync.WaitGroup
@@ -156,19 +156,19 @@ func (w *Worker) Once(ctx context.Context) int {
 	return total
 }
 
-// lane is one target's work.
+// lane sends the deliveries of one target.
 type lane struct {
 	Target
 	w     *Worker
-	slots chan struct{} // one element for each attempt under way
+	slots chan struct{} // one element for each attempt in progress
 	busy  sync.WaitGroup
 }
 
-// run claims and sends. sending outlives ctx by the time of Drain.
+// run claims and sends deliveries. sending lasts for the Drain duration longer than ctx.
 func (l *lane) run(ctx, sending context.Context) {
 	defer l.busy.Wait()
 	for l.take(ctx) {
-		changed := l.w.cfg.Changed() // asked before looking, so that no change is missed
+		changed := l.w.cfg.Changed() // before looking, so that no change is missed
 		if l.start(ctx, sending, 1+l.takeMore()) == 0 {
 			l.rest(ctx, changed)
 		}
@@ -184,7 +184,7 @@ func (l *lane) once(ctx context.Context) int {
 	return n
 }
 
-// take waits for a free slot; false when ctx ends.
+// take waits for a free slot. It returns false if ctx ends.
 func (l *lane) take(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
@@ -197,7 +197,7 @@ func (l *lane) take(ctx context.Context) bool {
 	}
 }
 
-// takeMore takes the slots that are free besides.
+// takeMore takes all other free slots and returns their number.
 func (l *lane) takeMore() int {
 	for n := 0; ; n++ {
 		select {
@@ -208,8 +208,7 @@ func (l *lane) takeMore() int {
 	}
 }
 
-// start claims as many deliveries as slots were taken and begins to
-// send them.
+// start claims as many deliveries as there are slots and begins to send them.
 func (l *lane) start(ctx, sending context.Context, slots int) int {
 	cfg := &l.w.cfg
 	jobs, err := cfg.Outbox.Claim(ctx, cfg.Owner, []string{l.Name}, cfg.Now(), cfg.Lease, slots)
@@ -248,8 +247,8 @@ func (l *lane) attempt(sending context.Context, job store.Job) {
 	ctx, cancel := context.WithTimeout(sending, l.Timeout)
 	defer cancel()
 	err := l.Sender.Send(ctx, job)
-	// The end of a claim is told even when this process is ending:
-	// otherwise the delivery waits for its lease.
+	// End the claim even if this process is stopping. Otherwise the delivery would wait until
+	// its lease expires.
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(sending), endTimeout)
 	defer cancel()
 	result, told := l.end(ctx, job, err, sending.Err() != nil)
@@ -261,8 +260,8 @@ func (l *lane) attempt(sending context.Context, job store.Job) {
 
 const endTimeout = 10 * time.Second
 
-// end tells the outbox what became of an attempt. An attempt that our
-// own end cut short is due again at once.
+// end records the result of an attempt in the outbox. An attempt that was interrupted because
+// this process is stopping is due again immediately.
 func (l *lane) end(ctx context.Context, job store.Job, err error, cutShort bool) (Result, error) {
 	cfg := &l.w.cfg
 	now := cfg.Now()
@@ -292,8 +291,8 @@ func (l *lane) end(ctx context.Context, job store.Job, err error, cutShort bool)
 	return Again, cfg.Outbox.Retry(ctx, cfg.Owner, job.ID, problem(err), now.Add(wait))
 }
 
-// problem is an error as operators see it: one line, no control
-// characters, bounded.
+// problem formats an error for operators: one line without control characters, of limited
+// length.
 func problem(err error) string {
 	const most = 500
 	text := []rune(template.Escape(err.Error()))

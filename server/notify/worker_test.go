@@ -16,7 +16,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// sender is a notify.Sender made of a function.
+// sender is a function that implements notify.Sender.
 type sender func(context.Context, store.Job) error
 
 func (s sender) Send(ctx context.Context, job store.Job) error { return s(ctx, job) }
@@ -60,8 +60,8 @@ func TestDeliveryEnds(t *testing.T) {
 		err     error
 		state   store.JobState
 		problem string
-		earlier time.Duration // the next attempt is not before
-		later   time.Duration // and not after
+		earlier time.Duration // earliest time of the next attempt
+		later   time.Duration // latest time of the next attempt
 	}{
 		"arrived":   {nil, store.Sent, "", 0, 0},
 		"failed":    {errors.New("no route"), store.Waiting, "no route", 0, 5 * time.Second},

@@ -9,33 +9,33 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// maxKept bounds what a thread remembers of requests that were
-// answered, and of requests that nobody ever answers.
+// maxKept limits how many answered requests a thread remembers, and how many requests without
+// an answer.
 const maxKept = 1000
 
-// Book is what a layer remembers of the requests that it let out.
+// Book records the requests that a layer passed on.
 type Book struct {
 	Open   []*Entry `json:"open,omitempty"`
 	Closed []*Entry `json:"closed,omitempty"`
 }
 
-// Entry is one request. Once it is closed only those that a service
-// made keep more than their id: services want to read them again.
+// Entry is one request. A closed entry keeps only the id, except for requests of a service,
+// because services read them again.
 type Entry struct {
 	ID       string   `json:"id"`
 	Request  *Request `json:"request,omitempty"`
-	Reused   bool     `json:"reused,omitempty"`   // two calls had this id: an answer must show which it means
-	Approved bool     `json:"approved,omitempty"` // of a closed one
+	Reused   bool     `json:"reused,omitempty"`   // two calls had this id, so an answer must contain the call
+	Approved bool     `json:"approved,omitempty"` // answer of a closed request
 }
 
-// Request is a request as JSON, which is a snapshot too: whoever has
-// the content can't change what is recorded.
+// Request is a request that is stored as JSON. It is also a snapshot: later changes of the
+// original content don't change the record.
 type Request struct{ content.InputRequest }
 
 // MarshalJSON writes the content.
 func (r *Request) MarshalJSON() ([]byte, error) { return WriteContent(r.InputRequest) }
 
-// UnmarshalJSON reads the content; anything but a request is an error.
+// UnmarshalJSON reads the content. It returns an error if it is not a request.
 func (r *Request) UnmarshalJSON(raw []byte) error {
 	c, err := readContent(raw)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *Request) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Snapshot copies a request by way of its JSON.
+// Snapshot copies a request by encoding and decoding it.
 func Snapshot(q content.InputRequest) (*Request, error) {
 	raw, err := (&Request{q}).MarshalJSON()
 	if err != nil {
@@ -62,7 +62,7 @@ func Snapshot(q content.InputRequest) (*Request, error) {
 	return out, nil
 }
 
-// Find returns the latest entry of an id; nil when there is none.
+// Find returns the latest entry with the id, or nil.
 func Find(entries []*Entry, id string) *Entry {
 	for _, e := range slices.Backward(entries) {
 		if e.ID == id {
@@ -72,8 +72,8 @@ func Find(entries []*Entry, id string) *Entry {
 	return nil
 }
 
-// Record opens a request. When its id is open for something else, the
-// older one ends: an id stands for one call.
+// Record opens a request. If its id is open for a different request, the older one is dropped,
+// because an id belongs to one call.
 func (b *Book) Record(q content.InputRequest) error {
 	snap, err := Snapshot(q)
 	if err != nil {
@@ -89,7 +89,7 @@ func (b *Book) Record(q content.InputRequest) error {
 	return nil
 }
 
-// Close ends a request with its answer.
+// Close closes a request with its answer.
 func (b *Book) Close(e *Entry, approved bool) {
 	b.Open = slices.DeleteFunc(b.Open, func(o *Entry) bool { return o == e })
 	done := &Entry{ID: e.ID, Approved: approved}
@@ -99,7 +99,7 @@ func (b *Book) Close(e *Entry, approved bool) {
 	b.Closed = Newest(append(b.Closed, done))
 }
 
-// Newest forgets the oldest of what is kept, to stay within bounds.
+// Newest drops the oldest elements to stay within maxKept.
 func Newest[T any](kept []T) []T {
 	return slices.Delete(kept, 0, max(0, len(kept)-maxKept))
 }
@@ -121,7 +121,7 @@ func SameRequest(a, b content.InputRequest) bool {
 	return false
 }
 
-// RequestsOf are the requests of some entries.
+// RequestsOf returns the requests of some entries.
 func RequestsOf(entries []*Entry) []content.InputRequest {
 	var out []content.InputRequest
 	for _, e := range entries {
@@ -139,8 +139,8 @@ func (b *Book) Keep(t *agent.Thread, key string) error {
 	return t.Put(key, b)
 }
 
-// Load reads a state of a thread. What can't be read stops the run:
-// nobody knows what was asked.
+// Load reads a state of a thread. It returns an error if the state can't be read, because then
+// it is not known what was asked.
 func Load[T any, P state[T]](t *agent.Thread, key string) (*T, error) {
 	out := P(new(T))
 	if t == nil {
@@ -155,7 +155,7 @@ func Load[T any, P state[T]](t *agent.Thread, key string) (*T, error) {
 	return out, nil
 }
 
-// state is what a layer keeps. It is whole when no request is missing.
+// state is the state of a layer. It is whole if no request is missing.
 type state[T any] interface {
 	*T
 	whole() bool

@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// FirstNew is where the new messages of a run begin.
+// FirstNew returns the index of the first new message of a run.
 func (in Input) FirstNew() int {
 	fresh := 0
 	if in.Options != nil {
@@ -19,7 +19,7 @@ func (in Input) FirstNew() int {
 	return agent.FirstNew(in.Messages, fresh)
 }
 
-// trailing is where the last messages that fit begin.
+// trailing returns the index of the first of the last messages for which fit returns true.
 func trailing(messages []*content.Message, fit func(*content.Message) bool) int {
 	i := len(messages)
 	for i > 0 && fit(messages[i-1]) {
@@ -28,8 +28,8 @@ func trailing(messages []*content.Message, fit func(*content.Message) bool) int 
 	return i
 }
 
-// WithFresh returns options that tell how many messages are new.
-// Options that left it open still do.
+// WithFresh returns options with the number of new messages. If the options didn't set that
+// number, it stays unset.
 func WithFresh(opt *agent.Options, fresh int) *agent.Options {
 	if fresh == 0 {
 		fresh = -1
@@ -42,8 +42,8 @@ func WithFresh(opt *agent.Options, fresh int) *agent.Options {
 	return out
 }
 
-// InsertAnswers puts a user's message with answers before what the user
-// said last, so that the text follows the results.
+// InsertAnswers inserts a user message with answers before the user's last messages, so that
+// the text follows the results.
 func (in Input) InsertAnswers(answers []content.Content) Input {
 	if len(answers) == 0 {
 		return in
@@ -64,10 +64,10 @@ func (in Input) MoreFresh(more int) Input {
 	return in
 }
 
-// Toolbox is what a layer knows of the tools of a run.
+// Toolbox contains the tools of a run that a layer knows.
 type Toolbox []agent.Tool
 
-// ToolsOf are the tools of the options and more.
+// ToolsOf returns the tools of the options and more.
 func ToolsOf(opt *agent.Options, more []agent.Tool) Toolbox {
 	if opt == nil {
 		return more
@@ -75,8 +75,8 @@ func ToolsOf(opt *agent.Options, more []agent.Tool) Toolbox {
 	return slices.Concat(opt.Tools, more)
 }
 
-// Named returns the tools of a name, without hosted ones: a label of a
-// server is no name of a function.
+// Named returns the tools with the name. Hosted servers are not included, since the label of a
+// server is not a function name.
 func (b Toolbox) Named(name string) []agent.Tool {
 	var out []agent.Tool
 	for _, t := range b {
@@ -91,7 +91,7 @@ func (b Toolbox) Named(name string) []agent.Tool {
 	return out
 }
 
-// Functions returns those of a name that run here.
+// Functions returns the tools with the name that run here.
 func (b Toolbox) Functions(name string) []agent.Function {
 	var out []agent.Function
 	for _, t := range b.Named(name) {
@@ -102,8 +102,7 @@ func (b Toolbox) Functions(name string) []agent.Function {
 	return out
 }
 
-// CallOf returns the call in either half of an approval; nil when it
-// holds none.
+// CallOf returns the call in an approval request or answer, or nil.
 func CallOf(c content.Content) content.ToolCall {
 	switch c := c.(type) {
 	case *content.ToolApprovalRequest:
@@ -115,14 +114,14 @@ func CallOf(c content.Content) content.ToolCall {
 	return nil
 }
 
-// Inert holds for halves of an approval that was handled before.
+// Inert reports whether c is a request or an answer about a call that was handled before.
 func Inert(c content.Content) bool {
 	f, ok := CallOf(c).(*content.FunctionCall)
 	return ok && f != nil && f.InformationalOnly
 }
 
-// FunctionCall returns the call that a request asks about, nil when it
-// asks about none that runs here.
+// FunctionCall returns the call that a request is about, or nil if it is not a call that runs
+// here.
 func FunctionCall(q content.InputRequest) *content.FunctionCall {
 	if a, ok := q.(*content.ToolApprovalRequest); ok {
 		f, _ := a.Call.(*content.FunctionCall)
@@ -131,18 +130,17 @@ func FunctionCall(q content.InputRequest) *content.FunctionCall {
 	return nil
 }
 
-// Nested holds for what an agent asks that runs as a tool here. Its
-// tools are its own: what is known here of one of the same name says
-// nothing.
+// Nested reports whether a request comes from an agent that runs as a tool here. The nested agent
+// has its own tools. A tool of the same name here is a different tool.
 func Nested(q content.InputRequest) bool { return content.NoteOf(q).Agent != "" }
 
-// Warner says once that a layer can't do its work.
+// Warner logs once that a layer can't do its work.
 type Warner struct {
 	Log  *slog.Logger
 	once atomic.Bool
 }
 
-// NewWarner warns in a log; nil means slog.Default().
+// NewWarner returns a Warner that uses the log. The default is slog.Default().
 func NewWarner(log *slog.Logger) *Warner {
 	if log == nil {
 		log = slog.Default()
@@ -150,15 +148,15 @@ func NewWarner(log *slog.Logger) *Warner {
 	return &Warner{Log: log}
 }
 
-// NoThread warns, the first time, of a run without a thread.
+// NoThread logs a warning about the first run without a thread.
 func (w *Warner) NoThread(ctx context.Context, layer, consequence string) {
 	if !w.once.Swap(true) {
 		w.Log.WarnContext(ctx, layer+": the options carry no thread; "+consequence)
 	}
 }
 
-// invocable returns the calls of functions that run here when they
-// stand beside calls that the caller runs.
+// invocable returns the calls of functions that run here if the messages also contain calls
+// that the caller runs.
 func (b Toolbox) invocable(messages []*content.Message) []*content.FunctionCall {
 	var mine []*content.FunctionCall
 	theirs := false

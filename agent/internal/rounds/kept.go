@@ -7,9 +7,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// kept is a content in a state. The arguments of its call stand apart
-// as text: they are kept to the letter, and a model may have written
-// what is no JSON object.
+// kept is a content in a state. The arguments of its call are stored separately as text,
+// because they must stay unchanged and may not be a JSON object.
 type kept struct {
 	Content   json.RawMessage `json:"content"`
 	Arguments *string         `json:"arguments,omitempty"`
@@ -31,7 +30,7 @@ func WriteContent(c content.Content) ([]byte, error) {
 	return json.Marshal(k)
 }
 
-// readContent reads what WriteContent writes.
+// readContent reads the output of WriteContent.
 func readContent(raw []byte) (content.Content, error) {
 	var k kept
 	if err := json.Unmarshal(raw, &k); err != nil {
@@ -48,7 +47,7 @@ func readContent(raw []byte) (content.Content, error) {
 	return withCall(c, withArguments(call, []byte(*k.Arguments))), nil
 }
 
-// withCall returns a copy of a half of an approval with another call.
+// withCall returns a copy of an approval request or answer with another call.
 func withCall(c content.Content, call content.ToolCall) content.Content {
 	switch c := c.(type) {
 	case *content.ToolApprovalRequest:

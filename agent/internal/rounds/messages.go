@@ -2,7 +2,7 @@ package rounds
 
 import "github.com/assent-dev/assent/agent/content"
 
-// At is the place of a content in the messages.
+// At is the position of a content in the messages.
 type At struct{ Message, Content int }
 
 // Each visits the contents of messages in order.
@@ -14,8 +14,9 @@ func Each(messages []*content.Message, do func(At, content.Content)) {
 	}
 }
 
-// Rewrite puts other contents into the messages, nil for none, and
-// leaves out the messages that this empties.
+// Rewrite replaces the contents of the messages with the results of other, which returns nil to
+// remove a content. Messages that become empty are removed. It returns the number of remaining
+// messages that were at index first or later.
 func Rewrite(
 	messages []*content.Message, first int, other func(At, content.Content) content.Content,
 ) (out []*content.Message, fresh int) {
@@ -45,8 +46,7 @@ func Rewrite(
 	return out, fresh
 }
 
-// openCalls returns the live calls of functions that have no result in
-// the same messages.
+// openCalls returns the live function calls without a result in the same messages.
 func openCalls(messages []*content.Message) []*content.FunctionCall {
 	done := map[string]bool{}
 	for r := range content.All[*content.FunctionResult](messages) {

@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// Parked is the state of both bypasses: requests that nobody is shown.
+// Parked is the state of both bypasses: requests that are not shown.
 type Parked struct {
 	Thread   string     `json:"thread,omitempty"`
 	Requests []*Request `json:"requests,omitempty"`
@@ -27,8 +27,7 @@ func (p *Parked) All() []content.InputRequest {
 	return out
 }
 
-// Park adds a request and keeps the state. A request with the id of
-// another takes its place.
+// Park adds a request and stores the state. It replaces a request with the same id.
 func (p *Parked) Park(t *agent.Thread, key string, q content.InputRequest) error {
 	snap, err := Snapshot(q)
 	if err != nil {
@@ -42,7 +41,7 @@ func (p *Parked) Park(t *agent.Thread, key string, q content.InputRequest) error
 	return t.Put(key, p)
 }
 
-// Unpark takes requests away and keeps the state.
+// Unpark removes requests and stores the state.
 func (p *Parked) Unpark(t *agent.Thread, key string, gone []content.InputRequest) error {
 	p.Requests = slices.DeleteFunc(
 		p.Requests,
@@ -55,7 +54,7 @@ func (p *Parked) Unpark(t *agent.Thread, key string, gone []content.InputRequest
 	return t.Put(key, p)
 }
 
-// Approvals approve requests.
+// Approvals returns approvals of the requests.
 func Approvals(requests []content.InputRequest) []content.Content {
 	var out []content.Content
 	for _, q := range requests {
@@ -66,9 +65,8 @@ func Approvals(requests []content.InputRequest) []content.Content {
 	return out
 }
 
-// SettleParked approves the parked calls that are free and asks about
-// the others when the run has gone well; a run that failed leaves both
-// where they are.
+// SettleParked approves the parked calls in free. It asks about those in asked if the run
+// succeeds. If the run fails, all stay parked.
 func SettleParked(
 	in Input,
 	state *Parked,
@@ -104,7 +102,7 @@ func SettleParked(
 	}
 }
 
-// confirm returns a request that says by itself that it wants an answer.
+// confirm returns a copy of a request that needs confirmation.
 func confirm(q content.InputRequest) content.Content {
 	if a, ok := q.(*content.ToolApprovalRequest); ok {
 		out := *a
@@ -114,12 +112,12 @@ func confirm(q content.InputRequest) content.Content {
 	return q
 }
 
-// Sort splits parked requests in those that are approved and those that
-// the user is asked.
+// Sort splits parked requests into those that are approved and those that the user is asked
+// about.
 type Sort func(ctx context.Context, p *Parked, t *agent.Thread) (free, asked []content.InputRequest, err error)
 
-// ParkInvocable makes the round in which calls of functions that run
-// here are parked when they stand beside calls that the caller runs.
+// ParkInvocable makes a round that parks calls of functions that run here if the response also
+// contains calls that the caller runs.
 func ParkInvocable(
 	ctx context.Context, in Input, key string, tools Toolbox, warn *Warner, sort Sort,
 ) (*Round, error) {

@@ -1,7 +1,6 @@
-// Package rounds is what the layers of the packages layer and compat
-// are made of: a driver that asks the client further in once or several
-// times in a run, and the records of requests that layers keep in a
-// thread.
+// Package rounds contains the parts that the layers of the packages layer and compat share: a
+// driver that calls the inner client once or several times in a run, and the records of
+// requests that layers keep in a thread.
 package rounds
 
 import (
@@ -19,23 +18,22 @@ type stack struct {
 	begin Begin
 }
 
-// Begin makes the first round of a run; nil when nothing is to be asked.
+// Begin makes the first round of a run. It returns nil if the inner client need not be called.
 type Begin func(ctx context.Context, in Input) (*Round, error)
 
-// New returns the client that drives the rounds of a layer around
-// another client.
+// New returns the client that drives the rounds of a layer around another client.
 func New(inner agent.ChatClient, begin Begin) agent.ChatClient {
 	return &stack{inner: inner, begin: begin}
 }
 
-// Input is what a run was given.
+// Input is the input of a run.
 type Input struct {
 	Messages  []*content.Message
 	Options   *agent.Options
 	Streaming bool
 }
 
-// Thread is that of the options; nil for none.
+// Thread returns the thread of the options, or nil.
 func (in Input) Thread() *agent.Thread {
 	if in.Options == nil {
 		return nil
@@ -47,36 +45,35 @@ func (in Input) Thread() *agent.Thread {
 type Round struct {
 	Messages []*content.Message
 	Options  *agent.Options
-	Silent   bool            // the inner client is not asked
-	Refused  []agent.Refusal // is told before anything else
-	// Lead are contents of the user that the caller sees before what the
-	// inner client gives; nil for none.
+	Silent   bool            // the inner client is not called
+	Refused  []agent.Refusal // reported before anything else
+	// Lead are user contents that the caller sees before the response of the inner client. It
+	// may be nil.
 	Lead []content.Content
-	// Told sees the refusals of the inner client, before Take sees what
-	// came with them. Nil for nothing to do.
+	// Told gets the refusals of the inner client, before Take gets the contents that came with
+	// them. It may be nil.
 	Told func([]agent.Refusal)
-	// Take sees each content that comes out, in order, and reports
-	// whether it goes on to the caller. Nil lets all pass.
+	// Take gets each content of the response, in order, and reports whether it is passed on to
+	// the caller. If it is nil, all contents are passed on.
 	Take func(content.Content) (bool, error)
-	// Choose is shown the messages before Take sees their contents. A
-	// stream is held back while one of its calls has no result.
+	// Choose gets the messages before Take gets their contents. A stream is held back while one
+	// of its calls has no result.
 	Choose func([]*content.Message)
-	// End sees what the inner client gave when it is complete. Nil for
-	// nothing to do.
+	// End gets the complete response of the inner client. It may be nil.
 	End func(whole *agent.Response) (Ending, error)
-	// Left is called instead of End when the reader of the stream has gone.
+	// Left is called instead of End if the reader of the stream has stopped.
 	Left func()
-	// Alone forgets what earlier rounds gave, unless it was streamed.
+	// Alone drops the messages of earlier rounds, unless they were streamed.
 	Alone bool
 }
 
-// Ending is what follows the response of a round.
+// Ending follows the response of a round.
 type Ending struct {
-	Extra []content.Content // goes to the caller as the assistant's
+	Extra []content.Content // for the caller, as contents of the assistant
 	Next  *Round
 }
 
-// errLeft ends the rounds when the reader of a stream has gone.
+// errLeft ends the rounds after the reader of a stream has stopped.
 var errLeft = errors.New("the reader of the stream has gone")
 
 // Respond runs the rounds.
@@ -143,7 +140,7 @@ func (r *Round) finish(whole *agent.Response) (Ending, error) {
 	return r.End(whole)
 }
 
-// Stream runs the rounds piece by piece.
+// Stream runs the rounds and yields the response in pieces.
 func (s *stack) Stream(
 	ctx context.Context, messages []*content.Message, opt *agent.Options,
 ) iter.Seq2[*agent.Update, error] {
@@ -179,7 +176,7 @@ func (s *stack) stream(ctx context.Context, r *Round, yield func(*agent.Update) 
 	return e.Next, nil
 }
 
-// pass lets the updates of the inner client through and returns them joined.
+// pass passes the updates of the inner client on and returns them joined.
 func (s *stack) pass(ctx context.Context, r *Round, yield func(*agent.Update) bool) (*agent.Response, error) {
 	var all, held []*agent.Update
 	if r.Silent {
@@ -213,7 +210,7 @@ func (s *stack) pass(ctx context.Context, r *Round, yield func(*agent.Update) bo
 	return agent.Join(all), out.release(held)
 }
 
-// outlet is where updates go to the reader of a stream.
+// outlet passes updates on to the reader of a stream.
 type outlet struct {
 	*Round
 	strainer strainer
@@ -238,14 +235,13 @@ func (o *outlet) release(updates []*agent.Update) error {
 	return nil
 }
 
-// addTo adds the response of a round, with the messages that go on.
+// addTo adds the response of a round, with only the messages in kept.
 func addTo(total, r *agent.Response, kept []*content.Message) {
 	total.Add(r)
 	total.Messages = append(total.Messages, kept...)
 }
 
-// addLast adds contents to the assistant's last message, as joining a
-// last update does.
+// addLast adds contents to the assistant's last message, as joining a last update would.
 func addLast(total *agent.Response, extra []content.Content) {
 	if len(extra) == 0 {
 		return

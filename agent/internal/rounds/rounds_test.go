@@ -29,8 +29,8 @@ func TestBookForgetsTheOldest(t *testing.T) {
 	}
 }
 
-// TestStrainedHeads takes the first update of a message away: what
-// follows still belongs to that message.
+// TestStrainedHeads removes the first update of a message. The following updates still belong
+// to that message.
 func TestStrainedHeads(t *testing.T) {
 	drop := func(c content.Content) (bool, error) {
 		_, ok := c.(content.InputRequest)

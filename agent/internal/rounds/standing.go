@@ -8,20 +8,21 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// Standing is what lasts between runs.
+// Standing is the state of a standing layer that is kept between runs.
 type Standing[Rule any] struct {
 	Shown   Book              `json:"shown"`             // requests that a person was shown
-	Queue   []*Request        `json:"queue,omitempty"`   // those that will be shown
-	Answers []json.RawMessage `json:"answers,omitempty"` // that wait for the rest of the queue
+	Queue   []*Request        `json:"queue,omitempty"`   // requests that will be shown
+	Answers []json.RawMessage `json:"answers,omitempty"` // answers that wait for the rest of the queue
 	Waiting []Waiting         `json:"waiting,omitempty"` // automatic approvals that wait for a person's answers
 	Rules   []Rule            `json:"rules,omitempty"`
-	// rules to be, of answers that the inner client has not taken yet
+	// Future rules, from answers that the inner client has not accepted yet.
 	Wishes []Rule   `json:"wishes,omitempty"`
-	Minted int      `json:"minted,omitempty"` // rules and wishes so far, for ids
-	Manual []string `json:"manual,omitempty"` // requests that only a person answers now
+	Minted int      `json:"minted,omitempty"` // number of rules and wishes so far, for ids
+	Manual []string `json:"manual,omitempty"` // requests that only a person can answer now
 }
 
-// Waiting is a request that is approved automatically, and by what.
+// Waiting is a request that is approved automatically, with the rule or predicate that approves
+// it.
 type Waiting struct {
 	Request *Request `json:"request"`
 	Rule    string   `json:"rule,omitempty"`
@@ -33,14 +34,14 @@ func (s *Standing[Rule]) whole() bool {
 		!slices.ContainsFunc(s.Waiting, func(w Waiting) bool { return !w.Request.whole() })
 }
 
-// WithoutScopes takes the wish for a rule off the answers: it is
-// granted or not here, and nobody further in needs it.
+// WithoutScopes removes the request for a rule from all answers. It is handled here, and inner
+// clients don't need it.
 func WithoutScopes(messages []*content.Message) []*content.Message {
 	out, _ := Rewrite(messages, 0, func(_ At, c content.Content) content.Content { return WithoutScope(c) })
 	return out
 }
 
-// WithoutScope takes the wish for a rule off an answer.
+// WithoutScope removes the request for a rule from an answer.
 func WithoutScope(c content.Content) content.Content {
 	a, ok := c.(*content.ToolApprovalResponse)
 	if !ok || a.Always == content.AlwaysNot {
@@ -51,7 +52,7 @@ func WithoutScope(c content.Content) content.Content {
 	return &plain
 }
 
-// Collected returns the answers that waited for the queue.
+// Collected returns the answers that waited for the queue, and removes them from the state.
 func (s *Standing[Rule]) Collected(key string) ([]content.Content, error) {
 	var out []content.Content
 	for _, raw := range s.Answers {

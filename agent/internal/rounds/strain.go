@@ -5,8 +5,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// strainAll returns the messages without what is taken out; a message
-// that was emptied is left out too.
+// strainAll returns the messages without the contents that Take removes. Messages that become
+// empty are removed too.
 func (r *Round) strainAll(messages []*content.Message) ([]*content.Message, error) {
 	if r.Take == nil {
 		return messages, nil
@@ -42,16 +42,15 @@ func strain(contents []content.Content, take func(content.Content) (bool, error)
 	return kept, nil
 }
 
-// strainer takes contents out of updates. When that empties an update,
-// what it said of its message is kept for the next one, so that joining
-// gives the same messages as straining whole messages does.
+// strainer removes contents from updates. If an update becomes empty, its message fields are
+// used for the next one, so that joining the updates gives the same result as straining whole
+// messages.
 type strainer struct {
 	take func(content.Content) (bool, error)
 	head *agent.Update
 }
 
-// update returns what is left of an update; nil when it says nothing
-// any more.
+// update returns the remaining part of an update, or nil if nothing remains.
 func (s *strainer) update(u *agent.Update) (*agent.Update, error) {
 	if s.take == nil {
 		return u, nil
@@ -81,7 +80,8 @@ func (s *strainer) update(u *agent.Update) (*agent.Update, error) {
 	return &out, nil
 }
 
-// follow gives an update the head of the emptied one that it continues.
+// follow copies the message fields of an emptied update to the update that continues its
+// message.
 func (s *strainer) follow(u *agent.Update) {
 	h := s.head
 	if h == nil || len(u.Contents) == 0 && u.MessageID == "" && u.Role == "" {

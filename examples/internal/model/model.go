@@ -1,5 +1,5 @@
-// Package model chooses the model of the examples with agents: a
-// recorded script, or a vendor's.
+// Package model chooses the model for the examples with agents: a script, or the model of a
+// vendor.
 package model
 
 import (
@@ -11,9 +11,8 @@ import (
 	"github.com/assent-dev/assent/agent/openai"
 )
 
-// New returns the model of a name such as openai:NAME, and the scripted
-// one for "". A model of the same API elsewhere is found by
-// OPENAI_BASE_URL or ANTHROPIC_BASE_URL.
+// New returns the model for a name such as openai:NAME, or the scripted model for "". With
+// OPENAI_BASE_URL or ANTHROPIC_BASE_URL, it uses another service with the same API.
 func New(full string, env func(string) string, script agent.ChatClient) (agent.ChatClient, error) {
 	if full == "" {
 		return script, nil

@@ -9,16 +9,15 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Decisions adds the flag -decisions to an example's flags: the file of
-// what the owner chose, as assent serve reads it.
+// Decisions adds the flag -decisions to the flags of an example: the owner's decisions.yaml, in
+// the form that assent serve reads.
 func Decisions(flags *flag.FlagSet) *string {
 	return flags.String("decisions", "", "decisions.yaml, as assent serve reads it, without policies of its own")
 }
 
-// Owner reads such a file for a plan; "" for none. Policies that it
-// names are an error, since an example has its own in its binary, and
-// without those of the file it would decide more loosely than the file
-// says.
+// Owner reads such a file for a plan. It returns no options for "". A file that names policies
+// is an error. An example has its own policies in its binary, so without the file's policies it
+// would decide more loosely than the file says.
 func Owner(file string) (resolve.Options, error) {
 	if file == "" {
 		return resolve.Options{}, nil

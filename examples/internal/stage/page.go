@@ -11,18 +11,17 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// Page prints who said what. Everything from models, tools and people
-// is escaped, so that no text can move the cursor, hide a part of
-// itself or look like a line of somebody else.
+// Page prints a conversation. It escapes all text from models, tools and people, so that no
+// text can move the cursor, hide a part of itself, or look like a line by another speaker.
 type Page struct {
-	Err   error // the first of writing; later lines are not written
+	Err   error // the first write error; later lines aren't written
 	w     io.Writer
-	user  string            // what the user is called
-	agent string            // and the agent
-	tools map[string]string // names by the ids of calls, for their results
+	user  string            // the name of the user
+	agent string            // the name of the agent
+	tools map[string]string // names by call id, for the results
 }
 
-// NewPage returns a page for a user and an agent of these names.
+// NewPage returns a page for a user and an agent with these names.
 func NewPage(w io.Writer, user, agent string) *Page {
 	return &Page{
 		w:     w,
@@ -43,12 +42,11 @@ func (p *Page) Title(format string, args ...any) {
 	p.print("— %s\n", template.Escape(fmt.Sprintf(format, args...)))
 }
 
-// Prompt writes a question to whoever sits here, who answers on the
-// same line.
+// Prompt writes a question to the person at the terminal, who answers on the same line.
 func (p *Page) Prompt(text string) { p.print("  %-9s %s", "you", template.Escape(text)) }
 
-// Line writes a text beside the name of its speaker. Its own line
-// breaks stay on the right.
+// Line writes a text to the right of its speaker's name. Further lines of the text are indented
+// below the first.
 func (p *Page) Line(who, text string) {
 	for _, l := range strings.Split(strings.TrimSpace(text), "\n") {
 		p.print("%s\n", strings.TrimRight(fmt.Sprintf("  %-9s %s", who, template.Escape(l)), " "))
@@ -56,8 +54,8 @@ func (p *Page) Line(who, text string) {
 	}
 }
 
-// Message writes a message; questions and answers are for ask, since
-// each example shows them in its own way.
+// Message writes a message. It calls ask for questions and answers, because each example shows
+// them in its own way.
 func (p *Page) Message(m *content.Message, ask func(content.Content)) {
 	for _, c := range m.Contents {
 		switch c := c.(type) {
@@ -81,11 +79,11 @@ func (p *Page) speaker(role content.Role) string {
 	return p.agent
 }
 
-// CallText shows a call with its arguments on one line. Compacting
-// drops white space between values and nothing else.
+// CallText shows a call with its arguments on one line. Compacting only removes white space
+// between values.
 func CallText(c content.ToolCall) string {
 	var args bytes.Buffer
-	if json.Compact(&args, c.Args()) != nil { // no JSON: as it is
+	if json.Compact(&args, c.Args()) != nil { // not JSON, so it is shown unchanged
 		return c.ToolName() + content.ServerWords(c) + " " + string(c.Args())
 	}
 	return c.ToolName() + content.ServerWords(c) + " " + args.String()

@@ -1,5 +1,5 @@
-// Package stage is what the examples with agents share: scripted
-// models, and a page on which a terminal shows who said what.
+// Package stage has the shared parts of the examples with agents: scripted models, and a page
+// that shows a conversation in a terminal.
 package stage
 
 import (
@@ -11,14 +11,13 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// Says is a response of one message.
+// Says returns a response of one message.
 func Says(contents ...content.Content) *agent.Response {
 	return &agent.Response{Messages: []*content.Message{content.NewMessage(content.Assistant, contents...)}}
 }
 
-// ResultsIn returns the results in a history by the ids of their calls.
-// A call that was refused has a result too: a sentence in place of what
-// the tool gives.
+// ResultsIn returns the results in a history by call id. A refused call has a result too: a
+// sentence instead of the tool's result.
 func ResultsIn(messages []*content.Message) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	for r := range content.All[*content.FunctionResult](messages) {
@@ -27,14 +26,14 @@ func ResultsIn(messages []*content.Message) map[string]json.RawMessage {
 	return out
 }
 
-// Script is a model that says one message after the other, each of
-// which but the last makes one call. Its place follows from the results
-// that it is given, so one script serves many threads.
+// Script returns a model that says one message after the other. Each message except the last
+// makes one call. The position in the script depends on the number of results, so one script
+// serves many threads.
 func Script(turns ...*content.Message) agent.ChatClient { return script(turns) }
 
 type script []*content.Message
 
-// Respond says the message of this turn.
+// Respond returns the message of this turn.
 func (s script) Respond(
 	_ context.Context,
 	messages []*content.Message,
@@ -44,7 +43,7 @@ func (s script) Respond(
 	return &agent.Response{Messages: []*content.Message{s[turn]}}, nil
 }
 
-// Stream is Respond in one piece.
+// Stream returns the response as one update.
 func (s script) Stream(
 	ctx context.Context, messages []*content.Message, opt *agent.Options,
 ) iter.Seq2[*agent.Update, error] {

@@ -7,8 +7,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestSlackHidesAtAnyDepth: in the arguments and in the parent's
-// input, says which values, and offers no approval.
+// TestSlackHidesAtAnyDepth hides values in the arguments and in the parent's input. The message
+// must say which values are hidden, and offer no approval.
 func TestSlackHidesAtAnyDepth(t *testing.T) {
 	w := newWorld(t)
 	w.open(&resolve.Call{
@@ -31,7 +31,8 @@ func TestSlackHidesAtAnyDepth(t *testing.T) {
 	}
 }
 
-// TestSlackCallsAnUnknownPersonOne: beside the name.
+// TestSlackCallsAnUnknownPersonOne checks that the message says next to the name that the
+// person is not known.
 func TestSlackCallsAnUnknownPersonOne(t *testing.T) {
 	w := newWorld(t)
 	w.open(&resolve.Call{
@@ -44,14 +45,15 @@ func TestSlackCallsAnUnknownPersonOne(t *testing.T) {
 	w.shows("unknown person", "For: mallory", "Needs: 1 of any approver, 1 of risk")
 }
 
-// TestSlackSaysWhatNobodyCanFill: before anybody votes.
+// TestSlackSaysWhatNobodyCanFill checks that the message shows a quorum that can't be reached,
+// before the first vote.
 func TestSlackSaysWhatNobodyCanFill(t *testing.T) {
 	w, _ := asked(t, "nine", `{}`)
 	w.shows("Nobody can fill this quorum: 9 of risk: only 3 of them may answer this.")
 }
 
-// TestSlackLabelsMessages: with who wrote them; and why the
-// rule asks, in words.
+// TestSlackLabelsMessages checks that a message is labelled with its author, and that the
+// reason of the rule is shown in words.
 func TestSlackLabelsMessages(t *testing.T) {
 	w := newWorld(t)
 	w.ask("trade", `{"amount":5,"what":"gold"}`)
@@ -72,8 +74,8 @@ func TestSlackLabelsMessages(t *testing.T) {
 	)
 }
 
-// TestSlackWantsAReasonOfWhoeverMayDeny: the form can't be
-// sent empty, and is not opened for anybody else.
+// TestSlackWantsAReasonOfWhoeverMayDeny checks that the form can't be sent empty, and opens
+// only for people who may deny.
 func TestSlackWantsAReasonOfWhoeverMayDeny(t *testing.T) {
 	w, r := asked(t, "trade", `{"amount":5}`)
 	w.click(w.only(), deny, "U0ALICE")

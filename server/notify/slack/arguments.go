@@ -9,10 +9,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// printer writes JSON documents as lines that are ready to show: one
-// for each member or item, in source order, with numbers as they were
-// spelt. Values at the paths that a policy hides are replaced by a
-// mark; the structure stays.
+// printer writes JSON documents as lines that are ready to show: one line for each member or
+// item, in source order, with numbers spelled as in the source. Values at paths that a policy
+// hides are replaced by a mark. The structure is kept.
 type printer struct {
 	lines  []string
 	left   int  // lines that were not kept
@@ -32,7 +31,7 @@ func (p *printer) document(name, text string, redact policy.Redaction) {
 	p.line(0, name+":")
 	doc, err := value.Parse([]byte(text), value.DefaultLimits())
 	switch {
-	case err != nil && redact.Hides(): // no path says what to hide in it
+	case err != nil && redact.Hides(): // it can't be parsed, so the paths to hide can't be found
 		p.hidden = true
 		p.line(1, "(unreadable, and parts of it must be hidden)")
 	case err != nil:
@@ -50,14 +49,15 @@ func (p *printer) line(indent int, shown string) {
 	p.lines = append(p.lines, strings.Repeat("  ", min(indent, maxIndent))+shown)
 }
 
-// short is cut, remembering whether it cut.
+// short returns s, cut to the limit, and records whether it was cut.
 func (p *printer) short(s string, limit int) string {
 	shown, whole := safetext.CutSlack(s, limit)
 	p.cut = p.cut || !whole
 	return shown
 }
 
-// value writes a value between what stands before and after it on its lines.
+// value writes a value, with the text before it on its first line and the text after it on its
+// last.
 func (p *printer) value(indent int, before string, v value.Value, after string, redact policy.Redaction) {
 	switch {
 	case v.Kind == value.Object && len(v.Members) > 0:
@@ -79,8 +79,8 @@ func (p *printer) value(indent int, before string, v value.Value, after string, 
 	}
 }
 
-// below writes what stands at one key or index, unless it must be
-// hidden. The mark is no JSON, so no text passes for it.
+// below writes the value of one key or index, or a mark if the value must be hidden. The mark
+// is not valid JSON, so no string can imitate it.
 func (p *printer) below(
 	indent int,
 	before, segment string,
@@ -97,8 +97,8 @@ func (p *printer) below(
 	p.value(indent, before, v, after, deeper)
 }
 
-// quoted is a JSON string. Its text is isolated within the quotes, so that
-// right-to-left letters can't reorder the JSON around it.
+// quoted returns a JSON string. Its text is isolated within the quotes, so that right-to-left
+// letters can't reorder the JSON around it.
 func (p *printer) quoted(s string, limit int) string {
 	text := string(value.Value{Kind: value.String, Text: s}.AppendJSON(nil))
 	return `"` + p.short(text[1:len(text)-1], limit) + `"`
@@ -111,8 +111,8 @@ func comma(i, n int) string {
 	return ","
 }
 
-// pack joins lines into texts of at most maxText characters, at most
-// most of them. What does not fit is counted.
+// pack joins lines into at most most texts of up to maxText characters. It returns the number
+// of lines that don't fit.
 func pack(lines []string, most int) (texts []string, left int) {
 	for i, line := range lines {
 		switch last := len(texts) - 1; {

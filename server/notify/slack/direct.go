@@ -15,16 +15,16 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// direct is the place of a question that one person alone may answer:
-// their direct messages with the app. No channel has such an id.
+// direct is the place of a question that only one person may answer: the direct messages of the
+// app with them. No channel has this id.
 const direct = "direct"
 
-// directForm is that of the id of direct messages.
+// directForm is the format of the id of direct messages.
 var directForm = pattern.Of(`^D[A-Z0-9]{1,32}$`)
 
-// recipient is the Slack user of the one person who may answer, in our
-// workspace and as the directory has it; "" when it has none, and in a
-// channel.
+// recipient returns the Slack user of the only person who may answer a request, in our
+// workspace and according to the directory. It returns an empty string if there is none, and
+// for a channel.
 func (a *App) recipient(ctx context.Context, place string, r *approval.Request) (string, error) {
 	if place != direct {
 		return "", nil
@@ -40,8 +40,8 @@ func (a *App) recipient(ctx context.Context, place string, r *approval.Request) 
 	return a.userOf(ctx, p.ID)
 }
 
-// userOf is the Slack user of a person, in our workspace and as the
-// directory has it; "" when it has none.
+// userOf returns the Slack user of a person in our workspace according to the directory, or an
+// empty string.
 func (a *App) userOf(ctx context.Context, id string) (string, error) {
 	p, known, err := a.cfg.People.Person(ctx, a.cfg.Tenant, id)
 	if err != nil || !known || p.ID != id {
@@ -52,7 +52,7 @@ func (a *App) userOf(ctx context.Context, id string) (string, error) {
 		if user == "" {
 			continue
 		}
-		// a name with the workspace in it may give the user to somebody else
+		// A name that includes the workspace may map the user to a different person.
 		whose, known, err := a.person(ctx, &interaction{team: a.cfg.Team, user: user})
 		if err != nil || known && whose.ID == p.ID {
 			return user, err
@@ -62,8 +62,8 @@ func (a *App) userOf(ctx context.Context, id string) (string, error) {
 	return "", nil
 }
 
-// userIn is the user of our workspace that a name of the directory
-// stands for, "" when it is another name.
+// userIn returns the user of our workspace for a name of the directory, or an empty string if
+// the name is not such a user.
 func (a *App) userIn(name string) string {
 	scheme, user, _ := strings.Cut(name, ":")
 	if !strings.EqualFold(scheme, "slack") {
@@ -77,8 +77,8 @@ func (a *App) userIn(name string) string {
 	return user
 }
 
-// converse opens the direct messages with one user, and returns their
-// id. Slack must say that they are theirs.
+// converse opens the direct messages with one user and returns their id. It checks that Slack
+// opened them with that user.
 func (a *App) converse(ctx context.Context, user string) (string, error) {
 	c, _, _, err := a.api.OpenConversationContext(ctx, &slack.OpenConversationParameters{
 		Users:    []string{user},
@@ -94,8 +94,7 @@ func (a *App) converse(ctx context.Context, user string) (string, error) {
 	return c.ID, nil
 }
 
-// unreached reports, once for each question, that nobody is told of it
-// in Slack.
+// unreached reports, once for each question, that the person can't be notified in Slack.
 func (a *App) unreached(ctx context.Context, r *approval.Request) error {
 	key := "unreached " + r.ID
 	if _, err := a.cfg.Values.Value(ctx, a.bucket(), key, a.cfg.Now()); !errors.Is(err, approval.ErrNotFound) {
@@ -110,9 +109,9 @@ func (a *App) unreached(ctx context.Context, r *approval.Request) error {
 	return a.keep(ctx, key, []byte("reported"), r)
 }
 
-// placeOf is the place of a request that a message with a button stood
-// in, "" when the request is not shown there. private says that nobody
-// but the one person who may answer reads it.
+// placeOf returns the place in which a message with a button was posted, or an empty string if
+// the request is not shown there. private is true if only the person who may answer can read
+// it.
 func (a *App) placeOf(
 	ctx context.Context, r *approval.Request, channel string,
 ) (place string, private bool, err error) {
@@ -136,7 +135,7 @@ func (a *App) placeOf(
 	if err != nil {
 		return "", false, err
 	}
-	if known == nil && to != "" { // posted, and the process was killed before it remembered
+	if known == nil && to != "" { // posted, but the process was killed before the place was stored
 		id, err := a.converse(ctx, to)
 		if err != nil {
 			return "", false, err

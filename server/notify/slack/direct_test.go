@@ -19,15 +19,14 @@ import (
 
 const rita = "rita@acme.example"
 
-// asksRita has a tool ask the person whom the agent acts for, and
-// nobody else.
+// asksRita lets a tool ask only the person that the agent acts for.
 func (w *world) asksRita(q approval.Question) *approval.Request {
 	w.t.Helper()
 
 	return w.asksFor(rita, "trade", `{"what":"gold"}`, q)
 }
 
-// value is what a button of the question has.
+// value returns the value of a button of the question.
 func value(r *approval.Request, more string) string {
 	return r.ID + " 0 " + strings.TrimPrefix(r.Binding(), "sha256:")[:16] + more
 }
@@ -51,8 +50,8 @@ func (w *world) chosenElsewhere(r *approval.Request, n int) {
 	w.deliver()
 }
 
-// TestOnePersonIsAskedInDirectMessages: with the choices as buttons,
-// and in no channel. The message ends as the question does.
+// TestOnePersonIsAskedInDirectMessages checks that the choices are buttons and that no channel
+// gets a message. When the question ends, the message is updated.
 func TestOnePersonIsAskedInDirectMessages(t *testing.T) {
 	w := newWorld(t)
 	r := w.asksRita(yesOrNo())
@@ -110,7 +109,7 @@ func TestOnePersonIsAskedInDirectMessages(t *testing.T) {
 	}
 }
 
-// event is the delivery of something that happened to a request.
+// event returns the delivery of an event about a request.
 func (w *world) event(r *approval.Request, event string) store.Job {
 	j := w.job(r, 1)
 	j.Event = event
@@ -118,8 +117,8 @@ func (w *world) event(r *approval.Request, event string) store.Job {
 	return j
 }
 
-// TestDirectMessagesOfForms: the modal opens for the person who is
-// asked, and what they wrote is not shown.
+// TestDirectMessagesOfForms checks that the modal opens for the person who is asked, and that
+// their answer is not shown.
 func TestDirectMessagesOfForms(t *testing.T) {
 	w := newWorld(t)
 	r := w.asksForm(`{"type":"string","maxLength":10}`, &resolve.Call{Principal: rita})
@@ -146,8 +145,8 @@ func TestDirectMessagesOfForms(t *testing.T) {
 	lacks(t, texts(w.only().blocks), "12a")
 }
 
-// TestManyChoicesInDirectMessages are a menu, and too many for one are
-// a link.
+// TestManyChoicesInDirectMessages checks that many choices are a menu, and too many for a menu
+// are a link.
 func TestManyChoicesInDirectMessages(t *testing.T) {
 	for n, want := range map[int]string{25: choice(24), 60: "assent_choose", 101: "assent_open"} {
 		w := newWorld(t)
@@ -162,15 +161,15 @@ func TestManyChoicesInDirectMessages(t *testing.T) {
 	}
 }
 
-// TestOnlyTheDirectoryGivesTheUser: no name of the request, no mail
-// address, no display name and no user of another workspace does. Then
-// nobody is told in Slack, once for each question, and the inbox has it.
+// TestOnlyTheDirectoryGivesTheUser checks that the user is not taken from names in the request,
+// mail addresses, display names or other workspaces. Without a user no message is sent to
+// Slack, which is reported once for each question, and the question is in the inbox.
 func TestOnlyTheDirectoryGivesTheUser(t *testing.T) {
 	const head = "schema_version: \"1.0.0\"\npeople:\n"
 	for name, c := range map[string]struct {
 		people    string
 		principal string
-		want      string // user; "" when nobody is told
+		want      string // user; empty if no message is sent
 	}{
 		"no user":        {people: `  - {id: rita@acme.example, also: [rita]}`, principal: rita},
 		"a display name": {people: `  - {id: rita@acme.example, name: "slack:U0RITA"}`, principal: rita},
@@ -244,9 +243,9 @@ func TestOnlyTheDirectoryGivesTheUser(t *testing.T) {
 	}
 }
 
-// TestWhoeverElseClicksInDirectMessages is refused, and so is a click
-// from elsewhere or for another revision. While the agent is frozen an
-// answer is kept from it.
+// TestWhoeverElseClicksInDirectMessages checks that clicks of other people, from other places
+// or for another revision are refused. While the agent is frozen, an answer is held back from
+// it.
 func TestWhoeverElseClicksInDirectMessages(t *testing.T) {
 	w := newWorld(t)
 	r := w.asksRita(yesOrNo())
@@ -343,9 +342,9 @@ func TestWhoeverElseClicksInDirectMessages(t *testing.T) {
 	}
 }
 
-// TestTheDirectoryTakesAUserAway: what they were shown is taken out of
-// their messages, their clicks count for nothing, and how the question
-// ends is not shown to them.
+// TestTheDirectoryTakesAUserAway removes a user from the directory. The question is removed
+// from their messages, their clicks have no effect, and the end of the question is not shown to
+// them.
 func TestTheDirectoryTakesAUserAway(t *testing.T) {
 	for name, file := range map[string]string{
 		"another user": strings.Replace(peopleFile, "U0RITA", "U0TRUE", 1),
@@ -366,7 +365,8 @@ func TestTheDirectoryTakesAUserAway(t *testing.T) {
 	}
 }
 
-// TestSlackOpensOtherMessages: then nothing is posted to them.
+// TestSlackOpensOtherMessages checks that no message is posted if Slack opens the direct
+// messages of another user.
 func TestSlackOpensOtherMessages(t *testing.T) {
 	for name, channel := range map[string]any{
 		"of somebody else": map[string]any{"id": "D0EVE", "is_im": true, "user": "U0EVE"},
@@ -392,9 +392,8 @@ func TestSlackOpensOtherMessages(t *testing.T) {
 	}
 }
 
-// TestDirectMessageThatNobodyRemembers: it is posted again, once, as
-// every message is. A click on the forgotten one counts, before and
-// after, and rewrites it.
+// TestDirectMessageThatNobodyRemembers loses the stored place of a message. It is posted again,
+// once. A click on the forgotten one works before and after that, and rewrites it.
 func TestDirectMessageThatNobodyRemembers(t *testing.T) {
 	for _, clicked := range []string{"before", "after"} {
 		var lose atomic.Int32

@@ -16,7 +16,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// job is the delivery of a request's opening, as the worker hands it over.
+// job is the delivery for a new request, as the worker passes it.
 func (w *world) job(r *approval.Request, attempt int) store.Job {
 	return store.Job{
 		ID:       1,
@@ -96,8 +96,8 @@ func TestUnknownRequestIsBuried(t *testing.T) {
 	}
 }
 
-// One channel that fails doesn't keep the message from the other, and
-// the attempt is repeated for it alone.
+// A failing channel must not keep the message from the other channel, and only the failing one
+// is tried again.
 func TestOneChannelFails(t *testing.T) {
 	w, _ := asked(t, "stuck", `{}`)
 	w.slack.order("chat.update", failure{status: 500}) // in the first channel
@@ -116,7 +116,7 @@ func TestOneChannelFails(t *testing.T) {
 	}
 }
 
-// forgetful loses what it should remember, as a crash after posting does.
+// forgetful loses values that it should store, like a crash after posting.
 type forgetful struct {
 	slack.Values
 	lose *atomic.Int32
@@ -129,8 +129,7 @@ func (f forgetful) SetValue(ctx context.Context, bucket, key string, value []byt
 	return f.Values.SetValue(ctx, bucket, key, value, expires)
 }
 
-// A message that nobody remembers still tells the truth once somebody
-// clicks on it.
+// A message whose place was not stored must still show the current state after a click on it.
 func TestCrashBetweenPostingAndRemembering(t *testing.T) {
 	var lose atomic.Int32
 	w := newWorld(t, func(c *slack.Config) { c.Values = forgetful{c.Values, &lose} })
@@ -157,8 +156,8 @@ func TestCrashBetweenPostingAndRemembering(t *testing.T) {
 	}
 }
 
-// A decision while the message is being posted must not leave buttons behind,
-// though the decision's own delivery finds no message yet.
+// A decision while the message is being posted must not leave buttons behind, even though the
+// delivery of the decision finds no message yet.
 func TestDecisionWhilePosting(t *testing.T) {
 	w := newWorld(t)
 	r := w.ask("trade", `{"amount":5}`)
@@ -175,7 +174,7 @@ func TestDecisionWhilePosting(t *testing.T) {
 	w.closedMessage("Approved by bob@acme.example")
 }
 
-// Two workers of two replicas, one request: one message.
+// Two workers of two replicas deliver the same request. There must be one message.
 func TestTwoDeliveriesAtOnce(t *testing.T) {
 	w := newWorld(t)
 	r := w.ask("trade", `{"amount":5}`)
@@ -260,7 +259,7 @@ func TestServiceIsDown(t *testing.T) {
 	lacks(t, answer, "10.0.0.1")
 }
 
-// slowVoter keeps interactions in work.
+// slowVoter blocks while it handles interactions.
 type slowVoter struct {
 	slack.Voter
 	release chan struct{}

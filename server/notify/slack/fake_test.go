@@ -15,8 +15,7 @@ import (
 
 const botToken = "xoxb-1-secret"
 
-// fakeSlack is Slack's API on this machine. It refuses what the real
-// one refuses.
+// fakeSlack is a local Slack API. It rejects the same requests as the real one.
 type fakeSlack struct {
 	*httptest.Server
 	t        testing.TB
@@ -24,12 +23,12 @@ type fakeSlack struct {
 	messages []*posted
 	views    []json.RawMessage
 	triggers map[string]trigger
-	answers  []string // that arrived at response URLs
+	answers  []string // messages posted to response URLs
 	uses     map[string]int
-	fail     map[string][]failure // by method: what the next calls get
+	fail     map[string][]failure // results of the next calls, by method
 	hook     func(method string)  // runs before a call is answered
-	busy     sync.WaitGroup       // while calls are worked on
-	opens    map[string]any       // what conversations.open says; nil: the messages with who was asked for
+	busy     sync.WaitGroup       // calls in progress
+	opens    map[string]any       // response of conversations.open; if nil, the direct messages with the requested user
 }
 
 type failure struct {
@@ -38,7 +37,7 @@ type failure struct {
 	code   string
 }
 
-// posted is a message as it stands.
+// posted is a message in its current state.
 type posted struct {
 	channel, ts, thread, text string
 	blocks                    []block
@@ -65,8 +64,8 @@ func newFakeSlack(t testing.TB) *fakeSlack {
 	return f
 }
 
-// method wraps one method with what all have in common: failures that
-// were ordered, and the JSON of the answer.
+// method wraps one method with the common parts: planned failures, and the JSON of the
+// response.
 func (f *fakeSlack) method(h func(*http.Request) (map[string]any, string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		f.busy.Add(1)
@@ -80,7 +79,7 @@ func (f *fakeSlack) method(h func(*http.Request) (map[string]any, string)) http.
 		}
 		f.mu.Unlock()
 		if hook != nil {
-			_ = r.ParseForm() // while whoever called is there; it is looked at below
+			_ = r.ParseForm() // while the caller is connected; the result is checked below
 			hook(name)
 		}
 		if next.status != 0 {
@@ -167,7 +166,7 @@ func (f *fakeSlack) post(v url.Values) (map[string]any, string) {
 	return map[string]any{"channel": p.channel, "ts": p.ts}, ""
 }
 
-// converse opens the direct messages with one user, who has an id here.
+// converse opens the direct messages with one known user.
 func (f *fakeSlack) converse(v url.Values) (map[string]any, string) {
 	user := v.Get("users")
 	switch {
@@ -182,7 +181,7 @@ func (f *fakeSlack) converse(v url.Values) (map[string]any, string) {
 	return map[string]any{"channel": map[string]any{"id": messagesOf(user), "is_im": true, "user": user}}, ""
 }
 
-// messagesOf is the id of the direct messages with a user.
+// messagesOf returns the id of the direct messages with a user.
 func messagesOf(user string) string { return "D0" + strings.TrimPrefix(user, "U0") }
 
 func (f *fakeSlack) update(v url.Values) (map[string]any, string) {
@@ -202,8 +201,8 @@ func (f *fakeSlack) update(v url.Values) (map[string]any, string) {
 	return nil, "message_not_found"
 }
 
-// trigger is the state of the id that opens a form. Slack's expire after
-// three seconds.
+// trigger is the state of the id that opens a form. Slack's trigger ids expire after three
+// seconds.
 type trigger int
 
 const (
@@ -240,7 +239,7 @@ func (f *fakeSlack) open(r *http.Request) (map[string]any, string) {
 	return map[string]any{"view": map[string]any{"id": "V1"}}, ""
 }
 
-// respond takes what is posted to a response URL: five times.
+// respond accepts up to five posts to a response URL.
 func (f *fakeSlack) respond(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	f.mu.Lock()
@@ -265,7 +264,7 @@ func (f *fakeSlack) respond(w http.ResponseWriter, r *http.Request) {
 	f.answers = append(f.answers, texts(blocks))
 }
 
-// now returns the messages as they stand, without replies in threads.
+// now returns the messages in their current state, without replies in threads.
 func (f *fakeSlack) now() []posted {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -296,7 +295,7 @@ func (f *fakeSlack) order(method string, failures ...failure) {
 	f.fail[method] = failures
 }
 
-// heard returns what people were told since the last time.
+// heard returns the messages to people since the last call.
 func (f *fakeSlack) heard() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -305,8 +304,7 @@ func (f *fakeSlack) heard() string {
 	return out
 }
 
-// block is the part of Block Kit that we use. Fields that are not here
-// are refused.
+// block is the part of Block Kit that we use. Other fields are rejected.
 type block struct {
 	Type     string    `json:"type"`
 	BlockID  string    `json:"block_id,omitempty"`
@@ -339,7 +337,7 @@ type element struct {
 	MaxLength   int      `json:"max_length,omitempty"`
 	Options     []option `json:"options,omitempty"`
 
-	// of inputs
+	// fields of inputs
 	InitialValue   string   `json:"initial_value,omitempty"`
 	InitialDate    string   `json:"initial_date,omitempty"`
 	InitialOption  *option  `json:"initial_option,omitempty"`
@@ -368,7 +366,7 @@ func strict(raw []byte, into any) error {
 	return d.Decode(into)
 }
 
-// readBlocks reads blocks as Slack does, with its limits.
+// readBlocks reads blocks and checks Slack's limits.
 func readBlocks(raw []byte, most int) ([]block, error) {
 	var blocks []block
 	if err := strict(raw, &blocks); err != nil {
@@ -474,7 +472,7 @@ func (e *element) button(ids map[string]bool) error {
 	return e.Text.check(75)
 }
 
-// input holds a control of a modal to Slack's limits.
+// input checks a control of a modal against Slack's limits.
 func (e *element) input() error {
 	most := map[string]int{"radio_buttons": 10, "checkboxes": 10, "static_select": 100, "multi_static_select": 100}
 	switch e.Type {
@@ -549,7 +547,7 @@ func checkView(raw []byte) error {
 	return err
 }
 
-// texts is all that a reader sees of blocks.
+// texts returns everything that a reader sees of blocks.
 func texts(blocks []block) string {
 	var out []string
 	for _, b := range blocks {

@@ -57,7 +57,7 @@ func TestApproveInSlack(t *testing.T) {
 		t.Fatalf("got %s by %+v", r.State, r.Votes)
 	}
 	w.hears("approved: it may run once")
-	// by the click itself, before any delivery
+	// The click itself updates the message, before any delivery.
 	w.closedMessage("Approved by alice@acme.example at 2026-03-01 12:00 UTC")
 	edits := w.only().edits
 	w.deliver()
@@ -94,7 +94,7 @@ func TestTwoPeopleAndAButtonPressedTwice(t *testing.T) {
 	if got := w.request(r.ID); got.State != approval.Pending || len(got.Votes) != 1 {
 		t.Fatalf("got %s with %d votes", got.State, len(got.Votes))
 	}
-	w.click(first, approve, "U0BOB") // mapped by the short name, which is good for our own workspace
+	w.click(first, approve, "U0BOB") // mapped by the short name, which is valid for our own workspace
 	w.deliver()
 	w.closedMessage("Approved by alice@acme.example, bob@acme.example at")
 }
@@ -106,7 +106,7 @@ func TestOldButtonAfterTheDecision(t *testing.T) {
 	w.slack.heard()
 	w.click(old, approve, "U0BOB")
 	w.hears("too late: the request is approved")
-	w.click(old, deny, "U0BOB") // a late no still stops what has not run
+	w.click(old, deny, "U0BOB") // a late denial still stops a call that has not run
 	w.submit("U0BOB", "stop it")
 	if r = w.request(r.ID); r.State != approval.Expired || r.Cause != approval.ByLateDeny {
 		t.Fatalf("got %s (%s)", r.State, r.Cause)
@@ -137,7 +137,7 @@ func TestWhoMayNot(t *testing.T) {
 				}
 				w.send(payload)
 				if name == "requester" &&
-					action == deny { // whoever may not deny is told before they write a reason
+					action == deny { // a person who may not deny learns this before they write a reason
 					test.want = "not eligible to answer this request: the agent acts for this person"
 				}
 				w.hears(test.want)
@@ -170,7 +170,7 @@ func TestArgumentsStayOutUnlessConfigured(t *testing.T) {
 	w.forge(p, r, "not configured", "not shown fully")
 }
 
-// forge clicks an approve button that the message does not have.
+// forge clicks an approve button that the message doesn't have.
 func (w *world) forge(p posted, r *approval.Request, name, want string) {
 	w.t.Helper()
 	value := r.ID + " 0 " + strings.TrimPrefix(r.Revisions[0].Binding, "sha256:")[:16]
@@ -246,8 +246,8 @@ func TestEditVoidsOldButtons(t *testing.T) {
 	}
 }
 
-// TestJoiningVoidsOldButtons: an approval by a message that showed one
-// caller is none for two.
+// TestJoiningVoidsOldButtons checks that an approval from a message that showed one caller is
+// not valid for two.
 func TestJoiningVoidsOldButtons(t *testing.T) {
 	w, r := asked(t, "trade", `{"amount":5}`)
 	old := w.only()
@@ -320,7 +320,8 @@ func TestDecidedBeforeTheFirstMessage(t *testing.T) {
 
 func TestReminderGoesIntoTheThreadOnce(t *testing.T) {
 	w, r := asked(t, "trade", `{"amount":5}`)
-	// the version moved, so the reminder's delivery rewrites first, and fails
+	// The version has changed, so the delivery of the reminder rewrites the message first,
+	// which fails.
 	w.slack.order("chat.update", failure{status: 500})
 	w.pass(30 * time.Minute)
 	w.deliver()

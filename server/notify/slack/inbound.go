@@ -25,7 +25,7 @@ const (
 	headerSignature = "X-Slack-Signature"
 	headerTimestamp = "X-Slack-Request-Timestamp"
 
-	window  = 5 * time.Minute // how far a timestamp may be from now, either way
+	window  = 5 * time.Minute // maximum distance of a timestamp from now, in both directions
 	maxBody = 1 << 20
 )
 
@@ -36,11 +36,11 @@ var (
 	errFull     = errors.New("too much at once")
 )
 
-// ServeHTTP takes interactions: clicks on our buttons, and the forms for
-// the reason of a denial and for the answer to a question. Only signed
-// POSTs do anything, once each. Slack gets its acknowledgement at once;
-// the answer to the person follows through the response URL. A form
-// with wrong fields is handed back instead, with what each takes.
+// ServeHTTP handles interactions: clicks on our buttons, and the forms for the reason of a
+// denial and for the answer to a question. Only signed POST requests have an effect, once each.
+// Slack gets its acknowledgement immediately, and the person gets the result through the
+// response URL. A form with invalid fields is rejected immediately instead, with the expected
+// input for each.
 func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
@@ -80,9 +80,8 @@ func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(slack.NewErrorsViewSubmissionResponse(wrong))
 }
 
-// begin works on an interaction after the acknowledgement, unless the
-// same one came before. A form that was filled in wrongly is not worked
-// on: wrong says what to write, by block.
+// begin handles an interaction after the acknowledgement, unless it is a replay. A form with
+// invalid fields is not handled: then wrong contains the error text for each block.
 func (a *App) begin(r *http.Request, in interaction) (wrong map[string]string, err error) {
 	select {
 	case a.slots <- struct{}{}:
@@ -111,13 +110,12 @@ func (a *App) begin(r *http.Request, in interaction) (wrong map[string]string, e
 	return nil, nil
 }
 
-// readTimeout is how long a form may be read: Slack waits for three
-// seconds.
+// readTimeout limits the time for reading a form. Slack waits for three seconds.
 const readTimeout = 2 * time.Second
 
-// reads makes an answer of the inputs of a form, if somebody who may
-// answer filled in the form that stands. Whatever else is wrong is found when
-// the answer is counted.
+// reads converts the inputs of a form to an answer. It returns error texts if a person who may
+// answer filled in the current form incorrectly. All other problems are found when the answer
+// is counted.
 func (a *App) reads(ctx context.Context, in *interaction) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -136,14 +134,14 @@ func (a *App) reads(ctx context.Context, in *interaction) map[string]string {
 		return nil
 	}
 	e, err := a.cfg.Voter.Eligible(ctx, r, person.ID)
-	if err != nil || e.May(approval.Submit) != nil { // what the form expects is for who may answer
+	if err != nil || e.May(approval.Submit) != nil { // only people who may answer learn the form's expectations
 		return nil
 	}
 
-	return mended(f, problems)
+	return fieldErrors(f, problems)
 }
 
-// authentic checks Slack's v0 signature over the bytes as they arrived.
+// authentic checks Slack's v0 signature of the unchanged body.
 func (a *App) authentic(h http.Header, body []byte) error {
 	return verify(a.cfg.SigningSecret, h, body, a.cfg.Now())
 }
@@ -171,16 +169,15 @@ func verify(secret string, h http.Header, body []byte, now time.Time) error {
 	return nil
 }
 
-// replays remembers signatures for as long as their timestamps are good. Only
-// authentic ones get here, so nobody else can fill it.
+// replays stores signatures for as long as their timestamps are valid. Only authentic
+// signatures get here, so attackers can't fill it.
 type replays struct {
 	mu   sync.Mutex
-	seen map[string]time.Time // until when
-	next time.Time            // when to sweep
+	seen map[string]time.Time // time until which a signature is kept
+	next time.Time            // time of the next cleanup
 }
 
-// first reports whether a signature is new, and remembers it. Hex
-// digits in another case are the same signature.
+// first reports whether a signature is new, and stores it. It ignores the case of hex digits.
 func (p *replays) first(signature string, now time.Time) bool {
 	signature = strings.ToLower(signature)
 	p.mu.Lock()
@@ -200,11 +197,11 @@ func (p *replays) first(signature string, now time.Time) bool {
 	if _, known := p.seen[signature]; known {
 		return false
 	}
-	p.seen[signature] = now.Add(2*window + time.Second) // its timestamp may lie ahead by one window
+	p.seen[signature] = now.Add(2*window + time.Second) // the timestamp may be one window ahead
 	return true
 }
 
-// parseBody reads the form that Slack posts: one field, JSON.
+// parseBody reads the form that Slack posts: one field that contains JSON.
 func parseBody(body []byte) (interaction, error) {
 	posted, err := url.ParseQuery(string(body))
 	if err != nil || len(posted) != 1 || len(posted["payload"]) != 1 {

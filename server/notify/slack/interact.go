@@ -16,16 +16,16 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// step is what an interaction wants.
+// step is the action that an interaction requests.
 type step string
 
 const (
-	stepNone    step = ""        // nothing of ours, or a click on the link
+	stepNone    step = ""        // not one of our elements, or a click on the link
 	stepApprove step = "approve" // the button, confirmed
 	stepAsk     step = "ask"     // the deny button: ask for the reason
 	stepDeny    step = "deny"    // the form with the reason
 	stepChoose  step = "choose"  // a choice of a question, confirmed
-	stepDismiss step = "dismiss" // a question, confirmed
+	stepDismiss step = "dismiss" // dismissal of a question, confirmed
 	stepFill    step = "fill"    // the answer button: open the form
 	stepSubmit  step = "submit"  // the form, filled in
 )
@@ -34,20 +34,19 @@ const (
 type interaction struct {
 	step       step
 	ticket     ticket
-	team, user string // of who clicked
-	trigger    string // lets us open a form, once, within three seconds
+	team, user string // of the person who clicked
+	trigger    string // allows us to open a form, once, within three seconds
 	reason     string
 	choice     *int                        // with stepChoose
 	inputs     map[string]map[string]input // with stepSubmit: by block and element
-	data       []byte                      // what the inputs answer
+	data       []byte                      // the answer in the inputs
 	origin     origin
 }
 
-// origin is the message whose button was clicked. It travels through
-// the form.
+// origin is the message whose button was clicked. It is passed through the form.
 type origin struct {
 	Ticket   string `json:"ticket"`
-	Response string `json:"response_url"` // where answers to the person go
+	Response string `json:"response_url"` // URL for messages to the person
 	Channel  string `json:"channel"`
 	TS       string `json:"ts"`
 }
@@ -92,8 +91,8 @@ type wire struct {
 	} `json:"view"`
 }
 
-// parseInteraction reads a payload. Whatever is none of ours is
-// stepNone, which is acknowledged and forgotten.
+// parseInteraction reads a payload. Elements that are not ours are stepNone, which is
+// acknowledged and ignored.
 func parseInteraction(payload []byte) (interaction, error) {
 	var w wire
 	if err := json.Unmarshal(payload, &w); err != nil || w.Type == "" {
@@ -146,7 +145,7 @@ func (in *interaction) clicked(w *wire) (err error) {
 	return in.identify()
 }
 
-// picked reads which choice an element stands for.
+// picked reads the choice that an element belongs to.
 func (in *interaction) picked(id, value string) error {
 	t, err := parseChoice(value)
 	if err != nil {
@@ -178,8 +177,8 @@ func (in *interaction) submitted(w *wire) error {
 	return in.identify()
 }
 
-// identify reads the ticket and holds the names to their forms, so that
-// none of them can mean something else elsewhere.
+// identify reads the ticket and checks the format of the names, so that none of them can have a
+// different meaning elsewhere.
 func (in *interaction) identify() (err error) {
 	if !userForm().MatchString(in.user) || !teamForm().MatchString(in.team) {
 		return errPayload
@@ -188,11 +187,11 @@ func (in *interaction) identify() (err error) {
 	return err
 }
 
-// name is who clicked, as the directory maps it.
+// name returns the person who clicked, in the form that the directory maps.
 func (in *interaction) name() string { return "slack:" + in.team + ":" + in.user }
 
-// person maps who clicked. The short name is for our own workspace
-// only: another one may have the same id for somebody else.
+// person maps the person who clicked. The short name is only used for our own workspace, since
+// in another workspace the same id may belong to a different person.
 func (a *App) person(ctx context.Context, in *interaction) (approval.Person, bool, error) {
 	p, known, err := a.cfg.People.Person(ctx, a.cfg.Tenant, in.name())
 	if err != nil || known || in.team != a.cfg.Team {
@@ -201,7 +200,7 @@ func (a *App) person(ctx context.Context, in *interaction) (approval.Person, boo
 	return a.cfg.People.Person(ctx, a.cfg.Tenant, "slack:"+in.user)
 }
 
-// work acts on an interaction and tells the person what became of it.
+// work handles an interaction and sends the result to the person.
 func (a *App) work(ctx context.Context, in interaction) {
 	if in.step == stepNone {
 		return
@@ -219,7 +218,7 @@ func (a *App) work(ctx context.Context, in interaction) {
 	}
 }
 
-// act returns what the person is told, "" for nothing.
+// act handles an interaction and returns the text for the person, if any.
 func (a *App) act(ctx context.Context, in *interaction) string {
 	person, known, err := a.person(ctx, in)
 	switch {
@@ -246,16 +245,15 @@ func (a *App) act(ctx context.Context, in *interaction) string {
 	})
 }
 
-// refuse has the attempt of somebody who is not mapped recorded; under
-// such a name nothing counts.
+// refuse records an attempt of a person who is not mapped. Their vote never counts.
 func (a *App) refuse(ctx context.Context, in *interaction) string {
 	_ = a.vote(ctx, in, approval.VoteInput{Person: in.name()})
 	return "Nothing was counted: your Slack account is not mapped to anybody who may answer. " +
 		"An administrator can map " + in.name() + "."
 }
 
-// showsAll reports whether the message of the button showed the call
-// that stands, to its last character.
+// showsAll returns an error unless the message with the button showed the current call
+// completely.
 func (a *App) showsAll(ctx context.Context, in *interaction) error {
 	r, err := a.cfg.Requests.Request(ctx, a.cfg.Tenant, in.ticket.Request)
 	switch {
@@ -275,7 +273,7 @@ func (a *App) showsAll(ctx context.Context, in *interaction) error {
 	return err
 }
 
-// vote gives an answer and returns what became of it.
+// vote counts an answer and returns its result in words.
 func (a *App) vote(ctx context.Context, in *interaction, v approval.VoteInput) string {
 	v.Tenant = a.cfg.Tenant
 	v.ID = in.ticket.Request
@@ -306,8 +304,8 @@ func (a *App) vote(ctx context.Context, in *interaction, v approval.VoteInput) s
 	return "Your answer: " + string(voted.Outcome)
 }
 
-// explain says why nothing was counted. Errors that aren't ours stay
-// out of Slack.
+// explain describes why an answer was not counted. Errors that are not ours are not shown in
+// Slack.
 func explain(err error) string {
 	for _, known := range []error{
 		approval.ErrVersion,
@@ -331,8 +329,8 @@ func explain(err error) string {
 	return "Nothing was counted: something failed. Try again, or use the inbox."
 }
 
-// ask opens the form for the reason of a denial, or that of a question,
-// for whoever may give this answer.
+// ask opens the form for the reason of a denial or for the answer to a question, if the person
+// may give this answer.
 func (a *App) ask(ctx context.Context, in *interaction, person approval.Person, v approval.Verdict) string {
 	r, err := a.cfg.Requests.Request(ctx, a.cfg.Tenant, in.ticket.Request)
 	if err != nil {
@@ -393,7 +391,7 @@ func denyForm(t ticket, metadata string) slack.ModalViewRequest {
 	}
 }
 
-// tell answers through the response URL, so that only the person sees it.
+// tell posts to the response URL, so that only the person sees the text.
 func (a *App) tell(ctx context.Context, to, text string) error {
 	if !a.trusted(to) {
 		return errors.New("the response URL is not Slack's")
@@ -426,8 +424,8 @@ func (a *App) tell(ctx context.Context, to, text string) error {
 	return nil
 }
 
-// trusted reports whether a response URL is one of Slack's hosts, or of the
-// configured API's.
+// trusted reports whether a response URL belongs to one of Slack's hosts or to the configured
+// API's host.
 func (a *App) trusted(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil || u.User != nil {
@@ -441,9 +439,9 @@ func (a *App) trusted(raw string) bool {
 		(strings.HasSuffix(host, ".slack.com") || strings.HasSuffix(host, ".slack-gov.com"))
 }
 
-// refresh rewrites the message that was clicked. Usually it is the one
-// that we remember; after a crash between posting and remembering there
-// is a second one, which only its own clicks tell us of.
+// refresh rewrites the message that was clicked. This is usually the one whose place is stored.
+// After a crash between posting and storing there is a second one, which we only know from its
+// clicks.
 func (a *App) refresh(ctx context.Context, in *interaction) error {
 	r, err := a.cfg.Requests.Request(ctx, a.cfg.Tenant, in.ticket.Request)
 	if err != nil || in.origin.TS == "" {

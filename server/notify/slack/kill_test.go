@@ -18,11 +18,11 @@ import (
 	"github.com/assent-dev/assent/server/notify/slack"
 )
 
-// childLife is where the test binary, run again, finds its life.
+// childLife is the environment variable in which the test binary, run as a child, finds its
+// life.
 const childLife = "SLACK_TEST_LIFE"
 
-// life is one process that delivers what is due, with the store and the
-// Slack of the test.
+// life is one process that sends due deliveries, with the store and the Slack of the test.
 type life struct {
 	Database    string
 	API         string
@@ -30,8 +30,7 @@ type life struct {
 	Now         time.Time
 }
 
-// TestALife is the process that is killed; by itself it has nothing to
-// deliver.
+// TestALife is the process that is killed. Run as an ordinary test it has nothing to deliver.
 func TestALife(t *testing.T) {
 	text := os.Getenv(childLife)
 	if text == "" {
@@ -50,12 +49,11 @@ func TestALife(t *testing.T) {
 	}).deliver()
 }
 
-// lives lets a process deliver, and kills it with SIGKILL while Slack
-// works on a call of a method; "" for never. It reports whether it was
-// killed.
+// lives lets a process deliver, and kills it with SIGKILL while Slack handles a call of the
+// method. With an empty method it is not killed. It reports whether the process was killed.
 func (w *world) lives(method string) (killed bool) {
 	w.t.Helper()
-	w.pass(10 * time.Minute) // whatever a process before had claimed is due again
+	w.pass(10 * time.Minute) // deliveries that a previous process had claimed are due again
 	text, err := json.Marshal(life{
 		Database:    w.file,
 		API:         w.slack.URL + "/api/",
@@ -72,7 +70,7 @@ func (w *world) lives(method string) (killed bool) {
 	w.slack.mu.Lock()
 	w.slack.hook = func(called string) {
 		if called == method {
-			_ = child.Process.Kill() // it may have been killed at a call before
+			_ = child.Process.Kill() // it may have been killed at an earlier call
 			<-dead
 		}
 	}
@@ -86,7 +84,7 @@ func (w *world) lives(method string) (killed bool) {
 	}
 
 	go func() {
-		said, _ := io.ReadAll(out) // what failed there
+		said, _ := io.ReadAll(out) // the error output
 		err := child.Wait()
 		close(dead)
 		if err != nil {
@@ -95,7 +93,7 @@ func (w *world) lives(method string) (killed bool) {
 		ended <- err
 	}()
 	err = <-ended
-	w.slack.busy.Wait() // Slack does not notice that the caller is gone
+	w.slack.busy.Wait() // Slack does not notice that the caller has gone
 	w.slack.mu.Lock()
 	w.slack.hook = nil
 	w.slack.mu.Unlock()
@@ -107,9 +105,9 @@ func (w *world) lives(method string) (killed bool) {
 	return failed
 }
 
-// TestKilledWhileItAsksOnePerson: a process that ends between posting
-// and remembering leaves one message more, and no other end does. Both
-// are answered and rewritten, and no channel shows the question.
+// TestKilledWhileItAsksOnePerson checks that a process that ends between posting and storing
+// leaves one extra message, and that no other end does. Both messages are answered and
+// rewritten, and no channel shows the question.
 func TestKilledWhileItAsksOnePerson(t *testing.T) {
 	w := newWorld(t)
 	out, err := w.service.Ask(t.Context(), approval.AskInput{
@@ -137,7 +135,7 @@ func TestKilledWhileItAsksOnePerson(t *testing.T) {
 	}
 
 	all := w.slack.now()
-	w.click(all[0], choice(1), "U0RITA") // the one that nobody remembers
+	w.click(all[0], choice(1), "U0RITA") // the one whose place was not stored
 	if !w.lives("chat.update") {
 		t.Error("it was not killed while it rewrote the other one")
 	}

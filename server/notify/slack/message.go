@@ -17,7 +17,7 @@ import (
 	"github.com/assent-dev/assent/server/notify"
 )
 
-// The ids of the elements that come back in interactions.
+// The ids of the elements that are returned in interactions.
 const (
 	actionApprove = "assent_approve"
 	actionDeny    = "assent_deny"
@@ -26,20 +26,20 @@ const (
 
 // message is a request as blocks.
 type message struct {
-	text   string // of notifications and screen readers: nothing of the call
+	text   string // for notifications and screen readers; contains nothing of the call
 	blocks []slack.Block
-	size   int  // of the sections' texts
-	full   bool // the call is shown to its last character, so it may be approved here
+	size   int  // total size of the sections' texts
+	full   bool // the call is shown completely, so it may be approved here
 }
 
 const (
-	maxTotal = 12_000 // of all sections: Slack refuses messages whose texts together are very long
-	maxCall  = 3      // sections of what the call carries
-	maxFacts = 2      // sections of facts
+	maxTotal = 12_000 // of all sections: Slack rejects messages whose texts together are very long
+	maxCall  = 3      // sections with the contents of the call
+	maxFacts = 2      // sections with facts
 )
 
-// render shows a request as it stands. short says which stages nobody
-// can fill; "" when there are none. private is renderQuestion's.
+// render shows the current state of a request. short lists stages that can't reach their
+// quorum, if any. For private see renderQuestion.
 func (a *App) render(r *approval.Request, short string, private bool) message {
 	if r.Question != nil {
 		return a.renderQuestion(r, private)
@@ -72,14 +72,14 @@ func (m *message) say(text string) {
 	m.add(section(text))
 }
 
-// lines adds sections. Lines that don't fit are announced.
+// lines adds sections. If lines don't fit, it adds their number.
 func (m *message) lines(lines []string, most int) {
 	if left := m.pack(lines, most); left > 0 {
 		m.say(fmt.Sprintf("%d further lines are in the inbox.", left))
 	}
 }
 
-// pack adds at most so many sections, and counts the lines that don't fit.
+// pack adds at most most sections, and returns the number of lines that don't fit.
 func (m *message) pack(lines []string, most int) (left int) {
 	texts, left := pack(lines, most)
 	for _, t := range texts {
@@ -107,7 +107,7 @@ func title(s approval.State) string {
 	return "Cancelled"
 }
 
-// ending says who brought the state about and when; nothing while nobody has.
+// ending describes who caused the state and when. It returns nothing for a pending request.
 func ending(r *approval.Request) []string {
 	var lines []string
 	switch r.State {
@@ -115,7 +115,7 @@ func ending(r *approval.Request) []string {
 		return nil
 	case approval.Approved, approval.Consumed:
 		by := listed(approvers(r), 10)
-		if r.By == "" { // time ran out, and the owners of rules and runtime let that approve
+		if r.By == "" { // the request expired, and the owners of rules and runtime let a timeout approve
 			by = "nobody, by timeout"
 		}
 		lines = append(lines, "Approved by "+by+at(r.Decided))
@@ -149,7 +149,7 @@ func approvers(r *approval.Request) []string {
 	return out
 }
 
-// listed names at most so many, and counts the others.
+// listed returns at most most names, and the number of the others.
 func listed(names []string, most int) string {
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
@@ -166,8 +166,8 @@ func at(t *time.Time) string {
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// facts are the lines that are made from the record, never from the
-// author's or the agent's words.
+// facts returns the lines that are made from the record, never from texts of the author or the
+// agent.
 func facts(r *approval.Request) []string {
 	rev := r.Current()
 	lines := []string{"Agent: " + short(r.Agent.ID), "Wants to run: " + short(rev.Call.Target())}
@@ -208,7 +208,7 @@ func facts(r *approval.Request) []string {
 	return append(lines, "Request: "+short(r.ID)+", binding "+short(prefix(rev.Binding)))
 }
 
-// because names the rules that asked, with their places.
+// because lists the rules that required approval, with their places.
 func because(reasons []resolve.Reason) []string {
 	const most = 5
 	var lines []string
@@ -226,7 +226,7 @@ func because(reasons []resolve.Reason) []string {
 	return lines
 }
 
-// needs lists the stages and how many people have approved so far.
+// needs lists the stages and the number of approvals so far.
 func needs(r *approval.Request) string {
 	var stages []string
 	for _, s := range r.Stages {
@@ -240,8 +240,8 @@ func needs(r *approval.Request) string {
 	return fmt.Sprintf("Needs: %s. Approvals so far: %d", listed(stages, 8), len(approvers(r)))
 }
 
-// call shows why the rules ask and the message, both fenced, and all
-// that the call carries.
+// call shows the reasons of the rules and the message, both quoted, and the contents of the
+// call.
 func (m *message) call(r *approval.Request) {
 	p := carried(r)
 	m.why(r)
@@ -251,8 +251,8 @@ func (m *message) call(r *approval.Request) {
 	m.gaps(r, p, left)
 }
 
-// why says what each rule is for, in its author's words, and what made
-// it ask.
+// why shows the purpose of each rule, in its author's words, and the reason why it required
+// approval.
 func (m *message) why(r *approval.Request) {
 	const most = 5
 	var lines []string
@@ -274,7 +274,7 @@ func (m *message) why(r *approval.Request) {
 	}
 }
 
-// carried writes all that the call carries.
+// carried returns the complete contents of the call.
 func carried(r *approval.Request) *printer {
 	c := &r.Current().Call
 	p := &printer{}
@@ -286,8 +286,8 @@ func carried(r *approval.Request) *printer {
 	return p
 }
 
-// context writes what else the binding covers. Names that the facts had
-// to cut are written again in full.
+// context writes the other data that the binding covers. Names that the facts had to cut are
+// repeated in full.
 func (p *printer) context(rev *approval.Revision) {
 	c, worth := &rev.Call, "not believed"
 	if rev.HintsBelieved {
@@ -314,7 +314,7 @@ func (p *printer) context(rev *approval.Revision) {
 	}
 }
 
-// gaps announces what is missing.
+// gaps lists what is missing.
 func (m *message) gaps(r *approval.Request, p *printer, left int) {
 	var why []string
 	if p.hidden {
@@ -338,9 +338,8 @@ func (m *message) gaps(r *approval.Request, p *printer, left int) {
 	}
 }
 
-// words are the message with the call's values in it. Every line is
-// fenced, so that none passes for a fact. Text that may hold a hidden
-// value stays out.
+// words shows the message with the call's values. Every line is quoted, so that it can't be
+// mistaken for a fact. A message that may contain a hidden value is not shown.
 func (m *message) words(rev *approval.Revision, hidden bool) {
 	text := rev.Decision.Message
 	switch {
@@ -366,7 +365,7 @@ func (m *message) words(rev *approval.Revision, hidden bool) {
 	m.say(messageFrom(rev.MessageFrom) + ":\n" + strings.Join(lines, "\n"))
 }
 
-// messageFrom says whose words a message is.
+// messageFrom describes the author of a message.
 func messageFrom(from resolve.Source) string {
 	switch from {
 	case resolve.FromAgent, resolve.FromServer:
@@ -380,14 +379,14 @@ func messageFrom(from resolve.Source) string {
 	return "Message by the author of a rule, or made from the call, with the agent's values"
 }
 
-// fenced is one line of a message in which package template has escaped
-// the values.
+// fenced returns one quoted line of a message. Package template has escaped the values in it.
 func fenced(line string, limit int) (string, bool) {
 	shown := "│ " + safetext.SlackMessage(line)
 	return shown, safetext.SlackLength(shown) <= limit
 }
 
-// buttons: the link is always there; it opens a page and decides nothing.
+// buttons returns the buttons of a request. The link to the inbox is always there. It opens a
+// page and decides nothing.
 func (a *App) buttons(r *approval.Request, full bool) slack.Block {
 	open := a.opens(r)
 	if r.State != approval.Pending || !full {
@@ -408,7 +407,7 @@ func (a *App) buttons(r *approval.Request, full bool) slack.Block {
 	return slack.NewActionBlock("", approve, deny, open)
 }
 
-// opens is the button that opens the page of a request.
+// opens returns the button that opens the page of a request.
 func (a *App) opens(r *approval.Request) slack.BlockElement {
 	page := notify.Link(&url.URL{
 		Scheme: a.inbox.Scheme,

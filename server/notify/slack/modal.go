@@ -13,17 +13,16 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// What Slack takes in a modal. A form that has more is answered in the
-// inbox.
+// Limits of a modal in Slack. A larger form must be answered in the inbox.
 const (
 	mostFields  = 95     // of 100 blocks
 	mostInput   = 3000   // characters of one text
 	mostHint    = 1900   // of 2000
 	mostTitle   = 1900   // of 2000 in a label
 	mostOption  = 75     // characters of an option's title
-	mostShown   = 10     // options as buttons or boxes; more go into a menu
+	mostShown   = 10     // options as buttons or boxes; more become a menu
 	mostWords   = 60_000 // characters of all labels, hints and options
-	oneLine     = 200    // characters of a text that gets one line, as in the inbox
+	oneLine     = 200    // maximum length of a text that gets a single line, as in the inbox
 	fieldValue  = "value"
 	fieldPrefix = "field_"
 )
@@ -32,11 +31,11 @@ const (
 type modal struct {
 	blocks []slack.Block
 	size   int
-	unfit  bool // something is more than Slack takes
+	unfit  bool // something exceeds Slack's limits
 }
 
-// modalOf makes the inputs of a question's form; false where Slack
-// can't hold it whole.
+// modalOf makes the inputs of a question's form. It returns false if the form exceeds Slack's
+// limits.
 func modalOf(r *approval.Request) ([]slack.Block, bool) {
 	f := r.Question.Form()
 	if f == nil || len(f.Fields) > mostFields {
@@ -63,7 +62,7 @@ func modalOf(r *approval.Request) ([]slack.Block, bool) {
 
 func (m *modal) add(b slack.Block) { m.blocks = append(m.blocks, b) }
 
-// words are the asker's, whole; what is too long makes the form unfit.
+// words returns a text of the asker, uncut. If it is longer than most, the form is unfit.
 func (m *modal) words(text string, most int) string {
 	shown := safetext.Slack(text)
 	m.unfit = m.unfit || safetext.SlackLength(shown) > most
@@ -72,7 +71,7 @@ func (m *modal) words(text string, most int) string {
 	return shown
 }
 
-// fenced are lines of the asker's words, each behind a bar.
+// fenced returns the asker's text with a bar before each line.
 func (m *modal) fenced(text string) string {
 	if text == "" {
 		return ""
@@ -85,7 +84,7 @@ func (m *modal) fenced(text string) string {
 	return out.String()
 }
 
-// input is the block of one field.
+// input returns the block of one field.
 func (m *modal) input(f *form.Field, i int) slack.Block {
 	label := "Your answer"
 	if f.Title != "" {
@@ -105,7 +104,7 @@ func (m *modal) input(f *form.Field, i int) slack.Block {
 	return b
 }
 
-// element is the control of one field, with its default in it.
+// element returns the control of one field with its default.
 func (m *modal) element(f *form.Field) slack.BlockElement {
 	switch f.Type {
 	case form.Boolean:
@@ -166,8 +165,8 @@ func (m *modal) text(f *form.Field) slack.BlockElement {
 	return e
 }
 
-// first is a default as it stands in an input. A longer one than an
-// input can hold is not put there: the form is answered in the inbox.
+// first returns the default of an input. If it is longer than an input allows, the form is
+// unfit and must be answered in the inbox.
 func (m *modal) first(f *form.Field) string {
 	texts := form.Texts(f.Default)
 	if len(texts) == 0 {
@@ -179,8 +178,8 @@ func (m *modal) first(f *form.Field) string {
 	return texts[0]
 }
 
-// options are those of a field: the value is the number, which decides.
-// picked are those of the default.
+// options returns the options of a field, whose values are their numbers, and those that are
+// the default.
 func (m *modal) options(f *form.Field) (all, picked []*slack.OptionBlockObject) {
 	m.unfit = m.unfit || len(f.Options) > maxOptions
 	for i, o := range f.Options {
@@ -243,7 +242,7 @@ func (m *modal) several(f *form.Field) slack.BlockElement {
 	return e
 }
 
-// answerForm is the modal in which a question is answered.
+// answerForm returns the modal in which a question is answered.
 func answerForm(r *approval.Request, metadata string) (slack.ModalViewRequest, bool) {
 	blocks, fits := modalOf(r)
 
@@ -258,7 +257,7 @@ func answerForm(r *approval.Request, metadata string) (slack.ModalViewRequest, b
 	}, fits
 }
 
-// input is what Slack says of one control.
+// input is the state of one control in Slack's payload.
 type input struct {
 	Value    string `json:"value"`
 	Date     string `json:"selected_date"`
@@ -270,8 +269,7 @@ type input struct {
 	} `json:"selected_options"`
 }
 
-// filled reads what a person put into the controls. The error is
-// form.Problems.
+// filled reads the inputs of a person. The error is form.Problems.
 func filled(f *form.Form, inputs map[string]map[string]input) ([]byte, error) {
 	texts := map[string][]string{}
 	for i := range f.Fields {
@@ -282,8 +280,8 @@ func filled(f *form.Form, inputs map[string]map[string]input) ([]byte, error) {
 	return f.Read(func(name string) []string { return texts[name] })
 }
 
-// texts is what a control has, as a form reads it. A number that is
-// none of an option's stands for no option.
+// texts returns the values of a control in the form that package form reads. An invalid option
+// number becomes noOption.
 func (in input) texts(f *form.Field) []string {
 	switch f.Type {
 	case form.Boolean:
@@ -314,7 +312,7 @@ func (in input) texts(f *form.Field) []string {
 	return []string{in.Value}
 }
 
-// noOption is the value of none: those of options can be seen.
+// noOption is a value that no option can have, because options must be printable.
 const noOption = "\x00"
 
 func optionOf(f *form.Field, number string) string {
@@ -329,9 +327,8 @@ func optionOf(f *form.Field, number string) string {
 	return f.Options[n].Value
 }
 
-// mended are the errors that the modal shows, one below each wrong
-// input, in our words.
-func mended(f *form.Form, problems form.Problems) map[string]string {
+// fieldErrors returns the errors that the modal shows, one for each wrong input, in our own words.
+func fieldErrors(f *form.Form, problems form.Problems) map[string]string {
 	out := map[string]string{}
 	for i := range f.Fields {
 		for _, p := range problems {

@@ -19,15 +19,15 @@ const (
 )
 
 const (
-	maxButtons   = 25  // of choices: what Slack takes in one block
+	maxButtons   = 25  // maximum number of choices as buttons in one block
 	maxOptions   = 100 // of a menu
 	maxButton    = 70  // of 75 characters on a button or in a menu
-	maxArguments = 2   // sections of what the call carries
-	maxPrompt    = 2   // sections of the tool's words
+	maxArguments = 2   // sections with the contents of the call
+	maxPrompt    = 2   // sections with the tool's text
 	maxLabel     = 2000
 )
 
-// whoAsks is what to call the asker of a question.
+// whoAsks returns what to call the asker of a question.
 func whoAsks(r *approval.Request) string {
 	if r.Current().Call.Kind == "" {
 		return "agent"
@@ -36,11 +36,10 @@ func whoAsks(r *approval.Request) string {
 	return "tool"
 }
 
-// renderQuestion shows what a tool or an agent asks: what we know
-// first, then the asker's own words, every line of them fenced. A
-// choice can be answered here only when all labels are shown whole; a
-// form when Slack's inputs hold it whole. private says that nobody but
-// the one person who may answer reads the message.
+// renderQuestion shows a question of a tool or an agent: first the facts, then the asker's own
+// text with a bar before every line. A choice can be answered here only if all labels are shown
+// completely, and a form only if Slack's inputs can hold all of it. private is set if only the
+// person who may answer can read the message.
 func (a *App) renderQuestion(r *approval.Request, private bool) message {
 	title := "A tool asks"
 	if whoAsks(r) == "agent" {
@@ -73,7 +72,7 @@ func (a *App) renderQuestion(r *approval.Request, private bool) message {
 	return m
 }
 
-// answerOf says how a question ended; nothing while it is open.
+// answerOf describes how a question ended. It returns nothing for an open question.
 func answerOf(r *approval.Request) []string {
 	if r.State != approval.Answered {
 		return ending(r)
@@ -97,7 +96,7 @@ func answerOf(r *approval.Request) []string {
 	return []string{fmt.Sprintf("Picked [%d]%s", *r.Chosen, by)}
 }
 
-// questionFacts are the facts of the call, but for what approvals alone have.
+// questionFacts returns the facts of the call, without those that apply only to approvals.
 func questionFacts(r *approval.Request) []string {
 	lines := []string{"Tool server: " + short(r.Question.Asker)}
 	if whoAsks(r) == "agent" {
@@ -119,7 +118,7 @@ func questionFacts(r *approval.Request) []string {
 	return append(lines, "May answer: "+answerers(r))
 }
 
-// answerers says who may answer a question.
+// answerers describes who may answer a question.
 func answerers(r *approval.Request) string {
 	switch {
 	case len(r.Question.Groups) > 0:
@@ -131,9 +130,9 @@ func answerers(r *approval.Request) string {
 	return "any approver"
 }
 
-// asked shows what the call carries, then the tool's words: its labels
-// whole or not at all, and of the rest as much as there is room for.
-// What a policy hides the words could repeat, so then they stay out.
+// asked shows the contents of the call, then the tool's text: all labels completely or none,
+// and as much of the rest as fits. If a policy hides a value, the tool's text is not shown,
+// because it may repeat the value.
 func (m *message) asked(r *approval.Request) {
 	if r.Question.Form() != nil {
 		m.askedForm(r)
@@ -141,7 +140,7 @@ func (m *message) asked(r *approval.Request) {
 	}
 	p := carried(r)
 	labels, all := choiceLines(r)
-	choices, left := pack(labels, max(0, m.room(0)-2)) // what we know and the prompt have their room in any case
+	choices, left := pack(labels, max(0, m.room(0)-2)) // reserve room for the facts and the prompt
 	room := m.room(sizeOf(choices))
 	m.arguments(p, min(maxArguments, room-1))
 	if p.hidden {
@@ -164,8 +163,8 @@ func (m *message) asked(r *approval.Request) {
 	m.full = true
 }
 
-// askedForm shows what the call carries and the asker's words. The
-// fields stand in the modal, all of them or none.
+// askedForm shows the contents of the call and the asker's text. The fields are in the modal,
+// either all or none.
 func (m *message) askedForm(r *approval.Request) {
 	p := carried(r)
 	if whoAsks(r) == "tool" {
@@ -188,7 +187,7 @@ func (m *message) askedForm(r *approval.Request) {
 	}
 }
 
-// room is how many sections are left when so many characters are set aside.
+// room returns how many sections are left if aside characters are reserved.
 func (m *message) room(aside int) int { return (maxTotal - m.size - aside) / maxText }
 
 func sizeOf(texts []string) int {
@@ -206,8 +205,7 @@ func (m *message) arguments(p *printer, most int) {
 	}
 }
 
-// prompt shows the tool's words as a quotation: no line of them passes
-// for one of ours.
+// prompt shows the tool's text as a quotation, so that its lines can't be mistaken for ours.
 func (m *message) prompt(r *approval.Request, most int) {
 	var lines []string
 	for line := range strings.Lines(r.Question.Prompt) {
@@ -224,8 +222,8 @@ func (m *message) prompt(r *approval.Request, most int) {
 	}
 }
 
-// choiceLines puts every label on a line of its own, with its number
-// first, and reports whether all of them are whole.
+// choiceLines returns one line for each label, with its number first, and reports whether all
+// labels are shown completely.
 func choiceLines(r *approval.Request) (lines []string, all bool) {
 	all = true
 	for i, label := range r.Question.Choices {
@@ -236,8 +234,7 @@ func choiceLines(r *approval.Request) (lines []string, all bool) {
 	return lines, all
 }
 
-// choiceLine has our marks before the number, where no label can
-// imitate them.
+// choiceLine puts our marks before the number, because a label can't imitate them there.
 func choiceLine(r *approval.Request, i int, label, shown string) string {
 	mark := ""
 	if i == r.Question.Default {
@@ -257,8 +254,8 @@ func choiceLine(r *approval.Request, i int, label, shown string) string {
 	return line
 }
 
-// answers are the elements below a question: a button for each choice,
-// or a menu when there are too many, one to dismiss, and the link.
+// answers returns the elements below a question: a button for each choice, or a menu if there
+// are too many, a button to dismiss the question, and the link.
 func (a *App) answers(r *approval.Request, full bool) []slack.Block {
 	open := a.opens(r)
 	if r.State != approval.Pending || !full || len(r.Question.Choices) > maxOptions {
@@ -274,8 +271,8 @@ func (a *App) answers(r *approval.Request, full bool) []slack.Block {
 	return []slack.Block{slack.NewActionBlock("", picks(r, t)...), slack.NewActionBlock("", dismiss, open)}
 }
 
-// fills are the elements of a text or a form: one opens it, the other
-// closes the question.
+// fills returns the elements for a text or a form: one opens the form, the other dismisses the
+// question.
 func fills(t ticket) []slack.BlockElement {
 	fill := slack.NewButtonBlockElement(actionAnswer, t.String(), plain("Answer…")).WithStyle(slack.StylePrimary)
 	dismiss := slack.NewButtonBlockElement(actionDismiss, t.String(), plain("Dismiss")).WithStyle(slack.StyleDanger)
@@ -288,12 +285,11 @@ func fills(t ticket) []slack.BlockElement {
 	return []slack.BlockElement{fill, dismiss}
 }
 
-// chooseID is the id of the button of a choice: ids must differ within
-// a block.
+// chooseID returns the id of a choice's button. Ids must be unique within a block.
 func chooseID(i int) string { return actionChoose + "_" + strconv.Itoa(i) }
 
-// picks are the elements that pick a choice. What a label's cut leaves
-// out stands in the message.
+// picks returns the elements that select a choice. The message contains the full text of a
+// shortened label.
 func picks(r *approval.Request, t ticket) []slack.BlockElement {
 	var buttons []slack.BlockElement
 	var options []*slack.OptionBlockObject
@@ -322,7 +318,7 @@ func confirmAnswer(t ticket, what, verb string) *slack.ConfirmationBlockObject {
 	)
 }
 
-// buttonName is a number and as much of its label as a button holds.
+// buttonName returns a number and as much of its label as fits on a button.
 func buttonName(i int, label string) string {
 	number := fmt.Sprintf("[%d]", i)
 	if strings.TrimSpace(label) == "" {

@@ -36,8 +36,7 @@ const (
 	"required":["name","class"]}`
 )
 
-// asksForm has an agent ask by itself, or during a call, with what it
-// says about it.
+// asksForm lets an agent ask by itself, or during a call, with context.
 func (w *world) asksForm(schema string, call *resolve.Call, groups ...string) *approval.Request {
 	w.t.Helper()
 	out, err := w.service.Ask(w.t.Context(), approval.AskInput{
@@ -65,7 +64,7 @@ func (w *world) asksForm(schema string, call *resolve.Call, groups ...string) *a
 	return out.Request
 }
 
-// opened is the view that was opened last, and its inputs.
+// opened returns the view that was opened last, and its inputs.
 func (w *world) opened() (view map[string]any, inputs []block) {
 	w.t.Helper()
 	w.slack.mu.Lock()
@@ -92,8 +91,7 @@ type (
 	picked = map[string]any
 )
 
-// fills submits the view that was opened last, and returns what is
-// wrong, by block.
+// fills submits the view that was opened last, and returns the errors by block.
 func (w *world) fills(user string, given map[string]values) map[string]string {
 	w.t.Helper()
 	view, _ := w.opened()
@@ -133,8 +131,8 @@ func (w *world) fills(user string, given map[string]values) map[string]string {
 
 func option1(n string) picked { return picked{"value": n} }
 
-// TestFormInSlack: what we know comes first, then the asker's words;
-// the button opens Slack's own inputs, and wrong ones are handed back.
+// TestFormInSlack checks that the facts come first, then the asker's text. The button opens
+// Slack's inputs, and wrong inputs are rejected.
 func TestFormInSlack(t *testing.T) {
 	w := newWorld(t)
 	r := w.asksForm(flight, &resolve.Call{}, "risk")
@@ -223,7 +221,7 @@ func TestFormInSlack(t *testing.T) {
 	lacks(t, texts(w.only().blocks), "Mara", "lounge")
 }
 
-// TestTextInSlack: a text is one input; dismissing it gives no answer.
+// TestTextInSlack checks that a text is one input. Dismissing it gives no answer.
 func TestTextInSlack(t *testing.T) {
 	w := newWorld(t)
 	call := &resolve.Call{Kind: resolve.Tool, Tool: "trade", Args: []byte(`{"what":"gold"}`)}
@@ -255,8 +253,8 @@ func TestTextInSlack(t *testing.T) {
 	w.hears("Dismissed without an answer by rita@acme.example")
 }
 
-// TestWhoeverElseFillsInIsRefused: the form opens for nobody else, and
-// one that opened for somebody counts for nobody else.
+// TestWhoeverElseFillsInIsRefused checks that the form doesn't open for people who may not
+// answer, and that their answers to an open form don't count.
 func TestWhoeverElseFillsInIsRefused(t *testing.T) {
 	w := newWorld(t)
 	r := w.asksForm(`{"type":"string"}`, &resolve.Call{}, "leads")
@@ -280,8 +278,8 @@ func TestWhoeverElseFillsInIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhatSlackCanNotHold is answered in the inbox: too many fields or
-// options, long words, and what is not to be read in a channel.
+// TestWhatSlackCanNotHold checks that questions with too many fields or options, with long
+// texts, or with confidential contents are answered in the inbox.
 func TestWhatSlackCanNotHold(t *testing.T) {
 	options := func(n int, title string) string {
 		var all []string
@@ -339,7 +337,7 @@ func TestWhatSlackCanNotHold(t *testing.T) {
 	}
 }
 
-// TestFormsStayOutOfChannels where arguments are not shown, and where
+// TestFormsStayOutOfChannels checks that forms are not shown if arguments are not, or if a
 // policy hides values.
 func TestFormsStayOutOfChannels(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -362,9 +360,9 @@ func TestFormsStayOutOfChannels(t *testing.T) {
 	}
 }
 
-// TestWhatTheRetentionTook: a message that is rewritten once the texts
-// are gone says so, and shows neither a choice of nothing nor empty
-// arguments. Who answered stays.
+// TestWhatTheRetentionTook checks that a message that is rewritten after the texts were pruned
+// says so, and doesn't show an empty choice or empty arguments. The name of the person who
+// answered is kept.
 func TestWhatTheRetentionTook(t *testing.T) {
 	signer, _, err := ledger.GenerateKey("test", rand.Reader)
 	must.Do(t, err)

@@ -21,14 +21,13 @@ func yesOrNo() approval.Question {
 	}
 }
 
-// asks has a tool ask about a call of an agent that acts for nobody in
-// particular.
+// asks lets a tool ask about a call of an agent that acts for no particular person.
 func (w *world) asks(tool, args string, q approval.Question) *approval.Request {
 	w.t.Helper()
 	return w.asksFor("", tool, args, q)
 }
 
-// asksFor is asks with the person whom the agent acts for.
+// asksFor does the same as asks for an agent that acts for a person.
 func (w *world) asksFor(principal, tool, args string, q approval.Question) *approval.Request {
 	w.t.Helper()
 	out, err := w.service.Ask(w.t.Context(), approval.AskInput{
@@ -75,8 +74,8 @@ func (w *world) answeredMessage(parts ...string) {
 	}
 }
 
-// TestQuestionInSlack: what we know comes first, then the tool's words
-// behind bars, then every choice; one click answers.
+// TestQuestionInSlack checks that the facts come first, then the tool's text with bars, then
+// every choice. One click answers.
 func TestQuestionInSlack(t *testing.T) {
 	w := newWorld(t)
 	r := w.asks("trade", `{"amount":5,"what":"gold"}`, yesOrNo())
@@ -160,8 +159,8 @@ func TestWhoeverElseAnswersIsRefused(t *testing.T) {
 	}
 }
 
-// TestNothingUnreadableIsAChoice: no value falls back to a number. What
-// can't be read is refused.
+// TestNothingUnreadableIsAChoice checks that an invalid value is refused and never becomes a
+// number.
 func TestNothingUnreadableIsAChoice(t *testing.T) {
 	w := newWorld(t)
 	r := w.asks("trade", `{}`, yesOrNo())
@@ -232,8 +231,8 @@ func TestNothingUnreadableIsAChoice(t *testing.T) {
 	}
 }
 
-// TestManyChoices: more than a block holds become a menu, and more than
-// a message holds are answered in the inbox.
+// TestManyChoices checks that more choices than a block allows become a menu, and that more
+// than a message allows are answered in the inbox.
 func TestManyChoices(t *testing.T) {
 	w := newWorld(t)
 	q := approval.Question{Asker: "crm", Prompt: "Which?", Default: 0}
@@ -285,8 +284,8 @@ func TestManyChoices(t *testing.T) {
 	w.answeredMessage("Picked [41]", "│ > [41] Account 41")
 }
 
-// TestWhatDoesNotFitIsAnsweredInTheInbox: a click that a message
-// without buttons could not have sent is refused.
+// TestWhatDoesNotFitIsAnsweredInTheInbox checks that a click is refused if the message had no
+// buttons.
 func TestWhatDoesNotFitIsAnsweredInTheInbox(t *testing.T) {
 	long := yesOrNo()
 	long.Choices[1] = strings.Repeat("x", 3000)
@@ -337,8 +336,8 @@ func TestWhatDoesNotFitIsAnsweredInTheInbox(t *testing.T) {
 	w.answeredMessage("A tool asks", "│ [103] 100")
 }
 
-// TestLongPromptsAreAnnounced: they push out neither what we know nor
-// the choices, and no limit of Slack's.
+// TestLongPromptsAreAnnounced checks that long prompts don't displace the facts or the choices,
+// and don't exceed Slack's limits.
 func TestLongPromptsAreAnnounced(t *testing.T) {
 	for _, prompt := range []string{
 		strings.Repeat("line\n", 5000),
@@ -367,8 +366,8 @@ func TestLongPromptsAreAnnounced(t *testing.T) {
 	}
 }
 
-// TestHostileLabels: they stand behind bars and on buttons as plain text, the
-// number first.
+// TestHostileLabels checks that labels are shown after bars and on buttons as plain text, with
+// the number first.
 func TestHostileLabels(t *testing.T) {
 	w := newWorld(t)
 	q := approval.Question{

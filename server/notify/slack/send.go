@@ -22,20 +22,19 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// shown says where a request is shown, and which version of it.
+// shown records the message that shows a request, and which version of the request it shows.
 type shown struct {
 	Channel string `json:"channel"`
 	TS      string `json:"ts"`
 	Version int64  `json:"version"`
-	User    string `json:"user,omitempty"` // to whom alone
+	User    string `json:"user,omitempty"` // the only reader of a direct message
 }
 
-// kept is how long a message can be rewritten after its request was last due.
+// kept is the time for which a message can be rewritten after the deadline of its request.
 const kept = 30 * 24 * time.Hour
 
-// Send brings every message about the job's request up to date, and
-// posts those that are missing while people are asked. A reminder is
-// one more message, in the thread of the first.
+// Send updates every message about the job's request, and posts missing ones while the request
+// is pending. A reminder is an additional message in the thread of the first one.
 func (a *App) Send(ctx context.Context, job store.Job) error {
 	if job.Tenant != a.cfg.Tenant {
 		return notify.Permanent(errors.New("slack: this workspace belongs to another tenant"))
@@ -64,9 +63,8 @@ func (a *App) Send(ctx context.Context, job store.Job) error {
 	return join(failures)
 }
 
-// places lists where a request is shown: the channel of each group that
-// may answer, or, when one person alone may, the direct messages with
-// them and no channel.
+// places returns the places in which a request is shown: the channels of the groups that may
+// answer, or only the direct messages with the person if one person alone may answer.
 func (a *App) places(r *approval.Request) []string {
 	if r.OnlyUser() {
 		return []string{direct}
@@ -85,11 +83,10 @@ func (a *App) places(r *approval.Request) []string {
 	return out
 }
 
-// show makes the message in one place agree with the request. The
-// request may change meanwhile, and other replicas may write the same
-// message: whoever wrote reads again, until what was written last is
-// what stands. again rewrites in any case, since an attempt before may
-// have written without remembering it.
+// show makes the message in one place match the request. The request may change in the
+// meantime, and other replicas may write the same message, so show reads the state again after
+// each write until the message matches. With again it rewrites the message in any case, since a
+// previous attempt may have written it without storing that.
 func (a *App) show(ctx context.Context, place, id string, again bool) error {
 	unlock, err := a.lock(ctx, id)
 	if err != nil {
@@ -106,7 +103,7 @@ func (a *App) show(ctx context.Context, place, id string, again bool) error {
 		switch {
 		case err != nil:
 			return err
-		case now == nil && r.State != approval.Pending: // nobody needs to act, and nothing has to be taken back
+		case now == nil && r.State != approval.Pending: // no one needs to act, and there is no message to update
 			return nil
 		case now != nil && now.Version == r.Version && !again:
 			return nil
@@ -127,8 +124,8 @@ func (a *App) show(ctx context.Context, place, id string, again bool) error {
 	return errors.New("the request keeps changing")
 }
 
-// write posts or rewrites one message and remembers it. to is the one
-// user who reads it, "" in a channel.
+// write posts or rewrites one message and stores its place. to is the only user who reads it,
+// or empty for a channel.
 func (a *App) write(ctx context.Context, place, to string, r *approval.Request, now *shown) error {
 	next := shown{Version: r.Version, User: to}
 	var err error
@@ -142,7 +139,7 @@ func (a *App) write(ctx context.Context, place, to string, r *approval.Request, 
 	}
 
 	if code(err) == "message_not_found" && now != nil {
-		return a.cfg.Values.DeleteValue(ctx, a.bucket(), messageKey(place, r.ID)) // somebody deleted it
+		return a.cfg.Values.DeleteValue(ctx, a.bucket(), messageKey(place, r.ID)) // it was deleted in Slack
 	}
 	if err != nil {
 		return err
@@ -150,7 +147,7 @@ func (a *App) write(ctx context.Context, place, to string, r *approval.Request, 
 	return a.remember(ctx, messageKey(place, r.ID), next, r)
 }
 
-// post posts a message that nobody remembers.
+// post posts a message whose place is not stored.
 func (a *App) post(ctx context.Context, place, to string, r *approval.Request) (channel, ts string, err error) {
 	channel = place
 	if place == direct {
@@ -165,7 +162,8 @@ func (a *App) post(ctx context.Context, place, to string, r *approval.Request) (
 func (a *App) options(ctx context.Context, r *approval.Request, private bool) []slack.MsgOption {
 	shortages, err := a.cfg.Voter.Shortages(ctx, r)
 	if err != nil {
-		a.cfg.Report(fmt.Errorf("slack: who can fill request %s: %w", r.ID, err)) // the message goes without it
+		// the message is sent without the shortages
+		a.cfg.Report(fmt.Errorf("slack: who can fill request %s: %w", r.ID, err))
 	}
 	text, _ := safetext.CutSlack(approval.ShortageWords(shortages), maxText/2)
 	m := a.render(r, text, private)
@@ -214,7 +212,7 @@ func (a *App) remember(ctx context.Context, key string, s shown, r *approval.Req
 	return a.keep(ctx, key, text, r)
 }
 
-// keep keeps a value for as long as messages about a request are.
+// keep stores a value for as long as the messages about a request are kept.
 func (a *App) keep(ctx context.Context, key string, text []byte, r *approval.Request) error {
 	until := a.cfg.Now()
 	if r.Deadline.After(until) {
@@ -223,14 +221,12 @@ func (a *App) keep(ctx context.Context, key string, text []byte, r *approval.Req
 	return a.cfg.Values.SetValue(ctx, a.bucket(), key, text, until.Add(kept))
 }
 
-// remembered is the message of a request in a channel, nil when there
-// is none.
+// remembered returns the stored message of a request in a channel, or nil.
 func (a *App) remembered(ctx context.Context, channel, id string) (*shown, error) {
 	return recall[shown](ctx, a, messageKey(channel, id), "request "+id)
 }
 
-// recall is what was kept under a key, nil when nothing is; of names
-// what it is about.
+// recall returns the value that is stored under a key, or nil. of is a description for errors.
 func recall[T any](ctx context.Context, a *App, key, of string) (*T, error) {
 	text, err := a.cfg.Values.Value(ctx, a.bucket(), key, a.cfg.Now())
 	if errors.Is(err, approval.ErrNotFound) {
@@ -246,8 +242,8 @@ func recall[T any](ctx context.Context, a *App, key, of string) (*T, error) {
 	return kept, nil
 }
 
-// locks keep two deliveries of this process from posting the same
-// message; between replicas show's reading again has to do.
+// locks prevent two deliveries of this process from posting the same message. Other replicas
+// are handled by show, which reads again after each write.
 type locks struct {
 	seed    maphash.Seed
 	stripes [64]chan struct{}
@@ -271,7 +267,7 @@ func (a *App) lock(ctx context.Context, id string) (unlock func(), err error) {
 	}
 }
 
-// code is the name of Slack's error, "" for other errors.
+// code returns the name of a Slack error, or an empty string for other errors.
 func code(err error) string {
 	if e, ok := errors.AsType[slack.SlackErrorResponse](err); ok {
 		return e.Err
@@ -279,9 +275,9 @@ func code(err error) string {
 	return ""
 }
 
-// classify turns an error of Slack's API into the next step; text is
-// how operators see it. Most errors with a name are a mistake of ours
-// or of the configuration, which no repetition mends.
+// classify converts an error of Slack's API to a *notify.Failure. text is the error for
+// operators. Most named errors are mistakes in our code or in the configuration, which retries
+// don't fix.
 func classify(text, err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		text = fmt.Errorf("slack: %w", e.Err)
@@ -304,8 +300,8 @@ func classify(text, err error) error {
 	return f
 }
 
-// join makes one failure of those of several channels: as long as one
-// may still succeed, all are tried again.
+// join combines the failures of several channels. If one of them may still succeed, the job is
+// tried again.
 func join(failures []error) error {
 	if len(failures) == 0 {
 		return nil

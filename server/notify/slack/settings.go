@@ -10,16 +10,16 @@ import (
 //go:embed settings.schema.json
 var schema []byte
 
-// Settings are what a tenant says of its Slack workspace.
+// Settings configures a tenant's Slack workspace.
 type Settings struct {
 	notify.Route
 	Team              string            `doc:"team"`
 	TokenFile         string            `doc:"token_file"`
 	SigningSecretFile string            `doc:"signing_secret_file"`
-	Channels          map[string]string `doc:"channels"`  // by group; "" for every other
-	Arguments         bool              `doc:"arguments"` // show arguments, and so offer buttons
-	API               string            `doc:"api"`       // base of Slack's API; "" for https://slack.com/api/
-	Loopback          bool              `doc:"loopback"`  // may be reached on this machine, by plain http too
+	Channels          map[string]string `doc:"channels"`  // by group; the empty key is the default
+	Arguments         bool              `doc:"arguments"` // show arguments, and therefore offer buttons
+	API               string            `doc:"api"`       // base URL of Slack's API; by default https://slack.com/api/
+	Loopback          bool              `doc:"loopback"`  // allow addresses on this machine, including plain http
 }
 
 // Channel describes the channel.
@@ -36,7 +36,7 @@ func Channel() notify.Channel {
 	}
 }
 
-// receivers are the workspace, where there is one.
+// receivers returns the workspace, if one is configured.
 func (s *Settings) receivers() []notify.Receiver {
 	if s == nil {
 		return nil

@@ -15,21 +15,20 @@ import (
 	"github.com/assent-dev/assent/server/notify"
 )
 
-// maxButtonURL is the longest address that Slack takes for a button.
+// maxButtonURL is the longest URL that Slack accepts for a button.
 const maxButtonURL = 3000
 
 // signInMessage is the direct message about a sign-in.
 type signInMessage struct {
 	Channel string    `json:"channel"`
-	TS      string    `json:"ts"`    // "": it was about to be posted, and may be there
-	User    string    `json:"user"`  // to whom
+	TS      string    `json:"ts"`    // empty if it was about to be posted, so it may exist
+	User    string    `json:"user"`  // recipient
 	Since   time.Time `json:"since"` // of the link that it shows
 }
 
-// sendSignIn makes the direct message about a sign-in agree with how it
-// stands: there is one, to the Slack user of the person who may see it,
-// while the sign-in is open. As show does, it reads again after it
-// wrote.
+// sendSignIn makes the direct message match the state of a sign-in: while the sign-in is open
+// there is one message, to the Slack user of the person who may see it. As in show, it reads
+// the state again after each write.
 func (a *App) sendSignIn(ctx context.Context, id string, again bool) error {
 	if a.cfg.SignIns == nil {
 		return notify.Permanent(errors.New("slack: nothing here asks people to sign in"))
@@ -54,8 +53,7 @@ func (a *App) sendSignIn(ctx context.Context, id string, again bool) error {
 	return fmt.Errorf("slack: sign-in %s: it keeps changing", id)
 }
 
-// stepSignIn does one thing for it, and reports whether nothing was to
-// do.
+// stepSignIn does one step towards that, and reports whether nothing was left to do.
 func (a *App) stepSignIn(ctx context.Context, id string, again bool) (done bool, err error) {
 	asked, to, err := a.openSignIn(ctx, id)
 	if err != nil {
@@ -67,7 +65,7 @@ func (a *App) stepSignIn(ctx context.Context, id string, again bool) (done bool,
 		return false, err
 	case now == nil && to == "":
 		return true, nil
-	case now != nil && now.User != to: // over, or not theirs any more
+	case now != nil && now.User != to: // ended, or no longer this user's
 		return false, a.closeSignIn(ctx, id, now)
 	case now == nil || now.TS == "":
 		return false, a.postSignIn(ctx, &asked, to)
@@ -76,7 +74,7 @@ func (a *App) stepSignIn(ctx context.Context, id string, again bool) (done bool,
 	}
 
 	_, _, _, err = a.api.UpdateMessageContext(ctx, now.Channel, now.TS, a.signInOptions(&asked)...)
-	if code(err) == "message_not_found" { // somebody deleted it
+	if code(err) == "message_not_found" { // it was deleted in Slack
 		return true, a.cfg.Values.DeleteValue(ctx, a.bucket(), signInKey(id))
 	}
 	if err != nil {
@@ -87,8 +85,8 @@ func (a *App) stepSignIn(ctx context.Context, id string, again bool) (done bool,
 	return false, a.rememberSignIn(ctx, id, now)
 }
 
-// postSignIn posts the message, and remembers it before and after: what
-// a crash leaves in between is taken back by a message of its own.
+// postSignIn posts the message, and stores it before and after. If a crash happens in between,
+// closeSignIn posts a second message that cancels the first.
 func (a *App) postSignIn(ctx context.Context, asked *signin.Asked, to string) error {
 	channel, err := a.converse(ctx, to)
 	if err != nil {
@@ -115,8 +113,8 @@ func (a *App) rememberSignIn(ctx context.Context, id string, m *signInMessage) e
 	return a.cfg.Values.SetValue(ctx, a.bucket(), signInKey(id), text, a.cfg.Now().Add(kept))
 }
 
-// openSignIn is a sign-in that is open, and the Slack user who may be
-// told of it; "" while there is none.
+// openSignIn returns an open sign-in and the Slack user who may see it, or an empty user if
+// there is none.
 func (a *App) openSignIn(ctx context.Context, id string) (asked signin.Asked, to string, err error) {
 	asked, person, err := a.cfg.SignIns.SignIn(ctx, a.cfg.Tenant, id)
 	if errors.Is(err, approval.ErrNotFound) {
@@ -129,8 +127,8 @@ func (a *App) openSignIn(ctx context.Context, id string) (asked signin.Asked, to
 	return asked, to, err
 }
 
-// closeSignIn takes back what a message asks, link and all; of one that
-// is only about to be there it says so in another.
+// closeSignIn replaces the message, including its link. If it is not known whether the message
+// was posted, it posts another one instead.
 func (a *App) closeSignIn(ctx context.Context, id string, now *signInMessage) error {
 	const text = "Sign-in no longer needed"
 	over := []slack.MsgOption{
@@ -153,8 +151,8 @@ func (a *App) closeSignIn(ctx context.Context, id string, now *signInMessage) er
 	return a.cfg.Values.DeleteValue(ctx, a.bucket(), signInKey(id))
 }
 
-// signInOptions is the message: the host first, and the link where the
-// rule of package signin has one.
+// signInOptions returns the message: the host first, and the link if the rules of package
+// signin allow it.
 func (a *App) signInOptions(asked *signin.Asked) []slack.MsgOption {
 	words, _ := safetext.CutSlack(asked.Words(), maxText)
 	blocks := []slack.Block{section(words)}
@@ -165,7 +163,7 @@ func (a *App) signInOptions(asked *signin.Asked) []slack.MsgOption {
 	button := slack.NewButtonBlockElement(actionOpen, "", plain("Open in the inbox")).
 		WithURL(a.inbox.JoinPath("/").String())
 	if asked.Link != "" && a.cfg.Arguments && len(asked.Link) <= maxButtonURL {
-		const most = 75 // that Slack takes of a button
+		const most = 75 // Slack's limit for a button
 		button = slack.NewButtonBlockElement(actionOpen, "", plain(safetext.HeadSlack("Sign in at "+asked.Host, most))).
 			WithURL(asked.Link)
 	}
@@ -180,7 +178,7 @@ func (a *App) signInOptions(asked *signin.Asked) []slack.MsgOption {
 
 func signInKey(id string) string { return "signed " + id }
 
-// rememberedSignIn is the message about a sign-in, nil when there is none.
+// rememberedSignIn returns the stored message about a sign-in, or nil.
 func (a *App) rememberedSignIn(ctx context.Context, id string) (*signInMessage, error) {
 	return recall[signInMessage](ctx, a, signInKey(id), "sign-in "+id)
 }

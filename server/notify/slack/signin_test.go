@@ -19,16 +19,16 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// directSlack is Slack's API as far as direct messages go.
+// directSlack implements the part of Slack's API that direct messages need.
 type directSlack struct {
 	*httptest.Server
 	t        *testing.T
 	mu       sync.Mutex
-	opens    string            // whose messages it opens, whoever is asked for; "" for those
-	messages map[string]string // texts and addresses of buttons, by channel and ts
+	opens    string            // user whose messages are always opened; if empty, those of the requested user
+	messages map[string]string // texts and URLs of buttons, by channel and ts
 	calls    []string
 	refuse   bool
-	lose     bool // answers to what it posted
+	lose     bool // lose the response after posting
 }
 
 func newDirectSlack(t *testing.T) *directSlack {
@@ -95,7 +95,7 @@ func (f *directSlack) keep(at string, r *http.Request) {
 	f.messages[at] = shown
 }
 
-// only is the one message there is, and where.
+// only returns the only message and its place.
 func (f *directSlack) only() (at, shown string) {
 	f.t.Helper()
 	f.mu.Lock()
@@ -109,7 +109,7 @@ func (f *directSlack) only() (at, shown string) {
 	return at, shown
 }
 
-// bookOf is one sign-in, of somebody.
+// bookOf contains one sign-in of one person.
 type bookOf struct {
 	mu     sync.Mutex
 	asked  *signin.Asked
@@ -158,7 +158,7 @@ func signInFor(link string) *signin.Asked {
 	}
 }
 
-// signsIn is an app and the one sign-in of its tenant.
+// signsIn returns an app and the only sign-in of its tenant.
 func signsIn(t *testing.T, change ...func(*slack.Config)) (*directSlack, *bookOf, func(event string) error) {
 	f, b := newDirectSlack(t), &bookOf{}
 	change = append([]func(*slack.Config){func(c *slack.Config) {
@@ -182,8 +182,8 @@ func sends(t *testing.T, send func(string) error, event string) {
 	must.Do(t, send(event))
 }
 
-// TestSignInIsADirectMessage: to the Slack user of the person alone, the
-// host first; it follows the link, and is taken back at the end.
+// TestSignInIsADirectMessage checks that only the Slack user of the person gets a message, with
+// the host first. The message follows changes of the link, and is replaced at the end.
 func TestSignInIsADirectMessage(t *testing.T) {
 	f, b, send := signsIn(t)
 	b.set(signInFor("https://idp.example/a?state=1"), "alice@acme.example")
@@ -219,8 +219,8 @@ func TestSignInIsADirectMessage(t *testing.T) {
 	}
 }
 
-// TestNobodyElseIsToldOfASignIn: neither people without a Slack user in
-// this workspace, nor the user of somebody else, nor a channel.
+// TestNobodyElseIsToldOfASignIn checks that no message is sent for people without a Slack user
+// in this workspace, to users of other people, or to a channel.
 func TestNobodyElseIsToldOfASignIn(t *testing.T) {
 	for _, person := range []string{"carl@acme.example", "stranger@acme.example", "rita", ""} {
 		f, b, send := signsIn(t)
@@ -239,7 +239,7 @@ func TestNobodyElseIsToldOfASignIn(t *testing.T) {
 	}
 	f.opens = ""
 	sends(t, send, signin.EventAsked)
-	b.set(signInFor("https://idp.example/"), "bob@acme.example") // the directory says otherwise by now
+	b.set(signInFor("https://idp.example/"), "bob@acme.example") // the directory has changed
 	sends(t, send, signin.EventAsked)
 	if got := f.messages["DU0ALICE 1.1"]; strings.Contains(got, "idp.example") {
 		t.Errorf("alice still sees\n%s", got)
@@ -249,9 +249,8 @@ func TestNobodyElseIsToldOfASignIn(t *testing.T) {
 	}
 }
 
-// TestSignInHasAButtonUnderTheRuleAlone: not to a host that isn't
-// registered, nor of an address that Slack doesn't take, nor where the
-// configuration has nothing of calls shown in Slack.
+// TestSignInHasAButtonUnderTheRuleAlone checks that there is no link to an unregistered host,
+// to a URL that Slack doesn't accept, or if the configuration shows no arguments in Slack.
 func TestSignInHasAButtonUnderTheRuleAlone(t *testing.T) {
 	long := "https://idp.example/" + strings.Repeat("a", 3000)
 	for _, c := range []struct {
@@ -279,8 +278,8 @@ func TestSignInHasAButtonUnderTheRuleAlone(t *testing.T) {
 	}
 }
 
-// TestSignInThatSlackDoesNotTakeIsSentAgain, and one that its reader
-// deleted is not.
+// TestSignInThatSlackDoesNotTakeIsSentAgain sends a message again if Slack rejected it, but not
+// if its reader deleted it.
 func TestSignInThatSlackDoesNotTakeIsSentAgain(t *testing.T) {
 	f, b, send := signsIn(t)
 	b.set(signInFor("https://idp.example/"), "alice@acme.example")
@@ -299,8 +298,8 @@ func TestSignInThatSlackDoesNotTakeIsSentAgain(t *testing.T) {
 	}
 }
 
-// TestACrashWhilePostingASignIn: a message that nobody remembers the
-// place of is taken back by another one.
+// TestACrashWhilePostingASignIn checks that a message whose place was not stored is cancelled
+// by another message.
 func TestACrashWhilePostingASignIn(t *testing.T) {
 	f, b, send := signsIn(t)
 	b.set(signInFor("https://idp.example/"), "alice@acme.example")

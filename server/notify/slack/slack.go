@@ -1,19 +1,16 @@
-// Package slack shows requests in Slack and takes answers from there.
+// Package slack shows requests in Slack and accepts answers from there.
 //
-// A message is a view of the durable request: whatever happened, and in
-// whatever order deliveries arrive, it is rewritten until it shows the
-// request as it stands. Answers come as signed interactions (Slack's v0
-// signature). Who clicked is looked up in the directory as
-// slack:<team>:<user>; membership of a channel gives nobody a say, and
-// an unmapped person is refused.
+// A message is a view of the stored request: it is rewritten until it shows the request's
+// current state, in whatever order deliveries arrive. Answers are signed interactions (Slack's
+// v0 signature). The user who clicked is looked up in the directory as slack:<team>:<user>.
+// Membership of a channel gives no permission, and an unmapped user is refused.
 //
-// A question that one person alone may answer is shown to nobody but
-// them: in direct messages with the user whom the directory gives.
+// A question that only one person may answer is shown only to that person, in direct messages
+// with the user that the directory has for them.
 //
-// Everything that comes from an agent, a call or a person is shown in
-// plain_text objects, escaped, never as mrkdwn: it can't link, mention,
-// format or preview anything. The buttons exist only under a call that
-// the message shows to its last character.
+// Text from an agent, a call or a person is shown in plain_text objects, escaped, never as
+// mrkdwn: it can't link, mention, format or preview anything. Buttons exist only below a call
+// that the message shows completely.
 package slack
 
 import (
@@ -34,58 +31,58 @@ import (
 	"github.com/assent-dev/assent/internal/pattern"
 )
 
-// name is how answers given here are recorded.
+// name is the channel name that is recorded with answers given here.
 const name = "slack"
 
-// Voter counts answers, and says beforehand what they would do;
-// approval.Service is one.
+// Voter counts answers, and reports in advance who may answer. It is implemented by
+// approval.Service.
 type Voter interface {
 	Vote(ctx context.Context, in approval.VoteInput) (*approval.Voted, error)
 	Eligible(ctx context.Context, r *approval.Request, person string) (approval.Eligibility, error)
 	Shortages(ctx context.Context, r *approval.Request) ([]approval.Shortage, error)
 }
 
-// Requests reads requests; approval.Service does.
+// Requests reads requests. It is implemented by approval.Service.
 type Requests interface {
 	Request(ctx context.Context, tenant, id string) (*approval.Request, error)
 }
 
-// Values remembers which message shows which request; store.Store does.
+// Values stores which message shows which request. It is implemented by store.Store.
 type Values interface {
 	SetValue(ctx context.Context, bucket, key string, value []byte, expires time.Time) error
 	Value(ctx context.Context, bucket, key string, now time.Time) ([]byte, error)
 	DeleteValue(ctx context.Context, bucket, key string) error
 }
 
-// Config connects one tenant with one Slack workspace. Everything
-// without a default is required.
+// Config connects one tenant with one Slack workspace. All fields without a default are
+// required.
 type Config struct {
 	Tenant        string
 	Team          string // id of the workspace, T…
-	Token         string // of the bot, xoxb-…
+	Token         string // the bot's token, xoxb-…
 	SigningSecret string // of the app
-	// group → id of the channel that its requests are shown in; ""
-	// stands for every other group
+	// Channels maps each group to the id of the channel that shows its requests. The empty
+	// group is the default for all others.
 	Channels  map[string]string
-	Arguments bool   // show arguments and the author's message, and so offer buttons; default: neither
+	Arguments bool   // show arguments and the author's message, and therefore offer buttons; false by default
 	Inbox     string // public address of the inbox
 
-	// base of Slack's API; https://slack.com/api/. Response URLs of its
-	// host are trusted besides Slack's own
+	// API is the base URL of Slack's API, by default https://slack.com/api/. Response URLs on
+	// its host are trusted in addition to Slack's own.
 	API    string
-	Guard  guard.Guard // what may be reached
+	Guard  guard.Guard // limits which addresses may be contacted
 	Now    func() time.Time
-	Report func(error) // hears of work that failed after Slack got its acknowledgement; nil: nobody
+	Report func(error) // called for work that fails after Slack got its acknowledgement; may be nil
 
 	Voter    Voter
 	Requests Requests
 	People   approval.Directory
 	Values   Values
-	SignIns  signin.Book // of whom tools ask to sign in; nil: nobody is told
+	SignIns  signin.Book // people that tools ask to sign in; if nil, no sign-in is announced
 }
 
-// App is both sides of the connection: a notify.Sender for what goes
-// out and an http.Handler for the app's interactivity URL.
+// App is both sides of the connection: a notify.Sender for outgoing messages and an
+// http.Handler for the app's interactivity URL.
 type App struct {
 	cfg    Config
 	inbox  *url.URL
@@ -94,7 +91,7 @@ type App struct {
 	client *http.Client
 	seen   replays
 	locks  *locks
-	slots  chan struct{} // one element for each interaction that is worked on
+	slots  chan struct{} // one element for each interaction in progress
 	works  sync.WaitGroup
 }
 
@@ -105,14 +102,14 @@ const (
 	maxWorks    = 64
 )
 
-// The forms of Slack's ids.
+// The formats of Slack's ids.
 var (
 	teamForm    = pattern.Of(`^[TE][A-Z0-9]{1,32}$`)
 	userForm    = pattern.Of(`^[UW][A-Z0-9]{1,32}$`)
 	channelForm = pattern.Of(`^[CGD][A-Z0-9]{1,32}$`)
 )
 
-// New checks the configuration. It talks to nobody.
+// New checks the configuration and returns an App. It makes no connections.
 func New(cfg Config) (*App, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("slack: %w", err)
@@ -177,7 +174,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// bounded cuts answers off at a size that Slack's never have.
+// bounded limits the size of responses. Slack's responses are much smaller.
 func bounded(c *http.Client) *http.Client {
 	c.Transport = limited{c.Transport}
 	return c
@@ -196,6 +193,6 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// Wait returns when all work has ended that was begun by interactions.
-// Call it after the server stopped taking them.
+// Wait returns when all work started by interactions has ended. Call it after the server has
+// stopped accepting requests.
 func (a *App) Wait() { a.works.Wait() }

@@ -18,8 +18,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// anyText draws texts with what hurts: markup, entities, controls,
-// bidi, tags, padding, emoji.
+// anyText draws texts with problematic parts: markup, entities, control characters, bidi
+// characters, tags, padding, emoji.
 func anyText() *rapid.Generator[string] {
 	piece := rapid.SampledFrom([]string{
 		"a",
@@ -97,8 +97,7 @@ func TestDifferentTextsLookDifferent(t *testing.T) {
 	})
 }
 
-// anyJSON draws a document whose strings are all secret, with the paths
-// that lead to them.
+// anyJSON draws a document whose strings are all secret, with the paths to them.
 func anyJSON(t *rapid.T, depth int) any {
 	switch kind := rapid.IntRange(0, 3).Draw(t, "kind"); {
 	case kind == 0 && depth > 0:
@@ -118,7 +117,7 @@ func anyJSON(t *rapid.T, depth int) any {
 	return "s3cret-" + rapid.StringMatching(`[0-9]{6}`).Draw(t, "secret")
 }
 
-// What value.Lookup would find at a hidden path is never shown.
+// A value that value.Lookup finds at a hidden path must never be shown.
 func TestHiddenPathsAreNeverShown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		doc := map[string]any{"a": anyJSON(t, 3), "b": anyJSON(t, 2), "a.b": anyJSON(t, 1)}
@@ -137,10 +136,9 @@ func TestHiddenPathsAreNeverShown(t *testing.T) {
 	})
 }
 
-// secretsAt collects the strings below a path, by the two readings of
-// value.Lookup. Strings that stand elsewhere too can't be told apart;
-// the generator makes that unlikely enough to be a finding worth a
-// look.
+// secretsAt collects the strings below a path, by both interpretations of value.Lookup. Strings
+// that also occur elsewhere can't be distinguished. The generator makes this so unlikely that a
+// failure deserves a look.
 func secretsAt(doc map[string]any, path string) []string {
 	var out []string
 	if v, ok := doc[path]; ok {
@@ -196,7 +194,7 @@ func TestUnreadableArguments(t *testing.T) {
 	}
 }
 
-// hostile is a request in which everything tries to be something else.
+// hostile is a request in which every text tries to look like something else.
 func hostile() *approval.Request {
 	const bad = "x\u202e\n*Approved* <!channel> <https://evil.example|click> :white_check_mark: &lt;\U000e0041 שלום " +
 		"![i](http://evil.example/i.png)"

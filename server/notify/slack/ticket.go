@@ -9,13 +9,12 @@ import (
 	"github.com/assent-dev/assent/internal/pattern"
 )
 
-// ticket is what a button carries: which call, exactly, its clicker
-// saw. It is no credential: an answer also needs Slack's signature and
-// a person who is mapped.
+// ticket is the value of a button: it identifies exactly the call that the person saw. It is
+// not a credential: an answer also needs Slack's signature and a mapped person.
 type ticket struct {
 	Request  string
 	Revision int
-	Also     int    // how many further callers the message showed
+	Also     int    // number of additional callers that the message showed
 	Binding  string // first hex digits of the revision's binding
 }
 
@@ -25,13 +24,13 @@ func ticketOf(r *approval.Request) ticket {
 
 const prefixDigits = 16
 
-// prefix is the start of a binding's hex digits.
+// prefix returns the first hex digits of a binding.
 func prefix(binding string) string {
 	_, hex, _ := strings.Cut(binding, ":")
 	return hex[:min(len(hex), prefixDigits)]
 }
 
-// String is the form of a button's value.
+// String returns the value of a button.
 func (t ticket) String() string {
 	also := ""
 	if t.Also > 0 {
@@ -59,17 +58,17 @@ func parseTicket(s string) (ticket, error) {
 	return ticket{m[1], revision, also, m[4]}, err
 }
 
-// choiceTicket is what an element carries that picks a choice.
+// choiceTicket is the value of an element that selects a choice.
 type choiceTicket struct {
 	ticket
 	Choice int
 }
 
-// String is the form of an element's value.
+// String returns the value of an element.
 func (t choiceTicket) String() string { return t.ticket.String() + " " + strconv.Itoa(t.Choice) }
 
-// parseChoice reads the value of an element that picks a choice. What
-// can't be read is refused: no number is ever made up.
+// parseChoice reads the value of an element that selects a choice. It returns an error for an
+// invalid value instead of a default.
 func parseChoice(s string) (choiceTicket, error) {
 	i := strings.LastIndexByte(s, ' ')
 	if i < 0 || !numberForm().MatchString(s[i+1:]) {

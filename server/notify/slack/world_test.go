@@ -84,8 +84,8 @@ people:
 groups: {risk: {}, leads: {}}
 `
 
-// world is everything but Slack as it really is: the service on SQLite,
-// people.yaml, routes, and a worker.
+// world contains the real components except Slack: the service on SQLite, people.yaml, routes,
+// and a worker.
 type world struct {
 	t       *testing.T
 	slack   *fakeSlack
@@ -107,10 +107,10 @@ func newWorld(t *testing.T, change ...func(*slack.Config)) *world {
 	return worldOn(t, filepath.Join(t.TempDir(), "assent.db"), noon, change...)
 }
 
-// noon is when a world begins.
+// noon is the time at which a world begins.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// worldOn is the world on a database, which another process may share.
+// worldOn is the world on a database that another process may share.
 func worldOn(t *testing.T, database string, now time.Time, change ...func(*slack.Config)) *world {
 	w := &world{t: t, slack: newFakeSlack(t), people: &book{}, file: database, now: now}
 	w.knows(peopleFile)
@@ -251,7 +251,7 @@ func (w *world) clock() time.Time {
 	return w.now
 }
 
-// pass lets time go by, and acts on what became due.
+// pass advances the clock, and handles what became due.
 func (w *world) pass(d time.Duration) {
 	w.t.Helper()
 	w.mu.Lock()
@@ -273,7 +273,7 @@ func (w *world) ask(tool, args string) *approval.Request {
 	})
 }
 
-// open asks about a call.
+// open opens a request for a call.
 func (w *world) open(call *resolve.Call) *approval.Request {
 	w.t.Helper()
 	out, err := w.service.Open(w.t.Context(), approval.OpenInput{
@@ -288,7 +288,7 @@ func (w *world) open(call *resolve.Call) *approval.Request {
 	return out.Request
 }
 
-// asked is a world in which a call was asked about, and shown.
+// asked is a world in which a request for a call was opened and shown.
 func asked(t *testing.T, tool, args string, change ...func(*slack.Config)) (*world, *approval.Request) {
 	t.Helper()
 	w := newWorld(t, change...)
@@ -311,7 +311,7 @@ func (w *world) byBob(r *approval.Request) error {
 	return err
 }
 
-// shows wants parts in the one message there is.
+// shows checks that the only message contains all parts.
 func (w *world) shows(parts ...string) {
 	w.t.Helper()
 	w.only().shows(w.t, parts...)
@@ -322,13 +322,13 @@ func (p posted) shows(t *testing.T, parts ...string) {
 	holds(t, texts(p.blocks), parts...)
 }
 
-// hears wants parts in what people were told since.
+// hears checks that the messages to people since the last call contain all parts.
 func (w *world) hears(parts ...string) {
 	w.t.Helper()
 	holds(w.t, w.slack.heard(), parts...)
 }
 
-// button is that of the one message there is, with the message.
+// button returns a button of the only message, and the message.
 func (w *world) button(action string) (posted, element) {
 	w.t.Helper()
 	p := w.only()
@@ -336,7 +336,7 @@ func (w *world) button(action string) (posted, element) {
 	return p, b
 }
 
-// deliver sends what is due until nothing is left.
+// deliver sends due deliveries until none is left.
 func (w *world) deliver() {
 	w.t.Helper()
 	for range 50 {
@@ -356,7 +356,7 @@ func (w *world) request(id string) *approval.Request {
 	return r
 }
 
-// only returns the one message there is.
+// only returns the only message.
 func (w *world) only() posted {
 	w.t.Helper()
 	all := w.slack.now()
@@ -378,7 +378,7 @@ func (p posted) button(action string) (element, bool) {
 	return element{}, false
 }
 
-// payload is what Slack sends for a click.
+// payload returns the payload that Slack sends for a click.
 func (w *world) payload(p posted, action, value, user string) map[string]any {
 	w.mu.Lock()
 	w.clicks++
@@ -414,7 +414,7 @@ func (w *world) payload(p posted, action, value, user string) map[string]any {
 	}
 }
 
-// click presses a button of a message, confirmed.
+// click presses a button of a message and confirms.
 func (w *world) click(p posted, action, user string) {
 	w.t.Helper()
 	b, ok := p.button(action)
@@ -424,7 +424,7 @@ func (w *world) click(p posted, action, user string) {
 	w.send(w.payload(p, action, b.Value, user))
 }
 
-// send posts an interaction, signed, and waits for its work to end.
+// send posts a signed interaction and waits for its work to end.
 func (w *world) send(payload map[string]any) {
 	w.t.Helper()
 	if status := w.post(w.signed(encode(w.t, payload))); status != http.StatusOK {
@@ -499,7 +499,7 @@ func (w *world) submit(user, reason string) {
 	})
 }
 
-// holds fails unless a text holds all parts.
+// holds fails unless a text contains all parts.
 func holds(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
@@ -509,7 +509,7 @@ func holds(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// lacks fails when a text holds one of the parts.
+// lacks fails if a text contains one of the parts.
 func lacks(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
