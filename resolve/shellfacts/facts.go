@@ -22,7 +22,7 @@ import (
 
 // Version is that of what the facts mean: it changes when a line has
 // other facts than before.
-const Version = 3
+const Version = 4
 
 // Fact is a text, or unknown.
 type Fact struct {
@@ -50,10 +50,27 @@ type Facts struct {
 	// on, and the targets of redirections.
 	Paths Fact
 	// Reads and Writes are the targets of redirections, one a line.
+	// Writes also has the operands that a program is known to write.
 	Reads, Writes Fact
-	// Why says why facts are unknown, and where in the line; "" when all
-	// are known. It holds nothing of the line itself.
+	// Outside lists the files outside the workspace, one a line.
+	Outside Fact
+	// Sensitive lists the files that hold secrets or settings, one a
+	// line: see sensitive.
+	Sensitive Fact
+	// Why says why facts are unknown, with the word and its place in the
+	// line; "" when all are known.
 	Why string
+	// WhyFiles is Why for Outside and Sensitive.
+	WhyFiles string
+	// Because explains Unlisted: the programs, with the option or the
+	// reason that made a listed one count as unlisted.
+	Because []string
+}
+
+// Options are what facts depend on beside the line.
+type Options struct {
+	Listed    []string   // the owner's entries, as CheckListed takes them
+	Workspace *Workspace // nil: unknown
 }
 
 // Names lists the facts as Members names them.
@@ -75,9 +92,11 @@ func (f *Facts) all() []named {
 	return []named{
 		{"commands", &f.Commands},
 		{"flags", &f.Flags},
+		{"outside", &f.Outside},
 		{"paths", &f.Paths},
 		{"programs", &f.Programs},
 		{"reads", &f.Reads},
+		{"sensitive", &f.Sensitive},
 		{"unlisted", &f.Unlisted},
 		{"writes", &f.Writes},
 	}
