@@ -71,6 +71,9 @@ type Facts struct {
 type Options struct {
 	Listed    []string   // the owner's entries, as CheckListed takes them
 	Workspace *Workspace // nil: unknown
+	// Moved says that the directory of the call is one that the call
+	// chose, as cd does.
+	Moved bool
 }
 
 // Names lists the facts as Members names them.
@@ -114,6 +117,36 @@ func (f *Facts) Members() value.Value {
 	}
 
 	return out
+}
+
+// mostWords bounds how many words of a fact a reason has.
+const mostWords = 4
+
+// Words are the words of a fact, for a reason; "" for facts that are not
+// lists.
+func (f *Facts) Words(fact string) string {
+	words, says := []string(nil), ""
+	switch fact {
+	case "unlisted":
+		words, says = f.Because, "not listed: "
+	case "outside":
+		words, says = strings.Split(f.Outside.Text, "\n"), "outside the workspace: "
+	case "sensitive":
+		words, says = strings.Split(f.Sensitive.Text, "\n"), "may hold secrets or settings: "
+	case "writes":
+		words, says = strings.Split(f.Writes.Text, "\n"), "written: "
+	}
+	for i, w := range words {
+		if i == mostWords {
+			return says + strings.Join(words[:i], ", ") + ", …"
+		}
+		words[i] = Excerpt(w)
+	}
+	if len(words) == 0 || words[0] == "" {
+		return ""
+	}
+
+	return says + strings.Join(words, ", ")
 }
 
 // CheckListed reports what is wrong with an entry of the owner's list:

@@ -19,7 +19,7 @@ const (
 
 // Of returns the facts of a line.
 func Of(line string, opt Options) Facts {
-	r := &reader{workspace: opt.Workspace}
+	r := &reader{workspace: opt.Workspace, moves: opt.Moved, roams: opt.Moved}
 	for _, entry := range opt.Listed {
 		r.listed = append(r.listed, strings.Fields(entry))
 	}

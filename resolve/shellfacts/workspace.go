@@ -2,6 +2,7 @@ package shellfacts
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -64,7 +65,7 @@ func (w *Workspace) leaves(name string, moved bool) bool {
 	case "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr":
 		return false
 	}
-	if name == "~" || slices.Contains(w.Outside, name) || slices.ContainsFunc(strings.Split(name, "/"), mayBeParent) {
+	if strings.HasPrefix(name, "~") || slices.Contains(w.Outside, name) || slices.ContainsFunc(strings.Split(name, "/"), mayBeParent) {
 		return true
 	}
 	if path.IsAbs(name) {
@@ -87,6 +88,28 @@ func (w *Workspace) isStart(args []word) (stays, starts bool) {
 	stays = name != "" && path.Clean(name) == path.Clean(w.directory())
 
 	return stays, stays || path.Clean(name) == path.Clean(w.Root)
+}
+
+// In is the workspace of a call that starts in a directory of its own
+// choice, and whether that is another one.
+func (w *Workspace) In(directory string) (in *Workspace, moved bool) {
+	if stays, _ := w.isStart([]word{{text: directory, known: true}}); stays || directory == "" {
+		return w, false
+	}
+	if w.Doubt() != "" {
+		return w, true
+	}
+	moves := *w
+	switch {
+	case w.leaves(directory, false):
+		moves.Directory = "/"
+	case path.IsAbs(directory):
+		moves.Directory = directory
+	default:
+		moves.Directory = path.Join(w.directory(), directory)
+	}
+
+	return &moves, true
 }
 
 // mayBeParent reports whether a pattern may match the name of the parent
@@ -138,11 +161,16 @@ func place(files []file, w *Workspace, moved bool) (outside, sensitive []string)
 // line: Paths, Outside and Sensitive. written says that the call changes
 // them.
 func Paths(paths []string, written bool, w *Workspace) Facts {
-	files := make([]file, len(paths))
+	var files []file
 	shownPaths := make([]string, len(paths))
 	for i, p := range paths {
-		files[i] = file{path: p, written: written}
 		shownPaths[i] = oneLine(p)
+		for _, name := range []string{p, strings.TrimSpace(p)} {
+			if expanded.MatchString(name) || strings.Contains(name, "..") && strings.ContainsAny(name, "{},!*?[") {
+				name = "~" // the tool may read it as another path
+			}
+			files = append(files, file{path: name, written: written})
+		}
 	}
 	outside, sensitive := place(files, w, len(paths) > 1)
 	f := Facts{Paths: list(shownPaths, "\n"), Sensitive: list(sensitive, "\n"), WhyFiles: w.Doubt()}
@@ -152,4 +180,22 @@ func Paths(paths []string, written bool, w *Workspace) Facts {
 	}
 
 	return f
+}
+
+// expanded is what a tool may read as other than the words of a path:
+// variables, addresses, and absolute paths in braces.
+var expanded = regexp.MustCompile(`\$[A-Z{(]|://|[{,]/`)
+
+// FileWords are the words of a command line that may name files, whatever the
+// line does with them, for those who look them up on a machine.
+func FileWords(line string) []string {
+	r := &reader{}
+	r.line(line, 0)
+	var out []string
+	for _, f := range r.files {
+		out = append(out, f.path)
+	}
+	out = append(out, r.paths...)
+
+	return append(out, strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" \t\n;&|<>()=\"'`", c) })...)
 }

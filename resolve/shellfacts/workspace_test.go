@@ -43,7 +43,7 @@ func TestWhereFilesAre(t *testing.T) {
 		"grep -f /etc/x a":                          "/etc/x",
 		"grep --include=/x y a":                     "/x",
 		"sed -n /a/,/b/p a":                         "",
-		"sed -n 1p /etc/x":                           "/etc/x",
+		"sed -n 1p /etc/x":                          "/etc/x",
 		"awk /a/ a":                                 "",
 		"awk -f /x /y":                              "/x\n/y",
 		"find . -name '*.go' -newer a":              "",
@@ -128,7 +128,7 @@ func TestOperandsThatAreWritten(t *testing.T) {
 		"touch a b": "a\nb", "cp a b c": "c", "cp -t a b": "a\nb", "mv a b": "a\nb", "uniq a b": "b", "uniq a": "",
 		"dd if=a of=b": "b", "tee -a a": "a", "sed -i s/a/b/ a": "unknown", "sed -n 1p a": "", "gofmt -w a": "a",
 		"gofmt -l a": "", "go test -coverprofile=a ./...": "a", "go build -o a .": "a", "ls a > b": "b", "mkdir -p a": "a",
-		"prettier --write a": "a", "prettier --check a": "", "touch $X": "unknown", "chmod +x a": "+x\na",
+		"prettier --write a": "a", "prettier --check a": "", "touch $X": "unknown", "chmod +x a": "a",
 	} {
 		f := Of(line, Options{Listed: []string{"gofmt", "go", "prettier", "sed"}})
 		got := f.Writes.Text
