@@ -307,7 +307,11 @@ func (d *Derived) pathsOf(args value.Value) (paths []string, ok bool) {
 		switch v.Kind {
 		case value.Absent, value.Null:
 		case value.String:
-			paths = append(paths, v.Text)
+			named, known := patched(v.Text)
+			if !known {
+				return nil, false
+			}
+			paths = append(paths, named...)
 		case value.Array:
 			for _, item := range v.Items {
 				if item.Kind != value.String {
@@ -315,6 +319,27 @@ func (d *Derived) pathsOf(args value.Value) (paths []string, ok bool) {
 				}
 				paths = append(paths, item.Text)
 			}
+		default:
+			return nil, false
+		}
+	}
+
+	return paths, true
+}
+
+// patched are the files of a patch in the form of apply_patch; any other
+// text is one path. It returns false for a patch that it can't read.
+func patched(text string) (paths []string, ok bool) {
+	if !strings.HasPrefix(strings.TrimSpace(text), "*** Begin Patch") {
+		return []string{text}, !strings.Contains(text, "\n")
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		what, name, _ := strings.Cut(line, ": ")
+		switch {
+		case !strings.HasPrefix(line, "***"), line == "*** Begin Patch", line == "*** End Patch", line == "*** End of File":
+		case what == "*** Add File", what == "*** Update File", what == "*** Delete File", what == "*** Move to":
+			paths = append(paths, name)
 		default:
 			return nil, false
 		}

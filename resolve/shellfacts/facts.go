@@ -161,7 +161,7 @@ func CheckListed(entry string) error {
 	}
 
 	for _, w := range words {
-		if !plain(w) {
+		if !plain(w) && entry != "[" {
 			return fmt.Errorf("%q is no plain word", w)
 		}
 	}

@@ -23,7 +23,7 @@ func harmless(words []word, begins func([]word) bool) (ok bool, because string) 
 	}
 	texts := make([]string, len(args))
 	for i, w := range args {
-		if !w.known && (!w.glob || strings.IndexByte("*?[-", w.text[0]) >= 0) {
+		if !w.known && !(w.glob && isFixed(w.text)) {
 			return false, "a word that may be an option" // as a name of a file that begins with a hyphen
 		}
 		texts[i] = w.text
@@ -39,6 +39,13 @@ func harmless(words []word, begins func([]word) bool) (ok bool, because string) 
 	}
 
 	return false, "these words"
+}
+
+// isFixed reports whether all names that a pattern of the shell matches
+// begin in the same way: as no option, or as one with its value.
+func isFixed(pattern string) bool {
+	first := strings.IndexAny(pattern, "*?[")
+	return first > 0 && (pattern[0] != '-' || strings.Contains(pattern[:first], "="))
 }
 
 var checks map[string]func([]string) bool
@@ -92,7 +99,7 @@ func init() { // two of the checks look into the table
 		"npx":      harmlessNpx,
 		"python":   harmlessPython,
 		"python3":  harmlessPython,
-		"unittest": onlyOptions(`-[vfbq]+|-k|--(verbose|failfast|quiet)`),
+		"unittest": onlyOptions(`-[vfbq]+|-[kstp]|--(verbose|failfast|quiet)`),
 		"rustfmt":  onlyOptions(`--(check|edition)(=.*)?`),
 		"node":     onlyOptions(`-v|--version`),
 	}
@@ -130,7 +137,7 @@ func harmlessTargets(words []word, begins func([]word) bool) (bool, string) {
 		case !w.known:
 			return false, "a word that is no plain text"
 		case makeOption.MatchString(w.text):
-		case strings.HasPrefix(w.text, "-"), !begins([]word{words[0], w}):
+		case strings.HasPrefix(w.text, "-"), strings.Contains(w.text, "="), !begins([]word{words[0], w}):
 			return false, w.text
 		}
 	}

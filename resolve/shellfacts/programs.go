@@ -110,8 +110,11 @@ func (r *reader) home(args []word) {
 	to := ""
 	for _, w := range args {
 		if !w.known || !strings.HasPrefix(w.text, "-") {
-			to = w.text
-			if !w.known {
+			if to != "" {
+				to = "" // zsh replaces the first word in the name of the directory
+				break
+			}
+			if to = w.text; !w.known {
 				return // the paths are unknown
 			}
 		} else if w.text == "-" {

@@ -47,11 +47,17 @@ var (
 // Sensitive reports whether a path may name a file that holds secrets or
 // settings, and, if it is written, one of which programs run.
 func Sensitive(name string, written bool) bool {
-	return slices.ContainsFunc(
-		strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return c == '/' || c == ':' || c == '\\' }),
-		func(c string) bool {
-			return isSensitive(c, sensitiveNames) && !hasEnd(c) || written && isSensitive(c, writtenNames)
-		})
+	components := strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return c == '/' || c == ':' || c == '\\' })
+	for i, c := range components {
+		if i < len(components)-1 && (c[0] == '*' || c[0] == '?') {
+			continue // directories that are sensitive begin with a dot, or are named in other places
+		}
+		if isSensitive(c, sensitiveNames) && !hasEnd(c) || written && isSensitive(c, writtenNames) {
+			return true
+		}
+	}
+
+	return false
 }
 
 func hasEnd(component string) bool {
