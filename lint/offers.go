@@ -9,7 +9,6 @@ import (
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/policy"
-	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )
 
@@ -102,14 +101,22 @@ func (p *Pass) Fact(key string) bool { return p.Source(key) != key }
 
 // Source is the argument of a tool that a key of args_match is about:
 // what a fact is derived from, or else the key itself.
-func (p *Pass) Source(key string) string {
+func (p *Pass) Source(key string) string { return p.Sources(key)[0] }
+
+// Sources are all arguments that a key of args_match may be about.
+func (p *Pass) Sources(key string) []string {
+	var out []string
 	all := p.worker.linter.opt.Owner.Derived
-	i := slices.IndexFunc(all, func(d resolve.Derived) bool { return strings.HasPrefix(key, d.As+".") })
-	if i < 0 {
-		return key
+	for i := range all {
+		if strings.HasPrefix(key, all[i].As+".") {
+			out = append(append(out, all[i].Source()), all[i].Paths...)
+		}
+	}
+	if len(out) == 0 {
+		return []string{key}
 	}
 
-	return all[i].From
+	return out
 }
 
 // Gate is an approval of which all tools that it guards are known.

@@ -416,7 +416,7 @@ func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.De
 		c.Why = "the call that should show it was decided otherwise: " + old.Outcome.String() + " before, " +
 			new.Outcome.String() + " now"
 		if tried {
-			c.Why = "it depends on facts that are read out of " + d.From + ", and no command line was found that has them"
+			c.Why = "it depends on facts that are read out of " + d.Source() + ", and no command line was found that has them"
 		}
 	}
 }
@@ -434,13 +434,13 @@ func (p pair) decided(
 	if !has {
 		return false
 	}
-	rest.Members = slices.DeleteFunc(rest.Members, func(m value.Member) bool { return m.Key == d.From })
+	rest.Members = slices.DeleteFunc(rest.Members, func(m value.Member) bool { return m.Key == d.Source() })
 	for _, line := range d.Lines(facts) {
 		if !d.Holds(line, facts) {
 			continue
 		}
 		made := value.Value{Kind: value.Object, Members: append(slices.Clip(rest.Members), value.Member{
-			Key: d.From, Value: value.Value{Kind: value.String, Text: line},
+			Key: d.Source(), Value: value.Value{Kind: value.String, Text: line},
 		})}
 		one := *call
 		one.Args = made.AppendJSON(nil)

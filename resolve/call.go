@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve/shellfacts"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -92,7 +93,14 @@ type Call struct {
 	Principal      string `json:"principal,omitempty"`
 	Session        string `json:"session,omitempty"`
 	ToolDefinition string `json:"tool_definition,omitempty"`
+
+	// Workspace is where the call works, for the facts of Derived. It is
+	// not part of the binding.
+	Workspace *Workspace `json:"workspace,omitempty"`
 }
+
+// Workspace is the directory of a call, as its runtime declares it.
+type Workspace = shellfacts.Workspace
 
 // Raw is a JSON text that is kept byte for byte. In a document it is a
 // string.
@@ -128,6 +136,11 @@ func (c *Call) Recorded() Call {
 		out.ParentInput = slices.Clone(c.ParentInput)
 	}
 	out.Annotations = maps.Clone(c.Annotations)
+	if c.Workspace != nil {
+		workspace := *c.Workspace
+		workspace.Outside = slices.Clone(workspace.Outside)
+		out.Workspace = &workspace
+	}
 
 	return out
 }
@@ -225,6 +238,8 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 		return c.setAnnotations(raw, lim)
 	case "remote":
 		return c.setRemote(raw, lim)
+	case "workspace":
+		return c.setWorkspace(raw, lim)
 	}
 
 	dst := c.text(field)
@@ -322,6 +337,40 @@ func (c *Call) setParent(raw []byte, lim value.Limits) error {
 	return wellFormed(c.ParentInput, lim)
 }
 
+// setWorkspace reads an object of texts, and of one list of texts.
+func (c *Call) setWorkspace(raw []byte, lim value.Limits) error {
+	v, err := value.Parse(raw, lim)
+	if err != nil {
+		return err
+	}
+	if v.Kind != value.Object {
+		return errors.New("expected an object")
+	}
+	w := &Workspace{}
+	texts := map[string]*string{
+		"root": &w.Root, "directory": &w.Directory, "foreign": &w.Foreign, "unknown": &w.Unknown,
+	}
+	for _, m := range v.Members {
+		text := texts[m.Key]
+		switch {
+		case m.Key == "outside" && m.Value.Kind == value.Array:
+			for _, item := range m.Value.Items {
+				if item.Kind != value.String {
+					return errors.New("outside: expected texts")
+				}
+				w.Outside = append(w.Outside, item.Text)
+			}
+		case text != nil && m.Value.Kind == value.String:
+			*text = m.Value.Text
+		default:
+			return fmt.Errorf("%q: expected root, directory, foreign and unknown with a text, or outside with a list", m.Key)
+		}
+	}
+	c.Workspace = w
+
+	return nil
+}
+
 func (c *Call) setAnnotations(raw []byte, lim value.Limits) error {
 	v, err := value.Parse(raw, lim)
 	if err != nil {
@@ -371,6 +420,7 @@ func unknownField(field string) error {
 		"principal",
 		"session",
 		"tool_definition",
+		"workspace",
 	}
 	if near := diag.Nearest(field, known); near != "" {
 		return fmt.Errorf("unknown field, did you mean %q", near)
@@ -413,6 +463,7 @@ func (c *Call) check(seen map[string]bool) error {
 		"principal":       true,
 		"session":         true,
 		"tool_definition": true,
+		"workspace":       true,
 	}
 	for _, f := range append(may, must...) {
 		fits[f] = true

@@ -38,6 +38,9 @@ func (c *Call) JSON() ([]byte, error) {
 	o.text("principal", c.Principal)
 	o.text("session", c.Session)
 	o.text("tool_definition", c.ToolDefinition)
+	if c.Workspace != nil {
+		o.value("workspace", c.Workspace)
+	}
 	return o.end()
 }
 

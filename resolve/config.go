@@ -107,6 +107,11 @@ func ParseConfig(file string, src []byte) (*Config, []diag.Finding) {
 			c.Registry = &Registry{Every: defaultEvery, Keep: defaultKeep}
 			yamldoc.Fill(doc.Root.Get("registry"), c.Registry)
 		}
+		for i := range c.Derived {
+			if doc.Root.Get("derived").Items[i].Get("beside") != nil && c.Derived[i].Beside == nil {
+				c.Derived[i].Beside = []string{} // none, which is not the same as any
+			}
+		}
 		findings = append(findings, checkConfig(doc.Root)...)
 	}
 
@@ -165,7 +170,7 @@ func checkDerived(root *yamldoc.Node) []diag.Finding {
 			continue
 		}
 		at := n.Get(field)
-		if field == "listed" {
+		if field == "listed" && len(at.Items) > i {
 			at = at.Items[i]
 		}
 		out = append(out, yamldoc.Stop(ruleConfig, at.Range, err.Error(), expectedDerived(field)))
@@ -187,7 +192,7 @@ func expectedDerived(field string) string {
 	case "target":
 		return `one entry for each tool, such as "tool Bash" or "mcp_tool files/run"`
 	case "as":
-		return "a name without dots that the tool has no argument of, such as shell"
+		return "from or paths, and a name without dots that the tool has no argument of, such as shell"
 	default:
 		return "a program and, if need be, the words that follow it, such as ls or git status"
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve/shellfacts"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -148,12 +149,11 @@ type explanation struct {
 	target  *target
 	docs    documents
 	view    *condition.View
-	noArgs  bool // the arguments can't be read
-	noInput bool // the parent's input can't be read
-	// factless says why facts of the arguments are not known.
-	factless string
-	reasons  []Reason
-	asked    []*rule
+	noArgs  bool              // the arguments can't be read
+	noInput bool              // the parent's input can't be read
+	facts   *shellfacts.Facts // of the arguments; nil if there are none
+	reasons []Reason
+	asked   []*rule
 }
 
 // parse reads the call's documents, and scans them for the rules. Those
@@ -176,11 +176,11 @@ func (e *explanation) scan(sound bool) bool {
 	if e.target.derived == nil {
 		return e.plan.readArgs(e.call, e.target, &e.view.Args) != nil
 	}
-	why, err := e.plan.readDerived(e.call, e.target, &e.view.Args)
+	facts, err := e.plan.readDerived(e.call, e.target, &e.view.Args)
 	if err != nil && sound {
 		e.unreadable("arguments", err)
 	}
-	e.factless = why
+	e.facts = facts
 
 	return err != nil
 }
@@ -223,7 +223,7 @@ func (e *explanation) rule(r *rule) {
 	if r.when != nil {
 		truth, seen := r.when.Explain(e.view)
 		reason.Code, reason.Matchers = conditionCode(truth), matchers(seen)
-		reason.Detail = describe(seen) + e.unknownFacts(seen)
+		reason.Detail = describe(seen) + e.derivedDetail(seen)
 	}
 	if e.plan.says(r) == Deny {
 		reason.outcome = Deny

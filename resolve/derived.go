@@ -19,8 +19,21 @@ type Derived struct {
 	// Target is a local tool or a tool of a server, as CaseSensitive
 	// names it.
 	Target string `doc:"target"`
-	// From is the argument that holds the command line.
+	// From is the argument that holds the command line; "" if Paths has
+	// arguments.
 	From string `doc:"from"`
+	// Paths are the arguments that name files: each a text, or a list of
+	// texts.
+	Paths []string `doc:"paths"`
+	// Writes says that the tool changes the files of Paths.
+	Writes bool `doc:"writes"`
+	// Beside are the arguments that may stand next to From or Paths. With
+	// any other, no facts are known. If it is nil, any may stand next to
+	// From, and none next to Paths.
+	Beside []string `doc:"beside"`
+	// Directory is the argument that holds the directory of the call; ""
+	// if there is none.
+	Directory string `doc:"directory"`
 	// As is the argument that conditions find the facts below:
 	// shell.programs where it is shell.
 	As string `doc:"as"`
@@ -39,8 +52,16 @@ func CheckDerived(d Derived) (field string, i int, err error) {
 		fallthrough
 	case err != nil:
 		return "target", 0, err
-	case strings.Contains(d.As, ".") || strings.EqualFold(d.As, d.From):
+	case (d.From == "") == (len(d.Paths) == 0):
+		return "as", 0, errors.New("expected from or paths, and not both")
+	case strings.Contains(d.As, ".") || slices.ContainsFunc(d.named(), func(n string) bool {
+		return strings.EqualFold(n, d.As)
+	}):
 		return "as", 0, fmt.Errorf("%q can't be told from other arguments", d.As)
+	case len(d.Paths) > 0 && len(d.Listed) > 0:
+		return "listed", 0, errors.New("programs are listed for command lines, and paths are none")
+	case d.From != "" && d.Writes:
+		return "as", 0, errors.New("writes goes with paths: what a command line writes is read from it")
 	}
 
 	for i, entry := range d.Listed {
@@ -50,6 +71,28 @@ func CheckDerived(d Derived) (field string, i int, err error) {
 	}
 
 	return "", 0, nil
+}
+
+// named are all arguments that an entry names.
+func (d *Derived) named() []string {
+	out := slices.Concat(d.Paths, d.Beside)
+	for _, name := range []string{d.From, d.Directory} {
+		if name != "" {
+			out = append(out, name)
+		}
+	}
+
+	return out
+}
+
+// Source is the argument that facts are read out of: From, or the first
+// of Paths.
+func (d *Derived) Source() string {
+	if d.From == "" {
+		return d.Paths[0]
+	}
+
+	return d.From
 }
 
 // derivations reads Options.Derived. A parent's word is needed for each,
@@ -113,6 +156,9 @@ func (d *Derived) Lines(facts value.Value) []string {
 		v, _ := facts.Get(name)
 		return v.Text
 	}
+	if d.From == "" {
+		return []string{text("paths"), text("sensitive"), "a", ".env", "../a"}
+	}
 	listed := "true"
 	if len(d.Listed) > 0 {
 		listed = d.Listed[0]
@@ -167,7 +213,12 @@ func (d *Derived) Holds(line string, facts value.Value) bool {
 	if facts.Kind != value.Object {
 		return false
 	}
-	read := shellfacts.Of(line, d.Listed)
+	var read shellfacts.Facts
+	if d.From == "" {
+		read = shellfacts.Paths([]string{line}, d.Writes, nil)
+	} else {
+		read = shellfacts.Of(line, shellfacts.Options{Listed: d.Listed})
+	}
 	real := read.Members()
 	return !slices.ContainsFunc(facts.Members, func(m value.Member) bool {
 		v, known := real.Get(m.Key)
@@ -175,72 +226,171 @@ func (d *Derived) Holds(line string, facts value.Value) bool {
 	})
 }
 
-func (d *Derived) equal(o *Derived) bool {
-	return d != nil && d.From == o.From && d.As == o.As && slices.Equal(d.list(), o.list())
-}
+func (d *Derived) equal(o *Derived) bool { return d != nil && d.text() == o.text() }
 
-// list is Listed in an order of its own.
-func (d *Derived) list() []string { return slices.Compact(slices.Sorted(slices.Values(d.Listed))) }
+func sorted(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
 // text says all that an entry means.
 func (d *Derived) text() string {
-	return fmt.Sprintf("%q as %q listed %q version %d", d.From, d.As, d.list(), shellfacts.Version)
+	out := fmt.Sprintf("%q as %q listed %q version %d", d.From, d.As, sorted(d.Listed), shellfacts.Version)
+	if len(d.Paths) > 0 {
+		out += fmt.Sprintf(" paths %q writes %t", sorted(d.Paths), d.Writes)
+	}
+	if d.Beside != nil {
+		out += fmt.Sprintf(" beside %q", sorted(d.Beside))
+	}
+	if d.Directory != "" {
+		out += fmt.Sprintf(" directory %q", d.Directory)
+	}
+
+	return out
 }
 
-// joined are the arguments with the facts, as conditions read them, and
-// why some facts are not known. A call that brings the facts itself is
-// unreadable.
-func (d *Derived) joined(args value.Value) (text []byte, why string, err error) {
+// joined are the arguments with the facts, as conditions read them. A
+// call that brings the facts itself is unreadable.
+func (d *Derived) joined(args value.Value, w *Workspace) (text []byte, facts *shellfacts.Facts, err error) {
 	out := value.Value{Kind: value.Object}
-	var line value.Value
 	for _, m := range args.Members {
 		// A condition reads a key with dots as a path too.
 		if name, _, _ := strings.Cut(m.Key, "."); strings.EqualFold(name, d.As) {
-			return nil, "", fmt.Errorf("%s is derived by the runtime from %s: expected a call without it", m.Key, d.From)
-		}
-		if m.Key == d.From {
-			line = m.Value
+			return nil, nil, fmt.Errorf("%s is derived by the runtime from %s: expected a call without it", m.Key, d.Source())
 		}
 		out.Members = append(out.Members, m)
 	}
 
-	if line.Kind == value.String {
-		facts := shellfacts.Of(line.Text, d.Listed)
+	if facts = d.facts(args, w); facts != nil {
 		out.Members = append(out.Members, value.Member{Key: d.As, Value: facts.Members()})
-		why = facts.Why
 	}
 
-	return out.AppendCanonical(nil), why, nil
+	return out.AppendCanonical(nil), facts, nil
+}
+
+// facts reads the facts of a call; nil if it has nothing to read them
+// from.
+func (d *Derived) facts(args value.Value, w *Workspace) *shellfacts.Facts {
+	for _, m := range args.Members {
+		if (d.Beside != nil || d.From == "") && !slices.Contains(d.named(), m.Key) {
+			return unknownFacts("the argument " + shellfacts.Excerpt(m.Key) + " may change what the call does")
+		}
+	}
+	opt := shellfacts.Options{Listed: d.Listed, Workspace: w}
+	if at, given := args.Get(d.Directory); given && d.Directory != "" && at.Kind != value.Null {
+		if at.Kind != value.String {
+			return unknownFacts("the argument " + d.Directory + " is no text")
+		}
+		opt.Workspace, opt.Moved = w.In(at.Text)
+	}
+	if d.From != "" {
+		line, _ := args.Get(d.From)
+		if line.Kind != value.String {
+			return nil
+		}
+		facts := shellfacts.Of(line.Text, opt)
+		return &facts
+	}
+
+	paths, ok := d.pathsOf(args)
+	if !ok {
+		return unknownFacts("an argument that names files is neither a text nor a list of texts")
+	}
+	facts := shellfacts.Paths(paths, d.Writes, opt.Workspace)
+
+	return &facts
+}
+
+func unknownFacts(why string) *shellfacts.Facts { return &shellfacts.Facts{Why: why, WhyFiles: why} }
+
+// pathsOf are the paths that a call names.
+func (d *Derived) pathsOf(args value.Value) (paths []string, ok bool) {
+	for _, name := range d.Paths {
+		v, _ := args.Get(name)
+		switch v.Kind {
+		case value.Absent, value.Null:
+		case value.String:
+			named, known := patched(v.Text)
+			if !known {
+				return nil, false
+			}
+			paths = append(paths, named...)
+		case value.Array:
+			for _, item := range v.Items {
+				if item.Kind != value.String {
+					return nil, false
+				}
+				paths = append(paths, item.Text)
+			}
+		default:
+			return nil, false
+		}
+	}
+
+	return paths, true
+}
+
+// patched are the files of a patch in the form of apply_patch; any other
+// text is one path. It returns false for a patch that it can't read.
+func patched(text string) (paths []string, ok bool) {
+	if !strings.HasPrefix(strings.TrimSpace(text), "*** Begin Patch") {
+		return []string{text}, !strings.Contains(text, "\n")
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		what, name, _ := strings.Cut(line, ": ")
+		switch {
+		case !strings.HasPrefix(line, "***"), line == "*** Begin Patch", line == "*** End Patch", line == "*** End of File":
+		case what == "*** Add File", what == "*** Update File", what == "*** Delete File", what == "*** Move to":
+			paths = append(paths, name)
+		default:
+			return nil, false
+		}
+	}
+
+	return paths, true
 }
 
 // readDerived scans the arguments of a target with facts.
-func (p *Plan) readDerived(c *Call, t *target, sc *value.Scratch) (why string, err error) {
+func (p *Plan) readDerived(c *Call, t *target, sc *value.Scratch) (*shellfacts.Facts, error) {
 	d, err := p.args(c, t)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	text, why, err := t.derived.joined(d.value())
+	text, facts, err := t.derived.joined(d.value(), c.Workspace)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	lim := t.limits
 	lim.MaxBytes, lim.MaxValues = 1<<30, 0 // the call kept to them
 
-	return why, t.args.Scan(text, lim, sc)
+	return facts, t.args.Scan(text, lim, sc)
 }
 
-// unknownFacts says why facts that a rule asked about are not known; ""
-// when it asked about none.
-func (e *explanation) unknownFacts(seen []condition.Observation) string {
+// derivedDetail says why facts that a rule asked about are not known, or
+// which words of the call they hold; "" if it asked about none.
+func (e *explanation) derivedDetail(seen []condition.Observation) string {
 	d := e.target.derived
-	if d == nil || e.factless == "" {
+	if d == nil || e.facts == nil {
 		return ""
 	}
-	if !slices.ContainsFunc(seen, func(o condition.Observation) bool {
-		return o.Truth == condition.Unknown && strings.HasPrefix(o.Key, d.As+".")
-	}) {
+	var out []string
+	for _, o := range seen {
+		fact, of := strings.CutPrefix(o.Key, d.As+".")
+		if !of {
+			continue
+		}
+		said := e.facts.Why
+		switch {
+		case o.Truth == condition.True:
+			said = e.facts.Words(fact)
+		case fact == "outside" || fact == "sensitive":
+			said = e.facts.WhyFiles
+		}
+		if said != "" && !slices.Contains(out, said) {
+			out = append(out, said)
+		}
+	}
+	if len(out) == 0 {
 		return ""
 	}
 
-	return "; of " + d.From + ": " + e.factless
+	return "; of " + d.Source() + ": " + strings.Join(out, "; ")
 }

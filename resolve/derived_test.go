@@ -2,6 +2,7 @@ package resolve_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
 )
 
 // facts has the facts of the tool sh stand under a name.
@@ -55,8 +57,8 @@ func TestConditionsReadDerivedFacts(t *testing.T) {
 		"r''m -rf x":        "ask: shell.unlisted ne \"\" is true (string of 2 characters)",
 		"ls > x":            "ask: shell.writes ne \"\" is true (string of 1 character)",
 		"git push --force":  "ask: shell.commands pattern \"(?m)^git push( |$)\" is true (string of 16 characters)",
-		"$X -la":            "; of command: a program's name is no plain text (at 1:1 of the line)",
-		"ls; eval \"rm x\"": "; of command: it has the shell read or run something later (at 1:5 of the line)",
+		"$X -la":            "; of command: a program's name is no plain text: $X (at 1:1 of the line)",
+		"ls; eval \"rm x\"": "; of command: it has the shell read or run something later: eval \"rm x\" (at 1:5 of the line)",
 	} {
 		d := p.Decide(shellCall(t, line))
 		got := d.Outcome.String()
@@ -178,6 +180,10 @@ func TestFactsAreRefusedWhereTheyCouldLoosen(t *testing.T) {
 		{Derived: append(facts("shell"), facts("line")...)},
 		{Derived: facts("command")},
 		{Derived: facts("shell", "eval")},
+		{Derived: []resolve.Derived{{Target: "tool sh", As: "shell"}}},
+		{Derived: []resolve.Derived{{Target: "tool sh", As: "a", Paths: []string{"a"}}}},
+		{Derived: []resolve.Derived{{Target: "tool sh", As: "a", Paths: []string{"b"}, Listed: []string{"ls"}}}},
+		{Derived: []resolve.Derived{{Target: "tool sh", As: "a", From: "b", Writes: true}}},
 		{Derived: facts("shell"),
 			Semantics: resolve.Semantics{Conditions: condition.Semantics{OnMissing: condition.NoMatch}}},
 		{Derived: facts("shell"),
@@ -228,5 +234,82 @@ func TestTargetsTellTheirDerivedFacts(t *testing.T) {
 	}
 	if found != 1 {
 		t.Errorf("%d targets have facts", found)
+	}
+}
+
+// TestArgumentsBesideTheSource may change what a call does: with one that
+// the entry does not name, no facts are known.
+func TestArgumentsBesideTheSource(t *testing.T) {
+	p := plan(t, configOf(t, `derived:
+  - {target: tool sh, from: command, as: shell, listed: [ls, git status], beside: [description], directory: workdir}
+  - {target: tool read, as: file, paths: [path, paths], beside: [limit]}
+  - {target: tool write, as: file, paths: [path], writes: true}
+`).Options(), `action_space:
+  local_tools:
+    - alias: sh
+      approval: {condition: [args_match: {shell.unlisted: {ne: ""}}, args_match: {shell.outside: {ne: ""}}]}
+    - alias: read
+      approval: {condition: [args_match: {file.outside: {ne: ""}}, args_match: {file.sensitive: {ne: ""}}]}
+    - alias: write
+      approval: {condition: [args_match: {file.outside: {ne: ""}}, args_match: {file.sensitive: {ne: ""}}]}
+`)
+	for call, want := range map[string]string{
+		`sh {"command":"ls /w/a","description":"x"}`: "",
+		`sh {"command":"ls","env":{"PATH":"/x"}}`:    "of command: the argument env may change what the call does",
+		`sh {"command":"ls","workdir":"/w/b"}`:       "",
+		`sh {"command":"ls","workdir":"/etc"}`:       "of command: outside the workspace: .",
+		`sh {"command":"ls","workdir":1}`:            "of command: the argument workdir is no text",
+		`sh {"command":"git status","workdir":"b"}`:  "of command: not listed: git after cd",
+		`sh {"command":"ls; rm a /etc/b"}`:           "of command: not listed: rm a",
+		`read {"path":"/w/a","limit":3}`:             "",
+		`read {"path":null}`:                         "",
+		`read {"path":"a","paths":["b","../c"]}`:     "of path: outside the workspace: ../c",
+		`read {"path":"/w2/a"}`:                      "of path: outside the workspace: /w2/a",
+		`read {"path":".env"}`:                       "of path: may hold secrets or settings: .env",
+		`read {"path":"$HOME/a"}`:                    "of path: outside the workspace: ~",
+		`read {"path":"{a,../..}/b"}`:                "of path: outside the workspace: ~",
+		`read {"path":"a","absolute_path":"/etc"}`:   "of path: the argument absolute_path may change what the call does",
+		`read {"path":{"a":"b"}}`:                    "of path: an argument that names files is neither a text nor a list of texts",
+		`read {"paths":[1]}`:                         "of path: an argument that names files is neither a text nor a list of texts",
+		`read {"path":"a/decisions.yaml"}`:           "",
+		`write {"path":"a/decisions.yaml"}`:          "of path: may hold secrets or settings: a/decisions.yaml",
+	} {
+		tool, args, _ := strings.Cut(call, " ")
+		c := &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: resolve.Raw(args), Workspace: &resolve.Workspace{Root: "/w"}}
+		d := p.Decide(c)
+		if (d.Outcome == resolve.Allow) != (want == "") || want != "" && !strings.Contains(d.Reasons[0].Detail, want) {
+			t.Errorf("%s: %+v", call, d)
+		}
+		c.Workspace = nil
+		if d := p.Decide(c); d.Outcome == resolve.Allow {
+			t.Errorf("%s: allowed without a workspace", call)
+		}
+	}
+}
+
+// TestWorkspacesInCalls are read strictly, and are no part of the binding.
+func TestWorkspacesInCalls(t *testing.T) {
+	const with = `{"kind":"tool","tool":"sh","args":{},"workspace":{"root":"/w","directory":"/w/a","outside":["l"],` +
+		`"foreign":"f","unknown":"u"}}`
+	c, err := resolve.ParseCall([]byte(with), value.Limits{})
+	must.Do(t, err)
+	text, err := c.JSON()
+	must.Do(t, err)
+	again, err := resolve.ParseCall(text, value.Limits{})
+	must.Do(t, err)
+	recorded := again.Recorded()
+	if !reflect.DeepEqual(c.Workspace, recorded.Workspace) || c.Workspace.Outside[0] != "l" || c.Workspace.Unknown != "u" {
+		t.Errorf("%s: %+v", text, recorded.Workspace)
+	}
+	p := shellPlan(t)
+	one, _ := p.Bind(c)
+	c.Workspace = nil
+	if two, _ := p.Bind(c); one != two || one == "" {
+		t.Errorf("%s and %s", one, two)
+	}
+	for _, w := range []string{`[]`, `{"root":1}`, `{"Root":"/w"}`, `{"outside":"l"}`, `{"outside":[1]}`, `{"root":"/w"`} {
+		if _, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"sh","workspace":`+w+`}`), value.Limits{}); err == nil {
+			t.Errorf("%s is taken", w)
+		}
 	}
 }

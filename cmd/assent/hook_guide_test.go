@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -69,15 +70,17 @@ func guideBlock(t *testing.T, home, block string) string {
 }
 
 // guideWork starts what the settings say as the product does: reading
-// runs, writing runs when the person has approved it.
+// runs, writing outside runs when the person has approved it.
 func guideWork(t *testing.T, home string) {
 	t.Helper()
 	text, err := os.ReadFile(hookSettings(home, "claude-code"))
 	must.Do(t, err)
 	line := settingsCommand(t, strings.ReplaceAll(string(text), "9m0s", "0s"))
+	work := t.TempDir()
 	does := func(tool, args string) said {
 		cmd := exec.Command(line[0], line[1:]...)
-		cmd.Stdin = strings.NewReader(hookDocs()["claude-code"](callOf(tool, args)))
+		cmd.Stdin = strings.NewReader(strings.Replace(hookDocs()["claude-code"](callOf(tool, args)), `"/w"`,
+			strconv.Quote(work), 1))
 		h := ends(t, cmd)
 		if h.code != 0 {
 			t.Fatal(h)
@@ -85,7 +88,7 @@ func guideWork(t *testing.T, home string) {
 		return hookSays(t, "claude-code", h.out)
 	}
 
-	if got := does("Read", `{"file_path":"/a"}`); got != noOpinion() {
+	if got := does("Read", `{"file_path":"a"}`); got != noOpinion() {
 		t.Errorf("reading: %+v", got)
 	}
 	asked := does("Write", `{"file_path":"/a","content":"x"}`)

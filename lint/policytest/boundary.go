@@ -132,8 +132,8 @@ func (g *maker) lines() {
 	}
 	for _, line := range g.derived.Lines(value.Value{}) {
 		doc := value.Value{Kind: value.Object}
-		set(&doc, []string{g.derived.From}, textOf(line))
-		g.add(doc, g.derived.From+" "+shown(textOf(line)))
+		set(&doc, []string{g.derived.Source()}, textOf(line))
+		g.add(doc, g.derived.Source()+" "+shown(textOf(line)))
 	}
 }
 
@@ -164,7 +164,7 @@ func (g *maker) real(args value.Value) (value.Value, bool) {
 	}
 	for _, line := range g.derived.Lines(facts) {
 		if g.derived.Holds(line, facts) {
-			set(&rest, []string{g.derived.From}, textOf(line))
+			set(&rest, []string{g.derived.Source()}, textOf(line))
 			return rest, true
 		}
 	}

@@ -19,12 +19,14 @@ func templateHidesTested(p *lint.Pass) {
 			continue
 		}
 		tested := matchers(&s)
+		hidden := true
 		for i := range tested {
+			for _, key := range p.Sources(tested[i].Key) {
+				hidden = hidden && !shown(s.Use, key, t.Parsed)
+			}
 			tested[i].Key = p.Source(tested[i].Key)
 		}
-		if !slices.ContainsFunc(tested, varies) || slices.ContainsFunc(tested, func(m condition.Matcher) bool {
-			return shown(s.Use, m.Key, t.Parsed)
-		}) {
+		if !hidden || !slices.ContainsFunc(tested, varies) {
 			continue
 		}
 		p.Report(

@@ -27,7 +27,7 @@ func TestAShellStartsNothingElse(t *testing.T) {
 	known, ran := 0, 0
 	for range lines {
 		line := drawLine(r, 3)
-		f := Of(line, []string{"alpha", "git status"})
+		f := Of(line, Options{Listed: []string{"alpha", "git status"}})
 		if !f.Programs.Known && f.Unlisted.Known && f.Unlisted.Text != "" {
 			continue // nothing is claimed but that it is not listed
 		}

@@ -22,7 +22,7 @@ import (
 
 // Version is that of what the facts mean: it changes when a line has
 // other facts than before.
-const Version = 3
+const Version = 4
 
 // Fact is a text, or unknown.
 type Fact struct {
@@ -50,10 +50,30 @@ type Facts struct {
 	// on, and the targets of redirections.
 	Paths Fact
 	// Reads and Writes are the targets of redirections, one a line.
+	// Writes also has the operands that a program is known to write.
 	Reads, Writes Fact
-	// Why says why facts are unknown, and where in the line; "" when all
-	// are known. It holds nothing of the line itself.
+	// Outside lists the files outside the workspace, one a line.
+	Outside Fact
+	// Sensitive lists the files that hold secrets or settings, one a
+	// line: see sensitive.
+	Sensitive Fact
+	// Why says why facts are unknown, with the word and its place in the
+	// line; "" when all are known.
 	Why string
+	// WhyFiles is Why for Outside and Sensitive.
+	WhyFiles string
+	// Because explains Unlisted: the programs, with the option or the
+	// reason that made a listed one count as unlisted.
+	Because []string
+}
+
+// Options are what facts depend on beside the line.
+type Options struct {
+	Listed    []string   // the owner's entries, as CheckListed takes them
+	Workspace *Workspace // nil: unknown
+	// Moved says that the directory of the call is one that the call
+	// chose, as cd does.
+	Moved bool
 }
 
 // Names lists the facts as Members names them.
@@ -75,9 +95,11 @@ func (f *Facts) all() []named {
 	return []named{
 		{"commands", &f.Commands},
 		{"flags", &f.Flags},
+		{"outside", &f.Outside},
 		{"paths", &f.Paths},
 		{"programs", &f.Programs},
 		{"reads", &f.Reads},
+		{"sensitive", &f.Sensitive},
 		{"unlisted", &f.Unlisted},
 		{"writes", &f.Writes},
 	}
@@ -97,6 +119,36 @@ func (f *Facts) Members() value.Value {
 	return out
 }
 
+// mostWords bounds how many words of a fact a reason has.
+const mostWords = 4
+
+// Words are the words of a fact, for a reason; "" for facts that are not
+// lists.
+func (f *Facts) Words(fact string) string {
+	words, says := []string(nil), ""
+	switch fact {
+	case "unlisted":
+		words, says = f.Because, "not listed: "
+	case "outside":
+		words, says = strings.Split(f.Outside.Text, "\n"), "outside the workspace: "
+	case "sensitive":
+		words, says = strings.Split(f.Sensitive.Text, "\n"), "may hold secrets or settings: "
+	case "writes":
+		words, says = strings.Split(f.Writes.Text, "\n"), "written: "
+	}
+	for i, w := range words {
+		if i == mostWords {
+			return says + strings.Join(words[:i], ", ") + ", …"
+		}
+		words[i] = Excerpt(w)
+	}
+	if len(words) == 0 || words[0] == "" {
+		return ""
+	}
+
+	return says + strings.Join(words, ", ")
+}
+
 // CheckListed reports what is wrong with an entry of the owner's list:
 // a program and, if it has more words, those that follow it.
 func CheckListed(entry string) error {
@@ -109,7 +161,7 @@ func CheckListed(entry string) error {
 	}
 
 	for _, w := range words {
-		if !plain(w) {
+		if !plain(w) && entry != "[" {
 			return fmt.Errorf("%q is no plain word", w)
 		}
 	}

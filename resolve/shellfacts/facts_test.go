@@ -26,7 +26,7 @@ func TestLines(t *testing.T) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		told(&out, Of(strings.ReplaceAll(line, `\n`, "\n"), listed()))
+		told(&out, Of(strings.ReplaceAll(line, `\n`, "\n"), Options{Listed: listed(), Workspace: &Workspace{Root: "/w"}}))
 	}
 
 	golden.Equal(t, "lines.golden", out.String())
@@ -51,11 +51,11 @@ func told(out *strings.Builder, f Facts) {
 
 // TestUnknownFactsAreLeftOut, so that conditions about them ask.
 func TestUnknownFactsAreLeftOut(t *testing.T) {
-	f := Of("$X", nil)
+	f := Of("$X", Options{})
 	if got := f.Members(); len(got.Members) != 0 || f.Why == "" {
 		t.Errorf("%+v", got)
 	}
-	f = Of("ls -l", nil)
+	f = Of("ls -l", Options{Workspace: &Workspace{Root: "/w"}})
 	var names []string
 	for _, m := range f.Members().Members {
 		names = append(names, m.Key)
@@ -65,12 +65,19 @@ func TestUnknownFactsAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestReasonsHoldNothingOfTheLine, which an approver may not be shown.
-func TestReasonsHoldNothingOfTheLine(t *testing.T) {
-	for _, line := range []string{"secret$X", "secret --secret", "eval secret", "cat > $secret", "x=secret",
-		"'secret"} {
-		if why := Of(line, nil).Why; why == "" || strings.Contains(why, "secret") {
-			t.Errorf("%s: %q", line, why)
+// TestReasonsNameTheWord that made facts unknown, and no more of the line
+// than fits into a sentence.
+func TestReasonsNameTheWord(t *testing.T) {
+	for line, want := range map[string]string{
+		"ls a secret$X": "a word is no plain text: secret$X (at 1:6 of the line)",
+		"cat > $secret": "a redirection's file is no plain text: > $secret (at 1:5 of the line)",
+		"PATH=x ls":     "it sets a variable, which may change what runs: PATH=x (at 1:1 of the line)",
+		"eval secret":   "it has the shell read or run something later: eval secret (at 1:1 of the line)",
+		"ls \"" + strings.Repeat("é", 99) + "$X\"": "a word is no plain text: \"" + strings.Repeat("é", 39) + "… (at 1:4 of the line)",
+		"'secret": "it can't be read as bash reads it",
+	} {
+		if got := Of(line, Options{Listed: []string{"ls", "cat"}}); got.Why != want || got.WhyFiles != want {
+			t.Errorf("%s: %q, %q", line, got.Why, got.WhyFiles)
 		}
 	}
 }
@@ -100,7 +107,7 @@ func TestHardLines(t *testing.T) {
 		"ls\x00", "ls\r",
 		strings.Repeat("sh -c '", 100), "\xff\xfe", "<<A <<B",
 	} {
-		if f := Of(line, nil); f.Programs.Known && strings.Contains(f.Programs.Text,
+		if f := Of(line, Options{}); f.Programs.Known && strings.Contains(f.Programs.Text,
 			"ls") || !f.Programs.Known && f.Why == "" {
 			t.Errorf("%.20q: %+v", line, f)
 		}
@@ -116,7 +123,7 @@ func FuzzOf(f *testing.F) {
 		f.Add(strings.TrimSuffix(line, "\n"))
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		got := Of(line, listed())
+		got := Of(line, Options{Listed: listed()})
 		for _, n := range got.all() {
 			if strings.ContainsAny(n.fact.Text, "\x00\r\x1b") || n.fact.Text != "" && !n.fact.Known {
 				t.Errorf("%q: %s %q", line, n.name, n.fact.Text)
@@ -134,7 +141,7 @@ func BenchmarkOf(b *testing.B) {
 	for _, n := range []int{1, 10, 100} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
-				Of(strings.Repeat(line, n), listed())
+				Of(strings.Repeat(line, n), Options{Listed: listed()})
 			}
 		})
 	}

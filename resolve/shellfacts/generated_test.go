@@ -145,7 +145,7 @@ func TestGeneratedLinesRunNothingThatTheFactsDeny(t *testing.T) {
 	for range 3 {
 		wait.Go(func() {
 			for line := range work {
-				f := Of(line, nil)
+				f := Of(line, Options{})
 				if len(f.Members().Members) == 0 {
 					continue // nothing is claimed
 				}
@@ -169,7 +169,7 @@ func TestGeneratedLinesRunNothingThatTheFactsDeny(t *testing.T) {
 	claimed := 0
 	for made := 0; claimed < *generatedLines && made < 100**generatedLines; made++ {
 		line := g.line(0)
-		if f := Of(line, nil); strings.Contains(line, "\x00") || len(f.Members().Members) == 0 {
+		if f := Of(line, Options{}); strings.Contains(line, "\x00") || len(f.Members().Members) == 0 {
 			continue
 		}
 		claimed++

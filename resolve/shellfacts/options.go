@@ -8,39 +8,209 @@ import (
 
 // harmless reports whether the options of a listed command are known to
 // write nothing, to run nothing and to read no configuration from
-// elsewhere. Programs that have no options of that kind, and those that
-// are not known here, are for the owner of the list to judge.
-func harmless(words []word) bool {
-	name, args := words[0].text, words[1:]
-	check := map[string]func([]string) bool{
-		"git":  harmlessGit,
-		"sort": only(sortOptions),
-		"sed":  harmlessSed,
-		"awk":  harmlessAwk,
-		"gawk": harmlessAwk,
-		"mawk": harmlessAwk,
-		"rg":   without("--pre", "--hostname-bin", "--search-zip", "-z", "--config-path"),
-		"fd":   without("-x", "-X", "--exec", "--exec-batch", "-l", "--list-details"),
-		"date": harmlessDate,
-		"tree": without("-o", "-R"),
-		"jq":   without("-f", "--from-file", "-L", "--library-path"),
-		"uniq": oneOperand,
-		"xxd":  oneOperand,
-		"less": harmlessLess,
-	}[name[strings.LastIndexByte(name, '/')+1:]]
+// elsewhere, and names the first word for which that is not known.
+// Programs that have no options of that kind, and those that are not
+// known here, are for the owner of the list to judge. begins reports
+// whether the owner lists a command.
+func harmless(words []word, begins func([]word) bool) (ok bool, because string) {
+	name, args := base(words[0].text), words[1:]
+	if name == "make" || name == "just" || name == "task" || name == "rake" {
+		return harmlessTargets(words, begins)
+	}
+	check := checks[name]
 	if check == nil {
-		return true
+		return true, ""
 	}
 	texts := make([]string, len(args))
 	for i, w := range args {
-		if !w.known {
-			return false // it may be an option
+		if !w.known && !(w.glob && isFixed(w.text)) {
+			return false, "a word that may be an option" // as a name of a file that begins with a hyphen
 		}
 		texts[i] = w.text
 	}
+	if check(texts) {
+		return true, ""
+	}
+	for _, o := range options(texts) {
+		given, _, _ := strings.Cut(o, "=")
+		if alone := slices.DeleteFunc(slices.Clone(texts), func(t string) bool { return t == o }); check(alone) {
+			return false, given
+		}
+	}
 
-	return check(texts)
+	return false, "these words"
 }
+
+// isFixed reports whether all names that a pattern of the shell matches
+// begin in the same way: as no option, or as one with its value.
+func isFixed(pattern string) bool {
+	first := strings.IndexAny(pattern, "*?[")
+	return first > 0 && (pattern[0] != '-' || strings.Contains(pattern[:first], "="))
+}
+
+var checks map[string]func([]string) bool
+
+func init() { // two of the checks look into the table
+	checks = map[string]func([]string) bool{
+		"git":           harmlessGit,
+		"sort":          only(sortOptions),
+		"sed":           harmlessSed,
+		"awk":           harmlessAwk,
+		"gawk":          harmlessAwk,
+		"mawk":          harmlessAwk,
+		"rg":            harmlessRipgrep,
+		"grep":          without("-R", "--dereference-recursive"),
+		"fd":            without("-x", "-X", "--exec", "--exec-batch", "-l", "--list-details", "-L", "--follow"),
+		"find":          without("-delete", "-fprint", "-fls", "-follow", "-L", "-H", "-files0-from"),
+		"date":          harmlessDate,
+		"tree":          without("-o", "-R"),
+		"jq":            harmlessJq,
+		"uniq":          oneOperand,
+		"xxd":           oneOperand,
+		"less":          harmlessLess,
+		"wc":            without("--files0-from"),
+		"du":            without("--files0-from"),
+		"file":          without("-f", "--files-from", "-m", "--magic-file", "-C", "-z", "-Z", "--uncompress"),
+		"diff":          without("-r", "--recursive", "--paginate", "-l"),
+		"hostname":      noOperand,
+		"go":            harmlessGo,
+		"gofmt":         onlyOptions(`-[ldwse]+`),
+		"goimports":     onlyOptions(`-[ldwe]+`),
+		"staticcheck":   onlyOptions(`-(checks|f|tests|explain)(=.*)?`),
+		"golangci-lint": onlyOptions(`--(fix|timeout|fast|new|new-from-rev|enable|disable|verbose)(=.*)?|-[vED]`),
+		"cargo":         onlyOptions(cargoOptions),
+		"npm":           onlyOptions(scriptOptions),
+		"yarn":          onlyOptions(scriptOptions),
+		"pnpm":          onlyOptions(scriptOptions),
+		"bun":           onlyOptions(scriptOptions),
+		"jest":          onlyOptions(scriptOptions),
+		"vitest":        onlyOptions(scriptOptions),
+		"pytest":        onlyOptions(pytestOptions),
+		"mypy": onlyOptions(`--(strict|ignore-missing-imports|pretty|show-error-codes|no-color-output|no-error-summary|` +
+			`check-untyped-defs)|-p`),
+		"ruff":   onlyOptions(`--(fix|diff|check|select|ignore|quiet|statistics|no-cache|output-format)(=.*)?|-q`),
+		"black":  onlyOptions(`--(check|diff|quiet|fast|line-length)(=.*)?|-[ql]`),
+		"isort":  onlyOptions(`--(check|check-only|diff|quiet|profile)(=.*)?|-[qc]`),
+		"flake8": onlyOptions(`--(max-line-length|select|ignore|extend-ignore|count|statistics|show-source|exclude)(=.*)?`),
+		"eslint": onlyOptions(`--(fix|ext|max-warnings|quiet|cache|no-error-on-unmatched-pattern)(=.*)?|` +
+			`--format=(stylish|json|compact|unix)`),
+		"prettier": onlyOptions(`--(check|write|list-different|log-level)(=.*)?|-[wlc]`),
+		"tsc":      onlyOptions(`--(noEmit|pretty|skipLibCheck|build|project|incremental)|-[bp]`),
+		"npx":      harmlessNpx,
+		"python":   harmlessPython,
+		"python3":  harmlessPython,
+		"unittest": onlyOptions(`-[vfbq]+|-[kstp]|--(verbose|failfast|quiet)`),
+		"rustfmt":  onlyOptions(`--(check|edition)(=.*)?`),
+		"node":     onlyOptions(`-v|--version`),
+	}
+}
+
+// What test runners and build tools take that neither runs another
+// program nor reads configuration from elsewhere.
+const (
+	cargoOptions = `-[vqpDWAFj]|-j[0-9]+|--(package|all|workspace|lib|bins|bin|tests|test|release|quiet|verbose|all-features|` +
+		`features|no-default-features|all-targets|no-run|nocapture|test-threads|exact|ignored|include-ignored|check|locked|` +
+		`offline|doc|examples|example|message-format|no-deps|depth|version|list|exclude|keep-going|no-fail-fast|jobs)(=.*)?`
+	scriptOptions = `-[stiwuv]|--(silent|if-present|workspace|workspaces|coverage|watch|watchAll|run|verbose|ci|bail|quiet|` +
+		`testNamePattern|testPathPattern|runInBand|no-cache|findRelatedTests|noEmit|no-watch|color|no-color|filter|fix|` +
+		`max-warnings|check|depth|version|passWithNoTests|all|parseable)(=.*)?|--reporter=(verbose|dot|default|basic|spec)|` +
+		`--json`
+	pytestOptions = `-[qvxslk]+|-m|-n[0-9]*|-r[a-zA-Z]+|--(lf|ff|nf|sw|last-failed|failed-first|stepwise|tb|maxfail|cov|` +
+		`durations|co|collect-only|disable-warnings|no-header|no-cov|exitfirst|quiet|verbose|color|version|markers|` +
+		`fixtures|showlocals|capture|cov-branch|numprocesses)(=.*)?|--cov-report=(term|term-missing|html|xml)(:skip-covered)?|` +
+		`--version|-V|--showlocals`
+)
+
+// onlyOptions is only with a pattern that an option has to match whole.
+func onlyOptions(known string) func([]string) bool {
+	return only(regexp.MustCompile("^(" + known + ")$"))
+}
+
+// noOperand is for programs that change what an operand says.
+func noOperand(args []string) bool { return len(args) == len(options(args)) }
+
+// harmlessTargets wants every target to be listed: the words behind one
+// are more of them. Variables and files of rules change what runs.
+func harmlessTargets(words []word, begins func([]word) bool) (bool, string) {
+	for _, w := range words[1:] {
+		switch {
+		case !w.known:
+			return false, "a word that is no plain text"
+		case makeOption.MatchString(w.text):
+		case strings.HasPrefix(w.text, "-"), strings.Contains(w.text, "="), !begins([]word{words[0], w}):
+			return false, w.text
+		}
+	}
+
+	return true, ""
+}
+
+var makeOption = regexp.MustCompile(`^(-[knsBi]+|-j[0-9]*|--(silent|keep-going|dry-run|always-make|no-print-directory))$`)
+
+// harmlessPython checks the arguments of modules that it knows; others
+// are for the owner of the list to judge.
+func harmlessPython(args []string) bool {
+	if len(args) < 2 || args[0] != "-m" || checks[args[1]] == nil {
+		return true
+	}
+
+	return checks[args[1]](args[2:])
+}
+
+// harmlessNpx is for programs of a project, by their names alone.
+func harmlessNpx(args []string) bool {
+	if len(args) > 0 && (args[0] == "--no-install" || args[0] == "--no") {
+		args = args[1:]
+	}
+	if len(args) == 0 || !slices.Contains([]string{"eslint", "prettier", "tsc", "jest", "vitest"}, args[0]) {
+		return false
+	}
+
+	return checks[args[0]](args[1:])
+}
+
+// harmlessGo knows the flags of the subcommands that read, build and
+// test.
+func harmlessGo(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	known := goFlags[args[0]]
+	return known == nil || only(known)(args[1:])
+}
+
+var goFlags = map[string]*regexp.Regexp{
+	"test": goPattern(`v|run|bench|benchmem|benchtime|count|race|short|timeout|cover|covermode|coverpkg|coverprofile|` +
+		`parallel|failfast|json|tags|shuffle|skip|cpu|p|x|n|a|trimpath|vet|list|fuzz|fuzztime|c|o|buildvcs`),
+	"build":   goPattern(`v|race|tags|p|x|n|a|trimpath|o|buildvcs`),
+	"vet":     goPattern(`v|tags|json|n|x`),
+	"list":    goPattern(`m|json|f|deps|test|e|tags|find|export|compiled`),
+	"env":     goPattern(`json|changed`),
+	"version": goPattern(`m|v`),
+	"doc":     goPattern(`all|short|src|u|c|cmd`),
+	"fmt":     goPattern(`n|x`),
+	"mod":     goPattern(`json|m|vendor|compact`),
+}
+
+func goPattern(flags string) *regexp.Regexp { return regexp.MustCompile("^--?(" + flags + ")(=.*)?$") }
+
+// harmlessRipgrep knows no options that run programs, follow links or
+// read hidden files. The value of -t, -g and the like may hold any letter.
+func harmlessRipgrep(args []string) bool {
+	rest := slices.DeleteFunc(slices.Clone(args), func(a string) bool {
+		return len(a) > 2 && a[0] == '-' && strings.IndexByte("tTgABCme", a[1]) >= 0
+	})
+	return !slices.Contains(args, "-.") && without("--pre", "--hostname-bin", "--search-zip", "-z", "--config-path", "-L",
+		"--follow", "-u", "--unrestricted", "--hidden", "--no-ignore")(rest)
+}
+
+// harmlessJq wants a filter that reads no module and no environment.
+func harmlessJq(args []string) bool {
+	return without("-f", "--from-file", "-L", "--library-path")(args) &&
+		!slices.ContainsFunc(args, func(a string) bool { return jqReads.MatchString(a) })
+}
+
+var jqReads = regexp.MustCompile(`(^|[^.\w"])env\b|\$ENV|\b(import|include)\b|\binput_filename\b|\$__prog`)
 
 // options are the words of a command that may be read as options. A word
 // "--" ends nothing here: it may be the value of the one before it.
@@ -118,24 +288,68 @@ var (
 		`simplify-by-decoration|root|cc|no-notes|no-patch))$`)
 )
 
+// gitOptions are the harmless options of further subcommands.
+var gitOptions = map[string]*regexp.Regexp{
+	"status":   gitStatus,
+	"diff":     gitShows,
+	"log":      gitShows,
+	"show":     gitShows,
+	"rev-list": gitShows,
+	"shortlog": regexp.MustCompile(`^(-[snec]+|--(summary|numbered|email|no-merges|all|since=.*|until=.*))$`),
+	"blame": regexp.MustCompile(`^(-L.*|-[MC][0-9]*|-[wsebplt]+|--(porcelain|line-porcelain|show-email|date=.*|since=.*|` +
+		`abbrev=.*|first-parent))$`),
+	"grep": regexp.MustCompile(`^(-[nilLcwEFGPvhHIqoaWp]+|-[ABC][0-9]*|-e.*|--(line-number|ignore-case|word-regexp|count|` +
+		`name-only|files-with-matches|heading|break|and|or|not|cached|max-depth=.*|color(=.*)?|extended-regexp|` +
+		`fixed-strings|perl-regexp|show-function|function-context|context=.*))$`),
+	"branch": regexp.MustCompile(`^(-[arvl]+|-vv|--(show-current|list|all|remotes|verbose|merged|no-merged|contains|` +
+		`no-contains|points-at|sort=.*|format=[^%]*(%\([a-z:]+\)[^%]*)*|no-color|color(=.*)?|column|no-column))$`),
+	"tag":    regexp.MustCompile(`^(-l|-n[0-9]*|--(list|sort=.*|contains|points-at|merged|no-merged))$`),
+	"add":    regexp.MustCompile(`^(-[Aunv]+|--(all|update|dry-run|verbose))$`),
+	"commit": regexp.MustCompile(`^(-[aqv]*m.*|-[aqv]+|--(message=.*|all|quiet|verbose|allow-empty))$`),
+	"switch": regexp.MustCompile(`^(-c|--create|-q|--quiet|--no-track|--track|-t|-d|--detach)$`),
+	"rev-parse": regexp.MustCompile(`^(-q|--(short(=.*)?|abbrev-ref|show-toplevel|verify|git-dir|quiet|show-prefix|` +
+		`is-inside-work-tree|symbolic-full-name|all|branches))$`),
+	"ls-files": regexp.MustCompile(`^(-[comdsutzv]+|--(cached|others|modified|deleted|stage|exclude-standard|error-unmatch|` +
+		`full-name|ignored|directory|unmerged|eol))$`),
+	"ls-tree":    regexp.MustCompile(`^(-[rdtlz]+|--(name-only|full-tree|long|abbrev(=.*)?))$`),
+	"describe":   regexp.MustCompile(`^--(tags|always|all|long|dirty(=.*)?|abbrev=.*|exact-match|contains|first-parent|match=.*)$`),
+	"merge-base": regexp.MustCompile(`^(-a|--(all|is-ancestor|fork-point|octopus))$`),
+	"cat-file":   regexp.MustCompile(`^-[tpse]$`),
+	"name-rev":   regexp.MustCompile(`^--(tags|name-only|always)$`),
+}
+
 // harmlessGit wants a subcommand first: what stands before it changes
 // where git works, and what it runs. Of subcommands that are not in the
 // tables, the options are refused that write, run or read elsewhere.
 func harmlessGit(args []string) bool {
+	if len(args) == 1 && args[0] == "--version" {
+		return true
+	}
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		return false
 	}
+	rest := args[1:]
+	operands := len(rest) - len(options(rest))
+	if known := gitOptions[args[0]]; known != nil {
+		return only(known)(rest) && (args[0] != "tag" || operands == 0 || slices.Contains(rest, "-l"))
+	}
 	switch args[0] {
-	case "status":
-		return only(gitStatus)(args[1:])
-	case "diff", "log", "show":
-		return only(gitShows)(args[1:])
+	case "remote":
+		return len(rest) == 0 || len(rest) == 1 && rest[0] == "-v" || rest[0] == "get-url" && len(rest) == operands
+	case "stash":
+		return len(rest) > 0 && (rest[0] == "list" || rest[0] == "show") && only(gitShows)(rest[1:])
+	case "reflog":
+		return (operands == 0 || rest[0] == "show") && only(gitShows)(rest)
+	case "worktree":
+		return len(rest) == 1 && rest[0] == "list"
+	case "checkout":
+		return len(rest) > 1 && rest[0] == "-b" && len(rest) <= 3 && len(options(rest)) == 1 && !slices.Contains(rest, "--")
 	}
 
 	return without("--output", "--output-directory", "--ext-diff", "--textconv", "--filters", "--no-index", "--exec",
 		"--upload-pack", "--receive-pack", "--open-files-in-pager", "--contents", "--config", "--config-env",
 		"--template", "--git-dir", "--work-tree", "--separate-git-dir", "--exec-path", "--file", "-O", "-c", "-o",
-		"-x", "-u")(args[1:])
+		"-x", "-u")(rest)
 }
 
 // harmlessDate wants to show the time: an operand without a plus sets it.
@@ -171,7 +385,11 @@ func harmlessSed(args []string) bool {
 	return false
 }
 
-var sedLines = regexp.MustCompile(`^[0-9$]+(,[0-9$]+)?[pdq=]$`)
+var sedLines = regexp.MustCompile("^(" + sedAddress + "(," + sedAddress + ")?[pdq=](;|$))+$")
+
+// sedAddress is a line's number, or a pattern without anything that
+// could end it elsewhere.
+const sedAddress = `([0-9]+|\$|/[^/\\\n\[]+/)`
 
 // replaces reports whether a script of sed is one s command whose flags
 // neither write nor run.
@@ -191,7 +409,8 @@ func harmlessAwk(args []string) bool {
 		return false
 	}
 	return !slices.ContainsFunc(args, func(arg string) bool {
-		return strings.ContainsAny(arg, "|>@") || strings.Contains(arg, "system") || strings.Contains(arg, "getline")
+		return strings.ContainsAny(arg, "|>@") || strings.Contains(arg, "system") || strings.Contains(arg, "getline") ||
+			strings.Contains(arg, "ENVIRON")
 	})
 }
 
@@ -204,5 +423,5 @@ func readsDirectory(name string) bool {
 		"black", "flake8", "gradle", "gradlew", "mvn", "mvnw", "bundle", "rake", "ruby", "rspec", "composer", "php",
 		"phpunit", "eslint", "tsc", "jest", "vitest", "prettier", "terraform", "docker", "kubectl", "helm", "direnv",
 		"dotnet", "swift", "bazel", "golangci-lint", "pre-commit", "mix", "sbt",
-	}, name[strings.LastIndexByte(name, '/')+1:])
+	}, base(name))
 }

@@ -42,7 +42,7 @@ func TestOptionsThatDoMoreThanRead(t *testing.T) {
 		},
 	} {
 		for _, line := range lines {
-			if got := Of(line, all); (got.Unlisted.Known && got.Unlisted.Text == "") != listed {
+			if got := Of(line, Options{Listed: all}); (got.Unlisted.Known && got.Unlisted.Text == "") != listed {
 				t.Errorf("%s: unlisted %+v, %s", line, got.Unlisted, got.Why)
 			}
 		}

@@ -15,10 +15,17 @@ func (r *reader) command(at syntax.Node, words []word) {
 	}
 	name := words[0]
 	if !name.known || name.text == "" {
+		if name.node != nil {
+			at = name.node
+		}
 		r.lose(at, "a program's name is no plain text")
 		return
 	}
-	if changesShell(name.text) || changes(name.text, words[1:]) {
+	if name.text == "command" && len(words) == 3 && words[1].known && (words[1].text == "-v" || words[1].text == "-V") &&
+		words[2].known {
+		words = []word{{text: "type", known: true}, words[2]} // it only looks for a program
+	}
+	if name = words[0]; changesShell(name.text) || changes(name.text, words[1:]) {
 		r.lose(at, "it has the shell read or run something later")
 		return
 	}
@@ -37,6 +44,9 @@ func (r *reader) words(at syntax.Node, words []word) {
 	for i, w := range words {
 		if !w.known {
 			r.unworded = true
+			if w.node != nil {
+				at = w.node
+			}
 			r.doubt(at, "a word is no plain text")
 			return
 		}
@@ -71,7 +81,12 @@ func inFlag(flag string) []string {
 func (r *reader) program(at syntax.Node, words []word) {
 	name := words[0].text
 	r.named(&r.programs, name)
+	r.place(at, words)
 	listed := r.isListed(words)
+	if listed && base(name) == "git" && r.workspace != nil && r.workspace.Foreign != "" {
+		listed = false
+		r.because = append(r.because, "git ("+Excerpt(r.workspace.Foreign)+")")
+	}
 	switch {
 	case !listed:
 		r.named(&r.unlisted, name)
@@ -79,7 +94,8 @@ func (r *reader) program(at syntax.Node, words []word) {
 		r.here = append(r.here, name)
 	}
 	if name == "cd" {
-		r.moves = true
+		stays, starts := r.workspace.isStart(words[1:])
+		r.roams, r.moves = r.roams || !stays, r.moves || !starts
 		r.home(words[1:])
 	}
 	if !listed && !startsNone(name, words[1:]) {
@@ -94,8 +110,11 @@ func (r *reader) home(args []word) {
 	to := ""
 	for _, w := range args {
 		if !w.known || !strings.HasPrefix(w.text, "-") {
-			to = w.text
-			if !w.known {
+			if to != "" {
+				to = "" // zsh replaces the first word in the name of the directory
+				break
+			}
+			if to = w.text; !w.known {
 				return // the paths are unknown
 			}
 		} else if w.text == "-" {
@@ -105,6 +124,7 @@ func (r *reader) home(args []word) {
 	}
 	if to == "" {
 		r.paths = append(r.paths, "~")
+		r.files = append(r.files, file{path: "~"})
 	}
 }
 
@@ -122,7 +142,21 @@ func (r *reader) isListed(words []word) bool {
 	if len(words) > 1 && words[0].text == "git" && (words[1].text == "--no-pager" || words[1].text == "-P") {
 		words = append([]word{words[0]}, words[2:]...) // it only starts one program less
 	}
-	return harmless(words) && slices.ContainsFunc(r.listed, func(entry []string) bool {
+	if !r.begins(words) {
+		r.because = append(r.because, Excerpt(firstWords(words)))
+		return false
+	}
+	if ok, word := harmless(words, r.begins); !ok {
+		r.because = append(r.because, Excerpt(firstWords(words)+" with "+word))
+		return false
+	}
+
+	return true
+}
+
+// begins reports whether a command begins as an entry of the owner.
+func (r *reader) begins(words []word) bool {
+	return slices.ContainsFunc(r.listed, func(entry []string) bool {
 		if len(entry) > len(words) {
 			return false
 		}
@@ -136,9 +170,21 @@ func (r *reader) isListed(words []word) bool {
 	})
 }
 
+// firstWords are a program and, if it has one, its subcommand.
+func firstWords(words []word) string {
+	if len(words) > 1 && words[1].known && plain(words[1].text) && words[1].text[0] != '-' {
+		return words[0].text + " " + words[1].text
+	}
+
+	return words[0].text
+}
+
 // wrapped looks at a program that runs what its arguments say.
 func (r *reader) wrapped(at syntax.Node, name string, inner wrapper, words []word) {
 	r.named(&r.programs, name)
+	if name == "find" {
+		r.place(at, outer(words))
+	}
 	if !r.isListed(words) || name == "find" && slices.ContainsFunc(words, word.changesFiles) {
 		r.named(&r.unlisted, name)
 	}
@@ -256,16 +302,54 @@ func find(r *reader, args []word) ([][]word, bool) {
 		for j, w := range inner[0] {
 			if strings.Contains(w.text, "{}") {
 				inner[0] = slices.Clone(inner[0])
-				inner[0][j] = word{}
+				inner[0][j] = foundBy(args, w.text)
 			}
 		}
 
-		r.moves = r.moves || strings.HasSuffix(args[i].text, "dir") // -execdir, -okdir
+		if strings.HasSuffix(args[i].text, "dir") { // -execdir, -okdir
+			r.moves, r.roams = true, true
+		}
 		found = append(found, inner[0])
 		i = end
 	}
 
 	return found, true
+}
+
+// foundBy is a word for what find puts in the place of {}: a path below
+// the one directory where it starts.
+func foundBy(args []word, at string) word {
+	if at != "{}" || len(args) < 2 || !args[0].known || args[0].text == "" ||
+		strings.ContainsAny(args[0].text[:1], "-(!") || !strings.HasPrefix(args[1].text, "-") {
+		return word{}
+	}
+	name := "*"
+	for i, w := range args[:len(args)-1] {
+		if w.known && w.text == "-name" && plainPattern(args[i+1].text) {
+			name = args[i+1].text
+		}
+		if w.text == "-o" || w.text == "-or" || w.text == "," || w.text == "!" || w.text == "-not" {
+			return word{text: args[0].text + "/*", glob: true}
+		}
+	}
+
+	return word{text: args[0].text + "/" + name, glob: true}
+}
+
+func plainPattern(name string) bool { return name != "" && !strings.ContainsAny(name, "/\\") }
+
+// outer are the words of find without the commands that it runs.
+func outer(words []word) []word {
+	var out []word
+	within := false
+	for _, w := range words {
+		within = within && !w.ends() || !within && (strings.HasPrefix(w.text, "-exec") || strings.HasPrefix(w.text, "-ok"))
+		if !within && !w.ends() {
+			out = append(out, w)
+		}
+	}
+
+	return out
 }
 
 // changesFiles reports whether a word has find delete or write.
@@ -278,7 +362,7 @@ func (w word) ends() bool { return w.known && (w.text == ";" || w.text == "+") }
 
 // shell reads a line in a line.
 func shell(r *reader, args []word) ([][]word, bool) {
-	if len(args) < 2 || !args[0].known || args[0].text != "-c" || !args[1].known {
+	if len(args) < 2 || !args[0].known || args[0].text != "-c" && args[0].text != "-lc" || !args[1].known {
 		return nil, false
 	}
 	if text := args[1].text; text != "" && strings.ContainsRune("-+", rune(text[0])) {

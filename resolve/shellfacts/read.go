@@ -17,11 +17,10 @@ const (
 	mostOpen  = 500 // brackets: the parser's time grows with the square of their depth
 )
 
-// Of tells the facts of a line. listed are the owner's entries, as
-// CheckListed takes them.
-func Of(line string, listed []string) Facts {
-	r := &reader{}
-	for _, entry := range listed {
+// Of returns the facts of a line.
+func Of(line string, opt Options) Facts {
+	r := &reader{workspace: opt.Workspace, moves: opt.Moved, roams: opt.Moved}
+	for _, entry := range opt.Listed {
 		r.listed = append(r.listed, strings.Fields(entry))
 	}
 	r.line(line, 0)
@@ -44,26 +43,62 @@ type reader struct {
 
 	streams []string // of the line that are written to by name
 
-	moves bool     // it changes the directory
+	moves bool     // it changes to another directory than the root of the workspace and that of the call
+	roams bool     // it changes to another directory than that of the call
 	here  []string // listed programs that do what their directory says
 
-	programs, unlisted, commands, flags, paths, reads, writes []string
+	programs, unlisted, commands, flags, paths, reads, writes, because []string
+
+	workspace *Workspace
+	files     []file
+	unplaced  string // why the files of the line are not known; "" if they are
 }
 
 // doubt keeps the first reason why facts are unknown.
 func (r *reader) doubt(at syntax.Node, why string) {
-	if r.why != "" {
-		return
+	if r.why == "" {
+		r.why = r.explain(at, why)
 	}
-	r.why = why
-	if at != nil {
-		r.why = fmt.Sprintf("%s (at %s of the line)", why, at.Pos())
+}
+
+// misplace keeps the first reason why it is not known which files the
+// line names.
+func (r *reader) misplace(at syntax.Node, why string) {
+	if r.unplaced == "" {
+		r.unplaced = r.explain(at, why)
 	}
+}
+
+// explain adds the text of a node, and where it is.
+func (r *reader) explain(at syntax.Node, why string) string {
+	if at == nil {
+		return why
+	}
+	from, to := int(at.Pos().Offset()), int(at.End().Offset())
+	if from < to && to <= len(r.text) {
+		why += ": " + Excerpt(r.text[from:to])
+	}
+
+	return fmt.Sprintf("%s (at %s of the line)", why, at.Pos())
+}
+
+// mostExcerpt bounds the text of a line in a reason, in characters.
+const mostExcerpt = 40
+
+// Excerpt is the beginning of a text, for a reason.
+func Excerpt(text string) string {
+	runes := []rune(oneLine(strings.ToValidUTF8(text, "?")))
+	if len(runes) > mostExcerpt {
+		return string(runes[:mostExcerpt]) + "…"
+	}
+
+	return string(runes)
 }
 
 // lose says that nothing is known.
 func (r *reader) lose(at syntax.Node, why string) {
 	r.doubt(at, why)
+	r.misplace(at, why)
 	r.lost = true
 }
 
@@ -78,12 +113,15 @@ func (r *reader) facts() Facts {
 		r.doubt(nil, "a program does what its directory says, and the line changes the directory")
 		for _, name := range r.here {
 			r.named(&r.unlisted, name)
+			r.because = append(r.because, shown(name)+" after cd")
 		}
 	}
-	f := Facts{Why: r.why}
+	slices.Sort(r.because)
+	f := Facts{Why: r.why, WhyFiles: r.unplaced, Because: slices.Compact(r.because)}
 	if r.lost {
 		return f
 	}
+	r.placed(&f)
 	if !r.unnamed {
 		f.Programs = list(r.programs, " ")
 	}
@@ -186,7 +224,8 @@ func parse(text string) (file *syntax.File, err error) {
 func (r *reader) visit(n syntax.Node) bool {
 	switch n := n.(type) {
 	case nil, *syntax.File, *syntax.BinaryCmd, *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause,
-		*syntax.CaseClause, *syntax.CaseItem, *syntax.Word, *syntax.Lit, *syntax.DblQuoted:
+		*syntax.CaseClause, *syntax.CaseItem, *syntax.Word, *syntax.Lit, *syntax.DblQuoted,
+		*syntax.Assign: // call looks at it
 	case *syntax.CmdSubst, *syntax.ProcSubst:
 		if holdsDocument(n) {
 			r.lose(n, "shells end a here-document in a substitution at other lines")
@@ -268,13 +307,16 @@ func simple(p *syntax.ParamExp) bool {
 
 // call looks at a simple command.
 func (r *reader) call(c *syntax.CallExpr) {
-	if len(c.Assigns) > 0 {
-		r.lose(c, "it sets a variable, which may change what runs")
-		return
+	for _, a := range c.Assigns {
+		if len(c.Args) == 0 || !harmlessAssignment(a) {
+			r.lose(a, "it sets a variable, which may change what runs")
+			return
+		}
 	}
 	words := make([]word, len(c.Args))
 	for i, w := range c.Args {
 		words[i] = read(w)
+		words[i].node = w
 	}
 	r.command(c, words)
 }
@@ -295,7 +337,17 @@ func (r *reader) redirect(d *syntax.Redirect) {
 		if !target.known {
 			r.lose(d, "shells may end a here-document elsewhere: its end is no plain text")
 		}
+		if d.Hdoc != nil && slices.ContainsFunc(d.Hdoc.Parts, isExpansion) {
+			r.unworded = true
+			r.doubt(d, "a here-document holds more than plain text")
+			r.misplace(d, "a here-document holds more than plain text")
+		}
 	case syntax.WordHdoc:
+		if !target.known {
+			r.unworded = true
+			r.doubt(d, "a here-string is no plain text")
+			r.misplace(d, "a here-string is no plain text")
+		}
 	case syntax.RdrIn:
 		r.opens(d, target, true, false)
 	case syntax.RdrInOut:
@@ -304,6 +356,7 @@ func (r *reader) redirect(d *syntax.Redirect) {
 		if !target.known || !isDescriptor(target.text) {
 			r.unread = true
 			r.doubt(d, "a redirection's source is not known")
+			r.misplace(d, "a redirection's source is not known")
 		}
 	case syntax.DplOut:
 		switch {
@@ -325,6 +378,12 @@ func (r *reader) redirect(d *syntax.Redirect) {
 	}
 }
 
+// isExpansion reports whether a part of a here-document is no plain text.
+func isExpansion(part syntax.WordPart) bool {
+	_, ok := part.(*syntax.Lit)
+	return !ok
+}
+
 // isDescriptor reports whether what stands behind >& is no file: 1- is
 // one to zsh.
 func isDescriptor(target string) bool {
@@ -336,6 +395,7 @@ func (r *reader) opens(at syntax.Node, target word, reads, writes bool) {
 	if !target.known {
 		r.unread, r.unwrote = r.unread || reads, r.unwrote || writes
 		r.doubt(at, "a redirection's file is no plain text")
+		r.misplace(at, "a redirection's file is no plain text")
 		return
 	}
 	switch {
@@ -346,6 +406,7 @@ func (r *reader) opens(at syntax.Node, target word, reads, writes bool) {
 		return
 	}
 	name := oneLine(target.text)
+	r.files = append(r.files, file{path: target.text, written: writes})
 	r.paths = append(r.paths, name)
 	if reads {
 		r.reads = append(r.reads, name)

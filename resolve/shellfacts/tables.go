@@ -3,6 +3,8 @@ package shellfacts
 import (
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // changesShell reports whether a builtin of bash, or of a shell that
@@ -29,6 +31,9 @@ func changesShell(name string) bool {
 func changes(name string, args []word) bool {
 	switch name {
 	case "test", "[":
+		if len(args) >= 3 && isNumber(args[0]) && isNumber(args[2]) && (len(args) == 3 || args[3].text == "]") {
+			return len(args) > 4
+		}
 		return slices.ContainsFunc(args, func(w word) bool {
 			return !w.known || computes(w.text)
 		})
@@ -36,13 +41,19 @@ func changes(name string, args []word) bool {
 		return len(args) > 0 && (!args[0].known || !printsOnly(args[0].text))
 	case "exit", "return", "shift", "break", "continue":
 		return slices.ContainsFunc(args, func(w word) bool {
-			return !w.known || strings.Trim(w.text, "0123456789") != "" // zsh computes, and $(…) in an index runs
+			return !isNumber(w) // zsh computes, and $(…) in an index runs
 		})
 	case "wait":
 		return len(args) > 0
 	}
 
 	return false
+}
+
+// isNumber reports whether a word is digits, or the status of the last
+// command.
+func isNumber(w word) bool {
+	return w.known && (w.text == exitStatus || strings.Trim(w.text, "0123456789") == "")
 }
 
 // printsOnly reports whether a format of printf takes its arguments as
@@ -64,6 +75,28 @@ func computes(test string) bool {
 	}
 
 	return false
+}
+
+// harmlessVariables change what programs print or build for, and not
+// what they run.
+var harmlessVariables = []string{
+	"CI", "CGO_ENABLED", "GOOS", "GOARCH", "NODE_ENV", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "TZ", "LANG", "LC_ALL",
+	"RUST_BACKTRACE", "RUST_LOG", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "LOG_LEVEL", "COLUMNS", "GOMAXPROCS",
+	"DEBUG", "VERBOSE", "GOTRACEBACK",
+}
+
+// harmlessAssignment reports whether a command has a variable set that
+// changes nothing of what runs.
+func harmlessAssignment(a *syntax.Assign) bool {
+	if a.Name == nil || a.Append || a.Naked || a.Index != nil || a.Array != nil {
+		return false
+	}
+	value := word{known: true}
+	if a.Value != nil {
+		value = read(a.Value)
+	}
+
+	return slices.Contains(harmlessVariables, a.Name.Value) && value.known && !strings.Contains(value.text, "/")
 }
 
 // startsNone reports whether a program starts no other, whatever these

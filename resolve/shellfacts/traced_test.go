@@ -270,7 +270,7 @@ var published = []string{
 func TestPublishedBypasses(t *testing.T) {
 	s := newStage(t)
 	for _, line := range published {
-		f := Of(line, nil)
+		f := Of(line, Options{})
 		for _, sh := range shells() {
 			tr := s.run(t, sh, line)
 			if m := missed(f, tr); m != "" {
@@ -283,7 +283,7 @@ func TestPublishedBypasses(t *testing.T) {
 // TestDeepLinesAreNotKnown: the parser is not asked to read them.
 func TestDeepLinesAreNotKnown(t *testing.T) {
 	for _, open := range []string{"(", "$(", "((", "{ ", "<(", "[["} {
-		if f := Of(strings.Repeat(open, 501), nil); !strings.Contains(f.Why, "brackets") || f.Unlisted.Known {
+		if f := Of(strings.Repeat(open, 501), Options{}); !strings.Contains(f.Why, "brackets") || f.Unlisted.Known {
 			t.Errorf("%q: %+v", open, f)
 		}
 	}

@@ -11,6 +11,10 @@ import (
 type word struct {
 	text  string
 	known bool // the shell changes nothing in it
+	// glob: it is not known, but a pattern that the shell replaces by the
+	// names of files, and text is the pattern.
+	glob bool
+	node syntax.Node
 }
 
 // read reads a word, whose parts are plain text or in quotes.
@@ -25,12 +29,37 @@ func read(w *syntax.Word) word {
 	for i, part := range w.Parts {
 		text, ok := partText(part, i == 0)
 		if !ok {
-			return word{}
+			return readGlob(w)
 		}
 		b.WriteString(text)
 	}
 
 	return word{text: b.String(), known: true}
+}
+
+// readGlob reads a word that has *, ? or [ ] outside quotes, and nothing
+// else that a shell expands.
+func readGlob(w *syntax.Word) word {
+	var b strings.Builder
+	for i, part := range w.Parts {
+		lit, bare := part.(*syntax.Lit)
+		text, ok := "", false
+		switch {
+		case !bare:
+			text, ok = partText(part, i == 0)
+			ok = ok && !strings.ContainsAny(text, "*?[]")
+		case strings.IndexFunc(lit.Value, func(c rune) bool {
+			return !plainRune(c) && !strings.ContainsRune("*?[]!", c)
+		}) < 0 && !strings.Contains(lit.Value, "***") && (i > 0 || lit.Value[0] != '='):
+			text, ok = lit.Value, true
+		}
+		if !ok {
+			return word{}
+		}
+		b.WriteString(text)
+	}
+
+	return word{text: b.String(), glob: true}
 }
 
 func partText(part syntax.WordPart, first bool) (string, bool) {
@@ -41,9 +70,20 @@ func partText(part syntax.WordPart, first bool) (string, bool) {
 		return part.Value, !part.Dollar
 	case *syntax.DblQuoted:
 		return quotedText(part)
+	case *syntax.ParamExp:
+		return exitStatus, isExitStatus(part)
 	}
 
 	return "", false
+}
+
+// exitStatus is $?, which is a number whatever ran. It counts as the text
+// that the line has.
+const exitStatus = "$?"
+
+func isExitStatus(part syntax.WordPart) bool {
+	p, ok := part.(*syntax.ParamExp)
+	return ok && simple(p) && p.Param.Value == "?"
 }
 
 // bareText reads text without quotes. Shells read more in it than bash
@@ -70,6 +110,7 @@ func bareText(text string, first bool) (string, bool) {
 		case c == '\\':
 			escaped = true
 			continue
+		case c == '^' && first:
 		case !plainRune(c), c == '=' && first && i == 0:
 			return "", false
 		}
@@ -108,6 +149,10 @@ func quotedText(q *syntax.DblQuoted) (string, bool) {
 	}
 	var b strings.Builder
 	for i, part := range q.Parts {
+		if isExitStatus(part) {
+			b.WriteString(exitStatus)
+			continue
+		}
 		lit, ok := part.(*syntax.Lit)
 		if !ok || expands(lit.Value, i == len(q.Parts)-1) {
 			return "", false

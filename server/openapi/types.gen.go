@@ -1202,6 +1202,9 @@ type Witnessed struct {
 // kept, which is of another history; or the `key` that is kept did not sign it, nor hand over to the one that did.
 type WitnessedReason string
 
+// Workspace Where a call works, for facts of command lines and paths. It is not part of the binding.
+type Workspace = resolve.Workspace
+
 // Agent defines model for Agent.
 type Agent = string
 

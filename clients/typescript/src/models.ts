@@ -1157,6 +1157,7 @@ export interface components {
             session?: string;
             /** @description digest of the tool's definition; a change of it voids approvals */
             tool_definition?: string;
+            workspace?: components["schemas"]["Workspace"];
         };
         OpenBody: {
             call: components["schemas"]["Call"];
@@ -1726,6 +1727,20 @@ export interface components {
             principal?: string;
             session?: string;
             tool_definition?: string;
+            workspace?: components["schemas"]["Workspace"];
+        };
+        /** @description Where a call works, for facts of command lines and paths. It is not part of the binding. */
+        Workspace: {
+            /** @description absolute path of the workspace */
+            root?: string;
+            /** @description absolute path of the directory of the call; root without it */
+            directory?: string;
+            /** @description paths, as the call has them, that a link leads out */
+            outside?: string[];
+            /** @description why git would use another repository than that of the workspace */
+            foreign?: string;
+            /** @description why the workspace is not known */
+            unknown?: string;
         };
         Vote: {
             person: string;
@@ -2558,6 +2573,7 @@ export type Verdict = components['schemas']['Verdict'];
 export type Request = components['schemas']['Request'];
 export type Revision = components['schemas']['Revision'];
 export type RecordedCall = components['schemas']['RecordedCall'];
+export type Workspace = components['schemas']['Workspace'];
 export type Vote = components['schemas']['Vote'];
 export type Summary = components['schemas']['Summary'];
 export type Page = components['schemas']['Page'];

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -41,6 +42,7 @@ type Flags struct {
 	format    string
 
 	caseSensitive []string
+	workspace     string
 }
 
 // readsInput counts the files that are standard input.
@@ -97,6 +99,7 @@ func (a Decider) Command() *cobra.Command {
 		"`TARGET`, such as \"tool grep\" or \"mcp_tool files/grep\", whose arguments may have keys that differ in "+
 			"case alone (repeatable)",
 	)
+	flags.StringVar(&f.workspace, "workspace", "", "`DIR` where calls work that name no workspace; no link is followed")
 	flags.BoolVar(&f.strict, "strict", false, "decide nothing if agf-validate has an error about a file of "+
 		"agents or policies")
 	flags.BoolVar(&f.indent, "indent", false, "spread each decision over several lines, for people")
@@ -147,7 +150,15 @@ func (a Decider) decide(f Flags) error {
 	if f.format == "text" {
 		show = a.newText(plan, sem, w).print
 	}
-	return decideLines(plan, in, w, prompt, show)
+	var workspace *resolve.Workspace
+	if f.workspace != "" {
+		root, err := filepath.Abs(f.workspace)
+		if err != nil {
+			return fmt.Errorf("--workspace: %w", err)
+		}
+		workspace = &resolve.Workspace{Root: root}
+	}
+	return decideLines(plan, workspace, in, w, prompt, show)
 }
 
 // jsonLines writes each decision as a document.
@@ -243,7 +254,7 @@ const maxLine = 16 << 20
 // decideLines answers every line, and tells at the end whether one was
 // no valid call.
 func decideLines(
-	plan *resolve.Plan, in io.Reader, w *bufio.Writer, prompt func(),
+	plan *resolve.Plan, workspace *resolve.Workspace, in io.Reader, w *bufio.Writer, prompt func(),
 	show func(*resolve.Call, resolve.Decision) error,
 ) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
@@ -257,7 +268,7 @@ func decideLines(
 		if err != nil && !errors.Is(err, errLineTooLong) {
 			return fmt.Errorf("read calls: %w", err)
 		}
-		call, decision := decideLine(plan, line, err)
+		call, decision := decideLine(plan, workspace, line, err)
 		if call == nil {
 			unreadable++
 		}
@@ -281,13 +292,18 @@ func decideLines(
 }
 
 // decideLine answers one line; the call is nil when it was no valid one.
-func decideLine(plan *resolve.Plan, line []byte, tooLong error) (*resolve.Call, resolve.Decision) {
+func decideLine(
+	plan *resolve.Plan, workspace *resolve.Workspace, line []byte, tooLong error,
+) (*resolve.Call, resolve.Decision) {
 	if tooLong != nil {
 		return nil, plan.Unreadable(tooLong)
 	}
 	call, err := resolve.ParseCall(line, value.Limits{})
 	if err != nil {
 		return nil, plan.Unreadable(err)
+	}
+	if call.Workspace == nil {
+		call.Workspace = workspace
 	}
 	d := plan.Decide(call)
 	if d.Outcome == resolve.Allow {

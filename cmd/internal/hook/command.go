@@ -134,6 +134,7 @@ func (a command) decide(ctx context.Context, p *product, f flags, seen *atomic.P
 	}
 	seen.Store(out.event)
 	out.event.call.Principal = f.principal
+	out.event.call.Workspace = out.event.workspace()
 	if out.event.moment == after || f.observe {
 		out.v = verdict{outcome: silent}
 		out.err = a.report(ctx, p, f, out.event)
@@ -156,6 +157,9 @@ func (a command) decide(ctx context.Context, p *product, f flags, seen *atomic.P
 		wait:   f.wait,
 		native: f.Undeclared == config.Native,
 		defers: f.defers && mayDefer(out.event),
+	}
+	if touched := out.event.touches(f); touched != "" {
+		r.insists = "It can touch " + touched + ", which decides what this agent may do."
 	}
 	out.v, err = r.present(ctx)
 	out.err = errors.Join(explained(err), desk.Close())

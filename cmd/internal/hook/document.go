@@ -33,6 +33,8 @@ type event struct {
 	call    resolve.Call
 	mode    string // of the product's own permissions
 	cwd     string
+	named   []string // see names
+	root    string   // of the project, if the product says it; "" for cwd
 	// camel: the document is in Copilot's own form.
 	camel bool
 	// fixed: the product takes no other arguments than its own here.
@@ -119,7 +121,7 @@ func readClaude(in jsonmsg.Fields, e *event) {
 	e.session = in.NonEmpty("session_id")
 	e.id = in.Text("tool_use_id")
 	e.mode = in.Text("permission_mode")
-	e.cwd = in.Text("cwd")
+	e.cwd, e.root = in.Text("cwd"), projectOf(in, e.product.project)
 	if e.moment == elicits {
 		readElicitation(in, e)
 		return
@@ -138,7 +140,7 @@ func readCopilot(in jsonmsg.Fields, e *event) {
 	e.camel = true
 	e.session = in.NonEmpty("sessionId")
 	e.id = in.Text("toolCallId")
-	e.cwd = in.Text("cwd")
+	e.cwd, e.root = in.Text("cwd"), projectOf(in, e.product.project)
 	e.tool(in.NonEmpty("toolName"))
 	e.call.Args = arguments(in, "toolArgs")
 	if in.Has("toolResult") {
@@ -158,7 +160,10 @@ func readCursor(in jsonmsg.Fields, e *event) {
 	})
 	e.session = in.NonEmpty("conversation_id")
 	e.id = in.Text("tool_use_id")
-	e.cwd = in.Text("cwd")
+	e.cwd, e.root = in.Text("cwd"), projectOf(in, e.product.project)
+	if e.cwd == "" {
+		e.cwd = e.root
+	}
 	e.fixed = name == "beforeShellExecution" || name == "beforeMCPExecution"
 	if name == "beforeShellExecution" {
 		e.tool("Shell")
@@ -192,7 +197,7 @@ func readGemini(in jsonmsg.Fields, e *event) {
 		after:  []string{"AfterTool"},
 	})
 	e.session = in.NonEmpty("session_id")
-	e.cwd = in.Text("cwd")
+	e.cwd, e.root = in.Text("cwd"), projectOf(in, e.product.project)
 	e.call.Kind, e.call.Tool = resolve.Tool, in.NonEmpty("tool_name")
 	if in.Has("mcp_context") {
 		from := in.Object("mcp_context")

@@ -28,6 +28,9 @@ type product struct {
 	// that start something which this hook does not see. The rules alone
 	// never let them run.
 	ownQuestions []string
+	// project is the variable of the environment that names the directory
+	// of the project; "" none.
+	project string
 	// elicits are the events at which an MCP server asks the user.
 	elicits []string
 	// defers: a call can be put off until the session is resumed.
@@ -39,6 +42,7 @@ func products() []*product {
 	return []*product{
 		{
 			name:    "claude-code",
+			project: "CLAUDE_PROJECT_DIR",
 			title:   "Claude Code",
 			wait:    9 * time.Minute,
 			reserve: 30 * time.Second,
@@ -72,6 +76,7 @@ func products() []*product {
 		},
 		{
 			name:    "cursor",
+			project: "CURSOR_PROJECT_DIR",
 			title:   "Cursor",
 			wait:    45 * time.Second,
 			reserve: 10 * time.Second,
@@ -82,6 +87,7 @@ func products() []*product {
 		},
 		{
 			name:    "gemini",
+			project: "GEMINI_PROJECT_DIR",
 			title:   "Gemini CLI",
 			wait:    45 * time.Second,
 			reserve: 10 * time.Second,

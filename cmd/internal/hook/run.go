@@ -32,6 +32,9 @@ type run struct {
 	// defers: what is still asked may be put off until the product is
 	// resumed.
 	defers bool
+	// insists is why people are asked also where the rules allow the call;
+	// "" if they need not be.
+	insists string
 }
 
 // mostSame is how often a session may have people asked about one call,
@@ -103,6 +106,7 @@ func (r *run) attempt(ctx context.Context, key string, n int) (v verdict, over b
 		Decision: resolve.Decision{Outcome: resolve.Ask},
 		Call:     &r.event.call,
 		Context:  r.says(),
+		Ask:      r.insists,
 	})
 	switch {
 	case err != nil:

@@ -47,6 +47,9 @@ func Connected(cmd *cobra.Command, c *Connection) *cobra.Command {
 	return cmd
 }
 
+// TokenFile is the file that a flag names; "" if none does.
+func (c Connection) TokenFile() string { return c.tokenFile }
+
 // Dial makes the client. It doesn't speak to the server yet.
 func (a Caller) Dial(c Connection) (*client.Client, error) {
 	cfg, err := a.UserConfig()

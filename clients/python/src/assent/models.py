@@ -208,22 +208,19 @@ class Permit(BaseModel):
     ] = None
 
 
-class RecordedCall(BaseModel):
+class Workspace(BaseModel):
     model_config = ConfigDict(
         extra="allow",
     )
-    kind: Annotated[str, Field(description="empty in a question that the agent asks by itself: there is no call")]
-    tool: str | None = None
-    server: str | None = None
-    agent: str | None = None
-    skill: str | None = None
-    args: Annotated[str, Field(description="JSON text")]
-    parent_input: Annotated[str | None, Field(description="JSON text")] = None
-    annotations: dict[str, bool] | None = None
-    remote: Annotated[bool | None, Field(description="absent when not stated")] = None
-    principal: str | None = None
-    session: str | None = None
-    tool_definition: str | None = None
+    root: Annotated[str | None, Field(description="absolute path of the workspace")] = None
+    directory: Annotated[
+        str | None, Field(description="absolute path of the directory of the call; root without it")
+    ] = None
+    outside: Annotated[list[str] | None, Field(description="paths, as the call has them, that a link leads out")] = None
+    foreign: Annotated[
+        str | None, Field(description="why git would use another repository than that of the workspace")
+    ] = None
+    unknown: Annotated[str | None, Field(description="why the workspace is not known")] = None
 
 
 class Bound(BaseModel):
@@ -241,41 +238,6 @@ class Rule(BaseModel):
     source: str
     policy: str | None = None
     rule: str | None = None
-
-
-class Grant(BaseModel):
-    model_config = ConfigDict(
-        extra="allow",
-    )
-    id: str
-    tenant: str
-    agent: str
-    target: str
-    call: RecordedCall
-    plan: str
-    bounds: list[Bound] | None
-    session: str
-    runtimes: Annotated[list[str], Field(description="names of the tokens that asked, which alone may use it")]
-    runtime_people: Annotated[
-        list[str] | None, Field(description='whose tokens those are, in the same order; "" where nobody\'s')
-    ] = None
-    redact: Annotated[list[str] | None, Field(description="paths of arguments that channels hide")] = None
-    rules: Annotated[
-        list[Rule] | None,
-        Field(
-            description="the rules that asked when it was given; a call about which another rule asks is not covered"
-        ),
-    ]
-    stages: Annotated[list[Stage] | None, Field(description="what the approval fulfilled")]
-    expires: AwareDatetime
-    max_uses: int
-    uses: int
-    request: str
-    by: list[str] | None
-    created: AwareDatetime
-    revoked: AwareDatetime | None = None
-    revoked_by: str | None = None
-    revoked_why: str | None = None
 
 
 class Leaf(BaseModel):
@@ -334,6 +296,25 @@ class GrantLimits1(BaseModel):
     bounds: Annotated[list[Bound] | None, Field(description="what every rule that asks lets vary")] = None
 
 
+class RecordedCall(BaseModel):
+    model_config = ConfigDict(
+        extra="allow",
+    )
+    kind: Annotated[str, Field(description="empty in a question that the agent asks by itself: there is no call")]
+    tool: str | None = None
+    server: str | None = None
+    agent: str | None = None
+    skill: str | None = None
+    args: Annotated[str, Field(description="JSON text")]
+    parent_input: Annotated[str | None, Field(description="JSON text")] = None
+    annotations: dict[str, bool] | None = None
+    remote: Annotated[bool | None, Field(description="absent when not stated")] = None
+    principal: str | None = None
+    session: str | None = None
+    tool_definition: str | None = None
+    workspace: Workspace | None = None
+
+
 class Grant1(BaseModel):
     model_config = ConfigDict(
         extra="allow",
@@ -376,6 +357,41 @@ class Vote(BaseModel):
     ] = None
     grant: Grant1 | None = None
     at: AwareDatetime
+
+
+class Grant(BaseModel):
+    model_config = ConfigDict(
+        extra="allow",
+    )
+    id: str
+    tenant: str
+    agent: str
+    target: str
+    call: RecordedCall
+    plan: str
+    bounds: list[Bound] | None
+    session: str
+    runtimes: Annotated[list[str], Field(description="names of the tokens that asked, which alone may use it")]
+    runtime_people: Annotated[
+        list[str] | None, Field(description='whose tokens those are, in the same order; "" where nobody\'s')
+    ] = None
+    redact: Annotated[list[str] | None, Field(description="paths of arguments that channels hide")] = None
+    rules: Annotated[
+        list[Rule] | None,
+        Field(
+            description="the rules that asked when it was given; a call about which another rule asks is not covered"
+        ),
+    ]
+    stages: Annotated[list[Stage] | None, Field(description="what the approval fulfilled")]
+    expires: AwareDatetime
+    max_uses: int
+    uses: int
+    request: str
+    by: list[str] | None
+    created: AwareDatetime
+    revoked: AwareDatetime | None = None
+    revoked_by: str | None = None
+    revoked_why: str | None = None
 
 
 class Require(BaseModel):

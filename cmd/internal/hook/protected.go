@@ -1,0 +1,124 @@
+package hook
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/resolve"
+)
+
+// protectedNames are directories and files that no call touches unless a
+// person approves it, whatever the rules say: the settings of the
+// products, which can take the hook away, and those of assent.
+var protectedNames = []string{
+	".claude", ".claude.json", ".codex", ".gemini", ".copilot", ".cursor", ".github/hooks", "claude-code/managed-settings",
+	"managed-settings.json", ".mcp.json", "assent.key", "hook.db", "mcp.token", "config/assent", ".assent",
+}
+
+// touches says what of the settings of a product or of assent a call can
+// touch; "" if it names none of them.
+func (e *event) touches(f flags) string {
+	files := e.product.settings(f)
+	home, _ := os.UserHomeDir()
+	for _, text := range e.names() {
+		// Quotes and backslashes hide a name from a search, and patterns
+		// from one by letters.
+		plain := strings.ToLower(strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(text))
+		for _, name := range protectedNames {
+			if holdsName(plain, name) {
+				return name
+			}
+		}
+		if strings.ContainsAny(text, " \n") {
+			continue // the words of a line come by themselves
+		}
+		at := text
+		switch {
+		case at == "~" || strings.HasPrefix(at, "~/"), strings.HasPrefix(at, "$HOME"):
+			at = filepath.Join(home, strings.TrimPrefix(strings.TrimPrefix(at, "~"), "$HOME"))
+		case !filepath.IsAbs(at):
+			at = filepath.Join(e.cwd, at)
+		}
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			at = real
+		}
+		for _, file := range files {
+			w := resolve.Workspace{Root: filepath.Clean(at)}
+			inside := !(&resolve.Workspace{Root: e.cwd}).Contains(at)
+			if at == file || inside && at != "/" && w.Contains(file) || strings.ContainsAny(text, "*?[") && globs(at, file) {
+				return file
+			}
+		}
+	}
+
+	return ""
+}
+
+// globs reports whether a pattern matches a file or a directory above it.
+func globs(pattern, file string) bool {
+	for at := file; ; at = filepath.Dir(at) {
+		if ok, err := filepath.Match(pattern, at); ok || err != nil {
+			return true
+		}
+		if filepath.Dir(at) == at {
+			return false
+		}
+	}
+}
+
+// holdsName reports whether a text has a name between characters that no
+// name goes on with, or a pattern that matches it there.
+func holdsName(text, name string) bool {
+	for rest := text; ; {
+		i := strings.Index(rest, name)
+		if i < 0 {
+			break
+		}
+		end := i + len(name)
+		before := i == 0 || name[0] == '.' && !isNameRune(rest[i-1]) || name[0] != '.' && !isNameRune(rest[i-1])
+		if before && (end == len(rest) || !isNameRune(rest[end]) || rest[end] == '.') {
+			return true
+		}
+		rest = rest[i+1:]
+	}
+	if !strings.ContainsAny(text, "*?[") {
+		return false
+	}
+
+	return slices.ContainsFunc(strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune("/ \t\n;&|", c) }),
+		func(c string) bool {
+			ok, _ := filepath.Match(c, name)
+			return ok && c[0] == name[0] && len(c) > 1
+		})
+}
+
+func isNameRune(c byte) bool {
+	return c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 0x80
+}
+
+// settings are the files that decide about a call, with their links
+// followed.
+func (p *product) settings(f flags) []string {
+	var out []string
+	for _, name := range slices.Concat([]string{f.Agent, f.People, f.Store, f.Decisions, f.TokenFile()}, f.Policies) {
+		if name == "" {
+			continue
+		}
+		if abs, err := filepath.Abs(name); err == nil {
+			out = append(out, abs)
+			if real, err := filepath.EvalSymlinks(abs); err == nil {
+				out = append(out, real)
+			}
+		}
+	}
+	if f.Agent != "" && f.Store == "" && len(out) > 0 {
+		out = append(out, filepath.Join(filepath.Dir(out[0]), "hook.db"))
+	}
+	if dir, err := os.UserConfigDir(); err == nil {
+		out = append(out, filepath.Join(dir, "assent"))
+	}
+
+	return out
+}

@@ -1,0 +1,206 @@
+package hook
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/resolve/shellfacts"
+)
+
+// workspace is where the call of an event works, with what only this
+// machine knows: the links that lead out, and the repository of git.
+func (e *event) workspace() *resolve.Workspace {
+	unknown := func(why string) *resolve.Workspace { return &resolve.Workspace{Unknown: why} }
+	if e.cwd == "" {
+		return unknown("the document of the product names no directory")
+	}
+	root := e.root
+	if root == "" {
+		root = e.cwd
+	}
+	root = filepath.Clean(root)
+	at, err := os.Lstat(root)
+	switch {
+	case !filepath.IsAbs(root), filepath.Dir(root) == root:
+		return unknown("the workspace " + root + " is no directory below the root of the file system")
+	case err != nil:
+		return unknown("the workspace " + root + " can't be read")
+	case at.Mode()&os.ModeSymlink != 0:
+		return unknown("the workspace " + root + " is a link")
+	case !at.IsDir():
+		return unknown("the workspace " + root + " is no directory")
+	}
+	real, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return unknown("the workspace " + root + " can't be read")
+	}
+	w := &resolve.Workspace{Root: root, Directory: filepath.Clean(e.cwd)}
+	if w.Contains(w.Directory) && leads(w.Directory, real) {
+		return unknown("the directory " + w.Directory + " leads out of the workspace")
+	}
+	w.Outside = leaving(e.names(), w, real)
+	w.Foreign = foreign(w)
+
+	return w
+}
+
+// mostNames bounds how many names of a call are looked up. A call with
+// more has no known workspace: see names.
+const mostNames = 2000
+
+// contents are the arguments that hold what is written or said, and no
+// name of a file.
+var contents = []string{
+	"content", "contents", "new_string", "old_string", "file_text", "old_str", "new_str", "insert_text", "new_source",
+	"description", "prompt", "query", "todos", "instruction", "explanation", "justification", "message",
+}
+
+// names are the words of a call that may be paths: the texts in its
+// arguments, and the words of those that may be command lines.
+func (e *event) names() []string {
+	if e.named != nil {
+		return e.named
+	}
+	var args any
+	if json.Unmarshal(e.call.Args, &args) != nil {
+		return nil // the call is denied
+	}
+	out := []string{}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			if len(v) < 4096 {
+				out = append(out, v)
+			}
+			if strings.ContainsAny(v, " \t\n'\"\\*?[") {
+				out = append(out, shellfacts.FileWords(v)...)
+			}
+		case []any:
+			for _, item := range v {
+				walk(item)
+			}
+		case map[string]any:
+			for key, item := range v {
+				if !slices.Contains(contents, key) {
+					walk(item)
+				}
+			}
+		}
+	}
+	walk(args)
+	slices.Sort(out)
+	e.named = slices.Compact(out)
+
+	return e.named
+}
+
+// leaving are the names that a symbolic link leads out of the workspace,
+// from whichever directory the call goes to.
+func leaving(names []string, w *resolve.Workspace, real string) []string {
+	if len(names) > mostNames {
+		return names // nobody looks up that many
+	}
+	bases := []string{w.Directory, w.Root}
+	for _, n := range names {
+		if at, err := os.Stat(filepath.Join(w.Directory, n)); err == nil && at.IsDir() && len(bases) < 20 {
+			bases = append(bases, filepath.Join(w.Directory, n))
+		}
+	}
+	var out []string
+	for _, n := range names {
+		for _, base := range bases {
+			at := n
+			if !filepath.IsAbs(n) {
+				at = base + string(filepath.Separator) + n // not cleaned: .. behind a link leaves it
+			}
+			if w.Contains(at) && leads(at, real) {
+				out = append(out, n)
+				break
+			}
+		}
+	}
+
+	return out
+}
+
+// leads reports whether a path, or one that a pattern matches, is outside
+// of a directory once its links are followed. Of one that does not exist
+// the part that exists counts.
+func leads(at, real string) bool {
+	if strings.ContainsAny(at, "*?[") {
+		if found, err := filepath.Glob(at); err == nil {
+			if len(found) > mostNames {
+				return true
+			}
+			if slices.ContainsFunc(found, func(f string) bool { return !isGlob(f) && leads(f, real) }) {
+				return true
+			}
+		}
+		at = at[:strings.LastIndexByte(at[:strings.IndexAny(at, "*?[")], filepath.Separator)+1]
+	}
+	for {
+		resolved, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			return resolved != real && !strings.HasPrefix(resolved, strings.TrimSuffix(real, "/")+string(filepath.Separator))
+		}
+		if target, failed := os.Readlink(at); failed == nil && target != "" {
+			return true // a link to what is not there, or a loop of links
+		}
+		up := filepath.Dir(at)
+		if up == at {
+			return true
+		}
+		at = up
+	}
+}
+
+func isGlob(name string) bool { return strings.ContainsAny(name, "*?[") }
+
+// foreign says why git would use another repository than that of the
+// workspace: what its configuration names runs. A clone can hold a bare
+// repository in one of its directories.
+func foreign(w *resolve.Workspace) string {
+	for at := w.Directory; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			if !(&resolve.Workspace{Root: at}).Contains(w.Root) {
+				return "a repository of its own is in " + at
+			}
+			return ""
+		}
+		if exists(filepath.Join(at, "HEAD")) && exists(filepath.Join(at, "objects")) && exists(filepath.Join(at, "refs")) {
+			return "a bare repository is in " + at
+		}
+		if filepath.Dir(at) == at {
+			return ""
+		}
+	}
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// projectOf is the directory of the project: what the product says in
+// its document, or else in the environment of its hooks.
+func projectOf(in jsonmsg.Fields, variable string) string {
+	for _, name := range []string{"workspace_roots", "workspaceRoots"} {
+		if in.Has(name) {
+			var roots []string
+			if json.Unmarshal(in.Raw(name), &roots) == nil && len(roots) == 1 {
+				return roots[0]
+			}
+		}
+	}
+	if variable == "" {
+		return ""
+	}
+
+	return os.Getenv(variable)
+}

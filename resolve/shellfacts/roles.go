@@ -1,0 +1,274 @@
+package shellfacts
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// place notes the files that the words of a command may name. Words that
+// are text to the program (a pattern of grep, a message) are left out.
+func (r *reader) place(at syntax.Node, words []word) {
+	name, args := base(words[0].text), words[1:]
+	text, written := textWords(name, args), writtenWords(name, args)
+	named := slices.Contains(showNames, name)
+	if searchesSecrets(name, args) {
+		r.files = append(r.files, file{path: "secrets"})
+	}
+	for i, w := range args {
+		if !w.known && !w.glob {
+			node := at
+			if w.node != nil {
+				node = w.node
+			}
+			r.misplace(node, "a word is no plain text")
+			r.unwrote = r.unwrote || len(written) > 0
+			return
+		}
+		if text[i] {
+			continue
+		}
+		paths := []string{w.text}
+		if len(w.text) > 1 && w.text[0] == '-' {
+			paths = fileInFlag(w.text)
+		} else if name == "dd" {
+			_, after, _ := strings.Cut(w.text, "=")
+			paths = []string{after}
+		}
+		for _, p := range paths {
+			r.files = append(r.files, file{p, written[i], named})
+			if written[i] && w.text != "" {
+				r.writes = append(r.writes, oneLine(p))
+			}
+		}
+	}
+}
+
+func base(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+// showNames are programs that show names, sizes or types of files, and
+// not what they hold.
+var showNames = []string{
+	"ls", "test", "[", "stat", "du", "find", "fd", "tree", "wc", "file", "realpath", "readlink", "cd", "mkdir", "rmdir",
+	"which", "type", "pwd", "df",
+}
+
+// fileInFlag is what may name a file in a flag.
+func fileInFlag(flag string) []string {
+	if _, after, ok := strings.Cut(flag, "="); ok {
+		return []string{after}
+	}
+	if i := strings.IndexByte(flag, '/'); i > 0 {
+		return []string{flag[i:]}
+	}
+	if strings.HasSuffix(flag, "..") {
+		return []string{".."}
+	}
+
+	return nil
+}
+
+// textWords are the words of a program that are text, and no file.
+func textWords(name string, args []word) map[int]bool {
+	out := map[int]bool{}
+	switch name {
+	case "echo", "printf", "true", "false", ":", "exit", "sleep", "seq", "basename", "dirname", "type", "which", "tr",
+		"date", "expr":
+		for i := range args {
+			out[i] = true
+		}
+	case "grep":
+		textOperand(args, out, grepWords)
+	case "rg":
+		textOperand(args, out, rgWords)
+	case "sed":
+		textOperand(args, out, sedWords)
+	case "awk", "gawk", "mawk":
+		textOperand(args, out, awkWords)
+	case "jq":
+		textOperand(args, out, jqWords)
+	case "chmod":
+		textOperand(args, out, chmodWords)
+	case "find":
+		for i, w := range args {
+			if i > 0 && findText[args[i-1].text] || strings.HasPrefix(w.text, "-") {
+				out[i] = true
+			}
+		}
+	case "git":
+		for i := range args {
+			if i > 1 && args[0].text == "commit" && (args[i-1].text == "-m" || args[i-1].text == "-am") {
+				out[i] = true
+			}
+		}
+		gitText(args, out)
+	case "go":
+		for i := range args {
+			if i > 0 && slices.Contains([]string{"-run", "-bench", "-skip", "-tags"}, args[i-1].text) {
+				out[i] = true
+			}
+		}
+	}
+
+	return out
+}
+
+// gitText marks the pattern of git grep, and values of formats.
+func gitText(args []word, out map[int]bool) {
+	if len(args) > 0 && args[0].text == "grep" {
+		rest := map[int]bool{}
+		textOperand(args[1:], rest, grepWords)
+		for i := range rest {
+			out[i+1] = true
+		}
+	}
+	for i, w := range args {
+		for _, start := range []string{"--format=", "--pretty=", "--grep=", "--author=", "--since=", "--until=", "--date=",
+			"-S", "-G", "-m"} {
+			if strings.HasPrefix(w.text, start) && len(w.text) > len(start) {
+				out[i] = true
+			}
+		}
+	}
+}
+
+// operandWords are patterns of the options that come before a first
+// operand which is text.
+type operandWords struct {
+	value   *regexp.Regexp // their value is the next word
+	number  *regexp.Regexp // their value is the next word, if that is a number
+	instead *regexp.Regexp // they take the place of the operand
+	flag    *regexp.Regexp // they have no value, or have it in the same word
+}
+
+var (
+	none       = regexp.MustCompile(`^$`)
+	grepNumber = regexp.MustCompile(`^-[A-Za-z]*[ABCm]$`)
+	grepFlag   = regexp.MustCompile(`^(-[A-Za-z0-9.]+|--[a-z-]+=.*|--(color|line-number|ignore-case|word-regexp|count|` +
+		`no-filename|with-filename|only-matching|invert-match|extended-regexp|perl-regexp|quiet|null|hidden|no-heading|` +
+		`json|stats|multiline|smart-case))$`)
+	grepWords = operandWords{none, grepNumber, regexp.MustCompile(`^(-[A-Za-z0-9]*[ef]|--[rf])`), grepFlag}
+	rgWords   = operandWords{regexp.MustCompile(`^(-[tTg]|--(glob|type|type-not))$`), grepNumber,
+		regexp.MustCompile(`^(-[A-Za-z0-9]*[ef]|--[rf]|--files)`), grepFlag}
+	sedWords = operandWords{none, none, regexp.MustCompile(`^-[nErsz]*[ef]|^--[ef]`), regexp.MustCompile(`^-[nErsuz]+$`)}
+	awkWords = operandWords{regexp.MustCompile(`^-[Fv]$`), none, regexp.MustCompile(`^-[feEil]|^--`),
+		regexp.MustCompile(`^-(F.*|v.+)$`)}
+	jqWords    = operandWords{none, none, regexp.MustCompile(`^-[A-Za-z]*[fL]|^--`), regexp.MustCompile(`^-[rcesSMCjan]+$`)}
+	chmodWords = operandWords{none, none, regexp.MustCompile(`^--`), regexp.MustCompile(`^-[Rcvf]+$`)}
+
+	findText = map[string]bool{
+		"-name": true, "-iname": true, "-path": true, "-ipath": true, "-wholename": true, "-regex": true, "-iregex": true,
+		"-type": true, "-size": true, "-mtime": true, "-mmin": true, "-maxdepth": true, "-mindepth": true, "-perm": true,
+		"-user": true, "-group": true, "-printf": true, "-newermt": true, "-atime": true, "-ctime": true, "-cmin": true,
+	}
+)
+
+// textOperand marks the first operand, and what -e has in its place. With
+// an option that is not known nothing is marked.
+func textOperand(args []word, out map[int]bool, w operandWords) {
+	if slices.ContainsFunc(args, func(a word) bool { return w.instead.MatchString(a.text) || !a.known && !a.glob }) {
+		for i := range args[1:] {
+			out[i+1] = args[i].text == "-e" && w.instead.MatchString("-e")
+		}
+		return
+	}
+	for i := 0; i < len(args); i++ {
+		switch text := args[i].text; {
+		case text == "--":
+			i++
+			fallthrough
+		case len(text) < 2 || text[0] != '-':
+			out[i] = true
+			return
+		case w.number.MatchString(text) && i+1 < len(args) && isNumber(args[i+1]), w.value.MatchString(text):
+			i++
+		case w.number.MatchString(text), !w.flag.MatchString(text):
+			return
+		}
+	}
+}
+
+// secretWords are what a search for secrets looks for.
+var secretWords = regexp.MustCompile(`(?i)secret|passw|token|api.?key|credential|private.?key|aws_|bearer`)
+
+// searchesSecrets reports whether grep looks for secrets in all files of
+// a directory, among which those are that hold them.
+func searchesSecrets(name string, args []word) bool {
+	if name != "grep" {
+		return false
+	}
+	recursive, seeks, selects := false, false, false
+	for _, w := range args {
+		recursive = recursive || len(w.text) > 1 && w.text[0] == '-' && w.text[1] != '-' && strings.ContainsAny(w.text, "rR") ||
+			strings.HasPrefix(w.text, "--r") || strings.HasPrefix(w.text, "--de")
+		seeks = seeks || secretWords.MatchString(w.text)
+		selects = selects || strings.HasPrefix(w.text, "--include")
+	}
+	whole := slices.ContainsFunc(args, func(w word) bool { return w.text == "." || w.text == "./" || w.text == "*" }) ||
+		!slices.ContainsFunc(args[min(2, len(args)):], func(w word) bool { return !strings.HasPrefix(w.text, "-") })
+
+	return recursive && seeks && !selects && whole
+}
+
+// writtenWords are the words that name a file which the program writes,
+// makes, moves or removes.
+func writtenWords(name string, args []word) map[int]bool {
+	out := map[int]bool{}
+	var operands []int
+	flags := ""
+	for i, w := range args {
+		if len(w.text) > 1 && w.text[0] == '-' {
+			flags += " " + w.text
+		} else {
+			operands = append(operands, i)
+		}
+	}
+	switch name {
+	case "touch", "mkdir", "rmdir", "rm", "unlink", "truncate", "tee", "chmod", "chown", "chgrp", "mv", "ln", "install",
+		"mktemp", "split", "csplit", "patch", "shred", "rsync":
+		mark(out, operands)
+	case "cp":
+		if strings.Contains(flags, " -t") || strings.Contains(flags, " --t") {
+			mark(out, operands)
+		} else {
+			mark(out, operands[max(0, len(operands)-1):])
+		}
+	case "uniq", "xxd":
+		mark(out, operands[min(1, len(operands)):])
+	case "sed", "perl":
+		if strings.Contains(flags, " -i") || strings.Contains(flags, " --i") {
+			mark(out, operands)
+		}
+	case "gofmt", "goimports":
+		if strings.Contains(flags, " -w") {
+			mark(out, operands)
+		}
+	case "go", "sort", "cc", "gcc":
+		for i, w := range args {
+			if i > 0 && (args[i-1].text == "-o" || strings.HasSuffix(args[i-1].text, "profile")) ||
+				strings.HasPrefix(w.text, "-o=") || strings.HasPrefix(w.text, "--output=") ||
+				strings.Contains(w.text, "profile=") {
+				out[i] = true
+			}
+		}
+	case "dd":
+		for i, w := range args {
+			out[i] = strings.HasPrefix(w.text, "of=")
+		}
+	case "prettier", "eslint", "ruff", "black", "isort", "npx":
+		if strings.Contains(flags, " --write") || strings.Contains(flags, " --fix") || strings.Contains(flags, " -w") ||
+			name == "black" && !strings.Contains(flags, " --check") && !strings.Contains(flags, " --diff") {
+			mark(out, operands)
+		}
+	}
+
+	return out
+}
+
+func mark(out map[int]bool, at []int) {
+	for _, i := range at {
+		out[i] = true
+	}
+}

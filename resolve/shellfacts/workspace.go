@@ -1,0 +1,201 @@
+package shellfacts
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Workspace is where a call works, as the runtime that makes the call
+// declares it. A file is outside if its path leaves Root.
+type Workspace struct {
+	// Root is the absolute path of the workspace.
+	Root string `json:"root,omitempty"`
+	// Directory is the directory of the call, from which relative paths
+	// start; "" is Root.
+	Directory string `json:"directory,omitempty"`
+	// Outside lists paths, as the call has them, that a symbolic link
+	// leads out of the workspace.
+	Outside []string `json:"outside,omitempty"`
+	// Foreign says why git would not use the repository of the workspace
+	// in Directory; "" if it would.
+	Foreign string `json:"foreign,omitempty"`
+	// Unknown says why the runtime can't name the workspace. Root is not
+	// used then.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// Doubt says why the place of files is not known; "" if it is known.
+func (w *Workspace) Doubt() string {
+	switch {
+	case w == nil:
+		return "the runtime named no workspace"
+	case w.Unknown != "":
+		return Excerpt(w.Unknown)
+	case !path.IsAbs(w.Root), path.Clean(w.Root) == "/":
+		return "the workspace is no directory below the root of the file system"
+	case w.Directory != "" && !path.IsAbs(w.Directory):
+		return "the directory of the call is no absolute path"
+	}
+
+	return ""
+}
+
+func (w *Workspace) directory() string {
+	if w.Directory == "" {
+		return w.Root
+	}
+
+	return w.Directory
+}
+
+// Contains reports whether an absolute path is in the workspace, by its
+// words alone.
+func (w *Workspace) Contains(name string) bool {
+	root, name := path.Clean(w.Root), path.Clean(name)
+	return name == root || strings.HasPrefix(name, root+"/")
+}
+
+// leaves reports whether a path may be outside. A path that starts from
+// another directory of the workspace than that of the call is moved: from
+// the root it leaves soonest.
+func (w *Workspace) leaves(name string, moved bool) bool {
+	switch name {
+	case "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr":
+		return false
+	}
+	if strings.HasPrefix(name, "~") || slices.Contains(w.Outside, name) || slices.ContainsFunc(strings.Split(name, "/"), mayBeParent) {
+		return true
+	}
+	if path.IsAbs(name) {
+		return !w.Contains(name)
+	}
+
+	return !w.Contains(path.Join(w.directory(), name)) || moved && !w.Contains(path.Join(w.Root, name))
+}
+
+// isStart reports whether cd with these words stays in the directory of
+// the call, and whether it goes there or to the root of the workspace.
+func (w *Workspace) isStart(args []word) (stays, starts bool) {
+	if len(args) != 1 || !args[0].known || w.Doubt() != "" || slices.Contains(w.Outside, args[0].text) {
+		return false, false
+	}
+	name := args[0].text
+	if !path.IsAbs(name) {
+		name = path.Join(w.directory(), name)
+	}
+	stays = name != "" && path.Clean(name) == path.Clean(w.directory())
+
+	return stays, stays || path.Clean(name) == path.Clean(w.Root)
+}
+
+// In is the workspace of a call that starts in a directory of its own
+// choice, and whether that is another one.
+func (w *Workspace) In(directory string) (in *Workspace, moved bool) {
+	if stays, _ := w.isStart([]word{{text: directory, known: true}}); stays || directory == "" {
+		return w, false
+	}
+	if w.Doubt() != "" {
+		return w, true
+	}
+	moves := *w
+	switch {
+	case w.leaves(directory, false):
+		moves.Directory = "/"
+	case path.IsAbs(directory):
+		moves.Directory = directory
+	default:
+		moves.Directory = path.Join(w.directory(), directory)
+	}
+
+	return &moves, true
+}
+
+// mayBeParent reports whether a pattern may match the name of the parent
+// directory.
+func mayBeParent(component string) bool {
+	if !strings.ContainsAny(component, "*?[") {
+		return false // a plain one is taken as what it is
+	}
+	match, err := path.Match(component, "..")
+
+	return (component[0] == '.' || component[0] == '[') && (match || err != nil)
+}
+
+// file is a path that a call names.
+type file struct {
+	path    string
+	written bool
+	// named: only its name or its size is shown, not what it holds.
+	named bool
+}
+
+// placed tells which files are outside and which are sensitive.
+func (r *reader) placed(f *Facts) {
+	if r.unplaced != "" {
+		return
+	}
+	outside, sensitive := place(r.files, r.workspace, r.roams)
+	f.Sensitive = list(sensitive, "\n")
+	if f.WhyFiles = r.workspace.Doubt(); f.WhyFiles == "" {
+		f.Outside = list(outside, "\n")
+	}
+}
+
+func place(files []file, w *Workspace, moved bool) (outside, sensitive []string) {
+	known := w.Doubt() == ""
+	for _, f := range append(files, file{path: ".", named: true}) {
+		if known && w.leaves(f.path, moved) {
+			outside = append(outside, oneLine(f.path))
+		}
+		if !f.named && Sensitive(f.path, f.written) {
+			sensitive = append(sensitive, oneLine(f.path))
+		}
+	}
+
+	return outside, sensitive
+}
+
+// Paths returns the facts of paths that a call names outside a command
+// line: Paths, Outside and Sensitive. written says that the call changes
+// them.
+func Paths(paths []string, written bool, w *Workspace) Facts {
+	var files []file
+	shownPaths := make([]string, len(paths))
+	for i, p := range paths {
+		shownPaths[i] = oneLine(p)
+		for _, name := range []string{p, strings.TrimSpace(p)} {
+			if expanded.MatchString(name) || strings.Contains(name, "..") && strings.ContainsAny(name, "{},!*?[") {
+				name = "~" // the tool may read it as another path
+			}
+			files = append(files, file{path: name, written: written})
+		}
+	}
+	outside, sensitive := place(files, w, len(paths) > 1)
+	f := Facts{Paths: list(shownPaths, "\n"), Sensitive: list(sensitive, "\n"), WhyFiles: w.Doubt()}
+	f.Why = f.WhyFiles
+	if f.WhyFiles == "" {
+		f.Outside = list(outside, "\n")
+	}
+
+	return f
+}
+
+// expanded is what a tool may read as other than the words of a path:
+// variables, addresses, and absolute paths in braces.
+var expanded = regexp.MustCompile(`\$[A-Z{(]|://|[{,]/`)
+
+// FileWords are the words of a command line that may name files, whatever the
+// line does with them, for those who look them up on a machine.
+func FileWords(line string) []string {
+	r := &reader{}
+	r.line(line, 0)
+	var out []string
+	for _, f := range r.files {
+		out = append(out, f.path)
+	}
+	out = append(out, r.paths...)
+
+	return append(out, strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" \t\n;&|<>()=\"'`", c) })...)
+}
