@@ -34,7 +34,7 @@ func Example() {
 	policies, findings := policy.LoadFS(os.DirFS("policies"), "policies")
 	plan, err := resolve.Compile(agent, policies, resolve.Options{})
 	if err != nil {
-		log.Print(err) // the plan denies every call until this is mended
+		log.Print(err) // the plan denies every call until this is fixed
 	}
 	decision := plan.Decide(&resolve.Call{
 		Kind: resolve.Tool,
