@@ -559,7 +559,7 @@ func TestAnchorFull(t *testing.T) {
 		{match("q: {pattern: 'a|ab'}"), `{"q":"ab"}`, True, WhyMatched},
 		{match("q: {pattern: 'x*a|x*b'}"), `{"q":"xxb"}`, True, WhyMatched},
 		{match("q: {pattern: 'x*a|x*b'}"), `{"q":"xxbx"}`, False, ""},
-		{match(`q: {pattern: '\Qa)'}`), `{"q":"a)"}`, True, WhyMatched}, // wrapping the text in a group would break this
+		{match(`q: {pattern: '\Qa)'}`), `{"q":"a)"}`, True, WhyMatched}, // a group around the text would break this
 	})
 }
 

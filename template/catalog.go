@@ -35,7 +35,7 @@ type Fit uint8
 const (
 	Unknown      Fit = iota // not in the catalog
 	WrongContext            // only in another context
-	Known                   // in this context; whether the arguments have the path is known only when a call is rendered
+	Known                   // in this context; rendering a call shows whether the arguments have the path
 )
 
 // root is a variable of the catalog.

@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// A program could decode a thread into plainThread, plainMessage and plainContent: one struct
-// for all kinds of contents, with raw JSON where a field can have any value.
+// plainThread, plainMessage and plainContent are structs that a program could write to decode a
+// thread. All kinds of contents share one struct, and fields of any type are raw JSON.
 type plainThread struct {
 	Version  int                        `json:"version"`
 	ID       string                     `json:"id"`

@@ -91,9 +91,9 @@ func allBars(tables []*table) ([]bar, error) {
 }
 
 // rawBars compares the subjects on the calls that no rule matches. There every subject does the
-// same work: it reads the arguments and evaluates every rule for the call to false. If a rule
-// matches, assent also writes the message, the observations and the binding. That has a bar of
-// its own.
+// same work: it reads the arguments and evaluates every rule for the call to false. After a
+// match, assent also writes the message, the observations and the binding, which have a bar of
+// their own.
 func (t *table) rawBars() []bar {
 	assent := t.find(t.load.Name, "assent", subject.Raw)
 	peer := t.fastest(subject.Sliced, func(s *subject.Subject) bool {
