@@ -15,6 +15,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -58,13 +59,16 @@ func (p plans) Plan(context.Context, string, string) (*approval.Compiled, error)
 	return p.compiled, nil
 }
 
-type people struct{}
+type directory struct{}
 
-func (people) Person(_ context.Context, _, name string) (approval.Person, bool, error) {
+func (directory) Person(_ context.Context, _, name string) (approval.Person, bool, error) {
 	return approval.Person{ID: name, Groups: []string{"risk"}}, name == "alice" || name == "bob", nil
 }
-func (people) Members(context.Context, string, string) ([]approval.Person, error) { return nil, nil }
-func (people) Owners(context.Context, string, string) ([]string, error)           { return nil, nil }
+func (directory) Members(context.Context, string, string) ([]approval.Person, error) { return nil, nil }
+func (directory) Owners(context.Context, string, string) ([]string, error)           { return nil, nil }
+func (directory) Reading(context.Context, string, approval.Person) (people.Reading, error) {
+	return people.Reading{}, nil
+}
 
 func newWorld(t *testing.T, s store.Store) world {
 	agent, findings := schema.Parse("clerk.agf.yaml", []byte(agentFile))
@@ -84,7 +88,7 @@ func newWorld(t *testing.T, s store.Store) world {
 		t.Fatal(err)
 	}
 	c := &approval.Compiled{Agent: approval.Agent{ID: "clerk", Version: "1.0.0"}, Plan: plan}
-	w := world{approval.New(s, plans{c}, people{}, time.Now, rand.Reader, approval.Config{}), s}
+	w := world{approval.New(s, plans{c}, directory{}, time.Now, rand.Reader, approval.Config{}), s}
 	w.seal(t)
 	return w
 }
