@@ -107,8 +107,8 @@ func TestLinesOfCodingAgents(t *testing.T) {
 
 const codingAgentsPage = `# What the files for coding agents ask about
 
-` + "`go test ./examples -run TestLinesOfCodingAgents`" + ` decides the lines of ` + "`examples/coding-agent/testdata`" + ` with the
-delivered files ([guide](../guides/coding-agents.md)), as calls in the workspace ` + "`/work/app`" + `, and keeps this page.
+A test (TestLinesOfCodingAgents of package examples) decides the lines of examples/coding-agent/testdata with the
+delivered files ([guide](../guides/coding-agents.md)), as calls in the workspace /work/app, and keeps this page.
 
 | profile | product | everyday lines that ask | dangerous lines that run |
 |---|---|--:|--:|

@@ -253,6 +253,7 @@ func TestArgumentsBesideTheSource(t *testing.T) {
     - alias: write
       approval: {condition: [args_match: {file.outside: {ne: ""}}, args_match: {file.sensitive: {ne: ""}}]}
 `)
+	const neither = "of path: an argument that names files is neither a text nor a list of texts"
 	for call, want := range map[string]string{
 		`sh {"command":"ls /w/a","description":"x"}`: "",
 		`sh {"command":"ls","env":{"PATH":"/x"}}`:    "of command: the argument env may change what the call does",
@@ -269,8 +270,8 @@ func TestArgumentsBesideTheSource(t *testing.T) {
 		`read {"path":"$HOME/a"}`:                    "of path: outside the workspace: ~",
 		`read {"path":"{a,../..}/b"}`:                "of path: outside the workspace: ~",
 		`read {"path":"a","absolute_path":"/etc"}`:   "of path: the argument absolute_path may change what the call does",
-		`read {"path":{"a":"b"}}`:                    "of path: an argument that names files is neither a text nor a list of texts",
-		`read {"paths":[1]}`:                         "of path: an argument that names files is neither a text nor a list of texts",
+		`read {"path":{"a":"b"}}`:                    neither,
+		`read {"paths":[1]}`:                         neither,
 		`read {"path":"a/decisions.yaml"}`:           "",
 		`write {"path":"a/decisions.yaml"}`:          "of path: may hold secrets or settings: a/decisions.yaml",
 	} {

@@ -21,7 +21,8 @@ func profileFiles(t *testing.T, product string) []string {
 	}
 	dir := must.Get(filepath.Abs("../../examples/coding-agent/daily"))(t)
 	return []string{
-		"--agent-file", filepath.Join(dir, name+".agf.yaml"), "--decisions", filepath.Join(dir, "decisions.yaml"),
+		"--agent-file", filepath.Join(dir, name+".agf.yaml"),
+		"--decisions", filepath.Join(dir, "decisions.yaml"),
 		"--store", filepath.Join(t.TempDir(), "hook.db"), "--wait", "0s",
 	}
 }
@@ -31,7 +32,8 @@ func profileFiles(t *testing.T, product string) []string {
 func TestHookKnowsTheWorkspace(t *testing.T) {
 	root := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	work := filepath.Join(root, "work")
-	for _, dir := range []string{"work/src", "work/bare/objects", "work/bare/refs", "work/nested/.git", "work/.git", "out"} {
+	for _, dir := range []string{"work/src", "work/bare/objects", "work/bare/refs", "work/nested/.git", "work/.git",
+		"out"} {
 		must.Do(t, os.MkdirAll(filepath.Join(root, dir), 0o700))
 	}
 	for _, file := range []string{"work/bare/HEAD", "work/src/a.go", "out/key"} {
@@ -122,7 +124,8 @@ action_space: {local_tools: [{alias: run}, {alias: write}]}
 		file := own[product]
 		folder, name := filepath.Split(file)
 		for _, args := range []string{
-			file, "~/" + file, folder + "*", "./x/../" + file, dir + "/" + file, agent, "../all.agf.yaml", dir + "/hook.db", "~", "../",
+			file, "~/" + file, folder + "*", "./x/../" + file, dir + "/" + file, agent, "../all.agf.yaml",
+			dir + "/hook.db", "~", "../",
 			dir + "/config/assent/token", ".github/hooks/a.json",
 		} {
 			if got := says("write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, args)); got != "deny" {
@@ -130,8 +133,10 @@ action_space: {local_tools: [{alias: run}, {alias: write}]}
 			}
 		}
 		for _, line := range []string{
-			"echo x > " + file, "cat '" + file + "'", "cd " + folder + " && cat " + name, `c"a"t ` + folder[:3] + `''` + folder[3:] + name,
-			"cat " + folder[:3] + "*/" + name, "rm -rf ~", "x=" + file + "; cat $x", "bash -c 'cat " + file + "'", "cat ../*.yaml",
+			"echo x > " + file, "cat '" + file + "'", "cd " + folder + " && cat " + name,
+			`c"a"t ` + folder[:3] + `''` + folder[3:] + name,
+			"cat " + folder[:3] + "*/" + name, "rm -rf ~",
+			"x=" + file + "; cat $x", "bash -c 'cat " + file + "'", "cat ../*.yaml",
 		} {
 			if got := says("run", fmt.Sprintf(`{"command":%q}`, line)); got != "deny" {
 				t.Errorf("%s runs %s: %s", product, line, got)

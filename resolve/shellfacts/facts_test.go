@@ -73,7 +73,8 @@ func TestReasonsNameTheWord(t *testing.T) {
 		"cat > $secret": "a redirection's file is no plain text: > $secret (at 1:5 of the line)",
 		"PATH=x ls":     "it sets a variable, which may change what runs: PATH=x (at 1:1 of the line)",
 		"eval secret":   "it has the shell read or run something later: eval secret (at 1:1 of the line)",
-		"ls \"" + strings.Repeat("é", 99) + "$X\"": "a word is no plain text: \"" + strings.Repeat("é", 39) + "… (at 1:4 of the line)",
+		"ls \"" + strings.Repeat("é", 99) + "$X\"": "a word is no plain text: \"" + strings.Repeat("é", 39) +
+			"… (at 1:4 of the line)",
 		"'secret": "it can't be read as bash reads it",
 	} {
 		if got := Of(line, Options{Listed: []string{"ls", "cat"}}); got.Why != want || got.WhyFiles != want {

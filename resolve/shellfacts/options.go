@@ -108,16 +108,19 @@ func init() { // two of the checks look into the table
 // What test runners and build tools take that neither runs another
 // program nor reads configuration from elsewhere.
 const (
-	cargoOptions = `-[vqpDWAFj]|-j[0-9]+|--(package|all|workspace|lib|bins|bin|tests|test|release|quiet|verbose|all-features|` +
+	cargoOptions = `-[vqpDWAFj]|-j[0-9]+|--(package|all|workspace|lib|bins|bin|tests|test|release|quiet|verbose|` +
+		`all-features|` +
 		`features|no-default-features|all-targets|no-run|nocapture|test-threads|exact|ignored|include-ignored|check|locked|` +
 		`offline|doc|examples|example|message-format|no-deps|depth|version|list|exclude|keep-going|no-fail-fast|jobs)(=.*)?`
-	scriptOptions = `-[stiwuv]|--(silent|if-present|workspace|workspaces|coverage|watch|watchAll|run|verbose|ci|bail|quiet|` +
+	scriptOptions = `-[stiwuv]|--(silent|if-present|workspace|workspaces|coverage|watch|watchAll|run|verbose|ci|bail|` +
+		`quiet|` +
 		`testNamePattern|testPathPattern|runInBand|no-cache|findRelatedTests|noEmit|no-watch|color|no-color|filter|fix|` +
 		`max-warnings|check|depth|version|passWithNoTests|all|parseable)(=.*)?|--reporter=(verbose|dot|default|basic|spec)|` +
 		`--json`
 	pytestOptions = `-[qvxslk]+|-m|-n[0-9]*|-r[a-zA-Z]+|--(lf|ff|nf|sw|last-failed|failed-first|stepwise|tb|maxfail|cov|` +
 		`durations|co|collect-only|disable-warnings|no-header|no-cov|exitfirst|quiet|verbose|color|version|markers|` +
-		`fixtures|showlocals|capture|cov-branch|numprocesses)(=.*)?|--cov-report=(term|term-missing|html|xml)(:skip-covered)?|` +
+		`fixtures|showlocals|capture|cov-branch|numprocesses)(=.*)?|` +
+		`--cov-report=(term|term-missing|html|xml)(:skip-covered)?|` +
 		`--version|-V|--showlocals`
 )
 
@@ -145,7 +148,8 @@ func harmlessTargets(words []word, begins func([]word) bool) (bool, string) {
 	return true, ""
 }
 
-var makeOption = regexp.MustCompile(`^(-[knsBi]+|-j[0-9]*|--(silent|keep-going|dry-run|always-make|no-print-directory))$`)
+var makeOption = regexp.MustCompile(`^(-[knsBi]+|-j[0-9]*|` +
+	`--(silent|keep-going|dry-run|always-make|no-print-directory))$`)
 
 // harmlessPython checks the arguments of modules that it knows; others
 // are for the owner of the list to judge.
@@ -298,8 +302,8 @@ var gitOptions = map[string]*regexp.Regexp{
 	"shortlog": regexp.MustCompile(`^(-[snec]+|--(summary|numbered|email|no-merges|all|since=.*|until=.*))$`),
 	"blame": regexp.MustCompile(`^(-L.*|-[MC][0-9]*|-[wsebplt]+|--(porcelain|line-porcelain|show-email|date=.*|since=.*|` +
 		`abbrev=.*|first-parent))$`),
-	"grep": regexp.MustCompile(`^(-[nilLcwEFGPvhHIqoaWp]+|-[ABC][0-9]*|-e.*|--(line-number|ignore-case|word-regexp|count|` +
-		`name-only|files-with-matches|heading|break|and|or|not|cached|max-depth=.*|color(=.*)?|extended-regexp|` +
+	"grep": regexp.MustCompile(`^(-[nilLcwEFGPvhHIqoaWp]+|-[ABC][0-9]*|-e.*|--(line-number|ignore-case|word-regexp|` +
+		`count|name-only|files-with-matches|heading|break|and|or|not|cached|max-depth=.*|color(=.*)?|extended-regexp|` +
 		`fixed-strings|perl-regexp|show-function|function-context|context=.*))$`),
 	"branch": regexp.MustCompile(`^(-[arvl]+|-vv|--(show-current|list|all|remotes|verbose|merged|no-merged|contains|` +
 		`no-contains|points-at|sort=.*|format=[^%]*(%\([a-z:]+\)[^%]*)*|no-color|color(=.*)?|column|no-column))$`),
@@ -309,10 +313,11 @@ var gitOptions = map[string]*regexp.Regexp{
 	"switch": regexp.MustCompile(`^(-c|--create|-q|--quiet|--no-track|--track|-t|-d|--detach)$`),
 	"rev-parse": regexp.MustCompile(`^(-q|--(short(=.*)?|abbrev-ref|show-toplevel|verify|git-dir|quiet|show-prefix|` +
 		`is-inside-work-tree|symbolic-full-name|all|branches))$`),
-	"ls-files": regexp.MustCompile(`^(-[comdsutzv]+|--(cached|others|modified|deleted|stage|exclude-standard|error-unmatch|` +
-		`full-name|ignored|directory|unmerged|eol))$`),
-	"ls-tree":    regexp.MustCompile(`^(-[rdtlz]+|--(name-only|full-tree|long|abbrev(=.*)?))$`),
-	"describe":   regexp.MustCompile(`^--(tags|always|all|long|dirty(=.*)?|abbrev=.*|exact-match|contains|first-parent|match=.*)$`),
+	"ls-files": regexp.MustCompile(`^(-[comdsutzv]+|--(cached|others|modified|deleted|stage|exclude-standard|` +
+		`error-unmatch|full-name|ignored|directory|unmerged|eol))$`),
+	"ls-tree": regexp.MustCompile(`^(-[rdtlz]+|--(name-only|full-tree|long|abbrev(=.*)?))$`),
+	"describe": regexp.MustCompile(`^--(tags|always|all|long|dirty(=.*)?|abbrev=.*|exact-match|` +
+		`contains|first-parent|match=.*)$`),
 	"merge-base": regexp.MustCompile(`^(-a|--(all|is-ancestor|fork-point|octopus))$`),
 	"cat-file":   regexp.MustCompile(`^-[tpse]$`),
 	"name-rev":   regexp.MustCompile(`^--(tags|name-only|always)$`),

@@ -155,7 +155,8 @@ var (
 	sedWords = operandWords{none, none, regexp.MustCompile(`^-[nErsz]*[ef]|^--[ef]`), regexp.MustCompile(`^-[nErsuz]+$`)}
 	awkWords = operandWords{regexp.MustCompile(`^-[Fv]$`), none, regexp.MustCompile(`^-[feEil]|^--`),
 		regexp.MustCompile(`^-(F.*|v.+)$`)}
-	jqWords    = operandWords{none, none, regexp.MustCompile(`^-[A-Za-z]*[fL]|^--`), regexp.MustCompile(`^-[rcesSMCjan]+$`)}
+	jqWords = operandWords{none, none, regexp.MustCompile(`^-[A-Za-z]*[fL]|^--`),
+		regexp.MustCompile(`^-[rcesSMCjan]+$`)}
 	chmodWords = operandWords{none, none, regexp.MustCompile(`^--`), regexp.MustCompile(`^-[Rcvf]+$`)}
 
 	findText = map[string]bool{
@@ -201,7 +202,8 @@ func searchesSecrets(name string, args []word) bool {
 	}
 	recursive, seeks, selects := false, false, false
 	for _, w := range args {
-		recursive = recursive || len(w.text) > 1 && w.text[0] == '-' && w.text[1] != '-' && strings.ContainsAny(w.text, "rR") ||
+		short := len(w.text) > 1 && w.text[0] == '-' && w.text[1] != '-'
+		recursive = recursive || short && strings.ContainsAny(w.text, "rR") ||
 			strings.HasPrefix(w.text, "--r") || strings.HasPrefix(w.text, "--de")
 		seeks = seeks || secretWords.MatchString(w.text)
 		selects = selects || strings.HasPrefix(w.text, "--include")

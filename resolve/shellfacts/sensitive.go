@@ -17,8 +17,8 @@ var (
 		".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".pgpass",
 		".my.cnf", ".htpasswd", ".vault-token", ".dockercfg", ".dockerconfigjson", ".s3cfg", ".boto", ".mcp.json",
 		"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore",
-		"*.kdbx", "*.ppk", "*.keytab", "credentials", "credentials.*", "*_credentials.*", "*-credentials.*", "secret", "secret.*",
-		"secrets", "secrets.*", "*.secret", "*.secrets", "token", "token.*", "*.token", "*_token", "auth.json",
+		"*.kdbx", "*.ppk", "*.keytab", "credentials", "credentials.*", "*_credentials.*", "*-credentials.*", "secret",
+		"secret.*", "secrets", "secrets.*", "*.secret", "*.secrets", "token", "token.*", "*.token", "*_token", "auth.json",
 		"service-account*.json", "service_account*.json", "kubeconfig*", "*.tfstate", "*.tfstate.*", "password*.txt",
 		".*_history",
 	}

@@ -65,7 +65,8 @@ func (w *Workspace) leaves(name string, moved bool) bool {
 	case "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr":
 		return false
 	}
-	if strings.HasPrefix(name, "~") || slices.Contains(w.Outside, name) || slices.ContainsFunc(strings.Split(name, "/"), mayBeParent) {
+	if strings.HasPrefix(name, "~") || slices.Contains(w.Outside, name) ||
+		slices.ContainsFunc(strings.Split(name, "/"), mayBeParent) {
 		return true
 	}
 	if path.IsAbs(name) {
@@ -197,5 +198,7 @@ func FileWords(line string) []string {
 	}
 	out = append(out, r.paths...)
 
-	return append(out, strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" \t\n;&|<>()=\"'`", c) })...)
+	return append(out, strings.FieldsFunc(line, func(c rune) bool {
+		return strings.ContainsRune(" \t\n;&|<>()=\"'`", c)
+	})...)
 }
