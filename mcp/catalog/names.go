@@ -145,6 +145,32 @@ func entries(servers []Judgement, naming Naming) (out, withheld []candidate) {
 	return out, withheld
 }
 
+// Owned is something that a server has under a name, other than a tool.
+type Owned struct{ Alias, Name string }
+
+// Names returns the names by which clients know things of several
+// servers, in the same order: they are named as tools are. A name that
+// would be taken for another one, or for one of the gateway's, is empty.
+func (n Naming) Names(all []Owned) []string {
+	n = n.orDefault()
+	candidates := make([]candidate, len(all))
+	for i, one := range all {
+		full := one.Alias + separator + one.Name
+		candidates[i] = candidate{full: full, Entry: Entry{
+			Advertised: shorten(full, n.Limit),
+			Alias:      one.Alias,
+			Name:       one.Name,
+		}}
+	}
+	names := make([]string, len(all))
+	for i, others := range collisions(candidates) {
+		if others == "" && !Reserved(candidates[i].full) {
+			names[i] = candidates[i].Advertised
+		}
+	}
+	return names
+}
+
 // shorten cuts a name, and ends it with six digits of its digest: the
 // same name is always cut alike.
 func shorten(full string, limit int) string {
