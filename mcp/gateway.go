@@ -111,6 +111,8 @@ type Server struct {
 	PassMeta []string         // keys of _meta that are passed on; "*" for all
 	// Questions are what it may ask.
 	Questions Questions
+	Include   []string // names of the only tools that are offered; none: all
+	Exclude   []string // names of tools that are not offered
 }
 
 // Upstream is the connection to a server.

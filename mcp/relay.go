@@ -22,6 +22,7 @@ type Questions struct {
 	Elicitation bool     // the user of the client, with the alias before the question
 	Sampling    bool     // the model of the client
 	Roots       []string // answered by the gateway: URIs of directories; nil: none are told
+	ClientRoots bool     // those of the client instead, if it has any
 	// Instructions is whether what it says of itself reaches the model
 	// of the client, with the alias before it.
 	Instructions bool

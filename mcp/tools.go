@@ -310,7 +310,7 @@ func (g *Gateway) settle(
 	for name, j := range listed {
 		j.Tools = slices.Clone(j.Tools)
 		for i := range j.Tools {
-			withhold(plan, name, &j.Tools[i], failed[name])
+			withhold(plan, g.servers[name], &j.Tools[i], failed[name])
 		}
 		offered = append(offered, j)
 	}
@@ -335,11 +335,13 @@ func (g *Gateway) settle(
 
 // withhold takes a tool off the list whose server isn't there, or that
 // the agent's file doesn't allow at all.
-func withhold(plan *resolve.Plan, alias string, v *catalog.Verdict, down error) {
+func withhold(plan *resolve.Plan, s *Server, v *catalog.Verdict, down error) {
 	switch {
 	case down != nil:
-		v.State, v.Reason = catalog.Withheld, textDown(alias, down)
-	case undeclared(plan, alias, v.Tool.Name):
+		v.State, v.Reason = catalog.Withheld, textDown(s.Alias, down)
+	case len(s.Include) > 0 && !slices.Contains(s.Include, v.Tool.Name), slices.Contains(s.Exclude, v.Tool.Name):
+		v.State, v.Reason = catalog.Withheld, "The gateway's configuration leaves out this tool."
+	case undeclared(plan, s.Alias, v.Tool.Name):
 		v.State, v.Reason = catalog.Withheld, "The agent's file doesn't allow this tool."
 	}
 }
