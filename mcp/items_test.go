@@ -91,7 +91,7 @@ func TestItemsOfSeveralServersAreOffered(t *testing.T) {
 	})
 }
 
-func TestSilentServerHidesNoItemsOfOthers(t *testing.T) {
+func TestFaultyServerHidesAndBlamesNoOther(t *testing.T) {
 	t.Parallel()
 	late := havingItems("", "", `{"name":"late"}`)
 	mute := late
@@ -100,14 +100,24 @@ func TestSilentServerHidesNoItemsOfOthers(t *testing.T) {
 	r := newRowOf(t, openFor("files", "mute", "gone"), policyFile, havingItems(
 		`{"uri":"mem:///a","name":"a"}`, "", `{"name":"sum"}`,
 	), func(cfg *mcp.Config) {
-		cfg.ListPatience, cfg.ListWithin = 50*time.Millisecond, time.Second
+		cfg.ListPatience, cfg.ListWithin, cfg.Recheck = 50*time.Millisecond, time.Second, time.Millisecond
 		u = another(t, cfg, "mute", mute)
 		cfg.Servers = append(cfg.Servers, mcp.Server{
 			Alias:    "gone",
-			Upstream: startedOf(t, upstream.Config{Alias: "gone", Command: []string{"/nosuch"}}),
+			Upstream: startedOf(t, upstream.Config{Alias: "gone", Command: []string{"sh", "-c", "echo no key >&2; exit 1"}}),
 		})
+		cfg.Servers[0].Exclude = []string{"write_file"}
+		cfg.Servers[1].Include = []string{"write_file"}
 	})
 	c := r.connect(t)
+	for name, want := range map[string]string{
+		"gone__read": "Not run. The server gone can't be reached. The last words of its program: no key",
+		"files__x":   "unknown tool: files__x", "gone_read": "unknown tool: gone_read", "mute__x": "unknown tool: mute__x",
+		"files__write_file": "Not run. The gateway's configuration leaves out this tool.",
+		"mute__read_file":   "Not run. The gateway's configuration leaves out this tool.",
+	} {
+		testwait.Until(t, name+": "+want, func() bool { return strings.Contains(c.call(name, `{}`), want) })
+	}
 	sees := func(what, method, params, want string) {
 		testwait.Until(t, what, func() bool {
 			return strings.Contains(c.say(request("2", method, params)), want)

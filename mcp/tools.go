@@ -13,6 +13,7 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/mcp/catalog"
 	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/upstream"
 	"github.com/assent-dev/assent/mcp/wire"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -354,7 +355,11 @@ func textDown(alias string, why error) string {
 	if errors.Is(why, errNotYet) {
 		return "The server " + alias + " has not listed its tools yet."
 	}
-	return "The server " + alias + " can't be reached."
+	text := "The server " + alias + " can't be reached."
+	if ended, is := errors.AsType[*upstream.EndedError](why); is && ended.LastWords != "" {
+		text += " The last words of its program: " + ended.LastWords
+	}
+	return text
 }
 
 // undeclared reports whether the agent's file denies every call of a
@@ -465,7 +470,7 @@ func (g *Gateway) advertised(ctx context.Context, name string) (*tool, error) {
 	}
 	entry, known := table.Lookup(name)
 	if !known {
-		return g.unknown(), nil
+		return g.unknown(name), nil
 	}
 	return offered(entry), nil
 }
@@ -490,17 +495,15 @@ func offered(e catalog.Entry) *tool {
 }
 
 // unknown is what a name stands for that no list has: a tool that can't
-// be called where a server isn't there whose tools were never listed,
-// and else nothing.
-func (g *Gateway) unknown() *tool {
+// be called if it belongs to a server whose tools were never listed, and
+// else nothing.
+func (g *Gateway) unknown(name string) *tool {
 	listed, failed := g.tools.last()
-	for alias, j := range listed {
-		if failed[alias] != nil && len(j.Tools) == 0 {
-			return &tool{server: alias, withheld: textDown(alias, failed[alias])}
-		}
+	alias := g.cfg.Naming.AliasOf(name, slices.Collect(maps.Keys(g.servers)))
+	if failed[alias] == nil || len(listed[alias].Tools) > 0 {
+		return nil
 	}
-
-	return nil
+	return &tool{server: alias, withheld: textDown(alias, failed[alias])}
 }
 
 // errDown says that a server's tools are not known now.

@@ -62,6 +62,23 @@ func (n Naming) orDefault() Naming {
 	return n
 }
 
+// prefixes reports whether names begin with those of their servers.
+func (n Naming) prefixes(servers int) bool { return servers > 1 || n.Prefix == PrefixAlways }
+
+// AliasOf is the server that a tool of an advertised name would belong
+// to; it is empty if there is none.
+func (n Naming) AliasOf(advertised string, aliases []string) (alias string) {
+	if len(aliases) == 1 && !n.prefixes(1) {
+		return aliases[0]
+	}
+	for _, one := range aliases {
+		if strings.HasPrefix(advertised, one+separator) && len(one) > len(alias) {
+			alias = one
+		}
+	}
+	return alias
+}
+
 // Entry is one tool under the name that clients call it by.
 type Entry struct {
 	Advertised  string
@@ -121,7 +138,7 @@ type candidate struct {
 
 // entries names all tools, those that are withheld aside.
 func entries(servers []Judgement, naming Naming) (out, withheld []candidate) {
-	prefixed := len(servers) > 1 || naming.Prefix == PrefixAlways
+	prefixed := naming.prefixes(len(servers))
 	for _, s := range servers {
 		for _, v := range s.Tools {
 			full := v.Tool.Name

@@ -15,13 +15,14 @@ import (
 // conn is a conversation in which one stream brings all that the server
 // says, and what is open in it.
 type conn struct {
-	s      *Server
-	out    carrier
-	turn   chan struct{}             // full while a request is written to a pipe; nil: nothing waits there
-	quit   func(grace time.Duration) // ends the server, or the way to it
-	modern bool
-	peer   Peer
-	gone   chan struct{} // closed when nothing more comes
+	s       *Server
+	out     carrier
+	turn    chan struct{}             // full while a request is written to a pipe; nil: nothing waits there
+	quit    func(grace time.Duration) // ends the server, or the way to it
+	program *process                  // nil: the server is no program of ours
+	modern  bool
+	peer    Peer
+	gone    chan struct{} // closed when nothing more comes
 
 	questions chan struct{} // of the server, that are being answered
 
@@ -54,6 +55,7 @@ func (s *Server) start() (*conn, error) {
 		return nil, err
 	}
 	c := s.newConn(wire.NewPipe(p.in), p.stop)
+	c.program = p
 	c.turn = make(chan struct{}, 1)
 	go c.read(p.out)
 	return c, nil
@@ -86,7 +88,7 @@ func (c *conn) read(out io.Reader) {
 	}
 
 	if errors.Is(err, io.EOF) {
-		err = errors.New("the server's program has ended")
+		err = c.program.hasEnded()
 	}
 	c.end(err)
 }

@@ -43,6 +43,9 @@ func (s *Server) openAs(ctx context.Context, begin func(*conn, context.Context) 
 		err = c.fallBack(ctx)
 	}
 	if err != nil {
+		if c.cause() == nil { // it runs, and says why it doesn't answer
+			err = &EndedError{Why: err, LastWords: c.program.said.words()}
+		}
 		c.quit(0)
 		return nil, err
 	}
