@@ -45,7 +45,7 @@ func mcpUpstream(
 		ClientRoots:  u.ClientRoots == "relay",
 		Instructions: u.Instructions == "relay",
 	}
-	to.Capabilities = asks.Declared()
+	to.Capabilities, to.Ask = asks.Declared(), asks.Answer
 	if connection, err = upstream.New(to); err != nil {
 		return out, nil, err
 	}

@@ -177,7 +177,11 @@ func (c *conn) asked(m *wire.Message) {
 
 	c.mu.Unlock()
 
-	answer := refusal(m)
+	var alone during
+	if !c.modern {
+		alone.ask = c.s.cfg.Ask
+	}
+	answer := alone.asked(context.Background(), m)
 	if of != nil {
 		answer = of.asked(of.ctx, m)
 	}

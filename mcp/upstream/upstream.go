@@ -60,7 +60,10 @@ type Config struct {
 
 	Era          string          // Auto, Legacy or Modern; Auto
 	Capabilities json.RawMessage // that we declare; {}
-	Version      string          // of this program; "0"
+	// Ask answers what a legacy server asks while it works for nobody,
+	// such as its roots when it has started; nil: such requests are refused.
+	Ask     func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error)
+	Version string // of this program; "0"
 
 	Probe  time.Duration // how long a server may take to say which era it speaks; 3s
 	Start  time.Duration // how long it may take to open; 30s
