@@ -124,7 +124,7 @@ func readClaude(in jsonmsg.Fields, e *event) {
 		readElicitation(in, e)
 		return
 	}
-	e.tool(in.NonEmpty("tool_name"))
+	e.tool(in, "tool_name")
 	e.call.Args = in.Required("tool_input").Source
 }
 
@@ -139,7 +139,7 @@ func readCopilot(in jsonmsg.Fields, e *event) {
 	e.session = in.NonEmpty("sessionId")
 	e.id = in.Text("toolCallId")
 	e.cwd = in.Text("cwd")
-	e.tool(in.NonEmpty("toolName"))
+	e.tool(in, "toolName")
 	e.call.Args = arguments(in, "toolArgs")
 	if in.Has("toolResult") {
 		e.moment = after
@@ -161,11 +161,11 @@ func readCursor(in jsonmsg.Fields, e *event) {
 	e.cwd = in.Text("cwd")
 	e.fixed = name == "beforeShellExecution" || name == "beforeMCPExecution"
 	if name == "beforeShellExecution" {
-		e.tool("Shell")
+		e.call.Kind, e.call.Tool = resolve.Tool, "Shell"
 		e.call.Args = shellArguments(in)
 		return
 	}
-	e.tool(in.NonEmpty("tool_name"))
+	e.tool(in, "tool_name")
 	if name == "beforeMCPExecution" && e.call.Kind != resolve.MCPTool {
 		in.Expect("tool_name", "mcp__SERVER__TOOL: a bare name may be that of a tool of Cursor itself")
 	}
@@ -202,22 +202,6 @@ func readGemini(in jsonmsg.Fields, e *event) {
 	e.call.Args = in.Required("tool_input").Source
 	if e.moment == after {
 		e.failed = in.Object("tool_response").Has("error")
-	}
-}
-
-// tool says what a name calls: mcp__SERVER__TOOL a tool of an MCP
-// server, whose alias has no two underscores, and anything else a tool
-// of the product.
-func (e *event) tool(name string) {
-	e.call.Kind, e.call.Tool = resolve.Tool, name
-	rest, isMCP := strings.CutPrefix(name, "mcp__")
-	if !isMCP {
-		return
-	}
-	server, tool, found := strings.Cut(rest, "__")
-	if found && server != "" && tool != "" {
-		e.call.Kind = resolve.MCPTool
-		e.call.Server, e.call.Tool = server, tool
 	}
 }
 
