@@ -76,19 +76,26 @@ func (s *Server) newConn(out carrier, quit func(time.Duration)) *conn {
 	return c
 }
 
-// read takes what the server says until its pipe ends.
+// read takes what the server says until its pipe ends, or it says too
+// much at once.
 func (c *conn) read(out io.Reader) {
-	lines := wire.NewLines(out, wire.Limits().MaxBytes)
+	lines := wire.NewLines(out, wire.Limits().MaxBytes).Strict()
 	var err error
-	for err == nil || errors.Is(err, wire.ErrTooLong) {
+	for err == nil {
 		var line []byte
 		if line, err = lines.Next(); err == nil {
 			c.take(line)
 		}
 	}
 
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		err = c.program.hasEnded()
+	case errors.Is(err, wire.ErrTooLong): // which request it answers is not known
+		err = fmt.Errorf("a message of the server is larger than %d MiB", wire.Limits().MaxBytes>>20)
+	}
+	if p, is := out.(io.Closer); is {
+		_ = p.Close() // it says nothing more: its program is ended
 	}
 	c.end(err)
 }
@@ -327,12 +334,12 @@ func (c *conn) write(ctx context.Context, m *wire.Message) error {
 func (c *conn) abandon(ctx context.Context, id wire.ID, p *pending) (Answer, error) {
 	params, err := jsonmsg.Object(func(w *jsonmsg.Writer) { w.Name("requestId").Verbatim([]byte(id.Text())) })
 	if err == nil {
-		limit, done := context.WithTimeout(context.WithoutCancel(ctx), c.s.cfg.Grace)
+		limit, done := context.WithTimeout(context.WithoutCancel(ctx), c.s.grace())
 		defer done()
 		err = c.write(limit, &wire.Message{Method: "notifications/cancelled", Params: params})
 	}
 	if err == nil {
-		soon := time.NewTimer(c.s.cfg.Grace)
+		soon := time.NewTimer(c.s.grace())
 		defer soon.Stop()
 		select {
 		case a := <-p.answer:
@@ -381,6 +388,6 @@ func (c *conn) anew() { c.news.all() }
 
 // close ends the conversation, and a server that is a process.
 func (c *conn) close() {
-	c.quit(c.s.cfg.Grace)
+	c.quit(c.s.grace())
 	<-c.gone
 }

@@ -152,8 +152,8 @@ func (p *process) logLines(r io.Reader, cfg *Config) {
 	}
 }
 
-// stop ends the program and what it started: its input is closed, then
-// it is asked, then it is killed.
+// stop ends the program and what it started, within the grace: its input
+// is closed, then it is asked, then it is killed.
 func (p *process) stop(grace time.Duration) {
 	p.once.Do(func() {
 		_ = p.in.Close()
@@ -161,7 +161,7 @@ func (p *process) stop(grace time.Duration) {
 			select {
 			case <-p.ended:
 				return
-			case <-time.After(grace):
+			case <-time.After(grace / 2):
 				_ = end(p.cmd) // it may have ended by itself
 			}
 		}

@@ -67,7 +67,7 @@ type Config struct {
 
 	Probe  time.Duration // how long a server may take to say which era it speaks; 3s
 	Start  time.Duration // how long it may take to open; 30s
-	Grace  time.Duration // how long it may take to end; 5s
+	Grace  time.Duration // how long it may take to end before it is killed; 5s
 	Settle time.Duration // how long news of a list rests; 500ms
 	Idle   time.Duration // how long a stream may bring nothing, not even a comment; 5m
 	Log    *slog.Logger
@@ -131,6 +131,7 @@ type Server struct {
 	conn     link           // nil: there is none now
 	down     error          // why there is none; nil: it is being made
 	news     chan struct{}  // closed when conn or down change
+	endBy    time.Time      // when it has to have ended; zero: Grace after it was told to
 	followed map[string]int // who follows a resource, by its URI
 	logs     string         // the level that conn logs from; "": its own
 }
@@ -177,6 +178,27 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("server %s: %w", cfg.Alias, err)
 	}
 	return s, nil
+}
+
+// leastGrace is how long a program may take to end that is in a hurry.
+const leastGrace = 500 * time.Millisecond
+
+// EndBy shortens the grace, for a program whose time is limited by other
+// things that end before.
+func (s *Server) EndBy(t time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endBy = t
+}
+
+// grace is how long the server may take to end now.
+func (s *Server) grace() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.endBy.IsZero() {
+		return s.cfg.Grace
+	}
+	return max(min(leastGrace, s.cfg.Grace), min(s.cfg.Grace, time.Until(s.endBy)))
 }
 
 // Changed brings the methods of lists that have changed.

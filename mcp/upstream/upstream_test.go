@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -105,6 +106,9 @@ func called(m *wire.Message, out *wire.Pipe, say func(string)) {
 		for n := 1; ; n++ { // it reads no answer
 			_ = out.Write(&wire.Message{ID: wire.Number(int64(n)), Method: "ping"})
 		}
+	case "huge": // it writes no end of the line
+		_, _ = io.WriteString(os.Stdout, strings.Repeat("x", 17<<20))
+		<-time.After(24 * time.Hour)
 	case "stuck":
 		report(call, out, 1)
 		<-time.After(24 * time.Hour) // it reads nothing any more
@@ -239,6 +243,19 @@ func TestAnAnswerThatReadsInTwoWaysIsNoAnswer(t *testing.T) {
 	if _, err := call(t.Context(), s, "echo", nil); err != nil {
 		t.Errorf("the next call: %v", err)
 	}
+}
+
+func TestAnAnswerAboveTheLimitEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	s := connect(t, "legacy", nil)
+	_, err := call(t.Context(), s, "huge", nil)
+	if !errors.Is(err, upstream.ErrUnknown) || !strings.Contains(err.Error(), "larger than 16 MiB") {
+		t.Errorf("got %v", err)
+	}
+	testwait.Until(t, "the server is started again", func() bool {
+		_, err := call(t.Context(), s, "echo", nil)
+		return err == nil
+	})
 }
 
 func TestACallThatNobodyWaitsForMayHaveRun(t *testing.T) {

@@ -95,7 +95,7 @@ func (a *asking) abandon(stop context.CancelFunc) {
 		return
 	}
 	params, err := jsonmsg.Object(func(w *jsonmsg.Writer) { w.Name("requestId").Verbatim([]byte(a.id.Text())) })
-	ctx, done := context.WithTimeout(a.ctx, a.w.s.cfg.Grace)
+	ctx, done := context.WithTimeout(a.ctx, a.w.s.grace())
 	defer done()
 	if err == nil {
 		err = a.w.tell(ctx, &wire.Message{Method: "notifications/cancelled", Params: params})
