@@ -23,10 +23,13 @@ import (
 	"github.com/assent-dev/assent/rap/peer"
 )
 
-// What may have come of a request that has no answer.
+// What is known of a request that has no answer.
 var (
 	// ErrNotSent says that provably nothing arrived.
 	ErrNotSent = errors.New("the server did not get the request")
+	// ErrSignIn says that a server takes no request without another token
+	// than the one it was shown, if any.
+	ErrSignIn = errors.New("the server wants a sign-in")
 	// ErrUnknown says that the server may have done what was asked.
 	ErrUnknown = errors.New("nobody knows what came of the request")
 )

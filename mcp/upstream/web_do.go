@@ -109,6 +109,8 @@ func (a *asking) abandon(stop context.CancelFunc) {
 // answer reads what came. Some refusals prove that nothing ran.
 func (a *asking) answer(resp *http.Response, stop context.CancelFunc) (Answer, error) {
 	switch kind := kindOf(resp); {
+	case resp.StatusCode == http.StatusUnauthorized:
+		return Answer{}, fmt.Errorf("%w: %w: it answered %s", ErrNotSent, ErrSignIn, resp.Status)
 	case provenRefusal(resp.StatusCode):
 		return Answer{}, fmt.Errorf("%w: it answered %s", ErrNotSent, resp.Status)
 	case resp.StatusCode == http.StatusNotFound && !a.w.modern && a.w.current() != "":
