@@ -100,7 +100,7 @@ func TestFaultyServerHidesAndBlamesNoOther(t *testing.T) {
 	r := newRowOf(t, openFor("files", "mute", "gone"), policyFile, havingItems(
 		`{"uri":"mem:///a","name":"a"}`, "", `{"name":"sum"}`,
 	), func(cfg *mcp.Config) {
-		cfg.ListPatience, cfg.ListWithin, cfg.Recheck = 50*time.Millisecond, time.Second, time.Millisecond
+		cfg.ListPatience, cfg.ListWithin, cfg.Recheck = 50*time.Millisecond, 3*time.Second, time.Millisecond
 		u = another(t, cfg, "mute", mute)
 		cfg.Servers = append(cfg.Servers, mcp.Server{
 			Alias:    "gone",
