@@ -155,7 +155,9 @@ func (g *Gateway) readItems(ctx context.Context, s *Server, method string) ([]ca
 }
 
 // soundItems are the items of a list that clients can be given.
-func (g *Gateway) soundItems(ctx context.Context, s *Server, method string, all []json.RawMessage) (sound []catalog.Item) {
+func (g *Gateway) soundItems(
+	ctx context.Context, s *Server, method string, all []json.RawMessage,
+) (sound []catalog.Item) {
 	for _, raw := range all {
 		item, err := catalog.ReadItem(method, raw)
 		if err != nil {

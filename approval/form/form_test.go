@@ -485,8 +485,10 @@ func TestRefusesSecrets(t *testing.T) {
 		"p-i-n", "aPin", "my api__key", "a.pin", "9pwd",
 		"código de seguridad", "clave de acceso", "Clé d'API", "code de vérification", "Benutzerpasswort", "Sicherheitscode",
 		"API-Schlüssel", "geheime sleutel", "chave de API", "codice di sicurezza", "kod weryfikacyjny", "doğrulama kodu",
-		"ваш пароль", "паролю", "код подтверждения", "mã xác minh", "kode verifikasi", "jelszavad", "salasanasi", "lösenordet",
-		"助记词", "認証コード", "인증번호", "كلمة السر", "رمز التحقق", "গোপন পাসওয়ার্ড", "secret_token", "pin_code", "token count secret",
+		"ваш пароль",
+		"паролю", "код подтверждения", "mã xác minh", "kode verifikasi", "jelszavad", "salasanasi", "lösenordet",
+		"助记词",
+		"認証コード", "인증번호", "كلمة السر", "رمز التحقق", "গোপন পাসওয়ার্ড", "secret_token", "pin_code", "token count secret",
 	} {
 		if err := one(name, text); err == nil || !strings.Contains(err.Error(), "shown and kept") {
 			t.Errorf("%s: got %v", name, err)

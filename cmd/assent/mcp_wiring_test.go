@@ -71,7 +71,8 @@ func TestMCPGatewayWiring(t *testing.T) {
 	writeFiles(t, dir, map[string]string{
 		"gateway.yaml":    wiredConfig,
 		"secret.env.yaml": "SECRET: two words\n",
-		".env":            "# mine\nSECRET=lost\nexport QUOTED = \"a#\\n b\" # so\nBARE=c d # not\nNO NAME=x\nSINGLE='$x'\r\n",
+		".env": "# mine\nSECRET=lost\nexport QUOTED = \"a#\\n b\" # so\nBARE=c d # not\nNO NAME=x\n" +
+			"SINGLE='$x'\r\n",
 	})
 	c := startMCP(t, "--config", file)
 	if got := c.ask("tools/list", "{}"); !strings.Contains(got, "format_disk") {
@@ -101,7 +102,8 @@ func TestMCPGatewayWiring(t *testing.T) {
 	c.end(c.in.Close)
 
 	pins := readFile(t, dir, "mcp.pins.json")
-	for _, want := range []string{`"LENT",\s*"PLAIN",\s*"QUOTED",\s*"SECRET"`, `"--there=\$\{there\}"`, `"sha256": "sha256:`} {
+	for _, want := range []string{`"LENT",\s*"PLAIN",\s*"QUOTED",\s*"SECRET"`,
+		`"--there=\$\{there\}"`, `"sha256": "sha256:`} {
 		if !regexp.MustCompile(want).MatchString(pins) {
 			t.Errorf("the pins lack %s: %s", want, pins)
 		}

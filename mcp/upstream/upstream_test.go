@@ -288,8 +288,8 @@ func TestLastWordsOfAProgramAreInTheError(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]string{
 		"echo 'npm error E404' >&2; echo >&2; echo no such package >&2; exit 3": "npm error E404 | no such package",
-		"yes x | head -c 2000 >&2; exit 3":                                      "ended (exit status 3); its last words: x | x",
-		"echo 'waits for a CA' >&2; exec tail -f /dev/null":                     "did not answer within 1s; its last words: waits",
+		"yes x | head -c 2000 >&2; exit 3":                                      "(exit status 3); its last words: x",
+		"echo 'waits for a CA' >&2; exec tail -f /dev/null":                     "within 1s; its last words: waits",
 	} {
 		s := connect(t, "legacy", func(cfg *upstream.Config) {
 			cfg.Command = []string{"sh", "-c", script}

@@ -432,7 +432,9 @@ func TestOneServerThatCanNotBeMovedStays(t *testing.T) {
 		t.Errorf("code %d: %s", code, says)
 	}
 	now := w.read(file)
-	for name, moved := range map[string]bool{"kb": true, "figma": true, "boxed": false, "here": true, "number": false, "odd": false, "lan": false} {
+	for name, moved := range map[string]bool{
+		"kb": true, "figma": true, "boxed": false, "here": true, "number": false, "odd": false, "lan": false,
+	} {
 		if strings.Contains(now, `"`+name+`"`) == moved {
 			t.Errorf("%s: %s", name, now)
 		}
@@ -652,7 +654,8 @@ func TestServersKeepWhatTheyHad(t *testing.T) {
 	fill := map[string]string{"${input:key}": "ASSENT_A_B_REF_INPUT_KEY", "${input:dir}": "ASSENT_A_B_REF_INPUT_DIR"}
 	if first.Command != w.home+"/x" || !reflect.DeepEqual(first.FillIn, fill) ||
 		!slices.Equal(first.Args, []string{dir + "/y", w.home, "--key=${input:key}"}) ||
-		first.Cwd != "${input:dir}" || first.DotenvFile != dir+"/.env" || !slices.Equal(first.ExcludeTools, []string{"drop"}) {
+		first.Cwd != "${input:dir}" || first.DotenvFile != dir+"/.env" ||
+		!slices.Equal(first.ExcludeTools, []string{"drop"}) {
 		t.Errorf("%+v", first)
 	}
 	if second.DotenvFile != dir+"/sub/.env" || !slices.Equal(second.IncludeTools, []string{"read", "list"}) {
