@@ -32,7 +32,7 @@ func testM12(t *testing.T) {
 		`"supportedVersions":["2026-07-28"]`,
 		`"ttlMs":`,
 		`"cacheScope":"private"`,
-		`"capabilities":{"tools":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+		`"capabilities":{"tools":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}`,
 	} {
 		c.expect(answer, want)
 	}

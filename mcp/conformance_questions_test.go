@@ -93,6 +93,7 @@ func testM85(t *testing.T) {
 		"legacy":    testAskedInTheCall,
 		"modern":    testAskedByResults,
 		"roots":     testRootsOfTheGateway,
+		"theirs":    testRootsOfTheClient,
 		"approvals": testNoAnswerApproves,
 		"incapable": testClientThatCannotBeAsked,
 		"foreign":   testStateOfAnotherCall,
@@ -163,6 +164,28 @@ func testRootsOfTheGateway(t *testing.T) {
 			continue
 		}
 		c.expect(c.say(ask("1", "read_file", withForm, "")), `file:///srv`)
+	}
+}
+
+// testRootsOfTheClient: they reach servers whose configuration says so; a
+// client without roots gets the answer of the gateway.
+func testRootsOfTheClient(t *testing.T) {
+	theirs := func(cfg *mcp.Config) {
+		cfg.Servers[0].Questions = mcp.Questions{Roots: []string{"file:///srv"}, ClientRoots: true}
+	}
+	for _, era := range []string{"legacy", "modern"} {
+		r := newRow(t, curious(era, askRoots), theirs)
+		c := r.able(wire.V20251125, `"roots":{}`)
+		c.send(request("7", wire.MethodCall, `"name":"read_file","arguments":{}`))
+		m, _ := wire.Parse([]byte(c.hear()), wire.Limits())
+		if m.Method != "roots/list" {
+			t.Fatalf("the client is asked %s", m.Method)
+		}
+		c.send(`{"jsonrpc":"2.0","id":` + m.ID.Text() + `,"result":{"roots":[{"uri":"file:///mine"}]}}`)
+		c.expect(c.hear(), `file:///mine`)
+		young := r.pipe(t, server.Config{})
+		young.expect(young.say(ask("2", "read_file", withForm, "")), `file:///srv`)
+		young.expect(young.say(ask("1", "read_file", `"roots":{}`, "")), `"method":"roots/list"`)
 	}
 }
 

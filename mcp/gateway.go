@@ -67,8 +67,8 @@ type Config struct {
 	CallerOf func(ctx context.Context, name string) (Caller, error)
 	Naming   catalog.Naming // of tools
 	Pins     Pins           // definitions of tools that were accepted
-	// Resources is the alias of the server whose resources and prompts
-	// are offered; "": the only one.
+	// Resources is the alias of the only server whose resources and
+	// prompts are offered, under their own names; "": those of all are.
 	Resources string
 	// WaitTool offers a tool that waits for people, and runs nothing.
 	WaitTool bool
@@ -111,6 +111,8 @@ type Server struct {
 	PassMeta []string         // keys of _meta that are passed on; "*" for all
 	// Questions are what it may ask.
 	Questions Questions
+	Include   []string // names of the only tools that are offered; none: all
+	Exclude   []string // names of tools that are not offered
 }
 
 // Upstream is the connection to a server.
@@ -147,6 +149,7 @@ type Gateway struct {
 	callers   map[string]*caller
 	servers   map[string]*Server
 	tools     toolbox
+	items     itemLists
 	engine    *durable.Engine[part]
 	places    *durable.Vault[place]
 	process   string // this process, among those that work on the same records
@@ -173,7 +176,7 @@ func New(cfg Config) (*Gateway, error) {
 		callers:   map[string]*caller{},
 		servers:   map[string]*Server{},
 		tools:     toolbox{asking: map[string]chan struct{}{}},
-		followers: followers{of: map[string]*followed{}},
+		followers: followers{of: map[resourceKey]*followed{}},
 		waiters:   waiters{of: map[string][]*server.Exchange{}},
 		process:   rand.Text(),
 		pending:   pending{most: cfg.MaxPending},

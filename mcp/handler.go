@@ -18,10 +18,10 @@ const (
 	modernCapabilities = `{"tools":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 )
 
-// Describe says what clients are offered: tools, and what the server
-// whose resources and prompts are offered says that it has.
+// Describe says what clients are offered: tools, and what the servers
+// have beside tools.
 func (g *Gateway) Describe(context.Context, string) server.Description {
-	has := g.ownerHas()
+	has := g.itemsHad()
 	logs := g.anyLogs()
 	return server.Description{
 		Capabilities:       withLogs(withItems(legacyCapabilities, has), logs),
@@ -45,12 +45,6 @@ func (g *Gateway) instructions() string {
 	}
 
 	return strings.Join(all, "\n\n")
-}
-
-// ownerHas is what the owner of resources and prompts says that it has;
-// nil where there is none, or it is not connected.
-func (g *Gateway) ownerHas() json.RawMessage {
-	return g.owner().has()
 }
 
 // has is what a server says that it has; nil where it is not connected.
@@ -81,22 +75,25 @@ func withLogs(all []byte, logs bool) []byte {
 	return jsonmsg.Put(all, "logging", []byte("{}"))
 }
 
-// withItems adds to capabilities what a server has beside tools.
-func withItems(all string, has json.RawMessage) json.RawMessage {
+// withItems adds to capabilities what servers have beside tools.
+func withItems(all string, has []json.RawMessage) json.RawMessage {
 	out := []byte(all)
-	for _, name := range []string{"resources", "prompts"} {
-		item := jsonmsg.Get(has, name)
+	for _, name := range []string{"resources", "prompts", "completions"} {
+		var any, news bool
+		for _, of := range has {
+			item := jsonmsg.Get(of, name)
+			any = any || jsonmsg.IsObject(item)
+			news = news || string(jsonmsg.Get(item, "subscribe")) == "true"
+		}
 		switch {
-		case !jsonmsg.IsObject(item):
-		case string(jsonmsg.Get(item, "subscribe")) == "true":
+		case !any:
+		case name == "completions":
+			out = jsonmsg.Put(out, name, []byte("{}"))
+		case news:
 			out = jsonmsg.Put(out, name, []byte(`{"listChanged":true,"subscribe":true}`))
 		default:
 			out = jsonmsg.Put(out, name, []byte(`{"listChanged":true}`))
 		}
-	}
-
-	if jsonmsg.IsObject(jsonmsg.Get(has, "completions")) {
-		out = jsonmsg.Put(out, "completions", []byte("{}"))
 	}
 	return out
 }
@@ -123,11 +120,11 @@ func (g *Gateway) Handle(
 		return g.toolsCall(ctx, r, with)
 	case wire.MethodRead, wire.MethodPrompt:
 		return g.decided(ctx, r, with)
-	case "resources/list":
+	case catalog.ListResources:
 		return g.itemsList(ctx, r, "resources")
-	case "resources/templates/list":
+	case catalog.ListTemplates:
 		return g.itemsList(ctx, r, "resourceTemplates")
-	case "prompts/list":
+	case catalog.ListPrompts:
 		return g.itemsList(ctx, r, "prompts")
 	case "completion/complete":
 		return g.complete(ctx, r)

@@ -24,8 +24,11 @@ type followable interface {
 // followers are the clients that hear of changed resources.
 type followers struct {
 	mu sync.Mutex
-	of map[string]*followed // by URI
+	of map[resourceKey]*followed // by the server's alias and its URI
 }
+
+// resourceKey is a resource of a server.
+type resourceKey struct{ alias, uri string }
 
 // followed is a resource that clients hear of: the server is asked for
 // its news once, for all of them.
@@ -40,6 +43,7 @@ type followed struct {
 // ear is a client that listens.
 type ear struct {
 	caller *caller
+	uri    string // as the client has it
 	tell   server.Tell
 	news   atomic.Int64 // that it has not heard yet
 }
@@ -68,7 +72,7 @@ func (g *Gateway) Listen(
 		return agreed, bad
 	}
 	for _, uri := range t.Resources {
-		switch bad = g.listenTo(ctx, uri, &ear{caller: by, tell: tell}); {
+		switch bad = g.listenTo(ctx, &ear{caller: by, uri: uri, tell: tell}); {
 		case bad == nil:
 			agreed.Resources = append(agreed.Resources, uri)
 		case !r.Modern:
@@ -89,37 +93,37 @@ func (g *Gateway) Listen(
 
 // mayHear reports whether reading a resource could be allowed. Rules
 // that can't be read allow nothing.
-func (g *Gateway) mayHear(ctx context.Context, by *caller, uri string) bool {
-	s := g.owner()
+func (g *Gateway) mayHear(ctx context.Context, by *caller, key resourceKey) bool {
 	plan, err := g.cfg.Plan(ctx)
-	if s == nil || err != nil {
+	if err != nil {
 		return false
 	}
-	args := written(func(w *jsonmsg.Writer) { w.Member("uri", uri) })
-	return plan.Decide(pseudo(s.Alias, wire.MethodRead).call(by, args)).Outcome != resolve.Deny
+	args := written(func(w *jsonmsg.Writer) { w.Member("uri", key.uri) })
+	return plan.Decide(pseudo(key.alias, wire.MethodRead).call(by, args)).Outcome != resolve.Deny
 }
 
 // listenTo has a client hear of a resource until ctx ends.
-func (g *Gateway) listenTo(ctx context.Context, uri string, e *ear) *wire.Error {
-	s := g.owner()
-	if s == nil {
-		return errNoOwner("resources/subscribe")
+func (g *Gateway) listenTo(ctx context.Context, e *ear) *wire.Error {
+	s, own, bad := g.findResource(ctx, e.uri)
+	if bad != nil {
+		return bad
 	}
 	from, is := s.Upstream.(followable)
-	if !is || string(jsonmsg.Get(jsonmsg.Get(g.ownerHas(), "resources"), "subscribe")) != "true" {
+	if !is || string(jsonmsg.Get(jsonmsg.Get(s.has(), "resources"), "subscribe")) != "true" {
 		return wire.Fail(wire.CodeMethodNotFound, "the server has no news of resources")
 	}
-	if !g.mayHear(ctx, e.caller, uri) {
+	key := resourceKey{s.Alias, own}
+	if !g.mayHear(ctx, e.caller, key) {
 		return wire.Fail(wire.CodeInvalidParams, "Not run. Policy denies reading this resource.")
 	}
 
-	f := g.followers.join(from, uri, e)
-	context.AfterFunc(ctx, func() { g.followers.leave(uri, f, e) })
+	f := g.followers.join(from, key, e)
+	context.AfterFunc(ctx, func() { g.followers.leave(key, f, e) })
 	select {
 	case <-f.began:
 		return nil
 	case <-f.ended:
-		g.followers.leave(uri, f, e)
+		g.followers.leave(key, f, e)
 		return refusal(f.why)
 	case <-ctx.Done():
 		return wire.Fail(wire.CodeInternal, "the client has gone")
@@ -136,19 +140,19 @@ func refusal(err error) *wire.Error {
 }
 
 // join adds a client that listens. The first one has the server asked.
-func (l *followers) join(from followable, uri string, e *ear) *followed {
+func (l *followers) join(from followable, key resourceKey, e *ear) *followed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f := l.of[uri]
+	f := l.of[key]
 	if f == nil {
-		f = l.begin(from, uri)
+		f = l.begin(from, key)
 	}
 	f.ears[e] = struct{}{}
 	return f
 }
 
 // begin asks the server for the news of a resource. The lock is held.
-func (l *followers) begin(from followable, uri string) *followed {
+func (l *followers) begin(from followable, key resourceKey) *followed {
 	ctx, stop := context.WithCancel(context.Background())
 	f := &followed{
 		stop:  stop,
@@ -156,18 +160,18 @@ func (l *followers) begin(from followable, uri string) *followed {
 		ended: make(chan struct{}),
 		ears:  map[*ear]struct{}{},
 	}
-	l.of[uri] = f
+	l.of[key] = f
 	began := sync.OnceFunc(func() { close(f.began) })
 	go func() {
-		f.why = from.Follow(ctx, uri, began)
+		f.why = from.Follow(ctx, key.uri, began)
 		close(f.ended)
-		l.drop(uri, f)
+		l.drop(key, f)
 	}()
 	return f
 }
 
 // leave takes off a client. With the last one the server is told.
-func (l *followers) leave(uri string, f *followed, e *ear) {
+func (l *followers) leave(key resourceKey, f *followed, e *ear) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(f.ears, e)
@@ -175,25 +179,25 @@ func (l *followers) leave(uri string, f *followed, e *ear) {
 		return
 	}
 	f.stop()
-	if l.of[uri] == f {
-		delete(l.of, uri)
+	if l.of[key] == f {
+		delete(l.of, key)
 	}
 }
 
 // drop forgets a resource of which no news comes any more.
-func (l *followers) drop(uri string, f *followed) {
+func (l *followers) drop(key resourceKey, f *followed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.of[uri] == f {
-		delete(l.of, uri)
+	if l.of[key] == f {
+		delete(l.of, key)
 	}
 }
 
 // hearing are the clients that listen to a resource.
-func (l *followers) hearing(uri string) (all []*ear) {
+func (l *followers) hearing(key resourceKey) (all []*ear) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f := l.of[uri]; f != nil {
+	if f := l.of[key]; f != nil {
 		for e := range f.ears {
 			all = append(all, e)
 		}
@@ -203,17 +207,17 @@ func (l *followers) hearing(uri string) (all []*ear) {
 
 // updated tells that a resource has changed, to those that may still
 // read it.
-func (g *Gateway) updated(ctx context.Context, uri string) {
-	for _, e := range g.followers.hearing(uri) {
-		if !g.mayHear(ctx, e.caller, uri) {
+func (g *Gateway) updated(ctx context.Context, key resourceKey) {
+	for _, e := range g.followers.hearing(key) {
+		if !g.mayHear(ctx, e.caller, key) {
 			continue
 		}
-		e.hear(func() { g.tellUpdated(ctx, e, uri) })
+		e.hear(func() { g.tellUpdated(ctx, e) })
 	}
 }
 
-func (g *Gateway) tellUpdated(ctx context.Context, e *ear, uri string) {
-	err := e.tell("notifications/resources/updated", func(w *jsonmsg.Writer) { w.Member("uri", uri) })
+func (g *Gateway) tellUpdated(ctx context.Context, e *ear) {
+	err := e.tell("notifications/resources/updated", func(w *jsonmsg.Writer) { w.Member("uri", e.uri) })
 	if err != nil {
 		g.cfg.Log.InfoContext(ctx, "news did not reach a client", "caller", e.caller.Name, "error", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/catalog"
 	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/upstream"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -234,6 +235,13 @@ func TestASlowServerHoldsUpNoList(t *testing.T) {
 	if got := c.say(list); !strings.Contains(got, "read_file") {
 		t.Error(got)
 	}
+}
+
+func TestServerThatWantsASignInIsNotSaidToBeGone(t *testing.T) {
+	t.Parallel()
+	l := newLister(func(context.Context) error { return fmt.Errorf("%w: 401", upstream.ErrSignIn) })
+	w := newWorld(t, func(cfg *mcp.Config) { cfg.Servers[0].Upstream = l })
+	w.connect(t).expect(w.connect(t).call("read_file", `{}`), "Not run. The server files wants a sign-in")
 }
 
 func TestAServerThatCouldNotBeListedIsAskedAgain(t *testing.T) {

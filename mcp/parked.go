@@ -98,7 +98,7 @@ func (p *parking) take(id string) *parked {
 // that takes none, but can be asked by results.
 func (g *Gateway) mayPark(r *server.Request, s *Server) bool {
 	says, ok := s.Upstream.(interface{ Peer() upstream.Peer })
-	return r.Modern && ok && wire.IsLegacy(says.Peer().Version) && (s.Questions.Elicitation || s.Questions.Sampling)
+	return r.Modern && ok && wire.IsLegacy(says.Peer().Version) && s.Questions.relays()
 }
 
 // passParked passes on a call that stays open while its client is asked.

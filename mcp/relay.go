@@ -22,6 +22,7 @@ type Questions struct {
 	Elicitation bool     // the user of the client, with the alias before the question
 	Sampling    bool     // the model of the client
 	Roots       []string // answered by the gateway: URIs of directories; nil: none are told
+	ClientRoots bool     // those of the client instead, if it has any
 	// Instructions is whether what it says of itself reaches the model
 	// of the client, with the alias before it.
 	Instructions bool
@@ -33,10 +34,13 @@ const (
 	mostLinks    = 16 // in one error of a server
 )
 
+// relays reports whether any question may reach a client.
+func (q *Questions) relays() bool { return q.Elicitation || q.Sampling || q.ClientRoots }
+
 // Declared are the capabilities that a server is told of which nobody
 // has asked for a client yet: what the configuration relays.
 func (q *Questions) Declared() json.RawMessage {
-	return q.declared([]byte(`{"elicitation":{"form":{},"url":{}},"sampling":{}}`))
+	return q.declared([]byte(`{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}`))
 }
 
 // declared are the capabilities that a server is told of for a client:
@@ -49,7 +53,7 @@ func (q *Questions) declared(client []byte) json.RawMessage {
 		if model := jsonmsg.Get(client, "sampling"); q.Sampling && jsonmsg.IsObject(model) {
 			w.Name("sampling").Verbatim(model)
 		}
-		if len(q.Roots) > 0 {
+		if len(q.Roots) > 0 || q.ClientRoots && jsonmsg.IsObject(jsonmsg.Get(client, "roots")) {
 			w.Name("roots").Object(func(*jsonmsg.Writer) {})
 		}
 	})
@@ -69,6 +73,8 @@ func (g *Gateway) relayable(
 ) (shown, own json.RawMessage, err error) {
 	q := &s.Questions
 	switch {
+	case method == methodRoots && q.ClientRoots && jsonmsg.IsObject(jsonmsg.Get(able.Raw, "roots")):
+		return orObject(params), nil, nil
 	case method == methodRoots && len(q.Roots) > 0:
 		return nil, rootsOf(q.Roots), nil
 	case method == methodElicit && q.Elicitation:
@@ -79,6 +85,15 @@ func (g *Gateway) relayable(
 	}
 
 	return nil, nil, errNotRelayed
+}
+
+// Answer answers what a server asks while no client waits for it: which
+// directories the configuration names.
+func (q *Questions) Answer(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, *wire.Error) {
+	if method == methodRoots && len(q.Roots) > 0 {
+		return rootsOf(q.Roots), nil
+	}
+	return nil, wire.Fail(wire.CodeMethodNotFound, "%v", errNotRelayed)
 }
 
 func rootsOf(all []string) json.RawMessage {

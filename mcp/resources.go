@@ -26,8 +26,9 @@ func pseudo(alias, method string) *tool {
 
 func isPseudo(name string) bool { return name == catalog.ToolRead || name == catalog.ToolPrompt }
 
-// owner is the server whose resources and prompts are offered: the one
-// that the configuration names, or the only one. Nil: none are.
+// owner is the only server whose resources and prompts are offered: the
+// one that the configuration names, or the only one there is. Nil: those
+// of several servers are.
 func (g *Gateway) owner() *Server {
 	if g.cfg.Resources != "" {
 		return g.servers[g.cfg.Resources]
@@ -36,12 +37,6 @@ func (g *Gateway) owner() *Server {
 		return &g.cfg.Servers[0]
 	}
 	return nil
-}
-
-// errNoOwner answers where no server's resources and prompts are
-// offered.
-func errNoOwner(method string) *wire.Error {
-	return wire.Fail(wire.CodeMethodNotFound, "unknown method: %s", method)
 }
 
 // readParams reads the params of resources/read and prompts/get: what
@@ -96,10 +91,6 @@ func brought(r *server.Request) (back *wire.Call, rest []byte, bad *wire.Error) 
 func (g *Gateway) decided(
 	ctx context.Context, r *server.Request, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
-	s := g.owner()
-	if s == nil {
-		return nil, errNoOwner(r.Method)
-	}
 	by, bad := g.askedBy(ctx, r)
 	if bad != nil {
 		return nil, bad
@@ -109,6 +100,10 @@ func (g *Gateway) decided(
 		return nil, bad
 	}
 	args, bad := readParams(r, params)
+	if bad != nil {
+		return nil, bad
+	}
+	s, args, named, bad := g.find(ctx, r.Method, args)
 	if bad != nil {
 		return nil, bad
 	}
@@ -123,7 +118,54 @@ func (g *Gateway) decided(
 		call:   t.call(by, args),
 		meta:   meta,
 	}, with)
-	return notAResult(result, bad)
+	result, bad = notAResult(result, bad)
+	return named.inResult(result), bad
+}
+
+// naming is how a client named a resource, and how its server does.
+type naming struct{ client, own string }
+
+// find finds the server that has a resource or a prompt, and what the
+// server gets.
+func (g *Gateway) find(ctx context.Context, method string, args json.RawMessage) (
+	s *Server, own json.RawMessage, named naming, bad *wire.Error,
+) {
+	member, finds := "uri", g.findResource
+	if method == wire.MethodPrompt {
+		member, finds = "name", g.findPrompt
+	}
+	named.client, _ = jsonmsg.ReadString(jsonmsg.Get(args, member))
+	if s, named.own, bad = finds(ctx, named.client); bad != nil || named.own == named.client {
+		return s, args, named, bad
+	}
+	text, err := jsonmsg.Marshal(named.own)
+	if err != nil {
+		return nil, nil, named, wire.Fail(wire.CodeInvalidParams, "params.%s: %v", member, err)
+	}
+	return s, jsonmsg.Put(args, member, text), named, nil
+}
+
+// inResult has the contents of a resource named as the client did.
+func (n naming) inResult(result json.RawMessage) json.RawMessage {
+	contents := jsonmsg.Get(result, "contents")
+	if n.client == n.own || jsonmsg.Describe(contents) != "an array" {
+		return result
+	}
+	var all [][]byte
+	f := jsonmsg.Read(result, wire.Limits())
+	for _, one := range f.Elements("contents", len(contents)) {
+		if uri, _ := jsonmsg.ReadString(jsonmsg.Get(one, "uri")); uri == n.own {
+			if text, err := jsonmsg.Marshal(n.client); err == nil {
+				one = jsonmsg.Put(one, "uri", text)
+			}
+		}
+		all = append(all, one)
+	}
+	list := written(func(w *jsonmsg.Writer) { w.Name("contents").Elements(all) })
+	if f.Err() != nil {
+		return result
+	}
+	return jsonmsg.Put(result, "contents", jsonmsg.Get(list, "contents"))
 }
 
 // notAResult makes an error of a refusal: only the results of tools are
@@ -140,40 +182,17 @@ func notAResult(result json.RawMessage, bad *wire.Error) (json.RawMessage, *wire
 }
 
 // itemsList answers the lists of resources, templates and prompts: what
-// the owner has, with safe texts, on one page.
+// the servers have, with safe texts, on one page.
 func (g *Gateway) itemsList(ctx context.Context, r *server.Request, member string) (json.RawMessage, *wire.Error) {
-	s := g.owner()
-	if s == nil {
-		return nil, errNoOwner(r.Method)
-	}
-	items, err := s.Upstream.List(ctx, r.Method)
+	texts, err := g.itemTexts(ctx, r.Method)
 	if err != nil {
-		g.cfg.Log.WarnContext(
-			ctx,
-			"a server's list can't be read",
-			"server",
-			s.Alias,
-			"method",
-			r.Method,
-			"error",
-			err,
-		)
-		return nil, wire.Fail(wire.CodeInternal, "the list can't be read now")
+		return nil, g.errItems(ctx, r.Method, err)
 	}
-
-	var safe [][]byte
-	for _, item := range items {
-		text := catalog.Sanitise(item)
-		if text.Problem == "" {
-			safe = append(safe, text.Text)
-		}
-	}
-
 	return written(func(w *jsonmsg.Writer) {
 		if r.Modern {
 			w.Member("resultType", wire.Complete)
 		}
-		w.Name(member).Elements(safe)
+		w.Name(member).Elements(texts)
 		if r.Modern {
 			w.Name("ttlMs").Int(0)
 			w.Member("cacheScope", "private")
@@ -181,20 +200,40 @@ func (g *Gateway) itemsList(ctx context.Context, r *server.Request, member strin
 	}), nil
 }
 
-// complete relays completion/complete, where reading what it is about
-// could be allowed.
-func (g *Gateway) complete(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
+// itemTexts are the items of a list as clients see them.
+func (g *Gateway) itemTexts(ctx context.Context, method string) (texts [][]byte, err error) {
 	s := g.owner()
 	if s == nil {
-		return nil, errNoOwner(r.Method)
+		return g.offeredItems(ctx, method)
 	}
+	all, err := s.Upstream.List(ctx, method)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range g.soundItems(ctx, s, method, all) {
+		texts = append(texts, item.Text)
+	}
+	return texts, nil
+}
+
+// complete relays completion/complete, if reading what it is about could
+// be allowed.
+func (g *Gateway) complete(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
 	by, bad := g.askedBy(ctx, r)
 	if bad != nil {
 		return nil, bad
 	}
+	_, params := jsonmsg.Take(r.Params, "_meta")
 	method := wire.MethodPrompt
-	if kind, _ := jsonmsg.ReadString(jsonmsg.Get(jsonmsg.Get(r.Params, "ref"), "type")); kind == "ref/resource" {
+	if kind, _ := jsonmsg.ReadString(jsonmsg.Get(jsonmsg.Get(params, "ref"), "type")); kind == "ref/resource" {
 		method = wire.MethodRead
+	}
+	s, ref, named, bad := g.find(ctx, method, jsonmsg.Get(params, "ref"))
+	if bad != nil {
+		return nil, bad
+	}
+	if named.own != named.client {
+		params = jsonmsg.Put(params, "ref", ref)
 	}
 	plan, err := g.cfg.Plan(ctx)
 	if err != nil {
@@ -203,8 +242,7 @@ func (g *Gateway) complete(ctx context.Context, r *server.Request) (json.RawMess
 	if plan.Decide(pseudo(s.Alias, method).call(by, nil)).Outcome == resolve.Deny {
 		return nil, wire.Fail(wire.CodeInvalidParams, "Not run. Policy denies it.")
 	}
-	_, rest := jsonmsg.Take(r.Params, "_meta")
-	out, err := g.exchange(ctx, s.Alias, upstream.Request{Method: r.Method, Params: rest}, nil, nil)
+	out, err := g.exchange(ctx, s.Alias, upstream.Request{Method: r.Method, Params: params}, nil, nil)
 	if err == nil {
 		out, err = whole(out)
 	}

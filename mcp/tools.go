@@ -14,7 +14,6 @@ import (
 	"github.com/assent-dev/assent/mcp/catalog"
 	"github.com/assent-dev/assent/mcp/server"
 	"github.com/assent-dev/assent/mcp/wire"
-	"github.com/assent-dev/assent/resolve"
 )
 
 // tool is a tool of a server, as clients and rules know it.
@@ -310,7 +309,7 @@ func (g *Gateway) settle(
 	for name, j := range listed {
 		j.Tools = slices.Clone(j.Tools)
 		for i := range j.Tools {
-			withhold(plan, name, &j.Tools[i], failed[name])
+			withhold(plan, g.servers[name], &j.Tools[i], failed[name])
 		}
 		offered = append(offered, j)
 	}
@@ -331,37 +330,6 @@ func (g *Gateway) settle(
 	g.tools.listed = listed
 	g.tools.failed = failed
 	return nil
-}
-
-// withhold takes a tool off the list whose server isn't there, or that
-// the agent's file doesn't allow at all.
-func withhold(plan *resolve.Plan, alias string, v *catalog.Verdict, down error) {
-	switch {
-	case down != nil:
-		v.State, v.Reason = catalog.Withheld, textDown(alias, down)
-	case undeclared(plan, alias, v.Tool.Name):
-		v.State, v.Reason = catalog.Withheld, "The agent's file doesn't allow this tool."
-	}
-}
-
-// textDown is for calls of a server whose tools are not known now.
-func textDown(alias string, why error) string {
-	if errors.Is(why, errPins) {
-		return "Nobody can say which definitions of the tools of " + alias + " were accepted; its operators must look at it."
-	}
-	if errors.Is(why, errNotYet) {
-		return "The server " + alias + " has not listed its tools yet."
-	}
-	return "The server " + alias + " can't be reached."
-}
-
-// undeclared reports whether the agent's file denies every call of a
-// tool: it is not declared, or an allow-list doesn't name it.
-func undeclared(plan *resolve.Plan, alias, name string) bool {
-	d := plan.Decide(&resolve.Call{Kind: resolve.MCPTool, Server: alias, Tool: name})
-	return d.Outcome == resolve.Deny && slices.ContainsFunc(d.Reasons, func(r resolve.Reason) bool {
-		return r.Code == resolve.NotAllowed || r.Code == resolve.NotDeclared
-	})
 }
 
 // current is the table as of now: listed anew where it was never
@@ -463,7 +431,7 @@ func (g *Gateway) advertised(ctx context.Context, name string) (*tool, error) {
 	}
 	entry, known := table.Lookup(name)
 	if !known {
-		return g.unknown(), nil
+		return g.unknown(name), nil
 	}
 	return offered(entry), nil
 }
@@ -485,20 +453,6 @@ func offered(e catalog.Entry) *tool {
 	}
 
 	return t
-}
-
-// unknown is what a name stands for that no list has: a tool that can't
-// be called where a server isn't there whose tools were never listed,
-// and else nothing.
-func (g *Gateway) unknown() *tool {
-	listed, failed := g.tools.last()
-	for alias, j := range listed {
-		if failed[alias] != nil && len(j.Tools) == 0 {
-			return &tool{server: alias, withheld: textDown(alias, failed[alias])}
-		}
-	}
-
-	return nil
 }
 
 // errDown says that a server's tools are not known now.

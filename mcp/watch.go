@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/assent-dev/assent/mcp/catalog"
 	"github.com/assent-dev/assent/mcp/server"
 )
 
@@ -39,9 +40,7 @@ func (g *Gateway) watchServer(ctx context.Context, s *Server) {
 		case list := <-s.Upstream.Changed():
 			g.changed(ctx, s, list)
 		case uri := <-updated:
-			if s == g.owner() {
-				g.updated(ctx, uri)
-			}
+			g.updated(ctx, resourceKey{s.Alias, uri})
 		}
 	}
 }
@@ -79,11 +78,15 @@ func (g *Gateway) followRules(ctx context.Context) {
 // changed goes by the news of a list.
 func (g *Gateway) changed(ctx context.Context, s *Server, list string) {
 	items := map[string]string{
-		"resources/list": server.ResourcesChanged,
-		"prompts/list":   server.PromptsChanged,
+		catalog.ListResources: server.ResourcesChanged,
+		catalog.ListPrompts:   server.PromptsChanged,
 	}[list]
 	if items != "" {
-		if s == g.owner() {
+		g.items.outdated(s.Alias, list)
+		if items == server.ResourcesChanged {
+			g.items.outdated(s.Alias, catalog.ListTemplates)
+		}
+		if owner := g.owner(); owner == nil || owner == s {
 			g.announce(ctx, items)
 		}
 		return

@@ -483,6 +483,12 @@ func TestRefusesSecrets(t *testing.T) {
 		"mot de passe", "senha", "hasło", "şifre", "пароль", "pаssword", "密码", "请输入密码", "パスワード", "비밀번호", "ｐassword",
 		"SMS code", "verification code", "Recovery phrase", "ssh key", "sshKey", "backup codes or backup code",
 		"p-i-n", "aPin", "my api__key", "a.pin", "9pwd",
+		"código de seguridad", "clave de acceso", "Clé d'API", "code de vérification", "Benutzerpasswort", "Sicherheitscode",
+		"API-Schlüssel", "geheime sleutel", "chave de API", "codice di sicurezza", "kod weryfikacyjny", "doğrulama kodu",
+		"ваш пароль",
+		"паролю", "код подтверждения", "mã xác minh", "kode verifikasi", "jelszavad", "salasanasi", "lösenordet",
+		"助记词",
+		"認証コード", "인증번호", "كلمة السر", "رمز التحقق", "গোপন পাসওয়ার্ড", "secret_token", "pin_code", "token count secret",
 	} {
 		if err := one(name, text); err == nil || !strings.Contains(err.Error(), "shown and kept") {
 			t.Errorf("%s: got %v", name, err)
@@ -506,6 +512,8 @@ func TestRefusesSecrets(t *testing.T) {
 		"max_tokens", "pinned", "keyboard", "passenger", "secretary", "key", "compass", "number", "card", "one",
 		"time", "security", "phrase", "word", "key api", "my number", "passport",
 		"passport number", "backwards", "keyword",
+		"token_count", "secret_santa_name", "secretName", "password_policy", "postal pin_code", "clave", "code postal",
+		"código postal", "Schlüsselwort", "ключевое слово", "chiave di lettura",
 		"postal code", "discount code", "mot", "pasta", "4 seats", "class of 2024", "код", "名前", "email address",
 	} {
 		if err := one(name, text); err != nil {
@@ -515,6 +523,20 @@ func TestRefusesSecrets(t *testing.T) {
 
 	if err := one("x", `{"type":"string","description":"Asked one time."}`); err != nil {
 		t.Errorf("a sentence: %v", err)
+	}
+	if err := one("prompt_tokens", `{"type":"integer"}`); err != nil {
+		t.Errorf("a number of tokens: %v", err)
+	}
+	for schema, want := range map[string]bool{
+		`{"type":"string","title":"PIN code","description":"Of your postal address."}`:       true,
+		`{"type":"string","description":"PIN and password of your postal box"}`:              false,
+		`{"type":"string","title":"PIN","description":"To sign in with your email address"}`: false,
+		`{"type":"string","title":"Token","description":"How many"}`:                         false,
+		`{"type":"integer","title":"PIN"}`:                                                   false,
+	} {
+		if err := one("token_count", schema); (err == nil) != want {
+			t.Errorf("%s: %v", schema, err)
+		}
 	}
 	if err := one("password_changed", `{"type":"boolean"}`); err != nil {
 		t.Errorf("a yes or no: %v", err)

@@ -18,7 +18,17 @@ var secretWords = wordSet(`
 	pin pincode otp totp mfa cvv cvc ssn privatekey privkey sshkey mnemonic
 	passwort passworter kennwort kennworter geheimnis geheimzahl contrasena contrasenas senha senhas palavrapasse
 	wachtwoord losenord adgangskode passord salasana haslo hasło heslo parola jelszo sifre şifre lozinka geslo slaptazodis
-	пароль пароли κωδικος סיסמה سر पासवर्ड`)
+	пароль пароли κωδικος סיסמה سر पासवर्ड
+	parola sandi losen salasana kodeord tunnusluku nenosiri credenziali identifiants zugangsdaten secreto segreto segredo
+	jeton hemlig hemmelig tajne gizli секрет токен סוד גישה गुप्त`)
+
+// secretStems are parts of words that do, for languages that join words
+// and bend their ends.
+var secretStems = strings.Fields(`
+	password passwort kennwort wachtwoord losenord passord adgangskod kodeord salasan contrasen geheimzahl zugangscode
+	sicherheitscode einmalcode bestatigungscode verifizierungscode beveiligingscode verificatiecode sakerhetskod
+	engangskod apischlussel privatschlussel zugriffsschlussel geheimschlussel tunnusluk jelszo jelszav lozink slaptazod
+	парол секретн`)
 
 // secretPairs are two words in a row that do.
 var secretPairs = map[string]bool{
@@ -27,17 +37,39 @@ var secretPairs = map[string]bool{
 	"recovery code": true, "recovery phrase": true, "backup code": true, "sms code": true, "verification code": true,
 	"login code": true, "auth code": true, "authentication code": true, "access code": true, "security answer": true,
 	"pass phrase": true, "pass word": true, "one time": true, "seed phrase": true, "seed words": true,
+	"clave api": true, "clave acceso": true, "clave privada": true, "clave secreta": true, "codigo seguridad": true,
+	"codigo verificacion": true, "cle api": true, "cle privee": true, "cle secrete": true, "cle acces": true,
+	"code confidentiel": true, "code verification": true, "code securite": true, "code pin": true,
+	"codigo seguranca": true, "codigo verificacao": true, "chave api": true, "chave privada": true, "chave acesso": true,
+	"palavra passe": true, "codice sicurezza": true, "codice verifica": true, "codice segreto": true, "chiave api": true,
+	"chiave privata": true, "parola ordine": true, "api schlussel": true, "privater schlussel": true,
+	"geheimer schlussel": true, "api sleutel": true, "geheime sleutel": true, "klucz api": true, "klucz prywatny": true,
+	"kod weryfikacyjny": true, "klic api": true, "dogrulama kodu": true, "api anahtari": true, "код подтверждения": true,
+	"код безопасности": true, "код доступа": true, "ключ доступа": true, "ключ api": true, "приватныи ключ": true,
+	"ma xac": true, "kode verifikasi": true, "kode otp": true, "cod verificare": true, "titkos kulcs": true,
 	"mot passe": true, "code secret": true, "mat khau": true, "kata sandi": true,
 }
 
 // secretTexts are words of languages that put no spaces between words.
 var secretTexts = []string{
 	"密码", "密碼", "口令", "验证码", "驗證碼", "密钥", "密鑰", "パスワード", "暗証番号", "秘密鍵", "비밀번호", "암호", "รหัสผ่าน", "كلمة المرور",
+	"令牌", "私钥", "私鑰", "助记词", "助記詞", "安全码", "安全碼", "动态码", "暗号", "合言葉", "秘密の", "認証コード", "確認コード", "トークン", "APIキー",
+	"비밀 번호", "인증번호", "인증 코드", "개인키", "토큰", "รหัสลับ", "كلمة السر", "الرقم السري", "رمز التحقق", "رمز عبور", "گذرواژه",
+	"পাসওয়ার্ড", "கடவுச்சொல்", "గుప్తపదం",
 }
 
 // likeSecrets are long words that are recognized with one letter wrong,
 // missing, added or moved.
 var likeSecrets = []string{"password", "passwords", "passphrase", "passcode", "credential", "credentials"}
+
+// aboutSecrets are words after one of secretWords in the name of a field
+// that is no secret itself: token_count, secret_name, password_policy.
+var aboutSecrets = wordSet(`
+	count counts limit limits budget usage used name names type types kind policy length size expiry expires expiration
+	ttl lifetime age reset rotation santa manager strength provider store scope scopes owner status`)
+
+// postal are words about addresses, of which a PIN code may be a part.
+var postal = wordSet(`postal postcode zip zipcode postleitzahl india`)
 
 func wordSet(text string) map[string]bool {
 	out := map[string]bool{}
@@ -56,11 +88,31 @@ func (r *reader) secret(path string, doc value.Value, f *Field) {
 	if f.Type == Boolean && format.Text == "" && !hidden {
 		return // "has a password been set?" is answered by yes or no
 	}
+	if format.Text != "password" && !hidden && isPostal(name+" "+f.Title+" "+f.Help) {
+		return
+	}
+	if isNumber := f.Type == Integer || f.Type == Number; isNumber && !asksSecret(withoutTokens(name), true) {
+		name = ""
+	}
 	if format.Text == "password" || hidden || asksSecret(name, true) || asksSecret(f.Title, true) ||
 		asksSecret(f.Help, false) {
 		r.refused(path, "no field for a password, key or other secret: "+
 			"a form is shown and kept. Let the person sign in where the secret belongs")
 	}
+}
+
+// isPostal reports whether a field asks for the PIN code of an address,
+// and for nothing else that is secret.
+func isPostal(text string) bool {
+	all := words(withoutAccents(text))
+	rest := slices.DeleteFunc(slices.Clone(all), func(w string) bool { return w == "pin" || w == "pincode" })
+	return len(rest) < len(all) && slices.ContainsFunc(rest, func(w string) bool { return postal[w] }) &&
+		!asksPlainly(strings.Join(rest, " "), true)
+}
+
+// withoutTokens leaves out tokens: a number of them is no secret.
+func withoutTokens(name string) string {
+	return strings.Join(slices.DeleteFunc(words(name), func(w string) bool { return w == "token" || w == "tokens" }), " ")
 }
 
 // refused puts a refusal before one that came earlier at the same
@@ -108,22 +160,29 @@ func withoutAccents(text string) string {
 }
 
 func asksPlainly(text string, name bool) bool {
-	all := words(text)
+	all := slices.DeleteFunc(words(text), func(w string) bool { return joining[w] })
 	for i, w := range all {
 		before := ""
 		if i > 0 {
 			before = all[i-1]
 		}
-		if i > 1 && before == "de" { // mot de passe
-			before = all[i-2]
+		if name && i+1 < len(all) && aboutSecrets[all[i+1]] {
+			continue
 		}
 		pair := before + " " + w
-		if secretWords[w] || secretPairs[pair] && (name || pair != "one time") || almost(w) {
+		if secretWords[w] || secretPairs[pair] && (name || pair != "one time") || almost(w) || hasStem(w) {
 			return true
 		}
 	}
 
 	return name && secretWords[strings.Join(all, "")]
+}
+
+// joining are words between the two of a pair: mot de passe.
+var joining = wordSet(`de di da do del des du of la d`)
+
+func hasStem(word string) bool {
+	return slices.ContainsFunc(secretStems, func(stem string) bool { return strings.Contains(word, stem) })
 }
 
 // almost reports whether a word is one of likeSecrets but for one letter.

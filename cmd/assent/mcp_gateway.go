@@ -142,6 +142,7 @@ type mcpGateway struct {
 	gateway *mcp.Gateway
 	server  *mcpserver.Server
 	servers []*upstream.Server
+	grace   time.Duration // for calls and servers, once it was told to stop
 	log     *slog.Logger
 }
 
@@ -153,7 +154,7 @@ type mcpOwn struct {
 
 // newMCP makes a gateway from what it works with.
 func newMCP(cfg mcpconfig.Works, own mcpOwn, common mcp.Config) (*mcpGateway, error) {
-	m := &mcpGateway{log: common.Log}
+	m := &mcpGateway{log: common.Log, grace: own.grace}
 	for _, u := range cfg.Upstream {
 		s, connection, err := mcpUpstream(u, own.grace, common.Log)
 		if err != nil {
@@ -182,11 +183,15 @@ func newMCP(cfg mcpconfig.Works, own mcpOwn, common mcp.Config) (*mcpGateway, er
 	m.server = mcpserver.New(mcpserver.Config{
 		Handler: m.gateway,
 		Version: term.Version,
-		Grace:   own.grace,
+		Grace:   forCalls(own.grace),
 		Log:     common.Log,
 	})
 	return m, nil
 }
+
+// forCalls is the part of the grace that calls get. The rest is for
+// servers to end.
+func forCalls(grace time.Duration) time.Duration { return grace - grace/5 }
 
 // run serves clients until ctx ends, or the client on the standard
 // streams has gone.
@@ -205,6 +210,12 @@ func (m *mcpGateway) while(ctx context.Context, serve func(context.Context) erro
 		servers.Go(func() { _ = s.Run(connected) }) // ends with connected
 	}
 	work.Go(func() { _ = m.gateway.Run(working) }) // ends with working
+	told := context.AfterFunc(ctx, func() {
+		for _, s := range m.servers {
+			s.EndBy(time.Now().Add(forCalls(m.grace)))
+		}
+	})
+	defer told()
 	err := serve(ctx)
 	stop()
 	work.Wait()
@@ -248,7 +259,7 @@ func (m *mcpAlone) listen(ctx context.Context) error {
 	}
 
 	endpoint.Close()
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Grace)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), forCalls(m.cfg.Grace))
 	defer cancel()
 	if late := answers.Shutdown(limit); errors.Is(late, context.DeadlineExceeded) {
 		_ = answers.Close() // what still runs has had its time

@@ -27,7 +27,11 @@ import (
 func mcpUpstream(
 	u mcpconfig.Upstream, grace time.Duration, log *slog.Logger,
 ) (out mcp.Server, connection *upstream.Server, err error) {
-	to, err := connectionOf(u)
+	filled, err := u.Filled(os.Getenv)
+	if err != nil {
+		return out, nil, err
+	}
+	to, err := connectionOf(filled)
 	if err != nil {
 		return out, nil, err
 	}
@@ -38,9 +42,10 @@ func mcpUpstream(
 		Elicitation:  u.Elicitation != "off",
 		Sampling:     u.Sampling == "relay",
 		Roots:        u.Roots,
+		ClientRoots:  u.ClientRoots == "relay",
 		Instructions: u.Instructions == "relay",
 	}
-	to.Capabilities = asks.Declared()
+	to.Capabilities, to.Ask = asks.Declared(), asks.Answer
 	if connection, err = upstream.New(to); err != nil {
 		return out, nil, err
 	}
@@ -49,6 +54,8 @@ func mcpUpstream(
 		Upstream:  connection,
 		PassMeta:  passMeta(u.PassMeta),
 		Questions: asks,
+		Include:   u.IncludeTools,
+		Exclude:   u.ExcludeTools,
 		Judging: catalog.Settings{
 			First:    catalog.First(u.Pins),
 			OnChange: catalog.OnChange(u.OnChange),
@@ -154,11 +161,19 @@ func environment(u mcpconfig.Upstream, getenv func(string) string) (map[string]s
 // givenVariables are those whose values the configuration has.
 func givenVariables(u mcpconfig.Upstream) (map[string]string, error) {
 	out := map[string]string{}
+	if u.DotenvFile != "" {
+		more, err := mcpconfig.ReadDotenv(u.DotenvFile)
+		if err != nil {
+			return nil, fmt.Errorf("dotenv_file: %w", err)
+		}
+		maps.Copy(out, more)
+	}
 	if u.EnvFile != "" {
-		var err error
-		if out, err = mcpconfig.ReadEnv(u.EnvFile); err != nil {
+		more, err := mcpconfig.ReadEnv(u.EnvFile)
+		if err != nil {
 			return nil, fmt.Errorf("env_file: %w", err)
 		}
+		maps.Copy(out, more)
 	}
 
 	maps.Copy(out, u.Env)

@@ -39,6 +39,10 @@ upstream:
   env: {PLAIN: one}
   env_file: secret.env.yaml
   env_from: {LENT: ASSENT_TEST_THERE}
+  dotenv_file: .env
+  args: ["--there=${there}"]
+  fill_in: {"${there}": ASSENT_TEST_THERE}
+  exclude_tools: left_out
   pin_binary: true
   pass_meta: [example.com/a]
 `
@@ -46,7 +50,7 @@ upstream:
 // server is a program beside the configuration that starts envServer.
 func writeServer(t *testing.T, dir, remark string) {
 	t.Helper()
-	text := "#!/bin/sh\n# " + remark + "\nexec env-server\n"
+	text := "#!/bin/sh\n# " + remark + "\nARGS=\"$*\" exec env-server\n"
 	must.Do(t, os.WriteFile(filepath.Join(dir, "server"), []byte(text), 0o700))
 }
 
@@ -61,9 +65,15 @@ func readFile(t *testing.T, name ...string) string {
 // calls gets there.
 func TestMCPGatewayWiring(t *testing.T) {
 	t.Setenv("ASSENT_TEST_THERE", "three")
+	t.Setenv("NODE_EXTRA_CA_CERTS", "/ca.pem")
 	dir, file := mcpDir(t)
 	writeServer(t, dir, "first")
-	writeFiles(t, dir, map[string]string{"gateway.yaml": wiredConfig, "secret.env.yaml": "SECRET: two words\n"})
+	writeFiles(t, dir, map[string]string{
+		"gateway.yaml":    wiredConfig,
+		"secret.env.yaml": "SECRET: two words\n",
+		".env": "# mine\nSECRET=lost\nexport QUOTED = \"a#\\n b\" # so\nBARE=c d # not\nNO NAME=x\n" +
+			"SINGLE='$x'\r\n",
+	})
 	c := startMCP(t, "--config", file)
 	if got := c.ask("tools/list", "{}"); !strings.Contains(got, "format_disk") {
 		t.Errorf("the list is %s", got)
@@ -78,7 +88,10 @@ func TestMCPGatewayWiring(t *testing.T) {
 	}
 
 	env := "\n" + readFile(t, dir, "env")
-	for _, want := range []string{"PLAIN=one", "SECRET=two words", "LENT=three"} {
+	for _, want := range []string{
+		"PLAIN=one", "SECRET=two words", "LENT=three", "QUOTED=a#\n b", "BARE=c d", "SINGLE=$x", "ARGS=--there=three",
+		"NODE_EXTRA_CA_CERTS=/ca.pem",
+	} {
 		if !strings.Contains(env, "\n"+want+"\n") {
 			t.Errorf("the environment lacks %s: %s", want, env)
 		}
@@ -89,7 +102,8 @@ func TestMCPGatewayWiring(t *testing.T) {
 	c.end(c.in.Close)
 
 	pins := readFile(t, dir, "mcp.pins.json")
-	for _, want := range []string{`"LENT",\s*"PLAIN",\s*"SECRET"`, `"sha256": "sha256:`} {
+	for _, want := range []string{`"LENT",\s*"PLAIN",\s*"QUOTED",\s*"SECRET"`,
+		`"--there=\$\{there\}"`, `"sha256": "sha256:`} {
 		if !regexp.MustCompile(want).MatchString(pins) {
 			t.Errorf("the pins lack %s: %s", want, pins)
 		}
@@ -113,6 +127,8 @@ func TestMCPGatewayRefusesOpenSecrets(t *testing.T) {
 			t.Errorf("exit %d, expected %q\n%s%s", code, want, out, errOut)
 		}
 	}
+	refused("fill_in: ${there}: the variable ASSENT_TEST_THERE is not set for the gateway")
+	writeFiles(t, dir, map[string]string{"gateway.yaml": strings.Replace(wiredConfig, "fill_in: {", "fill_in: {} #", 1)})
 	refused("env_from: LENT: the variable ASSENT_TEST_THERE is not set for the gateway")
 	must.Do(t, os.Chmod(filepath.Join(dir, "secret.env.yaml"), 0o644))
 	refused("env_file: ")

@@ -190,6 +190,18 @@ func (t *Tool) View(advertised string) []byte {
 	return append(out, t.clean[t.name.To:]...)
 }
 
+// Page is the URI of the resource that clients show for the tool
+// (MCP Apps); it is empty if there is none.
+func (t *Tool) Page() string {
+	meta := jsonmsg.Get(t.Raw, "_meta")
+	raw := jsonmsg.Get(jsonmsg.Get(meta, "ui"), "resourceUri")
+	if raw == nil {
+		raw = jsonmsg.Get(meta, "ui/resourceUri") // of its first version
+	}
+	uri, _ := jsonmsg.ReadString(raw)
+	return uri
+}
+
 // Changed reports whether clients see other texts than the server sent.
 func (t *Tool) Changed() bool { return string(t.clean) != string(t.Raw) }
 

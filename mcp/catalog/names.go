@@ -62,6 +62,23 @@ func (n Naming) orDefault() Naming {
 	return n
 }
 
+// prefixes reports whether names begin with those of their servers.
+func (n Naming) prefixes(servers int) bool { return servers > 1 || n.Prefix == PrefixAlways }
+
+// AliasOf is the server that a tool of an advertised name would belong
+// to; it is empty if there is none.
+func (n Naming) AliasOf(advertised string, aliases []string) (alias string) {
+	if len(aliases) == 1 && !n.prefixes(1) {
+		return aliases[0]
+	}
+	for _, one := range aliases {
+		if strings.HasPrefix(advertised, one+separator) && len(one) > len(alias) {
+			alias = one
+		}
+	}
+	return alias
+}
+
 // Entry is one tool under the name that clients call it by.
 type Entry struct {
 	Advertised  string
@@ -121,7 +138,7 @@ type candidate struct {
 
 // entries names all tools, those that are withheld aside.
 func entries(servers []Judgement, naming Naming) (out, withheld []candidate) {
-	prefixed := len(servers) > 1 || naming.Prefix == PrefixAlways
+	prefixed := naming.prefixes(len(servers))
 	for _, s := range servers {
 		for _, v := range s.Tools {
 			full := v.Tool.Name
@@ -143,6 +160,32 @@ func entries(servers []Judgement, naming Naming) (out, withheld []candidate) {
 	}
 
 	return out, withheld
+}
+
+// Owned is something that a server has under a name, other than a tool.
+type Owned struct{ Alias, Name string }
+
+// Names returns the names by which clients know things of several
+// servers, in the same order: they are named as tools are. A name that
+// would be taken for another one, or for one of the gateway's, is empty.
+func (n Naming) Names(all []Owned) []string {
+	n = n.orDefault()
+	candidates := make([]candidate, len(all))
+	for i, one := range all {
+		full := one.Alias + separator + one.Name
+		candidates[i] = candidate{full: full, Entry: Entry{
+			Advertised: shorten(full, n.Limit),
+			Alias:      one.Alias,
+			Name:       one.Name,
+		}}
+	}
+	names := make([]string, len(all))
+	for i, others := range collisions(candidates) {
+		if others == "" && !Reserved(candidates[i].full) {
+			names[i] = candidates[i].Advertised
+		}
+	}
+	return names
 }
 
 // shorten cuts a name, and ends it with six digits of its digest: the

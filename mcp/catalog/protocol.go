@@ -23,6 +23,16 @@ func (t *Tool) protocol() string {
 	annotations.Text("title")
 	noNulls(f.Object("execution"), "taskSupport")
 	f.Object("_meta")
+	icons(f)
+
+	if err := f.Err(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// icons checks the icons of a definition.
+func icons(f jsonmsg.Fields) {
 	for _, icon := range f.Objects("icons") {
 		noNulls(icon, "src", "mimeType", "sizes", "theme")
 		icon.Need("src")
@@ -32,11 +42,6 @@ func (t *Tool) protocol() string {
 			icon.Expect("theme", "light or dark")
 		}
 	}
-
-	if err := f.Err(); err != nil {
-		return err.Error()
-	}
-	return ""
 }
 
 // schema checks what the protocol wants of the JSON Schema of arguments

@@ -169,7 +169,7 @@ func checkAsk(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 // checkUpstream refuses a server that is neither a program nor an
 // address, or has fields of the other.
 func checkUpstream(d *document.Decoder, n *yamldoc.Node, u *Upstream) {
-	program := []string{"args", "cwd", "env", "env_file", "env_from", "pin_binary"}
+	program := []string{"args", "cwd", "env", "env_file", "env_from", "dotenv_file", "pin_binary"}
 	remote := []string{"networks", "token_file", "token_env", "oauth", "header_files", "header_env"}
 	given := func(name string) bool { return n.Get(name) != nil }
 	switch {
@@ -183,6 +183,11 @@ func checkUpstream(d *document.Decoder, n *yamldoc.Node, u *Upstream) {
 
 	refuseSecond(d, n, "token_file", "token_env", "oauth")
 	checkVariables(d, n, u)
+	for _, f := range fields(n.Get("fill_in")) {
+		if f.Key.Text == "" {
+			d.Wrong(f.Key, "nothing can be replaced", "a text, such as ${workspaceFolder}", "")
+		}
+	}
 	checkHeaders(d, n, u)
 }
 

@@ -5,6 +5,10 @@
 package config
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -136,6 +140,11 @@ type Upstream struct {
 	// EnvFrom are names of the gateway's own variables, by the names
 	// that the program knows.
 	EnvFrom map[string]string `doc:"env_from"`
+	// DotenvFile is read by ReadDotenv.
+	DotenvFile string `doc:"dotenv_file"`
+	// FillIn are names of the gateway's own variables, by the texts that
+	// Filled replaces with their values.
+	FillIn map[string]string `doc:"fill_in"`
 
 	URL         string            `doc:"url"`
 	Networks    []string          `doc:"networks"`
@@ -156,16 +165,54 @@ type Upstream struct {
 	OnText       string   `doc:"on_text"`
 	VolatileMeta []string `doc:"volatile_meta"`
 	PinBinary    bool     `doc:"pin_binary"`
+	IncludeTools []string `doc:"include_tools"` // none: all tools
+	ExcludeTools []string `doc:"exclude_tools"`
 	// Elicitation and Sampling are "relay" or "off".
 	Elicitation string   `doc:"elicitation"`
 	Sampling    string   `doc:"sampling"`
 	Roots       []string `doc:"roots"`
+	// ClientRoots is "off" or "relay".
+	ClientRoots string `doc:"client_roots"`
 	// Instructions is "drop" or "relay".
 	Instructions string `doc:"instructions"`
 }
 
 // Passed are the variables that every program gets from the gateway's
-// environment, where they are set.
+// environment if they are set: those that each program needs, and Network.
 func Passed() []string {
-	return strings.Fields("HOME LANG LC_ALL LOGNAME PATH SHELL TERM TMPDIR TZ USER")
+	return append(strings.Fields("HOME LANG LC_ALL LOGNAME PATH SHELL TERM TMPDIR TZ USER"), Network()...)
+}
+
+// Network are the variables without which programs don't get through a
+// company's network: proxies and certificate authorities.
+func Network() []string {
+	return strings.Fields("HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy " +
+		"NODE_EXTRA_CA_CERTS NODE_USE_ENV_PROXY NODE_USE_SYSTEM_CA SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE " +
+		"CURL_CA_BUNDLE GIT_SSL_CAINFO PIP_CERT DENO_CERT UV_NATIVE_TLS UV_SYSTEM_CERTS npm_config_cafile " +
+		"npm_config_proxy npm_config_https_proxy npm_config_registry")
+}
+
+// Filled is the upstream with the texts of FillIn replaced by the values
+// of variables.
+func (u Upstream) Filled(getenv func(string) string) (Upstream, error) {
+	if len(u.FillIn) == 0 {
+		return u, nil
+	}
+	// A longer text wins over one that is a part of it.
+	texts := slices.SortedFunc(maps.Keys(u.FillIn), func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	var pairs []string
+	for _, text := range texts {
+		value := getenv(u.FillIn[text])
+		if value == "" {
+			return u, fmt.Errorf("fill_in: %s: the variable %s is not set for the gateway", text, u.FillIn[text])
+		}
+		pairs = append(pairs, text, value)
+	}
+	fill := strings.NewReplacer(pairs...).Replace
+	u.Command, u.Cwd, u.URL = fill(u.Command), fill(u.Cwd), fill(u.URL)
+	u.Args = slices.Clone(u.Args)
+	for i := range u.Args {
+		u.Args[i] = fill(u.Args[i])
+	}
+	return u, nil
 }

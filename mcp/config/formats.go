@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ import (
 // formats are the forms of text that the table names.
 func formats(dir string) map[string]document.Format {
 	beside := func(name string) string {
-		if dir == "" || filepath.IsAbs(name) {
+		if dir == "" || filepath.IsAbs(name) || strings.HasPrefix(name, "$") { // fill_in may make it absolute
 			return name
 		}
 
@@ -127,10 +128,14 @@ func isOrigin(s string) bool {
 	return u.Scheme+"://"+u.Host == s && slices.Contains([]string{"http", "https"}, u.Scheme)
 }
 
+// reference is a text that fill_in may replace. What comes of it is
+// checked at the start.
+var reference = regexp.MustCompile(`\$\{[^}]*\}`)
+
 // isCallable reports whether package peer would call a URL. Whether its
 // address is in networks is seen at the start.
 func isCallable(s string) bool {
-	_, err := peer.New(peer.Config{URL: s, Networks: []netip.Prefix{
+	_, err := peer.New(peer.Config{URL: reference.ReplaceAllString(s, "x"), Networks: []netip.Prefix{
 		netip.PrefixFrom(netip.IPv4Unspecified(), 0),
 		netip.PrefixFrom(netip.IPv6Unspecified(), 0),
 	}})

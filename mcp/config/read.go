@@ -2,10 +2,13 @@ package config
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"sync"
 
 	"github.com/assent-dev/assent/diag"
@@ -115,6 +118,44 @@ func ReadEnv(file string) (map[string]string, error) {
 	}
 
 	return out, nil
+}
+
+// dotenvLine is a line of a dotenv file: NAME=VALUE, perhaps after export.
+var dotenvLine = regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$`)
+
+// ReadDotenv reads the file of an upstream's dotenv_file: variables by
+// their names. Lines of another form are left out, as by the clients that
+// name such files.
+// A file that is not there has none.
+func ReadDotenv(file string) (map[string]string, error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
+		if found := dotenvLine.FindStringSubmatch(strings.TrimRight(line, "\r\n")); found != nil {
+			out[found[1]] = dotenvValue(found[2])
+		}
+	}
+	return out, err
+}
+
+// dotenvValue is a value without its quotes, or without a comment.
+func dotenvValue(text string) string {
+	for _, quote := range []string{`"`, "'", "`"} {
+		rest, opens := strings.CutPrefix(text, quote)
+		inner, _, closes := strings.Cut(rest, quote)
+		switch {
+		case !opens || !closes:
+		case quote == `"`:
+			return strings.NewReplacer(`\n`, "\n", `\r`, "\r").Replace(inner)
+		default:
+			return inner
+		}
+	}
+	text, _, _ = strings.Cut(text, "#")
+	return strings.TrimSpace(text)
 }
 
 // readSecret reads a file that nobody else may read. Windows has no

@@ -51,7 +51,10 @@ type Script struct {
 	TaskEnds string
 	Asks     string            // its question, as JSON: a method and params
 	Errors   map[string]string // errors of the protocol, likewise
-	Info     string            // what it says of itself, as JSON; "": a name and a version
+	// Lists are results by a method of resources and prompts, byte for
+	// byte, with PARAMS for those of the request; "": it never answers.
+	Lists map[string]string
+	Info  string // what it says of itself, as JSON; "": a name and a version
 }
 
 // Server is a server as its test knows it.

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -141,6 +143,7 @@ func (p *program) answer(s *Script, m *wire.Message) {
 		p.say(m, `{"protocolVersion":"2025-11-25","capabilities":`+offered(s, `{"listChanged":true}`)+
 			`,"serverInfo":`+cmp.Or(s.Info, `{"name":"recorder","version":"1"}`)+`}`)
 	case s.News && p.news(s, m):
+	case s.Lists != nil && p.listed(s, m):
 	case m.Method == "tasks/get" || m.Method == "tasks/result" || m.Method == "tasks/cancel":
 		p.task(s, m)
 	case m.Method == "tools/list":
@@ -156,10 +159,25 @@ func (p *program) answer(s *Script, m *wire.Message) {
 
 // offered are the capabilities of a server.
 func offered(s *Script, tools string) string {
-	if !s.News {
+	if s.Lists != nil {
+		tools += `,"prompts":{},"completions":{},"resources":{"subscribe":` + strconv.FormatBool(s.News) + `}`
+	}
+	switch {
+	case s.Lists != nil && s.News:
+		return `{"tools":` + tools + `,"logging":{}}`
+	case !s.News:
 		return `{"tools":` + tools + `}`
 	}
 	return `{"tools":` + tools + `,"resources":{"subscribe":true},"logging":{}}`
+}
+
+// listed answers from the script's lists, and reports whether it did.
+func (p *program) listed(s *Script, m *wire.Message) bool {
+	text, has := s.Lists[m.Method]
+	if has && text != "" {
+		p.say(m, strings.ReplaceAll(text, "PARAMS", string(m.Params)))
+	}
+	return has
 }
 
 // news answers what has to do with news, and reports whether it was

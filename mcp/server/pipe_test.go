@@ -295,7 +295,9 @@ func TestBatchesAreForTheOneVersionThatHasThem(t *testing.T) {
 	const batch = `[{"jsonrpc":"2.0","id":1,"method":"x"},{"jsonrpc":"2.0","method":"notifications/x"}]`
 	d := connect(t, newEcho(), server.Config{})
 	d.expect(opening, `"result"`)
-	d.expect(batch, `found a batch`)
+	d.expect(batch, `"id":1,"error":{"code":-32600,"message":"expected one message, found a batch"`)
+	d.expect(`{"jsonrpc":"2.0","id":9007199254740993,"method":"x"}`, `"id":9007199254740993,"error"`)
+	d.expect(`{"jsonrpc":"2.0","id":1.5,"method":"x"}`, `"id":1.5,"error"`)
 
 	d = connect(t, newEcho(), server.Config{})
 	d.expect(strings.Replace(opening, "2025-11-25", "2025-03-26", 1), `"result"`)

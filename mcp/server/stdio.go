@@ -81,21 +81,36 @@ func (p *pipe) line(ctx context.Context, l line) {
 		p.refuse(ctx, p.out, wire.ID{}, wire.Fail(wire.CodeInvalidRequest, "%v", l.err))
 		return
 	}
-	if p.batches() {
-		all, is, bad := wire.Batch(l.text, p.srv.cfg.Limits)
-		if bad != nil {
-			p.refuse(ctx, p.out, wire.ID{}, bad)
-			return
-		}
+	all, is, bad := wire.Batch(l.text, p.srv.cfg.Limits)
+	switch {
+	case bad != nil:
+		p.refuse(ctx, p.out, wire.ID{}, bad)
+	case !is:
+		p.message(ctx, l.text)
+	case p.batches():
 		for _, text := range all {
 			p.message(ctx, text)
 		}
-		if is {
-			return
-		}
+	default:
+		p.refuseBatch(ctx, all)
 	}
+}
 
-	p.message(ctx, l.text)
+// refuseBatch answers each request of a batch in a version that has none:
+// its client waits for them.
+func (p *pipe) refuseBatch(ctx context.Context, all [][]byte) {
+	answered := false
+	for _, text := range all {
+		m, _ := wire.Parse(text, p.srv.cfg.Limits)
+		if m.ID.IsZero() || m.Kind() == wire.Response {
+			continue
+		}
+		answered = true
+		p.refuse(ctx, p.out, m.ID, wire.Fail(wire.CodeInvalidRequest, "expected one message, found a batch"))
+	}
+	if !answered {
+		p.refuse(ctx, p.out, wire.ID{}, wire.Fail(wire.CodeInvalidRequest, "expected one message, found a batch"))
+	}
 }
 
 // message takes one message. The end of the pipe ends none of them: see

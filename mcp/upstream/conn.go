@@ -15,13 +15,14 @@ import (
 // conn is a conversation in which one stream brings all that the server
 // says, and what is open in it.
 type conn struct {
-	s      *Server
-	out    carrier
-	turn   chan struct{}             // full while a request is written to a pipe; nil: nothing waits there
-	quit   func(grace time.Duration) // ends the server, or the way to it
-	modern bool
-	peer   Peer
-	gone   chan struct{} // closed when nothing more comes
+	s       *Server
+	out     carrier
+	turn    chan struct{}             // full while a request is written to a pipe; nil: nothing waits there
+	quit    func(grace time.Duration) // ends the server, or the way to it
+	program *process                  // nil: the server is no program of ours
+	modern  bool
+	peer    Peer
+	gone    chan struct{} // closed when nothing more comes
 
 	questions chan struct{} // of the server, that are being answered
 
@@ -54,6 +55,7 @@ func (s *Server) start() (*conn, error) {
 		return nil, err
 	}
 	c := s.newConn(wire.NewPipe(p.in), p.stop)
+	c.program = p
 	c.turn = make(chan struct{}, 1)
 	go c.read(p.out)
 	return c, nil
@@ -74,19 +76,26 @@ func (s *Server) newConn(out carrier, quit func(time.Duration)) *conn {
 	return c
 }
 
-// read takes what the server says until its pipe ends.
+// read takes what the server says until its pipe ends, or it says too
+// much at once.
 func (c *conn) read(out io.Reader) {
-	lines := wire.NewLines(out, wire.Limits().MaxBytes)
+	lines := wire.NewLines(out, wire.Limits().MaxBytes).Strict()
 	var err error
-	for err == nil || errors.Is(err, wire.ErrTooLong) {
+	for err == nil {
 		var line []byte
 		if line, err = lines.Next(); err == nil {
 			c.take(line)
 		}
 	}
 
-	if errors.Is(err, io.EOF) {
-		err = errors.New("the server's program has ended")
+	switch {
+	case errors.Is(err, io.EOF):
+		err = c.program.hasEnded()
+	case errors.Is(err, wire.ErrTooLong): // which request it answers is not known
+		err = fmt.Errorf("a message of the server is larger than %d MiB", wire.Limits().MaxBytes>>20)
+	}
+	if p, is := out.(io.Closer); is {
+		_ = p.Close() // it says nothing more: its program is ended
 	}
 	c.end(err)
 }
@@ -175,7 +184,11 @@ func (c *conn) asked(m *wire.Message) {
 
 	c.mu.Unlock()
 
-	answer := refusal(m)
+	var alone during
+	if !c.modern {
+		alone.ask = c.s.cfg.Ask
+	}
+	answer := alone.asked(context.Background(), m)
 	if of != nil {
 		answer = of.asked(of.ctx, m)
 	}
@@ -321,12 +334,12 @@ func (c *conn) write(ctx context.Context, m *wire.Message) error {
 func (c *conn) abandon(ctx context.Context, id wire.ID, p *pending) (Answer, error) {
 	params, err := jsonmsg.Object(func(w *jsonmsg.Writer) { w.Name("requestId").Verbatim([]byte(id.Text())) })
 	if err == nil {
-		limit, done := context.WithTimeout(context.WithoutCancel(ctx), c.s.cfg.Grace)
+		limit, done := context.WithTimeout(context.WithoutCancel(ctx), c.s.grace())
 		defer done()
 		err = c.write(limit, &wire.Message{Method: "notifications/cancelled", Params: params})
 	}
 	if err == nil {
-		soon := time.NewTimer(c.s.cfg.Grace)
+		soon := time.NewTimer(c.s.grace())
 		defer soon.Stop()
 		select {
 		case a := <-p.answer:
@@ -375,6 +388,6 @@ func (c *conn) anew() { c.news.all() }
 
 // close ends the conversation, and a server that is a process.
 func (c *conn) close() {
-	c.quit(c.s.cfg.Grace)
+	c.quit(c.s.grace())
 	<-c.gone
 }

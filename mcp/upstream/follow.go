@@ -75,7 +75,7 @@ func (s *Server) hearOf(ctx context.Context, c link, uri string, began func()) e
 	case <-c.ended():
 	case <-ctx.Done():
 		r.Method = "resources/unsubscribe"
-		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), s.grace())
 		defer stop()
 		_, err = c.do(ctx, r)
 	}

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"time"
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/wait"
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
@@ -43,6 +46,7 @@ func (s *Server) openAs(ctx context.Context, begin func(*conn, context.Context) 
 		err = c.fallBack(ctx)
 	}
 	if err != nil {
+		err = c.orEnd(err)
 		c.quit(0)
 		return nil, err
 	}
@@ -50,6 +54,18 @@ func (s *Server) openAs(ctx context.Context, begin func(*conn, context.Context) 
 		go c.listen()
 	}
 	return c, nil
+}
+
+// orEnd is why the program has ended if it has, which a broken pipe says
+// first, or the error with what the program said meanwhile.
+func (c *conn) orEnd(err error) error {
+	if _, broken := errors.AsType[*fs.PathError](err); broken {
+		_ = wait.For(context.Background(), c.gone, 2*time.Second)
+	}
+	if cause := c.cause(); cause != nil {
+		return cause
+	}
+	return &EndedError{Why: err, LastWords: c.program.said.words()}
 }
 
 // fallBack opens a legacy conversation. A modern server that was slow to

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,6 +21,71 @@ type process struct {
 	out   io.Reader
 	ended chan struct{} // closed when it has ended
 	once  sync.Once
+	said  lastLines // in its log
+}
+
+// EndedError says why the program of a server is not there. LastWords are
+// the last lines that it wrote to its log, in one line; they may be empty.
+type EndedError struct {
+	Why       error
+	LastWords string
+}
+
+// Error says why, with the last words.
+func (e *EndedError) Error() string {
+	if e.LastWords == "" {
+		return e.Why.Error()
+	}
+	return fmt.Sprintf("%v; its last words: %s", e.Why, e.LastWords)
+}
+
+// Unwrap returns why.
+func (e *EndedError) Unwrap() error { return e.Why }
+
+// The bounds of last words.
+const (
+	mostLines = 5
+	mostWords = 400 // bytes
+)
+
+// lastLines keeps the last lines of a log.
+type lastLines struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *lastLines) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if line = strings.TrimSpace(line); line == "" {
+		return
+	}
+	l.lines = append(l.lines, line)
+	l.lines = l.lines[max(0, len(l.lines)-mostLines):]
+}
+
+func (l *lastLines) words() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := strings.Join(l.lines, " | ")
+	if len(all) > mostWords {
+		all = "…" + strings.ToValidUTF8(all[len(all)-mostWords:], "")
+	}
+	return all
+}
+
+// hasEnded returns the error of a program that ended, after its log was
+// read. What it started may keep the log open: then that isn't waited for.
+func (p *process) hasEnded() error {
+	soon := time.NewTimer(time.Second)
+	defer soon.Stop()
+	why := errors.New("the server's program has ended")
+	select {
+	case <-p.ended:
+		why = fmt.Errorf("the server's program has ended (%s)", p.cmd.ProcessState)
+	case <-soon.C:
+	}
+	return &EndedError{Why: why, LastWords: p.said.words()}
 }
 
 // maxLine bounds a line of what a server writes to its log, in bytes.
@@ -61,7 +127,7 @@ func (p *process) until(out, errs io.Reader, cfg *Config) io.Reader {
 		_, err := io.Copy(w, out)
 		_ = w.CloseWithError(err)
 	})
-	pipes.Go(func() { logLines(errs, cfg) })
+	pipes.Go(func() { p.logLines(errs, cfg) })
 	go func() {
 		pipes.Wait()
 		_ = p.cmd.Wait() // how it ended is in the log of whoever notices
@@ -71,12 +137,13 @@ func (p *process) until(out, errs io.Reader, cfg *Config) io.Reader {
 }
 
 // logLines passes on what a server writes to its log, line by line.
-func logLines(r io.Reader, cfg *Config) {
+func (p *process) logLines(r io.Reader, cfg *Config) {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for {
 		line, err := lines.ReadSlice('\n')
 		if len(line) > 0 {
 			text := safetext.Line(strings.TrimRight(string(line), "\r\n"))
+			p.said.add(text)
 			cfg.Log.Info("server", slog.String("server", cfg.Alias), slog.String("line", text))
 		}
 		if err != nil && err != bufio.ErrBufferFull {
@@ -85,8 +152,8 @@ func logLines(r io.Reader, cfg *Config) {
 	}
 }
 
-// stop ends the program and what it started: its input is closed, then
-// it is asked, then it is killed.
+// stop ends the program and what it started, within the grace: its input
+// is closed, then it is asked, then it is killed.
 func (p *process) stop(grace time.Duration) {
 	p.once.Do(func() {
 		_ = p.in.Close()
@@ -94,7 +161,7 @@ func (p *process) stop(grace time.Duration) {
 			select {
 			case <-p.ended:
 				return
-			case <-time.After(grace):
+			case <-time.After(grace / 2):
 				_ = end(p.cmd) // it may have ended by itself
 			}
 		}

@@ -102,7 +102,7 @@ func (s *Server) taskResult(ctx context.Context, c link, id, task json.RawMessag
 
 // cancelTask tells the server that nobody waits for a task any more.
 func (s *Server) cancelTask(ctx context.Context, c link, id json.RawMessage) {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), s.grace())
 	defer stop()
 	if _, err := c.do(ctx, taskRequest("tasks/cancel", id)); err != nil {
 		s.cfg.Log.WarnContext(ctx, "a task of a server can't be cancelled", "server", s.cfg.Alias, "error", err)

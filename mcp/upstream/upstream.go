@@ -23,10 +23,13 @@ import (
 	"github.com/assent-dev/assent/rap/peer"
 )
 
-// What may have come of a request that has no answer.
+// What is known of a request that has no answer.
 var (
 	// ErrNotSent says that provably nothing arrived.
 	ErrNotSent = errors.New("the server did not get the request")
+	// ErrSignIn says that a server takes no request without another token
+	// than the one it was shown, if any.
+	ErrSignIn = errors.New("the server wants a sign-in")
 	// ErrUnknown says that the server may have done what was asked.
 	ErrUnknown = errors.New("nobody knows what came of the request")
 )
@@ -60,11 +63,14 @@ type Config struct {
 
 	Era          string          // Auto, Legacy or Modern; Auto
 	Capabilities json.RawMessage // that we declare; {}
-	Version      string          // of this program; "0"
+	// Ask answers what a legacy server asks while it works for nobody,
+	// such as its roots when it has started; nil: such requests are refused.
+	Ask     func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error)
+	Version string // of this program; "0"
 
 	Probe  time.Duration // how long a server may take to say which era it speaks; 3s
 	Start  time.Duration // how long it may take to open; 30s
-	Grace  time.Duration // how long it may take to end; 5s
+	Grace  time.Duration // how long it may take to end before it is killed; 5s
 	Settle time.Duration // how long news of a list rests; 500ms
 	Idle   time.Duration // how long a stream may bring nothing, not even a comment; 5m
 	Log    *slog.Logger
@@ -128,6 +134,7 @@ type Server struct {
 	conn     link           // nil: there is none now
 	down     error          // why there is none; nil: it is being made
 	news     chan struct{}  // closed when conn or down change
+	endBy    time.Time      // when it has to have ended; zero: Grace after it was told to
 	followed map[string]int // who follows a resource, by its URI
 	logs     string         // the level that conn logs from; "": its own
 }
@@ -174,6 +181,27 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("server %s: %w", cfg.Alias, err)
 	}
 	return s, nil
+}
+
+// leastGrace is how long a program may take to end that is in a hurry.
+const leastGrace = 500 * time.Millisecond
+
+// EndBy shortens the grace, for a program whose time is limited by other
+// things that end before.
+func (s *Server) EndBy(t time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endBy = t
+}
+
+// grace is how long the server may take to end now.
+func (s *Server) grace() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.endBy.IsZero() {
+		return s.cfg.Grace
+	}
+	return max(min(leastGrace, s.cfg.Grace), min(s.cfg.Grace, time.Until(s.endBy)))
 }
 
 // Changed brings the methods of lists that have changed.

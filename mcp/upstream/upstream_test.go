@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -105,6 +106,9 @@ func called(m *wire.Message, out *wire.Pipe, say func(string)) {
 		for n := 1; ; n++ { // it reads no answer
 			_ = out.Write(&wire.Message{ID: wire.Number(int64(n)), Method: "ping"})
 		}
+	case "huge": // it writes no end of the line
+		_, _ = io.WriteString(os.Stdout, strings.Repeat("x", 17<<20))
+		<-time.After(24 * time.Hour)
 	case "stuck":
 		report(call, out, 1)
 		<-time.After(24 * time.Hour) // it reads nothing any more
@@ -241,6 +245,19 @@ func TestAnAnswerThatReadsInTwoWaysIsNoAnswer(t *testing.T) {
 	}
 }
 
+func TestAnAnswerAboveTheLimitEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	s := connect(t, "legacy", nil)
+	_, err := call(t.Context(), s, "huge", nil)
+	if !errors.Is(err, upstream.ErrUnknown) || !strings.Contains(err.Error(), "larger than 16 MiB") {
+		t.Errorf("got %v", err)
+	}
+	testwait.Until(t, "the server is started again", func() bool {
+		_, err := call(t.Context(), s, "echo", nil)
+		return err == nil
+	})
+}
+
 func TestACallThatNobodyWaitsForMayHaveRun(t *testing.T) {
 	t.Parallel()
 	s := connect(t, "legacy", nil)
@@ -264,6 +281,27 @@ func TestAServerThatNeverAnswersIsSaidToBeSilent(t *testing.T) {
 	_, err := call(t.Context(), s, "echo", nil)
 	if !errors.Is(err, upstream.ErrNotSent) || !strings.Contains(err.Error(), "did not answer within 200ms") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestLastWordsOfAProgramAreInTheError(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		"echo 'npm error E404' >&2; echo >&2; echo no such package >&2; exit 3": "npm error E404 | no such package",
+		"yes x | head -c 2000 >&2; exit 3":                                      "(exit status 3); its last words: x",
+		"echo 'waits for a CA' >&2; exec tail -f /dev/null":                     "within 1s; its last words: waits",
+	} {
+		s := connect(t, "legacy", func(cfg *upstream.Config) {
+			cfg.Command = []string{"sh", "-c", script}
+			cfg.Env = []string{"PATH=" + os.Getenv("PATH")}
+			if strings.Contains(script, "tail") {
+				cfg.Start = time.Second
+			}
+		})
+		_, err := call(t.Context(), s, "echo", nil)
+		if !errors.Is(err, upstream.ErrNotSent) || !strings.Contains(err.Error(), want) || len(err.Error()) > 1000 {
+			t.Errorf("%s: got %v", script, err)
+		}
 	}
 }
 

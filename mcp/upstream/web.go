@@ -109,7 +109,7 @@ func (w *web) close() {
 	w.stop()
 	w.rest.Wait()
 	if session := w.current(); session != "" {
-		ctx, stop := context.WithTimeout(context.Background(), w.s.cfg.Grace)
+		ctx, stop := context.WithTimeout(context.Background(), w.s.grace())
 		defer stop()
 		if resp, err := w.send(ctx, http.MethodDelete, nil, http.Header{}); err == nil {
 			_ = resp.Body.Close()

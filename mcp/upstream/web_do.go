@@ -95,7 +95,7 @@ func (a *asking) abandon(stop context.CancelFunc) {
 		return
 	}
 	params, err := jsonmsg.Object(func(w *jsonmsg.Writer) { w.Name("requestId").Verbatim([]byte(a.id.Text())) })
-	ctx, done := context.WithTimeout(a.ctx, a.w.s.cfg.Grace)
+	ctx, done := context.WithTimeout(a.ctx, a.w.s.grace())
 	defer done()
 	if err == nil {
 		err = a.w.tell(ctx, &wire.Message{Method: "notifications/cancelled", Params: params})
@@ -109,6 +109,8 @@ func (a *asking) abandon(stop context.CancelFunc) {
 // answer reads what came. Some refusals prove that nothing ran.
 func (a *asking) answer(resp *http.Response, stop context.CancelFunc) (Answer, error) {
 	switch kind := kindOf(resp); {
+	case resp.StatusCode == http.StatusUnauthorized:
+		return Answer{}, fmt.Errorf("%w: %w: it answered %s", ErrNotSent, ErrSignIn, resp.Status)
 	case provenRefusal(resp.StatusCode):
 		return Answer{}, fmt.Errorf("%w: it answered %s", ErrNotSent, resp.Status)
 	case resp.StatusCode == http.StatusNotFound && !a.w.modern && a.w.current() != "":

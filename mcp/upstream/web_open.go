@@ -191,7 +191,7 @@ func (w *web) listen() {
 
 // hear reads one connection of news; false when the server has none.
 func (w *web) hear() bool {
-	r := Request{Method: methodListen, Params: wanted()}
+	r := Request{Method: methodListen, Params: wanted(), Ask: w.s.cfg.Ask}
 	a := &asking{during: duringOf(&r), w: w, id: wire.Number(w.last.Add(1))}
 	var stop context.CancelFunc
 	a.ctx, stop = context.WithCancel(w.ctx)

@@ -150,7 +150,7 @@ func TestWhatIsKnownAfterAFailure(t *testing.T) {
 		"500":                {status(500), upstream.ErrUnknown},
 		"202":                {status(202), upstream.ErrUnknown},
 		"a redirect":         {status(307), upstream.ErrUnknown},
-		"401":                {status(401), upstream.ErrNotSent},
+		"401":                {status(401), upstream.ErrSignIn},
 		"403":                {status(403), upstream.ErrNotSent},
 		"415":                {status(415), upstream.ErrNotSent},
 		"header mismatch":    {text(`"error":{"code":-32020,"message":"header"}`), upstream.ErrNotSent},

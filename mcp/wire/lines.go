@@ -13,8 +13,9 @@ var ErrTooLong = errors.New("the line is longer than a message may be")
 
 // Lines reads the messages of a pipe: one on each line.
 type Lines struct {
-	in   *bufio.Reader
-	most int
+	in     *bufio.Reader
+	most   int
+	strict bool
 }
 
 // NewLines reads lines of at most so many bytes.
@@ -35,6 +36,13 @@ func (l *Lines) Next() ([]byte, error) {
 	}
 }
 
+// Strict has Next return ErrTooLong as soon as a line is too long,
+// instead of reading it to its end. Nothing can be read after that.
+func (l *Lines) Strict() *Lines {
+	l.strict = true
+	return l
+}
+
 // line reads one line, which may be empty. What is longer than allowed
 // is read to its end and dropped.
 func (l *Lines) line() ([]byte, error) {
@@ -45,7 +53,9 @@ func (l *Lines) line() ([]byte, error) {
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return nil, err
 		}
-		long = long || len(line)+len(part) > l.most+1
+		if long = long || len(line)+len(part) > l.most+1; long && l.strict {
+			return nil, ErrTooLong
+		}
 		if !long {
 			line = append(line, part...)
 		}

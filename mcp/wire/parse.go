@@ -34,6 +34,9 @@ func Parse(text []byte, lim value.Limits) (Message, *Error) {
 	if raw, there := all["id"]; there {
 		id, sound := ReadID(raw)
 		if !sound && !isNullAnswer(all) {
+			if jsonmsg.Describe(raw) == "a number" && len(raw) <= maxIDText {
+				m.ID = ID{text: string(raw)} // the sender hears of it by its own id
+			}
 			return m, Fail(CodeInvalidRequest, "id: expected a string or a whole number within 2^53")
 		}
 

@@ -117,7 +117,7 @@ func claudeCode() client {
 
 			return p.Home(".claude.json")
 		},
-		words: anywhere("type", "timeout"),
+		words: anywhere("type"),
 	}
 }
 
@@ -144,7 +144,7 @@ func cursor() client {
 		file: func(p edits.Place, scope string) string {
 			return p.Either(scope, ".cursor", "mcp.json")
 		},
-		words: anywhere("type", "disabled"),
+		words: anywhere("type"),
 	}
 }
 
@@ -171,7 +171,10 @@ func vscode() client {
 
 // codex keeps its servers in tables of TOML.
 func codex() client {
-	w := program("enabled", "required", "startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec")
+	w := program(
+		"required", "startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec", "tools",
+		"default_tools_approval_mode", "supports_parallel_tool_calls",
+	)
 	w.cwd = "cwd"
 	w.urls = []string{"url"}
 	w.headers = "http_headers"
@@ -199,7 +202,7 @@ func codex() client {
 // gemini keeps servers among its settings, and tells HTTP from SSE by
 // the field's name.
 func gemini() client {
-	w := anywhere("type", "timeout", "trust", "description")
+	w := anywhere("type", "trust")
 	w.cwd = "cwd"
 	w.urls = []string{"httpUrl", "url"}
 	w.refers = dollars
@@ -240,16 +243,8 @@ func goose() client {
 			urls:     []string{"uri"},
 			headers:  "headers",
 			envNames: "env_keys",
-			aside: []string{
-				"type",
-				"enabled",
-				"name",
-				"display_name",
-				"description",
-				"timeout",
-				"bundled",
-			},
-			refers: dollars,
+			aside:    []string{"type", "bundled"},
+			refers:   dollars,
 		},
 	}
 }
@@ -283,6 +278,8 @@ type spot struct {
 	file    string
 	table   []string
 	project string // "" for edits.User
+	home    string // of the user; "" if it is not known
+	getenv  func(name string) string
 }
 
 // spotOf is where a client keeps the servers of a scope.
@@ -291,7 +288,7 @@ func (c client) spotOf(p edits.Place, scope string) (spot, error) {
 		return spot{}, fmt.Errorf("--scope %s: %s has no such file: expected %s", scope, c.title,
 			strings.Join(c.scopes(p), " or "))
 	}
-	s := spot{client: c, scope: scope, file: c.file(p, scope), table: c.table}
+	s := spot{client: c, scope: scope, file: c.file(p, scope), table: c.table, home: p.Getenv("HOME"), getenv: p.Getenv}
 	if !filepath.IsAbs(s.file) {
 		return spot{}, fmt.Errorf("nobody knows where %s keeps its settings: set HOME", c.title)
 	}

@@ -25,11 +25,16 @@ type world struct {
 	out  bytes.Buffer
 	errs bytes.Buffer
 	in   string // what a person types; "": there is no terminal
+
+	variables map[string]string // of the environment, beside HOME and PATH
 }
 
 func newWorld(t *testing.T) *world { return &world{t: t, home: t.TempDir()} }
 
 func (w *world) getenv(name string) string {
+	if value, has := w.variables[name]; has {
+		return value
+	}
 	return map[string]string{"HOME": w.home, "PATH": "/bin"}[name]
 }
 
@@ -418,7 +423,8 @@ func TestOneServerThatCanNotBeMovedStays(t *testing.T) {
 	w.write(file, `{"servers": {
 		"kb": {"command": "x", "description": "Knowledge base", "icon": "x.png"},
 		"figma": {"transport": "http", "url": "http://127.0.0.1:3845/mcp", "title": "Figma"},
-		"boxed": {"command": "y", "sandbox": {}},
+		"boxed": {"command": "y", "sandbox": {}}, "number": {"command": 1}, "odd": {"command": "x", "env": {"A B": "c"}},
+		"lan": {"url": "http://192.168.1.5:3000/mcp"},
 		"here": {"command": "z", "args": ["${workspaceFolder}"]}}}`)
 	code, says := w.run("install", "--client", "vscode", "--yes")
 	if code != 0 || !strings.Contains(says, "the server boxed: sandbox: the gateway can't do what this says") ||
@@ -426,7 +432,9 @@ func TestOneServerThatCanNotBeMovedStays(t *testing.T) {
 		t.Errorf("code %d: %s", code, says)
 	}
 	now := w.read(file)
-	for name, moved := range map[string]bool{"kb": true, "figma": true, "boxed": false, "here": false} {
+	for name, moved := range map[string]bool{
+		"kb": true, "figma": true, "boxed": false, "here": true, "number": false, "odd": false, "lan": false,
+	} {
 		if strings.Contains(now, `"`+name+`"`) == moved {
 			t.Errorf("%s: %s", name, now)
 		}
@@ -437,19 +445,19 @@ func TestOneServerThatCanNotBeMovedStays(t *testing.T) {
 // moved, and the reason says what to do.
 func TestRefused(t *testing.T) {
 	for entry, want := range map[string]string{
-		`{"command": "x", "args": ["${workspaceFolder}"]}`: "args holds ${workspaceFolder}, which only VS Code can fill in",
-		`{"command": "x", "envFile": ".env"}`:              "write its variables into env",
-		`{"command": "x", "sandbox": {}}`:                  "sandbox: the gateway can't do what this says",
-		`{"command": "x", "url": "https://a.example"}`:     "expected a program or an address",
-		`{"command": 1}`:                                                     "command: expected a text",
-		`{"command": "x", "args": [1]}`:                                      "args: expected a list of texts",
-		`{"command": "x", "env": {"A": 1}}`:                                  "env: expected texts by their names",
-		`{"command": "x", "cwd": "sub"}`:                                     "cwd: expected an absolute path",
-		`{"url": "https://me:hushhush@a.example"}`:                           "is no address that could be called",
-		`{"url": "http://a.example/mcp"}`:                                    "is no address that could be called",
-		`{"command": "x", "env": {"A B": "hushhush"}}`:                       `"A B" is no name of a variable`,
-		`{"command": "x"}, "s.s": {"command": "y"}, "s_s": {"command": "z"}`: "would both get the alias s_s",
-		`{"command": "x"}, "assent": {"command": "mine"}`:                    "another server is called assent",
+		`{"command": "x", "envFile": ".env"}`:            "envFile: expected an absolute path",
+		`{"command": "x", "envFile": "${input:x}/.env"}`: "envFile holds ${input:x}, which only VS Code can fill in",
+		`{"command": "x", "enabled_tools": []}`:          "enabled_tools: it offers no tool at all",
+		`{"command": "x", "sandbox": {}}`:                "sandbox: the gateway can't do what this says",
+		`{"command": "x", "url": "https://a.example"}`:   "expected a program or an address",
+		`{"command": 1}`:                                  "command: expected a text",
+		`{"command": "x", "args": [1]}`:                   "args: expected a list of texts",
+		`{"command": "x", "env": {"A": 1}}`:               "env: expected texts by their names",
+		`{"command": "x", "cwd": "sub"}`:                  "cwd: expected an absolute path",
+		`{"url": "https://me:hushhush@a.example"}`:        "is no address that could be called",
+		`{"url": "http://a.example/mcp"}`:                 "is no address that could be called",
+		`{"command": "x", "env": {"A B": "hushhush"}}`:    `"A B" is no name of a variable`,
+		`{"command": "x"}, "assent": {"command": "mine"}`: "another server is called assent",
 	} {
 		w := newWorld(t)
 		text := `{"servers": {"s": ` + entry + `}}`
@@ -619,4 +627,77 @@ func TestScopes(t *testing.T) {
 	}
 	w.wants(2, "has no such file: expected user", "install", "--client", "goose", "--yes", "--scope", "project")
 	w.wants(2, `--client "clippy" is not known`, "install", "--client", "clippy")
+}
+
+// TestServersKeepWhatTheyHad: references, files of variables and lists of
+// tools of a client work behind the gateway, too.
+func TestServersKeepWhatTheyHad(t *testing.T) {
+	w := newWorld(t)
+	t.Chdir(w.home)
+	dir, err := os.Getwd()
+	must.Do(t, err)
+	w.write(w.path(".vscode", "mcp.json"), `{"servers": {
+		"a.b": {"command": "${userHome}/x", "args": ["${workspaceFolder}/y", "${env:HOME}", "--key=${input:key}"],
+			"cwd": "${input:dir}", "envFile": "${workspaceFolder}/.env", "excludeTools": ["drop"]},
+		"a_b": {"command": "x", "envFile": "sub/.env", "includeTools": ["read(all)", "list"], "autoApprove": ["read"],
+			"disabled": false},
+		"web": {"url": "https://a.example/${input:key}", "timeout": 3}}}`)
+	says := w.wants(0, "installed", "install", "--client", "vscode", "--scope", "project", "--yes")
+	if !strings.Contains(says, "can't use the model of VS Code (sampling) nor learn its directories (roots)") ||
+		!strings.Contains(says, "its alias is a_b_2") {
+		t.Error(says)
+	}
+	place := edits.Place{OS: "linux", Getenv: w.getenv, Project: dir}
+	s, err := mustFind(t, "vscode").spotOf(place, edits.Project)
+	must.Do(t, err)
+	first, second := w.upstream(s.folder(), 0), w.upstream(s.folder(), 1)
+	fill := map[string]string{"${input:key}": "ASSENT_A_B_REF_INPUT_KEY", "${input:dir}": "ASSENT_A_B_REF_INPUT_DIR"}
+	if first.Command != w.home+"/x" || !reflect.DeepEqual(first.FillIn, fill) ||
+		!slices.Equal(first.Args, []string{dir + "/y", w.home, "--key=${input:key}"}) ||
+		first.Cwd != "${input:dir}" || first.DotenvFile != dir+"/.env" ||
+		!slices.Equal(first.ExcludeTools, []string{"drop"}) {
+		t.Errorf("%+v", first)
+	}
+	if second.DotenvFile != dir+"/sub/.env" || !slices.Equal(second.IncludeTools, []string{"read", "list"}) {
+		t.Errorf("%+v", second)
+	}
+	if got := w.read(w.path(".vscode", "mcp.json")); !strings.Contains(got, `"ASSENT_A_B_REF_INPUT_KEY": "${input:key}"`) {
+		t.Error(got)
+	}
+	got, err := w.upstream(s.folder(), 2).Filled(func(name string) string { return "<" + name + ">" })
+	if err != nil || got.URL != "https://a.example/<ASSENT_WEB_REF_INPUT_KEY>" {
+		t.Errorf("%+v: %v", got, err)
+	}
+}
+
+// TestSecretsOfArgumentsAreNotShown in the printed change.
+func TestSecretsOfArgumentsAreNotShown(t *testing.T) {
+	for arg, hidden := range map[string]string{
+		`"--token", "hushhush"`: "", `"--api-key=hushhush"`: "", `"--apiKey", "hushhush"`: "", `"-e", "X=hushhush"`: "",
+		`"GITHUB_TOKEN=hushhush"`: "", `"--header", "X-Any: hushhush"`: "", `"Authorization: hushhush"`: "",
+		`"postgres://me:hushhush@db/x"`: "", `"--password:hushhush"`: "", `"-H", "hushhush"`: "",
+		`"https://a.example/mcp?k=hushhush"`: "", `"ghp_hushhush0123456789abc"`: "", `"a1hushhush-bcdefghij_234"`: "",
+		`"https://a.example/s/a1hushhushbcdefghij234/mcp"`: "", `"--pass", "hushhush", "plainly"`: "plainly",
+		`"--verbose", "plainly"`: "plainly", `"@scope/plainly-mcp@1.2.3"`: "plainly",
+	} {
+		w := newWorld(t)
+		w.write(w.file("cursor"), `{"mcpServers": {"a": {"command": "x", "args": ["-y", `+arg+`]}}}`)
+		text := w.wants(0, "dry run", "install", "--client", "cursor", "--dry-run") // no hushhush in it
+		if !strings.Contains(text, hidden) || !strings.Contains(text, `"-y"`) {
+			t.Errorf("%s: %s", arg, text)
+		}
+	}
+}
+
+func TestCodexHandsOverTheVariablesOfTheNetwork(t *testing.T) {
+	w := newWorld(t)
+	w.variables = map[string]string{"HTTPS_PROXY": "http://proxy:1", "NODE_EXTRA_CA_CERTS": "/ca.pem"}
+	w.write(w.file("codex"), "[mcp_servers.a]\ncommand = \"x\"\nenabled_tools = [\"read\"]\n")
+	w.wants(0, "installed", "install", "--client", "codex", "--yes")
+	if got := w.read(w.file("codex")); !strings.Contains(got, `env_vars = ["HTTPS_PROXY", "NODE_EXTRA_CA_CERTS"]`) {
+		t.Error(got)
+	}
+	if got := w.upstream("codex", 0).IncludeTools; !slices.Equal(got, []string{"read"}) {
+		t.Errorf("%q", got)
+	}
 }

@@ -34,8 +34,7 @@ type plan struct {
 	config  string
 	servers []server
 	left    []string // servers that stay beside the gateway, with reasons
-	// unsupported says which of them have fields that the gateway can't
-	// follow.
+	// unsupported says which of them the gateway can't have, and why.
 	unsupported error
 	files       []made
 	record      record
@@ -64,7 +63,7 @@ func newPlan(s spot, c choice) (*plan, error) {
 	if err := p.choose(c.servers); err != nil {
 		return nil, err
 	}
-	for _, check := range []func() error{p.some, p.aliases, p.free} {
+	for _, check := range []func() error{p.some, p.free} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -75,6 +74,8 @@ func newPlan(s spot, c choice) (*plan, error) {
 	}
 
 	p.admitted()
+	p.notes = append(p.notes, "servers behind the gateway can't use the model of "+s.client.title+
+		" (sampling) nor learn its directories (roots), unless gateway.yaml has sampling: relay and client_roots: relay")
 
 	return p, p.change(c.command)
 }
@@ -119,14 +120,17 @@ func (p *plan) choose(chosen []string) error {
 			p.left = append(p.left, m.Name)
 		default:
 			next, err := p.spot.serverOf(m)
-			var unsupported unsupportedError
+			if err == nil {
+				p.distinct(&next)
+				err = p.admits(next)
+			}
 			switch {
-			case errors.As(err, &unsupported) && !named:
+			case err != nil && named:
+				return err
+			case err != nil:
 				p.unsupported = errors.Join(p.unsupported, err)
 				p.left = append(p.left, m.Name)
 				p.notes = append(p.notes, err.Error()+". It stays outside the gateway, and its calls are not guarded")
-			case err != nil:
-				return err
 			default:
 				p.servers = append(p.servers, next)
 			}
@@ -171,21 +175,26 @@ func (p *plan) some() error {
 	return nil
 }
 
-func (p *plan) aliases() error {
-	seen := map[string]string{}
-	for _, s := range p.servers {
-		if twin := seen[s.Alias]; twin != "" {
-			return fmt.Errorf(
-				"the servers %s and %s would both get the alias %s: rename one of them",
-				twin,
-				s.name,
-				s.Alias,
-			)
-		}
-
-		seen[s.Alias] = s.name
+// distinct gives a server an alias that no other one has.
+func (p *plan) distinct(next *server) {
+	first := next.Alias
+	taken := func(s server) bool { return s.Alias == next.Alias }
+	for i := 2; slices.ContainsFunc(p.servers, taken); i++ {
+		next.Alias = fmt.Sprintf("%s_%d", first, i)
 	}
+	if next.Alias != first {
+		next.notes = append(next.notes, "its alias is "+next.Alias+", since another server has "+first)
+	}
+}
 
+// admits reports why the gateway would refuse the configuration of a
+// server.
+func (p *plan) admits(s server) error {
+	p.secretsOf(&s) // s names their files then
+	text := "agent: x\nupstream:\n" + upstreamText(filepath.Dir(p.config), s)
+	if _, findings := config.Read(p.config, []byte(text)); len(findings) > 0 {
+		return refused(text, findings[0])
+	}
 	return nil
 }
 
@@ -233,23 +242,30 @@ func (p *plan) exists(path string) (bool, error) {
 func (p *plan) secrets() {
 	for i := range p.servers {
 		s := &p.servers[i]
-		keep := func(name, text string) string {
-			path := filepath.Join(filepath.Dir(p.config), "secrets", s.Alias+"."+name)
-			p.files = append(p.files, made{path, []byte(text)})
-			return path
-		}
-		if len(s.variables) > 0 {
-			s.EnvFile = keep("env.yaml", envText(s.variables))
-		}
-		if s.token != "" {
-			s.TokenFile = keep("token", s.token+"\n")
-		}
-		s.HeaderFiles = map[string]string{}
-		for _, name := range slices.Sorted(maps.Keys(s.headers)) {
-			s.HeaderFiles[name] = keep("header."+aliasOf(name), s.headers[name]+"\n")
-		}
+		p.files = append(p.files, p.secretsOf(s)...)
 		p.notes = append(p.notes, prefixed(s.name, s.notes)...)
 	}
+}
+
+// secretsOf are the files with the secrets of a server, which names them
+// afterwards.
+func (p *plan) secretsOf(s *server) (files []made) {
+	keep := func(name, text string) string {
+		path := filepath.Join(filepath.Dir(p.config), "secrets", s.Alias+"."+name)
+		files = append(files, made{path, []byte(text)})
+		return path
+	}
+	if len(s.variables) > 0 {
+		s.EnvFile = keep("env.yaml", envText(s.variables))
+	}
+	if s.token != "" {
+		s.TokenFile = keep("token", s.token+"\n")
+	}
+	s.HeaderFiles = map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(s.headers)) {
+		s.HeaderFiles[name] = keep("header."+aliasOf(name), s.headers[name]+"\n")
+	}
+	return files
 }
 
 func prefixed(name string, notes []string) []string {
@@ -347,6 +363,13 @@ func (p *plan) entryValue(command string) settings.Object {
 	for _, s := range p.servers {
 		maps.Copy(carried, s.carried)
 		inherited = append(inherited, s.inherited...)
+	}
+	if w.envNames != "" { // the client hands over no other variables
+		for _, name := range config.Network() {
+			if p.spot.getenv(name) != "" {
+				inherited = append(inherited, name)
+			}
+		}
 	}
 	slices.Sort(inherited)
 	out := p.spot.client.head()

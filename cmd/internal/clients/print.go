@@ -68,6 +68,14 @@ func variables(u config.Upstream, getenv func(string) string) ([]string, error) 
 		}
 	}
 
+	dotenv, err := config.ReadDotenv(u.DotenvFile)
+	if err != nil {
+		return nil, err
+	}
+	for name := range dotenv {
+		shown[name] = name
+	}
+
 	for name, from := range u.EnvFrom {
 		shown[name] = name + "=$" + from
 	}

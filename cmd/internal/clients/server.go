@@ -104,10 +104,12 @@ func (s spot) serverOf(m settings.Member) (server, error) {
 		in:   maps.Clone(m.Value.(map[string]any)),
 	}
 	r.out.name, r.out.Alias = m.Name, aliasOf(m.Name)
-	r.out.carried = map[string]string{}
+	r.out.carried, r.out.FillIn = map[string]string{}, map[string]string{}
 	r.program()
 	r.remote()
 	r.variables()
+	r.dotenv()
+	r.tools()
 	r.rest()
 
 	return r.out, r.err
@@ -123,18 +125,6 @@ func (r *reader) wrong(format string, args ...any) {
 			r.name,
 			fmt.Sprintf(format, args...),
 		)
-	}
-}
-
-// unsupportedError says what of a server the gateway can't follow.
-type unsupportedError struct{ error }
-
-// unsupported keeps the first error, as one for which a server stays
-// where it is.
-func (r *reader) unsupported(format string, args ...any) {
-	if r.err == nil {
-		r.wrong(format, args...)
-		r.err = unsupportedError{r.err}
 	}
 }
 
@@ -195,32 +185,63 @@ func (r *reader) texts(name string) map[string]string {
 	return out
 }
 
-// fixed refuses what the client would fill in where nothing else can.
-func (r *reader) fixed(name, text string) string {
+// filled fills in references that mean the same wherever the gateway
+// starts. The client fills in others if it does so in the variables of an
+// entry, and the gateway takes them from there.
+func (r *reader) filled(name, text string) string {
 	if r.w.refers == nil {
 		return text
 	}
-	if found := r.w.refers.FindString(text); found != "" {
-		r.unsupported(
-			"%s holds %s, which only %s can fill in: write what it stands for, then install again",
-			name,
-			found,
-			r.spot.client.title,
-		)
-	}
+	return r.w.refers.ReplaceAllStringFunc(text, func(found string) string {
+		value, known := r.spot.valueOf(found)
+		switch {
+		case known:
+			return value
+		case !r.w.carries:
+			r.unsupported(name, found)
+			return found
+		}
+		from := r.variable("ref_" + strings.Trim(found, "${}"))
+		for r.out.carried[from] != "" && r.out.carried[from] != found {
+			from += "_"
+		}
+		r.out.carried[from], r.out.FillIn[found] = found, from
+		return found
+	})
+}
 
-	return text
+// unsupported refuses a reference.
+func (r *reader) unsupported(name, reference string) {
+	r.wrong("%s holds %s, which only %s can fill in: write what it stands for, then install again",
+		name, reference, r.spot.client.title)
+}
+
+// valueOf is what a client would fill in for a reference, if that is
+// known: directories of the user and of the project.
+func (s spot) valueOf(reference string) (value string, known bool) {
+	name := strings.TrimPrefix(strings.Trim(reference, "${}"), "env:")
+	switch name {
+	case "HOME", "userHome":
+		return s.home, s.home != ""
+	case "workspaceFolder", "workspaceRoot", "CLAUDE_PROJECT_DIR":
+		return s.project, s.project != ""
+	case "workspaceFolderBasename":
+		return filepath.Base(s.project), s.project != ""
+	case "pathSeparator", "/":
+		return string(filepath.Separator), true
+	}
+	return "", false
 }
 
 func (r *reader) program() {
-	r.out.Command = r.fixed(r.w.command, r.text(r.w.command))
+	r.out.Command = r.filled(r.w.command, r.text(r.w.command))
 	for _, arg := range r.list(r.w.args) {
-		r.out.Args = append(r.out.Args, r.fixed(r.w.args, arg))
+		r.out.Args = append(r.out.Args, r.filled(r.w.args, arg))
 	}
-	cwd := r.fixed(r.w.cwd, r.text(r.w.cwd))
+	cwd := r.filled(r.w.cwd, r.text(r.w.cwd))
 	switch {
 	case r.out.Command == "":
-	case filepath.IsAbs(cwd):
+	case filepath.IsAbs(cwd) || r.w.refers != nil && r.w.refers.MatchString(cwd):
 		r.out.Cwd = cwd
 	case r.spot.project != "":
 		r.out.Cwd = filepath.Join(r.spot.project, cwd)
@@ -231,7 +252,7 @@ func (r *reader) program() {
 
 func (r *reader) remote() {
 	for _, name := range r.w.urls {
-		if u := r.fixed(name, r.text(name)); r.out.URL == "" {
+		if u := r.filled(name, r.text(name)); r.out.URL == "" {
 			r.out.URL = u
 		}
 	}
@@ -277,7 +298,7 @@ func (r *reader) carry(name, value string) bool {
 		return false
 	}
 	if !r.w.carries {
-		r.fixed(name, value)
+		r.unsupported(name, r.w.refers.FindString(value))
 		return false
 	}
 	r.out.carried[r.variable(name)] = value
@@ -313,45 +334,77 @@ func (r *reader) variables() {
 	}
 }
 
-// aboutPeople are fields of any client that say what a server is, or
-// what its other fields say already.
-func aboutPeople() []string {
+// dotenv takes a file of variables, which the gateway reads when it
+// starts.
+func (r *reader) dotenv() {
+	file := r.text("envFile")
+	if file == "" {
+		return
+	}
+	if rest, found := strings.CutPrefix(file, "~/"); found {
+		file = filepath.Join(r.spot.home, rest)
+	}
+	expanded := braces.ReplaceAllStringFunc(file, func(found string) string {
+		value, known := r.spot.valueOf(found)
+		if !known {
+			r.unsupported("envFile", found)
+		}
+		return value
+	})
+	if !filepath.IsAbs(expanded) && r.spot.project != "" {
+		expanded = filepath.Join(r.spot.project, expanded)
+	}
+	if !filepath.IsAbs(expanded) {
+		r.wrong("envFile: expected an absolute path, since nobody knows where %s starts", r.spot.client.title)
+	}
+	r.out.DotenvFile = expanded
+}
+
+// tools takes the lists of tools that the client offers.
+func (r *reader) tools() {
+	for _, name := range []string{"includeTools", "enabled_tools", "available_tools"} {
+		if list, is := r.in[name].([]any); is && len(list) == 0 && name != "available_tools" {
+			r.wrong("%s: it offers no tool at all: take the server out", name)
+		}
+		for _, tool := range r.list(name) {
+			tool, _, _ = strings.Cut(tool, "(") // Gemini CLI allows arguments behind a name
+			r.out.IncludeTools = append(r.out.IncludeTools, tool)
+		}
+	}
+	if slices.Contains(r.out.IncludeTools, "*") {
+		r.out.IncludeTools = nil
+	}
+	for _, name := range []string{"excludeTools", "disabled_tools"} {
+		r.out.ExcludeTools = append(r.out.ExcludeTools, r.list(name)...)
+	}
+}
+
+// aside are fields of any client that need nothing of the gateway: they
+// say what a server is, or what its other fields say already, or which
+// questions of the client's own are left out.
+func aside() []string {
 	return []string{
 		"description", "transport", "title", "name", "display_name", "displayName", "icon", "icons", "tags", "version",
-		"homepage", "comment", "$comment", "_comment",
+		"homepage", "comment", "$comment", "_comment", "disabled", "enabled", "timeout", "alwaysAllow", "autoApprove",
 	}
 }
 
 // rest refuses fields that are not understood: what they demand would
 // be lost.
 func (r *reader) rest() {
-	for _, name := range slices.Concat(r.w.aside, aboutPeople()) {
+	for _, name := range slices.Concat(r.w.aside, aside()) {
 		delete(r.in, name)
-	}
-	if list, ok := r.in["available_tools"].([]any); ok && len(list) == 0 {
-		delete(r.in, "available_tools") // Goose: all of them
 	}
 	left := slices.Sorted(maps.Keys(r.in))
 	if len(left) > 0 {
-		r.unsupported("%s: the gateway can't do what this says%s", left[0], insteadOf(left[0]))
+		r.wrong("%s: the gateway can't do what this says: take it out, or choose others with --server", left[0])
 	}
 	if r.out.Command != "" && r.out.URL != "" {
 		r.wrong("expected a program or an address, and this has both")
 	}
-	if r.out.URL != "" && len(r.out.variables)+len(r.out.EnvFrom) > 0 {
-		r.out.variables, r.out.EnvFrom = nil, nil // no program is started
+	if r.out.URL != "" { // no program is started
+		r.out.variables, r.out.EnvFrom, r.out.DotenvFile = nil, nil, ""
 	}
-}
-
-func insteadOf(field string) string {
-	switch field {
-	case "includeTools", "excludeTools", "enabled_tools", "disabled_tools", "available_tools":
-		return ": take it out, and write allowed_tools into the agent's file"
-	case "envFile":
-		return ": write its variables into env, then install again"
-	}
-
-	return ": take it out, or choose others with --server"
 }
 
 // aliasOf makes an alias of a name.

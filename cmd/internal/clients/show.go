@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"regexp"
 	"slices"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -12,10 +11,39 @@ import (
 // difference is what changes in a client's file, as a unified diff in
 // which no secret stands.
 func difference(s spot, before, after *settings.Table) string {
-	hide := func(path []string) bool { return s.secret(path) }
-	text := diff.Diff(s.file, before.Masked(hide), s.file+" (changed)", after.Masked(hide))
+	text := diff.Diff(s.file, before.Masked(s.hides(before)), s.file+" (changed)", after.Masked(s.hides(after)))
 
 	return withoutQueries(string(text))
+}
+
+// hides reports for the values of a table, in their order, which are
+// shown as stars.
+func (s spot) hides(t *settings.Table) func(path []string) bool {
+	secrets := map[string][]bool{} // of the arguments that are still to come
+	for _, m := range t.Members() {
+		fields, _ := m.Value.(map[string]any)
+		list, _ := fields[s.client.words.args].([]any)
+		args := make([]string, len(list))
+		for i, arg := range list {
+			args[i], _ = arg.(string)
+		}
+		secrets[m.Name] = secretArgs(args)
+	}
+	return func(path []string) bool {
+		if s.secret(path) {
+			return true
+		}
+		depth := len(s.table)
+		if path[depth+1] != s.client.words.args {
+			return false
+		}
+		left := secrets[path[depth]]
+		if len(left) == 0 {
+			return true
+		}
+		secrets[path[depth]] = left[1:]
+		return left[0]
+	}
 }
 
 // secret reports whether a value is shown as stars: all that is not of
@@ -34,9 +62,3 @@ func (s spot) secret(path []string) bool {
 
 	return !slices.Contains(shown, path[depth+1])
 }
-
-// query is what stands behind the ? of an address.
-var query = regexp.MustCompile(`(://[^"'?\s]*)\?[^"'\s]*`)
-
-// withoutQueries hides what may be secret in addresses.
-func withoutQueries(text string) string { return query.ReplaceAllString(text, "$1?***") }

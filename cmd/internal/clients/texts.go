@@ -125,6 +125,7 @@ func upstreamText(dir string, s server) string {
 	line("cwd", quoted(s.Cwd), s.Cwd != "")
 	line("env_file", quoted(beside(dir, s.EnvFile)), s.EnvFile != "")
 	line("env_from", quotedTable(s.EnvFrom), len(s.EnvFrom) > 0)
+	line("dotenv_file", quoted(s.DotenvFile), s.DotenvFile != "")
 	line("url", quoted(s.URL), s.URL != "")
 	line("token_file", quoted(beside(dir, s.TokenFile)), s.TokenFile != "")
 	line("token_env", quoted(s.TokenEnv), s.TokenEnv != "")
@@ -134,6 +135,9 @@ func upstreamText(dir string, s server) string {
 	}
 	line("header_files", quotedTable(files), len(files) > 0)
 	line("header_env", quotedTable(s.HeaderEnv), len(s.HeaderEnv) > 0)
+	line("fill_in", quotedTable(s.FillIn), len(s.FillIn) > 0)
+	line("include_tools", quotedList(s.IncludeTools), len(s.IncludeTools) > 0)
+	line("exclude_tools", quotedList(s.ExcludeTools), len(s.ExcludeTools) > 0)
 
 	return text
 }

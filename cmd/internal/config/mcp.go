@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assent-dev/assent/cmd/internal/stores"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/mcp/config"
@@ -88,8 +89,16 @@ func (a Reader) MCPPlace(f MCPFlags) (MCP, error) {
 	return a.MCP(f)
 }
 
-// Pins is the file of the gateway's pins.
-func (c *MCP) Pins() string { return c.Beside("mcp.pins.json") }
+// Pins is the file of the gateway's pins. Gateways with different stores
+// in one directory have files of their own.
+func (c *MCP) Pins() string {
+	name := "mcp"
+	if !stores.IsURL(c.Store) {
+		base := filepath.Base(c.Store)
+		name = strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	return c.Beside(name + ".pins.json")
+}
 
 func (f MCPFlags) flags() bool {
 	return f.Agent != "" || len(f.Policies) > 0 || f.People+f.Store+f.Alias != "" || len(f.Command) > 0

@@ -159,6 +159,17 @@ func TestPinsOf(t *testing.T) {
 	}
 }
 
+func TestPinsFollowTheStore(t *testing.T) {
+	for store, want := range map[string]string{
+		"/s/mcp.db": "/k/mcp.pins.json", "/s/desk.db": "/k/desk.pins.json", "postgres://a/b": "/k/mcp.pins.json",
+	} {
+		c := MCP{KeyFile: "/k/assent.key"}
+		if c.Store = store; c.Pins() != want {
+			t.Errorf("%s: %s", store, c.Pins())
+		}
+	}
+}
+
 // TestConstantsAgreeWithTheTable: commands that work on a store assume
 // what a service does.
 func TestConstantsAgreeWithTheTable(t *testing.T) {

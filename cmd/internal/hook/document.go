@@ -126,7 +126,7 @@ func readClaude(in jsonmsg.Fields, e *event) {
 		readElicitation(in, e)
 		return
 	}
-	e.tool(in.NonEmpty("tool_name"))
+	e.tool(in, "tool_name")
 	e.call.Args = in.Required("tool_input").Source
 }
 
@@ -141,7 +141,7 @@ func readCopilot(in jsonmsg.Fields, e *event) {
 	e.session = in.NonEmpty("sessionId")
 	e.id = in.Text("toolCallId")
 	e.cwd, e.root = in.Text("cwd"), projectOf(in, e.product.project)
-	e.tool(in.NonEmpty("toolName"))
+	e.tool(in, "toolName")
 	e.call.Args = arguments(in, "toolArgs")
 	if in.Has("toolResult") {
 		e.moment = after
@@ -166,11 +166,11 @@ func readCursor(in jsonmsg.Fields, e *event) {
 	}
 	e.fixed = name == "beforeShellExecution" || name == "beforeMCPExecution"
 	if name == "beforeShellExecution" {
-		e.tool("Shell")
+		e.call.Kind, e.call.Tool = resolve.Tool, "Shell"
 		e.call.Args = shellArguments(in)
 		return
 	}
-	e.tool(in.NonEmpty("tool_name"))
+	e.tool(in, "tool_name")
 	if name == "beforeMCPExecution" && e.call.Kind != resolve.MCPTool {
 		in.Expect("tool_name", "mcp__SERVER__TOOL: a bare name may be that of a tool of Cursor itself")
 	}
@@ -207,22 +207,6 @@ func readGemini(in jsonmsg.Fields, e *event) {
 	e.call.Args = in.Required("tool_input").Source
 	if e.moment == after {
 		e.failed = in.Object("tool_response").Has("error")
-	}
-}
-
-// tool says what a name calls: mcp__SERVER__TOOL a tool of an MCP
-// server, whose alias has no two underscores, and anything else a tool
-// of the product.
-func (e *event) tool(name string) {
-	e.call.Kind, e.call.Tool = resolve.Tool, name
-	rest, isMCP := strings.CutPrefix(name, "mcp__")
-	if !isMCP {
-		return
-	}
-	server, tool, found := strings.Cut(rest, "__")
-	if found && server != "" && tool != "" {
-		e.call.Kind = resolve.MCPTool
-		e.call.Server, e.call.Tool = server, tool
 	}
 }
 

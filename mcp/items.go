@@ -1,0 +1,486 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/safetext"
+	"github.com/assent-dev/assent/mcp/catalog"
+	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/upstream"
+	"github.com/assent-dev/assent/mcp/wire"
+)
+
+// listKey is a list of a server: resources, templates or prompts.
+type listKey struct{ alias, method string }
+
+// itemLists keeps what servers answered last for these lists.
+type itemLists struct {
+	mu sync.Mutex
+	of map[listKey]*itemList
+}
+
+// itemList is one list of one server.
+type itemList struct {
+	items  []catalog.Item
+	known  bool          // it was answered, and has not changed since
+	err    error         // why it could not be read
+	asking chan struct{} // closed when the server has answered; nil: it isn't being asked
+	late   bool          // a client did not wait for the answer
+}
+
+// list returns a list, which may be empty. The lock is held.
+func (l *itemLists) list(key listKey) *itemList {
+	if l.of == nil {
+		l.of = map[listKey]*itemList{}
+	}
+	if l.of[key] == nil {
+		l.of[key] = &itemList{}
+	}
+	return l.of[key]
+}
+
+// outdated notes that a server's lists have changed.
+func (l *itemLists) outdated(alias string, methods ...string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, method := range methods {
+		l.list(listKey{alias, method}).known = false
+	}
+}
+
+// askItems asks all servers for lists, and waits for ListPatience at
+// most. Clients are told when a slower server has answered. With
+// onlyUnknown, lists that are known are not asked for again.
+func (g *Gateway) askItems(ctx context.Context, onlyUnknown bool, methods ...string) {
+	var waits []listKey
+	var answers []<-chan struct{}
+	for i := range g.cfg.Servers {
+		for _, method := range methods {
+			key := listKey{g.cfg.Servers[i].Alias, method}
+			if answer := g.askList(ctx, &g.cfg.Servers[i], key, onlyUnknown); answer != nil {
+				waits, answers = append(waits, key), append(answers, answer)
+			}
+		}
+	}
+
+	patience := time.NewTimer(g.cfg.ListPatience)
+	defer patience.Stop()
+	for i, answer := range answers {
+		select {
+		case <-answer:
+			continue
+		case <-ctx.Done():
+		case <-patience.C:
+		}
+		g.items.mu.Lock()
+		for _, key := range waits[i:] {
+			l := g.items.list(key)
+			l.late = l.asking != nil
+		}
+		g.items.mu.Unlock()
+		return
+	}
+}
+
+// askList asks a server for a list in a goroutine of its own, unless it
+// is being asked. It returns nil if there is nothing to wait for.
+func (g *Gateway) askList(ctx context.Context, s *Server, key listKey, onlyUnknown bool) <-chan struct{} {
+	g.items.mu.Lock()
+	defer g.items.mu.Unlock()
+	l := g.items.list(key)
+	switch {
+	case l.asking != nil:
+		return l.asking
+	case onlyUnknown && l.known:
+		return nil
+	}
+
+	answered := make(chan struct{})
+	l.asking = answered
+	go func() {
+		asking, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), g.cfg.ListWithin, errSlow)
+		defer stop()
+		items, err := g.readItems(asking, s, key.method)
+		if err != nil {
+			g.cfg.Log.WarnContext(ctx, "a server's list can't be read", "server", s.Alias,
+				"method", key.method, "error", err)
+		}
+		g.items.mu.Lock()
+		news := l.late && !slices.EqualFunc(l.items, items, sameItem)
+		l.items, l.err, l.known, l.late, l.asking = items, err, err == nil, false, nil
+		g.items.mu.Unlock()
+		close(answered)
+		if news {
+			g.announce(context.WithoutCancel(ctx), changeOf(key.method))
+		}
+	}()
+	return answered
+}
+
+func sameItem(a, b catalog.Item) bool { return string(a.Text) == string(b.Text) }
+
+// changeOf is the notification that a list has changed.
+func changeOf(method string) string {
+	if method == catalog.ListPrompts {
+		return server.PromptsChanged
+	}
+	return server.ResourcesChanged
+}
+
+// readItems reads a list of a server. Items that clients would refuse are
+// left out: they would refuse the whole list with them.
+func (g *Gateway) readItems(ctx context.Context, s *Server, method string) ([]catalog.Item, error) {
+	kind, _, _ := strings.Cut(method, "/")
+	if has := s.has(); has != nil && !jsonmsg.IsObject(jsonmsg.Get(has, kind)) {
+		return nil, nil
+	}
+	all, err := s.Upstream.List(ctx, method)
+	if refused, is := errors.AsType[*wire.Error](err); is && refused.Code == wire.CodeMethodNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g.soundItems(ctx, s, method, all), nil
+}
+
+// soundItems are the items of a list that clients can be given.
+func (g *Gateway) soundItems(
+	ctx context.Context, s *Server, method string, all []json.RawMessage,
+) (sound []catalog.Item) {
+	for _, raw := range all {
+		item, err := catalog.ReadItem(method, raw)
+		if err != nil {
+			g.cfg.Log.WarnContext(ctx, "an item of a list is left out", "server", s.Alias,
+				"method", method, "item", safetext.Line(item.ID), "reason", err)
+			continue
+		}
+		sound = append(sound, item)
+	}
+	return sound
+}
+
+// owned is an item with the alias of its server.
+type owned struct {
+	alias string
+	catalog.Item
+}
+
+// knownItems are the items of a list of all servers, by their aliases. The
+// error says that no server could be asked.
+func (g *Gateway) knownItems(method string) (all []owned, err error) {
+	answered := false
+	g.items.mu.Lock()
+	for i := range g.cfg.Servers {
+		alias := g.cfg.Servers[i].Alias
+		l := g.items.list(listKey{alias, method})
+		for _, item := range l.items {
+			all = append(all, owned{alias, item})
+		}
+		answered = answered || l.err == nil
+		if err == nil {
+			err = l.err
+		}
+	}
+	g.items.mu.Unlock()
+	if answered {
+		err = nil
+	}
+	slices.SortStableFunc(all, func(a, b owned) int { return cmp.Compare(a.alias, b.alias) })
+	return all, err
+}
+
+// offeredItems are the items of a list as clients see them.
+func (g *Gateway) offeredItems(ctx context.Context, method string) (texts [][]byte, err error) {
+	asked := []string{method}
+	if method != catalog.ListPrompts { // which URIs are ambiguous depends on both
+		asked = []string{catalog.ListResources, catalog.ListTemplates}
+	}
+	g.askItems(ctx, false, asked...)
+	all, err := g.knownItems(method)
+	if err != nil {
+		return nil, err
+	}
+	names := g.promptNames
+	if method != catalog.ListPrompts {
+		names = g.claims().names
+	}
+	for i, name := range names(all) {
+		if name == "" {
+			g.cfg.Log.WarnContext(ctx, "a prompt is left out, since its name is taken for another one",
+				"server", all[i].alias, "prompt", safetext.Line(all[i].ID))
+			continue
+		}
+		text, err := jsonmsg.Marshal(name)
+		if err != nil {
+			continue
+		}
+		texts = append(texts, jsonmsg.Put(all[i].Text, catalog.IDMember(method), text))
+	}
+	return texts, nil
+}
+
+// promptNames are the names of prompts for clients.
+func (g *Gateway) promptNames(all []owned) []string {
+	of := make([]catalog.Owned, len(all))
+	for i, one := range all {
+		of[i] = catalog.Owned{Alias: one.alias, Name: one.ID}
+	}
+	return g.cfg.Naming.Names(of)
+}
+
+// ownScheme begins the URIs that name a server beside its own URI:
+// assent://ALIAS/URI. Clients get them for URIs that several servers
+// could mean.
+const ownScheme = "assent://"
+
+func qualified(alias, uri string) string { return ownScheme + alias + "/" + uri }
+
+// unqualified splits such a URI.
+func unqualified(uri string) (alias, own string, is bool) {
+	if !isQualified(uri) {
+		return "", "", false
+	}
+	return strings.Cut(uri[len(ownScheme):], "/")
+}
+
+func isQualified(uri string) bool {
+	return len(uri) >= len(ownScheme) && strings.EqualFold(uri[:len(ownScheme)], ownScheme)
+}
+
+// claim is what a server says about the URIs of its resources.
+type claim struct {
+	alias     string
+	uris      map[string]bool // those that it lists, as uriKey has them
+	templates []template
+}
+
+type template struct {
+	text  string
+	parts []string // what stands around its expressions
+}
+
+// claims are those of all servers that have resources.
+type claims []claim
+
+func (g *Gateway) claims() (all claims) {
+	g.items.mu.Lock()
+	defer g.items.mu.Unlock()
+	for i := range g.cfg.Servers {
+		s := &g.cfg.Servers[i]
+		c := claim{alias: s.Alias, uris: map[string]bool{}}
+		for _, item := range g.items.list(listKey{s.Alias, catalog.ListResources}).items {
+			c.uris[uriKey(item.ID)] = true
+		}
+		for _, item := range g.items.list(listKey{s.Alias, catalog.ListTemplates}).items {
+			c.templates = append(c.templates, readTemplate(item.ID))
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// uriKey is a URI as clients may rewrite it: the one for Python escapes
+// blanks, and writes hosts in lower case.
+func uriKey(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return text
+	}
+	if u.Host = strings.ToLower(u.Host); u.Host != "" && u.Path == "" {
+		u.Path = "/"
+	}
+	return u.String()
+}
+
+// readTemplate splits a template of RFC 6570.
+func readTemplate(text string) template {
+	t := template{text: text}
+	rest := text
+	for {
+		before, expression, found := strings.Cut(rest, "{")
+		t.parts = append(t.parts, before)
+		if !found {
+			return t
+		}
+		_, rest, _ = strings.Cut(expression, "}")
+	}
+}
+
+// matches reports whether a template could have become a URI. An
+// expression may stand for any text.
+func (t *template) matches(uri string) bool {
+	rest, ok := strings.CutPrefix(uri, t.parts[0])
+	last := len(t.parts) - 1
+	if last == 0 || !ok {
+		return ok && rest == ""
+	}
+	for _, part := range t.parts[1:last] {
+		if _, rest, ok = strings.Cut(rest, part); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(rest, t.parts[last])
+}
+
+// overlaps reports whether two templates could become the same URI.
+func (t *template) overlaps(other *template) bool {
+	a, b := t.parts[0], other.parts[0]
+	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
+}
+
+// has reports whether a server could mean a URI.
+func (c *claim) has(uri string) bool {
+	return c.uris[uriKey(uri)] ||
+		slices.ContainsFunc(c.templates, func(t template) bool { return t.text == uri || t.matches(uri) })
+}
+
+// of are the servers that could mean a URI.
+func (all claims) of(uri string) (aliases []string) {
+	for i := range all {
+		if all[i].has(uri) {
+			aliases = append(aliases, all[i].alias)
+		}
+	}
+	return aliases
+}
+
+// overlap reports whether another server could mean a URI that a
+// template of this one becomes.
+func (all claims) overlap(alias string, t template) bool {
+	return slices.ContainsFunc(all, func(c claim) bool {
+		return c.alias != alias && slices.ContainsFunc(c.templates, func(other template) bool {
+			return t.overlaps(&other)
+		})
+	})
+}
+
+// names are the URIs, or templates of them, by which clients know items.
+func (all claims) names(items []owned) []string {
+	names := make([]string, len(items))
+	for i, one := range items {
+		names[i] = one.ID
+		t := readTemplate(one.ID)
+		if isQualified(one.ID) || len(all.of(one.ID)) > 1 || len(t.parts) > 1 && all.overlap(one.alias, t) {
+			names[i] = qualified(one.alias, one.ID)
+		}
+	}
+	return names
+}
+
+// findResource finds the server that a client means by a URI, and the
+// URI as the server has it.
+func (g *Gateway) findResource(ctx context.Context, uri string) (*Server, string, *wire.Error) {
+	if s := g.owner(); s != nil {
+		return s, uri, nil
+	}
+	if alias, own, is := unqualified(uri); is {
+		if s := g.servers[alias]; s != nil && own != "" {
+			return s, own, nil
+		}
+		return nil, "", wire.Fail(wire.CodeInvalidParams, "unknown resource: %s", uri)
+	}
+
+	both := []string{catalog.ListResources, catalog.ListTemplates}
+	g.askItems(ctx, true, both...)
+	of := g.meant(uri)
+	if len(of) == 0 {
+		g.askItems(ctx, false, both...) // it may be new
+		of = g.meant(uri)
+	}
+	switch len(of) {
+	case 1:
+		return g.servers[of[0]], uri, nil
+	case 0:
+		return nil, "", wire.Fail(wire.CodeInvalidParams, "unknown resource: %s", uri)
+	}
+	for i, alias := range of {
+		of[i] = qualified(alias, uri)
+	}
+	return nil, "", wire.Fail(wire.CodeInvalidParams,
+		"several servers have this resource; name one: %s", strings.Join(of, " or "))
+}
+
+// meant are the servers that could mean a URI: those that list it, then
+// those whose tools name it as their page, then the only one that has
+// resources at all.
+func (g *Gateway) meant(uri string) []string {
+	if of := g.claims().of(uri); len(of) > 0 {
+		return of
+	}
+	var pages, having []string
+	if table := g.tools.now(""); table != nil {
+		for _, e := range table.Entries {
+			if e.Verdict.Tool.Page() == uri && !slices.Contains(pages, e.Alias) {
+				pages = append(pages, e.Alias)
+			}
+		}
+	}
+	if len(pages) > 0 {
+		return pages
+	}
+	for i := range g.cfg.Servers {
+		if s := &g.cfg.Servers[i]; jsonmsg.IsObject(jsonmsg.Get(s.has(), "resources")) {
+			having = append(having, s.Alias)
+		}
+	}
+	if len(having) == 1 {
+		return having
+	}
+	return nil
+}
+
+// findPrompt finds the server that a client means by the name of a
+// prompt, and the server's own name.
+func (g *Gateway) findPrompt(ctx context.Context, name string) (*Server, string, *wire.Error) {
+	if s := g.owner(); s != nil {
+		return s, name, nil
+	}
+	for _, onlyUnknown := range []bool{true, false} { // the second time for one that is new
+		g.askItems(ctx, onlyUnknown, catalog.ListPrompts)
+		all, _ := g.knownItems(catalog.ListPrompts)
+		if i := slices.Index(g.promptNames(all), name); i >= 0 && name != "" {
+			return g.servers[all[i].alias], all[i].ID, nil
+		}
+	}
+	return nil, "", wire.Fail(wire.CodeInvalidParams, "unknown prompt: %s", name)
+}
+
+// itemsHad are what the servers say that they have beside tools. One
+// that is not connected yet may have everything.
+func (g *Gateway) itemsHad() (all []json.RawMessage) {
+	if s := g.owner(); s != nil {
+		return []json.RawMessage{s.hasOrMay()}
+	}
+	for i := range g.cfg.Servers {
+		all = append(all, g.cfg.Servers[i].hasOrMay())
+	}
+	return all
+}
+
+// mayHave is what a server may have that is not connected yet. Clients
+// ask only once what the gateway has, perhaps before its servers started.
+const mayHave = `{"resources":{"subscribe":true},"prompts":{},"completions":{}}`
+
+func (s *Server) hasOrMay() json.RawMessage {
+	if says, ok := s.Upstream.(interface{ Peer() upstream.Peer }); ok && says.Peer().Version == "" {
+		return json.RawMessage(mayHave)
+	}
+	return s.has()
+}
+
+// errItems answers a list that no server could be asked for.
+func (g *Gateway) errItems(ctx context.Context, method string, err error) *wire.Error {
+	g.cfg.Log.WarnContext(ctx, "a list can't be read", "method", method, "error", fmt.Sprint(err))
+	return wire.Fail(wire.CodeInternal, "the list can't be read now")
+}
