@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
 from desk_server import Beside, Desk
 
-from assent import AsyncClient, CallError, Client, NotRun, guard
+from assent import AsyncClient, CallError, Client, NotRun, guard, told, tool
 
 
 def test_a_tool_runs_with_what_was_approved(desk: Desk, client: Client) -> None:
@@ -38,7 +40,7 @@ def test_a_tool_that_is_denied_does_not_run(desk: Desk, client: Client) -> None:
 
     with pytest.raises(NotRun, match="Dropping tables is not delegated"):
         drop("users")
-    with pytest.raises(TypeError):
+    with pytest.raises(CallError, match=r"drop_table can't be called with this: .*'name'"):
         drop()  # type: ignore[call-arg]
     assert ran == []
 
@@ -68,6 +70,37 @@ def test_a_coroutine_is_a_tool_too(desk: Desk) -> None:
             assert await waits == 12000
 
     asyncio.run(main())
+
+
+@dataclass(frozen=True)
+class Frozen(Exception):
+    why: str = "oops"
+
+
+def test_of_a_function_that_ran_the_model_is_never_told_that_it_did_not(desk: Desk, client: Client) -> None:
+    @guard(client, "desk", "drop_table")
+    def inner() -> None: ...
+
+    def raising(error: BaseException | None) -> Callable[[], None]:
+        def quote() -> None:
+            if error is None:
+                inner()
+            else:
+                raise error
+
+        return quote
+
+    for error in (TimeoutError("oops"), Frozen(), CallError("oops"), KeyboardInterrupt("oops"), None):
+        run = raising(error)
+        for act in (guard(client, "desk")(run), lambda run=run: client.do("desk", tool("quote", {}), lambda _: run())):
+            with pytest.raises(BaseException) as raised:
+                act()
+            assert told(raised.value).startswith(f"It ran and failed ({type(raised.value).__name__}).")
+
+    for early in ({"key": lambda: 1 / 0}, {"accept": lambda _: 1 / 0}):
+        with pytest.raises(ZeroDivisionError) as before:
+            guard(client, "desk", "quote", **cast(Any, early))(inner)()
+        assert told(before.value).startswith("Not run. ")
 
 
 def test_what_can_not_be_guarded(client: Client) -> None:

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Call, bodyOf, valuesOf } from "./call.js";
-import { AssentError, CallError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError } from "./errors.js";
+import { AssentError, CallError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError, mark } from "./errors.js";
 import type { Decision, Opened, Request } from "./models.js";
 import { type Event, FROM_NOW, Reader, SILENCE } from "./sse.js";
 import * as wire from "./wire.js";
@@ -91,6 +91,7 @@ export class Client {
       if (taken) return taken;
       throw new UnreadableError("the last round gave nothing"); // it gives or throws
     } catch (error) {
+      mark(error, false);
       if (asking.cancel && way.waits) await this.cancel(way.waits, asking.cancel).catch(ignored);
       throw error;
     }
@@ -101,7 +102,12 @@ export class Client {
     agent: string, call: Call, run: (args: Record<string, unknown>) => T | Promise<T>, asking: Asking = {},
   ): Promise<T> {
     const taken = await this.take(agent, call, asking);
-    return run(taken.args);
+    try {
+      return await run(taken.args);
+    } catch (error) {
+      mark(error, true);
+      throw error;
+    }
   }
 
   /** What happens after an entry of the ledger, in order and without holes; connections are made again. */
@@ -205,7 +211,8 @@ export class Client {
       throw new UnreadableError("the server let another call be consumed than the one that was approved");
     }
     const permit = request.permit?.signed;
-    return { text, args, opened, request, edited, ...(permit === undefined ? {} : { permit }) };
+    const note = edited ? { note: `A person changed this call before it ran. It ran with: ${line(text)}` } : {};
+    return { text, args, opened, request, edited, ...note, ...(permit === undefined ? {} : { permit }) };
   }
 
   /** Tries until there is an answer that counts, and returns its body. */
@@ -260,6 +267,9 @@ async function accepted(way: Way, text: string): Promise<Record<string, unknown>
   await way.asking.accept?.(valuesOf(text)); // values of its own: what it makes of them doesn't run
   return valuesOf(text);
 }
+
+/** A JSON text on one line. */
+const line = (text: string): string => (/[\n\r\u2028\u2029]/.test(text) ? JSON.stringify(JSON.parse(text)) : text);
 
 const lastOf = (r: Request): Request["revisions"][number] => r.revisions[r.revisions.length - 1]!;
 

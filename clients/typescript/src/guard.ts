@@ -2,6 +2,7 @@
 
 import { type Arguments, type ToolFields, tool } from "./call.js";
 import type { Client } from "./client.js";
+import { mark } from "./errors.js";
 import type { Asking } from "./wire.js";
 
 export interface Guarding<A> extends Omit<Asking, "key">, ToolFields {
@@ -19,8 +20,15 @@ export function guard<A extends Exclude<Arguments, string>, T>(
   const { key, server, session, principal, annotations, tool_definition, ...asking } = guarding;
   const fields = { server, session, principal, annotations, tool_definition };
   return async (args) => {
-    const own = key ? { key: key(args) } : {};
-    const taken = await client.take(agent, tool(name, args, fields), { ...asking, ...own });
-    return run(taken.args as A);
+    let ran = false;
+    try {
+      const own = key ? { key: key(args) } : {};
+      const taken = await client.take(agent, tool(name, args, fields), { ...asking, ...own });
+      ran = true;
+      return await run(taken.args as A);
+    } catch (error) {
+      mark(error, ran);
+      throw error;
+    }
   };
 }

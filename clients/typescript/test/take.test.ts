@@ -213,6 +213,25 @@ test("a guarded function runs with what was approved, or not at all", async (t) 
   await assert.rejects(trade({ amount: 20000 }), /Not run again/);
 });
 
+test("of a function that ran the model is never told that it did not", async (t) => {
+  const { client } = await desks(t);
+  const inner = guard(client, "desk", "drop_table", () => "dropped");
+  const raised = [new RangeError("oops"), Object.freeze(new CallError("oops")), "oops"];
+  const fails = [...raised.map((error) => () => { throw error; }), () => inner({})];
+  for (const fail of fails) {
+    for (const run of [guard(client, "desk", "quote", fail), () => client.do("desk", tool("quote", {}), fail)]) {
+      const text = told(await run({}).then(() => assert.fail(), (error) => error));
+      assert.match(text, /^It (ran and )?failed \(\w+\)/);
+      assert.doesNotMatch(text, /Not run|oops/);
+    }
+  }
+  const early = [
+    guard(client, "desk", "quote", () => "ran", { key: () => { throw new RangeError(); } }),
+    guard(client, "desk", "quote", () => "ran", { accept: () => { throw new RangeError(); } }),
+  ];
+  for (const run of early) assert.match(told(await run({}).catch((error) => error)), /^Not run\. .*\(RangeError\)/);
+});
+
 test("events go on where they were, over a server that was killed", async (t) => {
   const { desk, client } = await desks(t);
   await client.open("desk", big);

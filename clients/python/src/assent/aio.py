@@ -15,7 +15,7 @@ import httpx
 
 from . import wire
 from .call import body_of, text_of, values_of
-from .errors import AssentError, CallError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError
+from .errors import AssentError, CallError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError, mark
 from .models import Decision, Opened, Request
 from .sse import FROM_NOW, SILENCE, Event, Reader
 from .wire import Asking, Options, Taken
@@ -98,7 +98,8 @@ class AsyncClient:
             taken = await self._round(way, ask.key, last=False)
             if taken is None:  # the rules changed between the answer and the run: ask once more, not for ever
                 taken = await self._round(way, ask.key and ask.key + "~2", last=True)
-        except BaseException:
+        except BaseException as e:
+            mark(e, ran=False)
             if ask.cancel and way.waits:
                 with suppress(AssentError):
                     await self.cancel(way.waits, ask.cancel)
@@ -108,7 +109,12 @@ class AsyncClient:
 
     async def do(self, agent: str, call: Call, run: Callable[[dict[str, Any]], Awaitable[T]], **asking: Any) -> T:
         """take, and then run with the arguments to use; run is called at most once."""
-        return await run((await self.take(agent, call, **asking)).args)
+        taken = await self.take(agent, call, **asking)
+        try:
+            return await run(taken.args)
+        except BaseException as e:
+            mark(e, ran=True)
+            raise
 
     async def events(self, after: int = FROM_NOW) -> AsyncIterator[Event]:
         """What happens after an entry of the ledger, in order and without holes; connections are made again."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from .aio import AsyncClient
 from .call import tool as tool_call
-from .errors import CallError
+from .errors import CallError, mark
 from .sync import Client
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,7 +47,10 @@ def guard(
                 raise CallError(f"{name} can't be called with what was approved: {e}") from e
 
         def prepared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-            bound = signature.bind(*args, **kwargs)
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError as e:
+                raise CallError(f"{name} can't be called with this: {e}") from e
             bound.apply_defaults()
             call = tool_call(name, bound.arguments, server=server, session=session, principal=principal)
             own = {"key": key(**bound.arguments)} if key else {}
@@ -55,13 +58,27 @@ def guard(
 
         @functools.wraps(function)
         async def awaited(*args: Any, **kwargs: Any) -> Any:
-            call, more = prepared(args, kwargs)
-            return await function(**(await cast(AsyncClient, client).take(agent, call, **more)).args)
+            ran = False
+            try:
+                call, more = prepared(args, kwargs)
+                approved = (await cast(AsyncClient, client).take(agent, call, **more)).args
+                ran = True
+                return await function(**approved)
+            except BaseException as e:
+                mark(e, ran)
+                raise
 
         @functools.wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:
-            call, more = prepared(args, kwargs)
-            return function(**cast(Client, client).take(agent, call, **more).args)
+            ran = False
+            try:
+                call, more = prepared(args, kwargs)
+                approved = cast(Client, client).take(agent, call, **more).args
+                ran = True
+                return function(**approved)
+            except BaseException as e:
+                mark(e, ran)
+                raise
 
         if isinstance(client, AsyncClient) != inspect.iscoroutinefunction(function):
             raise CallError(f"guard: {function.__name__}: coroutines take an AsyncClient, other functions a Client")

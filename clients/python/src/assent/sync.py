@@ -14,7 +14,7 @@ import httpx
 
 from . import wire
 from .call import body_of, text_of, values_of
-from .errors import AssentError, CallError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError
+from .errors import AssentError, CallError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError, mark
 from .models import Decision, Opened, Request
 from .sse import FROM_NOW, SILENCE, Event, Reader
 from .wire import Asking, Options, Taken
@@ -97,7 +97,8 @@ class Client:
             taken = self._round(way, ask.key, last=False)
             if taken is None:  # the rules changed between the answer and the run: ask once more, not for ever
                 taken = self._round(way, ask.key and ask.key + "~2", last=True)
-        except BaseException:
+        except BaseException as e:
+            mark(e, ran=False)
             if ask.cancel and way.waits:
                 with suppress(AssentError):
                     self.cancel(way.waits, ask.cancel)
@@ -107,7 +108,12 @@ class Client:
 
     def do(self, agent: str, call: Call, run: Callable[[dict[str, Any]], T], **asking: Any) -> T:
         """take, and then run with the arguments to use; run is called at most once."""
-        return run((self.take(agent, call, **asking)).args)
+        taken = self.take(agent, call, **asking)
+        try:
+            return run(taken.args)
+        except BaseException as e:
+            mark(e, ran=True)
+            raise
 
     def events(self, after: int = FROM_NOW) -> Iterator[Event]:
         """What happens after an entry of the ledger, in order and without holes; connections are made again."""

@@ -95,7 +95,8 @@ class GoogleADK:
                     turn.waits = call.id
             for answer in event.get_function_responses():
                 result = answer.response or {}
-                turn.told[str(answer.id)] = str(result.get("error", result.get("result")))
+                note = f"{result['assent']}\n" if "assent" in result else ""
+                turn.told[str(answer.id)] = note + str(result.get("error", result.get("result")))
         return turn
 
 

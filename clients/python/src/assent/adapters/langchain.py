@@ -9,18 +9,21 @@ model is told why. Nothing in a graph's state or in the value of a resume approv
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 from langchain.agents.middleware import AgentMiddleware, ToolCallRequest
 from langchain_core.messages import ToolMessage
 from langgraph.types import Command, interrupt
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from ..aio import AsyncClient
+from ..arguments import by_model, by_schema
 from ..call import key_of, tool
-from ..errors import CallError, StillPending, told
+from ..errors import CallError, MisuseError, StillPending, not_run
 from ..sync import Client
 from ..wire import Taken
+from .notes import noted
 
 Answer = ToolMessage | Command[Any]
 
@@ -46,15 +49,15 @@ class Assent(AgentMiddleware[Any, Any]):
         while True:
             try:
                 if not isinstance(self.client, Client):
-                    raise CallError("an agent that is not awaited takes a Client")
-                taken = self.client.take(self.agent, self.call(request), **self._asking(request))
+                    raise MisuseError("an agent that is not awaited takes a Client")
+                taken = self.client.take(self.agent, self.call(_filled(request)), **self._asking(request))
                 break
             except StillPending as e:
                 waits = e.request.id
             except Exception as e:
                 return _refused(request, e)
             interrupt({"assent": waits})  # what it returns was not said by people whom the server knows
-        return handler(_approved(request, taken))
+        return _noted(request, handler(_approved(request, taken)), taken)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Answer]]
@@ -62,24 +65,22 @@ class Assent(AgentMiddleware[Any, Any]):
         while True:
             try:
                 if not isinstance(self.client, AsyncClient):
-                    raise CallError("an agent that is awaited takes an AsyncClient")
-                taken = await self.client.take(self.agent, self.call(request), **self._asking(request))
+                    raise MisuseError("an agent that is awaited takes an AsyncClient")
+                taken = await self.client.take(self.agent, self.call(_filled(request)), **self._asking(request))
                 break
             except StillPending as e:
                 waits = e.request.id
             except Exception as e:
                 return _refused(request, e)
             interrupt({"assent": waits})
-        return await handler(_approved(request, taken))
+        return _noted(request, await handler(_approved(request, taken)), taken)
 
     def _asking(self, request: ToolCallRequest) -> dict[str, Any]:
         thread, id = _thread(request), request.tool_call["id"]
         key = key_of(thread, id) if thread and id else None
 
         def accept(args: dict[str, Any]) -> None:
-            schema = request.tool.tool_call_schema if request.tool else None
-            if isinstance(schema, type) and issubclass(schema, BaseModel):
-                _fits(request.tool_call["name"], schema, args)
+            _read(request, args)
 
         return {"key": key, "accept": accept, **self.asking}
 
@@ -89,15 +90,45 @@ def _thread(request: ToolCallRequest) -> str | None:
     return str(thread) if thread else None
 
 
-def _fits(name: str, schema: type[BaseModel], args: dict[str, Any]) -> None:
-    """Refuses arguments that the tool does not take, which LangChain leaves out, and those that it refuses."""
-    try:
-        schema.model_validate(args)
-    except ValidationError as e:
-        raise CallError(f"{name} can't be called with what was approved") from e
+def _filled(request: ToolCallRequest) -> ToolCallRequest:
+    """The request with the defaults of the tool, which people are shown too."""
+    args = _read(request, request.tool_call["args"])
+    return request.override(tool_call={**request.tool_call, "args": args})
+
+
+def _read(request: ToolCallRequest, args: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as the tool reads them. Refuses those that it does not take, which LangChain leaves out."""
+    name, schema = request.tool_call["name"], request.tool.tool_call_schema if request.tool else None
+    if isinstance(schema, dict):
+        return dict(cast(dict[str, Any], by_schema(name, args, schema)))
+    if not isinstance(schema, type) or not issubclass(schema, BaseModel):
+        return args
+    filled = by_model(name, args, schema)
     known = {each for field, of in schema.model_fields.items() for each in (field, of.alias, of.validation_alias)}
     if schema.model_config.get("extra") != "allow" and (unknown := args.keys() - known):
-        raise CallError(f"{name} can't be called with what was approved: it takes no {', '.join(sorted(unknown))}")
+        raise CallError(f"{name} can't be called with this: it takes no {', '.join(sorted(unknown))}")
+    return filled
+
+
+def _noted(request: ToolCallRequest, answer: Answer, taken: Taken) -> Answer:
+    """The tool's answer with the line about an edit."""
+    if taken.note is None:
+        return answer
+    if isinstance(answer, ToolMessage):
+        content = answer.content
+        if isinstance(content, list):
+            return answer.model_copy(update={"content": [{"type": "text", "text": taken.note}, *content]})
+        return answer.model_copy(update={"content": noted(content, taken.note)})
+    update: Any = answer.update
+    messages = update.get("messages") if isinstance(update, dict) else None
+    if not isinstance(messages, list):
+        return answer
+    own = request.tool_call["id"]
+    changed = [
+        _noted(request, each, taken) if isinstance(each, ToolMessage) and each.tool_call_id == own else each
+        for each in messages
+    ]
+    return replace(answer, update={**update, "messages": changed})
 
 
 def _approved(request: ToolCallRequest, taken: Taken) -> ToolCallRequest:
@@ -106,4 +137,4 @@ def _approved(request: ToolCallRequest, taken: Taken) -> ToolCallRequest:
 
 def _refused(request: ToolCallRequest, error: Exception) -> ToolMessage:
     call = request.tool_call
-    return ToolMessage(content=told(error), name=call["name"], tool_call_id=call["id"], status="error")
+    return ToolMessage(content=not_run(error), name=call["name"], tool_call_id=call["id"], status="error")
