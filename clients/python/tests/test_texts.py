@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from assent import CallError, NotRun, Opened, Problem, ProblemError, Request, UnreachableError, told
+from assent_client import CallError, NotRun, Opened, Problem, ProblemError, Request, UnreachableError, told
 
 ROWS = json.loads((Path(__file__).parents[3] / "client" / "testdata" / "texts.json").read_text())
 

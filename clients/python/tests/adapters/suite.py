@@ -22,7 +22,7 @@ import pytest
 from desk_server import Beside, Desk
 from test_example import answers
 
-from assent import AsyncClient, Options
+from assent_client import AsyncClient, Options
 
 QUICK = Options(attempts=2, pause=0.01)
 SESSION = "s-1"

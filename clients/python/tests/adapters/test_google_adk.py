@@ -25,8 +25,8 @@ from google.adk.tools.function_tool import FunctionTool
 from google.genai import types
 from suite import SESSION, Framework, Made, SchemaSuite, Turn, tools_of
 
-from assent import AsyncClient
-from assent.adapters.google_adk import Assent
+from assent_client import AsyncClient
+from assent_client.adapters.google_adk import Assent
 
 CONFIRMATION = "adk_request_confirmation"
 

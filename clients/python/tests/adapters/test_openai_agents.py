@@ -30,8 +30,8 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 from openai.types.responses.response_output_item import McpApprovalRequest
 from suite import BIG, SESSION, Framework, Made, ReadingSuite, Turn, tools_of
 
-from assent import AsyncClient, CallError
-from assent.adapters.openai_agents import Assent
+from assent_client import AsyncClient, CallError
+from assent_client.adapters.openai_agents import Assent
 
 
 class Scripted(Model):

@@ -14,8 +14,8 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from suite import Framework, Made, ReadingSuite, Turn, tools_of
 
-from assent import AsyncClient, CallError
-from assent.adapters.pydantic_ai import Assent
+from assent_client import AsyncClient, CallError
+from assent_client.adapters.pydantic_ai import Assent
 
 
 @dataclass

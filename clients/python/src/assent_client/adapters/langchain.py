@@ -8,12 +8,14 @@ model is told why. Nothing in a graph's state or in the value of a resume approv
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import itertools
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any, cast
 
 from langchain.agents.middleware import AgentMiddleware, ToolCallRequest
 from langchain_core.messages import ToolMessage
+from langgraph.config import get_config
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
@@ -25,6 +27,7 @@ from ..sync import Client
 from ..wire import Taken
 from .notes import noted
 
+SCRATCHPAD = "__pregel_scratchpad"  # where LangGraph keeps the answers that a resume replays
 Answer = ToolMessage | Command[Any]
 
 
@@ -46,43 +49,55 @@ class Assent(AgentMiddleware[Any, Any]):
         return tool(request.tool_call["name"], request.tool_call["args"], session=_thread(request))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]) -> Answer:
+        waits = self._waits()
         while True:
             try:
                 if not isinstance(self.client, Client):
                     raise MisuseError("an agent that is not awaited takes a Client")
-                taken = self.client.take(self.agent, self.call(_filled(request)), **self._asking(request))
+                asking = self._asking(request, next(waits))
+                taken = self.client.take(self.agent, self.call(_filled(request)), **asking)
                 break
             except StillPending as e:
-                waits = e.request.id
+                pending = e.request.id
             except Exception as e:
                 return _refused(request, e)
-            interrupt({"assent": waits})  # what it returns was not said by people whom the server knows
+            interrupt({"assent": pending})  # what it returns was not said by people whom the server knows
         return _noted(request, handler(_approved(request, taken)), taken)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Answer]]
     ) -> Answer:
+        waits = self._waits()
         while True:
             try:
                 if not isinstance(self.client, AsyncClient):
                     raise MisuseError("an agent that is awaited takes an AsyncClient")
-                taken = await self.client.take(self.agent, self.call(_filled(request)), **self._asking(request))
+                asking = self._asking(request, next(waits))
+                taken = await self.client.take(self.agent, self.call(_filled(request)), **asking)
                 break
             except StillPending as e:
-                waits = e.request.id
+                pending = e.request.id
             except Exception as e:
                 return _refused(request, e)
-            interrupt({"assent": waits})
+            interrupt({"assent": pending})
         return _noted(request, await handler(_approved(request, taken)), taken)
 
-    def _asking(self, request: ToolCallRequest) -> dict[str, Any]:
+    def _waits(self) -> Iterator[float | None]:
+        """How long each attempt waits: those that a resume replays not at all, the one after them as long as it may."""
+        scratchpad = get_config().get("configurable", {}).get(SCRATCHPAD)
+        if scratchpad is not None and self.asking["wait"] is not None:
+            answered = len(scratchpad.resume) + (scratchpad.get_null_resume(False) is not None)
+            yield from itertools.repeat(0, answered)
+        yield from itertools.repeat(self.asking["wait"])
+
+    def _asking(self, request: ToolCallRequest, wait: float | None) -> dict[str, Any]:
         thread, id = _thread(request), request.tool_call["id"]
         key = key_of(thread, id) if thread and id else None
 
         def accept(args: dict[str, Any]) -> None:
             _read(request, args)
 
-        return {"key": key, "accept": accept, **self.asking}
+        return {"key": key, "accept": accept, **self.asking, "wait": wait}
 
 
 def _thread(request: ToolCallRequest) -> str | None:

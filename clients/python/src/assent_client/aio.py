@@ -15,7 +15,17 @@ import httpx
 
 from . import wire
 from .call import body_of, text_of, values_of
-from .errors import AssentError, CallError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError, mark
+from .errors import (
+    AssentError,
+    CallError,
+    MisuseError,
+    NotRun,
+    ProblemError,
+    StillPending,
+    UnreachableError,
+    UnreadableError,
+    mark,
+)
 from .models import Decision, Opened, Request
 from .sse import FROM_NOW, SILENCE, Event, Reader
 from .wire import Asking, Options, Taken
@@ -48,6 +58,7 @@ class AsyncClient:
     ) -> None:
         self._base, self._token, self.options = wire.base_of(url, token), token, options or Options()
         self._http = http or httpx.AsyncClient()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._base!r})"  # never the token
@@ -95,16 +106,15 @@ class AsyncClient:
         call = {**call, "args": text_of(call.get("args", "{}"))}  # as they are now, whoever changes them later
         way = _Way(agent, call, ask, float("inf") if ask.wait is None else time.monotonic() + ask.wait)
         try:
-            taken = await self._round(way, ask.key, last=False)
-            if taken is None:  # the rules changed between the answer and the run: ask once more, not for ever
-                taken = await self._round(way, ask.key and ask.key + "~2", last=True)
+            taken = await self._once(way)
+            while taken is None:  # an equal call without a key had joined this one, and ran
+                taken = await self._once(way)
         except BaseException as e:
             mark(e, ran=False)
             if ask.cancel and way.waits:
                 with suppress(AssentError):
                     await self.cancel(way.waits, ask.cancel)
             raise
-        assert taken is not None  # the last round gives or raises
         return taken
 
     async def do(self, agent: str, call: Call, run: Callable[[dict[str, Any]], Awaitable[T]], **asking: Any) -> T:
@@ -141,6 +151,20 @@ class AsyncClient:
                 pause = e.problem.retry_after
             failures = 1 if reader.after != before else failures + 1
             await asyncio.sleep(wire.backoff(self.options, failures, pause))
+
+    async def _once(self, way: _Way) -> Taken | None:
+        """The run of a call; None if an equal call without a key took the run that people approved for both."""
+        key = way.asking.key
+        try:
+            taken = await self._round(way, key, last=False)
+            if taken is None:  # the rules changed between the answer and the run: ask once more, not for ever
+                taken = await self._round(way, key and key + "~2", last=True)
+        except (NotRun, ProblemError) as e:
+            if key is None and way.asking.opened is None and _is_consumed(e):
+                return None
+            raise
+        assert taken is not None  # the last round gives or raises
+        return taken
 
     async def _round(self, way: _Way, key: str | None, last: bool) -> Taken | None:
         before = None if last else way.asking.opened
@@ -203,6 +227,7 @@ class AsyncClient:
 
     async def _exchange(self, request: httpx.Request, attempts: int | None = None) -> bytes:
         """Tries until there is an answer that counts, and returns its body."""
+        self._stay()
         attempt, most = 0, attempts or self.options.attempts
         while True:
             attempt, pause = attempt + 1, None
@@ -216,6 +241,13 @@ class AsyncClient:
                     raise
                 pause = e.problem.retry_after
             await asyncio.sleep(wire.backoff(self.options, attempt, pause))
+
+    def _stay(self) -> None:
+        """Refuses another loop than that of the first exchange, whose connections belong to it."""
+        loop = asyncio.get_running_loop()
+        if self._loop not in (None, loop):
+            raise MisuseError("an AsyncClient belongs to the loop of its first call: make one for each loop")
+        self._loop = loop
 
     async def _attempt(self, request: httpx.Request) -> bytes:
         until = time.monotonic() + request.extensions["timeout"]["read"]
@@ -246,3 +278,9 @@ class AsyncClient:
 
     async def _send(self, request: httpx.Request) -> httpx.Response:
         return await self._http.send(request, stream=True, auth=None, follow_redirects=False)
+
+
+def _is_consumed(error: NotRun | ProblemError) -> bool:
+    if isinstance(error, ProblemError):
+        return error.code == "consumed"
+    return error.request is not None and error.request.state == "consumed"

@@ -262,4 +262,4 @@ def _passed(runner: WorkflowRunner | None) -> WorkflowRunner:
     """Lets workflows import this package as it is: its part in them does no I/O."""
     if not isinstance(runner, SandboxedWorkflowRunner):
         return runner or SandboxedWorkflowRunner()
-    return replace(runner, restrictions=runner.restrictions.with_passthrough_modules("assent"))
+    return replace(runner, restrictions=runner.restrictions.with_passthrough_modules("assent_client"))

@@ -14,7 +14,16 @@ import httpx
 
 from . import wire
 from .call import body_of, text_of, values_of
-from .errors import AssentError, CallError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError, mark
+from .errors import (
+    AssentError,
+    CallError,
+    NotRun,
+    ProblemError,
+    StillPending,
+    UnreachableError,
+    UnreadableError,
+    mark,
+)
 from .models import Decision, Opened, Request
 from .sse import FROM_NOW, SILENCE, Event, Reader
 from .wire import Asking, Options, Taken
@@ -94,16 +103,15 @@ class Client:
         call = {**call, "args": text_of(call.get("args", "{}"))}  # as they are now, whoever changes them later
         way = _Way(agent, call, ask, float("inf") if ask.wait is None else time.monotonic() + ask.wait)
         try:
-            taken = self._round(way, ask.key, last=False)
-            if taken is None:  # the rules changed between the answer and the run: ask once more, not for ever
-                taken = self._round(way, ask.key and ask.key + "~2", last=True)
+            taken = self._once(way)
+            while taken is None:  # an equal call without a key had joined this one, and ran
+                taken = self._once(way)
         except BaseException as e:
             mark(e, ran=False)
             if ask.cancel and way.waits:
                 with suppress(AssentError):
                     self.cancel(way.waits, ask.cancel)
             raise
-        assert taken is not None  # the last round gives or raises
         return taken
 
     def do(self, agent: str, call: Call, run: Callable[[dict[str, Any]], T], **asking: Any) -> T:
@@ -140,6 +148,20 @@ class Client:
                 pause = e.problem.retry_after
             failures = 1 if reader.after != before else failures + 1
             time.sleep(wire.backoff(self.options, failures, pause))
+
+    def _once(self, way: _Way) -> Taken | None:
+        """The run of a call; None if an equal call without a key took the run that people approved for both."""
+        key = way.asking.key
+        try:
+            taken = self._round(way, key, last=False)
+            if taken is None:  # the rules changed between the answer and the run: ask once more, not for ever
+                taken = self._round(way, key and key + "~2", last=True)
+        except (NotRun, ProblemError) as e:
+            if key is None and way.asking.opened is None and _is_consumed(e):
+                return None
+            raise
+        assert taken is not None  # the last round gives or raises
+        return taken
 
     def _round(self, way: _Way, key: str | None, last: bool) -> Taken | None:
         before = None if last else way.asking.opened
@@ -245,3 +267,9 @@ class Client:
 
     def _send(self, request: httpx.Request) -> httpx.Response:
         return self._http.send(request, stream=True, auth=None, follow_redirects=False)
+
+
+def _is_consumed(error: NotRun | ProblemError) -> bool:
+    if isinstance(error, ProblemError):
+        return error.code == "consumed"
+    return error.request is not None and error.request.state == "consumed"
