@@ -85,11 +85,10 @@ export class Client {
     const now = { ...call, args: bodyOf(call).args }; // as it is now, whoever changes it later
     const way: Way = { agent, call: now, asking, until };
     try {
-      let taken = await this.#round(way, asking.key, false);
-      // Where the rules change between the answer and the run, it is asked about once more, not for ever.
-      taken ??= await this.#round(way, asking.key && `${asking.key}~2`, true);
-      if (taken) return taken;
-      throw new UnreadableError("the last round gave nothing"); // it gives or throws
+      for (;;) {
+        const taken = await this.#once(way);
+        if (taken) return taken; // else an equal call without a key had joined this one, and ran
+      }
     } catch (error) {
       mark(error, false);
       if (asking.cancel && way.waits) await this.cancel(way.waits, asking.cancel).catch(ignored);
@@ -149,6 +148,20 @@ export class Client {
       clearTimeout(silence);
       over.abort();
     }
+  }
+
+  /** The run of a call; undefined if an equal call without a key took the run that people approved for both. */
+  async #once(way: Way): Promise<Taken | undefined> {
+    const { key, opened } = way.asking;
+    try {
+      // Where the rules change between the answer and the run, it is asked about once more, not for ever.
+      const taken = (await this.#round(way, key, false)) ?? (await this.#round(way, key && `${key}~2`, true));
+      if (taken) return taken;
+    } catch (error) {
+      if (key === undefined && !opened && isConsumed(error)) return undefined;
+      throw error;
+    }
+    throw new UnreadableError("the last round gave nothing"); // it gives or throws
   }
 
   async #round(way: Way, key: string | undefined, last: boolean): Promise<Taken | undefined> {
@@ -270,6 +283,10 @@ async function accepted(way: Way, text: string): Promise<Record<string, unknown>
 
 /** A JSON text on one line. */
 const line = (text: string): string => (/[\n\r\u2028\u2029]/.test(text) ? JSON.stringify(JSON.parse(text)) : text);
+
+function isConsumed(error: unknown): boolean {
+  return error instanceof ProblemError ? error.code === "consumed" : error instanceof NotRun && error.request?.state === "consumed";
+}
 
 const lastOf = (r: Request): Request["revisions"][number] => r.revisions[r.revisions.length - 1]!;
 

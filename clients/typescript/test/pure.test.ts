@@ -41,6 +41,7 @@ test("only of an error of this package the agent is told that nothing ran", () =
 test("arguments are sent byte for byte", () => {
   for (const [args, text] of [
     [{}, "{}"],
+    [{ a: undefined, b: { c: undefined } }, '{"b":{}}'],
     [{ b: 1, a: "ü\u2028" }, '{"b":1,"a":"ü\u2028"}'],
     ['{"b":1.50,  "a":1e2}', '{"b":1.50,  "a":1e2}'],
   ] as const) {
@@ -53,7 +54,7 @@ test("arguments that could be read in two ways, or that JavaScript would change,
   for (const args of [
     '{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1e999}', '{"a": 1e-999}', '{"a": 9007199254740993}', "[1]", "", "null", "7",
     '{"a": 0.1000000000000000055511151231257827}', deep, { a: Infinity }, { a: NaN }, { a: "\ud800" }, { "\ud800": 1 },
-    { a: undefined }, { a: 1n }, { a: () => 1 }, { a: new Date() }, { a: new Map() }, { a: Symbol.iterator },
+    { a: [undefined] }, { a: 1n }, { a: () => 1 }, { a: new Date() }, { a: new Map() }, { a: Symbol.iterator },
   ]) {
     assert.throws(() => bodyOf(tool("t", args as never)), CallError, String(args).slice(0, 40));
   }

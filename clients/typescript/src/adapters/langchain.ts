@@ -1,6 +1,6 @@
 /** Tools of LangChain's createAgent (LangGraph), behind assent. */
 
-import { interrupt } from "@langchain/langgraph";
+import { getConfig, interrupt } from "@langchain/langgraph";
 import { type AgentMiddleware, ToolMessage, createMiddleware } from "langchain";
 import { byChecking, bySchema, isChecking } from "../arguments.js";
 import { keyOf, tool } from "../call.js";
@@ -26,8 +26,9 @@ export interface Waiting {
 export function assent(client: Client, agent: string, waiting: Waiting = {}) {
   const wrapToolCall: Wrap = async (request, handler) => {
     const made = request.toolCall;
-    for (;;) {
-      const { run, why } = await take(client, agent, request, waiting);
+    const replayed = waiting.wait === undefined ? 0 : answered();
+    for (let attempt = 0; ; attempt++) {
+      const { run, why } = await take(client, agent, request, attempt < replayed ? { ...waiting, wait: 0 } : waiting);
       if (run) return withNote(await handler({ ...request, toolCall: { ...made, args: run.args } }), run.note, made.id);
       if (!(why instanceof StillPending)) {
         return new ToolMessage({ content: notRun(why), name: made.name, tool_call_id: made.id ?? "", status: "error" });
@@ -36,6 +37,12 @@ export function assent(client: Client, agent: string, waiting: Waiting = {}) {
     }
   };
   return createMiddleware({ name: "Assent", wrapToolCall });
+}
+
+/** How many interrupts of this task have answers, which a resume replays: what is asked before them need not wait again. */
+function answered(): number {
+  const { resume, nullResume } = getConfig()?.configurable?.["__pregel_scratchpad"] ?? {};
+  return (Array.isArray(resume) ? resume.length : 0) + (nullResume === undefined ? 0 : 1);
 }
 
 /** The run of a call, or why it has none. */

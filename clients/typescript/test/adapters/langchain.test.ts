@@ -30,6 +30,19 @@ held(16, "of a name that stands twice, what LangChain keeps is what is shown and
   assert.deepEqual((await waits).ran, [["trade", { amount: 30000 }]]);
 });
 
+test("a resume waits once, however often the turn was interrupted", async (t) => {
+  const client = clientOf(await Desk.start(t));
+  const waited: unknown[] = [];
+  const take = client.take.bind(client);
+  client.take = (agent, call, asking) => (waited.push(asking?.wait), take(agent, call, asking));
+  const saved = new MemorySaver();
+  const given = [{ messages: [{ role: "user", content: "go" }] }, ...[1, 2, 3].map(() => new Command({ resume: 1 }))];
+  for (const [resumes, each] of given.entries()) {
+    assert((await go(client, [TRADE], each, saved, 0.1)).waits);
+    assert.deepEqual(waited.splice(0), [...Array(resumes).fill(0), 0.1]);
+  }
+});
+
 test("two calls of a paused turn go on, each when people have answered it", async (t) => {
   const desk = await Desk.start(t);
   const saved = new MemorySaver();
