@@ -263,7 +263,8 @@ func TestGrantTakesAllApprovers(t *testing.T) {
 		t.Errorf("an age and a session: %+v", g)
 	}
 	long := &approval.GrantOffer{MaxAge: 2 * time.Hour}
-	if g := both(`{"n":6}`, long, &approval.GrantOffer{MaxUses: 2}); g.MaxUses != 2 || !g.Expires.Equal(h.now().Add(time.Hour)) {
+	g = both(`{"n":6}`, long, &approval.GrantOffer{MaxUses: 2})
+	if g.MaxUses != 2 || !g.Expires.Equal(h.now().Add(time.Hour)) {
 		t.Errorf("an age and uses: %+v", g)
 	}
 
