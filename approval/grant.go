@@ -45,6 +45,10 @@ type Grant struct {
 	RevokedWhy string         `json:"revoked_why,omitempty"`
 }
 
+// MostUses is how often a grant may be used unless the service or a
+// policy says otherwise.
+const MostUses = 10_000
+
 // grantPrefix begins the ids of grants.
 const grantPrefix = "grt_"
 
@@ -67,7 +71,7 @@ const (
 type GrantOffer struct {
 	Session bool          `json:"session,omitempty"`  // only for the running session
 	MaxAge  time.Duration `json:"-"`                  // 0: the service's default; in JSON max_age, a text such as "8h"
-	MaxUses int           `json:"max_uses,omitempty"` // 0: the service's default
+	MaxUses int           `json:"max_uses,omitempty"` // 0: the service's default, or its most with a MaxAge
 	Bounds  []Bound       `json:"bounds,omitempty"`
 }
 

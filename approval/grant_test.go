@@ -253,6 +253,20 @@ func TestGrantTakesAllApprovers(t *testing.T) {
 	); g.MaxUses != 5 || !g.Expires.Equal(h.now().Add(2*time.Hour)) {
 		t.Errorf("the policy's bounds don't hold: %+v", g)
 	}
+	// An age alone is for as many uses as the policy allows, but not for
+	// more than the other approver offered, who was shown one use.
+	hour := &approval.GrantOffer{MaxAge: time.Hour}
+	if g := both(`{"n":4}`, hour, hour); g.MaxUses != 5 || !g.Expires.Equal(h.now().Add(time.Hour)) {
+		t.Errorf("an age alone: %+v", g)
+	}
+	if g := both(`{"n":5}`, hour, &approval.GrantOffer{Session: true}); g.MaxUses != 1 || g.Session != "s1" {
+		t.Errorf("an age and a session: %+v", g)
+	}
+	long := &approval.GrantOffer{MaxAge: 2 * time.Hour}
+	g = both(`{"n":6}`, long, &approval.GrantOffer{MaxUses: 2})
+	if g.MaxUses != 2 || !g.Expires.Equal(h.now().Add(time.Hour)) {
+		t.Errorf("an age and uses: %+v", g)
+	}
 
 	h.history()
 }

@@ -67,10 +67,19 @@ func most[T ~int | ~int64](policy, own T) T {
 	return min(policy, own)
 }
 
-// offered is what an offer says, or else the standard, but not beyond
-// the limit.
-func offered[T ~int | ~int64](offer, standard, limit T) T {
-	return min(cmp.Or(offer, standard), limit)
+// limited returns the offer with its age and uses as they were shown to
+// the approver who made it: joining two offers must not let one widen
+// what the other left out. An offer of an age alone has as many uses as
+// the policies and the service allow.
+func (o GrantOffer) limited(g policy.Grants, cfg Config) GrantOffer {
+	mostUses := most(g.MaxUses, cfg.MaxUses)
+	uses := cfg.GrantUses
+	if o.MaxAge > 0 {
+		uses = mostUses
+	}
+	o.MaxUses = min(cmp.Or(o.MaxUses, uses), mostUses)
+	o.MaxAge = min(cmp.Or(o.MaxAge, cfg.GrantAge), most(g.MaxAge, cfg.MaxGrantAge))
+	return o
 }
 
 // mostBounds of one offer.
@@ -118,7 +127,7 @@ func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) 
 		if v.Grant == nil {
 			return nil
 		}
-		all = all.join(*v.Grant)
+		all = all.join(v.Grant.limited(r.Grants, cfg))
 	}
 
 	if all == nil || r.Grants.Forbid {
@@ -141,8 +150,8 @@ func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) 
 		Redact:        r.Redact,
 		Rules:         rulesOf(&r.Current().Decision),
 		Stages:        r.Stages,
-		Expires:       now.Add(offered(all.MaxAge, cfg.GrantAge, most(r.Grants.MaxAge, cfg.MaxGrantAge))),
-		MaxUses:       offered(all.MaxUses, cfg.GrantUses, most(r.Grants.MaxUses, cfg.MaxUses)),
+		Expires:       now.Add(all.MaxAge),
+		MaxUses:       all.MaxUses,
 	}
 	if all.Session || r.Grants.Session {
 		g.Session = call.Session
@@ -158,8 +167,8 @@ func (o *GrantOffer) join(p GrantOffer) *GrantOffer {
 	}
 	out := GrantOffer{
 		Session: o.Session || p.Session,
-		MaxAge:  most(o.MaxAge, cmp.Or(p.MaxAge, o.MaxAge)),
-		MaxUses: most(o.MaxUses, cmp.Or(p.MaxUses, o.MaxUses)),
+		MaxAge:  min(o.MaxAge, p.MaxAge),
+		MaxUses: min(o.MaxUses, p.MaxUses),
 	}
 	for _, b := range o.Bounds {
 		if slices.Contains(p.Bounds, b) {

@@ -22,7 +22,7 @@ type Config struct {
 	CoolDown    time.Duration // how long a denied call is denied again without asking; 5m
 	GrantAge    time.Duration // of grants whose offer names none; 1h
 	MaxGrantAge time.Duration // of any grant; 30 days
-	GrantUses   int           // of grants whose offer names none; 1
+	GrantUses   int           // of grants whose offer names neither uses nor an age; 1
 	MaxUses     int           // of any grant; 10,000
 	Remember    time.Duration // how long idempotency keys are known; 24h
 	// AcceptUnknown names the tenants that take calls for principals
@@ -64,7 +64,7 @@ func (c Config) withDefaults() Config {
 	pick(&c.GrantAge, time.Hour)
 	pick(&c.MaxGrantAge, 30*24*time.Hour)
 	pick(&c.GrantUses, 1)
-	pick(&c.MaxUses, 10_000)
+	pick(&c.MaxUses, MostUses)
 	pick(&c.Remember, 24*time.Hour)
 	pick(&c.KeepArgs, 16<<10)
 	c.GrantAge, c.GrantUses = min(c.GrantAge, c.MaxGrantAge), min(c.GrantUses, c.MaxUses)

@@ -130,7 +130,9 @@ func testM42(t *testing.T) {
 
 	c.sendCall(2, "write_file", write)
 	must.Do(t, r.Edit(r.pending(t).ID, "mara", `{"path":"/b"}`))
-	c.expect(c.text(c.hear()), "done")
+	answer := c.hear()
+	c.expect(answer, `[{"text":"A person changed this call before it ran. It ran with: {\"path\":\"/b\"}","type":"text"},`)
+	c.expect(answer, "done")
 	r.sees(`{"name":"write_file","arguments":`+odd+`}`, `{"name":"write_file","arguments":{"path":"/b"}}`)
 }
 

@@ -264,7 +264,11 @@ func (c *client) text(answer string) string {
 	var result struct {
 		Content []struct{ Text string }
 	}
-	if err := json.Unmarshal(m.Result, &result); err != nil || len(result.Content) != 1 {
+	err := json.Unmarshal(m.Result, &result)
+	if len(result.Content) == 2 && strings.HasPrefix(result.Content[0].Text, "A person changed this call") {
+		return result.Content[0].Text + "\n" + result.Content[1].Text
+	}
+	if err != nil || len(result.Content) != 1 {
 		c.t.Fatalf("%s: %v", answer, err)
 	}
 	return result.Content[0].Text

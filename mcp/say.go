@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/mcp/server"
@@ -63,7 +64,17 @@ func (g *Gateway) outcome(ctx context.Context, r *server.Request, c *record) (js
 		return g.say(r, mayHaveRun(c, "It ran, and its result is not kept any more"))
 	}
 
-	return wire.ForClient(c.Part.Result, r.Modern), nil
+	return resultOf(c, r.Modern), nil
+}
+
+// resultOf returns the server's result of a call, with a line about an
+// approver's edit.
+func resultOf(c *record, modern bool) json.RawMessage {
+	result := wire.ForClient(c.Part.Result, modern)
+	if c.Approval == nil || !c.Approval.Edited {
+		return result
+	}
+	return wire.WithText(result, approval.EditNote(c.Args()))
 }
 
 // error is the fault as a client gets it.

@@ -247,7 +247,7 @@ func (g *Gateway) taskResult(c *record, r *server.Request) (json.RawMessage, *wi
 		return nil, c.Part.Failed.error()
 	}
 
-	return wire.ForClient(c.Part.Result, false), nil
+	return resultOf(c, false), nil
 }
 
 // said is a result inside of another one: it has no resultType.

@@ -68,7 +68,7 @@ func takers() []taker {
 			shows:   `"code":"undeclared"`,
 			run: func(t *testing.T, file string) string {
 				call := testfiles.Write(t, beside(file, "call"), nobodysCall+"\n")
-				return said("decide", "--agent", beside(file, "desk.agf.yaml"), "--call", call, "--config", file)
+				return said("decide", "--agent", beside(file, "desk.agf.yaml"), "--call", call, "--decisions", file)
 			},
 		},
 		{

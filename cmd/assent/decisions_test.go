@@ -253,11 +253,11 @@ func TestEveryChoiceIsReadByAllThree(t *testing.T) {
 		said := map[string][3]string{}
 		for _, text := range []string{f.text, f.base} {
 			testfiles.Write(t, file, cmp.Or(text, "{}\n"))
-			decided, problem, code := decides(f.call, "--agent", agent, "--config", file)
+			decided, problem, code := decides(f.call, "--agent", agent, "--decisions", file)
 			if code != 0 {
 				t.Errorf("%s: decide: %s", name, problem)
 			}
-			checked, code := validate("--config", file, agent, filepath.Join(dir, "rules"))
+			checked, code := validate("--decisions", file, agent, filepath.Join(dir, "rules"))
 			if code == 2 {
 				t.Errorf("%s: agf-validate: %s", name, checked)
 			}
@@ -280,8 +280,8 @@ func TestEveryChoiceIsReadByAllThree(t *testing.T) {
 		}
 
 		testfiles.Write(t, file, f.wrong+"\n")
-		_, byDecide, code := decides(f.call, "--agent", agent, "--config", file)
-		byValidate, code2 := validate("--config", file, agent)
+		_, byDecide, code := decides(f.call, "--agent", agent, "--decisions", file)
+		byValidate, code2 := validate("--decisions", file, agent)
 		_, byServe, err := configured(t, dir)
 		at := regexp.MustCompile(regexp.QuoteMeta(file) + `:\d+:\d+: error: `)
 		place := at.FindString(byDecide)

@@ -308,7 +308,7 @@ func (c *hookCases) edited() bool {
 		c.t.Error(err)
 	}
 
-	return c.hook(call) == said{"allow", to, ""}
+	return c.hook(call) == editedCall(c.product, to)
 }
 
 func (c *hookCases) badlyEdited() bool {

@@ -125,10 +125,12 @@ func hookSays(t *testing.T, product, text string) said {
 			Why        string          `json:"permissionDecisionReason"`
 			Input      json.RawMessage `json:"updatedInput"`
 			Merged     json.RawMessage `json:"tool_input"`
+			Context    string          `json:"additionalContext"`
 		} `json:"hookSpecificOutput"`
 		CopilotWord string          `json:"permissionDecision"`
 		CopilotWhy  string          `json:"permissionDecisionReason"`
 		CopilotArgs json.RawMessage `json:"modifiedArgs"`
+		Context     string          `json:"additionalContext"`
 		CursorWord  string          `json:"permission"`
 		CursorWhy   string          `json:"agent_message"`
 		CursorArgs  json.RawMessage `json:"updated_input"`
@@ -144,14 +146,23 @@ func hookSays(t *testing.T, product, text string) said {
 
 	switch product {
 	case "copilot":
-		return said{doc.CopilotWord, string(doc.CopilotArgs), doc.CopilotWhy}
+		return said{doc.CopilotWord, string(doc.CopilotArgs), doc.CopilotWhy + doc.Context}
 	case "cursor":
 		return said{doc.CursorWord, string(doc.CursorArgs), doc.CursorWhy}
 	case "gemini":
 		return said{doc.GeminiWord, string(doc.Inner.Merged), doc.GeminiWhy}
 	}
 
-	return said{doc.Inner.Permission, string(doc.Inner.Input), doc.Inner.Why}
+	return said{doc.Inner.Permission, string(doc.Inner.Input), doc.Inner.Why + doc.Inner.Context}
+}
+
+// editedCall is what a product reads of a call that an approver changed.
+// Gemini CLI itself tells the model.
+func editedCall(product, args string) said {
+	if product == "gemini" {
+		return said{"allow", args, ""}
+	}
+	return said{"allow", args, "A person changed this call before it ran. It ran with: " + args}
 }
 
 // answers runs a hook that must answer with a document.
@@ -281,13 +292,13 @@ func TestHookRunsWhatAnApproverEdited(t *testing.T) {
 			return answers(t, product, call, flags...)
 		}
 		to := `{"command":"make -n","timeout":1e3}`
-		if got := edits(doc(toolCall{"Bash", `{"command":"make"}`, "1"}), to); got != (said{"allow", to, ""}) {
+		if got := edits(doc(toolCall{"Bash", `{"command":"make"}`, "1"}), to); got != editedCall(product, to) {
 			t.Errorf("an edited call: %+v", got)
 		}
 
 		got := edits(doc(toolCall{"Bash", `{"command":"make","force":true}`, "2"}), `{"command":"make"}`)
 		if product != "gemini" {
-			if got != (said{"allow", `{"command":"make"}`, ""}) {
+			if got != editedCall(product, `{"command":"make"}`) {
 				t.Errorf("an edit that takes an argument out: %+v", got)
 			}
 			return

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
@@ -158,4 +160,38 @@ func (p Progress) Params() (json.RawMessage, error) {
 		}
 		w.Optional("message", p.Message)
 	})
+}
+
+// WithText returns a tool's result with a text before its content. A
+// result without a list of content gets one.
+func WithText(result []byte, text string) json.RawMessage {
+	w := jsonmsg.Append(make([]byte, 0, len(result)+len(text)+64))
+	w.Object(func(w *jsonmsg.Writer) {
+		found := false
+		for _, m := range jsonmsg.Members(result) {
+			if m.Name != "content" {
+				w.Name(m.Name).Verbatim(m.Raw)
+				continue
+			}
+			found = true
+			w.Name(m.Name).Verbatim(prepended(m.Raw, text))
+		}
+		if !found {
+			w.Name("content").Verbatim(prepended(nil, text))
+		}
+	})
+	return w.Text
+}
+
+// prepended returns a list of content with a text in front.
+func prepended(content []byte, text string) []byte {
+	first, _ := json.Marshal(map[string]string{"type": "text", "text": text}) // texts always have JSON
+	rest := bytes.TrimSpace(content)
+	if len(rest) < 2 || rest[0] != '[' {
+		return slices.Concat([]byte("["), first, []byte("]"))
+	}
+	if inner := bytes.TrimSpace(rest[1 : len(rest)-1]); len(inner) == 0 {
+		return slices.Concat([]byte("["), first, []byte("]"))
+	}
+	return slices.Concat([]byte("["), first, []byte(","), rest[1:])
 }

@@ -224,6 +224,19 @@ func TestMetaTellsTheProtocolsKeysFromForeignOnes(t *testing.T) {
 	}
 }
 
+func TestTextBeforeContentKeepsTheRest(t *testing.T) {
+	for result, want := range map[string]string{
+		`{"a":1,"content":[ {"b": 2} ]}`: `{"a":1,"content":[{"text":"n","type":"text"}, {"b": 2} ]}`,
+		`{"content": [ ]}`:               `{"content":[{"text":"n","type":"text"}]}`,
+		`{"content":null,"x":[]}`:        `{"content":[{"text":"n","type":"text"}],"x":[]}`,
+		`{}`:                             `{"content":[{"text":"n","type":"text"}]}`,
+	} {
+		if got := wire.WithText([]byte(result), "n"); string(got) != want {
+			t.Errorf("%s\nbecame   %s\nexpected %s", result, got, want)
+		}
+	}
+}
+
 func TestForClientFitsTheErasAndKeepsTheRest(t *testing.T) {
 	const foreign = `"content":[ {"type":"text"} ],"x":{"b": 1},"_meta":{ "a/b":1 }`
 	for _, c := range []struct {

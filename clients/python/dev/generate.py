@@ -1,4 +1,4 @@
-"""Writes what is made of other files into src/assent, or into the folder that is named.
+"""Writes what is made of other files into src/assent_client, or into the folder that is named.
 
 sync.py is aio.py without its awaits. models.py holds types of the HTTP API, from server/openapi/openapi.yaml.
 Only what the client sends and reads is generated. Answers are read so that a newer server can be understood: fields may
@@ -30,6 +30,10 @@ BLOCKING = [
     (r"\ba(close|iter_bytes)\b", r"\1"),
     (r"\basyncio\.sleep\b", "time.sleep"),
     (r"^import asyncio\n", ""),
+    (r"\bMisuseError, |^    MisuseError,\n", ""),
+    (r"^        self\._loop: .*\n", ""),
+    (r"^        self\._stay\(\)\n", ""),
+    (r"^    def _stay\(self\)(.*\n)+?\n", ""),
     ("by several tasks of a loop at once", "by several threads at once"),
     (", a cancelled task", ""),
     (r"\A.*\n", '"""The client that blocks. Generated from aio.py by dev/generate.py: don\'t edit."""\n'),
@@ -79,8 +83,8 @@ def blocking(text: str) -> str:
 
 
 def main() -> None:
-    target = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE / "src" / "assent"
-    (target / "sync.py").write_text(blocking((HERE / "src" / "assent" / "aio.py").read_text()))
+    target = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE / "src" / "assent_client"
+    (target / "sync.py").write_text(blocking((HERE / "src" / "assent_client" / "aio.py").read_text()))
     models(target / "models.py")
 
 

@@ -1,4 +1,4 @@
-"""Measures the engine in process: python dev/measure.py, where assent[engine] is installed."""
+"""Measures the engine in process: python dev/measure.py, where assent-client[engine] is installed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
-from assent.engine import Engine, files_of
+from assent_client.engine import Engine, files_of
 
 DESK = Path(__file__).resolve().parents[3] / "examples" / "trading-desk"
 CALLS = 500  # of which the best of 20 rounds counts
 
 
 def main() -> None:
-    size = len((files("assent") / "engine.wasm").read_bytes())
+    size = len((files("assent_client") / "engine.wasm").read_bytes())
     print(f"module: {size / 1e6:.1f} MB")
     for _ in range(2):
         began = time.perf_counter()

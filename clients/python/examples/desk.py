@@ -10,7 +10,7 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import assent
+import assent_client as assent
 
 SESSION = "s-1"
 TURN: list[tuple[str, str, dict[str, Any]]] = [

@@ -18,8 +18,8 @@ from agent_framework import (
 )
 from desk import SESSION, TURN, drop_table, quote, trade
 
-import assent
-from assent.adapters.agent_framework import Assent
+import assent_client as assent
+from assent_client.adapters.agent_framework import Assent
 
 
 class Scripted(FunctionInvocationLayer[Any], BaseChatClient[Any]):

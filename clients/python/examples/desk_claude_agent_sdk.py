@@ -20,8 +20,8 @@ from claude_agent_sdk import (
 )
 from desk import TOOLS, TURN
 
-import assent
-from assent.adapters.claude_agent_sdk import Assent
+import assent_client as assent
+from assent_client.adapters.claude_agent_sdk import Assent
 
 PREFIX = "mcp__desk__"
 

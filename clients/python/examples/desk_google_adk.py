@@ -16,8 +16,8 @@ from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.genai import types
 
-import assent
-from assent.adapters.google_adk import Assent
+import assent_client as assent
+from assent_client.adapters.google_adk import Assent
 
 
 class Scripted(BaseLlm):

@@ -13,8 +13,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import StructuredTool
 
-import assent
-from assent.adapters.langchain import Assent
+import assent_client as assent
+from assent_client.adapters.langchain import Assent
 
 
 class Scripted(BaseChatModel):

@@ -13,8 +13,8 @@ from agents.models.interface import Model
 from desk import SESSION, TURN, drop_table, quote, trade
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-import assent
-from assent.adapters.openai_agents import Assent
+import assent_client as assent
+from assent_client.adapters.openai_agents import Assent
 
 
 class Scripted(Model):

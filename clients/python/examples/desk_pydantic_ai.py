@@ -10,8 +10,8 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-import assent
-from assent.adapters.pydantic_ai import Assent
+import assent_client as assent
+from assent_client.adapters.pydantic_ai import Assent
 
 
 def scripted(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:

@@ -13,8 +13,8 @@ from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.worker import Worker
 
-import assent
-from assent.adapters.temporal import Assent, Calls
+import assent_client as assent
+from assent_client.adapters.temporal import Assent, Calls
 
 with workflow.unsafe.imports_passed_through():
     from desk import SESSION, TURN, drop_table, quote, trade

@@ -9,7 +9,7 @@ import pytest
 from desk_server import Deliveries, Desk
 from table import pytest_runtest_makereport, pytest_sessionfinish  # noqa: F401
 
-from assent import Client
+from assent_client import Client
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from desk_server import Desk
 
-from assent import CallError, Client, NotRun, key_of, tool
-from assent.call import body_of, values_of
+from assent_client import CallError, Client, NotRun, key_of, tool
+from assent_client.call import body_of, values_of
 
 
 @pytest.mark.parametrize(

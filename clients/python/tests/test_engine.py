@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from desk_server import BIG, HERE, binary
 
-from assent import AssentError, CallError, told, tool
-from assent.engine import Engine, EngineError, Plan, files_of
+from assent_client import AssentError, CallError, told, tool
+from assent_client.engine import Engine, EngineError, Plan, files_of
 
 RECORDED = Path(__file__).parents[2] / "wasm" / "testdata" / "answers.jsonl"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,8 @@ def answers(desk: Desk, name: str) -> None:
     command = [sys.executable, str(EXAMPLES / name)]
     runs = Beside(lambda: subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout)
     desk.edit('{"symbol": "ACME", "amount": 15000}')
-    assert sorted(runs.done().splitlines()) == [
+    printed = re.sub(r"A person changed this call before it ran. It ran with: {[^}]*}\n", "", runs.done())
+    assert sorted(printed.splitlines()) == [
         "call_1 quote: ACME is at 150.25",
         "call_2 trade: bought 15000 of ACME",
         "call_3 drop_table: Not run. Policy denies this call: Dropping tables is not delegated to agents. "

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from desk_server import Beside, Desk, binary, free_port, until
 
-import assent
+import assent_client as assent
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "python.md"
 NAMED = re.compile(r"`([a-z/]+\.(?:py|agf\.yaml|yaml))`[^`]*?:\n\n```(?:python|yaml)\n(.*?)```", re.S)

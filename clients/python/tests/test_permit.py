@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from desk_server import BIG, Beside, Desk
 
-from assent import CallError, Client, tool
-from assent.permit import PermitRefused, Verifier
+from assent_client import CallError, Client, tool
+from assent_client.permit import PermitRefused, Verifier
 
 KEPT: dict[str, Any] = json.loads(
     (Path(__file__).parents[3] / "permit" / "testdata" / "attempts.json").read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from desk_server import BIG, Beside, Desk, until
 
-import assent
-from assent import (
+import assent_client as assent
+from assent_client import (
     AsyncClient,
     CallError,
     Client,

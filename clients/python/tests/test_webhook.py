@@ -9,7 +9,7 @@ import pytest
 from desk_server import BIG, Deliveries, Desk, until
 from standardwebhooks import Webhook
 
-from assent import Client, Receiver, Replayed, WebhookError, tool
+from assent_client import Client, Receiver, Replayed, WebhookError, tool
 
 SECRET = "whsec_" + "a" * 32
 OTHER = "whsec_" + "b" * 32

@@ -11,9 +11,19 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from assent import CallError, Client, NotRun, Options, ProblemError, UnreachableError, UnreadableError, tool, wire
-from assent.sse import Reader
-from assent.wire import backoff
+from assent_client import (
+    CallError,
+    Client,
+    NotRun,
+    Options,
+    ProblemError,
+    UnreachableError,
+    UnreadableError,
+    tool,
+    wire,
+)
+from assent_client.sse import Reader
+from assent_client.wire import backoff
 
 ALLOW = b'{"outcome": "allow", "decision": {"outcome": "allow", "message": "", "reasons": [], "missing_variables": []}}'
 Answer = tuple[int, dict[str, str], bytes]

@@ -122,6 +122,7 @@ function whole(value: unknown, depth: number): void {
     throw new TypeError(`a ${value.constructor.name} is no plain object`);
   }
   for (const [name, item] of Object.entries(value)) {
+    if (item === undefined && !Array.isArray(value)) continue; // JSON leaves such a member out
     whole(name, depth);
     whole(item, depth + 1);
   }

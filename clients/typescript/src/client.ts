@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Call, bodyOf, valuesOf } from "./call.js";
-import { AssentError, CallError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError } from "./errors.js";
+import { AssentError, CallError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError, mark } from "./errors.js";
 import type { Decision, Opened, Request } from "./models.js";
 import { type Event, FROM_NOW, Reader, SILENCE } from "./sse.js";
 import * as wire from "./wire.js";
@@ -85,12 +85,12 @@ export class Client {
     const now = { ...call, args: bodyOf(call).args }; // as it is now, whoever changes it later
     const way: Way = { agent, call: now, asking, until };
     try {
-      let taken = await this.#round(way, asking.key, false);
-      // Where the rules change between the answer and the run, it is asked about once more, not for ever.
-      taken ??= await this.#round(way, asking.key && `${asking.key}~2`, true);
-      if (taken) return taken;
-      throw new UnreadableError("the last round gave nothing"); // it gives or throws
+      for (;;) {
+        const taken = await this.#once(way);
+        if (taken) return taken; // else an equal call without a key had joined this one, and ran
+      }
     } catch (error) {
+      mark(error, false);
       if (asking.cancel && way.waits) await this.cancel(way.waits, asking.cancel).catch(ignored);
       throw error;
     }
@@ -101,7 +101,12 @@ export class Client {
     agent: string, call: Call, run: (args: Record<string, unknown>) => T | Promise<T>, asking: Asking = {},
   ): Promise<T> {
     const taken = await this.take(agent, call, asking);
-    return run(taken.args);
+    try {
+      return await run(taken.args);
+    } catch (error) {
+      mark(error, true);
+      throw error;
+    }
   }
 
   /** What happens after an entry of the ledger, in order and without holes; connections are made again. */
@@ -143,6 +148,20 @@ export class Client {
       clearTimeout(silence);
       over.abort();
     }
+  }
+
+  /** The run of a call; undefined if an equal call without a key took the run that people approved for both. */
+  async #once(way: Way): Promise<Taken | undefined> {
+    const { key, opened } = way.asking;
+    try {
+      // Where the rules change between the answer and the run, it is asked about once more, not for ever.
+      const taken = (await this.#round(way, key, false)) ?? (await this.#round(way, key && `${key}~2`, true));
+      if (taken) return taken;
+    } catch (error) {
+      if (key === undefined && !opened && isConsumed(error)) return undefined;
+      throw error;
+    }
+    throw new UnreadableError("the last round gave nothing"); // it gives or throws
   }
 
   async #round(way: Way, key: string | undefined, last: boolean): Promise<Taken | undefined> {
@@ -205,7 +224,8 @@ export class Client {
       throw new UnreadableError("the server let another call be consumed than the one that was approved");
     }
     const permit = request.permit?.signed;
-    return { text, args, opened, request, edited, ...(permit === undefined ? {} : { permit }) };
+    const note = edited ? { note: `A person changed this call before it ran. It ran with: ${line(text)}` } : {};
+    return { text, args, opened, request, edited, ...note, ...(permit === undefined ? {} : { permit }) };
   }
 
   /** Tries until there is an answer that counts, and returns its body. */
@@ -259,6 +279,13 @@ export class Client {
 async function accepted(way: Way, text: string): Promise<Record<string, unknown>> {
   await way.asking.accept?.(valuesOf(text)); // values of its own: what it makes of them doesn't run
   return valuesOf(text);
+}
+
+/** A JSON text on one line. */
+const line = (text: string): string => (/[\n\r\u2028\u2029]/.test(text) ? JSON.stringify(JSON.parse(text)) : text);
+
+function isConsumed(error: unknown): boolean {
+  return error instanceof ProblemError ? error.code === "consumed" : error instanceof NotRun && error.request?.state === "consumed";
 }
 
 const lastOf = (r: Request): Request["revisions"][number] => r.revisions[r.revisions.length - 1]!;

@@ -1,4 +1,4 @@
-/** What can go wrong. Whatever is thrown, nothing ran, unless the error is the tool's own. */
+/** Errors of this package, and the sentences that tell a model about a call that failed. */
 
 import type { Opened, Problem, Request } from "./models.js";
 
@@ -50,8 +50,31 @@ export class NotRun extends AssentError {
 const CONSUMED = "Not run again. The approval has been used already.";
 const FROZEN = "Not run. The agent is frozen by its operators. Do not try it again.";
 
-/** The sentence for the agent about a call that did not run, whatever the reason. */
+const RAN = new WeakMap<object, boolean>();
+
+/** Records of an error whether the guarded function had started. The last record counts. */
+export function mark(error: unknown, ran: boolean): void {
+  if (isReference(error)) RAN.set(error, ran);
+}
+
+const isReference = (value: unknown): value is object => value !== null && ["object", "function"].includes(typeof value);
+
+/**
+ * The sentence for the model about a call that failed. It says "Not run" only if the function did not start. An error of
+ * other packages is known to come before or after the start if guard, take or do threw it.
+ */
 export function told(error: unknown): string {
+  const ran = isReference(error) ? RAN.get(error) : undefined;
+  const name = error instanceof Error ? error.name : typeof error;
+  if (ran) return `It ran and failed (${name}). Find out what it has done before you try it again.`;
+  if (ran === undefined && !(error instanceof AssentError)) {
+    return `It failed (${name}), and it may have run. Find out before you try it again.`;
+  }
+  return notRun(error);
+}
+
+/** The sentence for the model about a call whose function did not start. */
+export function notRun(error: unknown): string {
   if (error instanceof NotRun || error instanceof StillPending) return error.message;
   if (error instanceof ProblemError && error.code === "consumed") return CONSUMED;
   if (error instanceof ProblemError && error.code === "frozen") return FROZEN;

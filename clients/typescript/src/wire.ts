@@ -54,6 +54,7 @@ export interface Taken {
   readonly opened: Opened;
   readonly request?: Request; // none where nobody was asked
   readonly edited: boolean;
+  readonly note?: string; // one line for the model if a person changed the call, with the arguments that run
   readonly permit?: string; // what to hand to a tool that checks permits
 }
 

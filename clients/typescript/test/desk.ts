@@ -166,7 +166,10 @@ export async function runsExample(t: TestContext, name: string): Promise<void> {
   const env = { ...process.env, ASSENT_SERVER: desk.url, ASSENT_TOKEN: desk.runtime };
   const runs = promisify(execFile)("node", [path], { env });
   await desk.edit('{"symbol": "ACME", "amount": 15000}');
-  assert.deepEqual((await runs).stdout.trim().split("\n"), [
+  const note = 'A person changed this call before it ran. It ran with: {"symbol": "ACME", "amount": 15000}\n';
+  const printed = (await runs).stdout;
+  assert.equal(printed.includes(note), !["desk", "desk-claude-agent-sdk"].includes(name));
+  assert.deepEqual(printed.replace(note, "").trim().split("\n"), [
     "call_1 quote: ACME is at 150.25",
     "call_2 trade: bought 15000 of ACME",
     "call_3 drop_table: Not run. Policy denies this call: Dropping tables is not delegated to agents. Do not try it again.",

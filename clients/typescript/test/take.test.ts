@@ -213,6 +213,57 @@ test("a guarded function runs with what was approved, or not at all", async (t) 
   await assert.rejects(trade({ amount: 20000 }), /Not run again/);
 });
 
+test("of a function that ran the model is never told that it did not", async (t) => {
+  const { client } = await desks(t);
+  const inner = guard(client, "desk", "drop_table", () => "dropped");
+  const raised = [new RangeError("oops"), Object.freeze(new CallError("oops")), "oops"];
+  const fails = [...raised.map((error) => () => { throw error; }), () => inner({})];
+  for (const fail of fails) {
+    for (const run of [guard(client, "desk", "quote", fail), () => client.do("desk", tool("quote", {}), fail)]) {
+      const text = told(await run({}).then(() => assert.fail(), (error) => error));
+      assert.match(text, /^It (ran and )?failed \(\w+\)/);
+      assert.doesNotMatch(text, /Not run|oops/);
+    }
+  }
+  const early = [
+    guard(client, "desk", "quote", () => "ran", { key: () => { throw new RangeError(); } }),
+    guard(client, "desk", "quote", () => "ran", { accept: () => { throw new RangeError(); } }),
+  ];
+  for (const run of early) assert.match(told(await run({}).catch((error) => error)), /^Not run\. .*\(RangeError\)/);
+});
+
+test("a guarded method keeps its this, and undefined members are left out", async (t) => {
+  const { desk, client } = await desks(t);
+  class Broker {
+    sum = 0;
+    trade = guard(client, "desk", "trade", function (this: Broker, args: { amount: number; note?: string | undefined }) {
+      return (this.sum += args.amount) + ("note" in args ? " noted" : "");
+    });
+  }
+  const broker = new Broker();
+  const waits = broker.trade({ amount: 20000, note: undefined });
+  const request = (await desk.waiting())[0]!;
+  assert.equal(request.revisions[0]!.call.args, '{"amount":20000}');
+  await desk.vote("approve", {}, request);
+  assert.equal(await waits, "20000");
+  await assert.rejects(broker.trade(5 as never), /expected one object of named arguments/);
+  assert.throws(() => guard(client, "desk", "trade", ((a: number, b: number) => a + b) as never), /takes 2 arguments/);
+  assert.throws(() => guard(client, "desk", "trade", function* () {}), /is a generator/);
+  await assert.rejects(client.take("desk", tool("quote", { list: [undefined] })), CallError);
+});
+
+test("equal calls without a key run once each", async (t) => {
+  const { desk, client } = await desks(t);
+  let ran = 0;
+  const both = [1, 2].map(() => client.do("desk", big, () => ran++));
+  for (const count of [1, 2]) {
+    await desk.vote("approve");
+    await until(() => ran >= count, "it does not run");
+  }
+  await Promise.all(both);
+  assert.equal(ran, 2);
+});
+
 test("events go on where they were, over a server that was killed", async (t) => {
   const { desk, client } = await desks(t);
   await client.open("desk", big);

@@ -198,10 +198,14 @@ func printOffered(p *term.Printer, offer *openapi.GrantOffer, r *approval.Reques
 		r.Current().Call.Target(),
 	)
 	p.Printf(", for %s", cmp.Or(offer.MaxAge, "as long as the server's default, 1h unless it says otherwise"))
-	switch offer.MaxUses {
-	case 0:
+	uses := max(offer.MaxUses, 1)
+	switch {
+	case offer.MaxUses == 0 && offer.MaxAge != "":
+		uses = cmp.Or(r.Grants.MaxUses, approval.MostUses)
+		p.Printf(", as often as it is called in that time, at most %d times", uses)
+	case offer.MaxUses == 0:
 		p.Printf(", as often as the server's default, once unless it says otherwise")
-	case 1:
+	case offer.MaxUses == 1:
 		p.Printf(", once")
 	default:
 		p.Printf(", at most %d times", offer.MaxUses)
@@ -215,7 +219,7 @@ func printOffered(p *term.Printer, offer *openapi.GrantOffer, r *approval.Reques
 	}
 	p.Printf(". Any other argument asks again.\n")
 	for _, e := range r.Exposures() {
-		p.Printf("  all uses together, %s: at most %s\n", e.Path, e.Words(max(offer.MaxUses, 1)))
+		p.Printf("  all uses together, %s: at most %s\n", e.Path, e.Words(uses))
 	}
 }
 

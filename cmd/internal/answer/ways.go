@@ -67,9 +67,10 @@ func ways() []way {
 			},
 		},
 		{
-			use:   "deny ID --reason TEXT",
+			use:   "deny ID --reason TEXT [--yes]",
 			short: "Deny a request",
-			flags: []string{"reason", "binding"},
+			long:  "deny asks nothing, with a terminal or without; --yes is taken so that scripts can use the flags of approve.",
+			flags: []string{"reason", "binding", "yes"},
 			run: func(a commands, ctx context.Context, f answerFlags, args []string) error {
 				if strings.TrimSpace(f.reason) == "" {
 					return errors.New("--reason: expected a text; the agent and the record get it")
@@ -81,7 +82,7 @@ func ways() []way {
 		{
 			use:   "respond ID TEXT",
 			short: "Answer the agent instead of letting the call run",
-			flags: []string{"reason", "binding"},
+			flags: []string{"reason", "binding", "yes"},
 			then:  "a TEXT in quotes",
 			run: func(a commands, ctx context.Context, f answerFlags, args []string) error {
 				if strings.TrimSpace(args[1]) == "" {
@@ -208,7 +209,7 @@ func (f *answerFlags) known() *pflag.FlagSet {
 		"",
 		"`PREFIX` of the binding that you looked at, at least 12 digits; another call is refused",
 	)
-	flags.BoolVar(&f.yes, "yes", false, "don't ask; needs --binding")
+	flags.BoolVar(&f.yes, "yes", false, "don't ask; approving and answering need --binding too")
 	flags.BoolVar(&f.all, "all", false, "leave nothing out, however long the texts are")
 	flags.StringVar(&f.args, "args", "", "`FILE` of the new arguments, JSON; - for standard input")
 	flags.StringArrayVar(

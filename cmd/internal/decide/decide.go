@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/assent-dev/assent/cmd/internal/fileerrors"
 	"github.com/assent-dev/assent/cmd/internal/term"
@@ -59,7 +60,7 @@ func (f Flags) readsInput() int {
 func (a Decider) Command() *cobra.Command {
 	var f Flags
 	cmd := &cobra.Command{
-		Use: "decide --agent FILE [--parent FILE]... [--config FILE] [--policies DIR]... [--call FILE|-] " +
+		Use: "decide --agent FILE [--parent FILE]... [--decisions FILE] [--policies DIR]... [--call FILE|-] " +
 			"[--format json|text]",
 		Short: "Decide calls: one JSON call per line in, one JSON decision per line out",
 		Long: "decide reads one JSON call per line and writes one JSON decision per line " +
@@ -76,13 +77,19 @@ func (a Decider) Command() *cobra.Command {
 		nil,
 		"`FILE` of an agent that delegates to this one (repeatable, outermost first)",
 	)
-	flags.StringVar(&f.Decisions, "config", "", "decisions.yaml: `FILE` of what the owner chose, as assent serve reads it")
+	flags.StringVar(&f.Decisions, "decisions", "", "decisions.yaml: `FILE` of what the owner chose, as assent serve reads it")
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "config" { // the flag of agf-validate for the same file
+			name = "decisions"
+		}
+		return pflag.NormalizedName(name)
+	})
 	flags.StringArrayVar(
 		&f.Policies,
 		"policies",
 		nil,
 		"`DIR` of *.policy.yaml that the agent may name, or that apply by selector (repeatable); instead of those "+
-			"of --config",
+			"of --decisions",
 	)
 	flags.StringArrayVar(
 		&f.trusted,
@@ -117,7 +124,7 @@ func (a Decider) Command() *cobra.Command {
 
 func (a Decider) decide(f Flags) error {
 	if f.readsInput() > 1 {
-		return errors.New("standard input can be only one of --agent, --parent, --config and --call")
+		return errors.New("standard input can be only one of --agent, --parent, --decisions and --call")
 	}
 	if f.format != "json" && f.format != "text" {
 		return fmt.Errorf("--format: unknown format %q, expected json or text", f.format)

@@ -379,7 +379,7 @@ func TestDecideNamesWhatTheOwnerChose(t *testing.T) {
 	}{
 		{nil, `"configuration"`, 0},
 		{[]string{"--trust-server", "b"}, `"configuration"`, 0},
-		{[]string{"--config", file}, digest("trusted_servers: [a]\nundeclared: ask\n"), 3},
+		{[]string{"--decisions", file}, digest("trusted_servers: [a]\nundeclared: ask\n"), 3},
 		{[]string{"--config", file, "--trust-server", "b"}, digest("trusted_servers: [b]\nundeclared: ask\n"), 3},
 	} {
 		out, _, code := answered(t, testfiles.Agent, strings.NewReader(call), tt.flags...)

@@ -53,7 +53,7 @@ func TestEngineDecidesAsTheCommand(t *testing.T) {
 			r.Policies = []string{"policies"}
 			args = append(args, "--policies", "policies")
 		} else {
-			args = append(args, "--config", tt.config)
+			args = append(args, "--decisions", tt.config)
 		}
 
 		if tt.parent != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// choices are those of --config, with what flags say in their place.
+// choices are those of --decisions, with what flags say in their place.
 func (a Decider) choices(f Flags) (*term.Decisions, error) {
 	chosen := &term.Decisions{Config: &resolve.Config{PermitAge: resolve.DefaultPermitAge}}
 	if f.Decisions != "" {

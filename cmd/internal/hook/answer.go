@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
@@ -71,8 +72,19 @@ func sayClaude(w *jsonmsg.Writer, e *event, v verdict) {
 		w.Optional("permissionDecisionReason", v.why)
 		if v.edits(e) {
 			w.Name("updatedInput").Verbatim(v.args)
+			w.Member("additionalContext", note(v.args))
 		}
 	})
+}
+
+// note returns the line that tells the model about an edit. Products
+// cut or refuse longer ones.
+func note(args []byte) string {
+	text := approval.EditNote(args)
+	if len(text) > mostWhy {
+		text = text[:mostWhy] + "…" // the writer replaces half a character
+	}
+	return text
 }
 
 // edits reports whether the call runs with other arguments than those
@@ -111,6 +123,7 @@ func sayCopilot(w *jsonmsg.Writer, e *event, v verdict) {
 	w.Optional("permissionDecisionReason", v.why)
 	if v.edits(e) {
 		w.Name("modifiedArgs").Verbatim(v.args)
+		w.Member("additionalContext", note(v.args))
 	}
 	if !e.camel {
 		sayClaude(w, e, v)
@@ -120,10 +133,12 @@ func sayCopilot(w *jsonmsg.Writer, e *event, v verdict) {
 func sayCursor(w *jsonmsg.Writer, e *event, v verdict) {
 	w.Member("permission", v.word())
 	w.Optional("user_message", v.why)
-	w.Optional("agent_message", v.why)
 	if v.edits(e) && !e.fixed {
+		w.Member("agent_message", note(v.args))
 		w.Name("updated_input").Verbatim(v.args)
+		return
 	}
+	w.Optional("agent_message", v.why)
 }
 
 func sayGemini(w *jsonmsg.Writer, e *event, v verdict) {

@@ -10,7 +10,7 @@ import sys
 import httpx
 from suite import BIG, SESSION, Framework, Made, Steps
 
-from assent import AsyncClient
+from assent_client import AsyncClient
 
 
 async def main(framework: Framework, when: str) -> None:

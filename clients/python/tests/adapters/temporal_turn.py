@@ -8,7 +8,7 @@ from datetime import timedelta
 from temporalio import workflow
 from temporalio.common import RetryPolicy
 
-from assent.adapters.temporal import Calls
+from assent_client.adapters.temporal import Calls
 
 QUICK = RetryPolicy(maximum_attempts=2, initial_interval=timedelta(milliseconds=100))
 

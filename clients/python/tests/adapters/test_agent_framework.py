@@ -25,8 +25,8 @@ from agent_framework import (
 from desk_server import Desk
 from suite import BIG, Framework, Made, SchemaSuite, Turn, tools_of
 
-from assent import AsyncClient
-from assent.adapters.agent_framework import Assent
+from assent_client import AsyncClient
+from assent_client.adapters.agent_framework import Assent
 
 
 class Scripted(FunctionInvocationLayer[Any], BaseChatClient[Any]):

@@ -28,9 +28,9 @@ from desk_server import Beside, Desk
 from messages import scripted
 from suite import BIG, Framework, Made, Suite, Turn
 
-import assent
-from assent import AsyncClient, CallError
-from assent.adapters.claude_agent_sdk import Assent
+import assent_client as assent
+from assent_client import AsyncClient, CallError
+from assent_client.adapters.claude_agent_sdk import Assent
 
 PREFIX = "mcp__desk__"
 ANY: dict[str, Any] = {"type": "object", "properties": {}}

@@ -25,8 +25,8 @@ from google.adk.tools.function_tool import FunctionTool
 from google.genai import types
 from suite import SESSION, Framework, Made, SchemaSuite, Turn, tools_of
 
-from assent import AsyncClient
-from assent.adapters.google_adk import Assent
+from assent_client import AsyncClient
+from assent_client.adapters.google_adk import Assent
 
 CONFIRMATION = "adk_request_confirmation"
 
@@ -95,7 +95,8 @@ class GoogleADK:
                     turn.waits = call.id
             for answer in event.get_function_responses():
                 result = answer.response or {}
-                turn.told[str(answer.id)] = str(result.get("error", result.get("result")))
+                note = f"{result['assent']}\n" if "assent" in result else ""
+                turn.told[str(answer.id)] = note + str(result.get("error", result.get("result")))
         return turn
 
 

@@ -28,10 +28,10 @@ from agents.models.interface import Model
 from desk_server import Desk
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 from openai.types.responses.response_output_item import McpApprovalRequest
-from suite import BIG, SESSION, Framework, Made, Suite, Turn, tools_of
+from suite import BIG, SESSION, Framework, Made, ReadingSuite, Turn, tools_of
 
-from assent import AsyncClient, CallError
-from assent.adapters.openai_agents import Assent
+from assent_client import AsyncClient, CallError
+from assent_client.adapters.openai_agents import Assent
 
 
 class Scripted(Model):
@@ -99,7 +99,7 @@ class OpenAIAgents:
 FRAMEWORK: Framework = OpenAIAgents()
 
 
-class TestOpenAIAgents(Suite):
+class TestOpenAIAgents(ReadingSuite):
     framework = FRAMEWORK
     cells: Mapping[str, str] = {"16": "yes; a lone surrogate ends the run in the SDK"}
 

@@ -12,10 +12,10 @@ from desk_server import Desk
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, TextOutput, ToolApproved
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from suite import Framework, Made, Suite, Turn, tools_of
+from suite import Framework, Made, ReadingSuite, Turn, tools_of
 
-from assent import AsyncClient, CallError
-from assent.adapters.pydantic_ai import Assent
+from assent_client import AsyncClient, CallError
+from assent_client.adapters.pydantic_ai import Assent
 
 
 @dataclass
@@ -64,7 +64,7 @@ class PydanticAI:
 FRAMEWORK: Framework = PydanticAI()
 
 
-class TestPydanticAI(Suite):
+class TestPydanticAI(ReadingSuite):
     framework = FRAMEWORK
 
     @pytest.mark.parametrize("text", [False, True])

@@ -25,8 +25,8 @@ from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.exceptions import ActivityError, ApplicationError
 from temporalio.worker import Replayer, Worker
 
-from assent import AsyncClient, Receiver
-from assent.adapters.temporal import UNKNOWN, Assent, wake
+from assent_client import AsyncClient, Receiver
+from assent_client.adapters.temporal import UNKNOWN, Assent, wake
 
 SECOND = timedelta(seconds=1)
 

@@ -4,10 +4,11 @@ import { isDeepStrictEqual } from "node:util";
 import { type ModelMessage, type ToolApprovalStatus, type ToolExecutionOptions, type ToolModelMessage, type ToolSet, asSchema } from "ai";
 import { type Call, keyOf, tool } from "../call.js";
 import type { Client } from "../client.js";
-import { AssentError, CallError, NotRun, told } from "../errors.js";
+import { AssentError, CallError, NotRun, notRun } from "../errors.js";
 import type { Opened, Request } from "../models.js";
 import type { Taken } from "../wire.js";
 import { type Seen, look } from "./look.js";
+import { noted } from "./notes.js";
 
 type Tool = ToolSet[string];
 type Responses = Extract<ToolModelMessage["content"][number], { type: "tool-approval-response" }>;
@@ -57,7 +58,7 @@ export class Assent {
       const { request } = await this.#look(o.toolCall, this.waiting.wait ?? Infinity);
       return request?.state === "pending" ? "user-approval" : "not-applicable";
     } catch (error) {
-      return { type: "denied", reason: told(error) };
+      return { type: "denied", reason: notRun(error) };
     }
   };
 
@@ -86,9 +87,15 @@ export class Assent {
     const execute = async (input: unknown, options: ToolExecutionOptions<never>): Promise<unknown> => {
       const made = { toolName: name, toolCallId: options.toolCallId, input };
       const taken = await this.#take(made, given, options.abortSignal);
-      return last(await run.call(given, taken.args as never, options as never));
+      const result = await last(await run.call(given, taken.args as never, options as never));
+      if (!given.toModelOutput) return noted(result, taken.note);
+      if (taken.note !== undefined) notes.set(options.toolCallId, taken.note);
+      return result;
     };
-    const gated = { ...given, execute } as Tool;
+    const notes = new Map<string, string>(); // about edits, by the ids of calls
+    const output = given.toModelOutput;
+    const toModelOutput = async (o: OutputOf) => withNote(await output!.call(given, o), notes.get(o.toolCallId));
+    const gated = { ...given, execute, ...(output ? { toModelOutput } : {}) } as Tool;
     this.#gated.add(gated);
     return gated;
   }
@@ -103,7 +110,7 @@ export class Assent {
       });
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new Refused(told(error), { cause: error });
+      throw new Refused(notRun(error), { cause: error });
     }
   }
 
@@ -157,4 +164,16 @@ async function last(result: unknown): Promise<unknown> {
   let output: unknown;
   for await (output of result as AsyncIterable<unknown>);
   return output;
+}
+
+type OutputOf = Parameters<NonNullable<Tool["toModelOutput"]>>[0];
+type Output = Awaited<ReturnType<NonNullable<Tool["toModelOutput"]>>>;
+
+/** What the model reads of a result, with the line about an edit. */
+function withNote(output: Output, note: string | undefined): Output {
+  if (note === undefined) return output;
+  if (output.type === "text" || output.type === "error-text") return { ...output, value: `${note}\n${output.value}` };
+  if (output.type === "content") return { ...output, value: [{ type: "text", text: note }, ...output.value] };
+  if (output.type === "execution-denied") return output;
+  return { ...output, value: noted(output.value, note) as typeof output.value };
 }

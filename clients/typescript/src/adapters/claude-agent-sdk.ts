@@ -5,7 +5,7 @@ import type {
 } from "@anthropic-ai/claude-agent-sdk";
 import { type Call, type ToolFields, keyOf, tool } from "../call.js";
 import type { Client } from "../client.js";
-import { CallError, StillPending, told } from "../errors.js";
+import { CallError, StillPending, notRun } from "../errors.js";
 
 type Answer = Omit<Extract<SyncHookJSONOutput["hookSpecificOutput"], { hookEventName: "PreToolUse" }>, "hookEventName">;
 
@@ -37,7 +37,7 @@ export function assent(client: Client, agent: string, options: Options = {}, ask
   const answer = async (input: PreToolUseHookInput, signal: AbortSignal): Promise<Answer> => {
     try {
       const id = input.tool_use_id;
-      const { args } = await client.take(agent, callOf(input, fields?.(input.tool_name)), {
+      const { args, note } = await client.take(agent, callOf(input, fields?.(input.tool_name)), {
         key: keyOf(input.session_id, id),
         accept: () => {
           if (approved.has(id)) throw new CallError(`two calls have the id ${id}: expected the options of one query`);
@@ -46,11 +46,11 @@ export function assent(client: Client, agent: string, options: Options = {}, ask
         ...(wait === undefined ? {} : { wait }),
       });
       approved.set(id, args);
-      return { permissionDecision: "allow", updatedInput: args };
+      return { permissionDecision: "allow", updatedInput: args, ...(note === undefined ? {} : { additionalContext: note }) };
     } catch (error) {
       // The session of a subagent can't be resumed by itself.
       if (error instanceof StillPending && !input.agent_id) return { permissionDecision: "defer" };
-      return { permissionDecision: "deny", permissionDecisionReason: told(error) };
+      return { permissionDecision: "deny", permissionDecisionReason: notRun(error) };
     }
   };
 
@@ -58,7 +58,7 @@ export function assent(client: Client, agent: string, options: Options = {}, ask
     const updatedInput = approved.get(toolUseID);
     approved.delete(toolUseID);
     if (updatedInput) return { behavior: "allow", updatedInput };
-    return { behavior: "deny", message: told(new CallError(`the call of ${name} did not come to assent`)) };
+    return { behavior: "deny", message: notRun(new CallError(`the call of ${name} did not come to assent`)) };
   };
 
   return {

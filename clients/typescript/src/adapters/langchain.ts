@@ -1,11 +1,13 @@
 /** Tools of LangChain's createAgent (LangGraph), behind assent. */
 
-import { interrupt } from "@langchain/langgraph";
+import { getConfig, interrupt } from "@langchain/langgraph";
 import { type AgentMiddleware, ToolMessage, createMiddleware } from "langchain";
+import { byChecking, bySchema, isChecking } from "../arguments.js";
 import { keyOf, tool } from "../call.js";
 import type { Client } from "../client.js";
-import { CallError, StillPending, told } from "../errors.js";
-import type { Taken } from "../wire.js";
+import { StillPending, notRun } from "../errors.js";
+import { type Taken, isObject } from "../wire.js";
+import { noted } from "./notes.js";
 
 type Wrap = NonNullable<AgentMiddleware["wrapToolCall"]>;
 type Asked = Parameters<Wrap>[0];
@@ -24,16 +26,23 @@ export interface Waiting {
 export function assent(client: Client, agent: string, waiting: Waiting = {}) {
   const wrapToolCall: Wrap = async (request, handler) => {
     const made = request.toolCall;
-    for (;;) {
-      const { run, why } = await take(client, agent, request, waiting);
-      if (run) return handler({ ...request, toolCall: { ...made, args: run.args } });
+    const replayed = waiting.wait === undefined ? 0 : answered();
+    for (let attempt = 0; ; attempt++) {
+      const { run, why } = await take(client, agent, request, attempt < replayed ? { ...waiting, wait: 0 } : waiting);
+      if (run) return withNote(await handler({ ...request, toolCall: { ...made, args: run.args } }), run.note, made.id);
       if (!(why instanceof StillPending)) {
-        return new ToolMessage({ content: told(why), name: made.name, tool_call_id: made.id ?? "", status: "error" });
+        return new ToolMessage({ content: notRun(why), name: made.name, tool_call_id: made.id ?? "", status: "error" });
       }
       interrupt({ assent: why.request.id }); // what it returns was not said by people whom the server knows
     }
   };
   return createMiddleware({ name: "Assent", wrapToolCall });
+}
+
+/** How many interrupts of this task have answers, which a resume replays: what is asked before them need not wait again. */
+function answered(): number {
+  const { resume, nullResume } = getConfig()?.configurable?.["__pregel_scratchpad"] ?? {};
+  return (Array.isArray(resume) ? resume.length : 0) + (nullResume === undefined ? 0 : 1);
 }
 
 /** The run of a call, or why it has none. */
@@ -42,9 +51,9 @@ async function take(client: Client, agent: string, request: Asked, waiting: Wait
   const { configurable, signal } = request.runtime;
   try {
     const session = String(configurable?.thread_id ?? "");
-    const run = await client.take(agent, tool(name, args, { session }), {
+    const run = await client.take(agent, tool(name, await read(request, args), { session }), {
       key: keyOf(session, id ?? ""),
-      accept: (edited) => fits(request, edited),
+      accept: (edited) => read(request, edited),
       ...waiting,
       ...(signal ? { signal } : {}),
     });
@@ -55,17 +64,24 @@ async function take(client: Client, agent: string, request: Asked, waiting: Wait
   }
 }
 
-/** A schema of https://standardschema.dev, as zod's are. */
-interface Checking {
-  readonly "~standard"?: { validate(value: unknown): Checked | Promise<Checked> };
+/** The arguments as the tool reads them, with its defaults, which people are shown too. */
+async function read({ tool, toolCall }: Asked, args: Record<string, unknown>): Promise<Record<string, unknown>> {
+  const schema: unknown = (tool as { schema?: unknown } | undefined)?.schema;
+  if (isChecking(schema)) return byChecking(toolCall.name, args, schema);
+  return isObject(schema) ? (bySchema(toolCall.name, args, schema) as Record<string, unknown>) : args;
 }
-type Checked = { readonly issues?: readonly { readonly message: string }[] | undefined; readonly value?: unknown };
 
-/** Arguments have to be such that the tool takes all of them, before their one run is taken. */
-async function fits({ tool, toolCall }: Asked, args: Record<string, unknown>): Promise<void> {
-  const schema = (tool as { schema?: Checking } | undefined)?.schema;
-  const { issues, value = args } = (await schema?.["~standard"]?.validate(args)) ?? {};
-  const left = Object.keys(args).filter((name) => !issues && !Object.hasOwn(Object(value), name));
-  const why = [...(issues ?? []).map((each) => each.message), ...left.map((name) => `it leaves out ${name}`)];
-  if (why.length > 0) throw new CallError(`the tool ${toolCall.name} does not take the arguments: ${why.join("; ")}`);
+type Answer = Awaited<ReturnType<Wrap>>;
+
+/** The tool's answer with the line about an edit. */
+function withNote(answer: Answer, note: string | undefined, id: string | undefined): Answer {
+  if (note === undefined) return answer;
+  if (ToolMessage.isInstance(answer)) {
+    const { content } = answer;
+    const text = Array.isArray(content) ? [{ type: "text" as const, text: note }, ...content] : (noted(content, note) as string);
+    answer.content = text as typeof content;
+  } else if (isObject(answer.update) && Array.isArray(answer.update.messages)) {
+    for (const each of answer.update.messages) if (ToolMessage.isInstance(each) && each.tool_call_id === id) withNote(each, note, id);
+  }
+  return answer;
 }

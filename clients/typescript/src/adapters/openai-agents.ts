@@ -1,11 +1,13 @@
 /** Function tools of the OpenAI Agents SDK, behind assent. */
 
 import type { FunctionTool, RunContext, RunState, Tool } from "@openai/agents-core";
+import { bySchema } from "../arguments.js";
 import { type Call, keyOf, tool } from "../call.js";
 import type { Client } from "../client.js";
-import { CallError, told } from "../errors.js";
+import { CallError, notRun } from "../errors.js";
 import type { Taken } from "../wire.js";
 import { look } from "./look.js";
+import { noted } from "./notes.js";
 
 type Details = Parameters<FunctionTool["invoke"]>[2];
 
@@ -44,7 +46,14 @@ export class Assent {
       const made = item.rawItem;
       const given = item.agent.tools.find((each: Tool) => each.name === item.name);
       if (made.type !== "function_call" || !given || !this.#gated.has(given)) continue;
-      const call = this.#call(made.name, made.arguments);
+      let call: Call;
+      try {
+        call = this.#call(made.name, read(given, made.arguments));
+      } catch (error) {
+        if (!(error instanceof CallError)) throw error;
+        state.approve(item); // the tool refuses it, and tells the model why
+        continue;
+      }
       const { request } = await look(this.client, this.agent, call, keyOf(this.session, made.callId), until);
       if (request?.state === "pending") left++;
       else state.approve(item);
@@ -61,12 +70,12 @@ export class Assent {
     const invoke = async (context: RunContext<Context>, input: string, details?: Details): Promise<unknown> => {
       let taken: Taken;
       try {
-        taken = await this.#take(given.name, input, details);
+        taken = await this.#take(given, input, details);
       } catch (error) {
         if (details?.signal?.aborted) throw error;
-        return told(error);
+        return notRun(error);
       }
-      return given.invoke(context, taken.text, details);
+      return withNote(await given.invoke(context, taken.text, details), taken.note);
     };
     const changed = { invoke, ...(this.waiting.pause ? { needsApproval: async () => true } : {}) };
     const gated = Object.defineProperties({ ...given }, Object.getOwnPropertyDescriptors(given)); // also what is not enumerable
@@ -75,9 +84,10 @@ export class Assent {
     return gated;
   }
 
-  #take(name: string, input: string, details: Details): Promise<Taken> {
+  async #take<Context>(given: FunctionTool<Context>, input: string, details: Details): Promise<Taken> {
     const { wait } = this.waiting;
-    return this.client.take(this.agent, this.#call(name, input), {
+    return this.client.take(this.agent, this.#call(given.name, read(given, input)), {
+      accept: (edited) => bySchema(given.name, edited, given.parameters),
       key: keyOf(this.session, details?.toolCall?.callId ?? ""),
       ...(wait === undefined ? {} : { wait }),
       ...(details?.signal ? { signal: details.signal } : {}),
@@ -87,4 +97,18 @@ export class Assent {
   #call(name: string, args: string): Call {
     return tool(name, args || "{}", { session: this.session });
   }
+}
+
+/** The model's own text, or one with the defaults of the tool. Refuses a call without an argument that it needs. */
+const read = (given: Tool<any>, args: string): string =>
+  given.type === "function" ? bySchema(given.name, args || "{}", given.parameters) : args;
+
+const OUTPUTS = ["text", "image", "file"];
+
+/** The tool's result with the line about an edit. Images and files stay outputs of their own. */
+function withNote(result: unknown, note: string | undefined): unknown {
+  if (note === undefined) return result;
+  const outputs: unknown[] = Array.isArray(result) ? result : [result];
+  const structured = outputs.length > 0 && outputs.every((each) => OUTPUTS.includes((each as { type?: string } | null)?.type ?? ""));
+  return structured ? [{ type: "text", text: note }, ...outputs] : noted(result, note);
 }

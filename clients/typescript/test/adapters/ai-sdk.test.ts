@@ -2,9 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { jsonSchema, tool } from "ai";
+import { type ModelMessage, jsonSchema, tool } from "ai";
 import { Client } from "assent";
 import { Assent } from "assent/adapters/ai-sdk";
+import { z } from "zod";
 import { Desk } from "../desk.js";
 import { framework, turn } from "./ai-sdk.js";
 import { QUICK, SESSION, TRADE, cases, clientOf } from "./suite.js";
@@ -49,4 +50,20 @@ test("of a tool that gives several results the last counts", async (t) => {
   });
   const { quote } = gate.tools({ quote: several });
   assert.equal(await quote.execute!({}, { toolCallId: "call_1", messages: [], context: undefined as never }), "all");
+});
+
+test("people see the defaults of a tool, also when the run pauses", async (t) => {
+  const desk = await Desk.start(t);
+  const inputSchema = z.object({ amount: z.number(), force: z.boolean().default(true) });
+  const { waits } = await turn(clientOf(desk), [{ tool: "trade", args: '{"amount": 20000}' }], 0.1, undefined, inputSchema);
+  const request = (await desk.waiting())[0]!;
+  assert.equal(request.revisions[0]!.call.args, '{"amount":20000,"force":true}');
+  await desk.vote("approve", {}, request);
+  const messages = waits as ModelMessage[];
+  const answer = await new Assent(clientOf(desk), "desk", SESSION).answer(messages);
+  const { ran } = await turn(clientOf(desk), [], 0.1, [...messages, answer!], inputSchema);
+  assert.deepEqual(ran, [["trade", { amount: 20000, force: true }]]);
+  const missing = await turn(clientOf(desk), [{ tool: "trade", args: "{}", id: "call_2" }], undefined, undefined, inputSchema);
+  assert.deepEqual(missing.ran, []);
+  assert.match(JSON.stringify(missing.told), /amount/);
 });

@@ -27,15 +27,17 @@ function scripted(calls: readonly Made[]): MockLanguageModelV4 {
   });
 }
 
+const ANY = z.looseObject({ amount: z.number().optional() });
+
 /** One turn; with `wait` it pauses when people have had so many seconds, and with messages it goes on. */
-export async function turn(client: Client, calls: readonly Made[], wait?: number, messages?: ModelMessage[]): Promise<Turn> {
+export async function turn(client: Client, calls: readonly Made[], wait?: number, messages?: ModelMessage[], inputSchema: z.ZodType = ANY): Promise<Turn> {
   const ran: Turn["ran"] = [];
   const gate = new Assent(client, "desk", SESSION, wait === undefined ? {} : { wait });
   const named = (name: string) =>
     tool({
-      inputSchema: z.looseObject({ amount: z.number().optional() }),
+      inputSchema,
       execute: (args) => {
-        ran.push([name, args]);
+        ran.push([name, args as object]);
         return `${name} ran`;
       },
     });

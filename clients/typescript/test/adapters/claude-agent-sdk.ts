@@ -118,6 +118,7 @@ export const framework: Framework = {
   product: `@anthropic-ai/claude-agent-sdk ${versionOf("@anthropic-ai/claude-agent-sdk")}`,
   example: "desk-claude-agent-sdk",
   module: import.meta.url,
+  hearsOfEdits: false, // Claude Code puts it beside the result
   cells: {
     2: "yes; for a tool of a server, where the program gives the digest of its definition",
     6: "yes; numbers that no double holds are refused",

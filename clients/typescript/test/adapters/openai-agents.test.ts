@@ -37,3 +37,20 @@ test("tools that run elsewhere are refused", () => {
   const elsewhere = { type: "hosted_tool" as const, name: "web_search" };
   assert.throws(() => gate.tools([elsewhere]), /web_search is no function of this program/);
 });
+
+test("people see the defaults of a tool, and no call without what it needs", async (t) => {
+  const desk = await Desk.start(t);
+  const given = agentOf(clientOf(desk), [], {});
+  const properties = { amount: { type: "number" as const }, force: { type: "boolean" as const, default: true } };
+  const parameters = { type: "object" as const, properties, required: ["amount"], additionalProperties: true as const };
+  const trade = tool({ name: "trade", description: "trade", parameters, strict: false, execute: (args) => JSON.stringify(args) });
+  const [gated] = given.gate.tools([trade]);
+  const call = (args: string) => gated!.invoke(undefined as never, args, { toolCall: { callId: args } as never });
+  const got = call('{"amount": 20000}');
+  const shown = '{"amount":20000,"force":true}';
+  const request = (await desk.waiting())[0]!;
+  assert.equal(request.revisions[0]!.call.args, shown);
+  await desk.vote("approve", {}, request);
+  assert.equal(await got, shown);
+  assert.match(String(await call('{"force": false}')), /^Not run\. .*amount is missing/);
+});

@@ -35,6 +35,7 @@ export interface Turn {
 export interface Framework {
   readonly product: string; // with its version
   readonly example: string;
+  readonly hearsOfEdits?: boolean; // whether the line about an edit is in a tool's result; true by default
   readonly module: string; // the URL of the module that exports this as `framework`
   readonly cells: Readonly<Record<number, string>>; // of its row, where it says more than yes
   /** One turn; with `wait` it pauses when people have had so many seconds. */
@@ -168,7 +169,9 @@ function changes(framework: Framework, held: Held): void {
     await desk.edit('{"note": {"z": 1, "a": 2.50}, "amount": 15000}');
     const { ran, told } = await waits;
     assert.equal(JSON.stringify(ran), '[["trade",{"note":{"z":1,"a":2.5},"amount":15000}]]');
-    assert.deepEqual(told, { call_1: "trade ran" });
+    assert.match(told.call_1!, /trade ran$/);
+    const note = 'A person changed this call before it ran. It ran with: {"note": {"z": 1, "a": 2.50}, "amount": 15000}\n';
+    assert.equal(told.call_1!.split(note).length, framework.hearsOfEdits === false ? 1 : 2, told.call_1);
   });
 
   held(6, "an edit to a number that no double holds", async (_, desk) => {

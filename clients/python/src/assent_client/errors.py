@@ -1,4 +1,4 @@
-"""What can go wrong. Whatever is raised, nothing ran, unless the error is the tool's own."""
+"""Errors of this package, and the sentences that tell a model about a call that failed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ class AssentError(Exception):
 
 class CallError(AssentError, ValueError):
     """The call, or what was given beside it, can't be presented as it is."""
+
+
+class MisuseError(AssentError):
+    """The program uses this package in a way that can't work. Adapters raise it and tell the model nothing."""
 
 
 class UnreachableError(AssentError):
@@ -57,14 +61,38 @@ _CODES = {
 }
 
 
+_RAN = "_assent_ran"
+
+
+def mark(error: BaseException, ran: bool) -> None:
+    """Records on an error whether the guarded function had started. The last record counts."""
+    object.__setattr__(error, _RAN, ran)  # also on errors that are frozen
+
+
 def told(error: BaseException) -> str:
-    """The sentence for the agent about a call that did not run, whatever the reason."""
+    """The sentence for the model about a call that failed. It says "Not run" only if the function did not start.
+
+    An error of other packages is known to come before or after the start if guard, take or do raised it.
+    """
+    ran = getattr(error, _RAN, None)
+    if ran:
+        return f"It ran and failed ({type(error).__name__}). Find out what it has done before you try it again."
+    if ran is None and not isinstance(error, AssentError):
+        return f"It failed ({type(error).__name__}), and it may have run. Find out before you try it again."
+    return not_run(error)
+
+
+def not_run(error: BaseException) -> str:
+    """The sentence for the model about a call whose function did not start. A MisuseError is raised again."""
+    if isinstance(error, MisuseError):
+        raise error
     if isinstance(error, (NotRun, StillPending)):
         return str(error)
     if isinstance(error, ProblemError) and error.code in _CODES:
         return _CODES[error.code]
     if isinstance(error, AssentError):
         return f"Not run. It could not be established that this call may run: {error}"
+    # The text of another package's error may hold what no model should read.
     return f"Not run. It could not be established that this call may run ({type(error).__name__})."
 
 

@@ -1,4 +1,4 @@
-"""Decisions in this process, without a server: the engine as a WebAssembly module. Needs assent[engine].
+"""Decisions in this process, without a server: the engine as a WebAssembly module. Needs assent-client[engine].
 
 The answers are those of `assent decide` and `agf-validate`, byte for byte. The module has no files, no network and no
 environment. Whoever decides here asks nobody: where the outcome is ask, take the call from a server.
@@ -50,7 +50,7 @@ class Engine:
             config.cache = True
         self._engine = wasmtime.Engine(config)
         try:
-            with as_file(files("assent") / "engine.wasm") as path:
+            with as_file(files("assent_client") / "engine.wasm") as path:
                 self._module = wasmtime.Module.from_file(self._engine, path)
         except OSError as e:
             raise EngineError("this assent was built without its engine: build it with clients/python/build") from e

@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from pydantic import ValidationError
 from pydantic_ai import ApprovalRequired, RunContext, ToolFailed
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
-from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.messages import ModelResponse, ToolCallPart, ToolReturn
 from pydantic_ai.output import OutputContext
 from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from ..aio import AsyncClient
-from ..call import key_of, tool
-from ..errors import CallError, StillPending, told
+from ..arguments import by_schema, reasons, with_unset
+from ..call import key_of, tool, values_of
+from ..errors import CallError, StillPending, not_run
+from .notes import noted
 
 
 @dataclass
@@ -69,24 +71,29 @@ class _Asked(WrapperToolset[AgentDepsT]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[AgentDepsT], tool: ToolsetTool[AgentDepsT]
     ) -> Any:
         try:
-            args = await self._approved(ctx, tool)
+            args, note = await self._approved(ctx, tool)
         except StillPending as e:
             raise ApprovalRequired(metadata={"assent": e.request.id}) from e
         except Exception as e:
-            raise ToolFailed(told(e)) from e
-        return await super().call_tool(name, args, ctx, tool)
+            raise ToolFailed(not_run(e)) from e
+        result = await super().call_tool(name, args, ctx, tool)
+        if isinstance(result, ToolReturn):
+            return replace(result, return_value=noted(result.return_value, note))
+        return noted(result, note)
 
-    async def _approved(self, ctx: RunContext[AgentDepsT], asked: ToolsetTool[AgentDepsT]) -> dict[str, Any]:
-        """The arguments to run with, as the tool's own schema reads them."""
+    async def _approved(
+        self, ctx: RunContext[AgentDepsT], asked: ToolsetTool[AgentDepsT]
+    ) -> tuple[dict[str, Any], str | None]:
+        """The arguments to run with, as the tool's own schema reads them, and the line about an edit."""
 
         def read(text: str) -> dict[str, Any]:
             try:
                 values: dict[str, Any] = asked.args_validator.validate_json(text, context=ctx.validation_context)
             except ValidationError as e:
-                raise CallError(f"{asked.tool_def.name} can't be called with what was approved: {e.title}") from e
+                raise CallError(f"{asked.tool_def.name} can't be called with this: {reasons(e)}") from e
             return values
 
-        gate, call = self.gate, self.gate.call(ctx, asked, _sent(ctx))
+        gate, call = self.gate, self.gate.call(ctx, asked, _filled(asked, _sent(ctx), read))
         asking = {"key": key_of(ctx.conversation_id or "", ctx.tool_call_id or ""), "wait": gate.wait, **gate.asking}
         taken = await gate.client.take(
             gate.agent, call, accept=lambda values: read(json.dumps(values, ensure_ascii=False)), **asking
@@ -96,7 +103,16 @@ class _Asked(WrapperToolset[AgentDepsT]):
             checked = asked.args_validator_func(ctx, **args)
             if inspect.isawaitable(checked):
                 await checked
-        return args
+        return args, taken.note
+
+
+def _filled(asked: ToolsetTool[Any], sent: str, read: Callable[[str], Any]) -> str:
+    """The model's own text, or one with the defaults of the tool, which people are shown too."""
+    name, schema = asked.tool_def.name, asked.tool_def.parameters_json_schema
+    given = values_of(sent)
+    filled = dict(cast(dict[str, Any], by_schema(name, given, schema)))
+    filled = with_unset(name, filled, read(sent), schema.get("properties") or {})
+    return sent if filled == given else json.dumps(filled, ensure_ascii=False)
 
 
 def _sent(ctx: RunContext[Any]) -> str:

@@ -70,6 +70,14 @@ class Taken:
         return self.request is not None and len(self.request.revisions) > 1
 
     @property
+    def note(self) -> str | None:
+        """One line for the model if a person changed the call, with the arguments that run."""
+        if not self.edited:
+            return None
+        text = self.text if len(self.text.splitlines()) == 1 else json.dumps(self.args)
+        return f"A person changed this call before it ran. It ran with: {text}"
+
+    @property
     def permit(self) -> str | None:
         """What to hand to a tool that checks permits; None where it checks none."""
         return self.request.permit.signed if self.request is not None and self.request.permit is not None else None

@@ -29,11 +29,13 @@ from temporalio.worker import WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from ..aio import AsyncClient
+from ..arguments import by_signature
 from ..call import Arguments, key_of, text_of, tool
-from ..errors import CallError, NotRun, ProblemError, StillPending, UnreachableError, told
+from ..errors import CallError, NotRun, ProblemError, StillPending, UnreachableError, not_run
 from ..models import Opened
 from ..webhook import Message
 from ..wire import mends
+from .notes import noted
 
 OUTAGE = RetryPolicy(maximum_attempts=10, maximum_interval=timedelta(minutes=1))  # four minutes of pauses
 ONCE = RetryPolicy(maximum_attempts=1)
@@ -102,8 +104,8 @@ class Assent(SimplePlugin):
                 raise NotRun(opened)
         except Exception as e:
             if _mends(e):
-                raise ApplicationError(told(e), type=type(e).__name__) from e  # Temporal tries it again
-            return Step(told=told(e))
+                raise ApplicationError(not_run(e), type=type(e).__name__) from e  # Temporal tries it again
+            return Step(told=not_run(e))
         if (request := opened.request) is None:
             return Step()
         kept = opened.model_dump_json(exclude_none=True)
@@ -118,22 +120,26 @@ class Assent(SimplePlugin):
         except StillPending as e:
             return Step(request=e.request.id, pending=True)
         except Exception as e:
-            return Step(told=told(e), again=_mends(e))
+            return Step(told=not_run(e), again=_mends(e))
         try:
             function = self.tools[asked.tool]
             if inspect.iscoroutinefunction(function):
-                return Step(ran=True, result=await function(**taken.args))
-            return Step(ran=True, result=await asyncio.to_thread(function, **taken.args))
+                return Step(ran=True, result=noted(await function(**taken.args), taken.note))
+            return Step(ran=True, result=noted(await asyncio.to_thread(function, **taken.args), taken.note))
         except Exception as e:
             raise ApplicationError(str(e), RAISED, type=type(e).__name__) from e
 
     def _asking(self, asked: Asked) -> tuple[dict[str, Any], dict[str, Any]]:
-        def accept(args: dict[str, Any]) -> None:
-            try:
-                inspect.signature(self.tools[asked.tool]).bind(**args)
-            except (KeyError, TypeError) as e:
-                raise CallError(f"{asked.tool} can't be called with what was approved: {e}") from e
+        function = self.tools.get(asked.tool)
 
+        def accept(args: dict[str, Any]) -> None:
+            if function is None:
+                raise CallError(f"this worker has no tool {asked.tool}")
+            by_signature(asked.tool, args, function)
+
+        if function is not None:
+            filled = by_signature(asked.tool, asked.args, function)
+            asked = replace(asked, args=text_of(filled))
         id = activity.info().workflow_id or ""
         return self.call(asked, id), {"accept": accept, **self.asking, "key": key_of(id, asked.id)}
 
@@ -162,7 +168,7 @@ class Calls:
         try:
             asked = Asked(id, tool, text_of(args))
         except CallError as e:
-            return told(e)
+            return not_run(e)
         step = await self._ask(asked)
         while not step.ran and not step.told:
             asked = replace(asked, opened=asked.opened or step.opened, request=step.request or asked.request)
@@ -180,7 +186,7 @@ class Calls:
         except ActivityError as e:
             if is_cancelled_exception(e):
                 raise
-            return Step(told=e.cause.message if isinstance(e.cause, ApplicationError) else told(e.cause or e))
+            return Step(told=e.cause.message if isinstance(e.cause, ApplicationError) else not_run(e.cause or e))
 
     async def _answered(self, asked: Asked) -> Step:
         self.waiting[asked.id], pause, step = asked.request, timedelta(seconds=1), Step(pending=True)
@@ -256,4 +262,4 @@ def _passed(runner: WorkflowRunner | None) -> WorkflowRunner:
     """Lets workflows import this package as it is: its part in them does no I/O."""
     if not isinstance(runner, SandboxedWorkflowRunner):
         return runner or SandboxedWorkflowRunner()
-    return replace(runner, restrictions=runner.restrictions.with_passthrough_modules("assent"))
+    return replace(runner, restrictions=runner.restrictions.with_passthrough_modules("assent_client"))

@@ -10,15 +10,20 @@ asked.
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Sequence
 from typing import Any
 
-from agents import FunctionTool, RunState, Tool
+from agents import FunctionTool, RunState, Tool, ToolOutputText
 from agents.tool_context import ToolContext
 
 from ..aio import AsyncClient
+from ..arguments import by_schema
 from ..call import key_of, tool
-from ..errors import CallError, told
+from ..errors import CallError, not_run
+from .notes import noted
+
+OUTPUTS = ("text", "image", "file", "input_text", "input_image", "input_file")  # types that the SDK passes on
 
 
 class Assent:
@@ -67,17 +72,21 @@ class Assent:
             asks = given and all(any(one is each for one in self._gated) for each in given)
             if not asks or getattr(item.raw_item, "type", None) != "function_call":
                 continue
-            if await self._open(item.name or "", item.arguments or "", item.call_id or "", wait):
+            if await self._open(given[0], item.arguments or "", item.call_id or "", wait):
                 left += 1
             else:
                 state.approve(item, always_approve=False)
         return left == 0
 
-    async def _open(self, name: str, args: str, id: str, wait: float | None) -> bool:
+    async def _open(self, function: Tool, args: str, id: str, wait: float | None) -> bool:
         """Whether people are still asked about a call."""
         key = key_of(self.session, id)
         fields = {name: value for name, value in self.asking.items() if name != "wait"}
-        request = (await self.client.open(self.agent, self.call(name, args), **{**fields, "key": key})).request
+        try:
+            call = self.call(function.name, _read(function, args))
+        except CallError:
+            return False  # the tool is let go on, and refuses it
+        request = (await self.client.open(self.agent, call, **{**fields, "key": key})).request
         while request is not None and request.state == "pending":
             before, step = request.version, 60.0 if wait is None else min(wait, 60.0)
             request = await self.client.request(request.id, before, step)
@@ -90,12 +99,12 @@ class Assent:
         async def invoke(ctx: ToolContext[Any], args: str) -> Any:
             try:
                 key = key_of(self.session, ctx.tool_call_id)
-                taken = await self.client.take(
-                    self.agent, self.call(function.name, args), **{**self.asking, "key": key}
-                )
+                call = self.call(function.name, _read(function, args))
+                asking = {"accept": lambda edited: _read(function, json.dumps(edited)), **self.asking, "key": key}
+                taken = await self.client.take(self.agent, call, **asking)
             except Exception as e:
-                return told(e)
-            return await function.on_invoke_tool(ctx, taken.text)
+                return not_run(e)
+            return _noted(await function.on_invoke_tool(ctx, taken.text), taken.note)
 
         asked = copy.copy(function)
         asked.on_invoke_tool = invoke
@@ -103,3 +112,25 @@ class Assent:
             asked.needs_approval = True
         self._gated.append(asked)
         return asked
+
+
+def _read(function: Tool, args: str) -> str:
+    """The model's own text, or one with the defaults of the tool. Refuses a call without an argument that it needs."""
+    if not isinstance(function, FunctionTool):
+        return args
+    filled = by_schema(function.name, args or "{}", function.params_json_schema)
+    return filled if isinstance(filled, str) else json.dumps(filled, ensure_ascii=False)
+
+
+def _noted(result: Any, note: str | None) -> Any:
+    """The tool's result with the line about an edit. Images and files stay outputs of their own."""
+    if note is None or isinstance(result, str):
+        return noted(result, note)
+    outputs = result if isinstance(result, list) else [result]
+    if outputs and all(_kind(each) in OUTPUTS for each in outputs):
+        return [ToolOutputText(text=note), *outputs]
+    return f"{note}\n{result}"
+
+
+def _kind(output: Any) -> Any:
+    return output.get("type") if isinstance(output, dict) else getattr(output, "type", None)

@@ -9,15 +9,18 @@ model is told why. An approval of the framework lets a call go on, and approves 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 from agent_framework import Content, FunctionInvocationContext, FunctionMiddleware, MiddlewareTermination
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
 from ..aio import AsyncClient
+from ..arguments import by_model, by_schema, reasons
 from ..call import key_of, tool
-from ..errors import CallError, StillPending, told
+from ..errors import CallError, StillPending, not_run
+from ..wire import Taken
+from .notes import noted
 
 
 class Assent(FunctionMiddleware):
@@ -40,17 +43,22 @@ class Assent(FunctionMiddleware):
         try:
             if getattr(call_next, "__name__", "") != "final_wrapper":  # what the framework calls the run of the tool
                 raise CallError("Assent has to be the last function middleware: a later one could change the call")
-            approved = await self._approved(context)
+            taken = await self._taken(context)
         except StillPending as e:
             context.result = _asked(context, e.request.id)
             raise MiddlewareTermination(str(e)) from e
         except Exception as e:
-            context.result = told(e)
+            context.result = not_run(e)
             return
-        context.arguments = approved
+        if "approval_response" not in context.metadata:  # else the framework runs what it has paused for
+            context.arguments = taken.args
         await call_next()
+        if taken.note is not None and isinstance(context.result, list):
+            context.result = [Content.from_text(taken.note), *context.result]
+        else:
+            context.result = noted(context.result, taken.note)
 
-    async def _approved(self, context: FunctionInvocationContext) -> dict[str, Any]:
+    async def _taken(self, context: FunctionInvocationContext) -> Taken:
         def accept(values: dict[str, Any]) -> None:
             if "approval_response" in context.metadata and values != _values(context):
                 raise CallError("Agent Framework runs a call that it has paused for unchanged, and people changed it")
@@ -58,13 +66,24 @@ class Assent(FunctionMiddleware):
 
         session = context.session.session_id if context.session else ""
         asking = {"key": key_of(session, context.metadata["call_id"]), "accept": accept, **self.asking}
-        return (await self.client.take(self.agent, self.call(context), **asking)).args
+        return await self.client.take(self.agent, self.call(context), **asking)
 
 
 def _values(context: FunctionInvocationContext) -> dict[str, Any]:
-    """The arguments as values of JSON. The framework has read them by the tool's schema."""
+    """The arguments as values of JSON, with the defaults of the tool."""
+    given, function = _given(context), context.function
+    if function.input_model is not None:
+        given = by_model(function.name, given, function.input_model)
+    else:
+        given = dict(cast(dict[str, Any], by_schema(function.name, given, function.parameters())))
+    return given
+
+
+def _given(context: FunctionInvocationContext) -> dict[str, Any]:
     given = context.arguments
-    values: dict[str, Any] = to_jsonable_python(given.model_dump() if isinstance(given, BaseModel) else dict(given))
+    values: dict[str, Any] = to_jsonable_python(
+        given.model_dump(exclude_unset=True) if isinstance(given, BaseModel) else dict(given)
+    )
     return values
 
 
@@ -75,14 +94,14 @@ def _fits(context: FunctionInvocationContext, values: dict[str, Any]) -> None:
     try:
         taken = to_jsonable_python(model.model_validate(values).model_dump(exclude_unset=True))
     except ValidationError as e:
-        raise CallError(f"{context.function.name} can't be called with what was approved") from e
+        raise CallError(f"{context.function.name} can't be called with this: {reasons(e)}") from e
     if taken != values:  # what a model leaves out, or reads as something else, people have not approved
-        raise CallError(f"{context.function.name} can't be called with what was approved: it would take {taken}")
+        raise CallError(f"{context.function.name} can't be called with this: it would take {taken}")
 
 
 def _asked(context: FunctionInvocationContext, request: str) -> Content:
     """The framework's request for approval, which ends the run. It lets the same call go on later."""
     call_id = context.metadata["call_id"]
     id = context.metadata.get("function_call_occurrence_id", call_id)
-    call = Content.from_function_call(call_id, context.function.name, arguments=_values(context), id=id)
+    call = Content.from_function_call(call_id, context.function.name, arguments=_given(context), id=id)
     return Content.from_function_approval_request(id=id, function_call=call, additional_properties={"assent": request})

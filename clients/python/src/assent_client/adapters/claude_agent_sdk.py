@@ -17,7 +17,8 @@ from claude_agent_sdk.types import HookContext, HookInput, HookJSONOutput
 
 from ..aio import AsyncClient
 from ..call import key_of, tool
-from ..errors import CallError, StillPending, told
+from ..errors import CallError, StillPending, not_run
+from ..wire import Taken
 
 LONGEST = 2_000_000  # seconds: the longest time for people that Claude Code's clock holds
 SAFE = 2**53 - 1  # Claude Code reads and writes numbers as JavaScript does
@@ -71,18 +72,19 @@ class Assent:
     async def hook(self, called: HookInput, tool_use_id: str | None, context: HookContext) -> HookJSONOutput:
         given = cast(dict[str, Any], called)
         try:
-            approved = await self._approved(given)
+            taken = await self._taken(given)
         except StillPending as e:  # a subagent can't be resumed at its call
             return _says("deny" if "agent_id" in given else "defer", str(e))
         except Exception as e:
-            return _says("deny", told(e))
-        return _says("allow", "", updatedInput=approved)
+            return _says("deny", not_run(e))
+        more = {} if taken.note is None else {"additionalContext": taken.note}
+        return _says("allow", "", updatedInput=taken.args, **more)
 
-    async def _approved(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    async def _taken(self, given: Mapping[str, Any]) -> Taken:
         session, args = given["session_id"], given["tool_input"]
         _kept(args)
         asking = {"key": key_of(session, given["tool_use_id"]), "accept": _kept, **self.asking}
-        return (await self.client.take(self.agent, self.call(given["tool_name"], args, session), **asking)).args
+        return await self.client.take(self.agent, self.call(given["tool_name"], args, session), **asking)
 
 
 def _kept(value: Any) -> None:

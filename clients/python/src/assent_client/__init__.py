@@ -2,7 +2,17 @@
 
 from .aio import AsyncClient
 from .call import key_of, tool
-from .errors import AssentError, CallError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError, told
+from .errors import (
+    AssentError,
+    CallError,
+    MisuseError,
+    NotRun,
+    ProblemError,
+    StillPending,
+    UnreachableError,
+    UnreadableError,
+    told,
+)
 from .guard import guard
 from .models import Decision, Opened, Problem, Request
 from .sse import FROM_NOW, FROM_START, Event
@@ -12,7 +22,7 @@ from .wire import Asking, Options, Taken
 
 __all__ = [
     "FROM_NOW", "FROM_START", "Asking", "AssentError", "AsyncClient", "CallError", "Client", "Decision",
-    "Event", "Message", "NotRun", "Opened", "Options", "Problem", "ProblemError", "Receiver", "Replayed",
+    "Event", "Message", "MisuseError", "NotRun", "Opened", "Options", "Problem", "ProblemError", "Receiver", "Replayed",
     "Request", "StillPending", "Taken", "UnreachableError", "UnreadableError", "WebhookError", "guard",
     "key_of", "told", "tool",
 ]  # fmt: skip
