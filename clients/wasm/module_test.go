@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
@@ -24,12 +25,17 @@ type module struct {
 	api.Module
 }
 
-// open builds the module and starts it as a host does.
-func open(t testing.TB) *module {
+// compiled is the module of all tests, built and compiled once.
+var compiled struct {
+	once    sync.Once
+	runtime wazero.Runtime
+	code    wazero.CompiledModule
+}
+
+func compile(t testing.TB) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "assent.wasm")
-	build := exec.Command("./build", path)
-	if out, err := build.CombinedOutput(); err != nil {
+	if out, err := exec.Command("./build", path).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	text, err := os.ReadFile(path)
@@ -40,14 +46,28 @@ func open(t testing.TB) *module {
 		t.Errorf("the module has %d bytes, more than %d", len(text), mostBytes)
 	}
 
-	ctx := t.Context()
+	ctx := context.Background()
 	r := wazero.NewRuntime(ctx)
-	t.Cleanup(func() { _ = r.Close(context.WithoutCancel(ctx)) })
 	wasi_snapshot_preview1.MustInstantiate(ctx, r)
-	m, err := r.InstantiateWithConfig(ctx, text, wazero.NewModuleConfig().WithStartFunctions("_initialize"))
+	if compiled.code, err = r.CompileModule(ctx, text); err != nil {
+		t.Fatal(err)
+	}
+	compiled.runtime = r
+}
+
+// open starts the module as a host does. Each test gets an instance of its own.
+func open(t testing.TB) *module {
+	t.Helper()
+	compiled.once.Do(func() { compile(t) })
+	if compiled.runtime == nil {
+		t.Fatal("the module was not built")
+	}
+	ctx, config := t.Context(), wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize")
+	m, err := compiled.runtime.InstantiateModule(ctx, compiled.code, config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = m.Close(context.WithoutCancel(ctx)) })
 
 	return &module{t: t, ctx: ctx, Module: m}
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"iter"
 	"os"
@@ -77,6 +78,7 @@ func (s *Browser) start() {
 		chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
 		chromedp.NoSandbox,
+		chromedp.Flag("disable-gpu", true), // which software would emulate, in a process of its own
 		chromedp.UserDataDir(s.folder),
 	)
 	all, stop := chromedp.NewExecAllocator(context.Background(), options...)
@@ -205,19 +207,52 @@ func (b *Tab) Scheme(name string) {
 	)
 }
 
-// Until waits for a script to be true, across pages.
+// Look is how a page is shown: a colour scheme, and a width in pixels.
+type Look struct {
+	Scheme string
+	Width  int64
+}
+
+func (l Look) String() string {
+	if l.Width < 600 {
+		return l.Scheme + "-narrow"
+	}
+	return l.Scheme + "-wide"
+}
+
+// Looks returns two looks at a page, which have both schemes and both
+// widths. Its name chooses one of the two such pairs. With
+// ASSENT_LOOKS=all (`make long`) all four are returned.
+func Looks(page string) []Look {
+	all := []Look{{"light", 1280}, {"dark", 390}, {"dark", 1280}, {"light", 390}}
+	if os.Getenv("ASSENT_LOOKS") == "all" {
+		return all
+	}
+	if crc32.ChecksumIEEE([]byte(page))%2 == 0 {
+		return all[:2]
+	}
+	return all[2:]
+}
+
+// Show shows the page in a window of that look and height.
+func (b *Tab) Show(l Look, height int64) {
+	b.T.Helper()
+	b.Scheme(l.Scheme)
+	b.Size(l.Width, height)
+}
+
+// Until waits for a script to be true, across pages. It evaluates the
+// script many times, so a failure shows textContent: innerText would lay
+// out the page each time.
 func (b *Tab) Until(what, script string) {
 	b.T.Helper()
+	script = "(" + script + `) ? "" : location.href + "\n" + document.body.textContent.slice(0, 20_000)`
 	testwait.Value(b.T, what, func() (page string, holds bool) {
-		holds, err := chromedp.Run(b.Ctx, chromedp.Evaluate[bool]("!!("+script+")"))
-		if err == nil && holds {
-			return "", true
-		}
-		page, err = chromedp.Run(b.Ctx, chromedp.Evaluate[string]("location.href+'\\n'+document.body.innerText"))
+		page, err := chromedp.Run(b.Ctx, chromedp.Evaluate[string](script))
 		if err != nil {
-			page = err.Error() // between two pages
+			return err.Error(), false // between two pages
 		}
-		return page, false
+		return page, page == ""
 	})
 }
 

@@ -5,10 +5,12 @@ import (
 	"compress/flate"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,12 +18,33 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/assent-dev/assent/internal/chromium"
+	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestMain closes the browser that the tests share.
-func TestMain(m *testing.M) { os.Exit(chromium.Main(m, &shared)) }
+// TestMain makes the playground, which the tests share, and ends their
+// browser.
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "playground-")
+	if err == nil {
+		err = run("../..", folder)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "the playground can't be made:", errors.Join(err, os.RemoveAll(folder)))
+		os.Exit(1)
+	}
+	made = folder
+	code := chromium.Main(m, &shared)
+	if err := os.RemoveAll(folder); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
-var shared chromium.Browser
+var (
+	shared chromium.Browser
+	made   string // the folder of the playground
+)
 
 // served is a web server with the folder of the playground. It counts the requests.
 type served struct {
@@ -58,8 +81,18 @@ type tab struct {
 	s *served
 }
 
-// patience is a long time limit, for machines that are busy with other tests.
-const patience = `document.documentElement.dataset.limit = "60000"`
+// patient gives the page's engine a minute for an answer, for machines
+// that are busy with other tests.
+func patient(t *testing.T, dir string) {
+	t.Helper()
+	page := filepath.Join(dir, "index.html")
+	text := string(must.Get(os.ReadFile(page))(t))
+	changed := strings.Replace(text, `data-limit="5000"`, `data-limit="60000"`, 1)
+	if changed == text {
+		t.Fatal("the page names no limit")
+	}
+	must.Do(t, os.WriteFile(page, []byte(changed), 0o600))
+}
 
 // open shows the page with a fragment, and waits for the engine.
 func (s *served) open(t *testing.T, browser context.Context, fragment string) *tab {
@@ -68,7 +101,6 @@ func (s *served) open(t *testing.T, browser context.Context, fragment string) *t
 	b.Open(s.url + "/" + fragment)
 	b.Until("the engine", `document.documentElement.dataset.ready === "true"`)
 	b.answered()
-	b.run(patience)
 
 	return b
 }
@@ -120,10 +152,7 @@ func (b *tab) says(selector string, texts ...string) {
 // TestPage tests the page in a real browser. The program of the page is built once.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if err := write("../..", dir); err != nil {
-		t.Fatal(err)
-	}
+	patient(t, made)
 	browser := shared.Context(t)
 	for name, test := range map[string]func(*testing.T, *tab){
 		"answers":        testAnswers,
@@ -134,7 +163,7 @@ func TestPage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, serve(t, dir).open(t, browser, ""))
+			test(t, serve(t, made).open(t, browser, ""))
 		})
 	}
 }
@@ -206,24 +235,20 @@ func testAnswers(t *testing.T, b *tab) {
 // phone.
 func testLooks(t *testing.T, b *tab) {
 	b.run(chromium.AxeSource(t) + ";0")
-	for _, look := range []struct {
-		scheme        string
-		width, height int64
-	}{{"light", 1360, 850}, {"dark", 1360, 850}, {"light", 390, 844}, {"dark", 390, 844}} {
-		b.Scheme(look.scheme)
-		b.Size(look.width, look.height)
+	for _, look := range chromium.Looks("playground") {
+		b.Show(look, 850)
 		for _, name := range []string{"check", "decide", "compare", "ask"} {
 			b.run(`document.getElementById("tab-` + name + `").click()`)
 			b.answered()
-			b.Axe(fmt.Sprintf("%s %s %d", name, look.scheme, look.width))
-			b.Shoot(fmt.Sprintf("playground-%s-%s-%d", name, look.scheme, look.width))
+			b.Axe(name + " " + look.String())
+			b.Shoot("playground-" + name + "-" + look.String())
 		}
 
 		b.run(`{const e=document.getElementById("example");e.value="3";e.dispatchEvent(new Event("change"))}`)
 		b.run(`document.getElementById("tab-check").click()`)
 		b.answered()
-		b.Axe(fmt.Sprintf("findings %s %d", look.scheme, look.width))
-		b.Shoot(fmt.Sprintf("playground-findings-%s-%d", look.scheme, look.width))
+		b.Axe("findings " + look.String())
+		b.Shoot("playground-findings-" + look.String())
 		b.run(`{const e=document.getElementById("example");e.value="0";e.dispatchEvent(new Event("change"))}`)
 	}
 }
@@ -367,7 +392,7 @@ func testTimeLimit(t *testing.T, b *tab) {
 	b.run(`document.documentElement.dataset.limit = "0"`)
 	b.run(`document.getElementById("tab-compare").click()`)
 	b.Until("a sentence", `document.getElementById("out-compare").innerText.includes("stopped and started again")`)
-	b.run(patience)
+	b.run(`document.documentElement.dataset.limit = "60000"`)
 	b.choose("check")
 	b.says("#out-check", "No findings")
 	if n := b.s.requests.Load(); n != loaded {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	browsers "github.com/assent-dev/assent/internal/chromium"
 	"github.com/assent-dev/assent/server/inbox"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -172,20 +173,11 @@ func TestTheAgentsPageInChromium(t *testing.T) {
 		tab.until("the page", `document.querySelector('nav a[href="/agents"][aria-current=page]')`)
 		tab.armed()
 		eval[chromedp.Void](tab, axe+";0")
-		for _, look := range []struct {
-			name, scheme string
-			width        int64
-		}{
-			{"light-wide", "light", 1280},
-			{"dark-wide", "dark", 1280},
-			{"light-narrow", "light", 390},
-			{"dark-narrow", "dark", 390},
-		} {
-			tab.scheme(look.scheme)
-			tab.size(look.width, 900)
+		for _, look := range browsers.Looks("agents " + name) {
+			tab.in.Show(look, 900)
 			tab.armed()
-			tab.shoot(look.name + "-agents-" + name)
-			tab.axe(look.name + " agents " + name)
+			tab.shoot(look.String() + "-agents-" + name)
+			tab.axe(look.String() + " agents " + name)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/assent-dev/assent/approval"
+	browsers "github.com/assent-dev/assent/internal/chromium"
 	"github.com/assent-dev/assent/internal/must"
 )
 
@@ -46,21 +47,11 @@ func TestPagesInChromium(t *testing.T) {
 			tab.open(path)
 			tab.armed()
 			eval[chromedp.Void](tab, axe+";0")
-			for _, look := range []struct {
-				name   string
-				scheme string
-				width  int64
-			}{
-				{"light-wide", "light", 1280},
-				{"dark-wide", "dark", 1280},
-				{"light-narrow", "light", 390},
-				{"dark-narrow", "dark", 390},
-			} {
-				tab.scheme(look.scheme)
-				tab.size(look.width, 900)
-				tab.shoot(look.name + "-" + name)
+			for _, look := range browsers.Looks(name) {
+				tab.in.Show(look, 900)
+				tab.shoot(look.String() + "-" + name)
 				tab.armed() // a window that changes may come to the front anew
-				tab.axe(look.name + " " + name)
+				tab.axe(look.String() + " " + name)
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
+	browsers "github.com/assent-dev/assent/internal/chromium"
 	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
@@ -350,12 +351,9 @@ func TestCallsAreLiveInChromium(t *testing.T) {
 	s.says(c, view("wide", map[string]any{"html": "<img src=x>" + strings.Repeat("w", 300)}))
 	b.until("the last view", `document.querySelector("#list").innerText.includes("shows as wide")`)
 	eval[chromedp.Void](b, axe+";0")
-	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{1280, 390} {
-			b.scheme(scheme)
-			b.size(width, 844)
-			b.shoot(fmt.Sprintf("calls-%s-%d", scheme, width))
-			b.axe(fmt.Sprintf("%s %d", scheme, width))
-		}
+	for _, look := range browsers.Looks("calls") {
+		b.in.Show(look, 844)
+		b.shoot("calls-" + look.String())
+		b.axe(look.String())
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/info"
+	browsers "github.com/assent-dev/assent/internal/chromium"
 	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -200,14 +201,11 @@ func TestALongFormOnAPhone(t *testing.T) {
 	eval[chromedp.Void](bob, axe+";0")
 	look := func(name string) {
 		t.Helper()
-		for _, scheme := range []string{"light", "dark"} {
-			bob.scheme(scheme)
-			for _, width := range []int64{390, 1280} {
-				bob.size(width, 844)
-				bob.armed()
-				bob.shoot(fmt.Sprintf("form-%s-%s-%d", name, scheme, width))
-				bob.axe(fmt.Sprintf("%s %s %d", name, scheme, width))
-			}
+		for _, look := range browsers.Looks("form " + name) {
+			bob.in.Show(look, 844)
+			bob.armed()
+			bob.shoot("form-" + name + "-" + look.String())
+			bob.axe(name + " " + look.String())
 		}
 
 		bob.size(390, 844)

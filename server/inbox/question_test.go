@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/assent-dev/assent/approval"
+	browsers "github.com/assent-dev/assent/internal/chromium"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -500,20 +501,11 @@ func TestQuestionInChromium(t *testing.T) {
 		bob.open(path)
 		bob.armed()
 		eval[chromedp.Void](bob, axe+";0")
-		for _, l := range []struct {
-			name, scheme string
-			width        int64
-		}{
-			{"light-wide", "light", 1280},
-			{"dark-wide", "dark", 1280},
-			{"light-narrow", "light", 390},
-			{"dark-narrow", "dark", 390},
-		} {
-			bob.scheme(l.scheme)
-			bob.size(l.width, 900)
-			bob.shoot(l.name + "-" + name)
+		for _, l := range browsers.Looks(name) {
+			bob.in.Show(l, 900)
+			bob.shoot(l.String() + "-" + name)
 			bob.armed()
-			bob.axe(l.name + " " + name)
+			bob.axe(l.String() + " " + name)
 		}
 	}
 	look("question", "/requests/"+first.ID)

@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"reflect"
+	"sync"
 
 	"github.com/assent-dev/assent/cmd/internal/channels"
 	"github.com/assent-dev/assent/internal/document"
@@ -57,8 +58,8 @@ func (n Notify) Receivers(c notify.Channel) []notify.Receiver {
 }
 
 // wholeTable is the table with the fields that channels and gateways
-// for MCP bring.
-func wholeTable() []byte {
+// for MCP bring. It must not be changed.
+var wholeTable = sync.OnceValue(func() []byte {
 	fields := map[string][]byte{}
 	for _, c := range channels.All() {
 		if c.Settings != nil {
@@ -75,7 +76,7 @@ func wholeTable() []byte {
 	}
 
 	return text
-}
+})
 
 // mcpSection is what tenants say of gateways for MCP.
 func mcpSection(dir string) config.Section {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/stores"
@@ -35,15 +36,19 @@ func JSON(kind string) ([]byte, error) {
 	return document.Publish(wholeTable(), name, schemaURL+kind+".schema.json")
 }
 
-// schemaOf is one of the schemas of the table.
-func schemaOf(name string) *document.Schema {
+// schemas are those of the table. They are loaded once: the flags of
+// several commands are made of them whenever the program starts.
+var schemas = sync.OnceValue(func() *document.Schema {
 	s, err := document.Load(wholeTable())
 	if err != nil {
 		panic(err) // the table is compiled in, and read by tests
 	}
 
-	return s.Def(name)
-}
+	return s
+})
+
+// schemaOf is one of the schemas of the table.
+func schemaOf(name string) *document.Schema { return schemas().Def(name) }
 
 // read reads a file by a schema of the table. What is wrong goes to the
 // error stream with its place.
