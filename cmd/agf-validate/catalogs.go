@@ -46,24 +46,22 @@ func (v program) offered(files []string) (lint.Catalogs, error) {
 // unheld returns an error if a list that --tools names is about none of the
 // agents. named is empty if the lists are those of the settings.
 func unheld(named []string, all lint.Catalogs, agents []*schema.Agent) error {
-	if len(named) == 0 {
+	idle := idleFiles(all, all.NoAgentOf(agents))
+	if len(named) == 0 || len(idle) == 0 {
 		return nil
 	}
-	for _, list := range idleFiles(all, all.NoAgentOf(agents)) {
-		if list.Server == "" {
-			return fmt.Errorf("--tools %s: no agent has tools of its own, so nothing was held against it", list.File)
-		}
-		var aliases []string
-		for _, a := range agents {
-			for _, s := range a.ActionSpace.MCPServers {
-				aliases = append(aliases, s.Alias)
-			}
-		}
-		return fmt.Errorf("--tools %s: no agent has an MCP server with the alias %q, so nothing was held against it%s",
-			list.File, list.Server, didYouMean(list.Server, aliases))
+	list := idle[0]
+	if list.Server == "" {
+		return fmt.Errorf("--tools %s: no agent has tools of its own, so nothing was held against it", list.File)
 	}
-
-	return nil
+	var aliases []string
+	for _, a := range agents {
+		for _, s := range a.ActionSpace.MCPServers {
+			aliases = append(aliases, s.Alias)
+		}
+	}
+	return fmt.Errorf("--tools %s: no agent has an MCP server with the alias %q, so nothing was held against it%s",
+		list.File, list.Server, didYouMean(list.Server, aliases))
 }
 
 // readCatalogs reads the lists of tools that --tools names, each as
