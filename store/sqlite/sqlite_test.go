@@ -83,6 +83,8 @@ func place(t *testing.T) storetest.Place {
 	}
 }
 
+func TestListsFindRequestsByTheirKeys(t *testing.T) { storetest.Keyed(t, place) }
+
 func TestMigrations(t *testing.T) { storetest.Migrations(t, place) }
 
 // wanted is an open store that the test closes.

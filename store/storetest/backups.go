@@ -161,8 +161,8 @@ func backupRefused(t *testing.T, db Database) {
 			"restore it with the version that made it",
 		},
 		"an older schema": {
-			strings.Replace(good, `"schema":4`, `"schema":3`, 1),
-			"of schema 3 and this version of assent has 4: restore it with the version that made it",
+			strings.Replace(good, `"schema":5`, `"schema":3`, 1),
+			"of schema 3 and this version of assent has 5: restore it with the version that made it",
 		},
 		"another count": {
 			strings.Replace(good, `"entries":30`, `"entries":31`, 1),
