@@ -302,7 +302,7 @@ func sealedLater(t *testing.T, p Place) {
 }
 
 // sealedBesideOneThatHangs: a replica that stops in the middle of sealing
-// loses its turn. What it did is not committed; it is tried again.
+// loses its turn. What it did is not committed, and can be repeated.
 func sealedBesideOneThatHangs(t *testing.T, p Place) {
 	if p.Engine == "sqlite" {
 		return // has one process that writes
@@ -339,7 +339,9 @@ func sealedBesideOneThatHangs(t *testing.T, p Place) {
 	<-stuck
 	ok(t, spent(other, 2))
 	close(free)
-	ok(t, <-late)
+	refused(t, <-late, stores.ErrNotSealed) // it can't tell whether it was committed
+	equal(t, found(t, other, request(1).ID).State, approval.Pending)
+	ok(t, spent(hanging, 1))
 	verify(t, other, tenant)
 	equal(t, page(t, other, approval.Filter{States: []approval.State{approval.Denied}}).Total, 2)
 	ok(t, hanging.Close())

@@ -34,6 +34,7 @@ type Store struct {
 	postponed postponed
 	versions  *versions
 	own       own
+	learning  sync.Mutex // of who notes that a log has grown; see grownBy
 	alarms    atomic.Int64
 	// entries that updates have sealed themselves
 	sealedFirst atomic.Int64
