@@ -231,7 +231,8 @@ func (q *listing) probe(tenant string, some []probe) (string, []any, error) {
 func (s *Store) unkeyed(ctx context.Context, tenant string, q *listing) ([]found, error) {
 	q.args = []any{tenant}
 	// As an expression the state can't make SQLite take another index.
-	where := q.where("requests.created") + q.inGroups() + strings.Replace(q.inStates(), "requests.state", "requests.state || ''", 1)
+	states := strings.Replace(q.inStates(), "requests.state", "requests.state || ''", 1)
+	where := q.where("requests.created") + q.inGroups() + states
 	column, direction, after := q.order()
 	if q.f.Cursor != "" {
 		at, id, err := parseCursor(q.f)
@@ -241,27 +242,41 @@ func (s *Store) unkeyed(ctx context.Context, tenant string, q *listing) ([]found
 		where += fmt.Sprintf(" AND (%s, id) %s (%s, %s)", column, after, q.arg(at), q.arg(id))
 	}
 	return list(ctx, s, "list requests", scanFound, fmt.Sprintf(
-		"SELECT %[1]s, id FROM requests WHERE tenant = $1 AND keyed <> version%[2]s ORDER BY %[1]s %[3]s, id %[3]s LIMIT %[4]s",
+		"SELECT %[1]s, id FROM requests WHERE tenant = $1 AND keyed <> version%[2]s "+
+			"ORDER BY %[1]s %[3]s, id %[3]s LIMIT %[4]s",
 		column, where, direction, q.arg(int64(q.f.Limit+1))), q.args...)
 }
 
 // countKeyed counts requests that have one of some keys, up to countKeys:
-// no page shows so many, and a request is read once for each of its keys. Unless the filter asks for more, request_keys alone tells.
+// no page shows so many, and a request is read once for each of its keys.
+// Unless the filter asks for more, request_keys alone tells. It does not
+// tell pending requests from approved ones, which are few: those are
+// taken off.
 func (s *Store) countKeyed(ctx context.Context, tenant string, q *listing, keys []string) (int, error) {
 	names, args := oneOf("request_keys.name", keys, tenant)
 	q.args = args
-	from, where := "request_keys", q.where("request_keys.created")
-	open := []approval.State{approval.Pending, approval.Approved}
-	some := slices.DeleteFunc(open, func(state approval.State) bool { return !slices.Contains(q.states(), state) })
-	if q.f.Agent+q.f.Target+q.f.Principal != "" || q.f.Readers != nil && len(q.f.Groups) > 0 || len(some) == 1 && q.f.AnsweredBy == "" {
-		q.args = args
-		from, where = "request_keys CROSS JOIN requests",
-			q.onRequests()+" AND requests.tenant = $1 AND requests.id = request_keys.id"
+	count := func(from, where string) (int, error) {
+		n, _, err := find(ctx, s, "count requests", scanInt, fmt.Sprintf("SELECT count(DISTINCT id) FROM (SELECT "+
+			"request_keys.id FROM %s WHERE request_keys.tenant = $1 AND %s AND request_keys.state IN ('%s')%s LIMIT %d)"+
+			" AS counted",
+			from, names, strings.Join(q.keyStates(), "', '"), where, countKeys*min(len(keys), 4)), q.args...)
+		return min(int(n), countKeys), err
 	}
-	total, _, err := find(ctx, s, "count requests", scanInt, fmt.Sprintf("SELECT count(DISTINCT id) FROM (SELECT "+
-		"request_keys.id FROM %s WHERE request_keys.tenant = $1 AND %s AND request_keys.state IN ('%s')%s LIMIT %d) AS counted",
-		from, names, strings.Join(q.keyStates(), "', '"), where, countKeys*min(len(keys), 10)), q.args...)
-	return min(int(total), countKeys), err
+	has := func(state approval.State) bool { return slices.Contains(q.states(), state) }
+	if q.f.Agent+q.f.Target+q.f.Principal != "" || q.f.Readers != nil && len(q.f.Groups) > 0 ||
+		has(approval.Approved) && !has(approval.Pending) {
+		return count("request_keys CROSS JOIN requests",
+			q.onRequests()+" AND requests.tenant = $1 AND requests.id = request_keys.id")
+	}
+	total, err := count("request_keys", q.where("request_keys.created"))
+	if err != nil || !has(approval.Pending) || has(approval.Approved) || q.f.AnsweredBy != "" || total == countKeys {
+		return total, err
+	}
+	q.args = args
+	approved, err := count("requests CROSS JOIN request_keys", " AND requests.tenant = $1"+
+		" AND requests.state = 'approved' AND request_keys.created = requests.created "+
+		"AND request_keys.id = requests.id"+q.where("requests.created"))
+	return total - approved, err
 }
 
 // Index writes the keys of requests that versions of assent without keys
