@@ -189,7 +189,7 @@ func connect(ctx context.Context, path string, o Options) (*engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, writers.Close(), readers.Close())
 	}
-	return &engine{writers: writers, readers: readers, free: newWriter(conn)}, nil
+	return &engine{writers: writers, readers: readers, free: newWriter(conn), path: path}, nil
 }
 
 func dialect() sqlstore.Dialect {

@@ -178,6 +178,17 @@ func TestFull(t *testing.T) {
 	must.Do(t, storetest.Insert(t, large, 10_000))
 }
 
+// TestReadinessNoticesAFullDisk: when a write failed for lack of room, a
+// smaller one that still fits doesn't make the store ready.
+func TestReadinessNoticesAFullDisk(t *testing.T) {
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{MaxPages: 300})
+	wanted(t, s, err)
+	must.Do(t, s.Ping(t.Context()))
+	unavailable(t, s.SetValue(t.Context(), "b", "k", make([]byte, 4<<20), time.Now()), "full")
+	must.Do(t, storetest.Insert(t, s, 1))
+	unavailable(t, s.Ping(t.Context()), "full")
+}
+
 func TestLocked(t *testing.T) {
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "a.db")
