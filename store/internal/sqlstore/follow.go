@@ -237,10 +237,10 @@ func (s *Store) learn(ctx context.Context, tenant string, at grown, all []logged
 }
 
 // grownBy notes that a log has grown, and which of the entries of this
-// process are sealed by that. Nobody may see the one without the other:
-// who looks for entries that are lost (missing) would take those for gone
-// that the log has already. It returns the entries that are new; false if
-// the log was seen at this size before.
+// process are sealed by that. Both change under one lock: between them,
+// missing would report entries as lost that the log has already. It
+// returns the entries that are new, and false if the log was seen at this
+// size before.
 func (s *Store) grownBy(tenant string, at grown, all []logged) ([]logged, bool) {
 	s.learning.Lock()
 	defer s.learning.Unlock()
