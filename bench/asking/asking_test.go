@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	directory "github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/approval/ledger"
+	directory "github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
