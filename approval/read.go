@@ -11,15 +11,70 @@ import (
 	"github.com/assent-dev/assent/approval/people"
 )
 
-// ReaderGroup begins the keys of Filter.Readers that are groups.
-const ReaderGroup = "group:"
-
 // Keys of those who may read a request: what they hold, own or are called.
 const (
-	keyGroup = ReaderGroup
+	keyGroup = "group:"
 	keyName  = "name:"
 	keyOwns  = "agent:"
 )
+
+// More keys by which lists find a request; see Summary.Keys.
+const (
+	keyAsked    = "asked:"    // a group that may answer now, and so may read
+	keyAnswers  = "answers:"  // a group that may answer by the columns of the list alone, and doesn't read for it
+	keyAnswered = "answered:" // a person who has answered a pending request
+)
+
+// Keys returns what lists find the request by: who may read it, which
+// groups may answer it and who has answered it. No two keys are equal.
+func (s *Summary) Keys() []string {
+	keys := slices.Clone(s.Answering.Readers)
+	groups := s.Groups
+	if len(groups) == 0 {
+		groups = []string{""}
+	}
+	for _, group := range groups {
+		kind := keyAnswers
+		if at := slices.Index(keys, keyGroup+group); at >= 0 {
+			keys, kind = slices.Delete(keys, at, at+1), keyAsked
+		}
+		keys = append(keys, kind+group)
+	}
+	if s.State == Pending {
+		for _, person := range s.Answering.Answered {
+			keys = append(keys, keyAnswered+person)
+		}
+	}
+	slices.Sort(keys)
+
+	return slices.Compact(keys)
+}
+
+// Keys returns the keys of Summary.Keys one of which a request must have
+// to be in the list. false: any request may be. Groups are looked at
+// besides if there are Readers too.
+func (f *Filter) Keys() (keys []string, ok bool) {
+	switch {
+	case f.AnsweredBy != "":
+		return []string{keyAnswered + f.AnsweredBy}, true
+	case f.Readers != nil:
+		for _, key := range f.Readers {
+			keys = append(keys, key)
+			if group, is := strings.CutPrefix(key, keyGroup); is {
+				keys = append(keys, keyAsked+group)
+			}
+		}
+	case len(f.Groups) > 0:
+		for _, group := range append([]string{""}, f.Groups...) {
+			keys = append(keys, keyAsked+group, keyAnswers+group)
+		}
+	default:
+		return nil, false
+	}
+	slices.Sort(keys)
+
+	return slices.Compact(keys), true
+}
 
 // readers are the keys of those who may read the request: who may answer
 // it now or later, who asked for it, whom the agent acts for, and who

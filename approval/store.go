@@ -126,21 +126,27 @@ type Filter struct {
 	Target    string
 	Principal string
 	Groups    []string // requests that one of these groups may answer; those without a group always
-	// Readers picks requests that one of these keys may read, and all that
-	// were kept before lists carried keys; see Request.readers. Nil: all.
+	// Readers picks requests that one of these keys may read; see
+	// Request.readers. Nil: all. While a store is brought up to date, it
+	// may also return others.
 	Readers []string
-	Since   time.Time // created at or after
-	ByDue   bool      // by deadline, soonest first, instead of newest first
-	Oldest  bool      // oldest first, instead of newest first
-	Cursor  string    // of the page before
-	Limit   int       // 1 to 500; 0 means 50
+	// AnsweredBy picks pending requests that this person has answered as
+	// they are now, by id.
+	AnsweredBy string
+	Since      time.Time // created at or after
+	ByDue      bool      // by deadline, soonest first, instead of newest first
+	Oldest     bool      // oldest first, instead of newest first
+	Cursor     string    // of the page before
+	Limit      int       // 1 to 500; 0 means 50
 }
 
 // Page is a part of a list.
 type Page struct {
 	Requests []Summary `json:"requests"`
 	Next     string    `json:"next,omitempty"` // cursor; "" at the end
-	Total    int       `json:"total"`          // that match the filter, at most 10,001 are counted
+	// Total is how many match the filter. At most 10,001 are counted, and
+	// 1,001 if Filter.Keys has keys.
+	Total int `json:"total"`
 }
 
 // Memory is the remembered answer to an idempotency key.

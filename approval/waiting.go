@@ -37,7 +37,7 @@ func (s *Service) AnsweredBy(ctx context.Context, tenant, person string, f Filte
 	if err != nil {
 		return Page{}, err
 	}
-	f.States, f.Groups = []State{Pending}, nil
+	f.States, f.Groups, f.AnsweredBy = []State{Pending}, nil, p.ID
 
 	return s.List(ctx, tenant, by, f, func(x Summary) (bool, error) {
 		a, err := s.answeringOf(ctx, tenant, x)

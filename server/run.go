@@ -115,7 +115,8 @@ func (s *Server) sweep(ctx context.Context) error {
 	if err := s.clock(ctx); err != nil { // everybody would be signed out
 		return err
 	}
-	return errors.Join(s.cfg.Store.SweepValues(ctx, s.cfg.Now()), s.cfg.Store.SweepRecords(ctx, s.cfg.Now()))
+	return errors.Join(s.cfg.Store.SweepValues(ctx, s.cfg.Now()), s.cfg.Store.SweepRecords(ctx, s.cfg.Now()),
+		s.cfg.Store.Index(ctx))
 }
 
 // lookForTenants is how often is looked for tenants that are new.

@@ -46,6 +46,11 @@ type Store interface {
 	// the database's, as far as the time of the answer lets it tell;
 	// 0 for a database that is part of this process.
 	ClockAhead(ctx context.Context) (time.Duration, error)
+	// Index brings what lists look up up to date for requests that were
+	// restored, or written by a version of assent without it. Until then
+	// lists find those more slowly. It works in small steps, beside
+	// everything else.
+	Index(ctx context.Context) error
 	// Tenants lists the tenants that have any ledger entry.
 	Tenants(ctx context.Context) ([]string, error)
 	// Backup writes everything as one consistent state, in a form that

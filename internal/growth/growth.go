@@ -5,6 +5,7 @@ package growth
 import (
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"testing"
 	"time"
 )
@@ -66,4 +67,34 @@ func timed(work func()) time.Duration {
 			return took / time.Duration(n)
 		}
 	}
+}
+
+// Within fails the test when work takes more CPU time of its goroutine, or
+// allocates more bytes, than it may. Bytes count for the whole process,
+// freed or not, so they bound what is in memory at once.
+func Within(t testing.TB, cpu time.Duration, bytes uint64, work func()) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var took time.Duration
+	var made uint64
+	for range attempts {
+		before, began := allocations(), time.Duration(0)
+		began, _ = cpuTime()
+		work()
+		ended, _ := cpuTime()
+		took, made = ended-began, allocations()-before
+		if took <= cpu*slower && made <= bytes*slower {
+			return
+		}
+	}
+
+	t.Errorf("%v of a CPU and %d bytes, want at most %v and %d", took, made, cpu, bytes)
+}
+
+// allocations is how many bytes the process has allocated.
+func allocations() uint64 {
+	all := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(all)
+	return all[0].Value.Uint64()
 }

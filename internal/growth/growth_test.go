@@ -3,6 +3,7 @@ package growth
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // told keeps what a test would have been told.
@@ -44,5 +45,25 @@ func TestLinear(t *testing.T) {
 				t.Errorf("failed: %v", out.failed)
 			}
 		})
+	}
+}
+
+func TestWithin(t *testing.T) {
+	for name, c := range map[string]struct {
+		work func()
+		fits bool
+	}{
+		"little":     {func() {}, true},
+		"many bytes": {func() { _ = make([]byte, slower<<21) }, false},
+		"much work":  {func() { _ = strings.Count(strings.Repeat("ab", slower<<18), "ba") }, false},
+	} {
+		out := &told{TB: t}
+		cpu, bytes := time.Second, uint64(1<<20)
+		if name == "much work" {
+			cpu, bytes = time.Nanosecond, 1<<40
+		}
+		if Within(out, cpu, bytes, c.work); out.failed == c.fits {
+			t.Errorf("%s: failed: %v", name, out.failed)
+		}
 	}
 }

@@ -289,7 +289,8 @@ func MeaningOfError(err error) (Meaning, bool) {
 	if errors.Is(err, store.ErrNotSealed) {
 		m := MeaningOf(CodeUnavailable)
 		m.Detail = "an act that spends or takes away an approval must be sealed in the ledger and noted in the " +
-			"watermark before it is answered, and that fails: /readyz and the log say why"
+			"watermark before it is answered, and that fails: repeat it in a moment. A freeze stops an agent at once. " +
+			"/readyz and the log say why"
 		return m, true
 	}
 	for _, m := range Meanings() {

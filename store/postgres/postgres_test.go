@@ -111,6 +111,8 @@ func place(t *testing.T) storetest.Place {
 	}
 }
 
+func TestListsFindRequestsByTheirKeys(t *testing.T) { storetest.Keyed(t, place) }
+
 func TestMigrations(t *testing.T) { storetest.Migrations(t, place) }
 
 // TestBackupMoves: a backup of one engine is restored by the other, and

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/assent-dev/assent/store/internal/sqlstore"
 )
@@ -21,11 +23,16 @@ type engine struct {
 	readers *sql.DB
 	free    chan *writer
 	reads   statements
+	path    string
+	fullAt  atomic.Pointer[time.Time] // when a write failed last for lack of room
 }
 
 func (e *engine) Dialect() sqlstore.Dialect { return dialect() }
 
-func (e *engine) Class(err error) sqlstore.Class { return class(err) }
+func (e *engine) Class(err error) sqlstore.Class {
+	e.noteFull(err)
+	return class(err)
+}
 
 // Erases is false: there is nobody in a file who could forbid it.
 func (e *engine) Erases(context.Context) (bool, error) { return false, nil }

@@ -189,20 +189,22 @@ func connect(ctx context.Context, path string, o Options) (*engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, writers.Close(), readers.Close())
 	}
-	return &engine{writers: writers, readers: readers, free: newWriter(conn)}, nil
+	return &engine{writers: writers, readers: readers, free: newWriter(conn), path: path}, nil
 }
 
 func dialect() sqlstore.Dialect {
 	return sqlstore.Dialect{
 		Types: map[string]string{
-			"text":        "TEXT",
-			"int":         "INTEGER",
-			"blob":        "BLOB",
-			"strict":      "STRICT",
-			"documents":   "STRICT",
-			"compact":     "STRICT, WITHOUT ROWID",
-			"serial":      "INTEGER PRIMARY KEY",
-			"serial_once": "INTEGER PRIMARY KEY AUTOINCREMENT",
+			"text":      "TEXT",
+			"int":       "INTEGER",
+			"blob":      "BLOB",
+			"strict":    "STRICT",
+			"documents": "STRICT",
+			"compact":   "STRICT, WITHOUT ROWID",
+
+			"share_request_keys": "", // there are no roles
+			"serial":             "INTEGER PRIMARY KEY",
+			"serial_once":        "INTEGER PRIMARY KEY AUTOINCREMENT",
 		},
 		Find:     "instr",
 		HasTable: "EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)",

@@ -83,6 +83,8 @@ func place(t *testing.T) storetest.Place {
 	}
 }
 
+func TestListsFindRequestsByTheirKeys(t *testing.T) { storetest.Keyed(t, place) }
+
 func TestMigrations(t *testing.T) { storetest.Migrations(t, place) }
 
 // wanted is an open store that the test closes.
@@ -174,6 +176,17 @@ func TestFull(t *testing.T) {
 		t.Fatalf("%d updates were answered well, %d are there", fits, got)
 	}
 	must.Do(t, storetest.Insert(t, large, 10_000))
+}
+
+// TestReadinessNoticesAFullDisk: when a write failed for lack of room, a
+// smaller one that still fits doesn't make the store ready.
+func TestReadinessNoticesAFullDisk(t *testing.T) {
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{MaxPages: 300})
+	wanted(t, s, err)
+	must.Do(t, s.Ping(t.Context()))
+	unavailable(t, s.SetValue(t.Context(), "b", "k", make([]byte, 4<<20), time.Now()), "full")
+	must.Do(t, storetest.Insert(t, s, 1))
+	unavailable(t, s.Ping(t.Context()), "full")
 }
 
 func TestLocked(t *testing.T) {

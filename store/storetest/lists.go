@@ -19,8 +19,12 @@ func Lists(t testing.TB, s stores.Store, n int, read func(what string)) {
 		var all []*approval.Request
 		for ; len(all) < 500 && i < n; i++ {
 			r := request(i)
-			if i%100 == 0 {
+			if i%100 < 2 {
 				r.Stages = []policy.Stage{{Group: "ops", People: 1}}
+				r.Votes = []approval.Vote{{Person: "bob", Verdict: approval.Approve, Revision: 0}}
+			}
+			if i%100 == 1 {
+				finish(r, approval.Denied, epoch())
 			}
 			all = append(all, r)
 		}
@@ -29,6 +33,7 @@ func Lists(t testing.TB, s stores.Store, n int, read func(what string)) {
 	}
 
 	pending, many := []approval.State{approval.Pending}, []string{"ops"}
+	few, ended := []string{"group:ops", "name:nobody"}, []approval.State{approval.Denied, approval.Expired}
 	for i := range 20 {
 		many = append(many, "group"+number(i))
 	}
@@ -56,7 +61,14 @@ func Lists(t testing.TB, s stores.Store, n int, read func(what string)) {
 			ByDue:  true,
 			Limit:  500,
 		},
-		"since some time": {States: pending, Since: epoch().Add(5 * time.Minute)},
+		"of a reader of few":       {States: pending, Readers: few},
+		"all of a reader of few":   {Readers: few},
+		"due of a reader of few":   {States: pending, Readers: few, ByDue: true},
+		"ended of a reader of few": {States: ended, Readers: few},
+		"due of a reader of all":   {States: pending, Readers: []string{"agent:acme.trader", "group:leads"}, ByDue: true},
+		"all of a reader of all":   {Readers: []string{"agent:acme.trader", "group:leads"}},
+		"answered":                 {States: pending, AnsweredBy: "bob", ByDue: true},
+		"since some time":          {States: pending, Since: epoch().Add(5 * time.Minute)},
 	} {
 		if p := page(t, s, f); p.Total == 0 {
 			t.Fatalf("%s: nothing found", what)

@@ -1,12 +1,14 @@
 package storetest
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/internal/testwait"
 	stores "github.com/assent-dev/assent/store"
 )
@@ -23,6 +25,7 @@ func SealFirst(t *testing.T, place func(t *testing.T) Place) {
 		"put back behind a shared file":       putBackBehindSharedFile,
 		"an entry that the database drops":    droppedEntry,
 		"replicas at once":                    sealedByReplicas,
+		"a replica that hangs":                sealedBesideOneThatHangs,
 		"noted when a store is verified":      notedByVerify,
 		"more waits than a group can seal":    tooMuchWaits,
 		"without a signer it is sealed later": sealedLater,
@@ -296,4 +299,50 @@ func sealedLater(t *testing.T, p Place) {
 	ok(t, spend(t, s))
 	equal(t, verify(t, s, tenant), size)
 	equal(t, sealAll(t, s, nil), 1)
+}
+
+// sealedBesideOneThatHangs: a replica that stops in the middle of sealing
+// loses its turn. What it did is not committed, and can be repeated.
+func sealedBesideOneThatHangs(t *testing.T, p Place) {
+	if p.Engine == "sqlite" {
+		return // has one process that writes
+	}
+	dir := t.TempDir()
+	trust := signing(t, dir)
+	stuck, free := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	sign := trust.Key.Sign
+	trust.Key.Sign = func(c ledger.Checkpoint) ([]byte, error) {
+		once.Do(func() {
+			close(stuck)
+			<-free
+		})
+		return sign(c)
+	}
+	hanging := must(p.Open(trust))(t)
+	other := p.one(t, signing(t, t.TempDir()))
+	insert(t, other, request(1), request(2))
+	spent := func(s stores.Store, n int) error {
+		return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+			r, err := tx.Request(request(n).ID)
+			if err == nil {
+				finish(r, approval.Denied, epoch())
+				tx.Save(r)
+				tx.SealFirst()
+				tx.Append(record(t, tenant, approval.EventDenied, r.ID, epoch()))
+			}
+			return err
+		})
+	}
+	late := make(chan error, 1)
+	go func() { late <- spent(hanging, 1) }()
+	<-stuck
+	ok(t, spent(other, 2))
+	close(free)
+	refused(t, <-late, stores.ErrNotSealed) // it can't tell whether it was committed
+	equal(t, found(t, other, request(1).ID).State, approval.Pending)
+	ok(t, spent(hanging, 1))
+	verify(t, other, tenant)
+	equal(t, page(t, other, approval.Filter{States: []approval.State{approval.Denied}}).Total, 2)
+	ok(t, hanging.Close())
 }

@@ -1806,7 +1806,7 @@ export interface components {
             requests: components["schemas"]["Summary"][];
             /** @description cursor of the next page; absent at the end */
             next?: string;
-            /** @description how many match; at most 10,001 are counted */
+            /** @description how many match; at most 10,001 are counted, and 1,001 of those of a group or of what a person may read */
             total: number;
         };
         Voted: {

@@ -21,6 +21,8 @@ const (
 	backupFormat = "assent-backup-1"
 	longestLine  = 256 << 20 // bytes
 	restoreStep  = 200       // rows sent at once
+	// oldestSchema is the first one whose backups have the rows of today's.
+	oldestSchema = 4
 )
 
 // kind of a column.
@@ -342,7 +344,7 @@ func (b *backupReader) header() error {
 	switch err := json.Unmarshal(text, &h); {
 	case err != nil || h.Format != backupFormat:
 		return refuse("it does not begin as a backup does (%s)", backupFormat)
-	case h.Schema != len(embedded()):
+	case h.Schema < oldestSchema || h.Schema > len(embedded()):
 		return refuse(
 			"it is of schema %d and this version of assent has %d: restore it with the version that made it, then "+
 				"open that database with this one",

@@ -226,19 +226,42 @@ func (s *Store) stretch(ctx context.Context, q querier, tenant string, from, to 
 
 // learn takes note of a log as it was committed.
 func (s *Store) learn(ctx context.Context, tenant string, at grown, all []logged) {
+	all, more := s.grownBy(tenant, at, all)
+	if !more {
+		return
+	}
+	s.note(ctx, tenant, all)
+	if at.size > 0 {
+		s.advance(tenant, s.markOf(at))
+	}
+}
+
+// grownBy notes that a log has grown, and which of the entries of this
+// process are sealed by that. Both change under one lock: between them,
+// missing would report entries as lost that the log has already. It
+// returns the entries that are new, and false if the log was seen at this
+// size before.
+func (s *Store) grownBy(tenant string, at grown, all []logged) ([]logged, bool) {
+	s.learning.Lock()
+	defer s.learning.Unlock()
 	more, known := s.trees.grow(tenant, at)
 	if known && more == 0 {
-		return
+		return nil, false
 	}
 	if !known || more > int64(len(all)) {
 		s.own.forget(tenant) // some may have been sealed before this process began to follow
 	} else {
 		all = all[int64(len(all))-more:] // another goroutine has noted those before
 	}
-	s.note(ctx, tenant, all)
-	if at.size > 0 {
-		s.advance(tenant, s.markOf(at))
-	}
+	s.own.seen(tenant, all)
+	return all, true
+}
+
+// missing names the tenants of whom entries of this process are lost.
+func (s *Store) missing(before map[ownEntry]bool, left map[string]bool) []string {
+	s.learning.Lock()
+	defer s.learning.Unlock()
+	return s.own.lost(before, left)
 }
 
 // note takes from entries what must be remembered: versions, revoked
@@ -253,7 +276,6 @@ func (s *Store) note(ctx context.Context, tenant string, all []logged) {
 		}
 	}
 
-	s.own.seen(tenant, all)
 	if !froze || s.trust.Watermark == nil {
 		return
 	}
@@ -401,6 +423,7 @@ func (s *Store) recall(ctx context.Context, tenant string, size int64) error {
 		if err != nil {
 			return err
 		}
+		s.own.seen(tenant, all)
 		s.note(ctx, tenant, all)
 		if end = from; all[0].at < since {
 			return nil

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,14 +17,18 @@ const (
 	countMost = 10001
 )
 
-// Requests lists summaries. It reads columns only; the indexes hold
-// what filters of the inbox need, so counting touches no row.
+// Requests lists summaries. Filters by groups, readers and people find
+// requests by their keys; see listKeyed. All others read the indexes of
+// requests, so counting touches no row.
 func (s *Store) Requests(ctx context.Context, tenant string, f approval.Filter) (approval.Page, error) {
 	if f.Limit == 0 {
 		f.Limit = pageSize
 	}
 	f.Limit = min(max(f.Limit, 1), pageMost)
 	q := listing{f: f, find: s.d.Find}
+	if keys, keyed := f.Keys(); keyed {
+		return s.listKeyed(ctx, tenant, &q, keys)
+	}
 	page, args, err := q.page(tenant)
 	if err != nil {
 		return approval.Page{}, err
@@ -43,7 +46,12 @@ func (s *Store) Requests(ctx context.Context, tenant string, f approval.Filter) 
 	out := approval.Page{Requests: lines, Total: int(total)}
 	if len(lines) > f.Limit {
 		out.Requests = lines[:f.Limit]
-		out.Next = cursor(f, out.Requests[f.Limit-1])
+		last := out.Requests[f.Limit-1]
+		at := last.Created
+		if f.ByDue {
+			at = last.Deadline
+		}
+		out.Next = cursor(f, micros(at), last.ID)
 	}
 	return out, err
 }
@@ -99,52 +107,37 @@ func (q *listing) states() []approval.State {
 	return slices.DeleteFunc(all, func(s approval.State) bool { return !slices.Contains(q.f.States, s) })
 }
 
-// where is the condition but for the state.
-func (q *listing) where() string {
+// where is the condition on columns of requests but for the state.
+// created is the column of the time.
+func (q *listing) where(created string) string {
 	var b strings.Builder
 	equal := func(column, value string) {
 		if value != "" {
-			fmt.Fprintf(&b, " AND %s = %s", column, q.arg(plain(value)))
+			fmt.Fprintf(&b, " AND requests.%s = %s", column, q.arg(plain(value)))
 		}
 	}
 	equal("agent", q.f.Agent)
 	equal("target", q.f.Target)
 	equal("principal", q.f.Principal)
 	if !q.f.Since.IsZero() {
-		fmt.Fprintf(&b, " AND created >= %s", q.arg(micros(q.f.Since)))
-	}
-	if len(q.f.Groups) > 0 {
-		fmt.Fprintf(&b, " AND (%s(group_names, %s) > 0", q.find, q.arg("\n\n"))
-		for _, g := range q.f.Groups {
-			fmt.Fprintf(&b, " OR %s(group_names, %s) > 0", q.find, q.arg("\n"+groupName(g)+"\n"))
-		}
-		b.WriteString(")")
-	}
-	if q.f.Readers != nil {
-		b.WriteString(" AND (1 = 0")
-		for _, key := range q.f.Readers { // the indexes hold the groups, so most rows are picked without being read
-			if group, ok := strings.CutPrefix(key, approval.ReaderGroup); ok && group != "" {
-				fmt.Fprintf(&b, " OR %s(group_names, %s) > 0", q.find, q.arg("\n"+groupName(group)+"\n"))
-			}
-		}
-		for _, key := range q.f.Readers {
-			fmt.Fprintf(&b, " OR %s(answering, %s) > 0", q.find, q.arg(quoted(key)))
-		}
-		fmt.Fprintf(&b, " OR %s(answering, %s) = 0)", q.find, q.arg(readersField))
+		fmt.Fprintf(&b, " AND %s >= %s", created, q.arg(micros(q.f.Since)))
 	}
 
 	return b.String()
 }
 
-// readersField begins the keys of readers in the column answering. No
-// text of it can, since quotes in texts are escaped.
-const readersField = `"readers":`
-
-// quoted is a text as it stands in the column answering.
-func quoted(text string) string {
-	out, _ := json.Marshal(text) // a text always has a form
-
-	return plain(string(out))
+// inGroups is the condition that one of the filter's groups may answer.
+func (q *listing) inGroups() string {
+	if len(q.f.Groups) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, " AND (%s(group_names, %s) > 0", q.find, q.arg("\n\n"))
+	for _, g := range q.f.Groups {
+		fmt.Fprintf(&b, " OR %s(group_names, %s) > 0", q.find, q.arg("\n"+groupName(g)+"\n"))
+	}
+	b.WriteString(")")
+	return b.String()
 }
 
 func (q *listing) order() (column, direction, after string) {
@@ -161,7 +154,7 @@ func (q *listing) order() (column, direction, after string) {
 // page reads every state by its index, and one summary more than asked for.
 func (q *listing) page(tenant string) (string, []any, error) {
 	q.args = []any{tenant}
-	where := q.where()
+	where := q.where("created")
 	column, direction, after := q.order()
 	if q.f.Cursor != "" {
 		at, id, err := parseCursor(q.f)
@@ -208,28 +201,14 @@ func (q *listing) page(tenant string) (string, []any, error) {
 
 func (q *listing) count(tenant string) (string, []any) {
 	q.args = []any{tenant}
-	where := q.where()
-	names := []string{"''"}
-	for _, state := range q.states() {
-		names = append(names, "'"+string(state)+"'")
-	}
-	return fmt.Sprintf(
-		"SELECT count(*) FROM (SELECT 1 FROM requests WHERE tenant = $1 AND state IN (%s)%s LIMIT %d) AS counted",
-		strings.Join(names, ", "),
-		where,
-		countMost,
-	), q.args
+	where := q.where("created")
+	return fmt.Sprintf("SELECT count(*) FROM (SELECT 1 FROM requests WHERE tenant = $1%s%s LIMIT %d) AS counted",
+		q.inStates(), where, countMost), q.args
 }
 
 // A cursor says after which request a page begins, and in which order.
-func cursor(f approval.Filter, last approval.Summary) string {
-	at := last.Created
-	if f.ByDue {
-		at = last.Deadline
-	}
-	return base64.RawURLEncoding.EncodeToString(
-		[]byte(orderMark(f) + strconv.FormatInt(micros(at), 10) + " " + last.ID),
-	)
+func cursor(f approval.Filter, at int64, id string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(orderMark(f) + strconv.FormatInt(at, 10) + " " + id))
 }
 
 func orderMark(f approval.Filter) string {

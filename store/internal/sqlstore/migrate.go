@@ -196,7 +196,7 @@ func (s *Store) apply(ctx context.Context, x Tx, m migration) error {
 // inspect makes sure that every table is there with its columns,
 // whatever the records of migrations say.
 func (s *Store) inspect(ctx context.Context) error {
-	for _, t := range tables() {
+	for _, t := range append(tables(), keysTable()) {
 		rows, err := s.eng.Query(ctx, "SELECT "+strings.Join(t.names(), ", ")+" FROM "+t.name+" LIMIT 0")
 		if err == nil {
 			rows.Close()

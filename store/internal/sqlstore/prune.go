@@ -79,21 +79,23 @@ func (s *Store) steps(ctx context.Context, what string, step func(Tx) (int, erro
 
 func (s *Store) pruneRequests(ctx context.Context, tenant string, before time.Time) (int, error) {
 	const old = oldRequests + " ORDER BY closed"
-	return s.pruneDocuments(ctx, "requests", tenant, before, old, func(d document) (Stmt, error) {
+	return s.pruneDocuments(ctx, "requests", tenant, before, old, func(d document) ([]Stmt, error) {
 		r, err := parseRequest(d.body)
 		if err != nil {
-			return Stmt{}, err
+			return nil, err
 		}
 		left := redacted(r)
 		body, err := json.Marshal(left)
-		return s.updateRequest(tenant, left, rowOf(left), d.version, false, string(body)), err
+		now := rowOf(left)
+		update := s.updateRequest(tenant, left, now, d.version, false, true, string(body))
+		return append(changeKeys(tenant, rowOf(r), now), update), err
 	})
 }
 
 // pruneDocuments redacts those of a table that a condition names, each
 // by the statement that redact makes of it.
 func (s *Store) pruneDocuments(
-	ctx context.Context, table, tenant string, before time.Time, old string, redact func(document) (Stmt, error),
+	ctx context.Context, table, tenant string, before time.Time, old string, redact func(document) ([]Stmt, error),
 ) (int, error) {
 	return s.steps(ctx, "prune "+table, func(x Tx) (int, error) {
 		found, err := collect(ctx, x, scanDocument,
@@ -107,7 +109,8 @@ func (s *Store) pruneDocuments(
 			if err != nil {
 				return 0, err
 			}
-			x.Queue(left, one("UPDATE "+table+" SET pruned = 1 WHERE tenant = $1 AND id = $2", tenant, d.id))
+			x.Queue(left...)
+			x.Queue(one("UPDATE "+table+" SET pruned = 1 WHERE tenant = $1 AND id = $2", tenant, d.id))
 		}
 
 		return len(found), err
@@ -154,17 +157,17 @@ func redacted(r *approval.Request) *approval.Request {
 // that they cover.
 func (s *Store) pruneGrants(ctx context.Context, tenant string, before time.Time) error {
 	const old = "pruned = 0 AND (expires < $2 OR revoked < $2) ORDER BY created"
-	_, err := s.pruneDocuments(ctx, "grants", tenant, before, old, func(d document) (Stmt, error) {
+	_, err := s.pruneDocuments(ctx, "grants", tenant, before, old, func(d document) ([]Stmt, error) {
 		g, err := parse[approval.Grant](d.body)
 		if err != nil {
-			return Stmt{}, err
+			return nil, err
 		}
 		g.Call.Args = nil
 		g.Call.ParentInput = nil
 		g.Call.ToolDefinition = ""
 		g.RevokedWhy = ""
 		left, err := json.Marshal(g)
-		return s.updateGrant(tenant, g, d.version, string(left)), err
+		return []Stmt{s.updateGrant(tenant, g, d.version, string(left))}, err
 	})
 	return err
 }

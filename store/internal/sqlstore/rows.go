@@ -17,10 +17,12 @@ type indexed struct {
 	deadline, due, closed                 int64
 }
 
-// row is what a request's columns hold.
+// row is what a request's columns hold, and the keys under which lists
+// find it.
 type row struct {
 	approval.Summary
-	x indexed
+	x    indexed
+	keys []string
 }
 
 func rowOf(r *approval.Request) row {
@@ -39,7 +41,7 @@ func rowOf(r *approval.Request) row {
 	if r.Closed != nil {
 		x.closed = micros(*r.Closed)
 	}
-	return row{s, x}
+	return row{s, x, listKeys(s)}
 }
 
 // line are the values that the code of a list's line covers, as its
@@ -65,12 +67,11 @@ func (s row) line(tenant string) []any {
 	}
 }
 
-func (s *Store) insertRequest(tenant string, r *approval.Request, body string) Stmt {
-	row := rowOf(r)
+func (s *Store) insertRequest(tenant string, r *approval.Request, row row, body string) Stmt {
 	return do(
 		`INSERT INTO requests (tenant, id, version, state, cause, agent, target, principal, message, rules, group_names, approvals, needed, created,
-deadline, answering, due, closed, binding, pruned, body, code, line_code, asker, bytes)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, 0, $20, $21, $22, $23, $24)`,
+deadline, answering, due, closed, binding, pruned, body, code, line_code, asker, bytes, keyed)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, 0, $20, $21, $22, $23, $24, $3)`,
 		append(
 			row.line(tenant),
 			optional(r.Due),
@@ -86,13 +87,13 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 
 // updateRequest writes a request that had version old, unless the
 // ledger tells of a later one. same says that no indexed column
-// changed.
+// changed, keyed that changeKeys follows.
 func (s *Store) updateRequest(
 	tenant string,
 	r *approval.Request,
 	now row,
 	old int64,
-	same bool,
+	same, keyed bool,
 	body string,
 ) Stmt {
 	args := []any{
@@ -114,6 +115,9 @@ func (s *Store) updateRequest(
 	set := "version = $4, cause = $5, principal = $6, message = $7, rules = $8, approvals = $9, needed = $10, body " +
 		"= $11, code = $12, line_code = $13, " +
 		"answering = $14"
+	if keyed { // if the keys were right, they are so now
+		set += ", keyed = CASE WHEN keyed = version THEN $4 ELSE keyed END"
+	}
 	if !same {
 		set += ", state = $15, agent = $16, target = $17, group_names = $18, deadline = $19, due = $20, closed = " +
 			"$21, binding = $22, pruned = 0"

@@ -50,7 +50,7 @@ func (s *Store) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint
 	if err := s.followAll(ctx, &r); err != nil {
 		return r.sealed, errors.Join(err, r.err())
 	}
-	for _, tenant := range s.own.lost(own, r.left) {
+	for _, tenant := range s.missing(own, r.left) {
 		r.fail(
 			tenant,
 			s.tampered(

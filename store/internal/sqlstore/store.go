@@ -34,6 +34,7 @@ type Store struct {
 	postponed postponed
 	versions  *versions
 	own       own
+	learning  sync.Mutex // of who notes that a log has grown; see grownBy
 	alarms    atomic.Int64
 	// entries that updates have sealed themselves
 	sealedFirst atomic.Int64
@@ -135,8 +136,19 @@ func (s *Store) writeOnce(ctx context.Context, fn func(Tx) error) (err error, co
 	return t.Commit(ctx), true
 }
 
-// Ping writes, so that a full or read-only database is noticed.
+// roomy is an engine that knows whether its disk has room.
+type roomy interface {
+	Room() error
+}
+
+// Ping writes, so that a full or read-only database is noticed. What it
+// writes is small, so the engine is asked for room besides.
 func (s *Store) Ping(ctx context.Context) error {
+	if e, ok := s.eng.(roomy); ok {
+		if err := e.Room(); err != nil {
+			return unavailable("ping", err)
+		}
+	}
 	const beat = "INSERT INTO pulse (id, payload) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET payload = excluded.payload"
 	return s.exec(ctx, "ping", do(beat, int64(1), make([]byte, 8192)), do("DELETE FROM pulse"))
 }

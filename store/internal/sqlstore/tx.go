@@ -20,9 +20,9 @@ type tx struct {
 	err                     error // a write that can't be
 	lockConflict            bool
 	wroteFreeze, wroteGrant bool
-	read                    map[string]indexed // requests as they were read
-	newKeys                 map[string]bool    // idempotency keys under which nothing was remembered
-	grants                  map[string]int64   // versions of grants that were read or written
+	read                    map[string]row   // requests as they were read
+	newKeys                 map[string]bool  // idempotency keys under which nothing was remembered
+	grants                  map[string]int64 // versions of grants that were read or written
 	// versions that this update writes, by request or grant; "" for
 	// what is frozen
 	told       map[string]int64
@@ -221,9 +221,9 @@ func (t *tx) parse(body string) (*approval.Request, error) {
 		return nil, err
 	}
 	if t.read == nil {
-		t.read = map[string]indexed{}
+		t.read = map[string]row{}
 	}
-	t.read[r.ID] = rowOf(r).x
+	t.read[r.ID] = rowOf(r)
 	return r, nil
 }
 
@@ -413,7 +413,9 @@ func (t *tx) Insert(r *approval.Request) {
 		return
 	}
 	t.tell(r.ID, r.Version)
-	t.writes = append(t.writes, t.b.s.insertRequest(t.tenant, r, string(body)))
+	now := rowOf(r)
+	t.writes = append(t.writes, t.b.s.insertRequest(t.tenant, r, now, string(body)))
+	t.writes = append(t.writes, changeKeys(t.tenant, row{}, now)...)
 }
 
 // Save writes a changed request.
@@ -428,12 +430,11 @@ func (t *tx) Save(r *approval.Request) {
 	t.tell(r.ID, r.Version)
 	now := rowOf(r)
 	before, known := t.read[r.ID]
-	t.writes = append(
-		t.writes,
-		t.b.s.updateRequest(t.tenant, r, now, old, known && r.Closed == nil && before == now.x, string(body)),
-	)
+	same := known && r.Closed == nil && before.x == now.x
+	t.writes = append(t.writes, t.b.s.updateRequest(t.tenant, r, now, old, same, known, string(body)))
 	if known {
-		t.read[r.ID] = now.x
+		t.writes = append(t.writes, changeKeys(t.tenant, before, now)...)
+		t.read[r.ID] = now
 	}
 }
 

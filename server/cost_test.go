@@ -1,0 +1,175 @@
+package server_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/internal/growth"
+)
+
+// What one request may cost, whatever it contains. Bytes are all that are
+// allocated, so what is in memory at once is a part of them.
+const (
+	mostCPU   = time.Second
+	mostBytes = 64 << 20
+)
+
+// hostileJSON are values of about n bytes that cost much to read, to
+// compare or to show.
+func hostileJSON(n int) map[string]string {
+	members := func(member string) string {
+		var b strings.Builder
+		for i := 0; b.Len() < n; i++ {
+			fmt.Fprintf(&b, member, i)
+		}
+		return "{" + strings.TrimSuffix(b.String(), ",") + "}"
+	}
+	each := func(unit string) string { return strings.Repeat(unit, n/len(unit)) }
+	return map[string]string{
+		"plain":             `{"amount":7}`,
+		"members":           members(`"k%d":1,`),
+		"nested members":    members(`"k%d":{"a":{"b":[]}},`),
+		"equal names":       "{" + each(`"a":1,`) + `"a":1}`,
+		"items":             `{"a":[` + each("0,") + "0]}",
+		"objects":           `{"a":[` + each("{},") + "{}]}",
+		"levels":            `{"a":` + strings.Repeat("[", n/2) + strings.Repeat("]", n/2) + "}",
+		"objects in depth":  strings.Repeat(`{"a":`, n/6) + "1" + strings.Repeat("}", n/6),
+		"a number":          `{"a":` + each("9") + "}",
+		"an exponent":       `{"a":1e999999999}`,
+		"a long exponent":   `{"a":1e` + each("9") + "}",
+		"escapes":           `{"a":"` + each(`\u202e`) + `"}`,
+		"quotes":            `{"a":"` + each(`\"`) + `"}`,
+		"look-alikes":       `{"a":"` + each("аa ") + `"}`,
+		"marks":             `{"a":"a` + each("\u0301") + `"}`,
+		"a name":            `{"` + each("a") + `":1}`,
+		"command":           `{"command":"` + each("a;") + `"}`,
+		"substitutions":     `{"command":"` + strings.Repeat("$(", n/4) + strings.Repeat(")", n/4) + `"}`,
+		"quotes of a shell": `{"command":"` + each(`'`) + `"}`,
+		"here documents":    `{"command":"` + each(`<<a `) + `"}`,
+		"braces":            `{"command":"echo ` + each(`{a,b}`) + `"}`,
+		"no end":            `{"a":` + each("["),
+	}
+}
+
+// hostileForms are schemas of forms, with a default where that makes them
+// worse.
+func hostileForms(n int) map[string]string {
+	program := "^(" + strings.Repeat(".{0,999}", 119) + ")x$"
+	text := strings.Repeat("a", n)
+	field := func(more string) string {
+		return `{"type":"object","properties":{"f":{"type":"string",` + more + `}}}`
+	}
+	var fields, options, nested strings.Builder
+	for i := range n / 60 {
+		fmt.Fprintf(&fields, `"f%d":{"type":"string","pattern":"^([a-z]{1,99}){1,9}$"},`, i)
+		fmt.Fprintf(&options, `"o%d",`, i)
+	}
+	for range n / 40 {
+		nested.WriteString(`{"type":"object","properties":{"a":`)
+	}
+	return map[string]string{
+		"a large program":       `{"type":"string","pattern":"` + program + `","default":"` + text + `"}`,
+		"of a field":            field(`"pattern":"` + program + `","default":"` + text + `"`),
+		"a pattern that nests":  field(`"pattern":"` + strings.Repeat("(", 400) + "a" + strings.Repeat("{1,2})", 400) + `"`),
+		"alternatives":          field(`"pattern":"` + strings.Repeat("a|", 450) + `","default":"` + text + `"`),
+		"classes":               field(`"pattern":"` + strings.Repeat(`\\p{L}`, 150) + `","default":"` + text + `"`),
+		"a bounded repetition":  field(`"pattern":"^(a?){1000}a{1000}$","default":"` + strings.Repeat("a", 999) + `"`),
+		"many patterns":         `{"type":"object","properties":{` + fields.String() + `"z":{"type":"string"}}}`,
+		"many options":          field(`"enum":[` + options.String() + `"z"]`),
+		"schemas in schemas":    nested.String() + `{}` + strings.Repeat("}}", n/40),
+		"references in circles": `{"$ref":"#/a","a":{"$ref":"#/b"},"b":{"$ref":"#/a"}}`,
+		"a plain form":          field(`"maxLength":9`),
+		"a multiple":            `{"type":"object","properties":{"f":{"type":"number","multipleOf":1e-300,"default":1e300}}}`,
+	}
+}
+
+// hostileContexts are parts of a context that cost much to check or to show.
+func hostileContexts() map[string]string {
+	each := func(name, unit string, n int) string {
+		return fmt.Sprintf(`"%s":"%s"`, name, strings.Repeat(unit, n/len(unit)))
+	}
+	link := func(rest string) string { return `"link":"https://` + rest + `"` }
+	diff := func(hunk string, n int) string {
+		return fmt.Sprintf(`"diff":"--- a\n+++ b\n%s"`, strings.Repeat(hunk, n/len(hunk)))
+	}
+	return map[string]string{
+		"look-alikes":    each("text", "аa ", 60_000),
+		"marks":          each("text", "\u0301", 60_000),
+		"lines":          each("text", `\n`, 60_000),
+		"a long link":    link("x.example/" + strings.Repeat("%41", 600)),
+		"many labels":    link(strings.Repeat("a.", 900) + "example"),
+		"punycode":       link("xn--" + strings.Repeat("a", 1900) + ".example"),
+		"dots":           link("x.example/" + strings.Repeat("../", 600)),
+		"small hunks":    diff(`@@ -1 +1 @@\n-a\n+b\n`, 60_000),
+		"a lying hunk":   diff(`@@ -1,999999999 +1,999999999 @@\n-a\n`, 60_000),
+		"lines removed":  `"diff":"--- a\n+++ b\n@@ -1,12000 +0,0 @@\n` + strings.Repeat(`-ab\n`, 12_000) + `"`,
+		"lines replaced": `"diff":"--- a\n+++ b\n@@ -1,6000 +1,6000 @@\n` + strings.Repeat(`-a\n+b\n`, 6_000) + `"`,
+	}
+}
+
+// TestARequestCostsLittle: whatever is sent to the API costs a second of
+// CPU and 64 MB at most, also when it is refused. Each kind of request is
+// answered well at least once, so that it is not refused for its envelope.
+func TestARequestCostsLittle(t *testing.T) {
+	const n = 128 << 10
+	h := newHarness(t)
+	rt, mara := h.runtime(), h.voter("mara")
+	tool := func(args string) string { return `{"kind":"tool","tool":"trade","args":` + args + `}` }
+	ways := map[string]struct {
+		token string
+		path  string // with %s for a request
+		body  func(hostile string) string
+		of    map[string]string
+	}{
+		"decide": {rt, "/v1/agents/desk/decide", tool, hostileJSON(n)},
+		"parent": {rt, "/v1/agents/desk/decide", func(x string) string {
+			return `{"kind":"delegation","agent":"x","args":{},"parent":{"input":` + x + `}}`
+		}, hostileJSON(n)},
+		"open": {rt, "/v1/agents/desk/requests", func(x string) string { return `{"call":` + tool(x) + `}` }, hostileJSON(n)},
+		"report": {rt, "/v1/agents/desk/reports", func(x string) string {
+			return `{"call":` + strings.Replace(tool(x), "trade", "quote", 1) + `,"report":"returned"}`
+		}, hostileJSON(n)},
+		"edit": {mara, "/v1/requests/%s/edits", func(x string) string {
+			text, _ := json.Marshal(`{"edited":` + x + `}`) // no call that is asked about already
+			return `{"arguments":` + string(text) + `,"binding":"BINDING","shown_fully":true}`
+		}, hostileJSON(n)},
+		"context": {rt, "/v1/agents/desk/requests", func(x string) string {
+			return `{"call":` + tool("{}") + `,"context":[{"label":"x",` + x + `}]}`
+		}, hostileContexts()},
+		"question": {rt, "/v1/agents/desk/questions", func(x string) string {
+			return `{"principal":"mara@example.com","question":{"asker":"b","prompt":"p","schema":` + x + `}}`
+		}, hostileForms(n)},
+	}
+	for what, way := range ways {
+		accepted, answer := false, ""
+		for name, hostile := range way.of {
+			r := h.ask(rt, `{"amount":"`+what+" "+name+`"}`)
+			path := strings.ReplaceAll(way.path, "%s", r.ID)
+			body := strings.ReplaceAll(way.body(hostile), "BINDING", r.Binding())
+			growth.Within(t, mostCPU, mostBytes, func() {
+				req := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+				req.Header.Set("Content-Type", "application/json")
+				req.Header.Set("Idempotency-Key", what+" "+name)
+				req.Header.Set("If-Match", version(r))
+				req.Header.Set("Authorization", "Bearer "+way.token)
+				out := httptest.NewRecorder()
+				h.srv.ServeHTTP(out, req)
+				accepted, answer = accepted || out.Code < 300, out.Body.String()
+				if out.Code >= 500 {
+					t.Errorf("%s, %s: %d %.200s", what, name, out.Code, out.Body)
+				}
+			})
+			if t.Failed() {
+				t.Fatalf("that was %s: %s", what, name)
+			}
+		}
+		if !accepted {
+			t.Fatalf("%s: all are refused, the last one with %.300s", what, answer)
+		}
+	}
+}
