@@ -18,7 +18,8 @@ import (
 // shells are the tools of coding agents that run command lines.
 func shells() map[string]string {
 	return map[string]string{
-		"claude-code": "Bash", "codex": "Bash", "copilot-cli": "bash", "cursor": "Shell", "gemini-cli": "run_shell_command",
+		"claude-code": "Bash", "codex": "Bash", "copilot-cli": "bash", "cursor": "Shell",
+		"gemini-cli": "run_shell_command",
 	}
 }
 
@@ -95,14 +96,17 @@ func TestLinesOfCodingAgents(t *testing.T) {
 					t.Errorf("%s %s: runs %s", profile, product, line)
 				}
 			}
-			fmt.Fprintf(&table, "| `%s` | %s | %d of %d (%d %%) | %d of %d |\n", profile, product, len(asked), len(everyday),
+			fmt.Fprintf(&table, "| `%s` | %s | %d of %d (%d %%) | %d of %d |\n", profile, product, len(asked),
+				len(everyday),
 				(len(asked)*100+len(everyday)/2)/len(everyday), len(dangerous)-len(stopped), len(dangerous))
 			if product == "claude-code" {
-				fmt.Fprintf(&rest, "\n### %s\n\n| line | because |\n|---|---|\n| %s |\n", profile, strings.Join(asked, " |\n| "))
+				fmt.Fprintf(&rest, "\n### %s\n\n| line | because |\n|---|---|\n| %s |\n", profile,
+					strings.Join(asked, " |\n| "))
 			}
 		}
 	}
-	golden.Equal(t, "../../docs/reference/coding-agents.md", fmt.Sprintf(codingAgentsPage, table.String(), rest.String()))
+	golden.Equal(t, "../../docs/reference/coding-agents.md",
+		fmt.Sprintf(codingAgentsPage, table.String(), rest.String()))
 }
 
 const codingAgentsPage = `# What the files for coding agents ask about

@@ -95,7 +95,8 @@ func (c Catalogs) NoAgentOf(agents []*schema.Agent) Catalogs {
 			if list.Server == "" {
 				return list.MCP && len(space.MCPServers) > 0 || len(space.LocalTools) > 0
 			}
-			return slices.ContainsFunc(space.MCPServers, func(s schema.MCPServer) bool { return s.Alias == list.Server })
+			return slices.ContainsFunc(space.MCPServers,
+				func(s schema.MCPServer) bool { return s.Alias == list.Server })
 		}) {
 			out = append(out, list)
 		}

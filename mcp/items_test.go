@@ -103,8 +103,9 @@ func TestFaultyServerHidesAndBlamesNoOther(t *testing.T) {
 		cfg.ListPatience, cfg.ListWithin, cfg.Recheck = 50*time.Millisecond, 3*time.Second, time.Millisecond
 		u = another(t, cfg, "mute", mute)
 		cfg.Servers = append(cfg.Servers, mcp.Server{
-			Alias:    "gone",
-			Upstream: startedOf(t, upstream.Config{Alias: "gone", Command: []string{"sh", "-c", "echo no key >&2; exit 1"}}),
+			Alias: "gone",
+			Upstream: startedOf(t, upstream.Config{Alias: "gone",
+				Command: []string{"sh", "-c", "echo no key >&2; exit 1"}}),
 		})
 		cfg.Servers[0].Exclude = []string{"write_file"}
 		cfg.Servers[1].Include = []string{"write_file"}
@@ -112,7 +113,8 @@ func TestFaultyServerHidesAndBlamesNoOther(t *testing.T) {
 	c := r.connect(t)
 	for name, want := range map[string]string{
 		"gone__read": "Not run. The server gone can't be reached. The last words of its program: no key",
-		"files__x":   "unknown tool: files__x", "gone_read": "unknown tool: gone_read", "mute__x": "unknown tool: mute__x",
+		"files__x":   "unknown tool: files__x", "gone_read": "unknown tool: gone_read",
+		"mute__x":           "unknown tool: mute__x",
 		"files__write_file": "Not run. The gateway's configuration leaves out this tool.",
 		"mute__read_file":   "Not run. The gateway's configuration leaves out this tool.",
 	} {

@@ -252,7 +252,8 @@ func (p pair) causingDenial(config *EditedRule) []*EditedRule {
 		return out
 	}
 	undeclared := func(s side) bool {
-		return slices.ContainsFunc(s.target.Gates, func(g resolve.Gate) bool { return g.Source == resolve.FromActionSpace })
+		return slices.ContainsFunc(s.target.Gates,
+			func(g resolve.Gate) bool { return g.Source == resolve.FromActionSpace })
 	}
 	lists := slices.ContainsFunc(config.Parts, func(q Part) bool { return q.Aspect == "empty_allow_list" })
 	if lists || undeclared(p.old) && undeclared(p.new) {
@@ -456,7 +457,8 @@ func (p pair) parts(was, is *ruleText) []Part {
 		}
 	}
 	if p.templateKey(old.Template) != p.templateKey(new.Template) {
-		add(messageAspect, textOf(resolve.Demand{Template: old.Template}), textOf(resolve.Demand{Template: new.Template}))
+		add(messageAspect, textOf(resolve.Demand{Template: old.Template}),
+			textOf(resolve.Demand{Template: new.Template}))
 	}
 
 	return out

@@ -34,7 +34,8 @@ func TestEditsNameTheRulesThatCauseChanges(t *testing.T) {
 			want: "loosens p/large condition: amount above 5,000 → above 12345.5\n",
 		},
 		"a bound that tightens, and a test that is gone": {
-			old: rules(large, night), new: rules(edit(large, "5000", "1e3"), edit(night, "{hour: {gt: 20}, to: x}", "{hour: {gt: 20}}")),
+			old: rules(large, night), new: rules(edit(large, "5000", "1e3"),
+				edit(night, "{hour: {gt: 20}, to: x}", "{hour: {gt: 20}}")),
 			want: "tightens p/large condition: amount above 5,000 → above 1e3\n" +
 				"tightens p/night condition: hour above 20 and to is \"x\" → hour above 20\n",
 		},
@@ -64,7 +65,8 @@ func TestEditsNameTheRulesThatCauseChanges(t *testing.T) {
 			oldSpace: gated("5"), newSpace: gated("8"), old: rules(night), new: rules(night),
 			want: "loosens local_tools.pay condition: amount above 5 → above 8\n",
 		},
-		"a tool that is new": {oldSpace: tools("{alias: x}"), newSpace: tools("{alias: x}, {alias: pay}"), old: rules(large), new: rules(large), want: "loosens\n"},
+		"a tool that is new": {oldSpace: tools("{alias: x}"), newSpace: tools("{alias: x}, {alias: pay}"),
+			old: rules(large), new: rules(large), want: "loosens\n"},
 		"what the owner chose": {
 			old: rules(large), new: rules(large), newOpt: "{semantics: {on_missing: no_match}}",
 			want: "loosens decisions.yaml on_missing: ask → no_match\n",
@@ -75,7 +77,8 @@ func TestEditsNameTheRulesThatCauseChanges(t *testing.T) {
 				"loosens p/large condition: amount above 5,000 → above 9,000\n",
 		},
 		"what is not declared": {
-			oldSpace: tools("{alias: x}"), newSpace: tools("{alias: x}"), old: rules(large), new: rules(edit(large, "5000", "9000")),
+			oldSpace: tools("{alias: x}"), newSpace: tools("{alias: x}"), old: rules(large),
+			new:    rules(edit(large, "5000", "9000")),
 			newOpt: "{undeclared: ask}", want: "loosens decisions.yaml undeclared: deny → ask\n",
 		},
 	} {
@@ -121,7 +124,8 @@ func TestEditsNameTheRulesThatCauseChanges(t *testing.T) {
 func TestEditedTextsAreBounded(t *testing.T) {
 	long := strings.Repeat("a_long_word, ", 10_000)
 	rule := func(list string) string {
-		return policyText("p", "{id: r, match: {targets: [pay]}, approval: {condition: [{args_match: {to: {in: ["+list+"b]}}}]}}")
+		return policyText("p", "{id: r, match: {targets: [pay]}, approval: {condition: [{args_match: {to: {in: ["+
+			list+"b]}}}]}}")
 	}
 	old := &Side{Plan: planOf(t, resolve.Options{}, tools("{alias: pay}"), rule(""))}
 	new := &Side{Plan: planOf(t, resolve.Options{}, tools("{alias: pay}"), rule(long))}

@@ -253,7 +253,8 @@ func (d *Derived) joined(args value.Value, w *Workspace) (text []byte, facts *sh
 	for _, m := range args.Members {
 		// A condition reads a key with dots as a path too.
 		if name, _, _ := strings.Cut(m.Key, "."); strings.EqualFold(name, d.As) {
-			return nil, nil, fmt.Errorf("%s is derived by the runtime from %s: expected a call without it", m.Key, d.Source())
+			return nil, nil, fmt.Errorf("%s is derived by the runtime from %s: expected a call without it", m.Key,
+				d.Source())
 		}
 		out.Members = append(out.Members, m)
 	}
@@ -337,7 +338,8 @@ func patched(text string) (paths []string, ok bool) {
 		line = strings.TrimSpace(line)
 		what, name, _ := strings.Cut(line, ": ")
 		switch {
-		case !strings.HasPrefix(line, "***"), line == "*** Begin Patch", line == "*** End Patch", line == "*** End of File":
+		case !strings.HasPrefix(line, "***"), line == "*** Begin Patch", line == "*** End Patch",
+			line == "*** End of File":
 		case what == "*** Add File", what == "*** Update File", what == "*** Delete File", what == "*** Move to":
 			paths = append(paths, name)
 		default:

@@ -276,7 +276,8 @@ func TestArgumentsBesideTheSource(t *testing.T) {
 		`write {"path":"a/decisions.yaml"}`:          "of path: may hold secrets or settings: a/decisions.yaml",
 	} {
 		tool, args, _ := strings.Cut(call, " ")
-		c := &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: resolve.Raw(args), Workspace: &resolve.Workspace{Root: "/w"}}
+		c := &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: resolve.Raw(args),
+			Workspace: &resolve.Workspace{Root: "/w"}}
 		d := p.Decide(c)
 		if (d.Outcome == resolve.Allow) != (want == "") || want != "" && !strings.Contains(d.Reasons[0].Detail, want) {
 			t.Errorf("%s: %+v", call, d)
@@ -299,7 +300,8 @@ func TestWorkspacesInCalls(t *testing.T) {
 	again, err := resolve.ParseCall(text, value.Limits{})
 	must.Do(t, err)
 	recorded := again.Recorded()
-	if !reflect.DeepEqual(c.Workspace, recorded.Workspace) || c.Workspace.Outside[0] != "l" || c.Workspace.Unknown != "u" {
+	if !reflect.DeepEqual(c.Workspace, recorded.Workspace) || c.Workspace.Outside[0] != "l" ||
+		c.Workspace.Unknown != "u" {
 		t.Errorf("%s: %+v", text, recorded.Workspace)
 	}
 	p := shellPlan(t)
@@ -308,8 +310,10 @@ func TestWorkspacesInCalls(t *testing.T) {
 	if two, _ := p.Bind(c); one != two || one == "" {
 		t.Errorf("%s and %s", one, two)
 	}
-	for _, w := range []string{`[]`, `{"root":1}`, `{"Root":"/w"}`, `{"outside":"l"}`, `{"outside":[1]}`, `{"root":"/w"`} {
-		if _, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"sh","workspace":`+w+`}`), value.Limits{}); err == nil {
+	for _, w := range []string{`[]`, `{"root":1}`, `{"Root":"/w"}`, `{"outside":"l"}`, `{"outside":[1]}`,
+		`{"root":"/w"`} {
+		if _, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"sh","workspace":`+w+`}`),
+			value.Limits{}); err == nil {
 			t.Errorf("%s is taken", w)
 		}
 	}

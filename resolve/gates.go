@@ -36,7 +36,7 @@ type Gate struct {
 	// its parents. It means nothing for FromPolicy.
 	Layer int
 	File  string
-	Range  diag.Range
+	Range diag.Range
 	// Code is the code of an unconditional rule; "" when a condition
 	// decides.
 	Code Code

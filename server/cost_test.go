@@ -73,9 +73,10 @@ func hostileForms(n int) map[string]string {
 		nested.WriteString(`{"type":"object","properties":{"a":`)
 	}
 	return map[string]string{
-		"a large program":       `{"type":"string","pattern":"` + program + `","default":"` + text + `"}`,
-		"of a field":            field(`"pattern":"` + program + `","default":"` + text + `"`),
-		"a pattern that nests":  field(`"pattern":"` + strings.Repeat("(", 400) + "a" + strings.Repeat("{1,2})", 400) + `"`),
+		"a large program": `{"type":"string","pattern":"` + program + `","default":"` + text + `"}`,
+		"of a field":      field(`"pattern":"` + program + `","default":"` + text + `"`),
+		"a pattern that nests": field(`"pattern":"` + strings.Repeat("(", 400) + "a" +
+			strings.Repeat("{1,2})", 400) + `"`),
 		"alternatives":          field(`"pattern":"` + strings.Repeat("a|", 450) + `","default":"` + text + `"`),
 		"classes":               field(`"pattern":"` + strings.Repeat(`\\p{L}`, 150) + `","default":"` + text + `"`),
 		"a bounded repetition":  field(`"pattern":"^(a?){1000}a{1000}$","default":"` + strings.Repeat("a", 999) + `"`),
@@ -130,7 +131,8 @@ func TestARequestCostsLittle(t *testing.T) {
 		"parent": {rt, "/v1/agents/desk/decide", func(x string) string {
 			return `{"kind":"delegation","agent":"x","args":{},"parent":{"input":` + x + `}}`
 		}, hostileJSON(n)},
-		"open": {rt, "/v1/agents/desk/requests", func(x string) string { return `{"call":` + tool(x) + `}` }, hostileJSON(n)},
+		"open": {rt, "/v1/agents/desk/requests", func(x string) string { return `{"call":` + tool(x) + `}` },
+			hostileJSON(n)},
 		"report": {rt, "/v1/agents/desk/reports", func(x string) string {
 			return `{"call":` + strings.Replace(tool(x), "trade", "quote", 1) + `,"report":"returned"}`
 		}, hostileJSON(n)},

@@ -40,12 +40,15 @@ var secretPairs = map[string]bool{
 	"clave api": true, "clave acceso": true, "clave privada": true, "clave secreta": true, "codigo seguridad": true,
 	"codigo verificacion": true, "cle api": true, "cle privee": true, "cle secrete": true, "cle acces": true,
 	"code confidentiel": true, "code verification": true, "code securite": true, "code pin": true,
-	"codigo seguranca": true, "codigo verificacao": true, "chave api": true, "chave privada": true, "chave acesso": true,
-	"palavra passe": true, "codice sicurezza": true, "codice verifica": true, "codice segreto": true, "chiave api": true,
+	"codigo seguranca": true, "codigo verificacao": true, "chave api": true, "chave privada": true,
+	"chave acesso":  true,
+	"palavra passe": true, "codice sicurezza": true, "codice verifica": true, "codice segreto": true,
+	"chiave api":     true,
 	"chiave privata": true, "parola ordine": true, "api schlussel": true, "privater schlussel": true,
 	"geheimer schlussel": true, "api sleutel": true, "geheime sleutel": true, "klucz api": true, "klucz prywatny": true,
-	"kod weryfikacyjny": true, "klic api": true, "dogrulama kodu": true, "api anahtari": true, "код подтверждения": true,
-	"код безопасности": true, "код доступа": true, "ключ доступа": true, "ключ api": true, "приватныи ключ": true,
+	"kod weryfikacyjny": true, "klic api": true, "dogrulama kodu": true, "api anahtari": true,
+	"код подтверждения": true,
+	"код безопасности":  true, "код доступа": true, "ключ доступа": true, "ключ api": true, "приватныи ключ": true,
 	"ma xac": true, "kode verifikasi": true, "kode otp": true, "cod verificare": true, "titkos kulcs": true,
 	"mot passe": true, "code secret": true, "mat khau": true, "kata sandi": true,
 }
@@ -112,7 +115,8 @@ func isPostal(text string) bool {
 
 // withoutTokens leaves out tokens: a number of them is no secret.
 func withoutTokens(name string) string {
-	return strings.Join(slices.DeleteFunc(words(name), func(w string) bool { return w == "token" || w == "tokens" }), " ")
+	return strings.Join(slices.DeleteFunc(words(name), func(w string) bool { return w == "token" || w == "tokens" }),
+		" ")
 }
 
 // refused puts a refusal before one that came earlier at the same

@@ -71,7 +71,8 @@ func rows(r posture.Report) []editRow {
 		slices.SortStableFunc(changes, func(a, b caused) int { // what is about no calls explains them
 			return cmp.Compare(index(ofCalls(a.Change)), index(ofCalls(b.Change)))
 		})
-		row := editRow{effect: verdictWords(e.Verdict), affects: touchedWords(changes), edited: editedWords(e.EditedRule)}
+		row := editRow{effect: verdictWords(e.Verdict), affects: touchedWords(changes),
+			edited: editedWords(e.EditedRule)}
 		if row.edited == "" {
 			row.edited, row.affects = row.affects, ""
 		}
@@ -119,7 +120,8 @@ func detailsOf(changes []caused, places bool) []detail {
 	var order []string
 	same := map[string][]caused{}
 	for _, c := range changes {
-		key := strings.Join([]string{sentence(c.Change), c.Region, c.Below, c.Why, c.Note, strings.Join(c.with, "\n")}, "\n")
+		key := strings.Join([]string{sentence(c.Change), c.Region, c.Below, c.Why, c.Note,
+			strings.Join(c.with, "\n")}, "\n")
 		if same[key] == nil {
 			order = append(order, key)
 		}

@@ -144,7 +144,8 @@ func replacedByLinks(old, new *sideTree) error {
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(old.files, func(f sideFile) bool { return strings.HasPrefix(f.rel, filepath.ToSlash(rel)+"/") }) {
+		if slices.ContainsFunc(old.files,
+			func(f sideFile) bool { return strings.HasPrefix(f.rel, filepath.ToSlash(rel)+"/") }) {
 			return fmt.Errorf("%s is a link to a directory, which is not followed, and %s has files there: compare what it "+
 				"leads to", link, old.what)
 		}
@@ -199,7 +200,8 @@ func (t *sideTree) within(file, named string) (string, error) {
 	rel := path.Clean(filepath.ToSlash(named))
 	if !fs.ValidPath(rel) {
 		return "", fmt.Errorf(
-			"%s names %s, which is outside of %s: a comparison reads what is inside of a side only", file, named, t.what,
+			"%s names %s, which is outside of %s: a comparison reads what is inside of a side only", file, named,
+			t.what,
 		)
 	}
 	return rel, nil

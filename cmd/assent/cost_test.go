@@ -16,7 +16,8 @@ func TestOneDocumentCostsLittle(t *testing.T) {
 	flags := append(hookDir(t), "--wait", "0s")
 	programs := map[string]func(args string) (stdin string, line []string){
 		"hook": func(args string) (string, []string) {
-			return hookDocs()["claude-code"](toolCall{"Bash", args, "1"}), append([]string{"hook", "claude-code"}, flags...)
+			return hookDocs()["claude-code"](toolCall{"Bash", args, "1"}),
+				append([]string{"hook", "claude-code"}, flags...)
 		},
 		"decide": func(args string) (string, []string) {
 			return `{"kind":"tool","tool":"trade","args":` + args + `}`, []string{
@@ -56,7 +57,8 @@ func TestOneDocumentCostsLittle(t *testing.T) {
 		} {
 			cpu, peak := measured(args)
 			if cpu > usual+time.Second || peak > memory+64<<20 {
-				t.Errorf("%s, %s: %v of a CPU and %d MB, a small call %v and %d", name, what, cpu, peak>>20, usual, memory>>20)
+				t.Errorf("%s, %s: %v of a CPU and %d MB, a small call %v and %d", name, what, cpu, peak>>20, usual,
+					memory>>20)
 			}
 		}
 	}

@@ -118,7 +118,8 @@ action_space: {local_tools: [{alias: run}, {alias: write}]}
 			id++
 			cmd := exec.Command("assent", "hook", product, "--agent-file", agent, "--wait", "0s")
 			cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir+"/config")
-			cmd.Stdin = strings.NewReader(strings.Replace(doc(toolCall{tool, args, "t" + strconv.Itoa(id)}), "/w", work, 1))
+			cmd.Stdin = strings.NewReader(strings.Replace(doc(toolCall{tool, args, "t" + strconv.Itoa(id)}), "/w",
+				work, 1))
 			return hookSays(t, product, ends(t, cmd).out).word
 		}
 		file := own[product]
@@ -143,7 +144,8 @@ action_space: {local_tools: [{alias: run}, {alias: write}]}
 			}
 		}
 		for tool, args := range map[string]string{
-			"run": `{"command":"ls . src && grep -r x ."}`, "write": fmt.Sprintf(`{"file_path":"a.md","content":%q}`, file),
+			"run":   `{"command":"ls . src && grep -r x ."}`,
+			"write": fmt.Sprintf(`{"file_path":"a.md","content":%q}`, file),
 		} {
 			if got := says(tool, args); got != noOpinion().word {
 				t.Errorf("%s %s %s: %s", product, tool, args, got)

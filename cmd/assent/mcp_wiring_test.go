@@ -128,7 +128,8 @@ func TestMCPGatewayRefusesOpenSecrets(t *testing.T) {
 		}
 	}
 	refused("fill_in: ${there}: the variable ASSENT_TEST_THERE is not set for the gateway")
-	writeFiles(t, dir, map[string]string{"gateway.yaml": strings.Replace(wiredConfig, "fill_in: {", "fill_in: {} #", 1)})
+	writeFiles(t, dir, map[string]string{"gateway.yaml": strings.Replace(wiredConfig, "fill_in: {", "fill_in: {} #",
+		1)})
 	refused("env_from: LENT: the variable ASSENT_TEST_THERE is not set for the gateway")
 	must.Do(t, os.Chmod(filepath.Join(dir, "secret.env.yaml"), 0o644))
 	refused("env_file: ")

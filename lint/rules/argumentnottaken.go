@@ -56,7 +56,8 @@ func redactsNothing(p *lint.Pass) {
 			if !strings.HasPrefix(path.Text, "parent.") && !slices.ContainsFunc(tools, func(t *catalog.Tool) bool {
 				return reaches(hidden, &t.Args)
 			}) {
-				reportArgumentNotTaken(p, g, path.Range, path.Text, "so nothing is hidden", unlessMeant(g, path.Text)...)
+				reportArgumentNotTaken(p, g, path.Range, path.Text, "so nothing is hidden",
+					unlessMeant(g, path.Text)...)
 			}
 		}
 	}
@@ -79,7 +80,8 @@ func unlessMeant(g *lint.Gate, pattern string) []func(*diag.Finding) {
 	if near == "" {
 		return []func(*diag.Finding){lint.Soften(diag.Info)}
 	}
-	return []func(*diag.Finding){lint.Soften(diag.Warning), lint.Meant(strings.TrimSuffix(pattern, last(pattern)) + near)}
+	return []func(*diag.Finding){lint.Soften(diag.Warning),
+		lint.Meant(strings.TrimSuffix(pattern, last(pattern)) + near)}
 }
 
 // reaches reports whether a redaction may hide a value of a type.

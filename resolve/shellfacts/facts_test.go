@@ -26,7 +26,8 @@ func TestLines(t *testing.T) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		told(&out, Of(strings.ReplaceAll(line, `\n`, "\n"), Options{Listed: listed(), Workspace: &Workspace{Root: "/w"}}))
+		told(&out, Of(strings.ReplaceAll(line, `\n`, "\n"),
+			Options{Listed: listed(), Workspace: &Workspace{Root: "/w"}}))
 	}
 
 	golden.Equal(t, "lines.golden", out.String())

@@ -204,8 +204,9 @@ func harmlessRipgrep(args []string) bool {
 	rest := slices.DeleteFunc(slices.Clone(args), func(a string) bool {
 		return len(a) > 2 && a[0] == '-' && strings.IndexByte("tTgABCme", a[1]) >= 0
 	})
-	return !slices.Contains(args, "-.") && without("--pre", "--hostname-bin", "--search-zip", "-z", "--config-path", "-L",
-		"--follow", "-u", "--unrestricted", "--hidden", "--no-ignore")(rest)
+	return !slices.Contains(args, "-.") &&
+		without("--pre", "--hostname-bin", "--search-zip", "-z", "--config-path", "-L",
+			"--follow", "-u", "--unrestricted", "--hidden", "--no-ignore")(rest)
 }
 
 // harmlessJq wants a filter that reads no module and no environment.
@@ -348,7 +349,8 @@ func harmlessGit(args []string) bool {
 	case "worktree":
 		return len(rest) == 1 && rest[0] == "list"
 	case "checkout":
-		return len(rest) > 1 && rest[0] == "-b" && len(rest) <= 3 && len(options(rest)) == 1 && !slices.Contains(rest, "--")
+		return len(rest) > 1 && rest[0] == "-b" && len(rest) <= 3 && len(options(rest)) == 1 &&
+			!slices.Contains(rest, "--")
 	}
 
 	return without("--output", "--output-directory", "--ext-diff", "--textconv", "--filters", "--no-index", "--exec",

@@ -21,7 +21,8 @@ func (r *reader) command(at syntax.Node, words []word) {
 		r.lose(at, "a program's name is no plain text")
 		return
 	}
-	if name.text == "command" && len(words) == 3 && words[1].known && (words[1].text == "-v" || words[1].text == "-V") &&
+	if name.text == "command" && len(words) == 3 && words[1].known &&
+		(words[1].text == "-v" || words[1].text == "-V") &&
 		words[2].known {
 		words = []word{{text: "type", known: true}, words[2]} // it only looks for a program
 	}
@@ -343,7 +344,8 @@ func outer(words []word) []word {
 	var out []word
 	within := false
 	for _, w := range words {
-		within = within && !w.ends() || !within && (strings.HasPrefix(w.text, "-exec") || strings.HasPrefix(w.text, "-ok"))
+		within = within && !w.ends() || !within &&
+			(strings.HasPrefix(w.text, "-exec") || strings.HasPrefix(w.text, "-ok"))
 		if !within && !w.ends() {
 			out = append(out, w)
 		}

@@ -125,7 +125,8 @@ func gitText(args []word, out map[int]bool) {
 		}
 	}
 	for i, w := range args {
-		for _, start := range []string{"--format=", "--pretty=", "--grep=", "--author=", "--since=", "--until=", "--date=",
+		for _, start := range []string{"--format=", "--pretty=", "--grep=", "--author=", "--since=", "--until=",
+			"--date=",
 			"-S", "-G", "-m"} {
 			if strings.HasPrefix(w.text, start) && len(w.text) > len(start) {
 				out[i] = true
@@ -152,7 +153,8 @@ var (
 	grepWords = operandWords{none, grepNumber, regexp.MustCompile(`^(-[A-Za-z0-9]*[ef]|--[rf])`), grepFlag}
 	rgWords   = operandWords{regexp.MustCompile(`^(-[tTg]|--(glob|type|type-not))$`), grepNumber,
 		regexp.MustCompile(`^(-[A-Za-z0-9]*[ef]|--[rf]|--files)`), grepFlag}
-	sedWords = operandWords{none, none, regexp.MustCompile(`^-[nErsz]*[ef]|^--[ef]`), regexp.MustCompile(`^-[nErsuz]+$`)}
+	sedWords = operandWords{none, none, regexp.MustCompile(`^-[nErsz]*[ef]|^--[ef]`),
+		regexp.MustCompile(`^-[nErsuz]+$`)}
 	awkWords = operandWords{regexp.MustCompile(`^-[Fv]$`), none, regexp.MustCompile(`^-[feEil]|^--`),
 		regexp.MustCompile(`^-(F.*|v.+)$`)}
 	jqWords = operandWords{none, none, regexp.MustCompile(`^-[A-Za-z]*[fL]|^--`),
@@ -160,8 +162,10 @@ var (
 	chmodWords = operandWords{none, none, regexp.MustCompile(`^--`), regexp.MustCompile(`^-[Rcvf]+$`)}
 
 	findText = map[string]bool{
-		"-name": true, "-iname": true, "-path": true, "-ipath": true, "-wholename": true, "-regex": true, "-iregex": true,
-		"-type": true, "-size": true, "-mtime": true, "-mmin": true, "-maxdepth": true, "-mindepth": true, "-perm": true,
+		"-name": true, "-iname": true, "-path": true, "-ipath": true, "-wholename": true, "-regex": true,
+		"-iregex": true,
+		"-type":   true, "-size": true, "-mtime": true, "-mmin": true, "-maxdepth": true, "-mindepth": true,
+		"-perm": true,
 		"-user": true, "-group": true, "-printf": true, "-newermt": true, "-atime": true, "-ctime": true, "-cmin": true,
 	}
 )

@@ -18,7 +18,8 @@ var (
 		".my.cnf", ".htpasswd", ".vault-token", ".dockercfg", ".dockerconfigjson", ".s3cfg", ".boto", ".mcp.json",
 		"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore",
 		"*.kdbx", "*.ppk", "*.keytab", "credentials", "credentials.*", "*_credentials.*", "*-credentials.*", "secret",
-		"secret.*", "secrets", "secrets.*", "*.secret", "*.secrets", "token", "token.*", "*.token", "*_token", "auth.json",
+		"secret.*", "secrets", "secrets.*", "*.secret", "*.secrets", "token", "token.*", "*.token", "*_token",
+		"auth.json",
 		"service-account*.json", "service_account*.json", "kubeconfig*", "*.tfstate", "*.tfstate.*", "password*.txt",
 		".*_history",
 	}
@@ -31,7 +32,8 @@ var (
 		"claude.md", "agents.md", "gemini.md", ".cursorrules",
 	}
 	// Templates have the name of a secret, and hold none.
-	templateEnds = []string{".example", ".sample", ".template", ".dist", ".defaults", ".go", ".py", ".js", ".ts", ".tsx",
+	templateEnds = []string{".example", ".sample", ".template", ".dist", ".defaults", ".go", ".py", ".js", ".ts",
+		".tsx",
 		".jsx", ".rs", ".java", ".rb", ".md", ".pub"}
 	// Some names that the patterns above stand for: a pattern of the shell
 	// that matches one may name a secret.
@@ -47,7 +49,8 @@ var (
 // Sensitive reports whether a path may name a file that holds secrets or
 // settings, and, if it is written, one of which programs run.
 func Sensitive(name string, written bool) bool {
-	components := strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return c == '/' || c == ':' || c == '\\' })
+	components := strings.FieldsFunc(strings.ToLower(name),
+		func(c rune) bool { return c == '/' || c == ':' || c == '\\' })
 	for i, c := range components {
 		if i < len(components)-1 && (c[0] == '*' || c[0] == '?') {
 			continue // directories that are sensitive begin with a dot, or are named in other places

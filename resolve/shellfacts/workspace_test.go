@@ -101,16 +101,20 @@ func TestWorkspacesThatAreNone(t *testing.T) {
 func TestSensitiveFiles(t *testing.T) {
 	for sensitive, lines := range map[bool][]string{
 		true: {
-			"cat .env", "cat a/.ENV", "cat .env.local", "cat .e*", "cat .en?", "cat *", "cat a/*", "head certs/server.key",
+			"cat .env", "cat a/.ENV", "cat .env.local", "cat .e*", "cat .en?", "cat *", "cat a/*",
+			"head certs/server.key",
 			"cat .git/config", "git show HEAD:.env", "cat .ssh/id_rsa", "echo x > .git/hooks/a", "cat < .env",
 			"cp .env a", "mv a .claude/settings.json", "cat .cursor/hooks.json", "cat config/secrets.yml", "cat secr*",
 			"grep -rn password .", "grep -rin 'api_key'", "cat .npmrc", "echo x > .github/workflows/a.yml",
 			"tee .vscode/settings.json", "sed -n 1p id_rsa", "cat app.env", "find . -exec cat {} +", "cat [.]env",
 		},
 		false: {
-			"cat .env.example", "cat environment.go", "cat *.go", "ls", "ls -la .env *", "test -f .env", "cat .gitignore",
-			"cat .github/workflows/a.yml", "grep -rn password src", "grep -rn password --include=*.go .", "cat tokens.go",
-			"cat token.go", "cat secrets.ts", "find . -name '*.go' -exec cat {} +", "echo .env", "grep .env a", "jq . *.json",
+			"cat .env.example", "cat environment.go", "cat *.go", "ls", "ls -la .env *", "test -f .env",
+			"cat .gitignore",
+			"cat .github/workflows/a.yml", "grep -rn password src", "grep -rn password --include=*.go .",
+			"cat tokens.go",
+			"cat token.go", "cat secrets.ts", "find . -name '*.go' -exec cat {} +", "echo .env", "grep .env a",
+			"jq . *.json",
 			"cat .vscode/settings.json", "wc -l *",
 		},
 	} {
@@ -127,7 +131,8 @@ func TestOperandsThatAreWritten(t *testing.T) {
 	for line, want := range map[string]string{
 		"touch a b": "a\nb", "cp a b c": "c", "cp -t a b": "a\nb", "mv a b": "a\nb", "uniq a b": "b", "uniq a": "",
 		"dd if=a of=b": "b", "tee -a a": "a", "sed -i s/a/b/ a": "unknown", "sed -n 1p a": "", "gofmt -w a": "a",
-		"gofmt -l a": "", "go test -coverprofile=a ./...": "a", "go build -o a .": "a", "ls a > b": "b", "mkdir -p a": "a",
+		"gofmt -l a": "", "go test -coverprofile=a ./...": "a", "go build -o a .": "a", "ls a > b": "b",
+		"mkdir -p a":         "a",
 		"prettier --write a": "a", "prettier --check a": "", "touch $X": "unknown", "chmod +x a": "a",
 	} {
 		f := Of(line, Options{Listed: []string{"gofmt", "go", "prettier", "sed"}})

@@ -65,10 +65,11 @@ func Lists(t testing.TB, s stores.Store, n int, read func(what string)) {
 		"all of a reader of few":   {Readers: few},
 		"due of a reader of few":   {States: pending, Readers: few, ByDue: true},
 		"ended of a reader of few": {States: ended, Readers: few},
-		"due of a reader of all":   {States: pending, Readers: []string{"agent:acme.trader", "group:leads"}, ByDue: true},
-		"all of a reader of all":   {Readers: []string{"agent:acme.trader", "group:leads"}},
-		"answered":                 {States: pending, AnsweredBy: "bob", ByDue: true},
-		"since some time":          {States: pending, Since: epoch().Add(5 * time.Minute)},
+		"due of a reader of all": {States: pending, Readers: []string{"agent:acme.trader", "group:leads"},
+			ByDue: true},
+		"all of a reader of all": {Readers: []string{"agent:acme.trader", "group:leads"}},
+		"answered":               {States: pending, AnsweredBy: "bob", ByDue: true},
+		"since some time":        {States: pending, Since: epoch().Add(5 * time.Minute)},
 	} {
 		if p := page(t, s, f); p.Total == 0 {
 			t.Fatalf("%s: nothing found", what)

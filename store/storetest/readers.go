@@ -131,7 +131,8 @@ func walked(t *testing.T, s approval.Store, f approval.Filter) (out []string) {
 		reads := f.Readers == nil || slices.ContainsFunc(f.Readers, func(key string) bool {
 			return slices.Contains(x.Answering.Readers, key)
 		})
-		answered := f.AnsweredBy == "" || x.State == approval.Pending && slices.Contains(x.Answering.Answered, f.AnsweredBy)
+		answered := f.AnsweredBy == "" || x.State == approval.Pending &&
+			slices.Contains(x.Answering.Answered, f.AnsweredBy)
 		if asked && reads && answered {
 			out = append(out, x.ID)
 		}

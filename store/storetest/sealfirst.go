@@ -339,7 +339,7 @@ func sealedBesideOneThatHangs(t *testing.T, p Place) {
 	<-stuck
 	ok(t, spent(other, 2))
 	close(free)
-	refused(t, <-late, stores.ErrNotSealed) // it can't tell whether it was committed
+	refused(t, <-late, stores.ErrNotSealed) // it can't report whether it was committed
 	equal(t, found(t, other, request(1).ID).State, approval.Pending)
 	ok(t, spent(hanging, 1))
 	verify(t, other, tenant)

@@ -13,7 +13,8 @@ import (
 // person approves it, whatever the rules say: the settings of the
 // products, which can take the hook away, and those of assent.
 var protectedNames = []string{
-	".claude", ".claude.json", ".codex", ".gemini", ".copilot", ".cursor", ".github/hooks", "claude-code/managed-settings",
+	".claude", ".claude.json", ".codex", ".gemini", ".copilot", ".cursor", ".github/hooks",
+	"claude-code/managed-settings",
 	"managed-settings.json", ".mcp.json", "assent.key", "hook.db", "mcp.token", "config/assent", ".assent",
 }
 
@@ -47,7 +48,8 @@ func (e *event) touches(f flags) string {
 		for _, file := range files {
 			w := resolve.Workspace{Root: filepath.Clean(at)}
 			inside := !(&resolve.Workspace{Root: e.cwd}).Contains(at)
-			if at == file || inside && at != "/" && w.Contains(file) || strings.ContainsAny(text, "*?[") && globs(at, file) {
+			if at == file || inside && at != "/" && w.Contains(file) || strings.ContainsAny(text, "*?[") &&
+				globs(at, file) {
 				return file
 			}
 		}
@@ -87,7 +89,8 @@ func holdsName(text, name string) bool {
 		return false
 	}
 
-	return slices.ContainsFunc(strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune("/ \t\n;&|", c) }),
+	return slices.ContainsFunc(strings.FieldsFunc(text,
+		func(c rune) bool { return strings.ContainsRune("/ \t\n;&|", c) }),
 		func(c string) bool {
 			ok, _ := filepath.Match(c, name)
 			return ok && c[0] == name[0] && len(c) > 1

@@ -147,7 +147,8 @@ func leads(at, real string) bool {
 	for {
 		resolved, err := filepath.EvalSymlinks(at)
 		if err == nil {
-			return resolved != real && !strings.HasPrefix(resolved, strings.TrimSuffix(real, "/")+string(filepath.Separator))
+			return resolved != real && !strings.HasPrefix(resolved,
+				strings.TrimSuffix(real, "/")+string(filepath.Separator))
 		}
 		if target, failed := os.Readlink(at); failed == nil && target != "" {
 			return true // a link to what is not there, or a loop of links
@@ -173,7 +174,8 @@ func foreign(w *resolve.Workspace) string {
 			}
 			return ""
 		}
-		if exists(filepath.Join(at, "HEAD")) && exists(filepath.Join(at, "objects")) && exists(filepath.Join(at, "refs")) {
+		if exists(filepath.Join(at, "HEAD")) && exists(filepath.Join(at, "objects")) &&
+			exists(filepath.Join(at, "refs")) {
 			return "a bare repository is in " + at
 		}
 		if filepath.Dir(at) == at {
