@@ -28,8 +28,8 @@ func Rules() []diag.RuleInfo {
 			Title:    "The document is no directory of people",
 			Severity: diag.Error,
 			Spec:     spec,
-			Why: "A directory has a list `people`. Without it nobody could answer, and a file that was meant " +
-				"to be another one would go unnoticed.",
+			Why: "A directory has a list `people`. Without it no one could answer, and a file of another kind " +
+				"would go unnoticed.",
 			Bad:  "users:\n  - alice@example.com\n",
 			Good: alice,
 		},
@@ -48,8 +48,8 @@ func Rules() []diag.RuleInfo {
 			Title:    "The directory is of a newer minor version",
 			Severity: diag.Warning,
 			Spec:     spec,
-			Why: "A minor version only adds. What we know of it is read; a field that it adds is refused as " +
-				"unknown, never skipped.",
+			Why: "A minor version only adds fields. The fields that assent knows are read; a field that the newer " +
+				"version adds is refused, never skipped.",
 			Bad:  "schema_version: \"1.7.0\"\npeople: []\n",
 			Good: alice,
 		},
@@ -81,8 +81,8 @@ func Rules() []diag.RuleInfo {
 			Title:    "A group is not on the list",
 			Severity: diag.Error,
 			Spec:     spec,
-			Why: "With a list `groups` the file says which groups there are, so that a slip of the pen is " +
-				"found here and not when nobody can approve.",
+			Why: "If the file lists its `groups`, a misspelt group is found here, and not only when a request " +
+				"has no approvers.",
 			Bad:  alice + "groups:\n  risks: {}\n",
 			Good: alice + "groups:\n  risk: {description: People who judge large trades.}\n",
 		},

@@ -117,13 +117,13 @@ func silencing(area string, r diag.RuleInfo) string {
 	}
 
 	comment := fmt.Sprintf(
-		"In the line where the finding starts, or alone in the line above it, with a reason:\n\n```yaml\n# "+
+		"On the first line of the finding, or alone on the line above it, with a reason:\n\n```yaml\n# "+
 			"agf-validate: ignore %s -- why it is right here\n```\n\n",
 		r.ID,
 	)
 	switch found := exampleOf(area, r, r.Bad).lint(r.ID); {
 	case r.Severity == diag.Error && area != authoringArea && len(found) == 0:
-		return "Not where it stops the load: nothing may be decided from such a file. Elsewhere:\n\n" + comment + config
+		return "It can't be suppressed if it stops the load. Otherwise:\n\n" + comment + config
 	case len(found) > 0 && !slices.ContainsFunc(found, func(f diag.Finding) bool { return !f.Stops }):
 		return "It can't be silenced: it stops the load, and nothing may be decided from such a file.\n"
 	}

@@ -47,8 +47,8 @@ func Rules() []diag.RuleInfo {
 			Title:    "The test file is of a newer minor version",
 			Severity: diag.Warning,
 			Spec:     spec,
-			Why: "A minor version only adds. What we know of it is read; a field that it adds is refused as " +
-				"unknown, never skipped.",
+			Why: "A minor version only adds fields. The fields that assent knows are read; a field that the newer " +
+				"version adds is refused, never skipped.",
 			Bad:  "schema_version: \"1.7.0\"\nagent: agent.agf.yaml\ncalls: []\n",
 			Good: good,
 		},
@@ -57,8 +57,8 @@ func Rules() []diag.RuleInfo {
 			Title:    "A test can't be run",
 			Severity: diag.Error,
 			Spec:     spec,
-			Why: "A test needs a name of its own, a call that `assent decide` would take, tests of `where` that can be " +
-				"read, and, where people vote, a people.yaml and times in their order. A test that is skipped because it can't be read would pass.",
+			Why: "A test needs a unique name, a call that `assent decide` would accept, valid tests in `where`, and, if " +
+				"people vote, a people.yaml and times in ascending order. A test that is skipped would count as passed.",
 			Bad:  begin + "calls:\n  - name: no such kind\n    call: {kind: tol, tool: quote}\n    expect: {outcome: allow}\n",
 			Good: good,
 		},
