@@ -35,7 +35,7 @@ type Gate struct {
 	// has no meaning for FromPolicy.
 	Layer int
 	File  string
-	Range  diag.Range
+	Range diag.Range
 	// Code is the code of an unconditional rule. It is empty if the rule has a condition.
 	Code Code
 	// Outcome is the outcome of the rule for a matching call, Ask or Deny. Only a rule that asks
