@@ -29,8 +29,8 @@ func (a commands) signInsCommand() *cobra.Command {
 	return remote.Connected(cmd, &c)
 }
 
-// signInsOf are those of the token's person; nil where the token is
-// nobody's, or the server knows of none.
+// signInsOf returns the pending sign-ins of the token's person. It returns nil if the token belongs
+// to no person, or the server doesn't support the request.
 func signInsOf(ctx context.Context, s *client.Client) (*signin.Page, error) {
 	page, err := s.SignIns(ctx)
 	if refused := (*client.Problem)(nil); errors.As(err, &refused) {
@@ -74,8 +74,8 @@ func printSignIns(p *term.Printer, page *signin.Page) {
 	}
 }
 
-// drawSignIns paints a line for each of the first sign-ins, and returns
-// how many lines it took. No address stands there: it would be cut.
+// drawSignIns prints a line for each of the first sign-ins, and returns the number of lines. It
+// omits addresses, because they would be cut.
 func (b *inbox) drawSignIns(width int) int {
 	const most = 3
 	if b.signIns == nil {
