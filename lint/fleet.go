@@ -9,12 +9,12 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Fleet is what the agents of a run can call, for rules about the
-// policies that are checked together with them.
+// Fleet contains the calls that the agents of a run can make, for rules about the policies that are
+// checked together with them.
 type Fleet struct{ subjects []Subject }
 
-// NewFleet makes a fleet. Agents that did not load, which are nil, are
-// left out.
+// NewFleet returns a fleet of the given agents. It skips nil entries, which are agents that did not
+// load.
 func NewFleet(subjects []*Subject) *Fleet {
 	var f Fleet
 	for _, s := range subjects {
@@ -40,8 +40,7 @@ type Subject struct {
 	open     bool // it has sub-agents whose calls nobody knows here
 }
 
-// host is an MCP server of a subject: what the file calls it, and where
-// it is.
+// host is an MCP server of a subject, with its alias and server_ref.
 type host struct{ alias, ref string }
 
 // call is one sort of call that a subject, or a sub-agent that runs

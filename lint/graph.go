@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Files is where an agent's sub-agents are found: its own path within a
-// file system that they can't leave.
+// Files locates an agent's sub-agents: Path is the agent's own path in FS, which its sub-agents'
+// paths can't leave.
 type Files struct {
 	FS   fs.FS
 	Path string

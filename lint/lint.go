@@ -1,13 +1,11 @@
-// Package lint checks agents and policies: first whether they are
-// valid, then the authoring rules, one file each under lint/rules. It
-// reads bytes and returns findings; files, streams and flags are the
-// caller's.
+// Package lint checks agents and policies: first whether they are valid, then the authoring rules,
+// one file each under lint/rules. It reads bytes and returns findings; the caller handles files,
+// streams and flags.
 //
-// A Linter holds the rules and options of a run, its Workers lint one
-// file after the other. What a file reports goes through three hands
-// before it is returned: the owner's Config re-grades rules, comments
-// in the file silence single findings and say why, and the rest is put
-// in order. Nothing silences a finding that stops the load.
+// A Linter has the rules and options of a run, and its Workers lint one file after the other. The
+// findings of a file are processed in three steps: the owner's Config changes the severities of
+// rules, comments in the file silence single findings with a reason, and the rest is sorted.
+// Nothing silences a finding that stops the load.
 package lint
 
 import (

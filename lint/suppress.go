@@ -10,14 +10,12 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// A suppression is a comment on the line where a finding starts, or
-// alone on the line above it:
+// A suppression is a comment on the line where a finding starts, or alone on the line above it:
 //
 //	# agf-validate: ignore RULE[, RULE] -- reason
 //
-// The reason is required: whoever reads the file later has to know why
-// a warning was overruled. Findings that stop the load and
-// timeout-approves can't be silenced.
+// The reason is required, because later readers of the file must know why a warning was overruled.
+// Findings that stop the load and timeout-approves can't be silenced.
 const (
 	marker = "agf-validate"
 	form   = "# agf-validate: ignore RULE[, RULE] -- reason"

@@ -57,7 +57,7 @@ func (r *reader) unique(rule, what string, entries []*yamldoc.Node, key string) 
 	}
 }
 
-// beside reports fields that have no effect in a rule with `deny`.
+// beside reports fields without effect: those of an approval in a rule with `deny`.
 func (r *reader) beside(rule *Rule, n *yamldoc.Node) {
 	if !rule.Denies {
 		return

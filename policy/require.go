@@ -44,7 +44,7 @@ type StandIn struct {
 	After time.Duration // since the moment of asking
 }
 
-// Timeout is what happens if nothing is decided by the deadline.
+// Timeout is the outcome if nothing is decided by the deadline.
 type Timeout string
 
 // These are the outcomes of an approval that was not decided in time. The empty Timeout means "no
@@ -65,7 +65,7 @@ type Escalation struct {
 	May   May           `doc:"may"`
 }
 
-// May is what the people of a called-in group may do. The empty May is MayApprove.
+// May lists the permissions of people in a called-in group. The empty May is MayApprove.
 type May string
 
 // These are the permissions of people who are called in.
@@ -149,7 +149,7 @@ func (a Require) Join(b Require) Require {
 	return out
 }
 
-// withStandIns lets the people whom the rule calls in fill seats of each of its own stages.
+// withStandIns adds the groups of Escalate as stand-ins to each stage of the rule.
 func (a Require) withStandIns() Require {
 	for i := range a.Stages {
 		for _, e := range a.Escalate {

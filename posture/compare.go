@@ -67,7 +67,7 @@ type which struct {
 
 func (w which) words() string { return joined(joined(w.container, w.name), w.reading) }
 
-// side is how one plan decides the calls of a pair.
+// side contains the decision of one plan about the calls of a pair.
 type side struct {
 	target *resolve.Target
 	sem    condition.Semantics

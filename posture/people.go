@@ -73,8 +73,8 @@ func asksItself(a *schema.Agent) bool {
 	return asks
 }
 
-// members returns who may answer for a group: every name of each of its people, including their
-// sign-in names.
+// members returns who may answer for a group: every name of each of its people. If the directory
+// lists the group, there is also an entry for people who sign in with it.
 func members(d *people.Directory, group string) Protection {
 	var names []string
 	in, _ := d.Members(context.Background(), "", group) // a file answers without fail
@@ -190,8 +190,8 @@ func cmpOr(said string, now, before []string) string {
 		strings.Join(before, " and ") + " might before and may not now"
 }
 
-// standInTimes returns the times after which more people may stand in, beginning with the moment of
-// asking.
+// standInTimes returns the times after which further groups may fill seats, beginning with the
+// moment of asking.
 func standInTimes(lists ...[]policy.Stage) []time.Duration {
 	times := []time.Duration{0}
 	for _, s := range slices.Concat(lists...) {

@@ -23,7 +23,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Effect is how a change affects what people are asked.
+// Effect classifies a change: whether more or fewer calls are asked about or denied, or neither.
 type Effect string
 
 // These are the effects of a change. A change without an order, such as one group replaced by

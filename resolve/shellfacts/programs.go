@@ -104,7 +104,8 @@ func (r *reader) program(at syntax.Node, words []word) {
 	}
 }
 
-// home records a cd to the home directory, or to a directory that the line does not contain.
+// home records the home directory as a named file if cd goes there, or to a directory that the line
+// does not name, such as -.
 func (r *reader) home(args []word) {
 	to := ""
 	for _, w := range args {

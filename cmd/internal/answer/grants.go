@@ -92,8 +92,8 @@ func exposureText(g *approval.Grant) string {
 	return strings.Join(out, ", ")
 }
 
-// argumentsOf returns the arguments of a standing approval without values that a policy hides. A
-// standing approval from before the policy's paths were stored shows none.
+// argumentsOf returns the arguments of a standing approval without values that a policy hides. If
+// the approval was stored without its rules, by an earlier version, all arguments are hidden.
 func argumentsOf(g *approval.Grant) string {
 	if len(g.Rules) == 0 {
 		return approval.HiddenValue

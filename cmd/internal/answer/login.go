@@ -125,8 +125,9 @@ func (a commands) signIn(ctx context.Context, server *client.Client, name string
 	return made, nil
 }
 
-// keepToken writes the token to a file that only its owner can read. If the configuration names no
-// token file yet, it adds this one.
+// keepToken writes the token to a file that only its owner can read. If no token file is
+// configured, it creates the person's configuration. If the configuration exists already, it prints
+// the line to add.
 func (a commands) keepToken(file, server string, cfg config.UserConfig, secret string) error {
 	if err := system.ReplacePrivate(file, secret+"\n"); err != nil {
 		return fmt.Errorf("keep the token: %w", err)

@@ -29,8 +29,8 @@ func (a commands) signInsCommand() *cobra.Command {
 	return remote.Connected(cmd, &c)
 }
 
-// signInsOf returns the pending sign-ins of the token's person. It returns nil if the token belongs
-// to no person, or the server doesn't support the request.
+// signInsOf returns the pending sign-ins of the token's person. It returns nil if the server
+// refuses the request, for example because the token belongs to no person.
 func signInsOf(ctx context.Context, s *client.Client) (*signin.Page, error) {
 	page, err := s.SignIns(ctx)
 	if refused := (*client.Problem)(nil); errors.As(err, &refused) {

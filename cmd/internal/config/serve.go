@@ -88,8 +88,8 @@ type Tenant struct {
 	// CaseSensitive names targets, such as "mcp_tool files/grep", whose
 	// arguments may have keys that differ in case alone.
 	CaseSensitive []string `doc:"case_sensitive_arguments"`
-	// UnknownPrincipals is AcceptUnknown, or empty: then calls for principals who are not in the
-	// directory need one more approver.
+	// UnknownPrincipals is AcceptUnknown, or one_more (the default): calls for principals who are
+	// not in the directory then need one more approver.
 	UnknownPrincipals string `doc:"unknown_principals"`
 	Admins            Admins `doc:"admins"`
 	OIDC              *OIDC  `doc:"oidc"`

@@ -22,8 +22,9 @@ type Store struct {
 // NoWatermark is the value with which no watermark is stored outside of the database.
 const NoWatermark = "none"
 
-// WithDefaults sets the key and the watermark, unless they are set, to files in the directory of
-// the store, if the store is a file.
+// WithDefaults sets the key file, unless it is set, to assent.key in the directory of the store,
+// and the watermark to a file next to the key. It returns an error for a PostgreSQL store without a
+// key file.
 func (c Store) WithDefaults() (Store, error) {
 	if err := checkStore(c.Where); err != nil {
 		return c, err

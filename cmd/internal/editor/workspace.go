@@ -125,8 +125,8 @@ func (d *document) elsewhere(alias string) bool {
 	return found || err != nil
 }
 
-// nearby visits the documents in the editor's folders; if none contains the file, those in the
-// file's folder. It returns an error if it could not visit all.
+// nearby visits the documents in the editor's folders, or in the directory of the file if the
+// editor has none open. It returns an error if it could not visit all.
 func (d *document) nearby(visit func(path string)) error {
 	folders := d.around.folders
 	if len(folders) == 0 {
