@@ -61,9 +61,8 @@ func (c *call) meets(m *policy.Match) bool {
 	return (&policy.Match{Kinds: m.Kinds, Servers: m.Servers}).Target(c.kind, "", c.server)
 }
 
-// NewSubject parses an agent, and its sub-agents, which run under its
-// policies. It is nil when the agent does not load. A server without
-// allow-list has the tools that its catalogue lists.
+// NewSubject parses an agent and its sub-agents, which run under its policies. It returns nil if
+// the agent does not load. A server without an allow-list has the tools that its catalogue lists.
 func NewSubject(file string, src []byte, files *Files, catalogs Catalogs) *Subject {
 	agent, _ := schema.Parse(file, src)
 	if agent == nil {
@@ -86,8 +85,7 @@ func NewSubject(file string, src []byte, files *Files, catalogs Catalogs) *Subje
 	return s
 }
 
-// takeBelow takes in what the sub-agents can call, as far as all of
-// them can be read.
+// takeBelow adds the calls that the sub-agents can make, if all of them can be read.
 func (s *Subject) takeBelow(agent *schema.Agent, files *Files) {
 	if files == nil {
 		s.open = true
@@ -107,7 +105,7 @@ func (s *Subject) takeBelow(agent *schema.Agent, files *Files) {
 	}
 }
 
-// take adds what one file lets its agent call.
+// take adds the calls that one file lets its agent make.
 func (s *Subject) take(a *schema.Agent) {
 	space := &a.ActionSpace
 	s.uses(space)
@@ -235,7 +233,7 @@ func (f *Fleet) Elsewhere(p *policy.Policy, m *policy.Match) (agent, alias, ref 
 	return "", "", "", false
 }
 
-// under reports whether the match would meet a call of a server.
+// under reports whether the match would match a call of a server with that alias.
 func (s *Subject) under(m *policy.Match, alias string) bool {
 	other := *m
 	other.Servers = []string{alias}
@@ -249,7 +247,7 @@ func namesServer(p *policy.Policy, alias string) bool {
 	})
 }
 
-// Idle are the catalogues that are about no tool of any agent.
+// Idle returns the catalogues that concern no tool of any agent.
 func (f *Fleet) Idle(c Catalogs) Catalogs {
 	return slices.DeleteFunc(slices.Clone(c), func(list *catalog.Catalog) bool {
 		return slices.ContainsFunc(f.subjects, func(s Subject) bool { return slices.Contains(s.used, list) })

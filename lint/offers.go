@@ -254,7 +254,7 @@ func Bounds(t *catalog.Tool, use condition.Use, e *condition.Expr) []condition.B
 	return bounds
 }
 
-// placesOfArguments are the places of a key that lie in the arguments.
+// placesOfArguments returns the paths of a key that are in the arguments.
 func placesOfArguments(use condition.Use, key string) [][]string {
 	places, _ := condition.Places(use, key)
 	return slices.DeleteFunc(places, func(place []string) bool {

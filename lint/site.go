@@ -122,7 +122,7 @@ func UseOf(m *policy.Match) condition.Use {
 	return condition.Governance
 }
 
-// kinds are the kinds of call that a rule can meet.
+// kinds returns the kinds of call that a rule can match.
 func kinds(m *policy.Match) []policy.Kind {
 	if len(m.Kinds) == 0 {
 		return policy.Kinds()

@@ -94,7 +94,7 @@ func DefaultHint(name string) (value, known bool) {
 	return false, false
 }
 
-// Hints lists the annotation names that MCP knows.
+// Hints lists the annotation names that MCP defines.
 func Hints() []string {
 	return []string{"destructiveHint", "readOnlyHint", "idempotentHint", "openWorldHint"}
 }

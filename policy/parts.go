@@ -7,7 +7,7 @@ import "slices"
 // names every other place that a part is missing from.
 type Part struct {
 	Name string // its key in `require` of a policy file
-	// Order says which requirement is the tighter one.
+	// Order describes which requirement is tighter.
 	Order string
 
 	// The functions take values, because pointers would move both requirements to the heap.
@@ -96,8 +96,7 @@ var parts = [...]Part{
 // IsZero reports whether a requires nothing of this part.
 func (p Part) IsZero(a Require) bool { return p.isZero(a) }
 
-// Tighter reports whether a demands at least what b demands of this
-// part.
+// Tighter reports whether a requires at least what b requires in this part.
 func (p Part) Tighter(a, b Require) bool { return p.tighter(a, b) }
 
 // Value returns the value of this part in the form of a policy file and of JSON.

@@ -16,11 +16,10 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Applies says how a policy comes to govern an agent
-// (docs/contracts/policy.md).
+// Applies is how a policy is selected for an agent (docs/contracts/policy.md).
 type Applies string
 
-// The ways a policy comes to govern an agent.
+// These are the ways in which a policy is selected for an agent.
 const (
 	Referenced Applies = "referenced" // the agent's constraints.governance_policies names it
 	Implicit   Applies = "implicit"   // the runtime owner applies it to every agent its selector matches

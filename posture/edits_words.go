@@ -53,7 +53,7 @@ func conditionDifference(old, new *condition.Expr) (from, to string) {
 	return shortened(strings.Join(before, ", ")), shortened(strings.Join(after, ", "))
 }
 
-// conditionText puts a condition into words.
+// conditionText describes a condition.
 func conditionText(e *condition.Expr) string {
 	if e == nil || len(e.Groups) == 0 {
 		return "every call"
@@ -71,7 +71,7 @@ func conditionText(e *condition.Expr) string {
 	return shortened(strings.Join(groups, ", or "))
 }
 
-// testsText puts the tests of one argument into words.
+// testsText describes the tests of one argument.
 func testsText(m *condition.Matcher) string {
 	var tests []string
 	for i := range m.Tests {

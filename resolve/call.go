@@ -82,7 +82,7 @@ type Call struct {
 	// Annotations are the MCP hints that the server reported; a hint
 	// that is not there takes MCP's default.
 	Annotations map[string]bool `json:"annotations,omitempty"`
-	// Remote tells local and remote agents of one alias apart.
+	// Remote distinguishes local and remote agents with the same alias.
 	Remote Remote `json:"remote,omitempty"`
 
 	// Principal, Session and ToolDefinition (a digest of the tool's definition) become part of the

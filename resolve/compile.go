@@ -35,12 +35,10 @@ type Options struct {
 	// Derived lists the arguments from which facts are derived for conditions. Under a Parent, the
 	// parent must have the same entry.
 	Derived []Derived
-	// TrustValues says that Call.Values come from a JSON decoder, which
-	// lets through neither NaN nor broken text nor anything but JSON
-	// types, and that no object in them has keys that differ in case
-	// alone. Then only what conditions read is looked at before a call
-	// is allowed; all of it is still checked when the call asks or is
-	// bound.
+	// TrustValues declares that Call.Values come from a JSON decoder that accepts only JSON types,
+	// no NaN and no invalid UTF-8, and that no object in them has keys that differ only in case.
+	// Before a call is allowed, only the values that conditions read are then checked; all of them
+	// are still checked if the call asks or is bound.
 	TrustValues bool
 	// AgentAlias is the alias under which the agent runs, for messages. If it is empty, messages
 	// use metadata.id.
@@ -56,10 +54,9 @@ type Options struct {
 	// agent without the agent's own permission check. Without it a hook
 	// has no opinion about such a call, and the agent may still ask.
 	ReplacePermissions bool
-	// TrustedServers names the MCP servers and remote agents whose
-	// annotations are believed, by globs over their aliases. The hints
-	// of all others can bring a call under a rule, and never out of
-	// one.
+	// TrustedServers names the MCP servers and remote agents whose annotations are trusted, by
+	// globs over their aliases. Hints of all others can make a rule match a call, but not exempt a
+	// call from a rule.
 	TrustedServers []string
 	// Configuration is the digest that decisions name, see Decision.Configuration. It is not part
 	// of the plan's version, because each setting that changes decisions is part of the version
@@ -67,9 +64,8 @@ type Options struct {
 	Configuration string
 }
 
-// UnresolvedError says which required policies are missing, or that the
-// registry can't be read. The plan that comes with it is usable and
-// denies every call.
+// UnresolvedError lists the required policies that are missing, or contains the error of the
+// registry. The plan that is returned with it is usable and denies every call.
 type UnresolvedError struct {
 	Refs     []string
 	Registry error // nil unless the registry itself failed
@@ -304,8 +300,7 @@ func (p *Plan) namedPolicies(registry policy.Registry, own *layer) (missing []st
 	return missing
 }
 
-// noteSelector tells when a policy reaches an agent that its selector
-// would leave out.
+// noteSelector reports a policy that applies to an agent although its selector excludes it.
 func (p *Plan) noteSelector(ref schema.PolicyRef, pol *policy.Policy) {
 	if !pol.Agents.Match(&p.agent.Metadata) {
 		p.findings = append(p.findings, diag.Finding{
@@ -321,8 +316,7 @@ func (p *Plan) noteSelector(ref schema.PolicyRef, pol *policy.Policy) {
 	}
 }
 
-// noteTimeouts tells which policies wanted approval by timeout and
-// don't get it.
+// noteTimeouts reports the policies whose approval by timeout is ignored.
 func (p *Plan) noteTimeouts(policies []*policy.Policy) {
 	for _, pol := range policies {
 		for i := range pol.Rules {
@@ -342,7 +336,7 @@ func (p *Plan) noteTimeouts(policies []*policy.Policy) {
 	}
 }
 
-// addStop makes the plan deny every call for this reason, and tells so.
+// addStop makes the plan deny every call for this reason, and adds a finding.
 func (p *Plan) addStop(ref, detail string, at diag.Range) {
 	p.stop = append(p.stop, Reason{
 		Source:  FromPolicy,

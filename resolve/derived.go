@@ -23,7 +23,7 @@ type Derived struct {
 	From string `doc:"from"`
 	// Paths lists the arguments that name files. Each is a text or a list of texts.
 	Paths []string `doc:"paths"`
-	// Writes says that the tool changes the files of Paths.
+	// Writes is set if the tool changes the files of Paths.
 	Writes bool `doc:"writes"`
 	// Beside lists the arguments that a call may have in addition to From or Paths. With any other
 	// argument, no facts are known. If Beside is nil, any argument is accepted with From, and none

@@ -130,7 +130,7 @@ func (m *mender) refusal(r Remedy) int {
 	})
 }
 
-// place gives what was refused its places in the final text.
+// place sets the positions of refused fixes in the final text.
 func (m *mender) place(findings []diag.Finding) {
 	for _, r := range Of(m.Text, findings) {
 		if i := m.refusal(r); i >= 0 {
@@ -141,7 +141,7 @@ func (m *mender) place(findings []diag.Finding) {
 	slices.SortStableFunc(m.Refused, func(a, b Refusal) int { return a.Edit.Start - b.Edit.Start })
 }
 
-// spoils says why a text is worse than before some remedies.
+// spoils returns why a text is worse than the one before some fixes, or an empty string.
 func spoils(before, after []diag.Finding, batch []Remedy) string {
 	left := map[[2]string]int{}
 	for _, f := range before {
@@ -166,5 +166,5 @@ func spoils(before, after []diag.Finding, batch []Remedy) string {
 	return ""
 }
 
-// named tells findings apart though lines above them come and go.
+// named returns a key of a finding that doesn't change if lines are inserted or removed above it.
 func named(f diag.Finding) [2]string { return [2]string{f.Rule, f.Message} }

@@ -420,8 +420,8 @@ func clone(v value.Value) value.Value {
 	return v
 }
 
-// set puts a value at a place, with objects on the way; an absent one
-// takes it away.
+// set sets the value at a path and creates the objects on the way. An absent value removes the
+// member.
 func set(doc *value.Value, place []string, v value.Value) {
 	i := slices.IndexFunc(doc.Members, func(m value.Member) bool { return m.Key == place[0] })
 	switch {

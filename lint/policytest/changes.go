@@ -20,7 +20,7 @@ type changes struct {
 	out   []Mutant
 }
 
-// change puts another value, or another key, in the place of one.
+// change replaces a value, or a key, by another one.
 func (c *changes) change(at, with *yamldoc.Node, what string) {
 	c.out = append(c.out, Mutant{
 		File:  c.file,
@@ -38,7 +38,7 @@ func (c *changes) drop(at *yamldoc.Node, what string) {
 	c.change(at, nil, what+" is left out")
 }
 
-// becomes puts another text in the place of one.
+// becomes replaces the text of a scalar.
 func (c *changes) becomes(at *yamldoc.Node, text string) {
 	c.change(at, str(text), at.Text+" becomes "+text)
 }

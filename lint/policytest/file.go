@@ -239,7 +239,7 @@ func (r *reader) votes(t *PeopleTest) {
 	}
 }
 
-// later holds a time to its order.
+// later checks that a time is not before the previous one.
 func (r *reader) later(at *yamldoc.Node, last time.Duration, of string) {
 	if d, err := time.ParseDuration(at.Text); err != nil || d < last {
 		r.add(yamldoc.Stop(

@@ -103,7 +103,7 @@ func (r *reader) where(v *Invariant) {
 // title returns the name of an invariant that has none in the file.
 func (v *Invariant) title() string { return v.field + " " + v.Outcome.String() + ": " + v.calls() }
 
-// calls says which calls are meant.
+// calls describes the calls that the invariant is about.
 func (v *Invariant) calls() string {
 	text := v.Call.Target()
 	if len(v.Hints) > 0 {

@@ -13,8 +13,7 @@ import (
 // nothing is the word in a test file for no requirements.
 const nothing = "none"
 
-// require compares what the policies demand, field by field, in the
-// words of the decision.
+// require compares the requirements of the policies, field by field, in the words of the decision.
 func (c *check) require() {
 	want := c.node.Get("require")
 	if want == nil {

@@ -51,7 +51,7 @@ type test struct {
 	run  func(*Built) Result
 }
 
-// tests are the tests of a file, in the order that they run in.
+// tests returns the tests of a file in the order in which they run.
 func (f *File) tests() []test {
 	var out []test
 	for i := range f.Calls {
@@ -89,7 +89,7 @@ func (t *CallTest) run(b *Built) Result {
 	return Result{Name: t.Name, Range: t.node.Get("name").Range, Failures: c.failures}
 }
 
-// noCall is the failure of a test whose call can't be made.
+// noCall returns the failure of a test whose call can't be made.
 func noCall(test *yamldoc.Node, why string) Failure {
 	return Failure{What: "call", Range: test.Get("call").Range, Expected: "a call of a tool that is offered", Got: why}
 }

@@ -98,9 +98,8 @@ func (t *targetList) governed(a *schema.Agent, m *policy.Match) {
 	}
 }
 
-// hints are the annotations that calls of a target are tried with: none,
-// and for the rules that read some those that meet it, and each of them
-// the other way.
+// hints returns the annotations with which calls of a target are tried: none, and, for rules that
+// read annotations, those that match and each of them inverted.
 func hints(b *Built, c *resolve.Call) []map[string]bool {
 	out := []map[string]bool{nil}
 	for _, p := range b.Policies {

@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// edit puts another text in the place of a value.
+// edit replaces the text of a value.
 type edit struct {
 	at   *yamldoc.Node
 	text string

@@ -67,7 +67,7 @@ func (g *maker) fill(doc *value.Value, name string) {
 	set(doc, places[len(places)-1], textOf(name[strings.LastIndex(name, ".")+1:]))
 }
 
-// variables are the names that a message has in double braces.
+// variables returns the names in double braces in a message.
 func variables(template string) []string {
 	var out []string
 	for {

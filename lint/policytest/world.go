@@ -102,7 +102,7 @@ func (l *loader) read(field, name string) *policy.File {
 	return &policy.File{Name: name, Text: text}
 }
 
-// chosen are the directories of policies that decisions.yaml names.
+// chosen returns the directories of policies that decisions.yaml names.
 func (l *loader) chosen(decisions *policy.File) []string {
 	c, findings := resolve.ParseConfig(decisions.Name, decisions.Text)
 	if c == nil {

@@ -40,9 +40,8 @@ func signInsOf(ctx context.Context, s *client.Client) (*signin.Page, error) {
 	return page, err
 }
 
-// checked is a sign-in of which only what holds here is shown,
-// whatever the server says: a link that is a plain https address of the
-// host in front.
+// checked returns a sign-in that is safe to show regardless of the server's response: the link must
+// be a plain https address of the host shown before it.
 func checked(s signin.Asked) signin.Asked {
 	at := signin.At(s.Link, func(string) error { return nil })
 	if at.Link == "" || at.Host != s.Host {

@@ -80,8 +80,8 @@ func checkGatewayFile(d *document.Decoder, n *yamldoc.Node, cfg *Gateway) {
 	checkAskers(d, n, cfg)
 }
 
-// checkAskers holds the callers to what the server elsewhere can know
-// of them: it knows them by its tokens alone.
+// checkAskers reports callers that the other server could not tell apart. It identifies callers
+// only by its tokens.
 func checkAskers(d *document.Decoder, root *yamldoc.Node, cfg *Gateway) {
 	own, shared := 0, 0
 	for _, c := range cfg.Callers {

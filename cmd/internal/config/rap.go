@@ -148,8 +148,7 @@ func callerAt(gateway *yamldoc.Node, i int) *yamldoc.Node {
 	return callers
 }
 
-// checkCaller tells origins at any port of this machine from those with
-// a port.
+// checkCaller separates origins at any port of this machine from origins with a port.
 func checkCaller(d *document.Decoder, n *yamldoc.Node, c *RAPCaller) {
 	if c.Signed && c.TokenFile == "" {
 		d.Wrong(n, "signed without a token that answers could carry", "token_file, or no signed", "")

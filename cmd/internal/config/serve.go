@@ -85,8 +85,8 @@ type Tenant struct {
 	// TrustedServers are the MCP servers and remote agents whose
 	// annotations are believed, by globs over their aliases.
 	TrustedServers []string `doc:"trusted_servers"`
-	// CaseSensitive names targets, such as "mcp_tool files/grep", whose
-	// arguments may have keys that differ in case alone.
+	// CaseSensitive names targets, such as "mcp_tool files/grep", whose arguments may have keys
+	// that differ only in case.
 	CaseSensitive []string `doc:"case_sensitive_arguments"`
 	// UnknownPrincipals is AcceptUnknown, or one_more (the default): calls for principals who are
 	// not in the directory then need one more approver.
