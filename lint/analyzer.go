@@ -7,14 +7,13 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// budget bounds what the questions about one file may cost all
-// together, so that no file keeps the linter busy: about a second of
-// hard questions. Ordinary files need a thousandth of it. Once it is
+// budget limits the total cost of all questions about one file, so that no file keeps the linter
+// busy: it is about a second of hard questions. Ordinary files need a thousandth of it. Once it is
 // spent every answer is Undecided, and nothing is reported.
 const budget = 1_000_000
 
-// What a question costs: each pair of boxes that may have to be
-// compared, and each pattern, which may need an automaton.
+// These are the costs of a question: one for each pair of boxes that may have to be compared, and
+// patternCost for each pattern, which may need an automaton.
 const (
 	patternCost = 500
 	maxBoxes    = 1_024
@@ -27,8 +26,8 @@ type Analyzer struct {
 	left *int
 }
 
-// Analyzer answers questions about conditions of a use; what it learns
-// of patterns lives as long as the worker.
+// Analyzer returns an analyzer for conditions of a use. What it learns about patterns is kept as
+// long as the worker.
 func (p *Pass) Analyzer(use condition.Use) Analyzer { return Analyzer{p.worker.analyzer(use), &p.left} }
 
 // Satisfiable is condition.Analyzer.Satisfiable.
@@ -96,8 +95,7 @@ func alone(g *condition.Group) *condition.Expr {
 	return &condition.Expr{Groups: []condition.Group{*g}, Range: g.Range}
 }
 
-// spend takes the cost of a question out of the budget, false when too
-// little is left.
+// spend subtracts the cost of a question from the budget. It returns false if too little is left.
 func (q Analyzer) spend(x, y *condition.Expr) bool {
 	boxesX, patternsX := size(x)
 	boxesY, patternsY := size(y)

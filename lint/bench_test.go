@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/lint/rules"
 )
 
-// BenchmarkAgent tells what the authoring rules cost beside reading and
-// validating an ordinary agent.
+// BenchmarkAgent measures the authoring rules in addition to reading and validating an ordinary
+// agent.
 func BenchmarkAgent(b *testing.B) {
 	src, err := os.ReadFile("testdata/ordinary.agf.yaml")
 	must.Do(b, err)

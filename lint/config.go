@@ -37,7 +37,7 @@ func ParseConfig(file string, src []byte, known []diag.RuleInfo) (*Config, []dia
 	if doc == nil {
 		return nil, findings
 	}
-	// `off` without quotes is ours to read, and text in YAML 1.2.
+	// YAML 1.2 reads `off` without quotes as text, so it is accepted as a word.
 	findings = slices.DeleteFunc(findings, func(f diag.Finding) bool { return f.Rule == "yaml-11-bool" })
 	r := configReader{
 		file:     file,

@@ -9,26 +9,25 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// Content is what a file is by its content.
+// Content is the kind of a file, determined by its content.
 type Content uint8
 
-// The contents of files. What is not recognised is taken for an agent.
+// These are the kinds of content. A file that is not recognised is treated as an agent.
 const (
 	AgentContent Content = iota
 	PolicyContent
 	PeopleContent
 )
 
-// ContentOf tells what a file is by its top-level keys, for files whose
-// name does not say.
+// ContentOf determines the kind of a file by its top-level keys, for files whose name doesn't tell.
 func ContentOf(src []byte) Content {
 	content, _ := Recognise(src)
 	return content
 }
 
-// Recognise tells what a file is by its top-level keys, and whether they
-// say so at all. Of several documents the first that is recognised
-// counts. Text that is no YAML goes by the lines that begin with a key.
+// Recognise determines the kind of a file by its top-level keys. known is false if they don't tell.
+// If there are several documents, the first recognised one counts. For text that is not YAML, it
+// uses the lines that begin with a key.
 func Recognise(src []byte) (content Content, known bool) {
 	for range mostDocuments {
 		doc, found := yamldoc.Parse("", src, yamldoc.Limits{})
@@ -48,7 +47,7 @@ func Recognise(src []byte) (content Content, known bool) {
 	return AgentContent, false
 }
 
-// contentBy judges by the top-level keys.
+// contentBy determines the kind by the top-level keys.
 func contentBy(has func(key string) bool) (content Content, known bool) {
 	switch {
 	case has("execution_policy"):
@@ -62,7 +61,7 @@ func contentBy(has func(key string) bool) (content Content, known bool) {
 	return AgentContent, false
 }
 
-// keysOf tells which keys begin a line.
+// keysOf returns the keys at the beginning of lines.
 func keysOf(src []byte) func(key string) bool {
 	bounds := pattern.Bounds{Bytes: 100, Size: 100}
 	return func(key string) bool {
@@ -70,8 +69,8 @@ func keysOf(src []byte) func(key string) bool {
 	}
 }
 
-// nextDocument parts a file at its second document, whose place is among
-// what was found; rest is empty when it has only one.
+// nextDocument splits a file at its second document, whose position is in a finding. rest is empty
+// if there is only one document.
 func nextDocument(src []byte, found []diag.Finding) (first, rest []byte) {
 	i := slices.IndexFunc(found, func(f diag.Finding) bool { return f.Rule == ruleDocuments })
 	if i < 0 {
@@ -80,10 +79,9 @@ func nextDocument(src []byte, found []diag.Finding) (first, rest []byte) {
 	return cutLines(src, found[i].Range.Start.Line)
 }
 
-// NamedContent tells what a file is by its name, as the standard does;
-// false when the name does not say. Names that are nearly right count
-// too: who passed over agent.agf.yml would call an agent clean that
-// nobody has looked at.
+// NamedContent determines the kind of a file by its name, as the standard does. It returns false if
+// the name doesn't tell. Names that are almost right count too: if agent.agf.yml were skipped, it
+// would appear clean without having been checked.
 func NamedContent(name string) (Content, bool) {
 	name = strings.ToLower(name)
 	for _, ending := range []string{".yaml", ".yml", ".json"} {

@@ -16,10 +16,9 @@ const ruleDocuments = "yaml-documents"
 // mostDocuments bounds how many documents of a file are looked at.
 const mostDocuments = 8
 
-// unread reports a file that could not be read. When it holds several
-// documents each is looked at by itself, as what it is by its content,
-// so that the mistakes in all of them are told in one run. Nothing may
-// be decided from any of them.
+// unread reports a file that could not be read. If it contains several documents, each is linted
+// separately according to its content, so that the mistakes in all of them are reported in one run.
+// None of them may be used for decisions.
 func (w *Worker) unread(file string, src []byte, files *Files, found []diag.Finding, before int) diag.Report {
 	i := slices.IndexFunc(found, func(f diag.Finding) bool { return f.Rule == ruleDocuments })
 	if i < 0 || before == mostDocuments {
@@ -40,7 +39,7 @@ func (w *Worker) unread(file string, src []byte, files *Files, found []diag.Find
 	return r
 }
 
-// part lints a document of a file as what it is by its content.
+// part lints one document of a file according to its content.
 func (w *Worker) part(file string, src []byte, files *Files, before int) diag.Report {
 	switch ContentOf(src) {
 	case PolicyContent:
@@ -64,8 +63,8 @@ func (w *Worker) people(file string, src []byte, files *Files, before int) diag.
 	return w.unread(file, src, files, found, before)
 }
 
-// cutLines parts a text before a line, from 1. What follows keeps the
-// numbers of its lines; it is empty when there is no such line.
+// cutLines splits a text before a line, counted from 1. The second part keeps its line numbers. It
+// is empty if the line doesn't exist.
 func cutLines(src []byte, line int) (before, after []byte) {
 	at := 0
 	for range line - 1 {

@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/lint/rules"
 )
 
-// TestEveryDocumentOfAFileIsLookedAt: a second document stops the load,
-// and does not hide what is wrong in either.
+// TestEveryDocumentOfAFileIsLookedAt checks that a second document stops the load, and that the
+// mistakes in both are reported.
 func TestEveryDocumentOfAFileIsLookedAt(t *testing.T) {
 	const agent = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Trades, lables: {a: b}}

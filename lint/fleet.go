@@ -9,12 +9,12 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Fleet is what the agents of a run can call, for rules about the
-// policies that are checked together with them.
+// Fleet contains the calls that the agents of a run can make, for rules about the policies that are
+// checked together with them.
 type Fleet struct{ subjects []Subject }
 
-// NewFleet makes a fleet. Agents that did not load, which are nil, are
-// left out.
+// NewFleet returns a fleet of the given agents. It skips nil entries, which are agents that did not
+// load.
 func NewFleet(subjects []*Subject) *Fleet {
 	var f Fleet
 	for _, s := range subjects {
@@ -40,8 +40,7 @@ type Subject struct {
 	open     bool // it has sub-agents whose calls nobody knows here
 }
 
-// host is an MCP server of a subject: what the file calls it, and where
-// it is.
+// host is an MCP server of a subject, with its alias and server_ref.
 type host struct{ alias, ref string }
 
 // call is one sort of call that a subject, or a sub-agent that runs
@@ -62,9 +61,8 @@ func (c *call) meets(m *policy.Match) bool {
 	return (&policy.Match{Kinds: m.Kinds, Servers: m.Servers}).Target(c.kind, "", c.server)
 }
 
-// NewSubject parses an agent, and its sub-agents, which run under its
-// policies. It is nil when the agent does not load. A server without
-// allow-list has the tools that its catalogue lists.
+// NewSubject parses an agent and its sub-agents, which run under its policies. It returns nil if
+// the agent does not load. A server without an allow-list has the tools that its catalogue lists.
 func NewSubject(file string, src []byte, files *Files, catalogs Catalogs) *Subject {
 	agent, _ := schema.Parse(file, src)
 	if agent == nil {
@@ -87,8 +85,7 @@ func NewSubject(file string, src []byte, files *Files, catalogs Catalogs) *Subje
 	return s
 }
 
-// takeBelow takes in what the sub-agents can call, as far as all of
-// them can be read.
+// takeBelow adds the calls that the sub-agents can make, if all of them can be read.
 func (s *Subject) takeBelow(agent *schema.Agent, files *Files) {
 	if files == nil {
 		s.open = true
@@ -108,7 +105,7 @@ func (s *Subject) takeBelow(agent *schema.Agent, files *Files) {
 	}
 }
 
-// take adds what one file lets its agent call.
+// take adds the calls that one file lets its agent make.
 func (s *Subject) take(a *schema.Agent) {
 	space := &a.ActionSpace
 	s.uses(space)
@@ -236,7 +233,7 @@ func (f *Fleet) Elsewhere(p *policy.Policy, m *policy.Match) (agent, alias, ref 
 	return "", "", "", false
 }
 
-// under reports whether the match would meet a call of a server.
+// under reports whether the match would match a call of a server with that alias.
 func (s *Subject) under(m *policy.Match, alias string) bool {
 	other := *m
 	other.Servers = []string{alias}
@@ -250,7 +247,7 @@ func namesServer(p *policy.Policy, alias string) bool {
 	})
 }
 
-// Idle are the catalogues that are about no tool of any agent.
+// Idle returns the catalogues that concern no tool of any agent.
 func (f *Fleet) Idle(c Catalogs) Catalogs {
 	return slices.DeleteFunc(slices.Clone(c), func(list *catalog.Catalog) bool {
 		return slices.ContainsFunc(f.subjects, func(s Subject) bool { return slices.Contains(s.used, list) })

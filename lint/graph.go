@@ -9,30 +9,29 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Files is where an agent's sub-agents are found: its own path within a
-// file system that they can't leave.
+// Files locates an agent's sub-agents: Path is the agent's own path in FS, which its sub-agents'
+// paths can't leave.
 type Files struct {
 	FS   fs.FS
 	Path string
 }
 
-// The two rules of the graph whose findings don't stand where the
-// linter needs them.
+// These are the two rules of the graph whose findings have to be moved to a position in the linted
+// file.
 const (
 	ruleCycle   = "sub-agent-cycle"
 	ruleTooDeep = "sub-agents-too-deep"
 )
 
-// hasLinks reports whether a graph would have something to say: there
-// are files to read, or delegation that a limit forbids.
+// hasLinks reports whether loading the graph may have findings: there are files to read, or
+// delegation that a limit forbids.
 func hasLinks(a *schema.Agent) bool {
 	delegates := len(a.ActionSpace.LocalAgents)+len(a.ActionSpace.RemoteAgents) > 0
 	return a.HasFileAgents() || delegates && a.Constraints.Limits.MaxDelegationDepth != nil
 }
 
-// load reads the sub-agents and returns what concerns this file of
-// them: its own links. The rest is told in the turn of the file that it
-// stands in.
+// load reads the sub-agents and returns the findings about this file's own links. The other
+// findings are reported when the files that contain them are linted.
 func (p *Pass) load(files Files) []diag.Finding {
 	graph, findings := p.Agent.LoadGraph(files.FS, files.Path)
 	p.Graph = graph
@@ -55,8 +54,8 @@ func (p *Pass) load(files Files) []diag.Finding {
 	return append(kept, p.cycles()...)
 }
 
-// tooDeep brings a finding about the end of a chain to its top: seen
-// from the agents below, the chain is shorter.
+// tooDeep moves a finding about the end of a chain to its top, because the chain is shorter when
+// seen from the agents below.
 func (p *Pass) tooDeep(f diag.Finding) diag.Finding {
 	f.Related = append(f.Related, diag.Related{
 		File:    p.prefix + f.File,
@@ -67,9 +66,8 @@ func (p *Pass) tooDeep(f diag.Finding) diag.Finding {
 	return f
 }
 
-// cycles reports the links of the agent that lead back to it. Every
-// agent on the ring is told of its own link, as each of them can break
-// it and none comes first.
+// cycles reports the links of the agent that lead back to it. Every agent in the cycle gets a
+// finding for its own link, because each of them can break the cycle.
 func (p *Pass) cycles() []diag.Finding {
 	if p.Graph == nil {
 		return nil
@@ -93,8 +91,7 @@ func (p *Pass) cycles() []diag.Finding {
 	return found
 }
 
-// wayBack returns the paths from one member to another, nil when there
-// is no way.
+// wayBack returns the paths from one member to another, or nil if there is no path.
 func wayBack(from, to *schema.Member, seen map[*schema.Member]bool) []string {
 	if from == to {
 		return []string{to.Path}

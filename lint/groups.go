@@ -5,8 +5,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Asking is a rule of a policy that asks people, with the places that
-// name whom it asks; both are in source order.
+// Asking is a rule of a policy that asks people, with the nodes that name the groups, in source
+// order.
 type Asking struct {
 	Rule      *policy.Rule
 	Stages    []*yamldoc.Node // the group of each stage
@@ -31,7 +31,7 @@ func (p *Pass) Asking() []Asking {
 	return out
 }
 
-// valuesOf are the values of one key of every item that has it.
+// valuesOf returns the values of one key, for every item that has it.
 func valuesOf(list *yamldoc.Node, key string) []*yamldoc.Node {
 	if list == nil {
 		return nil

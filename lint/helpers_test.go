@@ -19,7 +19,7 @@ interface: {input: {type: object}, output: {type: object}}
 execution_policy: {id: agf.react, config: {instructions: Be careful., model: any}}
 `
 
-// said is what a run says, one line for a finding: line, severity, rule.
+// said returns the findings as text, one line each: line, severity, rule.
 func said(findings []diag.Finding) []string {
 	var lines []string
 	for _, f := range findings {

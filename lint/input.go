@@ -2,9 +2,8 @@ package lint
 
 import "github.com/assent-dev/assent/internal/yamldoc"
 
-// Properties returns the fields that a JSON Schema in an interface
-// declares, nil when it declares none or leaves the rest to keywords
-// that the linter does not follow.
+// Properties returns the fields that a JSON Schema in an interface declares. It returns nil if
+// there are none, or if the schema uses keywords that the linter does not follow.
 func Properties(schema *yamldoc.Node) *yamldoc.Node {
 	for _, key := range []string{
 		"$ref",

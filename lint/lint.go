@@ -1,13 +1,11 @@
-// Package lint checks agents and policies: first whether they are
-// valid, then the authoring rules, one file each under lint/rules. It
-// reads bytes and returns findings; files, streams and flags are the
-// caller's.
+// Package lint checks agents and policies: first whether they are valid, then the authoring rules,
+// one file each under lint/rules. It reads bytes and returns findings; the caller handles files,
+// streams and flags.
 //
-// A Linter holds the rules and options of a run, its Workers lint one
-// file after the other. What a file reports goes through three hands
-// before it is returned: the owner's Config re-grades rules, comments
-// in the file silence single findings and say why, and the rest is put
-// in order. Nothing silences a finding that stops the load.
+// A Linter has the rules and options of a run, and its Workers lint one file after the other. The
+// findings of a file are processed in three steps: the owner's Config changes the severities of
+// rules, comments in the file silence single findings with a reason, and the rest is sorted.
+// Nothing silences a finding that stops the load.
 package lint
 
 import (
@@ -30,21 +28,20 @@ type Rule struct {
 	// NeedsGraph rules compare an agent with its sub-agents: they run
 	// when those could be read.
 	NeedsGraph bool
-	// NeedsPolicies rules look at the policies that apply to an agent:
-	// they run when policies were given.
+	// NeedsPolicies rules look at the policies that apply to an agent. They run if policies were
+	// given.
 	NeedsPolicies bool
 	// NeedsFleet rules compare a policy with all agents of the run:
 	// they run when there are any.
 	NeedsFleet bool
-	// NeedsPeople rules look at who is in the groups that policies
-	// name: they run when a directory was given.
+	// NeedsPeople rules look at the members of the groups that policies name. They run if a
+	// directory was given.
 	NeedsPeople bool
-	// NeedsTools rules hold files against what tools are offered: they
-	// run when catalogues were given.
+	// NeedsTools rules compare files with the tools that are offered. They run if catalogues were
+	// given.
 	NeedsTools bool
-	// Replaces names a more general rule of validity. Its finding at
-	// the place of one of this rule's gives way, so that one mistake is
-	// one finding.
+	// Replaces names a more general rule of validity. Its finding at the same position is removed,
+	// so that one mistake is one finding.
 	Replaces string
 }
 
@@ -53,25 +50,22 @@ type Options struct {
 	// Strict makes unknown fields errors (Agent Format, schema
 	// overview, rule 3).
 	Strict bool
-	// Config is the owner's configuration; nil for none.
+	// Config is the owner's configuration. It may be nil.
 	Config *Config
-	// Registry holds the policies that agents may name; nil when none
-	// were given, and then nothing is said about references.
+	// Registry contains the policies that agents may name. If it is nil, references are not
+	// checked.
 	Registry policy.Registry
-	// Unread are the policy_refs of policies that were given and are
-	// broken: nothing is said about references to them. "" is one whose
-	// policy_ref can't be read either.
+	// Unread lists the policy_refs of broken policies. References to them are not checked. An empty
+	// entry is a policy whose policy_ref can't be read either.
 	Unread []string
-	// Fleet holds all agents of the run; nil when policies are checked
-	// without agents.
+	// Fleet contains all agents of the run. It is nil if policies are checked without agents.
 	Fleet *Fleet
-	// People says who is in the groups that policies name; nil when no
-	// directory was given.
+	// People lists the members of the groups that policies name. It is nil if no directory was
+	// given.
 	People People
-	// Catalogs say which tools are offered; nil when none were given.
+	// Catalogs list the tools that are offered. It is nil if none were given.
 	Catalogs Catalogs
-	// Semantics are the readings of silent points that conditions are
-	// analysed under.
+	// Semantics are the readings of silent points with which conditions are analysed.
 	Semantics resolve.Semantics
 	// Owner holds the owner's other choices, for plans. With
 	// AllowTimeoutApprove, approval by timeout is a warning, since the
@@ -79,18 +73,17 @@ type Options struct {
 	Owner resolve.Options
 }
 
-// People is what a directory says about the groups that policies name.
+// People answers questions about the groups that policies name, from a directory.
 type People interface {
-	// Groups lists the groups that somebody is in, and those that the
-	// directory lists.
+	// Groups lists the groups that have a member, and those that the directory lists.
 	Groups() []string
 	// Lists reports whether the directory lists a group itself, so that
 	// sign-ins may bring more people into it.
 	Lists(group string) bool
-	// Short tells for each stage that can't be filled, by its group,
-	// how many people there are for it beside all others. Who owns the
-	// agent of an id, by the directory or by the label "owner", is not
-	// counted; nobody is left out without an id.
+	// Short returns, for each stage that can't be filled, by its group, how many people are
+	// available to it in addition to those for all other stages. Owners of the agent, by the
+	// directory or by the label "owner", are not counted. With an empty agent id no one is
+	// excluded.
 	Short(stages []policy.Stage, agent, label string) map[string]int
 }
 
@@ -115,8 +108,8 @@ func New(rules []Rule, opt Options) *Linter {
 	return l
 }
 
-// Worker lints one file after the other. Workers of one linter may run
-// at the same time, a single one may not.
+// Worker lints one file after the other. Workers of one linter may run concurrently, but a single
+// worker may not be used concurrently.
 type Worker struct {
 	linter    *Linter
 	analyzers map[condition.Use]*condition.Analyzer
@@ -127,8 +120,8 @@ func (l *Linter) Worker() *Worker {
 	return &Worker{linter: l, analyzers: map[condition.Use]*condition.Analyzer{}}
 }
 
-// maxStates bounds the automata of one question; beyond it the answer
-// is "undecided" and nothing is reported.
+// maxStates limits the automata for one question. Beyond it the answer is "undecided" and nothing
+// is reported.
 const maxStates = 20_000
 
 func (w *Worker) analyzer(use condition.Use) *condition.Analyzer {
@@ -140,14 +133,13 @@ func (w *Worker) analyzer(use condition.Use) *condition.Analyzer {
 	return a
 }
 
-// Agent lints one agent file. With files its sub-agents are read too;
-// what is wrong inside them is told when their own turn comes.
+// Agent lints one agent file. With files, its sub-agents are read too; findings inside them are
+// reported when they are linted themselves.
 func (w *Worker) Agent(file string, src []byte, files *Files) diag.Report {
 	return w.agent(file, src, files, 0)
 }
 
-// agent lints an agent before which a number of documents stand in the
-// file.
+// agent lints an agent that is preceded in the file by a number of documents.
 func (w *Worker) agent(file string, src []byte, files *Files, before int) diag.Report {
 	agent, found := schema.ParseParts(file, src)
 	if agent == nil {
@@ -171,8 +163,8 @@ func (w *Worker) agent(file string, src []byte, files *Files, before int) diag.R
 	return w.report(file, agent.Doc, p, p.run())
 }
 
-// Other makes the report of findings that stand in no agent or policy,
-// under the run's configuration.
+// Other returns a report of findings about other files than agents and policies, with the run's
+// configuration applied.
 func (l *Linter) Other(file string, findings []diag.Finding) diag.Report {
 	diag.Stamp(findings, file)
 	r := diag.Report{File: file, Findings: l.opt.Config.apply(findings)}
@@ -183,7 +175,7 @@ func (l *Linter) Other(file string, findings []diag.Finding) diag.Report {
 // Policy lints one policy file.
 func (w *Worker) Policy(file string, src []byte) diag.Report { return w.policy(file, src, 0) }
 
-// policy is agent for a policy.
+// policy is the equivalent of agent for a policy.
 func (w *Worker) policy(file string, src []byte, before int) diag.Report {
 	pol, found := policy.ParseParts(file, src)
 	if pol == nil {
@@ -204,8 +196,8 @@ func (w *Worker) policy(file string, src []byte, before int) diag.Report {
 	return w.report(file, pol.Doc, p, p.run())
 }
 
-// run runs every rule that has something to say and returns all
-// findings, those of validity too.
+// run runs every rule whose inputs are available and returns all findings, including those of
+// validity.
 func (p *Pass) run() []diag.Finding {
 	for i := range p.worker.linter.rules {
 		p.rule = &p.worker.linter.rules[i]
@@ -221,9 +213,8 @@ func (p *Pass) run() []diag.Finding {
 	return append(p.found, p.reports...)
 }
 
-// serves reports whether the pass has what a rule needs. What is left
-// of a broken file is compared with no other: it may be the broken part
-// that would have made the difference.
+// serves reports whether the pass has the inputs that a rule needs. A partly broken file is not
+// compared with others, because the broken part might have made a difference.
 func (p *Pass) serves(r *Rule) bool {
 	if p.partial && (r.NeedsFleet || r.NeedsPolicies || r.NeedsTools) {
 		return false
@@ -234,8 +225,8 @@ func (p *Pass) serves(r *Rule) bool {
 		(len(p.Catalogs()) > 0 || !r.NeedsTools)
 }
 
-// replace takes the findings out that a reported one of a more special
-// rule stands for: those at its place or at a related one.
+// replace removes the findings that a reported finding of a more specific rule replaces: those at
+// its position or at a related one.
 func (p *Pass) replace(by diag.Finding) {
 	p.found = slices.DeleteFunc(p.found, func(f diag.Finding) bool {
 		return f.Rule == p.rule.Replaces && !f.Stops && (f.Range.Start == by.Range.Start ||
@@ -243,9 +234,8 @@ func (p *Pass) replace(by diag.Finding) {
 	})
 }
 
-// report applies strictness, configuration and suppressions, and puts
-// the findings in order. Document and pass are nil when the file did
-// not load.
+// report applies strictness, configuration and suppressions, and sorts the findings. Document and
+// pass are nil if the file did not load.
 func (w *Worker) report(file string, doc *yamldoc.Document, p *Pass, findings []diag.Finding) diag.Report {
 	diag.Stamp(findings, file)
 	for i := range findings {

@@ -47,8 +47,8 @@ func TestContentOf(t *testing.T) {
 	}
 }
 
-// TestRecognise: also a broken text and one of several documents say what
-// they are, and what stands deeper or in a comment says nothing.
+// TestRecognise checks broken texts and files with several documents too. Nested keys and comments
+// must have no effect.
 func TestRecognise(t *testing.T) {
 	for src, want := range map[string]lint.Content{
 		"a: 1\n---\npolicy_ref: a\n":            lint.PolicyContent,

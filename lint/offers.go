@@ -12,14 +12,12 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Catalogs are the lists of tools of a run. A list that names a server
-// is that of the MCP servers of this alias. Another list of MCP belongs
-// to the only server that an agent has, and to its local tools when it
-// has none; the tools of a model are local ones.
+// Catalogs are the lists of tools of a run. A list that names a server belongs to the MCP servers
+// with this alias. Any other list of MCP belongs to the only server that an agent has, or to its
+// local tools if it has no server. The tools of a model are local ones.
 type Catalogs []*catalog.Catalog
 
-// Local lists what is known of the local tools of an agent; known is
-// false when no catalogue is about them.
+// Local lists the known local tools of an agent. known is false if no catalogue is about them.
 func (c Catalogs) Local(space *schema.ActionSpace) (tools []*catalog.Tool, known bool) {
 	for _, list := range c {
 		if list.Server == "" && (!list.MCP || len(space.MCPServers) == 0) {
@@ -29,7 +27,7 @@ func (c Catalogs) Local(space *schema.ActionSpace) (tools []*catalog.Tool, known
 	return tools, known
 }
 
-// Server is Local for an MCP server of the agent.
+// Server is like Local for an MCP server of the agent.
 func (c Catalogs) Server(space *schema.ActionSpace, alias string) (tools []*catalog.Tool, known bool) {
 	for _, list := range c {
 		if list.Server == alias || list.Server == "" && list.MCP && len(space.MCPServers) == 1 {
@@ -46,8 +44,7 @@ func appendTools(tools []*catalog.Tool, list *catalog.Catalog) []*catalog.Tool {
 	return tools
 }
 
-// Homeless are the lists of which nobody can say to which of several
-// servers they belong.
+// Homeless returns the lists that could belong to any of several servers.
 func (c Catalogs) Homeless(space *schema.ActionSpace) Catalogs {
 	if len(space.MCPServers) < 2 {
 		return nil
@@ -61,8 +58,7 @@ func (c Catalogs) Homeless(space *schema.ActionSpace) Catalogs {
 	return lists
 }
 
-// uses takes in the catalogues that are about the tools of a file, or
-// of which nobody can say.
+// uses adds the catalogues that are about the tools of a file, or that may be.
 func (s *Subject) uses(space *schema.ActionSpace) {
 	for _, list := range s.catalogs {
 		named := slices.ContainsFunc(
@@ -76,7 +72,7 @@ func (s *Subject) uses(space *schema.ActionSpace) {
 	}
 }
 
-// Tool finds a tool by its name, nil when there is none.
+// Tool returns the tool with a name, or nil if there is none.
 func Tool(tools []*catalog.Tool, name string) *catalog.Tool {
 	i := slices.IndexFunc(tools, func(t *catalog.Tool) bool { return t.Name == name })
 	if i < 0 {
@@ -85,11 +81,10 @@ func Tool(tools []*catalog.Tool, name string) *catalog.Tool {
 	return tools[i]
 }
 
-// Catalogs are those of the run.
+// Catalogs returns the catalogues of the run.
 func (p *Pass) Catalogs() Catalogs { return p.worker.linter.opt.Catalogs }
 
-// Trusts reports whether the owner has the hints of an MCP server or a
-// remote agent believed.
+// Trusts reports whether the owner trusts the hints of an MCP server or a remote agent.
 func (p *Pass) Trusts(server string) bool {
 	trusted := p.worker.linter.opt.Owner.TrustedServers
 	return slices.ContainsFunc(trusted, func(pattern string) bool { return policy.Glob(pattern, server) })
@@ -103,7 +98,7 @@ func (p *Pass) Fact(key string) bool { return p.Source(key) != key }
 // what a fact is derived from, or else the key itself.
 func (p *Pass) Source(key string) string { return p.Sources(key)[0] }
 
-// Sources are all arguments that a key of args_match may be about.
+// Sources returns all arguments that a key of args_match may be about.
 func (p *Pass) Sources(key string) []string {
 	var out []string
 	all := p.worker.linter.opt.Owner.Derived
@@ -119,13 +114,13 @@ func (p *Pass) Sources(key string) []string {
 	return out
 }
 
-// Gate is an approval of which all tools that it guards are known.
+// Gate is an approval for which all guarded tools are known.
 type Gate struct {
 	Site
 	Tools []*catalog.Tool // at least one
 }
 
-// Gates lists the approvals of the file that guard known tools alone.
+// Gates lists the approvals of the file for which all guarded tools are known.
 func (p *Pass) Gates() []Gate {
 	var all []Gate
 	for _, s := range p.Sites() {
@@ -143,8 +138,8 @@ func (p *Pass) Gates() []Gate {
 	return all
 }
 
-// guarded are the tools that calls through an approval of the agent can
-// be of; none when one of them is not known.
+// guarded returns the tools to which an approval of the agent applies. It returns none if one of
+// them is unknown.
 func (p *Pass) guarded(a *schema.Approval) []*catalog.Tool {
 	space := &p.Agent.ActionSpace
 	for _, t := range space.LocalTools {
@@ -184,8 +179,8 @@ func LocalTool(offered []*catalog.Tool, t *schema.LocalTool) *catalog.Tool {
 	return Tool(offered, t.Alias)
 }
 
-// inheriting are the tools of a server that bring no approval of their
-// own. One that is not offered is never called.
+// inheriting returns the tools of a server that have no approval of their own. A tool that is not
+// offered is never called.
 func inheriting(s *schema.MCPServer, offered []*catalog.Tool) []*catalog.Tool {
 	if s.AllowedTools == nil {
 		return offered
@@ -199,8 +194,8 @@ func inheriting(s *schema.MCPServer, offered []*catalog.Tool) []*catalog.Tool {
 	return tools
 }
 
-// guarded are the tools that a rule of a policy can meet; none when it
-// can meet a call of which nothing is known.
+// guarded returns the tools that a rule of a policy can match. It returns none if the rule can
+// match an unknown tool.
 func (f *Fleet) guarded(pol *policy.Policy, a *schema.Approval) []*catalog.Tool {
 	i := slices.IndexFunc(pol.Rules, func(r policy.Rule) bool { return r.Approval == a })
 	if i < 0 {
@@ -209,8 +204,8 @@ func (f *Fleet) guarded(pol *policy.Policy, a *schema.Approval) []*catalog.Tool 
 	return f.guardedBy(pol, &pol.Rules[i].Match)
 }
 
-// Guarded are the tools whose calls a rule of the policy can meet; none
-// if it can meet a call of which nothing is known.
+// Guarded returns the tools whose calls a rule of the policy can match. It returns none if the rule
+// can match an unknown tool.
 func (p *Pass) Guarded(r *policy.Rule) []*catalog.Tool { return p.Fleet.guardedBy(p.Policy, &r.Match) }
 
 func (f *Fleet) guardedBy(pol *policy.Policy, m *policy.Match) []*catalog.Tool {
@@ -236,8 +231,8 @@ func (f *Fleet) guardedBy(pol *policy.Policy, m *policy.Match) []*catalog.Tool {
 	return tools
 }
 
-// Bounds are what the arguments that a tool takes may be at the places
-// that a condition reads, and on the way to them.
+// Bounds returns the possible types of a tool's arguments at the paths that a condition reads, and
+// at their parents.
 func Bounds(t *catalog.Tool, use condition.Use, e *condition.Expr) []condition.Bound {
 	var bounds []condition.Bound
 	seen := map[string]bool{}
@@ -259,7 +254,7 @@ func Bounds(t *catalog.Tool, use condition.Use, e *condition.Expr) []condition.B
 	return bounds
 }
 
-// placesOfArguments are the places of a key that lie in the arguments.
+// placesOfArguments returns the paths of a key that are in the arguments.
 func placesOfArguments(use condition.Use, key string) [][]string {
 	places, _ := condition.Places(use, key)
 	return slices.DeleteFunc(places, func(place []string) bool {
@@ -267,8 +262,8 @@ func placesOfArguments(use condition.Use, key string) [][]string {
 	})
 }
 
-// Typed is what a tool lets an argument be that a condition names; nil
-// when it says nothing. has is false when the tool can't have it.
+// Typed returns the type of an argument that a condition names, or nil if the tool doesn't declare
+// one. has is false if the tool can't have the argument.
 func Typed(t *catalog.Tool, use condition.Use, key string) (typ *catalog.Type, has bool) {
 	places := placesOfArguments(use, key)
 	if len(places) == 0 {

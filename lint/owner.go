@@ -11,9 +11,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// names compares what a file of the owner names with the agents of a
-// run. A name that is almost right is a warning; any other may belong to
-// an agent that is not checked here.
+// names compares the names in one of the owner's files with the agents of a run. A name that is
+// almost right is a warning; any other may belong to an agent that is not checked here.
 type names struct {
 	rule     string
 	findings []diag.Finding

@@ -14,8 +14,8 @@ import (
 	"github.com/assent-dev/assent/lint/rules"
 )
 
-// TestOneBlockDoesNotHideTheOthers: what breaks the format in
-// one place, and what is wrong in the rest, are told in one run.
+// TestOneBlockDoesNotHideTheOthers checks that a violation of the format in one place, and mistakes
+// in the rest, are reported in one run.
 func TestOneBlockDoesNotHideTheOthers(t *testing.T) {
 	const agent = `schema_version: "1.0.0"
 metadata: {id: desk, name: 7, description: Trades, lables: {a: b}}
@@ -68,9 +68,8 @@ rules:
 	)
 }
 
-// TestNoFollowUpsAreInvented: when one scalar of a sound file
-// is made a list, nothing is reported but in the part of the file that
-// holds it.
+// TestNoFollowUpsAreInvented replaces each scalar of a valid file by a list. Only the part of the
+// file that contains it may have findings.
 func TestNoFollowUpsAreInvented(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{
@@ -153,8 +152,7 @@ func scalars(n *yamldoc.Node, above []diag.Range) []scalar {
 	return all
 }
 
-// replaced puts other text in the place of a range on one line, nil
-// when it has several.
+// replaced replaces the text of a range on one line. It returns nil if the range has several lines.
 func replaced(src []byte, at diag.Range, text string) []byte {
 	if at.Start.Line != at.End.Line {
 		return nil

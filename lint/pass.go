@@ -9,8 +9,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Pass is what a rule sees of one file: exactly one of Agent and Policy
-// is set.
+// Pass is the input of a rule for one file. Exactly one of Agent and Policy is set.
 type Pass struct {
 	Agent    *schema.Agent
 	Policy   *policy.Policy
@@ -50,7 +49,7 @@ func (p *Pass) Report(at diag.Range, message string, more ...func(*diag.Finding)
 	}
 }
 
-// Expected says how to mend what was found.
+// Expected says how to fix the finding.
 func Expected(text string) func(*diag.Finding) { return func(f *diag.Finding) { f.Expected = text } }
 
 // Nearest names the nearest right name, if there is one.
@@ -58,7 +57,7 @@ func Nearest(name string, known []string) func(*diag.Finding) {
 	return Meant(diag.Nearest(name, known))
 }
 
-// Meant names what was most likely meant; "" says nothing.
+// Meant names the most likely intention. An empty name adds nothing.
 func Meant(name string) func(*diag.Finding) { return func(f *diag.Finding) { f.Nearest = name } }
 
 // Related points to another place in the same file.
@@ -85,11 +84,11 @@ func Soften(to diag.Severity) func(*diag.Finding) {
 	return func(f *diag.Finding) { f.Severity = min(f.Severity, to) }
 }
 
-// longestWitness is what fits on a line beside the sentence.
+// longestWitness is the longest witness that fits on a line next to the sentence.
 const longestWitness = 120
 
-// Witness words the arguments that prove a finding: `, for example
-// {"amount":0}`, or nothing when they are long.
+// Witness returns the arguments that prove a finding, as in `, for example {"amount":0}`, or an
+// empty string if they are too long.
 func Witness(v value.Value) string {
 	text := v.AppendJSON(nil)
 	if len(text) > longestWitness {
@@ -98,7 +97,7 @@ func Witness(v value.Value) string {
 	return ", for example " + string(text)
 }
 
-// WholeTexts reports whether the owner has patterns match whole texts.
+// WholeTexts reports whether, by the owner's choice, patterns match whole texts.
 func (p *Pass) WholeTexts() bool {
 	return p.worker.linter.opt.Semantics.Conditions.Anchor == condition.Full
 }

@@ -16,10 +16,9 @@ const (
 	ruleSelectorOverridden = "policy-selector-overridden"
 )
 
-// references tells which policies that the agent names are not in the
-// registry, and which reach it against their own selector. The ids are
-// those of resolve, which says the same of a plan; here every registry
-// gets by without compiling one.
+// references reports the policies that the agent names and the registry lacks, and those that apply
+// although their own selector excludes the agent. The ids are those of resolve, which reports the
+// same for a plan; here no plan needs to be compiled.
 func (p *Pass) references() []diag.Finding {
 	if p.Registry == nil {
 		return nil
@@ -58,8 +57,7 @@ func (p *Pass) references() []diag.Finding {
 	return found
 }
 
-// unread reports whether a policy may be one of those that are given
-// and broken.
+// unread reports whether a policy may be one of the broken ones.
 func (p *Pass) unread(ref string) bool {
 	unread := p.worker.linter.opt.Unread
 	return slices.Contains(unread, ref) || slices.Contains(unread, "")
@@ -85,8 +83,7 @@ func (p *Pass) Policies() []*policy.Policy {
 	return all
 }
 
-// Plan compiles the agent with its policies. It is an error when a
-// required one is missing.
+// Plan compiles the agent with its policies. It returns an error if a required policy is missing.
 func (p *Pass) Plan() (*resolve.Plan, error) {
 	opt := p.worker.linter.opt.Owner
 	opt.Semantics = p.worker.linter.opt.Semantics

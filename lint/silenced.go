@@ -11,9 +11,8 @@ type Silenced struct {
 	At   diag.Range // of the comment
 }
 
-// Silenced lists what the comments of a document silence, in the order
-// of the file. Comments that are no suppressions as they should be
-// silence nothing.
+// Silenced lists the rules that the comments of a document silence, in the order of the file.
+// Malformed suppressions silence nothing.
 func (l *Linter) Silenced(doc *yamldoc.Document) []Silenced {
 	s := silence{linter: l}
 	s.read(doc)

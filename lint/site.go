@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// Site is one place of an agent or policy where an approval stands.
+// Site is one approval of an agent or policy, with its place.
 type Site struct {
 	Approval *schema.Approval
 	Use      condition.Use      // what the keys of its condition mean
@@ -65,7 +65,7 @@ func agentSites(a *schema.Agent) []Site {
 	return sites
 }
 
-// Entries are the entries of an allow-list, none when it is absent.
+// Entries returns the entries of an allow-list, or none if it is absent.
 func Entries(list *[]schema.ToolRef) []schema.ToolRef {
 	if list == nil {
 		return nil
@@ -122,7 +122,7 @@ func UseOf(m *policy.Match) condition.Use {
 	return condition.Governance
 }
 
-// kinds are the kinds of call that a rule can meet.
+// kinds returns the kinds of call that a rule can match.
 func kinds(m *policy.Match) []policy.Kind {
 	if len(m.Kinds) == 0 {
 		return policy.Kinds()
@@ -197,9 +197,8 @@ func (p *Pass) Matchers() iter.Seq2[Condition, *condition.Matcher] {
 	}
 }
 
-// Readable reports whether every key of the group names something in
-// its use, and every test could be read. A group of which that is not
-// so is never more than unknown, and is reported already.
+// Readable reports whether every key of the group is valid in its use, and every test could be
+// read. Any other group is never more than unknown, and has been reported already.
 func Readable(use condition.Use, g *condition.Group) bool {
 	return !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool {
 		_, fault := condition.Places(use, m.Key)
@@ -209,9 +208,9 @@ func Readable(use condition.Use, g *condition.Group) bool {
 	})
 }
 
-// Unread says what becomes of calls where a test of the condition is
-// never certain: that every one asks, or that the other tests still let
-// some through, with one of them. It is "" where that can't be told.
+// Unread describes the effect on calls if a test of the condition is always unknown: every call
+// asks, or the other tests still let some calls through; it gives an example. It returns an empty
+// string if the effect can't be determined.
 func (p *Pass) Unread(c Condition) string {
 	what := "call"
 	if c.Use == condition.Delegation {
@@ -227,8 +226,7 @@ func (p *Pass) Unread(c Condition) string {
 	return ""
 }
 
-// Element takes a key apart that reads one element of a list: the path
-// of the list, and the index.
+// Element splits a key that reads one element of a list into the path of the list and the index.
 func Element(key string) (list, index string, ok bool) {
 	segments := strings.Split(key, ".")
 	for i, s := range segments {

@@ -10,14 +10,12 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// A suppression is a comment on the line where a finding starts, or
-// alone on the line above it:
+// A suppression is a comment on the line where a finding starts, or alone on the line above it:
 //
 //	# agf-validate: ignore RULE[, RULE] -- reason
 //
-// The reason is required: whoever reads the file later has to know why
-// a warning was overruled. Findings that stop the load and
-// timeout-approves can't be silenced.
+// The reason is required, because later readers of the file must know why a warning was overruled.
+// Findings that stop the load and timeout-approves can't be silenced.
 const (
 	marker = "agf-validate"
 	form   = "# agf-validate: ignore RULE[, RULE] -- reason"
@@ -41,8 +39,8 @@ type silence struct {
 	comments []*suppression
 }
 
-// apply moves silenced findings out of the way, and adds findings about
-// suppressions that are wrong or idle.
+// apply removes silenced findings, and adds findings about suppressions that are malformed or have
+// no effect.
 func (s *silence) apply(
 	doc *yamldoc.Document, findings []diag.Finding,
 ) (kept []diag.Finding, silenced []diag.Suppressed) {
@@ -63,7 +61,7 @@ func (s *silence) apply(
 	return kept, silenced
 }
 
-// silencer returns the comment that silences a finding, nil when none does.
+// silencer returns the comment that silences a finding, or nil if there is none.
 func (s *silence) silencer(f diag.Finding) *suppression {
 	for _, c := range s.comments {
 		i := slices.Index(c.rules, f.Rule)
@@ -118,9 +116,9 @@ func (s *silence) about(c *suppression, file string) []diag.Finding {
 	}}
 }
 
-// couldRun reports whether a rule had its say in this run: it may be
-// off, some need the registry, the sub-agents, the other agents or the
-// people, and none sees all of a broken file.
+// couldRun reports whether a rule could report findings in this run: it may be off, some rules need
+// the registry, the sub-agents, the other agents or the people, and no rule sees all of a broken
+// file.
 func (s *silence) couldRun(id string) bool {
 	switch {
 	case s.linter.opt.Config.off(id), s.pass.partial:
@@ -143,8 +141,8 @@ func (l *Linter) rule(id string) *Rule {
 	return &l.rules[i]
 }
 
-// read finds the suppressions among the comments. One alone on its line
-// speaks for the next line that is more than a comment.
+// read finds the suppressions among the comments. A comment that is alone on its line applies to
+// the next line that is not just a comment.
 func (s *silence) read(doc *yamldoc.Document) {
 	alone := map[int]bool{}
 	for _, c := range doc.Comments {
@@ -164,8 +162,7 @@ func (s *silence) read(doc *yamldoc.Document) {
 	}
 }
 
-// parse reads ": ignore RULE[, RULE] -- reason" and notes what is wrong
-// with it.
+// parse reads ": ignore RULE[, RULE] -- reason" and records mistakes in it.
 func (s *silence) parse(c *suppression, text string) {
 	names, ok := strings.CutPrefix(strings.TrimLeft(text, " "), ":")
 	if !ok {
@@ -209,8 +206,8 @@ func (l *Linter) ids() []string {
 	return all
 }
 
-// timeoutApproves is a rule of package policy. Silence as consent is
-// the owner's decision, never the file's (docs/contracts/policy.md).
+// timeoutApproves is a rule of package policy. It can't be silenced, because only the owner may
+// decide that a missing answer counts as consent (docs/contracts/policy.md).
 const timeoutApproves = "timeout-approves"
 
 // Silenceable reports whether a comment can silence findings of the

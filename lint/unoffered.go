@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Called finds the tool of a call. why is set if the catalogues show that
-// its server has no such tool; both are empty if nothing is known of it.
+// Called returns the tool of a call. why is set if the catalogues show that its server has no such
+// tool. Both are empty if nothing is known about the tool.
 func (c Catalogs) Called(space *schema.ActionSpace, call *resolve.Call) (t *catalog.Tool, why string) {
 	switch call.Kind {
 	case resolve.Tool:
@@ -85,8 +85,8 @@ func didYouMean(name string, known []string) string {
 	return ""
 }
 
-// NoAgentOf lists catalogues that are about none of these agents, so that
-// nothing was held against them.
+// NoAgentOf lists the catalogues that concern none of these agents, so that nothing was compared
+// with them.
 func (c Catalogs) NoAgentOf(agents []*schema.Agent) Catalogs {
 	var out Catalogs
 	for _, list := range c {

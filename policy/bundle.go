@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// LoadBundle makes a registry of a bundle: of all of it, or a refused
-// one.
+// LoadBundle builds a registry from a bundle. If the bundle has an error, the registry is refused
+// as a whole.
 func LoadBundle(body []byte, origin string, maxBytes int) (*Set, []diag.Finding) {
 	files, findings := ReadBundle(body, origin, maxBytes)
 	if len(findings) > 0 {
@@ -23,9 +23,8 @@ func LoadBundle(body []byte, origin string, maxBytes int) (*Set, []diag.Finding)
 	return LoadFiles(files, origin)
 }
 
-// ReadBundle lists the files of a bundle
-// (docs/contracts/policy-registry-http.md), which are named as those of
-// its origin. There are none when a finding says that it is no bundle.
+// ReadBundle returns the files of a bundle (docs/contracts/policy-registry-http.md), with the names
+// of the bundle's origin. It returns none if a finding says that the bundle is invalid.
 func ReadBundle(body []byte, origin string, maxBytes int) ([]File, []diag.Finding) {
 	files, err := readBundle(body, origin, maxBytes)
 	if err != nil {

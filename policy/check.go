@@ -11,9 +11,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// check looks at what the JSON Schema can't see: values that are right
-// each and don't make sense together. Where the strict reading is safe
-// the finding is a warning and the policy stands.
+// check checks what the JSON Schema can't express: values that are valid by themselves but
+// contradict each other. If the strict reading is safe, the finding is a warning and the policy
+// loads.
 func (r *reader) check(p *Policy) {
 	rules := p.Doc.Root.Get("rules")
 	if len(p.Rules) == 0 {
@@ -36,7 +36,7 @@ func (r *reader) check(p *Policy) {
 	}
 }
 
-// unique reports an entry of a list whose name another one before it has.
+// unique reports a list entry whose name an earlier entry has.
 func (r *reader) unique(rule, what string, entries []*yamldoc.Node, key string) {
 	first := map[string]*yamldoc.Node{}
 	for _, e := range entries {
@@ -57,7 +57,7 @@ func (r *reader) unique(rule, what string, entries []*yamldoc.Node, key string) 
 	}
 }
 
-// beside reports what stands idly beside `deny`.
+// beside reports fields without effect: those of an approval in a rule with `deny`.
 func (r *reader) beside(rule *Rule, n *yamldoc.Node) {
 	if !rule.Denies {
 		return
@@ -76,7 +76,7 @@ func (r *reader) beside(rule *Rule, n *yamldoc.Node) {
 	}
 }
 
-// reach reports a match that says something else than its author will think.
+// reach reports a match that probably means something other than its author intended.
 func (r *reader) reach(rule *Rule, match *yamldoc.Node) {
 	if servers := match.Field("servers"); servers != nil && slices.Contains(rule.Match.Kinds, Tool) {
 		r.add(
@@ -104,7 +104,7 @@ func (r *reader) reach(rule *Rule, match *yamldoc.Node) {
 	}
 }
 
-// timeout reports endings that open the gate, never come, or reach nobody.
+// timeout reports timeouts that approve, never happen, or escalate to no group.
 func (r *reader) timeout(rule *Rule, require *yamldoc.Node) {
 	q := &rule.Require
 	if on := require.Field("on_timeout"); on != nil {
@@ -171,9 +171,8 @@ func (r *reader) timeout(rule *Rule, require *yamldoc.Node) {
 	}
 }
 
-// lastMoment is how long after its start a request that nobody decides
-// ends, 0 for never. With on_timeout: escalate, groups that were called
-// in by the deadline have the same time once more.
+// lastMoment returns the time after its start at which an undecided request ends, or 0 if it never
+// does. With on_timeout: escalate, groups called in by the deadline have the same time again.
 func (q *Require) lastMoment() time.Duration {
 	inTime := func(e Escalation) bool { return e.After <= q.Within }
 	if q.OnTimeout == TimeoutEscalate && slices.ContainsFunc(q.Escalate, inTime) {

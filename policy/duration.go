@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// The bounds of a duration in a policy. A year without an answer is no
-// deadline.
+// These are the limits of a duration in a policy. More than a year is no useful deadline.
 const (
 	minDuration = time.Second
 	maxDuration = 8760 * time.Hour

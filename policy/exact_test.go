@@ -20,7 +20,7 @@ func rulesOf(findings []diag.Finding) []string {
 	return all
 }
 
-// TestTheReferenceOfABrokenPolicyIsRead, as far as there is one.
+// TestTheReferenceOfABrokenPolicyIsRead also covers policies without one.
 func TestTheReferenceOfABrokenPolicyIsRead(t *testing.T) {
 	for text, want := range map[string]string{
 		"policy_ref: acme.a\nrules: 7\n": "acme.a",
@@ -35,8 +35,8 @@ func TestTheReferenceOfABrokenPolicyIsRead(t *testing.T) {
 	}
 }
 
-// TestSoundRulesAreCheckedBesideBrokenOnes, whatever stands before
-// and behind them is broken.
+// TestSoundRulesAreCheckedBesideBrokenOnes checks a valid rule with broken parts before and after
+// it.
 func TestSoundRulesAreCheckedBesideBrokenOnes(t *testing.T) {
 	const (
 		head  = "policy_ref: acme.a\n"
@@ -118,7 +118,7 @@ func TestFieldsOfOtherFormatsAreTranslated(t *testing.T) {
 	}
 }
 
-// TestEveryUnknownAnnotationIsReported, beside those that MCP knows.
+// TestEveryUnknownAnnotationIsReported mixes unknown annotations with those of MCP.
 func TestEveryUnknownAnnotationIsReported(t *testing.T) {
 	for range 20 { // annotations have no order
 		_, findings := policy.Parse(
@@ -137,8 +137,7 @@ rules: [{id: r, match: {annotations: {readOnlyHint: true, aHint: true, destructi
 	}
 }
 
-// TestARefusalCountsWhatElseIsWrong, and says why without naming the
-// file twice.
+// TestARefusalCountsWhatElseIsWrong also checks that the reason names the file only once.
 func TestARefusalCountsWhatElseIsWrong(t *testing.T) {
 	tree := fstest.MapFS{}
 	for i, more := range []string{"", " (and 1 more)", " (and 2 more)"} {
@@ -156,7 +155,7 @@ func TestARefusalCountsWhatElseIsWrong(t *testing.T) {
 	}
 }
 
-// TestWhatARuleLacksIsTold, but for the effect that it only misspelt.
+// TestWhatARuleLacksIsTold checks that a missing effect is not reported if it is only misspelt.
 func TestWhatARuleLacksIsTold(t *testing.T) {
 	for rule, want := range map[string][]string{
 		"{aproval: true}":          {`missing field "id"`, `unknown field "aproval"`},
@@ -184,8 +183,8 @@ func TestWhatARuleLacksIsTold(t *testing.T) {
 	}
 }
 
-// TestEveryLateEscalationIsReported: with on_timeout: escalate, groups
-// that are called in by the deadline have the same time once more.
+// TestEveryLateEscalationIsReported covers on_timeout: escalate, with which groups called in by the
+// deadline have the same time again.
 func TestEveryLateEscalationIsReported(t *testing.T) {
 	for require, want := range map[string]int{
 		"within: 5m, escalate: [{after: 4m, to: a}, {after: 5m, to: b}, {after: 6m, to: c}]":    2,
@@ -214,8 +213,8 @@ func TestWithoutAVersionAPolicyLacksJustThat(t *testing.T) {
 	}
 }
 
-// TestWhereNothingCouldBeReadNothingElseIsMissing: that no policy is
-// there is no finding of its own then.
+// TestWhereNothingCouldBeReadNothingElseIsMissing checks that unreadable files don't cause a
+// finding that there is no policy.
 func TestWhereNothingCouldBeReadNothingElseIsMissing(t *testing.T) {
 	_, findings := policy.LoadFS(failing{fstest.MapFS{"a.policy.yaml": file("")}, "a.policy.yaml"}, "gov")
 	if got := rulesOf(findings); !slices.Equal(got, []string{"policy-unreadable"}) {

@@ -25,27 +25,22 @@ type File struct {
 	Text []byte
 }
 
-// LoadFS makes a registry of every `*.policy.yaml` below the root of
-// fsys. Names in findings start with prefix, usually the directory that
-// fsys stands for. Entries whose name starts with a dot are not read,
-// nor is what lies below them.
+// LoadFS builds a registry from every `*.policy.yaml` below the root of fsys. Names in findings
+// start with prefix, usually the directory of fsys. Entries whose name starts with a dot are
+// skipped, with everything below them.
 //
-// The registry is all or nothing (docs/contracts/policy.md): a file or
-// directory that can't be read, a document with an error, a policy_ref
-// that stands twice, a link to a directory, a name such as
-// `x.policy.yml` that is nearly right, and a tree without any policy
-// (more likely a lost mount than a wish) refuse it. The set is never
-// nil; a refused one denies every call. The findings of all files are
-// returned, ordered by file and place.
+// The registry is all or nothing (docs/contracts/policy.md). It is refused because of a file or
+// directory that can't be read, a document with an error, a policy_ref that occurs twice, a link to
+// a directory, a name such as `x.policy.yml` that is almost right, or a tree without any policy
+// (more likely a lost mount than intended). The set is never nil; a refused one denies every call.
+// The findings of all files are returned, ordered by file and position.
 func LoadFS(fsys fs.FS, prefix string) (*Set, []diag.Finding) {
 	files, findings := ReadFS(fsys, prefix)
 	return LoadFiles(files, prefix, findings...)
 }
 
-// LoadFiles makes a registry of documents that are already in memory,
-// under the same terms as LoadFS. origin says in a finding where they
-// came from when there are none; unread is what was found where they
-// came from.
+// LoadFiles builds a registry from documents in memory, under the same conditions as LoadFS. origin
+// names their source in the finding that there are none; unread contains findings about the source.
 func LoadFiles(files []File, origin string, unread ...diag.Finding) (*Set, []diag.Finding) {
 	findings := slices.Clone(unread)
 	if len(files) == 0 && !yamldoc.Stops(findings) {
@@ -69,8 +64,8 @@ func LoadFiles(files []File, origin string, unread ...diag.Finding) (*Set, []dia
 	return set, findings
 }
 
-// NoneFound is the finding about a place that holds no policy: more
-// likely a lost mount than a wish.
+// NoneFound returns the finding that a source has no policies, which is more likely a lost mount
+// than intended.
 func NoneFound(origin string) diag.Finding {
 	f := yamldoc.Stop(
 		ruleNoneFound,
@@ -82,8 +77,8 @@ func NoneFound(origin string) diag.Finding {
 	return f
 }
 
-// RefOf reads the policy_ref of a document that may be broken, "" where
-// there is none to read.
+// RefOf returns the policy_ref of a document that may be broken, or an empty string if it can't be
+// read.
 func RefOf(src []byte) string {
 	doc, _ := yamldoc.Parse("", src, yamldoc.Limits{})
 	if doc == nil {
@@ -92,8 +87,8 @@ func RefOf(src []byte) string {
 	return text(doc.Root.Get("policy_ref"))
 }
 
-// ReadFS collects the files that LoadFS would parse, in the order of
-// their names, and what refuses them unread.
+// ReadFS returns the files that LoadFS would parse, ordered by name, and findings about those that
+// it refuses to read.
 func ReadFS(fsys fs.FS, prefix string) ([]File, []diag.Finding) {
 	w := walker{fsys: fsys, prefix: prefix}
 	// The walk never fails: entry turns every error into a finding and
@@ -164,7 +159,7 @@ func (w *walker) stop(name, rule, message, expected string) {
 	w.findings = append(w.findings, f)
 }
 
-// errIrregular keeps the loader from waiting on a pipe or a device.
+// errIrregular rejects pipes and devices, on which the loader could wait forever.
 var errIrregular = errors.New("it is no regular file")
 
 func readFile(fsys fs.FS, name string) (text []byte, err error) {
@@ -183,8 +178,8 @@ func readFile(fsys fs.FS, name string) (text []byte, err error) {
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-// reason is an error without the path that fs puts before it: the
-// finding names the file already.
+// reason returns an error without the path that fs adds, because the finding names the file
+// already.
 func reason(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err
@@ -192,7 +187,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// nearSuffix finds names that were surely meant to be policies.
+// nearSuffix reports whether a name was probably meant as that of a policy.
 func nearSuffix(base string) bool {
 	base = strings.ToLower(base)
 	return slices.ContainsFunc([]string{".policy.yaml", ".policy.yml", ".policy.json", ".policies.yaml"},

@@ -58,13 +58,11 @@ func (m *Match) Target(k Kind, target, server string) bool {
 	return anyGlob(m.Targets, target) && anyGlob(m.Servers, server)
 }
 
-// Annotated reports whether the rule meets a call whose server reported
-// these hints: the part that only the call knows
-// (docs/design/001-semantics.md). An absent hint takes MCP's default;
-// an absent annotation that MCP doesn't know counts as a match, because
-// a rule can only add. A hint of a server that isn't trusted can bring
-// a call under the rule, and never out of it: where it would, it counts
-// as absent.
+// Annotated reports whether the rule matches a call whose server reported these hints. Only the
+// call has them, so this is not part of compiling (docs/design/001-semantics.md). An absent hint
+// has MCP's default. An absent annotation that MCP doesn't define counts as a match, because a rule
+// can only add requirements. A hint of an untrusted server can make the rule match but not exempt
+// the call: if it would exempt the call, it counts as absent.
 func (m *Match) Annotated(reported map[string]bool, trusted bool) bool {
 	for name, want := range m.Annotations {
 		got, told := reported[name]
@@ -83,8 +81,8 @@ func (m *Match) Annotated(reported map[string]bool, trusted bool) bool {
 	return true
 }
 
-// DefaultHint is what MCP takes for a tool annotation that the server
-// doesn't report; false for names MCP doesn't know.
+// DefaultHint returns MCP's default for a tool annotation that the server doesn't report. known is
+// false for names that MCP doesn't define.
 func DefaultHint(name string) (value, known bool) {
 	switch name {
 	case "destructiveHint", "openWorldHint":
@@ -96,7 +94,7 @@ func DefaultHint(name string) (value, known bool) {
 	return false, false
 }
 
-// Hints lists the annotation names that MCP knows.
+// Hints lists the annotation names that MCP defines.
 func Hints() []string {
 	return []string{"destructiveHint", "readOnlyHint", "idempotentHint", "openWorldHint"}
 }
@@ -106,11 +104,9 @@ func anyGlob(patterns []string, s string) bool {
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return Glob(p, s) })
 }
 
-// Glob reports whether pattern matches the whole of s,
-// case-sensitively. Only `*` is special: it stands for any run of any
-// characters, also none (docs/design/001-semantics.md). It looks at s
-// once from left to right: taking the leftmost place for every piece
-// between two stars can't lose a match.
+// Glob reports whether pattern matches all of s, case-sensitively. Only `*` is special: it matches
+// any characters, or none (docs/design/001-semantics.md). Glob scans s once from left to right:
+// choosing the leftmost position for every piece between two stars can't miss a match.
 func Glob(pattern, s string) bool {
 	piece, rest, star := strings.Cut(pattern, "*")
 	if !strings.HasPrefix(s, piece) {

@@ -78,9 +78,8 @@ func FuzzGlob(f *testing.F) {
 	})
 }
 
-// TestGlobIsLinear: stars that make a backtracking matcher try every
-// split cost no more than one look. With backtracking this would not
-// end.
+// TestGlobIsLinear uses patterns with many stars, for which a backtracking matcher would not
+// finish.
 func TestGlobIsLinear(t *testing.T) {
 	if policy.Glob(strings.Repeat("a*", 100)+"b", strings.Repeat("a", 1_000_000)) {
 		t.Error("matched")
@@ -203,8 +202,7 @@ func TestMatchAnnotated(t *testing.T) {
 	}
 }
 
-// A hint of a server that nobody vouches for brings a call under a
-// rule, and never out of one.
+// A hint of an untrusted server can make a rule match but not exempt a call from it.
 func TestHintsOfAnUntrustedServerLiftNoRule(t *testing.T) {
 	for _, c := range []struct {
 		hint           string

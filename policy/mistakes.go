@@ -11,9 +11,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// mistakes looks, before the JSON Schema does, for errors about which
-// it could only speak in general words. It meets documents of any
-// shape.
+// mistakes finds, before the JSON Schema is applied, errors for which the schema's message would be
+// too general. The document may have any shape.
 func mistakes(root *yamldoc.Node) []diag.Finding {
 	var found []diag.Finding
 	for _, rule := range items(root.Get("rules")) {
@@ -29,8 +28,8 @@ func mistakes(root *yamldoc.Node) []diag.Finding {
 	return found
 }
 
-// ruleMistakes reports a rule that can't ask and can't deny, or says so
-// in a way that nobody could read.
+// ruleMistakes reports a rule that can neither ask nor deny, or whose effect is written in an
+// unreadable way.
 func ruleMistakes(rule *yamldoc.Node) []diag.Finding {
 	var found []diag.Finding
 	approval, deny := rule.Get("approval"), rule.Get("deny")
@@ -68,8 +67,8 @@ func ruleMistakes(rule *yamldoc.Node) []diag.Finding {
 	return found
 }
 
-// misspelt reports whether a rule has a field that is almost approval
-// or deny. That is reported itself.
+// misspelt reports whether a rule has a field that is almost approval or deny. That field gets a
+// finding of its own.
 func misspelt(rule *yamldoc.Node) bool {
 	return slices.ContainsFunc(rule.Fields, func(f yamldoc.Field) bool {
 		return !strings.HasPrefix(f.Key.Text, "x-") &&
@@ -77,14 +76,13 @@ func misspelt(rule *yamldoc.Node) bool {
 	})
 }
 
-// lacksEffect reports whether a finding says that a rule has neither
-// approval nor deny.
+// lacksEffect reports whether a finding says that a rule has neither approval nor deny.
 func lacksEffect(f *diag.Finding) bool {
 	return f.Rule == schema.MissingField &&
 		(strings.HasSuffix(f.Message, `"approval"`) || strings.HasSuffix(f.Message, `"deny"`))
 }
 
-// followUps are places at which a rule lacks what it only misspelt.
+// followUps returns the positions of rules that lack a field only because it is misspelt.
 func followUps(root *yamldoc.Node) map[diag.Position]bool {
 	places := map[diag.Position]bool{}
 	for _, rule := range items(root.Get("rules")) {

@@ -21,10 +21,9 @@ var compiled = jsonschema.Embedded("policy.schema.json", policySchema)
 // editors and other validators.
 func JSON() []byte { return []byte(policySchema) }
 
-// Parse reads one policy document from YAML 1.2 or JSON. The policy is
-// nil exactly when some finding stops the load. Unlike an agent's, a
-// policy's unknown fields do: the format is ours, and a field that is
-// skipped could loosen. Findings come in source order.
+// Parse reads one policy document from YAML 1.2 or JSON. The policy is nil exactly if a finding
+// stops the load. Unlike in an agent file, an unknown field stops the load of a policy: the format
+// is our own, and skipping a field could loosen. Findings are in source order.
 func Parse(file string, src []byte) (*Policy, []diag.Finding) {
 	p, findings := ParseParts(file, src)
 	if yamldoc.Stops(findings) {
@@ -33,10 +32,9 @@ func Parse(file string, src []byte) (*Policy, []diag.Finding) {
 	return p, findings
 }
 
-// ParseParts is Parse for those who look for mistakes. When findings
-// stop the load it returns what is left of the policy without the rules
-// that are broken: nothing may be decided from it. It is nil when the
-// document can't be read, or is broken elsewhere.
+// ParseParts is a variant of Parse for finding mistakes. If findings stop the load, it returns the
+// policy without the broken rules, which must not be used for decisions. It returns nil if the
+// document can't be read, or is broken outside of the rules.
 func ParseParts(file string, src []byte) (*Policy, []diag.Finding) {
 	doc, findings := form.Read(file, src)
 	r := reader{findings: findings}
@@ -50,7 +48,7 @@ func ParseParts(file string, src []byte) (*Policy, []diag.Finding) {
 	return p, yamldoc.Finish(file, r.findings)
 }
 
-// form refuses what is no policy with one finding.
+// form reports a document that is not a policy at all with a single finding.
 var form = yamldoc.Form{
 	Marks:       []string{"policy_ref", "rules"},
 	Foreign:     foreign,
@@ -58,16 +56,15 @@ var form = yamldoc.Form{
 	Newer:       ruleNewerVersion,
 }
 
-// reader reads one document and collects what it finds.
+// reader reads one document and collects findings.
 type reader struct {
 	findings []diag.Finding
 }
 
 func (r *reader) add(fs ...diag.Finding) { r.findings = append(r.findings, fs...) }
 
-// document reads a policy in two steps: is every value what it should
-// be, do the values make sense together. Of a broken document the sound
-// rules take the second step.
+// document reads a policy in two steps: first it checks each value, then whether the values are
+// consistent. If the document is broken, the second step checks only the valid rules.
 func (r *reader) document(file string, doc *yamldoc.Document) *Policy {
 	if r.shape(doc.Root); yamldoc.Stops(r.findings) {
 		if doc = r.sound(doc); doc == nil {
@@ -80,9 +77,8 @@ func (r *reader) document(file string, doc *yamldoc.Document) *Policy {
 	return p
 }
 
-// sound returns a document without the rules and the top-level fields
-// that a finding stops, nil when there is no policy_ref or no rule
-// left.
+// sound returns a document without the rules and the top-level fields that a finding stops. It
+// returns nil if no policy_ref or no rule is left.
 func (r *reader) sound(doc *yamldoc.Document) *yamldoc.Document {
 	rules := doc.Root.Get("rules")
 	if rules == nil || doc.Root.Get("policy_ref") == nil {
@@ -124,8 +120,8 @@ func within(at diag.Position, r diag.Range) bool {
 	return after && (at.Line < r.End.Line || at.Line == r.End.Line && at.Column < r.End.Column)
 }
 
-// foreign says what a document seems to be instead of a policy, and how
-// its parts are written in one.
+// foreign describes the kind of document that was found instead of a policy, and how its parts are
+// written in one.
 func foreign(root *yamldoc.Node) diag.Finding {
 	f := yamldoc.Stop(
 		ruleForeign,
@@ -145,8 +141,8 @@ func foreign(root *yamldoc.Node) diag.Finding {
 	return f
 }
 
-// homeMade translates fields of policy formats that people have written
-// themselves. The standard names some of them as examples.
+// homeMade suggests our fields for fields of common self-made policy formats. The standard names
+// some of them as examples.
 func homeMade(key string) string {
 	switch key {
 	case "name", "id":
@@ -162,8 +158,8 @@ func homeMade(key string) string {
 	return ""
 }
 
-// shape checks every value against the JSON Schema. Where we know what
-// the author meant, our own finding takes the place of the general one.
+// shape checks every value against the JSON Schema. If the author's intention is known, a specific
+// finding replaces the schema's general one.
 func (r *reader) shape(root *yamldoc.Node) {
 	own, excused := mistakes(root), followUps(root)
 	taken := map[diag.Position]bool{}
@@ -182,10 +178,9 @@ func (r *reader) shape(root *yamldoc.Node) {
 	}
 }
 
-// digest is taken of the canonical form of the content, so comments,
-// quotes and line ends don't change it. Content without a canonical
-// form, which only policies that don't load have, is digested as it is
-// written.
+// digest returns the digest of the canonical form of the content, so comments, quotes and line ends
+// don't change it. Only policies that don't load may have no canonical form; their digest is that
+// of the source text.
 func digest(doc *yamldoc.Document, src []byte) value.Digest {
 	content, err := value.FromGo(doc.Root.Any(), value.Limits{MaxBytes: 1 << 30})
 	if err != nil {

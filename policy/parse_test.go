@@ -52,9 +52,8 @@ func render(findings []diag.Finding) string {
 	return b.String()
 }
 
-// TestGoldenFindings shows every finding of the documents in testdata:
-// good ones have none, odd ones have some and load, bad ones don't
-// load.
+// TestGoldenFindings shows every finding of the documents in testdata: good ones have none, odd
+// ones have some but load, bad ones don't load.
 func TestGoldenFindings(t *testing.T) {
 	for _, dir := range []string{"good", "odd", "bad"} {
 		t.Run(dir, func(t *testing.T) {
@@ -178,8 +177,8 @@ func TestRequireAsItIsPrinted(t *testing.T) {
 	golden.Equal(t, "require.golden", all.String())
 }
 
-// TestLeavingOnTimeoutOutMeansDeny: otherwise a second policy that
-// approves by timeout would decide alone.
+// TestLeavingOnTimeoutOutMeansDeny checks the default, without which a second policy that approves
+// by timeout would decide alone.
 func TestLeavingOnTimeoutOutMeansDeny(t *testing.T) {
 	const head = "schema_version: \"1.0.0\"\npolicy_ref: p\nrules:\n"
 	silent := parse(t, head+"  - {id: a, approval: true}\n").Rules[0].Require
@@ -228,7 +227,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// soundPolicy checks what everybody who holds a policy relies on.
+// soundPolicy checks the properties that users of a policy rely on.
 func soundPolicy(t *testing.T, p *policy.Policy) {
 	t.Helper()
 	if p.Ref == "" || p.Doc == nil || p.Applies != policy.Referenced && p.Applies != policy.Implicit {

@@ -7,10 +7,10 @@ import "slices"
 // names every other place that a part is missing from.
 type Part struct {
 	Name string // its key in `require` of a policy file
-	// Order says which requirement is the tighter one.
+	// Order describes which requirement is tighter.
 	Order string
 
-	// All are called with values: pointers would move both to the heap.
+	// The functions take values, because pointers would move both requirements to the heap.
 	isZero  func(a Require) bool
 	join    func(out, a, b Require) Require // sets the field of out
 	tighter func(a, b Require) bool
@@ -96,14 +96,13 @@ var parts = [...]Part{
 // IsZero reports whether a requires nothing of this part.
 func (p Part) IsZero(a Require) bool { return p.isZero(a) }
 
-// Tighter reports whether a demands at least what b demands of this
-// part.
+// Tighter reports whether a requires at least what b requires in this part.
 func (p Part) Tighter(a, b Require) bool { return p.tighter(a, b) }
 
-// Value is what a policy file and JSON say of this part.
+// Value returns the value of this part in the form of a policy file and of JSON.
 func (p Part) Value(a Require) any { return p.value(a) }
 
-// each reports whether every demand has a tighter one in the list.
+// each reports whether the list has a tighter entry for every entry of the other.
 func each[T any](demands, list []T, tighter func(a, b T) bool) bool {
 	for _, d := range demands {
 		if !slices.ContainsFunc(list, func(x T) bool { return tighter(x, d) }) {

@@ -1,14 +1,12 @@
-// Package policy reads governance policy documents (`*.policy.yaml`,
-// docs/contracts/policy.md) and keeps them in registries.
+// Package policy reads governance policy documents (`*.policy.yaml`, docs/contracts/policy.md) and
+// keeps them in registries.
 //
-// The Agent Format standard leaves the policy document and its registry
-// to runtimes; these are ours. A policy can only tighten what an agent
-// file says: it asks people, or it denies. Parse reads one document,
-// NewSet and LoadFS build a registry of many (all or nothing: one
-// broken document refuses the whole registry, since a lost policy would
-// loosen every agent it governs), package policyhttp fetches one over
-// HTTP(S). Require is the lattice in which the requirements of several
-// asking rules are joined; nothing in it can loosen.
+// The Agent Format standard leaves the policy document and its registry to runtimes; these are
+// ours. A policy can only tighten what an agent file says: it asks people, or it denies. Parse
+// reads one document. NewSet and LoadFS build a registry of many, all or nothing: one broken
+// document refuses the whole registry, since a lost policy would loosen every agent that it
+// governs. Package policyhttp fetches a registry over HTTP(S). Require is the lattice in which the
+// requirements of several asking rules are joined; nothing in it can loosen.
 package policy
 
 import (
@@ -18,11 +16,10 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Applies says how a policy comes to govern an agent
-// (docs/contracts/policy.md).
+// Applies is how a policy is selected for an agent (docs/contracts/policy.md).
 type Applies string
 
-// The ways a policy comes to govern an agent.
+// These are the ways in which a policy is selected for an agent.
 const (
 	Referenced Applies = "referenced" // the agent's constraints.governance_policies names it
 	Implicit   Applies = "implicit"   // the runtime owner applies it to every agent its selector matches
@@ -42,8 +39,8 @@ type Policy struct {
 	Digest        value.Digest // of the canonical content: comments and layout don't change it
 }
 
-// Rule is one requirement of a policy. It asks (Approval), refuses
-// (Denies), or both: then it refuses.
+// Rule is one requirement of a policy. It asks (Approval) or denies (Denies). A rule with both
+// denies.
 type Rule struct {
 	ID          string           `doc:"id"` // unique in its policy
 	Description string           `doc:"description"`
@@ -55,7 +52,7 @@ type Rule struct {
 	Range       diag.Range // of the whole rule
 }
 
-// Kind is what a call is about to do (docs/contracts/decide.md).
+// Kind is the kind of a call (docs/contracts/decide.md).
 type Kind string
 
 // The kinds of a call.

@@ -30,9 +30,8 @@ func (r *reader) rule(n *yamldoc.Node) Rule {
 	return rule
 }
 
-// readRequire reads `require`, absent or not, in normal form. A rule
-// that asks always has a word on timeouts and on arguments that may
-// vary: see Timeout and Grants.
+// readRequire reads `require`, which may be absent, in normal form. A rule that asks always has an
+// opinion on timeouts and on arguments that may vary: see Timeout and Grants.
 func readRequire(n *yamldoc.Node, asks bool) Require {
 	q := Require{}
 	yamldoc.Fill(n, &q)
@@ -60,7 +59,7 @@ func readRequire(n *yamldoc.Node, asks bool) Require {
 	return q.withStandIns()
 }
 
-// text is the content of a scalar, "" when it is absent.
+// text returns the content of a scalar, or an empty string if it is absent.
 func text(n *yamldoc.Node) string {
 	if n == nil {
 		return ""
@@ -75,7 +74,7 @@ func items(n *yamldoc.Node) []*yamldoc.Node {
 	return n.Items
 }
 
-// duration reads a duration that mistakes has checked; 0 when absent.
+// duration returns a duration that mistakes has checked, or 0 if it is absent.
 func duration(n *yamldoc.Node) time.Duration {
 	d, _ := parseDuration(text(n))
 	return d

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Redaction is what a policy hides at one place of a document and below
-// it. Every channel goes down a document with it, so that all of them
-// hide the same. The zero value hides nothing. It is immutable.
+// Redaction describes what a policy hides at one position of a document and below it. Every channel
+// uses it to walk a document, so that all of them hide the same values. The zero value hides
+// nothing. It is immutable.
 type Redaction struct {
 	left [][]string // of each pattern that is reached so far, the segments that are still to come
 }
 
-// Redaction is what is hidden in the arguments of a call.
+// Redaction returns what is hidden in the arguments of a call.
 func (a Arguments) Redaction() Redaction {
 	var r Redaction
 	for _, pattern := range a.Redact {
@@ -22,9 +22,8 @@ func (a Arguments) Redaction() Redaction {
 	return r
 }
 
-// ParentRedaction is what is hidden in the input of the calling agent:
-// what stands at a path that is hidden in arguments, and what a path
-// that begins with parent.input names.
+// ParentRedaction returns what is hidden in the calling agent's input: the paths that are hidden in
+// arguments, and those that begin with parent.input.
 func (a Arguments) ParentRedaction() Redaction {
 	all := a.Redaction()
 	below, _ := all.Step("parent")
@@ -34,12 +33,10 @@ func (a Arguments) ParentRedaction() Redaction {
 	return all
 }
 
-// Step goes down to a member of an object or an item of an array, named
-// by its key or its index. hidden says that the policy hides it, with
-// all that stands in it. A pattern names a value by its whole key or by
-// its segments with dots between them; ** in it stands for any number
-// of segments, none included. The cost is that of the patterns'
-// segments.
+// Step goes down to a member of an object or an item of an array, given by its key or index. hidden
+// is true if the policy hides it with everything in it. A pattern names a value by its whole key or
+// by its segments, separated by dots; ** matches any number of segments, or none. The cost is
+// proportional to the number of segments in the patterns.
 func (r Redaction) Step(segment string) (below Redaction, hidden bool) {
 	if len(r.left) == 0 {
 		return Redaction{}, false
@@ -52,8 +49,8 @@ func (r Redaction) Step(segment string) (below Redaction, hidden bool) {
 	return below, slices.ContainsFunc(below.left, ended)
 }
 
-// At goes down several segments. hidden says that the policy hides the
-// value there, by itself or with what it stands in.
+// At goes down several segments. hidden is true if the policy hides the value, or a value that
+// contains it.
 func (r Redaction) At(path ...string) (below Redaction, hidden bool) {
 	for _, segment := range path {
 		if r, hidden = r.Step(segment); hidden {
@@ -64,10 +61,10 @@ func (r Redaction) At(path ...string) (below Redaction, hidden bool) {
 	return r, false
 }
 
-// Hides reports whether anything can be hidden at this place or below it.
+// Hides reports whether anything at this position or below it may be hidden.
 func (r Redaction) Hides() bool { return len(r.left) > 0 }
 
-// anySegments stands for any number of segments.
+// anySegments matches any number of segments.
 const anySegments = "**"
 
 // part goes down one segment that has no dots.
@@ -86,22 +83,21 @@ func (r Redaction) part(segment string) Redaction {
 	return below
 }
 
-// add keeps what is left of a pattern, once.
+// add adds the rest of a pattern, unless it is there already.
 func (r *Redaction) add(left []string) {
 	if !slices.ContainsFunc(r.left, func(have []string) bool { return slices.Equal(have, left) }) {
 		r.left = append(r.left, left)
 	}
 }
 
-// ended reports whether a pattern names the place, so that only
-// segments that stand for none are left of it.
+// ended reports whether a pattern matches the position, because only segments that may match
+// nothing are left.
 func ended(left []string) bool {
 	return !slices.ContainsFunc(left, func(segment string) bool { return segment != anySegments })
 }
 
-// Hides reports whether the value at a path of the arguments is hidden,
-// by itself or with what it stands in. The path is given by its
-// segments: names of objects, indexes of arrays.
+// Hides reports whether the value at a path of the arguments is hidden, or a value that contains
+// it. The path consists of object keys and array indexes.
 func (a Arguments) Hides(path ...string) bool {
 	_, hidden := a.Redaction().At(path...)
 

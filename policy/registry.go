@@ -16,8 +16,7 @@ type Registry interface {
 	Policy(ref string) (*Policy, bool)
 	// Implicit lists the implicit policies, ordered by ref.
 	Implicit() []*Policy
-	// Err is not nil when the registry can't be read: then every call
-	// is denied.
+	// Err returns an error if the registry can't be read. Every call is then denied.
 	Err() error
 }
 
@@ -28,7 +27,7 @@ type Set struct {
 	err   error
 }
 
-// RefusedError is why a registry holds nothing: it is all or nothing
+// RefusedError is the reason why a registry was refused; a registry is all or nothing
 // (docs/contracts/policy.md).
 type RefusedError struct {
 	Findings []diag.Finding // those that refused it, at least one
@@ -47,9 +46,8 @@ func (e *RefusedError) Error() string {
 	return text
 }
 
-// NewSet makes a registry of policies. It never returns nil: when a
-// policy_ref stands twice (or a policy is nil, which is one that could
-// not be parsed), the findings say so and the set is refused, see
+// NewSet builds a registry from policies. It never returns nil. If a policy_ref occurs twice, or a
+// policy is nil because it could not be parsed, the findings say so and the set is refused, see
 // Refuse.
 func NewSet(policies ...*Policy) (*Set, []diag.Finding) {
 	s := &Set{byRef: make(map[string]*Policy, len(policies))}
@@ -82,9 +80,8 @@ func NewSet(policies ...*Policy) (*Set, []diag.Finding) {
 	return s, nil
 }
 
-// Refuse makes a registry that holds nothing and denies every call,
-// because of findings. Those that don't stop a load are left out of its
-// error.
+// Refuse returns a registry without policies that denies every call, because of the findings. Its
+// error omits the findings that don't stop a load.
 func Refuse(findings []diag.Finding) *Set {
 	reasons := slices.DeleteFunc(slices.Clone(findings), func(f diag.Finding) bool { return !f.Stops })
 	if len(reasons) == 0 {

@@ -83,8 +83,8 @@ func TestLoadFS(t *testing.T) {
 	}
 }
 
-// TestLoadFSIsAllOrNothing: one broken file among a hundred refuses
-// them all, and the finding names it.
+// TestLoadFSIsAllOrNothing checks that one broken file among a hundred refuses them all, and that
+// the finding names it.
 func TestLoadFSIsAllOrNothing(t *testing.T) {
 	tree := fstest.MapFS{}
 	for i := range 100 {
@@ -162,8 +162,7 @@ func TestLoadFSRefuses(t *testing.T) {
 	}
 }
 
-// TestLoadFSOnDisk reads links the way they really are: a link to a
-// file is the file, one to a directory is refused.
+// TestLoadFSOnDisk checks real links: a link to a file is read, one to a directory is refused.
 func TestLoadFSOnDisk(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write := func(name, text string) {

@@ -6,22 +6,18 @@ import (
 	"time"
 )
 
-// Require is what an approval must fulfil: who, by when, and what
-// happens otherwise (docs/contracts/policy.md). The zero value requires
-// nothing beyond one approver. Each field is a row of the table of
-// Parts.
+// Require is the requirements of an approval: who must approve, by when, and what happens otherwise
+// (docs/contracts/policy.md). The zero value requires nothing beyond one approver. Each field is a
+// row of the table of Parts.
 //
-// Requirements form a lattice: Tighter is its partial order, Join its
-// least upper bound, the zero value its bottom. So the order in which
-// policies are joined can't matter, joining twice changes nothing, and
-// one more policy never loosens (docs/design/001-semantics.md).
+// Requirements form a lattice: Tighter is its partial order, Join its least upper bound, the zero
+// value its bottom. So the order in which policies are joined doesn't matter, joining twice changes
+// nothing, and one more policy never loosens (docs/design/001-semantics.md).
 //
-// What would be a permission in one policy can't reach another one's
-// demands, which is what makes "strictest wins" safe. Grants bounds
-// what the runtime owner offers anyway; `session` doesn't switch grants
-// on, and an argument may vary under a grant only where every rule that
-// asks names it. The people whom Escalate calls in may fill seats of
-// the stages of their own rule only.
+// A permission in one policy can't weaken the requirements of another, which is what makes
+// "strictest wins" safe. Grants only limits the grants that the runtime owner offers: `session`
+// doesn't enable grants, and an argument may vary under a grant only if every rule that asks names
+// it. The people of Escalate may fill seats only in the stages of their own rule.
 type Require struct {
 	Stages    []Stage       `doc:"stages"` // all of them, by distinct people; ordered by group
 	Within    time.Duration `doc:"within"` // 0: no deadline
@@ -31,15 +27,14 @@ type Require struct {
 	Arguments Arguments `doc:"arguments"`
 }
 
-// Stage asks for a number of distinct people of one group. People are
-// distinct across stages too, and the requester never counts.
+// Stage requires a number of distinct people of one group. People are distinct across stages too,
+// and the requester never counts.
 type Stage struct {
 	Group  string `doc:"group"`
 	People int    `doc:"people"`
-	// StandIns are the groups whose members may fill seats of this
-	// stage as well once escalation has called them in; ordered by
-	// group. They follow from Escalate of the rule that has the stage,
-	// and can't be written in a file.
+	// StandIns lists the groups whose members may also fill seats of this stage after an
+	// escalation, ordered by group. They are derived from Escalate of the stage's rule, and can't
+	// be written in a file.
 	StandIns []StandIn
 }
 
@@ -49,34 +44,31 @@ type StandIn struct {
 	After time.Duration // since the moment of asking
 }
 
-// Timeout says what happens when nobody decided within the deadline.
+// Timeout is the outcome if nothing is decided by the deadline.
 type Timeout string
 
-// The endings of an approval that nobody decided. The empty Timeout is
-// "no opinion": it is what the agent file's own rules have, which
-// cannot speak about deadlines, and gives way to any policy's word. A
-// parsed policy rule always has an opinion, since leaving `on_timeout`
-// out there means deny; otherwise a second policy could turn the first
-// one's deny into something weaker.
+// These are the outcomes of an approval that was not decided in time. The empty Timeout means "no
+// opinion": the agent file's own rules have it, because they can't set deadlines, and any policy
+// overrides it. A parsed policy rule always has an opinion: if it omits `on_timeout`, the value is
+// deny. Otherwise a second policy could weaken the first one's deny.
 const (
 	TimeoutApprove  Timeout = "approve"  // only where the runtime owner opted in; recorded as "by timeout"
 	TimeoutEscalate Timeout = "escalate" // to the groups of Escalate, then deny
 	TimeoutDeny     Timeout = "deny"
 )
 
-// Escalation calls another group in when nobody has decided for some
-// time. Each group is called once, at its earliest time.
+// Escalation calls in another group after some time without a decision. Each group is called in
+// once, at its earliest time.
 type Escalation struct {
 	After time.Duration `doc:"after"`
 	To    string        `doc:"to"`
 	May   May           `doc:"may"`
 }
 
-// May says what the people of a group that is called in may do. The
-// empty May is MayApprove.
+// May lists the permissions of people in a called-in group. The empty May is MayApprove.
 type May string
 
-// What people may do who are called in.
+// These are the permissions of people who are called in.
 const (
 	// MayApprove: fill open seats of the stages of the rule that
 	// escalates to them, deny and respond.
@@ -85,23 +77,21 @@ const (
 	MayLook May = "look"
 )
 
-// Grants bounds standing approvals that may come out of this one. The
-// zero value sets no bound.
+// Grants limits the standing approvals that this approval may create. The zero value sets no limit.
 type Grants struct {
 	Forbid  bool          // none at all; the other fields are then zero
 	Session bool          `doc:"session"`  // only for the running session
 	MaxAge  time.Duration `doc:"max_age"`  // 0: no bound
 	MaxUses int           `doc:"max_uses"` // 0: no bound
-	// Bounds lists the arguments that may differ from the approved
-	// ones, and how; ordered. Nil is "no opinion", which only the zero
-	// value has; a rule that asks always has one, and it is "none"
-	// unless the rule names some. Where a requirement is used, no
-	// opinion permits nothing.
+	// Bounds lists the arguments that may differ from the approved ones, and how; ordered. Nil
+	// means "no opinion", which only the zero value has. A rule that asks always has an opinion,
+	// which is "none" unless the rule names some. When a requirement is applied, no opinion permits
+	// nothing.
 	Bounds []Bound `doc:"bounds"`
 }
 
-// Bound lets one argument differ from the approved one, in one
-// direction. The approved number is the edge.
+// Bound lets one argument differ from the approved one in one direction. The approved number is the
+// limit.
 type Bound struct {
 	Path string    `json:"path" doc:"path"` // whole key, or dotted path
 	Kind BoundKind `json:"kind" doc:"kind"`
@@ -116,16 +106,16 @@ const (
 	AtLeast BoundKind = "at_least" // between the approved number, which is not positive, and zero
 )
 
-// Arguments says what channels may show of a call's arguments. The zero
-// value is `full`: everything.
+// Arguments defines what channels may show of a call's arguments. The zero value is `full`:
+// everything.
 type Arguments struct {
 	Redact []string `doc:"redact"` // paths whose values are hidden, ordered; a first segment ** stands for any place
-	// ForbidHidden forbids approving a call of which a value is hidden.
-	// It means nothing without Redact.
+	// ForbidHidden forbids approving a call if one of its values is hidden. It has no effect
+	// without Redact.
 	ForbidHidden bool
 }
 
-// Fallback is what happens on timeout in the end: an unset OnTimeout denies.
+// Fallback returns the final outcome of a timeout: deny if OnTimeout is unset.
 func (a Require) Fallback() Timeout {
 	if a.OnTimeout == "" {
 		return TimeoutDeny
@@ -143,16 +133,14 @@ func (a Require) IsZero() bool {
 	return true
 }
 
-// Join is the loosest requirement that is at least as tight as both:
-// the least upper bound of Tighter. It shares no memory with a or b.
+// Join returns the loosest requirement that is at least as tight as both: the least upper bound of
+// Tighter. It shares no memory with a or b.
 //
-// Stages of one group join to the larger number and don't add up: each
-// says "n distinct people of this group agreed", so two people of risk
-// fulfil two policies that each want two of risk, and joining a policy
-// with itself changes nothing. Different groups stay different stages,
-// and no one person may sit in two of them. Where two rules have the
-// same stage, only people whom both call in may stand in; whom one of
-// them calls in to look stands in nowhere.
+// Stages of one group join to the larger number and don't add up: each requires that n distinct
+// people of this group agreed, so two people of risk satisfy two policies that each require two of
+// risk, and joining a policy with itself changes nothing. Different groups stay different stages,
+// and one person can't fill seats in two of them. If two rules have the same stage, only people
+// whom both rules call in may stand in. People who are called in only to look never stand in.
 func (a Require) Join(b Require) Require {
 	var out Require
 	for i := range parts {
@@ -161,8 +149,7 @@ func (a Require) Join(b Require) Require {
 	return out
 }
 
-// withStandIns lets the people whom the rule calls in fill seats of
-// each of its own stages.
+// withStandIns adds the groups of Escalate as stand-ins to each stage of the rule.
 func (a Require) withStandIns() Require {
 	for i := range a.Stages {
 		for _, e := range a.Escalate {
@@ -173,10 +160,9 @@ func (a Require) withStandIns() Require {
 	return a.Join(Require{})
 }
 
-// Tighter reports whether a demands at least what b demands: whoever
-// fulfils a fulfils b. It is a partial order over joined or parsed
-// requirements (a value built by hand is put in order by Join with
-// itself).
+// Tighter reports whether a requires at least what b requires: every approval that satisfies a
+// satisfies b. It is a partial order over joined or parsed requirements. A value built by hand is
+// normalized by Join with itself.
 func Tighter(a, b Require) bool {
 	for i := range parts {
 		if !parts[i].tighter(a, b) {
@@ -193,8 +179,8 @@ func (s Stage) tighter(t Stage) bool {
 	})
 }
 
-// standsIn returns from when on people of a group may fill seats of the
-// stage; false when they never may.
+// standsIn returns the time after which people of a group may fill seats of the stage. It returns
+// false if they never may.
 func (s Stage) standsIn(group string) (time.Duration, bool) {
 	i := slices.IndexFunc(s.StandIns, func(i StandIn) bool { return i.Group == group })
 	if i < 0 {
@@ -230,8 +216,8 @@ func (a Grants) noOpinion() bool {
 	return a.IsZero() && a.Bounds == nil
 }
 
-// IsZero reports whether the bounds say nothing that a policy file
-// would have to say: no argument may vary unless a file says so.
+// IsZero reports whether a policy file doesn't need to mention the bounds: by default no argument
+// may vary.
 func (a Grants) IsZero() bool {
 	return !a.Forbid && !a.Session && a.MaxAge == 0 && a.MaxUses == 0 && len(a.Bounds) == 0
 }
@@ -252,7 +238,7 @@ func (a Grants) join(b Grants) Grants {
 	}
 }
 
-// common keeps what both let vary; nil has no opinion.
+// common returns the bounds that both lists permit. Nil has no opinion.
 func common(a, b []Bound) []Bound {
 	if a == nil {
 		return normalBounds(b)
@@ -264,8 +250,8 @@ func common(a, b []Bound) []Bound {
 	return normalBounds(slices.DeleteFunc(slices.Clone(a), func(x Bound) bool { return !slices.Contains(b, x) }))
 }
 
-// normalBounds sorts and drops repetitions in a copy. No bounds stay an
-// opinion.
+// normalBounds returns a sorted copy without repetitions. An empty list remains different from nil,
+// because it is an opinion.
 func normalBounds(in []Bound) []Bound {
 	if in == nil {
 		return nil
@@ -286,7 +272,7 @@ func (a Grants) tighter(b Grants) bool {
 		boundsWithin(a.Bounds, b.Bounds)
 }
 
-// boundsWithin reports whether a lets nothing vary that b does not.
+// boundsWithin reports whether b permits every variation that a permits.
 func boundsWithin(a, b []Bound) bool {
 	switch {
 	case b == nil:
@@ -330,9 +316,9 @@ func stricter(a, b Timeout) Timeout {
 	return []Timeout{"", TimeoutApprove, TimeoutEscalate, TimeoutDeny}[top]
 }
 
-// normalStages sorts by group and merges the stages of one group: the
-// largest number, and the stand-ins that all of them have, at their
-// latest time. Groups that are called in to look stand in nowhere.
+// normalStages sorts by group and merges the stages of one group: the largest number, and the
+// stand-ins that all of them have, at their latest time. Groups that are called in only to look are
+// removed from the stand-ins.
 func normalStages(in []Stage, lookers map[string]bool) []Stage {
 	in = slices.Clone(in)
 	slices.SortStableFunc(in, func(a, b Stage) int { return cmp.Compare(a.Group, b.Group) })
@@ -364,8 +350,8 @@ func lookers(lists ...[]Escalation) map[string]bool {
 	return out
 }
 
-// normalStandIns sorts by group and keeps the earliest time of each:
-// one rule may call a group in twice.
+// normalStandIns sorts by group and keeps the earliest time of each, because one rule may call in a
+// group twice.
 func normalStandIns(in []StandIn, lookers map[string]bool) []StandIn {
 	out := slices.DeleteFunc(slices.Clone(in), func(i StandIn) bool { return lookers[i.Group] })
 	slices.SortFunc(out, func(a, b StandIn) int {
@@ -386,8 +372,8 @@ func bothStandIn(a, b Stage) []StandIn {
 	return out
 }
 
-// normalEscalations keeps the earliest call of each group, to look if
-// any of them is, and sorts by time. It owns its argument.
+// normalEscalations keeps the earliest call of each group, with MayLook if any of its calls has it,
+// and sorts by time. It may modify its argument.
 func normalEscalations(in []Escalation) []Escalation {
 	slices.SortFunc(in, func(a, b Escalation) int {
 		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.After, b.After))
@@ -414,14 +400,13 @@ func normalEscalations(in []Escalation) []Escalation {
 	return out
 }
 
-// normalPaths sorts and drops repetitions. It owns its argument.
+// normalPaths sorts and removes repetitions. It may modify its argument.
 func normalPaths(in []string) []string {
 	slices.Sort(in)
 	return orNil(slices.Compact(in))
 }
 
-// orNil gives empty lists one form, so that equal requirements are
-// equal values.
+// orNil returns nil for an empty list, so that equal requirements are equal values.
 func orNil[T any](in []T) []T {
 	if len(in) == 0 {
 		return nil

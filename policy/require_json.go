@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// The JSON of a Require has the field names and words of the policy
-// file (docs/contracts/policy.md), so that a decision prints what a
-// policy says. What always holds is always written: on_timeout (unset
-// denies) and arguments (unset is full).
+// The JSON of a Require has the field names and words of the policy file
+// (docs/contracts/policy.md), so that decisions print requirements as policies do. on_timeout (deny
+// if unset) and arguments (full if unset) are always written.
 
 // span is a duration in JSON: "30m".
 type span time.Duration
@@ -42,9 +41,8 @@ func (a Require) MarshalJSON() ([]byte, error) {
 	return json.Marshal(requireJSON{a.Stages, span(a.Within), a.Fallback(), a.Escalate, a.Grants, a.Arguments})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and refuses fields and
-// words that it doesn't know: a stored requirement that is not
-// understood must not be taken for a weaker one.
+// UnmarshalJSON reads the output of MarshalJSON. It returns an error for unknown fields and words,
+// because a stored requirement that is not understood must not become a weaker one.
 func (a *Require) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return errors.New("read require: null says nothing about what is required")
@@ -88,8 +86,7 @@ type standInJSON struct {
 	Group string `json:"group"`
 }
 
-// MarshalJSON writes {"group":"risk","people":2}, with stand_ins where
-// there are some.
+// MarshalJSON writes {"group":"risk","people":2}, and stand_ins if there are any.
 func (s Stage) MarshalJSON() ([]byte, error) {
 	out := stageJSON{Group: s.Group, People: s.People}
 	for _, i := range s.StandIns {
@@ -210,8 +207,8 @@ type argumentsJSON struct {
 	ApproveHidden *bool    `json:"approve_hidden,omitempty"` // absent: true
 }
 
-// MarshalJSON writes "full" or {"redact":[paths]}, with
-// "approve_hidden":false where that is forbidden.
+// MarshalJSON writes "full" or {"redact":[paths]}, with "approve_hidden":false if ForbidHidden is
+// set.
 func (a Arguments) MarshalJSON() ([]byte, error) {
 	if len(a.Redact) == 0 {
 		return []byte(`"full"`), nil

@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// requires draws requirements in normal form from so few words that
-// groups, times and paths often meet.
+// requires draws requirements in normal form with few different words, so that groups, times and
+// paths often coincide.
 func requires() *rapid.Generator[policy.Require] {
 	group := rapid.SampledFrom([]string{"risk", "desk", "audit"})
 	moment := rapid.Custom(func(t *rapid.T) time.Duration {
@@ -111,8 +111,8 @@ func TestTighterIsAPartialOrder(t *testing.T) {
 	})
 }
 
-// TestJoinIsTheLeastUpperBound: as tight as both, and no tighter than
-// it has to be.
+// TestJoinIsTheLeastUpperBound checks that a join is as tight as both, and no tighter than
+// necessary.
 func TestJoinIsTheLeastUpperBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := requires().Draw(t, "a")
@@ -133,8 +133,8 @@ func TestJoinIsTheLeastUpperBound(t *testing.T) {
 	})
 }
 
-// TestRequireSurvivesJSON: what is stored with a request is what was
-// decided, up to words that are now explicit.
+// TestRequireSurvivesJSON checks that a stored requirement equals the decided one, except that
+// defaults become explicit.
 func TestRequireSurvivesJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := requires().Draw(t, "a")
@@ -260,8 +260,7 @@ func parseRequire(t *testing.T, text string) policy.Require {
 	return q
 }
 
-// TestJoinSharesNothing: a joined requirement may be kept while its
-// parts go on being used.
+// TestJoinSharesNothing checks that a joined requirement stays the same if its parts are modified.
 func TestJoinSharesNothing(t *testing.T) {
 	a := parseRequire(t, `{"stages":[{"group":"risk","people":2}],"arguments":{"redact":["b","a"]}}`)
 	joined := a.Join(policy.Require{})
@@ -292,8 +291,8 @@ func TestRequireIsZero(t *testing.T) {
 	}
 }
 
-// TestRequireRefusesJSON: a stored requirement that is not understood
-// is not taken for a weaker one.
+// TestRequireRefusesJSON checks that a stored requirement that is not understood is not read as a
+// weaker one.
 func TestRequireRefusesJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`null`:                                  "null says nothing",

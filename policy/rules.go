@@ -6,11 +6,10 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// The rules of this package. Ids are stable. The shape of a document is
-// judged with the ids of package schema (missing-field, wrong-type,
-// invalid-value, unknown-field, unknown-operator, non-finite-number),
-// its YAML, conditions and templates with those of the packages that
-// read them.
+// These are the rules of this package. Ids are stable. Findings about the shape of a document have
+// the ids of package schema (missing-field, wrong-type, invalid-value, unknown-field,
+// unknown-operator, non-finite-number); those about YAML, conditions and templates have the ids of
+// the packages that read them.
 const (
 	ruleForeign            = "not-a-policy"
 	ruleUnsupportedVersion = "policy-unsupported-version"
@@ -37,15 +36,14 @@ const (
 	ruleNoneFound          = "policy-none-found"
 )
 
-// The findings of the HTTP registry, here so that one table describes
-// every registry.
+// These are the findings of the HTTP registry. They are here so that one table describes every
+// registry.
 const (
-	// RuleUnavailable: an HTTP registry has no good copy that is young
-	// enough.
+	// RuleUnavailable means that an HTTP registry has no good copy that is recent enough.
 	RuleUnavailable = "policy-registry-unavailable"
-	// RuleBundle: what an HTTP registry sent is no bundle.
+	// RuleBundle means that an HTTP registry sent an invalid bundle.
 	RuleBundle = "policy-bundle"
-	// RuleStale: an HTTP registry answers from its last good copy.
+	// RuleStale means that an HTTP registry uses its last good copy.
 	RuleStale = "policy-registry-stale"
 )
 

@@ -9,16 +9,15 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// mostHints is how many annotations the rules of a target may read.
+// mostHints limits the number of annotations that the rules of a target may read.
 const mostHints = 6
 
 func whyHints() string {
 	return "the rules read more than " + strconv.Itoa(mostHints) + " annotations"
 }
 
-// classesOf lists annotations that calls may come with, one of each
-// kind that the rules of either side tell apart; the fewest annotations
-// first. It is false when there are too many.
+// classesOf lists sets of annotations, one for each group of calls that the rules of either side
+// distinguish, smallest set first. It returns false if there are too many.
 func classesOf(old, new *resolve.Target) ([]map[string]bool, bool) {
 	var names []string
 	for _, t := range []*resolve.Target{old, new} {
@@ -55,7 +54,7 @@ func with(class map[string]bool, name string, hint bool) map[string]bool {
 	return out
 }
 
-// metBy says which gates meet calls with these annotations.
+// metBy returns a key of the gates that match calls with these annotations.
 func metBy(t *resolve.Target, class map[string]bool) string {
 	var b []byte
 	for i := range t.Gates {
@@ -64,7 +63,7 @@ func metBy(t *resolve.Target, class map[string]bool) string {
 	return string(b)
 }
 
-// noteOf describes a class.
+// noteOf describes a set of annotations.
 func noteOf(class map[string]bool) string {
 	if len(class) == 0 {
 		return "without annotations"

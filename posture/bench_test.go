@@ -8,9 +8,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// fleet is an agent of a hundred tools, half of them gated, under
-// policies that each concern a few of them; every tenth has a bound of
-// the given height.
+// fleet returns an agent with a hundred tools, half of them gated, and policies that each apply to
+// a few of them. Every tenth policy has a bound of the given value.
 func fleet(t testing.TB, policies, bound int) *Side {
 	t.Helper()
 	var list []string

@@ -16,10 +16,10 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Small agents and policies, and every call of a small domain: what
-// Compare says is held against what two plans decide.
+// These tests draw small agents and policies, and compare the result of Compare with the decisions
+// of both plans for every call of a small domain.
 
-// dice draws worlds; the same seed draws the same ones.
+// dice draws random agents and policies. The same seed draws the same ones.
 type dice struct{ *rand.Rand }
 
 func (d dice) one(in int) bool { return d.IntN(in) == 0 }
@@ -300,7 +300,7 @@ func calls() []resolve.Call {
 	return out
 }
 
-// brute holds one pair of plans against all calls of the domain.
+// brute checks one pair of plans with all calls of the domain.
 type brute struct {
 	t         testing.TB
 	seed      uint64
@@ -308,11 +308,11 @@ type brute struct {
 	docs      []document
 	undecided int
 	changed   int
-	// looser says which call is let through more easily now, and in which
-	// way; "" for none.
+	// looser describes a call that is allowed more easily on the new side. It is empty if there is
+	// none.
 	looser string
-	// tighter and loosened report whether calls have a stricter and a less
-	// strict outcome now.
+	// tighter and loosened report whether there are calls with a stricter or a less strict outcome
+	// on the new side.
 	tighter, loosened bool
 }
 
@@ -327,8 +327,8 @@ func (b *brute) fail(format string, args ...any) {
 	b.t.Fatalf("seed %d: %s", b.seed, fmt.Sprintf(format, args...))
 }
 
-// target checks one target with one set of annotations and one parent's
-// input, "" for none.
+// target checks one target with one set of annotations and the parent's input, which may be empty
+// for none.
 func (b *brute) target(call resolve.Call, parent string) {
 	c := newComparer(b.old, b.new)
 	old, new := b.old.Plan.Target(&call), b.new.Plan.Target(&call)
@@ -393,8 +393,8 @@ func conditional(t *resolve.Target) bool {
 	return slices.ContainsFunc(t.Gates, func(g resolve.Gate) bool { return g.When != nil || g.Template != "" })
 }
 
-// odd checks a call whose arguments are no object: what its outcome
-// shows is told, of these calls or of others.
+// odd checks a call whose arguments are no object: a difference in its outcome must be reported as
+// a change.
 func (b *brute) odd(p pair, call resolve.Call, found []Change) {
 	call.Args = resolve.Raw("[]")
 	old, new := b.old.Plan.Decide(&call), b.new.Plan.Decide(&call)
@@ -419,8 +419,7 @@ func parsed(t testing.TB, text string) value.Value {
 	return doc
 }
 
-// call decides one call on both sides, and returns what is different by
-// aspect.
+// call decides one call on both sides and returns the differences by aspect.
 func (b *brute) call(call resolve.Call) map[string]string {
 	old, new := b.old.Plan.Decide(&call), b.new.Plan.Decide(&call)
 	shows := map[string]string{}
@@ -461,7 +460,7 @@ func (b *brute) loosens(call resolve.Call, aspect string) {
 	}
 }
 
-// told checks that what a call shows is what the changes say of it.
+// told checks that the changes reported for a call are exactly its differences.
 func (b *brute) told(call resolve.Call, doc value.Value, found []Change, want map[string]string) {
 	got := map[string]string{}
 	for _, f := range found {
@@ -486,8 +485,8 @@ func (b *brute) told(call resolve.Call, doc value.Value, found []Change, want ma
 	}
 }
 
-// verdict checks the verdict on the whole pair against the calls that
-// were decided, and against the list of what a configuration loosens.
+// verdict compares the verdict on the pair with the decided calls, and with the list of settings
+// that loosen.
 func (b *brute) verdict(fields []string) {
 	report := NewReport(Compare(b.old, b.new))
 	switch {
@@ -512,8 +511,8 @@ type drawn struct {
 	policies      []string
 }
 
-// brutePair draws a pair of sides. Their decisions.yaml, agents and policies
-// are the same or different, each by itself.
+// brutePair draws a pair of sides. Their decisions.yaml, agents and policies are each the same or
+// different, independently.
 func brutePair(d dice) (old, new drawn) {
 	old = drawn{d.decisions(true), d.space(), d.policies()}
 	new = old
@@ -530,10 +529,9 @@ func brutePair(d dice) (old, new drawn) {
 	return old, new
 }
 
-// TestCompareAgreesWithBruteForce: every call of a small domain is in
-// the region of exactly the changes that it shows, and the verdict agrees
-// with all of them. ASSENT_PAIRS says how many pairs of sides are drawn and
-// ASSENT_PAIRS_FROM which is the first one (CONTRIBUTING.md).
+// TestCompareAgreesWithBruteForce checks that every call of a small domain is in the region of
+// exactly the changes that apply to it, and that the verdict agrees with all of them. ASSENT_PAIRS
+// sets the number of pairs to draw and ASSENT_PAIRS_FROM the first one (CONTRIBUTING.md).
 func TestCompareAgreesWithBruteForce(t *testing.T) {
 	pairs, from := 120, 0
 	if n, err := strconv.Atoi(os.Getenv("ASSENT_PAIRS")); err == nil {

@@ -15,14 +15,14 @@ type comparer struct {
 	old, new Side
 	cmp      *condition.Comparison
 	keys     map[*condition.Expr]string // what of conditions makes them the same
-	// templates holds what makes templates the same, by their text.
+	// templates caches the keys of templates by their text; see templateKey.
 	templates map[string]string
 	changes   []Change
-	// configEdit is what the owner chose differently, nil for nothing.
+	// configEdit is the edit of decisions.yaml, or nil if it is the same on both sides.
 	configEdit *EditedRule
 }
 
-// fill names the agent in every change.
+// fill sets the agent's id in every change.
 func (c *comparer) fill() {
 	for i := range c.changes {
 		c.changes[i].AgentID = c.new.Plan.Agent().Metadata.ID
@@ -39,8 +39,7 @@ func byTarget(a, b Change) int {
 	)
 }
 
-// pair is one target on both sides, for calls that are told apart by
-// nothing but their documents.
+// pair is one target on both sides, for a set of calls that differ only in their documents.
 type pair struct {
 	*comparer
 	call     resolve.Call // with annotations, without documents
@@ -53,14 +52,13 @@ type pair struct {
 	edited   []*EditedRule
 }
 
-// Whether calls carry a parent's input, where it matters.
+// These notes say whether calls have a parent's input, if that makes a difference.
 const (
 	withParent    = "with a parent's input"
 	withoutParent = "without a parent's input"
 )
 
-// which says of a target which names it stands for, and how a call names
-// it.
+// which describes the names that a target covers, and how a call refers to it.
 type which struct {
 	name      string // which names, "" for one
 	container string // which servers or agents, "" for one
@@ -69,7 +67,7 @@ type which struct {
 
 func (w which) words() string { return joined(joined(w.container, w.name), w.reading) }
 
-// side is what one plan makes of the calls of a pair.
+// side contains the decision of one plan about the calls of a pair.
 type side struct {
 	target *resolve.Target
 	sem    condition.Semantics
@@ -77,7 +75,7 @@ type side struct {
 	asks   []int // gates that ask, in target.Gates
 }
 
-// outcome is what a side makes of a call.
+// outcome returns how the side decides a call, given whether one of its gates asks about it.
 func (s side) outcome(asks bool) resolve.Outcome {
 	switch {
 	case s.denied:
@@ -89,7 +87,7 @@ func (s side) outcome(asks bool) resolve.Outcome {
 	return resolve.Allow
 }
 
-// gates are those of the given indices, as conditions are compared.
+// gates returns the gates with the given indices, in the form in which conditions are compared.
 func (s side) gates(list []int) []condition.Gate {
 	out := make([]condition.Gate, len(list))
 	for i, at := range list {
@@ -100,7 +98,7 @@ func (s side) gates(list []int) []condition.Gate {
 	return out
 }
 
-// target compares one target: the call has its names, and nothing else.
+// target compares one target. The call contains only its names.
 func (c *comparer) target(call resolve.Call, which which) {
 	old, new := c.old.Plan.Target(&call), c.new.Plan.Target(&call)
 	classes, ok := classesOf(old, new)
@@ -129,7 +127,7 @@ func (c *comparer) target(call resolve.Call, which which) {
 	c.changes = append(c.changes, merged(found, len(classes))...)
 }
 
-// sideOf sorts the gates that meet calls with these annotations.
+// sideOf returns the side with the gates that match calls with these annotations.
 func sideOf(s Side, t *resolve.Target, annotations map[string]bool) side {
 	out := side{
 		target: t,
@@ -149,7 +147,7 @@ func sideOf(s Side, t *resolve.Target, annotations map[string]bool) side {
 	return out
 }
 
-// compare tells what changes for the calls of the pair.
+// compare returns the changes for the calls of the pair.
 func (p pair) compare() []Change {
 	if p.old.denied && p.new.denied || p.unchanged() {
 		return nil
@@ -159,8 +157,8 @@ func (p pair) compare() []Change {
 	return append(found, p.oddOnes(found)...)
 }
 
-// parted tells what changes for calls with a parent's input, and for
-// those without, where it matters.
+// parted returns the changes for the calls of the pair. If a gate reads the parent's input, calls
+// with and without it are compared separately.
 func (p pair) parted() []Change {
 	base := condition.Calls{CaseSensitive: p.old.target.CaseSensitive && p.new.target.CaseSensitive}
 	if !p.readsParent() {
@@ -185,7 +183,7 @@ func joined(a, b string) string {
 	return a + ", " + b
 }
 
-// readsParent reports whether some gate looks at the parent's input.
+// readsParent reports whether a gate reads the parent's input.
 func (p pair) readsParent() bool {
 	reads := func(s side) bool {
 		return slices.ContainsFunc(s.asks, func(i int) bool { return readsParent(&s.target.Gates[i]) })
@@ -213,7 +211,7 @@ func parentTest(use condition.Use, key string) bool {
 	return (use == condition.Delegation || use == condition.Governance) && strings.HasPrefix(key, "parent.")
 }
 
-// outcomes tells the calls whose outcome is another one.
+// outcomes returns the changes for calls whose outcome differs.
 func (p pair) outcomes() []Change {
 	old, new := p.old.gates(p.old.asks), p.new.gates(p.new.asks)
 	switch {
@@ -232,7 +230,7 @@ func (p pair) outcomes() []Change {
 	return append(found, p.gap(p.new, p.old, old, resolve.Allow, resolve.Ask)...)
 }
 
-// only are the gates of one side that the other side has not.
+// only returns the gates of side a that side b lacks.
 func (p pair) only(a, b side) []int {
 	known := map[string]bool{}
 	for _, i := range b.asks {
@@ -248,8 +246,8 @@ func (p pair) only(a, b side) []int {
 	return list
 }
 
-// gap tells the calls that gates of one side ask about and those of the
-// other side, silent, don't.
+// gap returns the changes for calls about which gates of side s ask and the gates in silent, which
+// are of the other side, don't.
 func (p pair) gap(s, other side, silent []condition.Gate, from, to resolve.Outcome) []Change {
 	asking := p.only(s, other)
 	if len(asking) == 0 {
@@ -272,7 +270,7 @@ func (p pair) gap(s, other side, silent []condition.Gate, from, to resolve.Outco
 	return []Change{change}
 }
 
-// asks says in words what the new side asks about for certain.
+// asks describes the calls about which the new side certainly asks.
 func (p pair) asks() string {
 	gates := p.new.gates(p.new.asks)
 	if len(gates) == 0 || p.odd {
@@ -290,7 +288,7 @@ func (p pair) asks() string {
 	return parts[at].Region.String()
 }
 
-// denials tells what becomes of calls where one side denies all.
+// denials returns the changes for calls that one side always denies.
 func (p pair) denials(
 	gates []condition.Gate, s side, outcomes func(asks bool) (from, to resolve.Outcome),
 ) []Change {
@@ -308,8 +306,7 @@ func (p pair) denials(
 	return found
 }
 
-// outcome is the change of a cell. Its witness is run on both sides
-// before it is told.
+// outcome returns the change for a cell. Both sides decide its witness before it is reported.
 func (p pair) outcome(cell condition.Cell, from, to resolve.Outcome) Change {
 	if cell.Found != condition.Yes {
 		return p.unknown(from, to, condition.WhyTooHard)
@@ -327,7 +324,7 @@ func (p pair) outcome(cell condition.Cell, from, to resolve.Outcome) Change {
 	return change
 }
 
-// change is a change of this pair.
+// change returns a change of this pair.
 func (p pair) change(aspect, from, to string) Change {
 	c := Change{
 		Kind:   string(p.call.Kind),
@@ -369,7 +366,7 @@ func (p pair) change(aspect, from, to string) Change {
 	return c
 }
 
-// unknown is a change that may be there.
+// unknown returns an undecided change: the outcome may or may not differ.
 func (p pair) unknown(from, to resolve.Outcome, why string) Change {
 	c := p.change(outcomeAspect, from.String(), to.String())
 	c.Effect, c.Why = Undecided, why
@@ -382,8 +379,7 @@ func (p pair) undecided(aspect, why string) {
 	p.changes = append(p.changes, c)
 }
 
-// witness gives a change its call, once both plans have decided it as
-// the change says.
+// witness sets the witness of a change, if both plans decide that call as the change claims.
 func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.Decision) bool) {
 	call := p.call
 	args, parent, given := condition.SplitDocument(doc)
@@ -421,9 +417,9 @@ func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.De
 	}
 }
 
-// decided replaces facts, which no call brings itself, by a command line
-// that has them and that both plans decide as the change says. It returns
-// false if the arguments hold no facts.
+// decided replaces facts, which a call can't contain itself, by a command line from which they are
+// derived and that both plans decide as the change claims. It returns false if the arguments
+// contain no facts.
 func (p pair) decided(
 	call *resolve.Call, args value.Value, d *resolve.Derived, holds func(old, new resolve.Decision) bool,
 ) bool {
@@ -453,8 +449,8 @@ func (p pair) decided(
 	return true
 }
 
-// positionOf is the place of the first rule that spoke; the agent's
-// file when none did.
+// positionOf returns the position of the first rule among the reasons, or that of the agent's file
+// if there is none.
 func positionOf(d resolve.Decision, s Side) *Position {
 	for _, r := range d.Reasons {
 		if r.File != "" && r.Line > 0 {

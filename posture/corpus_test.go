@@ -14,12 +14,12 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// sharedCorpus is beside the project on some machines: documents that
-// others wrote, which are not ours to copy.
+// sharedCorpus exists on some machines only. It contains documents of other authors, which this
+// project may not copy.
 const sharedCorpus = "/work/shared/corpus"
 
-// named is a registry of policies in which every policy is found: a
-// document of others names what only they have.
+// namedPolicies is a registry that has every policy, because documents of other authors refer to
+// policies that this project doesn't have.
 type namedPolicies struct{ *policy.Set }
 
 func (n namedPolicies) Policy(ref string) (*policy.Policy, bool) {
@@ -29,7 +29,7 @@ func (n namedPolicies) Policy(ref string) (*policy.Policy, bool) {
 	return &policy.Policy{Ref: ref}, true
 }
 
-// edits are changes of one word of a document, as authors make them.
+// edits returns changes of single words, as authors make them.
 func edits() map[*regexp.Regexp][]string {
 	return map[*regexp.Regexp][]string{
 		regexp.MustCompile(`\bgt\b`):                         {"gte", "lt"},
@@ -69,7 +69,7 @@ func edited(text string) []string {
 	return out
 }
 
-// documents are the agents and policies below a directory.
+// documents lists the agents and policies below a directory.
 type documents struct{ agents, policies []string }
 
 func documentsBelow(t *testing.T, dir string) documents {
@@ -94,8 +94,7 @@ func documentsBelow(t *testing.T, dir string) documents {
 	return out
 }
 
-// sideOfTexts compiles an agent under policies; nil when the texts don't
-// load.
+// sideOfTexts compiles an agent with policies. It returns nil if the texts don't load.
 func sideOfTexts(agent string, policies []string) *Side {
 	var all []*policy.Policy
 	for _, text := range policies {
@@ -116,8 +115,8 @@ func sideOfTexts(agent string, policies []string) *Side {
 	return &Side{Plan: plan}
 }
 
-// tally counts comparisons, and the changes in them that could not be
-// told. Those that can't be ordered are told.
+// tally counts comparisons, and the changes that are undecided because the comparison was too hard.
+// Changes that have no order don't count.
 type tally struct{ compared, changes, undecided int }
 
 func (n *tally) count(t *testing.T, old, new *Side) {
@@ -136,8 +135,8 @@ func (n *tally) count(t *testing.T, old, new *Side) {
 	}
 }
 
-// TestCorpusIsDecided: documents as people write them, compared with
-// themselves and with every single edit.
+// TestCorpusIsDecided compares documents written by people with themselves and with every single
+// edit.
 func TestCorpusIsDecided(t *testing.T) {
 	dirs := map[string]int{"testdata/corpus": 60, "../examples": 200} // and how many comparisons there are at least
 	if _, err := os.Stat(sharedCorpus); err == nil {

@@ -11,18 +11,18 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// mostApart is how many conditions are told apart to learn which rules
+// mostApart limits the number of conditions for which the comparison distinguishes the rules that
 // ask together.
 const mostApart = 16
 
-// together is a set of gates that ask about the same calls: their
-// indices in the gates of both sides.
+// together is a set of gates that ask about the same calls, as indices into the gates of both
+// sides.
 type together struct {
 	gate     condition.Gate
 	old, new []int
 }
 
-// demands tells what approvals demand otherwise where both sides ask.
+// demands returns the changes of what approvals require if both sides ask.
 func (p pair) demands() []Change {
 	if p.old.denied || p.new.denied {
 		return nil
@@ -56,8 +56,7 @@ func (p pair) demands() []Change {
 	return found
 }
 
-// differing are the gates of a side that the other side has not, with
-// what they demand.
+// differing returns the gates of side a that side b lacks, or has with other requirements.
 func (p pair) differing(a, b side) []int {
 	there := map[string]int{}
 	for _, key := range p.signatures(b) {
@@ -75,8 +74,8 @@ func (p pair) differing(a, b side) []int {
 	return out
 }
 
-// sets are the gates of both sides by when they ask, and those that ask
-// about every call.
+// sets returns the gates of both sides, grouped by when they ask, and the gates that ask about
+// every call.
 func (p pair) sets() (sets []together, always together) {
 	at := map[string]int{}
 	put := func(s side, i int, list func(t *together) *[]int) {
@@ -103,7 +102,7 @@ func (p pair) sets() (sets []together, always together) {
 	return sets, always
 }
 
-// asking are the gates that ask in a cell, in their order.
+// asking returns the gates that ask about the calls of a cell, in order.
 func asking(sets []together, always together, asks []bool) together {
 	all := together{old: slices.Clone(always.old), new: slices.Clone(always.new)}
 	for i, asks := range asks {
@@ -119,8 +118,8 @@ func asking(sets []together, always together, asks []bool) together {
 	return all
 }
 
-// demanded adds what is demanded otherwise in one cell. The same change
-// in several cells is one, with all their calls.
+// demanded adds the changed requirements in one cell. The same change in several cells becomes one
+// change with all their calls.
 func (p pair) demanded(found []Change, cell condition.Cell, by together) []Change {
 	if len(by.old) == 0 || len(by.new) == 0 {
 		return found // the outcome says it
@@ -144,8 +143,8 @@ func (p pair) demanded(found []Change, cell condition.Cell, by together) []Chang
 	return found
 }
 
-// gather adds a change to those of the same kind: one change has all
-// their calls.
+// gather merges a change into an equal one that was found before, with the calls of both, or
+// appends it.
 func (p pair) gather(found []Change, change Change) []Change {
 	i := slices.IndexFunc(found, func(f Change) bool {
 		return f.Aspect == change.Aspect && f.From == change.From && f.To == change.To &&
@@ -162,8 +161,7 @@ func (p pair) gather(found []Change, change Change) []Change {
 	return found
 }
 
-// demandedAt is the place of the first rule that demands something, at
-// where none does.
+// demandedAt returns the position of the first rule that has requirements, or at if no rule has.
 func demandedAt(at *Position, s side, asking []int) *Position {
 	for _, i := range asking {
 		if g := &s.target.Gates[i]; g.Require != nil && at != nil {
@@ -180,7 +178,7 @@ func demandedAt(at *Position, s side, asking []int) *Position {
 
 func sameRequire(a, b *policy.Require) bool { return requireKey(a) == requireKey(b) }
 
-// between tells how one demand differs from another.
+// between returns the changes between two requirements.
 func (p pair) between(old, new resolve.Demand) []Change {
 	var out []Change
 	was, is := Protection{Require: valueOf(old.Require)}, Protection{Require: valueOf(new.Require)}
@@ -208,9 +206,9 @@ func (p pair) between(old, new resolve.Demand) []Change {
 	return out
 }
 
-// lostEscalation says which groups are not called in any more where the
-// approval is still asked for. Fewer people may approve then, which is
-// tighter, but nobody else is asked if those don't answer.
+// lostEscalation names the groups to which the new side no longer escalates although it still asks
+// for the approval. This is tighter, because fewer people may approve, but if they don't answer, no
+// other group is asked.
 func lostEscalation(was, is policy.Require) string {
 	now := standIns(is)
 	var lost []string
@@ -225,7 +223,7 @@ func lostEscalation(was, is policy.Require) string {
 	return "no longer escalates to " + strings.Join(lost, ", ") + ": they are not called in any more"
 }
 
-// standIns lists the groups that escalation calls in to approve.
+// standIns lists the groups to which the requirement escalates.
 func standIns(r policy.Require) []string {
 	var out []string
 	for _, s := range r.Stages {
@@ -244,7 +242,7 @@ func valueOf(r *policy.Require) policy.Require {
 	return *r
 }
 
-// textOf writes a message for people.
+// textOf returns the message for people.
 func textOf(d resolve.Demand) string {
 	if d.Template == "" {
 		return "the default message"
@@ -252,7 +250,7 @@ func textOf(d resolve.Demand) string {
 	return strconv.Quote(d.Template)
 }
 
-// effectOf is what an order does to what is asked.
+// effectOf returns the effect of an order.
 func effectOf(o Order) (effect Effect, why string) {
 	switch o {
 	case Tighter:
@@ -264,8 +262,8 @@ func effectOf(o Order) (effect Effect, why string) {
 	return Undecided, "neither side demands all that the other does"
 }
 
-// effectOfCommittees is what other groups do to what is asked: nothing
-// where the same people may approve.
+// effectOfCommittees returns the effect of a change of groups. If the same people may approve, the
+// effect is Changes.
 func effectOfCommittees(o Order, why string) (effect Effect, whyOpen string) {
 	switch o {
 	case Same:
@@ -279,10 +277,9 @@ func effectOfCommittees(o Order, why string) (effect Effect, whyOpen string) {
 	return Undecided, cmp.Or(why, "neither side demands all that the other does")
 }
 
-// roughly is the answer where too many conditions decide which rules ask
-// together: undecided, unless the rules that one side alone has demand
-// nothing and show nothing, so that it does not matter whether they ask
-// beside others.
+// roughly returns the result if too many conditions decide which rules ask together. It is
+// undecided, unless the rules that only one side has require nothing and show nothing, because then
+// it makes no difference with which other rules they ask.
 func (p pair) roughly(oldOnly, newOnly []int) []Change {
 	if !p.old.demand(oldOnly) && !p.new.demand(newOnly) && !p.old.bounds() && !p.new.bounds() {
 		return nil
@@ -294,7 +291,7 @@ func (p pair) roughly(oldOnly, newOnly []int) []Change {
 	return []Change{c}
 }
 
-// demand reports whether gates demand or show something.
+// demand reports whether one of the gates has requirements or a message.
 func (s side) demand(list []int) bool {
 	return slices.ContainsFunc(list, func(i int) bool {
 		g := &s.target.Gates[i]
@@ -302,8 +299,8 @@ func (s side) demand(list []int) bool {
 	})
 }
 
-// bounds reports whether some gate lets arguments vary under a grant,
-// which a gate that demands nothing ends.
+// bounds reports whether a gate lets arguments vary under a grant. A gate without requirements
+// disables such a grant.
 func (s side) bounds() bool {
 	return slices.ContainsFunc(s.asks, func(i int) bool {
 		r := s.target.Gates[i].Require

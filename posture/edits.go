@@ -43,7 +43,7 @@ type EditedRule struct {
 	denies bool // on either side
 }
 
-// Part is what differs in an edited rule. Aspect is a field of the rule.
+// Part is one difference in an edited rule. Aspect is a field of the rule.
 type Part struct {
 	Aspect string `json:"aspect"`
 	From   string `json:"from"`
@@ -118,9 +118,8 @@ func (c *Change) subject() string {
 	return strings.Join([]string{"target", c.AgentID, c.Kind, c.Server, c.Agent, c.Tool, c.Skill}, " ")
 }
 
-// Danger orders changes for people: what loosens comes first, and of that
-// who may answer and what is not asked about any more. Lower is more
-// dangerous.
+// Danger returns the rank of a change for display: loosening changes come first, and among them
+// changes of who may answer and of what is no longer asked. Lower is more dangerous.
 func (c *Change) Danger() int {
 	n := 4 * slices.Index([]Effect{Loosens, Undecided, Tightens, Changes}, c.Effect)
 	switch {
@@ -142,8 +141,8 @@ type ruleKey struct {
 	repeated     int // how many with these names are before it
 }
 
-// gatesByRule lists the gates of a side that meet the pair's calls, by
-// their rules. What the action space does not declare is no rule.
+// gatesByRule maps rules to their gates, for the gates of a side that match the pair's calls. The
+// gate for undeclared calls has no rule.
 func (p pair) gatesByRule(s side) map[ruleKey]*resolve.Gate {
 	out := map[ruleKey]*resolve.Gate{}
 	for i := range s.target.Gates {
@@ -200,11 +199,11 @@ func (p pair) edits() []*EditedRule {
 	return out
 }
 
-// decides reports whether a part matters to a target that the rule meets on
-// both sides: which other targets it meets does not.
+// decides reports whether a part can change the decision for a target that the rule matches on both
+// sides. A change of the other targets that it matches can't.
 func decides(p Part) bool { return !slices.Contains([]string{"kinds", "targets", "servers"}, p.Aspect) }
 
-// demands reports whether a part matters to calls that the rule asks about on
+// demands reports whether a part can change the requirements for calls that the rule asks about on
 // both sides.
 func demands(p Part) bool {
 	return decides(p) && p.Aspect != aspectCondition && p.Aspect != "annotations"
@@ -212,10 +211,9 @@ func demands(p Part) bool {
 
 func (r *ruleText) denies() bool { return r != nil && r.gate.Outcome == resolve.Deny }
 
-// causing returns the edits that decide a call otherwise: of rules that are a
-// reason on one side only, or that need something else of the approval, and
-// of decisions.yaml if it can be what makes rules reasons. Without any of
-// these every edit may be the cause.
+// causing returns the edits that cause another decision: of rules that are a reason on one side
+// only or have other requirements, and of decisions.yaml if it can affect which rules are reasons.
+// If there is no such edit, it returns all edits.
 func (p pair) causing(old, new resolve.Decision) []*EditedRule {
 	config := p.comparer.configEdit
 	if (old.Outcome == resolve.Deny) != (new.Outcome == resolve.Deny) {
@@ -243,9 +241,9 @@ func (p pair) causing(old, new resolve.Decision) []*EditedRule {
 	return out
 }
 
-// causingDenial returns the edits that decide whether a call is denied: of
-// rules that deny, or of decisions.yaml if it says what undeclared calls come
-// to. Otherwise the agent's declarations are the cause, and no rule.
+// causingDenial returns the edits that decide whether a call is denied: of rules that deny, or of
+// decisions.yaml if it sets the outcome of undeclared calls. Otherwise it returns none, because the
+// declarations of the agent are the cause.
 func (p pair) causingDenial(config *EditedRule) []*EditedRule {
 	out := slices.DeleteFunc(slices.Clone(p.edited), func(e *EditedRule) bool { return !e.denies })
 	if len(out) > 0 || config == nil {
@@ -263,8 +261,8 @@ func (p pair) causingDenial(config *EditedRule) []*EditedRule {
 	return out
 }
 
-// mostApportioned bounds the edits of a target among which a change is
-// apportioned. With more, all of them are named.
+// mostApportioned limits the number of edits of a target for which the cause of a change is
+// determined. If there are more, all of them are named.
 const mostApportioned = 8
 
 // apportioned returns the edits that make gates of a side ask about calls
@@ -277,8 +275,8 @@ func (p pair) apportioned(s, other side, asking []int, silent []condition.Gate) 
 		cell, ok := p.cmp.Gap(p.world, list, silent)
 		return len(list) > 0 && (!ok || cell != nil)
 	}
-	// The gates as decisions.yaml of the other side reads them: what they ask
-	// about beyond the silent ones is the rule's part, the rest the owner's.
+	// These are the gates as the other side's decisions.yaml reads them. The calls that they ask
+	// about beyond the silent gates are caused by the rule, the others by decisions.yaml.
 	reread := func(list []int) []condition.Gate {
 		gates := s.gates(list)
 		for i := range gates {
@@ -302,7 +300,7 @@ func (p pair) apportioned(s, other side, asking []int, silent []condition.Gate) 
 	return out
 }
 
-// addEdits adds the edits of another change that says the same.
+// addEdits adds the edits of an equal change.
 func (c *Change) addEdits(other []*EditedRule) {
 	for _, e := range other {
 		if !slices.Contains(c.edited, e) {
@@ -311,7 +309,7 @@ func (c *Change) addEdits(other []*EditedRule) {
 	}
 }
 
-// editedConfig collects the changes of what the owner chose in one edit.
+// editedConfig collects the changes of decisions.yaml in one edit.
 func (c *comparer) editedConfig() {
 	edit := &EditedRule{Rule: aspectConfig, Old: configPosition(c.old), New: configPosition(c.new)}
 	for i := range c.changes {
@@ -343,15 +341,15 @@ func configPosition(s Side) *Position {
 	return &Position{File: s.Config}
 }
 
-// ruleText is what a rule says on one side; nil if the side lacks it.
+// ruleText is the content of a rule on one side. It is nil if the side lacks the rule.
 type ruleText struct {
 	match   *policy.Match
 	gate    resolve.Gate
 	applies bool // the rule meets the target
 }
 
-// ruleOf finds a rule on a side: by its gate, or in a policy whose rule does
-// not meet the target.
+// ruleOf returns a rule of a side: from its gate, or from the policy if the rule does not match the
+// target.
 func ruleOf(s Side, key ruleKey, gate *resolve.Gate) *ruleText {
 	if key.source != resolve.FromPolicy {
 		if gate == nil {
@@ -373,8 +371,7 @@ func ruleOf(s Side, key ruleKey, gate *resolve.Gate) *ruleText {
 	return nil
 }
 
-// textOfRule is a rule as its file has it, without what the owner's choices
-// make of it.
+// textOfRule returns a rule as written in its file, without the effect of decisions.yaml.
 func textOfRule(pol *policy.Policy, r *policy.Rule, applies bool) *ruleText {
 	out := &ruleText{
 		match:   &r.Match,
@@ -410,7 +407,7 @@ func (r *ruleText) position() *Position {
 	return &Position{File: r.gate.File, Line: at.Line, Column: at.Column}
 }
 
-// does says what a rule does, in words.
+// does describes the effect of a rule.
 func (r *ruleText) does() string {
 	switch {
 	case r == nil:
@@ -421,8 +418,8 @@ func (r *ruleText) does() string {
 	return "asks for " + conditionText(r.gate.When)
 }
 
-// parts lists what differs between two versions of a rule; nothing if both
-// meet the target and say the same.
+// parts lists the differences between two versions of a rule. It returns none if both match the
+// target and are equal.
 func (p pair) parts(was, is *ruleText) []Part {
 	if was == nil && is == nil {
 		return nil

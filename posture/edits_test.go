@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestEditsNameTheRulesThatCauseChanges: each change is in an edit, and the edit
-// names the rules that were edited, not those that decide as before.
+// TestEditsNameTheRulesThatCauseChanges checks that each change is in an edit, and that the edit
+// names the edited rules and not those that decide as before.
 func TestEditsNameTheRulesThatCauseChanges(t *testing.T) {
 	const (
 		large  = "{id: large, match: {targets: [pay]}, approval: {condition: [{args_match: {amount: {gt: 5000}}}]}}"
@@ -120,7 +120,7 @@ func TestEditsNameTheRulesThatCauseChanges(t *testing.T) {
 	}
 }
 
-// TestEditedTextsAreBounded: a list of any length makes a short row.
+// TestEditedTextsAreBounded checks that a long list is shown as a short text.
 func TestEditedTextsAreBounded(t *testing.T) {
 	long := strings.Repeat("a_long_word, ", 10_000)
 	rule := func(list string) string {

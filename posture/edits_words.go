@@ -11,11 +11,12 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// mostEditWords bounds each text of an edited rule, in characters. The
-// changes that it causes say exactly which calls they are about.
+// mostEditWords limits each text of an edited rule, in characters. The changes themselves describe
+// the exact calls.
 const mostEditWords = 160
 
-// whenKey is the same for conditions that say the same; "" for every call.
+// whenKey returns a key that is equal for equal conditions. It is empty for a rule without a
+// condition.
 func whenKey(e *condition.Expr) string {
 	if e == nil {
 		return ""
@@ -23,8 +24,8 @@ func whenKey(e *condition.Expr) string {
 	return exprKey(e)
 }
 
-// conditionDifference puts two conditions into words. If they differ in
-// tests of the same arguments only, the words are about these tests.
+// conditionDifference describes two conditions. If they differ only in tests of the same arguments,
+// it describes only these tests.
 func conditionDifference(old, new *condition.Expr) (from, to string) {
 	if old == nil || new == nil || len(old.Groups) != len(new.Groups) {
 		return conditionText(old), conditionText(new)
@@ -52,7 +53,7 @@ func conditionDifference(old, new *condition.Expr) (from, to string) {
 	return shortened(strings.Join(before, ", ")), shortened(strings.Join(after, ", "))
 }
 
-// conditionText puts a condition into words.
+// conditionText describes a condition.
 func conditionText(e *condition.Expr) string {
 	if e == nil || len(e.Groups) == 0 {
 		return "every call"
@@ -70,7 +71,7 @@ func conditionText(e *condition.Expr) string {
 	return shortened(strings.Join(groups, ", or "))
 }
 
-// testsText puts the tests of one argument into words.
+// testsText describes the tests of one argument.
 func testsText(m *condition.Matcher) string {
 	var tests []string
 	for i := range m.Tests {

@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestOtherSpellingsAreEquivalent: what says the same in other words is
-// no change, and one letter more is one.
+// TestOtherSpellingsAreEquivalent checks that a different spelling of the same rule is no change,
+// and that one more letter in a value is one.
 func TestOtherSpellingsAreEquivalent(t *testing.T) {
 	const (
 		implicit = "{id: r, match: {targets: [t]}, approval: "
@@ -111,8 +111,8 @@ func TestOtherSpellingsAreEquivalent(t *testing.T) {
 	}
 }
 
-// TestAReferenceMayCarryAMovedRule: the agent names the policy that its
-// rule moved into. That is told, and changes nothing.
+// TestAReferenceMayCarryAMovedRule moves a rule from the agent to a policy that the agent then
+// names. The reference is reported but changes no outcome.
 func TestAReferenceMayCarryAMovedRule(t *testing.T) {
 	const named = "constraints: {governance_policies: [{policy_ref: p}]}\n"
 	rule := strings.Replace(
@@ -136,7 +136,7 @@ func TestAReferenceMayCarryAMovedRule(t *testing.T) {
 	}
 }
 
-// TestWhatIsAboutTheWholeAgent, there and back.
+// TestWhatIsAboutTheWholeAgent compares each pair in both directions.
 func TestWhatIsAboutTheWholeAgent(t *testing.T) {
 	plain := agentText(tools("{alias: t}"))
 	limit := func(n string) string { return plain + "constraints: {limits: {max_tool_calls: " + n + "}}\n" }
@@ -205,8 +205,8 @@ func TestWhatIsAboutTheWholeAgent(t *testing.T) {
 	}
 }
 
-// TestReadingsAreComparedWithTheirOwn: a reading that one side changed
-// is felt where a condition rests on it.
+// TestReadingsAreComparedWithTheirOwn changes a reading on one side. It must have an effect if a
+// condition depends on it.
 func TestReadingsAreComparedWithTheirOwn(t *testing.T) {
 	space := tools("{alias: t, approval: {condition: [{args_match: {to: {pattern: '^a'}}}]}}")
 	full := resolve.Options{Semantics: resolve.Semantics{Conditions: condition.Semantics{Anchor: condition.Full}}}

@@ -9,8 +9,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// hardMatchers are tests of one argument that are easily taken for each
-// other.
+// hardMatchers returns tests of one argument that are easily mistaken for each other.
 func hardMatchers() []string {
 	return []string{
 		"{}", "5", `"5"`, "5.0", "-0", "0", "0.1", "9007199254740993", "9007199254740992", "1.7e308", "true",
@@ -28,7 +27,8 @@ func hardMatchers() []string {
 	}
 }
 
-// hardValues are arguments that tell them apart; "" is a missing one.
+// hardValues returns arguments that distinguish these tests. An empty string means that the
+// argument is missing.
 func hardValues() []string {
 	return []string{
 		"", "null", "true", "false", "5", "5.0", "5e0", "-0", "0", "0.0", "0.1", "0.10000000000000000001",
@@ -41,10 +41,9 @@ func hardValues() []string {
 	}
 }
 
-// TestNoEquivalenceIsFalse: each two of the tests, there and back, with
-// the readings of both sides. Whatever argument the two sides decide
-// otherwise must be in the region of a change, or under an undecided
-// one.
+// TestNoEquivalenceIsFalse compares each two of the tests in both directions and with the readings
+// of both sides. Every argument for which the two decisions differ must be in the region of a
+// change, or of an undecided one.
 func TestNoEquivalenceIsFalse(t *testing.T) {
 	readings := []condition.Semantics{
 		{},
@@ -79,8 +78,8 @@ func TestNoEquivalenceIsFalse(t *testing.T) {
 	}
 }
 
-// heldAgainst checks each value, and counts those that the sides decide
-// otherwise and the undecided changes.
+// heldAgainst checks each value. It returns the number of values for which the decisions differ and
+// the number of undecided changes.
 func heldAgainst(t *testing.T, what string, old, new *Side) (differing, undecided int) {
 	t.Helper()
 	changes := Compare(old, new)
@@ -113,8 +112,8 @@ func heldAgainst(t *testing.T, what string, old, new *Side) (differing, undecide
 	return differing, undecided
 }
 
-// TestNamesBehindAliases: without a name the alias itself names the tool
-// or server, so a name that appears or disappears may lead elsewhere.
+// TestNamesBehindAliases checks aliases with and without a name. Without one, the alias is the name
+// of the tool or server, so adding or removing a name may select another one.
 func TestNamesBehindAliases(t *testing.T) {
 	side := func(space, rest string) *Side { return sideText(t, resolve.Options{}, agentText(space)+rest) }
 	wire := policyText("acme.wire", "{id: r, match: {targets: [wire]}, approval: true}")
@@ -156,8 +155,8 @@ func TestNamesBehindAliases(t *testing.T) {
 	}
 }
 
-// TestOwnersChoicesAreCompared: facts read out of arguments, and where
-// the files that decide come from.
+// TestOwnersChoicesAreCompared changes the facts derived from arguments and the sources of the
+// files that decide.
 func TestOwnersChoicesAreCompared(t *testing.T) {
 	const hour = time.Hour
 	shell := tools("{alias: shell, approval: {condition: [{args_match: {sh.programs: {ne: ls}}}]}}")
@@ -199,7 +198,8 @@ func TestOwnersChoicesAreCompared(t *testing.T) {
 	}
 }
 
-// TestSpacesInATagChangeNothing: they render the same message.
+// TestSpacesInATagChangeNothing checks that spaces in a template's tag are no change, because the
+// message is the same.
 func TestSpacesInATagChangeNothing(t *testing.T) {
 	plan := func(message string) *Side {
 		return &Side{Plan: planOf(t, resolve.Options{}, tools(
@@ -220,8 +220,8 @@ func TestSpacesInATagChangeNothing(t *testing.T) {
 	}
 }
 
-// TestATighterRuleThatRemovesAnEscalationSaysSo: joined with a rule that
-// does not escalate, the group is not called in for anything any more.
+// TestATighterRuleThatRemovesAnEscalationSaysSo joins a rule with one that does not escalate, so
+// that the group is no longer called in.
 func TestATighterRuleThatRemovesAnEscalationSaysSo(t *testing.T) {
 	space := tools("{alias: t}")
 	rule := func(id, rest string) string {

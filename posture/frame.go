@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// part of an agent as a whole: what an aspect compares, by name.
+// framed is one aspect of the agent as a whole, by name.
 type framed map[string]piece
 
 type piece struct {
@@ -21,7 +21,7 @@ type piece struct {
 	at         *Position
 }
 
-// frame compares what is about the agent as a whole.
+// frame compares the aspects of the agent as a whole.
 func (c *comparer) frame() {
 	c.compareFramed(aspectAllowList, allowLists, true)
 	c.compareFramed(aspectTarget, behinds, true)
@@ -41,9 +41,9 @@ func (c *comparer) frame() {
 	c.people()
 }
 
-// compareFramed compares one aspect. What one side alone has counts as
-// the zero Protection there, unless only what both have is compared:
-// the outcomes tell the rest.
+// compareFramed compares one aspect. An entry that one side lacks counts as the zero Protection
+// there. If shared is set, only entries that both sides have are compared, because changes of
+// outcomes report the others.
 func (c *comparer) compareFramed(name string, of func(Side) framed, shared bool) {
 	a := aspect(name)
 	old, new := of(c.old), of(c.new)
@@ -78,10 +78,11 @@ func (c *comparer) compareFramed(name string, of func(Side) framed, shared bool)
 	}
 }
 
-// judged adjusts what an order alone says. What a new reference adds is
-// compared call by call, so naming a policy tightens nothing by itself.
-// To require one that was advisory does: without it every call is denied.
-// Not to name it any more loosens: its next version would not apply.
+// judged corrects the effect that the order alone gives.
+//
+// A new reference to a policy tightens nothing by itself, because what the policy adds is compared
+// call by call. Making an advisory reference required tightens: without the policy every call is
+// denied. Removing a reference loosens, because the next version of the policy would not apply.
 func (c *comparer) judged(change Change, aspect, key string) Change {
 	switch {
 	case aspect == aspectPolicyRef && change.Effect == Tightens && strings.HasSuffix(change.From, ": absent"):
@@ -116,7 +117,7 @@ func (c *comparer) judged(change Change, aspect, key string) Change {
 	return change
 }
 
-// labelled says which one is meant, where an aspect has several.
+// labelled adds the key to the value if the aspect has several entries.
 func labelled(key, value string) string {
 	if key == "" {
 		return value
@@ -128,8 +129,7 @@ func at(s Side, r diag.Range) *Position {
 	return &Position{File: s.Plan.Agent().File, Line: r.Start.Line, Column: r.Start.Column}
 }
 
-// allowLists are the lists of a side that say which tools, skills and
-// agents there are.
+// allowLists returns the lists of a side that restrict tools, skills and agents.
 func allowLists(s Side) framed {
 	out := framed{}
 	space := &s.Plan.Agent().ActionSpace
@@ -160,7 +160,7 @@ func allowLists(s Side) framed {
 	return out
 }
 
-// behinds is what stands behind the aliases of tools and servers.
+// behinds returns the names for which the aliases of tools and servers are used.
 func behinds(s Side) framed {
 	out := framed{}
 	space := &s.Plan.Agent().ActionSpace
@@ -183,7 +183,7 @@ func behinds(s Side) framed {
 	return out
 }
 
-// edges are the agents that are delegated to.
+// edges returns the agents to which the agent can delegate.
 func edges(s Side) framed {
 	out := framed{}
 	space := &s.Plan.Agent().ActionSpace
@@ -228,7 +228,7 @@ func references(s Side) framed {
 	return out
 }
 
-// reference is what naming a policy protects.
+// reference returns the protection of a reference to a policy.
 func reference(required bool) Protection {
 	if required {
 		return Protection{Word: "required", Step: stepRequired}
@@ -236,8 +236,7 @@ func reference(required bool) Protection {
 	return Protection{Word: "advisory", Step: stepAdvisory}
 }
 
-// suppressions lists what is silenced, by document and rule, each time
-// that it is.
+// suppressions lists the suppressed findings by document and rule, one entry for each suppression.
 func suppressions(s Side) framed {
 	out := framed{}
 	count := map[string]int{}
@@ -261,14 +260,13 @@ func tightenOnly(s Side) framed {
 	return framed{"": {p, at(s, c.TightenOnlyRange)}}
 }
 
-// The limits that decisions.yaml sets.
+// These are the limits that decisions.yaml sets.
 const (
 	limitPermitAge    = "permit_age_seconds"
 	limitRegistryKeep = "registry_keep_seconds"
 )
 
-// limits are the bounds of a side: budgets, steps, and how long an
-// approval may be used.
+// limits returns the limits of a side: budgets, steps, and how long an approval may be used.
 func limits(s Side) framed {
 	budget, lim := s.Plan.Limits()
 	where := s.Plan.Agent().Doc.Root.Range
@@ -298,13 +296,13 @@ func limits(s Side) framed {
 	return out
 }
 
-// ids is the name by which everything else knows the agent.
+// ids returns the id of the agent.
 func ids(s Side) framed {
 	meta := &s.Plan.Agent().Metadata
 	return framed{"": {Protection{Word: meta.ID}, at(s, meta.Range)}}
 }
 
-// semantics are the readings that an owner can choose.
+// semantics returns the readings that decisions.yaml can choose.
 func semantics(s Side) framed {
 	opt := s.Plan.Options()
 	c := opt.Semantics.Conditions
@@ -332,8 +330,7 @@ func caseSensitive(s Side) framed {
 	return framed{"": {protection: setOf(s.Plan.Options().CaseSensitive)}}
 }
 
-// derived are the facts that the owner has read out of arguments, by
-// target.
+// derived returns the facts that decisions.yaml derives from arguments, by target.
 func derived(s Side) framed {
 	out := framed{}
 	for _, d := range s.Plan.Options().Derived {
@@ -351,7 +348,7 @@ func registries(s Side) framed {
 	return framed{"": {protection: Protection{Word: s.PolicyRegistry}}}
 }
 
-// sources are the places of the files that decide beside the agent's own.
+// sources returns the locations of the other files that decide, by role.
 func sources(s Side) framed {
 	out := framed{}
 	for role, file := range s.Sources {

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// merged tells once what is the same with and without a parent's input,
-// and for calls with other annotations, and says of which calls the rest
-// is true.
+// merged joins changes that are the same with and without a parent's input, or for calls with
+// different annotations. The remaining changes get a note about the calls to which they apply.
 func merged(found []Change, classes int) []Change {
 	for i := range found {
 		if found[i].region != nil {
@@ -31,8 +30,8 @@ func merged(found []Change, classes int) []Change {
 	return found
 }
 
-// alike joins changes that differ in one note alone. All notes that
-// there are together are none.
+// alike joins changes that differ only in one note. If all possible notes occur, the joined change
+// has none.
 func alike(found []Change, all int, note func(c *Change) *string) []Change {
 	var out []Change
 	notes := map[int][]string{}
@@ -64,7 +63,7 @@ func alike(found []Change, all int, note func(c *Change) *string) []Change {
 	return out
 }
 
-// others is the note that is not looked at.
+// others returns the note that note does not select.
 func others(c *Change, note func(c *Change) *string) string {
 	if note(c) == &c.parent {
 		return c.class

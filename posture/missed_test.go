@@ -9,19 +9,19 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// missed are two sides that a comparison could take for the same.
+// missed is a pair of sides that a comparison could mistake for equal.
 type missed struct {
 	old, new *Side
 	verdict  Verdict // from old to new
 }
 
-// rule is a policy with one rule.
+// rule returns a policy with one rule.
 func rule(match, rest string) string {
 	return policyText("p", "{id: r, match: {"+match+"}, "+rest+"}")
 }
 
-// TestWhatIsEasilyMissed: each row loosens, or can't be ordered; what
-// loosens tightens back.
+// TestWhatIsEasilyMissed checks that each row loosens or has no order, and that the reverse of a
+// loosening tightens.
 func TestWhatIsEasilyMissed(t *testing.T) {
 	for name, c := range missedByPolicies(t) {
 		t.Run(name, func(t *testing.T) { c.check(t) })
@@ -43,7 +43,7 @@ func (m missed) check(t *testing.T) {
 	}
 }
 
-// missedByPolicies are rows that differ in a policy.
+// missedByPolicies returns rows that differ in a policy.
 func missedByPolicies(t *testing.T) map[string]missed {
 	asks := func(match string) string { return rule(match, "approval: true") }
 	demands := func(require string) string { return rule("targets: [t]", "approval: true, require: {"+require+"}") }
@@ -90,8 +90,7 @@ func missedByPolicies(t *testing.T) map[string]missed {
 	return out
 }
 
-// missedByAgents are rows that differ in the agent, or in what its owner
-// chose.
+// missedByAgents returns rows that differ in the agent or in decisions.yaml.
 func missedByAgents(t *testing.T) map[string]missed {
 	silent := resolve.Options{Semantics: resolve.Semantics{Conditions: condition.Semantics{
 		OnMissing:  condition.NoMatch,
@@ -134,7 +133,7 @@ func missedByAgents(t *testing.T) map[string]missed {
 	}
 }
 
-// missedLists are two spellings of a server.
+// missedLists returns a pair with two spellings of a server.
 func missedLists(t *testing.T, old, new string) missed {
 	side := func(text string) *Side {
 		return &Side{Plan: planOf(t, resolve.Options{}, "{mcp_servers: [{alias: s, server_ref: s, "+text+"}]}")}
@@ -142,8 +141,8 @@ func missedLists(t *testing.T, old, new string) missed {
 	return missed{side(old), side(new), VerdictLoosens}
 }
 
-// missedParents are two versions of a parent above one child, whose own
-// tools don't tell what they demand of the child.
+// missedParents returns two versions of a parent of the same child. The child's own tools don't
+// show what the parent requires of it.
 func missedParents(t *testing.T) missed {
 	above := func(require string) *Side {
 		demand := rule("targets: [t]", "approval: true, require: {stages: [{group: g, people: "+require+"}]}")

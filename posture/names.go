@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// mostNames bounds the states that telling names apart may take.
+// mostNames limits the number of states that cells may visit.
 const mostNames = 20_000
 
-// cell is a set of names that patterns don't tell apart.
+// cell is a set of names that match the same patterns.
 type cell struct {
 	name    string   // one of them
 	literal bool     // it is the only one
 	matches []string // the patterns with a star that match them
 }
 
-// words describes the names of a cell, "" for one name.
+// words describes the names of a cell. It returns an empty string if the cell is a single name.
 func (c cell) words(what string) string {
 	switch {
 	case c.literal:
@@ -36,9 +36,8 @@ func quoteAll(list []string) []string {
 	return out
 }
 
-// cells parts all names by which globs match them (policy.Glob). It
-// walks the names letter by letter, all globs at once, and is false when
-// that takes too many states.
+// cells partitions all names by the globs that match them (policy.Glob). It reads names letter by
+// letter with all globs at once, and returns false if that takes too many states.
 func cells(globs []string) ([]cell, bool) {
 	globs = slices.Compact(slices.Sorted(slices.Values(globs)))
 	w := walker{other: strange(globs), seen: map[string]bool{}}
@@ -78,7 +77,7 @@ func cells(globs []string) ([]cell, bool) {
 	return out, true
 }
 
-// spot is a place in a glob that a name has led to.
+// spot is a position in a glob that a prefix of a name has reached.
 type spot struct{ glob, at int }
 
 type reached struct {
@@ -92,7 +91,7 @@ type walker struct {
 	seen  map[string]bool
 }
 
-// add adds a spot, and those behind stars that may match nothing.
+// add adds a spot, and the spots after stars that may match the empty string.
 func (w *walker) add(spots []spot, s spot) []spot {
 	for {
 		if slices.Contains(spots, s) {
@@ -106,7 +105,7 @@ func (w *walker) add(spots []spot, s spot) []spot {
 	}
 }
 
-// step reads a letter.
+// step returns the spots after one more letter.
 func (w *walker) step(spots []spot, letter rune) []spot {
 	var next []spot
 	for _, s := range spots {
@@ -122,7 +121,7 @@ func (w *walker) step(spots []spot, letter rune) []spot {
 	return next
 }
 
-// letters are those that lead to different spots.
+// letters returns one letter for each different step from these spots.
 func (w *walker) letters(spots []spot) []rune {
 	out := []rune{w.other}
 	for _, s := range spots {
@@ -135,7 +134,7 @@ func (w *walker) letters(spots []spot) []rune {
 	return out
 }
 
-// cell is what a name is told by, with a key of the globs that match it.
+// cell returns the cell of a name, and a key of the globs that match it.
 func (w *walker) cell(at reached, globs []string) (cell, string) {
 	c := cell{name: at.name}
 	var key []string
@@ -174,7 +173,7 @@ func spotsKey(spots []spot) string {
 	return string(b)
 }
 
-// strange is a letter that no glob has.
+// strange returns a letter that no glob contains.
 func strange(globs []string) rune {
 	all := strings.Join(globs, "")
 	for letter := 'x'; ; letter++ {

@@ -7,13 +7,12 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// oddArguments says of which calls a change of oddOnes is true.
+// oddArguments describes the calls of the changes that oddOnes returns.
 const oddArguments = "with arguments that are no object"
 
-// oddOnes tells what changes for calls whose arguments are no object,
-// where no change of the others says the same. Every test of an
-// argument is Unknown for them, so that a rule which never asks about
-// objects may still ask about a list.
+// oddOnes returns the changes for calls whose arguments are no object, without those that are in
+// found already. Every test of an argument is Unknown for such calls, so a rule that never asks
+// about objects may still ask about a list.
 func (p pair) oddOnes(found []Change) []Change {
 	p.odd = true
 	p.old, p.new = p.old.odd(), p.new.odd()
@@ -24,7 +23,7 @@ func (p pair) oddOnes(found []Change) []Change {
 	})
 }
 
-// odd is what a side makes of calls whose arguments are no object.
+// odd returns the side for calls whose arguments are no object.
 func (s side) odd() side {
 	target := *s.target
 	target.Gates = slices.Clone(target.Gates)
@@ -37,8 +36,8 @@ func (s side) odd() side {
 	return s
 }
 
-// withoutArguments is when a gate asks about calls whose arguments can't
-// be read: its tests of the parent's input alone, nil for always.
+// withoutArguments returns the condition of a gate for calls whose arguments can't be read: only
+// its tests of the parent's input. It returns nil if the gate always asks about them.
 func withoutArguments(g *resolve.Gate) *condition.Expr {
 	if g.When == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Order is how what protects on one side compares with the other side.
+// Order is the result of comparing the protection of the new side with that of the old side.
 type Order uint8
 
 // The orders.
@@ -28,7 +28,7 @@ func (o Order) String() string {
 	return [...]string{"same", "tighter", "looser", "incomparable"}[min(o, Incomparable)]
 }
 
-// Protection is what an aspect compares: one field of it, by aspect.
+// Protection is the value that an aspect compares. Each aspect uses one of the fields.
 type Protection struct {
 	Require policy.Require // as resolve.Demand has it; the zero value where nothing is demanded
 	All     bool           // every name, whatever Names says
@@ -41,23 +41,23 @@ type Protection struct {
 // Aspect is one row of the table of orders.
 type Aspect struct {
 	Name string // as Change.Aspect has it
-	// Tighter says which side is the tighter one.
+	// Tighter describes which side is tighter.
 	Tighter string
 	compare func(old, new Protection) Order
 	show    func(p Protection) string
 }
 
-// Compare tells how the new side compares with the old one.
+// Compare returns the order of the new side relative to the old one.
 func (a Aspect) Compare(old, new Protection) Order { return a.compare(old, new) }
 
-// Aspects is the table of orders: of what an approval demands first,
-// then of what is about the agent as a whole. Each order is reflexive,
-// antisymmetric (of what is the same to it) and transitive.
+// Aspects returns all aspects: first those of the requirements of an approval, then those of the
+// agent as a whole and of people. Each order is reflexive, transitive, and antisymmetric except for
+// values that it treats as the same.
 func Aspects() []Aspect { return slices.Concat(demandAspects(), frameAspects(), peopleAspects()) }
 
-// demandAspects are those of an approval that both sides ask for: one
-// for each part of a requirement. Parts are compared by the lattice of
-// policies and shown as JSON unless felt or words say otherwise.
+// demandAspects returns the aspects of an approval that both sides ask for, one for each part of a
+// requirement. Parts are compared by the lattice of policies. They are shown as JSON if no other
+// function is given.
 func demandAspects() []Aspect {
 	var out []Aspect
 	for _, part := range policy.Parts() {
@@ -98,8 +98,8 @@ func demandAspect(part policy.Part) Aspect {
 	return a
 }
 
-// opinionated says of a requirement without an opinion on arguments
-// that may vary what it means: none may.
+// opinionated replaces missing bounds by an empty list, which has the same meaning: no argument may
+// vary.
 func opinionated(r policy.Require) policy.Require {
 	if r.Grants.Bounds == nil && !r.Grants.Forbid {
 		r.Grants.Bounds = []policy.Bound{}
@@ -127,7 +127,7 @@ const (
 	aspectPeople      = "people"
 )
 
-// frameAspects lists what protects beside the outcome of calls, each
+// frameAspects returns the aspects that protect in other ways than by the outcome of calls, each
 // with its order.
 func frameAspects() []Aspect {
 	names := func(p Protection) string { return showNames(p) }
@@ -183,19 +183,18 @@ func frameAspects() []Aspect {
 	}
 }
 
-// aspectStages is the aspect of who has to agree.
+// aspectStages is the aspect of the people who must agree.
 const aspectStages = "stages"
 
-// aspect finds a row of the table.
+// aspect returns the aspect with a name.
 func aspect(name string) Aspect {
 	all := Aspects()
 	return all[slices.IndexFunc(all, func(a Aspect) bool { return a.Name == name })]
 }
 
-// effective is a requirement as it is felt: bounds without an opinion
-// permit nothing, and a requirement that says no more than what holds
-// anyway says nothing. So a rule of an agent's file demands the same as
-// the same rule of a policy.
+// effective normalizes a requirement: bounds without an opinion permit nothing, and a requirement
+// equal to the defaults becomes the zero value. A rule in an agent's file then equals the same rule
+// in a policy.
 func effective(r policy.Require) policy.Require {
 	r = r.Join(policy.Require{})
 	if len(r.Grants.Bounds) == 0 {
@@ -208,7 +207,7 @@ func effective(r policy.Require) policy.Require {
 	return r
 }
 
-// stages lists who has to agree, and who may instead.
+// stages describes the groups that must agree, and those that may do so instead.
 func stages(r policy.Require) []string {
 	var out []string
 	for _, s := range r.Stages {
@@ -217,7 +216,7 @@ func stages(r policy.Require) []string {
 	return out
 }
 
-// stage words who has to agree in one stage.
+// stage describes who must agree in one stage.
 func stage(s policy.Stage) string {
 	text := fmt.Sprintf("%d of %s", s.People, s.Group)
 	for _, i := range s.StandIns {
@@ -229,7 +228,7 @@ func stage(s policy.Stage) string {
 // within is a deadline.
 type within time.Duration
 
-// String writes a deadline as a policy does.
+// String returns a deadline in the format of policy files.
 func (w within) String() string {
 	if w == 0 {
 		return "no deadline"
@@ -244,8 +243,8 @@ func timeoutStep(r policy.Require) int {
 	)
 }
 
-// mutual is the order of which it is known whether the new side is at
-// least as tight as the old one, and the other way round.
+// mutual returns the order, given whether the new side is at least as tight as the old one, and the
+// reverse.
 func mutual(tighter, looser bool) Order {
 	switch {
 	case tighter && looser:
@@ -284,12 +283,12 @@ func fewer(old, new Protection) Order {
 	return subset(old.Names, new.Names)
 }
 
-// behind orders what stands behind an alias: nothing is the tightest.
+// behind orders the names for which an alias is used. No name is the tightest.
 func behind(old, new Protection) Order {
 	return mutual(new.Word == "" || new.Word == old.Word, old.Word == "" || old.Word == new.Word)
 }
 
-// equal orders nothing: two different words can't be compared.
+// equal returns Same for equal words and Incomparable for different ones.
 func equal(old, new Protection) Order { return mutual(old.Word == new.Word, old.Word == new.Word) }
 
 // steps orders by the step.
@@ -318,8 +317,7 @@ func showNames(p Protection) string {
 	return strings.Join(p.Names, ", ")
 }
 
-// shown writes a part of a requirement: lists as words, what a policy
-// file has as it has it.
+// shown returns a part of a requirement as text: lists as words, other values as in a policy file.
 func shown(v any) string {
 	switch v := v.(type) {
 	case []string:
@@ -333,7 +331,7 @@ func shown(v any) string {
 	return shownJSON(v)
 }
 
-// shownJSON words a value as JSON, "none" where it says nothing.
+// shownJSON returns a value as JSON, or "none" if it is empty.
 func shownJSON(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil || string(text) == "null" || string(text) == "{}" {

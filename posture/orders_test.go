@@ -14,8 +14,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// requires draws what rules of policies demand: they always have an
-// opinion on timeouts and on what may vary.
+// requires draws requirements of policy rules. They always have an opinion on timeouts and on the
+// arguments that may vary.
 func requires() *rapid.Generator[policy.Require] {
 	return rapid.Custom(func(t *rapid.T) policy.Require {
 		of := func(what string, list ...string) string { return rapid.SampledFrom(list).Draw(t, what) }
@@ -82,8 +82,7 @@ func protections() *rapid.Generator[Protection] {
 	})
 }
 
-// TestOrdersAreOrders: every aspect's order is reflexive, antisymmetric
-// and transitive.
+// TestOrdersAreOrders checks that every aspect's order is reflexive, antisymmetric and transitive.
 func TestOrdersAreOrders(t *testing.T) {
 	mirror := map[Order]Order{
 		Same:         Same,
@@ -124,10 +123,9 @@ func TestOrdersAreOrders(t *testing.T) {
 	}
 }
 
-// TestAspectsAreTheLattice: a requirement is at least as tight as
-// another in every aspect exactly when the lattice of policies says so.
-// What is not in it: bounds without an opinion, and a timeout that
-// nobody spoke of, which is tighter than approval by timeout.
+// TestAspectsAreTheLattice checks that a requirement is at least as tight as another in every
+// aspect exactly if the lattice of policies says so. Two cases are not in the lattice: bounds
+// without an opinion, and an unspecified timeout, which is tighter than approval by timeout.
 func TestAspectsAreTheLattice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x, y := requires().Draw(t, "x"), requires().Draw(t, "y")
@@ -150,7 +148,7 @@ func TestAspectsAreTheLattice(t *testing.T) {
 	})
 }
 
-// TestJoiningNeverLoosens, unless what is joined approves by timeout.
+// TestJoiningNeverLoosens excludes only requirements that approve by timeout.
 func TestJoiningNeverLoosens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x, y := requires().Draw(t, "x"), requires().Draw(t, "y")
@@ -168,8 +166,7 @@ func TestJoiningNeverLoosens(t *testing.T) {
 	})
 }
 
-// TestMorePoliciesNeverLoosen: one policy more is never told to loosen,
-// whatever it says.
+// TestMorePoliciesNeverLoosen checks that adding a policy is never reported as loosening.
 func TestMorePoliciesNeverLoosen(t *testing.T) {
 	for seed := range uint64(30) {
 		d := dice{rand.New(rand.NewPCG(seed, 17))}
@@ -215,7 +212,7 @@ func TestEverySideIsEquivalentToItself(t *testing.T) {
 	}
 }
 
-// told writes changes as one line each.
+// told returns the changes as text, one per line.
 func told(changes []Change) string {
 	var b strings.Builder
 	for _, c := range changes {
@@ -243,7 +240,7 @@ func told(changes []Change) string {
 
 func tools(list string) string { return "{local_tools: [" + list + "]}" }
 
-// TestWhatCompareTells, one kind of change after the other.
+// TestWhatCompareTells has one row for each kind of change.
 func TestWhatCompareTells(t *testing.T) {
 	const trade = "{alias: trade, approval: {condition: [{args_match: {%s}}]}}"
 	gated := func(matchers string) string { return tools(fmt.Sprintf(trade, matchers)) }

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// CompareAll compares the agents of two versions, each by the path of
-// its file. Compared are those of one path, those that moved and alone
-// have their id, and those that one version alone has. Where each has
-// one agent, these are compared whatever they are called.
+// CompareAll compares the agents of two versions, which are given by the paths of their files. It
+// pairs agents with the same path, and moved agents whose id is unique. An agent without a
+// counterpart is compared with nil. If each version has exactly one agent, these are compared
+// regardless of their names.
 func CompareAll(old, new map[string]*Side) Report {
 	var changes []Change
 	for _, p := range pairs(old, new) {
@@ -34,9 +34,9 @@ func filesOf(side map[string]*Side) []string {
 	return append([]string{}, slices.Sorted(maps.Keys(all))...)
 }
 
-// pairs are the agents of two sides: an agent is its metadata.id, at its
-// path where several have one, and a file whose agent has a new id is
-// the agent that it was. What is left one side alone has.
+// pairs matches the agents of two versions by metadata.id, or by path if several agents share an
+// id. A file whose agent has a new id counts as the same agent. Agents without a counterpart are
+// returned alone.
 func pairs(old, new map[string]*Side) []agentPair {
 	if len(old) == 1 && len(new) == 1 {
 		for a := range old {
@@ -69,13 +69,13 @@ func pairs(old, new map[string]*Side) []agentPair {
 	return p.rest()
 }
 
-// agentPair is one agent on both sides, nil where it is not there.
+// agentPair is one agent on both sides. A side is nil if it lacks the agent.
 type agentPair struct {
 	rel      string // its path on the old side, or on the new one
 	old, new *Side
 }
 
-// pairing is what is not paired yet.
+// pairing holds the agents that are not paired yet.
 type pairing struct {
 	old, new    map[string]*Side
 	gone, fresh map[string]*Side
@@ -88,7 +88,7 @@ func (p *pairing) put(from, to string) {
 	delete(p.fresh, to)
 }
 
-// rest adds what one side alone has, and puts all in order.
+// rest adds the agents that only one side has, and sorts the pairs.
 func (p *pairing) rest() []agentPair {
 	for rel, side := range p.gone {
 		p.out = append(p.out, agentPair{rel: rel, old: side})

@@ -12,12 +12,12 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// mostCommittees bounds the sets of people that are tried to learn
-// whether one side lets them approve and the other doesn't.
+// mostCommittees limits the sets of people that are tried to find one that may approve on one side
+// only.
 const mostCommittees = 20_000
 
-// askedGroups are the groups whose people may approve something of a
-// side; "", everybody, where a rule that asks names no group.
+// askedGroups returns the groups whose people may approve calls of a side. An empty name means
+// everyone: a rule that asks names no group.
 func askedGroups(s Side) []string {
 	var out []string
 	for _, pol := range s.Plan.Policies() {
@@ -35,8 +35,7 @@ func askedGroups(s Side) []string {
 	return out
 }
 
-// stagesOf are the stages of a requirement, which are those of any
-// approval where it has none.
+// stagesOf returns the stages of a requirement, or the default stage if it has none.
 func stagesOf(r policy.Require) []policy.Stage {
 	if r = r.Join(policy.Require{}); len(r.Stages) > 0 {
 		return r.Stages
@@ -74,8 +73,8 @@ func asksItself(a *schema.Agent) bool {
 	return asks
 }
 
-// members is who may answer for a group: each name that leads to one of
-// its people, and whoever signs in with it.
+// members returns who may answer for a group: every name of each of its people. If the directory
+// lists the group, there is also an entry for people who sign in with it.
 func members(d *people.Directory, group string) Protection {
 	var names []string
 	in, _ := d.Members(context.Background(), "", group) // a file answers without fail
@@ -93,8 +92,8 @@ func members(d *people.Directory, group string) Protection {
 	return setOf(names)
 }
 
-// people compares the members of the groups that both sides ask. Where
-// one side alone asks a group, its stages are compared.
+// people compares the members of the groups that both sides ask. For a group that only one side
+// asks, the stages are compared instead.
 func (c *comparer) people() {
 	switch {
 	case c.old.People == nil && c.new.People == nil:
@@ -122,7 +121,7 @@ func groupName(group string) string {
 	return "group " + group
 }
 
-// onePeople is the change where the people of one side alone are known.
+// onePeople adds the change for people that are known on one side only.
 func (c *comparer) onePeople() {
 	change := Change{
 		Kind:   "agent",
@@ -140,8 +139,8 @@ func (c *comparer) onePeople() {
 	c.changes = append(c.changes, change)
 }
 
-// owners are the people who may not answer since they own the agent, by
-// their ids where people are known.
+// owners returns the people who may not answer because they own the agent, by id if people are
+// known.
 func (c *comparer) owners(s Side) framed {
 	agent := s.Plan.Agent()
 	names := people.Owners(agent.Metadata.Labels["owner"])
@@ -158,9 +157,8 @@ func (c *comparer) owners(s Side) framed {
 	return framed{"": {setOf(names), at(s, agent.Metadata.Range)}}
 }
 
-// committees tells how the stages of two demands compare where the
-// names of their groups can't say it: by the sets of people who may
-// approve.
+// committees compares the stages of two requirements by the sets of people who may approve, if the
+// names of their groups are not enough.
 func (c *comparer) committees(old, new policy.Require) (order Order, why string) {
 	const unordered = "neither side demands all that the other does"
 	if c.old.People == nil || c.new.People == nil {
@@ -182,7 +180,8 @@ func (c *comparer) committees(old, new policy.Require) (order Order, why string)
 	return mutual(tighter, looser), why
 }
 
-// cmpOr says who may approve on one side alone, unless it is said.
+// cmpOr returns a sentence about who may approve on one side only, unless an explanation exists
+// already.
 func cmpOr(said string, now, before []string) string {
 	if said != "" || now == nil || before == nil {
 		return said
@@ -191,8 +190,8 @@ func cmpOr(said string, now, before []string) string {
 		strings.Join(before, " and ") + " might before and may not now"
 }
 
-// standInTimes are the times from which on the same people may stand
-// in, beginning with the moment of asking.
+// standInTimes returns the times after which further groups may fill seats, beginning with the
+// moment of asking.
 func standInTimes(lists ...[]policy.Stage) []time.Duration {
 	times := []time.Duration{0}
 	for _, s := range slices.Concat(lists...) {
@@ -205,7 +204,7 @@ func standInTimes(lists ...[]policy.Stage) []time.Duration {
 	return slices.Compact(times)
 }
 
-// stagesAt are the stages of a demand with those who stand in by a time.
+// stagesAt returns the stages of a requirement with the people who may stand in by a time.
 func stagesAt(r policy.Require, after time.Duration) []policy.Stage {
 	out := slices.Clone(stagesOf(r))
 	for i := range out {
@@ -218,13 +217,13 @@ func stagesAt(r policy.Require, after time.Duration) []policy.Stage {
 	return out
 }
 
-// sitting is what decides whether people may approve.
+// sitting decides whether a set of people may approve.
 type sitting struct {
 	people *people.Directory
 	stages []policy.Stage
 }
 
-// as is a person under a side, who may be nobody there.
+// as returns a person as a side sees them. The side may not know the person.
 func (s sitting) as(p people.Person) people.Person {
 	if strings.HasPrefix(p.ID, signedIn) {
 		if !s.people.Lists(p.Groups[0]) {
@@ -241,7 +240,7 @@ func (s sitting) as(p people.Person) people.Person {
 	return there
 }
 
-// fills says which stages a person may sit in.
+// fills returns a key of the stages for which a person may answer.
 func (s sitting) fills(p people.Person) string {
 	var b []byte
 	known := len(p.Groups) > 0 || s.isIn(p)
@@ -256,7 +255,7 @@ func (s sitting) isIn(p people.Person) bool {
 	return ok
 }
 
-// seats is how many people the stages want.
+// seats returns the number of people that the stages require.
 func (s sitting) seats() int {
 	n := 0
 	for _, stage := range s.stages {
@@ -278,11 +277,11 @@ func (s sitting) met(list []people.Person) bool {
 	return met
 }
 
-// signedIn begins the name of somebody who signs in with a group.
+// signedIn begins the id of an invented person who signs in with a group.
 const signedIn = "somebody who signs in with "
 
-// candidates are the people of a sitting, and as many who sign in with
-// a group that the file lists as there are seats.
+// candidates returns the people of a side, and, for each group that the file lists, as many
+// invented people who sign in with that group as there are seats.
 func (s sitting) candidates() []people.Person {
 	all, _ := s.people.Members(context.Background(), "", "")
 	for _, group := range people.GroupsOf(s.stages) {
@@ -297,10 +296,9 @@ func (s sitting) candidates() []people.Person {
 	return all
 }
 
-// exceeds finds people who may approve in one sitting and not in the
-// other: nil when there are none, false when too many sets of people
-// would have to be tried. People who may sit in the same stages on both
-// sides are alike.
+// exceeds returns people who may approve on side s and not on the other, or nil if there are none.
+// It returns false if there are too many sets of people to try. Of people who may answer for the
+// same stages on both sides, it tries only as many as there are seats.
 func exceeds(s, other sitting) (who []string, known bool) {
 	search := committee{s: s, other: other, left: mostCommittees}
 	kinds := map[string]int{}
@@ -318,7 +316,7 @@ func exceeds(s, other sitting) (who []string, known bool) {
 	return search.found, search.left > 0 || search.found != nil
 }
 
-// committee looks for people who may approve in one sitting alone.
+// committee searches for people who may approve on one side only.
 type committee struct {
 	s, other sitting
 	people   []people.Person
@@ -326,7 +324,7 @@ type committee struct {
 	found    []string
 }
 
-// grow tries all sets with people from an index on.
+// grow tries all sets that add people from an index on.
 func (c *committee) grow(chosen []people.Person, from int) {
 	if c.left--; c.left <= 0 || c.found != nil {
 		return
@@ -354,7 +352,7 @@ func namesOf(list []people.Person) []string {
 	return out
 }
 
-// peopleAspects are the rows about who may answer.
+// peopleAspects returns the aspects about who may answer.
 func peopleAspects() []Aspect {
 	names := func(p Protection) string { return showNames(p) }
 	return []Aspect{

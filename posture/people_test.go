@@ -75,8 +75,7 @@ func approving(d *people.Directory, r policy.Require) map[int]bool {
 	return out
 }
 
-// TestCommitteesAgreeWithBruteForce: who may approve is ordered by all
-// sets of people that may.
+// TestCommitteesAgreeWithBruteForce compares the result with all sets of people who may approve.
 func TestCommitteesAgreeWithBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old := &Side{People: drawnPeople(t, "old")}
@@ -107,8 +106,7 @@ people:
   - {id: carol, name: C, groups: [desk], owns: [desk]}
 `
 
-// TestWhoMayAnswer, there and back: each row loosens, or can't be
-// ordered.
+// TestWhoMayAnswer compares each row in both directions. Each row loosens or has no order.
 func TestWhoMayAnswer(t *testing.T) {
 	replaced := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(staff) }
 	listed := func(text, groups string) string { return text + "groups: {" + groups + "}\n" }
@@ -163,7 +161,7 @@ func TestWhoMayAnswer(t *testing.T) {
 	}
 }
 
-// TestTooManyCommittees: a crowd is undecided, and says why.
+// TestTooManyCommittees checks that a large number of people is undecided, with the reason.
 func TestTooManyCommittees(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("schema_version: \"1.0.0\"\npeople:\n")

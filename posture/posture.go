@@ -1,18 +1,15 @@
-// Package posture compares what two versions of an agent with its
-// policies let through: for all calls, not for a sample of them.
+// Package posture compares what two versions of an agent with its policies allow. It compares all
+// calls, not a sample of them.
 //
-// A posture is what a plan (package resolve) makes of every call it can
-// be given. Compare tells the calls that are allowed, asked about or
-// denied on one side and not on the other, exactly and in words, each
-// with a call that shows it and that both plans have decided before it
-// is told. It also tells what protects besides the outcome: who must
-// approve, by when, what a grant may vary, what is hidden, lists,
-// references and readings, each by the order that Aspects writes down.
-// Query asks about one plan what an invariant asks: is there a call
-// like this with that outcome?
+// A posture is the set of decisions of a plan (package resolve) for every possible call. Compare
+// reports the calls whose outcome (allowed, asked about or denied) differs between the sides, each
+// with an exact description in words and an example that both plans have decided. It also reports
+// protection besides the outcome: who must approve, by when, what a grant may vary, what is hidden,
+// lists, references and readings, each by the order that Aspects defines. Query answers a question
+// about one plan, such as an invariant: is there a call like this with that outcome?
 //
-// What can't be told is Undecided, says why, and counts as loosening.
-// The package is pure: no clock, no network, no disk.
+// A difference that can't be determined is Undecided, gives the reason, and counts as loosening.
+// The package is pure: it uses no clock, network or disk.
 package posture
 
 import (
@@ -26,11 +23,11 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Effect is what a change does to what is asked.
+// Effect classifies a change: whether more or fewer calls are asked about or denied, or neither.
 type Effect string
 
-// The effects of a change. What can't be ordered, such as another group
-// in the place of one, is Undecided too.
+// These are the effects of a change. A change without an order, such as one group replaced by
+// another, is Undecided too.
 const (
 	Tightens  Effect = "tightens"
 	Loosens   Effect = "loosens"
@@ -50,7 +47,7 @@ const (
 	VerdictUndecided Verdict = "undecided"
 )
 
-// The aspects of calls, beside those of Aspects.
+// These are the aspects of calls. Aspects returns the others.
 const (
 	outcomeAspect = "outcome" // allow is looser than ask is looser than deny
 	messageAspect = "message"
@@ -64,7 +61,7 @@ const everyOther = "*"
 // let through: nothing loosens, and nothing is undecided.
 func (v Verdict) Safe() bool { return v == Equivalent || v == VerdictTightens }
 
-// Position is where the rule stands that decides on one side.
+// Position is the position of the rule that decides on one side.
 type Position struct {
 	File   string `json:"file"`
 	Line   int    `json:"line,omitempty"`
@@ -75,8 +72,7 @@ type Position struct {
 type Change struct {
 	// AgentID is the metadata.id of the agent that makes the calls.
 	AgentID string `json:"agent_id"`
-	// Kind is the kind of the calls, or "agent" for what is about the
-	// agent as a whole.
+	// Kind is the kind of the calls, or "agent" if the change is about the agent as a whole.
 	Kind   string `json:"kind"`
 	Tool   string `json:"tool,omitempty"` // "*": every other one, Region says which
 	Server string `json:"server,omitempty"`
@@ -86,21 +82,21 @@ type Change struct {
 	Effect Effect `json:"effect"`
 	From   string `json:"from"`
 	To     string `json:"to"`
-	// Region says which calls, in words; "" for what is about no calls.
+	// Region describes the calls. It is empty if the change is not about calls.
 	Region string `json:"region,omitempty"`
-	// Asks says of a change between ask and allow which calls the new
-	// side asks about for certain, in words; "" for none.
+	// Asks describes, for a change between ask and allow, the calls about which the new side
+	// certainly asks. It may be empty.
 	Asks string `json:"asks,omitempty"`
 	// Witness is one of the calls, as `assent decide` takes it.
 	Witness json.RawMessage `json:"witness,omitempty"`
 	Old     *Position       `json:"old,omitempty"`
 	New     *Position       `json:"new,omitempty"`
-	// Below names the agents that delegate to this one, by whose rules
-	// its calls change, "" where its own rules say it.
+	// Below names the agents that delegate to this one and whose rules change its calls. It is
+	// empty if its own rules do.
 	Below string `json:"below,omitempty"`
-	// Why says why a change is undecided.
+	// Why is the reason why a change is undecided.
 	Why string `json:"why,omitempty"`
-	// Note says what else a change does that its effect does not show.
+	// Note describes a consequence of the change that its effect does not show.
 	Note string `json:"note,omitempty"`
 
 	region *condition.Region
@@ -112,7 +108,7 @@ type Change struct {
 	edited []*EditedRule // the rules that cause the change, empty if none is known
 }
 
-// Report is what a comparison found.
+// Report is the result of a comparison.
 type Report struct {
 	Verdict Verdict  `json:"verdict"`
 	Changes []Change `json:"changes"`
@@ -172,15 +168,14 @@ type Side struct {
 	// Suppressed are the comments in the agent's file, and in those of
 	// its policies, that silence findings.
 	Suppressed []Suppression
-	// People is who may answer, nil when that is not known, and
-	// PeopleAt the file that says so.
+	// People lists who may answer. It is nil if that is not known. PeopleAt is the position in its
+	// file.
 	People   *people.Directory
 	PeopleAt *Position
-	// PermitAge is how long an allowed call may wait before it runs; 0
-	// where nobody says it.
+	// PermitAge is how long an allowed call may wait before it runs. It is 0 if no limit is set.
 	PermitAge time.Duration
-	// Offered names the tools that each MCP server is known to offer, by its
-	// alias. They are compared by name where the server has no allow-list.
+	// Offered lists the tools that each MCP server is known to offer, by the server's alias. If the
+	// server has no allow-list, they are compared by name.
 	Offered map[string][]string
 	// Config names the decisions.yaml that was read, empty if there is none.
 	Config string
@@ -191,16 +186,15 @@ type Side struct {
 	// decides while it can't be reached.
 	PolicyRegistry string
 	RegistryKeep   time.Duration
-	// Sources says by role where the files were found within the side.
+	// Sources maps roles to the locations within the side where the files were found.
 	Sources map[string]string
-	// Below is the plan of the agent below all those that delegate to
-	// it, as a service compiles it, and Parents names these; nil and ""
-	// when nobody does.
+	// Below is the plan of the agent combined with all agents that delegate to it, as a service
+	// compiles it. Parents names these agents. Both are empty if there are none.
 	Below   *resolve.Plan
 	Parents string
 }
 
-// below is the side of an agent under its parents.
+// below returns the side with the plan that includes its parents.
 func (s Side) below() *Side {
 	if s.Below != nil {
 		s.Plan = s.Below
@@ -208,8 +202,8 @@ func (s Side) below() *Side {
 	return &s
 }
 
-// Compare tells the changes from one version of an agent to another. A
-// nil side is an agent that is not there: none of its calls run.
+// Compare returns the changes from one version of an agent to another. A nil side means that the
+// agent doesn't exist there: none of its calls run.
 func Compare(old, new *Side) []Change {
 	if old == nil || new == nil {
 		return onlyOne(old, new)
@@ -231,7 +225,7 @@ func Compare(old, new *Side) []Change {
 	return changes
 }
 
-// says reports whether two changes say the same, whatever shows it.
+// says reports whether two changes are equal apart from their witnesses and positions.
 func (c Change) says(o Change) bool {
 	return c.Kind == o.Kind && c.Tool == o.Tool && c.Server == o.Server && c.Agent == o.Agent && c.Skill == o.Skill &&
 		c.Aspect == o.Aspect && c.Effect == o.Effect && c.From == o.From && c.To == o.To && c.Region == o.Region
@@ -259,7 +253,7 @@ func compareAs(old, new *Side) []Change {
 	return c.changes
 }
 
-// onlyOne is the change of an agent that one side alone has.
+// onlyOne returns the change for an agent that only one side has.
 func onlyOne(old, new *Side) []Change {
 	change := Change{
 		Kind:   "agent",

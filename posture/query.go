@@ -16,13 +16,12 @@ import (
 // no: "never allowed" asks for the outcome allow, "always asked" for
 // allow and for deny.
 type Query struct {
-	// Call names the target. Its documents are not looked at; its
-	// annotations are, and nil means any.
+	// Call selects the target. Its arguments are ignored. Its annotations are used; nil means any.
 	Call resolve.Call
-	// Where is what has to be true of the call, see ParseWhere; nil for
-	// every call. Calls for which it is unknown are not looked for.
+	// Where is a condition on the call, see ParseWhere. It is nil for every call. Calls for which
+	// the condition is unknown are not considered.
 	Where *condition.Expr
-	// Outcome is what the plan makes of the call.
+	// Outcome is the outcome to look for.
 	Outcome resolve.Outcome
 }
 
@@ -46,8 +45,8 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// Ask answers a query about a plan. A delegation to an alias that names a
-// local and a remote agent is looked for in each reading.
+// Ask answers a query about a plan. A delegation to an alias that names both a local and a remote
+// agent is checked in each reading.
 func (q Query) Ask(plan *resolve.Plan) Answer {
 	open := Answer{}
 	for _, reading := range q.readings(plan) {
@@ -181,7 +180,7 @@ func keysOf(e *condition.Expr) []string {
 	return out
 }
 
-// among looks at calls of one class, with a parent's input and without.
+// among checks calls of one set of annotations, with a parent's input and without.
 func (q Query) among(p pair) Answer {
 	p.world = condition.Calls{NoParent: true, CaseSensitive: p.old.target.CaseSensitive}
 	first := q.in(p)
@@ -200,7 +199,7 @@ func mentionsParent(e *condition.Expr) bool {
 	return e != nil && readsParent(&resolve.Gate{Use: condition.Governance, When: e})
 }
 
-// in looks at calls that carry a parent's input, or at those that don't.
+// in checks either the calls with a parent's input or those without.
 func (q Query) in(p pair) Answer {
 	var within []condition.Gate
 	if q.Where != nil {
@@ -230,7 +229,7 @@ func (q Query) in(p pair) Answer {
 	return open
 }
 
-// shown has the plan decide the witness before it is told.
+// shown returns the answer for a cell, after the plan has decided its witness.
 func (q Query) shown(p pair, cell condition.Cell) Answer {
 	var c Change
 	p.witness(&c, cell.Witness, func(decided, _ resolve.Decision) bool { return decided.Outcome == q.Outcome })

@@ -54,7 +54,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// wide is more dotted keys than are told apart.
+// wide returns a condition with more dotted keys than a comparison distinguishes.
 func wide() string {
 	var keys []string
 	for _, c := range "bcdefghijklmn" {
@@ -63,8 +63,8 @@ func wide() string {
 	return strings.Join(keys, ",")
 }
 
-// TestQueriesAgreeWithBruteForce: a call of the domain with that
-// outcome is found, and no means that there is none.
+// TestQueriesAgreeWithBruteForce checks that a call of the domain with that outcome is found, and
+// that there is none if the answer is no.
 func TestQueriesAgreeWithBruteForce(t *testing.T) {
 	for seed := range uint64(60) {
 		d := dice{rand.New(rand.NewPCG(seed, 23))}
@@ -95,8 +95,8 @@ func asksAt(t *testing.T, where *condition.Expr, args string) bool {
 	return truth == condition.True
 }
 
-// FuzzParseWhere: any text is read or refused; what is read has a name
-// and a test for each part.
+// FuzzParseWhere checks that any text is parsed or refused, and that a parsed text has a name and a
+// test for each part.
 func FuzzParseWhere(f *testing.F) {
 	for _, text := range []string{"amount>50000,currency=USD", `a="x,y" , b!=true`, "a~^x", `a="`, "=", "a=,"} {
 		f.Add(text)
@@ -234,7 +234,7 @@ func TestDelegationIsAskedInBothReadings(t *testing.T) {
 	}
 }
 
-// TestVacuousQuestions are about no call, so that No would prove nothing.
+// TestVacuousQuestions asks about no possible call, so that the answer No would prove nothing.
 func TestVacuousQuestions(t *testing.T) {
 	plan := planOf(t, resolve.Options{}, `{local_tools: [{alias: pay}, {alias: buy, approval: {condition: [{args_match: {amount: {gt: 5}}}]}}],
     mcp_servers: [{alias: s, server_ref: x, allowed_tools: [a]}], local_agents: [{alias: clerk, source: c.agf.yaml}]}`)

@@ -11,8 +11,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// unchanged reports whether both sides have the same gates: nothing is
-// different then.
+// unchanged reports whether both sides have the same gates, so that nothing can differ.
 func (p pair) unchanged() bool {
 	if p.old.denied != p.new.denied {
 		return false
@@ -23,8 +22,8 @@ func (p pair) unchanged() bool {
 	return slices.Equal(old, new) && p.sameTemplate(p.old.asks, p.new.asks)
 }
 
-// sameTemplate reports whether templates stand in the same order, which
-// decides whose is shown.
+// sameTemplate reports whether the gates have the same templates in the same order. The order
+// decides which message is shown.
 func (p pair) sameTemplate(old, new []int) bool {
 	texts := func(s side, list []int) []string {
 		var out []string
@@ -50,13 +49,13 @@ func (p pair) signatures(s side) []string {
 	return out
 }
 
-// signature is what of a gate that asks matters to calls.
+// signature returns a key of everything about a gate that matters to calls.
 func (p pair) signature(s side, at int) string {
 	g := &s.target.Gates[at]
 	return p.gateKey(s, at) + "\n" + requireKey(g.Require) + "\n" + p.templateKey(g.Template)
 }
 
-// templateKey is the same for templates that render the same messages.
+// templateKey returns a key that is equal for templates that render the same messages.
 func (c *comparer) templateKey(text string) string {
 	key, ok := c.templates[text]
 	if !ok {
@@ -67,7 +66,7 @@ func (c *comparer) templateKey(text string) string {
 	return key
 }
 
-// gateKey is when a gate asks.
+// gateKey returns a key of the condition of a gate.
 func (p pair) gateKey(s side, at int) string {
 	g := &s.target.Gates[at]
 	if g.When == nil {
@@ -84,8 +83,8 @@ func (p pair) gateKey(s side, at int) string {
 	}, " ")
 }
 
-// exprKey is the same for conditions that say the same in the same
-// words; numbers are compared as numbers.
+// exprKey returns a key that is equal for conditions with the same words. Numbers are compared as
+// numbers.
 func exprKey(e *condition.Expr) string {
 	var b []byte
 	for i := range e.Groups {
@@ -116,8 +115,8 @@ func appendScalar(b []byte, s condition.Scalar) []byte {
 	return append(append(b, s.String()...), ',')
 }
 
-// requireKey is what a gate demands. It tells no opinion from the
-// default, which join differently.
+// requireKey returns a key of the requirements of a gate. "No opinion" and the default have
+// different keys, because they join differently.
 func requireKey(r *policy.Require) string {
 	if r == nil {
 		return "nothing"

@@ -8,10 +8,9 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestComparisonsEndSoon: small files whose conditions part calls into
-// very many sets. Work is bounded by counts of steps and pieces, not by
-// time, so the answer is the same everywhere; allocations stand for the
-// work here. Without the bounds these take 70 times as many.
+// TestComparisonsEndSoon compares small files whose conditions split calls into very many sets. The
+// comparison limits steps and pieces, not time, so that the answer is the same on every machine.
+// The test measures the work by allocations; without the limits there are 70 times as many.
 func TestComparisonsEndSoon(t *testing.T) {
 	for name, want := range map[string]Verdict{"words": VerdictTightens, "pieces": VerdictUndecided} {
 		t.Run(name, func(t *testing.T) {

@@ -9,14 +9,13 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// named is a container of a side: its list of names.
+// named is the list of names of a container on one side.
 type named struct {
 	list *[]schema.ToolRef // nil: every name
 }
 
-// targets compares every target that either side declares, and what the
-// names that neither side has come to, where they can run or be asked
-// for.
+// targets compares every target that either side declares, and undeclared names if they can run or
+// be asked about.
 func (c *comparer) targets() {
 	c.tools()
 	c.within(resolve.MCPTool, c.containers(toolLists))
@@ -38,8 +37,7 @@ func skillLists(s *schema.ActionSpace, add func(alias string, list *[]schema.Too
 	}
 }
 
-// asksUndeclared reports whether a side asks about what its agent does
-// not declare, rather than to deny it.
+// asksUndeclared reports whether a side asks about undeclared calls instead of denying them.
 func (c *comparer) asksUndeclared() bool {
 	return slices.ContainsFunc(c.sides(), func(s Side) bool {
 		return s.Plan.Options().Semantics.Undeclared == resolve.UndeclaredAsk
@@ -48,8 +46,7 @@ func (c *comparer) asksUndeclared() bool {
 
 func (c *comparer) sides() []Side { return []Side{c.old, c.new} }
 
-// globs lists the patterns by which rules of either side choose calls of
-// a kind.
+// globs lists the patterns with which rules of either side select calls of a kind.
 func (c *comparer) globs(of func(m *policy.Match) []string, kinds ...resolve.Kind) []string {
 	var out []string
 	for _, s := range c.sides() {
@@ -74,8 +71,8 @@ func targetsOf(m *policy.Match) []string { return m.Targets }
 
 func serversOf(m *policy.Match) []string { return m.Servers }
 
-// each calls a function for every declared name and, when others are
-// possible, for one name of each kind that globs tell apart.
+// each calls visit for every declared name. If other names are possible, it also calls visit with
+// one name of each set that the globs distinguish.
 func (c *comparer) each(kind resolve.Kind, declared, globs []string, open bool, what string,
 	visit func(name, words string),
 ) {
@@ -132,7 +129,7 @@ func (c *comparer) containers(
 	return out
 }
 
-// allowList is a list as a side reads it: an empty one may be none.
+// allowList returns a list as a side reads it: an empty list may count as no list.
 func allowList(s Side, list *[]schema.ToolRef) *[]schema.ToolRef {
 	absent := s.Plan.Options().Semantics.EmptyAllowList == resolve.EmptyIsAbsent
 	if absent && list != nil && len(*list) == 0 {
@@ -141,7 +138,7 @@ func allowList(s Side, list *[]schema.ToolRef) *[]schema.ToolRef {
 	return list
 }
 
-// within compares the tools of servers or the skills of remote agents.
+// within compares the tools of servers, or the skills of remote agents.
 func (c *comparer) within(kind resolve.Kind, all map[string][]named) {
 	var aliases []string
 	for alias := range all {
@@ -182,9 +179,8 @@ func (c *comparer) within(kind resolve.Kind, all map[string][]named) {
 	})
 }
 
-// delegations compares agents that are delegated to. What a call says
-// of an alias that could be local and remote makes it a target of its
-// own.
+// delegations compares the agents to which the agent delegates. If an alias may be both local and
+// remote, each kind that a call can state is a target of its own.
 func (c *comparer) delegations() {
 	kinds := map[string]map[resolve.Remote]bool{}
 	declare := func(alias string, remote resolve.Remote) {
@@ -213,8 +209,8 @@ func (c *comparer) delegations() {
 	})
 }
 
-// delegation compares one alias: where its kind matters, once for calls
-// that don't tell it and once for each kind.
+// delegation compares one alias. With apart it is compared once for calls that don't state the kind
+// and once for each kind.
 func (c *comparer) delegation(alias, words string, apart bool) {
 	readings := []resolve.Remote{resolve.RemoteUnstated}
 	if apart {

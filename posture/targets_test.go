@@ -14,8 +14,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// anyCall draws calls to names that files have, that rules match, and
-// that nobody has heard of.
+// anyCall draws calls to names that files declare, that rules match, or that are unknown.
 func (d dice) anyCall() resolve.Call {
 	name, container := pick(d, "a", "ab", "b", "xb", "ax", "zz"), pick(d, "s", "r", "a", "q")
 	call := pick(d,
@@ -38,8 +37,8 @@ func (d dice) anyCall() resolve.Call {
 	return call
 }
 
-// TestNoCallIsMissed: whatever is called, if the two sides decide it
-// otherwise a change tells it.
+// TestNoCallIsMissed checks that there is a change for every call that the two sides decide
+// differently.
 func TestNoCallIsMissed(t *testing.T) {
 	differing := 0
 	for seed := range uint64(40) {
@@ -79,7 +78,7 @@ func TestNoCallIsMissed(t *testing.T) {
 	}
 }
 
-// TestNamesAreToldApart: every name is in the cell of what matches it.
+// TestNamesAreToldApart checks that every name is in the cell of the globs that match it.
 func TestNamesAreToldApart(t *testing.T) {
 	pattern := rapid.StringMatching(`[ab*]{1,5}`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -116,7 +115,7 @@ func TestNamesAreToldApart(t *testing.T) {
 	})
 }
 
-// TestTooManyNamesAreUndecided: what takes too many states is said to.
+// TestTooManyNamesAreUndecided checks names that take too many states.
 func TestTooManyNamesAreUndecided(t *testing.T) {
 	var globs []string
 	for i := range 24 {
@@ -133,8 +132,8 @@ func TestTooManyNamesAreUndecided(t *testing.T) {
 	}
 }
 
-// TestTooManyAnnotationsAreUndecided, and so is a demand that too many
-// conditions decide.
+// TestTooMuchIsUndecided checks too many annotations, and requirements that depend on too many
+// conditions.
 func TestTooMuchIsUndecided(t *testing.T) {
 	space := tools("{alias: t}")
 	old := &Side{Plan: planOf(t, resolve.Options{}, space)}

@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// manyKeys is a condition on more dotted keys than are told apart.
+// manyKeys returns a condition with more dotted keys than a comparison distinguishes.
 func manyKeys(last string) string {
 	var keys []string
 	for _, c := range "abcdefghijk" {
@@ -18,7 +18,7 @@ func manyKeys(last string) string {
 	return tools("{alias: t, approval: {condition: [{args_match: {" + strings.Join(keys, ", ") + ", z: " + last + "}}]}}")
 }
 
-// TestWhatIsTooLargeIsUndecided, says why and counts as loosening.
+// TestWhatIsTooLargeIsUndecided also checks the reason, and that the change counts as loosening.
 func TestWhatIsTooLargeIsUndecided(t *testing.T) {
 	denied := policyText("p", "{id: r, deny: \"no\"}")
 	hard := func(pattern string) string {
@@ -51,8 +51,7 @@ func TestWhatIsTooLargeIsUndecided(t *testing.T) {
 	}
 }
 
-// TestAWitnessIsRun: a change whose call the plans decide otherwise is
-// not told as one.
+// TestAWitnessIsRun checks that a change is not reported if the plans decide its witness otherwise.
 func TestAWitnessIsRun(t *testing.T) {
 	s := Side{Plan: planOf(t, resolve.Options{}, tools("{alias: t, approval: true}"))}
 	call := resolve.Call{Kind: resolve.Tool, Tool: "t"}
@@ -67,7 +66,7 @@ func TestAWitnessIsRun(t *testing.T) {
 	}
 }
 
-// TestWhoseMessageIsShown: two policies that swap their messages.
+// TestWhoseMessageIsShown swaps the messages of two policies.
 func TestWhoseMessageIsShown(t *testing.T) {
 	rule := func(ref, text string) string {
 		return policyText(ref, "{id: r, approval: {message_template: "+text+"}}")

@@ -113,8 +113,8 @@ func (s *whereScanner) name() (string, error) {
 	return name, nil
 }
 
-// whereOperators are tried in this order, so longer ones come first. A
-// wrong spelling has the right one instead of an operator.
+// whereOperators are tried in this order, so longer ones come first. For a common misspelling, the
+// entry has the correct operator as advice.
 func whereOperators() []struct {
 	sign  string
 	op    condition.Op
@@ -177,7 +177,7 @@ func (s *whereScanner) operand(op condition.Op) (condition.Scalar, error) {
 	return operand, err
 }
 
-// scalar reads the value of a test, which has to fit its operator.
+// scalar reads the value of a test, which must fit its operator.
 func (s *whereScanner) scalar(text string, quoted bool, op condition.Op) (condition.Scalar, error) {
 	n, notNumber := value.ParseNum(text)
 	isNumber := !quoted && notNumber == nil
@@ -237,7 +237,7 @@ func (s *whereScanner) quoted() (string, error) {
 	return text, nil
 }
 
-// betweenTests explains what was found where a comma was expected.
+// betweenTests returns an error for text that was found where a comma was expected.
 func (s *whereScanner) betweenTests() error {
 	found := s.found()
 	switch word := strings.ToLower(found); {
@@ -249,7 +249,7 @@ func (s *whereScanner) betweenTests() error {
 	return s.failure(`expected a comma or the end, found %s; a text with spaces needs double quotes`, found)
 }
 
-// found is the next word for a message.
+// found returns the next word, for a message.
 func (s *whereScanner) found() string {
 	fields := strings.Fields(s.rest())
 	if len(fields) == 0 {

@@ -52,20 +52,20 @@ func (p *Plan) bind(c *Call, d documents) value.Digest {
 	return value.SumCanonical(append(b, "}}"...))
 }
 
-// bindPlan is the part of every binding that the plan gives.
+// bindPlan returns the part of every binding that depends on the plan.
 func bindPlan(version value.Digest) []byte {
 	return appendText([]byte(`,"plan":`), version.String())
 }
 
-// bindHead is the part of every binding that the agent gives.
+// bindHead returns the part of every binding that depends on the agent.
 func bindHead(m *schema.Metadata) []byte {
 	b := appendText([]byte(`{"agent":{"id":`), m.ID)
 	b = appendText(append(b, `,"version":`...), m.Version)
 	return append(b, '}')
 }
 
-// appendHints writes annotations as they were reported: policies look
-// at them, so an approval holds for these alone.
+// appendHints appends annotations as the server reported them. Policies can match them, so an
+// approval is valid for these annotations only.
 func appendHints(dst []byte, hints map[string]bool) []byte {
 	v := value.Value{Kind: value.Object}
 	for name, hint := range hints {

@@ -19,10 +19,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// boundObject is the object under a binding, from a call's JSON form
-// alone, as docs/contracts/decide.md tells it. It shares nothing with
-// the package: encoding/json reads the call, and the writer below
-// writes it.
+// boundObject returns the object that a binding digests, computed only from a call's JSON form and
+// the rules in docs/contracts/decide.md. It shares no code with the package: encoding/json reads
+// the call, and the writer below writes the object.
 func boundObject(t interface{ Fatal(...any) }, line, agent, version, plan string) string {
 	var call map[string]any
 	d := json.NewDecoder(strings.NewReader(line))
@@ -256,8 +255,8 @@ func callLine(t *rapid.T) string {
 	return "{" + strings.Join(rapid.Permutation(fields).Draw(t, "order"), ",") + "}"
 }
 
-// TestTheBindingIsComputedFromItsPage: the rules of
-// docs/contracts/decide.md are all that it takes.
+// TestTheBindingIsComputedFromItsPage checks that docs/contracts/decide.md is enough to compute a
+// binding.
 func TestTheBindingIsComputedFromItsPage(t *testing.T) {
 	metadata := parseAgent(t, "agent.agf.yaml", deskTools).Metadata
 	p := plan(t, resolve.Options{}, deskTools)
@@ -278,7 +277,7 @@ func TestTheBindingIsComputedFromItsPage(t *testing.T) {
 	})
 }
 
-// TestThePageShowsTheObjectOfItsFirstCall, and its digest.
+// TestThePageShowsTheObjectOfItsFirstCall also checks the digest on the page.
 func TestThePageShowsTheObjectOfItsFirstCall(t *testing.T) {
 	page, err := os.ReadFile("../docs/contracts/decide.md")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Kind is what an agent is about to do.
+// Kind is the kind of a call.
 type Kind = policy.Kind
 
 // The kinds of call.
@@ -24,8 +24,7 @@ const (
 	Delegation = policy.Delegation
 )
 
-// Remote says whether a delegated agent is a local or a remote one,
-// where an alias could be both.
+// Remote tells whether a delegated agent is local or remote if its alias could be both.
 type Remote uint8
 
 // The readings of a delegation's alias.
@@ -57,13 +56,11 @@ func (r *Remote) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Call is what an agent is about to do. Which names are read depends on
-// Kind: Tool for a local tool, Server and Tool for an MCP tool, Agent
-// and Skill for a skill, Agent for a delegation.
+// Call describes a call that an agent wants to make. Kind decides which names are read: Tool for a
+// local tool, Server and Tool for an MCP tool, Agent and Skill for a skill, Agent for a delegation.
 //
-// A call has two forms in JSON, and both keep the bytes of its
-// arguments. A caller presents it with the arguments as they are
-// (ParseCall, JSON). A request records it with their text in a string
+// A call has two forms in JSON, and both keep the bytes of its arguments. A caller presents it with
+// the arguments as they are (ParseCall, JSON). A request records it with their text in a string
 // (encoding/json), so that no encoder on the way changes them.
 type Call struct {
 	Kind   Kind   `json:"kind"`
@@ -79,23 +76,23 @@ type Call struct {
 	// Values are decoded arguments, read when Args is nil. Both nil
 	// mean {}. They are never recorded.
 	Values map[string]any `json:"-"`
-	// ParentInput is the raw JSON of the calling agent's own input, on
-	// which delegation conditions rest; nil when unknown.
+	// ParentInput is the raw JSON of the calling agent's own input, which conditions of delegations
+	// test. It is nil if unknown.
 	ParentInput Raw `json:"parent_input,omitempty"`
 	// Annotations are the MCP hints that the server reported; a hint
 	// that is not there takes MCP's default.
 	Annotations map[string]bool `json:"annotations,omitempty"`
-	// Remote tells local and remote agents of one alias apart.
+	// Remote distinguishes local and remote agents with the same alias.
 	Remote Remote `json:"remote,omitempty"`
 
-	// Principal, Session and ToolDefinition (a digest of the tool's
-	// definition) go into the binding as they are.
+	// Principal, Session and ToolDefinition (a digest of the tool's definition) become part of the
+	// binding unchanged.
 	Principal      string `json:"principal,omitempty"`
 	Session        string `json:"session,omitempty"`
 	ToolDefinition string `json:"tool_definition,omitempty"`
 
-	// Workspace is where the call works, for the facts of Derived. It is
-	// not part of the binding.
+	// Workspace is the directory in which the call runs, for the facts of Derived. It is not part
+	// of the binding.
 	Workspace *Workspace `json:"workspace,omitempty"`
 }
 
@@ -145,8 +142,8 @@ func (c *Call) Recorded() Call {
 	return out
 }
 
-// Target names what the call goes to: "tool execute_trade", "mcp_tool
-// broker/sell", "skill payments/refund"; "no call" where there is none.
+// Target names the target of the call: "tool execute_trade", "mcp_tool broker/sell", "skill
+// payments/refund". It returns "no call" if the kind is empty.
 func (c *Call) Target() string {
 	switch c.Kind {
 	case "":
@@ -162,8 +159,7 @@ func (c *Call) Target() string {
 	return string(c.Kind) + " " + c.Tool
 }
 
-// Container is the MCP server or the remote agent that the call goes
-// to; "" for what is local.
+// Container returns the MCP server or the remote agent of the call. It is empty for a local target.
 func (c *Call) Container() string {
 	switch {
 	case c.Kind == MCPTool:
@@ -175,7 +171,7 @@ func (c *Call) Container() string {
 	return ""
 }
 
-// CallError says why a call can't be read.
+// CallError is the error for a call that can't be read.
 type CallError struct {
 	Field string // envelope field, "" for the whole
 	Err   error
@@ -219,8 +215,8 @@ func ParseCall(line []byte, lim value.Limits) (*Call, error) {
 	return c, nil
 }
 
-// mostEnveloped is how many JSON values a field of a call may have
-// beside the arguments and the parent's input.
+// mostEnveloped limits the JSON values in each field of a call other than the arguments and the
+// parent's input.
 const mostEnveloped = 10_000
 
 func (c *Call) set(field string, raw []byte, lim value.Limits) error {
@@ -257,8 +253,7 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 	return nil
 }
 
-// checkArguments refuses arguments that are no JSON object, and says
-// what to send.
+// checkArguments returns an error for arguments that are no JSON object, with a hint what to send.
 func checkArguments(raw []byte, lim value.Limits) error {
 	if err := wellFormed(raw, lim); err != nil || raw[0] == '{' {
 		return err
@@ -283,9 +278,9 @@ func holdsObject(text string, lim value.Limits) bool {
 	return err == nil && v.Kind == value.Object
 }
 
-// wellFormed refuses text that is no JSON at all. JSON that is only
-// unreadable (duplicate keys, bombs) passes here: the call is then
-// valid, and denied for its arguments.
+// wellFormed returns an error for text that is not JSON at all. It accepts JSON that is only
+// unreadable (duplicate keys, too large): the call is then valid, and denied because of its
+// arguments.
 func wellFormed(raw []byte, lim value.Limits) error {
 	var bad *value.Error
 	var shape value.ShapeBuilder
@@ -381,8 +376,8 @@ func (c *Call) setAnnotations(raw []byte, lim value.Limits) error {
 	}
 	c.Annotations = make(map[string]bool, len(v.Members))
 	for _, m := range v.Members {
-		// The title and hints of other types carry nothing a rule can
-		// match; a mistyped boolean hint counts as absent.
+		// The title and hints of other types contain nothing that a rule can match. A boolean hint
+		// of a wrong type counts as absent.
 		if m.Value.Kind == value.Bool {
 			c.Annotations[m.Key] = m.Value.Bool
 		}
@@ -428,8 +423,8 @@ func unknownField(field string) error {
 	return fmt.Errorf("unknown field, expected one of %s", strings.Join(known, ", "))
 }
 
-// fieldsOf lists the fields that name the target of a kind, and what
-// else only that kind may carry.
+// fieldsOf lists the fields that name the target of a kind, and the other fields that only this
+// kind may have.
 func fieldsOf(k Kind) (must, may []string) {
 	switch k {
 	case Tool:
@@ -445,8 +440,7 @@ func fieldsOf(k Kind) (must, may []string) {
 	return nil, nil
 }
 
-// check holds the names of a call against its kind, so that no field is
-// silently ignored.
+// check compares the names in a call with its kind, so that no field is silently ignored.
 func (c *Call) check(seen map[string]bool) error {
 	must, may := fieldsOf(c.Kind)
 	if must == nil {

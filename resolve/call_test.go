@@ -59,8 +59,8 @@ func TestUnreadableValuesAreDenied(t *testing.T) {
 	}
 }
 
-// TestEveryDocumentIsRead: what no condition reads is checked as
-// strictly as what they do.
+// TestEveryDocumentIsRead checks that documents which no condition reads are validated as strictly
+// as the others.
 func TestEveryDocumentIsRead(t *testing.T) {
 	p := plan(
 		t,
@@ -101,9 +101,9 @@ func TestArgumentsThatAreNoObject(t *testing.T) {
 	}
 }
 
-// TestOnlyObjectsAreLookedInto: an element of an array is no argument
-// named "0", and an owner's answer for missing arguments is none for
-// arguments or a parent's input that are not there to look into.
+// TestOnlyObjectsAreLookedInto checks that an element of an array is no argument named "0", and
+// that the owner's reading of missing arguments doesn't apply if the arguments or the parent's
+// input are no object.
 func TestOnlyObjectsAreLookedInto(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: trade, approval: {condition: {args_match: {"0": risky}}}}]
@@ -135,8 +135,7 @@ func TestCallErrorUnwraps(t *testing.T) {
 	}
 }
 
-// TestHostileEnvelopes: what an envelope holds too much of is not read
-// at all.
+// TestHostileEnvelopes checks that an envelope with too many values is refused.
 func TestHostileEnvelopes(t *testing.T) {
 	for _, line := range []string{
 		`{` + strings.Repeat(`"":0,`, 200_000) + `"kind":"tool"}`,

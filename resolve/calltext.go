@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// JSON writes the call as ParseCall reads it
-// (docs/contracts/decide.md): the arguments byte for byte. It is no
-// MarshalJSON, since encoding/json changes the white space of what a
-// Marshaler returns.
+// JSON returns the call in the form that ParseCall reads (docs/contracts/decide.md), with the
+// arguments byte for byte. It is not named MarshalJSON, because encoding/json changes the white
+// space of what a Marshaler returns.
 func (c *Call) JSON() ([]byte, error) {
 	if c.Args == nil && c.Values != nil {
 		return nil, errors.New(
@@ -44,14 +43,14 @@ func (c *Call) JSON() ([]byte, error) {
 	return o.end()
 }
 
-// callObject writes a JSON object. What is put in must be JSON by
-// itself, so that no value can become a field.
+// callObject writes a JSON object. Every value must be valid JSON by itself, so that no value can
+// add a field.
 type callObject struct {
 	out []byte
 	err error
 }
 
-// raw puts a JSON text in, byte for byte; nil is nothing.
+// raw adds a member with a JSON text, byte for byte. It adds nothing if the text is nil.
 func (o *callObject) raw(name string, text []byte) {
 	switch {
 	case text == nil || o.err != nil:
@@ -62,8 +61,8 @@ func (o *callObject) raw(name string, text []byte) {
 	}
 }
 
-// text puts a string in; "" is nothing. An encoder would mend broken
-// UTF-8, and so name something else.
+// text adds a member with a string. It adds nothing if the string is empty. Broken UTF-8 is an
+// error: an encoder would replace it, so that the call would name something else.
 func (o *callObject) text(name, s string) {
 	switch {
 	case s == "":

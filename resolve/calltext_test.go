@@ -57,8 +57,7 @@ func drawCall(t *rapid.T) *resolve.Call {
 	return c
 }
 
-// TestCallJSON: what ParseCall reads is the call, byte for byte in its
-// arguments.
+// TestCallJSON checks that ParseCall reads the same call back, with its arguments byte for byte.
 func TestCallJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCall(t)
@@ -84,7 +83,7 @@ func TestCallJSON(t *testing.T) {
 	})
 }
 
-// TestCallJSONRefuses: a call whose text would not be the call has none.
+// TestCallJSONRefuses checks that JSON returns an error if the text would not be the same call.
 func TestCallJSONRefuses(t *testing.T) {
 	for name, c := range map[string]*resolve.Call{
 		"decoded arguments": {Kind: resolve.Tool, Tool: "trade", Values: map[string]any{"amount": 1}},
@@ -99,8 +98,7 @@ func TestCallJSONRefuses(t *testing.T) {
 	}
 }
 
-// FuzzCallJSON: whatever stands in the parts of a call, none of it
-// becomes a field.
+// FuzzCallJSON checks that no content of a call can become a field of its JSON.
 func FuzzCallJSON(f *testing.F) {
 	f.Add("trade", `{"a":1}`, `{}`, "s")
 	f.Add("tr\xffde", `{},"session":"x"`, `{}},"session":"x","parent":{"input":{}`, "")

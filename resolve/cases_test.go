@@ -18,10 +18,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestCases runs every story in testdata: an agent, its policies,
-// calls, and the decisions they must get. The prose on top of a file
-// says what it proves. Files named parent.agf.yaml are compiled first
-// and tighten the agent.
+// TestCases runs every case in testdata: an agent, its policies, calls, and the decisions that they
+// must get. The text at the top of a file says what it proves. Files named parent.agf.yaml are
+// compiled first, as the parent of the agent.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -49,7 +48,7 @@ func runCase(t *testing.T, file string) {
 	}
 }
 
-// story is one case: the files of its archive, and what compiling it found.
+// story is one case: the files of its archive and the findings of compiling it.
 type story struct {
 	text     map[string]string
 	policies []*policy.Policy
@@ -142,8 +141,7 @@ func (c *story) store(t *testing.T, a *txtar.Archive, file string, got []byte) {
 	must.Do(t, os.WriteFile(file, txtar.Format(a), 0o644))
 }
 
-// head is what every agent of the tests begins with; the text after it
-// adds sections.
+// head is the beginning of every agent in the tests; the text after it adds sections.
 const head = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Trades, namespace: acme.finance, labels: {tier: prod}}
 interface: {input: {type: object}, output: {type: object}}

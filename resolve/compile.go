@@ -27,29 +27,25 @@ type Options struct {
 	// unless it says otherwise. FoldKeys is always on, see
 	// CaseSensitive.
 	Limits value.Limits
-	// CaseSensitive names the targets whose arguments may have keys
-	// that differ in case alone: "tool pay", "mcp_tool broker/sell",
-	// "skill payments/refund", "delegation clerk". For all others such
-	// arguments are unreadable, since many tools take the two keys for
-	// one. Under a Parent it needs the parent's word as well.
+	// CaseSensitive names the targets whose arguments may have keys that differ only in case: "tool
+	// pay", "mcp_tool broker/sell", "skill payments/refund", "delegation clerk". For all others
+	// such arguments are unreadable, since many tools treat the two keys as one. Under a Parent,
+	// the parent must name the target too.
 	CaseSensitive []string
-	// Derived are the arguments that conditions find facts in. Under a
-	// Parent each needs the parent's word as well.
+	// Derived lists the arguments from which facts are derived for conditions. Under a Parent, the
+	// parent must have the same entry.
 	Derived []Derived
-	// TrustValues says that Call.Values come from a JSON decoder, which
-	// lets through neither NaN nor broken text nor anything but JSON
-	// types, and that no object in them has keys that differ in case
-	// alone. Then only what conditions read is looked at before a call
-	// is allowed; all of it is still checked when the call asks or is
-	// bound.
+	// TrustValues declares that Call.Values come from a JSON decoder that accepts only JSON types,
+	// no NaN and no invalid UTF-8, and that no object in them has keys that differ only in case.
+	// Before a call is allowed, only the values that conditions read are then checked; all of them
+	// are still checked if the call asks or is bound.
 	TrustValues bool
-	// AgentAlias is the alias under which the agent runs, for messages;
-	// "" means its metadata.id.
+	// AgentAlias is the alias under which the agent runs, for messages. If it is empty, messages
+	// use metadata.id.
 	AgentAlias string
-	// Parent is the plan of the agent that delegates to this one. Its
-	// approvals, allow-lists, policies, limits and Semantics hold here
-	// too, and AllowTimeoutApprove needs its word as well: a child can
-	// only tighten (Agent Format, tighten_only_invariant).
+	// Parent is the plan of the agent that delegates to this one. Its approvals, allow-lists,
+	// policies, limits and Semantics apply here too, and AllowTimeoutApprove must be set in both: a
+	// child can only tighten (Agent Format, tighten_only_invariant).
 	Parent *Plan
 	// AllowTimeoutApprove lets policies approve by timeout. Without it
 	// such a fallback is read as deny.
@@ -58,20 +54,18 @@ type Options struct {
 	// agent without the agent's own permission check. Without it a hook
 	// has no opinion about such a call, and the agent may still ask.
 	ReplacePermissions bool
-	// TrustedServers names the MCP servers and remote agents whose
-	// annotations are believed, by globs over their aliases. The hints
-	// of all others can bring a call under a rule, and never out of
-	// one.
+	// TrustedServers names the MCP servers and remote agents whose annotations are trusted, by
+	// globs over their aliases. Hints of all others can make a rule match a call, but not exempt a
+	// call from a rule.
 	TrustedServers []string
-	// Configuration is the digest that decisions name, see
-	// Decision.Configuration. It is no part of the plan's version: what
-	// of a configuration changes decisions is there by itself.
+	// Configuration is the digest that decisions name, see Decision.Configuration. It is not part
+	// of the plan's version, because each setting that changes decisions is part of the version
+	// itself.
 	Configuration string
 }
 
-// UnresolvedError says which required policies are missing, or that the
-// registry can't be read. The plan that comes with it is usable and
-// denies every call.
+// UnresolvedError lists the required policies that are missing, or contains the error of the
+// registry. The plan that is returned with it is usable and denies every call.
 type UnresolvedError struct {
 	Refs     []string
 	Registry error // nil unless the registry itself failed
@@ -88,10 +82,9 @@ func (e *UnresolvedError) Error() string {
 // Unwrap returns the registry's error.
 func (e *UnresolvedError) Unwrap() error { return e.Registry }
 
-// DefaultValues is how many JSON values the arguments of a call may
-// have, unless Options.Limits says otherwise. Nobody can look through
-// so many, and each takes some 500 bytes of memory while a message is
-// made of it.
+// DefaultValues is the number of JSON values that the arguments of a call may have, unless
+// Options.Limits sets another. No person can review so many values, and each takes some 500 bytes
+// of memory while a message is rendered.
 const DefaultValues = 50_000
 
 // Plan is an agent compiled with its policies. It is immutable and safe
@@ -187,8 +180,8 @@ func CheckTarget(name string) error {
 	return err
 }
 
-// parsePlace reads the name of a target: its kind, a space, and its
-// name, behind that of its container and a slash.
+// parsePlace parses the name of a target: its kind, a space, its container and a slash if it has
+// one, and its name.
 func parsePlace(name string) (place, error) {
 	kind, rest, _ := strings.Cut(name, " ")
 	container, inside, contained := strings.Cut(rest, "/")
@@ -214,11 +207,11 @@ func parsePlace(name string) (place, error) {
 	return at, nil
 }
 
-// Findings tells what compiling found: policies that are missing,
-// advisory or weakened. They never loosen a decision.
+// Findings returns the findings of compiling: policies that are missing, advisory or weakened. They
+// never loosen a decision.
 func (p *Plan) Findings() []diag.Finding { return p.findings }
 
-// Configuration is Options.Configuration.
+// Configuration returns Options.Configuration.
 func (p *Plan) Configuration() string { return p.opt.Configuration }
 
 // TimeoutApproves reports whether a policy may approve by timeout here.
@@ -307,8 +300,7 @@ func (p *Plan) namedPolicies(registry policy.Registry, own *layer) (missing []st
 	return missing
 }
 
-// noteSelector tells when a policy reaches an agent that its selector
-// would leave out.
+// noteSelector reports a policy that applies to an agent although its selector excludes it.
 func (p *Plan) noteSelector(ref schema.PolicyRef, pol *policy.Policy) {
 	if !pol.Agents.Match(&p.agent.Metadata) {
 		p.findings = append(p.findings, diag.Finding{
@@ -324,8 +316,7 @@ func (p *Plan) noteSelector(ref schema.PolicyRef, pol *policy.Policy) {
 	}
 }
 
-// noteTimeouts tells which policies wanted approval by timeout and
-// don't get it.
+// noteTimeouts reports the policies whose approval by timeout is ignored.
 func (p *Plan) noteTimeouts(policies []*policy.Policy) {
 	for _, pol := range policies {
 		for i := range pol.Rules {
@@ -345,7 +336,7 @@ func (p *Plan) noteTimeouts(policies []*policy.Policy) {
 	}
 }
 
-// addStop makes the plan deny every call for this reason, and tells so.
+// addStop makes the plan deny every call for this reason, and adds a finding.
 func (p *Plan) addStop(ref, detail string, at diag.Range) {
 	p.stop = append(p.stop, Reason{
 		Source:  FromPolicy,

@@ -72,8 +72,8 @@ type Registry struct {
 	Cache     string        `doc:"cache"` // file that each good copy is written to; "" none
 }
 
-// Readings are the words of a configuration for the points of
-// Semantics; "" is the default.
+// Readings are the words that a configuration uses for the points of Semantics. An empty word
+// selects the default.
 type Readings struct {
 	OnMissing      string `doc:"on_missing"`
 	OnMismatch     string `doc:"on_mismatch"`
@@ -83,7 +83,7 @@ type Readings struct {
 	RemoteApproval string `doc:"remote_approval"`
 }
 
-// What a Registry is unless the file says otherwise.
+// These are the defaults of a Registry.
 const (
 	defaultEvery = time.Minute
 	defaultKeep  = time.Hour
@@ -94,7 +94,7 @@ const (
 // loosen. Findings come in source order.
 func ParseConfig(file string, src []byte) (*Config, []diag.Finding) {
 	doc, findings := yamldoc.ReadDocument(file, src)
-	// `off` without quotes is ours to read, and text in YAML 1.2.
+	// YAML 1.2 reads `off` without quotes as text, so it is accepted as a word.
 	findings = slices.DeleteFunc(findings, func(f diag.Finding) bool { return f.Rule == "yaml-11-bool" })
 	if doc == nil || yamldoc.Stops(findings) {
 		return nil, yamldoc.Finish(file, findings)
@@ -124,7 +124,7 @@ func ParseConfig(file string, src []byte) (*Config, []diag.Finding) {
 
 const ruleConfig = "config-invalid"
 
-// checkConfig looks at what the JSON Schema can't see.
+// checkConfig checks what the JSON Schema can't express.
 func checkConfig(root *yamldoc.Node) []diag.Finding {
 	var out []diag.Finding
 	within := func(n *yamldoc.Node, least, most time.Duration, expected string) {
@@ -150,7 +150,7 @@ func checkConfig(root *yamldoc.Node) []diag.Finding {
 	return append(out, checkDerived(root)...)
 }
 
-// checkDerived looks at the facts that conditions are to find.
+// checkDerived checks the entries of Derived.
 func checkDerived(root *yamldoc.Node) []diag.Finding {
 	entries := root.Get("derived")
 	if entries == nil {
@@ -198,7 +198,7 @@ func expectedDerived(field string) string {
 	}
 }
 
-// Options are the choices as a plan takes them. Digest is among them.
+// Options returns the settings in the form that Compile takes, including the digest.
 func (c *Config) Options() Options {
 	s := Semantics{Conditions: condition.Semantics{
 		OnMissing:  chosen(c.Semantics.OnMissing, condition.NoMatch),
@@ -227,15 +227,15 @@ func (c *Config) Options() Options {
 	}
 }
 
-// The words of points that are switched.
+// These are the words that select the other reading of a point.
 const (
 	wordAsk           = "ask"
 	wordAsAbsent      = "as_absent"
 	wordSkillReplaces = "skill_replaces"
 )
 
-// chosen is the other reading of a point if its word stands in a
-// configuration, else the default.
+// chosen returns the other reading of a point if the configuration has its word, and otherwise the
+// default.
 func chosen[T fmt.Stringer](word string, other T) T {
 	var standard T
 	if word == other.String() {
@@ -245,11 +245,9 @@ func chosen[T fmt.Stringer](word string, other T) T {
 	return standard
 }
 
-// Digest identifies what is chosen, "sha256:…" over the canonical form
-// (RFC 8785) of every field that is not as by default. So comments, the
-// order of fields and of lists, and defaults that are written out leave
-// no trace. The severities of agf-validate's rules decide nothing and
-// are not in it.
+// Digest returns "sha256:…" over the canonical form (RFC 8785) of every setting that differs from
+// its default. Comments, the order of fields and lists, and explicit defaults don't change it. The
+// severities of agf-validate's rules are not included, because they affect no decision.
 func (c *Config) Digest() string {
 	out := map[string]any{}
 	put := func(to map[string]any, key, word, standard string) {
@@ -299,7 +297,7 @@ func (c *Config) Digest() string {
 	return digestOf(out)
 }
 
-// derivedTexts are what the entries of Derived mean, by their targets.
+// derivedTexts returns the entries of Derived by their targets, in the form that is digested.
 func (c *Config) derivedTexts() map[string]any {
 	out := map[string]any{}
 	for i := range c.Derived {

@@ -25,9 +25,8 @@ func config(t testing.TB, text string) *resolve.Config {
 	return c
 }
 
-// TestConfigSwitchesEveryPoint: what the table of points calls the
-// switch of a point is what a configuration takes, and it switches that
-// point alone.
+// TestConfigSwitchesEveryPoint checks that a configuration accepts the switch that the table names
+// for each point, and that it switches only that point.
 func TestConfigSwitchesEveryPoint(t *testing.T) {
 	want := map[string]resolve.Semantics{
 		"Conditions.OnMissing":  {Conditions: condition.Semantics{OnMissing: condition.NoMatch}},
@@ -57,8 +56,8 @@ func TestConfigSwitchesEveryPoint(t *testing.T) {
 	}
 }
 
-// TestConfigDigest: comments, order, repetitions and defaults that are
-// written out leave no trace in it, and every choice does.
+// TestConfigDigest checks that comments, order, repetitions and explicit defaults don't change the
+// digest, and that every setting does.
 func TestConfigDigest(t *testing.T) {
 	same := []string{
 		"undeclared: ask\ntrusted_servers: [a, b]\npermit_age: 20m\n",
@@ -92,7 +91,7 @@ func TestConfigDigest(t *testing.T) {
 	}
 }
 
-// TestConfigRefusals: each at its place, with what was meant.
+// TestConfigRefusals checks the position of each error and the suggested correction.
 func TestConfigRefusals(t *testing.T) {
 	for text, want := range map[string]string{
 		"undeclard: ask\n":                                  "1:1 undeclared",
@@ -195,8 +194,8 @@ func drawTarget(t *rapid.T) *resolve.Call {
 	return c
 }
 
-// TestNoConfigurationLoosensWhatAPolicyDenies, be it declared or not;
-// and none lets a call run to what the file does not declare.
+// TestNoConfigurationLoosensWhatAPolicyDenies checks declared and undeclared targets. No
+// configuration allows a call to an undeclared one.
 func TestNoConfigurationLoosensWhatAPolicyDenies(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		opt, call := drawConfig(rt), drawTarget(rt)
@@ -220,8 +219,8 @@ func TestNoConfigurationLoosensWhatAPolicyDenies(t *testing.T) {
 	})
 }
 
-// TestUndeclaredAskOnlyTurnsThoseDenialsIntoQuestions: what it changes
-// was denied for being undeclared alone, and asks then.
+// TestUndeclaredAskOnlyTurnsThoseDenialsIntoQuestions checks that the setting changes only calls
+// that were denied just because they are undeclared, and that these ask.
 func TestUndeclaredAskOnlyTurnsThoseDenialsIntoQuestions(t *testing.T) {
 	asks := config(t, "undeclared: ask\n").Options()
 	changed := 0
@@ -249,8 +248,8 @@ func TestUndeclaredAskOnlyTurnsThoseDenialsIntoQuestions(t *testing.T) {
 	}
 }
 
-// TestTrustReachesOnlyWhomItNames: hints of others never loosen, and
-// trust in one server changes no decision about another.
+// TestTrustReachesOnlyWhomItNames checks that hints of other servers never loosen, and that trust
+// in one server changes no decision about another.
 func TestTrustReachesOnlyWhomItNames(t *testing.T) {
 	const rules = "policy_ref: p\napplies: implicit\nrules:\n" +
 		"  - {id: d, match: {kinds: [mcp_tool], annotations: {destructiveHint: true}}, approval: true}\n" +
@@ -276,7 +275,7 @@ func TestTrustReachesOnlyWhomItNames(t *testing.T) {
 	})
 }
 
-// TestConfigDefaults are those that the contract names.
+// TestConfigDefaults checks the defaults that the contract names.
 func TestConfigDefaults(t *testing.T) {
 	c := config(t, "registry: {url: \"https://a.example/p\"}\n")
 	if c.PermitAge != 15*time.Minute || c.Registry.Every != time.Minute || c.Registry.Keep != time.Hour {
@@ -312,8 +311,7 @@ func TestConfigFieldsAreThoseOfTheSchema(t *testing.T) {
 	}
 }
 
-// TestPlansSayWhatTheyWereCompiledWith: whoever holds a plan can tell
-// the owner's choices.
+// TestPlansSayWhatTheyWereCompiledWith checks that the owner's settings can be read from a plan.
 func TestPlansSayWhatTheyWereCompiledWith(t *testing.T) {
 	for _, approves := range []bool{false, true} {
 		opt := resolve.Options{AllowTimeoutApprove: approves, Configuration: "sha256:x"}

@@ -12,9 +12,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Decide answers one call. It allocates nothing when the answer is
-// allow. Every problem with the call itself is in the decision: it
-// denies, with a reason.
+// Decide decides one call. It allocates nothing if the answer is allow. A problem with the call
+// itself is not returned as an error: the decision denies and has a reason.
 func (p *Plan) Decide(c *Call) Decision {
 	t := p.find(c)
 	if t == nil {
@@ -47,7 +46,7 @@ func Unreadable(err error) Decision {
 	}
 }
 
-// Unreadable is Unreadable under this plan's configuration.
+// Unreadable returns the decision for a call that can't be read, under this plan's configuration.
 func (p *Plan) Unreadable(err error) Decision {
 	d := Unreadable(err)
 	d.Configuration = p.opt.Configuration
@@ -55,8 +54,8 @@ func (p *Plan) Unreadable(err error) Decision {
 	return d
 }
 
-// silent reports whether no rule has anything to say. It only looks:
-// reasons are made by explain.
+// silent reports whether no rule asks or denies. It evaluates the rules without building reasons;
+// explain does that.
 func (p *Plan) silent(c *Call, t *target) bool {
 	v := p.views.Get().(*condition.View)
 	ok := p.readArgs(c, t, &v.Args) == nil && p.readParent(c, t, &v.Parent) == nil && t.silent(c, v)
@@ -75,8 +74,8 @@ func (t *target) silent(c *Call, v *condition.View) bool {
 	return true
 }
 
-// readArgs scans the arguments. What no rule reads is checked all the
-// same: it is forwarded and bound.
+// readArgs scans the arguments. Arguments that no rule reads are checked too, because they are
+// forwarded and bound.
 func (p *Plan) readArgs(c *Call, t *target, sc *value.Scratch) error {
 	switch {
 	case t.derived != nil:
@@ -95,8 +94,7 @@ func (p *Plan) readArgs(c *Call, t *target, sc *value.Scratch) error {
 
 var emptyObject = []byte("{}")
 
-// readParent scans the parent's input. Of one that is not there sc.Top
-// is Absent.
+// readParent scans the parent's input. If there is none, sc.Top is Absent.
 func (p *Plan) readParent(c *Call, t *target, sc *value.Scratch) error {
 	if c.ParentInput == nil {
 		if sc.Top != value.Absent {
@@ -108,9 +106,8 @@ func (p *Plan) readParent(c *Call, t *target, sc *value.Scratch) error {
 	return t.parent.Scan(c.ParentInput, p.parentLimits(), sc)
 }
 
-// argumentLimits bounds the arguments of a call. Keys that differ in
-// case alone are refused, unless the owner says that this target takes
-// them.
+// argumentLimits returns the limits for the arguments of a call. Keys that differ only in case are
+// refused, unless the owner lists the target in CaseSensitive.
 func (p *Plan) argumentLimits(called place) value.Limits {
 	if called.kind == Delegation {
 		called.container = "" // one alias, whether local or remote
@@ -127,7 +124,7 @@ func (p *Plan) parentLimits() value.Limits {
 	return lim
 }
 
-// explain collects every reason, and what an ask needs.
+// explain collects every reason, and the message and requirements of an ask.
 func (p *Plan) explain(c *Call, t *target) Decision {
 	v := p.views.Get().(*condition.View)
 	defer p.views.Put(v)
@@ -156,8 +153,8 @@ type explanation struct {
 	asked   []*rule
 }
 
-// parse reads the call's documents, and scans them for the rules. Those
-// that can't be read deny.
+// parse reads the call's documents and scans them for the rules. A document that can't be read
+// denies the call.
 func (e *explanation) parse() {
 	var noArgs, noInput error
 	if e.docs.args, noArgs = e.plan.args(e.call, e.target); noArgs != nil {
@@ -170,8 +167,8 @@ func (e *explanation) parse() {
 	e.noInput = e.plan.readParent(e.call, e.target, &e.view.Parent) != nil
 }
 
-// scan scans the arguments, and reports whether they can't be read.
-// sound says that they are no fault of the JSON.
+// scan scans the arguments and reports whether they can't be read. sound is true if the JSON itself
+// is valid.
 func (e *explanation) scan(sound bool) bool {
 	if e.target.derived == nil {
 		return e.plan.readArgs(e.call, e.target, &e.view.Args) != nil
@@ -185,9 +182,8 @@ func (e *explanation) scan(sound bool) bool {
 	return err != nil
 }
 
-// readable reports whether the document that a gate is about can be
-// read. When it can't, which denies the call, the rules of that gate
-// are left out.
+// readable reports whether the document that a gate tests can be read. If it can't, the call is
+// denied and the rules of that gate are skipped.
 func (e *explanation) readable(gate *place) bool {
 	if gate.kind == Delegation {
 		return !e.noInput
@@ -256,8 +252,8 @@ func conditionCode(t condition.Truth) Code {
 	return ConditionUnknown
 }
 
-// describe puts the matchers that spoke into one sentence: what each
-// tested, and the class of what it saw.
+// describe returns one sentence about the matchers that made the condition true or unknown: what
+// each tested, and the class of the value.
 func describe(seen []condition.Observation) string {
 	b := make([]byte, 0, 128*len(seen))
 	for i := range seen {
@@ -307,9 +303,9 @@ func matchers(seen []condition.Observation) []Matcher {
 	return out
 }
 
-// decision turns the reasons into the answer, which is never allow:
-// whoever explains has found the call not silent, and when the reason
-// is gone, since the caller changed the arguments meanwhile, it asks.
+// decision returns the answer, which is never allow: explain runs only if some rule was not silent.
+// If no reason is left, because the caller changed the arguments in the meantime, the decision
+// asks.
 func (e *explanation) decision() Decision {
 	slices.SortStableFunc(e.reasons, func(a, b Reason) int { return cmp.Compare(a.outcome, b.outcome) })
 	d := Decision{Outcome: Ask, Reasons: e.reasons, Configuration: e.plan.opt.Configuration}
@@ -331,9 +327,8 @@ func (e *explanation) decision() Decision {
 	return d
 }
 
-// require joins what the rules that ask demand. The agent's own rules
-// can't say which arguments may vary under a standing approval, so
-// where one of them asks none may.
+// require joins the requirements of the rules that ask. The agent's own rules can't name arguments
+// that may vary under a standing approval, so if one of them asks, no argument may vary.
 func (e *explanation) require() *policy.Require {
 	var joined *policy.Require
 	varies := true

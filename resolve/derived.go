@@ -19,31 +19,27 @@ type Derived struct {
 	// Target is a local tool or a tool of a server, as CaseSensitive
 	// names it.
 	Target string `doc:"target"`
-	// From is the argument that holds the command line; "" if Paths has
-	// arguments.
+	// From is the argument that contains the command line. It is empty if Paths has arguments.
 	From string `doc:"from"`
-	// Paths are the arguments that name files: each a text, or a list of
-	// texts.
+	// Paths lists the arguments that name files. Each is a text or a list of texts.
 	Paths []string `doc:"paths"`
-	// Writes says that the tool changes the files of Paths.
+	// Writes is set if the tool changes the files of Paths.
 	Writes bool `doc:"writes"`
-	// Beside are the arguments that may stand next to From or Paths. With
-	// any other, no facts are known. If it is nil, any may stand next to
-	// From, and none next to Paths.
+	// Beside lists the arguments that a call may have in addition to From or Paths. With any other
+	// argument, no facts are known. If Beside is nil, any argument is accepted with From, and none
+	// with Paths.
 	Beside []string `doc:"beside"`
-	// Directory is the argument that holds the directory of the call; ""
-	// if there is none.
+	// Directory is the argument that contains the directory of the call. It may be empty.
 	Directory string `doc:"directory"`
-	// As is the argument that conditions find the facts below:
-	// shell.programs where it is shell.
+	// As is the name under which conditions find the facts: with As shell, shell.programs.
 	As string `doc:"as"`
-	// Listed are the programs that the owner answers for, each with the
-	// words that must follow it: "ls", "git status".
+	// Listed are the programs that the owner accepts, each with the words that must follow it:
+	// "ls", "git status".
 	Listed []string `doc:"listed"`
 }
 
-// CheckDerived reports what is wrong with an entry; field is the one
-// that it is about, and i the place in a list.
+// CheckDerived returns what is wrong with an entry; field is the field concerned, and i the index
+// in its list.
 func CheckDerived(d Derived) (field string, i int, err error) {
 	at, err := parsePlace(d.Target)
 	switch {
@@ -73,7 +69,7 @@ func CheckDerived(d Derived) (field string, i int, err error) {
 	return "", 0, nil
 }
 
-// named are all arguments that an entry names.
+// named returns all arguments that an entry names.
 func (d *Derived) named() []string {
 	out := slices.Concat(d.Paths, d.Beside)
 	for _, name := range []string{d.From, d.Directory} {
@@ -85,8 +81,7 @@ func (d *Derived) named() []string {
 	return out
 }
 
-// Source is the argument that facts are read out of: From, or the first
-// of Paths.
+// Source returns the argument from which facts are derived: From, or the first of Paths.
 func (d *Derived) Source() string {
 	if d.From == "" {
 		return d.Paths[0]
@@ -95,8 +90,8 @@ func (d *Derived) Source() string {
 	return d.From
 }
 
-// derivations reads Options.Derived. A parent's word is needed for each,
-// since its rules read the facts too.
+// derivations reads Options.Derived. A parent must have each entry too, since its rules read the
+// facts as well.
 func derivations(opt Options) (map[place]*Derived, error) {
 	all := make(map[place]*Derived, len(opt.Derived))
 	for i := range opt.Derived {
@@ -121,8 +116,7 @@ func derivations(opt Options) (map[place]*Derived, error) {
 	return all, nil
 }
 
-// errDerivedReading refuses readings under which a fact that is not
-// known would let a call through.
+// errDerivedReading is the error for readings under which an unknown fact would let a call through.
 var errDerivedReading = errors.New("derived: facts that are not known must ask, so on_missing and on_mismatch stay ask")
 
 // Split takes the facts out of arguments, however a condition's key names
@@ -149,8 +143,8 @@ func (d *Derived) Split(args value.Value) (facts, rest value.Value, has bool) {
 	return facts, rest, has
 }
 
-// Lines are command lines for an object of facts: some that are likely to
-// have them, then some of every sort. Holds says which have them.
+// Lines returns command lines for an object of facts: first some that are likely to have them, then
+// some of every sort. Holds tells which have them.
 func (d *Derived) Lines(facts value.Value) []string {
 	text := func(name string) string {
 		v, _ := facts.Get(name)
@@ -230,7 +224,7 @@ func (d *Derived) equal(o *Derived) bool { return d != nil && d.text() == o.text
 
 func sorted(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
-// text says all that an entry means.
+// text returns the whole meaning of an entry, for a digest.
 func (d *Derived) text() string {
 	out := fmt.Sprintf("%q as %q listed %q version %d", d.From, d.As, sorted(d.Listed), shellfacts.Version)
 	if len(d.Paths) > 0 {
@@ -246,8 +240,8 @@ func (d *Derived) text() string {
 	return out
 }
 
-// joined are the arguments with the facts, as conditions read them. A
-// call that brings the facts itself is unreadable.
+// joined returns the arguments with the facts added, as conditions read them. It returns an error
+// if the call already contains facts.
 func (d *Derived) joined(args value.Value, w *Workspace) (text []byte, facts *shellfacts.Facts, err error) {
 	out := value.Value{Kind: value.Object}
 	for _, m := range args.Members {
@@ -266,8 +260,7 @@ func (d *Derived) joined(args value.Value, w *Workspace) (text []byte, facts *sh
 	return out.AppendCanonical(nil), facts, nil
 }
 
-// facts reads the facts of a call; nil if it has nothing to read them
-// from.
+// facts derives the facts of a call. It returns nil if the argument for them is missing.
 func (d *Derived) facts(args value.Value, w *Workspace) *shellfacts.Facts {
 	for _, m := range args.Members {
 		if (d.Beside != nil || d.From == "") && !slices.Contains(d.named(), m.Key) {
@@ -328,8 +321,8 @@ func (d *Derived) pathsOf(args value.Value) (paths []string, ok bool) {
 	return paths, true
 }
 
-// patched are the files of a patch in the form of apply_patch; any other
-// text is one path. It returns false for a patch that it can't read.
+// patched returns the files of a patch in the format of apply_patch. Any other text is one path. It
+// returns false for a patch that it can't read.
 func patched(text string) (paths []string, ok bool) {
 	if !strings.HasPrefix(strings.TrimSpace(text), "*** Begin Patch") {
 		return []string{text}, !strings.Contains(text, "\n")
@@ -366,8 +359,8 @@ func (p *Plan) readDerived(c *Call, t *target, sc *value.Scratch) (*shellfacts.F
 	return facts, t.args.Scan(text, lim, sc)
 }
 
-// derivedDetail says why facts that a rule asked about are not known, or
-// which words of the call they hold; "" if it asked about none.
+// derivedDetail explains the facts that a rule tested: why they are unknown, or which words of the
+// call they contain. It returns an empty string if the rule tested none.
 func (e *explanation) derivedDetail(seen []condition.Observation) string {
 	d := e.target.derived
 	if d == nil || e.facts == nil {

@@ -6,9 +6,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestLinesHaveTheFacts: among the lines that are made for facts is one
-// that has them, whichever way a condition names them; what is no text is
-// no fact.
+// TestLinesHaveTheFacts checks that one of the generated lines has the facts, however a condition
+// names them. A value that is no text is no fact.
 func TestLinesHaveTheFacts(t *testing.T) {
 	d := &Derived{Target: "tool sh", From: "command", As: "shell", Listed: []string{"git status", "ls"}}
 	for text, want := range map[string]bool{

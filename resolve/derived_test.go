@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// facts has the facts of the tool sh stand under a name.
+// facts returns options that derive facts of the tool sh under a name.
 func facts(as string, listed ...string) []resolve.Derived {
 	return []resolve.Derived{{Target: "tool sh", From: "command", As: as, Listed: listed}}
 }
@@ -46,8 +46,8 @@ func shellPlan(t testing.TB) *resolve.Plan {
 	return plan(t, resolve.Options{Derived: facts("shell", "ls", "git status", "git push", "cat")}, shellAgent)
 }
 
-// TestConditionsReadDerivedFacts: what is listed runs unasked, and what
-// is not listed, writes, or is not known is asked about with the reason.
+// TestConditionsReadDerivedFacts checks that a listed line runs without approval. A line that is
+// unlisted, writes or is unknown asks, and the reason says so.
 func TestConditionsReadDerivedFacts(t *testing.T) {
 	p := shellPlan(t)
 	for line, want := range map[string]string{
@@ -71,8 +71,8 @@ func TestConditionsReadDerivedFacts(t *testing.T) {
 	}
 }
 
-// TestReasonsNameFactsOfTheirOwn: a rule about something else says
-// nothing of the line.
+// TestReasonsNameFactsOfTheirOwn checks that the reason of a rule about something else doesn't
+// mention the line.
 func TestReasonsNameFactsOfTheirOwn(t *testing.T) {
 	p := plan(t, resolve.Options{Derived: facts("shell")}, shellAgent, `policy_ref: acme.depth
 applies: implicit
@@ -98,8 +98,8 @@ func TestUnreadableArgumentsAreToldOnce(t *testing.T) {
 	}
 }
 
-// TestACallCantBringFacts under their name, in any case: it is denied
-// before any condition reads it.
+// TestACallCantBringFacts checks that a call with an argument of the facts' name, in any case, is
+// denied before a condition reads it.
 func TestACallCantBringFacts(t *testing.T) {
 	p := shellPlan(t)
 	for _, args := range []string{
@@ -139,8 +139,8 @@ func TestNoLineMeansNoFacts(t *testing.T) {
 	}
 }
 
-// TestBindingsHoldTheLineItself: facts are no part of what is approved,
-// so lines with the same facts have bindings of their own.
+// TestBindingsHoldTheLineItself checks that lines with the same facts have different bindings,
+// because the line is approved and not its facts.
 func TestBindingsHoldTheLineItself(t *testing.T) {
 	p := shellPlan(t)
 	one, two := shellCall(t, "rm  x"), shellCall(t, "rm x")
@@ -152,8 +152,8 @@ func TestBindingsHoldTheLineItself(t *testing.T) {
 	}
 }
 
-// TestFactsNeedTheParentsWord: its rules read them too, so a child alone
-// makes none known.
+// TestFactsNeedTheParentsWord checks that a child alone can't enable facts, because its parent's
+// rules read them too.
 func TestFactsNeedTheParentsWord(t *testing.T) {
 	call := shellCall(t, "ls")
 	both := resolve.Options{Derived: facts("shell", "ls")}
@@ -195,9 +195,8 @@ func TestFactsAreRefusedWhereTheyCouldLoosen(t *testing.T) {
 	}
 }
 
-// TestFactsOnlySettleWhatWouldAsk: a plan with facts lets nothing
-// through that the same plan with these very texts would ask about, and
-// a line that has no facts asks.
+// TestFactsOnlySettleWhatWouldAsk checks that a plan with facts allows nothing about which the same
+// plan with these texts as arguments would ask, and that a line without facts asks.
 func TestFactsOnlySettleWhatWouldAsk(t *testing.T) {
 	with, without := shellPlan(t), plan(t, resolve.Options{}, shellAgent)
 	words := []string{"ls", "cat", "rm", "git", "status", "push", "$X", "|", ";", "> x", "'a b'", "$(ls)",
@@ -223,7 +222,7 @@ func BenchmarkDecideDerived(b *testing.B) {
 	}
 }
 
-// TestTargetsTellTheirDerivedFacts, and nothing where none are read.
+// TestTargetsTellTheirDerivedFacts checks Target.Derived, also for targets without facts.
 func TestTargetsTellTheirDerivedFacts(t *testing.T) {
 	p := plan(t, resolve.Options{Derived: facts("shell")}, shellAgent)
 	found := 0
@@ -237,8 +236,8 @@ func TestTargetsTellTheirDerivedFacts(t *testing.T) {
 	}
 }
 
-// TestArgumentsBesideTheSource may change what a call does: with one that
-// the entry does not name, no facts are known.
+// TestArgumentsBesideTheSource checks that no facts are known if the call has an argument that the
+// entry does not name, because it may change what the call does.
 func TestArgumentsBesideTheSource(t *testing.T) {
 	p := plan(t, configOf(t, `derived:
   - {target: tool sh, from: command, as: shell, listed: [ls, git status], beside: [description], directory: workdir}

@@ -13,9 +13,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// TestEveryServerOfOneReferenceCounts: a child's server is the
-// parent's by its reference, wherever the two stand in their lists, and
-// all of the parent's that share it have their say.
+// TestEveryServerOfOneReferenceCounts checks that servers of child and parent are matched by
+// reference, at any position in their lists, and that all of the parent's servers with that
+// reference apply.
 func TestEveryServerOfOneReferenceCounts(t *testing.T) {
 	const other, child = "{alias: other, server_ref: o}", "{alias: mine, server_ref: shared}"
 	own := func(servers ...string) string {
@@ -39,8 +39,8 @@ func TestEveryServerOfOneReferenceCounts(t *testing.T) {
 	}
 }
 
-// TestNamesThatCallersBringUpAreKeptUpToABound: the last that fits
-// is prepared once, the next every time.
+// TestNamesThatCallersBringUpAreKeptUpToABound checks that the last name that fits is prepared
+// once, and the next one every time.
 func TestNamesThatCallersBringUpAreKeptUpToABound(t *testing.T) {
 	const most, longest = 4096, 256
 	p := plan(t, resolve.Options{}, deskTools)
@@ -64,7 +64,7 @@ func TestNamesThatCallersBringUpAreKeptUpToABound(t *testing.T) {
 	}
 }
 
-// TestTheStricterLimitCounts, be it the child's or the parent's.
+// TestTheStricterLimitCounts checks a stricter limit of the child and of the parent.
 func TestTheStricterLimitCounts(t *testing.T) {
 	limited := func(n int) string {
 		return fmt.Sprintf("constraints: {limits: {max_tool_calls: %d}}\n", n) + deskTools
@@ -77,8 +77,8 @@ func TestTheStricterLimitCounts(t *testing.T) {
 	}
 }
 
-// TestWhatIsDeclaredIsNamed: a few names are listed, many are not,
-// and none is no list.
+// TestWhatIsDeclaredIsNamed checks that a reason lists the declared names if they are few, and none
+// if they are many.
 func TestWhatIsDeclaredIsNamed(t *testing.T) {
 	for _, tt := range []struct {
 		names int

@@ -10,8 +10,7 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Target is what a plan holds ready for the calls of one target, for
-// those who compare plans. Nothing of it may be changed.
+// Target is a compiled target of a plan, for comparing plans. Callers must not change any of it.
 type Target struct {
 	plan *Plan
 	t    *target
@@ -23,8 +22,8 @@ type Target struct {
 	CaseSensitive bool
 }
 
-// Derived returns how facts are read out of the target's arguments; nil
-// if none are. Calls never bring these facts themselves.
+// Derived returns how facts are derived from the target's arguments, or nil if none are. Calls
+// never contain these facts themselves.
 func (t *Target) Derived() *Derived { return t.t.derived }
 
 // Gate is one rule of a target.
@@ -32,28 +31,27 @@ type Gate struct {
 	Source Source
 	Policy string // policy_ref, for FromPolicy
 	Rule   string // as in Reason
-	// Layer is the agent whose file has the rule: 0 is the plan's own, then
-	// its parents. It means nothing for FromPolicy.
+	// Layer is the agent whose file has the rule: 0 is the plan's own, followed by its parents. It
+	// has no meaning for FromPolicy.
 	Layer int
 	File  string
 	Range diag.Range
-	// Code is the code of an unconditional rule; "" when a condition
-	// decides.
+	// Code is the code of an unconditional rule. It is empty if the rule has a condition.
 	Code Code
-	// Outcome is what the rule makes of a call that it meets, Ask or
-	// Deny. Only what asks has a condition.
+	// Outcome is the outcome of the rule for a matching call, Ask or Deny. Only a rule that asks
+	// has a condition.
 	Outcome Outcome
 	Use     condition.Use
 	When    *condition.Expr // nil: every call that it meets
-	// Template is the text of the rule's message template, "" for none.
+	// Template is the text of the rule's message template. It may be empty.
 	Template string
 	Require  *policy.Require // nil: nothing
 
 	rule *rule
 }
 
-// Target returns what a call meets; nil when it is of no kind. Its
-// arguments, parent's input and annotations do not matter.
+// Target returns the compiled target of a call, or nil if the call has no known kind. The call's
+// arguments, parent's input and annotations don't matter.
 func (p *Plan) Target(c *Call) *Target {
 	t := p.find(c)
 	if t == nil {
@@ -96,8 +94,7 @@ func (g *Gate) Meets(annotations map[string]bool) bool {
 	return g.rule.meets(&Call{Annotations: annotations})
 }
 
-// Annotations names those that decide whether the rule meets a call, in
-// order.
+// Annotations returns the annotations that decide whether the rule meets a call, in order.
 func (g *Gate) Annotations() []string {
 	if g.rule.match == nil {
 		return nil
@@ -105,12 +102,11 @@ func (g *Gate) Annotations() []string {
 	return slices.Sorted(maps.Keys(g.rule.match.Annotations))
 }
 
-// Demand is what an approval comes to.
+// Demand is the requirements and the message of an approval.
 type Demand struct {
 	Require *policy.Require // nil: nothing, see Decision
-	// Template is the text that the message is made of, "" for the
-	// default one; Gate is whose it is, an index in Target.Gates, -1 for
-	// nobody's.
+	// Template is the text of the message's template, or empty for the default message. Gate is the
+	// index in Target.Gates of the rule that has the template, or -1.
 	Template string
 	Gate     int
 	// Shown is the kind of call that the message is about: that of a
@@ -118,8 +114,7 @@ type Demand struct {
 	Shown Kind
 }
 
-// Demand joins what gates demand, given by their index, when it is they
-// who ask.
+// Demand joins the requirements of the gates with these indexes, as if they were the ones that ask.
 func (t *Target) Demand(asking []int) Demand {
 	e := explanation{plan: t.plan, target: t.t}
 	for _, i := range asking {
@@ -134,10 +129,10 @@ func (t *Target) Demand(asking []int) Demand {
 	return d
 }
 
-// Stopped lists why the plan denies every call; nil when it doesn't.
+// Stopped returns the reasons for which the plan denies every call, or nil if it doesn't.
 func (p *Plan) Stopped() []Reason { return slices.Clone(p.stop) }
 
-// Agent is the agent that the plan was compiled of.
+// Agent returns the agent from which the plan was compiled.
 func (p *Plan) Agent() *schema.Agent { return p.agent }
 
 // Policies lists the policies that apply to the agent and to those that
@@ -150,6 +145,6 @@ func (p *Plan) Policies() []*policy.Policy {
 	return byRef(all)
 }
 
-// Options are those that the plan was compiled under; its Semantics are
-// those of the outermost agent of the chain.
+// Options returns the options with which the plan was compiled. Its Semantics are those of the
+// outermost agent of the chain.
 func (p *Plan) Options() Options { return p.opt }

@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestTargetsTellTheirGates: what compares plans sees every rule that a
-// call can meet, with what it asks about and demands.
+// TestTargetsTellTheirGates checks that Target lists every rule that a call can meet, with its
+// condition and requirements.
 func TestTargetsTellTheirGates(t *testing.T) {
 	p := plan(t, resolve.Options{CaseSensitive: []string{"skill pay/refund"}}, `action_space:
   remote_agents:

@@ -26,8 +26,8 @@ const (
 	maxSeenName = 256
 )
 
-// delegate is an agent alias, by what a call says of it; nil where it
-// is not declared so.
+// delegate holds the targets of an agent alias, for each kind that a call may state. A target is
+// nil if the alias is not declared as that kind.
 type delegate struct{ local, remote, both *target }
 
 // prepare compiles every target that the file names, so that deciding
@@ -97,7 +97,7 @@ func (p *Plan) inContainer(at place) *target {
 	return p.build(at)
 }
 
-// find returns what a call meets, nil when it is of no kind.
+// find returns the target of a call, or nil if the call has no known kind.
 func (p *Plan) find(c *Call) *target {
 	switch c.Kind {
 	case Tool:
@@ -141,9 +141,9 @@ func (p *Plan) within(c *container, at place) *target {
 	return t
 }
 
-// delegate returns what a delegation meets. An alias declared both
-// local and remote and not told apart meets the gates of both; one
-// declared the other way than the call says is not declared.
+// delegate returns the target of a delegation. If the alias is declared both local and remote and
+// the call doesn't state which, the gates of both apply. An alias declared only as the other kind
+// counts as undeclared.
 func (p *Plan) delegate(c *Call) *target {
 	d := p.delegates[c.Agent]
 	known, unknown := d.local, localAgent(c.Agent)

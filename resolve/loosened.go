@@ -6,11 +6,10 @@ import (
 	"github.com/assent-dev/assent/condition"
 )
 
-// Loosened lists the fields, by their paths and in order, by which a
-// configuration lets more through, or lets it through longer, than the
-// one before: whoever reads what changed looks at them first. Every
-// reading of Semantics that is not the default counts as looser. What
-// policies say is not looked at.
+// Loosened returns the paths, in order, of the fields with which this configuration allows more
+// than the one before, or allows it for longer. Reviewers should look at these fields first. Every
+// reading of Semantics that is not the default counts as looser. The effect of policies is not
+// considered.
 func (c *Config) Loosened(before *Config) []string {
 	out := []string{}
 	note := func(looser bool, field string) {
@@ -43,8 +42,8 @@ func (c *Config) Loosened(before *Config) []string {
 	return out
 }
 
-// derivesMore reports whether conditions find facts that they did not
-// find before, or others: what was not known may now be false.
+// derivesMore reports whether the configuration derives facts that the one before didn't: a test
+// that was unknown may now be false.
 func (c *Config) derivesMore(before *Config) bool {
 	then := before.derivedTexts()
 	for target, text := range c.derivedTexts() {

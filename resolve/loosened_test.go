@@ -18,9 +18,8 @@ func configOf(t *testing.T, text string) *resolve.Config {
 	return c
 }
 
-// TestLoosenedNamesWhatLetsMoreThrough, and nothing on the way back:
-// each field that can loosen is in the table, and the others are said
-// to have no direction.
+// TestLoosenedNamesWhatLetsMoreThrough checks every field that can loosen, and that the reverse
+// change is not listed. All other fields are declared to have no direction.
 func TestLoosenedNamesWhatLetsMoreThrough(t *testing.T) {
 	const registry = "registry: {url: \"https://a.example/p\", keep: "
 	loose := map[string][2]string{

@@ -15,7 +15,7 @@ const numberTools = `action_space:
     - {alias: held, approval: {message_template: "Send it?"}}
 `
 
-// allocated is how many bytes some work allocates, freed or not.
+// allocated returns how many bytes a function allocates, whether they are freed or not.
 func allocated(work func()) uint64 {
 	var before, after runtime.MemStats
 	work() // what is made once is not counted
@@ -25,8 +25,8 @@ func allocated(work func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestNumbersTakeNoTrees: what is allowed, denied or bound takes a
-// few times the memory of its text, whatever values the text holds.
+// TestNumbersTakeNoTrees checks that deciding or binding takes a few times the memory of the text,
+// regardless of its values.
 func TestNumbersTakeNoTrees(t *testing.T) {
 	p := plan(t, resolve.Options{}, numberTools)
 	args := `{"amount":1,"a":[` + strings.Repeat("1,", 49_000) + `1]}`
@@ -58,8 +58,7 @@ func TestNumbersTakeNoTrees(t *testing.T) {
 	}
 }
 
-// TestFieldsOfACallTakeNoTreesOfMillions: beside the arguments a
-// call has small fields only.
+// TestFieldsOfACallTakeNoTreesOfMillions checks that fields other than the arguments must be small.
 func TestFieldsOfACallTakeNoTreesOfMillions(t *testing.T) {
 	numbers := "[" + strings.Repeat("1,", 500_000) + "1]"
 	for field, line := range map[string]string{

@@ -8,16 +8,15 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// documents are what a call was made with.
+// documents are the documents of a call.
 type documents struct {
 	args   document
 	parent document // its tree is Absent when there is none
 }
 
-// document is the arguments of a call, or its parent's input: what is
-// bound of it, and what a message shows of it. What is given as long
-// text is read as a tree only when a message shows it, since a tree
-// takes many times the memory.
+// document is the arguments of a call, or its parent's input, in the forms needed for binding and
+// for a message. A long text is parsed as a tree only if a message shows it, since a tree takes
+// many times the memory.
 type document struct {
 	canonical []byte
 	text      []byte       // as it was given, nil of Go values
@@ -44,8 +43,8 @@ func (p *Plan) parentInput(c *Call) (document, error) {
 	return read(c.ParentInput, p.parentLimits())
 }
 
-// smallText is up to how many bytes a text is read as a tree at once,
-// which is quicker than reading it twice.
+// smallText is the size in bytes up to which a text is parsed as a tree immediately, which is
+// faster than reading it twice.
 const smallText = 16 << 10
 
 func read(text []byte, lim value.Limits) (document, error) {
@@ -71,10 +70,9 @@ func (d document) value() value.Value {
 	return v
 }
 
-// message renders the first template that asked: the agent's own before
-// any policy's, the skill's or tool's before the delegation's or
-// server's, policies by reference and position. from is whose template
-// it is.
+// message renders the template of the first rule that asked: the agent's own before any policy's,
+// the skill's or tool's before the delegation's or server's, policies by reference and position.
+// from is the source of that rule.
 func (e *explanation) message() (text template.Message, from Source) {
 	text, from = e.rendered()
 	if i := slices.IndexFunc(e.asked, func(r *rule) bool { return r.code == ApprovalMisspelt }); i >= 0 {
@@ -98,9 +96,9 @@ func (e *explanation) rendered() (text template.Message, from Source) {
 	return chosen.template.Render(contextOf(at), e.plan.facts(e.call, at, e.docs)), chosen.source
 }
 
-// template returns the rule whose template is shown, nil for none.
-// Rules stand gate by gate, the agents' files first; a tool that is
-// listed twice may have its server's rule before its own.
+// template returns the rule whose template is shown, or nil if none has one. Rules are ordered by
+// gate, with the agents' files first, but if a tool is listed twice, its server's rule may precede
+// its own.
 func (e *explanation) template() *rule {
 	var own, governing *rule
 	for _, r := range e.asked {

@@ -7,9 +7,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestTextsThatChangedShowNothing: a document is read a second time for
-// a message, and whoever changed it meanwhile gets none of it into the
-// message.
+// TestTextsThatChangedShowNothing checks that a message shows nothing of a document that the caller
+// changed before the document is read for the message.
 func TestTextsThatChangedShowNothing(t *testing.T) {
 	text := []byte(`{"a":1}` + strings.Repeat(" ", smallText))
 	d, err := read(text, value.DefaultLimits())

@@ -10,9 +10,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// TestSiblingsOfAMisspeltGate is the table of
-// docs/design/020-misspelt-gates.md: ways in which a gate may not be
-// read, what is reported, and what a call of the tool a comes to.
+// TestSiblingsOfAMisspeltGate checks the table of docs/design/020-misspelt-gates.md: the ways in
+// which a gate can be unreadable, the finding for each, and the decision about a call of the tool
+// a.
 func TestSiblingsOfAMisspeltGate(t *testing.T) {
 	const refused, allow, always = "refused", "allow", "ask always"
 	const ask = "ask approval_misspelt"

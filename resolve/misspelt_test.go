@@ -70,8 +70,8 @@ func shortOutcomes(p *resolve.Plan, calls ...string) string {
 	return strings.Join(out, "\n")
 }
 
-// TestMisspeltGatesAsk: a gate that can't be read asks for every call
-// of what it stands at, and for no other.
+// TestMisspeltGatesAsk checks that a gate that can't be read asks about every call of the entry
+// that contains it, and of no other entry.
 func TestMisspeltGatesAsk(t *testing.T) {
 	const misspelt = " ask approval_misspelt"
 	for _, test := range []struct{ name, space, want string }{
@@ -158,8 +158,8 @@ func TestMisspeltGateOutsideOfTheActionSpace(t *testing.T) {
 	}
 }
 
-// TestMisspeltGateSaysWhereItIs: the reason has the place of the field,
-// and the approver reads of it after the message.
+// TestMisspeltGateSaysWhereItIs checks that the reason has the position of the field, and that the
+// approver's message mentions it.
 func TestMisspeltGateSaysWhereItIs(t *testing.T) {
 	plan := misspeltPlan(t, misspeltHead+`action_space:
   local_tools:
@@ -182,9 +182,8 @@ func TestMisspeltGateSaysWhereItIs(t *testing.T) {
 	}
 }
 
-// TestMisspeltGateNeverLoosens: a policy that denies still does, one
-// that asks keeps what it requires, and no switch of the owner takes the
-// question away.
+// TestMisspeltGateNeverLoosens checks that a denying policy still denies, an asking one keeps its
+// requirements, and no setting of the owner removes the question.
 func TestMisspeltGateNeverLoosens(t *testing.T) {
 	const policies = `schema_version: "1.0.0"
 policy_ref: acme.rules
@@ -210,8 +209,8 @@ rules:
 	}
 }
 
-// TestMisspeltGateOfAParentHolds: a sub-agent can't get around what its
-// parent's file has.
+// TestMisspeltGateOfAParentHolds checks that an unreadable gate of a parent applies to its
+// sub-agent.
 func TestMisspeltGateOfAParentHolds(t *testing.T) {
 	child := misspeltHead + "action_space: {local_tools: [{alias: a}], mcp_servers: [{alias: db, server_ref: r}]}\n"
 	for _, space := range []string{
@@ -228,8 +227,8 @@ func TestMisspeltGateOfAParentHolds(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldsNeverLoosen: whatever field is added to an entry, or
-// anywhere around it, no call comes out looser.
+// TestUnknownFieldsNeverLoosen checks that adding any field to an entry, or around it, never
+// loosens a decision.
 func TestUnknownFieldsNeverLoosen(t *testing.T) {
 	calls := []string{
 		"tool a", "tool b", "mcp db x", "mcp db y", "mcp db z", "mcp web x", "delegation w", "delegation p",
@@ -296,8 +295,8 @@ func TestUnknownFieldsNeverLoosen(t *testing.T) {
 	})
 }
 
-// TestMisspeltGateCostsOtherCallsNothing: the calls of other entries
-// meet as many rules as before, and allocate nothing.
+// TestMisspeltGateCostsOtherCallsNothing checks that calls of other entries meet as many rules as
+// before, and allocate nothing.
 func TestMisspeltGateCostsOtherCallsNothing(t *testing.T) {
 	plan := misspeltPlan(t, misspeltHead+"action_space: {local_tools: [{alias: a, aproval: true}, {alias: b}]}\n",
 		resolve.Options{})
@@ -314,8 +313,8 @@ func TestMisspeltGateCostsOtherCallsNothing(t *testing.T) {
 	}
 }
 
-// TestMisspeltListBesideAnEmptyOne: where the owner reads an empty list
-// as an absent one, what restricts the server is the list that is not read.
+// TestMisspeltListBesideAnEmptyOne checks that an unreadable list still restricts the server if the
+// owner reads an empty list as absent.
 func TestMisspeltListBesideAnEmptyOne(t *testing.T) {
 	text := misspeltHead + "action_space: {mcp_servers: [{alias: db, allowed_tools: [], allowedTools: [a]}]}\n"
 	for empty, want := range map[resolve.Semantics]string{

@@ -46,7 +46,7 @@ func (b *builder) notDeclared(a *schema.Agent) string {
 	return sentence(fmt.Sprintf("the agent's file declares no %s %s", what, quote(name)), name, known)
 }
 
-// notAllowed says that an allow-list does not name the place.
+// notAllowed says that an allow-list does not name the target.
 func (b *builder) notAllowed(l list) string {
 	var known []string
 	for _, e := range *l.entries {

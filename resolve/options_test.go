@@ -20,10 +20,9 @@ applies: implicit
 rules: [{id: destroys, match: {annotations: {destructiveHint: true}}, approval: true}]
 `
 
-// TestHintsAreBelievedWhereEveryAgentOnTheWayTrusts: a server's own
-// word takes a call out of a rule only when the agent and all that
-// delegate to it trust the server; and whom they trust is part of the
-// plan's version.
+// TestHintsAreBelievedWhereEveryAgentOnTheWayTrusts checks that a server's hints exempt a call from
+// a rule only if the agent and all agents that delegate to it trust the server, and that the
+// trusted servers are part of the plan's version.
 func TestHintsAreBelievedWhereEveryAgentOnTheWayTrusts(t *testing.T) {
 	trusting := resolve.Options{TrustedServers: []string{"fi*"}}
 	beside := func(parent *resolve.Plan) resolve.Options {
@@ -58,9 +57,8 @@ func TestHintsAreBelievedWhereEveryAgentOnTheWayTrusts(t *testing.T) {
 	}
 }
 
-// TestNothingVariesWhereTheAgentAsks: a policy names what may vary
-// under a standing approval, and the agent's own rule can't, so under
-// both nothing may.
+// TestNothingVariesWhereTheAgentAsks joins a policy that names the arguments that may vary under a
+// standing approval with the agent's own rule, which can't. Then none may vary.
 func TestNothingVariesWhereTheAgentAsks(t *testing.T) {
 	const bounding = `schema_version: "1.0.0"
 policy_ref: p

@@ -27,10 +27,8 @@ func decode(t interface{ Fatal(...any) }, args []byte) map[string]any {
 	return v
 }
 
-// oracle decides a call the slow way, from the typed documents and
-// docs/design/001-semantics.md, without a plan: every rule of every
-// policy is looked at for every call. It knows nothing of slicing,
-// slots or caches.
+// oracle decides a call without a plan, from the typed documents and docs/design/001-semantics.md.
+// It evaluates every rule of every policy for every call, without slicing, slots or caches.
 type oracle struct {
 	agent    *schema.Agent
 	policies []*policy.Policy
@@ -39,8 +37,8 @@ type oracle struct {
 	outside  bool // somebody else's server or agent is called, whose hints nobody trusts here
 }
 
-// TestSliceEqualsEverything: deciding on what a plan has sliced for a
-// target equals deciding on everything.
+// TestSliceEqualsEverything checks that deciding with the rules that a plan prepared for a target
+// equals deciding with all rules.
 func TestSliceEqualsEverything(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent := agentText(rt)

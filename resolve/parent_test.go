@@ -55,8 +55,8 @@ func TestAPolicyAboutSkillsReadsTheParentsInput(t *testing.T) {
 	}
 }
 
-// TestAnAgentsFileReadsNoParentFromArguments: where there is no
-// parent to read, the test is unknown and asks.
+// TestAnAgentsFileReadsNoParentFromArguments checks that a test of the parent's input is unknown,
+// and asks, if there is no parent's input.
 func TestAnAgentsFileReadsNoParentFromArguments(t *testing.T) {
 	const approval = "approval: {condition: {args_match: {parent.input.risk: high}}}"
 	p := plan(t, resolve.Options{}, `action_space:
@@ -78,9 +78,8 @@ func TestAnAgentsFileReadsNoParentFromArguments(t *testing.T) {
 	}
 }
 
-// TestOneViewOfACall: plain keys read the arguments and parent.input
-// the parent's input at whichever gate a rule stands; a pure delegation
-// has no arguments to read, even if it carries some.
+// TestOneViewOfACall checks that plain keys read the arguments and parent.input the parent's input,
+// at every gate. A pure delegation has no arguments to read, even if the call contains some.
 func TestOneViewOfACall(t *testing.T) {
 	const agent = "action_space: {remote_agents: [{alias: payments}], local_agents: [{alias: sub, source: " +
 		"s.agf.yaml}]}\n"

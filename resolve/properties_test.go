@@ -12,9 +12,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// The generators below write small worlds: an agent with a few names,
-// policies over the same names, and calls that hit, miss or dodge them.
-// Names are few so that things collide.
+// The generators below draw small inputs: an agent with a few names, policies over the same names,
+// and calls that match them or not. There are few names, so that they often coincide.
 
 func names() *rapid.Generator[string] { return rapid.SampledFrom([]string{"a", "b", "ab"}) }
 
@@ -157,8 +156,7 @@ func ruleText(t *rapid.T, id string) string {
 	return text + ", " + bodyText(t)
 }
 
-// bodyText draws what a rule says of the calls that it meets, to the
-// end of the rule.
+// bodyText draws the rest of a rule: what it does with the calls that it matches.
 func bodyText(t *rapid.T) string {
 	if rapid.IntRange(0, 5).Draw(t, "denies") == 0 {
 		return "deny: no}"
@@ -257,8 +255,8 @@ func contains(all, some []string) bool {
 	return true
 }
 
-// TestMorePoliciesNeverLoosen: adding a policy keeps every reason,
-// never raises the outcome, and only tightens what is required.
+// TestMorePoliciesNeverLoosen checks that adding a policy keeps every reason, never loosens the
+// outcome, and only tightens the requirements.
 func TestMorePoliciesNeverLoosen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent := agentText(rt)
@@ -276,8 +274,7 @@ func TestMorePoliciesNeverLoosen(t *testing.T) {
 	})
 }
 
-// TestMoreRulesNeverLoosen: the same for a rule added to a policy that
-// is there.
+// TestMoreRulesNeverLoosen checks the same for a rule added to an existing policy.
 func TestMoreRulesNeverLoosen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent, call := agentText(rt), callOf(rt)
@@ -290,8 +287,8 @@ func TestMoreRulesNeverLoosen(t *testing.T) {
 	})
 }
 
-// TestMoreStagesNeverLoosen: a stage added to a rule stands in what is
-// required, and nothing else becomes weaker.
+// TestMoreStagesNeverLoosen checks that a stage added to a rule is part of the requirements, and
+// that nothing else becomes weaker.
 func TestMoreStagesNeverLoosen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent, call := agentText(rt), callOf(rt)
@@ -308,8 +305,7 @@ func TestMoreStagesNeverLoosen(t *testing.T) {
 	})
 }
 
-// TestParentsOnlyTighten: under a parent, whatever it is, a child's
-// decision is never looser.
+// TestParentsOnlyTighten checks that a child's decision is never looser under any parent.
 func TestParentsOnlyTighten(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		policies, call := policiesText(rt), callOf(rt)
@@ -357,7 +353,7 @@ func turned(doc []byte) []byte {
 		parts[i], parts[j] = parts[j], parts[i]
 	}
 	text := "{ " + strings.Join(parts, " ,\n") + " }"
-	// Trim has eaten the braces of an empty object at the end of the text.
+	// TrimRight also removed the braces of an empty object at the end of the text.
 	return []byte(
 		strings.NewReplacer(`: }`, `: {} }`, `:  ,`, `: {} ,`).Replace(strings.Replace(text, ": \n", ": {}\n", 1)),
 	)

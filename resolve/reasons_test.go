@@ -28,8 +28,8 @@ func TestMatchers(t *testing.T) {
 	}
 }
 
-// TestWhoseMessage: the agent's own template before any policy's, at
-// whichever gate it stands; an empty one says nothing.
+// TestWhoseMessage checks that the agent's own template precedes any policy's, at every gate, and
+// that an empty one is ignored.
 func TestWhoseMessage(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: trade, approval: {message_template: ""}}, {alias: mine, approval: {message_template: "mine"}}]
@@ -61,7 +61,7 @@ func TestWhoseMessage(t *testing.T) {
 	}
 }
 
-// TestDenyBesideApproval: a rule that does both refuses.
+// TestDenyBesideApproval checks that a rule that both denies and asks denies.
 func TestDenyBesideApproval(t *testing.T) {
 	p := plan(
 		t,
@@ -100,10 +100,9 @@ func TestManyReasonsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestGrandparents: what holds in an agent holds in everything below
-// it, with the policies it was compiled with, also where the registry
-// has another version of them by now. Servers without a server_ref are
-// the same only by alias.
+// TestGrandparents checks that the rules of an agent apply to all agents below it, with the
+// policies it was compiled with, even if the registry now has another version of them. Servers
+// without a server_ref are the same only if their alias is.
 func TestGrandparents(t *testing.T) {
 	space := func(server, approval string) string {
 		return "action_space: {local_tools: [{alias: trade" + approval +
@@ -125,8 +124,8 @@ func TestGrandparents(t *testing.T) {
 	}
 }
 
-// TestParentsBindTheOwnersChoices: a child compiled with looser choices
-// than its parent's decides by the parent's.
+// TestParentsBindTheOwnersChoices checks that a child compiled with looser settings than its parent
+// decides with the parent's.
 func TestParentsBindTheOwnersChoices(t *testing.T) {
 	const pol = "policy_ref: p\napplies: implicit\nrules: [{id: r, match: {targets: [trade]}, approval: true, " +
 		"require: {on_timeout: approve}}]\n"

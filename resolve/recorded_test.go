@@ -29,7 +29,7 @@ func TestRecordedCalls(t *testing.T) {
 	})
 }
 
-// TestRecordedForm: what stands in stores and in answers of the API.
+// TestRecordedForm checks the form in which stores and API answers contain a call.
 func TestRecordedForm(t *testing.T) {
 	for want, c := range map[string]resolve.Call{
 		`{"kind":"","args":""}`:                {},

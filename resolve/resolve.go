@@ -15,10 +15,9 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Outcome is what a decision says, and what opening a request comes to
-// (approval.Opened). Outcomes are ordered: the smaller one wins. The
-// zero value is Deny, so a decision that was never made lets nothing
-// run.
+// Outcome is the outcome of a decision, and of opening a request (approval.Opened). Outcomes are
+// ordered: the smaller one wins. The zero value is Deny, so a decision that was never made lets
+// nothing run.
 type Outcome uint8
 
 // The outcomes, strictest first.
@@ -95,15 +94,14 @@ type Reason struct {
 	Rule   string `json:"rule,omitempty"`   // rule id of a policy, or the place in the agent's action space
 	Code   Code   `json:"code"`
 	Detail string `json:"detail"`
-	// Description is what the rule is for, in the words of the policy's
-	// author.
+	// Description is the purpose of the rule, in the words of the policy's author.
 	Description string `json:"description,omitempty"`
 
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
-	// Matchers are the tests that made the condition true or unknown.
-	// They tell the class of a value, never the value.
+	// Matchers are the tests that made the condition true or unknown. They contain the class of a
+	// value, never the value.
 	Matchers []Matcher `json:"matchers,omitempty"`
 
 	outcome Outcome
@@ -124,24 +122,22 @@ type Matcher struct {
 // Decision is the answer for one call.
 type Decision struct {
 	Outcome Outcome `json:"outcome"`
-	// Message is the text for the approver. It is always shown beside
-	// the full arguments, never instead of them.
+	// Message is the text for the approver. It is always shown together with the full arguments,
+	// never instead of them.
 	Message string `json:"message"`
-	// MessageFrom is whose template the message was made of: FromAgent,
-	// FromServer or FromPolicy; FromDefault for none. It is set when
-	// the outcome is ask.
+	// MessageFrom is the source of the message's template: FromAgent, FromServer or FromPolicy, or
+	// FromDefault if there is none. It is set if the outcome is ask.
 	MessageFrom Source   `json:"-"`
 	Reasons     []Reason `json:"reasons"` // every rule that denied or asked, denials first; nil when allowed
-	// Require joins what the asking policy rules demand of the
-	// approval; nil when they demand nothing.
+	// Require joins the requirements of the asking policy rules. It is nil if they have none.
 	Require          *policy.Require `json:"require,omitempty"`
 	MissingVariables []string        `json:"missing_variables"` // template variables without a value
 	// Binding identifies exactly this call under exactly this plan:
 	// "sha256:…". It is set when the outcome is ask; see Plan.Bind for
 	// the others.
 	Binding string `json:"binding,omitempty"`
-	// Configuration is the digest of the decision configuration that
-	// the plan was compiled under, see Config.Digest; "" without one.
+	// Configuration is the digest of the decision configuration with which the plan was compiled,
+	// see Config.Digest. It is empty if there was none.
 	Configuration string `json:"configuration,omitempty"`
 }
 

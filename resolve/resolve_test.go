@@ -91,7 +91,7 @@ func TestBinding(t *testing.T) {
 	if got, _ := p.Bind(&same); got != want {
 		t.Errorf("another spelling of the same call has another binding")
 	}
-	// What the fields of its kind change, TestTheBindingIsComputedFromItsPage holds.
+	// TestTheBindingIsComputedFromItsPage checks the effect of the other fields of each kind.
 	changes := map[string]func(*resolve.Call){
 		"kind":   func(c *resolve.Call) { c.Kind = resolve.Delegation },
 		"tool":   func(c *resolve.Call) { c.Tool = "x" },
@@ -166,9 +166,8 @@ func TestAgentWithoutActionSpace(t *testing.T) {
 	}
 }
 
-// TestSkillReplacesNothingElse: where a skill's approval stands instead
-// of its agent's, policies at the delegation gate, a parent's approval
-// and the check of the parent's input still hold.
+// TestSkillReplacesNothingElse checks that a skill's approval replaces only its agent's: policies
+// at the delegation gate, a parent's approval and the check of the parent's input still apply.
 func TestSkillReplacesNothingElse(t *testing.T) {
 	opt := resolve.Options{Semantics: resolve.Semantics{RemoteApproval: resolve.SkillReplaces}}
 	call := &resolve.Call{Kind: resolve.Skill, Agent: "payments", Skill: "list", ParentInput: []byte(`{}`)}

@@ -66,8 +66,8 @@ type Point struct {
 	Spec         string // where the standard is silent
 }
 
-// Switch is how a decision configuration asks for the other reading,
-// "semantics.on_missing: no_match"; "" when the point is fixed.
+// Switch returns the setting of a decision configuration that selects the other reading, such as
+// "semantics.on_missing: no_match". It returns an empty string if the point is fixed.
 func (p Point) Switch() string {
 	if p.Alternatives == "" {
 		return ""

@@ -13,22 +13,21 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// place names one gate: what is called, and in which container (MCP
-// server or remote agent) it stands.
+// place names one gate: the called name and its container (MCP server or remote agent).
 type place struct {
 	kind      Kind
 	container string // "" for local tools and local agents
 	name      string
 }
 
-// target is what one call meets, compiled: every rule of its gates, and
-// which slots of its documents they read.
+// target is a compiled target: the rules of all gates that a call meets, and the slots of its
+// documents that they read.
 type target struct {
 	gates  []place // never empty; the call is shown as the first
 	args   *value.Shape
 	parent *value.Shape
 	limits value.Limits // of the arguments
-	// derived has facts beside the arguments; nil: none.
+	// derived describes the facts to add to the arguments. It is nil if there are none.
 	derived *Derived
 	rules   []rule // gate by gate
 }
@@ -79,9 +78,8 @@ type builder struct {
 	layer int   // the agent whose file is being read
 }
 
-// build gathers every rule of every layer that can concern the gates of
-// a target. It never fails: a place that nobody declared gets a rule
-// that denies it, beside all policy rules that meet it.
+// build gathers every rule of every layer that can apply to the gates of a target. It never fails:
+// an undeclared target gets a rule that denies it, in addition to all policy rules that match it.
 func (p *Plan) build(gates ...place) *target {
 	b := &builder{
 		plan:     p,
@@ -113,7 +111,7 @@ func (p *Plan) build(gates ...place) *target {
 	return t
 }
 
-// useOf is what the keys of an approval in an agent's file name.
+// useOf returns the meaning of the keys in an approval of an agent's file.
 func useOf(k Kind) condition.Use {
 	switch k {
 	case Skill:
@@ -125,9 +123,8 @@ func useOf(k Kind) condition.Use {
 	}
 }
 
-// declared adds what one agent's file says about the gate. An ancestor
-// that does not know the place has nothing to say; the agent itself
-// must declare it.
+// declared adds the rules of one agent's file for the gate. An ancestor that does not declare the
+// target adds none; the agent itself must declare it.
 func (b *builder) declared(a *schema.Agent) {
 	known := false
 	switch b.at.kind {
@@ -191,9 +188,9 @@ func (b *builder) delegation(a *schema.Agent) bool {
 	return true
 }
 
-// replaced reports whether the owner chose that the called skill's own
-// approval stands instead of its agent's. Each file speaks for itself
-// only: neither policies nor a parent's approval go away.
+// replaced reports whether the owner's settings let the called skill's own approval replace its
+// agent's. This affects approvals in the same file only: policies and a parent's approval still
+// apply.
 func (b *builder) replaced(r *schema.RemoteAgent) bool {
 	called := b.gates[0]
 	if b.plan.opt.Semantics.RemoteApproval != SkillReplaces || called.kind != Skill || r.AllowedSkills == nil {
@@ -240,8 +237,8 @@ func (b *builder) skill(a *schema.Agent) bool {
 	if r == nil {
 		return false
 	}
-	// The agent-level approval is a gate of its own, not a blanket:
-	// skills inherit nothing from it.
+	// The agent-level approval is a gate of its own and not a default: skills inherit nothing from
+	// it.
 	b.listed(a, list{
 		alias:    r.Alias,
 		id:       "remote_agents." + r.Alias,
@@ -321,9 +318,8 @@ func (b *builder) listed(a *schema.Agent, l list) {
 	}
 }
 
-// unread adds a rule that asks for each list of tools or skills whose
-// name is not read: such a list restricts nothing. One of what may be
-// called gives way to an allow-list that is read.
+// unread adds a rule that asks for each list of tools or skills with a misspelt name, because such
+// a list restricts nothing. A misspelt allow-list is ignored if there is also a readable one.
 func (b *builder) unread(a *schema.Agent, l list, unlisted bool) {
 	for _, u := range l.unread {
 		if !u.Denies && !unlisted {
@@ -344,16 +340,15 @@ func (b *builder) unread(a *schema.Agent, l list, unlisted bool) {
 	}
 }
 
-// misspelt adds a rule that asks for each field of an entry that is
-// meant as a gate and not read.
+// misspelt adds a rule that asks for each field of an entry that looks like a misspelt gate.
 func (b *builder) misspelt(a *schema.Agent, id string, gates []schema.MisspeltGate) {
 	for _, g := range gates {
 		b.misspeltGate(a, id, g, "every call of "+id)
 	}
 }
 
-// stray does the same for fields outside of the entries: those that
-// were written for what the call names, and those for all calls.
+// stray does the same for fields outside of the entries: those meant for the target of the call,
+// and those meant for all calls.
 func (b *builder) stray(a *schema.Agent) {
 	if len(a.Strays) == 0 || b.at != b.gates[0] {
 		return
@@ -440,8 +435,8 @@ func (b *builder) concerns(r *policy.Rule) bool {
 	return true
 }
 
-// governance is what the keys of a policy's condition name: a pure
-// delegation has no arguments to read.
+// governance returns the meaning of the keys in a policy's condition. A pure delegation has no
+// arguments to read.
 func governance(gates []place) condition.Use {
 	if gates[0].kind == Delegation {
 		return condition.Delegation
@@ -449,8 +444,8 @@ func governance(gates []place) condition.Use {
 	return condition.Governance
 }
 
-// trusted reports whether the hints of whoever stands behind any of the
-// gates are believed.
+// trusted reports whether the hints of all MCP servers and remote agents among the gates are
+// believed.
 func (b *builder) trusted() bool {
 	return !slices.ContainsFunc(
 		b.gates,
@@ -483,8 +478,8 @@ func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 	b.ask(governance(b.gates), r.Approval, frame)
 }
 
-// requirement returns what a policy demands, with approval by timeout
-// taken out unless the owner opted in.
+// requirement returns the requirements of a policy, without approval by timeout unless the owner
+// allows it.
 func (p *Plan) requirement(r *policy.Require) *policy.Require {
 	if r.OnTimeout != policy.TimeoutApprove || p.opt.AllowTimeoutApprove {
 		return r
@@ -504,8 +499,7 @@ func (p *Plan) Trusts(server string) bool {
 	return named && (p.opt.Parent == nil || p.opt.Parent.Trusts(server))
 }
 
-// spaceOf is the place of the action space, or of the whole file when
-// there is none.
+// spaceOf returns the range of the action space, or of the whole file if there is none.
 func spaceOf(a *schema.Agent) diag.Range {
 	if n := a.Doc.Root.Get("action_space"); n != nil {
 		return n.Range

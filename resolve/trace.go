@@ -5,8 +5,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// Trace is what one rule that meets a call made of it, whether it asked
-// or not.
+// Trace is the result of evaluating one rule that meets a call, whether it asked or not.
 type Trace struct {
 	Source       Source
 	Policy, Rule string // as in Reason
@@ -14,15 +13,15 @@ type Trace struct {
 	Range        diag.Range    // where Reason has its place
 	Use          condition.Use // what the keys of Condition name
 	Truth        condition.Truth
-	// Condition is what was evaluated, nil of an unconditional rule,
-	// and Groups what became of its groups.
+	// Condition is the condition that was evaluated, or nil for an unconditional rule. Groups are
+	// the results of its groups.
 	Condition *condition.Expr
 	Groups    []condition.GroupTruth
 }
 
-// Trace evaluates every rule that meets a call in full, for those who
-// measure what calls try. It has nothing of rules whose document can't
-// be read, and nothing of a call that is of no kind.
+// Trace evaluates every rule that meets a call in full, for measuring which conditions calls
+// exercise. It omits rules whose document can't be read, and returns nothing for a call without a
+// known kind.
 func (p *Plan) Trace(c *Call) []Trace {
 	t := p.find(c)
 	if t == nil {

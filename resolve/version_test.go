@@ -31,9 +31,8 @@ func threePolicies() []string {
 	return texts
 }
 
-// TestTheVersionCoversEveryPolicy: whatever changes in any of them,
-// the first or the last, own or a parent's, voids what was approved
-// before.
+// TestTheVersionCoversEveryPolicy checks that a change of any policy, the agent's own or a
+// parent's, voids earlier approvals.
 func TestTheVersionCoversEveryPolicy(t *testing.T) {
 	for i := range threePolicies() {
 		for _, change := range []struct{ old, new string }{
@@ -70,8 +69,8 @@ func TestTheVersionCoversEveryPolicy(t *testing.T) {
 	}
 }
 
-// TestTheVersionCoversEverythingElse: the agent's whole document,
-// its parents, what is missing, and the owner's choices.
+// TestTheVersionCoversEverythingElse checks the agent's whole document, its parents, missing
+// policies, and the owner's settings.
 func TestTheVersionCoversEverythingElse(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: a}, {alias: b, approval: {condition: [{args_match: {k: 1}}, {args_match: {k: 2, l: "3"}}]}}]
@@ -155,8 +154,8 @@ func TestTheVersionCoversEverythingElse(t *testing.T) {
 	}
 }
 
-// TestAnApprovalEndsWithAnyChangeOfItsPolicies: the binding of a
-// call under one set of policies is that of no other.
+// TestAnApprovalEndsWithAnyChangeOfItsPolicies checks that the binding of a call differs for every
+// set of policies.
 func TestAnApprovalEndsWithAnyChangeOfItsPolicies(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent := agentText(rt)
@@ -176,8 +175,8 @@ func TestAnApprovalEndsWithAnyChangeOfItsPolicies(t *testing.T) {
 	})
 }
 
-// TestTheMessageOfAToolListedTwiceIsItsOwn, whichever of its entries
-// comes first; a parent's does not go before it.
+// TestTheMessageOfAToolListedTwiceIsItsOwn checks both orders of the entries. A parent's template
+// does not precede it.
 func TestTheMessageOfAToolListedTwiceIsItsOwn(t *testing.T) {
 	space := func(entries, blanket string) string {
 		return "action_space: {mcp_servers: [{alias: db, approval: " + blanket + ", allowed_tools: [" + entries +

@@ -11,14 +11,14 @@ import (
 // Detail is the detail of an unconditional rule, as in Reason.
 func (g *Gate) Detail() string { return g.rule.detail }
 
-// Description is what the rule is for, as in Reason.
+// Description is the purpose of the rule, as in Reason.
 func (g *Gate) Description() string { return g.rule.about }
 
 // Hint is the value that the rule wants of an annotation, which is one
 // of Annotations.
 func (g *Gate) Hint(annotation string) bool { return g.rule.match.Annotations[annotation] }
 
-// says is what a rule makes of a call that it speaks about.
+// says returns the outcome of a rule for a call that it applies to.
 func (p *Plan) says(r *rule) Outcome {
 	if p.denies(r.code) {
 		return Deny
@@ -26,10 +26,9 @@ func (p *Plan) says(r *rule) Outcome {
 	return Ask
 }
 
-// Weigh is Decide for those who count: it gives the outcome alone, and
-// which of Target.Gates spoke, by their indexes, appended to
-// spoke. Gates of a document that can't be read are left out, as in
-// the reasons of Decide.
+// Weigh is a variant of Decide for statistics. It returns only the outcome, and the indexes in
+// Target.Gates of the rules that asked or denied, appended to spoke. Like Decide, it omits gates
+// whose document can't be read.
 func (p *Plan) Weigh(c *Call, spoke []int) (Outcome, []int) {
 	t := p.find(c)
 	if t == nil {
@@ -58,13 +57,11 @@ func (p *Plan) Weigh(c *Call, spoke []int) (Outcome, []int) {
 	return outcome, spoke
 }
 
-// Targets lists what the agent's file declares, as calls without
-// arguments, in the order of the file. Where a container has no
-// allow-list, its tools or skills are unknown: it is listed with every
-// pattern under which a policy names targets there, and with the name
-// "*", which stands for all others. Since patterns are matched as names
-// here, Gates of such a call are those that every call under the
-// pattern meets.
+// Targets lists the targets that the agent's file declares, as calls without arguments, in the
+// order of the file. A container without an allow-list has unknown tools or skills. It is listed
+// with every pattern under which a policy names targets there, and with the name "*" for all
+// others. Patterns are treated as names here, so the Gates of such a call are those that every call
+// under the pattern meets.
 func (p *Plan) Targets() []Call {
 	space := &p.agent.ActionSpace
 	var out []Call

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestWeighIsDecide: the same outcome, and the gates that spoke are the
-// reasons, for whatever plan and call.
+// TestWeighIsDecide checks that Weigh returns the outcome of Decide, and that the gates are its
+// reasons, for random plans and calls.
 func TestWeighIsDecide(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var opt resolve.Options
@@ -45,7 +45,7 @@ func TestWeighIsDecide(t *testing.T) {
 	})
 }
 
-// TestWeighDeniesWhatDecideDenies before any rule is looked at.
+// TestWeighDeniesWhatDecideDenies covers denials that happen before any rule is evaluated.
 func TestWeighDeniesWhatDecideDenies(t *testing.T) {
 	sound := plan(t, resolve.Options{}, deskTools)
 	agent := parseAgent(t, "a.agf.yaml", "constraints: {governance_policies: [{policy_ref: x}]}\n"+deskTools)

@@ -22,16 +22,16 @@ type Agent struct {
 	Constraints   Constraints
 	ActionSpace   ActionSpace
 	Policy        ExecutionPolicy
-	// Strays are fields outside of the entries that are meant as gates,
-	// by the StrayKey of what they were written for; "" for every call.
+	// Strays are fields outside of the entries that look like misspelt gates, by the StrayKey of
+	// the target for which they were written. The empty key is for every call.
 	Strays map[string][]MisspeltGate
-	// Cut names the top-level blocks that lack something that is in the
-	// file or ought to be; nil of an agent from Parse, see ParseParts.
+	// Cut names the top-level blocks from which broken parts were removed; see ParseParts. It is
+	// nil for an agent from Parse.
 	Cut map[string]bool
 }
 
-// HasFileAgents reports whether the agent names sub-agents that stand
-// in files, so that LoadGraph has something to load.
+// HasFileAgents reports whether the agent has sub-agents in other files, so that LoadGraph has
+// something to load.
 func (a *Agent) HasFileAgents() bool {
 	return slices.ContainsFunc(
 		a.ActionSpace.LocalAgents,
@@ -39,7 +39,7 @@ func (a *Agent) HasFileAgents() bool {
 	)
 }
 
-// Metadata says who the agent is. Governance policies select agents by it.
+// Metadata identifies the agent. Governance policies select agents by it.
 type Metadata struct {
 	ID, Name, Version, Description, Namespace, DataClassification string
 
@@ -59,8 +59,7 @@ type Memory struct {
 	Required bool
 }
 
-// Constraints are the agent's own bounds and the governance policies it
-// names.
+// Constraints are the agent's own limits and the governance policies that it names.
 type Constraints struct {
 	TightenOnly      bool       // default true
 	TightenOnlyRange diag.Range // of the written value; zero when absent
@@ -69,19 +68,19 @@ type Constraints struct {
 	Policies         []PolicyRef
 }
 
-// Budget bounds one run; nil means that the file sets no bound.
+// Budget limits one run. Nil means that the file sets no limit.
 type Budget struct {
 	MaxTokenUsage      *int64 // tokens, in and out
 	MaxDurationSeconds *int64
 }
 
-// Limits bounds one run by counts; nil means that the file sets no
-// bound, 0 that none is allowed.
+// Limits limits one run by counts. Nil means that the file sets no limit, and 0 that none is
+// allowed.
 type Limits struct {
 	MaxLLMCalls, MaxToolCalls, MaxDelegationDepth *int64
 }
 
-// PolicyRef names a governance policy that the agent wants applied.
+// PolicyRef names a governance policy that applies to the agent.
 type PolicyRef struct {
 	Ref      string
 	Required bool       // default true: without the policy the agent must not run
@@ -97,7 +96,7 @@ type ActionSpace struct {
 	RemoteAgents []RemoteAgent
 }
 
-// Entry is what every entry of the action space has.
+// Entry has the fields that all entries of the action space have.
 type Entry struct {
 	Alias             string
 	Approval          *Approval      // nil when absent
@@ -136,8 +135,7 @@ type LocalTool struct {
 	Name string
 }
 
-// MCPServer is a tool server; its approval is a blanket for the tools
-// that bring none of their own.
+// MCPServer is a tool server. Its approval applies to all tools that have none of their own.
 type MCPServer struct {
 	Entry
 	ServerRef     string
@@ -157,8 +155,8 @@ type ToolRef struct {
 	Range     diag.Range
 }
 
-// LocalAgent is a sub-agent that runs beside its parent; its approval
-// gates the delegation.
+// LocalAgent is a sub-agent that runs in the same runtime as its parent. Its approval gates the
+// delegation.
 type LocalAgent struct {
 	Entry
 	Source              string
@@ -167,8 +165,8 @@ type LocalAgent struct {
 	SourceRange         diag.Range // of the source value
 }
 
-// RemoteAgent is an agent reached over A2A; its approval gates the
-// delegation, each skill may have its own.
+// RemoteAgent is an agent reached over A2A. Its approval gates the delegation, and each skill may
+// have its own.
 type RemoteAgent struct {
 	Entry
 	AllowedSkills *[]ToolRef    // nil when absent: every skill; empty: none
@@ -177,7 +175,7 @@ type RemoteAgent struct {
 	MisspeltLists []MisspeltList
 }
 
-// Form is what an approval asks for. The zero value asks always.
+// Form says when an approval asks. The zero value asks always.
 type Form uint8
 
 // The forms of an approval (Agent Format, HITL).
@@ -208,16 +206,15 @@ type Approval struct {
 	Range     diag.Range
 }
 
-// Template is a text with placeholders and the node that it stands in,
-// for exact places.
+// Template is a text with placeholders, and its node for exact positions.
 type Template struct {
 	Text   string
 	Parsed *template.Template
 	Node   *yamldoc.Node
 }
 
-// ExecutionPolicy says how the agent runs. Which fields are set depends
-// on ID; a policy of a vendor has only its Config.
+// ExecutionPolicy defines how the agent runs. ID determines which fields are set; a vendor's policy
+// has only its Config.
 type ExecutionPolicy struct {
 	ID      string
 	IDRange diag.Range
@@ -244,15 +241,14 @@ const (
 	PolicyConditional = "agf.conditional"
 )
 
-// React is the configuration of agf.react, as far as approvals and
-// their lint care.
+// React is the configuration of agf.react, as far as approvals and lint use it.
 type React struct {
 	Model, Provider, ToolChoice string
 	MaxSteps                    int64     // default 10
 	UserPromptTemplate          *Template // reads the agent's input fields, none of the approval variables
 }
 
-// AgentRef is the alias of a sub-agent where it is used.
+// AgentRef is the use of a sub-agent's alias.
 type AgentRef struct {
 	Alias string
 	Range diag.Range
@@ -287,8 +283,7 @@ type Route struct {
 	Range diag.Range
 }
 
-// Output says where the result of several sub-agents comes from;
-// exactly one field is set.
+// Output selects the result of several sub-agents. Exactly one field is set.
 type Output struct {
 	Strategy  string // "last", "first" or "merge"; the policy's default when output_from is absent
 	Agent     *AgentRef

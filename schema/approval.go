@@ -7,10 +7,9 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// ParseApproval reads the value of an `approval` field, nil when n is
-// nil. It expects a node that has passed the JSON Schema and reads any
-// other as one that asks always: what isn't understood never loosens.
-// The findings are those of its template and its condition.
+// ParseApproval reads the value of an `approval` field. It returns nil if n is nil. It expects a
+// node that satisfies the JSON Schema and treats any other as an approval that always asks, so that
+// a mistake never loosens. It returns the findings of its template and its condition.
 func ParseApproval(n *yamldoc.Node) (*Approval, []diag.Finding) {
 	if n == nil {
 		return nil, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// check applies the rules of the standard that a JSON Schema can't see
+// check applies the rules of the standard that a JSON Schema can't express
 // (docs/design/001-semantics.md).
 func (r *reader) check(a *Agent) {
 	r.aliases(&a.ActionSpace)
@@ -33,9 +33,8 @@ func (r *reader) check(a *Agent) {
 	c.policy(&a.Policy)
 }
 
-// version compares schema_version with 1.0, the one we know: another
-// major is refused, a newer minor is read as far as we know it, the
-// patch says nothing.
+// version compares schema_version with 1.0, the supported version. Another major version is
+// refused, a newer minor version is read as far as it is known, and the patch version is ignored.
 func (r *reader) version(root *yamldoc.Node) {
 	n := root.Get("schema_version")
 	if strings.Trim(text(n), "0123456789.") != "" {
@@ -51,7 +50,7 @@ func (r *reader) version(root *yamldoc.Node) {
 	}
 }
 
-// aliases reports an alias that stands twice in one of the four lists.
+// aliases reports an alias that occurs twice in one of the four lists.
 func (r *reader) aliases(space *ActionSpace) {
 	for _, list := range space.Lists() {
 		first := make(map[string]diag.Range, len(list.Entries))

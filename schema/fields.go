@@ -19,7 +19,7 @@ const (
 	oldAllowSkills = "allow_skills"
 )
 
-// shape is what the JSON Schema says about the fields of one place.
+// shape is the fields that the JSON Schema allows in one place.
 type shape struct {
 	fields map[string]*shape // the known fields
 	names  []string          // their names, sorted
@@ -29,9 +29,8 @@ type shape struct {
 	byID   map[string]*shape // execution_policy: its shape for each id of the standard
 }
 
-// vocabulary is the shape of a whole agent file, drawn from the JSON
-// Schema so that there is one source of names. It is a constant of the
-// program.
+// vocabulary is the shape of a whole agent file, derived from the JSON Schema so that the names
+// have a single source. It doesn't change while the program runs.
 var vocabulary = sync.OnceValue(func() *shape {
 	var schema schemaNode
 	if err := json.Unmarshal([]byte(agentSchema), &schema); err != nil {
@@ -71,7 +70,7 @@ func (n schemaNode) shape(defs map[string]schemaNode) *shape {
 	return s
 }
 
-// named adds what the structure of the JSON Schema alone can't tell.
+// named adds what can't be derived from the structure of the JSON Schema.
 func (n schemaNode) named(name string, defs map[string]schemaNode) *shape {
 	s := n.shape(defs)
 	switch name {
@@ -98,8 +97,7 @@ func (r *reader) fields(root *yamldoc.Node) {
 	w.visit("", root, vocabulary())
 }
 
-// fieldWalk is a walk through a document with the shape of each place
-// on the way.
+// fieldWalk walks through a document together with the shape of each place.
 type fieldWalk struct {
 	*reader
 	places   []place
@@ -131,8 +129,8 @@ func (w *fieldWalk) visit(step string, n *yamldoc.Node, s *shape) {
 	w.places = w.places[:len(w.places)-1]
 }
 
-// child returns the shape behind a field, nil when there is nothing to
-// walk. An unknown field is reported.
+// child returns the shape of a field's value, or nil if there is nothing to walk. It reports an
+// unknown field.
 func (w *fieldWalk) child(n *yamldoc.Node, f yamldoc.Field, s *shape) *shape {
 	key, name := f.Key, f.Key.Text
 	switch known, ok := s.fields[name]; {
@@ -217,9 +215,9 @@ func hasAny(n *yamldoc.Node, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return n.Field(name) != nil })
 }
 
-// home looks for the place where a field of that name belongs: anywhere
-// below this one, else in the objects close above. Further off, a name
-// such as description belongs everywhere.
+// home returns the place where a field of that name belongs: anywhere below the current place, or
+// else in the closest objects above. Places further away are not considered, because names such as
+// description belong everywhere.
 func (w *fieldWalk) home(name string) string {
 	here := len(w.places) - 1
 	if path := w.places[here].shape.find(name, 4); path != "" {
@@ -233,8 +231,8 @@ func (w *fieldWalk) home(name string) string {
 	return ""
 }
 
-// find returns the path to a field of that name at most depth steps
-// below s, the shallowest, "" when there is none.
+// find returns the shallowest path to a field of that name, at most depth steps below s, or an
+// empty string if there is none.
 func (s *shape) find(name string, depth int) string {
 	if s == nil || depth == 0 || s.open {
 		return ""

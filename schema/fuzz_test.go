@@ -7,9 +7,8 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// FuzzParse: no text panics; an agent comes back unless a finding stops
-// the load; the verdict of the JSON Schema is part of it; places are
-// within the file.
+// FuzzParse checks that no text panics, that an agent is returned unless a finding stops the load,
+// that the JSON Schema's verdict is respected, and that positions are within the file.
 func FuzzParse(f *testing.F) {
 	for _, file := range append(agents(f, "good"), agents(f, "bad")...) {
 		f.Add(readFile(f, file))

@@ -4,12 +4,11 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// This file decides whether a field that the format does not know was
-// meant as a gate, by its name (spelling.go) and its value. agf-validate
-// reports what is found here, and resolve asks for the calls
+// This file decides whether an unknown field was meant as a gate, by its name (spelling.go) and its
+// value. agf-validate reports these fields, and resolve asks about the calls
 // (docs/design/020-misspelt-gates.md).
 
-// meaning is what an unknown field is meant as.
+// meaning is the probable intention of an unknown field.
 type meaning uint8
 
 const (
@@ -20,7 +19,7 @@ const (
 	meansList                    // a list of the tools or skills that may be called, or may not
 )
 
-// The names of what stands in an approval.
+// These are the fields of an approval.
 const (
 	approvalField  = "approval"
 	conditionField = "condition"
@@ -28,8 +27,8 @@ const (
 	templateField  = "message_template"
 )
 
-// meaningOf returns what an unknown field of an entry is meant as.
-// lists says that the entry has an allow-list.
+// meaningOf returns the probable intention of an unknown field of an entry. lists is true if the
+// entry has an allow-list.
 func meaningOf(key, value *yamldoc.Node, lists bool) meaning {
 	n := readName(key.Text)
 	switch {
@@ -47,9 +46,9 @@ func meaningOf(key, value *yamldoc.Node, lists bool) meaning {
 	return meansNothing
 }
 
-// meaningOutside is meaningOf for a field outside of the entries. There
-// words such as "review" say too little. conditions says that the place
-// may have conditions of its own, which are no approvals.
+// meaningOutside is meaningOf for a field outside of the entries. There, words such as "review" are
+// too weak a sign. conditions is true if the place may have conditions of its own that are no
+// approvals.
 func meaningOutside(key, value *yamldoc.Node, conditions bool) meaning {
 	n := readName(key.Text)
 	switch {
@@ -63,9 +62,8 @@ func meaningOutside(key, value *yamldoc.Node, conditions bool) meaning {
 	return meansNothing
 }
 
-// holdsGate reports whether there is a field below a value that means
-// an approval or, unless the place has conditions of its own, a part of
-// one.
+// holdsGate reports whether the value contains a field that means an approval or, unless the place
+// has conditions of its own, a part of one.
 func holdsGate(n *yamldoc.Node, conditions bool) bool {
 	held := false
 	heldGates(n, func(key *yamldoc.Node, _ []*yamldoc.Node) bool {
@@ -75,11 +73,9 @@ func holdsGate(n *yamldoc.Node, conditions bool) bool {
 	return held
 }
 
-// heldGates visits every field below a value that means an approval or
-// a part of one, with the mappings that lead to it, outermost first,
-// until visit returns false. What lies below such a field is not
-// visited. The names of properties in a JSON Schema, which describe
-// arguments, are none.
+// heldGates visits every field in a value that means an approval or a part of one, with the
+// mappings that contain it, outermost first, until visit returns false. It doesn't visit the
+// contents of such a field, or the property names of a JSON Schema, which describe arguments.
 func heldGates(n *yamldoc.Node, visit func(key *yamldoc.Node, in []*yamldoc.Node) bool) {
 	w := heldWalk{visit: visit}
 	w.value(n)

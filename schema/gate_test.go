@@ -37,8 +37,8 @@ func errorsOf(findings []diag.Finding) (out []string) {
 	return out
 }
 
-// TestFieldsThatMeanAnApproval: a field that is meant as an approval is
-// an error, and is kept for the engine, whatever its value.
+// TestFieldsThatMeanAnApproval checks that a field meant as an approval is an error, and is kept
+// for the engine, with any value.
 func TestFieldsThatMeanAnApproval(t *testing.T) {
 	fields := []string{
 		// Letters left out, added, changed and swapped.
@@ -50,7 +50,7 @@ func TestFieldsThatMeanAnApproval(t *testing.T) {
 		"a.p.proval: true",
 		"apPROVAL: true", "\"approval \": true", "\" approval\": true", "\"approval\\t\": true", "_approval: true",
 		"\"approval:\": true", "\"approval?\": true", "\"'approval'\": true",
-		// Characters that are not seen or pass for others.
+		// These characters are invisible or look like others.
 		"\"approval\\u00a0\": true", "\"approval\\u200b\": true", "\"ap\\u200dproval\": true",
 		"\"\\ufeffapproval\": true",
 		"\"a\\u00adpproval\": true", "\"\\u0430pproval\": true", "\"\\u0430\\u0440\\u0440r\\u043eval\": true",
@@ -78,14 +78,14 @@ func TestFieldsThatMeanAnApproval(t *testing.T) {
 		"human: true", "requires_permission: true", "permission_required: true", "ask_permission: true",
 		"wait_for_user: true", "prompt_user: true", "human_oversight: true", "reviewers: [mara]",
 		"permission: ask", "permissions: {pay: ask}", "mode: ask", "policy: require_approval", "on_call: always_ask",
-		// Values that say nothing or the opposite.
+		// These values have no meaning, or the opposite one.
 		"aproval: false", "aproval: ~", "aproval: []", "aproval: {}", "aproval: 5", "requires_approval: false",
 		// Below another field.
 		"options: {approval: true}", "annotations: {requiresConfirmation: true}", "constraints: {approval: true}",
 		"input_schema: {approval: true}", "guard: [{condition: 5, approval: true}]",
 		"metadata: {requires_approval: true}",
 		"when: {args_match: {amount: 5}}", "rules: [{if: x, aproval: true}, {b: c}]",
-		// Nothing that a vendor has reserved.
+		// These are extension fields, which are reserved for vendors.
 		"X-approval: true", "\"\\u0445-approval\": true", "\"\\u200bx-approval\": true", "x_approval: true",
 	}
 	for _, field := range fields {
@@ -106,8 +106,8 @@ func TestFieldsThatMeanAnApproval(t *testing.T) {
 	}
 }
 
-// TestPartsOutsideOfAnApproval: a condition beside the approval is a
-// gate, but the message of an approval that asks is none.
+// TestPartsOutsideOfAnApproval checks that a condition next to the approval is a gate. The message
+// of an approval that asks is not.
 func TestPartsOutsideOfAnApproval(t *testing.T) {
 	for fields, want := range map[string]int{
 		"condition: {args_match: {a: 5}}":                       1,
@@ -134,8 +134,8 @@ func TestPartsOutsideOfAnApproval(t *testing.T) {
 	}
 }
 
-// TestFieldsThatMeanNoApproval: the format forbids to reject unknown
-// fields, so these change nothing.
+// TestFieldsThatMeanNoApproval checks that other unknown fields change nothing, because the format
+// forbids rejecting them.
 func TestFieldsThatMeanNoApproval(t *testing.T) {
 	for _, field := range []string{
 		"x-note: careful", "x-approval: true", "x-approval-team: risk", "timeout: 5", "retries: 3", "priority: high",
@@ -162,8 +162,8 @@ func TestFieldsThatMeanNoApproval(t *testing.T) {
 	}
 }
 
-// TestGatesOutsideOfEntries: a gate that no entry has is kept for every
-// call, or for what an unknown list names.
+// TestGatesOutsideOfEntries checks that a gate outside of the entries is kept for every call, or
+// for the targets that an unknown list names.
 func TestGatesOutsideOfEntries(t *testing.T) {
 	swap := func(from, to string) string { return strings.Replace(gateHead, from, to, 1) }
 	for _, test := range []struct{ text, want string }{
@@ -210,8 +210,7 @@ func TestGatesOutsideOfEntries(t *testing.T) {
 	}
 }
 
-// TestMisspeltLists: a list of tools that is not read is kept, unless
-// the right one decides.
+// TestMisspeltLists checks that a misspelt list of tools is kept, unless the correct one exists.
 func TestMisspeltLists(t *testing.T) {
 	for fields, want := range map[string]string{
 		"allowedTools: [a]":             "[{allowedTools false}]",
@@ -253,8 +252,8 @@ func TestMisspeltLists(t *testing.T) {
 	}
 }
 
-// TestMisspeltGatesAreBounded: a file of nothing but gates takes no
-// more memory for its rules than one.
+// TestMisspeltGatesAreBounded checks that a file of many misspelt gates takes no more memory for
+// its rules than one gate.
 func TestMisspeltGatesAreBounded(t *testing.T) {
 	var fields, strays strings.Builder
 	for i := range 500 {

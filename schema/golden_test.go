@@ -17,9 +17,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestGood reads every file of testdata/good: each loads without a
-// finding, and the .golden file beside it shows all that was read, with
-// its places. Defaults of the standard are read where nothing is written.
+// TestGood reads every file of testdata/good. Each must load without a finding, and its .golden
+// file shows everything that was read, with positions and the standard's defaults.
 func TestGood(t *testing.T) {
 	for _, file := range agents(t, "good") {
 		agent, findings := Parse(file, readFile(t, file))
@@ -32,7 +31,7 @@ func TestGood(t *testing.T) {
 	}
 }
 
-// show lists what is not empty in a value, a line each.
+// show lists the non-zero parts of a value, one per line.
 func show(at string, v reflect.Value) []string {
 	switch x := v.Interface().(type) {
 	case diag.Range:
@@ -64,9 +63,8 @@ func show(at string, v reflect.Value) []string {
 	return lines
 }
 
-// TestBad reads every file of testdata/bad and compares what is found
-// with the .golden file beside it. Findings of other packages are held
-// to their line and rule.
+// TestBad reads every file of testdata/bad and compares the findings with its .golden file. For
+// findings of other packages, only line and rule are compared.
 func TestBad(t *testing.T) {
 	own := map[string]bool{}
 	for _, r := range Rules() {
@@ -165,9 +163,9 @@ func span(r diag.Range) string {
 	return fmt.Sprintf("%d:%d-%d:%d", r.Start.Line, r.Start.Column, r.End.Line, r.End.Column)
 }
 
-// TestPublishedAgents reads the public agent files that may stand
-// beside the repository; testdata holds our own equals of them. Those
-// that the official schema rejects say so in their names.
+// TestPublishedAgents reads public agent files that exist outside of the repository on some
+// machines. testdata has equivalents of our own. The names of the files that the official schema
+// rejects say so.
 func TestPublishedAgents(t *testing.T) {
 	files, err := filepath.Glob("../../shared/corpus/*/*.agf.yaml")
 	must.Do(t, err)

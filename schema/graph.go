@@ -27,7 +27,7 @@ type Member struct {
 	Children []Edge // local agents of source type file, in source order
 }
 
-// Edge is a parent's mention of a sub-agent.
+// Edge is a parent's reference to a sub-agent.
 type Edge struct {
 	Alias string
 	Range diag.Range // of the source value
@@ -74,9 +74,8 @@ func LoadGraph(fsys fs.FS, root string) (*Graph, []diag.Finding) {
 	return graph, append(findings, linked...)
 }
 
-// LoadGraph is the function of that name for an agent that is parsed
-// already and stands at root in fsys. It does not repeat the findings
-// of that file alone.
+// LoadGraph is like the function LoadGraph, for an agent that was parsed already from the file root
+// in fsys. It does not repeat the findings of that file alone.
 func (a *Agent) LoadGraph(fsys fs.FS, root string) (*Graph, []diag.Finding) {
 	l := loader{
 		fsys:   fsys,
@@ -91,8 +90,7 @@ func (a *Agent) LoadGraph(fsys fs.FS, root string) (*Graph, []diag.Finding) {
 	return l.graph, l.findings
 }
 
-// loader walks files depth first; chain holds the paths from the root
-// to the file at hand.
+// loader reads files depth first. chain contains the paths from the root to the current file.
 type loader struct {
 	fsys     fs.FS
 	graph    *Graph
@@ -152,7 +150,7 @@ func (l *loader) child(from *Member, local LocalAgent) {
 	}
 }
 
-// open reads a file that is met for the first time; nil when it can't be.
+// open parses a file that has not been read before. It returns nil if the file can't be read.
 func (l *loader) open(from *Member, local LocalAgent, file string) *Member {
 	if len(l.chain) > maxDepth {
 		l.report(from, local, yamldoc.Stop(
@@ -196,8 +194,8 @@ func resolveSource(from, source string) (string, *diag.Finding) {
 	return "", &f
 }
 
-// cycle shows the way from the file round to itself. It does not stop
-// the load: how deep agents delegate at run time is bounded elsewhere.
+// cycle describes the cycle from the file back to itself. A cycle does not stop the load, because
+// the depth of delegation at run time is limited elsewhere.
 func (l *loader) cycle(file string) diag.Finding {
 	ring := append(slices.Clone(l.chain[slices.Index(l.chain, file):]), file)
 	return yamldoc.Fail(
@@ -222,7 +220,7 @@ func (l *loader) missing(source, file string, err error) diag.Finding {
 	return f
 }
 
-// reason says why a file can't be read without repeating its path.
+// reason returns the reason why a file can't be read, without its path.
 func reason(err error) string {
 	var pathError *fs.PathError
 	switch {
@@ -235,8 +233,8 @@ func reason(err error) string {
 	}
 }
 
-// read returns the file's bytes, one more than is ever parsed when it
-// is too large: Parse refuses it then.
+// read returns the file's content. If it is too large, it returns one byte more than Parse accepts,
+// so that Parse refuses it.
 func (l *loader) read(file string) ([]byte, error) {
 	info, err := fs.Stat(l.fsys, file) // before it is opened: a named pipe without a writer would hold us there
 	switch {
@@ -260,8 +258,7 @@ func (l *loader) read(file string) ([]byte, error) {
 	return src, nil
 }
 
-// depths compares each agent's max_delegation_depth with the agents
-// that stand below it.
+// depths compares each agent's max_delegation_depth with the agents below it.
 func (l *loader) depths() {
 	h := heights{}
 	for _, m := range l.graph.Members {
@@ -282,8 +279,7 @@ func (l *loader) depths() {
 	}
 }
 
-// heights counts the delegations below each member; one that closes a
-// cycle counts as none.
+// heights counts the delegations below each member. A delegation that closes a cycle doesn't count.
 type heights map[*Member]int64
 
 func (h heights) of(m *Member) int64 {
@@ -302,8 +298,7 @@ func (h heights) of(m *Member) int64 {
 	return height
 }
 
-// delegatesBeyondFiles reports whether the agent names agents that
-// stand in no file.
+// delegatesBeyondFiles reports whether the agent delegates to agents that are not in files.
 func (a *Agent) delegatesBeyondFiles() bool {
 	return len(a.ActionSpace.RemoteAgents) > 0 || slices.ContainsFunc(
 		a.ActionSpace.LocalAgents,

@@ -8,9 +8,9 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// MisspeltGate is an unknown field that is meant as a gate. The format
-// says that it is ignored, so whoever wrote it would be mistaken about
-// what runs: the calls ask instead.
+// MisspeltGate is an unknown field that was meant as a gate. The format says that unknown fields
+// are ignored, so the author would be mistaken about what runs without approval. The calls ask
+// instead.
 type MisspeltGate struct {
 	Field string
 	Range diag.Range // of the field's name
@@ -23,20 +23,20 @@ type MisspeltList struct {
 	Denies bool // it names what may not be called
 }
 
-// maxMisspelt is how many of them are kept of one place. One is enough
-// to ask; agf-validate reports all.
+// maxMisspelt limits the misspelt gates kept for one place. One is enough to ask; agf-validate
+// reports all.
 const maxMisspelt = 8
 
 // StrayKey is the key of Agent.Strays for a name.
 func StrayKey(name string) string { return readName(name).joined }
 
-// foreign reports an unknown field, and keeps what is meant as a gate.
+// foreign reports an unknown field, and keeps it if it was meant as a gate.
 func (w *fieldWalk) foreign(n *yamldoc.Node, f yamldoc.Field, s *shape) {
 	finding := w.unknown(n, f.Key, s)
 	switch {
 	case w.within(approvalField), w.within("metadata"):
-		// The known fields of an approval decide, and none of them asks
-		// always; metadata is about the file.
+		// In an approval, the known fields decide and an unknown one never makes it ask always.
+		// metadata is only about the file.
 	case s.fields[approvalField] != nil:
 		w.foreignInEntry(n, f, s, &finding)
 	default:
@@ -107,7 +107,7 @@ func (w *fieldWalk) foreignInEntry(n *yamldoc.Node, f yamldoc.Field, s *shape, f
 	w.keepGate(n, gate)
 }
 
-// foreignOutside is foreign for a field that stands in no entry.
+// foreignOutside is foreign for a field outside of all entries.
 func (w *fieldWalk) foreignOutside(f yamldoc.Field, s *shape, finding *diag.Finding) {
 	key := f.Key.Text
 	conditions := w.within("execution_policy")
@@ -136,8 +136,8 @@ func (w *fieldWalk) foreignOutside(f yamldoc.Field, s *shape, finding *diag.Find
 	finding.Rule, finding.Severity = ruleMisplaced, diag.Error
 }
 
-// keepHeld keeps a gate that stands somewhere in an unknown field: for
-// the calls of what the closest mapping names, else for every call.
+// keepHeld keeps a gate inside an unknown field: for the calls of the target that the closest
+// mapping names, or else for every call.
 func (w *fieldWalk) keepHeld(gate MisspeltGate, in []*yamldoc.Node) {
 	named := false
 	for i := len(in) - 1; i >= 0 && !named; i-- {
@@ -174,8 +174,8 @@ func (r *reader) keepList(entry *yamldoc.Node, list MisspeltList) {
 	r.lists[entry] = keep(r.lists[entry], list)
 }
 
-// keep adds to a list, unless it is there or the list is full. An entry
-// that an alias of YAML repeats is read again.
+// keep appends to a list, unless the item is there already or the list is full. An entry that a
+// YAML alias repeats is read more than once.
 func keep[T comparable](all []T, one T) []T {
 	if len(all) >= maxMisspelt || slices.Contains(all, one) {
 		return all

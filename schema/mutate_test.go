@@ -39,9 +39,8 @@ func mutants(seeds []any, names []string, random int) iter.Seq[any] {
 	}
 }
 
-// values are what a place is replaced by: every type, the edges of
-// every keyword, and small objects that are right somewhere and wrong
-// elsewhere.
+// values returns the values that replace a place: every type, the limits of every keyword, and
+// small objects that are valid in some places and invalid in others.
 func values() []any {
 	texts := []string{
 		"",

@@ -7,8 +7,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// names are aliases and where each stands, in source order. The zero
-// value is empty.
+// names are aliases with their positions, in source order. The zero value is empty.
 type names struct {
 	list []string
 	at   map[string]diag.Range // of the first mention
@@ -30,15 +29,15 @@ func (n *names) has(name string) bool {
 	return ok
 }
 
-// A file may hold as many names as it likes; what is said about one of
-// them stays short and quick to find.
+// A file may have any number of names, so messages about one of them must stay short and quick to
+// create.
 const (
 	maxListed   = 20
 	maxCompared = 200
 )
 
-// nearest returns the name that was likely meant, "" when none is near
-// or there are too many to tell.
+// nearest returns the name that was probably meant. It returns an empty string if none is similar,
+// or if there are too many to compare.
 func (n *names) nearest(name string) string {
 	if len(n.list) > maxCompared {
 		return ""

@@ -25,9 +25,8 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// The official schema stands beside the repository on the machines that
-// may use it. Its verdicts on every document of the test are recorded,
-// so the comparison is made everywhere.
+// The official schema is available, next to the repository, only on machines that may use it. Its
+// verdicts on every document of the test are recorded, so that the comparison runs everywhere.
 const (
 	officialFile = "../../shared/agentformat-schema.json"
 	verdictsFile = "testdata/official-verdicts.golden"
@@ -253,8 +252,7 @@ func shuffled(n int) []int {
 	return order
 }
 
-// corpus is what the differential test runs on: distinct documents and
-// the digest of them all.
+// corpus is the input of the differential test: distinct documents and a digest of them all.
 type corpus struct {
 	docs   []any
 	digest string
@@ -386,9 +384,8 @@ func officialSchema(t *testing.T) (*jsonschema.Schema, bool) {
 	return s, true
 }
 
-// record is what testdata keeps of the official verdicts: one bit for
-// each document, and the digest of the documents that the bits are
-// about.
+// record is the recorded official verdicts: one bit for each document, and the digest of the
+// documents.
 type record struct {
 	Documents int    `json:"documents"`
 	Digest    string `json:"digest"`
@@ -443,8 +440,7 @@ func decode(text []byte) any {
 	return v
 }
 
-// tester is what helpers need of a test, a benchmark, a fuzz target or
-// a property.
+// tester has the methods that helpers need of a test, a benchmark, a fuzz target or a property.
 type tester interface {
 	Helper()
 	Fatal(args ...any)

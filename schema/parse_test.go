@@ -15,8 +15,7 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// TestMisspeltAllow: an old name keeps its node, so that whoever
-// decides can ask.
+// TestMisspeltAllow checks that a list with an old name keeps its node, so that decisions can ask.
 func TestMisspeltAllow(t *testing.T) {
 	a, _ := Parse("a", readFile(t, "testdata/bad/renamed.agf.yaml"))
 	crm := a.ActionSpace.MCPServers[0]
@@ -50,7 +49,7 @@ func TestParseApproval(t *testing.T) {
 		{"{message_template: Really}", "always with template"},
 		{"{condition: {args_match: {a: 1}}}", "conditional"},
 		{"{condition: {args_match: {a: 1}}, messagetemplate: x}", "conditional"},
-		// What the JSON Schema refuses asks always, should it ever get here.
+		// Values that the JSON Schema refuses always ask, in case one gets here.
 		{"null", "always"},
 		{"no", "always"},
 		{"0", "always"},
@@ -109,8 +108,8 @@ func TestParsePath(t *testing.T) {
 	}
 }
 
-// TestPathsAreWhatTheGrammarSays draws texts near the grammar: those
-// and only those that follow it are read, and the path is the text.
+// TestPathsAreWhatTheGrammarSays draws texts similar to paths. Exactly those that follow the
+// grammar are accepted, and the path equals the text.
 func TestPathsAreWhatTheGrammarSays(t *testing.T) {
 	segment := rapid.SampledFrom(
 		[]string{"parent", "input", "output", "a", "_b", "C9", "[]", "", "9", "a-b", "é", "x[]"},
@@ -182,8 +181,7 @@ func TestUnknownFieldsNeverStop(t *testing.T) {
 	})
 }
 
-// TestBadInput: whatever comes in, Parse answers with findings that
-// stop the load.
+// TestBadInput checks that Parse returns findings that stop the load for any bad input.
 func TestBadInput(t *testing.T) {
 	deep := strings.Repeat("[", 100_000)
 	tests := map[string][]byte{
@@ -211,7 +209,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestRegexStopsTheLoad wherever a condition stands.
+// TestRegexStopsTheLoad checks a bad pattern in every place that may have a condition.
 func TestRegexStopsTheLoad(t *testing.T) {
 	for file, place := range map[string]string{
 		"loop":        "{gte: 0.9}",

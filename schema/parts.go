@@ -8,13 +8,12 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// This file takes out of a document what breaks the JSON Schema, so
-// that what is wrong with the rest is told in the same run.
+// This file removes the parts of a document that violate the JSON Schema, so that mistakes in the
+// rest are reported in the same run.
 
-// deepest is how long the path of the smallest part is that is taken
-// out below a top-level key: an entry of a list of the action space or
-// of the constraints, a field of the metadata. Of everything else the
-// whole block goes.
+// deepest returns the maximum length of the path of a part that is removed below a top-level key:
+// an entry of a list of the action space or of the constraints, or a field of the metadata. Any
+// other block is removed as a whole.
 func deepest(key string) int {
 	switch key {
 	case "action_space", "constraints":
@@ -26,8 +25,8 @@ func deepest(key string) int {
 	return 1
 }
 
-// part is the path of the part that a failure is about, nil when it is
-// about the document as a whole.
+// part returns the path of the part that a failure is about, or nil if it is about the whole
+// document.
 func part(f jsonschema.Failure) []string {
 	if len(f.Path) == 0 {
 		return nil
@@ -35,9 +34,8 @@ func part(f jsonschema.Failure) []string {
 	return f.Path[:min(len(f.Path), deepest(f.Path[0]))]
 }
 
-// sound returns a document without the parts that failures are about,
-// and which top-level blocks lack something then. It is nil when there
-// is no mapping to take them out of.
+// sound returns a document without the parts that failures are about, and the top-level blocks from
+// which parts were removed. It returns nil if the document is not a mapping.
 func sound(doc *yamldoc.Document, failures []jsonschema.Failure) (rest *yamldoc.Document, cut map[string]bool) {
 	if doc.Root.Kind != yamldoc.Mapping {
 		return nil, nil
@@ -61,7 +59,7 @@ func sound(doc *yamldoc.Document, failures []jsonschema.Failure) (rest *yamldoc.
 	}, cut
 }
 
-// leaveOut copies a node as far as parts are taken out below it.
+// leaveOut copies a node, without the parts to remove.
 func leaveOut(n *yamldoc.Node, parts [][]string) *yamldoc.Node {
 	if len(parts) == 0 {
 		return n
@@ -82,7 +80,8 @@ func leaveOut(n *yamldoc.Node, parts [][]string) *yamldoc.Node {
 	return &left
 }
 
-// step follows one key: which parts lie below it, or that it is gone.
+// step follows one key. It returns the parts to remove below the key, or that the key itself is
+// removed.
 func step(parts [][]string, key string) (below [][]string, gone bool) {
 	for _, p := range parts {
 		if p[0] != key {

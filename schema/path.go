@@ -13,10 +13,10 @@ type Path struct {
 	Fields    []string // at least one, the first a name; "[]" stands for every item of a list
 }
 
-// parent is the source that stands for the agent that holds the path.
+// parent is the source name for the agent that contains the path.
 const parent = "parent"
 
-// pathForm is what authors are told when a path is not one.
+// pathForm describes a path in messages about texts that are none.
 const pathForm = "source.direction.field, such as parent.input.query or researcher.output.result"
 
 // iterates reports whether the path walks the items of a list.
@@ -29,13 +29,13 @@ func (p Path) iterates() bool {
 	return false
 }
 
-// flaw is the stretch of a text that keeps it from being a path.
+// flaw is the range of a text that makes it an invalid path.
 type flaw struct {
 	offset, length    int
 	message, expected string
 }
 
-// parsePath reads a path, or says where and why the text is none.
+// parsePath reads a path, or returns the position and reason of the flaw.
 func parsePath(text string) (Path, *flaw) {
 	segments := strings.Split(text, ".")
 	if len(segments) == 1 {
@@ -55,7 +55,8 @@ func parsePath(text string) (Path, *flaw) {
 	return Path{segments[0], segments[1], segments[2:]}, nil
 }
 
-// badSegment says what is wrong with the i-th segment, "" when nothing is.
+// badSegment describes what is wrong with the i-th segment. It returns an empty message if the
+// segment is valid.
 func badSegment(i int, s string) (message, expected string) {
 	switch {
 	case i == 1 && s != "input" && s != "output":

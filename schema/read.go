@@ -11,9 +11,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// agent fills the typed agent from a document that has passed the JSON
-// Schema. Reading is total all the same: a node of an unexpected kind
-// reads as absent.
+// agent converts a document that satisfies the JSON Schema to an Agent. A node of an unexpected
+// kind is nevertheless handled: it reads as absent.
 func (r *reader) agent(file string, doc *yamldoc.Document) *Agent {
 	root := doc.Root
 	version := root.Get("schema_version")
@@ -95,7 +94,7 @@ func (r *reader) actionSpace(n *yamldoc.Node) ActionSpace {
 	}
 }
 
-// entry reads what every entry of the action space has.
+// entry reads the fields that all entries of the action space have.
 func (r *reader) entry(n *yamldoc.Node) Entry {
 	alias := n.Get("alias")
 	return Entry{
@@ -145,8 +144,8 @@ func (r *reader) remoteAgent(n *yamldoc.Node) RemoteAgent {
 	}
 }
 
-// allowList reads allowed_tools or allowed_skills; absent is nil, which
-// is not the same as empty.
+// allowList reads allowed_tools or allowed_skills. It returns nil if the list is absent, which
+// differs from an empty list.
 func (r *reader) allowList(n *yamldoc.Node, key string) *[]ToolRef {
 	if n == nil {
 		return nil
@@ -219,7 +218,7 @@ func readReact(n *yamldoc.Node) *React {
 		ToolChoice: text(n.Get("tool_choice")),
 		MaxSteps:   countOr(n.Get("max_steps"), 10),
 	}
-	// Its problems are for lint: the prompt is no approval message, the
+	// The findings of this template are left to lint: the prompt is no approval message, and the
 	// names in it are the agent's inputs.
 	if prompt := n.Get("user_prompt_template"); isText(prompt) {
 		parsed, _ := template.Parse(prompt.Text)
@@ -315,8 +314,8 @@ func boolean(n *yamldoc.Node, absent bool) bool {
 	return n.Bool
 }
 
-// count reads a whole number, nil when absent. A number over the range
-// of int64 bounds as little as its largest does.
+// count reads a whole number. It returns nil if the number is absent. A number beyond the range of
+// int64 is reduced to the largest one, which is as good as no limit.
 func count(n *yamldoc.Node) *int64 {
 	if n == nil || n.Kind != yamldoc.Number || !n.Finite {
 		return nil
@@ -351,7 +350,7 @@ func items(n *yamldoc.Node) []*yamldoc.Node {
 	return n.Items
 }
 
-// each reads every item of a list, nil when there is none.
+// each reads every item of a list. It returns nil if the list is empty or absent.
 func each[T any](n *yamldoc.Node, read func(*yamldoc.Node) T) []T {
 	var all []T
 	for _, item := range items(n) {

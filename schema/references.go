@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// references checks what an execution policy refers to: aliases and paths.
+// references checks the aliases and paths in an execution policy.
 type references struct {
 	*reader
 	agent  *Agent
@@ -125,8 +125,8 @@ func (c *references) orStrategy(f *diag.Finding, name string) {
 	}
 }
 
-// keywordClash reports a bare last, first or merge where an agent of
-// that name is declared too. The object form says which one is meant.
+// keywordClash reports a bare last, first or merge if an agent of that name is declared too. The
+// object form is unambiguous.
 func (c *references) keywordClash(out Output) {
 	if !isText(c.agent.Policy.Config.Get("output_from")) {
 		return

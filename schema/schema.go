@@ -1,9 +1,7 @@
-// Package schema reads an `.agf.yaml` (Agent Format 1.0) into a typed
-// agent with a source range on every part, and its local sub-agents
-// into a graph. The verdict on the shape of a file comes from our own
-// JSON Schema, embedded and published for editors; what a JSON Schema
-// can't see (duplicate aliases, references, paths, unknown fields) is
-// checked here. It decides nothing.
+// Package schema reads an `.agf.yaml` (Agent Format 1.0) into a typed agent with a source range on
+// every part, and its local sub-agents into a graph. Our own JSON Schema, which is embedded and
+// published for editors, checks the shape of a file. This package checks what a JSON Schema can't
+// express: duplicate aliases, references, paths, unknown fields. It makes no decisions about calls.
 package schema
 
 import (
@@ -37,10 +35,9 @@ func Parse(file string, src []byte) (*Agent, []diag.Finding) {
 	return agent, findings
 }
 
-// ParseParts is Parse for those who look for mistakes. When findings
-// stop the load it returns what is left of the agent without the parts
-// that break the JSON Schema, which Cut names: nothing may be decided
-// from it. It is nil when the document can't be read at all.
+// ParseParts is a variant of Parse for finding mistakes. If findings stop the load, it returns the
+// agent without the parts that violate the JSON Schema, and Cut names the blocks concerned. The
+// result must not be used for decisions. It is nil if the document can't be read at all.
 func ParseParts(file string, src []byte) (*Agent, []diag.Finding) {
 	doc, findings := yamldoc.ReadDocument(file, src)
 	if doc == nil {
@@ -63,7 +60,7 @@ func ParseParts(file string, src []byte) (*Agent, []diag.Finding) {
 	return agent, yamldoc.Finish(file, r.findings)
 }
 
-// reader reads one file and collects what it finds.
+// reader reads one file and collects findings.
 type reader struct {
 	findings []diag.Finding
 	gates    map[*yamldoc.Node][]MisspeltGate // by entry

@@ -12,18 +12,18 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// isExtension reports whether a name is left to vendors.
+// isExtension reports whether a name is reserved for vendors.
 func isExtension(name string) bool { return strings.HasPrefix(name, "x-") }
 
-// spelling is a name as somebody reads it who does not look closely.
+// spelling is a name in a normalized form, as an inattentive person would read it.
 type spelling struct {
 	words  []string // in small ASCII letters, as far as they pass for such
 	joined string   // the words without anything between them
 }
 
-// readName reads a name: letters of other alphabets as the ASCII
-// letters that they pass for, without accents and invisible characters,
-// divided at signs, spaces and humps (requireApproval).
+// readName normalizes a name: letters of other alphabets become the ASCII letters that they look
+// like, accents and invisible characters are removed, and the name is split at signs, spaces and
+// capitals (requireApproval).
 func readName(name string) spelling {
 	var words []string
 	var word []rune
@@ -70,8 +70,7 @@ func isInvisible(r rune) bool {
 	return unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Cc, unicode.Co)
 }
 
-// isApproval reports whether a name says by itself that somebody is to
-// be asked.
+// isApproval reports whether the name alone says that a person must be asked.
 func (n spelling) isApproval(value *yamldoc.Node) bool {
 	if n.isState() {
 		return false
@@ -80,15 +79,13 @@ func (n spelling) isApproval(value *yamldoc.Node) bool {
 		n.saysLoop() || n.saysAsk() || isScalar(value) && n.saysHuman()
 }
 
-// isState reports whether a name tells what has happened (approved_by)
-// and not what must.
+// isState reports whether a name describes what has happened (approved_by) and not a requirement.
 func (n spelling) isState() bool {
 	return (strings.Contains(n.joined, "approved") || strings.Contains(n.joined, "confirmed")) &&
 		!slices.ContainsFunc(n.words, isNeed) && !strings.HasPrefix(n.joined, "require")
 }
 
-// saysApproval reports whether a word, or several that are written as
-// one, mean an approval.
+// saysApproval reports whether a word, or several joined words, mean an approval.
 func saysApproval(word string) bool {
 	switch word {
 	case "hitl", "hil", "consent", "consents", "signoff", "signoffs", "foureyes", "interrupt", "interrupts",
@@ -115,9 +112,9 @@ func saysApproval(word string) bool {
 	return false
 }
 
-// nearApproval reports whether a word is a misspelt "approval" or
-// "approve": two mistakes, or right but for vowels and doubled letters.
-// Other words that are as near are named.
+// nearApproval reports whether a word is a misspelt "approval" or "approve": it has at most two
+// mistakes, or only its vowels and doubled letters differ. The function lists other words that are
+// equally similar.
 func nearApproval(word string) bool {
 	switch {
 	case len(word) < 5, word == "approach", word == "approved", word == "removal":
@@ -206,7 +203,7 @@ func isHuman(word string) bool {
 	return false
 }
 
-// isAct reports whether a word is what a person does about a call.
+// isAct reports whether a word names an action of a person on a call.
 func isAct(word string) bool {
 	switch word {
 	case "review", "reviews", "permission", "authorization", "authorisation", "acknowledgement", "acknowledgment",
@@ -216,8 +213,8 @@ func isAct(word string) bool {
 	return false
 }
 
-// isWeakApproval reports whether a name that means something else
-// elsewhere means an approval in an entry.
+// isWeakApproval reports whether a name means an approval within an entry, although it means
+// something else elsewhere.
 func (n spelling) isWeakApproval(value *yamldoc.Node) bool {
 	switch n.joined {
 	case "review", "reviews", "reviewer", "reviewers":
@@ -249,7 +246,7 @@ func asksByValue(n spelling, value *yamldoc.Node) bool {
 	})
 }
 
-// part returns the part of an approval that a name means, "" for none.
+// part returns the part of an approval that a name means, or an empty string.
 func (n spelling) part() string {
 	switch j := n.joined; {
 	case j == "conditions", diag.Distance(j, conditionField) <= 2:
@@ -263,8 +260,8 @@ func (n spelling) part() string {
 	return ""
 }
 
-// isToolList reports whether a field is meant as a list of what may be
-// called of a server or an agent, or may not.
+// isToolList reports whether a field is meant as a list of tools or skills that may, or may not, be
+// called.
 func (n spelling) isToolList(value *yamldoc.Node) bool {
 	if diag.Distance(n.joined, "allowedtools") <= 3 || diag.Distance(n.joined, "allowedskills") <= 3 {
 		return true

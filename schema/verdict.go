@@ -9,17 +9,15 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// Violations asks a JSON Schema about a document and returns its
-// failures as findings at the places that they speak of; each stops the
-// load. A number that is not finite is no JSON at all, so then only
-// such numbers are reported. Governance policies are judged by it too.
+// Violations validates a document with a JSON Schema and returns the failures as findings at their
+// positions; each stops the load. JSON has no non-finite numbers, so if the document contains some,
+// only these are reported. Governance policies are validated by it too.
 func Violations(root *yamldoc.Node, s *jsonschema.Schema) []diag.Finding {
 	_, findings := violations(root, s)
 	return findings
 }
 
-// violations is Violations with the failures behind them; there are
-// none of numbers that are not finite.
+// violations is Violations with the underlying failures. Non-finite numbers have none.
 func violations(
 	root *yamldoc.Node,
 	s *jsonschema.Schema,
@@ -96,8 +94,8 @@ func (l locator) violation(failure jsonschema.Failure) diag.Finding {
 	return f
 }
 
-// inWords says in words what a pattern or an alternative of the JSON
-// Schema wants, "" when it speaks for itself.
+// inWords describes what a pattern or an alternative of the JSON Schema requires. It returns an
+// empty string if the schema's own message is clear.
 func inWords(failure jsonschema.Failure) string {
 	if len(failure.Path) == 0 {
 		return ""
@@ -120,8 +118,7 @@ func inWords(failure jsonschema.Failure) string {
 	return ""
 }
 
-// wrongType words the two mistakes that YAML invites: a key with
-// nothing behind it, and text without quotes.
+// wrongType describes two common mistakes in YAML: a key without a value, and text without quotes.
 func (s spot) wrongType(f *diag.Finding) {
 	switch {
 	case s.node.Kind == yamldoc.Null && s.key != nil:
@@ -148,14 +145,13 @@ func prefixed(path []string, message string) string {
 	return joinSteps(places) + ": " + message
 }
 
-// spot is a node and the key that leads to it, nil for the root and for
-// items of a list.
+// spot is a node and its key, which is nil for the root and for items of a list.
 type spot struct {
 	node, key *yamldoc.Node
 }
 
-// locator finds nodes by their paths. It keeps an index of each mapping
-// on the way, as failures may be many.
+// locator finds nodes by their paths. It indexes each mapping on the way, because there may be many
+// failures.
 type locator struct {
 	root  *yamldoc.Node
 	index map[*yamldoc.Node]map[string]int
@@ -179,7 +175,7 @@ func (l locator) locate(path []string) spot {
 	return at
 }
 
-// field returns a mapping's field, nil when there is none.
+// field returns a mapping's field, or nil if there is none.
 func (l locator) field(n *yamldoc.Node, name string) *yamldoc.Field {
 	index, ok := l.index[n]
 	if !ok {
@@ -196,7 +192,7 @@ func (l locator) field(n *yamldoc.Node, name string) *yamldoc.Field {
 	return nil
 }
 
-// key returns the key of a mapping's field, nil when there is none.
+// key returns the key of a mapping's field, or nil if there is none.
 func (l locator) key(n *yamldoc.Node, name string) *yamldoc.Node {
 	if f := l.field(n, name); f != nil {
 		return f.Key
@@ -204,8 +200,8 @@ func (l locator) key(n *yamldoc.Node, name string) *yamldoc.Node {
 	return nil
 }
 
-// head is the range to show for something that a mapping lacks: its
-// key, or the first of its own keys.
+// head returns the range to show if a mapping lacks something: its key, or the first of its own
+// keys.
 func (s spot) head() diag.Range {
 	switch {
 	case s.key != nil:

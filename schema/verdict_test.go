@@ -10,8 +10,7 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// TestJSON: what is published is what is used, and it is a JSON Schema
-// of its own name.
+// TestJSON checks that the published JSON Schema is the one that is used, and that its id is right.
 func TestJSON(t *testing.T) {
 	var s struct {
 		Schema string `json:"$schema"`
@@ -28,8 +27,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestViolationsOfAnotherSchema: governance policies are judged by a
-// schema of their own.
+// TestViolationsOfAnotherSchema uses a schema of its own, as governance policies do.
 func TestViolationsOfAnotherSchema(t *testing.T) {
 	s, err := jsonschema.Compile(
 		"other.json",
@@ -66,8 +64,8 @@ func TestViolationsOfAnotherSchema(t *testing.T) {
 	}
 }
 
-// TestLocateStopsWhereThePathDoes: a path that a document does not have
-// leads to the last value on it.
+// TestLocateStopsWhereThePathDoes checks that a path that is not in the document leads to the last
+// existing value on it.
 func TestLocateStopsWhereThePathDoes(t *testing.T) {
 	doc, _ := yamldoc.Parse("", []byte("a: [b, {c: d}]"), yamldoc.Limits{})
 	l := locator{root: doc.Root, index: map[*yamldoc.Node]map[string]int{}}

@@ -13,7 +13,7 @@ import (
 // word is a name with or without quotes around it.
 var word = regexp.MustCompile(`^(["']?)([\w.-]+)(["']?)$`)
 
-// rename puts the nearest name in the place of one that is misspelt.
+// rename replaces a misspelt name by the nearest correct one.
 func (t *text) rename(f diag.Finding) (title string, edit Edit, ok bool) {
 	name := word.FindStringSubmatch(t.at(f.Range))
 	if f.Nearest == "" || name == nil || name[1] != name[3] || !word.MatchString(f.Nearest) {
@@ -23,14 +23,14 @@ func (t *text) rename(f diag.Finding) (title string, edit Edit, ok bool) {
 	return fmt.Sprintf("rename %q to %q", name[2], f.Nearest), edit, name[2] != f.Nearest
 }
 
-// replace puts a text in the place of what stands in a range.
+// replace replaces the text in a range.
 func (t *text) replace(r diag.Range, with string) Edit {
 	start, end := t.span(r)
 	return Edit{Start: start, End: end, Text: with}
 }
 
-// quote says that a scalar is text. One that YAML 1.2 reads as something
-// else stays: what was meant is not known.
+// quote adds quotes to make a scalar a text. A scalar that YAML 1.2 reads as another type is not
+// changed, because the author's intention is not known.
 func (t *text) quote(f diag.Finding) (title string, edit Edit, ok bool) {
 	n := t.node(f.Range)
 	if n == nil || n.Kind != yamldoc.String || t.at(n.Range) != n.Text ||
@@ -41,7 +41,7 @@ func (t *text) quote(f diag.Finding) (title string, edit Edit, ok bool) {
 	return "write " + quoted + ", which is text for every reader", t.replace(n.Range, quoted), true
 }
 
-// escape takes the braces or the ampersand away that ask for raw output.
+// escape removes the braces or the ampersand that request raw output.
 func (t *text) escape(f diag.Finding) (title string, edit Edit, ok bool) {
 	raw := regexp.MustCompile(`^\{\{(?:\{\s*([\w.]+)\s*\}|&\s*([\w.]+)\s*)\}\}$`)
 	tag := raw.FindStringSubmatch(t.at(f.Range))
@@ -52,13 +52,13 @@ func (t *text) escape(f diag.Finding) (title string, edit Edit, ok bool) {
 	return "write " + plain, t.replace(f.Range, plain), true
 }
 
-// tightenOnly writes true for a false.
+// tightenOnly replaces false by true.
 func (t *text) tightenOnly(f diag.Finding) (title string, edit Edit, ok bool) {
 	return "write true", t.replace(f.Range, "true"), t.at(f.Range) == "false"
 }
 
-// removeComment takes a suppression out that silences nothing. One that
-// also names a rule which it does silence stays.
+// removeComment removes a suppression that silences nothing. A comment that also names a rule which
+// it does silence is not changed.
 func (t *text) removeComment(f diag.Finding) (title string, edit Edit, ok bool) {
 	start, end := t.span(f.Range)
 	names, _, _ := strings.Cut(t.at(f.Range), "--")
@@ -90,16 +90,15 @@ func (t *text) removeItem(f diag.Finding) (title string, edit Edit, ok bool) {
 	return "remove this entry", edit, ok
 }
 
-// holds reports whether an item of a list is what stands at a place, or
-// is an object with a field whose value stands there.
+// holds reports whether an item of a list starts at a position, or is an object with a field whose
+// value starts there.
 func holds(item *yamldoc.Node, at diag.Position) bool {
 	return item.Range.Start == at || slices.ContainsFunc(item.Fields, func(f yamldoc.Field) bool {
 		return f.Value.Range.Start == at
 	})
 }
 
-// removeField takes a field out of an object, by the place of its name
-// or of its value.
+// removeField removes a field from an object, given the position of its name or of its value.
 func (t *text) removeField(f diag.Finding) (title string, edit Edit, ok bool) {
 	t.walk(t.doc.Root, func(n *yamldoc.Node) bool {
 		for i, field := range n.Fields {
@@ -118,16 +117,15 @@ func (t *text) removeField(f diag.Finding) (title string, edit Edit, ok bool) {
 	return title, edit, ok
 }
 
-// begins reports whether a value begins at a place, before or behind
-// its quote.
+// begins reports whether a value begins at a position, including or excluding its quote.
 func begins(n *yamldoc.Node, at diag.Position) bool {
 	quote := n.Range.Start
 	quote.Column++
 	return n.Range.Start == at || n.Kind == yamldoc.String && quote == at
 }
 
-// places are where the items of a list stand, fields where the fields
-// of an object do.
+// places returns the ranges of the items of a list; fields returns those of the fields of an
+// object.
 func places(items []*yamldoc.Node) (all []diag.Range) {
 	for _, item := range items {
 		all = append(all, item.Range)
@@ -142,7 +140,7 @@ func fields(list []yamldoc.Field) (all []diag.Range) {
 	return all
 }
 
-// without takes the i-th part out of a collection.
+// without removes the i-th part of a collection.
 func (t *text) without(n *yamldoc.Node, parts []diag.Range, i int) (Edit, bool) {
 	for _, c := range t.doc.Comments {
 		if c.Alone && c.Line > parts[i].Start.Line && c.Line <= parts[i].End.Line {
@@ -158,7 +156,7 @@ func (t *text) without(n *yamldoc.Node, parts []diag.Range, i int) (Edit, bool) 
 	return edit, ok
 }
 
-// withoutFlow takes a part out that commas separate from the others.
+// withoutFlow removes a part that is separated from the others by commas.
 func (t *text) withoutFlow(parts []diag.Range, i int) (Edit, bool) {
 	if i == 0 {
 		start, end := t.offset(parts[0].Start), t.offset(parts[1].Start)
@@ -168,7 +166,7 @@ func (t *text) withoutFlow(parts []diag.Range, i int) (Edit, bool) {
 	return Edit{Start: start, End: end}, parts[i-1].End.Line == parts[i].End.Line
 }
 
-// withoutLines takes a part out that has its lines for itself.
+// withoutLines removes a part that has lines of its own.
 func (t *text) withoutLines(part diag.Range) (Edit, bool) {
 	begin := t.offset(diag.Position{Line: part.Start.Line, Column: 1})
 	before := strings.TrimSpace(string(t.src[begin:t.offset(part.Start)]))
@@ -183,7 +181,7 @@ func (t *text) withoutLines(part diag.Range) (Edit, bool) {
 	return Edit{Start: begin, End: end}, alone
 }
 
-// node is the value or name that stands at a place.
+// node returns the value or name at a range.
 func (t *text) node(at diag.Range) (found *yamldoc.Node) {
 	t.walk(t.doc.Root, func(n *yamldoc.Node) bool {
 		for _, f := range n.Fields {
@@ -199,7 +197,7 @@ func (t *text) node(at diag.Range) (found *yamldoc.Node) {
 	return found
 }
 
-// walk visits a node and what is inside of it, until it is told to stop.
+// walk visits a node and everything inside it, until visit returns true.
 func (t *text) walk(n *yamldoc.Node, visit func(*yamldoc.Node) bool) bool {
 	if n == nil || visit(n) {
 		return n != nil

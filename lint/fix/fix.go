@@ -1,8 +1,7 @@
-// Package fix mends findings that have a mechanical remedy: a name that
-// is nearly right, text that wants quotes, something that stands there
-// twice or does nothing. It edits the text of the file, so comments and
-// formatting stay as they are. Whether an edit changes what an agent
-// asks about is for its caller to judge.
+// Package fix corrects findings that can be fixed mechanically: a misspelt name, text that needs
+// quotes, an entry that is repeated or has no effect. It edits the text of the file, so comments
+// and formatting are preserved. The caller must check whether an edit changes what an agent asks
+// about.
 package fix
 
 import (
@@ -23,16 +22,15 @@ type Edit struct {
 	from  *yamldoc.Node // the list or object that loses a part; nil for others
 }
 
-// Remedy mends one finding.
+// Remedy fixes one finding.
 type Remedy struct {
 	Finding diag.Finding
 	Title   string // what it does, as in `rename "aproval" to "approval"`
 	Edit    Edit
 }
 
-// Of returns the remedies of a file's findings, in the order of the
-// findings. Findings without one are left out. Nothing is mended in a
-// file that is no YAML document.
+// Of returns the fixes for a file's findings, in the order of the findings. It omits findings
+// without a fix. It returns none for a file that is not valid YAML.
 func Of(src []byte, findings []diag.Finding) []Remedy {
 	doc, _ := yamldoc.Parse("", src, yamldoc.Limits{})
 	if doc == nil {
@@ -71,7 +69,7 @@ func newText(src []byte, doc *yamldoc.Document) *text {
 	return t
 }
 
-// offset is the byte that stands at a position.
+// offset returns the byte offset of a position.
 func (t *text) offset(p diag.Position) int {
 	if p.Line < 1 || p.Line > len(t.lines) {
 		return len(t.src)
@@ -91,7 +89,7 @@ func (t *text) at(r diag.Range) string {
 	return string(t.src[start:end])
 }
 
-// remedy finds what mends one finding.
+// remedy returns the fix for one finding.
 func (t *text) remedy(f diag.Finding) (title string, edit Edit, ok bool) {
 	if f.Range.Start.Line == 0 {
 		return "", Edit{}, false
@@ -102,8 +100,8 @@ func (t *text) remedy(f diag.Finding) (title string, edit Edit, ok bool) {
 	return t.rename(f)
 }
 
-// remedies are the rules whose findings have a remedy of their own. All
-// others may only have a nearest name.
+// remedies are the rules whose findings have a fix of their own. Findings of other rules can only
+// be fixed with a nearest name.
 func remedies() map[string]func(*text, diag.Finding) (string, Edit, bool) {
 	return map[string]func(*text, diag.Finding) (string, Edit, bool){
 		"condition-implied":       (*text).removeItem,
@@ -122,5 +120,5 @@ func remedies() map[string]func(*text, diag.Finding) (string, Edit, bool) {
 	}
 }
 
-// Rules are the ids of rules that have a remedy besides a nearest name.
+// Rules returns the ids of the rules that have a fix besides a nearest name.
 func Rules() []string { return slices.Sorted(maps.Keys(remedies())) }

@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/lint/rules"
 )
 
-// agent is an agent whose tools are the given lines.
+// agent returns an agent with the given lines as tools.
 func agent(tools string) string {
 	return `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Files invoices.} # who we are
@@ -32,7 +32,7 @@ func always(_, _ []byte) string { return "" }
 
 type row struct{ before, after string }
 
-// rows are tools of an agent before and after they are mended.
+// rows returns tools of an agent before and after they are fixed.
 func rows() map[string]row {
 	return map[string]row{
 		"a date": {
@@ -161,8 +161,7 @@ rules:
 	}
 }
 
-// TestRefusals: what the caller does not want is not done, and everything
-// else still is.
+// TestRefusals checks that a fix that the caller refuses is not made, and that all others are.
 func TestRefusals(t *testing.T) {
 	before := agent(
 		"  local_tools:\n    - alias: pay\n      aproval: true\n    - alias: look\n      approval: false\n",
@@ -181,7 +180,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestComments: an entry goes only with comments that stand on its lines.
+// TestComments checks that an entry is removed only with the comments on its own lines.
 func TestComments(t *testing.T) {
 	before := agent("  local_tools:\n    - alias: pay\n      approval:\n        condition:\n" +
 		"          - args_match: {amount: {gt: 10}}\n          - args_match:\n" +

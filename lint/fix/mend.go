@@ -8,27 +8,26 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// mostRounds bounds how often a file is checked and mended again.
+// mostRounds limits the rounds of checking and fixing a file.
 const mostRounds = 1_000
 
-// Refusal is a remedy that was not applied.
+// Refusal is a fix that was not applied.
 type Refusal struct {
 	Remedy
 	Why string
 }
 
-// Result is a file after its findings were mended.
+// Result is a file after its findings were fixed.
 type Result struct {
 	Text    []byte
 	Made    []Remedy  // in the order in which they were applied
 	Refused []Refusal // places are those of Text
 }
 
-// Mend applies the remedies of a file: all that don't touch each other
-// in one round, and what is found then in the next. check lints a text,
-// keep says why a text must not take the place of another, or "". A
-// remedy is also refused when its finding stays, or when what comes of
-// it can't be loaded. To mend the result again changes nothing.
+// Mend applies the fixes of a file: in each round all that don't overlap, and in the next round
+// those for the findings that are left. check lints a text. keep returns why a text must not
+// replace another, or an empty string. A fix is also refused if its finding remains, or if the new
+// text can't be loaded. Applying Mend to the result again changes nothing.
 func Mend(src []byte, check func([]byte) []diag.Finding, keep func(before, after []byte) string) Result {
 	m := mender{check: check, keep: keep}
 	m.Text = bytes.Clone(src)
@@ -51,8 +50,8 @@ type mender struct {
 	keep  func(before, after []byte) string
 }
 
-// round chooses remedies that can be applied together, in the order of
-// the text: no two edits touch, and no list loses all its parts.
+// round selects fixes that can be applied together, in the order of the text: no two edits touch,
+// and no list loses all its parts.
 func (m *mender) round(findings []diag.Finding) (batch []Remedy) {
 	all := Of(m.Text, findings)
 	slices.SortStableFunc(all, func(a, b Remedy) int { return a.Edit.Start - b.Edit.Start })
@@ -71,9 +70,9 @@ func (m *mender) round(findings []diag.Finding) (batch []Remedy) {
 	return batch
 }
 
-// try applies remedies, and returns what is found then. When something
-// speaks against them all together, each half is tried by itself: first
-// the later one, so that the places of the other stay.
+// try applies fixes and returns the findings of the new text. If they are not acceptable together,
+// it tries each half separately, the later half first, so that the positions of the other half
+// don't change.
 func (m *mender) try(findings []diag.Finding, batch []Remedy) []diag.Finding {
 	after := apply(m.Text, batch)
 	left := slices.Clone(m.check(after))
@@ -106,8 +105,7 @@ func apply(src []byte, batch []Remedy) (after []byte) {
 	return append(after, src[done:]...)
 }
 
-// accept takes a text over. Refused remedies that stand behind an edit
-// move with their text.
+// accept takes over a text. It adjusts the positions of refused fixes after an edit.
 func (m *mender) accept(batch []Remedy, after []byte) {
 	for i := range m.Refused {
 		e, moved := &m.Refused[i].Edit, 0
@@ -124,7 +122,7 @@ func (m *mender) accept(batch []Remedy, after []byte) {
 	m.Made = append(m.Made, batch...)
 }
 
-// refusal is the number of the refusal of a remedy, -1 for none.
+// refusal returns the index of the refusal of a fix, or -1 if it was not refused.
 func (m *mender) refusal(r Remedy) int {
 	return slices.IndexFunc(m.Refused, func(no Refusal) bool {
 		same := no.Finding.Rule == r.Finding.Rule && no.Title == r.Title
@@ -132,7 +130,7 @@ func (m *mender) refusal(r Remedy) int {
 	})
 }
 
-// place gives what was refused its places in the final text.
+// place sets the positions of refused fixes in the final text.
 func (m *mender) place(findings []diag.Finding) {
 	for _, r := range Of(m.Text, findings) {
 		if i := m.refusal(r); i >= 0 {
@@ -143,7 +141,7 @@ func (m *mender) place(findings []diag.Finding) {
 	slices.SortStableFunc(m.Refused, func(a, b Refusal) int { return a.Edit.Start - b.Edit.Start })
 }
 
-// spoils says why a text is worse than before some remedies.
+// spoils returns why a text is worse than the one before some fixes, or an empty string.
 func spoils(before, after []diag.Finding, batch []Remedy) string {
 	left := map[[2]string]int{}
 	for _, f := range before {
@@ -168,5 +166,5 @@ func spoils(before, after []diag.Finding, batch []Remedy) string {
 	return ""
 }
 
-// named tells findings apart though lines above them come and go.
+// named returns a key of a finding that doesn't change if lines are inserted or removed above it.
 func named(f diag.Finding) [2]string { return [2]string{f.Rule, f.Message} }

@@ -25,17 +25,16 @@ const (
 	mostValues = 40 // that one matcher is tried with
 )
 
-// Boundaries are calls that try both sides of every edge that the rules
-// have: for each group one that it asks about and no other part does,
-// and from there each of its matchers with the values at its bounds,
-// beside them, without a value, and with one of another type.
+// Boundaries returns calls on both sides of every edge of the rules. For each group it returns a
+// call about which only this group asks. From there it varies each matcher: values at and next to
+// its bounds, no value, and a value of another type.
 func Boundaries(b *Built) []Boundary {
 	out, _ := boundaries(b, func(*resolve.Call) bool { return true })
 	return out
 }
 
-// boundaries are those of some targets. open says why some edges were not
-// tried, so that no difference was looked for there.
+// boundaries returns the calls for some targets. open is the reason why some edges were not tried,
+// so that differences there were not searched for.
 func boundaries(b *Built, of func(target *resolve.Call) bool) (out []Boundary, open string) {
 	for _, target := range targets(b) {
 		if _, why := b.Catalogs.Called(&b.Plan.Agent().ActionSpace, &target); why != "" || !of(&target) {
@@ -148,8 +147,8 @@ func (g *maker) readsFacts() bool {
 	})
 }
 
-// real replaces derived facts, which no call brings itself, by a command
-// line that has them; false if there is none.
+// real replaces derived facts, which a call can't contain itself, by a command line that has them.
+// It returns false if there is none.
 func (g *maker) real(args value.Value) (value.Value, bool) {
 	if g.derived == nil || args.Kind != value.Object {
 		return args, true
@@ -173,7 +172,7 @@ func (g *maker) real(args value.Value) (value.Value, bool) {
 	return args, false
 }
 
-// except is every group of every rule of the target but one.
+// except returns every group of every rule of the target but one.
 func (g *maker) except(one *condition.Group) *condition.Expr {
 	all := &condition.Expr{}
 	for _, e := range g.rules {
@@ -187,8 +186,8 @@ func (g *maker) except(one *condition.Group) *condition.Expr {
 	return all
 }
 
-// base are arguments for which a group is true, and if that can be none
-// of the others: of all rules, else of its own.
+// base returns arguments for which one group is true: if possible, no other group of any rule, or
+// else no other group of its own rule.
 func (g *maker) base(e *condition.Expr, at int) (value.Value, bool) {
 	one := &condition.Expr{Groups: e.Groups[at : at+1]}
 	own := &condition.Expr{Groups: slices.Delete(slices.Clone(e.Groups), at, at+1)}
@@ -207,8 +206,7 @@ func (g *maker) base(e *condition.Expr, at int) (value.Value, bool) {
 	return doc, can == condition.Yes
 }
 
-// vary tries each matcher with the values around its edges, all others
-// as they are.
+// vary tries each matcher with the values around its edges, and leaves all others unchanged.
 func (g *maker) vary(doc value.Value, groups []condition.Group) {
 	for i := range groups {
 		for j := range groups[i].Matchers {
@@ -279,7 +277,7 @@ func (g *maker) add(doc value.Value, name string) {
 	}
 }
 
-// values are what a matcher is tried with.
+// values returns the values with which a matcher is tried.
 func (g *maker) values(m *condition.Matcher) []value.Value {
 	var out []value.Value
 	for i := range m.Tests {
@@ -422,8 +420,8 @@ func clone(v value.Value) value.Value {
 	return v
 }
 
-// set puts a value at a place, with objects on the way; an absent one
-// takes it away.
+// set sets the value at a path and creates the objects on the way. An absent value removes the
+// member.
 func set(doc *value.Value, place []string, v value.Value) {
 	i := slices.IndexFunc(doc.Members, func(m value.Member) bool { return m.Key == place[0] })
 	switch {

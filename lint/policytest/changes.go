@@ -20,7 +20,7 @@ type changes struct {
 	out   []Mutant
 }
 
-// change puts another value, or another key, in the place of one.
+// change replaces a value, or a key, by another one.
 func (c *changes) change(at, with *yamldoc.Node, what string) {
 	c.out = append(c.out, Mutant{
 		File:  c.file,
@@ -38,7 +38,7 @@ func (c *changes) drop(at *yamldoc.Node, what string) {
 	c.change(at, nil, what+" is left out")
 }
 
-// becomes puts another text in the place of one.
+// becomes replaces the text of a scalar.
 func (c *changes) becomes(at *yamldoc.Node, text string) {
 	c.change(at, str(text), at.Text+" becomes "+text)
 }
@@ -95,7 +95,7 @@ func (c *changes) allowed(n *yamldoc.Node) {
 	}
 }
 
-// approval changes an approval. In an agent's file it may be lifted.
+// approval changes an approval. An approval in an agent's file may also be removed.
 func (c *changes) approval(n *yamldoc.Node, lift bool) {
 	if n == nil {
 		return
@@ -247,8 +247,7 @@ func (c *changes) pattern(n *yamldoc.Node) {
 	}
 }
 
-// policy changes a policy: whom it selects, its rules, and what they
-// demand.
+// policy changes a policy: the agents that it selects, its rules, and their requirements.
 func (c *changes) policy() {
 	if a := c.root.Get("applies"); a != nil && a.Text == string(policy.Implicit) {
 		c.becomes(a, string(policy.Referenced))
@@ -281,8 +280,7 @@ func (c *changes) globs(n *yamldoc.Node) {
 	}
 }
 
-// rule changes what one rule of a policy says: whom it meets, when, and
-// what it demands.
+// rule changes one rule of a policy: its match, condition and requirements.
 func (c *changes) rule(r *yamldoc.Node) {
 	if m := r.Get("match"); m != nil {
 		c.match(m)
@@ -332,7 +330,7 @@ func (c *changes) match(m *yamldoc.Node) {
 	}
 }
 
-// require changes what a rule demands.
+// require changes the requirements of a rule.
 func (c *changes) require(q *yamldoc.Node) {
 	for _, f := range q.Fields {
 		if len(q.Fields) > 1 {
@@ -366,7 +364,7 @@ func (c *changes) require(q *yamldoc.Node) {
 	}
 }
 
-// anything changes a value of which only the shape is known.
+// anything changes a value whose meaning is unknown.
 func (c *changes) anything(name string, n *yamldoc.Node) {
 	for _, f := range n.Fields {
 		if len(n.Fields) > 1 {

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Coverage is which parts of the rules the calls of tests tried. The
-// zero value has none.
+// Coverage counts which parts of the rules the calls of tests have exercised. The zero value is
+// empty.
 type Coverage struct {
 	Parts []*Part // rule by rule, in the order of the files
 	index map[partKey]*Part
@@ -26,16 +26,15 @@ type Part struct {
 	Name  string     `json:"name"`
 	File  string     `json:"file"`
 	Range diag.Range `json:"-"`
-	// Seen is how many calls brought each truth value about, and in how
-	// many the part decided alone: the condition would have come out
-	// otherwise without it.
+	// Seen counts the calls for each truth value of the part, and the calls for which the part
+	// alone decided: without it the condition would have had another result.
 	Seen map[string]int `json:"seen"`
-	// Missing is what no call tried and some call could.
+	// Missing lists what some call could exercise and no call did.
 	Missing []string `json:"missing,omitempty"`
 	goals   []string
 }
 
-// What can be seen of a part.
+// These are the observations about a part.
 const (
 	seenTrue    = "true"
 	seenFalse   = "false"
@@ -50,8 +49,7 @@ type partKey struct {
 	group, key int
 }
 
-// Observe adds the rules that a world has, and what the calls of a test
-// file make of them.
+// Observe adds the rules of a world, and how the calls of a test file evaluate them.
 func (c *Coverage) Observe(b *Built, f *File, picked func(name string) bool) {
 	c.declare(b)
 	for i := range f.Calls {
@@ -86,8 +84,8 @@ func (c *Coverage) declare(b *Built) {
 	}
 }
 
-// rule adds a rule with the parts of its condition. What the analyser
-// finds that no call can bring about is no goal.
+// rule adds a rule with the parts of its condition. It sets no goal that no call can reach,
+// according to the analyser.
 func (c *Coverage) rule(file, name string, at diag.Range, use condition.Use, ap *schema.Approval) {
 	key := partKey{file: file, at: at.Start, level: "rule"}
 	if c.index[key] != nil || ap != nil && ap.Form == schema.Never {
@@ -134,7 +132,7 @@ func (c *Coverage) part(key partKey, name string, at diag.Range, goals []string)
 	c.Parts = append(c.Parts, p)
 }
 
-// describe is a matcher as a file has it.
+// describe returns a matcher as written in a file.
 func describe(m *condition.Matcher) string {
 	tests := make([]string, len(m.Tests))
 	for i := range m.Tests {
@@ -144,7 +142,7 @@ func describe(m *condition.Matcher) string {
 	return strings.TrimSpace(m.Key + " " + strings.Join(tests, " and "))
 }
 
-// goals are the truth values that some call can bring about.
+// goals returns the truth values that some call can produce.
 func (c *Coverage) goals(use condition.Use, e *condition.Expr) []string {
 	a := condition.NewAnalyzer(use, c.sem, 0)
 	var goals []string
@@ -161,7 +159,7 @@ func (c *Coverage) goals(use condition.Use, e *condition.Expr) []string {
 	return goals
 }
 
-// call counts what one call made of each part.
+// call counts how one call evaluates each part.
 func (c *Coverage) call(traces []resolve.Trace) {
 	for _, t := range traces {
 		key := partKey{file: t.File, at: t.Range.Start, level: "rule"}
@@ -198,9 +196,8 @@ func aloneGroup(groups []condition.GroupTruth, at int) bool {
 	return asks(groups) && !asks(slices.Delete(slices.Clone(groups), at, at+1))
 }
 
-// aloneMatcher reports whether the condition asks because of this
-// matcher, or lets the call through because of it: it would come out
-// otherwise if the matcher did.
+// aloneMatcher reports whether the result of the condition depends on this matcher: with another
+// result of the matcher, the condition's result would differ.
 func aloneMatcher(groups []condition.GroupTruth, at, matcher int) bool {
 	other, truths := slices.Clone(groups), slices.Clone(groups[at].Matchers)
 	if truths[matcher] == condition.False {
@@ -218,8 +215,8 @@ func asks(groups []condition.GroupTruth) bool {
 	return slices.ContainsFunc(groups, func(g condition.GroupTruth) bool { return g.Truth != condition.False })
 }
 
-// Finish says of each part what no call tried, and returns how many of
-// the goals were met, and how many there are.
+// Finish sets the missing observations of each part, and returns how many goals were met, and how
+// many there are.
 func (c *Coverage) Finish() (met, all int) {
 	for _, p := range c.Parts {
 		p.Missing = nil
@@ -235,8 +232,8 @@ func (c *Coverage) Finish() (met, all int) {
 	return met, all
 }
 
-// Percent is how much of the goals is met, in hundredths, rounded down;
-// all of none is 100.
+// Percent returns how many of the goals are met, as a percentage rounded down. Without goals it
+// returns 100.
 func Percent(met, all int) int {
 	if all == 0 {
 		return 100

@@ -9,8 +9,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Header is what a made test file names; paths are as the file is to
-// have them.
+// Header lists the files that a created test file names. Paths are as they appear in the file.
 type Header struct {
 	Agent     string
 	Parents   []string
@@ -18,7 +17,7 @@ type Header struct {
 	Decisions string
 }
 
-// Build compiles what a test file in a directory would name.
+// Build compiles the files that a test file in a directory would name.
 func (h *Header) Build(dir string, files Files) (*Built, error) {
 	f, findings := Parse(path.Join(dir, "created"+Suffix), h.text("calls: []\n"))
 	if f == nil {
@@ -32,7 +31,7 @@ func (h *Header) Build(dir string, files Files) (*Built, error) {
 	return w.Build()
 }
 
-// text is a test file with a rest below the header.
+// text returns a test file with the given text below the header.
 func (h *Header) text(rest string) []byte {
 	var out strings.Builder
 	out.WriteString("schema_version: \"1.0.0\"\nagent: " + plain(h.Agent) + "\n")
@@ -45,9 +44,8 @@ func (h *Header) text(rest string) []byte {
 	return []byte(out.String() + rest)
 }
 
-// Create writes a test file of the boundary calls of every rule, each
-// with the decision as it is now: its outcome, all of its reasons, and
-// what it requires.
+// Create returns a test file with the boundary calls of every rule. Each call expects the current
+// decision: its outcome, all of its reasons, and its requirements.
 func Create(h Header, b *Built) ([]byte, error) {
 	var out strings.Builder
 	out.WriteString("# Made by `agf-validate create-tests`: the calls on both sides of every edge, and what they come to now.\n" +
@@ -82,7 +80,7 @@ func list(out *strings.Builder, field string, paths []string) {
 	out.WriteString(field + ": [" + strings.Join(items, ", ") + "]\n")
 }
 
-// expectation is a decision as a test expects it.
+// expectation returns a decision in the form that a test expects.
 func expectation(d resolve.Decision, message bool) string {
 	text := "{outcome: " + d.Outcome.String()
 	if message {
@@ -103,7 +101,7 @@ func expectation(d resolve.Decision, message bool) string {
 	return text + "}"
 }
 
-// proveCreated makes sure that what was written reads, and passes.
+// proveCreated checks that the created file can be read and passes.
 func proveCreated(text string, b *Built) error {
 	f, findings := Parse("created"+Suffix, []byte(text))
 	if f == nil {

@@ -10,20 +10,20 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// experiment tries changes that are part of one entry of a file. What
-// they have in common is made once.
+// experiment tries changes that are part of one entry of a file. Their common data is computed
+// once.
 type experiment struct {
 	suites []*Suite
 	whole  bool     // nothing is left out that a change can't touch
 	stages []*stage // of each suite; nil: not made yet
 }
 
-// stage is where the changes of one entry are tried for one suite.
+// stage is the data for trying the changes of one entry with one suite.
 type stage struct {
 	parts *parts
 	built *Built
-	// root is the agent's document with this entry alone, nil where it is
-	// the mutant's own.
+	// root is the agent's document with only this entry. It is nil if the mutant's own document is
+	// used.
 	root  *yamldoc.Node
 	tests []test // those that a change could touch, the likely ones first
 }
@@ -62,10 +62,9 @@ func (s *stage) notices(b *Built) bool {
 	})
 }
 
-// stage is where the changes beside a mutant are tried. A change of one
-// entry of the only agent touches the calls of its alias, and nothing
-// else of the agent; so the rest is left out, if the tests of these
-// calls pass without it.
+// stage returns the stage for a mutant. If the change is in one entry of the only agent, it affects
+// only the calls of its alias. The other entries are then removed, provided that the tests of these
+// calls pass without them.
 func (s *Suite) stage(m *Mutant, whole bool) *stage {
 	read := s.parts
 	out := &stage{parts: read, built: s.Built}
@@ -95,8 +94,7 @@ func (s *Suite) stage(m *Mutant, whole bool) *stage {
 	return out
 }
 
-// meets reports whether the changed rule, or some rule of the changed
-// file, is about a target.
+// meets reports whether the changed rule, or a rule of the changed file, applies to a target.
 func (m *Mutant) meets(p *resolve.Plan, c *resolve.Call) bool {
 	target := p.Target(c)
 	return target != nil &&
@@ -105,8 +103,7 @@ func (m *Mutant) meets(p *resolve.Plan, c *resolve.Call) bool {
 		})
 }
 
-// reduced is the stage with one entry alone; nil where something passes
-// with the rest only.
+// reduced returns the stage with only one entry, or nil if a test passes only with the others.
 func (s *stage) reduced(m *Mutant) *stage {
 	out := &stage{root: single(m.root, m.entry)}
 	for _, t := range s.tests {
@@ -132,7 +129,7 @@ func (s *stage) reduced(m *Mutant) *stage {
 	return out
 }
 
-// aliasOf is the name in the action space that a call goes to.
+// aliasOf returns the alias in the action space to which a call goes.
 func aliasOf(c *resolve.Call) string {
 	switch c.Kind {
 	case resolve.Tool:
@@ -163,8 +160,8 @@ func single(root *yamldoc.Node, alias string) *yamldoc.Node {
 	return edited(root, root.Get("action_space"), &space)
 }
 
-// mutated builds the world with the change; false where the change is
-// not in it, or makes it unusable.
+// mutated builds the world with the change. It returns false if the change is not part of the
+// world, or makes it unusable.
 func (s *stage) mutated(m *Mutant) (*Built, bool) {
 	root := m.root
 	if s.root != nil {
@@ -199,8 +196,8 @@ func (s *stage) mutated(m *Mutant) (*Built, bool) {
 	return built, err == nil
 }
 
-// search looks for a call that the change decides differently, among
-// the boundary calls of both; one with another outcome, if there is one.
+// search looks for a call that the change decides differently, among the boundary calls of both
+// versions. It prefers a call with another outcome.
 func (s *Survivor) search(at *stage, after *Built) {
 	touched := func(c *resolve.Call) bool {
 		return s.entry == "" || at.root != nil || s.meets(at.built.Plan, c) ||
@@ -227,8 +224,8 @@ func (s *Survivor) search(at *stage, after *Built) {
 	}
 }
 
-// apart are two decisions as a test expects them, with their messages
-// where nothing else differs.
+// apart returns two decisions in the form that a test expects. It includes their messages if
+// nothing else differs.
 func apart(was, is resolve.Decision) (a, b string) {
 	if a, b = expectation(was, false), expectation(is, false); a == b {
 		a, b = expectation(was, true), expectation(is, true)

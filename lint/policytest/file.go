@@ -1,11 +1,9 @@
-// Package policytest runs the tests that authors write for an agent and
-// its policies (`*.test.yaml`, docs/contracts/tests.md): calls with the
-// decision that is expected of them, and votes with what becomes of the
-// request. It decides with the very packages that decide at run time,
-// and measures which parts of the rules the calls tried.
+// Package policytest runs the tests that authors write for an agent and its policies
+// (`*.test.yaml`, docs/contracts/tests.md): calls with the expected decision, and votes with the
+// expected state of the request. It uses the same packages that decide at run time, and measures
+// which parts of the rules the calls exercised.
 //
-// It opens no file by itself: what a test file names is read by the
-// caller.
+// It opens no files by itself: the caller reads the files that a test file names.
 package policytest
 
 import (
@@ -51,7 +49,7 @@ type File struct {
 	Cases     []PeopleTest `doc:"people_cases"`
 }
 
-// CallTest is one call with the decision that is expected of it.
+// CallTest is one call with the expected decision.
 type CallTest struct {
 	Name   string `doc:"name"`
 	Call   *resolve.Call
@@ -59,8 +57,7 @@ type CallTest struct {
 	node   *yamldoc.Node
 }
 
-// Expect is what a decision must be. What it does not say may be as it
-// likes.
+// Expect is the expected decision. Fields that are not set may have any value.
 type Expect struct {
 	Outcome string   `doc:"outcome"`
 	Message *string  `doc:"message"`
@@ -68,7 +65,7 @@ type Expect struct {
 	All     []Reason `doc:"all_reasons"` // these, and no others
 }
 
-// Reason names reasons by what they have; "" is whatever they have.
+// Reason selects reasons by their fields. An empty field matches any value.
 type Reason struct {
 	Source string `doc:"source"`
 	Policy string `doc:"policy"`
@@ -76,8 +73,7 @@ type Reason struct {
 	Code   string `doc:"code"`
 }
 
-// PeopleTest is one call that asks, with votes and what becomes of the
-// request.
+// PeopleTest is one call that asks, with votes and the expected state of the request.
 type PeopleTest struct {
 	Name    string `doc:"name"`
 	Call    *resolve.Call
@@ -102,11 +98,11 @@ type Vote struct {
 	node    *yamldoc.Node
 }
 
-// Tests is how many tests the file has.
+// Tests returns the number of tests in the file.
 func (f *File) Tests() int { return len(f.tests()) }
 
-// Parse reads one test file. It is nil exactly when some finding stops
-// the load: a test that is half understood could pass.
+// Parse reads one test file. It returns nil exactly if a finding stops the load: a test that is
+// only partly understood could pass.
 func Parse(file string, src []byte) (*File, []diag.Finding) {
 	doc, findings := form.Read(file, src)
 	r := reader{findings: findings}
@@ -128,7 +124,7 @@ func Parse(file string, src []byte) (*File, []diag.Finding) {
 	return f, findings
 }
 
-// form refuses what is no test file with one finding.
+// form reports a document that is not a test file at all with a single finding.
 var form = yamldoc.Form{
 	Marks: []string{"calls", never, always, "people_cases"},
 	Foreign: func(root *yamldoc.Node) diag.Finding {
@@ -151,7 +147,7 @@ type reader struct {
 
 func (r *reader) add(f ...diag.Finding) { r.findings = append(r.findings, f...) }
 
-// complete reads what the JSON Schema can't see.
+// complete reads the parts that the JSON Schema can't check.
 func (r *reader) complete(f *File) {
 	r.names = map[string]*yamldoc.Node{}
 	root := f.Doc.Root
@@ -223,7 +219,7 @@ func (r *reader) call(line []byte, at diag.Range) *resolve.Call {
 	return call
 }
 
-// votes gives each vote its place, and holds their times to their order.
+// votes sets the position of each vote, and checks that their times are in order.
 func (r *reader) votes(t *PeopleTest) {
 	last := time.Duration(0)
 	for i := range t.Votes {
@@ -243,7 +239,7 @@ func (r *reader) votes(t *PeopleTest) {
 	}
 }
 
-// later holds a time to its order.
+// later checks that a time is not before the previous one.
 func (r *reader) later(at *yamldoc.Node, last time.Duration, of string) {
 	if d, err := time.ParseDuration(at.Text); err != nil || d < last {
 		r.add(yamldoc.Stop(
@@ -255,8 +251,8 @@ func (r *reader) later(at *yamldoc.Node, last time.Duration, of string) {
 	}
 }
 
-// appendJSON writes a node as JSON. Numbers keep their text where JSON
-// has it; a document that passed its schema has finite ones only.
+// appendJSON writes a node as JSON. Numbers keep their text if it is valid JSON. A document that
+// satisfies its schema has only finite numbers.
 func appendJSON(dst []byte, n *yamldoc.Node) []byte {
 	switch n.Kind {
 	case yamldoc.Mapping:

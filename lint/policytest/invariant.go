@@ -11,14 +11,14 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// The fields of a test file that hold of all calls.
+// These are the fields of a test file for invariants.
 const (
 	never  = "never"
 	always = "always"
 )
 
-// Invariant is what must hold of all calls of one target for which
-// Where is true: none of them has the outcome, or all of them have it.
+// Invariant is a condition on all calls of one target for which Where is true: none of them, or all
+// of them, have the outcome.
 type Invariant struct {
 	Name    string          `doc:"name"` // made of the rest where the file has none
 	Where   string          `doc:"where"`
@@ -51,7 +51,7 @@ func (r *reader) invariants(root *yamldoc.Node, field string, list []Invariant) 
 	}
 }
 
-// target reads which call is meant.
+// target reads the target of the calls.
 func (r *reader) target(v *Invariant) {
 	n := v.node
 	kind := ""
@@ -87,7 +87,7 @@ func (r *reader) target(v *Invariant) {
 	v.Call = r.call(appendJSON(nil, line), yamldoc.Head(n))
 }
 
-// where reads what is true of the calls that are meant.
+// where reads the condition on the calls.
 func (r *reader) where(v *Invariant) {
 	var err error
 	if v.where, err = posture.ParseWhere(v.Where); err != nil {
@@ -100,10 +100,10 @@ func (r *reader) where(v *Invariant) {
 	}
 }
 
-// title is what an invariant is called that has no name.
+// title returns the name of an invariant that has none in the file.
 func (v *Invariant) title() string { return v.field + " " + v.Outcome.String() + ": " + v.calls() }
 
-// calls says which calls are meant.
+// calls describes the calls that the invariant is about.
 func (v *Invariant) calls() string {
 	text := v.Call.Target()
 	if len(v.Hints) > 0 {
@@ -139,9 +139,8 @@ func (v *Invariant) expected() string {
 	return "outcome " + v.Outcome.String() + " for every call of " + v.calls()
 }
 
-// broken looks for a call that breaks the invariant. What can't be
-// decided breaks it, and so does one that no call could break, whatever
-// the rules were: it would protect nothing.
+// broken looks for a call that breaks the invariant. The invariant also fails if that can't be
+// decided, or if no call could break it under any rules, because it would protect nothing.
 func (v *Invariant) broken(b *Built) (Failure, bool) {
 	plan := b.Plan
 	bad, good := v.sides()
@@ -172,8 +171,8 @@ func (v *Invariant) broken(b *Built) (Failure, bool) {
 	return Failure{}, false
 }
 
-// sides are the outcomes that break the invariant, the loosest first,
-// and those that fulfil it.
+// sides returns the outcomes that break the invariant, the loosest first, and those that satisfy
+// it.
 func (v *Invariant) sides() (bad, good []resolve.Outcome) {
 	bad = []resolve.Outcome{resolve.Allow, resolve.Ask, resolve.Deny}
 	one := []resolve.Outcome{v.Outcome}
@@ -216,9 +215,8 @@ func (v *Invariant) vacuous(plan *resolve.Plan, good []resolve.Outcome) string {
 	return "nothing is protected: no call can meet " + v.Where
 }
 
-// witnessed is a failure with the call that shows it, and what decided
-// it: the rules that spoke, or of a call that none asked about those
-// that were looked at.
+// witnessed returns a failure with the call that shows it and the rules that decided: those that
+// asked or denied, or, if none did, those that were evaluated.
 func witnessed(plan *resolve.Plan, a posture.Answer) Failure {
 	call, err := resolve.ParseCall(a.Witness, value.Limits{})
 	if err != nil { // the plan has decided it
@@ -237,7 +235,7 @@ func witnessed(plan *resolve.Plan, a posture.Answer) Failure {
 	return f
 }
 
-// silent says of each rule that looked at a call why it does not apply.
+// silent explains for each rule that was evaluated why it does not apply.
 func silent(traces []resolve.Trace) []string {
 	var out []string
 	for _, t := range traces {
@@ -251,7 +249,7 @@ func silent(traces []resolve.Trace) []string {
 	return out
 }
 
-// untrue are the matchers that keep a rule from asking.
+// untrue returns the matchers that keep a rule from asking.
 func untrue(t *resolve.Trace) []string {
 	var out []string
 	for i, g := range t.Groups {

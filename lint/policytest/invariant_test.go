@@ -65,7 +65,7 @@ func (d drawn) invariant() string {
 	return text + "}"
 }
 
-// smallDomain is every call with two arguments on and beside the bounds.
+// smallDomain returns every call with two arguments at and next to the bounds.
 func smallDomain(t *testing.T) []*resolve.Call {
 	t.Helper()
 	values := []string{"", "null", "0", "1", "1.5", "2", "3", `"x"`, `"xy"`, `"y"`, "true", "false", "[]"}
@@ -188,8 +188,8 @@ never:
 	}
 }
 
-// TestInvariantsOfAWorldThatDeniesAll: where a policy is missing every
-// call is denied, which proves nothing about the rules.
+// TestInvariantsOfAWorldThatDeniesAll checks a missing policy. Every call is then denied, which
+// proves nothing about the rules.
 func TestInvariantsOfAWorldThatDeniesAll(t *testing.T) {
 	f, b := prepared(t, "x.test.yaml", []byte(`schema_version: "1.0.0"
 agent: desk.agf.yaml

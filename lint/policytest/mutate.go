@@ -16,12 +16,12 @@ type Mutant struct {
 	root  *yamldoc.Node
 	at    *yamldoc.Node // a value, or a key
 	with  *yamldoc.Node // nil: it is left out
-	// entry is the alias in the action space, or the rule's id, that the
-	// change is part of; "" where it is part of none.
+	// entry is the alias in the action space, or the rule's id, that contains the change. It is
+	// empty if neither does.
 	entry string
 }
 
-// Suite is test files of one world.
+// Suite is the test files of one world.
 type Suite struct {
 	Files []*File
 	World *World
@@ -33,33 +33,32 @@ type Suite struct {
 // Survivor is a mutant that no test noticed.
 type Survivor struct {
 	Mutant
-	// Witness is a call that both decide differently, in the words of
-	// `assent decide`; "" when none was found, and the change may make
-	// no difference at all.
+	// Witness is a call that both versions decide differently, in the format of `assent decide`. It
+	// is empty if none was found; the change may then make no difference.
 	Witness       string
 	Before, After string // what each makes of it
-	// Untried says why the change could not be tried at every edge. Then
-	// it is not known to be harmless, even if no call was found.
+	// Untried is the reason why the change could not be tried at every edge. It may then make a
+	// difference even if no call was found.
 	Untried string
 }
 
-// Score is what became of all mutants.
+// Score is the result for all mutants.
 type Score struct {
 	Killed    int
 	Survivors []Survivor
 	Unusable  int // changes after which a file does not load
 }
 
-// Percent is how many of those mutants were killed that make a
-// difference or may make one, rounded down.
+// Percent returns the percentage of killed mutants among those that make, or may make, a
+// difference. It is rounded down.
 func (s *Score) Percent() int {
 	seen, untried := s.counts()
 
 	return Percent(s.Killed, s.Killed+seen+untried)
 }
 
-// counts are the survivors of which a difference was found, and those that
-// could not be tried.
+// counts returns the number of survivors with a known difference, and of those that could not be
+// tried.
 func (s *Score) counts() (seen, untried int) {
 	for _, x := range s.Survivors {
 		switch {
@@ -99,8 +98,7 @@ func mutate(suites []*Suite, whole bool) *Score {
 	return scoreOf(run.fates)
 }
 
-// trials are all changes, and what became of each. A job is a range of
-// them that are part of one entry.
+// trials are all changes and their results. A job is a range of changes in one entry.
 type trials struct {
 	suites  []*Suite
 	whole   bool
@@ -132,12 +130,12 @@ func (t *trials) hand() {
 	}
 }
 
-// beside reports whether two changes are part of the same entry.
+// beside reports whether two changes are in the same entry.
 func (m *Mutant) beside(o *Mutant) bool {
 	return m.File == o.File && m.entry == o.entry
 }
 
-// fate is what became of one change.
+// fate is the result of one change.
 type fate struct {
 	unusable bool
 	killed   bool
@@ -164,7 +162,7 @@ func (s *Score) add(f *fate) {
 	}
 }
 
-// mutantsOf are the changes of all files, each once.
+// mutantsOf returns the changes of all files, each once.
 func mutantsOf(suites []*Suite) []Mutant {
 	var out []Mutant
 	seen := map[string]bool{}
@@ -191,8 +189,8 @@ func mutantsOf(suites []*Suite) []Mutant {
 	return out
 }
 
-// edited is a tree with another node in the place of one, or without it.
-// What is not on the way is shared.
+// edited returns a tree with one node replaced or removed. All nodes that are not ancestors of it
+// are shared.
 func edited(n, at, with *yamldoc.Node) *yamldoc.Node {
 	if n == at {
 		return with

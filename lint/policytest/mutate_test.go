@@ -21,8 +21,7 @@ func world(t testing.TB) (*World, *Built) {
 	return w, b
 }
 
-// TestCreate holds what is written, and that it tries everything that
-// can be tried.
+// TestCreate checks the created file, and that it exercises everything that can be exercised.
 func TestCreate(t *testing.T) {
 	_, b := world(t)
 	text, err := Create(Header{Agent: "desk.agf.yaml", Policies: []string{"policies"}}, b)
@@ -39,8 +38,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestMutate holds which changes tests by hand don't notice, with the
-// call that shows each; tests that were made notice all of them.
+// TestMutate checks which changes handwritten tests don't notice, with a call that shows each.
+// Created tests notice all of them.
 func TestMutate(t *testing.T) {
 	w, b := world(t)
 	f, _ := Parse("passing"+Suffix, read(t, "passing"+Suffix))
@@ -99,9 +98,8 @@ func TestWitnessesAreTrue(t *testing.T) {
 	}
 }
 
-// TestMutateLeavesOutWhatIsNotTouched: whatever is left out, each change
-// has the same fate as when all tests run on the whole agent, and the
-// order is that of the files.
+// TestMutateLeavesOutWhatIsNotTouched checks that each change has the same result as with all tests
+// and the whole agent, and that the order is that of the files.
 func TestMutateLeavesOutWhatIsNotTouched(t *testing.T) {
 	w, b := world(t)
 	f, _ := Parse("passing"+Suffix, read(t, "passing"+Suffix))

@@ -16,7 +16,7 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// defaultToken is who asks unless the test says otherwise.
+// defaultToken is the token that asks unless the test sets another.
 const defaultToken = "runtime"
 
 // The outcomes of a request.
@@ -126,7 +126,7 @@ func (p *play) end(at time.Duration) {
 	p.passed = append(p.passed, text)
 }
 
-// open is what the service knows of a request when it is asked.
+// open sets the state of the request as the service does when it is asked.
 func (p *play) open() {
 	meta := &p.agent().Metadata
 	t := p.test
@@ -154,9 +154,8 @@ func (p *play) open() {
 	}
 }
 
-// vote counts one answer as the service does: whoever may answer is
-// asked first, one no denies, and a yes approves when it fills the last
-// seat.
+// vote counts one answer as the service does: it first checks whether the person may answer. One no
+// denies, and a yes approves if it fills the last seat.
 func (p *play) vote(i int, v *Vote) {
 	what := fmt.Sprintf("votes[%d]", i)
 	p.wait(v.After)
@@ -187,7 +186,7 @@ func (p *play) vote(i int, v *Vote) {
 	}
 }
 
-// refusal holds a vote to what the test says of it.
+// refusal compares a vote with the refusal that the test expects.
 func (p *play) refusal(what string, v *Vote, why string) {
 	switch at := v.node.Get("refused"); {
 	case why == v.Refused:
@@ -200,7 +199,7 @@ func (p *play) refusal(what string, v *Vote, why string) {
 	}
 }
 
-// callIn calls in whom escalation has called by then.
+// callIn calls in the groups to which the request has escalated by a time.
 func (p *play) callIn(after time.Duration) {
 	for _, e := range p.calls {
 		if e.After <= after && !slices.Contains(p.request.Called, e.To) {
@@ -223,7 +222,7 @@ func (p *play) stand(v *Vote) (people.Person, quorum.Standing) {
 	return voter, standing
 }
 
-// missing says which seats nobody fills.
+// missing describes the seats that are not filled.
 func (p *play) missing() []string {
 	if p.state != pending {
 		return nil

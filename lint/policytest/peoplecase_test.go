@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSilence: silence approves only where the policy says so and the
-// runtime's owner agrees; else it denies nothing and approves nothing.
+// TestSilence checks that a request without an answer is approved only if both the policy and the
+// runtime's owner allow it.
 func TestSilence(t *testing.T) {
 	const policy = "schema_version: \"1.0.0\"\npolicy_ref: acme.trades\nrules:\n" +
 		"  - {id: r, match: {targets: [trade]}, approval: true, require: {within: 30m, on_timeout: approve}}\n"

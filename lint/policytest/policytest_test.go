@@ -73,7 +73,7 @@ func prepared(t testing.TB, name string, src []byte, files Files) (*File, *Built
 
 func every(string) bool { return true }
 
-// ran is what a run of a test file prints.
+// ran returns the printed result of a run.
 func ran(t testing.TB, o *Outcome, format string) string {
 	t.Helper()
 	var b strings.Builder
@@ -231,8 +231,8 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestWorldsThatCannotBeUsed: what a test names and what is not there,
-// or broken, is told with its place.
+// TestWorldsThatCannotBeUsed checks that missing and broken files that a test names are reported
+// with their position.
 func TestWorldsThatCannotBeUsed(t *testing.T) {
 	const calls = "calls:\n  - {name: a, call: {kind: tool, tool: quote}, expect: {outcome: allow}}\n"
 	for name, c := range map[string]struct {
@@ -277,8 +277,8 @@ func TestWorldsThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestDecisionsOfTheOwner: what the owner chose holds in tests, and its
-// policies where the test names none.
+// TestDecisionsOfTheOwner checks that decisions.yaml applies to tests, including its policies if
+// the test names none.
 func TestDecisionsOfTheOwner(t *testing.T) {
 	files := testWorld(t, "conf/decisions.yaml", "policies: [../policies]\nsemantics: {on_missing: no_match}\n")
 	_, b := prepared(t, "x.test.yaml", []byte(`schema_version: "1.0.0"

@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// Report is what became of the tests of one file.
+// Report is the result of the tests of one file.
 type Report struct {
 	File    string
 	Results []Result
@@ -19,7 +19,7 @@ type Report struct {
 // Formats lists the formats of Write.
 func Formats() []string { return []string{"text", "json", "junit"} }
 
-// Outcome is what a whole run came to.
+// Outcome is the result of a whole run.
 type Outcome struct {
 	Reports    []Report
 	Coverage   *Coverage // nil: nobody asked
@@ -54,8 +54,7 @@ func (o *Outcome) Write(w io.Writer, format string) error {
 	return fmt.Errorf("%q is no format, expected one of %s", format, strings.Join(Formats(), ", "))
 }
 
-// text prints a run for people. What comes from a file is shown by
-// diag.Printable.
+// text prints a run for people. Text from files is escaped by diag.Printable.
 func (o *Outcome) text(w io.Writer) error {
 	var b strings.Builder
 	files := 0
@@ -112,7 +111,7 @@ func at(file string, r diag.Range) string {
 	return fmt.Sprintf("%s:%d:%d", diag.Printable(file), r.Start.Line, r.Start.Column)
 }
 
-// text prints how much of the rules was tried, and what was not.
+// text prints which parts of the rules were exercised, and which were not.
 func (c *Coverage) text(b *strings.Builder) {
 	met, all := c.Finish()
 	for _, p := range c.Parts {

@@ -10,11 +10,10 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// nothing is how a file says that policies demand nothing.
+// nothing is the word in a test file for no requirements.
 const nothing = "none"
 
-// require compares what the policies demand, field by field, in the
-// words of the decision.
+// require compares the requirements of the policies, field by field, in the words of the decision.
 func (c *check) require() {
 	want := c.node.Get("require")
 	if want == nil {
@@ -48,7 +47,7 @@ func (c *check) require() {
 	}
 }
 
-// demanded is the requirement of the decision as a tree; nil: none.
+// demanded returns the requirements of the decision as a tree, or nil if there are none.
 func (c *check) demanded() *tree {
 	if c.decision.Require == nil {
 		return nil
@@ -118,8 +117,8 @@ func nextTree(d *json.Decoder) *tree {
 	return t
 }
 
-// same compares what a file expects with what came. Lists of objects
-// are compared in any order, durations by their length.
+// same compares an expected value with the actual one. Lists of objects are compared in any order,
+// durations by their length.
 func same(want *yamldoc.Node, got *tree) bool {
 	switch {
 	case got == nil:
@@ -176,8 +175,8 @@ func sameTime(want *yamldoc.Node, got string) bool {
 	return errA == nil && errB == nil && a == b
 }
 
-// flow writes a tree as YAML on one line; null where there is none.
-// What follows from escalate is left out.
+// flow writes a tree as YAML on one line, or null if there is none. It omits fields that are
+// derived from escalate.
 func flow(t *tree) string {
 	if t == nil {
 		return "null"

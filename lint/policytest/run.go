@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Result is what became of one test.
+// Result is the result of one test.
 type Result struct {
 	Name     string
 	Range    diag.Range // of the test's name
@@ -21,7 +21,7 @@ type Result struct {
 // Passed reports whether everything was as expected.
 func (r *Result) Passed() bool { return len(r.Failures) == 0 }
 
-// Failure is one expectation that did not come true.
+// Failure is one expectation that was not met.
 type Failure struct {
 	What     string // what was looked at: "outcome", "require.within", "votes[2]"
 	Range    diag.Range
@@ -51,7 +51,7 @@ type test struct {
 	run  func(*Built) Result
 }
 
-// tests are the tests of a file, in the order that they run in.
+// tests returns the tests of a file in the order in which they run.
 func (f *File) tests() []test {
 	var out []test
 	for i := range f.Calls {
@@ -89,7 +89,7 @@ func (t *CallTest) run(b *Built) Result {
 	return Result{Name: t.Name, Range: t.node.Get("name").Range, Failures: c.failures}
 }
 
-// noCall is the failure of a test whose call can't be made.
+// noCall returns the failure of a test whose call can't be made.
 func noCall(test *yamldoc.Node, why string) Failure {
 	return Failure{What: "call", Range: test.Get("call").Range, Expected: "a call of a tool that is offered", Got: why}
 }
@@ -101,8 +101,7 @@ type check struct {
 	failures []Failure
 }
 
-// fail notes that a field of the expectation did not come true. got is
-// how a file writes what came.
+// fail adds a failure for a field of the expectation. got is the actual value as written in a file.
 func (c *check) fail(field, expected, got string) {
 	at := c.node.Get(field)
 	c.failures = append(c.failures, Failure{
@@ -126,7 +125,7 @@ func (r Reason) meets(got *resolve.Reason) bool {
 		(r.Rule == "" || r.Rule == got.Rule) && (r.Code == "" || r.Code == string(got.Code))
 }
 
-// reasons wants each reason to be there.
+// reasons checks that each expected reason is there.
 func (c *check) reasons(expected []Reason) {
 	for _, want := range expected {
 		if !slices.ContainsFunc(c.decision.Reasons, func(got resolve.Reason) bool { return want.meets(&got) }) {
@@ -137,9 +136,8 @@ func (c *check) reasons(expected []Reason) {
 	}
 }
 
-// allReasons wants each reason to be there once, and no other. An
-// expectation that leaves something open is met by the first reason
-// that no other expectation needs more.
+// allReasons checks that each expected reason is there once, and no others. If an expectation
+// matches several reasons, it takes the first one that no other expectation needs more.
 func (c *check) allReasons(expected []Reason) {
 	if len(expected) == len(c.decision.Reasons) && pairs(expected, c.decision.Reasons) {
 		return
@@ -200,7 +198,7 @@ func listReasons(reasons []resolve.Reason) string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-// rules says where each reason stands, and why it is there.
+// rules returns the positions and explanations of the reasons.
 func rules(reasons []resolve.Reason) []string {
 	var out []string
 	for _, r := range reasons {

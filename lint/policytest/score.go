@@ -76,7 +76,7 @@ type jsonSurvivor struct {
 	Call   json.RawMessage `json:"call,omitempty"`
 	Before string          `json:"before,omitempty"`
 	After  string          `json:"after,omitempty"`
-	// Unproven says why the change may make a difference nevertheless.
+	// Unproven returns the reason why the change may still make a difference.
 	Unproven string `json:"unproven,omitempty"`
 }
 

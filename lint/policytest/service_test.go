@@ -16,9 +16,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestVotesAreWhatTheServiceMakesOfThem: whatever people answer, in
-// whatever order and time, a test that expects what the service made of
-// it passes.
+// TestVotesAreWhatTheServiceMakesOfThem lets random people answer at random times, and checks that
+// a test passes if it expects the result of the service.
 func TestVotesAreWhatTheServiceMakesOfThem(t *testing.T) {
 	files := testWorld(t)
 	served := fstest.MapFS{"agents/desk.agf.yaml": files["desk.agf.yaml"], "people.yaml": files["people.yaml"]}
@@ -53,7 +52,7 @@ type session struct {
 
 func (s *session) pick(texts ...string) string { return texts[s.random.IntN(len(texts))] }
 
-// play lets people answer, and writes what became of it as a test.
+// play lets people answer, and returns the result as a test.
 func (s *session) play(t *testing.T, n int) string {
 	t.Helper()
 	ctx := context.Background()
@@ -113,7 +112,7 @@ people_cases:
 	return out.String()
 }
 
-// ended is what became of a request.
+// ended returns the final state of a request.
 func (s *session) ended(t *testing.T, r *approval.Request, err error) string {
 	t.Helper()
 	must.Do(t, err)

@@ -13,12 +13,11 @@ import (
 // stranger is a name that no file is expected to have.
 const stranger = "not_in_the_file"
 
-// mostTargets bounds what tests are made for.
+// mostTargets limits the targets for which tests are created.
 const mostTargets = 2_000
 
-// targets lists what the agent may call: everything that its file
-// names, one name that each list lacks, and what the rules of its
-// policies are about.
+// targets lists the calls that the agent may make: everything that its file names, one name that is
+// missing from each list, and the targets of its policies' rules.
 func targets(b *Built) []resolve.Call {
 	t := &targetList{seen: map[string]bool{}}
 	a := b.Agents[len(b.Agents)-1]
@@ -83,9 +82,8 @@ func names(list *[]schema.ToolRef) []string {
 	return out
 }
 
-// governed adds calls to the targets of a policy's rule, wherever they
-// could stand: where the rule meets them and where it does not. Their
-// names are its globs with nothing special in the place of each star.
+// governed adds calls to the targets of a policy's rule in every container, whether the rule
+// matches there or not. Their names are the rule's globs with the stars replaced by a word.
 func (t *targetList) governed(a *schema.Agent, m *policy.Match) {
 	space := &a.ActionSpace
 	for _, glob := range m.Targets {
@@ -100,9 +98,8 @@ func (t *targetList) governed(a *schema.Agent, m *policy.Match) {
 	}
 }
 
-// hints are the annotations that calls of a target are tried with: none,
-// and for the rules that read some those that meet it, and each of them
-// the other way.
+// hints returns the annotations with which calls of a target are tried: none, and, for rules that
+// read annotations, those that match and each of them inverted.
 func hints(b *Built, c *resolve.Call) []map[string]bool {
 	out := []map[string]bool{nil}
 	for _, p := range b.Policies {

@@ -13,17 +13,16 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// edit puts another text in the place of a value.
+// edit replaces the text of a value.
 type edit struct {
 	at   *yamldoc.Node
 	text string
 }
 
-// Update returns the text of the file with what came in the place of
-// what was expected, and everything else as it was. Failures that only
-// a person can mend, and expectations with a comment inside, stay as
-// they are and are counted as left. It returns an error, and no text,
-// when the changed file would not pass: where an anchor is shared, say.
+// Update returns the text of the file with the actual values instead of the expected ones, and
+// everything else unchanged. Failures that only a person can fix, and expectations with a comment
+// inside, are not changed and are counted in left. It returns an error and no text if the changed
+// file would not pass, for example because of a shared anchor.
 func (f *File) Update(b *Built, results []Result) (updated []byte, left int, err error) {
 	var edits []edit
 	for _, r := range results {
@@ -50,8 +49,8 @@ func (f *File) Update(b *Built, results []Result) (updated []byte, left int, err
 	return updated, left, f.verify(updated, b, results, left)
 }
 
-// verify makes sure that a changed file reads, has the same tests, and
-// passes but for what is left.
+// verify checks that a changed file can be read, has the same tests, and passes except for what is
+// left.
 func (f *File) verify(updated []byte, b *Built, before []Result, left int) error {
 	next, findings := Parse(f.Path, updated)
 	if next == nil {
@@ -71,7 +70,7 @@ func (f *File) verify(updated []byte, b *Built, before []Result, left int) error
 	return nil
 }
 
-// commented reports whether a comment stands inside a range.
+// commented reports whether there is a comment inside a range.
 func (f *File) commented(at diag.Range) bool {
 	return slices.ContainsFunc(f.Doc.Comments, func(c yamldoc.Comment) bool {
 		return compare(at.Start, c.Range.Start) < 0 && compare(c.Range.Start, at.End) < 0
@@ -82,7 +81,7 @@ func compare(a, b diag.Position) int {
 	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 }
 
-// offset is where a position stands in a text, in bytes.
+// offset returns the byte offset of a position in a text.
 func offset(src []byte, at diag.Position) int {
 	i := 0
 	for line := 1; line < at.Line && i < len(src); i++ {
@@ -98,11 +97,10 @@ func offset(src []byte, at diag.Position) int {
 	return i
 }
 
-// bare are texts that YAML reads as themselves wherever they stand:
-// words, and durations.
+// bare matches texts that YAML reads as plain strings in every place: words and durations.
 var bare = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_.*/-]*( [A-Za-z0-9_.*/-]+)*|([0-9]+[hms])+)$`)
 
-// word are texts that some reader of YAML takes for something else.
+// word matches texts that some YAML parsers read as something other than a string.
 var word = regexp.MustCompile(`^(?i:true|false|null|yes|no|on|off|y|n|nan|inf)$`)
 
 // plain writes a text as a scalar of YAML.

@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// theMessage is what a call is called that tries a message.
+// theMessage is the name of a call that tries a message.
 const theMessage = "the message"
 
 // words tries the message of a rule: a call that the rule asks about,
@@ -33,7 +33,7 @@ func (g *maker) words(t *resolve.Trace) {
 	g.add(doc, theMessage)
 }
 
-// quiet are arguments that no condition asks about, if there are such.
+// quiet returns arguments that no condition asks about, if there are any.
 func (g *maker) quiet() value.Value {
 	if all := g.except(nil); len(all.Groups) > 0 {
 		if can, doc := g.analyzer.CanBeFalse(all); can == condition.Yes {
@@ -44,7 +44,7 @@ func (g *maker) quiet() value.Value {
 	return value.Value{Kind: value.Object}
 }
 
-// template is the message of a rule; "" where it has none.
+// template returns the message of a rule. It is empty if the rule has none.
 func (g *maker) template(t *resolve.Trace) string {
 	gates := g.built.Plan.Target(&g.target).Gates
 	i := slices.IndexFunc(gates, func(x resolve.Gate) bool { return x.File == t.File && x.Range == t.Range })
@@ -67,7 +67,7 @@ func (g *maker) fill(doc *value.Value, name string) {
 	set(doc, places[len(places)-1], textOf(name[strings.LastIndex(name, ".")+1:]))
 }
 
-// variables are the names that a message has in double braces.
+// variables returns the names in double braces in a message.
 func variables(template string) []string {
 	var out []string
 	for {

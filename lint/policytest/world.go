@@ -20,24 +20,23 @@ import (
 // of the test file.
 type Files interface {
 	Read(path string) ([]byte, error)
-	// Policies lists the policies of a directory, and what of it can't
-	// be read.
+	// Policies lists the policies of a directory, and findings about files that can't be read.
 	Policies(dir string) ([]policy.File, []diag.Finding)
 }
 
-// World is what the calls of a test file are decided by, as texts: so
-// that a text can be changed, and the world be made again.
+// World is the inputs that decide the calls of a test file, as texts, so that a text can be changed
+// and the world built again.
 type World struct {
 	Agents    []policy.File // outermost parent first, the agent last
 	Policies  []policy.File
 	People    *policy.File // nil: none
 	Decisions *policy.File // nil: none
-	// Catalogs say which tools are offered, nil if that is not known.
+	// Catalogs list the offered tools. They are nil if that is not known.
 	Catalogs lint.Catalogs
 }
 
-// Load reads what a test file names. What can't be read is an error
-// that says which path of the file it is.
+// Load reads the files that a test file names. If one can't be read, the error says which path of
+// the file names it.
 func Load(f *File, files Files) (*World, error) {
 	l := loader{file: f, files: files}
 	w := &World{}
@@ -103,7 +102,7 @@ func (l *loader) read(field, name string) *policy.File {
 	return &policy.File{Name: name, Text: text}
 }
 
-// chosen are the directories of policies that decisions.yaml names.
+// chosen returns the directories of policies that decisions.yaml names.
 func (l *loader) chosen(decisions *policy.File) []string {
 	c, findings := resolve.ParseConfig(decisions.Name, decisions.Text)
 	if c == nil {
@@ -163,7 +162,7 @@ type Built struct {
 	Agents   []*schema.Agent  // as in World
 	Policies []*policy.Policy // those that govern one of the agents
 	People   *people.Directory
-	// Semantics are how conditions are read.
+	// Semantics are the readings of conditions.
 	Semantics condition.Semantics
 	Catalogs  lint.Catalogs // as in World
 }
@@ -190,8 +189,8 @@ func (w *World) Build() (*Built, error) {
 	return r.build()
 }
 
-// parts are the documents of a world, read: what two worlds share that
-// differ in one of them.
+// parts are the parsed documents of a world. Two worlds that differ in one document share the
+// others.
 type parts struct {
 	agents   []*schema.Agent
 	policies []*policy.Policy

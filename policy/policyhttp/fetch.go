@@ -11,19 +11,18 @@ import (
 	"strings"
 )
 
-// maxRedirects bounds how often a registry may send us elsewhere on its
-// own host.
+// maxRedirects limits the redirects, which must stay on the registry's own host.
 const maxRedirects = 3
 
-// fetched is what one request brought.
+// fetched is the result of one request.
 type fetched struct {
 	unchanged bool
 	body      []byte
 	etag      string
 }
 
-// fetch asks for the bundle, unless it still has the tag. The timeout
-// covers the whole exchange.
+// fetch requests the bundle, unless the registry's copy still has the given tag. The timeout covers
+// the whole exchange.
 func (r *Registry) fetch(ctx context.Context, etag string) (got fetched, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
@@ -55,8 +54,8 @@ func (r *Registry) fetch(ctx context.Context, etag string) (got fetched, err err
 	return r.read(resp, etag)
 }
 
-// read takes a bundle or "not modified" and nothing else. What a server
-// says instead is not repeated: it may be anything.
+// read accepts a bundle or "not modified". Any other response is not repeated in the error, because
+// its content is not trusted.
 func (r *Registry) read(resp *http.Response, etag string) (fetched, error) {
 	switch {
 	case resp.StatusCode == http.StatusNotModified && etag != "":
@@ -79,8 +78,8 @@ func (r *Registry) read(resp *http.Response, etag string) (fetched, error) {
 	return fetched{body: body, etag: resp.Header.Get("ETag")}, nil
 }
 
-// sameOrigin follows a few redirects on the host that was asked, and no
-// others: whoever controls another one doesn't decide what is allowed.
+// sameOrigin follows a few redirects on the requested host only, so that no other host can decide
+// what is allowed.
 func sameOrigin(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return fmt.Errorf("more than %d redirects", maxRedirects)
@@ -91,7 +90,7 @@ func sameOrigin(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// withoutURL takes the URL out of an error: its query may hold a secret.
+// withoutURL removes the URL from an error, because its query may contain a secret.
 func withoutURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

@@ -1,16 +1,13 @@
 // Package policyhttp is a policy registry that is fetched over HTTP(S).
 //
-// All policies come as one document, the bundle: one GET brings a state
-// that was written together, and its ETag covers all of it.
-// docs/contracts/policy-registry-http.md states the contract.
-// WriteBundle makes a bundle from a directory, NewHandler serves it,
-// any static file server can too.
+// All policies come as one document, the bundle: one GET returns a consistent state, and its ETag
+// covers all of it. docs/contracts/policy-registry-http.md is the contract. WriteBundle makes a
+// bundle from a directory. NewHandler serves it, and any static file server can too.
 //
-// A Registry does its I/O in Refresh only, which somebody calls from
-// time to time (Run does). Questions are answered from memory. When a
-// fetch fails, or brings anything but a whole sound bundle, the last
-// good copy stays in use up to MaxAge, and a finding says so; after
-// that Err is set, and every call is denied (docs/contracts/policy.md).
+// A Registry does its I/O only in Refresh, which the program must call regularly (Run does).
+// Policies are read from memory. If a fetch fails, or returns anything but a complete valid bundle,
+// the last good copy stays in use up to MaxAge, with a finding; after that Err returns an error,
+// and every call is denied (docs/contracts/policy.md).
 package policyhttp
 
 import (
@@ -28,38 +25,35 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// The values that a Config's zero fields take.
+// These are the defaults for the zero fields of a Config.
 const (
 	DefaultTimeout  = 10 * time.Second
 	DefaultMaxAge   = time.Hour
 	DefaultMaxBytes = 32 << 20
 )
 
-// Config says where the registry is and how far it is trusted. Only URL
-// is required.
+// Config is the location of the registry and the conditions for using it. Only URL is required.
 type Config struct {
-	// URL of the bundle. It is https; plain http is for loopback
-	// addresses, unless AllowPlainHTTP is set: whoever sits in between
-	// could take policies away. Credentials belong into Header, not
-	// here.
+	// URL is the address of the bundle. It must use https, because anyone on the network path could
+	// otherwise remove policies. Plain http is accepted for loopback addresses, or if
+	// AllowPlainHTTP is set. Credentials belong in Header, not here.
 	URL            string
 	AllowPlainHTTP bool
 	Header         http.Header // sent with every request, such as Authorization
-	// Token is asked before each request for what is sent as
-	// Authorization: Bearer, so that it may change; nil: nothing is. An
-	// error is a failed fetch.
+	// Token returns the bearer token. It is called before each request, so the token may change. If
+	// it is nil, no token is sent. An error counts as a failed fetch.
 	Token     func() (string, error)
 	Transport http.RoundTripper // nil: http.DefaultTransport
 	Timeout   time.Duration     // of one whole fetch
 	MaxAge    time.Duration     // how long the last good copy is used while fetches fail
 	MaxBytes  int               // of a bundle
 	Now       func() time.Time  // nil: time.Now
-	// Keep gets each bundle that can be used, as it was fetched; nil:
-	// nobody does. A nil bundle says that the one before was confirmed.
+	// Keep is called with each usable bundle, as it was fetched, or with nil if the last bundle was
+	// confirmed. Keep may be nil.
 	Keep func(bundle []byte)
 }
 
-// State tells how a registry stands.
+// State describes the state of a registry.
 type State struct {
 	Origin    string        // its URL, without what may be secret
 	Confirmed time.Time     // when the request was sent that last confirmed the copy in use; zero: there is none
@@ -79,7 +73,7 @@ type Registry struct {
 	now        atomic.Pointer[state]
 }
 
-// state is what the last fetches brought. It is replaced as a whole.
+// state is the result of the last fetches. It is replaced as a whole.
 type state struct {
 	set      *policy.Set // the last good copy, nil before there is one
 	etag     string
@@ -88,14 +82,14 @@ type state struct {
 	failure  error          // of the last fetch, nil when it succeeded
 }
 
-// UnavailableError says why there is no copy that may be used.
+// UnavailableError is the reason why no usable copy exists.
 type UnavailableError struct {
 	Origin string
 	Age    time.Duration // of the last good copy; 0: there is none, negative: the clock went back
 	Cause  error         // why the last fetch failed; nil when none was tried since
 }
 
-// Error says what is missing and why.
+// Error names what is missing, with the reason.
 func (e *UnavailableError) Error() string {
 	text := "policy registry " + e.Origin + ": "
 	switch {
@@ -171,9 +165,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Refresh fetches the bundle when it has changed and returns Findings.
-// It may be called at any time, also by several goroutines; they take
-// turns.
+// Refresh fetches the bundle if it has changed, and returns Findings. It may be called at any time
+// and concurrently; the calls run one after the other.
 func (r *Registry) Refresh(ctx context.Context) []diag.Finding {
 	r.refreshing.Lock()
 	defer r.refreshing.Unlock()
@@ -234,9 +227,9 @@ func (r *Registry) Run(ctx context.Context, every time.Duration, report func([]d
 	}
 }
 
-// Snapshot returns the policies of one moment, for compiling a plan
-// that must not see two bundles. When the registry is unavailable the
-// set is refused. A snapshot doesn't age: ask Err before each decision.
+// Snapshot returns the policies at one moment, for compiling a plan that must not mix two bundles.
+// If the registry is unavailable, the set is refused. A snapshot doesn't expire: check Err before
+// each decision.
 func (r *Registry) Snapshot() *policy.Set {
 	s := r.now.Load()
 	if r.unavailable(s) != nil {
@@ -260,12 +253,11 @@ func (r *Registry) Err() error {
 	return nil
 }
 
-// Findings tells how the registry stands: those of the policies in use,
-// and when the last fetch failed those of what it brought and one that
-// says what the registry does about it.
+// Findings returns the findings of the policies in use. If the last fetch failed, it also returns
+// the findings of the fetched bundle, and one about which copy the registry uses.
 func (r *Registry) Findings() []diag.Finding { return r.findingsOf(r.now.Load()) }
 
-// State tells how the registry stands now.
+// State returns the current state of the registry.
 func (r *Registry) State() State {
 	s := r.now.Load()
 
@@ -282,7 +274,7 @@ func (r *Registry) unavailable(s *state) *UnavailableError {
 	if s.set == nil {
 		return &UnavailableError{Origin: r.origin, Cause: s.failure}
 	}
-	// A clock that went back says nothing about the age.
+	// If the clock went back, the age is unknown.
 	if age := r.age(s); age < 0 || age > r.cfg.MaxAge {
 		return &UnavailableError{Origin: r.origin, Age: age, Cause: s.failure}
 	}

@@ -211,8 +211,8 @@ func TestLastGoodCopy(t *testing.T) {
 	}
 }
 
-// TestNotModifiedIsAFreshCopy: a server that confirms the copy makes it
-// young again, also just in time.
+// TestNotModifiedIsAFreshCopy checks that a confirmed copy is fresh again, even just before it
+// expires.
 func TestNotModifiedIsAFreshCopy(t *testing.T) {
 	h, clk := newHost(t, (*httptest.Server).Start), newClock()
 	r := open(t, policyhttp.Config{URL: h.URL, MaxAge: time.Hour, Now: clk.now})
@@ -226,8 +226,8 @@ func TestNotModifiedIsAFreshCopy(t *testing.T) {
 	}
 }
 
-// TestNoRefreshIsNoExcuse: a runtime that stops refreshing ends up
-// denying, without any failed fetch.
+// TestNoRefreshIsNoExcuse checks that a program that stops refreshing denies in the end, without a
+// failed fetch.
 func TestNoRefreshIsNoExcuse(t *testing.T) {
 	h, clk := newHost(t, (*httptest.Server).Start), newClock()
 	r := open(t, policyhttp.Config{URL: h.URL, Now: clk.now})
@@ -243,8 +243,8 @@ func TestNoRefreshIsNoExcuse(t *testing.T) {
 	}
 }
 
-// TestBadAnswers: none of them replaces the good copy, and on its own
-// none makes a registry.
+// TestBadAnswers checks that a bad response never replaces the good copy, and that a registry never
+// starts from one.
 func TestBadAnswers(t *testing.T) {
 	good := bundleOf(t, "acme.good")
 	json := func(body string) http.HandlerFunc {
@@ -359,8 +359,8 @@ func TestUnaskedNotModified(t *testing.T) {
 	}
 }
 
-// TestHangingServer: neither a server that never answers nor one that
-// never ends its answer holds us longer than the timeout.
+// TestHangingServer checks that the timeout also holds for servers that never respond, or never end
+// their response.
 func TestHangingServer(t *testing.T) {
 	h := newHost(t, (*httptest.Server).Start)
 	for name, answer := range map[string]http.HandlerFunc{
@@ -415,8 +415,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestSecretsStayHome: what is sent to authenticate is in no finding
-// and no error.
+// TestSecretsStayHome checks that no finding and no error contains the credentials.
 func TestSecretsStayHome(t *testing.T) {
 	h := newHost(t, (*httptest.Server).Start)
 	header := http.Header{"Authorization": {"Bearer s3cret"}}
@@ -465,8 +464,8 @@ func TestNewRefuses(t *testing.T) {
 	open(t, policyhttp.Config{URL: "http://acme.example/", AllowPlainHTTP: true})
 }
 
-// TestConcurrentUse asks and refreshes at once, while the server
-// changes its mind; the race detector watches.
+// TestConcurrentUse reads and refreshes concurrently while the server's bundle changes. It is meant
+// for the race detector.
 func TestConcurrentUse(t *testing.T) {
 	h := newHost(t, (*httptest.Server).Start)
 	bundles := [][]byte{bundleOf(t, "acme.a"), bundleOf(t, "acme.a", "acme.b"), []byte("broken")}

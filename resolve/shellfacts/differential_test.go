@@ -14,9 +14,9 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestAShellStartsNothingElse runs drawn lines in a real shell, whose
-// programs write down that they ran: the facts name each, or say that
-// they don't know. ASSENT_SHELL_LINES sets how many lines are drawn.
+// TestAShellStartsNothingElse runs random lines in a real shell, with programs that record that
+// they ran. The facts must name each of them or be unknown. ASSENT_SHELL_LINES sets the number of
+// lines.
 func TestAShellStartsNothingElse(t *testing.T) {
 	lines := 400
 	if n, err := strconv.Atoi(os.Getenv("ASSENT_SHELL_LINES")); err == nil {
@@ -59,8 +59,8 @@ type sandbox struct {
 	dir, bash string
 }
 
-// names are programs that the facts know, wrappers that are run for
-// real, and one that nobody knows.
+// names returns programs that the facts know, wrappers that are run for real, and an unknown
+// program.
 func names() []string { return []string{"ls", "cat", "rm", "head", "alpha", "git", "mystery"} }
 
 func newSandbox(t *testing.T) *sandbox {

@@ -1,14 +1,12 @@
-// Package shellfacts tells what a command line runs, for conditions:
-// the programs that a shell starts, their words, and the files that
-// redirections open. It reads the line as bash does, and believes no
-// part of it that only a running shell could know: such facts are
-// unknown, so that conditions about them ask.
+// Package shellfacts derives facts about a command line for conditions: the programs that a shell
+// starts, their words, and the files that redirections open. It reads the line as bash does.
+// Anything that only a running shell could determine makes the facts unknown, so that conditions
+// about them ask.
 //
-// It tells what the shell starts. What a program starts in turn is told
-// of those alone that are known to run their arguments (env, xargs,
-// find -exec and the like); any other program is either in a table of
-// programs that start none, or named by the owner, or makes Programs
-// unknown.
+// The facts cover what the shell starts. What a program starts in turn is covered only for programs
+// that are known to run their arguments (env, xargs, find -exec and the like). Any other program
+// must be in the table of programs that start no others, or be listed by the owner; otherwise
+// Programs is unknown.
 package shellfacts
 
 import (
@@ -20,8 +18,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Version is that of what the facts mean: it changes when a line has
-// other facts than before.
+// Version is the version of the facts' meaning. It changes if a line has other facts than before.
 const Version = 4
 
 // Fact is a text, or unknown.
@@ -30,24 +27,22 @@ type Fact struct {
 	Text  string
 }
 
-// Facts are what is known of a line. Lists are sorted and have no
-// repetitions.
+// Facts are the facts about a line. Lists are sorted and have no repetitions.
 type Facts struct {
-	// Programs that run, a space between two. One that is called by a
-	// path is there as it is called, and by the last part of the path.
+	// Programs lists the programs that run, separated by spaces. A program that is called by a path
+	// is listed with the path, and with the last part of the path.
 	Programs Fact
-	// Unlisted are the programs of commands that begin as no entry of
-	// the owner's list does, in the form of Programs.
+	// Unlisted lists the programs of commands that don't begin like an entry of the owner's list,
+	// in the form of Programs.
 	Unlisted Fact
-	// Commands in the order of the line, one a line: the words with a
-	// space between two, quoted where they hold other than plain
-	// characters.
+	// Commands lists the commands in the order of the line, one per line: the words separated by
+	// spaces, and quoted if they contain special characters.
 	Commands Fact
 	// Flags are words that begin with a hyphen, a space between two.
 	Flags Fact
-	// Paths is what may name a file, one a line: all other words behind
-	// a program, what stands in a flag behind = or from its first slash
-	// on, and the targets of redirections.
+	// Paths lists the words that may name a file, one per line: all words after a program that are
+	// no flags, the part of a flag after = or from its first slash, and the targets of
+	// redirections.
 	Paths Fact
 	// Reads and Writes are the targets of redirections, one a line.
 	// Writes also has the operands that a program is known to write.
@@ -57,8 +52,8 @@ type Facts struct {
 	// Sensitive lists the files that hold secrets or settings, one a
 	// line: see sensitive.
 	Sensitive Fact
-	// Why says why facts are unknown, with the word and its place in the
-	// line; "" when all are known.
+	// Why is the reason why facts are unknown, with the word and its position in the line. It is
+	// empty if all facts are known.
 	Why string
 	// WhyFiles is Why for Outside and Sensitive.
 	WhyFiles string
@@ -67,7 +62,7 @@ type Facts struct {
 	Because []string
 }
 
-// Options are what facts depend on beside the line.
+// Options are the inputs of the facts other than the line.
 type Options struct {
 	Listed    []string   // the owner's entries, as CheckListed takes them
 	Workspace *Workspace // nil: unknown
@@ -76,7 +71,7 @@ type Options struct {
 	Moved bool
 }
 
-// Names lists the facts as Members names them.
+// Names lists the names of the facts, as in Members.
 func Names() []string {
 	var names []string
 	for _, m := range new(Facts).all() {
@@ -105,8 +100,7 @@ func (f *Facts) all() []named {
 	}
 }
 
-// Members are the facts as an object of texts, which leaves out what is
-// unknown.
+// Members returns the known facts as an object of texts.
 func (f *Facts) Members() value.Value {
 	out := value.Value{Kind: value.Object}
 	for _, n := range f.all() {
@@ -119,11 +113,11 @@ func (f *Facts) Members() value.Value {
 	return out
 }
 
-// mostWords bounds how many words of a fact a reason has.
+// mostWords limits how many words of a fact a reason shows.
 const mostWords = 4
 
-// Words are the words of a fact, for a reason; "" for facts that are not
-// lists.
+// Words returns the words of a fact, for a reason. It returns an empty string for facts that are
+// not lists.
 func (f *Facts) Words(fact string) string {
 	words, says := []string(nil), ""
 	switch fact {
@@ -169,7 +163,7 @@ func CheckListed(entry string) error {
 	return nil
 }
 
-// list makes a fact of words.
+// list returns a fact with the words as a list.
 func list(words []string, between string) Fact {
 	slices.Sort(words)
 	return Fact{Known: true, Text: strings.Join(slices.Compact(words), between)}

@@ -11,11 +11,11 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// listed is what the owner of the tests answers for.
+// listed returns the owner's list in these tests.
 func listed() []string { return []string{"git status", "ls", "cat", "echo"} }
 
-// TestLines tells the facts of each line of testdata/lines.txt, among
-// them the ways that are known to hide a program from a pattern.
+// TestLines checks the facts of each line of testdata/lines.txt, which include known ways to hide a
+// program from a pattern.
 func TestLines(t *testing.T) {
 	text, err := os.ReadFile("testdata/lines.txt")
 	must.Do(t, err)
@@ -33,7 +33,7 @@ func TestLines(t *testing.T) {
 	golden.Equal(t, "lines.golden", out.String())
 }
 
-// told writes facts that say something.
+// told writes the facts that are not empty.
 func told(out *strings.Builder, f Facts) {
 	var unknown []string
 	for _, n := range f.all() {
@@ -66,8 +66,8 @@ func TestUnknownFactsAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestReasonsNameTheWord that made facts unknown, and no more of the line
-// than fits into a sentence.
+// TestReasonsNameTheWord checks that the reason names the word that made the facts unknown, and
+// only as much of the line as fits into a sentence.
 func TestReasonsNameTheWord(t *testing.T) {
 	for line, want := range map[string]string{
 		"ls a secret$X": "a word is no plain text: secret$X (at 1:6 of the line)",
@@ -84,8 +84,7 @@ func TestReasonsNameTheWord(t *testing.T) {
 	}
 }
 
-// TestListedEntriesAreChecked: those that would let anything through are
-// refused.
+// TestListedEntriesAreChecked checks that an entry that would allow any program is refused.
 func TestListedEntriesAreChecked(t *testing.T) {
 	for entry, sound := range map[string]bool{
 		"ls": true, "git status": true, "./run.sh": true, "find": true, "env": true,
@@ -116,8 +115,8 @@ func TestHardLines(t *testing.T) {
 	}
 }
 
-// FuzzOf: facts that are known have neither control characters nor
-// programs without a name, and nothing panics.
+// FuzzOf checks that known facts contain neither control characters nor programs without a name,
+// and that nothing panics.
 func FuzzOf(f *testing.F) {
 	text, err := os.ReadFile("testdata/lines.txt")
 	must.Do(f, err)

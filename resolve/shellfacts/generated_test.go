@@ -16,7 +16,7 @@ var (
 	generatedSeed  = flag.Uint64("seed", 1, "of the generated lines")
 )
 
-// lines makes lines that a shell may read otherwise than one expects.
+// lines generates lines that a shell may read in an unexpected way.
 type lines struct{ *rand.Rand }
 
 func (g lines) one(of ...string) string { return of[g.IntN(len(of))] }

@@ -6,12 +6,10 @@ import (
 	"strings"
 )
 
-// harmless reports whether the options of a listed command are known to
-// write nothing, to run nothing and to read no configuration from
-// elsewhere, and names the first word for which that is not known.
-// Programs that have no options of that kind, and those that are not
-// known here, are for the owner of the list to judge. begins reports
-// whether the owner lists a command.
+// harmless reports whether the options of a listed command are known to write nothing, to run
+// nothing and to read no configuration from elsewhere. It returns the first word for which that is
+// not known. The owner of the list is responsible for programs that have no options of that kind or
+// are unknown here. begins reports whether the owner lists a command.
 func harmless(words []word, begins func([]word) bool) (ok bool, because string) {
 	name, args := base(words[0].text), words[1:]
 	if name == "make" || name == "just" || name == "task" || name == "rake" {
@@ -41,8 +39,8 @@ func harmless(words []word, begins func([]word) bool) (ok bool, because string) 
 	return false, "these words"
 }
 
-// isFixed reports whether all names that a pattern of the shell matches
-// begin in the same way: as no option, or as one with its value.
+// isFixed reports whether all names that a shell pattern matches begin in the same way: not as an
+// option, or as the same option with a value.
 func isFixed(pattern string) bool {
 	first := strings.IndexAny(pattern, "*?[")
 	return first > 0 && (pattern[0] != '-' || strings.Contains(pattern[:first], "="))
@@ -105,8 +103,8 @@ func init() { // two of the checks look into the table
 	}
 }
 
-// What test runners and build tools take that neither runs another
-// program nor reads configuration from elsewhere.
+// These are the options of test runners and build tools that neither run another program nor read
+// configuration from elsewhere.
 const (
 	cargoOptions = `-[vqpDWAFj]|-j[0-9]+|--(package|all|workspace|lib|bins|bin|tests|test|release|quiet|verbose|` +
 		`all-features|` +
@@ -124,16 +122,17 @@ const (
 		`--version|-V|--showlocals`
 )
 
-// onlyOptions is only with a pattern that an option has to match whole.
+// onlyOptions is a variant of only whose pattern must match the whole option.
 func onlyOptions(known string) func([]string) bool {
 	return only(regexp.MustCompile("^(" + known + ")$"))
 }
 
-// noOperand is for programs that change what an operand says.
+// noOperand accepts commands without operands. It is for programs that change the state named by an
+// operand.
 func noOperand(args []string) bool { return len(args) == len(options(args)) }
 
-// harmlessTargets wants every target to be listed: the words behind one
-// are more of them. Variables and files of rules change what runs.
+// harmlessTargets requires that the owner lists every target, because the words after a target are
+// further targets. Variables and rule files change what runs.
 func harmlessTargets(words []word, begins func([]word) bool) (bool, string) {
 	for _, w := range words[1:] {
 		switch {
@@ -151,8 +150,8 @@ func harmlessTargets(words []word, begins func([]word) bool) (bool, string) {
 var makeOption = regexp.MustCompile(`^(-[knsBi]+|-j[0-9]*|` +
 	`--(silent|keep-going|dry-run|always-make|no-print-directory))$`)
 
-// harmlessPython checks the arguments of modules that it knows; others
-// are for the owner of the list to judge.
+// harmlessPython checks the arguments of the modules that it knows. The owner of the list is
+// responsible for others.
 func harmlessPython(args []string) bool {
 	if len(args) < 2 || args[0] != "-m" || checks[args[1]] == nil {
 		return true
@@ -173,8 +172,7 @@ func harmlessNpx(args []string) bool {
 	return checks[args[0]](args[1:])
 }
 
-// harmlessGo knows the flags of the subcommands that read, build and
-// test.
+// harmlessGo accepts the flags of the subcommands that read, build and test.
 func harmlessGo(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -198,8 +196,8 @@ var goFlags = map[string]*regexp.Regexp{
 
 func goPattern(flags string) *regexp.Regexp { return regexp.MustCompile("^--?(" + flags + ")(=.*)?$") }
 
-// harmlessRipgrep knows no options that run programs, follow links or
-// read hidden files. The value of -t, -g and the like may hold any letter.
+// harmlessRipgrep accepts options that don't run programs, follow links or read hidden files. The
+// value of -t, -g and the like may contain any letter.
 func harmlessRipgrep(args []string) bool {
 	rest := slices.DeleteFunc(slices.Clone(args), func(a string) bool {
 		return len(a) > 2 && a[0] == '-' && strings.IndexByte("tTgABCme", a[1]) >= 0
@@ -209,7 +207,7 @@ func harmlessRipgrep(args []string) bool {
 			"--follow", "-u", "--unrestricted", "--hidden", "--no-ignore")(rest)
 }
 
-// harmlessJq wants a filter that reads no module and no environment.
+// harmlessJq requires a filter that reads no module and no environment.
 func harmlessJq(args []string) bool {
 	return without("-f", "--from-file", "-L", "--library-path")(args) &&
 		!slices.ContainsFunc(args, func(a string) bool { return jqReads.MatchString(a) })
@@ -217,8 +215,8 @@ func harmlessJq(args []string) bool {
 
 var jqReads = regexp.MustCompile(`(^|[^.\w"])env\b|\$ENV|\b(import|include)\b|\binput_filename\b|\$__prog`)
 
-// options are the words of a command that may be read as options. A word
-// "--" ends nothing here: it may be the value of the one before it.
+// options returns the words of a command that may be read as options. A word "--" does not end the
+// options here, because it may be the value of the word before it.
 func options(args []string) []string {
 	var out []string
 	for _, arg := range args {
@@ -267,9 +265,9 @@ var sortOptions = regexp.MustCompile(`^(-[bdfghiMnRrVcCmsuz]+|-[kt].*|-S[0-9]+[b
 	`--(key|field-separator)=.*|--(reverse|unique|check|merge|stable|numeric-sort|human-numeric-sort|version-sort|` +
 	`general-numeric-sort|month-sort|ignore-case|ignore-leading-blanks|dictionary-order|zero-terminated))$`)
 
-// The options of git that show: of status, and of what shows commits and
-// differences. Git takes abbreviations of long ones, which are none of
-// these, and runs programs for a format with signatures (%G).
+// These are the options of git status and of the subcommands that show commits and differences.
+// Abbreviated long options, which git accepts, are not included. A format with signatures (%G)
+// makes git run programs.
 var (
 	gitStatus = regexp.MustCompile(`^(-[sbvz]+|-u(no|normal|all)?|--(short|branch|show-stash|long|verbose|null|ignored|` +
 		`porcelain(=(v1|v2))?|find-renames|ignored=(traditional|no|matching)|` +
@@ -293,7 +291,7 @@ var (
 		`simplify-by-decoration|root|cc|no-notes|no-patch))$`)
 )
 
-// gitOptions are the harmless options of further subcommands.
+// gitOptions lists the harmless options of further subcommands.
 var gitOptions = map[string]*regexp.Regexp{
 	"status":   gitStatus,
 	"diff":     gitShows,
@@ -324,9 +322,9 @@ var gitOptions = map[string]*regexp.Regexp{
 	"name-rev":   regexp.MustCompile(`^--(tags|name-only|always)$`),
 }
 
-// harmlessGit wants a subcommand first: what stands before it changes
-// where git works, and what it runs. Of subcommands that are not in the
-// tables, the options are refused that write, run or read elsewhere.
+// harmlessGit requires that the first word is a subcommand, because options before it change where
+// git works and what it runs. For subcommands that are not in the tables, it refuses the options
+// that write, run programs or read elsewhere.
 func harmlessGit(args []string) bool {
 	if len(args) == 1 && args[0] == "--version" {
 		return true
@@ -359,7 +357,7 @@ func harmlessGit(args []string) bool {
 		"-x", "-u")(rest)
 }
 
-// harmlessDate wants to show the time: an operand without a plus sets it.
+// harmlessDate requires that the time is only shown: an operand without a plus sets it.
 func harmlessDate(args []string) bool {
 	if slices.ContainsFunc(args, func(arg string) bool { return arg != "" && arg[0] != '-' && arg[0] != '+' }) {
 		return false
@@ -367,7 +365,7 @@ func harmlessDate(args []string) bool {
 	return without("-s", "--set", "-f", "--file")(args)
 }
 
-// harmlessLess knows no commands of less, which run programs.
+// harmlessLess accepts no commands of less, because they run programs.
 func harmlessLess(args []string) bool {
 	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "+") }) {
 		return false
@@ -375,8 +373,8 @@ func harmlessLess(args []string) bool {
 	return !slices.ContainsFunc(options(args), func(o string) bool { return strings.Trim(o, "-NSRFXiImMn") != "" })
 }
 
-// harmlessSed wants a script that prints, deletes or replaces lines: others
-// write files (w) or run programs (e), and so do options.
+// harmlessSed requires a script that prints, deletes or replaces lines. Other scripts, and some
+// options, write files (w) or run programs (e).
 func harmlessSed(args []string) bool {
 	for i, arg := range args {
 		if len(arg) > 1 && arg[0] == '-' {
@@ -409,8 +407,8 @@ func replaces(script string) bool {
 	return len(parts) == 3 && strings.Trim(parts[2], "gpiIm0123456789") == ""
 }
 
-// harmlessAwk wants a program that neither runs nor writes anything, and
-// no options but the separator of fields.
+// harmlessAwk requires a program that neither runs nor writes anything, and no option but the field
+// separator.
 func harmlessAwk(args []string) bool {
 	if slices.ContainsFunc(options(args), func(o string) bool { return !strings.HasPrefix(o, "-F") }) {
 		return false
@@ -421,8 +419,8 @@ func harmlessAwk(args []string) bool {
 	})
 }
 
-// readsDirectory reports whether a program does what files in its
-// directory say: in another directory the same words may run anything.
+// readsDirectory reports whether files in the current directory decide what a program does, so that
+// the same words may run anything in another directory.
 func readsDirectory(name string) bool {
 	return slices.Contains([]string{
 		"git", "hg", "svn", "make", "just", "task", "cmake", "ninja", "npm", "npx", "yarn", "pnpm", "bun", "deno",

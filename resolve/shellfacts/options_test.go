@@ -2,8 +2,8 @@ package shellfacts
 
 import "testing"
 
-// TestOptionsThatDoMoreThanRead: a listed program with one of them is not
-// listed. Options that nobody knows count as such.
+// TestOptionsThatDoMoreThanRead checks that a listed program with one of these options counts as
+// unlisted, and also with an unknown option.
 func TestOptionsThatDoMoreThanRead(t *testing.T) {
 	all := []string{"git", "sort", "sed", "awk", "rg", "fd", "date", "tree", "jq", "uniq", "xxd", "less", "cat",
 		"./t.sh", "/bin/ls"}

@@ -65,7 +65,7 @@ func (r *reader) words(at syntax.Node, words []word) {
 	r.commands = append(r.commands, strings.Join(texts, " "))
 }
 
-// inFlag is what in a flag may name a file.
+// inFlag returns the parts of a flag that may name a file.
 func inFlag(flag string) []string {
 	var out []string
 	if _, after, ok := strings.Cut(flag, "="); ok {
@@ -78,7 +78,7 @@ func inFlag(flag string) []string {
 	return out
 }
 
-// program notes a program that runs, and whether it may run others.
+// program records a program that runs, and makes the facts unknown if it may run others.
 func (r *reader) program(at syntax.Node, words []word) {
 	name := words[0].text
 	r.named(&r.programs, name)
@@ -105,8 +105,8 @@ func (r *reader) program(at syntax.Node, words []word) {
 	}
 }
 
-// home notes that cd goes to the home directory, or back to where the
-// line does not say.
+// home records the home directory as a named file if cd goes there, or to a directory that the line
+// does not name, such as -.
 func (r *reader) home(args []word) {
 	to := ""
 	for _, w := range args {
@@ -129,7 +129,7 @@ func (r *reader) home(args []word) {
 	}
 }
 
-// named adds a program as it is called, and by the last part of a path.
+// named adds a program by its name in the line, and by the last part of a path.
 func (r *reader) named(to *[]string, name string) {
 	*to = append(*to, shown(name))
 	if strings.Contains(name, "/") {
@@ -137,8 +137,8 @@ func (r *reader) named(to *[]string, name string) {
 	}
 }
 
-// isListed reports whether a command begins as an entry of the owner, and
-// has none but harmless options.
+// isListed reports whether a command begins like an entry of the owner's list and has only harmless
+// options.
 func (r *reader) isListed(words []word) bool {
 	if len(words) > 1 && words[0].text == "git" && (words[1].text == "--no-pager" || words[1].text == "-P") {
 		words = append([]word{words[0]}, words[2:]...) // it only starts one program less
@@ -199,12 +199,12 @@ func (r *reader) wrapped(at syntax.Node, name string, inner wrapper, words []wor
 	}
 }
 
-// wrapper finds the commands in the arguments of a program that runs
-// them; false where that can't be told.
+// wrapper finds the commands in the arguments of a program that runs them. It returns false if they
+// can't be determined.
 type wrapper func(r *reader, args []word) ([][]word, bool)
 
-// wrapperOf returns how a program names what it runs; nil for one that
-// is not known to run anything.
+// wrapperOf returns the wrapper of a program, or nil if the program is not known to run its
+// arguments.
 func wrapperOf(program string) wrapper {
 	switch program {
 	case "command", "exec", "nohup", "setsid", "sudo", "doas", "env":
@@ -224,7 +224,7 @@ func wrapperOf(program string) wrapper {
 	return nil
 }
 
-// after is a program whose arguments are a command.
+// after returns the arguments of a wrapper as one command.
 func after(_ *reader, args []word) ([][]word, bool) { return begins(args) }
 
 func behindNice(_ *reader, args []word) ([][]word, bool) {
@@ -235,8 +235,8 @@ func behindNice(_ *reader, args []word) ([][]word, bool) {
 	return begins(args)
 }
 
-// begins is a command that begins with a program's name: nothing else
-// that a wrapper could read as its own.
+// begins reports whether a command begins with a program's name, and not with a word that the
+// wrapper could read as its own.
 func begins(args []word) ([][]word, bool) {
 	if len(args) == 0 || !args[0].known || args[0].text == "" || strings.HasPrefix(args[0].text, "-") ||
 		strings.ContainsAny(args[0].text, "=") {
@@ -254,7 +254,7 @@ func behindTime(_ *reader, args []word) ([][]word, bool) {
 	return begins(args[1:])
 }
 
-// xargs gives a command more arguments, which nobody knows.
+// xargs returns the command that xargs runs, with further arguments that are unknown.
 func xargs(_ *reader, args []word) ([][]word, bool) {
 	for len(args) > 0 && args[0].known && strings.HasPrefix(args[0].text, "-") {
 		switch args[0].text {
@@ -278,7 +278,7 @@ func xargs(_ *reader, args []word) ([][]word, bool) {
 	return [][]word{append(found[0][:len(found[0]):len(found[0])], word{})}, true
 }
 
-// find runs a command for what it finds, with names that nobody knows.
+// find returns the commands that find runs. The names of the found files are unknown.
 func find(r *reader, args []word) ([][]word, bool) {
 	var found [][]word
 	for i := 0; i < len(args); i++ {
@@ -317,8 +317,8 @@ func find(r *reader, args []word) ([][]word, bool) {
 	return found, true
 }
 
-// foundBy is a word for what find puts in the place of {}: a path below
-// the one directory where it starts.
+// foundBy returns a word for the text that replaces {}: a path below the only directory where find
+// starts.
 func foundBy(args []word, at string) word {
 	if at != "{}" || len(args) < 2 || !args[0].known || args[0].text == "" ||
 		strings.ContainsAny(args[0].text[:1], "-(!") || !strings.HasPrefix(args[1].text, "-") {
@@ -339,7 +339,7 @@ func foundBy(args []word, at string) word {
 
 func plainPattern(name string) bool { return name != "" && !strings.ContainsAny(name, "/\\") }
 
-// outer are the words of find without the commands that it runs.
+// outer returns the words of find without the commands that it runs.
 func outer(words []word) []word {
 	var out []word
 	within := false

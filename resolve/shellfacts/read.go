@@ -10,7 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Bounds on a line: bytes, and lines within lines (sh -c).
+// These are the limits of a line: its bytes, and the depth of lines within lines (sh -c).
 const (
 	mostBytes = 16 << 10
 	mostDepth = 4
@@ -69,7 +69,7 @@ func (r *reader) misplace(at syntax.Node, why string) {
 	}
 }
 
-// explain adds the text of a node, and where it is.
+// explain adds the text of a node and its position to a reason.
 func (r *reader) explain(at syntax.Node, why string) string {
 	if at == nil {
 		return why
@@ -85,7 +85,7 @@ func (r *reader) explain(at syntax.Node, why string) string {
 // mostExcerpt bounds the text of a line in a reason, in characters.
 const mostExcerpt = 40
 
-// Excerpt is the beginning of a text, for a reason.
+// Excerpt returns the beginning of a text, for a reason.
 func Excerpt(text string) string {
 	runes := []rune(oneLine(strings.ToValidUTF8(text, "?")))
 	if len(runes) > mostExcerpt {
@@ -95,7 +95,7 @@ func Excerpt(text string) string {
 	return string(runes)
 }
 
-// lose says that nothing is known.
+// lose makes all facts unknown.
 func (r *reader) lose(at syntax.Node, why string) {
 	r.doubt(at, why)
 	r.misplace(at, why)
@@ -104,7 +104,7 @@ func (r *reader) lose(at syntax.Node, why string) {
 
 func (r *reader) facts() Facts {
 	if len(r.reads) > 0 || r.unread {
-		// By its name a stream is opened anew: as the file that it reads.
+		// Opening a stream by its name opens the file behind it again, possibly for writing.
 		r.writes = append(r.writes, r.streams...)
 		r.paths = append(r.paths, r.streams...)
 	}
@@ -158,15 +158,15 @@ func (r *reader) line(text string, depth int) {
 		return
 	}
 	if strings.Contains(text, "\\\n") && strings.Contains(text, "#") {
-		// The parser takes # behind a continued word for a comment, and
-		// a comment that ends in a backslash for a continued line.
+		// The parser reads # after a continued word as a comment, and a comment that ends in a
+		// backslash as a continued line.
 		r.lose(nil, "it may hold a comment that shells end elsewhere")
 		return
 	}
 
 	if continues(text) {
-		// The parser takes "$\ ( for plain text where the line goes on
-		// between the two, and ends a here-document at other lines.
+		// The parser reads "$\ ( as plain text if the line continues between the two, and ends a
+		// here-document at other lines.
 		r.lose(nil, "a line goes on within a word")
 		return
 	}
@@ -187,12 +187,12 @@ func (r *reader) line(text string, depth int) {
 	r.depth, r.text = before, above
 }
 
-// subscript is what zsh may read as an expansion with an index, where
-// bash reads one that ends before it: $x[…], $12[…], $#x[…], $+x[…].
+// subscript matches text that zsh may read as an expansion with an index, while bash ends the
+// expansion before it: $x[…], $12[…], $#x[…], $+x[…].
 var subscript = regexp.MustCompile("\\$[^\\s\"'`\\\\(){}\\[\\]|&;<>/.,%]+\\[")
 
-// continues reports whether a line goes on other than behind a blank,
-// where nothing but words can.
+// continues reports whether a line is continued in a place other than after a blank. After a blank
+// only words can follow.
 func continues(text string) bool {
 	for {
 		before, behind, found := strings.Cut(text, "\\\n")
@@ -207,7 +207,7 @@ func continues(text string) bool {
 	}
 }
 
-// parse reads a line as bash does. A parser that panics has not read it.
+// parse reads a line as bash does. It returns an error if the parser panics.
 func parse(text string) (file *syntax.File, err error) {
 	defer func() {
 		if broken := recover(); broken != nil {
@@ -219,8 +219,8 @@ func parse(text string) (file *syntax.File, err error) {
 	return parser.Parse(strings.NewReader(text), "")
 }
 
-// visit looks at one node of a line. What is not named here runs
-// nothing by itself, and its parts are visited.
+// visit inspects one node of a line. A node that is not named here runs nothing by itself, so only
+// its parts are visited.
 func (r *reader) visit(n syntax.Node) bool {
 	switch n := n.(type) {
 	case nil, *syntax.File, *syntax.BinaryCmd, *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause,
@@ -260,16 +260,16 @@ func (r *reader) visit(n syntax.Node) bool {
 	return !r.lost
 }
 
-// comments reports whether every shell reads a comment where the parser
-// does: behind a blank, or an operator.
+// comments reports whether every shell reads a comment in the same place as the parser: after a
+// blank or an operator.
 func (r *reader) comments(c *syntax.Comment) bool {
 	at := int(c.Hash.Offset())
 	return at <= len(r.text) && (at == 0 || strings.IndexByte(" \t\n;&|(", r.text[at-1]) >= 0)
 }
 
-// holdsDocument reports whether a here-document begins in a part of a
-// line. bash ends one in $(…) at any line that begins as its end does
-// and holds a bracket, and runs what stands between the two.
+// holdsDocument reports whether a here-document begins in a part of a line. Within $(…), bash ends
+// one at any line that begins with its delimiter and contains a bracket, and runs the text between
+// the two.
 func holdsDocument(part syntax.Node) bool {
 	found := false
 	syntax.Walk(part, func(n syntax.Node) bool {
@@ -281,8 +281,8 @@ func holdsDocument(part syntax.Node) bool {
 	return found
 }
 
-// torn reports whether words stand behind &>, which is & and > to a
-// shell that knows POSIX alone: it runs these words.
+// torn reports whether words follow &>. A shell that supports only POSIX reads it as & and >, and
+// runs these words.
 func torn(s *syntax.Stmt) bool {
 	c, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(c.Args) == 0 {
@@ -294,8 +294,8 @@ func torn(s *syntax.Stmt) bool {
 	})
 }
 
-// simple reports whether an expansion is the value of a variable, and
-// nothing else. The others set variables, or read values as programs.
+// simple reports whether an expansion is just the value of a variable. Other expansions set
+// variables, or run values as programs.
 func simple(p *syntax.ParamExp) bool {
 	if p.Param == nil {
 		return false
@@ -378,19 +378,19 @@ func (r *reader) redirect(d *syntax.Redirect) {
 	}
 }
 
-// isExpansion reports whether a part of a here-document is no plain text.
+// isExpansion reports whether a part of a here-document is not plain text.
 func isExpansion(part syntax.WordPart) bool {
 	_, ok := part.(*syntax.Lit)
 	return !ok
 }
 
-// isDescriptor reports whether what stands behind >& is no file: 1- is
-// one to zsh.
+// isDescriptor reports whether the target of >& is a file descriptor and not a file. zsh reads 1-
+// as a file.
 func isDescriptor(target string) bool {
 	return target == "-" || strings.Trim(target, "0123456789") == ""
 }
 
-// opens notes a file of a redirection.
+// opens records a file of a redirection.
 func (r *reader) opens(at syntax.Node, target word, reads, writes bool) {
 	if !target.known {
 		r.unread, r.unwrote = r.unread || reads, r.unwrote || writes

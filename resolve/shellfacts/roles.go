@@ -8,8 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// place notes the files that the words of a command may name. Words that
-// are text to the program (a pattern of grep, a message) are left out.
+// place records the files that the words of a command may name. It skips words that are text to the
+// program, such as a pattern of grep or a message.
 func (r *reader) place(at syntax.Node, words []word) {
 	name, args := base(words[0].text), words[1:]
 	text, written := textWords(name, args), writtenWords(name, args)
@@ -48,14 +48,13 @@ func (r *reader) place(at syntax.Node, words []word) {
 
 func base(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-// showNames are programs that show names, sizes or types of files, and
-// not what they hold.
+// showNames lists programs that show names, sizes or types of files, and not their content.
 var showNames = []string{
 	"ls", "test", "[", "stat", "du", "find", "fd", "tree", "wc", "file", "realpath", "readlink", "cd", "mkdir", "rmdir",
 	"which", "type", "pwd", "df",
 }
 
-// fileInFlag is what may name a file in a flag.
+// fileInFlag returns the part of a flag that may name a file.
 func fileInFlag(flag string) []string {
 	if _, after, ok := strings.Cut(flag, "="); ok {
 		return []string{after}
@@ -70,7 +69,7 @@ func fileInFlag(flag string) []string {
 	return nil
 }
 
-// textWords are the words of a program that are text, and no file.
+// textWords returns the words of a program that are text and not files.
 func textWords(name string, args []word) map[int]bool {
 	out := map[int]bool{}
 	switch name {
@@ -195,11 +194,11 @@ func textOperand(args []word, out map[int]bool, w operandWords) {
 	}
 }
 
-// secretWords are what a search for secrets looks for.
+// secretWords matches the words of a search for secrets.
 var secretWords = regexp.MustCompile(`(?i)secret|passw|token|api.?key|credential|private.?key|aws_|bearer`)
 
-// searchesSecrets reports whether grep looks for secrets in all files of
-// a directory, among which those are that hold them.
+// searchesSecrets reports whether grep looks for secrets in all files of a directory, which may
+// include files that contain secrets.
 func searchesSecrets(name string, args []word) bool {
 	if name != "grep" {
 		return false
@@ -218,8 +217,8 @@ func searchesSecrets(name string, args []word) bool {
 	return recursive && seeks && !selects && whole
 }
 
-// writtenWords are the words that name a file which the program writes,
-// makes, moves or removes.
+// writtenWords returns the words that name files which the program writes, creates, moves or
+// removes.
 func writtenWords(name string, args []word) map[int]bool {
 	out := map[int]bool{}
 	var operands []int

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The names of files and directories that hold secrets, or settings of
-// which programs run: patterns of path.Match, in lower case.
+// These are the names of files and directories that contain secrets, or settings that decide which
+// programs run, as patterns of path.Match in lower case.
 var (
 	sensitiveNames = []string{
 		// directories
@@ -23,7 +23,7 @@ var (
 		"service-account*.json", "service_account*.json", "kubeconfig*", "*.tfstate", "*.tfstate.*", "password*.txt",
 		".*_history",
 	}
-	// Those that make programs run are sensitive if they are written.
+	// These make programs run, so they are sensitive if they are written.
 	writtenNames = []string{
 		".github", ".gitlab-ci.yml", ".circleci", ".husky", ".vscode", ".idea", ".gitmodules", ".gitattributes",
 		".gitconfig", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".zprofile", "authorized_keys",
@@ -31,12 +31,12 @@ var (
 		"people.yaml", "hook.db*", "jenkinsfile", ".yarnrc", ".yarnrc.yml", ".pnp.*", ".continue", ".windsurf",
 		"claude.md", "agents.md", "gemini.md", ".cursorrules",
 	}
-	// Templates have the name of a secret, and hold none.
+	// Templates are named like secrets but contain none.
 	templateEnds = []string{".example", ".sample", ".template", ".dist", ".defaults", ".go", ".py", ".js", ".ts",
 		".tsx",
 		".jsx", ".rs", ".java", ".rb", ".md", ".pub"}
-	// Some names that the patterns above stand for: a pattern of the shell
-	// that matches one may name a secret.
+	// sensitiveSamples are names that the patterns above match. A shell pattern that matches one of
+	// them may name a secret.
 	sensitiveSamples = []string{
 		".env", ".env.local", ".env.production", ".env.development", ".envrc", ".netrc", ".npmrc", ".pypirc",
 		".git-credentials", ".git", ".ssh", ".aws", ".claude", ".codex", ".gemini", ".cursor", ".copilot", "id_rsa",
@@ -46,8 +46,8 @@ var (
 	}
 )
 
-// Sensitive reports whether a path may name a file that holds secrets or
-// settings, and, if it is written, one of which programs run.
+// Sensitive reports whether a path may name a file with secrets or settings. If it is written, a
+// file that decides which programs run counts too.
 func Sensitive(name string, written bool) bool {
 	components := strings.FieldsFunc(strings.ToLower(name),
 		func(c rune) bool { return c == '/' || c == ':' || c == '\\' })
@@ -85,7 +85,7 @@ func isSensitive(component string, names []string) bool {
 	})
 }
 
-// matches is path.Match, where a pattern that can't be read matches.
+// matches is path.Match, except that an invalid pattern matches.
 func matches(pattern, name string) bool {
 	ok, err := path.Match(pattern, name)
 	return ok || err != nil

@@ -7,9 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// changesShell reports whether a builtin of bash, or of a shell that
-// people put in its place, changes what later words mean or runs text.
-// No list of the owner makes it harmless.
+// changesShell reports whether a builtin of bash, or of another shell that may be used instead,
+// changes the meaning of later words or runs text. The owner's list can't make it harmless.
 func changesShell(name string) bool {
 	switch name {
 	case ".", "source", "eval", "trap", "alias", "unalias", "set", "unset", "setopt", "unsetopt", "shopt",
@@ -26,8 +25,8 @@ func changesShell(name string) bool {
 	return false
 }
 
-// changes reports whether a builtin that is harmless otherwise sets a
-// variable or computes with these arguments.
+// changes reports whether an otherwise harmless builtin sets a variable or evaluates arithmetic
+// with these arguments.
 func changes(name string, args []word) bool {
 	switch name {
 	case "test", "[":
@@ -66,8 +65,8 @@ func printsOnly(format string) bool {
 	return !strings.Contains(rest, "%")
 }
 
-// computes reports whether a shell reads a word of a test as a number or
-// as a variable's name, and runs what stands in it.
+// computes reports whether a shell evaluates a word of a test as a number or a variable's name, and
+// so runs code in it.
 func computes(test string) bool {
 	switch test {
 	case "-v", "-R", "-t", "-eq", "-ne", "-lt", "-le", "-gt", "-ge":
@@ -77,16 +76,15 @@ func computes(test string) bool {
 	return false
 }
 
-// harmlessVariables change what programs print or build for, and not
-// what they run.
+// harmlessVariables change the output of programs or the target of a build, and not which programs
+// run.
 var harmlessVariables = []string{
 	"CI", "CGO_ENABLED", "GOOS", "GOARCH", "NODE_ENV", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "TZ", "LANG", "LC_ALL",
 	"RUST_BACKTRACE", "RUST_LOG", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "LOG_LEVEL", "COLUMNS", "GOMAXPROCS",
 	"DEBUG", "VERBOSE", "GOTRACEBACK",
 }
 
-// harmlessAssignment reports whether a command has a variable set that
-// changes nothing of what runs.
+// harmlessAssignment reports whether an assignment does not change which programs run.
 func harmlessAssignment(a *syntax.Assign) bool {
 	if a.Name == nil || a.Append || a.Naked || a.Index != nil || a.Array != nil {
 		return false

@@ -26,8 +26,8 @@ import (
 // real shells under strace.
 type stage struct{ dir, bin string }
 
-// Programs on a stage: those that run others are the real ones, and all
-// others do nothing, whatever their name.
+// These are the programs on a stage. Those that run others are the real ones; all others do
+// nothing, whatever their name.
 var (
 	realPrograms = strings.Fields("env xargs find timeout nohup nice setsid sh bash dash sort")
 	idlePrograms = strings.Fields("rm ls cat git make p1 p2 p3 grep tee time evil sudo")
@@ -59,7 +59,7 @@ func check(t *testing.T, err error) {
 	must.Do(t, err)
 }
 
-// trace is what a shell did with a line.
+// trace records what a shell did with a line.
 type trace struct {
 	ran   [][]string // the words of each program that was started, the first the file
 	wrote []string   // files opened for writing, as they were named
@@ -136,7 +136,8 @@ func unquoted(hex []byte) string {
 	return text
 }
 
-// missed says what a shell did that the facts deny; "" for nothing.
+// missed describes an action of the shell that contradicts the facts. It returns an empty string if
+// there is none.
 func missed(f Facts, tr trace) string {
 	programs, unlisted := strings.Fields(f.Programs.Text), strings.Fields(f.Unlisted.Text)
 	for _, words := range tr.ran {
@@ -144,7 +145,7 @@ func missed(f Facts, tr trace) string {
 		if f.Programs.Known && !slices.Contains(programs, name) {
 			return "programs " + f.Programs.Text + " ran " + name
 		}
-		// What a program that is not listed starts, it starts unseen.
+		// The facts don't cover what an unlisted program starts.
 		if f.Unlisted.Known && len(unlisted) == 0 {
 			return "unlisted is empty, ran " + name
 		}
@@ -161,7 +162,7 @@ func missed(f Facts, tr trace) string {
 		}
 	}
 	for _, file := range tr.wrote {
-		// What sort -o writes is no redirection.
+		// The file of sort -o is not a redirection.
 		if f.Writes.Known && !slices.Contains(programs, "sort") && !slices.Contains(strings.Split(f.Writes.Text,
 			"\n"), file) && file != "nohup.out" {
 			return "writes " + f.Writes.Text + " wrote " + file
@@ -280,7 +281,7 @@ func TestPublishedBypasses(t *testing.T) {
 	}
 }
 
-// TestDeepLinesAreNotKnown: the parser is not asked to read them.
+// TestDeepLinesAreNotKnown checks that deeply nested lines are not passed to the parser.
 func TestDeepLinesAreNotKnown(t *testing.T) {
 	for _, open := range []string{"(", "$(", "((", "{ ", "<(", "[["} {
 		if f := Of(strings.Repeat(open, 501), Options{}); !strings.Contains(f.Why, "brackets") || f.Unlisted.Known {

@@ -11,8 +11,8 @@ import (
 type word struct {
 	text  string
 	known bool // the shell changes nothing in it
-	// glob: it is not known, but a pattern that the shell replaces by the
-	// names of files, and text is the pattern.
+	// glob is set if the word is a pattern that the shell replaces by file names, so that its value
+	// is not known. text is the pattern.
 	glob bool
 	node syntax.Node
 }
@@ -77,8 +77,7 @@ func partText(part syntax.WordPart, first bool) (string, bool) {
 	return "", false
 }
 
-// exitStatus is $?, which is a number whatever ran. It counts as the text
-// that the line has.
+// exitStatus is $?, which is always a number. It is kept as the text in the line.
 const exitStatus = "$?"
 
 func isExitStatus(part syntax.WordPart) bool {
@@ -86,8 +85,8 @@ func isExitStatus(part syntax.WordPart) bool {
 	return ok && simple(p) && p.Param.Value == "?"
 }
 
-// bareText reads text without quotes. Shells read more in it than bash
-// does: what some shell expands is not known.
+// bareText reads text without quotes. Other shells expand more than bash does; text that any shell
+// expands is unknown.
 func bareText(text string, first bool) (string, bool) {
 	if text == "[" || text == "]" {
 		return text, true // the command, and its end
@@ -121,10 +120,9 @@ func bareText(text string, first bool) (string, bool) {
 	return b.String(), !escaped
 }
 
-// isRevision reports whether a character within a word, as in the names
-// that git has for commits, is text to every shell: HEAD~1, HEAD^, @{u}.
-// A tilde is expanded at the start of a word, and in what looks like an
-// assignment. Braces are expanded that hold a comma or two points.
+// isRevision reports whether a character within a word, as in git's names of commits, is plain text
+// to every shell: HEAD~1, HEAD^, @{u}. Shells expand a tilde at the start of a word and after what
+// looks like an assignment, and braces that contain a comma or two dots.
 func isRevision(text string, i int) bool {
 	switch text[i] {
 	case '~':
@@ -141,8 +139,8 @@ func isRevision(text string, i int) bool {
 	return false
 }
 
-// quotedText reads text in double quotes, in which a backslash stands
-// before few characters only. History expansion is for terminals.
+// quotedText reads text in double quotes, in which a backslash escapes only a few characters. Only
+// interactive shells expand history.
 func quotedText(q *syntax.DblQuoted) (string, bool) {
 	if q.Dollar {
 		return "", false
@@ -163,8 +161,8 @@ func quotedText(q *syntax.DblQuoted) (string, bool) {
 	return b.String(), true
 }
 
-// expands reports whether a shell may read an expansion in text that is
-// none to bash: "$~x" and "$+x" are two to zsh. A $ at the end is none.
+// expands reports whether a shell may find an expansion in text that is plain to bash: zsh expands
+// "$~x" and "$+x". A $ at the end is plain text.
 func expands(text string, last bool) bool {
 	bare := strings.NewReplacer(`\\`, "", `\$`, "").Replace(text)
 	i := strings.IndexByte(bare, '$')
@@ -203,7 +201,7 @@ func plain(w string) bool {
 	return w != "" && strings.IndexFunc(w, func(c rune) bool { return !plainRune(c) }) < 0
 }
 
-// shown is a word as Commands has it.
+// shown returns a word in the form of Commands.
 func shown(w string) string {
 	if plain(w) {
 		return w
@@ -211,8 +209,7 @@ func shown(w string) string {
 	return "'" + strings.ReplaceAll(oneLine(w), "'", `'\''`) + "'"
 }
 
-// oneLine has spaces in the place of characters that end lines or are
-// not seen.
+// oneLine replaces line ends and invisible characters by spaces.
 func oneLine(text string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) || c == '\u2028' || c == '\u2029' {

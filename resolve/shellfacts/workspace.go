@@ -7,26 +7,25 @@ import (
 	"strings"
 )
 
-// Workspace is where a call works, as the runtime that makes the call
-// declares it. A file is outside if its path leaves Root.
+// Workspace is the directory tree in which a call works, as declared by the runtime that makes the
+// call. A file is outside if its path leaves Root.
 type Workspace struct {
 	// Root is the absolute path of the workspace.
 	Root string `json:"root,omitempty"`
-	// Directory is the directory of the call, from which relative paths
-	// start; "" is Root.
+	// Directory is the directory of the call, from which relative paths start. If it is empty, they
+	// start from Root.
 	Directory string `json:"directory,omitempty"`
-	// Outside lists paths, as the call has them, that a symbolic link
-	// leads out of the workspace.
+	// Outside lists paths, as written in the call, that a symbolic link leads out of the workspace.
 	Outside []string `json:"outside,omitempty"`
-	// Foreign says why git would not use the repository of the workspace
-	// in Directory; "" if it would.
+	// Foreign is the reason why git would not use the repository of the workspace in Directory. It
+	// is empty if git would.
 	Foreign string `json:"foreign,omitempty"`
-	// Unknown says why the runtime can't name the workspace. Root is not
-	// used then.
+	// Unknown is the reason why the runtime can't name the workspace. If it is set, Root is not
+	// used.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// Doubt says why the place of files is not known; "" if it is known.
+// Doubt returns the reason why the location of files is unknown, or an empty string if it is known.
 func (w *Workspace) Doubt() string {
 	switch {
 	case w == nil:
@@ -50,16 +49,14 @@ func (w *Workspace) directory() string {
 	return w.Directory
 }
 
-// Contains reports whether an absolute path is in the workspace, by its
-// words alone.
+// Contains reports whether an absolute path is in the workspace. It does not resolve links.
 func (w *Workspace) Contains(name string) bool {
 	root, name := path.Clean(w.Root), path.Clean(name)
 	return name == root || strings.HasPrefix(name, root+"/")
 }
 
-// leaves reports whether a path may be outside. A path that starts from
-// another directory of the workspace than that of the call is moved: from
-// the root it leaves soonest.
+// leaves reports whether a path may be outside. If the path starts from a directory other than that
+// of the call (moved), it is resolved from the root, from where it leaves soonest.
 func (w *Workspace) leaves(name string, moved bool) bool {
 	switch name {
 	case "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr":
@@ -91,8 +88,8 @@ func (w *Workspace) isStart(args []word) (stays, starts bool) {
 	return stays, stays || path.Clean(name) == path.Clean(w.Root)
 }
 
-// In is the workspace of a call that starts in a directory of its own
-// choice, and whether that is another one.
+// In returns the workspace of a call that chooses its own directory, and whether that is another
+// directory.
 func (w *Workspace) In(directory string) (in *Workspace, moved bool) {
 	if stays, _ := w.isStart([]word{{text: directory, known: true}}); stays || directory == "" {
 		return w, false
@@ -128,11 +125,11 @@ func mayBeParent(component string) bool {
 type file struct {
 	path    string
 	written bool
-	// named: only its name or its size is shown, not what it holds.
+	// named is set if only the file's name or size is shown, not its content.
 	named bool
 }
 
-// placed tells which files are outside and which are sensitive.
+// placed determines which files are outside and which are sensitive.
 func (r *reader) placed(f *Facts) {
 	if r.unplaced != "" {
 		return
@@ -183,12 +180,12 @@ func Paths(paths []string, written bool, w *Workspace) Facts {
 	return f
 }
 
-// expanded is what a tool may read as other than the words of a path:
-// variables, addresses, and absolute paths in braces.
+// expanded matches text in a path that a tool may expand: variables, addresses, and absolute paths
+// in braces.
 var expanded = regexp.MustCompile(`\$[A-Z{(]|://|[{,]/`)
 
-// FileWords are the words of a command line that may name files, whatever the
-// line does with them, for those who look them up on a machine.
+// FileWords returns the words of a command line that may name files, regardless of what the line
+// does with them. A runtime looks them up on its machine.
 func FileWords(line string) []string {
 	r := &reader{}
 	r.line(line, 0)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestWhereFilesAre: in the workspace, outside, or unknown. The call is in
+// TestWhereFilesAre checks files in the workspace, outside, and in unknown places. The call is in
 // /w/sub.
 func TestWhereFilesAre(t *testing.T) {
 	for line, want := range map[string]string{
@@ -73,8 +73,8 @@ func TestWhereFilesAre(t *testing.T) {
 	}
 }
 
-// TestWorkspacesThatAreNone: the place of files is unknown, and the reason
-// says why.
+// TestWorkspacesThatAreNone checks invalid workspaces: the location of files is unknown, and the
+// reason says why.
 func TestWorkspacesThatAreNone(t *testing.T) {
 	for why, w := range map[string]*Workspace{
 		"the runtime named no workspace": nil,

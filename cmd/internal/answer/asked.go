@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// says prints what the agent says about its call or question, every
-// line of it behind a bar, below what is known.
+// says prints the agent's own text about its call or question, with a bar before every line, below
+// the verified facts.
 func (s *view) says(r *approval.Request) {
 	if len(r.Context) == 0 {
 		return
@@ -30,15 +30,15 @@ func (s *view) says(r *approval.Request) {
 	}
 }
 
-// repeats warns of words that may repeat what policy hides.
+// repeats warns that a text may repeat values that a policy hides.
 func (s *view) repeats(r *approval.Request) {
 	if len(r.Redact) > 0 {
 		s.Printf("  %s\n", term.Yellow.Of("policy hides values of this call; these words may repeat them"))
 	}
 }
 
-// form prints what a question asks for: the asker's words behind bars,
-// and for every field what it takes, in our words.
+// form prints the form of a question: the asker's text with bars, and for every field the expected
+// values.
 func (s *view) form(r *approval.Request, f *form.Form) {
 	if f.FreeText() {
 		s.Printf("\nIt asks for a text:\n")
@@ -64,8 +64,7 @@ func things(n int) string {
 	return fmt.Sprintf("%d things", n)
 }
 
-// asks prints one field. Its number is ours; its name, title and help
-// are the asker's words.
+// asks prints one field. Its number is ours; its name, title and help are the asker's text.
 func (s *view) asks(f *form.Form, i int) {
 	field := &f.Fields[i]
 	if !f.FreeText() {
@@ -85,8 +84,8 @@ func (s *view) asks(f *form.Form, i int) {
 	}
 }
 
-// label prints words of a field, never cut: whoever answers has seen
-// them all.
+// label prints the asker's text about a field without shortening it, so that the person who answers
+// has seen all of it.
 func (s *view) label(mark, text string) {
 	if text != "" {
 		viewOn(s.Printer, true).text(mark, text, template.Escape)
@@ -101,8 +100,8 @@ func needed(field *form.Field) term.Ready {
 	return "may be left out"
 }
 
-// optionText is the value of an option, which is what an answer has,
-// with its title where that differs.
+// optionText returns the value of an option, which the answer contains, with its title if that
+// differs.
 func optionText(o form.Option) string {
 	if o.Title == o.Value {
 		return o.Value
@@ -111,7 +110,7 @@ func optionText(o form.Option) string {
 	return o.Value + " | " + o.Title
 }
 
-// valueText is a value of an answer in a few words.
+// valueText returns a value of an answer in a few words.
 func valueText(v value.Value) string {
 	if v.Kind == value.Absent {
 		return "(not given)"
@@ -133,8 +132,8 @@ func (s *view) given(f *form.Form, data []byte) {
 	}
 }
 
-// wrong is an answer that the form doesn't take. Every wrong field
-// stands on a line of its own.
+// wrong returns an error for an answer that the form doesn't accept, with one line for every wrong
+// field.
 func wrong(problems form.Problems) error {
 	lines := []string{"the answer does not fit, so nothing was answered:"}
 	for _, p := range problems {
@@ -148,8 +147,8 @@ func wrong(problems form.Problems) error {
 	return term.ExitWith(term.ExitFailure, fmt.Errorf("%s", strings.Join(lines, "\n")))
 }
 
-// picksOf are the values behind the numbers of options; wrong says what
-// is no number of one.
+// picksOf returns the values of the options with the given numbers; wrong is an input that is not
+// the number of an option.
 func picksOf(field *form.Field, text string) (values []string, wrong string) {
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := readNumber(strings.TrimSpace(part))

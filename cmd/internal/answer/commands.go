@@ -1,5 +1,5 @@
-// Package answer is the commands of the people who answer requests:
-// what waits, one request in full, and each way to answer it.
+// Package answer implements the commands of the people who answer requests: the list of pending
+// requests, one request in full, and each way to answer it.
 package answer
 
 import (
@@ -14,7 +14,7 @@ type commands struct {
 	channel string // what votes say they came through
 }
 
-// Commands are the commands of this package, in the order of the help.
+// Commands returns the commands of this package, in the order of the help.
 func Commands(caller remote.Caller) []*cobra.Command {
 	a := commands{Caller: caller, channel: "cli"}
 

@@ -62,8 +62,8 @@ func (a commands) edit(ctx context.Context, f answerFlags, id string) error {
 	return a.sendEdit(ctx, server, f, r, body)
 }
 
-// showEdit prints what changed, and then all that the edit approves:
-// the request as it would stand. Then it asks.
+// showEdit prints what changed, and then everything that the edit approves: the request as it would
+// be afterwards. Then it asks.
 func (a commands) showEdit(f answerFlags, r *approval.Request, e *approval.Edited) error {
 	p := a.shownOn(f.AsJSON)
 	s := viewOn(p, true)
@@ -141,7 +141,7 @@ func (a commands) newArguments(f answerFlags, r *approval.Request) (string, erro
 	return after, nil
 }
 
-// editText lets a person edit a text in a file that nobody else can read.
+// editText lets a person edit a text in a temporary file that only its owner can read.
 func (a commands) editText(text string) (edited string, err error) {
 	dir, err := os.MkdirTemp("", "assent-*")
 	if err != nil {

@@ -83,7 +83,7 @@ func boundsText(bounds []approval.Bound) string {
 	return strings.Join(out, ", ")
 }
 
-// exposureText is what all uses of a standing approval may come to.
+// exposureText describes the total effect of all uses of a standing approval.
 func exposureText(g *approval.Grant) string {
 	var out []string
 	for _, e := range g.Exposures() {
@@ -92,8 +92,8 @@ func exposureText(g *approval.Grant) string {
 	return strings.Join(out, ", ")
 }
 
-// argumentsOf are the arguments of a standing approval without what
-// policy hides. One from before that was kept shows none.
+// argumentsOf returns the arguments of a standing approval without values that a policy hides. If
+// the approval was stored without its rules, by an earlier version, all arguments are hidden.
 func argumentsOf(g *approval.Grant) string {
 	if len(g.Rules) == 0 {
 		return approval.HiddenValue

@@ -112,8 +112,7 @@ func summaryRows(requests []approval.Summary, now time.Time) *term.Table {
 	return table
 }
 
-// votesOf tells how many of the approvals are there that are needed;
-// questions have none.
+// votesOf returns how many of the required approvals a request has. Questions have none.
 func votesOf(r approval.Summary) string {
 	if r.Question {
 		return "question"
@@ -121,8 +120,8 @@ func votesOf(r approval.Summary) string {
 	return fmt.Sprintf("%d/%d", r.Approvals, max(r.Needed, 1))
 }
 
-// messageOf is a request's message in a list; a summary goes without it
-// where policy hides what it could repeat.
+// messageOf returns a request's message for a list. A summary omits it if it could repeat values
+// that a policy hides.
 func messageOf(r approval.Summary) term.Ready {
 	if r.Message == "" {
 		return "hidden by policy"
@@ -130,8 +129,7 @@ func messageOf(r approval.Summary) term.Ready {
 	return term.Ready(term.Shorten(r.Message, 60))
 }
 
-// answerersOf names the groups that may answer, or the one person whom
-// a question is for.
+// answerersOf names the groups that may answer, or the person to whom a question is addressed.
 func answerersOf(r approval.Summary) string {
 	if names := GroupNames(r.Groups); !r.Question || r.Principal == "" || names != GroupNames(nil) {
 		return names
@@ -192,8 +190,7 @@ func (a commands) show(cmd *cobra.Command, c remote.Connection, id string, all b
 	return p.Done()
 }
 
-// completeIDs offers the pending requests. Whatever goes wrong, there
-// is just nothing to offer.
+// completeIDs completes the ids of pending requests. If an error occurs, there are no completions.
 func (a commands) completeIDs(c *remote.Connection) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

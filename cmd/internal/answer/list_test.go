@@ -15,8 +15,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestTextsAreSafeProperty: whatever a text is, each of its lines stays
-// behind its mark.
+// TestTextsAreSafeProperty checks that each line of any text stays behind its mark.
 func TestTextsAreSafeProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := hostile().Draw(t, "text")
@@ -29,7 +28,8 @@ func TestTextsAreSafeProperty(t *testing.T) {
 	})
 }
 
-// TestHiddenMessage: the author's message could repeat what policy hides.
+// TestHiddenMessage checks that the author's message is omitted if it could repeat values that a
+// policy hides.
 func TestHiddenMessage(t *testing.T) {
 	var out bytes.Buffer
 	r := &approval.Request{
@@ -45,8 +45,8 @@ func TestHiddenMessage(t *testing.T) {
 	}
 }
 
-// TestWhatTheRetentionTook: a form whose words are gone is no choice of
-// nothing, and can't be answered.
+// TestWhatTheRetentionTook checks that a form whose schema was redacted is not shown as an empty
+// choice, and can't be answered.
 func TestWhatTheRetentionTook(t *testing.T) {
 	var out bytes.Buffer
 	r := &approval.Request{
@@ -67,8 +67,8 @@ func TestWhatTheRetentionTook(t *testing.T) {
 	}
 }
 
-// TestContextOfHiddenValues: the agent's words may repeat what policy
-// hides, and that is said before them.
+// TestContextOfHiddenValues checks the warning before the agent's text that it may repeat values
+// that a policy hides.
 func TestContextOfHiddenValues(t *testing.T) {
 	var out bytes.Buffer
 	r := &approval.Request{

@@ -104,7 +104,7 @@ func (a commands) login(ctx context.Context, f loginFlags) error {
 	return p.Done()
 }
 
-// signIn shows the code and waits for the person.
+// signIn shows the code and waits until the person has signed in.
 func (a commands) signIn(ctx context.Context, server *client.Client, name string) (*openapi.CreatedToken, error) {
 	device, err := server.BeginDevice(ctx, name)
 	if err != nil {
@@ -125,8 +125,9 @@ func (a commands) signIn(ctx context.Context, server *client.Client, name string
 	return made, nil
 }
 
-// keepToken writes the token for its owner alone, and says where to
-// look for it next time when nothing says so yet.
+// keepToken writes the token to a file that only its owner can read. If no token file is
+// configured, it creates the person's configuration. If the configuration exists already, it prints
+// the line to add.
 func (a commands) keepToken(file, server string, cfg config.UserConfig, secret string) error {
 	if err := system.ReplacePrivate(file, secret+"\n"); err != nil {
 		return fmt.Errorf("keep the token: %w", err)
@@ -150,7 +151,7 @@ func (a commands) keepToken(file, server string, cfg config.UserConfig, secret s
 	return nil
 }
 
-// machineName makes a name of the machine's.
+// machineName derives a name from the machine's name.
 func machineName() string {
 	host, _ := os.Hostname() // only a name for people to tell command lines apart
 	name := strings.Map(func(r rune) rune {

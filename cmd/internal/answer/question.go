@@ -17,9 +17,8 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// question prints what a tool or an agent asks: what we know first,
-// then what the agent says about it and the asker's own words, behind
-// bars of their own.
+// question prints a question of a tool or an agent: first the verified facts, then the agent's text
+// about it and the asker's own text, each with bars.
 func (s *view) question(r *approval.Request) {
 	q, rev := r.Question, r.Current()
 	s.Printf(
@@ -51,12 +50,12 @@ func (s *view) question(r *approval.Request) {
 	s.Printf("\nBinding  %s (version %d)\n", rev.Binding, r.Version)
 }
 
-// kept reports whether what a question asks for is still there: the
-// retention takes the schema of a form.
+// kept reports whether the content of a question still exists: retention removes the schema of a
+// form.
 func kept(q *approval.Question) bool { return len(q.Choices) > 0 || len(q.Schema) > 0 }
 
-// asking prints who asks, and the call during which it is asked, if
-// there is one. It returns what to call whoever asks.
+// asking prints who asks, and the call during which the question was asked, if there is one. It
+// returns a name for the asker.
 func (s *view) asking(r *approval.Request) term.Ready {
 	q, call := r.Question, &r.Current().Call
 	if call.Kind == "" {
@@ -79,9 +78,9 @@ func (s *view) asking(r *approval.Request) term.Ready {
 	return "tool"
 }
 
-// choices prints all labels, whole and in the tool's order, each on one
-// line. The number is what decides: labels may be empty or equal. Our
-// marks stand before the number, where no label can imitate them.
+// choices prints all labels in full and in the tool's order, each on one line. The number
+// identifies the choice, because labels may be empty or equal. Our marks come before the number,
+// where no label can imitate them.
 func (s *view) choices(r *approval.Request) {
 	s.Printf("\nIts choices; [%d] is the default, picked when you dismiss:\n", r.Question.Default)
 	for i, label := range r.Question.Choices {
@@ -106,7 +105,7 @@ func (s *view) choices(r *approval.Request) {
 	}
 }
 
-// answerers says who may answer a question.
+// answerers prints who may answer a question.
 func answerers(r *approval.Request) string {
 	switch {
 	case len(r.Question.Groups) > 0:
@@ -146,7 +145,7 @@ func (s *view) answered(r *approval.Request) {
 	s.field("reason", r.Reason)
 }
 
-// howTo says how to answer, and what happens without one.
+// howTo prints how to answer, and what happens without an answer.
 func (s *view) howTo(r *approval.Request) {
 	if f := r.Question.Form(); f != nil {
 		s.Printf(
@@ -173,7 +172,7 @@ func writeWith(f *form.Form) term.Ready {
 	return "--field NAME=VALUE"
 }
 
-// endingOf says what became of an answer to a text or form.
+// endingOf describes the result of a question for a text or form.
 func endingOf(r *approval.Request) term.Ready {
 	if r.Cause == approval.ByDismissal {
 		return "dismissed: it gets no answer"
@@ -213,8 +212,7 @@ func isCall(r *approval.Request) error {
 	)
 }
 
-// readNumber reads the number of a choice: exactly as it is printed, or
-// nothing.
+// readNumber reads the number of a choice, which must be written exactly as it was printed.
 func readNumber(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || strconv.Itoa(n) != text {
@@ -227,8 +225,8 @@ func readNumber(text string) (int, error) {
 	return n, nil
 }
 
-// answerQuestion shows a question and answers it: with the choice of
-// that number, or by dismissing it when there is none.
+// answerQuestion shows a question and answers it with the choice of that number, or dismisses it if
+// there is no number.
 func (a commands) answerQuestion(ctx context.Context, f answerFlags, id string, number *int) error {
 	if err := a.attended(f, "answer"); err != nil {
 		return err
@@ -264,7 +262,7 @@ func (a commands) answerQuestion(ctx context.Context, f answerFlags, id string, 
 	return a.vote(ctx, server, r, body, f.AsJSON)
 }
 
-// picked says what an answer picks, or why it can't.
+// picked describes the choice that an answer selects, or returns the reason why it is invalid.
 func picked(r *approval.Request, number *int) (string, error) {
 	q := r.Question
 	switch {
@@ -285,7 +283,7 @@ func picked(r *approval.Request, number *int) (string, error) {
 	return "Your answer: " + choiceOf(r, *number), nil
 }
 
-// choiceOf is a choice with its number.
+// choiceOf returns a choice with its number.
 func choiceOf(r *approval.Request, number int) string {
 	if number < 0 || number >= len(r.Question.Choices) {
 		return fmt.Sprintf("[%d]", number)
@@ -293,8 +291,8 @@ func choiceOf(r *approval.Request, number int) string {
 	return fmt.Sprintf("[%d] %s", number, r.Question.Choices[number])
 }
 
-// completeChoices offers pending requests, then the numbers of the
-// choices. Whatever goes wrong, there is just nothing to offer.
+// completeChoices completes the ids of pending requests, and then the numbers of the choices. If an
+// error occurs, there are no completions.
 func (a commands) completeChoices(c *remote.Connection) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) != 1 {
@@ -316,8 +314,7 @@ func (a commands) completeChoices(c *remote.Connection) cobra.CompletionFunc {
 	}
 }
 
-// ask lets a person at watch pick a number or dismiss; what they type
-// there is confirmed before it counts.
+// ask lets a person at watch select a number or dismiss the question. The input must be confirmed.
 func (b *inbox) ask(ctx context.Context, key byte) error {
 	f := answerFlags{Connection: b.flags.Connection, all: true}
 	switch {

@@ -18,9 +18,8 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// What is printed of a text without --all: its beginning and its end.
-// More than maxApprovable bytes of arguments are nothing that a person
-// reads, so they can't be approved here.
+// Without --all, only the beginning and the end of a long text are printed. No person reads more
+// than maxApprovable bytes of arguments, so such calls can't be approved here.
 const (
 	headLines     = 120
 	tailLines     = 40
@@ -36,12 +35,11 @@ type view struct {
 	cut bool // something was left out
 }
 
-// viewOn prints requests as they are now.
+// viewOn returns a view of requests at the current time.
 func viewOn(p *term.Printer, all bool) *view { return &view{Printer: p, now: time.Now(), all: all} }
 
-// request prints everything that a person needs to decide, the facts
-// from the bound call first. Messages are fenced, and labelled with who
-// wrote them.
+// request prints everything that a person needs to decide, first the facts from the bound call.
+// Messages are fenced and labelled with their author.
 func (s *view) request(r *approval.Request) {
 	if r.Question != nil {
 		s.question(r)
@@ -69,7 +67,7 @@ func (s *view) request(r *approval.Request) {
 	s.Printf("\nBinding  %s (version %d)\n", rev.Binding, r.Version)
 }
 
-// messageFrom says whose words a message is.
+// messageFrom names the author of a message.
 func messageFrom(from resolve.Source) term.Ready {
 	switch from {
 	case resolve.FromAgent, resolve.FromServer:
@@ -124,8 +122,7 @@ func (s *view) timing(r *approval.Request) string {
 	return "asked " + term.Ago(r.Created, s.now)
 }
 
-// call prints what would run: the arguments as they are bound, except
-// for values that the policies hide.
+// call prints the call that would run: its bound arguments, without values that the policies hide.
 func (s *view) call(r *approval.Request) {
 	rev := r.Current()
 	s.Printf("Arguments:\n")
@@ -151,7 +148,7 @@ func (s *view) call(r *approval.Request) {
 	}
 }
 
-// hidden names the values that policy hides.
+// hidden names the values that a policy hides.
 func (s *view) hidden(r *approval.Request) {
 	paths := r.Hidden()
 	if len(paths) == 0 {
@@ -220,8 +217,8 @@ func ruleName(x resolve.Reason) string {
 	return name + " (" + string(x.Code) + ")"
 }
 
-// grounds prints why people are asked: what each rule is for, what made
-// it ask, and where it stands.
+// grounds prints why people are asked: the purpose of each rule, what made it ask, and its
+// position.
 func (s *view) grounds(r *approval.Request) {
 	grounds := r.Grounds()
 	if len(grounds) > 0 {
@@ -242,7 +239,7 @@ func (s *view) grounds(r *approval.Request) {
 	}
 }
 
-// needs prints who must answer and who has.
+// needs prints who must answer and who has answered.
 func (s *view) needs(r *approval.Request) {
 	s.Printf("\nNeeds\n")
 	for _, stage := range r.Stages {
@@ -378,8 +375,8 @@ func grantsText(g policy.Grants) string {
 	return strings.Join(bounds, ", ")
 }
 
-// text prints a text of several lines behind a mark. Without all, the
-// middle of a long one is left out, and it says so.
+// text prints a text of several lines with a mark before each line. Without all, the middle of a
+// long text is omitted, with a note.
 func (s *view) text(mark, text string, escape func(string) string) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if s.all || len(lines) <= headLines+tailLines {
@@ -418,8 +415,8 @@ func (s *view) lines(mark string, lines []string, escape func(string) string) {
 	}
 }
 
-// indentJSON spreads a JSON text over lines without touching its
-// numbers and strings. What is no JSON is quoted.
+// indentJSON indents a JSON text without changing its numbers and strings. Text that is not JSON is
+// quoted.
 func indentJSON(text string) string {
 	var out bytes.Buffer
 	if json.Indent(&out, []byte(text), "", "  ") != nil {

@@ -29,8 +29,8 @@ func (a commands) signInsCommand() *cobra.Command {
 	return remote.Connected(cmd, &c)
 }
 
-// signInsOf are those of the token's person; nil where the token is
-// nobody's, or the server knows of none.
+// signInsOf returns the pending sign-ins of the token's person. It returns nil if the server
+// refuses the request, for example because the token belongs to no person.
 func signInsOf(ctx context.Context, s *client.Client) (*signin.Page, error) {
 	page, err := s.SignIns(ctx)
 	if refused := (*client.Problem)(nil); errors.As(err, &refused) {
@@ -40,9 +40,8 @@ func signInsOf(ctx context.Context, s *client.Client) (*signin.Page, error) {
 	return page, err
 }
 
-// checked is a sign-in of which only what holds here is shown,
-// whatever the server says: a link that is a plain https address of the
-// host in front.
+// checked returns a sign-in that is safe to show regardless of the server's response: the link must
+// be a plain https address of the host shown before it.
 func checked(s signin.Asked) signin.Asked {
 	at := signin.At(s.Link, func(string) error { return nil })
 	if at.Link == "" || at.Host != s.Host {
@@ -74,8 +73,8 @@ func printSignIns(p *term.Printer, page *signin.Page) {
 	}
 }
 
-// drawSignIns paints a line for each of the first sign-ins, and returns
-// how many lines it took. No address stands there: it would be cut.
+// drawSignIns prints a line for each of the first sign-ins, and returns the number of lines. It
+// omits addresses, because they would be cut.
 func (b *inbox) drawSignIns(width int) int {
 	const most = 3
 	if b.signIns == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// written is an answer as the command line has it: one of the three, or
-// none of them, so that somebody is asked.
+// written is an answer from the command line, in one of three forms. If it is empty, the person at
+// the terminal is asked.
 type written struct {
 	fields []string // NAME=VALUE
 	text   []string // a free text, at most one
@@ -26,7 +26,7 @@ type written struct {
 
 func (w written) none() bool { return len(w.fields) == 0 && len(w.text) == 0 && w.data == "" }
 
-// check wants one way to write an answer.
+// check returns an error if the answer is written in more than one form.
 func (w written) check(f answerFlags, person bool) error {
 	ways := 0
 	for _, used := range []bool{len(w.fields) > 0, len(w.text) > 0, w.data != ""} {
@@ -47,8 +47,8 @@ func (w written) check(f answerFlags, person bool) error {
 	return nil
 }
 
-// submit shows a question for a text or a form, and answers it with
-// what the flags say, or with what somebody at the terminal says.
+// submit shows a question for a text or a form, and answers it from the flags or from the input of
+// the person at the terminal.
 func (a commands) submit(ctx context.Context, f answerFlags, id string) error {
 	if err := f.written.check(f, a.person(f.AsJSON)); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (a commands) submit(ctx context.Context, f answerFlags, id string) error {
 	return a.vote(ctx, server, r, body, f.AsJSON)
 }
 
-// takesData refuses what is answered in another way, and says in which.
+// takesData returns an error for a question that is answered in another way, and names that way.
 func takesData(r *approval.Request) error {
 	id := term.ScrubLine(r.ID)
 	switch {
@@ -107,7 +107,7 @@ func takesData(r *approval.Request) error {
 	return nil
 }
 
-// takesChoice refuses a text or a form where a choice is given.
+// takesChoice returns an error if the question expects a text or a form and not a choice.
 func takesChoice(r *approval.Request) error {
 	if r.Question.Form() == nil {
 		return nil
@@ -128,7 +128,7 @@ func kindOf(f *form.Form) string {
 	return "a form"
 }
 
-// answerTo makes the answer of what the flags say, or asks for it.
+// answerTo builds the answer from the flags, or asks for it.
 func (a commands) answerTo(s *view, w written, f *form.Form) (json.RawMessage, error) {
 	data, err := a.compose(s, w, f)
 	var problems form.Problems
@@ -167,8 +167,8 @@ func wrongFlag(f *form.Form) error {
 	return errors.New("this question asks for a form: give --field NAME=VALUE, not --text")
 }
 
-// readFields reads NAME=VALUE, where a NAME that stands several times
-// picks several options. A field that isn't named takes its default.
+// readFields reads NAME=VALUE arguments. A NAME that occurs several times selects several options.
+// A field that is not named gets its default.
 func readFields(f *form.Form, fields []string) (json.RawMessage, error) {
 	texts := map[string][]string{}
 	var unknown form.Problems
@@ -197,8 +197,8 @@ func readFields(f *form.Form, fields []string) (json.RawMessage, error) {
 	return data, err
 }
 
-// cutField splits NAME=VALUE where a field has that name: names may
-// have an equals sign themselves, so the longest one counts.
+// cutField splits NAME=VALUE at the name of a field. Names may contain an equals sign themselves,
+// so the longest matching name is used.
 func cutField(f *form.Form, text string) (name, given string, ok bool) {
 	for i := range f.Fields {
 		of := f.Fields[i].Name
@@ -211,7 +211,7 @@ func cutField(f *form.Form, text string) (name, given string, ok bool) {
 	return name, given, ok
 }
 
-// orDefault is what was given for a field, else its default.
+// orDefault returns the given values of a field, or else its default.
 func orDefault(f *form.Form, name string, texts []string) []string {
 	i := slices.IndexFunc(f.Fields, func(field form.Field) bool { return field.Name == name })
 	if len(texts) > 0 || i < 0 {
@@ -221,8 +221,7 @@ func orDefault(f *form.Form, name string, texts []string) []string {
 	return form.Texts(f.Fields[i].Default)
 }
 
-// fillIn asks for every field, one after the other, until each has
-// something that it takes.
+// fillIn asks for every field, one after the other, until each has a valid value.
 func (a commands) fillIn(s *view, f *form.Form) (json.RawMessage, error) {
 	texts := map[string][]string{}
 	for i := range f.Fields {
@@ -237,8 +236,8 @@ func (a commands) fillIn(s *view, f *form.Form) (json.RawMessage, error) {
 	return f.Read(func(name string) []string { return texts[name] })
 }
 
-// askField asks until a line is something that the field takes. An
-// empty line leaves it at its default, or away.
+// askField asks until the input is valid for the field. An empty line selects the default, or no
+// value.
 func (a commands) askField(s *view, f *form.Form, field *form.Field, i int) ([]string, error) {
 	all := viewOn(s.Printer, true)
 	for {
@@ -260,7 +259,8 @@ func (a commands) askField(s *view, f *form.Form, field *form.Field, i int) ([]s
 	}
 }
 
-// typed is what a line says of a field; want says why it can't be.
+// typed reads the value of a field from a line; want describes the expected input if the line is
+// invalid.
 func typed(f *form.Form, field *form.Field, line string) (given []string, want string) {
 	switch {
 	case line == "" && (field.Default.Kind != value.Absent || field.Name != ""):
@@ -289,7 +289,7 @@ func typed(f *form.Form, field *form.Field, line string) (given []string, want s
 	return given, ""
 }
 
-// hint says what to type.
+// hint describes the expected input.
 func hint(field *form.Field) term.Ready {
 	what := "Your answer"
 	switch field.Type {

@@ -17,7 +17,7 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// grantFlags offer a standing approval beside the vote.
+// grantFlags are the flags that offer a standing approval together with the vote.
 type grantFlags struct {
 	age     string
 	uses    int
@@ -26,7 +26,7 @@ type grantFlags struct {
 	atLeast []string
 }
 
-// offer is the standing approval that the flags offer, or nil.
+// offer returns the standing approval that the flags offer, or nil.
 func (g grantFlags) offer() (*openapi.GrantOffer, error) {
 	if g.age == "" && g.uses == 0 && !g.session {
 		if len(g.atMost)+len(g.atLeast) > 0 {
@@ -103,13 +103,13 @@ func (a commands) approve(ctx context.Context, f answerFlags, id string) error {
 	return a.vote(ctx, server, r, body, f.AsJSON)
 }
 
-// errBinding is for who is not asked, and did not say what they looked at.
+// errBinding is returned if no one is asked for confirmation and --binding is missing.
 var errBinding = errors.New(
 	"--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)",
 )
 
-// attended wants somebody who can be asked, or has said which call they
-// looked at.
+// attended returns an error unless a person can be asked for confirmation, or the flags name the
+// binding of the call that the person has seen.
 func (a commands) attended(f answerFlags, verb string) error {
 	switch {
 	case f.yes && f.binding == "":
@@ -124,13 +124,13 @@ func (a commands) attended(f answerFlags, verb string) error {
 	return nil
 }
 
-// person reports whether somebody sees what is shown and can answer.
+// person reports whether a person sees the output and can answer.
 func (a commands) person(asJSON bool) bool {
 	return a.InTerminal && (a.OutTerminal || asJSON && a.ErrTerminal)
 }
 
-// shownOn is where a request is shown before it is answered: not in the
-// way of a JSON document.
+// shownOn returns the printer for showing a request before it is answered. It uses the error stream
+// if standard output is for a JSON document.
 func (a commands) shownOn(asJSON bool) *term.Printer {
 	p := a.Printer()
 	if asJSON {
@@ -139,8 +139,7 @@ func (a commands) shownOn(asJSON bool) *term.Printer {
 	return p
 }
 
-// showWhole prints the request, and refuses when it could not be shown
-// in full.
+// showWhole prints the request, and returns an error if it could not be shown in full.
 func (a commands) showWhole(p *term.Printer, r *approval.Request, all bool) error {
 	s := viewOn(p, all)
 	s.request(r)
@@ -165,7 +164,8 @@ func (a commands) showWhole(p *term.Printer, r *approval.Request, all bool) erro
 	return nil
 }
 
-// sameBinding checks that a binding begins with what somebody looked at.
+// sameBinding checks that a binding begins with the given prefix, which identifies the call that
+// the person has seen.
 func sameBinding(prefix, binding string) error {
 	const least = 12
 	const scheme = "sha256:"
@@ -185,8 +185,8 @@ func sameBinding(prefix, binding string) error {
 	return nil
 }
 
-// printOffered spells out the standing approval that goes with the
-// vote, and what all of its uses may come to.
+// printOffered describes the standing approval that goes with the vote, and the total effect of all
+// of its uses.
 func printOffered(p *term.Printer, offer *openapi.GrantOffer, r *approval.Request) {
 	if offer == nil {
 		return
@@ -223,15 +223,15 @@ func printOffered(p *term.Printer, offer *openapi.GrantOffer, r *approval.Reques
 	}
 }
 
-// printReminder repeats what is approved in one line, right before it
-// is asked: what was printed above may have left the screen.
+// printReminder repeats in one line what is being approved, directly before the confirmation: the
+// output above may have scrolled off the screen.
 func printReminder(p *term.Printer, r *approval.Request) {
 	args, _ := approval.Redact(string(r.Current().Call.Args), r.Arguments().Redaction())
 	p.Printf("\n%s %s\n", term.Bold.Of(r.Current().Call.Target()), term.Shorten(args, 160))
 }
 
-// confirm asks for the last characters of the id: keys meant for
-// something else never decide (threat 13).
+// confirm asks for the last characters of the id, so that keys pressed for another purpose never
+// decide (threat 13).
 func (a commands) confirm(p *term.Printer, what, id, binding string) error {
 	name := lastOf(id)
 	p.Printf(
@@ -250,7 +250,8 @@ func (a commands) confirm(p *term.Printer, what, id, binding string) error {
 	return nil
 }
 
-// readAnswer reads one line once all is printed; "" where there is none.
+// readAnswer reads one line after the output is complete. It returns an empty string at the end of
+// the input.
 func (a commands) readAnswer(p *term.Printer) (string, error) {
 	line, err := a.readLine(p)
 	if errors.Is(err, io.EOF) {
@@ -260,12 +261,11 @@ func (a commands) readAnswer(p *term.Printer) (string, error) {
 	return line, err
 }
 
-// longestLine is what one line may have, in bytes, as terminals have it.
+// longestLine is the maximum length of one line in bytes, as in terminals.
 const longestLine = 4096
 
-// readLine reads one line once all is printed, byte by byte: what comes
-// behind it is for the next question. The error is io.EOF where there
-// is nothing more.
+// readLine reads one line after the output is complete. It reads byte by byte, because later input
+// belongs to the next question. The error is io.EOF if there is no more input.
 func (a commands) readLine(p *term.Printer) (string, error) {
 	if err := p.Done(); err != nil {
 		return "", err
@@ -297,10 +297,10 @@ func shortBinding(binding string) string {
 	return digits[:min(12, len(digits))]
 }
 
-// answersOn is the channel of an answer, for the record.
+// answersOn returns the channel of an answer, for the record.
 func (a commands) answersOn() string { return cmp.Or(a.channel, "cli") }
 
-// vote gives the answer and says what became of it.
+// vote sends the answer and prints the result.
 func (a commands) vote(
 	ctx context.Context, server *client.Client, r *approval.Request, body openapi.VoteBody, asJSON bool,
 ) error {
@@ -315,7 +315,7 @@ func (a commands) vote(
 	return said(voted)
 }
 
-// said is a no where an answer did not do what its giver wanted.
+// said returns an error with the exit code for "no" if an answer had no effect.
 func said(v *approval.Voted) error {
 	if !effective(v.Outcome) {
 		return term.Exit(term.ExitNo)
@@ -323,8 +323,7 @@ func said(v *approval.Voted) error {
 	return nil
 }
 
-// effective reports whether an answer did what its giver wanted, or had
-// been given before.
+// effective reports whether an answer had the intended effect, or had been given before.
 func effective(o approval.VoteOutcome) bool {
 	return slices.Contains(
 		[]approval.VoteOutcome{
@@ -383,8 +382,7 @@ func printVoted(p *term.Printer, v *approval.Voted) {
 	}
 }
 
-// refuse gives an answer after which the call does not run. That needs
-// no showing.
+// refuse sends an answer after which the call does not run. It doesn't need to show the request.
 func (a commands) refuse(ctx context.Context, f answerFlags, id string, body openapi.VoteBody) error {
 	server, r, err := a.lookAtCall(ctx, f.Connection, id, f.binding)
 	if err != nil {
@@ -400,8 +398,7 @@ func (a commands) cancel(ctx context.Context, f answerFlags, id string) error {
 	}, func(p *term.Printer, r *approval.Request) { p.Printf("%s: %s\n", r.ID, r.State) })
 }
 
-// look reads the request that an answer is for, and holds it to the
-// binding that its giver names.
+// look fetches the request for an answer, and compares it with the binding given by the person.
 func (a commands) look(
 	ctx context.Context, c remote.Connection, id, binding string,
 ) (*client.Client, *approval.Request, error) {
@@ -416,7 +413,7 @@ func (a commands) look(
 	return server, r, sameBinding(binding, r.Binding())
 }
 
-// lookAtCall is look for answers to calls: a question of a tool is refused.
+// lookAtCall is look for answers to calls. It returns an error for a question.
 func (a commands) lookAtCall(
 	ctx context.Context, c remote.Connection, id, binding string,
 ) (*client.Client, *approval.Request, error) {

@@ -112,9 +112,8 @@ func (a commands) watchLines(ctx context.Context, server *client.Client, f watch
 	return nil
 }
 
-// inbox is the live list on a terminal. Keys are read one at a time and
-// only while it waits for one, so what is typed at a prompt or in an
-// editor goes there.
+// inbox is the live list on a terminal. It reads one key at a time, and only while it waits for
+// one, so that input for a prompt or an editor goes there.
 type inbox struct {
 	commands
 	server   *client.Client
@@ -171,7 +170,7 @@ func (b *inbox) run(ctx context.Context) error {
 	}
 }
 
-// follow tells when something happened, at most one time ahead.
+// follow sends a notification when something happened, at most one in advance.
 func (b *inbox) follow(ctx context.Context) (changed chan struct{}, failed chan error) {
 	changed, failed = make(chan struct{}, 1), make(chan error, 1)
 	go func() {
@@ -189,7 +188,7 @@ func (b *inbox) follow(ctx context.Context) (changed chan struct{}, failed chan 
 	return changed, failed
 }
 
-// readKeys reads one key for each time it is asked to.
+// readKeys reads one key each time it is requested.
 func readKeys(ctx context.Context, in io.Reader) (wanted chan struct{}, keys chan byte) {
 	wanted, keys = make(chan struct{}), make(chan byte)
 	go func() {
@@ -238,8 +237,8 @@ func (b *inbox) refresh(ctx context.Context) error {
 	return nil
 }
 
-// refreshMine finds out which requests wait for the token's person.
-// None do where the token is nobody's.
+// refreshMine determines which requests wait for the token's person. None do if the token belongs
+// to no person.
 func (b *inbox) refreshMine(ctx context.Context, all []approval.Summary) error {
 	mine := all
 	if !b.flags.mine {
@@ -271,8 +270,7 @@ func (b *inbox) at() int {
 	return slices.IndexFunc(b.requests, func(r approval.Summary) bool { return r.ID == b.selected })
 }
 
-// press does what a key means. Prompts and editors get the terminal as
-// it was.
+// press performs the action of a key. Prompts and editors get the terminal in its original mode.
 func (b *inbox) press(ctx context.Context, key byte, restore func()) (func(), error) {
 	b.note = ""
 	switch key {
@@ -342,7 +340,7 @@ func (b *inbox) showSelected(ctx context.Context) error {
 	return nil
 }
 
-// deny asks for the reason; an empty one stops.
+// deny asks for the reason. An empty reason cancels.
 func (b *inbox) deny(ctx context.Context) error {
 	r, err := b.server.Request(ctx, b.selected)
 	if err != nil {
@@ -367,8 +365,7 @@ func (b *inbox) deny(ctx context.Context) error {
 	}, false)
 }
 
-// keys are those that answer the selected request, where it waits for
-// the token's person.
+// keys returns the keys that answer the selected request, if it waits for the token's person.
 func (b *inbox) keys() term.Ready {
 	i := b.at()
 	switch {
@@ -383,8 +380,8 @@ func (b *inbox) keys() term.Ready {
 	return "a approve  d deny  e edit"
 }
 
-// draw paints the list, one request a line. The terminal is raw, so
-// lines end with a return too.
+// draw prints the list, one request per line. The terminal is in raw mode, so lines end with a
+// carriage return too.
 func (b *inbox) draw() {
 	width, height := 80, 24
 	if b.Size != nil {
@@ -419,8 +416,8 @@ func (b *inbox) draw() {
 	}
 }
 
-// waitingRows are what 80 columns must hold: until when, and what would
-// run. Everything else is one key away.
+// waitingRows returns the table of requests. It must fit into 80 columns with the deadline and the
+// call that would run; one key shows everything else.
 func waitingRows(requests []approval.Summary, now time.Time) *term.Table {
 	table := term.Heading("ID", "DUE", "VOTES", "TARGET", "AGENT", "MESSAGE")
 	for _, r := range requests {
@@ -433,7 +430,7 @@ func waitingRows(requests []approval.Summary, now time.Time) *term.Table {
 	return table
 }
 
-// cutTo cuts a line to so many characters.
+// cutTo shortens a line to a number of characters.
 func cutTo(line string, most int) string {
 	if utf8.RuneCountInString(line) <= most {
 		return line

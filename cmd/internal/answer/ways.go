@@ -38,7 +38,7 @@ type way struct {
 	run   func(a commands, ctx context.Context, f answerFlags, args []string) error
 }
 
-// ways are all ways to answer, in the order of the help.
+// ways returns all ways to answer, in the order of the help.
 func ways() []way {
 	return []way{
 		{
@@ -165,7 +165,7 @@ func ways() []way {
 	}
 }
 
-// answerCommand makes the command of a way to answer.
+// answerCommand returns the command for a way to answer.
 func (a commands) answerCommand(w way) *cobra.Command {
 	var f answerFlags
 	cmd := &cobra.Command{
@@ -187,7 +187,7 @@ func (a commands) answerCommand(w way) *cobra.Command {
 	return cmd
 }
 
-// check wants the ID of a request, and what follows it.
+// check checks the arguments: the ID of a request, and what must follow it.
 func (w way) check(_ *cobra.Command, args []string) error {
 	switch {
 	case w.then == "" && len(args) != 1:
@@ -199,7 +199,7 @@ func (w way) check(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// known are all flags of answers.
+// known returns all flags of answers.
 func (f *answerFlags) known() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("answer", pflag.ContinueOnError)
 	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record; of a denial for the agent, too")

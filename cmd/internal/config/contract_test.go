@@ -16,8 +16,8 @@ import (
 	"github.com/assent-dev/assent/mcp/config"
 )
 
-// TestContractSaysEveryField: the configurations of
-// docs/contracts/assent.md say every field.
+// TestContractSaysEveryField checks that the example configurations of docs/contracts/assent.md
+// contain every field.
 func TestContractSaysEveryField(t *testing.T) {
 	text := testfiles.Contract(t, "assent.md")
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text, -1)

@@ -14,16 +14,14 @@ import (
 	"github.com/assent-dev/assent/internal/document"
 )
 
-// Flags are the flags of a command that stand for fields of its
-// configuration.
+// Flags are the flags of a command that set fields of its configuration.
 type Flags struct {
 	set    *pflag.FlagSet
 	schema *document.Schema
 	flags  map[string]*document.Schema // by path
 }
 
-// flagsOf adds the flags of a schema to a command, those alone whose
-// names are wanted.
+// flagsOf adds the flags of a schema with the given names to a command.
 func flagsOf(cmd *cobra.Command, name string, wanted func(flag string) bool) *Flags {
 	f := &Flags{
 		set:    cmd.Flags(),
@@ -74,7 +72,7 @@ func (f *Flags) given() []string {
 	return out
 }
 
-// Put puts the flags that were given over a configuration.
+// Put sets the fields of a configuration for which flags were given.
 func (f *Flags) Put(config any) error { return f.put(config, f.given()) }
 
 func (f *Flags) put(config any, paths []string) error {
@@ -99,7 +97,7 @@ func (f *Flags) put(config any, paths []string) error {
 	return nil
 }
 
-// one puts the value of one flag into its field.
+// one sets the field of one flag.
 func (f *Flags) one(s *document.Schema, into reflect.Value) error {
 	if into.Kind() == reflect.Pointer {
 		into.Set(reflect.New(into.Type().Elem()))
@@ -139,8 +137,7 @@ func NewServeFlags(cmd *cobra.Command) *ServeFlags {
 	return &ServeFlags{Flags: flagsOf(cmd, "serve", func(string) bool { return true })}
 }
 
-// NewSignInFlags adds those flags of assent serve alone that say how
-// people sign in.
+// NewSignInFlags adds only the flags of assent serve that configure how people sign in.
 func NewSignInFlags(cmd *cobra.Command) *ServeFlags {
 	return &ServeFlags{Flags: flagsOf(cmd, "serve", func(flag string) bool {
 		return flag == "tenant" || flag == "public-url" || strings.HasPrefix(flag, "oidc-")
@@ -152,7 +149,7 @@ func NewGatewayFlags(cmd *cobra.Command) *Flags {
 	return flagsOf(cmd, "gateway_file", func(flag string) bool { return flag == "listen" || flag == "decisions" })
 }
 
-// Serve puts the file and the flags together, and checks the whole.
+// Serve combines the file and the flags, and checks the result.
 func (a Reader) Serve(f *ServeFlags) (Serve, error) {
 	cfg, err := a.Gather(f)
 	if err != nil {
@@ -162,7 +159,7 @@ func (a Reader) Serve(f *ServeFlags) (Serve, error) {
 	return cfg, cfg.check()
 }
 
-// Gather puts the file and the flags together.
+// Gather combines the file and the flags.
 func (a Reader) Gather(f *ServeFlags) (Serve, error) {
 	stored, filed := f.set.Changed("store"), f.set.Changed("store-file")
 	if stored && filed {
@@ -192,8 +189,8 @@ func (a Reader) Gather(f *ServeFlags) (Serve, error) {
 	return cfg, err
 }
 
-// over puts the flags over a configuration, those of a tenant over its
-// only one.
+// over sets the fields for which flags were given. Flags of a tenant require that the configuration
+// has only one tenant.
 func (f *ServeFlags) over(cfg *Serve) error {
 	var whole, one []string
 	for _, path := range f.given() {

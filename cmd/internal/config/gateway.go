@@ -32,8 +32,7 @@ type Gateway struct {
 	Strict    bool // as Serve.Strict
 }
 
-// Gateway reads the file of `assent rap gateway`, and what its flags
-// say before that.
+// Gateway reads the file of `assent rap gateway`; its flags take precedence.
 func (a Reader) Gateway(file string, flags *Flags) (Gateway, error) {
 	cfg := Gateway{LogText: a.ErrTerminal}
 	if err := a.read(file, "gateway_file", &cfg); err != nil {
@@ -54,12 +53,12 @@ func (a Reader) Gateway(file string, flags *Flags) (Gateway, error) {
 	return cfg, err
 }
 
-// Location is what the gateway opens its store with.
+// Location returns the store that the gateway opens.
 func (c *Gateway) Location() Store {
 	return Store{Where: c.Store, KeyFile: c.KeyFile, Watermark: c.Watermark, Create: true}
 }
 
-// checkGatewayFile refuses what a gateway by itself could not work with.
+// checkGatewayFile reports a configuration with which a standalone gateway could not work.
 func checkGatewayFile(d *document.Decoder, n *yamldoc.Node, cfg *Gateway) {
 	checkGateway(d, n, &cfg.RAPGateway)
 	oneStore(d, n)
@@ -81,8 +80,8 @@ func checkGatewayFile(d *document.Decoder, n *yamldoc.Node, cfg *Gateway) {
 	checkAskers(d, n, cfg)
 }
 
-// checkAskers holds the callers to what the server elsewhere can know
-// of them: it knows them by its tokens alone.
+// checkAskers reports callers that the other server could not tell apart. It identifies callers
+// only by its tokens.
 func checkAskers(d *document.Decoder, root *yamldoc.Node, cfg *Gateway) {
 	own, shared := 0, 0
 	for _, c := range cfg.Callers {

@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
-// HookFlags are hooks that ask without a server.
+// HookFlags are the flags of hooks that work without a server.
 type HookFlags struct {
 	Agent      string // file
 	Policies   []string
@@ -25,8 +25,8 @@ const Native = "native"
 // hookStore is the file of the store of hooks unless it is named.
 const hookStore = "hook.db"
 
-// Hook is the service of hooks, which asks as that of a gateway for MCP
-// does.
+// Hook returns the configuration of the service for hooks, which asks people like an MCP gateway's
+// service.
 func (a Reader) Hook(f HookFlags) (MCP, error) {
 	if !slices.Contains([]string{"", "deny", "ask", Native}, f.Undeclared) {
 		return MCP{}, fmt.Errorf("--undeclared %q: expected deny, ask or native", f.Undeclared)

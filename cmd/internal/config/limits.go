@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// Limits is what callers of a server may take of it. Zero fields take
-// the defaults.
+// Limits are the limits on the resources that callers of a server may use. Zero fields take the
+// defaults.
 type Limits struct {
 	Values      int   `doc:"values"`            // JSON values of one call
 	Memory      Parts `doc:"memory"`            // bytes that what is in work may take
@@ -22,15 +22,14 @@ type Limits struct {
 	HourlyBytes Parts `doc:"recorded_per_hour"` // bytes of calls recorded in an hour; no total
 }
 
-// Parts are what everybody together, one tenant, and one token or
-// person may take.
+// Parts are the limits for all callers together, for one tenant, and for one token or person.
 type Parts struct {
 	Total  int64 `doc:"total"`
 	Tenant int64 `doc:"tenant"`
 	Token  int64 `doc:"token"`
 }
 
-// checkParts refuses a part that is larger than what it is a part of.
+// checkParts reports a limit that is larger than the limit that contains it.
 func checkParts(d *document.Decoder, n *yamldoc.Node, p *Parts) {
 	if exceeds(p.Token, p.Tenant) || exceeds(p.Tenant, p.Total) {
 		d.Wrong(

@@ -17,7 +17,7 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// MCP is an MCP gateway: its file, or what flags say instead.
+// MCP is the configuration of an MCP gateway, from its file or from flags.
 type MCP struct {
 	config.Gateway
 	Chosen  *term.Decisions // by Decisions; nil: there are none
@@ -40,7 +40,7 @@ type MCPFlags struct {
 	Strict   bool
 }
 
-// MCP reads a gateway's file, or makes one of the flags.
+// MCP reads a gateway's file, or builds a configuration from the flags.
 func (a Reader) MCP(f MCPFlags) (cfg MCP, err error) {
 	switch {
 	case f.File != "" && f.flags():
@@ -71,7 +71,7 @@ func (a Reader) MCP(f MCPFlags) (cfg MCP, err error) {
 	return cfg, err
 }
 
-// TakeCommand takes what stands behind --.
+// TakeCommand stores the arguments after -- as the command of the MCP server.
 func (f *MCPFlags) TakeCommand(cmd *cobra.Command, args []string) error {
 	if cmd.ArgsLenAtDash() != 0 && len(args) > 0 {
 		return errors.New("expected the command of the MCP server behind --")
@@ -80,8 +80,8 @@ func (f *MCPFlags) TakeCommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// MCPPlace reads where a gateway keeps what it has, for commands that
-// start no server: those of a gateway without a file need no COMMAND.
+// MCPPlace returns the configuration for commands that only use the data of a gateway and start no
+// server. If the gateway has no file, they need no COMMAND.
 func (a Reader) MCPPlace(f MCPFlags) (MCP, error) {
 	if f.File == "" {
 		f.Alias, f.Command = "none", []string{"none"}
@@ -89,8 +89,8 @@ func (a Reader) MCPPlace(f MCPFlags) (MCP, error) {
 	return a.MCP(f)
 }
 
-// Pins is the file of the gateway's pins. Gateways with different stores
-// in one directory have files of their own.
+// Pins returns the path of the file with the gateway's pins. Gateways with different stores in one
+// directory have separate files.
 func (c *MCP) Pins() string {
 	name := "mcp"
 	if !stores.IsURL(c.Store) {
@@ -104,7 +104,7 @@ func (f MCPFlags) flags() bool {
 	return f.Agent != "" || len(f.Policies) > 0 || f.People+f.Store+f.Alias != "" || len(f.Command) > 0
 }
 
-// mcpFile reads a file. What is wrong with it goes to the error stream.
+// mcpFile reads a file. It prints findings to the error stream.
 func (a Reader) mcpFile(file string) (cfg MCP, err error) {
 	src, err := term.ReadFile(file, nil)
 	if err != nil {
@@ -174,17 +174,16 @@ func nameOf(parts ...string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Location is what the gateway opens its store with.
+// Location returns the store that the gateway opens.
 func (c *MCP) Location() Store {
 	return Store{Where: c.Store, KeyFile: c.Key, Watermark: c.Watermark, Create: true}
 }
 
-// Beside names a file beside the key.
+// Beside returns the path of a file in the directory of the key.
 func (c *MCP) Beside(name string) string { return filepath.Join(filepath.Dir(c.KeyFile), name) }
 
-// Asking is the service inside the gateway, which asks the people. It
-// listens where only this machine reaches it. With person, or without
-// people, there is a sign-in link.
+// Asking returns the configuration of the service inside the gateway, which asks people. It listens
+// only on this machine. With person, or without people, there is a sign-in link.
 func (c *MCP) Asking(person string) Serve {
 	if person == "" && c.People == "" {
 		person = DevPerson

@@ -11,11 +11,11 @@ import (
 	"github.com/assent-dev/assent/server/notify"
 )
 
-// Notify is who hears of what happens: what a tenant says of each
-// channel, by the field of the channel, in places that its settings made.
+// Notify contains a tenant's settings for each notification channel, by the channel's field, in
+// values that the channel's settings created.
 type Notify struct{ said map[string]any }
 
-// Place is where what is said of a channel is read into.
+// Place returns the value into which the settings of a channel are read.
 func (n *Notify) Place(field string) reflect.Value {
 	for _, c := range channels.All() {
 		if c.Settings == nil || c.Settings.Field != field {
@@ -31,7 +31,7 @@ func (n *Notify) Place(field string) reflect.Value {
 	return reflect.Value{}
 }
 
-// Say sets what is said of a channel.
+// Say sets the settings of a channel.
 func (n *Notify) Say(field string, settings any) {
 	place := reflect.New(reflect.TypeOf(settings))
 	place.Elem().Set(reflect.ValueOf(settings))
@@ -48,7 +48,7 @@ func (n *Notify) put(field string, place any) {
 	n.said = said
 }
 
-// Receivers are those that hear of requests through a channel.
+// Receivers returns the receivers that are notified of requests through a channel.
 func (n Notify) Receivers(c notify.Channel) []notify.Receiver {
 	if c.Settings == nil || n.said[c.Settings.Field] == nil {
 		return nil
@@ -57,8 +57,8 @@ func (n Notify) Receivers(c notify.Channel) []notify.Receiver {
 	return c.Settings.Receivers(n.said[c.Settings.Field])
 }
 
-// wholeTable is the table with the fields that channels and gateways
-// for MCP bring. It must not be changed.
+// wholeTable returns the table with the fields of channels and of MCP gateways added. Callers must
+// not change it.
 var wholeTable = sync.OnceValue(func() []byte {
 	fields := map[string][]byte{}
 	for _, c := range channels.All() {
@@ -78,7 +78,7 @@ var wholeTable = sync.OnceValue(func() []byte {
 	return text
 })
 
-// mcpSection is what tenants say of gateways for MCP.
+// mcpSection returns the section for MCP gateways in a tenant's configuration.
 func mcpSection(dir string) config.Section {
 	s, err := config.NewSection(dir)
 	if err != nil {
@@ -88,7 +88,7 @@ func mcpSection(dir string) config.Section {
 	return s
 }
 
-// channelChecks look at what channels are told.
+// channelChecks adds the checks of the channels' settings.
 func channelChecks(all map[string]document.Check) map[string]document.Check {
 	for _, c := range channels.All() {
 		if c.Settings != nil {

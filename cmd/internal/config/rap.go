@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/rap/peer"
 )
 
-// RAP is what a tenant does with RAP: tools that its agents call, and
-// operations of its own behind approvals.
+// RAP is a tenant's RAP configuration: tools that its agents call, and operations of its own that
+// need approval.
 type RAP struct {
 	Runtimes []RAPRuntime `doc:"runtimes"`
 	Gateways []RAPGateway `doc:"gateways"`
@@ -24,21 +24,19 @@ type RAPRuntime struct {
 	Servers        []RAPServer   `doc:"servers"`
 	CallWithin     time.Duration `doc:"call_within"` // 0: as rap.RuntimeConfig
 	QuestionWithin time.Duration `doc:"question_within"`
-	// Server is the URL of an assent server whose people are asked; ""
-	// for those of this server. That server knows who asks by its
-	// tokens alone.
+	// Server is the URL of an assent server whose people are asked. If it is empty, the people of
+	// this server are. The other server identifies callers only by its tokens.
 	Server string     `doc:"server"`
 	Askers []RAPAsker `doc:"askers"`
 }
 
-// RAPAsker is a token of this server with the one that stands for it at
-// the server whose people are asked.
+// RAPAsker pairs a token of this server with the token to use at the server whose people are asked.
 type RAPAsker struct {
 	Token           string `doc:"token"`             // its name here
 	ServerTokenFile string `doc:"server_token_file"` // scope request
 }
 
-// checkRuntime refuses a runtime that could ask nobody.
+// checkRuntime reports a runtime that has no one to ask.
 func checkRuntime(d *document.Decoder, n *yamldoc.Node, r *RAPRuntime) {
 	switch {
 	case r.Server != "" && len(r.Askers) == 0:
@@ -66,8 +64,8 @@ type RAPGateway struct {
 	Description string `doc:"description"`
 	Agent       string `doc:"agent"`      // id; its file decides what is asked about
 	MCPServer   string `doc:"mcp_server"` // "": its operations are local tools of the agent's file
-	// user, approvers or both; "": approvers where there are some, else
-	// user
+	// Ask is user, approvers or both. If it is empty, it is approvers if there are any, and
+	// otherwise user.
 	Ask                string         `doc:"ask"`
 	Within             time.Duration  `doc:"within"`
 	RunWithin          time.Duration  `doc:"run_within"`
@@ -121,7 +119,7 @@ func checkServed(d *document.Decoder, n *yamldoc.Node, g *RAPGateway) {
 	}
 }
 
-// checkGateway refuses a gateway that could not work.
+// checkGateway reports a gateway that could not work.
 func checkGateway(d *document.Decoder, n *yamldoc.Node, g *RAPGateway) {
 	if n.Get("operations") == nil && n.Get("upstream") == nil {
 		d.Wrong(n, "this gateway has nothing to offer", "operations or upstream", "")
@@ -139,7 +137,8 @@ func checkGateway(d *document.Decoder, n *yamldoc.Node, g *RAPGateway) {
 	}
 }
 
-// callerAt is one of the callers of a gateway, of which one may stand alone.
+// callerAt returns the node of one caller of a gateway. A single caller may be written without a
+// list.
 func callerAt(gateway *yamldoc.Node, i int) *yamldoc.Node {
 	callers := gateway.Get("callers")
 	if i < len(callers.Items) {
@@ -149,8 +148,7 @@ func callerAt(gateway *yamldoc.Node, i int) *yamldoc.Node {
 	return callers
 }
 
-// checkCaller tells origins at any port of this machine from those with
-// a port.
+// checkCaller separates origins at any port of this machine from origins with a port.
 func checkCaller(d *document.Decoder, n *yamldoc.Node, c *RAPCaller) {
 	if c.Signed && c.TokenFile == "" {
 		d.Wrong(n, "signed without a token that answers could carry", "token_file, or no signed", "")
@@ -177,8 +175,8 @@ func checkCaller(d *document.Decoder, n *yamldoc.Node, c *RAPCaller) {
 	}
 }
 
-// everywhere leaves it to the start whether an address is in networks,
-// which stand in a field of their own.
+// everywhere returns networks that contain every address. Whether an address is allowed is checked
+// at the start, because networks are in another field.
 func everywhere() []netip.Prefix {
 	return []netip.Prefix{
 		netip.PrefixFrom(netip.IPv4Unspecified(), 0),

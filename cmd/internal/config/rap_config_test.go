@@ -43,8 +43,8 @@ func reads(t *testing.T, gateway bool, text string) (said string, err error) {
 	return errOut.String(), err
 }
 
-// TestRAPConfigRefusals: what could not work is refused at its place,
-// with what to write instead; and once.
+// TestRAPConfigRefusals checks that an invalid configuration is reported once, at its position,
+// with a correction.
 func TestRAPConfigRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
 		gateway     bool

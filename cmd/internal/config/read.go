@@ -19,13 +19,13 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// table says every field and flag of our configurations, once; what
-// channels are told is in their folders.
+// table defines every field and flag of the configurations. The settings of channels are defined in
+// the channels' directories.
 //
 //go:embed config.schema.json
 var table []byte
 
-// schemaURL is below which the published schemas stand.
+// schemaURL is the base URL of the published schemas.
 const schemaURL = "https://github.com/assent-dev/assent/schema/"
 
 // JSON returns the JSON Schema of a configuration, "serve" or
@@ -50,8 +50,8 @@ var schemas = sync.OnceValue(func() *document.Schema {
 // schemaOf is one of the schemas of the table.
 func schemaOf(name string) *document.Schema { return schemas().Def(name) }
 
-// read reads a file by a schema of the table. What is wrong goes to the
-// error stream with its place.
+// read reads a file according to a schema of the table. It prints findings with their positions to
+// the error stream.
 func (a Reader) read(file, name string, into any) error {
 	src, err := term.ReadFile(file, nil)
 	if err != nil {
@@ -157,8 +157,7 @@ func formats(dir string) map[string]document.Format {
 	}
 }
 
-// leastRetention is the least age that a configuration may redact at:
-// less is more likely a slip.
+// leastRetention is the minimum of retention: a smaller value is probably a mistake.
 const leastRetention = 24 * time.Hour
 
 func readAge(text string) (any, string, string) {
@@ -179,8 +178,8 @@ func isNetwork(text string) bool {
 	return err == nil
 }
 
-// callable reports whether package peer would call a URL. It is never
-// repeated: paths and queries may hold secrets.
+// callable returns an error if package peer would not call a URL. The error doesn't contain the
+// URL, because paths and queries may contain secrets.
 func callable(text string) bool {
 	_, err := peer.New(peer.Config{URL: text, Networks: everywhere()})
 

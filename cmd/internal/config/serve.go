@@ -15,45 +15,42 @@ import (
 	"github.com/assent-dev/assent/permit"
 )
 
-// What commands assume unless they are told otherwise.
+// These are the defaults of commands.
 const (
 	DefaultStore  = "./assent.db"
 	DefaultTenant = "default"
 )
 
-// DefaultDrainDelay is how long a proxy or a Kubernetes service may take
-// to send nothing any more to a server that is not ready.
+// DefaultDrainDelay is the time that a proxy or a Kubernetes service may need until it sends no
+// more requests to a server that is not ready.
 const DefaultDrainDelay = 5 * time.Second
 
-// What files that can't be used mean (Serve.OnBrokenFiles).
+// These are the values of Serve.OnBrokenFiles, for files that can't be used.
 const (
 	KeepLastGood = "keep" // what was in force stays in force
 	DenyBroken   = "deny" // what they would decide is denied
 )
 
-// Serve says what to serve; see assent serve --help. Files are paths,
-// not contents.
+// Serve is the configuration of the server; see assent serve --help. Files are given as paths.
 type Serve struct {
 	Listen        string `doc:"listen"`
 	MetricsListen string `doc:"metrics_listen"` // a listener of its own for /metrics; "" leaves it beside the API
 	PublicURL     string `doc:"public_url"`     // how people reach it; "" means http:// and the address
-	// further names by which it is reached, beside those of Listen and
-	// PublicURL
+	// Hosts are further names of the server, in addition to those of Listen and PublicURL.
 	Hosts     []string `doc:"hosts"`
 	Store     string   `doc:"store"`      // path or postgres:// URL
 	StoreFile string   `doc:"store_file"` // file that holds Store
 	KeyFile   string   `doc:"key"`        // "" means assent.key beside a store that is a file
 	Watermark string   `doc:"watermark"`  // file; "" means one beside the key, NoWatermark none
 	Kept      `doc:"ledger"`
-	// Retention is after how long what ended is redacted, as assent prune
-	// does; 0: never.
+	// Retention is the time after which ended requests are redacted, as by assent prune. 0 means
+	// never.
 	Retention     time.Duration `doc:"retention"`
 	OnBrokenFiles string        `doc:"on_broken_files"` // KeepLastGood or DenyBroken
 	LogLevel      string        `doc:"log_level"`       // one of LogLevels
 	Drain         time.Duration `doc:"drain"`
-	// DrainDelay is how long it goes on serving after a signal, while it
-	// says that it is not ready any more; nil: DefaultDrainDelay, and no
-	// time on loopback.
+	// DrainDelay is how long the server continues to serve after a signal, while it reports that it
+	// is not ready. Nil means DefaultDrainDelay, or no delay on loopback.
 	DrainDelay *time.Duration `doc:"drain_delay"`
 	Dev        bool           `doc:"dev"`
 	DevPerson  string         `doc:"dev_person"` // whose sign-in link Dev makes
@@ -65,10 +62,10 @@ type Serve struct {
 	Strict     bool           // an error in a file of agents or policies refuses the start
 }
 
-// Kept is what the ledger keeps.
+// Kept limits what the ledger stores.
 type Kept struct {
-	// KeepArgs is up to how many bytes it keeps the arguments of a call
-	// that nobody is asked about; 0: approval.Config's.
+	// KeepArgs is the maximum size in bytes of stored arguments, for calls about which no one is
+	// asked. 0 means the default of approval.Config.
 	KeepArgs int `doc:"keep_arguments"`
 }
 
@@ -77,23 +74,22 @@ type Tenant struct {
 	Name     string   `doc:"name"`
 	Agents   []string `doc:"agents"`
 	Policies []string `doc:"policies"`
-	// Candidate is a directory of files that calls are compared with,
-	// beside what decides; "" none.
+	// Candidate is a directory of files with which calls are evaluated too, without effect on
+	// decisions. It may be empty.
 	Candidate string `doc:"candidate"`
 	People    string `doc:"people"` // "" with Dev: one approver, you, who is in every group
-	// Decisions is the file of the decision configuration; "" none. What
-	// it says is in Chosen, and in the three fields that it stands for:
-	// Policies, TrustedServers and CaseSensitive.
+	// Decisions is the file of the decision configuration. It may be empty. Its content is in
+	// Chosen, and in the three fields that it replaces: Policies, TrustedServers and CaseSensitive.
 	Decisions string `doc:"decisions"`
 	Chosen    *term.Decisions
 	// TrustedServers are the MCP servers and remote agents whose
 	// annotations are believed, by globs over their aliases.
 	TrustedServers []string `doc:"trusted_servers"`
-	// CaseSensitive names targets, such as "mcp_tool files/grep", whose
-	// arguments may have keys that differ in case alone.
+	// CaseSensitive names targets, such as "mcp_tool files/grep", whose arguments may have keys
+	// that differ only in case.
 	CaseSensitive []string `doc:"case_sensitive_arguments"`
-	// UnknownPrincipals is AcceptUnknown, or what makes calls for
-	// principals whom the directory doesn't know ask one more person.
+	// UnknownPrincipals is AcceptUnknown, or one_more (the default): calls for principals who are
+	// not in the directory then need one more approver.
 	UnknownPrincipals string `doc:"unknown_principals"`
 	Admins            Admins `doc:"admins"`
 	OIDC              *OIDC  `doc:"oidc"`
@@ -103,7 +99,7 @@ type Tenant struct {
 	MCP []config.Served `doc:"mcp"`
 	// Permits are the tools that check permits.
 	Permits []PermitAudience `doc:"permits"`
-	// Of a gateway for MCP, where Decisions doesn't say it.
+	// AskUndeclared and PermitAge are set for an MCP gateway if Decisions doesn't set them.
 	AskUndeclared bool
 	PermitAge     time.Duration // 0: as everywhere
 }
@@ -115,8 +111,8 @@ type PermitAudience struct {
 	Lifetime time.Duration `doc:"lifetime"`
 }
 
-// AcceptUnknown is the word for taking calls for principals whom the
-// directory doesn't know as they are.
+// AcceptUnknown is the value with which calls for principals who are not in the directory need no
+// additional approver.
 const AcceptUnknown = "accept"
 
 // Admins says who may freeze, thaw and redeliver in the inbox.
@@ -125,7 +121,7 @@ type Admins struct {
 	FromSignIn bool   `doc:"from_sign_in"` // an identity provider may put people into it, not only people.yaml
 }
 
-// OIDC is how people of a tenant sign in.
+// OIDC configures the sign-in of a tenant's people.
 type OIDC struct {
 	Name             string   `doc:"name"` // of the provider, on the button; "" means the issuer's host
 	Issuer           string   `doc:"issuer"`
@@ -135,12 +131,12 @@ type OIDC struct {
 	GroupsClaim      string   `doc:"groups_claim"`
 }
 
-// Location is what the service opens its store with.
+// Location returns the store that the service opens.
 func (c *Serve) Location() Store {
 	return Store{Where: c.Store, KeyFile: c.KeyFile, Watermark: c.Watermark, Create: true}
 }
 
-// check refuses what could not work, before anything is opened.
+// check reports a configuration that could not work, before anything is opened.
 func (c *Serve) check() error {
 	where, err := c.Location().WithDefaults()
 	if err != nil {
@@ -281,11 +277,11 @@ func hostName(text string) bool {
 	return text != "" && !strings.ContainsAny(text, ":/ @\\")
 }
 
-// DevPerson is who answers with --dev and without people.yaml.
+// DevPerson is the person who answers with --dev and without people.yaml.
 const DevPerson = "you"
 
-// checkStore refuses the URL of something else, which would be taken
-// for a path.
+// checkStore returns an error for the URL of another kind of database, which would otherwise be
+// used as a path.
 func checkStore(store string) error {
 	scheme, rest, found := strings.Cut(store, ":")
 	switch {

@@ -10,15 +10,14 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// serveFile is the file of `assent serve`: what one tenant has may
-// stand at its top.
+// serveFile is the file of `assent serve`. The fields of a single tenant may be at its top level.
 type serveFile struct {
 	Serve
 	Tenant
 	Name string `doc:"tenant"`
 }
 
-// tenants are those of the file: the list, or the one at the top.
+// tenants returns the tenants of the file: the list, or the single one at the top level.
 func (f *serveFile) tenants() []Tenant {
 	if len(f.Tenants) > 0 {
 		return f.Tenants
@@ -29,8 +28,7 @@ func (f *serveFile) tenants() []Tenant {
 	return []Tenant{one}
 }
 
-// readServe reads the file of `assent serve`; without one, what there
-// is by default.
+// readServe reads the file of `assent serve`. Without a file, it returns the defaults.
 func (a Reader) readServe(file string) (Serve, error) {
 	var f serveFile
 	if file == "" {
@@ -62,9 +60,8 @@ func (a Reader) Choices(t *Tenant) error {
 	return nil
 }
 
-// decisions reads a decision configuration, "" for none. It says all of
-// what CI and this server decide by, so nothing of that may be given
-// beside it.
+// decisions reads a decision configuration, unless file is empty. It must contain all settings that
+// affect decisions, so that CI and this server decide alike; none of them may be given beside it.
 func (a Reader) decisions(file string, into **term.Decisions, beside map[string]bool) (err error) {
 	if file == "" {
 		return nil
@@ -86,7 +83,7 @@ func checkServeFile(d *document.Decoder, n *yamldoc.Node, f *serveFile) {
 	}
 }
 
-// oneStore refuses a file that says twice where the store is.
+// oneStore reports a file that sets both store and store_file.
 func oneStore(d *document.Decoder, n *yamldoc.Node) {
 	if n.Get("store") != nil && n.Get("store_file") != nil {
 		d.Wrong(n, "store and store_file both say where the store is", "one of them", "")

@@ -16,8 +16,8 @@ import (
 	"github.com/assent-dev/assent/server/notify/webhook"
 )
 
-// FuzzServeConfig: no file makes the reader panic, and what it accepts
-// has a name for every tenant.
+// FuzzServeConfig checks that no file makes the reader panic, and that every tenant of an accepted
+// file has a name.
 func FuzzServeConfig(f *testing.F) {
 	f.Add(
 		"agents: [a]\npeople: p\nnotify: {webhooks: [{name: a, url: 'https://x', secret_file: s}], slack: {team: T, " +

@@ -46,8 +46,8 @@ func StoreFlag(cmd *cobra.Command, f *StoreFlags, standard, usage string) {
 	)
 }
 
-// Locate tells where the store is by the flags, else by ASSENT_STORE,
-// else by the standard of the flag.
+// Locate returns the location of the store: from the flags, or else from ASSENT_STORE, or else the
+// flag's default.
 func (f StoreFlags) Locate(a Reader, cmd *cobra.Command) (Store, error) {
 	stored, filed := cmd.Flags().Changed("store"), cmd.Flags().Changed("store-file")
 	if stored && filed {
@@ -65,9 +65,8 @@ func (f StoreFlags) Locate(a Reader, cmd *cobra.Command) (Store, error) {
 	return c, err
 }
 
-// Config is which store the flags say, with ASSENT_STORE before them
-// unless they were given. What they leave out comes from the server's
-// configuration, if there is one.
+// Config returns the store that the flags select. ASSENT_STORE takes precedence over flags that
+// were not given. Missing values come from the server's configuration, if there is one.
 func (f StoreFlags) Config(a Reader, given bool) (c Store, err error) {
 	c = f.Store
 	if f.ServeFile != "" {
@@ -88,9 +87,8 @@ func (f StoreFlags) Config(a Reader, given bool) (c Store, err error) {
 	return c, err
 }
 
-// Tenant returns the tenant that a command is for. If the server's
-// configuration is known, it must name the tenant; its only one needs
-// not be said.
+// Tenant returns the tenant of a command. If the server's configuration is known, the tenant must
+// be in it; if it has only one tenant, the flag may be omitted.
 func (c Store) Tenant(name string) (string, error) {
 	switch {
 	case c.Tenants == nil || slices.Contains(c.Tenants, name):
@@ -103,9 +101,8 @@ func (c Store) Tenant(name string) (string, error) {
 	)
 }
 
-// whereStore tells where the store is. The environment goes before
-// everything but flags that were given; a file that holds it goes
-// before the text beside it.
+// whereStore returns the location of the store. The environment takes precedence over everything
+// but flags that were given, and a file with the location over the location itself.
 func (a Reader) whereStore(store, file string, given bool) (string, error) {
 	if env := a.Getenv("ASSENT_STORE"); env != "" && !given {
 		return env, nil

@@ -13,9 +13,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestWhereTheStoreIs: a flag, else the environment, else the
-// configuration or the default; and a password needs to stand in no
-// command line.
+// TestWhereTheStoreIs checks the precedence: a flag, the environment, the configuration, the
+// default. It also checks that no password has to be on a command line.
 func TestWhereTheStoreIs(t *testing.T) {
 	file := testfiles.Write(t, filepath.Join(t.TempDir(), "store.url"), " postgres://me:hunter2@db/assent\n")
 	for _, tt := range []struct {
@@ -47,8 +46,8 @@ func TestWhereTheStoreIs(t *testing.T) {
 	}
 }
 
-// TestAServiceReadsItsStoreFromAFile, whose name may stand in
-// the configuration, and the environment goes before it.
+// TestAServiceReadsItsStoreFromAFile checks that the configuration may name the file, and that the
+// environment takes precedence.
 func TestAServiceReadsItsStoreFromAFile(t *testing.T) {
 	dir := t.TempDir()
 	testfiles.Write(t, filepath.Join(dir, "store.url"), "postgres://me:hunter2@db/assent")
@@ -70,8 +69,7 @@ func TestAServiceReadsItsStoreFromAFile(t *testing.T) {
 	}
 }
 
-// TestAddressesToListenAt: what is none is told with one that
-// would be.
+// TestAddressesToListenAt checks that an invalid address is reported with a valid example.
 func TestAddressesToListenAt(t *testing.T) {
 	for _, text := range []string{"listen: 7717", "listen: localhost", "metrics_listen: 9117", "listen: []"} {
 		var errs bytes.Buffer

@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/stores"
 )
 
-// Store says which store, and with which key.
+// Store identifies a store and its key.
 type Store struct {
 	Where     string // path or postgres:// URL
 	KeyFile   string
@@ -19,12 +19,12 @@ type Store struct {
 	Unfinished bool
 }
 
-// NoWatermark is how a configuration says that nothing is remembered
-// outside of the database.
+// NoWatermark is the value with which no watermark is stored outside of the database.
 const NoWatermark = "none"
 
-// WithDefaults is where the key and the watermark are unless somebody
-// says it: beside a store that is a file.
+// WithDefaults sets the key file, unless it is set, to assent.key in the directory of the store,
+// and the watermark to a file next to the key. It returns an error for a PostgreSQL store without a
+// key file.
 func (c Store) WithDefaults() (Store, error) {
 	if err := checkStore(c.Where); err != nil {
 		return c, err
@@ -46,7 +46,7 @@ func (c Store) WithDefaults() (Store, error) {
 	return c, nil
 }
 
-// ShownStore names a store without the password that its URL may hold.
+// ShownStore names a store without the password that its URL may contain.
 func ShownStore(where string) string {
 	if u, err := url.Parse(where); err == nil && stores.IsURL(where) {
 		return u.Redacted()

@@ -18,8 +18,8 @@ import (
 	"github.com/assent-dev/assent/mcp/config"
 )
 
-// TestContractSaysTheTable: docs/contracts/assent.md lists each field
-// of the table, each flag beside its field, and each default.
+// TestContractSaysTheTable checks that docs/contracts/assent.md lists each field of the table, each
+// flag next to its field, and each default.
 func TestContractSaysTheTable(t *testing.T) {
 	text := testfiles.Contract(t, "assent.md")
 	for _, name := range []string{"serve", "gateway_file"} {
@@ -47,8 +47,8 @@ func TestContractSaysTheTable(t *testing.T) {
 	}
 }
 
-// TestEveryFieldHasItsPlace: a field of the table is a field of the
-// struct that it is read into.
+// TestEveryFieldHasItsPlace checks that each field of the table is a field of the struct into which
+// it is read.
 func TestEveryFieldHasItsPlace(t *testing.T) {
 	for name, into := range map[string]any{
 		"serve":        &serveFile{},
@@ -79,8 +79,8 @@ func places(t *testing.T, path string, s *document.Schema, v reflect.Value) {
 	}
 }
 
-// TestPublishedSchemas take the examples of the contract, and refuse
-// what the reader refuses.
+// TestPublishedSchemas checks that they accept the contract's examples, and reject what the reader
+// rejects.
 func TestPublishedSchemas(t *testing.T) {
 	text := testfiles.Contract(t, "assent.md")
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text, -1)
@@ -143,8 +143,8 @@ func TestMCPNamesAreUnique(t *testing.T) {
 	}
 }
 
-// TestPinsOf: they stand beside the store, or beside the key where that
-// is no file, unless they are named.
+// TestPinsOf checks the default locations: next to the store, or next to the key if the store is no
+// file.
 func TestPinsOf(t *testing.T) {
 	for want, c := range map[string]Serve{
 		"/var/s/mcp-files.pins.json": {Store: "/var/s/a.db", KeyFile: "/etc/k"},
@@ -170,8 +170,8 @@ func TestPinsFollowTheStore(t *testing.T) {
 	}
 }
 
-// TestConstantsAgreeWithTheTable: commands that work on a store assume
-// what a service does.
+// TestConstantsAgreeWithTheTable checks that commands that work on a store have the same defaults
+// as the service.
 func TestConstantsAgreeWithTheTable(t *testing.T) {
 	fields := schemaOf("serve").Fields()
 	if fields["store"].Default != DefaultStore || fields["tenant"].Default != DefaultTenant {
@@ -179,8 +179,8 @@ func TestConstantsAgreeWithTheTable(t *testing.T) {
 	}
 }
 
-// TestFlagsGoBeforeTheFile, those of a tenant before its only one, and
-// what is no value of theirs is refused.
+// TestFlagsGoBeforeTheFile checks flags of the server and of its only tenant, and that invalid
+// values are rejected.
 func TestFlagsGoBeforeTheFile(t *testing.T) {
 	dir := t.TempDir()
 	one := testfiles.Write(

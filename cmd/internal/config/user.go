@@ -13,8 +13,8 @@ type UserConfig struct {
 	TokenFile string `doc:"token_file"`
 }
 
-// InConfigDir names a file beside the configuration of a person; ""
-// when the environment names no place for it.
+// InConfigDir returns the path of a file in the person's configuration directory, or an empty
+// string if the environment defines no directory.
 func (a Reader) InConfigDir(name string) string {
 	dir := a.Getenv("XDG_CONFIG_HOME")
 	if dir == "" && a.Getenv("HOME") != "" {

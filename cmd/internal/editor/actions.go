@@ -6,7 +6,7 @@ import (
 	"github.com/assent-dev/assent/lint/fix"
 )
 
-// actions offers the remedies of the findings in a range.
+// actions returns the fixes for the findings in a range.
 func (s *server) actions(params json.RawMessage) (any, error) {
 	var p acting
 	if err := json.Unmarshal(params, &p); err != nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// Lines of block style, which most files are written in.
+// These match lines of block style, in which most files are written.
 var (
 	beginsField = regexp.MustCompile(`^([ ]*)((?:- +)*)["']?([\w.$-]*)["']?$`)
 	hasField    = regexp.MustCompile(`^([ ]*)((?:- +)*)["']?([\w.$-]+)["']?:(?: +(.*))?$`)
 )
 
-// complete offers what may stand at the cursor: fields, or values of the
-// field on its line. The text need not be YAML yet.
+// complete returns completions at the cursor: fields, or values of the field on its line. The text
+// may be invalid YAML.
 func (d *document) complete(set *Settings, p placed) ([]completion, error) {
 	before := d.before(p.Position)
 	if at, ok := d.flowAt(p.Position); ok {
@@ -32,7 +32,7 @@ func (d *document) complete(set *Settings, p placed) ([]completion, error) {
 	return []completion{}, nil
 }
 
-// indent is what says where a line belongs.
+// indentation determines the object to which a line belongs.
 type indentation struct {
 	dash  int // column of its first dash; -1 without one
 	field int // column of its field
@@ -62,7 +62,7 @@ func (d *document) completeFlow(set *Settings, at flow) []completion {
 	return d.completeValue(set, at.path, at.written)
 }
 
-// completeName offers the fields of what a path leads to.
+// completeName returns the fields of the object at a path.
 func (d *document) completeName(path []string) []completion {
 	list := []completion{}
 	names, meanings := d.format().names(path)
@@ -81,7 +81,7 @@ func (d *document) completeName(path []string) []completion {
 	return list
 }
 
-// above are the fields that lead to a line.
+// above returns the fields that lead to a line.
 func (d *document) above(line int, at indentation) (path []string) {
 	limit, item := at.field, false
 	if at.dash >= 0 {
@@ -109,7 +109,7 @@ func (d *document) above(line int, at indentation) (path []string) {
 	return path
 }
 
-// completeValue offers values of a field, of which a part may be written.
+// completeValue returns values of a field, of which a part may have been typed.
 func (d *document) completeValue(set *Settings, path []string, written string) []completion {
 	field := path[len(path)-1]
 	if open := strings.LastIndex(written, "{{"); open > strings.LastIndex(written, "}}") {
@@ -139,7 +139,7 @@ func (*document) words(list []string) []completion {
 	return out
 }
 
-// variables are what a message at a path may show.
+// variables returns the variables that a message at a path may show.
 func (d *document) variables(path []string) (names []string) {
 	for ctx := template.LocalTool; ctx <= template.RemoteDelegation; ctx++ {
 		if !d.shows(path, ctx) {
@@ -155,7 +155,7 @@ func (d *document) variables(path []string) (names []string) {
 	return names
 }
 
-// shows reports whether a message at a path speaks of calls of a kind.
+// shows reports whether a message at a path may be about a kind of call.
 func (d *document) shows(path []string, ctx template.Context) bool {
 	if d.content == lint.PolicyContent {
 		return true

@@ -45,8 +45,8 @@ func newDocument(it item) *document {
 	return d
 }
 
-// root is the document's top, once somebody asks for it; nil when the
-// text is no YAML.
+// root returns the top node of the document, which it parses on first use. It returns nil if the
+// text is not valid YAML.
 func (d *document) root() *yamldoc.Node {
 	if d.tree == nil {
 		if doc, _ := yamldoc.Parse(d.uri, d.src, yamldoc.Limits{}); doc != nil {
@@ -56,13 +56,13 @@ func (d *document) root() *yamldoc.Node {
 	return d.tree
 }
 
-// splitLines splits where YAML and the protocol do: at \n, \r\n and \r.
+// splitLines splits lines as YAML and the protocol do: at \n, \r\n and \r.
 func splitLines(text string) []string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	return strings.Split(strings.ReplaceAll(text, "\r", "\n"), "\n")
 }
 
-// path is where the file stands; "" when it has no place yet.
+// path returns the path of the file, or an empty string if it has not been saved yet.
 func (d *document) path() string { return pathOf(d.uri) }
 
 func pathOf(uri string) string {
@@ -81,12 +81,12 @@ func uriOf(path string) string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}).String()
 }
 
-// has reports whether a line of a position is there.
+// has reports whether the line of a position exists.
 func (d *document) has(p position) bool {
 	return p.Line >= 0 && p.Line < len(d.lines) && p.Character >= 0
 }
 
-// line is one line of the text; "" beyond its end.
+// line returns one line of the text, or an empty string beyond its end.
 func (d *document) line(i int) string {
 	if i < 0 || i >= len(d.lines) {
 		return ""
@@ -94,7 +94,7 @@ func (d *document) line(i int) string {
 	return d.lines[i]
 }
 
-// span turns a range of findings into one of the protocol.
+// span converts a range of findings to a range of the protocol.
 func (d *document) span(r diag.Range) span {
 	return span{Start: d.position(r.Start), End: d.position(r.End)}
 }
@@ -115,7 +115,7 @@ func (d *document) position(p diag.Position) position {
 	return position{Line: p.Line - 1, Character: units}
 }
 
-// place turns a position of the protocol into one of ours.
+// place converts a position of the protocol to a position in findings.
 func (d *document) place(p position) diag.Position {
 	return diag.Position{Line: p.Line + 1, Column: utf8.RuneCountInString(d.before(p)) + 1}
 }
@@ -133,7 +133,7 @@ func (d *document) before(p position) string {
 	return line
 }
 
-// offset turns bytes of the text into a position of the protocol.
+// offset converts a byte offset in the text to a position of the protocol.
 func (d *document) offset(at int) position {
 	text := string(d.src[:at])
 	lines := splitLines(text)
@@ -141,14 +141,14 @@ func (d *document) offset(at int) position {
 	return position{Line: len(lines) - 1, Character: len(utf16.Encode([]rune(last)))}
 }
 
-// within reports whether a place lies in a range, its end included.
+// within reports whether a position is in a range, including its end.
 func within(r diag.Range, p diag.Position) bool {
 	after := p.Line > r.Start.Line || p.Line == r.Start.Line && p.Column >= r.Start.Column
 	before := p.Line < r.End.Line || p.Line == r.End.Line && p.Column <= r.End.Column
 	return after && before
 }
 
-// spot is what stands at a place of a document.
+// spot is a scalar of a document, with its path.
 type spot struct {
 	node  *yamldoc.Node // a scalar
 	key   bool          // it names a field
@@ -156,7 +156,7 @@ type spot struct {
 	path  []string      // the fields that lead to it, its own one last; items of lists leave no trace
 }
 
-// spot finds what stands at a place.
+// spot returns the scalar at a position.
 func (d *document) spot(at diag.Position) (found spot, ok bool) {
 	eachScalar(d.root(), nil, func(s spot) bool {
 		if within(s.node.Range, at) {
@@ -167,7 +167,7 @@ func (d *document) spot(at diag.Position) (found spot, ok bool) {
 	return found, ok
 }
 
-// eachScalar visits every name and every scalar until it is told to stop.
+// eachScalar visits every name and every scalar until visit returns true.
 func eachScalar(n *yamldoc.Node, path []string, visit func(spot) bool) bool {
 	if n == nil {
 		return true

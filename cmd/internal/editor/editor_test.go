@@ -144,7 +144,7 @@ func (c *client) tell(method string, params any) {
 	must.Do(c.t, c.conn.Notify(c.t.Context(), method, params))
 }
 
-// opens opens a file and returns what is found in it.
+// opens opens a file and returns its diagnostics.
 func (c *client) opens(name, text string) published {
 	c.t.Helper()
 	c.tell("textDocument/didOpen", map[string]any{
@@ -162,7 +162,7 @@ func (c *client) changes(name, text string) published {
 	return <-c.told
 }
 
-// at are the parameters of a question about the place where a text begins.
+// at returns the parameters of a request about the position where a text begins.
 func (c *client) at(name, text, mark string, more ...any) map[string]any {
 	c.t.Helper()
 	before, _, ok := strings.Cut(text, mark)
@@ -210,7 +210,7 @@ func TestFindingsWhileSomebodyWrites(t *testing.T) {
 	}
 }
 
-// TestOtherFilesAreLeftAlone: an editor sends whatever is YAML.
+// TestOtherFilesAreLeftAlone checks other YAML files, which an editor sends too.
 func TestOtherFilesAreLeftAlone(t *testing.T) {
 	c := start(t)
 	if found := c.opens("compose.yaml", "services: {web: {image: nginx}}\n"); len(found.Diagnostics) > 0 {
@@ -221,7 +221,7 @@ func TestOtherFilesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestSavedPoliciesCount: what was saved beside an open file counts for it.
+// TestSavedPoliciesCount checks that saving a policy updates the diagnostics of an open agent.
 func TestSavedPoliciesCount(t *testing.T) {
 	c := start(t)
 	c.opens("desk.agf.yaml", desk)
@@ -235,8 +235,8 @@ func TestSavedPoliciesCount(t *testing.T) {
 	}
 }
 
-// TestChangesSinceTheLastCommit are told when a file is opened, stay while
-// somebody types, and are told anew when it is saved.
+// TestChangesSinceTheLastCommit checks that the changes are shown when a file is opened, remain
+// during typing, and are updated when it is saved.
 func TestChangesSinceTheLastCommit(t *testing.T) {
 	c := start(t)
 	drift := func(p published) string {
@@ -528,7 +528,7 @@ func TestTheSessionEnds(t *testing.T) {
 	}
 }
 
-// TestWrongParametersCostTheirAnswerOnly: the session goes on.
+// TestWrongParametersCostTheirAnswerOnly checks that the session continues.
 func TestWrongParametersCostTheirAnswerOnly(t *testing.T) {
 	c := start(t)
 	for _, method := range []string{"hover", "rename", "codeAction", "unknown"} {
@@ -539,13 +539,13 @@ func TestWrongParametersCostTheirAnswerOnly(t *testing.T) {
 	c.opens("desk.agf.yaml", desk)
 }
 
-// strewn is what random edits put into a text.
+// strewn returns texts that random edits insert.
 func strewn() []string {
 	return []string{"", ":", "- ", "{", "}", "\n", "\r", "  ", "{{", "&a ", "*a", "'", "\"", "😀", "\x00", "|"}
 }
 
-// TestRandomEditsNeverEndTheSession: whatever the text has become, every
-// question gets an answer.
+// TestRandomEditsNeverEndTheSession checks that every request gets an answer, whatever the text
+// contains.
 func TestRandomEditsNeverEndTheSession(t *testing.T) {
 	c := start(t)
 	c.opens("desk.agf.yaml", desk)
@@ -599,9 +599,9 @@ func (c *client) edits(text string, times int) {
 	}
 }
 
-// TestAnEditCostsInProportionToItsFile: of a file that is four times as
-// long, an edit allocates about four times as much. Work that is
-// quadratic in the tools would take sixteen times as much.
+// TestAnEditCostsInProportionToItsFile checks that for a file that is four times as long, an edit
+// allocates about four times as much. Work that is quadratic in the number of tools would allocate
+// sixteen times as much.
 func TestAnEditCostsInProportionToItsFile(t *testing.T) {
 	c := start(t)
 	allocations := func(tools int) uint64 {

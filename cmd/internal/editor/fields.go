@@ -12,13 +12,13 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// format is the JSON Schema of a document, in which fields are looked up.
+// format is the JSON Schema of a document, used to look up its fields.
 type format struct {
 	root map[string]any
 	text string // the document: `if` branches count when their constants stand in it
 }
 
-// format is the one of a document.
+// format returns the JSON Schema of a document.
 func (d *document) format() format {
 	text := schema.JSON()
 	switch d.content {
@@ -33,7 +33,7 @@ func (d *document) format() format {
 	return f
 }
 
-// at are the schemas that a path of fields leads to.
+// at returns the schemas at a path of fields.
 func (f format) at(path []string) []map[string]any {
 	here := f.open(f.root)
 	for _, name := range path {
@@ -47,8 +47,8 @@ func (f format) at(path []string) []map[string]any {
 	return here
 }
 
-// open returns a schema with all that it refers to and with the items of
-// lists, since items leave no trace in a path.
+// open returns a schema with the schemas to which it refers and those of list items, because items
+// are not part of a path.
 func (f format) open(s map[string]any) []map[string]any {
 	all := []map[string]any{s}
 	if ref, ok := s["$ref"].(string); ok {
@@ -76,8 +76,8 @@ func (f format) open(s map[string]any) []map[string]any {
 	return all
 }
 
-// holds reports whether the constant of a condition stands in the text;
-// without one it does.
+// holds reports whether the constant of a condition occurs in the text. It returns true if there is
+// no constant.
 func (f format) holds(condition any) bool {
 	s, ok := condition.(map[string]any)
 	if !ok {
@@ -95,7 +95,7 @@ func (f format) holds(condition any) bool {
 	return true
 }
 
-// child are the schemas of one field of an object.
+// child returns the schemas of one field of an object.
 func (f format) child(s map[string]any, name string) (found []map[string]any) {
 	properties, _ := s["properties"].(map[string]any)
 	if p, ok := properties[name].(map[string]any); ok {
@@ -107,8 +107,8 @@ func (f format) child(s map[string]any, name string) (found []map[string]any) {
 	return nil
 }
 
-// names are the fields that an object at a path may have, in the order of
-// the alphabet, with what they mean.
+// names returns the fields that an object at a path may have, in alphabetical order, with their
+// descriptions.
 func (f format) names(path []string) (names []string, meanings map[string]string) {
 	meanings = map[string]string{}
 	for _, s := range f.at(path) {
@@ -122,7 +122,7 @@ func (f format) names(path []string) (names []string, meanings map[string]string
 	return slices.Sorted(maps.Keys(meanings)), meanings
 }
 
-// meaning is the first description of some schemas.
+// meaning returns the first description in some schemas.
 func (format) meaning(list []map[string]any) string {
 	for _, s := range list {
 		if text, ok := s["description"].(string); ok {
@@ -132,7 +132,7 @@ func (format) meaning(list []map[string]any) string {
 	return ""
 }
 
-// values are the words that a field at a path may have.
+// values returns the words that are valid for a field at a path.
 func (f format) values(path []string) (words []string) {
 	for _, s := range f.at(path) {
 		words = append(words, listed(s)...)
@@ -145,7 +145,7 @@ func (f format) values(path []string) (words []string) {
 	return words
 }
 
-// listed are the words of a schema's enum.
+// listed returns the words of a schema's enum.
 func listed(s map[string]any) (words []string) {
 	list, _ := s["enum"].([]any)
 	for _, v := range list {

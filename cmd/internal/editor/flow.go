@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// beginsFlow is a line on which a value in braces or brackets begins.
+// beginsFlow matches a line on which a value in braces or brackets begins.
 var beginsFlow = regexp.MustCompile(`^([ ]*)((?:- +)*)(?:["']?([\w.$-]+)["']?: +)?([{\[].*)$`)
 
-// mostFlow bounds the lines of one value in braces.
+// mostFlow limits the lines of one value in braces.
 const mostFlow = 200
 
-// flow is the place behind a text in flow style.
+// flow is the position at the end of a text in flow style.
 type flow struct {
 	path    []string // the fields that lead to it
 	name    bool     // a name of a field may stand here; else a value
 	written string   // of the word there
 }
 
-// flowAt finds the value in braces or brackets that a place lies in, on
-// its line or above.
+// flowAt returns the value in braces or brackets that contains a position. It may begin on the same
+// line or above.
 func (d *document) flowAt(p position) (at flow, ok bool) {
 	text := d.before(p)
 	for i := p.Line; i >= 0 && p.Line-i < mostFlow; i-- {
@@ -54,15 +54,15 @@ type scanner struct {
 	note   bool // in a comment
 }
 
-// frame is an object or a list that is open.
+// frame is an open object or list.
 type frame struct {
 	object bool
 	field  string // whose value comes
 	value  bool   // the name of a field was read
 }
 
-// scanFlow says where a text that begins with a brace or bracket ends;
-// not ok when all of them are closed.
+// scanFlow returns the position at the end of a text that begins with a brace or bracket. It
+// returns false if all of them are closed.
 func scanFlow(text string) (flow, bool) {
 	var s scanner
 	for i := range len(text) {
@@ -79,7 +79,7 @@ func scanFlow(text string) (flow, bool) {
 	return s.end()
 }
 
-// take reads one byte; after is the one behind it.
+// take reads one byte; after is the next one.
 func (s *scanner) take(c, after byte) {
 	switch {
 	case s.note:
@@ -99,7 +99,7 @@ func (s *scanner) take(c, after byte) {
 	}
 }
 
-// space parts words, and a comment may begin behind it.
+// space ends a word. A comment may begin after it.
 func (s *scanner) space(after byte) {
 	s.note = after == '#'
 	if s.word.Len() > 0 {
@@ -107,7 +107,7 @@ func (s *scanner) space(after byte) {
 	}
 }
 
-// sign reads what opens, closes or parts.
+// sign reads a character that opens, closes or separates.
 func (s *scanner) sign(c, after byte) {
 	switch {
 	case c == '{' || c == '[':

@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// hover says what a field means and, of a gate or the name of what it
-// guards, which calls are asked about.
+// hover describes a field. For a gate, or the name of a guarded target, it also describes which
+// calls are asked about.
 func (d *document) hover(set *Settings, p placed) (any, error) {
 	at := d.place(p.Position)
 	s, ok := d.spot(at)
@@ -39,7 +39,7 @@ func (d *document) hover(set *Settings, p placed) (any, error) {
 	}, nil
 }
 
-// gate words the approval at a place, "" where none is.
+// gate describes the approval at a position. It returns an empty string if there is none.
 func (d *document) gate(set *Settings, s spot, at diag.Position) string {
 	onGate := s.key &&
 		(s.field == "approval" || s.field == "condition" || s.field == "args_match")
@@ -54,13 +54,13 @@ func (d *document) gate(set *Settings, s spot, at diag.Position) string {
 	return ""
 }
 
-// follows reports whether a range begins right behind a field's name.
+// follows reports whether a range begins directly after a field's name.
 func follows(r diag.Range, s spot) bool {
 	end := s.node.Range.End
 	return r.Start.Line == end.Line && r.Start.Column > end.Column || r.Start.Line == end.Line+1
 }
 
-// sites are the approvals of a document that can be read.
+// sites returns the approvals of a document that can be read.
 func (d *document) sites() []lint.Site {
 	var pass lint.Pass
 	switch d.content {
@@ -76,7 +76,7 @@ func (d *document) sites() []lint.Site {
 	return pass.Sites()
 }
 
-// words says when a gate asks, with arguments for which it does.
+// words describes when a gate asks, with an example of such arguments.
 func words(site *lint.Site, set *Settings) string {
 	switch site.Approval.Form {
 	case schema.Never:
@@ -105,7 +105,7 @@ func words(site *lint.Site, set *Settings) string {
 
 func example(v value.Value) string { return strings.TrimPrefix(lint.Witness(v), ", ") }
 
-// group words one group of a condition.
+// group describes one group of a condition.
 func group(g *condition.Group) string {
 	if len(g.Matchers) == 0 {
 		return "anything is called"
@@ -117,7 +117,7 @@ func group(g *condition.Group) string {
 	return strings.Join(all, " and ")
 }
 
-// matcher words the tests of one argument.
+// matcher describes the tests of one argument.
 func matcher(m *condition.Matcher) (all []string) {
 	if len(m.Tests) == 0 {
 		return []string{m.Key + " is anything"}

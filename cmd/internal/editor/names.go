@@ -14,8 +14,8 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// files is where the sub-agents of a document are looked for; nil when it
-// has no place.
+// files returns where the sub-agents of a document are looked up. It returns nil if the document
+// has not been saved.
 func (d *document) files() *lint.Files {
 	path := d.path()
 	if path == "" {
@@ -24,12 +24,12 @@ func (d *document) files() *lint.Files {
 	return &lint.Files{FS: os.DirFS(filepath.Dir(path)), Path: filepath.Base(path)}
 }
 
-// isAlias reports whether a place defines a name.
+// isAlias reports whether a scalar defines an alias.
 func isAlias(s spot) bool {
 	return !s.key && s.field == "alias" && len(s.path) > 1 && s.path[0] == "action_space"
 }
 
-// refersToAgent reports whether a path leads to the alias of a sub-agent.
+// refersToAgent reports whether the value at a path is the alias of a sub-agent.
 func refersToAgent(path []string) bool {
 	return path[0] == "execution_policy" && slices.Contains(
 		[]string{"agent", "agents", "default_agent", "output_from"},
@@ -37,7 +37,7 @@ func refersToAgent(path []string) bool {
 	)
 }
 
-// aliases are the names in a list of the action space.
+// aliases returns the names in a list of the action space.
 func (d *document) aliases(list string) (names []string) {
 	for _, s := range scalars(d.root(), isAlias) {
 		if slices.Contains(s.path, list) {
@@ -47,8 +47,8 @@ func (d *document) aliases(list string) (names []string) {
 	return names
 }
 
-// mentions are the stretches of a document that stand for an alias: where
-// it is defined, where a step names it, and the heads of paths.
+// mentions returns the ranges of a document that name an alias: its definition, steps, and the
+// beginnings of paths.
 func (d *document) mentions(alias string) (found []diag.Range) {
 	eachScalar(d.root(), nil, func(s spot) bool {
 		switch text := s.node.Text; {
@@ -65,8 +65,8 @@ func (d *document) mentions(alias string) (found []diag.Range) {
 	return found
 }
 
-// readsResult reports whether a place is a path such as
-// checker.output.score: a value of input_mapping or a key of a condition.
+// readsResult reports whether a scalar is a path such as checker.output.score: a value of
+// input_mapping or a key of a condition.
 func readsResult(s spot) bool {
 	if s.path[0] != "execution_policy" || len(s.path) < 2 {
 		return false
@@ -75,7 +75,7 @@ func readsResult(s spot) bool {
 	return !s.key && above == "input_mapping" || s.key && above == "args_match"
 }
 
-// named is the alias that stands at a place, "" for none.
+// named returns the alias at a position. It is empty if there is none.
 func (d *document) named(p position) (alias string, at diag.Range) {
 	s, ok := d.spot(d.place(p))
 	if !ok || len(s.path) == 0 {
@@ -98,7 +98,7 @@ func (d *document) named(p position) (alias string, at diag.Range) {
 	return alias, s.node.At(0, len(alias))
 }
 
-// renamable says which stretch a new name would replace.
+// renamable returns the range that a new name would replace.
 func (d *document) renamable(_ *Settings, p placed) (any, error) {
 	alias, at := d.named(p.Position)
 	if alias == "" {
@@ -107,10 +107,9 @@ func (d *document) renamable(_ *Settings, p placed) (any, error) {
 	return d.span(at), nil
 }
 
-// rename gives an alias another name: in its file, in the policies that
-// name it and in the tests of the agent. A policy that may govern another
-// agent with this alias gets the new name beside the old one, so that
-// nobody is asked less.
+// rename renames an alias in its file, in the policies that name it and in the tests of the agent.
+// A policy that may apply to another agent with this alias keeps the old name and gets the new one
+// in addition, so that calls of the other agent still ask.
 func (d *document) rename(set *Settings, p placed) (any, error) {
 	alias, _ := d.named(p.Position)
 	if alias == "" {
@@ -139,8 +138,8 @@ func (d *document) rename(set *Settings, p placed) (any, error) {
 	return workspaceEdit{Changes: changes}, nil
 }
 
-// references lists where an alias stands: in its file, in the policies
-// that name it and in the tests of the agent.
+// references returns the uses of an alias in its file, in the policies that name it and in the
+// tests of the agent.
 func (d *document) references(set *Settings, p placed) (any, error) {
 	places := []location{}
 	alias, _ := d.named(p.Position)
@@ -172,8 +171,8 @@ func refused(why string) error {
 	return &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidRequest, Message: why}
 }
 
-// definition leads from a name to what it names: the entry of an alias,
-// the file of a sub-agent, the file of a policy.
+// definition returns the definition of a name: the entry of an alias, the file of a sub-agent, or
+// the file of a policy.
 func (d *document) definition(set *Settings, p placed) (any, error) {
 	s, ok := d.spot(d.place(p.Position))
 	if !ok || s.key && !readsResult(s) {
@@ -200,7 +199,7 @@ func (d *document) definition(set *Settings, p placed) (any, error) {
 	return nil, nil
 }
 
-// fileAt is the beginning of a file, nil when it is not there.
+// fileAt returns the beginning of a file, or nil if the file doesn't exist.
 func fileAt(path string) any {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil

@@ -2,8 +2,7 @@ package editor
 
 import "encoding/json"
 
-// What the Language Server Protocol (3.17) calls its objects, as far as
-// they are used here.
+// These are the objects of the Language Server Protocol (3.17), as far as they are used here.
 type (
 	// position counts lines and UTF-16 code units from 0.
 	position struct {
@@ -80,7 +79,7 @@ type (
 	}
 )
 
-// What requests and notifications bring.
+// These are the parameters of requests and notifications.
 type (
 	item struct {
 		URI     string `json:"uri"`
@@ -124,8 +123,7 @@ type (
 	}
 )
 
-// The numbers that the protocol has for kinds of completions and for
-// severities.
+// These are the protocol's numbers for kinds of completions and for severities.
 const (
 	kindField = 5
 	kindValue = 12
@@ -135,7 +133,7 @@ const (
 	severityInfo    = 3
 )
 
-// capabilities are what this server can do: it gets whole texts.
+// capabilities returns the capabilities of this server. Editors must send whole texts.
 func capabilities() map[string]any {
 	return map[string]any{
 		"capabilities": map[string]any{

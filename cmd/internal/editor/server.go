@@ -1,7 +1,6 @@
-// Package editor serves editors by the Language Server Protocol:
-// findings while somebody writes, what a field means, what may stand at
-// the cursor, where a name leads, a name changed everywhere, and the
-// remedies of findings.
+// Package editor implements the Language Server Protocol for editors: diagnostics while the user
+// types, descriptions of fields, completion, definitions and references, renaming, and fixes of
+// findings.
 package editor
 
 import (
@@ -25,15 +24,15 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Settings are what files are checked with.
+// Settings are the inputs for checking files.
 type Settings struct {
 	Options  lint.Options
 	Policies []*policy.Policy // that references may lead to
 	Groups   []string         // that policies may ask; nil: nobody knows
 	HelpURL  func(rule string) string
-	// Drift tells how the text of an agent's file differs from what was
-	// committed: which calls are asked about that were not, or no longer.
-	// nil: nobody compares. It is asked when a file is opened or saved.
+	// Drift returns how the text of an agent's file differs from the committed one: calls that are
+	// newly asked about, or no longer. It is called when a file is opened or saved. If it is nil,
+	// nothing is compared.
 	Drift func(path string, src []byte) []Drift
 }
 
@@ -44,14 +43,13 @@ type Drift struct {
 	Loosens bool // or nobody can tell
 }
 
-// Load reads the settings, whenever a file was saved.
+// Load reads the settings. It is called at the start, and after a file was saved.
 type Load func() (Settings, error)
 
-// ErrNoShutdown means that the editor went away without saying so.
+// ErrNoShutdown means that the editor disconnected without a shutdown request.
 var ErrNoShutdown = errors.New("the editor ended without a shutdown request")
 
-// Serve speaks with one editor until it ends the session. What it sends
-// that is no message is answered with an error.
+// Serve serves one editor until it ends the session. It answers malformed messages with an error.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, load Load) error {
 	settings, err := load()
 	if err != nil {
@@ -85,7 +83,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, load Load) error {
 	return errors.New("the editor ended the connection")
 }
 
-// watched notes whether the input came to its end.
+// watched records whether the input has ended.
 type watched struct {
 	io.Reader
 	ended atomic.Bool
@@ -99,8 +97,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// server is one session. Its connection hands it one message after the
-// other.
+// server is one session. Its connection passes it one message at a time.
 type server struct {
 	load      Load
 	settings  Settings
@@ -112,8 +109,7 @@ type server struct {
 	done      chan struct{}
 }
 
-// handle answers one message. A panic costs the answer and not the
-// session.
+// handle answers one message. A panic becomes an error response and does not end the session.
 func (s *server) handle(
 	ctx context.Context,
 	conn *jsonrpc2.Conn,
@@ -168,8 +164,8 @@ func (s *server) notifications() map[string]func(context.Context, *jsonrpc2.Conn
 	}
 }
 
-// at makes the answer to a question about a place. About a file that is
-// not open there is nothing to say.
+// at returns the handler for requests about a position. If the file is not open, the response is
+// empty.
 func at[T any](
 	s *server,
 	answer func(*document, *Settings, placed) (T, error),
@@ -188,7 +184,7 @@ func at[T any](
 	}
 }
 
-// begin notes which folders the editor has open.
+// begin stores the folders that the editor has open.
 func (s *server) begin(params json.RawMessage) (any, error) {
 	var p beginning
 	if err := json.Unmarshal(params, &p); err != nil {
@@ -242,7 +238,7 @@ func (s *server) change(ctx context.Context, conn *jsonrpc2.Conn, params json.Ra
 	return s.take(ctx, conn, p.Document)
 }
 
-// take keeps the text of a document and tells what is found in it.
+// take stores the text of a document and publishes its diagnostics.
 func (s *server) take(ctx context.Context, conn *jsonrpc2.Conn, it item) error {
 	d := newDocument(it)
 	s.check(d)
@@ -253,8 +249,8 @@ func (s *server) take(ctx context.Context, conn *jsonrpc2.Conn, it item) error {
 	return s.publish(ctx, conn, d)
 }
 
-// reload reads the settings again: a policy may have been saved. While
-// they can't be read the old ones stay.
+// reload reads the settings again, because a policy may have been saved. If they can't be read, the
+// old ones stay in use.
 func (s *server) reload(ctx context.Context, conn *jsonrpc2.Conn, _ json.RawMessage) error {
 	if settings, err := s.load(); err == nil {
 		s.settings = settings
@@ -311,7 +307,7 @@ func (s *server) publish(ctx context.Context, conn *jsonrpc2.Conn, d *document) 
 	})
 }
 
-// diagnostics are the findings of a document, and what it changes.
+// diagnostics returns the findings of a document, and its changes since the last commit.
 func (s *server) diagnostics(d *document) []diagnostic {
 	list := []diagnostic{}
 	for _, f := range d.found {
@@ -323,8 +319,8 @@ func (s *server) diagnostics(d *document) []diagnostic {
 	return list
 }
 
-// drift compares a document with what was committed. What was found when
-// it was opened or saved stands until the next time.
+// drift compares a document with the committed version. The result is kept until the document is
+// opened or saved again.
 func (s *server) drift(d *document) []Drift {
 	known, ok := s.drifts[d.uri]
 	if !ok && s.settings.Drift != nil && !d.foreign && d.content == lint.AgentContent && d.path() != "" {
@@ -334,7 +330,7 @@ func (s *server) drift(d *document) []Drift {
 	return known
 }
 
-// drifted words a change since the last commit.
+// drifted converts a change since the last commit to a diagnostic.
 func (d *document) drifted(c Drift) diagnostic {
 	end := c.At
 	end.Column = len(d.line(c.At.Line-1)) + 1
@@ -354,7 +350,7 @@ func (c Drift) severity() int {
 	return severityInfo
 }
 
-// diagnostic words a finding as the terminal does.
+// diagnostic converts a finding to a diagnostic, with the same text as on the terminal.
 func (d *document) diagnostic(f diag.Finding, set *Settings) diagnostic {
 	text := f.Message
 	if f.Nearest != "" {
@@ -394,7 +390,7 @@ func severity(s diag.Severity) int {
 	return severityInfo
 }
 
-// scalars are the texts under fields of some names.
+// scalars returns the scalars that match a condition.
 func scalars(root *yamldoc.Node, wanted func(spot) bool) (found []spot) {
 	eachScalar(root, nil, func(s spot) bool {
 		if wanted(s) {

@@ -14,15 +14,14 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 )
 
-// Bounds of what is read as one message, in bytes.
+// These are the limits of one message, in bytes.
 const (
 	mostMessage = 32 << 20
 	mostHeader  = 4 << 10 // of one line
 )
 
-// stream reads and writes messages with the headers of the protocol.
-// What is no message is answered with an error that has no id, and what
-// follows is read on.
+// stream reads and writes messages with the headers of the protocol. It answers malformed input
+// with an error without an id, and continues to read.
 type stream struct {
 	in   *bufio.Reader
 	lost bool // the last line was no header, which was told
@@ -34,7 +33,7 @@ func newStream(in io.Reader, out io.Writer) *stream {
 	return &stream{in: bufio.NewReaderSize(in, mostHeader), out: out}
 }
 
-// ReadObject reads the next message. Its errors are those of the input.
+// ReadObject reads the next message. It only returns errors of the input.
 func (s *stream) ReadObject(into any) error {
 	for {
 		body, wrong, err := s.next()
@@ -58,7 +57,7 @@ func (s *stream) ReadObject(into any) error {
 	}
 }
 
-// next reads one message; wrong is what its headers have against them.
+// next reads one message; wrong describes what is wrong with its headers.
 func (s *stream) next() (body []byte, wrong, err error) {
 	length, wrong, err := s.headers()
 	if wrong != nil || err != nil {
@@ -69,7 +68,7 @@ func (s *stream) next() (body []byte, wrong, err error) {
 	return b.Bytes(), nil, err
 }
 
-// headers reads up to the blank line in front of a message.
+// headers reads up to the blank line before a message.
 func (s *stream) headers() (length int64, wrong, err error) {
 	for {
 		line, err := s.line()
@@ -92,7 +91,7 @@ func (s *stream) headers() (length int64, wrong, err error) {
 	}
 }
 
-// header reads one header; known is the length that one before it gave.
+// header reads one header; known is the length from an earlier header.
 func header(line string, known int64) (length int64, wrong error) {
 	at := strings.LastIndex(strings.ToLower(line), "content-length:")
 	if at < 0 {
@@ -110,8 +109,8 @@ func header(line string, known int64) (length int64, wrong error) {
 	return length, nil
 }
 
-// line reads a line without its end; of one that is too long the last
-// part, in which a header may follow what is no message.
+// line reads a line without its end. If the line is too long, it returns the last part, because a
+// header may follow malformed input on the same line.
 func (s *stream) line() (string, error) {
 	var last []byte
 	for {
@@ -123,7 +122,7 @@ func (s *stream) line() (string, error) {
 	}
 }
 
-// complain answers what is no message.
+// complain sends an error for malformed input.
 func (s *stream) complain(code int64, wrong error) error {
 	return s.WriteObject(map[string]any{
 		"jsonrpc": "2.0",
@@ -140,5 +139,5 @@ func (s *stream) WriteObject(object any) error {
 	return jsonrpc2.VSCodeObjectCodec{}.WriteObject(s.out, object)
 }
 
-// Close leaves both directions to whoever opened them.
+// Close does nothing, because the streams belong to the caller of Serve.
 func (*stream) Close() error { return nil }

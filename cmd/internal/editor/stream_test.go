@@ -9,13 +9,13 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/editor"
 )
 
-// framed is a message with its header.
+// framed returns a message with its header.
 func framed(body string) string {
 	return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// TestGarbageIsAnswered: whatever comes that is no message is answered
-// with one error, and the message behind it is served.
+// TestGarbageIsAnswered checks that malformed input gets one error, and that the next message is
+// handled.
 func TestGarbageIsAnswered(t *testing.T) {
 	const parse, invalid = -32700, -32600
 	for name, tt := range map[string]struct {
@@ -57,8 +57,8 @@ func TestGarbageIsAnswered(t *testing.T) {
 	}
 }
 
-// TestHeadersAsOthersWriteThem: names in any case, other headers, and
-// ends of lines without \r.
+// TestHeadersAsOthersWriteThem checks names in any case, other headers, and lines that end without
+// \r.
 func TestHeadersAsOthersWriteThem(t *testing.T) {
 	body := `{"jsonrpc":"2.0","id":7,"method":"shutdown"}`
 	in := fmt.Sprintf("content-length:%d\nContent-Type: application/x; charset=utf-8\n\n%s", len(body), body) +
@@ -69,7 +69,7 @@ func TestHeadersAsOthersWriteThem(t *testing.T) {
 	}
 }
 
-// served is what a session answers to an input.
+// served returns the answers of a session to an input.
 func served(t *testing.T, in string) (answers string, err error) {
 	t.Helper()
 	c := &client{t: t, dir: t.TempDir()}

@@ -8,10 +8,9 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// inTests visits the places of test files that stand for an alias of
-// this agent: in calls, and in what must never or always come of calls.
-// A call that is written as a text of its own is left out, and so are
-// tests that nearby does not reach: they fail when they are run.
+// inTests visits the names of an alias in the test files of this agent: in calls and in invariants.
+// It omits calls that are written as a JSON text, and tests that nearby does not reach: after a
+// rename these fail when they are run.
 func (d *document) inTests(alias string, visit func(test *document, at *yamldoc.Node)) {
 	list := d.list(alias)
 	_ = d.nearby(func(path string) {
@@ -30,7 +29,7 @@ func (d *document) inTests(alias string, visit func(test *document, at *yamldoc.
 	})
 }
 
-// renameInTests adds the edits of the tests of the agent.
+// renameInTests adds the edits in the tests of the agent.
 func (d *document) renameInTests(alias, name string, changes map[string][]textEdit) {
 	d.inTests(alias, func(test *document, at *yamldoc.Node) {
 		edit := textEdit{Range: test.span(at.Range), Text: name}
@@ -46,7 +45,7 @@ func (d *document) isAbout(agent string) bool {
 	return named != nil && filepath.Join(filepath.Dir(d.path()), filepath.FromSlash(named.Text)) == agent
 }
 
-// calls are the mappings of a test file that name a target.
+// calls returns the mappings of a test file that name a target.
 func (d *document) calls() (all []*yamldoc.Node) {
 	root := d.root()
 	for _, list := range []string{"never", "always"} {
@@ -68,8 +67,8 @@ func itemsOf(n *yamldoc.Node) []*yamldoc.Node {
 	return n.Items
 }
 
-// aliasOf is what names an entry of a list of the action space in a
-// call, nil where the call is about another list.
+// aliasOf returns the node that names an entry of a list of the action space in a call, or nil if
+// the call is about another list.
 func aliasOf(call *yamldoc.Node, list string) *yamldoc.Node {
 	server, skill := call.Get("server"), call.Get("skill")
 	switch {

@@ -11,20 +11,20 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Bounds of a look at the folders that an editor has open.
+// These are the limits for searching the folders that an editor has open.
 const (
 	mostEntries  = 20_000
 	mostFileSize = 4 << 20 // in bytes
 )
 
-// workspace is what an editor works on.
+// workspace is the open documents and folders of an editor.
 type workspace struct {
 	open    map[string]*document // by URI
 	folders []string
 }
 
-// file is a file as the editor shows it, or as it is on the disk; nil
-// when it can't be read.
+// file returns a file as the editor shows it, or otherwise from the disk. It returns nil if the
+// file can't be read.
 func (w workspace) file(path string) *document {
 	uri := uriOf(path)
 	for _, d := range w.open {
@@ -43,7 +43,7 @@ func (w workspace) file(path string) *document {
 	return newDocument(item{URI: uri, Text: string(src)})
 }
 
-// list is the list of the action space that an alias stands in.
+// list returns the name of the action-space list that contains an alias.
 func (d *document) list(alias string) string {
 	for _, s := range scalars(d.root(), isAlias) {
 		if s.node.Text == alias {
@@ -53,8 +53,8 @@ func (d *document) list(alias string) string {
 	return ""
 }
 
-// policies are those that govern an agent: the ones that it names, and
-// the ones that select it.
+// policies returns the policies that apply to an agent: those that it names, and those that select
+// it.
 func (d *document) policies(set *Settings) (all []*document) {
 	named := scalars(d.root(), func(s spot) bool { return !s.key && s.field == "policy_ref" })
 	for _, pol := range set.Policies {
@@ -69,9 +69,8 @@ func (d *document) policies(set *Settings) (all []*document) {
 	return all
 }
 
-// targets are the places of a policy that name an alias of a list of the
-// action space. Patterns that meet it are none: they may be meant for
-// others.
+// targets returns the values in a policy that name an alias of a list of the action space. It omits
+// patterns that match the alias, because they may be meant for other targets.
 func (d *document) targets(alias, list string) []spot {
 	field := "targets"
 	if list == "mcp_servers" || list == "remote_agents" {
@@ -83,7 +82,7 @@ func (d *document) targets(alias, list string) []spot {
 	})
 }
 
-// renameInPolicies adds the edits of the policies that name an alias.
+// renameInPolicies adds the edits in the policies that name an alias.
 func (d *document) renameInPolicies(set *Settings, alias, name string, changes map[string][]textEdit) error {
 	for _, pol := range d.policies(set) {
 		spots := pol.targets(alias, d.list(alias))
@@ -106,18 +105,18 @@ func (d *document) renameInPolicies(set *Settings, alias, name string, changes m
 	return nil
 }
 
-// inBrackets reports whether a place stands in a list in brackets.
+// inBrackets reports whether a scalar is in a list in brackets.
 func (d *document) inBrackets(s spot) bool {
 	p := d.position(s.node.Range.Start)
 	at, ok := d.flowAt(p)
 	return ok && !at.name
 }
 
-// errFull ends a walk that found too much.
+// errFull ends a walk that has found too many files.
 var errFull = errors.New("there are too many files")
 
-// elsewhere reports whether another agent of the workspace has an alias,
-// or may have it: what can't be read counts.
+// elsewhere reports whether another agent of the workspace has an alias, or may have it because its
+// file can't be read.
 func (d *document) elsewhere(alias string) bool {
 	found := false
 	err := d.nearby(func(path string) {
@@ -126,8 +125,8 @@ func (d *document) elsewhere(alias string) bool {
 	return found || err != nil
 }
 
-// nearby visits the documents in the editor's folders, without one in
-// that of the file. It fails when it could not see all.
+// nearby visits the documents in the editor's folders, or in the directory of the file if the
+// editor has none open. It returns an error if it could not visit all.
 func (d *document) nearby(visit func(path string)) error {
 	folders := d.around.folders
 	if len(folders) == 0 {
@@ -157,8 +156,7 @@ func (d *document) nearby(visit func(path string)) error {
 	return nil
 }
 
-// mayHave reports whether a file is an agent with an alias, or one that
-// can't be read.
+// mayHave reports whether a file is an agent with an alias, or an agent that can't be read.
 func (d *document) mayHave(alias string) bool {
 	switch {
 	case d == nil:

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// places is what references are asked for.
+// place is one result of a request for references.
 type place struct {
 	URI   string
 	Range struct{ Start, End struct{ Line, Character int } }
@@ -21,7 +21,7 @@ type edits struct {
 	}
 }
 
-// made applies the edits of one file, which has one a line.
+// made applies the edits of one file, at most one per line.
 func (e edits) made(uri, text string) string {
 	lines := strings.Split(text, "\n")
 	for _, one := range e.Changes[uri] {
@@ -31,7 +31,7 @@ func (e edits) made(uri, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// governed is a policy for a tool, in the lists that a test wants.
+// governed returns a policy for a tool, with the lists that a test needs.
 func governed(match string) string {
 	return "schema_version: \"1.0.0\"\npolicy_ref: acme.trades\nrules:\n  - id: all\n    approval: true\n    match: " +
 		match + "\n"
@@ -63,8 +63,8 @@ func TestRenameReachesPolicies(t *testing.T) {
 	}
 }
 
-// TestRenameLeavesOtherAgentsGuarded: the policy still names what another
-// agent has, also when nobody can tell.
+// TestRenameLeavesOtherAgentsGuarded checks that the policy still names the alias of another agent,
+// also if that agent's file can't be read.
 func TestRenameLeavesOtherAgentsGuarded(t *testing.T) {
 	pol := governed("{targets: [other, pay, \"pay*\"]}")
 	for name, other := range map[string]string{
@@ -89,7 +89,7 @@ func TestRenameLeavesOtherAgentsGuarded(t *testing.T) {
 	}
 }
 
-// TestRenameLeavesOtherPoliciesAlone: those of which the agent names none.
+// TestRenameLeavesOtherPoliciesAlone checks policies that the agent does not name.
 func TestRenameLeavesOtherPoliciesAlone(t *testing.T) {
 	c := start(t)
 	c.write("checker.agf.yaml", "a: 1\n")

@@ -5,7 +5,7 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// outcome is what a product is told.
+// outcome is the kind of answer that the hook gives to the product.
 type outcome int
 
 const (
@@ -16,7 +16,7 @@ const (
 	silent                    // nothing: the product goes by its own rules, or the call has run
 )
 
-// verdict is what becomes of a call.
+// verdict is the decision about one call.
 type verdict struct {
 	outcome outcome
 	args    []byte // allowed: the whole of the arguments, or of the answer
@@ -27,11 +27,11 @@ func denies(why string) verdict { return verdict{outcome: denied, why: why} }
 
 func allows(args []byte) verdict { return verdict{outcome: allowed, args: args} }
 
-// mostWhy bounds what a model is told, in bytes: Claude Code cuts texts
-// at 10,000 characters.
+// mostWhy limits the reason given to the model, in bytes: Claude Code cuts texts at 10,000
+// characters.
 const mostWhy = 8000
 
-// text is the answer on standard output: one line, or nothing.
+// text returns the answer for standard output: one line of JSON, or nil if the verdict is silent.
 func (v verdict) text(e *event) ([]byte, error) {
 	if v.outcome == silent {
 		return nil, nil
@@ -44,7 +44,7 @@ func (v verdict) text(e *event) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// word is the outcome in the word that all five have.
+// word returns the outcome as the word that all five products share.
 func (v verdict) word() string {
 	switch v.outcome {
 	case allowed:
@@ -87,13 +87,13 @@ func note(args []byte) string {
 	return text
 }
 
-// edits reports whether the call runs with other arguments than those
-// that the product asked about. Only then are arguments written.
+// edits reports whether the call runs with arguments other than those in the product's document.
+// Arguments are written to the answer only in this case.
 func (v verdict) edits(e *event) bool {
 	return v.outcome == allowed && string(v.args) != string(e.call.Args)
 }
 
-// sayBehavior answers in the place of a dialog.
+// sayBehavior writes the answer that replaces a permission dialog.
 func sayBehavior(w *jsonmsg.Writer, v verdict, edits bool) {
 	w.Member("behavior", v.word())
 	w.Optional("message", v.why)
@@ -102,7 +102,8 @@ func sayBehavior(w *jsonmsg.Writer, v verdict, edits bool) {
 	}
 }
 
-// sayCodex is sayClaude, but for the dialog, where other arguments fail.
+// sayCodex writes the same answer as sayClaude, except for dialogs: Codex rejects changed arguments
+// there.
 func sayCodex(w *jsonmsg.Writer, e *event, v verdict) {
 	if e.moment != dialog {
 		sayClaude(w, e, v)
@@ -152,8 +153,8 @@ func sayGemini(w *jsonmsg.Writer, e *event, v verdict) {
 	}
 }
 
-// takes says why a product could not run an approved call as it was
-// approved; "" where it can.
+// takes returns the reason why the product can't run an approved call with args, or an empty string
+// if it can.
 func (e *event) takes(args []byte) string {
 	switch {
 	case string(args) == string(e.call.Args):

@@ -1,7 +1,6 @@
-// Package hook is `assent hook`: what coding agents run before their
-// tools. It reads the document of the product on standard input, puts
-// the call to the rules and to people, and answers in the product's
-// way. Everything but an explicit allow blocks.
+// Package hook implements `assent hook`, which coding agents run before their tools. It reads the
+// product's document on standard input, evaluates the rules for the call, asks people if the rules
+// require it, and answers in the product's format. Everything but an explicit allow blocks.
 package hook
 
 import (
@@ -22,8 +21,8 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// Alone opens the service of hooks without a server. asker is whom its
-// requests are of, and person whose machine it is; "" nobody's.
+// Alone opens a Desk that works without a server. asker is recorded as the origin of its requests,
+// and person is the person who uses this machine; person may be empty.
 type Alone func(ctx context.Context, c config.MCP, asker, person string) (Desk, error)
 
 type command struct {
@@ -32,7 +31,7 @@ type command struct {
 	alone Alone
 }
 
-// flags are those of all products.
+// flags are the flags that all products have.
 type flags struct {
 	remote.Connection
 	config.HookFlags
@@ -45,7 +44,8 @@ type flags struct {
 	observe   bool
 }
 
-// Command is assent hook, with further commands below it.
+// Command returns the command `assent hook`, with one subcommand per product and the commands in
+// further.
 func Command(caller remote.Caller, alone Alone, further ...*cobra.Command) *cobra.Command {
 	a := command{caller, alone}
 	var all []*cobra.Command
@@ -60,8 +60,8 @@ func Command(caller remote.Caller, alone Alone, further ...*cobra.Command) *cobr
 			"(docs/contracts/hook.md).",
 		append(all, further...)...,
 	)
-	// A hook whose settings forgot the product must not pass for one
-	// that has nothing against the call.
+	// A hook whose settings forgot the product must not pass for one that has no objection to the
+	// call.
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return errors.New("expected the product whose hook this is, such as claude-code: `" + cmd.CommandPath() +
 			" --help` lists them")
@@ -70,8 +70,7 @@ func Command(caller remote.Caller, alone Alone, further ...*cobra.Command) *cobr
 	return cmd
 }
 
-// product is the command of one product. What is wrong with its command
-// line blocks, too.
+// product returns the command of one product. An invalid command line also blocks the call.
 func (a command) product(p *product) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -99,14 +98,14 @@ func (a command) product(p *product) *cobra.Command {
 	return cmd
 }
 
-// blocked blocks a call before anything was read of it.
+// blocked blocks a call before any document was read.
 func (a command) blocked(p *product, err error) error {
 	catch()
 
 	return a.answer(p, result{err: err})
 }
 
-// run answers one document.
+// run reads and answers one document.
 func (a command) run(p *product, f flags) error {
 	var seen atomic.Pointer[event]
 	r := guarded(f.wait+p.reserve, func(ctx context.Context) result { return a.decide(ctx, p, f, &seen) })
@@ -123,7 +122,7 @@ func (a command) run(p *product, f flags) error {
 	return a.answer(p, r)
 }
 
-// decide reads the document and says what becomes of its call.
+// decide reads the document and returns the decision about its call.
 func (a command) decide(ctx context.Context, p *product, f flags, seen *atomic.Pointer[event]) (out result) {
 	text, err := readDocument(a.In)
 	if err != nil {
@@ -167,13 +166,14 @@ func (a command) decide(ctx context.Context, p *product, f flags, seen *atomic.P
 	return out
 }
 
-// mayDefer reports whether a call that is put off can't run unasked:
-// modes that allow more than the settings say run it.
+// mayDefer reports whether a deferred call can't run without approval. In permission modes that
+// allow more than the settings, the product would run it.
 func mayDefer(e *event) bool {
 	return e.moment == before && (e.mode == "default" || e.mode == "dontAsk" || e.mode == "acceptEdits")
 }
 
-// explained says what was wrong with a server in words for a command line.
+// explained returns err as one line for the command line: a server's error with its explanation. It
+// returns nil for nil.
 func explained(err error) error {
 	if err == nil {
 		return nil
@@ -182,7 +182,7 @@ func explained(err error) error {
 	return errors.New(strings.ReplaceAll(remote.Explain(err).Error(), "\nnext: ", "; "))
 }
 
-// desk is who is asked.
+// desk opens the local service if --agent-file is set, and otherwise connects to the server.
 func (a command) desk(ctx context.Context, p *product, f flags) (Desk, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func (a command) desk(ctx context.Context, p *product, f flags) (Desk, error) {
 	return &served{client.Side(c, f.agent), c, f.agent}, nil
 }
 
-// check refuses flags that don't go together.
+// check returns an error for flags that can't be combined.
 func (f *flags) check() error {
 	switch {
 	case f.Agent != "" && f.agent != "":
@@ -232,5 +232,5 @@ func (f *flags) check() error {
 	return nil
 }
 
-// mostWait bounds --wait: no product waits longer.
+// mostWait is the maximum of --wait. No product waits longer.
 const mostWait = 24 * time.Hour

@@ -10,23 +10,22 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Desk is what asks people: a service elsewhere, or one in this
-// process.
+// Desk asks people about calls: through a server, or with a service in this process.
 type Desk interface {
 	hold.Side
 
-	// Wait returns when a request has another version, or after a while.
+	// Wait returns when the request has a version other than the given one, or after a while.
 	Wait(ctx context.Context, id string, version int64) error
 
-	// Report tells the ledger what became of a call, which was opened by
-	// a key, or by none that anybody knows ("").
+	// Report records in the ledger how a call ended. opened is the key with which the call was
+	// opened, or an empty string if that key is unknown.
 	Report(ctx context.Context, call *resolve.Call, what approval.Report, opened, key string) error
 
-	// Close ends what the desk holds open.
+	// Close releases the resources of the desk.
 	Close() error
 }
 
-// served is the desk of a server.
+// served is a Desk that uses a server.
 type served struct {
 	hold.Side
 
@@ -34,7 +33,7 @@ type served struct {
 	agent string
 }
 
-// longPoll is how long one exchange waits at a server.
+// longPoll is the duration of one long-poll request to the server.
 const longPoll = time.Minute
 
 func (s *served) Wait(ctx context.Context, id string, version int64) error {

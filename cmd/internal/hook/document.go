@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// moment is when in the life of a call a hook runs.
+// moment is the point in the life of a call at which the hook runs.
 type moment int
 
 const (
@@ -21,10 +21,10 @@ const (
 	after                 // the call has run
 )
 
-// event is what a product says of one call, in our words.
+// event is a product's document about one call, in a form that is independent of the product.
 type event struct {
 	product *product
-	// name is the product's own for the moment; "" where it gives none.
+	// name is the product's own name of the event. It is empty if the document has none.
 	name    string
 	moment  moment
 	failed  bool // after: the tool says so
@@ -35,17 +35,17 @@ type event struct {
 	cwd     string
 	named   []string // see names
 	root    string   // of the project, if the product says it; "" for cwd
-	// camel: the document is in Copilot's own form.
+	// camel is set if the document has Copilot's own form, with names in camel case.
 	camel bool
-	// fixed: the product takes no other arguments than its own here.
+	// fixed is set if the product accepts no changed arguments at this event.
 	fixed bool
 }
 
-// maxDocument bounds a document, in bytes: the largest arguments of a
-// call, and what stands around them.
+// maxDocument limits the size of a document, in bytes: the largest arguments of a call and the
+// fields around them.
 const maxDocument = 16 << 20
 
-// readDocument reads standard input, and refuses what is too large.
+// readDocument reads standard input. It returns an error if there is more than maxDocument.
 func readDocument(in io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxDocument+1))
 	switch {
@@ -60,9 +60,8 @@ func readDocument(in io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// readEvent reads a document. Fields that nobody here knows are passed
-// over: newer versions of a product have some. What is needed and is
-// not there, or is something else, is an error.
+// readEvent reads a document. It ignores unknown fields, because newer versions of a product add
+// some. A required field that is missing or has the wrong type is an error.
 func readEvent(p *product, text []byte) (*event, error) {
 	in := jsonmsg.Read(text, jsonmsg.Limits())
 	e := &event{product: p}
@@ -80,11 +79,11 @@ func readEvent(p *product, text []byte) (*event, error) {
 	return e, nil
 }
 
-// moments are the names that products give to a moment.
+// moments lists a product's event names for each moment.
 type moments struct{ before, dialog, elicits, after, failed []string }
 
-// at sets when the hook runs. A name that is not known is an error:
-// what it would have to be answered is not known either.
+// at sets the moment of the event. An unknown name is an error, because the format of its answer is
+// unknown too.
 func (e *event) at(in jsonmsg.Fields, name string, m moments) {
 	e.name = name
 	switch {
@@ -104,7 +103,7 @@ func (e *event) at(in jsonmsg.Fields, name string, m moments) {
 	}
 }
 
-// claudeMoments are those of Claude Code and of what speaks as it does.
+// claudeMoments returns the event names of Claude Code and of the products that use its format.
 func claudeMoments(p *product) moments {
 	return moments{
 		before:  []string{"PreToolUse"},
@@ -130,8 +129,8 @@ func readClaude(in jsonmsg.Fields, e *event) {
 	e.call.Args = in.Required("tool_input").Source
 }
 
-// readCopilot reads both forms of Copilot CLI. Its own form doesn't
-// name the event: one that has a result has run.
+// readCopilot reads both forms of Copilot CLI documents. Copilot's own form doesn't name the event:
+// if there is a result, the call has run.
 func readCopilot(in jsonmsg.Fields, e *event) {
 	if in.Has("hook_event_name") {
 		readClaude(in, e)
@@ -149,8 +148,8 @@ func readCopilot(in jsonmsg.Fields, e *event) {
 	}
 }
 
-// readCursor reads the documents of Cursor. A shell command and a call
-// of an MCP server have events of their own, which take no edit.
+// readCursor reads the documents of Cursor. Shell commands and calls of MCP servers have events of
+// their own, which accept no changed arguments.
 func readCursor(in jsonmsg.Fields, e *event) {
 	name := in.Need("hook_event_name")
 	e.at(in, name, moments{
@@ -177,8 +176,7 @@ func readCursor(in jsonmsg.Fields, e *event) {
 	e.call.Args = arguments(in, "tool_input")
 }
 
-// shellArguments are those of the event of a shell command, as the tool
-// Shell has them.
+// shellArguments converts the event for a shell command to the arguments that the tool Shell has.
 func shellArguments(in jsonmsg.Fields) []byte {
 	command := in.NonEmpty("command")
 	args, err := jsonmsg.Object(func(w *jsonmsg.Writer) { w.Member("command", command) })
@@ -189,8 +187,8 @@ func shellArguments(in jsonmsg.Fields) []byte {
 	return args
 }
 
-// readGemini reads the documents of Gemini CLI. Its names of MCP tools
-// can't be taken apart: what it says of the server tells.
+// readGemini reads the documents of Gemini CLI. Gemini's names of MCP tools can't be split into
+// server and tool, so the server is read from the MCP context of the document.
 func readGemini(in jsonmsg.Fields, e *event) {
 	e.at(in, in.Need("hook_event_name"), moments{
 		before: []string{"BeforeTool"},
@@ -210,7 +208,8 @@ func readGemini(in jsonmsg.Fields, e *event) {
 	}
 }
 
-// arguments are an object, or a string that holds the text of one.
+// arguments returns the named field, which must be an object or a string that contains the text of
+// an object.
 func arguments(in jsonmsg.Fields, name string) []byte {
 	raw := in.Raw(name)
 	if text, ok := jsonmsg.ReadString(raw); ok {

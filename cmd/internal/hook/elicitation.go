@@ -15,20 +15,20 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// elicitation is Claude Code's event for an MCP server that asks the
-// user, and the name by which the agent's file allows that.
+// elicitation is the name of Claude Code's event for an MCP server that asks the user. The agent
+// file declares a tool of this name to allow such questions.
 const elicitation = "Elicitation"
 
-// The actions of an answer to an MCP server. Cancel says that nobody
-// has decided, and decline that somebody did.
+// These are the actions in an answer to an MCP server. Decline means that a person refused; cancel
+// means that no person decided.
 const (
 	accept  = "accept"
 	decline = "decline"
 	cancel  = "cancel"
 )
 
-// readElicitation reads what an MCP server asks. It becomes the call of
-// a tool of its own, whose arguments tell rules who asks for what.
+// readElicitation reads a question of an MCP server. It becomes a call of a tool of its own, so
+// that rules can match the server and the question in its arguments.
 func readElicitation(in jsonmsg.Fields, e *event) {
 	e.call.Kind, e.call.Tool = resolve.Tool, elicitation
 	in.NonEmpty("mcp_server_name")
@@ -46,15 +46,15 @@ func readElicitation(in jsonmsg.Fields, e *event) {
 	e.call.Args = args
 }
 
-// asked is the form of an MCP server.
+// asked is the form that an MCP server sent.
 type asked struct {
 	server, message string
 	schema          json.RawMessage
 	form            *form.Form
 }
 
-// readAsked reads the form that the arguments hold. What can't be shown
-// to people as a form is an error.
+// readAsked reads the form from the arguments of the call. It returns an error if people can't be
+// shown the form.
 func readAsked(args []byte) (a asked, err error) {
 	in := jsonmsg.Read(args, jsonmsg.Limits())
 	a = asked{server: in.Text("mcp_server_name"), message: in.Text("message"), schema: in.Raw("requested_schema")}
@@ -78,8 +78,8 @@ func readAsked(args []byte) (a asked, err error) {
 	return a, err
 }
 
-// elicit has people answer what an MCP server asks. It is asked anew
-// each time: two forms of the same text are two questions.
+// elicit asks people to fill in the form of an MCP server. It always creates a new request: two
+// forms with the same text are two questions.
 func (r *run) elicit(ctx context.Context) (verdict, error) {
 	a, err := readAsked(r.event.call.Args)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *run) elicit(ctx context.Context) (verdict, error) {
 		Prompt:  a.message,
 		Schema:  a.schema,
 		Context: r.says(),
-		// Nobody reads what is answered later, also when the hook is killed.
+		// No one reads a later answer. The limit also holds if the hook is killed.
 		Within: max(r.wait, time.Second),
 	})
 	switch {
@@ -118,7 +118,7 @@ func unansweredFor(why string) verdict {
 	return verdict{outcome: unanswered, why: "Not answered. " + why}
 }
 
-// takeBack ends a question that nobody answered in time.
+// takeBack cancels a question that was not answered in time.
 func (r *run) takeBack(ctx context.Context, id string) (verdict, error) {
 	err := r.desk.Cancel(ctx, id, r.event.product.title+" no longer waits for the answer")
 	if err != nil && !errors.Is(err, approval.ErrClosed) { // its own deadline ends it at the same moment
@@ -129,7 +129,7 @@ func (r *run) takeBack(ctx context.Context, id string) (verdict, error) {
 		"ask again when somebody is there."), nil
 }
 
-// elicited is the answer of people, held to the form once more.
+// elicited returns the answer of people. It validates the answer against the form again.
 func (r *run) elicited(ctx context.Context, asked *form.Form, id string) (verdict, error) {
 	ended, err := r.desk.Answer(ctx, id)
 	switch {
@@ -149,7 +149,7 @@ func (r *run) elicited(ctx context.Context, asked *form.Form, id string) (verdic
 	return allows(content), nil
 }
 
-// sayElicitation answers an MCP server.
+// sayElicitation writes the answer to an MCP server.
 func sayElicitation(w *jsonmsg.Writer, v verdict) {
 	w.Optional("reason", v.why)
 	w.Name("hookSpecificOutput").Object(func(w *jsonmsg.Writer) {

@@ -15,18 +15,17 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// result is what the work of a hook came to.
+// result is the result of running a hook.
 type result struct {
 	event *event // nil: the document could not be read that far
 	v     verdict
 	err   error
-	// fileErrors are the errors of the files that decided.
+	// fileErrors are the errors in the files that decided about the call.
 	fileErrors []diag.Finding
 }
 
-// catch keeps signals from ending the process until it ends by itself,
-// and tells of those that somebody sent. That nobody reads what is
-// written, the writing itself tells.
+// catch keeps signals from ending the process before it has answered, and returns a channel with
+// the signals received. It ignores SIGPIPE: if the reader has gone, the write returns an error.
 func catch() <-chan os.Signal {
 	caught := make(chan os.Signal, 1)
 	for _, s := range signals() {
@@ -40,8 +39,8 @@ func catch() <-chan os.Signal {
 	return caught
 }
 
-// guarded does the work, and ends it whatever happens: a panic, a
-// signal, and a time that is over are errors, which block.
+// guarded runs work. A panic, a signal, and the end of the time within are returned as errors,
+// which block the call.
 func guarded(within time.Duration, work func(ctx context.Context) result) result {
 	caught := catch()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -60,11 +59,11 @@ func guarded(within time.Duration, work func(ctx context.Context) result) result
 	}
 }
 
-// parentLooks is how often withParent looks.
+// parentLooks is the interval at which withParent checks the parent process.
 const parentLooks = 200 * time.Millisecond
 
-// withParent ends when the process that started the hook has gone: nobody
-// would run then what people approve.
+// withParent returns a context that ends when the process that started the hook has exited, because
+// then no process is left to run an approved call.
 func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	parent := os.Getppid()
@@ -85,7 +84,7 @@ func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// contained makes an error of a panic.
+// contained runs work and converts a panic into an error.
 func contained(ctx context.Context, work func(ctx context.Context) result) (r result) {
 	defer func() {
 		if broken := recover(); broken != nil {
@@ -96,10 +95,12 @@ func contained(ctx context.Context, work func(ctx context.Context) result) (r re
 	return work(ctx)
 }
 
-// errBlocked says that the call is blocked by the exit code; why was said.
+// errBlocked makes the process exit with the code that blocks the call. The reason has been written
+// already.
 var errBlocked = term.ExitWith(term.ExitFailure, nil)
 
-// answer tells the product. What can't be told blocks.
+// answer writes the answer for the product. It blocks the call if there is an error, also an error
+// of writing.
 func (a command) answer(p *product, r result) error {
 	if r.err == nil {
 		var text []byte
@@ -115,9 +116,9 @@ func (a command) answer(p *product, r result) error {
 	return a.block(p, r)
 }
 
-// block has the product not run the call: by the exit code with the
-// reason on standard error, which all but dialogs heed, and by a
-// document for these, and where nothing can be written there.
+// block tells the product not to run the call: by the exit code, with the reason on standard error.
+// Dialogs ignore the exit code, so for a dialog, and if standard error can't be written, it writes
+// a document that denies.
 func (a command) block(p *product, r result) error {
 	why := "Not run. " + reason(r.err)
 	err := put(a.Err, []byte("assent: "+why+"\n"))
@@ -139,11 +140,11 @@ func (a command) block(p *product, r result) error {
 	return nil
 }
 
-// toWrite is how long a product has to read what is written.
+// toWrite is the time that a product has to read the answer.
 const toWrite = 2 * time.Second
 
-// put writes a text where somebody may read it, but doesn't wait for
-// ever until somebody does.
+// put writes a text. It returns an error if the stream is not connected to a reader, or if the
+// write takes longer than toWrite.
 func put(w io.Writer, text []byte) error {
 	if isNowhere(w) {
 		return errors.New("nobody reads what the hook says: " + os.DevNull + " is in the place of the product's pipe")
@@ -163,9 +164,8 @@ func put(w io.Writer, text []byte) error {
 	}
 }
 
-// isNowhere reports whether nobody can read what is written: the
-// process was started without that stream, and has the null device in
-// its place, or was given that.
+// isNowhere reports whether a stream has no reader: the process was started without the stream, or
+// with the null device as the stream.
 func isNowhere(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -177,7 +177,7 @@ func isNowhere(w io.Writer) bool {
 	return err != nil || gone == nil && os.SameFile(at, null)
 }
 
-// reason is an error in one line, for a model too.
+// reason returns an error as one line. It is also shown to models.
 func reason(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "Nobody could say in time whether this call may run."

@@ -18,24 +18,25 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/remote"
 )
 
-// Line is the command line of a hook, as the settings of its product
-// hold it.
+// Line is the command line of a hook, as written in the settings of its product.
 type Line struct {
 	Args []string // behind the program
-	// Limit is how long the hook runs at most.
+	// Limit is the maximum time that the hook runs.
 	Limit time.Duration
-	// Alone is the service of a hook without a server; nil at a server.
+	// Alone is the configuration of a hook that works without a server. It is nil if the hook uses
+	// a server.
 	Alone *config.MCP
 }
 
-// Lines makes lines out of the flags that hooks have.
+// Lines builds command lines from the flags of hooks.
 type Lines struct {
 	reader config.Reader
 	own    *pflag.FlagSet
 	flags  flags
 }
 
-// Writes has a command take the flags of hooks.
+// Writes adds the flags of hooks to a command that writes settings, and returns the Lines that
+// reads them.
 func Writes(cmd *cobra.Command, r config.Reader) *Lines {
 	l := &Lines{reader: r, own: pflag.NewFlagSet("hook", pflag.ContinueOnError)}
 	scratch := &cobra.Command{}
@@ -51,11 +52,10 @@ func Writes(cmd *cobra.Command, r config.Reader) *Lines {
 	return l
 }
 
-// setupWait is how long people have where the settings give the hook
-// the time for it.
+// setupWait is the time that people have if the settings give the hook enough time for it.
 const setupWait = 9 * time.Minute
 
-// Products are the names of the products, as in the command line.
+// Products returns the names of the products that the command line accepts.
 func Products() []string {
 	var out []string
 	for _, p := range products() {
@@ -65,9 +65,8 @@ func Products() []string {
 	return out
 }
 
-// Of is the line for a product, with paths that hold in any directory.
-// Flags that the hook would refuse, and files that are not there, are
-// an error.
+// Of returns the command line for a product, with absolute paths. It returns an error for flags
+// that the hook would refuse and for files that don't exist.
 func (l *Lines) Of(name string) (Line, error) {
 	i := slices.IndexFunc(products(), func(p *product) bool { return p.name == name })
 	if i < 0 {
@@ -88,7 +87,7 @@ func (l *Lines) Of(name string) (Line, error) {
 	return l.flags.line(l.reader, p, args)
 }
 
-// written writes the flags that were given down, and how long people have.
+// written appends the flags that were set, and always --wait, to args.
 func (l *Lines) written(args []string) ([]string, error) {
 	var err error
 	l.own.VisitAll(func(f *pflag.Flag) {
@@ -113,8 +112,8 @@ func (l *Lines) written(args []string) ([]string, error) {
 	return args, err
 }
 
-// absolute is the value of a flag; paths are absolute. A file that the
-// hook will read must be there.
+// absolute returns the value of a flag, with paths made absolute. It returns an error if a file
+// that the hook reads doesn't exist.
 func absolute(flag, value string) (string, error) {
 	if !slices.Contains(pathFlags(), flag) {
 		return value, nil
@@ -134,14 +133,14 @@ func absolute(flag, value string) (string, error) {
 	return path, nil
 }
 
-// storeFlag names a file that the hook makes.
+// storeFlag is the flag of a file that the hook creates if needed.
 const storeFlag = "store"
 
 func pathFlags() []string {
 	return []string{"agent-file", "policies", "people", storeFlag, "decisions", "token-file"}
 }
 
-// Paths are the files that a line names and its hook reads.
+// Paths returns the files named in a command line that its hook reads.
 func Paths(args []string) []string {
 	var out []string
 	for i, arg := range args {
@@ -154,7 +153,7 @@ func Paths(args []string) []string {
 	return out
 }
 
-// ReadLine reads a line that stands in settings.
+// ReadLine reads the command line of a hook from settings.
 func ReadLine(r config.Reader, args []string) (Line, error) {
 	i := slices.IndexFunc(products(), func(p *product) bool { return len(args) > 1 && p.name == args[1] })
 	if i < 0 {
@@ -175,7 +174,7 @@ func ReadLine(r config.Reader, args []string) (Line, error) {
 	return f.line(r, p, args)
 }
 
-// line is a line whose flags are right.
+// line returns the Line for flags that have been checked.
 func (f *flags) line(r config.Reader, p *product, args []string) (Line, error) {
 	out := Line{Args: args, Limit: f.wait + p.reserve}
 	if f.Agent == "" {

@@ -6,38 +6,36 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// product is a coding agent that runs hooks: how its documents read,
-// and how it is answered.
+// product is a coding agent that runs hooks. It has functions to read the documents of the agent
+// and to write its answers.
 type product struct {
 	name  string
 	title string
-	// wait is how long people have unless a flag says it, and reserve
-	// the time behind it in which the hook answers in any case. Together
-	// they are less than the product's own time, after which most let
-	// the call run.
+	// wait is the time that people have unless --wait is set. reserve is the additional time in
+	// which the hook always answers. Their sum is less than the product's own limit, after which
+	// most products run the call.
 	wait    time.Duration
 	reserve time.Duration
 	read    func(in jsonmsg.Fields, e *event)
 	say     func(w *jsonmsg.Writer, e *event, v verdict)
-	// merges: an edit is merged into the arguments, so that it can
-	// take nothing out of them.
+	// merges is set if the product merges changed arguments into the original ones, so that an edit
+	// can't remove an argument.
 	merges bool
-	// asks names the tool by which the agent asks its user; "" none.
+	// asks is the tool with which the agent asks its user. It is empty if there is none.
 	asks string
-	// ownQuestions names the tools that are a question to the user, or
-	// that start something which this hook does not see. The rules alone
-	// never let them run.
+	// ownQuestions lists tools that ask the user a question or start work that this hook doesn't
+	// see. Rules alone never allow them; a person must approve.
 	ownQuestions []string
-	// project is the variable of the environment that names the directory
-	// of the project; "" none.
+	// project is the environment variable that contains the project directory. It is empty if there
+	// is none.
 	project string
-	// elicits are the events at which an MCP server asks the user.
+	// elicits lists the events at which an MCP server asks the user.
 	elicits []string
-	// defers: a call can be put off until the session is resumed.
+	// defers is set if the product can defer a call until the session is resumed.
 	defers bool
 }
 
-// products are the coding agents whose hooks are spoken.
+// products returns the supported coding agents.
 func products() []*product {
 	return []*product{
 		{

@@ -9,23 +9,22 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// protectedNames are directories and files that no call touches unless a
-// person approves it, whatever the rules say: the settings of the
-// products, which can take the hook away, and those of assent.
+// protectedNames lists directories and files that a call may touch only if a person approves it,
+// regardless of the rules: the settings of the products, with which the hook could be removed, and
+// those of assent.
 var protectedNames = []string{
 	".claude", ".claude.json", ".codex", ".gemini", ".copilot", ".cursor", ".github/hooks",
 	"claude-code/managed-settings",
 	"managed-settings.json", ".mcp.json", "assent.key", "hook.db", "mcp.token", "config/assent", ".assent",
 }
 
-// touches says what of the settings of a product or of assent a call can
-// touch; "" if it names none of them.
+// touches returns the name of a settings file of a product or of assent that the call may touch, or
+// an empty string if the call names none.
 func (e *event) touches(f flags) string {
 	files := e.product.settings(f)
 	home, _ := os.UserHomeDir()
 	for _, text := range e.names() {
-		// Quotes and backslashes hide a name from a search, and patterns
-		// from one by letters.
+		// Quotes and backslashes would hide a name from this search.
 		plain := strings.ToLower(strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(text))
 		for _, name := range protectedNames {
 			if holdsName(plain, name) {
@@ -70,8 +69,8 @@ func globs(pattern, file string) bool {
 	}
 }
 
-// holdsName reports whether a text has a name between characters that no
-// name goes on with, or a pattern that matches it there.
+// holdsName reports whether the text contains the name as a whole word, or a pattern that matches
+// the name.
 func holdsName(text, name string) bool {
 	for rest := text; ; {
 		i := strings.Index(rest, name)
@@ -101,8 +100,7 @@ func isNameRune(c byte) bool {
 	return c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 0x80
 }
 
-// settings are the files that decide about a call, with their links
-// followed.
+// settings returns the paths of the files that decide about a call, with symbolic links resolved.
 func (p *product) settings(f flags) []string {
 	var out []string
 	for _, name := range slices.Concat([]string{f.Agent, f.People, f.Store, f.Decisions, f.TokenFile()}, f.Policies) {

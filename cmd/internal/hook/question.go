@@ -15,15 +15,15 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// asksUser reports whether the call is the agent's question to its
-// user, which people answer in place of a dialog.
+// asksUser reports whether the call is the agent's question to its user. People answer it here
+// instead of in a dialog.
 func (r *run) asksUser() bool {
 	e := r.event
 	return e.product.asks != "" && e.call.Kind == resolve.Tool && e.call.Tool == e.product.asks
 }
 
-// ask puts the questions of the call to people. The call runs with
-// their answers in it.
+// ask sends the questions of the call to people. The call then runs with their answers in its
+// arguments.
 func (r *run) ask(ctx context.Context, key string) (v verdict, over bool, err error) {
 	all, err := readQuestions(r.event.call.Args)
 	if err != nil {
@@ -57,7 +57,7 @@ func (r *run) ask(ctx context.Context, key string) (v verdict, over bool, err er
 	return r.answered(ctx, all, ended.ID)
 }
 
-// answered is the call with the answers of people.
+// answered returns the verdict for the call, with the answers of people in its arguments.
 func (r *run) answered(ctx context.Context, all questions, id string) (v verdict, over bool, err error) {
 	ended, err := r.desk.Answer(ctx, id)
 	switch {
@@ -78,7 +78,7 @@ func (r *run) answered(ctx context.Context, all questions, id string) (v verdict
 	return allows(jsonmsg.Put(rest, "answers", answers)), false, nil
 }
 
-// questions are those of one call.
+// questions are the questions of one call.
 type questions []question
 
 type question struct {
@@ -117,8 +117,8 @@ func readQuestions(args []byte) (questions, error) {
 
 func field(i int) string { return "question_" + strconv.Itoa(i+1) }
 
-// schema asks for one of the options of each question, for any of them,
-// or for a text where there are none.
+// schema returns the JSON Schema of the form. A question is a choice of one option, a choice of
+// several, or a text if it has no options.
 func (all questions) schema() ([]byte, error) {
 	return jsonmsg.Object(func(w *jsonmsg.Writer) {
 		w.Member("type", "object")
@@ -157,8 +157,8 @@ func (q question) picks(w *jsonmsg.Writer, name string) {
 	})
 }
 
-// answers are what people gave, by the text of the question: several
-// picks in one text, with commas between them.
+// answers returns the answers by the text of their question. Several selected options become one
+// text, separated by commas.
 func (all questions) answers(data json.RawMessage) ([]byte, error) {
 	given := map[string]json.RawMessage{}
 	if err := json.Unmarshal(data, &given); err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
-// toRecord is how long a product is held up by what is only recorded.
+// toRecord limits how long a product waits for an event to be recorded.
 const toRecord = 3 * time.Second
 
-// report tells the ledger what became of the call of an event: how it
-// ended, or that it is about to run where it is only observed.
+// report records the call of an event in the ledger: how the call ended, or, with --observe, that
+// it is about to run.
 func (a command) report(ctx context.Context, p *product, f flags, e *event) error {
 	ctx, cancel := context.WithTimeout(ctx, toRecord)
 	defer cancel()
@@ -29,7 +29,7 @@ func (a command) report(ctx context.Context, p *product, f flags, e *event) erro
 	return errors.Join(explained(err), desk.Close())
 }
 
-// report is what the event says of the call.
+// report returns the outcome of the call that the event describes.
 func (e *event) report() approval.Report {
 	switch {
 	case e.moment != after:
@@ -41,9 +41,9 @@ func (e *event) report() approval.Report {
 	return approval.Returned
 }
 
-// reportKeys are the key by which the call was opened, and that of the
-// report. A product that gives its calls no ids tells no two reports of
-// one text apart: each is one of its own.
+// reportKeys returns the key with which the call was opened and the key of this report. If the
+// product gives its calls no ids, two reports about the same text can't be told apart, so each
+// report gets a key of its own.
 func (e *event) reportKeys() (opened, key string, err error) {
 	if e.id == "" {
 		return "", approval.NewKey(), nil
@@ -53,12 +53,12 @@ func (e *event) reportKeys() (opened, key string, err error) {
 	return opened, opened + "-" + string(e.report()), err
 }
 
-// errTold says that the product has nothing to hear, and people what
-// was told on standard error: the call has run.
+// errTold is the exit code for a failed recording after the call has run. The product needs no
+// answer, and the message is on standard error.
 var errTold = term.ExitWith(term.ExitNo, nil)
 
-// tell says on standard error what could not be recorded, where nothing
-// is held up. To some products any exit code but 0 is a no.
+// tell writes to standard error that something could not be recorded. It returns nil if the hook
+// only observes, because some products treat every exit code but 0 as a denial.
 func (a command) tell(err error, observes bool) error {
 	_ = put(a.Err, []byte("assent: not recorded. "+reason(err)+"\n")) // nobody else could be told
 	if observes {

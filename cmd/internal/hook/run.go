@@ -20,31 +20,28 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// run is the way of one call of the hook.
+// run handles one call of the hook.
 type run struct {
 	desk  Desk
 	event *event
-	// wait is how long people have.
+	// wait is the time that people have to decide.
 	wait time.Duration
-	// native: the product goes by its own rules for tools that no file
-	// names.
+	// native is set if the product's own rules decide about tools that no file declares.
 	native bool
-	// defers: what is still asked may be put off until the product is
-	// resumed.
+	// defers is set if an undecided call may be deferred until the product is resumed.
 	defers bool
-	// insists is why people are asked also where the rules allow the call;
-	// "" if they need not be.
+	// insists is the reason to ask people even if the rules allow the call. It is empty if there is
+	// none.
 	insists string
 }
 
-// mostSame is how often a session may have people asked about one call,
-// where the product doesn't tell its calls apart.
+// mostSame limits how often one session may ask people about the same call if the product gives its
+// calls no ids.
 const mostSame = 500
 
-// present puts the call to the rules, and to people where they have to
-// be asked. A key whose request has come to an end stands for an
-// earlier call of the same text, where the product tells them apart by
-// nothing else; then the next key is this call's.
+// present evaluates the rules for the call, and asks people if they require it. If the product
+// gives its calls no ids, a key whose request is closed belongs to an earlier call with the same
+// text, and present tries the next key.
 func (r *run) present(ctx context.Context) (verdict, error) {
 	for n := range mostSame {
 		key, err := r.event.key(n)
@@ -60,8 +57,9 @@ func (r *run) present(ctx context.Context) (verdict, error) {
 	return verdict{}, fmt.Errorf("people were asked about this very call %d times in this session", mostSame)
 }
 
-// key stands for the call wherever it comes again: its id in the
-// session, or its text and how often it was seen.
+// key returns the key of the call, which is the same if the call is repeated. It is derived from
+// the id of the call in the session, or, if there is none, from its text and the number n of
+// earlier calls with this text.
 func (e *event) key(n int) (string, error) {
 	parts := []string{e.product.name, e.moment.family(), e.session, e.id}
 	if e.id == "" {
@@ -81,8 +79,8 @@ func (e *event) key(n int) (string, error) {
 	return key, nil
 }
 
-// family keeps the keys of dialogs apart: a product that runs both
-// hooks for one call has it approved twice.
+// family keeps the keys of dialogs apart from the others: a product that runs both hooks for one
+// call needs two approvals.
 func (m moment) family() string {
 	if m == dialog {
 		return "dialog"
@@ -91,8 +89,7 @@ func (m moment) family() string {
 	return "call"
 }
 
-// attempt presents the call under a key. It is over when that key is an
-// earlier call's.
+// attempt presents the call under one key. over is true if that key belongs to an earlier call.
 func (r *run) attempt(ctx context.Context, key string, n int) (v verdict, over bool, err error) {
 	switch {
 	case r.event.moment == elicits:
@@ -141,9 +138,8 @@ func (r *run) attempt(ctx context.Context, key string, n int) (v verdict, over b
 	return r.take(ctx, o, decided, n)
 }
 
-// asksOrEscapes reports whether a call is itself a question to the user,
-// or starts something that this hook does not see: then only a person
-// can let it run.
+// asksOrEscapes reports whether a call is a question to the user, or starts work that this hook
+// doesn't see. Then only a person can allow it.
 func (e *event) asksOrEscapes() bool {
 	if e.call.Kind != resolve.Tool {
 		return false
@@ -162,16 +158,16 @@ func (e *event) asksOrEscapes() bool {
 	return false
 }
 
-// undeclared reports whether a call is denied because no file names its
-// tool, and for nothing else.
+// undeclared reports whether the only reason for the denial is that no file declares the tool.
 func undeclared(o *approval.Opened) bool {
 	reasons := o.Decision.Reasons
 
 	return o.Denied == "policy" && len(reasons) == 1 && reasons[0].Code == resolve.NotDeclared
 }
 
-// isOver reports whether a request is an earlier call's, or has lost
-// its ground: then people are asked anew, once.
+// isOver reports whether a closed request can't be used for this call: it belongs to an earlier
+// call, or it was closed by a change of the plan. After a change of the plan people are asked once
+// more.
 func (r *run) isOver(q *approval.Request, n int) bool {
 	if q.State.Open() {
 		return false
@@ -180,17 +176,18 @@ func (r *run) isOver(q *approval.Request, n int) bool {
 	return r.event.id == "" || q.Cause == approval.ByPlanChange && n == 0
 }
 
-// isAnothers reports whether a request that came to an end while this
-// call waited ended for another one: its run was taken by a call of the
-// same text, or it has lost its ground. Every other end is this call's.
+// isAnothers reports whether a request that was closed during the wait doesn't decide about this
+// call: a call with the same text used the approval, or the plan changed. Every other end of the
+// request applies to this call.
 func (r *run) isAnothers(q *approval.Request, n int) bool {
 	return r.event.id == "" && q.State == approval.Consumed || q.Cause == approval.ByPlanChange && n == 0
 }
 
-// inDirectory is the label of the directory that people are shown.
+// inDirectory labels the working directory in the information for approvers.
 const inDirectory = "directory"
 
-// directory is what people are shown of it; "" for nothing.
+// directory returns the working directory that approvers are shown, or an empty string if there is
+// none.
 func directory(shown []info.Item) string {
 	for _, item := range shown {
 		if item.Label == inDirectory {
@@ -201,14 +198,14 @@ func directory(shown []info.Item) string {
 	return ""
 }
 
-// elsewhere is for a call about which people are asked in another
-// directory: the same words may do something else there.
+// elsewhere denies a call because people are being asked about the same call in another directory,
+// where the same command may do something else.
 func (r *run) elsewhere(q *approval.Request) verdict {
 	return denies(fmt.Sprintf("Not run. People are asked about the same call in another directory, %q (%s). Make this "+
 		"one again when that is over, or name files by absolute paths.", directory(q.Context), q.ID))
 }
 
-// says is what the people who are asked are told beside the call.
+// says returns the information that approvers see next to the call.
 func (r *run) says() []info.Item {
 	items := []info.Item{{Label: "asked by", Text: r.event.product.title}}
 	if r.event.cwd != "" {
@@ -221,7 +218,7 @@ func (r *run) says() []info.Item {
 	return items
 }
 
-// decided waits until people have decided, or their time is over.
+// decided waits until people have decided or the time is over. It returns the current request.
 func (r *run) decided(ctx context.Context, q *approval.Request) (*approval.Request, error) {
 	limit, cancel := context.WithTimeout(ctx, r.wait)
 	defer cancel()
@@ -238,9 +235,8 @@ func (r *run) decided(ctx context.Context, q *approval.Request) (*approval.Reque
 	return q, nil
 }
 
-// stillAsked is for a call that nobody has decided about in the
-// product's time. What was asked stays open, and is joined when the
-// same call is made again.
+// stillAsked returns the verdict for a call that was not decided in the product's time. The request
+// stays open, and a repeated call joins it.
 func (r *run) stillAsked(q *approval.Request) verdict {
 	if r.defers {
 		return verdict{outcome: deferred, why: "people are asked: " + q.ID}
@@ -255,8 +251,8 @@ func (r *run) stillAsked(q *approval.Request) verdict {
 		"is approved.")
 }
 
-// take takes the one run of an approved call, and has the product run
-// exactly what was approved.
+// take consumes the approval, which allows one run, and returns a verdict that runs exactly the
+// approved call.
 func (r *run) take(
 	ctx context.Context, o *approval.Opened, decided *approval.Request, n int,
 ) (v verdict, over bool, err error) {
@@ -265,8 +261,8 @@ func (r *run) take(
 	if why := r.event.takes(call.Args); why != "" {
 		return r.refuse(ctx, decided, why)
 	}
-	// A key of this attempt's own: whoever comes later, and be it the
-	// same call, has not taken this run.
+	// The key is used for this attempt only. A later call, even an identical one, must not count as
+	// the call that consumed this approval.
 	consumed, err := r.desk.Consume(ctx, decided.ID, approval.NewKey(), &call)
 	switch {
 	case err == nil && consumed.State == approval.Consumed:
@@ -280,7 +276,7 @@ func (r *run) take(
 	return r.notTaken(ctx, o, decided, err)
 }
 
-// notTaken says why an approved call can't run after all.
+// notTaken returns the verdict for an approved call whose approval could not be consumed.
 func (r *run) notTaken(
 	ctx context.Context, o *approval.Opened, was *approval.Request, cause error,
 ) (v verdict, over bool, err error) {
@@ -295,8 +291,7 @@ func (r *run) notTaken(
 	return denies((&client.NotRunError{Opened: o, Request: now}).Error()), false, nil
 }
 
-// refuse takes back what was approved in a form that the product can't
-// run.
+// refuse cancels a request that was approved with arguments that the product can't run.
 func (r *run) refuse(ctx context.Context, q *approval.Request, why string) (verdict, bool, error) {
 	if err := r.desk.Cancel(ctx, q.ID, why); err != nil {
 		return verdict{}, false, fmt.Errorf("take back what can't run as it was approved: %w", err)

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// signals are those that would end the process in a way that products
-// take for a hook that failed, after which they run the call.
+// signals returns the signals that would end the process. Products would treat that as a failed
+// hook and run the call.
 func signals() []os.Signal {
 	return []os.Signal{
 		os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE,

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/resolve/shellfacts"
 )
 
-// workspace is where the call of an event works, with what only this
-// machine knows: the links that lead out, and the repository of git.
+// workspace returns the workspace of the call, with facts that only this machine can find out:
+// links that lead outside, and the git repository.
 func (e *event) workspace() *resolve.Workspace {
 	unknown := func(why string) *resolve.Workspace { return &resolve.Workspace{Unknown: why} }
 	if e.cwd == "" {
@@ -49,19 +49,18 @@ func (e *event) workspace() *resolve.Workspace {
 	return w
 }
 
-// mostNames bounds how many names of a call are looked up. A call with
-// more has no known workspace: see names.
+// mostNames limits how many names of a call are looked up. If a call has more, its workspace is
+// unknown; see names.
 const mostNames = 2000
 
-// contents are the arguments that hold what is written or said, and no
-// name of a file.
+// contents lists arguments that contain text to write or to say, and no file names.
 var contents = []string{
 	"content", "contents", "new_string", "old_string", "file_text", "old_str", "new_str", "insert_text", "new_source",
 	"description", "prompt", "query", "todos", "instruction", "explanation", "justification", "message",
 }
 
-// names are the words of a call that may be paths: the texts in its
-// arguments, and the words of those that may be command lines.
+// names returns the words of a call that may be paths: the strings in its arguments, and the words
+// of strings that may be command lines.
 func (e *event) names() []string {
 	if e.named != nil {
 		return e.named
@@ -100,8 +99,8 @@ func (e *event) names() []string {
 	return e.named
 }
 
-// leaving are the names that a symbolic link leads out of the workspace,
-// from whichever directory the call goes to.
+// leaving returns the names that a symbolic link leads out of the workspace, from any directory in
+// which the call may run.
 func leaving(names []string, w *resolve.Workspace, real string) []string {
 	if len(names) > mostNames {
 		return names // nobody looks up that many
@@ -129,9 +128,8 @@ func leaving(names []string, w *resolve.Workspace, real string) []string {
 	return out
 }
 
-// leads reports whether a path, or one that a pattern matches, is outside
-// of a directory once its links are followed. Of one that does not exist
-// the part that exists counts.
+// leads reports whether a path, or a path that the pattern matches, is outside of the directory
+// real once links are resolved. If the path doesn't exist, its existing parent is checked.
 func leads(at, real string) bool {
 	if strings.ContainsAny(at, "*?[") {
 		if found, err := filepath.Glob(at); err == nil {
@@ -163,9 +161,9 @@ func leads(at, real string) bool {
 
 func isGlob(name string) bool { return strings.ContainsAny(name, "*?[") }
 
-// foreign says why git would use another repository than that of the
-// workspace: what its configuration names runs. A clone can hold a bare
-// repository in one of its directories.
+// foreign returns the reason why git may use a repository other than that of the workspace, whose
+// configuration can run programs, or an empty string. A clone can contain a bare repository in one
+// of its directories.
 func foreign(w *resolve.Workspace) string {
 	for at := w.Directory; ; at = filepath.Dir(at) {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
@@ -189,8 +187,8 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// projectOf is the directory of the project: what the product says in
-// its document, or else in the environment of its hooks.
+// projectOf returns the project directory: from the product's document, or else from the
+// environment of the hook.
 func projectOf(in jsonmsg.Fields, variable string) string {
 	for _, name := range []string{"workspace_roots", "workspaceRoots"} {
 		if in.Has(name) {

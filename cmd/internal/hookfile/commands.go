@@ -22,16 +22,16 @@ import (
 	"github.com/assent-dev/assent/internal/settings"
 )
 
-// Commands are those of `assent hook` that work on settings.
+// Commands are the subcommands of `assent hook` that change or check settings.
 type Commands struct {
 	config.Reader
 
-	// Check says what is wrong with the service of a hook without a
-	// server, and which errors its files have that leave them usable.
+	// Check checks the configuration of a hook that works without a server. It returns errors in
+	// files that remain usable as findings, and any other problem as an error.
 	Check func(cfg config.MCP) ([]diag.Finding, error)
 }
 
-// flags are those of install and uninstall.
+// flags are the flags of install and uninstall.
 type flags struct {
 	edits.Flags
 
@@ -40,7 +40,7 @@ type flags struct {
 	gentle  bool
 }
 
-// All are the commands.
+// All returns the commands.
 func (a Commands) All() []*cobra.Command {
 	return []*cobra.Command{a.install(), a.uninstall(), a.status()}
 }
@@ -101,12 +101,11 @@ func (a Commands) uninstall() *cobra.Command {
 	return cmd
 }
 
-// patience is how long a change waits for other processes that change
-// files beside it.
+// patience is how long a change is retried while other processes change the same files.
 const patience = 10 * time.Second
 
-// again repeats a change that came in the way of another, unless a
-// person has agreed to what it was.
+// again repeats a change that conflicted with another process's change. Without --yes it doesn't,
+// because the person confirmed the change as it was shown.
 func (a Commands) again(ctx context.Context, f flags, change func() error) error {
 	over := time.Now().Add(patience)
 	for {
@@ -123,7 +122,7 @@ func (a Commands) again(ctx context.Context, f flags, change func() error) error
 	}
 }
 
-// spot is the file that the flags name, and where records are.
+// spot returns the file that the flags select, and the directory of the records.
 func (a Commands) spot(f flags, name string) (spot, string, error) {
 	p, err := find(name)
 	if err != nil {
@@ -145,7 +144,7 @@ func (a Commands) spot(f flags, name string) (spot, string, error) {
 	return s, records, err
 }
 
-// installed is what install says with --json.
+// installed is the output of install with --json.
 type installed struct {
 	Product string   `json:"product"`
 	Scope   string   `json:"scope"`
@@ -187,7 +186,7 @@ func (a Commands) doInstall(f flags, name string, line hook.Line) error {
 		s.name+"\nTo undo it: assent hook uninstall "+s.name+edits.ScopeFlag(s.scope))
 }
 
-// explained says what to do about a file that can't be written.
+// explained adds advice to an error about a file that can't be written.
 func explained(s spot, err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("%s can't be written, and is as it was: %w; give yourself the right to, or run this as its owner",
@@ -197,8 +196,8 @@ func explained(s spot, err error) error {
 	return err
 }
 
-// alone refuses a second hook for the same calls: of two, one would find
-// a call used that the other has let run.
+// alone returns an error if another scope has a hook for the same calls: after one of two hooks let
+// a call run, the other would find its approval used.
 func (s spot) alone() error {
 	for _, scope := range s.scopes {
 		if scope == s.scope {
@@ -226,8 +225,8 @@ func (s spot) look() (*content, error) {
 	return s.read(f, f.Text)
 }
 
-// programOf is the program that settings name: an absolute path, or a
-// name that stands for one in the PATH of the product.
+// programOf returns the program to write to the settings: an absolute path, or a name that the
+// product looks up in its PATH.
 func programOf(given string) (string, error) {
 	if given == "" {
 		return os.Executable()
@@ -260,7 +259,7 @@ func (a Commands) show(f flags, p *plan) error {
 	return w.Done()
 }
 
-// uninstalled is what uninstall says with --json.
+// uninstalled is the output of uninstall with --json.
 type uninstalled struct {
 	Product string `json:"product"`
 	Scope   string `json:"scope"`

@@ -12,13 +12,13 @@ import (
 	"github.com/assent-dev/assent/internal/settings"
 )
 
-// content is a settings file as it is read.
+// content is a parsed settings file.
 type content struct {
 	file  *settings.File
 	root  *settings.Table
 	hooks *settings.Table
 	ours  []entry // in the order of the product's events
-	// rest counts the items of an event's list that are of others.
+	// rest counts the items in an event's list that are not hooks of assent.
 	rest map[string]int
 }
 
@@ -30,13 +30,13 @@ type entry struct {
 	item    any
 	program string
 	args    []string
-	// shared: others stand in the same group.
+	// shared is set if the hook's group has other hooks.
 	shared bool
-	// guarded: the line begins with the guard.
+	// guarded is set if the command line begins with the guard.
 	guarded bool
 }
 
-// read reads a file, and finds the hooks of assent in it.
+// read parses a file and finds the hooks of assent in it.
 func (s spot) read(f *settings.File, text []byte) (*content, error) {
 	c := &content{file: f}
 	var err error
@@ -81,7 +81,7 @@ func (s spot) readEvent(c *content, event string) error {
 	return nil
 }
 
-// at are the hooks of assent at an event.
+// at returns the hooks of assent at an event.
 func (c *content) at(event string) (out []entry) {
 	for _, e := range c.ours {
 		if e.event == event {
@@ -92,7 +92,7 @@ func (c *content) at(event string) (out []entry) {
 	return out
 }
 
-// changed is the content once its text is another.
+// changed returns the content of the same file with another text.
 func (s spot) changed(c *content, text []byte) (*content, error) {
 	f := *c.file
 	f.Text = text
@@ -100,7 +100,7 @@ func (s spot) changed(c *content, text []byte) (*content, error) {
 	return s.read(&f, text)
 }
 
-// entryOf finds a hook of assent in an item of the list.
+// entryOf returns the hook of assent in an item of an event's list, if there is one.
 func (s spot) entryOf(item any) (entry, bool) {
 	fields, _ := item.(map[string]any)
 	handlers := []any{item}
@@ -127,8 +127,7 @@ func (s spot) entryOf(item any) (entry, bool) {
 	return entry{}, false
 }
 
-// words are the program of a handler and its arguments; nil when they
-// can't be told.
+// words returns the program and arguments of a handler, or nil if its command line can't be parsed.
 func (s spot) words(handler map[string]any) []string {
 	command, _ := handler[s.line].(string)
 	list, apart := handler["args"].([]any)
@@ -159,7 +158,7 @@ func isAssent(program string) bool {
 	return strings.TrimSuffix(filepath.Base(filepath.ToSlash(program)), ".exe") == "assent"
 }
 
-// timeLimit is what the product gives the hook; 0 when it doesn't say.
+// timeLimit returns the time limit in the hook's settings, or 0 if they have none.
 func (s spot) timeLimit(fields map[string]any) time.Duration {
 	number, _ := fields[s.limit].(json.Number)
 	units, err := number.Float64()
@@ -170,8 +169,8 @@ func (s spot) timeLimit(fields map[string]any) time.Duration {
 	return time.Duration(units * float64(s.unit))
 }
 
-// without is the file's text without the hooks of assent, and whether
-// nothing of anybody else is in it.
+// without returns the text of the file without the hooks of assent. empty is true if the file then
+// contains no settings of others.
 func (s spot) without(c *content) (text []byte, empty bool, err error) {
 	there := len(c.ours) > 0
 	for _, event := range slices.Backward(s.allEvents()) {
@@ -211,12 +210,12 @@ func (s spot) withoutEvent(c *content, event string) ([]byte, error) {
 	return c.hooks.Change([]string{event}, list)
 }
 
-// others reports whether a member of the file is somebody's settings.
+// others reports whether a member of the file is a setting of others.
 func (s spot) others(m settings.Member) bool {
 	return m.Name != "hooks" && !(s.version && m.Name == "version")
 }
 
-// with is the file's text with one more hook at each event.
+// with returns the text of the file with one more hook at each event.
 func (s spot) with(c *content, items map[string]settings.Object) ([]byte, error) {
 	last := ""
 	for _, event := range s.allEvents() {
@@ -237,8 +236,8 @@ func (s spot) with(c *content, items map[string]settings.Object) ([]byte, error)
 	return c.file.Text, nil
 }
 
-// withEvent has a new event stand behind another, so that what follows
-// that stays as it is; behind all where that is "".
+// withEvent returns the text with a new event inserted after the event last, or at the end if last
+// is empty. The lines around it stay unchanged.
 func (s spot) withEvent(c *content, last, name string, item settings.Object) ([]byte, error) {
 	event := settings.Object{{Name: name, Value: []settings.Object{item}}}
 	switch {

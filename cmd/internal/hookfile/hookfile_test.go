@@ -20,7 +20,7 @@ import (
 	"github.com/assent-dev/assent/internal/settings"
 )
 
-// world is the home directory of somebody who stands in a project.
+// world is the home directory of a user whose current directory is in a project.
 type world struct {
 	t    *testing.T
 	home string
@@ -44,7 +44,8 @@ func (w *world) getenv(name string) string {
 	return map[string]string{"HOME": w.home}[name]
 }
 
-// wants runs a command that shall end with a code and say something.
+// wants runs a command and fails the test unless it exits with the code and its output contains
+// says.
 func (w *world) wants(code int, says string, args ...string) string {
 	w.t.Helper()
 	got, out := w.run(args)
@@ -112,7 +113,7 @@ func (w *world) read(path string) string {
 	return string(text)
 }
 
-// file is where a product keeps its hooks.
+// file returns the path of a product's settings file in a scope.
 func (w *world) file(product, scope string) string {
 	w.t.Helper()
 	p, err := find(product)
@@ -138,8 +139,8 @@ func everyProduct(t *testing.T, test func(t *testing.T, w *world, product string
 	}
 }
 
-// TestInstallWritesSettings: the settings of each product, where there
-// were none and beside those of others, and back again byte for byte.
+// TestInstallWritesSettings installs the hook of each product with and without existing settings.
+// Uninstall must restore the file byte for byte.
 func TestInstallWritesSettings(t *testing.T) {
 	everyProduct(t, func(t *testing.T, w *world, product string) {
 		file := w.file(product, edits.User)
@@ -166,7 +167,7 @@ func TestInstallWritesSettings(t *testing.T) {
 
 func testdata(name string) string { return filepath.Join("testdata", name) }
 
-// TestUninstallTakesOutTheHookAlone where the file has changed since.
+// TestUninstallTakesOutTheHookAlone changes the file after the install.
 func TestUninstallTakesOutTheHookAlone(t *testing.T) {
 	everyProduct(t, func(t *testing.T, w *world, product string) {
 		file := w.file(product, edits.User)
@@ -180,8 +181,7 @@ func TestUninstallTakesOutTheHookAlone(t *testing.T) {
 	})
 }
 
-// TestInstallTakesThePlaceOfAnOlderHook, that install wrote, or that
-// somebody wrote by hand; again and again.
+// TestInstallTakesThePlaceOfAnOlderHook replaces a hook written by install or by hand, repeatedly.
 func TestInstallTakesThePlaceOfAnOlderHook(t *testing.T) {
 	everyProduct(t, func(t *testing.T, w *world, product string) {
 		file := w.file(product, edits.User)
@@ -212,8 +212,8 @@ func TestInstallTakesThePlaceOfAnOlderHook(t *testing.T) {
 	})
 }
 
-// TestInstallWritesFurtherEvents beside a hook of an older install, which
-// was at the first event alone; uninstall takes all out, or that one.
+// TestInstallWritesFurtherEvents installs over an older install, which had a hook at the first
+// event only. Uninstall must remove all of them, or the single one.
 func TestInstallWritesFurtherEvents(t *testing.T) {
 	everyProduct(t, func(t *testing.T, w *world, product string) {
 		file := w.file(product, edits.User)
@@ -232,8 +232,8 @@ func TestInstallWritesFurtherEvents(t *testing.T) {
 	})
 }
 
-// TestInstallGently writes the hook where the product would ask its user,
-// in the place of the event before each call, and the other way round.
+// TestInstallGently replaces the hook before each call with one at the product's own question, and
+// the other way round.
 func TestInstallGently(t *testing.T) {
 	everyProduct(t, func(t *testing.T, w *world, product string) {
 		p, err := find(product)
@@ -290,7 +290,7 @@ func TestInstallGently(t *testing.T) {
 	})
 }
 
-// ours are the hooks of assent at an event of a product.
+// ours returns the hooks of assent at an event of a product.
 func (w *world) ours(p *product, event string) (out []any) {
 	w.t.Helper()
 	s, err := p.spotOf(edits.Place{OS: "linux", Getenv: w.getenv, Project: w.path("work")}, edits.User)
@@ -312,7 +312,7 @@ func (w *world) without(file string) {
 	}
 }
 
-// older is the file as an install wrote it that knew one event.
+// older returns the text of a file written by an install that supported only one event.
 func (w *world) older(product string) string {
 	w.t.Helper()
 	p, err := find(product)
@@ -326,8 +326,8 @@ func (w *world) older(product string) string {
 	return string(text)
 }
 
-// TestInstallRefusesWhatItCannotChange: the file stays as it is, and the
-// words say what to do.
+// TestInstallRefusesWhatItCannotChange checks that the file stays unchanged and that the message
+// says what to do.
 func TestInstallRefusesWhatItCannotChange(t *testing.T) {
 	for name, c := range map[string]struct{ text, says string }{
 		"cut":        {`{"hooks": {`, "this is no JSON"},
@@ -355,8 +355,8 @@ const groupWithOthers = `{"hooks": {"PreToolUse": [{"hooks": [
   {"type": "command", "command": "assent hook claude-code --agent dev"},
   {"type": "command", "command": "other"}]}]}}`
 
-// TestInstallRefusesFilesOfOtherKinds: directories, links that lead out
-// of the project or nowhere, and what nobody may write.
+// TestInstallRefusesFilesOfOtherKinds tries directories, links that are broken or lead out of the
+// project, and files without write permission.
 func TestInstallRefusesFilesOfOtherKinds(t *testing.T) {
 	w := newWorld(t)
 	w.enter()
@@ -407,8 +407,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestInstallAsksBeforeItChanges: and where nobody can be asked, it
-// wants --yes.
+// TestInstallAsksBeforeItChanges also checks that install requires --yes if there is no terminal.
 func TestInstallAsksBeforeItChanges(t *testing.T) {
 	w := newWorld(t)
 	install := []string{"install", "cursor", "--agent", "dev", "--command", "assent"}
@@ -426,8 +425,8 @@ func TestInstallAsksBeforeItChanges(t *testing.T) {
 	w.wants(0, `"exact": true`, "uninstall", "cursor", "--yes", "--json")
 }
 
-// TestInstallRefusesLinesThatTheHookWould refuse, and a second hook for
-// the same calls.
+// TestInstallRefusesLinesThatTheHookWould tries flags that the hook would refuse, and a second hook
+// for the same calls.
 func TestInstallRefusesLinesThatTheHookWould(t *testing.T) {
 	w := newWorld(t)
 	for says, args := range map[string]string{
@@ -449,7 +448,7 @@ func TestInstallRefusesLinesThatTheHookWould(t *testing.T) {
 		"install", "codex", "--yes", "--agent", "dev", "--scope", "project")
 }
 
-// TestStatusTellsWhatFailsOpen: what is wrong with a hook, and what runs
+// TestStatusTellsWhatFailsOpen checks that status reports problems of a hook and the calls that run
 // without it.
 func TestStatusTellsWhatFailsOpen(t *testing.T) {
 	for name, c := range map[string]struct{ product, from, to, says string }{
@@ -566,8 +565,8 @@ func TestStatusTellsWhatFailsOpen(t *testing.T) {
 	w.wants(1, "runs 2 hooks of assent for each call", statusOfTwo(w)...)
 }
 
-// TestALineBlocksWhateverEndsTheHook: where the product lets calls run
-// when a hook fails, its line has every shell end as a hook that blocks.
+// TestALineBlocksWhateverEndsTheHook runs the command lines of products that run the call if a hook
+// fails. In every shell they must exit with the code that blocks.
 func TestALineBlocksWhateverEndsTheHook(t *testing.T) {
 	w := newWorld(t)
 	program := w.path("with space", "assent")
@@ -599,10 +598,10 @@ func TestALineBlocksWhateverEndsTheHook(t *testing.T) {
 	}
 }
 
-// settingsText is a text as it stands within a text of a settings file.
+// settingsText escapes a text for use within a string of a settings file.
 func settingsText(text string) string { return strings.ReplaceAll(text, `"`, `\"`) }
 
-// shells are those of this machine that a product may run lines with.
+// shells returns the shells of this machine with which a product may run command lines.
 func shells(t *testing.T) (out []string) {
 	t.Helper()
 	for _, name := range []string{"sh", "bash", "dash", "zsh", "fish"} {
@@ -632,8 +631,8 @@ func ran(t *testing.T, shell string, line any) (code int, out, told string) {
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// TestObservingBlocksNothing: neither a field nor the line of an install
-// that observes has calls blocked when the hook fails.
+// TestObservingBlocksNothing checks that an observing install has no field or guard that blocks
+// calls if the hook fails.
 func TestObservingBlocksNothing(t *testing.T) {
 	everyProduct(t, func(t *testing.T, w *world, product string) {
 		w.install(product, "--observe")
@@ -651,8 +650,8 @@ func TestObservingBlocksNothing(t *testing.T) {
 	})
 }
 
-// TestStatusTellsSwitchesInOtherFiles: the hook of the user stands, and
-// a file of the project ends all hooks.
+// TestStatusTellsSwitchesInOtherFiles installs a hook for the user while a file of the project
+// disables all hooks.
 func TestStatusTellsSwitchesInOtherFiles(t *testing.T) {
 	for product, off := range map[string]string{
 		"claude-code": `{"disableAllHooks": true}`,
@@ -668,7 +667,7 @@ func TestStatusTellsSwitchesInOtherFiles(t *testing.T) {
 	}
 }
 
-// statusOfTwo is a status where two files have a hook.
+// statusOfTwo returns the status with a hook in two files.
 func statusOfTwo(w *world) []string {
 	w.write(w.file("codex", edits.Project), w.read(w.file("codex", edits.User)))
 
@@ -693,7 +692,7 @@ func TestProjectsHaveScopes(t *testing.T) {
 	w.wants(0, "uninstalled", "uninstall", "claude-code", "--yes", "--scope", "local")
 }
 
-// TestRecordThatCannotBeRead: nobody guesses what a file was before.
+// TestRecordThatCannotBeRead checks that uninstall doesn't guess the earlier text of a file.
 func TestRecordThatCannotBeRead(t *testing.T) {
 	w := newWorld(t)
 	w.install("gemini")
@@ -704,9 +703,8 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 	w.same(w.file("gemini", edits.User), "{\n}\n")
 }
 
-// TestInstallsMakeADirectoryAtOnce: several installs into a directory
-// that isn't there yet, of which those that come in the way of another
-// take away what they made.
+// TestInstallsMakeADirectoryAtOnce runs several installs that create the same directory. Installs
+// that fail remove the directories that they created.
 func TestInstallsMakeADirectoryAtOnce(t *testing.T) {
 	for range 40 {
 		w := newWorld(t)

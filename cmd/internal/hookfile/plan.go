@@ -19,7 +19,7 @@ import (
 	"github.com/assent-dev/assent/internal/settings"
 )
 
-// plan is a change before anything is written.
+// plan is a prepared change of a settings file.
 type plan struct {
 	spot    spot
 	content *content
@@ -31,8 +31,8 @@ type plan struct {
 	notes   []string
 }
 
-// open reads the file and the record of an install, and refuses what
-// can't be changed.
+// open reads the file and the record of an earlier install. It returns an error if the file can't
+// be changed.
 func (s spot) open(records string) (*plan, error) {
 	p := &plan{spot: s, path: filepath.Join(records, edits.Folder(s.name, s.scope, s.project())+".json")}
 	f, err := settings.Open(s.path)
@@ -57,8 +57,8 @@ func (s spot) open(records string) (*plan, error) {
 	return p, err
 }
 
-// inside refuses a link in a project that leads out of it: who wrote the
-// project may have meant another file of yours.
+// inside returns an error for a link in the project that leads out of it: the author of the project
+// could have made it point to another file of the user.
 func (s spot) inside() error {
 	dir, err := filepath.EvalSymlinks(s.place.Project)
 	if s.project() == "" || err != nil {
@@ -80,8 +80,8 @@ func (s spot) inside() error {
 	return nil
 }
 
-// newInstall plans an install. A gentle one has the hook answer only
-// where the product would ask its user.
+// newInstall plans an install. With gentle, the hook answers only when the product would ask its
+// user.
 func (s spot) newInstall(records, program string, line hook.Line, gentle bool) (*plan, error) {
 	if gentle && s.dialog == "" {
 		return nil, fmt.Errorf("--gentle: %s has no event in the place of its own question: install without it", s.title)
@@ -118,12 +118,12 @@ func (s spot) newInstall(records, program string, line hook.Line, gentle bool) (
 	return p, nil
 }
 
-// ungated says what a gentle install leaves to the product.
+// ungated describes the calls that a gentle install leaves to the product.
 func (s spot) ungated() string {
 	return "calls that the rules of " + s.title + " allow run without the hook"
 }
 
-// has reports whether the hooks of assent are these, and no others.
+// has reports whether the file's hooks of assent are exactly the given items.
 func (c *content) has(items map[string]settings.Object) bool {
 	if len(c.ours) != len(items) {
 		return false
@@ -138,8 +138,7 @@ func (c *content) has(items map[string]settings.Object) bool {
 	return true
 }
 
-// versioned refuses a file that does not say its version, which the
-// product would not read.
+// versioned returns an error if the file lacks the version without which the product ignores it.
 func (s spot) versioned(c *content) error {
 	if !s.version || len(c.root.Members()) == 0 {
 		return nil
@@ -153,7 +152,7 @@ func (s spot) versioned(c *content) error {
 	return nil
 }
 
-// base is the file without a hook of assent.
+// base returns the content of the file without hooks of assent.
 func (p *plan) base() (*content, error) {
 	text, _, err := p.spot.without(p.content)
 	if err != nil {
@@ -166,8 +165,8 @@ func (p *plan) base() (*content, error) {
 	return p.spot.changed(p.content, text)
 }
 
-// installed is the record of the install. What was made for an earlier
-// one, that is undone with this.
+// installed returns the record of the install. It takes over what an earlier install recorded, so
+// that uninstall undoes both.
 func (p *plan) installed(base *content) *record {
 	old, text := p.record, string(base.file.Text)
 	r := &record{File: p.spot.path, Before: &text, After: edits.Digest(p.text)}
@@ -181,7 +180,7 @@ func (p *plan) installed(base *content) *record {
 	return r
 }
 
-// tell says what a person should know of an install.
+// tell adds the notes that a person should read about an install.
 func (p *plan) tell(program string) {
 	s, c := p.spot, p.content
 	for _, e := range c.ours {
@@ -232,8 +231,8 @@ func (s spot) newUninstall(records string) (*plan, error) {
 	return p, err
 }
 
-// difference is what changes, as a unified diff. Settings that are no
-// hooks are not shown: they may be secret.
+// difference returns the change as a unified diff. Settings other than hooks are masked, because
+// they may be secret.
 func (p *plan) difference() (string, error) {
 	s := p.spot
 	after, err := settings.Parse(settings.JSON, s.path, p.text)
@@ -256,19 +255,20 @@ func (s spot) hidden(path []string) bool {
 // install writes the record and then the file.
 func (p *plan) install() error { return p.locked(p.writeFile) }
 
-// uninstall writes the file, or removes it when the install made it, and
-// then what else the install made.
+// uninstall restores the file, or removes it if the install created it, and then removes the
+// directories that the install created.
 func (p *plan) uninstall() error { return p.locked(p.restoreFile) }
 
-// locked does what one process at a time may do: of two, one would
-// remove the directories that the other needs.
+// locked runs do while no other process does: another process could remove directories that this
+// one needs.
 func (p *plan) locked(do func() error) error {
 	dir := filepath.Dir(p.path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 
-	// The directory of the record itself is locked when that is written.
+	// The parent is locked because the directory of the record is locked itself while the record is
+	// written.
 	err := settings.Locked(filepath.Dir(dir), do)
 	if errors.Is(err, settings.ErrBusy) {
 		return fmt.Errorf("%s: %w", p.spot.path, err)

@@ -1,6 +1,5 @@
-// Package hookfile writes the hook of assent into the settings of coding
-// agents, with what has them block when the hook fails, takes it out
-// again, and says how it stands.
+// Package hookfile adds the hook of assent to the settings of coding agents, such that they block
+// calls if the hook fails. It also removes the hook and reports its status.
 package hookfile
 
 import (
@@ -19,47 +18,45 @@ import (
 	"github.com/assent-dev/assent/internal/settings"
 )
 
-// product is a coding agent: where it keeps its hooks, and how they are
-// written.
+// product is a coding agent, with the location and format of its hook settings.
 type product struct {
 	name  string
 	title string
-	// scopes are those that it has settings for.
+	// scopes are the scopes in which the product has settings.
 	scopes []string
-	// events decide, and the first of them before a call; reports come
-	// after one, and decide nothing.
+	// events are the events whose hook decides; the first one is before a call. reports are events
+	// after a call, whose hook only records.
 	events  []string
 	reports []string
-	// dialog is the event in the place of the product's own question to
-	// its user, which a gentle install writes in the place of the first
-	// one; "" where it has none.
+	// dialog is the event that replaces the product's own question to its user. A gentle install
+	// uses it instead of the first event. It is empty if the product has none.
 	dialog string
-	// groups: a hook stands among others in a group with a matcher.
+	// groups is set if hooks are in groups with a matcher.
 	groups bool
-	// version: the file says at its top that it is of version 1.
+	// version is set if the file must contain "version": 1.
 	version bool
-	// exec: the program and its arguments stand by themselves; else they
-	// are one line for a shell.
+	// exec is set if the program and its arguments are separate fields. Otherwise they are one line
+	// for a shell.
 	exec bool
 	file func(p edits.Place, scope string) string
-	// line names the field with the command.
+	// line is the name of the field with the command.
 	line string
-	// limit is the field with the time that the hook has, in units.
+	// limit is the name of the field with the hook's time limit, and unit is the unit of its value.
 	limit string
 	unit  time.Duration
-	// label: a hook has a name.
+	// label is set if hooks have a name.
 	label bool
-	// closed is the field that has the product block when the hook
-	// fails; nil where it has none.
+	// closed is the field that makes the product block if the hook fails. It is nil if there is
+	// none.
 	closed *settings.Field
-	// guarded: the product has no such field and lets calls run when the
-	// hook fails, so the line has a shell that blocks them then.
+	// guarded is set if the product has no such field and runs calls if the hook fails. The command
+	// line then uses a shell that blocks in this case.
 	guarded bool
-	// open says what runs all the same; "" for nothing.
+	// open describes the calls that run without the hook even so. It is empty if there are none.
 	open string
-	// further is what the person has to do before the hook runs.
+	// further returns what the person must do before the hook runs.
 	further func(scope string) string
-	// off says how the product's hooks are switched off, "" when they are not.
+	// off returns how the product's hooks are switched off, or an empty string if they are not.
 	off func(p edits.Place, s *settings.Table) (string, error)
 }
 
@@ -76,11 +73,10 @@ func find(name string) (*product, error) {
 
 func nothing(string) string { return "" }
 
-// anywhere are the scopes of most products.
+// anywhere returns the scopes of most products.
 func anywhere() []string { return []string{edits.User, edits.Project} }
 
-// permissionRequest is the event in the place of a dialog of three
-// products.
+// permissionRequest is the event of three products that replaces a dialog.
 const permissionRequest = "PermissionRequest"
 
 func claudeCode() *product {
@@ -252,14 +248,13 @@ func gemini() *product {
 	}
 }
 
-// hookName is the name of the hook where hooks have one.
+// hookName is the name of the hook in products whose hooks have names.
 const hookName = "assent"
 
-// disableAll is the switch of two products that ends all hooks.
+// disableAll is the setting of two products that disables all hooks.
 const disableAll = "disableAllHooks"
 
-// disabled says that the hooks of a file are switched off in it; "" when
-// they are not.
+// disabled returns a message if all hooks are disabled in the file, and an empty string otherwise.
 func disabled(s *settings.Table) string {
 	if m := s.Member(disableAll); m != nil && m.Value == true {
 		return disableAll + " is true"
@@ -268,8 +263,8 @@ func disabled(s *settings.Table) string {
 	return ""
 }
 
-// files are those of all scopes: a product reads them as one, so that
-// any of them may switch off the hooks of another.
+// files returns the files of all scopes. The product merges them, so each of them may disable the
+// hooks of another.
 func (p *product) files(at edits.Place) []string {
 	var out []string
 	for _, scope := range p.scopes {
@@ -279,9 +274,8 @@ func (p *product) files(at edits.Place) []string {
 	return out
 }
 
-// switchedOff says that a switch of one of the files has the value that
-// ends all hooks; "" when none has. The last name of its path is the
-// switch.
+// switchedOff returns a message if one of the files sets the switch to the value that disables all
+// hooks, and an empty string otherwise. The last name of the path is the switch.
 func switchedOff(form settings.Form, files []string, off bool, path ...string) (string, error) {
 	for _, file := range files {
 		m, err := memberOf(form, file, path)
@@ -296,8 +290,8 @@ func switchedOff(form settings.Form, files []string, off bool, path ...string) (
 	return "", nil
 }
 
-// leftOut says that one of Gemini CLI's files has the hook among those
-// that don't run, by its name or by its line; "" when none has.
+// leftOut returns a message if one of Gemini CLI's files lists the hook as disabled, by its name or
+// its command line, and an empty string otherwise.
 func leftOut(files []string) (string, error) {
 	for _, file := range files {
 		m, err := memberOf(settings.JSON, file, []string{"hooksConfig", "disabled"})
@@ -319,7 +313,7 @@ func leftOut(files []string) (string, error) {
 	return "", nil
 }
 
-// memberOf is what a path of names leads to in a file; nil for nothing.
+// memberOf returns the member of a file at a path of names, or nil if it doesn't exist.
 func memberOf(form settings.Form, file string, path []string) (*settings.Member, error) {
 	f, err := settings.Open(file)
 	if err != nil {
@@ -334,10 +328,10 @@ func memberOf(form settings.Form, file string, path []string) (*settings.Member,
 	return t.Member(path[last]), nil
 }
 
-// slack is what a product gives the hook beside the time that it needs.
+// slack is added to the time that the hook needs to get the limit that the product is given.
 const slack = 30 * time.Second
 
-// allEvents are those that may have the hook, the first before a call.
+// allEvents returns all events that may have the hook. The first one is before a call.
 func (p *product) allEvents() []string {
 	events := slices.Clone(p.events)
 	if p.dialog != "" {
@@ -347,8 +341,7 @@ func (p *product) allEvents() []string {
 	return append(events, p.reports...)
 }
 
-// deciding are the events whose hook decides. The first one is that of
-// the call itself.
+// deciding returns the events whose hook decides. The first one is the event of the call itself.
 func (p *product) deciding(gentle bool) []string {
 	if !gentle {
 		return p.events
@@ -357,7 +350,7 @@ func (p *product) deciding(gentle bool) []string {
 	return append([]string{p.dialog}, p.events[1:]...)
 }
 
-// items are the hook as the product's settings have it, by the events.
+// items returns the hook in the format of the product's settings, by event.
 func (p *product) items(program string, line hook.Line, gentle bool) (map[string]settings.Object, error) {
 	reporting, deciding, err := p.handlers(program, line)
 	out := map[string]settings.Object{}
@@ -371,9 +364,8 @@ func (p *product) items(program string, line hook.Line, gentle bool) (map[string
 	return out, err
 }
 
-// handlers are the hook at events that decide nothing, and at those that
-// do, with what has calls blocked when it fails. One that only observes
-// holds nothing up.
+// handlers returns the handler for events after a call and the one for events that decide. The
+// latter blocks calls if it fails, unless the hook only observes.
 func (p *product) handlers(program string, line hook.Line) (reporting, deciding settings.Object, err error) {
 	if p.exec {
 		command := settings.Object{
@@ -397,7 +389,8 @@ func (p *product) handlers(program string, line hook.Line) (reporting, deciding 
 	return reporting, p.shut(deciding, line.Args), nil
 }
 
-// shut is a handler with the field that has calls blocked when it fails.
+// shut adds the field that makes the product block calls if the hook fails. An observing hook
+// doesn't get it.
 func (p *product) shut(handler settings.Object, args []string) settings.Object {
 	if p.closed == nil || observes(args) {
 		return handler
@@ -408,12 +401,12 @@ func (p *product) shut(handler settings.Object, args []string) settings.Object {
 
 func observes(args []string) bool { return slices.Contains(args, "--observe") }
 
-// guard begins a line: a shell runs the hook, and ends as one that blocks
-// whatever ends the hook but an answer. It stands in front, so that all
-// shells that a product may hand the line to read it alike.
+// guard is the beginning of a command line that runs the hook in sh and exits with the code that
+// blocks if the hook ends without an answer. It comes first so that every shell that a product may
+// use parses the line the same way.
 const guard = `sh -c '"$0" "$@" || { echo assent: Not run. The hook gave no answer. >&2; exit 2; }' `
 
-// handler is the hook with the time that the product gives it.
+// handler returns the hook with the time limit for the product.
 func (p *product) handler(command settings.Object, needs time.Duration) settings.Object {
 	out := append(settings.Object{{Name: "type", Value: "command"}}, command...)
 	if p.label {
@@ -424,7 +417,7 @@ func (p *product) handler(command settings.Object, needs time.Duration) settings
 	return append(out, settings.Field{Name: p.limit, Value: int(limit / p.unit)})
 }
 
-// item is the handler as an item of the list of its event.
+// item returns the handler as an item in the list of its event.
 func (p *product) item(handler settings.Object) settings.Object {
 	if !p.groups {
 		return handler
@@ -436,7 +429,7 @@ func (p *product) item(handler settings.Object) settings.Object {
 	}
 }
 
-// shellLine writes words for a POSIX shell.
+// shellLine quotes words for a POSIX shell.
 func shellLine(words []string) (string, error) {
 	quoted := make([]string, len(words))
 	for i, word := range words {
@@ -474,7 +467,7 @@ func (p *product) spotOf(at edits.Place, scope string) (spot, error) {
 	return s, nil
 }
 
-// project is the directory of a file that isn't the user's; "" else.
+// project returns the project directory of a file, or an empty string if the file is the user's.
 func (s spot) project() string {
 	if s.scope == edits.User {
 		return ""

@@ -12,18 +12,17 @@ import (
 	"github.com/assent-dev/assent/internal/settings"
 )
 
-// record is what an install has done, by which it is undone. Only its
-// owner can read it: settings may hold secrets.
+// record describes what an install changed, so that uninstall can undo it. Only its owner can read
+// it, because settings may contain secrets.
 type record struct {
 	File   string  `json:"file"`
 	Before *string `json:"before"` // the whole text; null: there was no file
 	After  string  `json:"after"`  // SHA-256
-	// Made are the directories that were made for the file, the inmost
-	// last.
+	// Made lists the directories that were created for the file, the innermost last.
 	Made []string `json:"made,omitempty"`
 }
 
-// readRecord is nil when there is none.
+// readRecord returns nil if there is no record.
 func readRecord(path string) (*record, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +59,7 @@ func (r *record) holds(f *settings.File) bool {
 	return r != nil && r.File == f.Path && f.Exists && edits.Digest(f.Text) == r.After
 }
 
-// before is the text that the file had; nil when there was no file.
+// before returns the text of the file before the install, or nil if there was no file.
 func (r *record) before() []byte {
 	if r.Before == nil {
 		return nil
@@ -69,7 +68,7 @@ func (r *record) before() []byte {
 	return []byte(*r.Before)
 }
 
-// makeDirs makes the directory of a file, and returns what it made.
+// makeDirs creates a directory and its parents, and returns those that it created.
 func makeDirs(dir string) ([]string, error) {
 	var made []string
 	for at := dir; ; at = filepath.Dir(at) {

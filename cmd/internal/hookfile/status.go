@@ -23,7 +23,7 @@ const (
 	stateUnreadable   = "unreadable"
 )
 
-// status is how a settings file stands.
+// status is the status of one settings file.
 type status struct {
 	Product string `json:"product"`
 	Scope   string `json:"scope"`
@@ -31,12 +31,12 @@ type status struct {
 	State   string `json:"state"`
 	Program string `json:"program,omitempty"` // as the file names it
 	Line    int    `json:"line,omitempty"`    // where the hook stands
-	// Open says what runs without the hook even so; "" for nothing.
+	// Open describes calls that run without the hook. It is empty if there are none.
 	Open     string   `json:"open,omitempty"`
 	Problems []string `json:"problems,omitempty"`
 }
 
-// statuses are those of all files of a product.
+// statuses returns the status of all files of a product.
 func (a Commands) statuses(p *product, at edits.Place) ([]status, error) {
 	var out []status
 	installed := 0
@@ -68,7 +68,7 @@ func (o *status) problem(format string, args ...any) {
 	o.Problems = append(o.Problems, fmt.Sprintf(format, args...))
 }
 
-// statusOf looks at a file.
+// statusOf returns the status of a file.
 func (a Commands) statusOf(s spot) status {
 	out := status{Product: s.name, Scope: s.scope, File: s.path, State: stateNotInstalled}
 	c, err := s.look()
@@ -116,11 +116,10 @@ func (a Commands) statusOf(s spot) status {
 	return out
 }
 
-// gentle reports whether the hook answers only where the product would
-// ask its user.
+// gentle reports whether the hook answers only when the product would ask its user.
 func (c *content) gentle(s spot) bool { return len(c.at(s.dialog)) > 0 && len(c.at(s.events[0])) == 0 }
 
-// events looks for those that have no hook, or several.
+// events adds problems for events that have no hook, or several.
 func (o *status) events(s spot, c *content, gentle bool) {
 	if !gentle && len(c.at(s.dialog)) > 0 {
 		o.problem("the hook is at %s, too, so that people are asked about one call twice: run install again", s.dialog)
@@ -137,7 +136,7 @@ func (o *status) events(s spot, c *content, gentle bool) {
 	}
 }
 
-// program looks for the program that the file names.
+// program checks the program that the file names.
 func (o *status) program(s spot, e entry) {
 	path, err := exec.LookPath(o.Program)
 	if err != nil {
@@ -162,8 +161,8 @@ func same(a, b string) bool {
 	return err == nil && err2 == nil && os.SameFile(one, other)
 }
 
-// fields looks at what has the product run the hook for every call, and
-// block when it fails.
+// fields checks the fields that make the product run the hook for every call, and block if it
+// fails.
 func (o *status) fields(s spot, e entry) {
 	o.shut(s, e)
 	for _, name := range []string{"async", "asyncRewake"} {
@@ -199,8 +198,7 @@ func (s spot) failsOpen(e entry) bool {
 	return false
 }
 
-// shut looks for what has calls blocked when the hook fails. One that
-// observes needs none.
+// shut reports a problem if calls run when the hook fails. An observing hook is exempt.
 func (o *status) shut(s spot, e entry) {
 	if observes(e.args) || !s.failsOpen(e) {
 		return
@@ -213,7 +211,7 @@ func (o *status) shut(s spot, e entry) {
 	o.problem("the line has no shell that blocks when the hook fails: %s; run install again", then)
 }
 
-// files looks for what the line names.
+// files checks the files that the command line names.
 func (o *status) files(a Commands, e entry) {
 	for _, path := range hook.Paths(e.args) {
 		if !filepath.IsAbs(path) {
@@ -238,8 +236,7 @@ func (o *status) files(a Commands, e entry) {
 	}
 }
 
-// time holds the time that the product gives against what the hook
-// needs.
+// time compares the product's time limit with the time that the hook needs.
 func (o *status) time(a Commands, s spot, e entry) {
 	line, err := hook.ReadLine(a.Reader, e.args)
 	if err != nil {
@@ -267,7 +264,7 @@ func showStatus(p *term.Printer, found []status) {
 	}
 }
 
-// sentence says the state.
+// sentence describes the state.
 func (o *status) sentence() string {
 	switch o.State {
 	case stateAbsent:
