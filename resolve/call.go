@@ -24,7 +24,7 @@ const (
 	Delegation = policy.Delegation
 )
 
-// Remote tells whether a delegated agent is local or remote if its alias could be both.
+// Remote reports whether a delegated agent is local or remote if its alias could be both.
 type Remote uint8
 
 // The readings of a delegation's alias.
