@@ -674,8 +674,8 @@ func statusOfTwo(w *world) []string {
 	return []string{"status", "codex"}
 }
 
-// TestProjectsHaveScopes: Claude Code has three files, and the notes say
-// what others of a project need.
+// TestProjectsHaveScopes checks the three files of Claude Code, and the notes about what other
+// people of a project need.
 func TestProjectsHaveScopes(t *testing.T) {
 	w := newWorld(t)
 	w.enter()
