@@ -54,7 +54,7 @@ type RemoteApproval uint8
 // The relations of agent-level and skill-level approval.
 const (
 	TwoGates      RemoteApproval = iota // delegation gate and skill gate, both evaluated (default)
-	SkillReplaces                       // a skill's own approval stands instead of the agent's
+	SkillReplaces                       // a skill's own approval replaces the agent's
 )
 
 // Point is one silent point of the standard with our answer.
@@ -62,7 +62,7 @@ type Point struct {
 	Name         string // field of Semantics, or a short name for a fixed point
 	Question     string
 	Default      string
-	Alternatives string // "" when the point is fixed
+	Alternatives string // empty if the point is fixed
 	Spec         string // where the standard is silent
 }
 

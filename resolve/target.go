@@ -40,7 +40,7 @@ type rule struct {
 	policy, id string
 	file       string
 	at         diag.Range
-	code       Code               // of an unconditional rule; "" when the condition decides
+	code       Code               // of an unconditional rule; otherwise empty
 	detail     string             // of an unconditional rule
 	about      string             // what it is for, in its author's words
 	when       *condition.Program // nil: unconditional
@@ -72,7 +72,7 @@ type builder struct {
 	compiler *condition.Compiler
 	gates    []place
 	rules    []rule
-	met      map[*policy.Rule]bool // policy rules that stand at an earlier gate
+	met      map[*policy.Rule]bool // policy rules that an earlier gate has
 
 	at    place // the gate that is being built
 	layer int   // the agent whose file is being read

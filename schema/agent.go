@@ -149,7 +149,7 @@ type MCPServer struct {
 // allowed_skills (a skill's id).
 type ToolRef struct {
 	Name      string
-	Approval  *Approval      // nil when absent: as the container says
+	Approval  *Approval      // nil if absent: the container's approval applies
 	Misspelt  []MisspeltGate // fields that are meant as gates; every call asks
 	NameRange diag.Range
 	Range     diag.Range
