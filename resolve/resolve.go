@@ -54,7 +54,7 @@ func (o *Outcome) UnmarshalText(b []byte) error {
 	return fmt.Errorf("unknown outcome %q: expected allow, ask or deny", b)
 }
 
-// Source says which layer gave a reason.
+// Source is the layer that gave a reason.
 type Source string
 
 // The sources of reasons.
@@ -67,8 +67,7 @@ const (
 	FromDefault     Source = "default"      // of a message: no rule has a template, so it was made from the call
 )
 
-// Code says why a reason was given. Codes may grow in number; a code
-// never changes its meaning.
+// Code classifies a reason. New codes may be added; a code never changes its meaning.
 type Code string
 
 // The codes of reasons.

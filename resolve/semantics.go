@@ -17,14 +17,11 @@ type Semantics struct {
 	// Conditions holds the points about matchers: missing and mistyped
 	// arguments, regular expressions.
 	Conditions condition.Semantics
-	// Undeclared says what happens to a tool, server, skill or agent
-	// that the file does not declare.
+	// Undeclared is the outcome for a tool, server, skill or agent that the file does not declare.
 	Undeclared Undeclared
-	// EmptyAllowList says what `allowed_tools: []` and `allowed_skills:
-	// []` allow.
+	// EmptyAllowList is the meaning of `allowed_tools: []` and `allowed_skills: []`.
 	EmptyAllowList EmptyAllowList
-	// RemoteApproval says whether a skill's own approval replaces the
-	// remote agent's.
+	// RemoteApproval decides whether a skill's own approval replaces the remote agent's.
 	RemoteApproval RemoteApproval
 }
 

@@ -52,8 +52,8 @@ type rule struct {
 	template   *template.Template // nil: none
 }
 
-// meets reports whether the rule concerns the call at all: a policy may
-// look at annotations, which only the call knows.
+// meets reports whether the rule applies to the call: a policy may match annotations, which are
+// known only for a call.
 func (r *rule) meets(c *Call) bool {
 	return r.match == nil || r.match.Annotated(c.Annotations, r.trusted)
 }

@@ -47,7 +47,7 @@ type Metadata struct {
 	Range  diag.Range
 }
 
-// Interface holds the JSON Schemas of what the agent takes and gives, unread.
+// Interface contains the JSON Schemas of the agent's input and output, which are not interpreted.
 type Interface struct {
 	Input, Output *yamldoc.Node
 	Range         diag.Range
