@@ -34,10 +34,10 @@ type Subject struct {
 	hosts    []host
 	refs     []string
 	servers  []string // aliases of MCP servers
-	used     Catalogs // those that are about some of its tools, or may be
+	used     Catalogs // those that concern some of its tools, or may
 	calls    []call
 	catalogs Catalogs
-	open     bool // it has sub-agents whose calls nobody knows here
+	open     bool // it has sub-agents whose calls are unknown
 }
 
 // host is an MCP server of a subject, with its alias and server_ref.

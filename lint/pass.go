@@ -19,7 +19,7 @@ type Pass struct {
 	People   People          // who is in the groups that policies name; nil when no directory was given
 
 	file    string
-	prefix  string         // what stands before a path of the graph in a file's name
+	prefix  string         // prefix of a file's name before its path in the graph
 	found   []diag.Finding // of validity
 	partial bool           // what is looked at is left of a file that does not load
 	left    int            // of the budget for questions about conditions
@@ -106,7 +106,7 @@ func (p *Pass) WholeTexts() bool {
 // that lead to it.
 type UnknownField struct {
 	Key  *yamldoc.Node
-	In   *yamldoc.Node // the mapping that it stands in
+	In   *yamldoc.Node // the mapping that contains it
 	Path []string      // keys from the top to that mapping; list items leave no trace
 }
 

@@ -216,7 +216,7 @@ func TestHintsOfAnUntrustedServerLiftNoRule(t *testing.T) {
 		{"readOnlyHint", false, true, true, false},
 		{"readOnlyHint", true, true, true, true},
 		{"readOnlyHint", true, false, false, false},
-		{"costly", true, false, true, false}, // unknown to MCP: as if it had not been told
+		{"costly", true, false, true, false}, // unknown to MCP: counts as not reported
 	} {
 		m := policy.Match{Annotations: map[string]bool{c.hint: c.want}}
 		reported := map[string]bool{c.hint: c.reported}

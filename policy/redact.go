@@ -72,7 +72,7 @@ func (r Redaction) part(segment string) Redaction {
 	var below Redaction
 	for _, left := range r.left {
 		for len(left) > 0 && left[0] == anySegments {
-			below.add(left) // it stands for this segment too
+			below.add(left) // it matches this segment too
 			left = left[1:]
 		}
 		if len(left) > 0 && left[0] == segment {

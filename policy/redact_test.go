@@ -17,7 +17,7 @@ func TestArgumentsHide(t *testing.T) {
 		{"password", "nested/password", false},
 		{"user.password", "user/password", true},
 		{"user.password", "user.password", true}, // one literal key
-		{"user", "user/password", true},          // what stands in a hidden value is hidden
+		{"user", "user/password", true},          // the content of a hidden value is hidden
 		{"user.password", "user", false},
 		{"items.0.pin", "items/0/pin", true},
 		{"**.password", "password", true},

@@ -194,8 +194,7 @@ func TestRefuseWithoutReason(t *testing.T) {
 	}
 }
 
-// TestSetIsImmutable: a caller that changes a list it was given changes
-// nothing else.
+// TestSetIsImmutable checks that modifying a returned list has no effect on the set.
 func TestSetIsImmutable(t *testing.T) {
 	set, _ := policy.LoadFS(fstest.MapFS{"a.policy.yaml": file(doc("acme.a", "implicit"))}, "")
 	set.Policies()[0], set.Implicit()[0] = nil, nil

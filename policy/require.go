@@ -109,7 +109,7 @@ const (
 // Arguments defines what channels may show of a call's arguments. The zero value is `full`:
 // everything.
 type Arguments struct {
-	Redact []string `doc:"redact"` // paths whose values are hidden, ordered; a first segment ** stands for any place
+	Redact []string `doc:"redact"` // paths whose values are hidden, ordered; a first segment ** matches any path
 	// ForbidHidden forbids approving a call if one of its values is hidden. It has no effect
 	// without Redact.
 	ForbidHidden bool

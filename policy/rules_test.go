@@ -35,8 +35,8 @@ func knownRules() map[string]bool {
 	return known
 }
 
-// TestRulesShowWhatTheyMean: the bad example of every rule is reported
-// by it and the good one by nothing.
+// TestRulesShowWhatTheyMean checks that the bad example of every rule has its finding, and that the
+// good one has none.
 func TestRulesShowWhatTheyMean(t *testing.T) {
 	for _, r := range policy.Rules() {
 		t.Run(r.ID, func(t *testing.T) {
@@ -67,8 +67,7 @@ func complete(example string) string {
 	return example
 }
 
-// TestRuleTableIsClosed: rule ids are unique, and each one that the
-// code may emit is tested somewhere.
+// TestRuleTableIsClosed checks that rule ids are unique, and that each rule is tested somewhere.
 func TestRuleTableIsClosed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range policy.Rules() {

@@ -46,7 +46,7 @@ type pair struct {
 	which    which
 	old, new side
 	world    condition.Calls
-	class    string // what sets the calls apart, beside their documents; "" for nothing
+	class    string // note that distinguishes the calls, besides their documents; may be empty
 	parent   string // whether they carry a parent's input, where it matters
 	odd      bool   // their arguments are no object
 	edited   []*EditedRule
@@ -60,8 +60,8 @@ const (
 
 // which describes the names that a target covers, and how a call refers to it.
 type which struct {
-	name      string // which names, "" for one
-	container string // which servers or agents, "" for one
+	name      string // describes several names; empty for one
+	container string // describes several servers or agents; empty for one
 	reading   string // of a delegation, see comparer.delegation
 }
 

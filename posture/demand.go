@@ -122,7 +122,7 @@ func asking(sets []together, always together, asks []bool) together {
 // change with all their calls.
 func (p pair) demanded(found []Change, cell condition.Cell, by together) []Change {
 	if len(by.old) == 0 || len(by.new) == 0 {
-		return found // the outcome says it
+		return found // the change of the outcome covers it
 	}
 	old, new := p.old.target.Demand(by.old), p.new.target.Demand(by.new)
 	for _, change := range p.between(old, new) {

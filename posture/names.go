@@ -87,7 +87,7 @@ type reached struct {
 
 type walker struct {
 	globs [][]rune
-	other rune // stands for all letters that no glob has
+	other rune // represents all letters that no glob has
 	seen  map[string]bool
 }
 

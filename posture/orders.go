@@ -33,7 +33,7 @@ type Protection struct {
 	Require policy.Require // as resolve.Demand has it; the zero value where nothing is demanded
 	All     bool           // every name, whatever Names says
 	Names   []string       // sorted, without repetitions
-	Word    string         // what stands behind an alias, or the name of the step; "" for nothing
+	Word    string         // the name behind an alias, or of the step; may be empty
 	Step    int            // 0 is the tightest
 	Limit   *int64         // nil: none
 }

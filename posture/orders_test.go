@@ -199,7 +199,7 @@ func TestMorePoliciesNeverLoosen(t *testing.T) {
 	}
 }
 
-// TestEverySideIsEquivalentToItself, and has no changes.
+// TestEverySideIsEquivalentToItself also checks that there are no changes.
 func TestEverySideIsEquivalentToItself(t *testing.T) {
 	for seed := range uint64(30) {
 		d := dice{rand.New(rand.NewPCG(seed, 19))}

@@ -101,7 +101,7 @@ type Change struct {
 
 	region *condition.Region
 	world  condition.Calls
-	note   string        // what Region has to say beside the documents
+	note   string        // what Region adds to the documents
 	parent string        // whether they have a parent's input
 	class  string        // which annotations they have
 	odd    bool          // their arguments are no object

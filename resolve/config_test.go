@@ -298,7 +298,7 @@ func TestConfigThatNobodyCanRead(t *testing.T) {
 	}
 }
 
-// TestConfigFieldsAreThoseOfTheSchema: every field is listed, in order.
+// TestConfigFieldsAreThoseOfTheSchema checks that every field is listed, in order.
 func TestConfigFieldsAreThoseOfTheSchema(t *testing.T) {
 	fields := resolve.ConfigFields()
 	if !slices.IsSorted(fields) || !slices.Contains(fields, "permit_age") || !slices.Contains(fields, "registry") {

@@ -280,7 +280,7 @@ func appendObserved(b []byte, o *condition.Observation) []byte {
 		b = append(b, " is true"...)
 	}
 	if o.Seen == "" || strings.HasPrefix(o.Why, o.Seen) {
-		return b // nothing was seen, or the reason says it already
+		return b // nothing was seen, or the reason contains it already
 	}
 	return append(append(append(b, " ("...), o.Seen...), ')')
 }

@@ -294,7 +294,7 @@ func (d *Derived) facts(args value.Value, w *Workspace) *shellfacts.Facts {
 
 func unknownFacts(why string) *shellfacts.Facts { return &shellfacts.Facts{Why: why, WhyFiles: why} }
 
-// pathsOf are the paths that a call names.
+// pathsOf returns the paths that a call names.
 func (d *Derived) pathsOf(args value.Value) (paths []string, ok bool) {
 	for _, name := range d.Paths {
 		v, _ := args.Get(name)

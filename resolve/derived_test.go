@@ -90,7 +90,7 @@ rules:
 	}
 }
 
-// TestUnreadableArgumentsAreToldOnce, with facts as without.
+// TestUnreadableArgumentsAreToldOnce checks plans with and without facts.
 func TestUnreadableArgumentsAreToldOnce(t *testing.T) {
 	call := &resolve.Call{Kind: resolve.Tool, Tool: "sh", Args: resolve.Raw(`{"command":"ls","command":"rm"}`)}
 	if d := shellPlan(t).Decide(call); d.Outcome != resolve.Deny || len(d.Reasons) != 1 {
@@ -128,7 +128,7 @@ func TestACallCantBringFacts(t *testing.T) {
 	}
 }
 
-// TestNoLineMeansNoFacts: an argument that is missing, or no text, asks.
+// TestNoLineMeansNoFacts checks that a call asks if the argument is missing or is no text.
 func TestNoLineMeansNoFacts(t *testing.T) {
 	p := shellPlan(t)
 	for _, args := range []string{`{}`, `{"command":["ls"]}`, `{"command":null}`, `{"Command":"ls"}`} {

@@ -108,9 +108,8 @@ func (h byHand) Policy(string) (*policy.Policy, bool) { return nil, false }
 func (h byHand) Implicit() []*policy.Policy           { return h }
 func (h byHand) Err() error                           { return nil }
 
-// TestPoliciesBuiltByHandAllCount, although nothing but their
-// references tells them apart; one that demands nothing leaves nothing
-// in the answer.
+// TestPoliciesBuiltByHandAllCount checks policies that differ only in their references. A policy
+// without requirements leaves none in the decision.
 func TestPoliciesBuiltByHandAllCount(t *testing.T) {
 	always := func(ref string) *policy.Policy {
 		rule := policy.Rule{ID: "r", Approval: &schema.Approval{Form: schema.Always, Condition: &condition.Expr{}}}

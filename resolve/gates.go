@@ -17,8 +17,8 @@ type Target struct {
 	// Gates are the rules that a call can meet, agents' files before
 	// policies at each place.
 	Gates []Gate
-	// CaseSensitive says that keys of the arguments may differ in case
-	// alone, see Options.CaseSensitive.
+	// CaseSensitive is set if keys of the arguments may differ only in case, see
+	// Options.CaseSensitive.
 	CaseSensitive bool
 }
 
@@ -88,8 +88,7 @@ func (p *Plan) Target(c *Call) *Target {
 	return out
 }
 
-// Meets reports whether the rule concerns a call whose server reported
-// these annotations.
+// Meets reports whether the rule applies to a call whose server reported these annotations.
 func (g *Gate) Meets(annotations map[string]bool) bool {
 	return g.rule.meets(&Call{Annotations: annotations})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestTheShellGuideIsTrue: the lines of docs/guides/shell.md run or ask
-// as its table says, with the files that it shows.
+// TestTheShellGuideIsTrue checks the lines in docs/guides/shell.md: with the guide's files, they
+// run or ask as its table says.
 func TestTheShellGuideIsTrue(t *testing.T) {
 	text, err := os.ReadFile("../docs/guides/shell.md")
 	must.Do(t, err)

@@ -144,7 +144,7 @@ func TestMisspeltGatesAsk(t *testing.T) {
 	}
 }
 
-// TestMisspeltGateOutsideOfTheActionSpace: every call asks.
+// TestMisspeltGateOutsideOfTheActionSpace checks that every call asks.
 func TestMisspeltGateOutsideOfTheActionSpace(t *testing.T) {
 	const space = "action_space: {local_tools: [{alias: a}]}\n"
 	for _, field := range []string{

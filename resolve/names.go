@@ -18,7 +18,7 @@ func quote(name string) string {
 	return fmt.Sprintf("%+q", name)
 }
 
-// notDeclared says what the agent's file lacks, and what it has that is near.
+// notDeclared returns the reason for an undeclared target: its name, and a similar declared one.
 func (b *builder) notDeclared(a *schema.Agent) string {
 	key, name := "local_agents", b.at.name
 	switch {
@@ -46,7 +46,7 @@ func (b *builder) notDeclared(a *schema.Agent) string {
 	return sentence(fmt.Sprintf("the agent's file declares no %s %s", what, quote(name)), name, known)
 }
 
-// notAllowed says that an allow-list does not name the target.
+// notAllowed returns the reason for a target that an allow-list does not name.
 func (b *builder) notAllowed(l list) string {
 	var known []string
 	for _, e := range *l.entries {

@@ -74,8 +74,7 @@ rules: [{id: r, approval: true, require: {grants: {bounds: [{path: amount, kind:
 	}
 }
 
-// TestTargetsAreNamedWhole: what tells keys apart is named as calls
-// go to it.
+// TestTargetsAreNamedWhole checks that CaseSensitive names targets in the form of calls.
 func TestTargetsAreNamedWhole(t *testing.T) {
 	for _, good := range []string{"tool pay", "mcp_tool broker/sell/all", "skill payments/refund", "delegation clerk"} {
 		if err := resolve.CheckTarget(good); err != nil {

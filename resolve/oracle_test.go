@@ -34,7 +34,7 @@ type oracle struct {
 	policies []*policy.Policy
 	call     *resolve.Call
 	spoke    []string
-	outside  bool // somebody else's server or agent is called, whose hints nobody trusts here
+	outside  bool // the call goes to a server or remote agent, whose hints are not trusted here
 }
 
 // TestSliceEqualsEverything checks that deciding with the rules that a plan prepared for a target

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestAPolicyAboutSkillsReadsTheParentsInput: the arguments of a
-// call can't answer for the input of the agent that makes it.
+// TestAPolicyAboutSkillsReadsTheParentsInput checks that the arguments of a call can't replace the
+// input of the calling agent.
 func TestAPolicyAboutSkillsReadsTheParentsInput(t *testing.T) {
 	const agent = "action_space: {remote_agents: [{alias: payments, allowed_skills: [pay]}]}\n"
 	for _, match := range []string{
@@ -145,8 +145,8 @@ func forged(t *rapid.T) string {
 	}).Draw(t, "forged")
 }
 
-// TestNoArgumentStandsInForTheParent: no argument named parent…,
-// literal or nested, changes any decision.
+// TestNoArgumentStandsInForTheParent checks that no argument named parent…, literal or nested,
+// changes any decision.
 func TestNoArgumentStandsInForTheParent(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := plan(t, resolve.Options{}, agentText(rt), policiesText(rt)...)
@@ -237,8 +237,8 @@ func (m matched) widened(t *rapid.T) matched {
 	return m
 }
 
-// TestWideningAMatchNeverLoosens: a rule that meets more calls
-// decides those that it met as before, and demands as much.
+// TestWideningAMatchNeverLoosens checks that a rule that matches more calls decides the previous
+// ones as before, with the same requirements.
 func TestWideningAMatchNeverLoosens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent := agentText(rt)

@@ -322,9 +322,8 @@ func TestParentsOnlyTighten(t *testing.T) {
 	})
 }
 
-// TestOrderNeverMatters: policies in another order of files, the
-// agent's lists reversed, arguments with their keys the other way
-// round: the same rules speak with the same outcome and requirements.
+// TestOrderNeverMatters reorders policy files, the agent's lists and the keys of arguments. The
+// same rules must apply with the same outcome and requirements.
 func TestOrderNeverMatters(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent := agentText(rt)
@@ -359,8 +358,7 @@ func turned(doc []byte) []byte {
 	)
 }
 
-// TestDenyBeatsAskBeatsAllow: the outcome is the strictest of what the
-// single reasons say.
+// TestDenyBeatsAskBeatsAllow checks that the outcome is the strictest one of the reasons.
 func TestDenyBeatsAskBeatsAllow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := plan(t, resolve.Options{}, agentText(rt), policiesText(rt)...).Decide(callOf(rt))
@@ -385,8 +383,8 @@ func TestDenyBeatsAskBeatsAllow(t *testing.T) {
 	})
 }
 
-// TestRawAndDecodedAgree: the same arguments as bytes and as Go values
-// get the same decision, binding and all.
+// TestRawAndDecodedAgree checks that the same arguments as bytes and as Go values get the same
+// decision, including the binding.
 func TestRawAndDecodedAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		call := callOf(rt)
@@ -402,9 +400,8 @@ func TestRawAndDecodedAgree(t *testing.T) {
 	})
 }
 
-// TestOrderInsideFilesNeverMatters: tools, servers, list entries, OR
-// groups, matchers, operators and policy rules turned round: the same
-// rules speak, with the same outcome and requirements.
+// TestOrderInsideFilesNeverMatters reverses tools, servers, list entries, OR groups, matchers,
+// operators and policy rules. The same rules must apply with the same outcome and requirements.
 func TestOrderInsideFilesNeverMatters(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := agentText(rt)

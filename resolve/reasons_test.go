@@ -77,8 +77,8 @@ func TestDenyBesideApproval(t *testing.T) {
 	}
 }
 
-// TestManyReasonsKeepTheirOrder: denials first, and otherwise by policy
-// and position, however many there are.
+// TestManyReasonsKeepTheirOrder checks the order of many reasons: denials first, then by policy and
+// position.
 func TestManyReasonsKeepTheirOrder(t *testing.T) {
 	var rules, denials, asks []string
 	for i := range 40 {

@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestRecordedCalls: a document keeps a call, byte for byte in its
-// arguments, whatever encoder it passes.
+// TestRecordedCalls checks that a document preserves the bytes of a call's arguments with any
+// encoder.
 func TestRecordedCalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCall(t).Recorded()
@@ -74,8 +74,8 @@ func TestRecordedForm(t *testing.T) {
 	}
 }
 
-// TestRecordedSharesNothing: what a caller does with its bytes later
-// changes no record.
+// TestRecordedSharesNothing checks that a record doesn't change if the caller modifies its bytes
+// later.
 func TestRecordedSharesNothing(t *testing.T) {
 	c := resolve.Call{Args: []byte(`{}`), ParentInput: []byte(`{}`), Annotations: map[string]bool{"h": true}}
 	kept := c.Recorded()

@@ -54,7 +54,7 @@ func (o *Outcome) UnmarshalText(b []byte) error {
 	return fmt.Errorf("unknown outcome %q: expected allow, ask or deny", b)
 }
 
-// Source says which layer gave a reason.
+// Source is the layer that gave a reason.
 type Source string
 
 // The sources of reasons.
@@ -67,18 +67,17 @@ const (
 	FromDefault     Source = "default"      // of a message: no rule has a template, so it was made from the call
 )
 
-// Code says why a reason was given. Codes may grow in number; a code
-// never changes its meaning.
+// Code classifies a reason. New codes may be added; a code never changes its meaning.
 type Code string
 
 // The codes of reasons.
 const (
 	Always              Code = "always"               // an unconditional approval
 	ConditionTrue       Code = "condition_true"       // an approval whose condition is true
-	ConditionUnknown    Code = "condition_unknown"    // an approval whose condition can't be told true or false
+	ConditionUnknown    Code = "condition_unknown"    // an approval whose condition is neither true nor false
 	NotDeclared         Code = "not_declared"         // no such tool, server or agent in the file
 	NotAllowed          Code = "not_allowed"          // the allow-list is present and does not name it
-	AllowListMisspelt   Code = "allow_list_misspelt"  // a list of tools or skills stands under a name that is not read
+	AllowListMisspelt   Code = "allow_list_misspelt"  // a list of tools or skills has a misspelt name
 	ApprovalMisspelt    Code = "approval_misspelt"    // an unknown field is meant as an approval
 	AskedUndeclared     Code = "undeclared"           // not declared, or not allowed, where the owner has people asked
 	Denied              Code = "denied"               // a policy rule denies it

@@ -122,8 +122,8 @@ func TestBinding(t *testing.T) {
 	}
 }
 
-// TestTrustedValues: values that come from a JSON decoder are looked at
-// where conditions read, and wholly when they ask.
+// TestTrustedValues checks that only the values that conditions read are checked, and all values if
+// the call asks.
 func TestTrustedValues(t *testing.T) {
 	p := plan(t, resolve.Options{TrustValues: true}, deskTools)
 	call := func(v map[string]any) *resolve.Call {
@@ -195,8 +195,8 @@ func TestSkillReplacesNothingElse(t *testing.T) {
 	}
 }
 
-// TestLongNamesAreNotKept: callers choose the names of tools on an open
-// server; what a plan remembers of them is bounded.
+// TestLongNamesAreNotKept checks that a plan keeps a limited amount of tool names of an open
+// server, because callers choose them.
 func TestLongNamesAreNotKept(t *testing.T) {
 	p := plan(t, resolve.Options{}, deskTools)
 	kept := func(name string) bool {
@@ -287,8 +287,8 @@ func TestSemanticsSwitches(t *testing.T) {
 	}
 }
 
-// TestPoints: the table of silent points names every field of
-// Semantics, so that no switch is undocumented.
+// TestPoints checks that the table of silent points names every field of Semantics, so that no
+// setting is undocumented.
 func TestPoints(t *testing.T) {
 	names := map[string]bool{}
 	for _, p := range resolve.Points() {
@@ -432,9 +432,8 @@ func TestMessageAlias(t *testing.T) {
 	}
 }
 
-// TestMessageOfPolicies: when no rule of the agent has a template, the
-// first policy by reference and position gives it, across the two gates
-// of a skill call too.
+// TestMessageOfPolicies checks that, if no rule of the agent has a template, the first policy by
+// reference and position provides it, also across the two gates of a skill call.
 func TestMessageOfPolicies(t *testing.T) {
 	const agent = "action_space: {remote_agents: [{alias: a, approval: true}]}\n"
 	rule := func(id, kinds, text string) string {
@@ -469,9 +468,8 @@ func TestVacuousConditionSaysSo(t *testing.T) {
 	}
 }
 
-// TestNamesSeenAreBounded: a server without allow-list takes any name,
-// and callers choose names: what a plan keeps of them is bounded, and
-// the answer past the bound is the same.
+// TestNamesSeenAreBounded checks that a plan keeps a limited number of names of a server without
+// allow-list, and that the decision about further names is the same.
 func TestNamesSeenAreBounded(t *testing.T) {
 	p := plan(t, resolve.Options{}, deskTools)
 	call := func(i int) *resolve.Call {

@@ -17,14 +17,11 @@ type Semantics struct {
 	// Conditions holds the points about matchers: missing and mistyped
 	// arguments, regular expressions.
 	Conditions condition.Semantics
-	// Undeclared says what happens to a tool, server, skill or agent
-	// that the file does not declare.
+	// Undeclared is the outcome for a tool, server, skill or agent that the file does not declare.
 	Undeclared Undeclared
-	// EmptyAllowList says what `allowed_tools: []` and `allowed_skills:
-	// []` allow.
+	// EmptyAllowList is the meaning of `allowed_tools: []` and `allowed_skills: []`.
 	EmptyAllowList EmptyAllowList
-	// RemoteApproval says whether a skill's own approval replaces the
-	// remote agent's.
+	// RemoteApproval decides whether a skill's own approval replaces the remote agent's.
 	RemoteApproval RemoteApproval
 }
 
@@ -54,7 +51,7 @@ type RemoteApproval uint8
 // The relations of agent-level and skill-level approval.
 const (
 	TwoGates      RemoteApproval = iota // delegation gate and skill gate, both evaluated (default)
-	SkillReplaces                       // a skill's own approval stands instead of the agent's
+	SkillReplaces                       // a skill's own approval replaces the agent's
 )
 
 // Point is one silent point of the standard with our answer.
@@ -62,7 +59,7 @@ type Point struct {
 	Name         string // field of Semantics, or a short name for a fixed point
 	Question     string
 	Default      string
-	Alternatives string // "" when the point is fixed
+	Alternatives string // empty if the point is fixed
 	Spec         string // where the standard is silent
 }
 

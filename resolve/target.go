@@ -40,7 +40,7 @@ type rule struct {
 	policy, id string
 	file       string
 	at         diag.Range
-	code       Code               // of an unconditional rule; "" when the condition decides
+	code       Code               // of an unconditional rule; otherwise empty
 	detail     string             // of an unconditional rule
 	about      string             // what it is for, in its author's words
 	when       *condition.Program // nil: unconditional
@@ -52,8 +52,8 @@ type rule struct {
 	template   *template.Template // nil: none
 }
 
-// meets reports whether the rule concerns the call at all: a policy may
-// look at annotations, which only the call knows.
+// meets reports whether the rule applies to the call: a policy may match annotations, which are
+// known only for a call.
 func (r *rule) meets(c *Call) bool {
 	return r.match == nil || r.match.Annotated(c.Annotations, r.trusted)
 }
@@ -72,7 +72,7 @@ type builder struct {
 	compiler *condition.Compiler
 	gates    []place
 	rules    []rule
-	met      map[*policy.Rule]bool // policy rules that stand at an earlier gate
+	met      map[*policy.Rule]bool // policy rules that an earlier gate has
 
 	at    place // the gate that is being built
 	layer int   // the agent whose file is being read

@@ -154,8 +154,8 @@ func TestThreatTimeoutIsNoConsent(t *testing.T) {
 	}
 }
 
-// TestBigPlanStaysBounded: a condition of a thousand groups and a
-// pattern at its bound decide, and never allow by exhaustion.
+// TestBigPlanStaysBounded checks that a condition of a thousand groups and a pattern of the maximum
+// size are decided, and never allow because a limit is reached.
 func TestBigPlanStaysBounded(t *testing.T) {
 	groups := strings.Repeat("{args_match: {a: {pattern: '^(x|y)+z'}, b: {gt: 5}}}, ", 1000)
 	agent := "action_space: {local_tools: [{alias: t, approval: {condition: [" + strings.TrimSuffix(

@@ -7,8 +7,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestTrace: every rule that meets a call is there, those that let it
-// through too; rules whose document can't be read are not.
+// TestTrace checks that the trace contains every rule that matches a call, including those that
+// don't ask, but no rule whose document can't be read.
 func TestTrace(t *testing.T) {
 	const policy = "policy_ref: p\napplies: implicit\nrules: [{id: seen, match: {targets: [trade]}, approval: true}]\n"
 	p := plan(t, resolve.Options{}, deskTools, policy)

@@ -231,9 +231,8 @@ func TestTheMessageOfAToolListedTwiceIsItsOwn(t *testing.T) {
 	}
 }
 
-// TestKeysThatFoldAlikeAreUnreadable: in raw and in decoded
-// arguments, in the parent's input, with rules and without, for every
-// kind of call. Nothing is bound either.
+// TestKeysThatFoldAlikeAreUnreadable checks raw and decoded arguments and the parent's input, with
+// and without rules, for every kind of call. Such calls have no binding either.
 func TestKeysThatFoldAlikeAreUnreadable(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: fetch, approval: {condition: {args_match: {url: {pattern: "^http:"}}}}}, {alias: free}]
@@ -288,8 +287,8 @@ func TestKeysThatFoldAlikeAreUnreadable(t *testing.T) {
 	}
 }
 
-// TestTheOwnerNamesToolsThatTellKeysApart: by target; the parent's
-// input is never excepted, and a child needs its parent's word.
+// TestTheOwnerNamesToolsThatTellKeysApart checks exceptions by target. The parent's input has no
+// exceptions, and a child's exception needs its parent's.
 func TestTheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: grep}, {alias: other}]

@@ -14,8 +14,7 @@ func (g *Gate) Detail() string { return g.rule.detail }
 // Description is the purpose of the rule, as in Reason.
 func (g *Gate) Description() string { return g.rule.about }
 
-// Hint is the value that the rule wants of an annotation, which is one
-// of Annotations.
+// Hint returns the value that the rule requires of an annotation, which is one of Annotations.
 func (g *Gate) Hint(annotation string) bool { return g.rule.match.Annotations[annotation] }
 
 // says returns the outcome of a rule for a call that it applies to.

@@ -84,8 +84,8 @@ func TestWeighDeniesWhatDecideDenies(t *testing.T) {
 	}
 }
 
-// TestTargetsAreWhatIsDeclared: of a file, its lists, and of an open server the
-// names that policies have.
+// TestTargetsAreWhatIsDeclared checks the targets from a file and its lists, and for an open server
+// those that policies name.
 func TestTargetsAreWhatIsDeclared(t *testing.T) {
 	const rules = `schema_version: "1.0.0"
 policy_ref: p

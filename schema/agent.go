@@ -47,7 +47,7 @@ type Metadata struct {
 	Range  diag.Range
 }
 
-// Interface holds the JSON Schemas of what the agent takes and gives, unread.
+// Interface contains the JSON Schemas of the agent's input and output, which are not interpreted.
 type Interface struct {
 	Input, Output *yamldoc.Node
 	Range         diag.Range
@@ -149,7 +149,7 @@ type MCPServer struct {
 // allowed_skills (a skill's id).
 type ToolRef struct {
 	Name      string
-	Approval  *Approval      // nil when absent: as the container says
+	Approval  *Approval      // nil if absent: the container's approval applies
 	Misspelt  []MisspeltGate // fields that are meant as gates; every call asks
 	NameRange diag.Range
 	Range     diag.Range

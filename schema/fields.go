@@ -110,7 +110,7 @@ type place struct {
 	shape *shape
 }
 
-// visit walks the node behind one step.
+// visit walks the node of one step.
 func (w *fieldWalk) visit(step string, n *yamldoc.Node, s *shape) {
 	if policy := s.byID[text(n.Get("id"))]; policy != nil {
 		s = policy

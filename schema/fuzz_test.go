@@ -38,7 +38,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzPath: no path expression panics, and flaws point into the text.
+// FuzzPath checks that no path expression panics, and that flaws are positions in the text.
 func FuzzPath(f *testing.F) {
 	f.Add("parent.input.items.[].value")
 	f.Add("a.output.")

@@ -224,8 +224,8 @@ func TestLoadGraph(t *testing.T) {
 	}
 }
 
-// TestLoadGraphOfParsedAgent: starting from a parsed agent gives the
-// same graph, less the findings of its own file.
+// TestLoadGraphOfParsedAgent checks that a parsed agent has the same graph, without the findings of
+// its own file.
 func TestLoadGraphOfParsedAgent(t *testing.T) {
 	for _, c := range graphCases() {
 		t.Run(c.name, func(t *testing.T) {

@@ -62,7 +62,7 @@ func (w *fieldWalk) foreignInEntry(n *yamldoc.Node, f yamldoc.Field, s *shape, f
 	meant := meaningOf(f.Key, f.Value, s.fields[list] != nil)
 	if meant == meansPart && readName(key).part() == templateField && right != nil &&
 		(right.Kind != yamldoc.Bool || right.Bool) {
-		return // a message beside the approval that asks is no gate of its own
+		return // a message next to an approval that asks is no gate of its own
 	}
 	gate := MisspeltGate{Field: key, Range: f.Key.Range}
 	switch meant {
@@ -72,7 +72,7 @@ func (w *fieldWalk) foreignInEntry(n *yamldoc.Node, f yamldoc.Field, s *shape, f
 		denies := readName(key).denies()
 		w.keepList(n, MisspeltList{gate, denies})
 		if !denies && n.Get(list) != nil {
-			return // the right list beside it decides, unless it is empty and the owner reads that as absent
+			return // the correct list decides, unless it is empty and the owner reads that as absent
 		}
 		finding.Rule, finding.Severity = ruleUnreadList, diag.Error
 		finding.Message = fmt.Sprintf("%+q is no field of this entry, so this list restricts nothing", key)

@@ -138,8 +138,7 @@ func TestPathsAreWhatTheGrammarSays(t *testing.T) {
 	})
 }
 
-// TestVendorIDs: x-<vendor>.<name> is a vendor's, everything else has
-// to be known.
+// TestVendorIDs checks that x-<vendor>.<name> is accepted, and that any other id must be known.
 func TestVendorIDs(t *testing.T) {
 	for id, want := range map[string]bool{
 		"x-acme.react": true,
@@ -241,10 +240,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestManyMistakes: the time that a file takes grows with its size and
-// not faster, so a hostile one is bounded by the size that is read at
-// all. Each case would take minutes if something looked back at the
-// whole file.
+// TestManyMistakes checks that time is linear in the size of the file, so that the limit on the
+// size also limits the time. Each case would take minutes if something were quadratic.
 func TestManyMistakes(t *testing.T) {
 	const n = 20_000
 	lines := func(format string) string {

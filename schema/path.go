@@ -10,7 +10,7 @@ import (
 type Path struct {
 	Source    string   // "parent" or the alias of a step
 	Direction string   // "input" or "output"
-	Fields    []string // at least one, the first a name; "[]" stands for every item of a list
+	Fields    []string // at least one, the first a name; "[]" selects every item of a list
 }
 
 // parent is the source name for the agent that contains the path.

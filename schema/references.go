@@ -143,7 +143,7 @@ func (c *references) keywordClash(out Output) {
 	}
 }
 
-// sources says what a path may read besides the parent's input.
+// sources lists what a path may read besides the parent's input.
 type sources struct {
 	steps names
 	note  string // why no others

@@ -53,8 +53,7 @@ func notFinite(n *yamldoc.Node, findings []diag.Finding) []diag.Finding {
 	return findings
 }
 
-// violation turns a failure of the JSON Schema into a finding at the
-// place it speaks of.
+// violation converts a failure of the JSON Schema to a finding at its position.
 func (l locator) violation(failure jsonschema.Failure) diag.Finding {
 	at := l.locate(failure.Path)
 	f := yamldoc.Stop(ruleInvalidValue, at.node.Range, failure.Message, failure.Expected)
@@ -128,7 +127,7 @@ func (s spot) wrongType(f *diag.Finding) {
 	}
 }
 
-// prefixed puts the path before a message, as an author would say it:
+// prefixed adds the path before a message, in the usual notation:
 // action_space.local_tools[0].alias.
 func prefixed(path []string, message string) string {
 	var places []place

@@ -24,8 +24,7 @@ func misspelt(tools int) string {
 	return agent(b.String())
 }
 
-// TestOneCheckARound: how often a file is checked does not grow with the
-// number of its mistakes.
+// TestOneCheckARound checks that the number of checks does not grow with the number of mistakes.
 func TestOneCheckARound(t *testing.T) {
 	checks, compared := 0, 0
 	count := func(src []byte) []diag.Finding {
@@ -44,8 +43,7 @@ func TestOneCheckARound(t *testing.T) {
 	}
 }
 
-// TestEachIsJudgedByItself: of remedies that read the same, those go
-// through that may.
+// TestEachIsJudgedByItself checks fixes with the same title, of which only some are allowed.
 func TestEachIsJudgedByItself(t *testing.T) {
 	before := misspelt(20)
 	spared := func(_, after []byte) string {
@@ -81,8 +79,7 @@ func TestPlacesOfRefusals(t *testing.T) {
 	}
 }
 
-// TestAListKeepsAPart: remedies that each may take a part away don't take
-// all together.
+// TestAListKeepsAPart checks that fixes that each remove a part of a list don't remove all of them.
 func TestAListKeepsAPart(t *testing.T) {
 	before := agent("  mcp_servers:\n    - alias: crm\n      transport: {type: stdio, command: crm}\n" +
 		"      allowed_tools: [get, get, get, get]\n")
@@ -92,9 +89,8 @@ func TestAListKeepsAPart(t *testing.T) {
 	}
 }
 
-// TestMendingKeepsComments: whatever mistakes a file has, every comment of
-// its author is there afterwards, in the same order, and mending again
-// does nothing.
+// TestMendingKeepsComments checks that every comment is preserved, in the same order, and that
+// fixing again changes nothing.
 func TestMendingKeepsComments(t *testing.T) {
 	all := rows()
 	names := slices.Sorted(maps.Keys(all))

@@ -164,7 +164,7 @@ func (c *Coverage) call(traces []resolve.Trace) {
 	for _, t := range traces {
 		key := partKey{file: t.File, at: t.Range.Start, level: "rule"}
 		if c.index[key] == nil {
-			continue // what stands in no file, such as a tool that is not declared
+			continue // rules without a place in a file, such as for an undeclared tool
 		}
 		c.see(key, t.Truth.String())
 		for i, g := range t.Groups {

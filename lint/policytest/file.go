@@ -94,7 +94,7 @@ type Vote struct {
 	Person  string        `doc:"person"`
 	Vote    string        `doc:"vote"`    // approve or deny
 	After   time.Duration `doc:"after"`   // since the call was asked
-	Refused string        `doc:"refused"` // why it must not count; "": it must
+	Refused string        `doc:"refused"` // why it must not count; empty: it must
 	node    *yamldoc.Node
 }
 

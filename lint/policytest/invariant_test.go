@@ -105,9 +105,9 @@ func (v *Invariant) meant(t *testing.T, c *resolve.Call) bool {
 	return truth == condition.True
 }
 
-// TestInvariantsAgreeWithBruteForce: of random rules and all calls of a
-// small domain, an invariant fails exactly when some call breaks it, or
-// none is meant; and the call that it names breaks it.
+// TestInvariantsAgreeWithBruteForce draws random rules and tries all calls of a small domain. An
+// invariant must fail exactly if some call breaks it, or if it is about no call, and the call that
+// it names must break it.
 func TestInvariantsAgreeWithBruteForce(t *testing.T) {
 	all := smallDomain(t)
 	came := map[string]int{}
@@ -149,8 +149,8 @@ func TestInvariantsAgreeWithBruteForce(t *testing.T) {
 	}
 }
 
-// TestInvariantsOfOtherTargets: servers, skills and delegations are
-// named as calls name them, and each fails with a call of its own.
+// TestInvariantsOfOtherTargets checks invariants on servers, skills and delegations. Each fails
+// with a call as an example.
 func TestInvariantsOfOtherTargets(t *testing.T) {
 	desk := string(testWorld(t)["desk.agf.yaml"].Data)
 	files := testWorld(t, "desk.agf.yaml", strings.Replace(desk, "action_space:\n",

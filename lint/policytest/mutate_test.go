@@ -66,8 +66,8 @@ func TestMutate(t *testing.T) {
 	}
 }
 
-// TestWitnessesAreTrue: each call that is printed is decided differently
-// before and after its change, as it says.
+// TestWitnessesAreTrue checks that each printed call is decided differently before and after the
+// change, as printed.
 func TestWitnessesAreTrue(t *testing.T) {
 	w, b := world(t)
 	none, _ := Parse("none"+Suffix, []byte("schema_version: \"1.0.0\"\nagent: desk.agf.yaml\ncalls: []\n"))

@@ -35,7 +35,7 @@ people_cases:
 	}
 }
 
-// TestWhatTimeDid: a failure tells which deadlines passed.
+// TestWhatTimeDid checks that a failure names the deadlines that passed.
 func TestWhatTimeDid(t *testing.T) {
 	f, b := prepared(t, "failing"+Suffix, read(t, "failing"+Suffix), testWorld(t))
 	results := f.Run(b, func(name string) bool { return name == "too late" })

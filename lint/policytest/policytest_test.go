@@ -82,7 +82,7 @@ func ran(t testing.TB, o *Outcome, format string) string {
 	return b.String()
 }
 
-// TestRuns holds what passing and failing tests print, in every format.
+// TestRuns checks the output for passing and failing tests in every format.
 func TestRuns(t *testing.T) {
 	files := testWorld(t)
 	for _, name := range []string{"passing", "failing"} {
@@ -98,8 +98,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestUpdate rewrites what was expected and nothing else, and a second
-// time changes nothing.
+// TestUpdate checks that an update rewrites only the expectations, and that a second update changes
+// nothing.
 func TestUpdate(t *testing.T) {
 	files := testWorld(t)
 	src := read(t, "failing"+Suffix)
@@ -120,8 +120,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestUpdateOfWhatIsShared: an expectation that two tests share and that
-// can't be right for both is refused, not half written.
+// TestUpdateOfWhatIsShared checks an expectation that two tests share and that can't be right for
+// both. The update must be refused as a whole.
 func TestUpdateOfWhatIsShared(t *testing.T) {
 	src := []byte(`schema_version: "1.0.0"
 agent: desk.agf.yaml
@@ -136,8 +136,8 @@ calls:
 	}
 }
 
-// TestUpdateOfOthersText: what came may hold anything, and is written so
-// that it reads the same.
+// TestUpdateOfOthersText checks that any actual text is written such that it is read back
+// unchanged.
 func TestUpdateOfOthersText(t *testing.T) {
 	const src = "schema_version: \"1.0.0\"\r\nagent: desk.agf.yaml\r\npolicies: [policies]\r\ncalls:\r\n" +
 		"  - name: émile\r\n    call: {kind: tool, tool: trade, args: {amount: \"a: #\\n\\u202e'x'\\\"\", " +
@@ -155,8 +155,7 @@ func TestUpdateOfOthersText(t *testing.T) {
 	}
 }
 
-// TestCoverage holds what is printed of the parts that were tried and of
-// those that were not.
+// TestCoverage checks the output about parts that were exercised and parts that were not.
 func TestCoverage(t *testing.T) {
 	f, b := prepared(t, "passing"+Suffix, read(t, "passing"+Suffix), testWorld(t))
 	c := &Coverage{}
@@ -170,7 +169,7 @@ func TestCoverage(t *testing.T) {
 	golden.Equal(t, "coverage.json.golden", ran(t, o, "json"))
 }
 
-// TestFilesThatCannotBeUsed: each says what is wrong, and where.
+// TestFilesThatCannotBeUsed checks the message and position of each error.
 func TestFilesThatCannotBeUsed(t *testing.T) {
 	const head = "schema_version: \"1.0.0\"\nagent: desk.agf.yaml\n"
 	const one = "  - {name: a, call: {kind: tool, tool: quote}, expect: {outcome: allow}}\n"
@@ -291,8 +290,8 @@ calls: []
 	}
 }
 
-// FuzzParse: whatever a file holds, it is read or refused with a place,
-// and what is read runs.
+// FuzzParse checks that any file is read or refused with a position, and that the tests of a file
+// that is read can run.
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"passing", "failing"} {
 		f.Add(read(f, name+Suffix))

@@ -13,7 +13,7 @@ import (
 type Report struct {
 	File    string
 	Results []Result
-	Error   string // why nothing could be run; "": it was
+	Error   string // why nothing could be run; empty if it was
 }
 
 // Formats lists the formats of Write.
@@ -22,7 +22,7 @@ func Formats() []string { return []string{"text", "json", "junit"} }
 // Outcome is the result of a whole run.
 type Outcome struct {
 	Reports    []Report
-	Coverage   *Coverage // nil: nobody asked
+	Coverage   *Coverage // nil: not requested
 	OnlyFailed bool
 }
 

@@ -85,8 +85,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// FuzzBundle: whatever a server sends, the registry holds policies or
-// says why not.
+// FuzzBundle checks that for any response the registry has policies or a reason why not.
 func FuzzBundle(f *testing.F) {
 	f.Add(bundleOf(f, "acme.a", "acme.b"))
 	f.Add([]byte(`{"schema_version":"1.0.0","policies":[{"name":"a.policy.yaml","text":"rules: []"}]}`))

@@ -348,8 +348,7 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// TestUnaskedNotModified: 304 confirms a copy that we named, and
-// nothing else.
+// TestUnaskedNotModified checks that status 304 only confirms a copy that the request named.
 func TestUnaskedNotModified(t *testing.T) {
 	h := newHost(t, (*httptest.Server).Start)
 	h.serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) })
@@ -399,8 +398,7 @@ func TestRedirectOnTheSameHost(t *testing.T) {
 	}
 }
 
-// TestTLS: a certificate that we don't trust is no registry, one that
-// we trust is.
+// TestTLS checks an untrusted certificate, which makes the registry unavailable, and a trusted one.
 func TestTLS(t *testing.T) {
 	h := newHost(t, (*httptest.Server).StartTLS)
 	h.bundle(bundleOf(t, "acme.a"))

@@ -38,7 +38,7 @@ type Facts struct {
 	// Commands lists the commands in the order of the line, one per line: the words separated by
 	// spaces, and quoted if they contain special characters.
 	Commands Fact
-	// Flags are words that begin with a hyphen, a space between two.
+	// Flags lists the words that begin with a hyphen, separated by spaces.
 	Flags Fact
 	// Paths lists the words that may name a file, one per line: all words after a program that are
 	// no flags, the part of a flag after = or from its first slash, and the targets of
@@ -66,8 +66,7 @@ type Facts struct {
 type Options struct {
 	Listed    []string   // the owner's entries, as CheckListed takes them
 	Workspace *Workspace // nil: unknown
-	// Moved says that the directory of the call is one that the call
-	// chose, as cd does.
+	// Moved is set if the call chose its own directory, as cd does.
 	Moved bool
 }
 

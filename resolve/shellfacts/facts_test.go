@@ -50,7 +50,8 @@ func told(out *strings.Builder, f Facts) {
 	}
 }
 
-// TestUnknownFactsAreLeftOut, so that conditions about them ask.
+// TestUnknownFactsAreLeftOut checks that unknown facts are no members, so that conditions about
+// them ask.
 func TestUnknownFactsAreLeftOut(t *testing.T) {
 	f := Of("$X", Options{})
 	if got := f.Members(); len(got.Members) != 0 || f.Why == "" {

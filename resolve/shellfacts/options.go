@@ -228,9 +228,8 @@ func options(args []string) []string {
 	return out
 }
 
-// without is for programs of which a few options write, run something or
-// read what to do from a file. Long ones may be abbreviated, and short
-// ones joined.
+// without returns a check for programs with a few options that write, run something or read
+// instructions from a file. Long options may be abbreviated, and short ones joined.
 func without(harmful ...string) func([]string) bool {
 	return func(args []string) bool {
 		return !slices.ContainsFunc(options(args), func(option string) bool {
@@ -245,7 +244,7 @@ func without(harmful ...string) func([]string) bool {
 	}
 }
 
-// only is for programs of which a pattern knows the harmless options.
+// only returns a check for programs whose harmless options match a pattern.
 func only(known *regexp.Regexp) func([]string) bool {
 	return func(args []string) bool {
 		return !slices.ContainsFunc(options(args), func(o string) bool { return !known.MatchString(o) })

@@ -368,7 +368,7 @@ func shell(r *reader, args []word) ([][]word, bool) {
 		return nil, false
 	}
 	if text := args[1].text; text != "" && strings.ContainsRune("-+", rune(text[0])) {
-		return nil, false // a flag: the line is one of the words behind it
+		return nil, false // a flag: the line is one of the words after it
 	}
 	r.line(args[1].text, r.depth+1)
 

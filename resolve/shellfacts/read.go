@@ -45,13 +45,13 @@ type reader struct {
 
 	moves bool     // it changes to another directory than the root of the workspace and that of the call
 	roams bool     // it changes to another directory than that of the call
-	here  []string // listed programs that do what their directory says
+	here  []string // listed programs that depend on files in their directory
 
 	programs, unlisted, commands, flags, paths, reads, writes, because []string
 
 	workspace *Workspace
 	files     []file
-	unplaced  string // why the files of the line are not known; "" if they are
+	unplaced  string // why the files of the line are not known; empty if they are
 }
 
 // doubt keeps the first reason why facts are unknown.

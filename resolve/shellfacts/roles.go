@@ -134,8 +134,7 @@ func gitText(args []word, out map[int]bool) {
 	}
 }
 
-// operandWords are patterns of the options that come before a first
-// operand which is text.
+// operandWords are patterns of the options before a first operand that is text.
 type operandWords struct {
 	value   *regexp.Regexp // their value is the next word
 	number  *regexp.Regexp // their value is the next word, if that is a number

@@ -23,7 +23,7 @@ func read(w *syntax.Word) word {
 		return word{}
 	}
 	if w.Lit() == "{}" {
-		return word{text: "{}", known: true} // alone it stands for itself
+		return word{text: "{}", known: true} // without other text it is literal
 	}
 	var b strings.Builder
 	for i, part := range w.Parts {

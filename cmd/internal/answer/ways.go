@@ -33,8 +33,8 @@ type way struct {
 	use   string
 	short string
 	long  string
-	flags []string // beside those of the connection
-	then  string   // what follows the ID on the command line; "" when nothing does
+	flags []string // in addition to those of the connection
+	then  string   // what follows the ID on the command line; may be empty
 	run   func(a commands, ctx context.Context, f answerFlags, args []string) error
 }
 

@@ -80,8 +80,8 @@ func checkGatewayFile(d *document.Decoder, n *yamldoc.Node, cfg *Gateway) {
 	checkAskers(d, n, cfg)
 }
 
-// checkAskers reports callers that the other server could not tell apart. It identifies callers
-// only by its tokens.
+// checkAskers reports callers whose settings the server with the approvers could not use: it
+// identifies callers only by its tokens.
 func checkAskers(d *document.Decoder, root *yamldoc.Node, cfg *Gateway) {
 	own, shared := 0, 0
 	for _, c := range cfg.Callers {

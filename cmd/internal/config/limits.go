@@ -17,7 +17,7 @@ type Limits struct {
 	Heavy       Parts `doc:"heavy"`             // pieces of heavy work at a time
 	Streams     Parts `doc:"streams"`           // event streams
 	Polls       Parts `doc:"polls"`             // requests that wait for a change
-	Open        Parts `doc:"open_requests"`     // requests that nobody has decided; no total
+	Open        Parts `doc:"open_requests"`     // undecided requests; no total
 	OpenBytes   Parts `doc:"open_bytes"`        // bytes of these; no total
 	HourlyBytes Parts `doc:"recorded_per_hour"` // bytes of calls recorded in an hour; no total
 }

@@ -86,8 +86,8 @@ type RAPSession struct {
 // RAPCaller is a runtime that may call.
 type RAPCaller struct {
 	Name      string `doc:"name"`
-	Person    string `doc:"person"`     // whose runtime it is; "": nobody's
-	TokenFile string `doc:"token_file"` // "": whoever connects from this machine
+	Person    string `doc:"person"`     // whose runtime it is; may be empty
+	TokenFile string `doc:"token_file"` // empty: any program on this machine
 	// its token at the server whose approvers are asked; "": that of
 	// the gateway
 	ServerTokenFile   string   `doc:"server_token_file"`

@@ -112,8 +112,8 @@ func validate(t *testing.T, schema *jsonschema.Schema, text string) []jsonschema
 	return schema.Validate(doc.Root.Any())
 }
 
-// TestPublishedSchemaHasMCP: what the contract of MCP shows of a
-// service is taken, and what belongs elsewhere isn't.
+// TestPublishedSchemaHasMCP checks that the schema accepts the service example in the contract of
+// MCP, and rejects fields in the wrong place.
 func TestPublishedSchemaHasMCP(t *testing.T) {
 	published, err := JSON("serve")
 	must.Do(t, err)
@@ -134,7 +134,8 @@ func TestPublishedSchemaHasMCP(t *testing.T) {
 	}
 }
 
-// TestMCPNamesAreUnique: a gateway's address is of the whole server.
+// TestMCPNamesAreUnique checks names across tenants, because a gateway's address is unique in the
+// whole server.
 func TestMCPNamesAreUnique(t *testing.T) {
 	one := []config.Served{{Name: "files"}}
 	c := Serve{Tenants: []Tenant{{Name: "a", MCP: one}, {Name: "b", MCP: one}}}

@@ -19,7 +19,7 @@ type document struct {
 	src     []byte
 	lines   []string
 	content lint.Content
-	foreign bool          // neither its name nor its content says that it is ours
+	foreign bool          // neither its name nor its content is that of our files
 	tree    *yamldoc.Node // see root
 	found   []diag.Finding
 	around  workspace

@@ -15,7 +15,7 @@ import (
 // format is the JSON Schema of a document, used to look up its fields.
 type format struct {
 	root map[string]any
-	text string // the document: `if` branches count when their constants stand in it
+	text string // the document: `if` branches count if it contains their constants
 }
 
 // format returns the JSON Schema of a document.

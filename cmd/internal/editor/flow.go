@@ -14,7 +14,7 @@ const mostFlow = 200
 // flow is the position at the end of a text in flow style.
 type flow struct {
 	path    []string // the fields that lead to it
-	name    bool     // a name of a field may stand here; else a value
+	name    bool     // expects a field name; otherwise a value
 	written string   // of the word there
 }
 

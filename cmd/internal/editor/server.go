@@ -28,7 +28,7 @@ import (
 type Settings struct {
 	Options  lint.Options
 	Policies []*policy.Policy // that references may lead to
-	Groups   []string         // that policies may ask; nil: nobody knows
+	Groups   []string         // that policies may ask; nil: unknown
 	HelpURL  func(rule string) string
 	// Drift returns how the text of an agent's file differs from the committed one: calls that are
 	// newly asked about, or no longer. It is called when a file is opened or saved. If it is nil,
@@ -40,7 +40,7 @@ type Settings struct {
 type Drift struct {
 	At      diag.Position // in the text; the zero Position is its beginning
 	Message string
-	Loosens bool // or nobody can tell
+	Loosens bool // or may loosen
 }
 
 // Load reads the settings. It is called at the start, and after a file was saved.

@@ -24,7 +24,7 @@ const (
 // with an error without an id, and continues to read.
 type stream struct {
 	in   *bufio.Reader
-	lost bool // the last line was no header, which was told
+	lost bool // the last line was no header, and the error was sent
 	mu   sync.Mutex
 	out  io.Writer
 }

@@ -11,7 +11,7 @@ type outcome int
 const (
 	denied     outcome = iota // the call doesn't run
 	allowed                   // the call runs, with the arguments of the verdict
-	unanswered                // an MCP server gets no answer, since nobody gave one
+	unanswered                // an MCP server gets no answer, because no person gave one
 	deferred                  // the product ends, and asks again when it is resumed
 	silent                    // nothing: the product goes by its own rules, or the call has run
 )
@@ -20,7 +20,7 @@ const (
 type verdict struct {
 	outcome outcome
 	args    []byte // allowed: the whole of the arguments, or of the answer
-	why     string // denied, unanswered: what the model is told
+	why     string // reason for the model, if denied or unanswered
 }
 
 func denies(why string) verdict { return verdict{outcome: denied, why: why} }
@@ -37,7 +37,7 @@ func (v verdict) text(e *event) ([]byte, error) {
 		return nil, nil
 	}
 	if len(v.why) > mostWhy {
-		v.why = v.why[:mostWhy] + "…" // half a character is mended by the writer
+		v.why = v.why[:mostWhy] + "…" // the writer replaces a character that is cut in half
 	}
 	text, err := jsonmsg.Object(func(w *jsonmsg.Writer) { e.product.say(w, e, v) })
 

@@ -27,14 +27,14 @@ type event struct {
 	// name is the product's own name of the event. It is empty if the document has none.
 	name    string
 	moment  moment
-	failed  bool // after: the tool says so
+	failed  bool // at after: the tool reported an error
 	session string
-	id      string // of the call; "" where the product gives none
+	id      string // of the call; empty if the product has none
 	call    resolve.Call
 	mode    string // of the product's own permissions
 	cwd     string
 	named   []string // see names
-	root    string   // of the project, if the product says it; "" for cwd
+	root    string   // of the project; empty for cwd
 	// camel is set if the document has Copilot's own form, with names in camel case.
 	camel bool
 	// fixed is set if the product accepts no changed arguments at this event.

@@ -20,7 +20,7 @@ import (
 
 // Line is the command line of a hook, as written in the settings of its product.
 type Line struct {
-	Args []string // behind the program
+	Args []string // after the program
 	// Limit is the maximum time that the hook runs.
 	Limit time.Duration
 	// Alone is the configuration of a hook that works without a server. It is nil if the hook uses

@@ -60,7 +60,7 @@ var errTold = term.ExitWith(term.ExitNo, nil)
 // tell writes to standard error that something could not be recorded. It returns nil if the hook
 // only observes, because some products treat every exit code but 0 as a denial.
 func (a command) tell(err error, observes bool) error {
-	_ = put(a.Err, []byte("assent: not recorded. "+reason(err)+"\n")) // nobody else could be told
+	_ = put(a.Err, []byte("assent: not recorded. "+reason(err)+"\n")) // there is no other way to report it
 	if observes {
 		return nil
 	}

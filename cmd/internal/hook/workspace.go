@@ -103,7 +103,7 @@ func (e *event) names() []string {
 // which the call may run.
 func leaving(names []string, w *resolve.Workspace, real string) []string {
 	if len(names) > mostNames {
-		return names // nobody looks up that many
+		return names // too many to look up
 	}
 	bases := []string{w.Directory, w.Root}
 	for _, n := range names {
@@ -116,7 +116,7 @@ func leaving(names []string, w *resolve.Workspace, real string) []string {
 		for _, base := range bases {
 			at := n
 			if !filepath.IsAbs(n) {
-				at = base + string(filepath.Separator) + n // not cleaned: .. behind a link leaves it
+				at = base + string(filepath.Separator) + n // not cleaned: .. after a link leaves it
 			}
 			if w.Contains(at) && leads(at, real) {
 				out = append(out, n)

@@ -134,7 +134,7 @@ func (s spot) words(handler map[string]any) []string {
 	if !apart {
 		words, err := shell.Fields(strings.TrimPrefix(command, guard), func(string) string { return "" })
 		if err != nil {
-			return nil // of somebody else: ours have no such words
+			return nil // not ours: our lines can always be parsed
 		}
 
 		return words

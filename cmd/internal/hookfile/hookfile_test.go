@@ -24,7 +24,7 @@ import (
 type world struct {
 	t    *testing.T
 	home string
-	in   string // what a person types; "": there is no terminal
+	in   string // what a person types; empty: there is no terminal
 }
 
 func newWorld(t *testing.T) *world {
@@ -202,7 +202,7 @@ func TestInstallTakesThePlaceOfAnOlderHook(t *testing.T) {
 		w.wants(0, "byte for byte as it was", "uninstall", product, "--yes")
 		w.same(file, before)
 
-		w.write(file, after) // no record tells of this one
+		w.write(file, after) // there is no record of this one
 		w.install(product, "--wait", "1m")
 		w.wants(0, "byte for byte as it was", "uninstall", product, "--yes")
 		w.same(file, before)
@@ -674,8 +674,8 @@ func statusOfTwo(w *world) []string {
 	return []string{"status", "codex"}
 }
 
-// TestProjectsHaveScopes: Claude Code has three files, and the notes say
-// what others of a project need.
+// TestProjectsHaveScopes checks the three files of Claude Code, and the notes about what other
+// people of a project need.
 func TestProjectsHaveScopes(t *testing.T) {
 	w := newWorld(t)
 	w.enter()

@@ -30,7 +30,7 @@ type status struct {
 	File    string `json:"file"`
 	State   string `json:"state"`
 	Program string `json:"program,omitempty"` // as the file names it
-	Line    int    `json:"line,omitempty"`    // where the hook stands
+	Line    int    `json:"line,omitempty"`    // line of the hook in the file
 	// Open describes calls that run without the hook. It is empty if there are none.
 	Open     string   `json:"open,omitempty"`
 	Problems []string `json:"problems,omitempty"`
@@ -240,7 +240,7 @@ func (o *status) files(a Commands, e entry) {
 func (o *status) time(a Commands, s spot, e entry) {
 	line, err := hook.ReadLine(a.Reader, e.args)
 	if err != nil {
-		return // files has told
+		return // files has reported it
 	}
 	given := s.timeLimit(e.fields)
 	if given <= line.Limit {
