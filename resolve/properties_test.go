@@ -352,7 +352,7 @@ func turned(doc []byte) []byte {
 		parts[i], parts[j] = parts[j], parts[i]
 	}
 	text := "{ " + strings.Join(parts, " ,\n") + " }"
-	// TrimRight also removed the braces of an empty object at the end of the text.
+	// Trim also removed the braces of an empty object at the end of the text.
 	return []byte(
 		strings.NewReplacer(`: }`, `: {} }`, `:  ,`, `: {} ,`).Replace(strings.Replace(text, ": \n", ": {}\n", 1)),
 	)
