@@ -182,8 +182,8 @@ func (c *client) member(result json.RawMessage, name string) string {
 // code wants an error of the protocol with a code.
 func (c *client) code(code int, answer string) {
 	c.t.Helper()
-	m, bad := wire.Parse([]byte(answer), wire.Limits())
-	if bad != nil || m.Error == nil || m.Error.Code != code {
+	var m struct{ Error *struct{ Code int } } // the id may be one that wire.Parse refuses
+	if err := json.Unmarshal([]byte(answer), &m); err != nil || m.Error == nil || m.Error.Code != code {
 		c.t.Errorf("got %s, expected the error %d", answer, code)
 	}
 }

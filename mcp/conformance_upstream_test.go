@@ -102,7 +102,11 @@ func provesNothing(t *testing.T, era string, status int) {
 	})
 	r := &siteRow{row: &row{world: w, t: t}, site: site}
 	c := r.connect(t)
-	c.expect(c.call("read_file", `{}`), "can't be reached")
+	reason := "can't be reached"
+	if status == http.StatusUnauthorized {
+		reason = "wants a sign-in"
+	}
+	c.expect(c.call("read_file", `{}`), reason)
 	if first := r.site.Visits("server/discover"); len(first) == 0 || len(r.site.Visits("initialize")) > 0 {
 		t.Errorf("the server was probed %d times, and initialized", len(first))
 	}

@@ -257,7 +257,7 @@ func TestEveryChoiceIsReadByAllThree(t *testing.T) {
 			if code != 0 {
 				t.Errorf("%s: decide: %s", name, problem)
 			}
-			checked, code := validate("--decisions", file, agent, filepath.Join(dir, "rules"))
+			checked, code := validate("--config", file, agent, filepath.Join(dir, "rules"))
 			if code == 2 {
 				t.Errorf("%s: agf-validate: %s", name, checked)
 			}
@@ -281,7 +281,7 @@ func TestEveryChoiceIsReadByAllThree(t *testing.T) {
 
 		testfiles.Write(t, file, f.wrong+"\n")
 		_, byDecide, code := decides(f.call, "--agent", agent, "--decisions", file)
-		byValidate, code2 := validate("--decisions", file, agent)
+		byValidate, code2 := validate("--config", file, agent)
 		_, byServe, err := configured(t, dir)
 		at := regexp.MustCompile(regexp.QuoteMeta(file) + `:\d+:\d+: error: `)
 		place := at.FindString(byDecide)

@@ -58,3 +58,23 @@ func TestItemsThatClientsWouldRefuse(t *testing.T) {
 		}
 	}
 }
+
+// FuzzReadItem checks that an accepted item is read again as the same item,
+// and that the text for clients is an object with its id.
+func FuzzReadItem(f *testing.F) {
+	f.Add(`{"uri":"a:b","name":"n","title":"t","size":1,"annotations":{"audience":["user"]},"icons":[{"src":"a:b"}]}`)
+	f.Add(`{"uriTemplate":"a:{b}","name":"n"}`)
+	f.Add(`{"name":"n","arguments":[{"name":"a","required":true}]}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, list := range []string{ListResources, ListTemplates, ListPrompts} {
+			item, err := ReadItem(list, []byte(text))
+			if err != nil {
+				continue
+			}
+			again, err := ReadItem(list, item.Text)
+			if err != nil || again.ID != item.ID {
+				t.Errorf("%s: read again: %q, %v", item.Text, again.ID, err)
+			}
+		}
+	})
+}

@@ -15,7 +15,7 @@ func harmless(words []word, begins func([]word) bool) (ok bool, because string) 
 	if name == "make" || name == "just" || name == "task" || name == "rake" {
 		return harmlessTargets(words, begins)
 	}
-	check := checks[name]
+	check := checkOf(name)
 	if check == nil {
 		return true, ""
 	}
@@ -46,61 +46,92 @@ func isFixed(pattern string) bool {
 	return first > 0 && (pattern[0] != '-' || strings.Contains(pattern[:first], "="))
 }
 
-var checks map[string]func([]string) bool
-
-func init() { // two of the checks look into the table
-	checks = map[string]func([]string) bool{
-		"git":           harmlessGit,
-		"sort":          only(sortOptions),
-		"sed":           harmlessSed,
-		"awk":           harmlessAwk,
-		"gawk":          harmlessAwk,
-		"mawk":          harmlessAwk,
-		"rg":            harmlessRipgrep,
-		"grep":          without("-R", "--dereference-recursive"),
-		"fd":            without("-x", "-X", "--exec", "--exec-batch", "-l", "--list-details", "-L", "--follow"),
-		"find":          without("-delete", "-fprint", "-fls", "-follow", "-L", "-H", "-files0-from"),
-		"date":          harmlessDate,
-		"tree":          without("-o", "-R"),
-		"jq":            harmlessJq,
-		"uniq":          oneOperand,
-		"xxd":           oneOperand,
-		"less":          harmlessLess,
-		"wc":            without("--files0-from"),
-		"du":            without("--files0-from"),
-		"file":          without("-f", "--files-from", "-m", "--magic-file", "-C", "-z", "-Z", "--uncompress"),
-		"diff":          without("-r", "--recursive", "--paginate", "-l"),
-		"hostname":      noOperand,
-		"go":            harmlessGo,
-		"gofmt":         onlyOptions(`-[ldwse]+`),
-		"goimports":     onlyOptions(`-[ldwe]+`),
-		"staticcheck":   onlyOptions(`-(checks|f|tests|explain)(=.*)?`),
-		"golangci-lint": onlyOptions(`--(fix|timeout|fast|new|new-from-rev|enable|disable|verbose)(=.*)?|-[vED]`),
-		"cargo":         onlyOptions(cargoOptions),
-		"npm":           onlyOptions(scriptOptions),
-		"yarn":          onlyOptions(scriptOptions),
-		"pnpm":          onlyOptions(scriptOptions),
-		"bun":           onlyOptions(scriptOptions),
-		"jest":          onlyOptions(scriptOptions),
-		"vitest":        onlyOptions(scriptOptions),
-		"pytest":        onlyOptions(pytestOptions),
-		"mypy": onlyOptions(`--(strict|ignore-missing-imports|pretty|show-error-codes|no-color-output|no-error-summary|` +
-			`check-untyped-defs)|-p`),
-		"ruff":   onlyOptions(`--(fix|diff|check|select|ignore|quiet|statistics|no-cache|output-format)(=.*)?|-q`),
-		"black":  onlyOptions(`--(check|diff|quiet|fast|line-length)(=.*)?|-[ql]`),
-		"isort":  onlyOptions(`--(check|check-only|diff|quiet|profile)(=.*)?|-[qc]`),
-		"flake8": onlyOptions(`--(max-line-length|select|ignore|extend-ignore|count|statistics|show-source|exclude)(=.*)?`),
-		"eslint": onlyOptions(`--(fix|ext|max-warnings|quiet|cache|no-error-on-unmatched-pattern)(=.*)?|` +
-			`--format=(stylish|json|compact|unix)`),
-		"prettier": onlyOptions(`--(check|write|list-different|log-level)(=.*)?|-[wlc]`),
-		"tsc":      onlyOptions(`--(noEmit|pretty|skipLibCheck|build|project|incremental)|-[bp]`),
-		"npx":      harmlessNpx,
-		"python":   harmlessPython,
-		"python3":  harmlessPython,
-		"unittest": onlyOptions(`-[vfbq]+|-[kstp]|--(verbose|failfast|quiet)`),
-		"rustfmt":  onlyOptions(`--(check|edition)(=.*)?`),
-		"node":     onlyOptions(`-v|--version`),
+// checkOf returns the check of a program's options, or nil if the program is not known here. It
+// compiles only what the program needs: a table of all patterns would cost each process 2 ms at its
+// start.
+func checkOf(name string) func(args []string) bool {
+	switch name {
+	case "git":
+		return harmlessGit
+	case "sort":
+		return only(sortOptions)
+	case "sed":
+		return harmlessSed
+	case "awk", "gawk", "mawk":
+		return harmlessAwk
+	case "rg":
+		return harmlessRipgrep
+	case "grep":
+		return without("-R", "--dereference-recursive")
+	case "fd":
+		return without("-x", "-X", "--exec", "--exec-batch", "-l", "--list-details", "-L", "--follow")
+	case "find":
+		return without("-delete", "-fprint", "-fls", "-follow", "-L", "-H", "-files0-from")
+	case "date":
+		return harmlessDate
+	case "tree":
+		return without("-o", "-R")
+	case "jq":
+		return harmlessJq
+	case "uniq", "xxd":
+		return oneOperand
+	case "less":
+		return harmlessLess
+	case "wc", "du":
+		return without("--files0-from")
+	case "file":
+		return without("-f", "--files-from", "-m", "--magic-file", "-C", "-z", "-Z", "--uncompress")
+	case "diff":
+		return without("-r", "--recursive", "--paginate", "-l")
+	case "hostname":
+		return noOperand
+	case "go":
+		return harmlessGo
+	case "gofmt":
+		return only(regexp.MustCompile("^(" + `-[ldwse]+` + ")$"))
+	case "goimports":
+		return only(regexp.MustCompile("^(" + `-[ldwe]+` + ")$"))
+	case "staticcheck":
+		return only(regexp.MustCompile("^(" + `-(checks|f|tests|explain)(=.*)?` + ")$"))
+	case "golangci-lint":
+		return only(regexp.MustCompile("^(" + `--(fix|timeout|fast|new|new-from-rev|enable|disable|verbose)(=.*)?|-[vED]` + ")$"))
+	case "cargo":
+		return only(regexp.MustCompile("^(" + cargoOptions + ")$"))
+	case "npm", "yarn", "pnpm", "bun", "jest", "vitest":
+		return only(regexp.MustCompile("^(" + scriptOptions + ")$"))
+	case "pytest":
+		return only(regexp.MustCompile("^(" + pytestOptions + ")$"))
+	case "mypy":
+		return only(regexp.MustCompile("^(" + `--(strict|ignore-missing-imports|pretty|show-error-codes|no-color-output|no-error-summary|` +
+			`check-untyped-defs)|-p` + ")$"))
+	case "ruff":
+		return only(regexp.MustCompile("^(" + `--(fix|diff|check|select|ignore|quiet|statistics|no-cache|output-format)(=.*)?|-q` + ")$"))
+	case "black":
+		return only(regexp.MustCompile("^(" + `--(check|diff|quiet|fast|line-length)(=.*)?|-[ql]` + ")$"))
+	case "isort":
+		return only(regexp.MustCompile("^(" + `--(check|check-only|diff|quiet|profile)(=.*)?|-[qc]` + ")$"))
+	case "flake8":
+		return only(regexp.MustCompile("^(" + `--(max-line-length|select|ignore|extend-ignore|count|statistics|show-source|exclude)(=.*)?` + ")$"))
+	case "eslint":
+		return only(regexp.MustCompile("^(" + `--(fix|ext|max-warnings|quiet|cache|no-error-on-unmatched-pattern)(=.*)?|` +
+			`--format=(stylish|json|compact|unix)` + ")$"))
+	case "prettier":
+		return only(regexp.MustCompile("^(" + `--(check|write|list-different|log-level)(=.*)?|-[wlc]` + ")$"))
+	case "tsc":
+		return only(regexp.MustCompile("^(" + `--(noEmit|pretty|skipLibCheck|build|project|incremental)|-[bp]` + ")$"))
+	case "npx":
+		return harmlessNpx
+	case "python", "python3":
+		return harmlessPython
+	case "unittest":
+		return only(regexp.MustCompile("^(" + `-[vfbq]+|-[kstp]|--(verbose|failfast|quiet)` + ")$"))
+	case "rustfmt":
+		return only(regexp.MustCompile("^(" + `--(check|edition)(=.*)?` + ")$"))
+	case "node":
+		return only(regexp.MustCompile("^(" + `-v|--version` + ")$"))
 	}
+
+	return nil
 }
 
 // These are the options of test runners and build tools that neither run another program nor read
@@ -121,11 +152,6 @@ const (
 		`--cov-report=(term|term-missing|html|xml)(:skip-covered)?|` +
 		`--version|-V|--showlocals`
 )
-
-// onlyOptions is a variant of only whose pattern must match the whole option.
-func onlyOptions(known string) func([]string) bool {
-	return only(regexp.MustCompile("^(" + known + ")$"))
-}
 
 // noOperand accepts commands without operands. It is for programs that change the state named by an
 // operand.
@@ -153,11 +179,11 @@ var makeOption = regexp.MustCompile(`^(-[knsBi]+|-j[0-9]*|` +
 // harmlessPython checks the arguments of the modules that it knows. The owner of the list is
 // responsible for others.
 func harmlessPython(args []string) bool {
-	if len(args) < 2 || args[0] != "-m" || checks[args[1]] == nil {
+	if len(args) < 2 || args[0] != "-m" || checkOf(args[1]) == nil {
 		return true
 	}
 
-	return checks[args[1]](args[2:])
+	return checkOf(args[1])(args[2:])
 }
 
 // harmlessNpx is for programs of a project, by their names alone.
@@ -169,7 +195,7 @@ func harmlessNpx(args []string) bool {
 		return false
 	}
 
-	return checks[args[0]](args[1:])
+	return checkOf(args[0])(args[1:])
 }
 
 // harmlessGo accepts the flags of the subcommands that read, build and test.
@@ -177,24 +203,26 @@ func harmlessGo(args []string) bool {
 	if len(args) == 0 {
 		return false
 	}
-	known := goFlags[args[0]]
-	return known == nil || only(known)(args[1:])
+	known, ok := goFlags[args[0]]
+	return !ok || !slices.ContainsFunc(options(args[1:]), func(option string) bool {
+		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(option, "-"), "-"), "=")
+		return !slices.Contains(strings.Split(known, "|"), name)
+	})
 }
 
-var goFlags = map[string]*regexp.Regexp{
-	"test": goPattern(`v|run|bench|benchmem|benchtime|count|race|short|timeout|cover|covermode|coverpkg|coverprofile|` +
-		`parallel|failfast|json|tags|shuffle|skip|cpu|p|x|n|a|trimpath|vet|list|fuzz|fuzztime|c|o|buildvcs`),
-	"build":   goPattern(`v|race|tags|p|x|n|a|trimpath|o|buildvcs`),
-	"vet":     goPattern(`v|tags|json|n|x`),
-	"list":    goPattern(`m|json|f|deps|test|e|tags|find|export|compiled`),
-	"env":     goPattern(`json|changed`),
-	"version": goPattern(`m|v`),
-	"doc":     goPattern(`all|short|src|u|c|cmd`),
-	"fmt":     goPattern(`n|x`),
-	"mod":     goPattern(`json|m|vendor|compact`),
+// goFlags has the flags of subcommands, by their names without hyphens.
+var goFlags = map[string]string{
+	"test": `v|run|bench|benchmem|benchtime|count|race|short|timeout|cover|covermode|coverpkg|coverprofile|` +
+		`parallel|failfast|json|tags|shuffle|skip|cpu|p|x|n|a|trimpath|vet|list|fuzz|fuzztime|c|o|buildvcs`,
+	"build":   `v|race|tags|p|x|n|a|trimpath|o|buildvcs`,
+	"vet":     `v|tags|json|n|x`,
+	"list":    `m|json|f|deps|test|e|tags|find|export|compiled`,
+	"env":     `json|changed`,
+	"version": `m|v`,
+	"doc":     `all|short|src|u|c|cmd`,
+	"fmt":     `n|x`,
+	"mod":     `json|m|vendor|compact`,
 }
-
-func goPattern(flags string) *regexp.Regexp { return regexp.MustCompile("^--?(" + flags + ")(=.*)?$") }
 
 // harmlessRipgrep accepts options that don't run programs, follow links or read hidden files. The
 // value of -t, -g and the like may contain any letter.

@@ -327,7 +327,11 @@ func TestDecideContractCalls(t *testing.T) {
 	}
 	fields, _, _ := strings.Cut(text[strings.Index(text, "## Call"):], "## Decision")
 	for _, cell := range testfiles.FirstCells(fields) {
-		_, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"x","`+cell+`":"x"}`), value.Limits{})
+		member := `"` + cell + `":"x"`
+		if group, name, nested := strings.Cut(cell, "."); nested {
+			member = `"` + group + `":{"` + name + `":"x"}`
+		}
+		_, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"x",`+member+`}`), value.Limits{})
 		if err != nil && strings.Contains(err.Error(), "unknown field") {
 			t.Errorf("the contract promises the field %s: %v", cell, err)
 		}
