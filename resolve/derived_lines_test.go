@@ -3,6 +3,7 @@ package resolve
 import (
 	"testing"
 
+	"github.com/assent-dev/assent/resolve/shellfacts"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -43,5 +44,20 @@ func TestLinesHaveTheFacts(t *testing.T) {
 	}
 	if lines := (&Derived{From: "c", As: "s"}).Lines(value.Value{}); len(lines) == 0 || lines[0] != "true" {
 		t.Errorf("without a list: %q", lines)
+	}
+}
+
+// TestLinesOfFiles checks that facts of file tools are tried with paths.
+func TestLinesOfFiles(t *testing.T) {
+	d := &Derived{Paths: []string{"path"}, As: "file"}
+	for _, line := range d.Lines(value.Value{}) {
+		facts := shellfacts.Paths([]string{line}, false, nil)
+		if !d.Holds(line, facts.Members()) {
+			t.Errorf("%q has not its own facts", line)
+		}
+	}
+	facts := shellfacts.Paths([]string{"a"}, false, nil)
+	if d.Holds(".env", facts.Members()) {
+		t.Error("a secret has the facts of any file")
 	}
 }

@@ -242,7 +242,7 @@ func TestArgumentsBesideTheSource(t *testing.T) {
 	p := plan(t, configOf(t, `derived:
   - {target: tool sh, from: command, as: shell, listed: [ls, git status], beside: [description], directory: workdir}
   - {target: tool read, as: file, paths: [path, paths], beside: [limit]}
-  - {target: tool write, as: file, paths: [path], writes: true}
+  - {target: tool write, as: file, paths: [path], writes: true, beside: []}
 `).Options(), `action_space:
   local_tools:
     - alias: sh
@@ -273,6 +273,13 @@ func TestArgumentsBesideTheSource(t *testing.T) {
 		`read {"paths":[1]}`:                         neither,
 		`read {"path":"a/decisions.yaml"}`:           "",
 		`write {"path":"a/decisions.yaml"}`:          "of path: may hold secrets or settings: a/decisions.yaml",
+		`write {"path":"a","content":"x"}`:           "of path: the argument content may change what the call does",
+		`write {"path":"a\nb"}`:                      neither,
+
+		`write {"path":"*** Begin Patch\n*** Update File: a\n+x\n*** End of File\n*** End Patch"}`: "",
+		`write {"path":"*** Begin Patch\n*** Add File: /etc/x\n*** Move to: b\n*** End Patch"}`:    "of path: outside the workspace: /etc/x",
+		`write {"path":"*** Begin Patch\n*** Delete File: .env\n*** End Patch"}`:                   "of path: may hold secrets or settings: .env",
+		`write {"path":"*** Begin Patch\n*** Rename File: a\n*** End Patch"}`:                      neither,
 	} {
 		tool, args, _ := strings.Cut(call, " ")
 		c := &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: resolve.Raw(args),
@@ -310,7 +317,7 @@ func TestWorkspacesInCalls(t *testing.T) {
 		t.Errorf("%s and %s", one, two)
 	}
 	for _, w := range []string{`[]`, `{"root":1}`, `{"Root":"/w"}`, `{"outside":"l"}`, `{"outside":[1]}`,
-		`{"root":"/w"`} {
+		`{"root":"/w"`, `{"root":"/w","root":"/x"}`} {
 		if _, err := resolve.ParseCall([]byte(`{"kind":"tool","tool":"sh","workspace":`+w+`}`),
 			value.Limits{}); err == nil {
 			t.Errorf("%s is taken", w)

@@ -34,7 +34,8 @@ func notOnStores() map[string]string {
 		"assent serve": reads, "assent oidc check": reads,
 		"assent demo": "serves a store of its own", "assent schema": "prints what is embedded",
 		"assent freeze": service, "assent deliveries": service,
-		"assent candidate": service, "assent policies fetch": service, "assent key new": "makes a file, before there is a store",
+		"assent candidate": service, "assent policies fetch": service,
+		"assent key new": "makes a file, before there is a store",
 	}
 }
 
