@@ -18,8 +18,8 @@ import (
 // shells are the tools of coding agents that run command lines.
 func shells() map[string]string {
 	return map[string]string{
-		"claude-code": "Bash", "codex": "Bash", "copilot-cli": "bash", "cursor": "Shell",
-		"gemini-cli": "run_shell_command",
+		"claude-code": "Bash", "codex": "Bash", "copilot": "bash", "cursor": "Shell",
+		"gemini": "run_shell_command",
 	}
 }
 
@@ -82,7 +82,7 @@ func TestLinesOfCodingAgents(t *testing.T) {
 	var table, rest strings.Builder
 	for _, profile := range []string{"daily", "careful"} {
 		most := map[string]int{"daily": 15, "careful": 35}[profile]
-		for _, product := range []string{"claude-code", "codex", "copilot-cli", "cursor", "gemini-cli"} {
+		for _, product := range []string{"claude-code", "codex", "copilot", "cursor", "gemini"} {
 			p, tool := codingAgent(t, profile, product), shells()[product]
 			asked, stopped := asks(t, p, tool, everyday), asks(t, p, tool, dangerous)
 			if len(asked)*100 > most*len(everyday) {

@@ -170,6 +170,9 @@ func walkDir(dir string, send func(input)) {
 		if err == nil && (d.IsDir() || in.kind == unknownKind || in.kind == peopleKind && !in.people()) {
 			return nil
 		}
+		if err == nil && d.Type()&fs.ModeSymlink != 0 && isWalked(dir, path, in.kind) {
+			return nil
+		}
 		found = true
 		send(in)
 		return nil
@@ -177,6 +180,22 @@ func walkDir(dir string, send func(input)) {
 	if !found {
 		send(input{path: dir, err: fmt.Errorf("%s: %w", dir, errNothingHere)})
 	}
+}
+
+// isWalked reports whether a link leads to a file of the same kind below the same directory. The walk
+// meets that file by its own name, so that it is one file and not two with the same id.
+func isWalked(dir, link string, kind fileKind) bool {
+	target, err := filepath.EvalSymlinks(link)
+	if err != nil || kindOf(filepath.Base(target)) != kind {
+		return false
+	}
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false
+	}
+	below, err := filepath.Rel(root, target)
+
+	return err == nil && filepath.IsLocal(below)
 }
 
 // people reports whether a file that is called people.yaml, which

@@ -15,13 +15,9 @@ import (
 // profileFiles are the flags of a hook with the delivered files.
 func profileFiles(t *testing.T, product string) []string {
 	t.Helper()
-	name := map[string]string{"copilot": "copilot-cli", "gemini": "gemini-cli"}[product]
-	if name == "" {
-		name = product
-	}
 	dir := must.Get(filepath.Abs("../../examples/coding-agent/daily"))(t)
 	return []string{
-		"--agent-file", filepath.Join(dir, name+".agf.yaml"),
+		"--agent-file", filepath.Join(dir, product+".agf.yaml"),
 		"--decisions", filepath.Join(dir, "decisions.yaml"),
 		"--store", filepath.Join(t.TempDir(), "hook.db"), "--wait", "0s",
 	}

@@ -106,7 +106,7 @@ func (a Decider) Command() *cobra.Command {
 		"`TARGET`, such as \"tool grep\" or \"mcp_tool files/grep\", whose arguments may have keys that differ in "+
 			"case alone (repeatable)",
 	)
-	flags.StringVar(&f.workspace, "workspace", "", "`DIR` where calls work that name no workspace; no link is followed")
+	flags.StringVar(&f.workspace, "workspace", ".", "`DIR` in which calls work that name no workspace, or none; links are not resolved")
 	flags.BoolVar(&f.strict, "strict", false, "decide nothing if agf-validate has an error about a file of "+
 		"agents or policies")
 	flags.BoolVar(&f.indent, "indent", false, "spread each decision over several lines, for people")
@@ -158,7 +158,7 @@ func (a Decider) decide(f Flags) error {
 		show = a.newText(plan, sem, w).print
 	}
 	var workspace *resolve.Workspace
-	if f.workspace != "" {
+	if f.workspace != "none" {
 		root, err := filepath.Abs(f.workspace)
 		if err != nil {
 			return fmt.Errorf("--workspace: %w", err)
