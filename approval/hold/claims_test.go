@@ -434,7 +434,7 @@ func TestWhere(t *testing.T) {
 		if got.Where != want {
 			t.Errorf("got %q, want %q", got.Where, want)
 		}
-		h.Votes(got.Ref, "ben", approval.Approve, approval.VoteNotEligible, nil) // the owner of the program may not vote
+		h.Votes(got.Ref, "ben", approval.Approve, approval.VoteNotEligible, nil) // the program's owner may not vote
 	}
 }
 

@@ -77,7 +77,7 @@ func (c Changes) follow(ctx context.Context, log Log, tenant string) error {
 		}
 		if err != nil {
 			next = -1
-			changed = nil // don't wait for a change only; a store that fails at once would keep us busy
+			changed = nil // wait for lookAgain, as a store that fails at once would keep us busy
 		}
 		_ = wait.For(ctx, changed, lookAgain)
 	}

@@ -102,7 +102,7 @@ func atServer(scopes ...string) func(a *assenttest.Assent, token, agentID string
 	}
 }
 
-// side seats an asker in front of people.
+// side creates the seat of an asker.
 type side func(a *assenttest.Assent, token, agentID string) seat
 
 // sides returns the implementations of People, which must all behave in the same way.

@@ -9,7 +9,7 @@ import (
 // Deadline is the time at which an undecided request ends, and how it ends.
 type Deadline struct {
 	At        time.Time
-	Within    time.Duration // what people had from the start
+	Within    time.Duration // time that people had originally
 	OnTimeout policy.Timeout
 }
 

@@ -25,7 +25,7 @@ type Answering struct {
 	Principal string         `json:"principal,omitempty"` // name of that person, as the asker gave it
 	Tokens    []string       `json:"tokens"`              // names of the tokens that ask
 	People    []string       `json:"people,omitempty"`    // owners of those tokens
-	Owners    []string       `json:"owners,omitempty"`    // owners of the agent, by its file and by the directory when it was opened
+	Owners    []string       `json:"owners,omitempty"`    // of the agent, by its file and the directory when it asked
 	Approved  []string       `json:"approved,omitempty"`  // ids of people who approved the current revision
 	Answered  []string       `json:"answered,omitempty"`  // ids of people who answered the current revision
 	// Readers are the keys of those who may read the request. It is nil in records that were stored

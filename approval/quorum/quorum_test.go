@@ -126,8 +126,8 @@ func TestExcluded(t *testing.T) {
 	}
 }
 
-// TestWaiting: a request waits for those whose answer it doesn't have
-// and whose approval would fill an empty seat.
+// TestWaiting: a request waits for the people who have not answered and whose approval would fill an
+// empty seat.
 func TestWaiting(t *testing.T) {
 	a := &Answering{
 		Agent: "other",
