@@ -82,7 +82,7 @@ func (m *model) join(q policy.Require, now time.Time) {
 	m.grants = policy.Require{Grants: m.grants}.Join(policy.Require{Grants: q.Grants}).Grants
 }
 
-// standIn keeps the substitutes that every rule with the stage has.
+// standIn keeps the StandIns that every rule with the stage has.
 func (m *model) standIn(s policy.Stage, now time.Time) {
 	fresh := map[string]time.Time{}
 	for _, i := range s.StandIns {

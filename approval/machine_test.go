@@ -206,7 +206,7 @@ func binding(n int) string { return "sha256:" + digestOf(strconv.Itoa(n)) }
 func (x *trial) holds(id, g string) bool { return g == "" || x.town.holds[id][g] }
 
 // fits reports whether a person may fill a seat of a stage, because they are in its group or in the
-// group of an active substitute.
+// group of one of its StandIns whose time has come.
 func (x *trial) fits(id, stage string) bool {
 	if x.holds(id, stage) {
 		return true

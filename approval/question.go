@@ -28,9 +28,8 @@ type Question struct {
 	// such a question gives no answer.
 	Schema json.RawMessage `json:"schema,omitempty"`
 	// Groups may answer; one person of any of them is enough. As for approvals, the requester, the
-	// person whom the agent acts for and the agent's owners may not answer. If there are no groups,
-	// the protocol asks the user: the person whom the agent acts for, or any approver if the call
-	// has no principal.
+	// principal and the agent's owners may not answer. If there are no groups, the protocol asks the
+	// user: the principal, or any approver if the call has no principal.
 	Groups []string `json:"groups,omitempty"`
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestWaitingIsWhatAnAnswerWouldChange uses random stages, substitutes, votes, edits, escalations,
+// TestWaitingIsWhatAnAnswerWouldChange uses random stages, stand-ins, votes, edits, escalations,
 // changes of groups and exclusions. A request waits for a person if and only if their answer is
 // neither a duplicate nor refused and would change something: an approval fills an empty seat.
 func TestWaitingIsWhatAnAnswerWouldChange(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// TestAFileSaysWhichStagesItsPeopleCanFill: Short counts different people, including those who may
-// act as substitutes.
+// TestAFileSaysWhichStagesItsPeopleCanFill: Short counts different people, including those in the
+// groups of StandIns.
 func TestAFileSaysWhichStagesItsPeopleCanFill(t *testing.T) {
 	d := parse(t, `schema_version: "1.0.0"
 people:

@@ -86,8 +86,8 @@ func (r *reader) check(root *yamldoc.Node) {
 	r.readers(root, declared)
 }
 
-// readers reports groups that have no members and are not declared, because they are probably
-// misspelt.
+// readers reports the reading groups that no person can be in, because they are probably misspelt. A
+// file without declared groups only has the groups of its people.
 func (r *reader) readers(root *yamldoc.Node, declared []string) {
 	if declared == nil {
 		declared = []string{}

@@ -43,7 +43,7 @@ type Directory struct {
 // Everybody is the value of readers that allows all people to read everything.
 const Everybody = "everybody"
 
-// Reading is what a person may read according to a directory.
+// Reading describes what a person may read according to a directory.
 type Reading struct {
 	All   bool     // may read every request and ledger entry of the tenant
 	Names []string // the names that Person accepts for this person
@@ -123,7 +123,7 @@ func (d *Directory) Groups() []string {
 // Lists reports whether the file lists the group itself, so that sign-ins may add people to it.
 func (d *Directory) Lists(group string) bool { return slices.Contains(d.groups, group) }
 
-// Short returns the stages that the people in the file can't fill, whoever asks: by group, the
+// Short returns the stages that the people in the file can't fill, for any asker: by group, the
 // number of people who are available for the stage after all other stages are filled. It excludes
 // the agent's owners according to the file and to the agent's label. If agent is empty, it excludes
 // no one.

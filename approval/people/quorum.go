@@ -14,10 +14,10 @@ type Seating struct {
 }
 
 // Seat assigns different people to the seats of all stages, so that as many seats as possible are
-// filled. A person fills at most one seat, and only in a stage of one of their groups or of a group
-// that they are a substitute for. The assignment is a maximum matching, so a quorum is met if any
+// filled. A person fills at most one seat, and only in a stage whose group they are in or that lists
+// one of their groups in StandIns. The assignment is a maximum matching, so a quorum is met if any
 // assignment meets it, whatever the order of the votes. Earlier people keep their seat if that
-// makes no difference. All substitutes of the stages count, whatever their times.
+// makes no difference. All StandIns of the stages count, whatever their times.
 func Seat(stages []policy.Stage, people []Person) (seatings []Seating, met bool) {
 	m := matching{stages: stages, people: distinct(people), seated: make([][]int, len(stages))}
 	for i := range m.people {

@@ -7,7 +7,7 @@ import (
 )
 
 // Shortage is a stage that can't be filled, because too few different people who may answer are in
-// its group or are substitutes for it.
+// its group or in the group of one of its StandIns.
 type Shortage struct {
 	Group string `json:"group"`
 	Need  int    `json:"need"` // number of people
@@ -39,7 +39,7 @@ func FindShortages(
 		seats += stage.People
 	}
 	// If a group has as many eligible members as there are seats in all stages, it is large enough
-	// whoever they are, so no more members are needed.
+	// whichever they are, so no more members are needed.
 	var candidates []Person
 	for _, group := range GroupsOf(stages) {
 		all, err := members(group)

@@ -13,7 +13,7 @@ type Deadline struct {
 	OnTimeout policy.Timeout
 }
 
-// End is what happens to a request at its deadline.
+// End describes what happens to a request at its deadline.
 type End int
 
 // The values of End.

@@ -22,7 +22,7 @@ people:
   - {id: olga, groups: [risk], owns: [desk]}
 `
 
-// stand returns the Standing of a request at some time after it was opened.
+// stand calls Stand for a request at some time after it was opened.
 func stand(t *testing.T, a *Answering, after time.Duration) Standing {
 	t.Helper()
 	d, findings := people.Parse("people.yaml", []byte(directory))
@@ -238,7 +238,7 @@ func TestStandLooksUpThoseWhoAnswered(t *testing.T) {
 	}
 }
 
-// TestMet: two different people are needed, a substitute's approval counts from their time on, and
+// TestMet: two different people are needed, a stand-in's approval counts from their time on, and
 // an owner's never does.
 func TestMet(t *testing.T) {
 	for _, tt := range []struct {

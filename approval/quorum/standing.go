@@ -70,8 +70,8 @@ func Stand(
 	return w, w.exclude(ctx, d, tenant, a)
 }
 
-// exclude adds the askers, the principal and the agent's owners to w.Excluded, under their
-// canonical ids.
+// exclude adds the askers, the principal and the agent's owners to w.Excluded, under their canonical
+// ids if the directory contains them. If the question is to the user, it adds only the tokens.
 func (w Standing) exclude(ctx context.Context, d Directory, tenant string, a *Answering) error {
 	var errs []error
 	bar := func(name, why string) {

@@ -110,7 +110,7 @@ func Join(most int, pages ...Page) Page {
 }
 
 // Book stores the sign-ins that people are asked for. It decides who may see a sign-in: the person
-// in the directory for whom the call is made.
+// in the directory that the call is made for.
 type Book interface {
 	// SignIns lists the open sign-ins of a person of a tenant. person is the id in the directory.
 	SignIns(ctx context.Context, tenant, person string) (Page, error)
