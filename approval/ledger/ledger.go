@@ -59,7 +59,7 @@ type Record struct {
 // SealedEntry is an entry with its index in the tree of its tenant, as stores return it.
 type SealedEntry struct {
 	Index    int64
-	Leaf     []byte // ParseLeaf
+	Leaf     []byte // see ParseLeaf
 	Openings []byte // nil if there are none or if they were redacted
 }
 

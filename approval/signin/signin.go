@@ -39,9 +39,9 @@ const (
 	maxHost = 253
 )
 
-// At parses a link. registered returns an error if the tool server may not send people to the
-// address, which is passed without its fragment. In that case Link is empty. If the text is not a
-// plain https address, Host is empty too.
+// At parses a link. registered returns an error if the tool server may not send people to the address,
+// which is passed without its fragment. In that case, and for a host of more than 253 bytes, Link is
+// empty. If the text is not a plain https address, Host is empty too.
 func At(link string, registered func(address string) error) Place {
 	u, err := url.Parse(link)
 	if err != nil || len(link) > maxLink || strings.ContainsFunc(link, unprintable) ||
