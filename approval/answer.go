@@ -43,8 +43,8 @@ func (in *VoteInput) check() error {
 	)
 }
 
-// ready holds an answer to what its giver saw: the version that they
-// read and the call that they were shown.
+// ready returns an error unless the answer is for the version that its giver read and the call that
+// they were shown.
 func (r *Request) ready(ifVersion int64, seen string) error {
 	switch {
 	case r.State == Pending && ifVersion != 0 && ifVersion != r.Version:
@@ -56,7 +56,8 @@ func (r *Request) ready(ifVersion int64, seen string) error {
 	return nil
 }
 
-// editable holds an edit to a call that is asked about, as its author saw it.
+// editable returns an error unless the request is a pending approval of a call and the edit is for
+// the call that its author saw.
 func (r *Request) editable(ifVersion int64, seen string) error {
 	switch {
 	case r.Question != nil:
@@ -68,9 +69,9 @@ func (r *Request) editable(ifVersion int64, seen string) error {
 	return r.ready(ifVersion, seen)
 }
 
-// Vote records a person's answer: to the approval of a call approve,
-// deny or respond, to a question choose or dismiss. Late, duplicate,
-// partial and conflicting answers are outcomes, not errors.
+// Vote records a person's answer: approve, deny or respond for the approval of a call; choose,
+// submit or dismiss for a question. Late, duplicate, partial and conflicting answers are outcomes,
+// not errors.
 func (s *Service) Vote(ctx context.Context, in VoteInput) (*Voted, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -138,7 +139,7 @@ func (s *Service) vote(
 		Grant:    in.Grant,
 		At:       now,
 	}
-	if in.IfVersion != 0 { // which r.ready has compared
+	if in.IfVersion != 0 { // ready has compared the version
 		vote.Also = len(r.Requester.Also)
 	}
 	if in.Grant != nil && r.State == Pending && !r.said(vote) && eligibility(w, &a, voter.ID).Answer {
@@ -153,7 +154,7 @@ func (s *Service) vote(
 	out.Outcome, out.why = outcome, eligibility(w, &a, voter.ID).Why
 	did := step{events: events, changed: outcome != VoteDuplicate && outcome != VoteNotEligible}
 	if outcome == VoteDuplicate && in.Verdict != Approve {
-		tx.SealFirst() // as for the answer that is repeated
+		tx.SealFirst() // the first answer may not have been sealed yet
 	}
 	if did.changed {
 		tx.AddVote(VoteFact{
@@ -172,8 +173,8 @@ func (s *Service) vote(
 	case outcome == VoteApproved:
 		more, err = s.grant(tx, r, w, now, out)
 	case did.changed && in.Verdict != Approve && r.GrantID != "":
-		// Somebody who may say no says it to what a standing approval
-		// came out of.
+		// A person who may deny the request denies a request that a standing approval came from, so
+		// the standing approval ends too.
 		_, more, err = revoke(tx, r.GrantID, voter.ID, in.Reason, now)
 	}
 
@@ -181,8 +182,8 @@ func (s *Service) vote(
 	return did, err
 }
 
-// seenSince is when the revision that a person answers began: for the
-// author of an edit, the one that was edited.
+// seenSince returns the time when the revision that a person answers began. For the author of an
+// edit, it is the start of the revision that was edited.
 func (r *Request) seenSince(person string) time.Time {
 	if n := len(r.Revisions); n > 1 && r.Current().Author == person {
 		return r.Revisions[n-2].At
@@ -190,7 +191,7 @@ func (r *Request) seenSince(person string) time.Time {
 	return r.Current().At
 }
 
-// grant makes the standing approval that the counted votes offer.
+// grant creates the standing approval that the counted votes offer, if all of them do.
 func (s *Service) grant(tx Tx, r *Request, w quorum.Standing, now time.Time, out *Voted) ([]Event, error) {
 	id, err := newID(grantPrefix, now, s.random)
 	if err != nil {
@@ -218,7 +219,7 @@ func (s *Service) grant(tx Tx, r *Request, w quorum.Standing, now time.Time, out
 	})}, nil
 }
 
-// explain says in words what became of an answer.
+// explain describes the result of an answer in words.
 func (v *Voted) explain(r *Request, person string) string {
 	switch v.Outcome {
 	case VoteCounted:
@@ -262,8 +263,7 @@ func (s *Service) Preview(ctx context.Context, in EditInput) (*Edited, error) {
 	return out, nil
 }
 
-// edited is the request as it would stand after an edit, without any
-// answer to it.
+// edited returns a copy of the request as it would be after an edit, before its author's approval.
 func (r *Request) edited(next Revision, author string, now time.Time) *Request {
 	after := r.Clone()
 	next.Author, next.At = author, now
@@ -272,14 +272,14 @@ func (r *Request) edited(next Revision, author string, now time.Time) *Request {
 	return after
 }
 
-// readable returns an error unless a text is JSON that everybody reads alike.
+// readable returns an error unless the text is JSON that all parsers read in the same way.
 func readable(text string) error {
 	var shape value.ShapeBuilder
 	return shape.Build().Scan([]byte(text), value.DefaultLimits(), &value.Scratch{})
 }
 
-// edited decides the request's call with other arguments. ErrEditDenied
-// comes with the decision.
+// edited decides the request's call with other arguments. If the edited call is denied, it returns
+// ErrEditDenied together with the decision.
 func (s *Service) edited(ctx context.Context, r *Request, in EditInput) (Revision, *Edited, error) {
 	c, err := s.plans.Plan(ctx, r.Tenant, r.Agent.ID)
 	if err != nil {
@@ -314,8 +314,8 @@ func (s *Service) edited(ctx context.Context, r *Request, in EditInput) (Revisio
 	return next, out, nil
 }
 
-// Edit makes a new revision, voids the votes on the old one, and counts
-// its author as approving it.
+// Edit creates a new revision, voids the votes on the old one, and counts its author as approving
+// it.
 func (s *Service) Edit(ctx context.Context, in EditInput) (*Edited, error) {
 	if err := checkAnswer(in.Binding, in.Person, in.Channel, in.Token, in.Reason); err != nil {
 		return nil, err
@@ -346,8 +346,8 @@ func (s *Service) Edit(ctx context.Context, in EditInput) (*Edited, error) {
 	return out, nil
 }
 
-// preparedEdit is an edit of the request that had a binding, decided
-// and compared outside of the transaction: large arguments take time.
+// preparedEdit is the decision about an edit of the revision with this binding. It is made outside
+// of the transaction, because large arguments take time.
 type preparedEdit struct {
 	binding string
 	next    Revision
@@ -355,8 +355,8 @@ type preparedEdit struct {
 	err     error // ErrEditDenied or *InputError
 }
 
-// prepareEdit decides an edit. It returns nil if the transaction will
-// refuse it without a look at the arguments.
+// prepareEdit decides an edit. It returns nil if the transaction will refuse the edit without
+// reading its arguments.
 func (s *Service) prepareEdit(ctx context.Context, in EditInput, voter Person) (*preparedEdit, error) {
 	r, err := s.Request(ctx, in.Tenant, in.ID)
 	if err != nil {
@@ -383,7 +383,8 @@ func (s *Service) prepareEdit(ctx context.Context, in EditInput, voter Person) (
 	return p, nil
 }
 
-// fullOfEdits refuses one more edit, with so many bytes of arguments.
+// fullOfEdits returns an error if one more edit with size bytes of arguments would exceed the
+// limits.
 func (r *Request) fullOfEdits(size int) error {
 	switch {
 	case r.bytes()+size > mostEdited:
@@ -398,7 +399,7 @@ func (r *Request) fullOfEdits(size int) error {
 	return nil
 }
 
-// checkAnswer looks at what a vote and an edit have in common.
+// checkAnswer validates the fields that votes and edits have in common.
 func checkAnswer(binding, person, channel, token, reason string) error {
 	return errors.Join(
 		checkName("binding", binding),
@@ -409,13 +410,13 @@ func checkAnswer(binding, person, channel, token, reason string) error {
 	)
 }
 
-// What edits of one request may come to: each keeps the whole call.
+// The limits for the edits of one request. Each edit stores the whole call.
 const (
 	mostEdits  = 50
 	mostEdited = 24 << 20 // bytes of all revisions' arguments
 )
 
-// bytes are those of all revisions' arguments.
+// bytes returns the total size of the arguments in all revisions.
 func (r *Request) bytes() int {
 	sum := 0
 	for _, x := range r.Revisions {
@@ -443,7 +444,7 @@ func (s *Service) edit(
 		e := r.event(EventEditRefused, voter.ID, map[string]any{"why": why, "channel": in.Channel})
 		return step{events: []Event{e.sealing("note", in.Reason)}, refused: err}
 	}
-	// the arguments, of whatever size, are not even looked at
+	// checked before the arguments are read, because they may be large
 	if e := eligibility(w, &a, voter.ID); e.May(Approve) != nil {
 		return nil, refused(e.Why, fmt.Errorf("%w: %s may not edit", ErrNotEligible, voter.ID)), nil
 	}
@@ -455,7 +456,7 @@ func (s *Service) edit(
 		return nil, step{refused: err}, nil
 	}
 	if prepared == nil || prepared.binding != r.Binding() {
-		return nil, step{refused: ErrVersion}, nil // somebody changed it since it was read
+		return nil, step{refused: ErrVersion}, nil // the request changed after prepareEdit read it
 	}
 	next, out := prepared.next, prepared.out
 	switch {
@@ -494,7 +495,7 @@ func (s *Service) edit(
 	}
 	did, err := s.vote(ctx, tx, r, voter, true, vote, now, voted)
 	if err == nil {
-		err = did.refused // half an edit is none
+		err = did.refused // a refused vote must not leave the edit without its author's approval
 	}
 	if err != nil {
 		return nil, step{}, err
@@ -503,10 +504,9 @@ func (s *Service) edit(
 	return out, did, nil
 }
 
-// Consume turns an approval into the one run of it. The answer is the
-// consumed request: run exactly Current().Call. The rules are asked
-// again: a plan that changed since voids the approval (ErrStale), and a
-// freeze stops it (ErrFrozen).
+// Consume uses an approval for its one run, and returns the consumed request. The caller must run
+// exactly Current().Call. The rules are checked again: if the plan has changed, the approval is
+// void (ErrStale), and during a freeze it can't be used (ErrFrozen).
 func (s *Service) Consume(ctx context.Context, in ConsumeInput) (*Request, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -552,8 +552,8 @@ func (in *ConsumeInput) check() error {
 func (s *Service) consume(
 	tx Tx, r *Request, c *Compiled, binding string, in ConsumeInput, now time.Time,
 ) (step, error) {
-	// whoever asks again for a lost answer has not run it, and must not
-	// while it is frozen
+	// A caller that repeats a lost attempt has not run the call yet, and must not run it during a
+	// freeze.
 	if r.State == Approved || r.State == Consumed {
 		f, err := frozen(tx, stops(r.Agent.ID))
 		if err != nil {
@@ -580,7 +580,7 @@ func (s *Service) consume(
 	e, err := r.consume(binding, in.Key, in.Asker.Token, now)
 	if e.Type == "" {
 		if err == nil {
-			tx.SealFirst() // the attempt that is repeated may not have got that far
+			tx.SealFirst() // the first attempt may not have been sealed yet
 		}
 		return step{refused: err}, nil
 	}

@@ -20,7 +20,7 @@ func TestVoteOutcomes(t *testing.T) {
 	if counted.Request.Version != r.Version+1 || counted.Detail == "" {
 		t.Errorf("got %+v", counted)
 	}
-	h.vote(r, "ann@acme", approval.Approve, approval.VoteDuplicate) // by another name
+	h.vote(r, "ann@acme", approval.Approve, approval.VoteDuplicate) // under another name
 	h.vote(r, "cy", approval.Approve, approval.VoteNotEligible)
 	h.vote(r, "nobody", approval.Deny, approval.VoteNotEligible)
 	h.vote(r, "bob", approval.Approve, approval.VoteApproved)
@@ -45,7 +45,7 @@ func TestVoteOutcomes(t *testing.T) {
 	}
 	denied := h.asked(tool("trade", `{"n":2}`))
 	h.vote(denied, "ann", approval.Approve, approval.VoteCounted)
-	h.vote(denied, "ann", approval.Deny, approval.VoteDenied) // a person may change their mind that way
+	h.vote(denied, "ann", approval.Deny, approval.VoteDenied) // a person may change an approval to a denial
 	h.vote(denied, "bob", approval.Approve, approval.VoteConflicting)
 	h.is(denied.ID, approval.Denied, approval.ByVotes)
 
@@ -116,8 +116,8 @@ func TestVoteRefuses(t *testing.T) {
 	h.happened("request_opened")
 }
 
-// Groups are taken when votes are counted: who left does not count, who
-// came back does.
+// TestVoteCountsMembersAsOfNow: groups are looked up when votes are counted, so people who left a
+// group don't count, and people who rejoined do.
 func TestVoteCountsMembersAsOfNow(t *testing.T) {
 	h := newHarness(t)
 	h.people.set(func(d *directory) { d.groups["fay"] = []string{"risk"} })
@@ -134,7 +134,8 @@ func TestVoteCountsMembersAsOfNow(t *testing.T) {
 	h.history()
 }
 
-// Who turns out to own the agent after they voted does not count either.
+// TestVoteCountsOwnersAsOfNow: a person who turns out to own the agent after voting does not count
+// either.
 func TestVoteCountsOwnersAsOfNow(t *testing.T) {
 	h := newHarness(t)
 	h.people.set(func(d *directory) { d.groups["fay"] = []string{"risk"} })
@@ -146,8 +147,7 @@ func TestVoteCountsOwnersAsOfNow(t *testing.T) {
 	h.history()
 }
 
-// A directory that can't answer stops everything, and leaves nothing
-// half done.
+// TestVoteWithoutADirectory: an error of the directory stops everything without partial changes.
 func TestVoteWithoutADirectory(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`))
@@ -192,7 +192,7 @@ func TestEdit(t *testing.T) {
 		now.Binding() != out.Binding {
 		t.Errorf("the edited call's demands don't hold: %+v", now)
 	}
-	_, err = h.tryVote(r, "ann", approval.Approve) // who saw what was asked has not seen this
+	_, err = h.tryVote(r, "ann", approval.Approve) // the person saw the original call, not this one
 	h.fails(err, approval.ErrBinding)
 	_, err = h.edit(now, "ann", `{"amount":500.0, "why":"two"}`)
 	h.wrongField(err, "arguments")
@@ -207,7 +207,7 @@ func TestEdit(t *testing.T) {
 	_, err = h.edit(r, "ann", `{"amount":1}`)
 	h.fails(err, approval.ErrVersion)
 
-	less, err := h.edit(now, "bob", `{"amount":5}`) // asks less by itself, but nothing is taken back
+	less, err := h.edit(now, "bob", `{"amount":5}`) // its own rules require less, but the requirement is not relaxed
 	if err != nil || len(less.Voted.Request.Stages) != 2 || less.Voted.Outcome != approval.VoteCounted {
 		t.Fatalf("got %+v, %v", less, err)
 	}
@@ -262,7 +262,7 @@ func TestPreview(t *testing.T) {
 	h.happened("request_opened", "edit_refused")
 }
 
-// An edit never makes two cards of one call.
+// TestEditIntoAnotherRequest: an edit can't lead to two requests for the same call.
 func TestEditIntoAnotherRequest(t *testing.T) {
 	h := newHarness(t)
 	one, two := h.asked(tool("pay", `{"n":1}`)), h.asked(tool("pay", `{"n":2}`))
@@ -273,8 +273,8 @@ func TestEditIntoAnotherRequest(t *testing.T) {
 	h.history()
 }
 
-// An older request that was edited into a call is found before a newer
-// one that has ended.
+// TestOpenFindsAnEditedRequest: an older request that was edited into a call is found before a
+// newer one that has ended.
 func TestOpenFindsAnEditedRequest(t *testing.T) {
 	h := newHarness(t)
 	one := h.asked(tool("trade", `{"n":1}`))
@@ -322,7 +322,7 @@ func TestCancelAndRevokeRefuse(t *testing.T) {
 	h.happened("request_opened", "request_cancelled")
 }
 
-// Two who vote at once lose nothing.
+// TestVoteAtOnce: concurrent votes are all recorded.
 func TestVoteAtOnce(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("trade", `{}`))
@@ -346,8 +346,7 @@ func TestVoteAtOnce(t *testing.T) {
 	h.happened("request_opened", "vote_counted", "vote_counted", "request_approved")
 }
 
-// outside fails a test if an agent's plan is asked for while a
-// transaction is open.
+// outside fails the test if an agent's plan is requested while a transaction is open.
 type outside struct {
 	approval.Store
 	approval.Planner
@@ -370,8 +369,8 @@ func (o *outside) Plan(ctx context.Context, tenant, agent string) (*approval.Com
 	return o.Planner.Plan(ctx, tenant, agent)
 }
 
-// Large arguments are decided and compared before the transaction, which
-// holds everybody else up.
+// TestEditsAreDecidedOutsideOfTheTransaction: large arguments are decided and compared before the
+// transaction, which blocks other writers.
 func TestEditsAreDecidedOutsideOfTheTransaction(t *testing.T) {
 	h := newHarness(t)
 	o := &outside{Store: h.store, Planner: h.plans, t: t}

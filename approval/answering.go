@@ -8,11 +8,11 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Answering is what tells whose answer a request waits for: the part of
-// it that lists carry, so that they read no call.
+// Answering is the part of a request that decides whose answer it waits for. Lists contain it, so
+// that they need not load the calls.
 type Answering = quorum.Answering
 
-// answering is what lists need to know of the request.
+// answering returns the part of the request that lists need.
 func (r *Request) answering() Answering {
 	return Answering{
 		Agent:     r.Agent.ID,
@@ -30,7 +30,7 @@ func (r *Request) answering() Answering {
 	}
 }
 
-// distinctTexts sorts texts and drops empty and repeated ones.
+// distinctTexts returns the texts sorted, without empty and repeated ones.
 func distinctTexts(texts []string) []string {
 	texts = slices.DeleteFunc(slices.Clone(texts), func(t string) bool { return t == "" })
 	slices.Sort(texts)
@@ -38,8 +38,8 @@ func distinctTexts(texts []string) []string {
 	return slices.Compact(texts)
 }
 
-// StagesAt are the stages with those stand-ins alone that may fill
-// seats at a time.
+// StagesAt returns the stages, in which only those stand-ins are left that may fill seats at the
+// given time.
 func (r *Request) StagesAt(now time.Time) []policy.Stage {
 	a := r.answering()
 

@@ -5,10 +5,9 @@ import (
 	"fmt"
 )
 
-// sealArgs seals the arguments of a call that nobody is asked about:
-// their text up to a size, and beyond it their digest alone, so that
-// whoever may call can't fill the ledger. Of what people are asked
-// about nothing is left out.
+// sealArgs seals the arguments of a call that needs no approval. Arguments larger than KeepArgs are
+// replaced by their digest, so that callers can't fill the ledger. Arguments that people are asked
+// about are always kept in full.
 func (c Config) sealArgs(e Event, args string) Event {
 	if len(args) <= c.KeepArgs {
 		return e.sealing("args", safeText(args))

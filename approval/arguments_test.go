@@ -12,9 +12,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestLargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest:
-// allowed, denied and covered calls; what people are asked about is
-// whole.
+// TestLargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest covers allowed, denied and granted
+// calls. Arguments that people are asked about are kept in full.
 func TestLargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest(t *testing.T) {
 	h := newHarness(t)
 	large := func(n int) string {

@@ -5,27 +5,25 @@ import (
 	"strconv"
 )
 
-// Asker is who wants a call to run. It is never empty: everything that
-// belongs to an asker (requests, permits, standing approvals,
-// idempotency keys) is found by it, and none of the people behind it
-// may answer.
+// Asker is a party that wants a call to run. It is never empty: requests, permits, standing
+// approvals and idempotency keys are looked up by their asker, and none of the asker's people may
+// answer.
 type Asker struct {
-	// Token is the name of the token that asks, or of the program where
-	// the service is embedded. Required.
+	// Token is the name of the token that asks, or of the program that embeds the service.
+	// Required.
 	Token string `json:"token"`
-	// Person is whose token that is: the id that the directory gives
-	// them; "" when it is nobody's.
+	// Person is the owner of the token, as an id of the directory. It is empty if the token has no
+	// owner.
 	Person string `json:"person,omitempty"`
-	// Principal is whom the agent acts for, as the token claims; ""
-	// when it names nobody.
+	// Principal is the person that the agent acts for, according to the token. It may be empty.
 	Principal string `json:"principal,omitempty"`
 }
 
-// Same reports whether both are one asker, whomever they act for.
+// Same reports whether both have the same token and owner. It ignores the principal.
 func (a Asker) Same(b Asker) bool { return a.Token == b.Token && a.Person == b.Person }
 
-// Check refuses an asker without a name, and names that a store or the
-// ledger could not keep.
+// Check returns an error if the asker has no token, or if a name can't be stored in a store or the
+// ledger.
 func (a Asker) Check() error {
 	if a.Token == "" {
 		return &InputError{"asker.token", "the name of the token, or of the program, that asks"}
@@ -38,17 +36,17 @@ func (a Asker) Check() error {
 	)
 }
 
-// Own makes a key of the asker's own: two askers that choose the same
-// key mean two things.
+// Own returns a key that contains the asker, so that equal keys of two askers are different.
 func (a Asker) Own(key string) string {
 	return prefixed(a.Token) + prefixed(a.Person) + key
 }
 
-// prefixed writes a text so that nothing that follows can be taken for
-// a part of it.
+// prefixed returns the text with its length in front, so that what follows can't be mistaken for a
+// part of it.
 func prefixed(text string) string { return strconv.Itoa(len(text)) + ":" + text }
 
-// speaksFor makes sure that the asker names the principal of the call.
+// speaksFor sets the asker's principal to the principal of the call if it is empty, and returns an
+// error if it is another one.
 func (a *Asker) speaksFor(principal string) error {
 	if a.Principal == "" {
 		a.Principal = principal
@@ -63,12 +61,12 @@ func (a *Asker) speaksFor(principal string) error {
 	return nil
 }
 
-// asker is who asked first.
+// asker returns the first asker.
 func (r *Requester) asker() Asker {
 	return Asker{Token: r.Runtime, Person: r.Person, Principal: r.Principal}
 }
 
-// askers are all who asked for this very call.
+// askers returns all askers of this call, the first one first.
 func (r *Request) askers() []Asker {
 	out := []Asker{r.Requester.asker()}
 	for i, token := range r.Requester.Also {
@@ -77,19 +75,17 @@ func (r *Request) askers() []Asker {
 	return out
 }
 
-// AlsoPeople are those whose tokens asked for the very same call
-// meanwhile, each once.
+// AlsoPeople returns the owners of the further tokens in Also, without duplicates.
 func (r *Requester) AlsoPeople() []string { return distinctTexts(r.AlsoOf) }
 
-// AskedBy reports whether the asker wants this very call to run, as the
-// first or as a further one: such an asker may read the request,
-// consume and withdraw it.
+// AskedBy reports whether the asker made or joined this request. Such an asker may read, consume
+// and withdraw the request.
 func (r *Request) AskedBy(who Asker) bool {
 	return r.Requester.asker().Same(who) || among(r.Requester.Also, r.Requester.AlsoOf, who)
 }
 
-// among reports whether an asker is in a list of tokens and the people
-// whose tokens those are, in the same order.
+// among reports whether an asker is in the list. people holds the owners of the tokens, in the same
+// order.
 func among(tokens, people []string, who Asker) bool {
 	for i, token := range tokens {
 		person := ""

@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Nobody asks without a name: every way into the service wants one.
+// TestAnAskerIsNeverEmpty: every method of the service requires the name of the asker.
 func TestAnAskerIsNeverEmpty(t *testing.T) {
 	h := newHarness(t)
 	ctx := context.Background()
@@ -33,11 +33,11 @@ func TestAnAskerIsNeverEmpty(t *testing.T) {
 	}
 
 	_, err = h.tryOpen(tool("pay", `{"n":3}`), func(in *approval.OpenInput) { in.Asker.Principal = "ann" })
-	h.wrongField(err, "asker.principal") // the call is for pat
+	h.wrongField(err, "asker.principal") // the call has the principal pat
 }
 
-// A name that passes to somebody else's token does not pass on what the
-// name asked for.
+// TestOneNameOfTwoPeopleIsTwoAskers: if a token name moves to another owner, the new owner does not
+// get the requests of the old one.
 func TestOneNameOfTwoPeopleIsTwoAskers(t *testing.T) {
 	h := newHarness(t)
 	ctx := context.Background()
@@ -74,7 +74,8 @@ func TestOneNameOfTwoPeopleIsTwoAskers(t *testing.T) {
 	h.history()
 }
 
-// A standing approval, and the memory of a key, are their asker's as well.
+// TestStandingApprovalsAndKeysAreOfOneAsker: standing approvals and idempotency keys belong to one
+// asker, too.
 func TestStandingApprovalsAndKeysAreOfOneAsker(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`), as("shared", "bob"), key("k"))
@@ -101,8 +102,8 @@ func TestStandingApprovalsAndKeysAreOfOneAsker(t *testing.T) {
 	h.history()
 }
 
-// A principal in a spelling that no human has is refused; one that
-// nobody is known by takes one more person.
+// TestAPrincipalNobodyKnowsBarsOneMorePerson: a principal with an impossible name is refused; an
+// unknown principal needs one more approver.
 func TestAPrincipalNobodyKnowsBarsOneMorePerson(t *testing.T) {
 	h := newHarness(t)
 	acting := func(name, principal string) *resolve.Call {
@@ -117,7 +118,7 @@ func TestAPrincipalNobodyKnowsBarsOneMorePerson(t *testing.T) {
 		h.wrongField(err, "call.principal")
 	}
 
-	// cy asks for themselves, under a name that the directory doesn't know.
+	// cy asks for themselves, under a name that the directory doesn't contain.
 	for _, name := range []string{"cy.", "mailto:cy@acme", "cy+x", "slack:UNKNOWN", "су"} {
 		r := h.asked(acting("pay", name))
 		if !r.Requester.Unknown || approval.Summarize(r).Needed != 2 {
@@ -129,7 +130,7 @@ func TestAPrincipalNobodyKnowsBarsOneMorePerson(t *testing.T) {
 
 	two := h.asked(acting("trade", "zoe"))
 	h.vote(two, "ann", approval.Approve, approval.VoteCounted)
-	h.vote(two, "bob", approval.Approve, approval.VoteCounted) // both of risk, and nobody more
+	h.vote(two, "bob", approval.Approve, approval.VoteCounted) // two people of risk are enough
 	h.vote(two, "cy", approval.Approve, approval.VoteApproved)
 
 	known := h.asked(acting("trade", "pat@acme"))
@@ -139,8 +140,8 @@ func TestAPrincipalNobodyKnowsBarsOneMorePerson(t *testing.T) {
 	h.history()
 }
 
-// Where the runtime's owner says so, principals whom nobody knows are
-// taken as they are.
+// TestAcceptUnknownPrincipals: if the configuration accepts unknown principals, they need no
+// further approver.
 func TestAcceptUnknownPrincipals(t *testing.T) {
 	h := newHarness(t)
 	h.cfg.AcceptUnknown = func(tenant string) bool { return tenant == "t" }
@@ -151,14 +152,14 @@ func TestAcceptUnknownPrincipals(t *testing.T) {
 	h.history()
 }
 
-// A standing approval lets nothing run that those who gave it may not
-// approve any more, be it that the directory knows the principal as one
-// of them by now, nor what takes more people than gave it, be it that
-// nobody knows the principal any more.
+// TestAStandingApprovalIsHeldToWhoThePrincipalIsNow: a standing approval does not cover a call that
+// its approvers may no longer approve, because the directory now resolves the principal to one of
+// them. It does not cover a call that now needs more people than approved it, because the directory
+// no longer contains the principal.
 func TestAStandingApprovalIsHeldToWhoThePrincipalIsNow(t *testing.T) {
 	for name, c := range map[string]struct {
-		accepts bool              // principals whom nobody knows, as they are
-		alias   map[string]string // by which the directory knows people, later
+		accepts bool              // unknown principals need no further approver
+		alias   map[string]string // names in the directory, set later
 		want    string
 	}{
 		"as it was":                          {alias: map[string]string{"pat@acme": "pat"}, want: "granted"},

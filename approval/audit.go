@@ -11,8 +11,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Problem is an entry of a ledger that tells of something that must not
-// happen.
+// Problem is a ledger entry that contradicts the rules of this package.
 type Problem struct {
 	Index   int64  `json:"index"`
 	Type    string `json:"type"`    // of the entry
@@ -20,12 +19,12 @@ type Problem struct {
 	Text    string `json:"text"`    // what is wrong
 }
 
-// String puts the entry before the sentence.
+// String returns the entry followed by the text.
 func (p Problem) String() string {
 	return fmt.Sprintf("entry %d: %s %s: %s", p.Index, p.Type, p.Subject, p.Text)
 }
 
-// AuditSummary counts what a ledger tells.
+// AuditSummary counts the contents of a ledger.
 type AuditSummary struct {
 	Entries   int64         `json:"entries"`
 	Requests  int           `json:"requests"`
@@ -36,13 +35,11 @@ type AuditSummary struct {
 	Problems  int           `json:"problems"`
 }
 
-// Auditor reads the ledger of one tenant from its first entry on, and
-// holds what it tells to the rules of this package: the Merkle tree
-// shows that nobody changed the ledger, this shows that what was
-// written could happen. It knows public facts only, so that a redacted
-// ledger is audited as well; it can't see that a person voted under
-// another name of theirs. The zero Auditor is ready. It keeps a few
-// hundred bytes for each request.
+// Auditor reads the ledger of one tenant from its first entry and checks its events against the
+// rules of this package. The Merkle tree proves that the ledger was not changed; the Auditor checks
+// that the recorded events could happen. It uses only public facts, so it can audit redacted
+// ledgers too. It can't detect that a person voted under another name of theirs. The zero Auditor
+// is ready to use. It keeps a few hundred bytes per request.
 type Auditor struct {
 	entries  int64
 	votes    int
@@ -50,7 +47,7 @@ type Auditor struct {
 	requests map[string]*auditedRequest
 	grants   map[string]*auditedGrant
 	problems []Problem
-	found    []Problem // in the entry at hand
+	found    []Problem // problems of the current entry
 }
 
 // Problems returns all problems, in order.
@@ -73,8 +70,8 @@ func (a *Auditor) Summary() AuditSummary {
 	return s
 }
 
-// Add takes the next entry, and returns what is wrong with it. Types
-// that are not about requests and grants are counted and no more.
+// Add checks the next entry and returns its problems. Entries that are not about requests or grants
+// are only counted.
 func (a *Auditor) Add(index int64, l ledger.Leaf) []Problem {
 	if a.requests == nil {
 		a.requests, a.grants = map[string]*auditedRequest{}, map[string]*auditedGrant{}
@@ -104,7 +101,7 @@ func (a *Auditor) Add(index int64, l ledger.Leaf) []Problem {
 	return a.found
 }
 
-// auditEntry reads facts of an entry; what is missing is a problem.
+// auditEntry reads the facts of an entry. A missing fact is a problem.
 type auditEntry struct {
 	ledger.Leaf
 	fail func(format string, args ...any)
@@ -131,10 +128,11 @@ func (e *auditEntry) time(name string) time.Time {
 	return t
 }
 
-// flag is false when the fact is missing: entries from before it have none.
+// flag returns a boolean fact. It returns false if the fact is missing, because old entries don't
+// have it.
 func (e *auditEntry) flag(name string) bool { return member(e.Facts, name).Bool }
 
-// member is the value of a key; absent where there is none.
+// member returns the value of a key, or an absent value if there is none.
 func member(v value.Value, key string) value.Value {
 	found, _ := v.Get(key)
 
@@ -175,7 +173,7 @@ func (e *auditEntry) standIns(list value.Value) []policy.StandIn {
 	return out
 }
 
-// rules reads which rules asked.
+// rules returns the rules that asked.
 func (e *auditEntry) rules() Rules {
 	var out Rules
 	for _, v := range e.list("rules") {
@@ -200,7 +198,7 @@ func asTexts(items []value.Value) []string {
 	return out
 }
 
-// asInt is -1 for what is no small whole number that isn't negative.
+// asInt returns a number as an int, or -1 if it is not a small non-negative integer.
 func asInt(v value.Value) int {
 	n := 0
 	if v.Kind != value.Number {

@@ -7,14 +7,14 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// auditedGrant is a grant as the ledger tells of it.
+// auditedGrant is the state of a grant according to the ledger.
 type auditedGrant struct {
 	agent, target, plan, principal, session string
 	expires                                 time.Time
 	uses, most                              int
 	revoked                                 bool
-	rules                                   Rules          // that asked when it was given
-	stages                                  []policy.Stage // that were fulfilled
+	rules                                   Rules          // the rules that asked when it was given
+	stages                                  []policy.Stage // the stages that were fulfilled
 	by                                      []string       // people who approved it
 }
 
@@ -55,7 +55,7 @@ func (a *Auditor) granted(e *auditEntry) *auditedGrant {
 		most:      e.number("max_uses"),
 		by:        e.texts("by"),
 	}
-	if _, told := e.Facts.Get("rules"); told { // grants from before tell neither, and cover nothing any more
+	if _, told := e.Facts.Get("rules"); told { // old grants have neither fact, and cover nothing any more
 		g.rules, g.stages = e.rules(), e.stages()
 	}
 	r := a.requests[e.text("request")]
@@ -104,14 +104,13 @@ func (g *auditedGrant) used(e *auditEntry) {
 	g.uses++
 }
 
-// fulfils reports whether a grant says no more than that what its
-// request asked for was fulfilled.
+// fulfils reports whether the request required at least the rules and stages that the grant claims
+// to have fulfilled.
 func (r *auditedRequest) fulfils(g *auditedGrant) bool {
 	return r.rules.include(g.rules) && tighterStages(r.stages, g.stages)
 }
 
-// tighterStages reports whether whoever fulfils the first stages
-// fulfils the second ones.
+// tighterStages reports whether fulfilling the first stages always fulfils the second ones.
 func tighterStages(a, b []policy.Stage) bool {
 	return policy.Tighter(policy.Require{Stages: a}, policy.Require{Stages: b})
 }

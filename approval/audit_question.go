@@ -7,15 +7,15 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// auditedQuestion is what the ledger tells of a question.
+// auditedQuestion is a question according to the ledger.
 type auditedQuestion struct {
-	fields   int // of a text or form; 0 for a choice
+	fields   int // number of fields of a form; 0 for a choice
 	choices  int
-	standard int // what a dismissal picks
+	standard int // the index that a dismissal picks
 }
 
-// question reads what makes a request a question; nil for the approval
-// of a call.
+// question reads the facts of a question. It returns nil if the request is for the approval of a
+// call.
 func (e *auditEntry) question() *auditedQuestion {
 	if !e.flag("question") {
 		return nil
@@ -35,8 +35,8 @@ func (e *auditEntry) question() *auditedQuestion {
 	return q
 }
 
-// notOfQuestions are the entries that a question never has: it approves
-// nothing, is not edited, not shared, and nobody is called in.
+// notOfQuestions are the event types that questions never have: a question approves nothing, is not
+// edited or shared, and has no escalations.
 var notOfQuestions = []string{
 	EventShared,
 	EventEdited,
@@ -49,7 +49,7 @@ var notOfQuestions = []string{
 	EventConsumeRefused,
 }
 
-// kind holds an entry to the kind of its request.
+// kind checks that an entry is possible for this kind of request.
 func (r *auditedRequest) kind(e *auditEntry) {
 	switch {
 	case r.question == nil && e.Type == EventAnswered:
@@ -59,15 +59,15 @@ func (r *auditedRequest) kind(e *auditEntry) {
 	}
 }
 
-// asksUser reports whether the user of the agent is asked. The ledger
-// has the principal by a name, and votes by the id of a person: that
-// these are the same it can't tell.
+// asksUser reports whether the question goes to the user of the agent. The ledger contains the
+// principal by a name and the voter by the id of a person, so the audit can't check that they are
+// the same person.
 func (r *auditedRequest) asksUser() bool {
 	return r.question != nil && quorum.IsAnyone(r.stages)
 }
 
-// picked reads which choice an answer picks; -1 for a text or form,
-// whose answer is sealed.
+// picked returns the index of the choice that an answer picks, or -1 for a text or form, whose
+// answer is sealed.
 func (r *auditedRequest) picked(e *auditEntry, v Verdict) int {
 	if r.question.fields > 0 {
 		if _, chosen := e.Facts.Get("chosen"); chosen || v == Choose {
@@ -90,8 +90,7 @@ func (r *auditedRequest) picked(e *auditEntry, v Verdict) int {
 	return chosen
 }
 
-// answered wants the one answer that was counted, by somebody who may,
-// in time.
+// answered checks that exactly one answer was counted, and that it matches the entry.
 func (a *Auditor) answered(r *auditedRequest, e *auditEntry) {
 	verdict, cause := Choose, ByChoice
 	if r.question != nil && r.question.fields > 0 {
@@ -101,7 +100,7 @@ func (a *Auditor) answered(r *auditedRequest, e *auditEntry) {
 		verdict, cause = Dismiss, ByDismissal
 	}
 	if r.question == nil {
-		return // said already
+		return // already reported
 	}
 	chosen := r.picked(e, verdict)
 	switch {

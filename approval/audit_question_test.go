@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 )
 
-// leaves reads what a service has recorded, as a test can change it.
+// leaves returns what the service has recorded, in a form that a test can change.
 func (h *harness) leaves() []entry {
 	h.t.Helper()
 	h.history()
@@ -24,8 +24,8 @@ func (h *harness) leaves() []entry {
 	return out
 }
 
-// enquiries are a question to a group, chosen; one to the user,
-// dismissed; and one that nobody answered in time.
+// enquiries returns the entries of a question to a group that was answered, one to the user that
+// was dismissed, and one that expired.
 func enquiries(t *testing.T) []entry {
 	h := newHarness(t)
 	first := h.put("1", groups("support"))
@@ -47,7 +47,8 @@ func TestAuditOfQuestions(t *testing.T) {
 	}
 }
 
-// A form is filled in by one person, and dismissed by another.
+// filledIn returns the entries of a form that one person filled in and of one that another person
+// dismissed.
 func filledIn(t *testing.T) []entry {
 	h := newHarness(t)
 	first := h.put("1", fills(seatForm), groups("support"))
@@ -109,8 +110,7 @@ func TestAuditOfForms(t *testing.T) {
 }
 
 func TestAuditFindsWhatCannotHappenToQuestions(t *testing.T) {
-	// instead has something else happen to the first question than its
-	// answer.
+	// instead replaces the answer to the first question by another event.
 	instead := func(kind, state string, more map[string]any) func([]entry) []entry {
 		return change("request_answered", 0, func(e entry) {
 			e["type"], facts(e)["state"] = kind, state
@@ -166,8 +166,8 @@ func TestAuditFindsWhatCannotHappenToQuestions(t *testing.T) {
 	})
 }
 
-// The tool's words are sealed, so that they can be redacted, and
-// nothing of them stands in public.
+// TestToolsWordsAreSealed: the tool's texts are sealed so that they can be redacted, and do not
+// appear in public facts.
 func TestToolsWordsAreSealed(t *testing.T) {
 	h := newHarness(t)
 	h.vote(h.put("k"), "pat", approval.Choose, approval.VoteAnswered, index(0), func(in *approval.VoteInput) {

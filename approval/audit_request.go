@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// auditedRequest is a request as the ledger tells of it.
+// auditedRequest is the state of a request according to the ledger.
 type auditedRequest struct {
 	state     State
 	binding   string
@@ -20,14 +20,14 @@ type auditedRequest struct {
 	stages    []policy.Stage
 	onTimeout policy.Timeout
 	deadline  time.Time
-	expires   time.Time // of the permit
+	expires   time.Time // expiry of the permit
 	called    []string
-	asked     time.Time // stand-ins may come in some time after it
-	shown     bool      // nothing may be hidden from those who approve
-	rules     Rules     // that asked about the current revision
+	asked     time.Time // when it was opened; the times of stand-ins start here
+	shown     bool      // approvers must be shown all values
+	rules     Rules     // the rules that asked about the current revision
 	barred    []string  // names that may not vote, as recorded
 	votes     []auditedVote
-	joined    int // callers who joined since entries record that this voids earlier approvals
+	joined    int // callers who joined, counted since entries record that joining voids approvals
 	question  *auditedQuestion
 }
 
@@ -37,13 +37,13 @@ type auditedVote struct {
 	revision int
 	joined   int
 	at       time.Time
-	chosen   int // of a question
+	chosen   int // index of the choice, for questions
 }
 
-// requestCheck holds an entry about a request to what happened before.
+// requestCheck checks an entry about a request against the request's earlier entries.
 type requestCheck struct {
-	from  []State // states that the request may be in; nil means any
-	to    State   // the state afterwards; "" means the same
+	from  []State // allowed states before the entry; nil for any
+	to    State   // state afterwards; empty if unchanged
 	check func(a *Auditor, r *auditedRequest, e *auditEntry)
 }
 
@@ -146,9 +146,9 @@ func (a *Auditor) request(e *auditEntry, c *requestCheck) {
 	}
 }
 
-// shared bars those who ask too from then on, and voids the approvals of
-// people who were not shown them. Entries of earlier versions have no
-// on_timeout: a call could be joined then after it was approved.
+// shared excludes the further askers from voting, and voids the approvals of people who were not
+// shown them. Entries of earlier versions have no on_timeout fact; then a call could also be joined
+// after it was approved.
 func (a *Auditor) shared(r *auditedRequest, e *auditEntry) {
 	if !e.flag("joined") {
 		return
@@ -206,15 +206,15 @@ func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 	r.votes = append(r.votes, v)
 }
 
-// stagesAt are the stages with those stand-ins alone that may fill
-// seats at a time.
+// stagesAt returns the stages, in which only those stand-ins are left that may fill seats at the
+// given time.
 func (r *auditedRequest) stagesAt(at time.Time) []policy.Stage {
 	a := Answering{Asked: r.asked, Stages: r.stages}
 
 	return a.StagesAt(at)
 }
 
-// voted reports whether a vote on the current revision was counted.
+// voted reports whether a vote of the person on the current revision was counted.
 func (r *auditedRequest) voted(person string, verdicts ...Verdict) bool {
 	return slices.ContainsFunc(r.votes, func(v auditedVote) bool {
 		return v.person == person && v.revision == r.revision && v.joined == r.joined &&
@@ -305,7 +305,7 @@ func (a *Auditor) escalated(r *auditedRequest, e *auditEntry) {
 		if r.onTimeout != policy.TimeoutEscalate {
 			e.fail("the deadline moved away")
 		}
-		r.deadline, r.onTimeout = deadline, policy.TimeoutDeny // once
+		r.deadline, r.onTimeout = deadline, policy.TimeoutDeny // only once
 		return
 	}
 

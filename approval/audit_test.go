@@ -19,9 +19,8 @@ type entry = map[string]any
 
 func facts(e entry) map[string]any { return e["facts"].(map[string]any) }
 
-// story is what a real service wrote: a trade that two approve after an
-// edit, a standing approval that is used twice and revoked, one run,
-// and a late word about it.
+// story returns the entries of a real service: a trade that two people approve after an edit, a
+// standing approval that is used twice and then revoked, one run, and a late vote.
 func story(t *testing.T) []entry {
 	h := newHarness(t)
 	h.people.set(func(d *directory) { d.groups["fay"] = []string{"risk"} })
@@ -221,13 +220,13 @@ func copied(t *testing.T, all []entry) (own []entry) {
 	return own
 }
 
-// forged is what somebody did to a ledger, and what the audit says.
+// forged is a manipulation of a ledger and the expected problem.
 type forged struct {
 	forge func([]entry) []entry
 	want  string
 }
 
-// auditFinds has each forgery of what happened found.
+// auditFinds checks that the audit finds each manipulation.
 func auditFinds(t *testing.T, happened func() []entry, all map[string]forged) {
 	t.Helper()
 	for name, tt := range all {
@@ -243,7 +242,7 @@ func auditFinds(t *testing.T, happened func() []entry, all map[string]forged) {
 	}
 }
 
-// nth is the place of the nth entry of a kind.
+// nth returns the index of the nth entry of a type.
 func nth(all []entry, kind string, n int) int {
 	for i, e := range all {
 		if e["type"] == kind {
@@ -290,7 +289,7 @@ func late(kind string, n int) func([]entry) []entry {
 func TestAuditRevokedGrant(t *testing.T) {
 	all := story(t)
 	for i, e := range all {
-		if e["type"] == "grant_revoked" { // of the first grant, before its uses
+		if e["type"] == "grant_revoked" { // revokes the first grant before its uses
 			first := slices.IndexFunc(all, func(e entry) bool { return e["type"] == "grant_used" })
 			e["subject"] = all[first]["subject"]
 			all = slices.Insert(slices.Delete(all, i, i+1), first, e)

@@ -14,8 +14,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// ask makes a question pending. Its revision 0 is set. Silence never
-// answers it, and nobody is called in: it is not theirs.
+// ask makes a question pending. Revision 0 must already be set. A question has no approval by
+// timeout and no escalations, because other groups may not answer it.
 func (r *Request) ask(now time.Time, cfg Config) []Event {
 	r.State = Pending
 	r.Created = now
@@ -45,8 +45,8 @@ func (r *Request) ask(now time.Time, cfg Config) []Event {
 	return []Event{r.opened(facts).sealing("prompt", q.Prompt).sealing("labels", labels(q.Choices))}
 }
 
-// labels writes the choices as one text; each is a valid string, so it
-// has a form.
+// labels returns the choices as one JSON text. Marshal can't fail for valid strings, so the
+// fallback is only for safety.
 func labels(choices []string) string {
 	text, err := json.Marshal(choices)
 	if err != nil {
@@ -58,18 +58,17 @@ func labels(choices []string) string {
 // answers reports whether a verdict is an answer to this kind of request.
 func (r *Request) answers(v Verdict) bool { return (r.Question != nil) == v.picks() }
 
-// picks tells answers to questions from answers to calls.
+// picks reports whether a verdict answers a question rather than a call.
 func (v Verdict) picks() bool { return v == Choose || v == Submit || v == Dismiss }
 
-// agrees reports whether a verdict takes that everything was shown.
+// agrees reports whether a verdict requires that everything was shown.
 func (v Verdict) agrees() bool { return v == Approve || v == Choose || v == Submit }
 
 // takesData reports whether the answer is a text or a form, not a choice.
 func (q *Question) takesData() bool { return len(q.Schema) > 0 }
 
-// form is what the question's schema asks for. It was read before the
-// question was kept; one that this version can't read has no fields, so
-// that no answer fits it.
+// form returns the form of the question's schema. The schema was validated before the question was
+// stored. If this version can't parse it, the form has no fields, so that no answer fits it.
 func (q *Question) form() *form.Form {
 	f, err := form.ParseKept(q.Schema)
 	if err != nil {
@@ -78,8 +77,7 @@ func (q *Question) form() *form.Form {
 	return f
 }
 
-// Form is what a question for a text or a form asks for; nil where it
-// asks for a choice.
+// Form returns the form that a question asks for, or nil if it asks for a choice.
 func (q *Question) Form() *form.Form {
 	if !q.takesData() {
 		return nil
@@ -87,7 +85,7 @@ func (q *Question) Form() *form.Form {
 	return q.form()
 }
 
-// fits holds an answer to the kind of the request.
+// fits returns an error if the answer does not fit the kind of the request.
 func (in *VoteInput) fits(r *Request) error {
 	switch {
 	case r.Question == nil && !r.answers(in.Verdict):
@@ -116,10 +114,10 @@ func (in *VoteInput) fits(r *Request) error {
 	return nil
 }
 
-// checkData holds a submitted answer to the schema that was shown, and
-// replaces it by its canonical form. The work depends on the schema's
-// author and on the answer, so it is done before the transaction, which
-// keeps other writers waiting. A question never changes.
+// checkData validates a submitted answer against the schema that was shown, and replaces it with
+// its canonical form. The time that this takes depends on the schema and the answer, so it is done
+// before the transaction, which blocks other writers. The result stays valid because questions
+// never change.
 func (s *Service) checkData(ctx context.Context, in *VoteInput) error {
 	if in.Verdict != Submit {
 		return nil
@@ -140,14 +138,14 @@ func (s *Service) checkData(ctx context.Context, in *VoteInput) error {
 	return nil
 }
 
-// holdsTo reports whether the answer was held to the schema of this
-// request. Only a submitted answer is.
+// holdsTo reports whether the answer was validated against the schema of this request. It returns
+// true for verdicts other than Submit.
 func (in *VoteInput) holdsTo(r *Request) bool {
 	return in.Verdict != Submit || bytes.Equal(in.checked, r.Question.Schema)
 }
 
-// sameData reports whether two answers are the same, however a store
-// spelt them.
+// sameData reports whether two answers are equal after canonicalization, because a store may change
+// the spelling of JSON.
 func sameData(a, b json.RawMessage) bool {
 	one, _ := value.AppendCanonicalText(nil, a, value.Limits{})
 	other, _ := value.AppendCanonicalText(nil, b, value.Limits{})
@@ -155,8 +153,8 @@ func sameData(a, b json.RawMessage) bool {
 	return bytes.Equal(one, other)
 }
 
-// chosen is what an answer picks: the index of a choice, or the default
-// for a dismissal; nil for answers to calls, and for texts and forms.
+// chosen returns the index of the choice that an answer picks, or the default for a dismissal. It
+// returns nil for answers to calls, texts and forms.
 func (in *VoteInput) chosen(r *Request) *int {
 	switch {
 	case in.Verdict == Choose:
@@ -170,7 +168,7 @@ func (in *VoteInput) chosen(r *Request) *int {
 	return nil
 }
 
-// Words tell of a question without a word of the tool's.
+// Words describes a question without using any text of the tool.
 func (q *Question) Words() string {
 	switch f := q.Form(); {
 	case f == nil:
@@ -185,8 +183,8 @@ func (q *Question) Words() string {
 	return firstRunes(q.Asker+" asks for a choice, one of "+strconv.Itoa(len(q.Choices)), 200)
 }
 
-// picked tells what was chosen, by its place: the labels are the tool's
-// words.
+// picked describes the answer. It gives only the index of a choice, because the labels are the
+// tool's words.
 func (r *Request) picked() string {
 	switch {
 	case r.Question.takesData() && r.Cause == ByDismissal:
@@ -202,7 +200,7 @@ func (r *Request) picked() string {
 	return text
 }
 
-// pick answers a question with a counted vote: the first one ends it.
+// pick answers a question with a counted vote. The first vote ends the question.
 func (r *Request) pick(v Vote, now time.Time) Event {
 	causes := map[Verdict]Cause{Choose: ByChoice, Submit: BySubmission, Dismiss: ByDismissal}
 	r.Chosen, r.Data = v.Chosen, v.Data

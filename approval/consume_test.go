@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// 64 workers, one permit: one runs it (threat 10).
+// TestConsumeAtOnce: of 64 workers with one permit, exactly one may run the call (threat 10).
 func TestConsumeAtOnce(t *testing.T) {
 	h := newHarness(t)
 	r, _ := h.approved(tool("pay", `{}`), nil)
@@ -63,7 +63,7 @@ func TestConsumeAgain(t *testing.T) {
 	h.happened("request_opened", "vote_counted", "request_approved", "permit_consumed", "consume_refused")
 }
 
-// otherCalls make another call of one that has a definition and hints.
+// otherCalls returns changes that turn a call with a definition and hints into another call.
 func otherCalls() map[string]func(*resolve.Call) {
 	return map[string]func(*resolve.Call){
 		"tool":          func(c *resolve.Call) { c.Tool = "trade" },
@@ -80,7 +80,7 @@ func otherCalls() map[string]func(*resolve.Call) {
 	}
 }
 
-// Whatever differs from what was approved by one thing is another call.
+// TestConsumeAnotherCall: a call that differs in any part from the approved one is another call.
 func TestConsumeAnotherCall(t *testing.T) {
 	h := newHarness(t)
 	const args = `{"amount":100,"to":"x"}`
@@ -89,7 +89,7 @@ func TestConsumeAnotherCall(t *testing.T) {
 	r, _ := h.approved(call, nil)
 	changes := otherCalls()
 	for i := range args {
-		if args[i] != '"' { // another byte in its place: mostly unreadable, never the approved call
+		if args[i] != '"' { // a changed byte: the text is mostly unreadable, and never the approved call
 			changes["byte "+args[:i]] = func(c *resolve.Call) {
 				c.Args = []byte(args[:i] + string(args[i]^1) + args[i+1:])
 			}
@@ -143,7 +143,7 @@ func TestConsumeTooEarlyOrTooLate(t *testing.T) {
 
 	late, _ := h.approved(tool("pay", `{"n":2}`), nil)
 	h.pass(15 * time.Minute)
-	_, err = h.consume(late, tool("pay", `{"n":2}`), "k") // though no worker has noticed yet
+	_, err = h.consume(late, tool("pay", `{"n":2}`), "k") // no worker has processed the expiry yet
 	h.fails(err, approval.ErrNotApproved)
 	h.is(late.ID, approval.Expired, approval.ByPermitAge)
 	h.tick(0)
@@ -158,14 +158,14 @@ func TestConsumeUnderOtherRules(t *testing.T) {
 	h.fails(err, approval.ErrStale)
 	h.is(r.ID, approval.Expired, approval.ByPlanChange)
 	h.plans.set(t, policyFile)
-	_, err = h.consume(r, tool("pay", `{}`), "k") // the old rules come back; the approval does not
+	_, err = h.consume(r, tool("pay", `{}`), "k") // restoring the old rules does not restore the approval
 	h.fails(err, approval.ErrNotApproved)
 	h.asked(tool("pay", `{}`))
 	h.happened("request_opened", "vote_counted", "request_approved", "request_expired", "request_opened")
 }
 
-// A store that is lost in the middle lets nothing run, and what it held
-// is there again afterwards.
+// TestLostStore: if the store fails in between, nothing may run, and its data is still there
+// afterwards.
 func TestLostStore(t *testing.T) {
 	h := newHarness(t)
 	ctx := context.Background()

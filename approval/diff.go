@@ -7,18 +7,17 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// What Diff lists at most. Texts with more differences are told to
-// differ as a whole, which nobody reads one by one anyway.
+// Limits of Diff. Texts with more differences are reported as one change of the whole text, because
+// people would not read so many changes one by one.
 const (
 	mostChanges = 10_000
-	mostPaths   = 1 << 20 // bytes of all paths: a long key may stand above many changes
+	mostPaths   = 1 << 20 // bytes of all paths: a long key may be a part of many paths
 )
 
-// Diff lists what differs between two JSON texts, in the order of the
-// first, then what the second adds. Numbers are compared exactly, as
-// values: 1 and 1.0 do not differ. An unreadable text differs as a
-// whole, and so do texts with very many differences. Time and memory
-// are linear in the texts.
+// Diff lists the differences between two JSON texts: first in the order of the first text, then
+// what the second adds. Numbers are compared exactly, by value: 1 and 1.0 are equal. If a text
+// can't be parsed or if there are too many differences, it returns one change of the whole text.
+// Time and memory are linear in the size of the texts.
 func Diff(before, after string) []Change {
 	a, errA := value.Parse([]byte(before), value.DefaultLimits())
 	b, errB := value.Parse([]byte(after), value.DefaultLimits())
@@ -45,7 +44,7 @@ func Diff(before, after string) []Change {
 	return changes
 }
 
-// text is a value as JSON; "" for one that is not there.
+// text returns a value as JSON, or an empty string if it is absent.
 func text(v *value.Value) string {
 	if v.Kind == value.Absent {
 		return ""
@@ -53,15 +52,15 @@ func text(v *value.Value) string {
 	return string(v.AppendJSON(nil))
 }
 
-// differ compares two documents place by place.
+// differ compares two documents recursively.
 type differ struct {
-	at []string // segments of the place
-	// tell hears of each difference; what is not there is absent. False
-	// ends the comparison.
+	at []string // segments of the current path
+	// tell is called for each difference; a missing value is Absent. If it returns false, the
+	// comparison stops.
 	tell func(at []string, before, after *value.Value) bool
 }
 
-// compare reports whether it came to the end.
+// compare reports whether the comparison was completed.
 func (d *differ) compare(a, b *value.Value) bool {
 	switch {
 	case a.Kind == value.Object && b.Kind == value.Object:
@@ -124,7 +123,7 @@ func (d *differ) items(a, b []value.Value) bool {
 	return true
 }
 
-// below compares what stands one segment down.
+// below compares the values of one member or item.
 func (d *differ) below(segment string, a, b *value.Value) bool {
 	d.at = append(d.at, segment)
 	goesOn := d.compare(a, b)
@@ -132,14 +131,14 @@ func (d *differ) below(segment string, a, b *value.Value) bool {
 	return goesOn
 }
 
-// memberIndex finds members by their key: among few one by one, among
-// many by a table.
+// memberIndex finds members by their key: by a linear search in small objects, and with a map in
+// large ones.
 type memberIndex struct {
 	members []value.Member
 	table   map[string]int
 }
 
-// fewMembers are found faster one by one.
+// fewMembers is the largest number of members for which a linear search is faster.
 const fewMembers = 16
 
 func indexMembers(members []value.Member) memberIndex {
@@ -154,7 +153,7 @@ func indexMembers(members []value.Member) memberIndex {
 	return x
 }
 
-// get is absent where there is no such member.
+// get returns the value of a member, or an absent value if there is none.
 func (x memberIndex) get(key string) *value.Value {
 	if x.table != nil {
 		if i, ok := x.table[key]; ok {

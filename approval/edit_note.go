@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// EditNote returns one line that tells the model that a person changed
-// its call, and the arguments that ran. It is the line of every client.
+// EditNote returns one line for the model, with the information that a person changed its call and
+// the arguments that ran. All clients use this line.
 func EditNote(args []byte) string {
 	if bytes.ContainsAny(args, "\n\r\u0085\u2028\u2029") {
 		var line bytes.Buffer

@@ -8,10 +8,10 @@ import (
 	"github.com/assent-dev/assent/approval/quorum"
 )
 
-// Eligibility is what one person's answer to a request would do as of now.
+// Eligibility describes what one person's answer to a request would do now.
 type Eligibility quorum.Eligibility
 
-// The reasons why somebody may not answer, or not approve.
+// The reasons why a person may not answer, or may not approve.
 const (
 	WhyUnknown   = quorum.WhyUnknown
 	WhyToken     = quorum.WhyToken
@@ -22,9 +22,9 @@ const (
 	WhyLooks     = quorum.WhyLooks
 )
 
-// May says why a person may not give a verdict; nil when they may. An
-// edit takes what an approval takes. Every channel asks here, and so
-// does the request itself before it counts an answer.
+// May returns an error if the person may not give a verdict, or nil if they may. Edits require the
+// same as approvals. All channels use it, and so does the request itself before it counts an
+// answer.
 func (e Eligibility) May(v Verdict) error {
 	if quorum.Eligibility(e).Permits(v == Approve) {
 		return nil
@@ -33,21 +33,18 @@ func (e Eligibility) May(v Verdict) error {
 	return fmt.Errorf("%w: %s", ErrNotEligible, e.Why)
 }
 
-// asksUser reports whether a question goes to the user of the agent,
-// rather than to groups.
+// asksUser reports whether a question goes to the user of the agent rather than to groups.
 func (r *Request) asksUser() bool { return r.Question != nil && len(r.Question.Groups) == 0 }
 
-// OnlyUser reports whether nobody but the person whom the agent acts
-// for may answer the request.
+// OnlyUser reports whether only the person that the agent acts for may answer the request.
 func (r *Request) OnlyUser() bool {
 	a := r.answering()
 
 	return a.OnlyUser()
 }
 
-// Eligible says what a person's answer to a request would do as of now.
-// Every channel asks here before it offers an answer; the answer itself
-// is held to the same rules.
+// Eligible returns what a person's answer to a request would do now. Every channel calls it before
+// it offers an answer; the same rules are applied again to the answer itself.
 func (s *Service) Eligible(ctx context.Context, r *Request, person string) (Eligibility, error) {
 	a := r.answering()
 	p, known, err := s.known(ctx, r.Tenant, person)
@@ -67,12 +64,12 @@ func (s *Service) Eligible(ctx context.Context, r *Request, person string) (Elig
 	return e, nil
 }
 
-// eligibility says what a person may do.
+// eligibility returns what a person may do.
 func eligibility(w quorum.Standing, a *Answering, id string) Eligibility {
 	return Eligibility(w.Eligibility(a, id))
 }
 
-// standing looks up everybody who matters for an answer to the request.
+// standing looks up all people who matter for an answer to the request.
 func (s *Service) standing(
 	ctx context.Context, tenant string, a *Answering, now time.Time, more ...Person,
 ) (quorum.Standing, error) {

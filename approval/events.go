@@ -2,8 +2,8 @@ package approval
 
 import "maps"
 
-// Event is one thing that happened, to be recorded in the ledger.
-// Sealed parts can be redacted later without breaking it.
+// Event is something that happened and is recorded in the ledger. Its Sealed parts can be redacted
+// later without breaking the ledger.
 type Event struct {
 	Type    string
 	Subject string // id of the request or grant
@@ -18,7 +18,7 @@ const (
 	EventAllowed        = "call_allowed"
 	EventDenied         = "call_denied"
 	EventOpened         = "request_opened"
-	EventShared         = "request_shared" // an identical call was asked again: same request
+	EventShared         = "request_shared" // an identical call was answered with an existing request
 	EventVote           = "vote_counted"
 	EventVoteRefused    = "vote_refused"
 	EventVoteLate       = "vote_late"
@@ -41,23 +41,21 @@ const (
 	EventThawed         = "thawed"
 )
 
-// takesAway reports whether an event spends or takes away what could run,
-// or changes what is asked: if it were forgotten, something could run that
-// must not. Time acts again if it is forgotten, and freezes and revoked
-// tokens are noted beside the key as they are.
+// takesAway reports whether an event uses up or removes a right to run, or changes what is asked.
+// If such an event were lost, a call could run that must not. Other events need no such care: time
+// takes effect again, and freezes and revoked tokens are recorded next to the key.
 func (e Event) takesAway() bool {
 	switch e.Type {
 	case EventConsumed, EventRequestDenied, EventAnswered, EventCancelled, EventEdited, EventGrantUsed,
 		EventGrantRevoked:
 		return true
-	case EventExpired: // by a late deny or a changed plan; time has no name
+	case EventExpired: // by a late deny or a changed plan; expiry by time has no actor
 		return e.Actor != ""
 	}
 	return false
 }
 
-// event is an event about a request, with the facts that every such
-// event carries.
+// event returns an event about a request, with the facts that all such events have.
 func (r *Request) event(kind, actor string, facts map[string]any) Event {
 	all := map[string]any{
 		"agent":    r.Agent.ID,
@@ -73,7 +71,7 @@ func (r *Request) event(kind, actor string, facts map[string]any) Event {
 	return Event{Type: kind, Subject: r.ID, Actor: actor, Facts: all}
 }
 
-// sealing adds a sealed part, unless it is empty.
+// sealing adds a sealed part unless the text is empty.
 func (e Event) sealing(name, text string) Event {
 	if text == "" {
 		return e

@@ -12,26 +12,23 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Exposure is how much of one number all uses of a standing approval
-// may come to together.
+// Exposure describes how much one number may add up to over all uses of a standing approval.
 type Exposure struct {
-	Path     string // of the number in the arguments
-	Each     string // the approved number without its sign: no use goes beyond it
-	Currency string // that stands beside it; "" for none
+	Path     string // path of the number in the arguments
+	Each     string // the approved number without its sign; no use may exceed it
+	Currency string // the currency next to the number; may be empty
 }
 
-// plainNumber is what a total can be written of in the same form.
+// plainNumber matches numbers whose multiples can be written in the same form.
 var plainNumber = pattern.Of(`^-?[0-9]{1,30}(\.[0-9]{1,10})?$`)
 
-// Exposures lists the numbers of a call that may add up under a
-// standing approval: those that the policies let vary, and what is
-// called an amount. Hidden values are left out.
+// Exposures lists the numbers of the current call that may add up under a standing approval: those
+// that the policies allow to vary, and those named "amount". It leaves out hidden values.
 func (r *Request) Exposures() []Exposure {
 	return exposuresOf(&r.Current().Call, r.Arguments(), r.Grants.Bounds)
 }
 
-// Exposures lists the numbers that the uses of the standing approval
-// may add up.
+// Exposures lists the numbers that may add up over the uses of the standing approval.
 func (g *Grant) Exposures() []Exposure {
 	return exposuresOf(&g.Call, policy.Arguments{Redact: g.Redact}, g.Bounds)
 }
@@ -80,11 +77,11 @@ func (e *exposing) add(path string) {
 	})
 }
 
-// currencyCode is how currencies are written: three capital letters.
+// currencyCode matches currency codes: three capital letters.
 var currencyCode = pattern.Of(`^[A-Z]{3}$`)
 
-// currencyBeside is the currency that stands beside a value in the same
-// object; "" when there is none.
+// currencyBeside returns the currency in the same object as the value, or an empty string if there
+// is none.
 func (e *exposing) currencyBeside(path string) string {
 	const name = "currency"
 	around, at := e.doc, name
@@ -103,7 +100,7 @@ func (e *exposing) currencyBeside(path string) string {
 	return v.Text
 }
 
-// Total is what so many uses come to at most.
+// Total returns the most that this many uses may add up to.
 func (e Exposure) Total(uses int) string {
 	each, ok := new(big.Rat).SetString(e.Each)
 	if !ok {
@@ -115,7 +112,7 @@ func (e Exposure) Total(uses int) string {
 	return groupFrom(total.FloatString(len(fraction)), 4)
 }
 
-// Words says what so many uses come to: "20 × 340.00 = 6,800.00 USD".
+// Words returns the calculation of the total: "20 × 340.00 = 6,800.00 USD".
 func (e Exposure) Words(uses int) string {
 	words := GroupDigits(strconv.Itoa(uses)) + " × " + groupFrom(e.Each, 4) + " = " + e.Total(uses)
 	if e.Currency != "" {

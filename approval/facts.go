@@ -16,7 +16,7 @@ import (
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// facts makes a list of facts; never nil.
+// facts returns the facts of a list of values. It never returns nil.
 func facts[T any](of []T, fact func(T) any) []any {
 	out := make([]any, len(of))
 	for i, x := range of {
@@ -27,8 +27,8 @@ func facts[T any](of []T, fact func(T) any) []any {
 
 func list(texts []string) []any { return facts(texts, func(t string) any { return t }) }
 
-// stageFacts tell who is asked: of stand-ins, how many milliseconds
-// after the request was opened.
+// stageFacts returns the stages as facts. The time of a stand-in is in milliseconds after the
+// request was opened.
 func stageFacts(stages []policy.Stage) []any {
 	return facts(stages, func(s policy.Stage) any {
 		f := map[string]any{"group": s.Group, "people": s.People}
@@ -41,8 +41,8 @@ func stageFacts(stages []policy.Stage) []any {
 	})
 }
 
-// countedFacts says whose approvals counted, with the groups that they
-// held then, of those that are asked or stand in.
+// countedFacts returns the people whose approvals counted, each with those of their groups at that
+// time that the stages ask for.
 func (r *Request) countedFacts(approvers []Person, now time.Time) []any {
 	asked := people.GroupsOf(r.StagesAt(now))
 	return facts(approvers, func(p Person) any {
@@ -51,7 +51,7 @@ func (r *Request) countedFacts(approvers []Person, now time.Time) []any {
 	})
 }
 
-// ruleFacts names the rules that asked, with their places.
+// ruleFacts returns the rules that asked, with their positions.
 func ruleFacts(rev *Revision) []any {
 	return facts(rev.Decision.Reasons, func(x resolve.Reason) any {
 		f := map[string]any{"source": string(x.Source), "code": string(x.Code)}
@@ -72,10 +72,10 @@ func ruleFacts(rev *Revision) []any {
 	})
 }
 
-// rulesDigest is equal for two requests when the same agent asks for
-// the same target because of the same rules.
+// rulesDigest returns a digest that is equal for two requests if the same agent asks for the same
+// target because of the same rules.
 func (r *Request) rulesDigest() string {
-	if r.Question != nil { // each is for itself
+	if r.Question != nil { // questions are never answered together
 		return digestOf("question", r.Binding())[:24]
 	}
 	parts := []string{r.Agent.ID, r.Current().Call.Target(), r.Current().Plan}
@@ -88,7 +88,7 @@ func (r *Request) rulesDigest() string {
 	return digestOf(parts...)[:24]
 }
 
-// Summarize makes the line of a list.
+// Summarize returns the summary of a request for lists.
 func Summarize(r *Request) Summary {
 	s := Summary{
 		ID:        r.ID,
@@ -107,7 +107,7 @@ func Summarize(r *Request) Summary {
 		Answering: r.answering(),
 	}
 	if len(r.Redact) > 0 {
-		s.Message = "" // it could repeat what policy hides
+		s.Message = "" // the message could repeat hidden values
 	}
 	if r.Question != nil {
 		s.Question, s.Message = true, r.Question.Words()
@@ -120,12 +120,12 @@ func Summarize(r *Request) Summary {
 	}
 
 	if r.Question != nil {
-		s.Needed = 1 // whoever of them it is
+		s.Needed = 1 // one answer from any group is enough
 	}
 	return s
 }
 
-// firstRunes cuts a text, and shows that it did.
+// firstRunes truncates a text to n characters and marks the cut with an ellipsis.
 func firstRunes(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text
@@ -138,15 +138,15 @@ func firstRunes(text string, n int) string {
 	return text[:cut] + "…"
 }
 
-// sees reports whether what a person saw is the binding: whole, or at
-// least 12 of its hex digits.
+// sees reports whether the digest that a person saw is the binding, either in full or as a prefix
+// of at least 12 hex digits.
 func sees(seen, binding string) bool {
 	const scheme, least = "sha256:", 12
 	seen = strings.TrimPrefix(seen, scheme)
 	return len(seen) >= least && strings.HasPrefix(strings.TrimPrefix(binding, scheme), seen)
 }
 
-// require is what a decision demands of its approval.
+// require returns the requirement of a decision; it is empty if there is none.
 func require(d *resolve.Decision) policy.Require {
 	if d.Require == nil {
 		return policy.Require{}
@@ -154,8 +154,8 @@ func require(d *resolve.Decision) policy.Require {
 	return *d.Require
 }
 
-// safeText keeps what a ledger can hold: text that is not UTF-8 is
-// recorded as what is left of it, marked.
+// safeText returns the text with invalid UTF-8 replaced by U+FFFD, because the ledger only stores
+// valid UTF-8.
 func safeText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func digestOf(parts ...string) string {

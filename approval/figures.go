@@ -7,68 +7,66 @@ import (
 	"time"
 )
 
-// What makes an approver overloaded (threat 1): nobody reads more than
-// so many calls in an hour, and nobody reads a call in seconds.
+// The thresholds for an overloaded approver (threat 1): a person can't review more calls than this
+// in an hour, and can't review a call within seconds.
 const (
 	mostInAnHour = 30              // votes
-	rubberRate   = 0.95            // approve rate, from here on
-	rubberWait   = 5 * time.Second // median wait, below this
-	rubberLeast  = 20              // votes, before the rate and the wait say anything
+	rubberRate   = 0.95            // approve rate; at or above it
+	rubberWait   = 5 * time.Second // median wait; below it
+	rubberLeast  = 20              // votes that are needed before rate and wait are judged
 	day          = 24 * time.Hour
 )
 
-// Stats are the figures of a tenant: who answers how much, and which
-// agents ask how often.
+// Stats are the figures of a tenant: how much each person answers, and how often each agent asks.
 type Stats struct {
-	// the earliest vote or request that was looked at; now when there
-	// was none
+	// Since is the time of the earliest vote or request that was included, or Until if there was
+	// none.
 	Since     time.Time         `json:"since"`
 	Until     time.Time         `json:"until"`
-	Approvers []ApproverFigures `json:"approvers"` // the overloaded first, then by votes, then by name; never nil
-	Agents    []AgentFigures    `json:"agents"`    // by asks, then by name; never nil
+	Approvers []ApproverFigures `json:"approvers"` // overloaded first, then by votes and name; never nil
+	Agents    []AgentFigures    `json:"agents"`    // by asks and name; never nil
 }
 
-// ApproverFigures are one person's.
+// ApproverFigures are the figures of one person.
 type ApproverFigures struct {
 	Person      string  `json:"person"`
-	Votes       int     `json:"votes"`          // answers to calls and to tools' questions: both take reading
-	PerHour     float64 `json:"votes_per_hour"` // over the time looked at, at least an hour
+	Votes       int     `json:"votes"`          // answers to calls and questions, because both take time to read
+	PerHour     float64 `json:"votes_per_hour"` // over the whole period, at least one hour
 	BusiestHour int     `json:"busiest_hour"`   // most votes within any 60 minutes
-	// from the revision's start to the vote on a call, in nanoseconds
+	// MedianWait is the time from the revision's start to the vote on a call, in nanoseconds.
 	MedianWait  time.Duration `json:"median_wait"`
-	ApproveRate float64       `json:"approve_rate"` // of votes on calls, 0 to 1; a choice is no approval
-	Overloaded  bool          `json:"overloaded"`   // TooMany or RubberStamp
+	ApproveRate float64       `json:"approve_rate"` // share of approvals among votes on calls, 0 to 1
+	Overloaded  bool          `json:"overloaded"`   // TooMany or RubberStamps
 	TooMany     bool          `json:"too_many"`     // more than 30 votes in one hour
-	// approves 95 % or more, in under 5 seconds (median), over at least
-	// 20 votes on calls
+	// RubberStamps is set if the person approves 95 % or more, with a median wait under 5 seconds,
+	// over at least 20 votes on calls.
 	RubberStamps bool `json:"rubber_stamping"`
 }
 
-// AgentFigures are one agent's. Questions are left out: they are asked
-// by tools, and approve nothing.
+// AgentFigures are the figures of one agent. They leave out questions, which tools ask and which
+// approve nothing.
 type AgentFigures struct {
 	Agent   string     `json:"agent"`
 	Asks    int        `json:"asks"`         // requests
-	PerDay  float64    `json:"asks_per_day"` // over the time looked at, at least a day
+	PerDay  float64    `json:"asks_per_day"` // over the whole period, at least one day
 	Days    []DayCount `json:"days"`         // by day (UTC), oldest first; only days with asks
 	Decided int        `json:"decided"`      // by people: approved or denied
-	// from the last revision's start to the last vote, in nanoseconds;
-	// 0 when nobody voted
+	// MedianDecide is the time from the last revision's start to the last vote, in nanoseconds, or
+	// 0 if there were no votes.
 	MedianDecide time.Duration `json:"median_decide"`
-	ApproveRate  float64       `json:"approve_rate"` // of those decided, 0 to 1
+	ApproveRate  float64       `json:"approve_rate"` // share of the decided requests, 0 to 1
 }
 
-// DayCount is how many requests an agent made on one day.
+// DayCount is the number of requests of an agent on one day.
 type DayCount struct {
 	Day  string `json:"day"` // 2006-01-02, UTC
 	Asks int    `json:"asks"`
 }
 
-// Figures computes the figures from votes. Requests that nobody voted
-// on are not among the asks. It doesn't keep the slice and changes none
-// of it.
+// Figures computes the figures from votes. Requests without votes are not counted as asks. It
+// neither keeps nor modifies the slice.
 func Figures(votes []VoteFact, now time.Time) Stats {
-	// what has not happened yet by this clock is left out
+	// ignore votes with a time in the future
 	votes = slices.DeleteFunc(slices.Clone(votes), func(v VoteFact) bool { return v.At.After(now) })
 	out := Stats{
 		Since:     now,
@@ -144,8 +142,8 @@ func approverFigures(person string, votes []VoteFact, span time.Duration) Approv
 	return f
 }
 
-// per is a rate over a time, which counts as at least one unit: one
-// vote a minute ago is not sixty an hour.
+// per returns a rate over a period. The period counts as at least one unit, so that one vote a
+// minute ago is not 60 votes per hour.
 func per(n int, span, unit time.Duration) float64 {
 	return float64(n) / (float64(max(span, unit)) / float64(unit))
 }
@@ -157,7 +155,7 @@ func rate(part, whole int) float64 {
 	return float64(part) / float64(whole)
 }
 
-// median is the middle one, or the mean of the two in the middle.
+// median returns the middle value, or the mean of the two middle values.
 func median(all []time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -167,7 +165,7 @@ func median(all []time.Duration) time.Duration {
 	return low + (high-low)/2
 }
 
-// busiest is the most votes within any 60 minutes, wherever they begin.
+// busiest returns the largest number of votes within any 60 minutes.
 func busiest(votes []VoteFact) int {
 	times := make([]time.Time, len(votes))
 	for i, v := range votes {
@@ -185,7 +183,7 @@ func busiest(votes []VoteFact) int {
 	return most
 }
 
-// ask is one request, by what votes tell.
+// ask is one request, reconstructed from its votes.
 type ask struct {
 	agent  string
 	at     time.Time
@@ -206,7 +204,7 @@ func asksOf(votes []VoteFact) map[string]*ask {
 			out[v.Request] = a
 		}
 		a.at, a.waited = earlier(a.at, begun), max(a.waited, v.Waited)
-		a.yes = a.yes && v.Verdict == Approve // one no denies
+		a.yes = a.yes && v.Verdict == Approve // one denial denies the request
 	}
 
 	return out

@@ -80,7 +80,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// Figures keep nothing, don't depend on order, and are never out of range.
+// TestFiguresAreSound: figures don't modify their input, don't depend on its order, and are never
+// out of range.
 func TestFiguresAreSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fact := rapid.Custom(func(t *rapid.T) VoteFact {

@@ -9,12 +9,11 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Grant is a standing approval with bounds: calls that it covers run
-// without asking again. It can only narrow: every argument equals the
-// approved one, or lies within a bound whose edge is the approved one,
-// and no rule asks that had not asked then. It is pinned to the agent,
-// those who asked, the principal, the tool's definition and the plan's
-// version; a change of any of them voids it.
+// Grant is a standing approval with bounds: calls that it covers run without asking people again.
+// It can only narrow the approval: every argument equals the approved one or is within a bound that
+// ends at the approved value, and only rules that asked at the time of the approval may ask. It is
+// tied to the agent, the askers, the principal, the tool's definition and the plan's version, and
+// becomes void if any of them changes.
 type Grant struct {
 	ID       string       `json:"id"`
 	Tenant   string       `json:"tenant"`
@@ -23,21 +22,20 @@ type Grant struct {
 	Call     resolve.Call `json:"call"`     // the approved call
 	Plan     string       `json:"plan"`     // version
 	Bounds   []Bound      `json:"bounds"`   // arguments that may differ, and how
-	Session  string       `json:"session"`  // "" means any session of the principal
+	Session  string       `json:"session"`  // empty for any session of the principal
 	Runtimes []string     `json:"runtimes"` // the tokens that asked for it, and may use it
-	// RuntimePeople are those whose tokens they are, in the same order;
-	// "" where nobody's.
+	// RuntimePeople are the owners of the tokens in Runtimes, in the same order; an empty string
+	// for a token without owner.
 	RuntimePeople []string `json:"runtime_people,omitempty"`
 	Redact        []string `json:"redact,omitempty"` // paths of arguments that channels hide
-	// Rules and Stages are what the approval fulfilled: the rules that
-	// asked, and who had to agree. A call about which another rule asks
-	// is not covered.
+	// Rules and Stages are what the approval fulfilled: the rules that asked and the people who had
+	// to agree. The grant does not cover a call for which another rule asks.
 	Rules      Rules          `json:"rules"`
 	Stages     []policy.Stage `json:"stages"`
 	Expires    time.Time      `json:"expires"`
 	MaxUses    int            `json:"max_uses"`
 	Uses       int            `json:"uses"`
-	Request    string         `json:"request"` // that it came out of
+	Request    string         `json:"request"` // the request that it came from
 	By         []string       `json:"by"`      // the people who approved it
 	Created    time.Time      `json:"created"`
 	Revoked    *time.Time     `json:"revoked,omitempty"`
@@ -45,33 +43,32 @@ type Grant struct {
 	RevokedWhy string         `json:"revoked_why,omitempty"`
 }
 
-// MostUses is how often a grant may be used unless the service or a
-// policy says otherwise.
+// MostUses is the most uses of a grant unless the service or a policy sets another limit.
 const MostUses = 10_000
 
-// grantPrefix begins the ids of grants.
+// grantPrefix is the prefix of the ids of grants.
 const grantPrefix = "grt_"
 
-// Bound lets one argument differ from the approved one, in one
-// direction, where every rule that asks names it.
+// Bound allows one argument to differ from the approved one in one direction, if every rule that
+// asks allows it.
 type Bound = policy.Bound
 
 // BoundKind is at_most or at_least.
 type BoundKind = policy.BoundKind
 
-// The bounds: of numbers only, and the approved number is the edge.
+// The kinds of bounds. They apply to numbers only, and the approved number is the limit.
 const (
 	AtMost  = policy.AtMost
 	AtLeast = policy.AtLeast
 )
 
-// GrantOffer is what an approver offers beside their vote. It takes
-// effect when every counted approval offers one, with the strictest of
-// all bounds, and never beyond what the policies and the service allow.
+// GrantOffer is an approver's offer of a standing approval, given with their vote. It takes effect
+// if every counted approval contains an offer. The strictest bounds of all offers apply, within the
+// limits of the policies and the service.
 type GrantOffer struct {
-	Session bool          `json:"session,omitempty"`  // only for the running session
-	MaxAge  time.Duration `json:"-"`                  // 0: the service's default; in JSON max_age, a text such as "8h"
-	MaxUses int           `json:"max_uses,omitempty"` // 0: the service's default, or its most with a MaxAge
+	Session bool          `json:"session,omitempty"`  // only for the current session
+	MaxAge  time.Duration `json:"-"`                  // 0: default of the service; in JSON max_age, a text such as "8h"
+	MaxUses int           `json:"max_uses,omitempty"` // 0: default of the service, or its maximum if MaxAge is set
 	Bounds  []Bound       `json:"bounds,omitempty"`
 }
 
@@ -82,7 +79,7 @@ type offerJSON struct {
 	MaxAge string `json:"max_age,omitempty"`
 }
 
-// MarshalJSON writes the offer with its age as policies write durations.
+// MarshalJSON writes the offer with its age in the format of durations in policies.
 func (o GrantOffer) MarshalJSON() ([]byte, error) {
 	j := offerJSON{plainOffer: plainOffer(o)}
 	if o.MaxAge != 0 {

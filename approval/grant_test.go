@@ -67,7 +67,7 @@ func TestGrantCoversWithinItsBounds(t *testing.T) {
 	h.history()
 }
 
-// A grant is pinned to everything around its call (threats 15 and 16).
+// TestGrantIsPinned: a grant is tied to all properties of its call (threats 15 and 16).
 func TestGrantIsPinned(t *testing.T) {
 	h := newHarness(t)
 	call := tool("pay", `{"n":1}`)
@@ -93,8 +93,8 @@ func TestGrantIsPinned(t *testing.T) {
 	h.history()
 }
 
-// "b/c" of server "a" and "c" of server "a/b" are two tools, though
-// they are written alike.
+// TestGrantTellsServersApart: "b/c" of server "a" and "c" of server "a/b" are two tools, although
+// their targets are spelled the same.
 func TestGrantTellsServersApart(t *testing.T) {
 	g := approval.Grant{
 		Target:  "mcp_tool a/b/c",
@@ -109,7 +109,7 @@ func TestGrantTellsServersApart(t *testing.T) {
 	}
 }
 
-// What the policies say when it is used holds too.
+// TestGrantCoversWithinPolicies: the policies at the time of use apply, too.
 func TestGrantCoversWithinPolicies(t *testing.T) {
 	start := time.Unix(1, 0)
 	g := approval.Grant{
@@ -171,9 +171,9 @@ func TestGrantOffers(t *testing.T) {
 		tool("trade", `{"n":1,"s":"x"}`),
 		approval.GrantOffer{Bounds: []approval.Bound{{Path: "n", Kind: approval.AtLeast}}},
 	)
-	h.wrongField(err, "grant.bounds[0]") // it would widen
+	h.wrongField(err, "grant.bounds[0]") // this would make the bound wider
 
-	// more than the defaults, within the limits
+	// More than the defaults, within the limits.
 	out, err := offer(tool("visit", `{}`), approval.GrantOffer{MaxAge: 20 * time.Hour, MaxUses: 500})
 	if err != nil || out.Grant.Session != "s1" || out.Grant.MaxUses != 500 ||
 		!out.Grant.Expires.Equal(h.now().Add(20*time.Hour)) {
@@ -182,8 +182,7 @@ func TestGrantOffers(t *testing.T) {
 	h.history()
 }
 
-// TestDocumentsSpeakPlainly: documents speak as the API and the
-// policies do, durations as text.
+// TestDocumentsSpeakPlainly: documents contain durations as text, as in the API and in policies.
 func TestDocumentsSpeakPlainly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := approval.Vote{Grant: &approval.GrantOffer{
@@ -253,8 +252,8 @@ func TestGrantTakesAllApprovers(t *testing.T) {
 	); g.MaxUses != 5 || !g.Expires.Equal(h.now().Add(2*time.Hour)) {
 		t.Errorf("the policy's bounds don't hold: %+v", g)
 	}
-	// An age alone is for as many uses as the policy allows, but not for
-	// more than the other approver offered, who was shown one use.
+	// An offer with only an age has as many uses as the policy allows, but not more than the other
+	// approver offered, who was shown one use.
 	hour := &approval.GrantOffer{MaxAge: time.Hour}
 	if g := both(`{"n":4}`, hour, hour); g.MaxUses != 5 || !g.Expires.Equal(h.now().Add(time.Hour)) {
 		t.Errorf("an age alone: %+v", g)
@@ -299,7 +298,7 @@ func TestGrantEnds(t *testing.T) {
 	h.history()
 }
 
-// A no to what a standing approval came out of ends it too.
+// TestLateDenyEndsTheGrant: denying a request also ends the standing approval that came from it.
 func TestLateDenyEndsTheGrant(t *testing.T) {
 	for _, consumed := range []bool{false, true} {
 		h := newHarness(t)
@@ -357,9 +356,9 @@ func TestGrantUsesAtOnce(t *testing.T) {
 	h.history()
 }
 
-// Whatever a grant covers differs from the approved call only in
-// numbers with a bound, between zero and the approved one. The
-// reference walks decoded values.
+// TestGrantOnlyNarrows: a covered call differs from the approved one only in numbers with a bound,
+// which are between zero and the approved number. The reference implementation compares decoded
+// values.
 func TestGrantOnlyNarrows(t *testing.T) {
 	now := time.Unix(1, 0)
 	seen := map[bool]int{}
@@ -390,7 +389,7 @@ func TestGrantOnlyNarrows(t *testing.T) {
 		call := approved
 		if rapid.Bool().Draw(t, "another") {
 			call = object("call")
-		} else if from := number.Draw(t, "from"); true { // near the approved one
+		} else if from := number.Draw(t, "from"); true { // close to the approved number
 			call = strings.ReplaceAll(approved, ":"+from, ":"+number.Draw(t, "to"))
 		}
 		var bounds []approval.Bound
@@ -428,7 +427,7 @@ func TestGrantOnlyNarrows(t *testing.T) {
 	}
 }
 
-// mayBe flattens both documents to places and compares place by place.
+// mayBe flattens both documents and compares them path by path.
 func mayBe(t *rapid.T, approved, call string, bounds []approval.Bound) bool {
 	a, b := flat(t, approved), flat(t, call)
 	if len(a) != len(b) {
@@ -473,8 +472,7 @@ func parsed(t *rapid.T, text string) value.Value {
 	return v
 }
 
-// flat lists every place of a document with what stands there;
-// containers by their kind alone.
+// flat returns the values of a document by path, and for containers only their kind.
 func flat(t *rapid.T, text string) map[string]value.Value {
 	out := map[string]value.Value{}
 	var walk func(at []string, v value.Value)
@@ -499,8 +497,8 @@ func flat(t *rapid.T, text string) map[string]value.Value {
 	return out
 }
 
-// A standing approval covers no call about which a rule asks that had
-// not asked when it was given.
+// TestAGrantCoversNoCallThatAnotherRuleAsksAbout: a standing approval does not cover a call for
+// which a rule asks that had not asked when it was given.
 func TestAGrantCoversNoCallThatAnotherRuleAsksAbout(t *testing.T) {
 	h := newHarness(t)
 	offer := &approval.GrantOffer{MaxUses: 9, Bounds: []approval.Bound{{Path: "days", Kind: approval.AtMost}}}
@@ -518,22 +516,23 @@ func TestAGrantCoversNoCallThatAnotherRuleAsksAbout(t *testing.T) {
 	h.history()
 }
 
-// Whoever approved a standing approval can't have it cover their own
-// calls later.
+// TestAGrantCoversNoCallOfItsApprovers: a standing approval never covers calls of the people who
+// approved it.
 func TestAGrantCoversNoCallOfItsApprovers(t *testing.T) {
 	h := newHarness(t)
 	h.approved(tool("pay", `{}`), &approval.GrantOffer{MaxUses: 9})
 	if !h.covers(tool("pay", `{}`)) {
 		t.Fatal("not covered")
 	}
-	h.people.set(func(d *directory) { d.owners = []string{"cy"} }) // who approved it owns the agent by now
+	h.people.set(func(d *directory) { d.owners = []string{"cy"} }) // cy, who approved it, owns the agent now
 	if h.covers(tool("pay", `{}`)) {
 		t.Error("an owner of the agent stands behind its call")
 	}
 	h.history()
 }
 
-// The auditor recomputes what a standing approval rests on.
+// TestTheAuditorFindsAGrantThatOutranARule: the auditor recomputes which rules and stages a
+// standing approval fulfilled.
 func TestTheAuditorFindsAGrantThatOutranARule(t *testing.T) {
 	h := newHarness(t)
 	offer := &approval.GrantOffer{MaxUses: 9, Bounds: []approval.Bound{{Path: "days", Kind: approval.AtMost}}}
@@ -573,7 +572,7 @@ func TestTheAuditorFindsAGrantThatOutranARule(t *testing.T) {
 	}
 }
 
-// No argument may vary unless every rule that asks lets it.
+// TestBoundsAreWhatTheRulesName: an argument may only vary if every rule that asks allows it.
 func TestBoundsAreWhatTheRulesName(t *testing.T) {
 	h := newHarness(t)
 	for name, offered := range map[string][]approval.Bound{
@@ -587,7 +586,7 @@ func TestBoundsAreWhatTheRulesName(t *testing.T) {
 		h.wrongField(err, "grant.bounds[0]")
 	}
 
-	agents := h.asked(tool("pay", `{"days":1}`)) // the agent's own file asks, and can't name any
+	agents := h.asked(tool("pay", `{"days":1}`)) // the agent's own file asks, which can't allow variations
 	_, err := h.tryVote(agents, "cy", approval.Approve, func(in *approval.VoteInput) {
 		in.Grant = &approval.GrantOffer{MaxUses: 2, Bounds: []approval.Bound{{Path: "days", Kind: approval.AtMost}}}
 	})
@@ -595,8 +594,8 @@ func TestBoundsAreWhatTheRulesName(t *testing.T) {
 	h.history()
 }
 
-// A standing approval is for one use within an hour, unless its
-// approver says more.
+// TestAGrantIsForOneUseUnlessMoreIsSaid: a standing approval is for one use within an hour unless
+// its approver offers more.
 func TestAGrantIsForOneUseUnlessMoreIsSaid(t *testing.T) {
 	h := newHarness(t)
 	_, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{Session: true})

@@ -14,8 +14,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// checkOffer says whether a standing approval with these bounds may
-// come out of the request.
+// checkOffer returns an error if the request may not lead to a standing approval with these bounds.
 func (r *Request) checkOffer(o *GrantOffer, cfg Config) error {
 	g := r.Grants
 	switch {
@@ -46,7 +45,7 @@ func (r *Request) checkOffer(o *GrantOffer, cfg Config) error {
 	return checkBounds(o.Bounds, r.Current().Call.Args)
 }
 
-// varying says which arguments may differ under a standing approval.
+// varying describes which arguments may differ under a standing approval.
 func varying(bounds []Bound) string {
 	if len(bounds) == 0 {
 		return "no bounds: not every rule that asks lets an argument vary (require.grants.bounds of a policy)"
@@ -59,7 +58,7 @@ func varying(bounds []Bound) string {
 	return "what all the rules that ask let vary: " + strings.Join(words, ", ")
 }
 
-// most is the smaller of a policy's bound (0: none) and the service's own.
+// most returns the smaller of a policy's limit (0: none) and the service's own limit.
 func most[T ~int | ~int64](policy, own T) T {
 	if policy == 0 {
 		return own
@@ -67,10 +66,9 @@ func most[T ~int | ~int64](policy, own T) T {
 	return min(policy, own)
 }
 
-// limited returns the offer with its age and uses as they were shown to
-// the approver who made it: joining two offers must not let one widen
-// what the other left out. An offer of an age alone has as many uses as
-// the policies and the service allow.
+// limited returns the offer with its age and uses set to the values that its approver was shown.
+// Otherwise, joining two offers could let one offer widen what the other left out. An offer that
+// sets only an age has as many uses as the policies and the service allow.
 func (o GrantOffer) limited(g policy.Grants, cfg Config) GrantOffer {
 	mostUses := most(g.MaxUses, cfg.MaxUses)
 	uses := cfg.GrantUses
@@ -82,7 +80,7 @@ func (o GrantOffer) limited(g policy.Grants, cfg Config) GrantOffer {
 	return o
 }
 
-// mostBounds of one offer.
+// mostBounds limits the number of bounds in one offer.
 const mostBounds = 32
 
 func checkBounds(bounds []Bound, args resolve.Raw) error {
@@ -116,8 +114,8 @@ func checkBounds(bounds []Bound, args resolve.Raw) error {
 	return nil
 }
 
-// grant makes the standing approval that all counted approvals offer,
-// with the strictest of their bounds; nil when one offers none.
+// grant returns the standing approval that all counted approvals offer, with the strictest of their
+// bounds. It returns nil if one of them offers none.
 func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) *Grant {
 	var all *GrantOffer
 	for _, v := range r.Votes {
@@ -160,7 +158,7 @@ func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) 
 	return g
 }
 
-// join takes the strictest of two offers; a nil offer is neutral.
+// join returns the strictest combination of two offers. A nil offer changes nothing.
 func (o *GrantOffer) join(p GrantOffer) *GrantOffer {
 	if o == nil {
 		return &p
@@ -183,12 +181,12 @@ func (g *Grant) Live(now time.Time) bool {
 	return g.Revoked == nil && now.Before(g.Expires) && g.Uses < g.MaxUses
 }
 
-// Covers reports whether the grant lets a call run that a plan of this
-// version asks about, where the policies that ask bound grants so.
+// Covers reports whether the grant lets a call run. plan is the version of the plan that asks about
+// the call, and bounds are the limits that the asking policies set for grants.
 func (g *Grant) Covers(c *resolve.Call, plan string, bounds policy.Grants, now time.Time) bool {
 	a := &g.Call
-	// Names one by one: "a/b" of server "c" and "b" of server "c/a"
-	// make one Target.
+	// Compare each name, not the Target: "a/b" of server "c" and "b" of server "c/a" have the same
+	// Target.
 	same := g.Live(now) && g.Plan == plan && a.Kind == c.Kind && a.Tool == c.Tool && a.Server == c.Server &&
 		a.Agent == c.Agent &&
 		a.Skill == c.Skill && a.Principal == c.Principal && a.ToolDefinition == c.ToolDefinition &&
@@ -198,7 +196,7 @@ func (g *Grant) Covers(c *resolve.Call, plan string, bounds policy.Grants, now t
 	return same && g.within(bounds) && sameJSON(a.ParentInput, c.ParentInput) && narrows(a.Args, c.Args, g.Bounds)
 }
 
-// within holds the grant to what the policies say at the time of use.
+// within reports whether the grant is within the policies' limits at the time of use.
 func (g *Grant) within(b policy.Grants) bool {
 	return !b.Forbid && (!b.Session || g.Session != "") &&
 		(b.MaxAge == 0 || g.Expires.Sub(g.Created) <= b.MaxAge) &&
@@ -208,8 +206,8 @@ func (g *Grant) within(b policy.Grants) bool {
 		})
 }
 
-// fulfils reports whether what was fulfilled when the grant was given
-// is all that rules and stages ask for.
+// fulfils reports whether the grant's approval fulfilled everything that the rules and stages
+// require.
 func (g *Grant) fulfils(rules Rules, stages []policy.Stage) bool {
 	return len(g.Rules) > 0 && g.Rules.include(rules) && tighterStages(g.Stages, stages)
 }
@@ -221,10 +219,9 @@ func sameJSON(a, b resolve.Raw) bool {
 	return narrows(a, b, nil)
 }
 
-// narrows reports whether the arguments of a call equal the approved
-// ones, but for numbers with a bound, which may lie between zero and
-// the approved number. Nothing may be added or left out. What can't be
-// read narrows nothing.
+// narrows reports whether the arguments of a call equal the approved ones, except for numbers with
+// a bound, which may be between zero and the approved number. No argument may be added or left out.
+// It returns false if the arguments can't be parsed.
 func narrows(approved, call resolve.Raw, bounds []Bound) bool {
 	a, errA := value.Parse(approved, value.DefaultLimits())
 	b, errB := value.Parse(call, value.DefaultLimits())
@@ -255,8 +252,7 @@ func narrows(approved, call resolve.Raw, bounds []Bound) bool {
 	return d.compare(&a, &b)
 }
 
-// inBound reports whether a number lies between zero and the approved
-// one.
+// inBound reports whether a number is between zero and the approved one.
 func inBound(kind BoundKind, approved, got value.Num) bool {
 	zero := value.IntNum(0)
 	switch kind {

@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// object writes an object of n members, in the order given or in the reverse.
+// object returns a JSON object of n members in ascending or descending order.
 func object(n int, reverse bool, member func(i int) string) string {
 	members := make([]string, n)
 	for i := range n {
@@ -22,7 +22,7 @@ func object(n int, reverse bool, member func(i int) string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// pairs are pairs of arguments that cost the most to compare.
+// pairs returns pairs of arguments that are the most expensive to compare.
 func pairs() map[string]func(n int) (before, after string) {
 	number := func(i int) string { return fmt.Sprintf(`"k%d":%d`, i, i) }
 	return map[string]func(n int) (string, string){
@@ -91,8 +91,8 @@ func TestComparesWithAGrantInLinearTime(t *testing.T) {
 	}
 }
 
-// TestDiffersAsAWhole: texts with more differences than anybody
-// reads differ as a whole, so that their paths can't fill the memory.
+// TestDiffersAsAWhole: texts with very many differences are reported as one change, so that their
+// paths can't fill the memory.
 func TestDiffersAsAWhole(t *testing.T) {
 	before, after := pairs()["a long key above many items"](20_000)
 	got := Diff(before, after)
@@ -105,7 +105,7 @@ func TestDiffersAsAWhole(t *testing.T) {
 	}
 }
 
-// TestDiffNamesPlaces: an empty key is a segment like others.
+// TestDiffNamesPlaces: an empty key is a path segment like others.
 func TestDiffNamesPlaces(t *testing.T) {
 	got := Diff(`{"":{"x":1},"a":[{"b":true},null]}`, `{"":{"x":2},"a":[{"b":true,"c":0}]}`)
 	want := []Change{{".x", "1", "2"}, {"a.0.c", "", "0"}, {"a.1", "null", ""}}
@@ -114,8 +114,7 @@ func TestDiffNamesPlaces(t *testing.T) {
 	}
 }
 
-// BenchmarkCompare is the largest legal input: 8 MiB of members in the
-// reverse order.
+// BenchmarkCompare compares the largest valid input: 8 MiB of members in reverse order.
 func BenchmarkCompare(b *testing.B) {
 	before, after := pairs()["keys in another order"](45_000)
 	pad := `,"pad":"` + strings.Repeat("x", 7<<20) + `"}`

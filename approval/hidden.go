@@ -8,21 +8,20 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// HiddenValue stands where channels hide a value.
+// HiddenValue is shown in place of a hidden value.
 const HiddenValue = "(hidden by policy)"
 
-// mostHidden is how many hidden values are recorded by their paths;
-// what is left is counted in one more text.
+// mostHidden limits how many hidden values are recorded by their paths. Further ones are counted in
+// one additional text.
 const mostHidden = 50
 
-// Arguments says what channels may show of the call.
+// Arguments returns what channels may show of the call.
 func (r *Request) Arguments() policy.Arguments {
 	return policy.Arguments{Redact: r.Redact, ForbidHidden: r.ForbidHidden}
 }
 
-// Hidden lists the values of the current call that policy hides from
-// whoever is shown it, by their paths. Arguments that can't be read
-// count as one hidden value where policy hides any.
+// Hidden lists the paths of the values of the current call that policies hide from readers. If a
+// policy hides any and the arguments can't be parsed, they count as one hidden value.
 func (r *Request) Hidden() []string {
 	call := &r.Current().Call
 	h := hiding{}
@@ -32,9 +31,8 @@ func (r *Request) Hidden() []string {
 	return h.paths()
 }
 
-// Unapprovable lists the hidden values on account of which a policy
-// forbids approving the current call; nil when it may be approved
-// unseen.
+// Unapprovable lists the hidden values because of which a policy forbids approving the current
+// call. It returns nil if hidden values don't prevent an approval.
 func (r *Request) Unapprovable() []string {
 	if !r.ForbidHidden {
 		return nil
@@ -43,10 +41,9 @@ func (r *Request) Unapprovable() []string {
 	return r.Hidden()
 }
 
-// Redact writes a JSON text with HiddenValue in the place of each
-// hidden value, and lists what it replaced by its paths. A text in
-// which nothing is hidden is returned as it is. Of a text that can't be
-// read nothing is left where anything could be hidden.
+// Redact replaces each hidden value in a JSON text by HiddenValue, and lists the paths of the
+// replaced values. If nothing is hidden, it returns the text unchanged. If the text can't be parsed
+// and any value could be hidden, the whole text is replaced.
 func Redact(text string, at policy.Redaction) (shown string, hidden []string) {
 	h := hiding{}
 	doc, ok := h.document("", text, at)
@@ -60,8 +57,8 @@ func Redact(text string, at policy.Redaction) (shown string, hidden []string) {
 	return string(doc.AppendJSON(nil)), h.paths()
 }
 
-// Redact hides what a policy hides in a change. hidden says that it
-// hides all of it.
+// Redact hides the values in a change that a policy hides. hidden reports whether the whole change
+// is hidden.
 func (c Change) Redact(arguments policy.Arguments) (shown Change, hidden bool) {
 	at := arguments.Redaction()
 	if c.Path != "" {
@@ -94,8 +91,8 @@ func (h *hiding) paths() []string {
 	return h.found
 }
 
-// document looks through a JSON text, and returns it without the hidden
-// values; false when it can't be read.
+// document parses a JSON text and returns it without the hidden values. It returns false if no
+// value may be hidden or if the text can't be parsed.
 func (h *hiding) document(root, text string, at policy.Redaction) (value.Value, bool) {
 	if text == "" || !at.Hides() {
 		return value.Value{}, false
@@ -122,7 +119,7 @@ func (h *hiding) value(root string, path []string, v *value.Value, at policy.Red
 	}
 }
 
-// below looks at what stands at one key or index.
+// below processes the value at one key or index.
 func (h *hiding) below(root string, path []string, segment string, v *value.Value, at policy.Redaction) {
 	path = append(path[:len(path):len(path)], segment)
 	below, hidden := at.Step(segment)

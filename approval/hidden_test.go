@@ -7,8 +7,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// What policy hid from whoever approved is on record, wherever in the
-// arguments it stands.
+// TestHiddenValuesAreRecordedAsHidden: the paths of values that a policy hid from the approver are
+// recorded, at any depth of the arguments.
 func TestHiddenValuesAreRecordedAsHidden(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("login", `{"user":"u","password":"p","more":[{"password":{"old":"x"}}]}`))
@@ -23,8 +23,8 @@ func TestHiddenValuesAreRecordedAsHidden(t *testing.T) {
 	h.history()
 }
 
-// A rule may forbid approving what nobody can see; denying and editing
-// it away stay possible.
+// TestARuleMayForbidApprovingHiddenValues: a rule may forbid approving hidden values; denying them
+// and removing them by an edit remain possible.
 func TestARuleMayForbidApprovingHiddenValues(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("unlock", `{"user":"u","password":"p"}`))
@@ -40,7 +40,8 @@ func TestARuleMayForbidApprovingHiddenValues(t *testing.T) {
 	h.history()
 }
 
-// An edit is approved by whoever was shown all of it.
+// TestAnEditNeedsToBeShownFully: an edit is only approved by a person who was shown the whole new
+// call.
 func TestAnEditNeedsToBeShownFully(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`))

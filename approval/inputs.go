@@ -13,22 +13,21 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// OpenInput is a call that wants to run.
+// OpenInput is the input of Open: a call that an agent wants to run.
 type OpenInput struct {
 	Tenant   string
-	Asker    Asker  // who asks; an empty principal stands for the call's
+	Asker    Asker  // an empty principal is replaced by the call's
 	Agent    string // id of the agent
 	Call     *resolve.Call
-	Key      string      // idempotency key of the asker's own; "" means none
-	Replaces string      // an earlier request that this one supersedes; "" means none
-	Context  []info.Item // what the agent says about the call
-	// Within is how long the asker waits for an answer. It can only
-	// tighten: where the rules give less time, theirs holds. 0: as the
-	// rules say.
+	Key      string      // the asker's idempotency key; empty for none
+	Replaces string      // the earlier request that this one replaces; empty for none
+	Context  []info.Item // what the agent adds to the call
+	// Within is the time that the asker waits for an answer. If the rules set a shorter time, theirs
+	// applies. If it is 0, only the rules apply.
 	Within time.Duration
-	// Ask is why people are asked also where the rules allow the call:
-	// the asker knows something that the rules don't. It can only
-	// tighten. "": as the rules say.
+	// Ask is a reason for asking people even if the rules allow the call, because the asker has
+	// information that the rules don't. It can't make a decision weaker. If it is empty, only the
+	// rules apply.
 	Ask string
 }
 
@@ -36,60 +35,57 @@ type OpenInput struct {
 type VoteInput struct {
 	Tenant    string
 	ID        string
-	IfVersion int64 // 0: any
-	// of the revision that the person saw: whole, or a prefix of at
-	// least 12 characters of the hex digits; required
+	IfVersion int64 // 0 for any version
+	// Binding is the digest of the revision that the person saw: in full, or a prefix of at least
+	// 12 hex digits. Required.
 	Binding  string
 	Person   string // authenticated name
 	Verdict  Verdict
 	Reason   string
-	Response string // for Respond: what the agent is told
+	Response string // for Respond: the answer for the agent
 	Choice   *int   // for Choose: index of the choice
 	Data     []byte // for Submit: the answer, as JSON that the question's schema accepts
 	Channel  string
-	Token    string // name of the token that the answer came by; "" for somebody who is signed in
-	Full     bool   // whether the channel showed the whole call; an approval needs it
-	// Also is how many further callers (Requester.Also) the person was
-	// shown. It matters for an approval without IfVersion, which counts
-	// only if no more callers have joined since.
+	Token    string // name of the token that sent the answer; empty if the person is signed in
+	Full     bool   // the channel showed the whole call; required for an approval
+	// Also is the number of further callers (Requester.Also) that the person was shown. An approval
+	// without IfVersion counts only if no more callers have joined since.
 	Also  int
 	Grant *GrantOffer
 
-	checked json.RawMessage // for Submit: the schema that Data was held to
+	checked json.RawMessage // for Submit: the schema against which Data was validated
 }
 
-// Voted is what became of an answer.
+// Voted is the result of an answer.
 type Voted struct {
 	Outcome VoteOutcome `json:"outcome"`
 	Request *Request    `json:"request"`
 	Grant   *Grant      `json:"grant,omitempty"`
-	Detail  string      `json:"detail,omitempty"` // in words: who is still needed, or why it changed nothing
-	why     string      // the person may not give this answer
+	Detail  string      `json:"detail,omitempty"` // in words: who is still needed, or why nothing changed
+	why     string      // why the person may not give this answer
 }
 
-// EditInput replaces the arguments of a pending request. The target
-// can't be edited (threat 21).
+// EditInput replaces the arguments of a pending request. The target can't be edited (threat 21).
 type EditInput struct {
 	Tenant    string
 	ID        string
 	IfVersion int64
-	Binding   string // of the revision that the person saw, as in VoteInput
+	Binding   string // digest of the revision that the person saw, as in VoteInput
 	Person    string
 	Args      string // JSON text
 	Reason    string
 	Channel   string
 	Token     string // as in VoteInput
-	Full      bool   // whether the channel showed the whole call with the new arguments
+	Full      bool   // the channel showed the whole call with the new arguments
 }
 
-// Edited is what an edit would do, or did.
+// Edited is the result of an edit or of its preview.
 type Edited struct {
-	Decision resolve.Decision `json:"decision"` // of the edited call; a deny refuses the edit
+	Decision resolve.Decision `json:"decision"` // about the edited call; if it is a deny, the edit is refused
 	Binding  string           `json:"binding"`
 	Changes  []Change         `json:"changes"`
-	// Request is what would stand after the edit, for whoever is to be
-	// shown all of it; nil unless this is a preview of an edit that can
-	// be made.
+	// Request is the request as it would be after the edit. It is only set by Preview, and nil if
+	// the edit can't be made.
 	Request *Request `json:"request,omitempty"`
 	Voted   *Voted   `json:"voted,omitempty"` // nil for a preview
 }
@@ -97,32 +93,32 @@ type Edited struct {
 // Change is one difference between two arguments.
 type Change struct {
 	Path string `json:"path"`
-	Old  string `json:"old,omitempty"` // JSON text; "" when added
-	New  string `json:"new,omitempty"` // JSON text; "" when removed
+	Old  string `json:"old,omitempty"` // JSON text; empty if added
+	New  string `json:"new,omitempty"` // JSON text; empty if removed
 }
 
-// ConsumeInput presents an approved call again, right before it runs.
+// ConsumeInput is the input of Consume. It presents an approved call again, right before it runs.
 type ConsumeInput struct {
 	Tenant  string
 	ID      string
-	Asker   Asker         // who runs it: one of those who asked
+	Asker   Asker         // the runtime that runs the call; one of the askers
 	Call    *resolve.Call // what will run; nil when Binding is given
-	Binding string        // its digest, computed by the runtime's own plan
-	// of this attempt: a repetition with the same key gets the same
-	// answer, another key is refused; required
+	Binding string        // digest of the call, computed by the runtime's own plan
+	// Key identifies this attempt. A repetition with the same key gets the same answer; another key
+	// is refused. Required.
 	Key string
 }
 
-// How long texts from outside may be, in bytes.
+// The size limits of texts from outside, in bytes.
 const (
-	longest     = 4000 // what people write
+	longest     = 4000 // texts that people write
 	longestName = 1024 // names, keys, digests
 )
 
-// checkWords looks at what a person writes.
+// checkWords validates a text that a person wrote.
 func checkWords(field, text string) error { return checkText(field, text, longest) }
 
-// checkText holds a text to what every store and ledger can keep.
+// checkText returns an error unless every store and ledger can keep the text.
 func checkText(field, text string, most int) error {
 	if len(text) > most || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return &InputError{field, fmt.Sprintf("UTF-8 text without NUL of at most %d bytes", most)}
@@ -130,7 +126,7 @@ func checkText(field, text string, most int) error {
 	return nil
 }
 
-// checkName holds a name to one line.
+// checkName returns an error unless the name is one line of valid UTF-8.
 func checkName(field, text string) error {
 	if len(text) > longestName || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		return &InputError{
@@ -142,7 +138,7 @@ func checkName(field, text string) error {
 	return nil
 }
 
-// mended is a text as checkWords wants it.
+// mended replaces invalid bytes and truncates the text, so that checkWords accepts it.
 func mended(text string) string {
 	text = strings.ReplaceAll(safeText(text), "\x00", "\uFFFD")
 	for len(text) > longest {
@@ -152,8 +148,8 @@ func mended(text string) string {
 	return text
 }
 
-// checkCall refuses what could not be recorded as it is. Whether the
-// arguments can be read is for the plan to say.
+// checkCall returns an error if the call can't be recorded unchanged. It doesn't parse the
+// arguments; the plan does.
 func checkCall(c *resolve.Call) error {
 	switch {
 	case c == nil:

@@ -5,15 +5,15 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// keptPart says how a request keeps one part of the requirement.
+// keptPart maps one part of the policy's requirement to fields of a request.
 type keptPart struct {
-	name  string // as policy.Part has it
+	name  string // as in policy.Parts
 	read  func(r *Request, q *policy.Require)
 	write func(r *Request, q *policy.Require)
 }
 
-// keptParts has a row for each of policy.Parts; a test fails if one is
-// missing, since the service would ignore it.
+// keptParts has an entry for each of policy.Parts. A test fails if one is missing, because the
+// service would ignore that part.
 func keptParts() []keptPart {
 	return []keptPart{
 		{
@@ -36,7 +36,7 @@ func keptParts() []keptPart {
 			write: func(r *Request, q *policy.Require) { r.OnTimeout = q.Fallback() },
 		},
 		{
-			// The times of the groups that are called in are kept in Scheduled.
+			// The times at which groups are added are in Request.Scheduled.
 			name: "escalate",
 			read: func(r *Request, q *policy.Require) {
 				for _, group := range r.Lookers {

@@ -9,37 +9,35 @@ import (
 	"time"
 )
 
-// Quota bounds what callers may have kept. Zero fields bound nothing.
+// Quota limits what callers may have stored. Zero fields set no limit.
 type Quota struct {
 	Token  Amounts // one token
 	Tenant Amounts // all tokens of one tenant together
 }
 
-// Amounts are the parts of a quota.
+// Amounts are the limits of a quota.
 type Amounts struct {
-	Open         int64 // requests that nobody has decided yet
-	OpenBytes    int64 // of all of these
-	BytesPerHour int64 // of calls that are recorded, whatever becomes of them
+	Open         int64 // undecided requests
+	OpenBytes    int64 // bytes of all undecided requests
+	BytesPerHour int64 // bytes of all recorded calls, whatever their result
 }
 
-// LimitError says that a caller has kept as much as it may. Nothing was
-// recorded, and nothing may run.
+// LimitError is returned if a caller has reached a limit. Nothing was recorded, and nothing may
+// run.
 type LimitError struct {
-	Detail string        // whose, how much, and what to do
-	After  time.Duration // when it may have changed
+	Detail string        // whose limit, how much is used, and what to do
+	After  time.Duration // when to try again
 }
 
-// Error says what to do.
+// Error returns Detail.
 func (e *LimitError) Error() string { return e.Detail }
 
-// recordWeight is what a call takes in the ledger beside its texts,
-// about, in bytes.
+// recordWeight is the approximate size in bytes of a call's ledger entry without its texts.
 const recordWeight = 1 << 10
 
-// loads knows what callers have kept. What is open is read from the
-// store once in a while, and what this process opened since is added:
-// so callers on several replicas may have a little more than their
-// part, for a second.
+// loads counts what callers have stored. The open requests are read from the store at most once per
+// loadAge, and requests that this process opened since are added. So callers of several replicas
+// may exceed their limit a little for a second.
 type loads struct {
 	quota Quota
 
@@ -48,20 +46,19 @@ type loads struct {
 	hours map[loadKey]hourly
 }
 
-// openLoad is what one tenant's tokens have open.
+// openLoad holds what one tenant's tokens have open.
 type openLoad struct {
 	read   time.Time
 	tokens map[string]Load
 	sums   map[string]Load // by part
 }
 
-// loadKey is a token, or a part of a tenant.
+// loadKey identifies a token, or a part of a tenant.
 type loadKey struct{ tenant, token string }
 
-// partOf is the part of a tenant that a token's requests belong to. Acts
-// of administration have a part of their own, so that runtimes that fill
-// theirs can't keep administrators from asking. No token's name is one
-// of a part.
+// partOf returns the part of a tenant that a token's requests are counted in. Acts of
+// administration have their own part, so that runtimes that reach their limit can't keep
+// administrators from asking. No token has the name of a part.
 func partOf(token string) string {
 	if strings.HasPrefix(token, administrationPrefix) {
 		return administrationPrefix
@@ -70,21 +67,19 @@ func partOf(token string) string {
 	return ""
 }
 
-// hourly is how many bytes of the last hour are still counted: they
-// fade evenly.
+// hourly counts the bytes of the last hour. The count decreases evenly over time.
 type hourly struct {
 	bytes float64
 	at    time.Time
 }
 
 const (
-	loadAge   = time.Second // for which what was read holds
-	mostHours = 10_000      // after which those that faded are forgotten
+	loadAge   = time.Second // how long a result of Store.Loads is used
+	mostHours = 10_000      // number of entries above which those older than an hour are deleted
 )
 
-// room refuses to record a call of so many bytes when too much was
-// recorded in the last hour. A call that comes when nothing was is let
-// through, whatever its size.
+// room returns an error if recording a call of this size would exceed the limit per hour. A call of
+// any size is accepted if nothing was recorded in the last hour.
 func (l *loads) room(tenant, token string, size int64, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +106,7 @@ func (a Amounts) room(whose string, recorded float64, size int64) error {
 	}
 }
 
-// recorded counts a call that was.
+// recorded adds a call that has been recorded.
 func (l *loads) recorded(tenant, token string, size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,7 +118,7 @@ func (l *loads) recorded(tenant, token string, size int64) {
 	}
 }
 
-// faded brings a rate up to date, and returns its bytes.
+// faded updates the count of a key and returns its bytes.
 func (l *loads) faded(key loadKey, a Amounts, now time.Time) float64 {
 	if a.BytesPerHour == 0 {
 		return 0
@@ -142,7 +137,7 @@ func (l *loads) faded(key loadKey, a Amounts, now time.Time) float64 {
 	return r.bytes
 }
 
-// look reads what is open, unless that was done a moment ago.
+// look reads the open requests from the store, unless that was done within loadAge.
 func (l *loads) look(ctx context.Context, store Store, tenant string, now time.Time) error {
 	if !l.quota.Token.boundsOpen() && !l.quota.Tenant.boundsOpen() {
 		return nil
@@ -171,12 +166,12 @@ func (l *loads) look(ctx context.Context, store Store, tenant string, now time.T
 	return nil
 }
 
-// admit refuses one more open request of so many bytes.
+// admit returns an error if one more open request of this size would exceed a limit.
 func (l *loads) admit(tenant, token string, size int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := l.open[tenant]
-	if known == nil { // nothing is bounded
+	if known == nil { // no limit is set
 		return nil
 	}
 	if err := l.quota.Token.admit("this token has", known.tokens[token], size); err != nil {
@@ -201,7 +196,7 @@ func (a Amounts) admit(whose string, has Load, size int64) error {
 	return nil
 }
 
-// opened counts a request that was opened since.
+// opened adds a request that was opened after the last look.
 func (l *loads) opened(tenant, token string, size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

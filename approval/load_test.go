@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// wants opens a call with some arguments for a token.
+// wants opens a call with the given arguments for a token.
 func (h *harness) wants(token, tool, args string) (*approval.Opened, error) {
 	return h.s.Open(h.t.Context(), approval.OpenInput{
 		Tenant: "t",
@@ -21,7 +21,7 @@ func (h *harness) wants(token, tool, args string) (*approval.Opened, error) {
 	})
 }
 
-// limited holds an error to being a limit that says what to do.
+// limited checks that an error is a LimitError that contains the words.
 func limited(t *testing.T, err error, words ...string) {
 	t.Helper()
 	var limit *approval.LimitError
@@ -74,7 +74,7 @@ func TestOpenRequestsOfATokenAndOfATenantEnd(t *testing.T) {
 		Question: approval.Question{Asker: "files", Prompt: "Go on?", Choices: []string{"Yes", "No"}},
 	})
 	limited(t, err, "the tenant has 5 requests open")
-	h.start() // what is open stands in the store
+	h.start() // the open requests are read from the store
 	_, err = h.wants("one", "pay", `{"n":9}`)
 	limited(t, err, "this token has 3 requests open")
 	works(h.s.Cancel(t.Context(), "t", first.Request.ID, "one", ""))(t)
@@ -84,9 +84,9 @@ func TestOpenRequestsOfATokenAndOfATenantEnd(t *testing.T) {
 	}
 }
 
-// TestRuntimesDontFillTheShareOfAdministration: whoever fills a tenant's
-// open requests, or its bytes of an hour, can't keep administrators from
-// asking to lift a freeze; and they have an end of their own.
+// TestRuntimesDontFillTheShareOfAdministration: runtimes that use up a tenant's open requests or
+// hourly bytes can't keep administrators from asking to lift a freeze. Administrators have their
+// own limit.
 func TestRuntimesDontFillTheShareOfAdministration(t *testing.T) {
 	h := newHarness(t)
 	h.cfg.Quota = approval.Quota{Tenant: approval.Amounts{Open: 2, BytesPerHour: 30_000}}
@@ -102,7 +102,7 @@ func TestRuntimesDontFillTheShareOfAdministration(t *testing.T) {
 	}
 	_, err = h.wants(admin, "pay", `{"m":9}`)
 	limited(t, err, "2 requests open")
-	h.start() // what is open is read from the store
+	h.start() // the open requests are read from the store
 	_, err = h.wants(admin, "pay", `{"m":9}`)
 	limited(t, err, "2 requests open")
 }
@@ -141,7 +141,7 @@ func TestBytesRecordedInAnHourEnd(t *testing.T) {
 		}
 		return n - 1, err
 	}
-	n, err := fill("one", "quote") // allowed: nobody is asked, and all is recorded
+	n, err := fill("one", "quote") // allowed without asking, but recorded
 	limited(t, err, "this token has had as many bytes of calls recorded as it may in an hour (100000)")
 	if n < 8 || n > 10 {
 		t.Errorf("%d calls were recorded", n)

@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// open makes a request pending. Its revision 0 is set.
+// open makes a new request pending. Revision 0 must already be set.
 func (r *Request) open(now time.Time, require policy.Require, cfg Config) []Event {
 	r.State, r.Created = Pending, now
 	r.demand(require)
@@ -29,7 +29,7 @@ func (r *Request) open(now time.Time, require policy.Require, cfg Config) []Even
 	return []Event{r.opened(nil)}
 }
 
-// opened tells that the request was made, with all that its audit needs.
+// opened returns the event for the new request, with all facts that an audit needs.
 func (r *Request) opened(more map[string]any) Event {
 	call := r.Current().Call
 	facts := map[string]any{
@@ -60,15 +60,15 @@ func (r *Request) opened(more map[string]any) Event {
 		sealing("context", info.Text(r.Context))
 }
 
-// demand joins a requirement into what the request already demands. It
-// only tightens.
+// demand joins a requirement with the one that the request already has. The result is never weaker
+// than either.
 func (r *Request) demand(q policy.Require) {
 	have := policy.Require{}
 	for _, k := range keptParts() {
 		k.read(r, &have)
 	}
 	if len(r.Revisions) > 1 && have.Grants.Bounds == nil && !have.Grants.Forbid {
-		have.Grants.Bounds = []policy.Bound{} // the rules that asked before named none
+		have.Grants.Bounds = []policy.Bound{} // the earlier rules allowed no bounds, so nothing may add some
 	}
 
 	all := have.Join(q)
@@ -77,8 +77,8 @@ func (r *Request) demand(q policy.Require) {
 	}
 }
 
-// scheduled puts a reminder at half of the time and at nine tenths, and
-// the escalations where the policies want them.
+// scheduled returns reminders at 50 % and 90 % of the time, and the escalations at the times that
+// the policies set, ordered by time.
 func scheduled(from, deadline time.Time, escalate []policy.Escalation) []Scheduled {
 	whole := deadline.Sub(from)
 	out := []Scheduled{
@@ -93,7 +93,7 @@ func scheduled(from, deadline time.Time, escalate []policy.Escalation) []Schedul
 	return out
 }
 
-// schedule says when time next acts on the request.
+// schedule sets Due to the time of the next effect of time on the request.
 func (r *Request) schedule() {
 	r.Due = nil
 	switch {
@@ -105,15 +105,14 @@ func (r *Request) schedule() {
 		r.Due = &r.Deadline
 	}
 
-	if r.Due != nil { // not an alias of a field that may change
+	if r.Due != nil { // copy it, so that Due is not an alias of a field that may change
 		at := *r.Due
 		r.Due = &at
 	}
 }
 
-// vote lets one person answer; response is what the agent is told
-// instead of letting it run. The caller has checked the version and
-// what was shown.
+// vote records one person's answer. response is the answer for the agent if the verdict is Respond.
+// The caller has checked the version and the binding that the person saw.
 func (r *Request) vote(
 	v Vote,
 	response string,
@@ -164,8 +163,7 @@ func (r *Request) vote(
 	return VoteDenied, events, nil
 }
 
-// said reports whether this person gave this very answer to this
-// revision before.
+// said reports whether this person has already given the same answer to this revision.
 func (r *Request) said(v Vote) bool {
 	return slices.ContainsFunc(r.Votes, func(o Vote) bool {
 		chosen := o.Chosen == nil && v.Chosen == nil || o.Chosen != nil && v.Chosen != nil && *o.Chosen == *v.Chosen
@@ -175,8 +173,7 @@ func (r *Request) said(v Vote) bool {
 	})
 }
 
-// count approves when distinct people who hold the groups now fill
-// every seat.
+// count approves the request if different people who are in the groups now fill every seat.
 func (r *Request) count(
 	v Vote,
 	w quorum.Standing,
@@ -193,8 +190,8 @@ func (r *Request) count(
 	return VoteApproved, append(events, e), nil
 }
 
-// approvers are the people whose approval of the current revision
-// counts as of now, in the order they gave it.
+// approvers returns the people whose approval of the current revision counts now, in the order of
+// their votes.
 func (r *Request) approvers(w quorum.Standing) []Person {
 	a := r.answering()
 
@@ -213,17 +210,17 @@ func (r *Request) approve(cause Cause, by, reason string, now time.Time, cfg Con
 		sealing("reason", reason)
 }
 
-// ApprovedBy lists who approved what may run, in the order they did.
+// ApprovedBy lists the people who approved the current revision, in the order of their votes.
 func (r *Request) ApprovedBy() []string { return r.voters(Approve) }
 
-// Counts reports whether a vote was given in time, on the current
-// revision, by a person who was shown everyone who asks for the call now.
+// Counts reports whether a vote was given in time, for the current revision, by a person who was
+// shown all current askers of the call.
 func (r *Request) Counts(v *Vote) bool {
 	return !v.Late && v.Revision == r.Current().Number && v.Also == len(r.Requester.Also)
 }
 
-// voters lists who gave one of the verdicts with a vote that counts, in
-// the order they gave it.
+// voters lists the people with a counting vote that has one of the verdicts, in the order of their
+// votes.
 func (r *Request) voters(verdicts ...Verdict) []string {
 	var out []string
 	for _, v := range r.Votes {
@@ -235,8 +232,8 @@ func (r *Request) voters(verdicts ...Verdict) []string {
 	return out
 }
 
-// voteLate records an answer that came after the end. A deny still
-// stops an approval that nobody has used.
+// voteLate records an answer to a request that is no longer pending. A deny still voids an approval
+// that has not been used.
 func (r *Request) voteLate(v Vote, response string, now time.Time) (VoteOutcome, []Event, error) {
 	if r.said(v) {
 		return VoteDuplicate, nil, nil
@@ -295,11 +292,10 @@ func (r *Request) close(s State, cause Cause, by, reason string, now time.Time) 
 	r.schedule()
 }
 
-// revise puts an edited call in the place of the current one: new
-// digest, all requirements of both, and votes on what stood before no
-// longer count. It is a new call, so what its own rules allow in time
-// begins now, but the deadline never moves away; and nobody's silence
-// about the call as asked is consent to the call as edited (threat 24).
+// revise replaces the current call by an edited one. The call gets a new digest, the requirements
+// of both calls apply, and votes for the earlier revision no longer count. The times that its own
+// rules set start now, because it is a new call, but the deadline is never extended. It is not
+// approved by a timeout, because the rules accepted that only for the original call (threat 24).
 func (r *Request) revise(next Revision, require policy.Require) Event {
 	next.Number = r.Current().Number + 1
 	r.Revisions = append(r.Revisions, next)
@@ -327,7 +323,7 @@ func (r *Request) revise(next Revision, require policy.Require) Event {
 		sealing("note", next.Note)
 }
 
-// delayed is a requirement whose stand-ins come in so much later.
+// delayed returns the requirement with all stand-ins delayed by the duration.
 func delayed(q policy.Require, later time.Duration) policy.Require {
 	q.Stages = slices.Clone(q.Stages)
 	for i := range q.Stages {
@@ -340,8 +336,8 @@ func delayed(q policy.Require, later time.Duration) policy.Require {
 	return q
 }
 
-// escalations schedules what an edited call demands and the request
-// does not have yet. Each group is called once, at its earliest time.
+// escalations schedules the escalations of an edited call that the request does not have yet. Each
+// group is called in once, at its earliest time.
 func (r *Request) escalations(more []policy.Escalation, from time.Time) {
 	for _, e := range more {
 		next := Scheduled{At: from.Add(e.After), Kind: Escalate, To: e.To}
@@ -355,8 +351,8 @@ func (r *Request) escalations(more []policy.Escalation, from time.Time) {
 	slices.SortStableFunc(r.Scheduled, func(a, b Scheduled) int { return a.At.Compare(b.At) })
 }
 
-// tick lets time act: what is scheduled for now, then the deadline, or
-// the end of a permit that nobody used.
+// tick applies the effects of time: the entries of Scheduled that are due, then the deadline, or
+// the expiry of an unused permit.
 func (r *Request) tick(now time.Time, cfg Config) []Event {
 	var events []Event
 	if r.State == Approved && !now.Before(r.Permit.Expires) {
@@ -391,10 +387,9 @@ func (r *Request) act(next Scheduled) []Event {
 	}
 }
 
-// timeout is what happens when nobody decided: once more the same time
-// for those who are called in, where the policies say escalate; else
-// the end. Approving takes the word of both the policy and the runtime
-// owner (resolve.Options.AllowTimeoutApprove).
+// timeout handles a deadline that passed without a decision. If the policies say escalate, people
+// get the same time once more; otherwise the request ends. Approval by timeout needs the consent of
+// both the policy and the runtime owner (resolve.Options.AllowTimeoutApprove).
 func (r *Request) timeout(now time.Time, cfg Config) []Event {
 	d := quorum.Deadline{At: r.Deadline, Within: r.Within, OnTimeout: r.OnTimeout}
 	switch d.Pass(r.Called) {
@@ -415,8 +410,8 @@ func (r *Request) timeout(now time.Time, cfg Config) []Event {
 	return []Event{r.event(EventExpired, "", nil)}
 }
 
-// withdraw ends an open request because of what happened around it. An
-// approval ends as expired, since people did decide.
+// withdraw ends an open request for a reason other than an answer. An approved request becomes
+// expired rather than cancelled, because people did decide.
 func (r *Request) withdraw(cause Cause, by, reason string, now time.Time) Event {
 	state, kind := Cancelled, EventCancelled
 	if r.State == Approved {
@@ -426,11 +421,11 @@ func (r *Request) withdraw(cause Cause, by, reason string, now time.Time) Event 
 	return r.event(kind, by, nil).sealing("reason", reason)
 }
 
-// consume uses the permit. The caller has checked freezes and the plan.
+// consume uses the permit. The caller has already checked the freezes and the plan.
 func (r *Request) consume(binding, key, by string, now time.Time) (Event, error) {
 	switch {
 	case r.State == Consumed && r.Permit.Key == key && r.Permit.By == by && r.Binding() == binding:
-		return Event{}, nil // the same attempt asks again: its answer was lost
+		return Event{}, nil // a repeated attempt, whose first answer was lost
 	case r.State == Consumed:
 		return r.refuse(by, "used", ErrConsumed)
 	case r.State == Pending:
@@ -439,7 +434,7 @@ func (r *Request) consume(binding, key, by string, now time.Time) (Event, error)
 		return Event{}, ErrNotApproved
 	case r.Binding() != binding:
 		return r.refuse(by, "another call", ErrBinding)
-	case !now.Before(r.Permit.Expires): // the caller lets time act first, so this is never reached
+	case !now.Before(r.Permit.Expires): // the caller has applied the effects of time, so this is never reached
 		return r.refuse(by, "too late", ErrNotApproved)
 	}
 

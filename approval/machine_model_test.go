@@ -8,23 +8,23 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// model is the request as the documentation tells it, with sets instead
-// of the machine's lists, and a search instead of its matching.
+// model is the request according to the documentation. It uses sets instead of the state machine's
+// lists, and a search instead of its matching.
 type model struct {
 	state     State
 	cause     Cause
 	revision  int
-	approvals map[string]bool // of the current revision
-	answers   map[string]bool // person, verdict and revision of every answer that was kept
+	approvals map[string]bool // approvals of the current revision
+	answers   map[string]bool // person, verdict and revision of every stored answer
 	stages    map[string]int
-	standIns  map[string]map[string]time.Time // stage → group → when its members may fill seats
-	lookers   map[string]bool                 // groups that are called in to look
+	standIns  map[string]map[string]time.Time // stage → group → time from which its members may fill seats
+	lookers   map[string]bool                 // groups that were called in as readers
 	fallback  policy.Timeout
 	within    time.Duration
 	created   time.Time
 	deadline  time.Time
 	called    map[string]bool
-	scheduled map[string]time.Time // group → when it is called in
+	scheduled map[string]time.Time // group → time at which it is called in
 	expires   time.Time
 	key, by   string
 	consumed  int
@@ -32,7 +32,7 @@ type model struct {
 	redact    map[string]bool
 }
 
-// assigns searches all ways to seat distinct people.
+// assigns tries all ways to seat different people.
 func assigns(stages map[string]int, people []string, holds func(person, group string) bool) bool {
 	for _, group := range slices.Sorted(maps.Keys(stages)) {
 		if stages[group] == 0 {
@@ -51,7 +51,7 @@ func assigns(stages map[string]int, people []string, holds func(person, group st
 	return true
 }
 
-// join takes over what a rule demands.
+// join adds the requirement of a rule.
 func (m *model) join(q policy.Require, now time.Time) {
 	if len(q.Stages) > 0 {
 		delete(m.stages, "")
@@ -64,7 +64,7 @@ func (m *model) join(q policy.Require, now time.Time) {
 		m.lookers[e.To] = m.lookers[e.To] || e.May == policy.MayLook
 	}
 	if len(m.stages) == 0 {
-		m.stages[""] = 1 // anyone who may approve at all
+		m.stages[""] = 1 // any approver
 	}
 	if q.Within != 0 && (m.within == 0 || q.Within < m.within) {
 		m.within = q.Within
@@ -82,7 +82,7 @@ func (m *model) join(q policy.Require, now time.Time) {
 	m.grants = policy.Require{Grants: m.grants}.Join(policy.Require{Grants: q.Grants}).Grants
 }
 
-// standIn keeps those who stand in for a stage by every rule that has it.
+// standIn keeps the StandIns that every rule with the stage has.
 func (m *model) standIn(s policy.Stage, now time.Time) {
 	fresh := map[string]time.Time{}
 	for _, i := range s.StandIns {
@@ -99,7 +99,7 @@ func (m *model) standIn(s policy.Stage, now time.Time) {
 	m.standIns[s.Group] = fresh
 }
 
-// pass lets time act on the model.
+// pass applies the effects of time to the model.
 func (m *model) pass(now time.Time, cfg Config) {
 	if m.state == Approved && !now.Before(m.expires) {
 		m.state, m.cause = Expired, ByPermitAge
@@ -108,8 +108,7 @@ func (m *model) pass(now time.Time, cfg Config) {
 		return
 	}
 	for g, at := range m.scheduled {
-		// A group is called in when its time comes, though not later
-		// than the end of the request.
+		// A group is called in at its time, but not later than the end of the request.
 		if !now.Before(at) && (at.Before(m.deadline) || !now.Before(m.deadline)) {
 			m.called[g] = true
 			delete(m.scheduled, g)

@@ -22,8 +22,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// town is a directory that changes: people with names, groups that they
-// hold, agents' owners.
+// town is a directory that changes: people with names, their groups, and the owners of agents.
 type town struct {
 	names  map[string]string          // any name → canonical id
 	holds  map[string]map[string]bool // id → groups
@@ -47,7 +46,7 @@ func (d *town) Reading(context.Context, string, Person) (people.Reading, error) 
 
 func (d *town) Owners(context.Context, string, string) ([]string, error) { return d.owners, d.broken }
 
-// trial is the machine and the model side by side.
+// trial runs the state machine and the model in parallel.
 type trial struct {
 	t       *rapid.T
 	s       *Service
@@ -69,9 +68,8 @@ const (
 func group(i int) string  { return "g" + strconv.Itoa(i) }
 func person(i int) string { return "p" + strconv.Itoa(i) }
 
-// barred are those who ask: the owner of the runtime, the principal, an
-// owner by file, an owner by the directory. Each is known by other
-// names.
+// barred are the people who may not answer: the owner of the runtime, the principal, an owner by
+// the file and an owner by the directory. Each of them also has other names.
 var barred = map[string]bool{"p0": true, "p1": true}
 
 func newTrial(t *rapid.T) *trial {
@@ -100,7 +98,7 @@ func newTrial(t *rapid.T) *trial {
 	return x
 }
 
-// seeded is a source of randomness that is the same in every run.
+// seededReader is a source of random bytes that are the same in every run.
 type seededReader struct{ r *rand.Rand }
 
 func seeded(n uint64) seededReader { return seededReader{rand.New(rand.NewPCG(n, 0))} }
@@ -147,8 +145,8 @@ func drawRequire(t *rapid.T) policy.Require {
 	return q.Join(policy.Require{})
 }
 
-// grantBounds are those of parsed rules: these always say which
-// arguments may vary, most of them none.
+// grantBounds returns bounds as in parsed rules, which always list the arguments that may vary,
+// usually none.
 func grantBounds() []policy.Grants {
 	none := []policy.Bound{}
 	amount := policy.Bound{Path: "n", Kind: policy.AtMost}
@@ -207,8 +205,8 @@ func binding(n int) string { return "sha256:" + digestOf(strconv.Itoa(n)) }
 
 func (x *trial) holds(id, g string) bool { return g == "" || x.town.holds[id][g] }
 
-// fits reports whether a person may sit in a stage: they hold its
-// group, or one that stands in for it by now.
+// fits reports whether a person may fill a seat of a stage, because they are in its group or in the
+// group of one of its StandIns whose time has come.
 func (x *trial) fits(id, stage string) bool {
 	if x.holds(id, stage) {
 		return true
@@ -237,7 +235,7 @@ func (x *trial) says(id string) (deny, approve bool) {
 	return deny, approve
 }
 
-// answer is what the model makes of an answer.
+// answer returns the outcome of an answer according to the model.
 func (x *trial) answer(id string, v Verdict, full bool) (outcome VoteOutcome, shown bool) {
 	m, said := x.m, fmt.Sprint(id, v, x.m.revision)
 	deny, approve := x.says(id)
@@ -278,14 +276,14 @@ func (x *trial) answer(id string, v Verdict, full bool) (outcome VoteOutcome, sh
 	return VoteApproved, true
 }
 
-// tick lets time act on both, as the service does before every input.
+// tick applies the effects of time to both, as the service does before every input.
 func (x *trial) tick() {
 	events, _ := x.s.due(x.r, x.now)
 	x.record(events)
 	x.m.pass(x.now, x.cfg)
 }
 
-// record audits events, which must tell the whole truth.
+// record audits the events, which must be complete and correct.
 func (x *trial) record(events []Event) {
 	for _, e := range events {
 		record, err := ledger.Entry{
@@ -312,7 +310,7 @@ func (x *trial) record(events []Event) {
 func (x *trial) Vote(t *rapid.T) {
 	x.t = t
 	x.tick()
-	id := person(rapid.IntRange(0, somePeople+1).Draw(t, "person")) // sometimes nobody the directory knows
+	id := person(rapid.IntRange(0, somePeople+1).Draw(t, "person")) // may be unknown to the directory
 	v := rapid.SampledFrom([]Verdict{Approve, Approve, Approve, Approve, Deny, Respond}).Draw(t, "verdict")
 	full := rapid.IntRange(0, 9).Draw(t, "full") > 0
 	got, events, err := x.give(id, v, full)
@@ -372,7 +370,7 @@ func (x *trial) Edit(t *rapid.T) {
 	}
 
 	if m.fallback == policy.TimeoutApprove {
-		m.fallback = policy.TimeoutDeny // silence was about another call
+		m.fallback = policy.TimeoutDeny // the rules accepted a timeout only for the original call
 	}
 	m.join(q, x.now)
 	if at := x.now.Add(m.within); at.Before(m.deadline) {
@@ -402,11 +400,11 @@ func (x *trial) Move(t *rapid.T) {
 		rapid.IntRange(0, someGroups-1).Draw(t, "group"),
 	)
 	switch rapid.IntRange(0, 9).Draw(t, "how") {
-	case 0: // leaves, under all names
+	case 0: // leaves, with all names
 		maps.DeleteFunc(x.town.names, func(_, to string) bool { return to == id && !barred[id] })
-	case 1: // joins again
+	case 1: // rejoins
 		x.town.names[id] = id
-	case 2: // turns out to be somebody else
+	case 2: // turns out to be another person
 		if other := person(rapid.IntRange(0, somePeople-1).Draw(t, "other")); x.town.names[other] == other &&
 			!barred[id] {
 			for name, to := range x.town.names {
@@ -478,7 +476,7 @@ func (x *trial) Consume(t *rapid.T) {
 	}
 }
 
-// Check compares the two, and holds the machine to what must always be.
+// Check compares the state machine with the model, and checks its invariants.
 func (x *trial) Check(t *rapid.T) {
 	x.t = t
 	x.same()
@@ -513,7 +511,7 @@ func (x *trial) same() {
 	}
 }
 
-// steps holds the change since the last check to what may change at all.
+// steps checks that the change since the last check is allowed.
 func (x *trial) steps() {
 	allowed := map[State][]State{
 		Pending:   {Pending, Approved, Denied, Expired, Cancelled},
@@ -525,7 +523,7 @@ func (x *trial) steps() {
 	}
 	old, r := x.before, x.r
 	if old.ID != "" {
-		// One action may let time act and then do its own: two steps at most.
+		// One action may first apply the effects of time and then its own: at most two steps.
 		ok := slices.ContainsFunc(allowed[old.State], func(s State) bool {
 			return slices.Contains(allowed[s], r.State)
 		})
@@ -553,13 +551,12 @@ func (x *trial) steps() {
 	}
 }
 
-// named drops the stage that anyone fills: whoever fills another fills
-// it too.
+// named removes the stage for any approver, because a person who fills another stage also fills it.
 func named(stages []policy.Stage) []policy.Stage {
 	return slices.DeleteFunc(slices.Clone(stages), func(s policy.Stage) bool { return s.Group == "" })
 }
 
-// replayed compares with what the ledger alone tells.
+// replayed compares the request with the state according to the ledger.
 func (x *trial) replayed() {
 	a, r := x.auditor.requests[x.r.ID], x.r
 	votes := 0
@@ -580,7 +577,7 @@ func (x *trial) replayed() {
 	}
 }
 
-// copyOf goes the way of a store: what it reads is what it was given.
+// copyOf returns the request after encoding and decoding it, as a store does.
 func copyOf(t *rapid.T, r *Request) (out Request) {
 	doc, err := json.Marshal(r)
 	if err == nil {

@@ -2,7 +2,7 @@ package approval
 
 import "github.com/assent-dev/assent/approval/people"
 
-// checkPrincipal refuses a principal that nobody can be called.
+// checkPrincipal returns an error if the name can't be the name of a principal.
 func checkPrincipal(name string) error {
 	if name == "" {
 		return nil

@@ -10,10 +10,9 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Open decides a call and, when people must be asked, makes the
-// request. Identical open requests are one (threat 26), a call that was
-// denied a moment ago is denied again, and a standing approval that
-// covers the call lets it run.
+// Open decides a call and creates a request if people must be asked. Identical open requests share
+// one request (threat 26). A call that was denied a moment ago is denied again. A call that a
+// standing approval covers may run.
 func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -23,7 +22,7 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 		return nil, err
 	}
 	if o.binding = o.d.Binding; o.binding == "" {
-		o.binding, _ = o.c.Plan.Bind(in.Call) // an unreadable call has none, and is denied
+		o.binding, _ = o.c.Plan.Bind(in.Call) // an unreadable call has no binding, and is denied
 	}
 	if o.d.Outcome == resolve.Ask {
 		if o.owners, err = s.owners(ctx, in.Tenant, o.c); err != nil {
@@ -42,15 +41,15 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	if err != nil || out.Outcome != resolve.Ask || out.Shared {
 		return out, err
 	}
-	// The request stands whatever the directory says now: who looks at
-	// it later is told again.
+	// The request is already committed, so an error of the directory is ignored here. Readers of
+	// the request get the shortages again later.
 	out.Unfillable, _ = s.Shortages(ctx, out.Request)
 
 	return out, nil
 }
 
-// watched tells the watcher what the plan made of the call, unless a
-// freeze answered it.
+// watched notifies the watcher of the plan's decision about the call, unless a freeze denied the
+// call.
 func (o *opening) watched(out *Opened, err error) {
 	if o.s.cfg.Watcher == nil || err != nil {
 		return
@@ -62,7 +61,7 @@ func (o *opening) watched(out *Opened, err error) {
 	o.s.cfg.Watcher.Decided(o.in.Tenant, o.c, &call, o.d.Outcome)
 }
 
-// opening is one call of Open, or of Ask.
+// opening is the state of one call of Open or Ask.
 type opening struct {
 	s       *Service
 	in      OpenInput
@@ -72,21 +71,21 @@ type opening struct {
 	binding string
 	owners  []string
 	askers  []string
-	unknown bool // nobody is known by the principal's name
+	unknown bool // the directory does not contain the principal
 	now     time.Time
 	out     *Opened
-	last    *Request // the newest for this very call, whoever asked
-	own     *Request // the open one that this asker's identical call made, if another than last
-	old     *Request // that this one replaces
+	last    *Request // the newest request with the same binding, of any asker
+	own     *Request // the open request that this asker's identical call led to, if it is not last
+	old     *Request // the request that this one replaces
 	touched []*Request
 	made    *Request
 
-	recorded bool // something of it is kept
+	recorded bool // set if the transaction recorded an event
 
-	question *Question // of Ask
+	question *Question // only for Ask
 }
 
-// opening decides a call that was checked.
+// opening decides a call that has already been checked.
 func (s *Service) opening(ctx context.Context, in OpenInput) (*opening, error) {
 	c, err := s.plans.Plan(ctx, in.Tenant, in.Agent)
 	if err != nil {
@@ -105,15 +104,15 @@ func (s *Service) opening(ctx context.Context, in OpenInput) (*opening, error) {
 	return o, nil
 }
 
-// FromAsker and CodeAsked are the reason of a call that the rules allow
-// and its asker wants people to see.
+// FromAsker and CodeAsked are the reason for asking people about a call that the rules allow,
+// because the asker requested it.
 const (
 	FromAsker resolve.Source = "asker"
 	CodeAsked resolve.Code   = "asked"
 )
 
-// asked is a decision where people are asked also when the rules allow
-// the call.
+// asked returns the decision for a caller that wants people to be asked even if the rules allow the
+// call.
 func asked(plan *resolve.Plan, call *resolve.Call, d resolve.Decision, why string) resolve.Decision {
 	if d.Outcome != resolve.Allow {
 		return d
@@ -121,14 +120,14 @@ func asked(plan *resolve.Plan, call *resolve.Call, d resolve.Decision, why strin
 	d.Outcome, d.Message = resolve.Ask, why
 	var err error
 	if d.Binding, err = plan.Bind(call); err != nil {
-		d.Outcome = resolve.Deny // nobody can say what would be approved
+		d.Outcome = resolve.Deny // without a binding, an approval would not be bound to a call
 	}
 	d.Reasons = []resolve.Reason{{Source: FromAsker, Code: CodeAsked, Detail: why}}
 	return d
 }
 
-// asks is why the request's asker wanted people to be asked where the
-// rules allow the call; "" where the rules asked.
+// asks returns the asker's reason for asking people about a call that the rules allow. It returns
+// an empty string if the rules themselves asked.
 func (r *Request) asks() string {
 	for _, reason := range r.Revisions[0].Decision.Reasons {
 		if reason.Source == FromAsker {
@@ -138,7 +137,8 @@ func (r *Request) asks() string {
 	return ""
 }
 
-// commit does it in one transaction, which may begin more than once.
+// commit runs do in one transaction. The store may start the transaction more than once, so each
+// attempt resets the state of o.
 func (o *opening) commit(ctx context.Context, do func(Tx) error) (*Opened, error) {
 	if err := o.room(ctx); err != nil {
 		return nil, err
@@ -168,8 +168,8 @@ func (o *opening) commit(ctx context.Context, do func(Tx) error) (*Opened, error
 		if err := o.s.loads.admit(o.in.Tenant, o.in.Asker.Token, o.size()); err != nil {
 			return err
 		}
-		// after the ones in whose place it stands: a store holds one
-		// pending request for each call
+		// Insert after saving the request that this one replaces: a store holds at most one pending
+		// request per call.
 		tx.Insert(o.made)
 		return nil
 	})
@@ -183,7 +183,7 @@ func (o *opening) commit(ctx context.Context, do func(Tx) error) (*Opened, error
 	return o.out, nil
 }
 
-// size is about how many bytes are kept of the call.
+// size returns the approximate number of bytes that are stored for the call.
 func (o *opening) size() int64 {
 	size := recordWeight + len(o.call.Args) + len(o.call.ParentInput)
 	if o.question != nil {
@@ -194,8 +194,8 @@ func (o *opening) size() int64 {
 	return int64(size)
 }
 
-// room refuses the call when too much is kept already. How much is open
-// counts for calls that people are asked about.
+// room returns an error if the quota is used up. The number of open requests only matters if people
+// must be asked.
 func (o *opening) room(ctx context.Context) error {
 	if err := o.s.loads.room(o.in.Tenant, o.in.Asker.Token, o.size(), o.s.clock.Now()); err != nil {
 		return err
@@ -206,7 +206,7 @@ func (o *opening) room(ctx context.Context) error {
 	return o.s.loads.look(ctx, o.s.store, o.in.Tenant, o.s.clock.Now())
 }
 
-// count adds what was kept of the call.
+// count adds the stored call to the quota's counters.
 func (o *opening) count() {
 	if o.recorded {
 		o.s.loads.recorded(o.in.Tenant, o.in.Asker.Token, o.size())
@@ -224,8 +224,8 @@ func (s *Service) owners(ctx context.Context, tenant string, c *Compiled) ([]str
 	return distinctTexts(slices.Concat(c.Owners, more)), nil
 }
 
-// unknown reports whether nobody is known by the name of the principal,
-// where that matters.
+// unknown reports whether the directory does not contain the principal. It returns false if the
+// call has no principal or if the tenant accepts unknown principals.
 func (s *Service) unknown(ctx context.Context, tenant, principal string) (bool, error) {
 	if principal == "" || s.cfg.AcceptUnknown != nil && s.cfg.AcceptUnknown(tenant) {
 		return false, nil
@@ -235,8 +235,8 @@ func (s *Service) unknown(ctx context.Context, tenant, principal string) (bool, 
 	return !known, err
 }
 
-// askers are the people that the runtime, its owner and whom it acts
-// for are known as.
+// askers returns the ids of the people that the token, its owner and the principal resolve to in
+// the directory.
 func (s *Service) askers(ctx context.Context, in OpenInput) ([]string, error) {
 	var out []string
 	for _, name := range []string{in.Asker.Token, in.Asker.Person, in.Asker.Principal} {
@@ -252,9 +252,9 @@ func (s *Service) askers(ctx context.Context, in OpenInput) ([]string, error) {
 	return out, s.knownAsker(ctx, in)
 }
 
-// knownAsker refuses to ask people for a token whose person nobody knows:
-// that person would be barred by no name, and could approve under one
-// that the directory has.
+// knownAsker returns an error if the directory does not contain the owner of the token. Such an
+// owner would not be excluded under any name, and could approve under the name that the directory
+// has.
 func (s *Service) knownAsker(ctx context.Context, in OpenInput) error {
 	if in.Asker.Person == "" {
 		return nil
@@ -291,8 +291,8 @@ func (o *opening) run(tx Tx) error {
 	return o.deny(tx, "policy")
 }
 
-// stopped denies what a freeze stops, before all else: not even the
-// answer to an earlier call lets anything run.
+// stopped denies a call that a freeze stops. It runs first, because not even the answer to an
+// earlier call may let anything run during a freeze.
 func (o *opening) stopped(tx Tx) (bool, error) {
 	f, err := frozen(tx, stops(o.c.Agent.ID))
 	if f == nil || err != nil {
@@ -308,8 +308,8 @@ func (o *opening) deny(tx Tx, why string) error {
 	return o.record(tx, nil, o.event(EventDenied, map[string]any{"why": why}))
 }
 
-// latest finds the newest request for this very call and the one that
-// this asker made by it, and lets time act on them.
+// latest loads the newest request for the same call and the one that this asker's call led to, and
+// applies the effects of time to them.
 func (o *opening) latest(tx Tx) (err error) {
 	if o.d.Outcome != resolve.Ask {
 		return nil
@@ -334,7 +334,7 @@ func (o *opening) tick(tx Tx, r *Request) error {
 	return o.record(tx, r, events...)
 }
 
-// touch has a request saved, once, when all is done with it.
+// touch marks a request to be saved once, at the end of the transaction.
 func (o *opening) touch(r *Request) {
 	if !slices.Contains(o.touched, r) {
 		o.touched = append(o.touched, r)

@@ -23,13 +23,13 @@ func (o *opening) create(tx Tx) error {
 		o.touch(o.old)
 	}
 	if o.last != nil && o.last.State.Open() {
-		o.s.keepFound(tx, o.last, o.binding, o.now) // an approval of others, which the new request hides from Latest
+		o.s.keepFound(tx, o.last, o.binding, o.now) // an approval of others, which this request hides from Latest
 	}
 	events := r.open(o.now, o.inTime(require(&o.d)), o.s.cfg)
 	return o.asks(tx, r, Memory{}, events)
 }
 
-// request is a new one, of a call or of a question about it.
+// request returns a new request for a call, or for a question about it.
 func (o *opening) request(prefix string) (*Request, error) {
 	id, err := newID(prefix, o.now, o.s.random)
 	if err != nil {
@@ -53,7 +53,7 @@ func (o *opening) request(prefix string) (*Request, error) {
 	}, nil
 }
 
-// asks has the request made, and answers with it.
+// asks registers r for insertion and sets it as the result.
 func (o *opening) asks(tx Tx, r *Request, m Memory, events []Event) error {
 	m.Request = r.ID
 	o.made = r
@@ -64,16 +64,15 @@ func (o *opening) asks(tx Tx, r *Request, m Memory, events []Event) error {
 	return o.record(tx, r, events...)
 }
 
-// tellPermitAge tells who waits how long an approval can be used.
+// tellPermitAge sets the tenant's own permit age in the result. Questions have no permit.
 func (o *opening) tellPermitAge() {
 	if age := o.s.cfg.ownPermitAge(o.in.Tenant); age > 0 && o.question == nil {
 		o.out.PermitAge = policy.FormatDuration(age)
 	}
 }
 
-// inTime gives people no longer than the asker waits. Nobody's silence
-// is consent then: the time is not the one that the rules took for
-// enough.
+// inTime limits the deadline to the time that the asker waits. A shortened deadline must not
+// approve by timeout, because the rules accept that only for the full time.
 func (o *opening) inTime(q policy.Require) policy.Require {
 	if o.in.Within == 0 || o.in.Within >= cmp.Or(q.Within, o.s.cfg.Within) {
 		return q
@@ -87,8 +86,8 @@ func (o *opening) inTime(q policy.Require) policy.Require {
 	return q
 }
 
-// supersede ends the request that this call stands for, whatever
-// becomes of the call.
+// supersede withdraws the request that this call replaces, whatever the decision on the new call
+// is.
 func (o *opening) supersede(tx Tx) error {
 	if o.in.Replaces == "" {
 		return nil

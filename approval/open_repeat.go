@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// remembered answers a repetition of an idempotency key with what
-// became of the first call.
+// remembered answers a repeated idempotency key with the result of the first call. It reports
+// whether it has set the result.
 func (o *opening) remembered(tx Tx) (bool, error) {
 	if o.in.Key == "" {
 		return false, nil
@@ -33,32 +33,31 @@ func (o *opening) remembered(tx Tx) (bool, error) {
 	return true, err
 }
 
-// grantedBefore repeats that a standing approval covers the call; its
-// use was counted then. One that has ended since says nothing any more.
+// grantedBefore repeats the answer that a standing approval covers the call. The first call has
+// already been counted as a use. It returns false if the grant no longer covers the call.
 func (o *opening) grantedBefore(tx Tx, id string) (bool, error) {
 	g, err := tx.Grant(id)
 	if err != nil {
 		return false, err
 	}
 	before := *g
-	before.Uses-- // as it stood when this call came first
+	before.Uses-- // as it was when this call was first answered
 	if o.d.Outcome != resolve.Ask || !o.covered(&before) {
 		return false, nil
 	}
-	tx.SealFirst() // the answer before may not have got that far
+	tx.SealFirst() // the earlier answer may not have been sealed yet
 	o.out.Outcome = resolve.Allow
 	o.out.Grant = g
 	return true, nil
 }
 
-// foundKey is where the request is remembered that an asker's identical
-// call is answered with, if its binding does not lead there. No asker's
-// own key begins like it.
+// foundKey returns the idempotency key under which an asker's identical call finds its request if
+// the binding no longer leads to it. Keys that askers choose never start with "call:".
 func foundKey(who Asker, binding string) string { return "call:" + who.Own(binding) }
 
-// keepFound lets everyone who asks for a request find it by a binding
-// that it is about to lose: an approver edits the call, or the request
-// is approved and another caller asks for an identical call.
+// keepFound lets every asker of a request still find it by a binding that it is about to lose,
+// because an approver edits the call or because the request is approved and another caller asks for
+// an identical call.
 func (s *Service) keepFound(tx Tx, r *Request, binding string, now time.Time) {
 	permitAge := cmp.Or(s.cfg.ownPermitAge(r.Tenant), s.cfg.PermitAge)
 	until := r.Deadline.Add(r.Within + permitAge) // a deadline is extended once at most
@@ -70,7 +69,7 @@ func (s *Service) keepFound(tx Tx, r *Request, binding string, now time.Time) {
 	}
 }
 
-// findOwn finds the open request that keepFound kept for this asker.
+// findOwn loads the open request that keepFound stored for this asker.
 func (o *opening) findOwn(tx Tx) error {
 	m, err := tx.Remembered(foundKey(o.in.Asker, o.binding))
 	if err != nil || m == nil || !o.now.Before(m.Expires) || o.last != nil && o.last.ID == m.Request {
@@ -87,8 +86,7 @@ func (o *opening) findOwn(tx Tx) error {
 	return o.tick(tx, r)
 }
 
-// remember keeps the key for as long as the service does, or longer
-// where m says so.
+// remember stores the idempotency key for Config.Remember, or until m.Expires if that is later.
 func (o *opening) remember(tx Tx, m Memory) {
 	if o.in.Key != "" {
 		m.Digest = o.digest()
@@ -99,11 +97,12 @@ func (o *opening) remember(tx Tx, m Memory) {
 	}
 }
 
-// key is the idempotency key, of this asker's own.
+// key returns the idempotency key with the asker as a prefix.
 func (o *opening) key() string { return o.in.Asker.Own(o.in.Key) }
 
-// digest says whether two calls under one key are the same. The plan
-// may have changed in between; the call may not.
+// digest returns a digest of the call and its context. The same idempotency key may be used again
+// only with the same digest. The plan is not part of it, because it may change between the two
+// calls.
 func (o *opening) digest() string {
 	c := &o.call
 	parts := []string{

@@ -9,8 +9,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// ask looks for an answer that stands already, the strictest first,
-// before it asks anew.
+// ask looks for an existing answer, the strictest kind first, before it creates a new request.
 func (o *opening) ask(tx Tx) error {
 	if o.coolsDown() {
 		o.out.Request, o.out.Decision = o.last, o.s.coolingDecision(o.last)
@@ -29,29 +28,30 @@ func (o *opening) ask(tx Tx) error {
 	return o.create(tx)
 }
 
-// sharedWith reports whether an identical call of the asker is answered
-// with this request. What people approved is only for the callers that
-// they were shown, so that any other caller asks anew.
+// sharedWith reports whether an identical call of the asker is answered with this request. An
+// approval is only for the callers that the approvers were shown, so a new caller needs a new
+// request.
 func (r *Request) sharedWith(who Asker) bool {
 	return r.State == Pending || r.State.Open() && r.AskedBy(who)
 }
 
-// coolsDown reports whether a person said no to this very call a moment
-// ago, be it after others had approved.
+// coolsDown reports whether a person denied this call within the cool-down time, even if others had
+// approved it before.
 func (o *opening) coolsDown() bool {
 	r := o.last
 	return r != nil && (r.State == Denied || r.Cause == ByLateDeny) &&
 		o.now.Before(r.Closed.Add(o.s.cfg.CoolDown))
 }
 
-// FromAnswer and CodeCoolingDown are the reason why a call that was
-// just denied is denied again.
+// FromAnswer and CodeCoolingDown are the reason for denying a call that was just denied by a
+// person.
 const (
 	FromAnswer      resolve.Source = "answer"
 	CodeCoolingDown resolve.Code   = "cooling_down"
 )
 
-// coolingDecision repeats what a person said to this very call a moment ago.
+// coolingDecision returns a denial that repeats what a person answered to the same call a moment
+// ago.
 func (s *Service) coolingDecision(r *Request) resolve.Decision {
 	who, said := r.By, "denied this very call"
 	if who == "" {
@@ -74,7 +74,7 @@ func (s *Service) coolingDecision(r *Request) resolve.Decision {
 	}
 }
 
-// granted uses a standing approval that covers the call, if there is one.
+// granted uses a standing approval that covers the call. It reports whether there is one.
 func (o *opening) granted(tx Tx) (bool, error) {
 	live, err := tx.Live(o.c.Agent.ID, o.call.Target(), o.now)
 	if err != nil {
@@ -105,9 +105,8 @@ func (o *opening) granted(tx Tx) (bool, error) {
 	return false, nil
 }
 
-// covered reports whether a standing approval lets this call run: it is
-// this asker's, its bounds hold the call, and what it fulfilled is all
-// that the rules ask for now.
+// covered reports whether a standing approval lets this call run: it belongs to this asker, the
+// call is within its bounds, and it fulfils everything that the rules require now.
 func (o *opening) covered(g *Grant) bool {
 	barred := slices.Concat(o.askers, o.owners)
 
@@ -117,12 +116,12 @@ func (o *opening) covered(g *Grant) bool {
 		g.Covers(&o.call, o.c.Plan.Version(), require(&o.d).Grants, o.now)
 }
 
-// stages are what the approval of this call takes.
+// stages returns the stages that an approval of this call needs.
 func (o *opening) stages() []policy.Stage {
 	return quorum.Stages(require(&o.d).Stages, o.unknown)
 }
 
-// share answers with an open request for this very call.
+// share answers with an open request for the same call.
 func (o *opening) share(tx Tx, r *Request) error {
 	o.out.Outcome = resolve.Ask
 	o.out.Request = r
@@ -143,17 +142,16 @@ func (o *opening) share(tx Tx, r *Request) error {
 	return o.record(tx, r, r.event(EventShared, o.in.Asker.Token, facts))
 }
 
-// mostAlso is how many further runtimes may share one request.
+// mostAlso limits how many further runtimes may share one request.
 const mostAlso = 50
 
-// joins reports whether the runtime becomes one of those who ask.
+// joins reports whether the runtime must be added to the askers of the request.
 func (o *opening) joins(r *Request) bool {
 	return r.State == Pending && !r.AskedBy(o.in.Asker) && len(r.Requester.Also) < mostAlso
 }
 
-// join adds a caller. Approvals given before don't count any more, since
-// their givers were not shown this caller (see Counts), and for the same
-// reason the call is no longer approved by a timeout.
+// join adds a caller. Earlier approvals no longer count, because their givers were not shown this
+// caller (see Counts). For the same reason the call can no longer be approved by a timeout.
 func (r *Request) join(who Asker) {
 	r.Requester.Also = append(r.Requester.Also, who.Token)
 	r.Requester.AlsoOf = append(r.Requester.AlsoOf, who.Person)

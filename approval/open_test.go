@@ -53,8 +53,8 @@ func TestOpenRefusesWhatItCouldNotRecord(t *testing.T) {
 	h.happened()
 }
 
-// Four megabytes of arguments are asked about, shown and consumed as
-// they are.
+// TestOpenKeepsTheExactText: four megabytes of arguments are asked about, shown and consumed
+// unchanged.
 func TestOpenKeepsTheExactText(t *testing.T) {
 	h := newHarness(t)
 	for _, args := range []string{
@@ -77,7 +77,7 @@ func TestOpenKeepsTheExactText(t *testing.T) {
 func TestOpenSharesAndCoolsDown(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("pay", `{"n":1, "m":2}`))
-	again := h.open(tool("pay", `{"m":2.0,"n":1}`)) // the same call to everybody who reads it
+	again := h.open(tool("pay", `{"m":2.0,"n":1}`)) // equivalent JSON, so the same call
 	if !again.Shared || again.Request.ID != r.ID {
 		t.Errorf("got %+v", again)
 	}
@@ -104,7 +104,7 @@ func TestOpenSharesAnApproval(t *testing.T) {
 		t.Fatalf("got %+v", out)
 	}
 	works(h.consume(r, tool("pay", `{}`), "k"))(t)
-	h.asked(tool("pay", `{}`)) // one approval, one run
+	h.asked(tool("pay", `{}`)) // one approval is for one run
 	h.happened(
 		"request_opened",
 		"vote_counted",
@@ -121,8 +121,8 @@ func as(runtime, person string) func(*approval.OpenInput) {
 	}
 }
 
-// Runtimes that ask for the very same call share its request, its
-// permit, and the ban on voting.
+// TestOpenSharedByRuntimes: runtimes that ask for the same call share its request, its permit, and
+// the exclusion from voting.
 func TestOpenSharedByRuntimes(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("trade", `{}`))
@@ -148,8 +148,8 @@ func TestOpenSharedByRuntimes(t *testing.T) {
 	h.history()
 }
 
-// An approval is for the callers that its approvers were shown. Any
-// other caller of the identical call asks anew, and each finds its own.
+// TestApprovalIsForTheCallersThatWereShown: an approval is for the callers that its approvers were
+// shown. Any other caller of the same call makes a new request, and each caller finds their own.
 func TestApprovalIsForTheCallersThatWereShown(t *testing.T) {
 	h := newHarness(t)
 	call := tool("pay", `{}`)
@@ -161,7 +161,7 @@ func TestApprovalIsForTheCallersThatWereShown(t *testing.T) {
 	}{
 		"who was approved": {as("runner", ""), first.ID},
 		"who asks anew":    {as("second", "eve"), second.ID},
-		"the approver's":   {as("third", "cy"), second.ID}, // is pending, so it is shared
+		"the approver's":   {as("third", "cy"), second.ID}, // pending, so it is shared
 	} {
 		if out := h.open(call, tt.who); out.Request.ID != tt.want || !out.Shared {
 			t.Errorf("%s: got %s, shared %v, want %s", name, out.Request.ID, out.Shared, tt.want)
@@ -188,9 +188,9 @@ func TestJoiningVoidsEarlierApprovals(t *testing.T) {
 		t.Errorf("approvals of %v count for a caller that they were not shown", got)
 	}
 	_, err := h.tryVote(r, "bob", approval.Approve, func(in *approval.VoteInput) { in.IfVersion = r.Version })
-	h.fails(err, approval.ErrVersion) // the page that showed one caller
+	h.fails(err, approval.ErrVersion) // from a page that showed one caller
 	_, err = h.tryVote(r, "bob", approval.Approve)
-	h.fails(err, approval.ErrVersion) // a message that did
+	h.fails(err, approval.ErrVersion) // from a message that showed one caller
 
 	both := func(in *approval.VoteInput) { in.Also = 1 }
 	h.vote(r, "bob", approval.Approve, approval.VoteCounted, both)
@@ -203,7 +203,8 @@ func TestJoiningVoidsEarlierApprovals(t *testing.T) {
 	h.history()
 }
 
-// Nobody's silence about one caller is consent to another.
+// TestJoiningEndsApprovalByTimeout: a timeout that was accepted for one caller does not approve the
+// call for another one.
 func TestJoiningEndsApprovalByTimeout(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("drift", `{}`))
@@ -214,8 +215,8 @@ func TestJoiningEndsApprovalByTimeout(t *testing.T) {
 	h.history()
 }
 
-// What an approver edited is found by the call as it was asked, whatever
-// the idempotency key, and by whom it was asked.
+// TestEditedRequestIsFoundByTheOriginalCall: an edited request is found by the original call, with
+// any idempotency key and for every asker.
 func TestEditedRequestIsFoundByTheOriginalCall(t *testing.T) {
 	h := newHarness(t)
 	call := tool("trade", `{"n":5}`)
@@ -250,7 +251,7 @@ func TestEditedRequestIsFoundByTheOriginalCall(t *testing.T) {
 	works(h.s.Consume(context.Background(), approval.ConsumeInput{
 		Tenant: "t", ID: r.ID, Asker: runner(), Binding: h.request(r.ID).Binding(), Key: "k",
 	}))(t)
-	if out := h.open(call); out.Request.ID != other.ID { // the run is taken: with the third caller now
+	if out := h.open(call); out.Request.ID != other.ID { // the run was used; the third caller's is found
 		t.Errorf("got %+v", out.Request)
 	}
 	h.history()
@@ -260,7 +261,7 @@ func TestOpenIsSharedByFiftyMore(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`))
 	for i := range 52 {
-		h.open(tool("pay", `{}`), as(fmt.Sprintf("r%d", i), "")) // the answer is still the request
+		h.open(tool("pay", `{}`), as(fmt.Sprintf("r%d", i), "")) // the answer is still the same request
 	}
 	if now := h.request(r.ID); len(now.Requester.Also) != 50 || !now.AskedBy(approval.Asker{Token: "r49"}) ||
 		now.AskedBy(approval.Asker{Token: "r50"}) {
@@ -269,7 +270,7 @@ func TestOpenIsSharedByFiftyMore(t *testing.T) {
 	h.history()
 }
 
-// An overdue request is not shared: time acts first.
+// TestOpenLetsTimeActFirst: an overdue request is not shared, because it expires first.
 func TestOpenLetsTimeActFirst(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("vault", `{}`))
@@ -288,7 +289,7 @@ func TestOpenIdempotency(t *testing.T) {
 	r := h.asked(tool("pay", `{}`), key("k"))
 	h.vote(r, "eve", approval.Approve, approval.VoteApproved)
 	works(h.consume(r, tool("pay", `{}`), "c"))(t)
-	again := h.open(tool("pay", `{}`), key("k")) // the answer was lost: same request, though it has ended
+	again := h.open(tool("pay", `{}`), key("k")) // the answer was lost: the same request, although it has ended
 	if !again.Shared || again.Request.ID != r.ID || again.Request.State != approval.Consumed {
 		t.Errorf("got %+v", again)
 	}
@@ -318,12 +319,12 @@ func TestOpenReplaces(t *testing.T) {
 	if old.Replaced != second.ID || second.Replaces != first.ID {
 		t.Errorf("%q is replaced by %q, %q replaces %q", old.ID, old.Replaced, second.ID, second.Replaces)
 	}
-	third := h.asked(tool("pay", `{"n":2}`), replaces(second.ID)) // the same call in its own place
+	third := h.asked(tool("pay", `{"n":2}`), replaces(second.ID)) // the same call, replacing its own request
 	h.is(second.ID, approval.Cancelled, approval.BySupersede)
 	if out := h.open(tool("quote", `{}`), replaces(third.ID)); out.Word() != "allow" {
 		t.Errorf("got %+v", out)
 	}
-	h.is(third.ID, approval.Cancelled, approval.BySupersede) // whatever becomes of the call
+	h.is(third.ID, approval.Cancelled, approval.BySupersede) // whatever the decision on the new call is
 	approved, _ := h.approved(tool("pay", `{"n":4}`), nil)
 	h.asked(tool("pay", `{"n":5}`), replaces(approved.ID))
 	h.is(approved.ID, approval.Expired, approval.BySupersede)
@@ -342,7 +343,7 @@ func TestOpenReplaces(t *testing.T) {
 	h.history()
 }
 
-// A hundred runtimes ask for one call at once: one request (threat 26).
+// TestOpenAtOnce: runtimes that ask for one call at the same time share one request (threat 26).
 func TestOpenAtOnce(t *testing.T) {
 	h := newHarness(t)
 	ids, wg := make([]string, 64), sync.WaitGroup{}
@@ -384,7 +385,7 @@ func TestFreeze(t *testing.T) {
 	}
 	_, err := h.consume(approved, tool("pay", `{}`), "k")
 	h.fails(err, approval.ErrFrozen)
-	_, err = h.consume(lost, tool("pay", `{"lost":1}`), "k") // not even a lost answer is repeated
+	_, err = h.consume(lost, tool("pay", `{"lost":1}`), "k") // a repetition after a lost answer is refused, too
 	h.fails(err, approval.ErrFrozen)
 	must(t, h.s.Freeze(ctx, "t", "", "ann", ""))
 	must(t, h.s.Thaw(ctx, "t", "desk", "ann", "fine"))

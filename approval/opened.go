@@ -10,33 +10,30 @@ import (
 
 // Opened is the answer to Open.
 type Opened struct {
-	// Outcome says what becomes of the call now, where Decision.Outcome
-	// is what the rules alone say: Allow runs it, by the rules or
-	// because Grant covers it (whose use is counted); Ask means that
-	// people are asked, or have answered an identical call, as the
-	// state of Request says; Deny stops it, by the rules or for what
-	// Denied says. In JSON it is the Word.
+	// Outcome is the effective result, while Decision.Outcome is the result of the rules alone.
+	// Allow: the call may run, because the rules allow it or because Grant covers it (and its use
+	// is counted). Ask: people are asked or have answered an identical call; see the state of
+	// Request. Deny: the call must not run, for the reason in Denied. In JSON it is the value of
+	// Word.
 	Outcome  resolve.Outcome  `json:"-"`
 	Decision resolve.Decision `json:"decision"`
 	Binding  string           `json:"binding,omitempty"`
-	Request  *Request         `json:"request,omitempty"` // when people are asked; and the denied one during a cool-down
+	Request  *Request         `json:"request,omitempty"` // set if people are asked; in a cool-down, the denied request
 	Grant    *Grant           `json:"grant,omitempty"`   // the standing approval that lets the call run
-	Shared   bool             `json:"shared,omitempty"`  // an identical call had been asked before: same request
-	// Unfillable lists what the approval needs and nobody can give as
-	// of now: the request can only be denied, or expire.
+	Shared   bool             `json:"shared,omitempty"`  // set if Request was created by an earlier identical call
+	// Unfillable lists the required seats that no person can fill at the moment. With such a
+	// shortage the request can only be denied or expire.
 	Unfillable []Shortage `json:"unfillable,omitempty"`
 	Denied     string     `json:"denied,omitempty"` // "policy", "frozen", "cooling_down"
-	// PermitAge is how long an approval will wait to be used, "15m", of
-	// what people are asked about where the tenant's configuration says
-	// so.
+	// PermitAge is the time in which an approval can be used, for example "15m". It is only set if people
+	// are asked and the tenant's configuration sets it.
 	PermitAge string `json:"permit_age,omitempty"`
-	// ReplacePermissions: the owner's decision configuration lets a call
-	// that the rules allow run in a coding agent without the agent's own
-	// permission check.
+	// ReplacePermissions is set if the owner's decision configuration lets an allowed call run in a
+	// coding agent without the agent's own permission check.
 	ReplacePermissions bool `json:"replace_permissions,omitempty"`
 }
 
-// The words for an outcome in documents.
+// The values of Word.
 const (
 	wordAllow   = "allow"
 	wordGranted = "granted"
@@ -47,9 +44,8 @@ const (
 // Granted reports whether a standing approval lets the call run.
 func (o *Opened) Granted() bool { return o.Outcome == resolve.Allow && o.Grant != nil }
 
-// Word is the outcome as documents say it: "granted" for what a
-// standing approval allows, "pending" for what people are asked about,
-// "allow" and "deny".
+// Word returns the outcome as documents write it: "granted" if a standing approval allows the call,
+// "pending" if people are asked, else "allow" or "deny".
 func (o *Opened) Word() string {
 	switch {
 	case o.Granted():
@@ -72,8 +68,8 @@ type openedDocument struct {
 	*openedFields
 }
 
-// MarshalJSON writes the document. Angle brackets stay as they are: the
-// encoder around it says whether they are escaped.
+// MarshalJSON writes the document. It does not escape angle brackets, because the encoder that
+// calls it decides about that.
 func (o Opened) MarshalJSON() ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -83,8 +79,8 @@ func (o Opened) MarshalJSON() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// UnmarshalJSON reads the document. A word that this version doesn't
-// know is an error, and nothing runs.
+// UnmarshalJSON reads the document. It returns an error for an outcome that this version does not
+// support, so that nothing runs.
 func (o *Opened) UnmarshalJSON(text []byte) error {
 	in := openedDocument{openedFields: (*openedFields)(o)}
 	if err := json.Unmarshal(text, &in); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestOpenedDocuments: a document says the outcome in one word, and
-// nothing that makes no sense is read.
+// TestOpenedDocuments: a document contains the outcome as one word, and contradictory documents are
+// refused.
 func TestOpenedDocuments(t *testing.T) {
 	allow := resolve.Decision{Outcome: resolve.Allow, Reasons: []resolve.Reason{}, MissingVariables: []string{}}
 	ask := allow

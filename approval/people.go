@@ -7,22 +7,21 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Person is one human, whatever name a channel knows them by.
+// Person is one human with all the names that channels use for them.
 type Person = people.Person
 
-// Directory knows people and their groups as of now.
+// Directory looks up people and their current groups.
 type Directory interface {
-	// Person resolves any name of a human (sign-in, mail, Slack user,
-	// principal of a call) to the one person; false when nobody is
-	// known by it. Only people whom the directory knows may vote.
+	// Person returns the person with the given name (sign-in, email address, Slack user or
+	// principal of a call), and false if there is none. Only people in the directory may vote.
 	Person(ctx context.Context, tenant, name string) (Person, bool, error)
-	// Members lists who is in a group, for notifications and for
-	// figures; group "" lists every approver.
+	// Members lists the people in a group, for notifications and figures. An empty group lists
+	// every approver.
 	Members(ctx context.Context, tenant, group string) ([]Person, error)
-	// Owners lists the people who own an agent by the directory.
+	// Owners lists the people who own an agent according to the directory.
 	Owners(ctx context.Context, tenant, agent string) ([]string, error)
-	// Reading returns what a person may read, beside what their groups
-	// may answer, and by which names they are known.
+	// Reading returns what a person may read in addition to the requests that their groups may
+	// answer, and the names of the person.
 	Reading(ctx context.Context, tenant string, p Person) (people.Reading, error)
 }
 
@@ -33,10 +32,9 @@ type Compiled struct {
 	Plan   *resolve.Plan
 }
 
-// Planner holds the plans of a tenant's agents as of now.
+// Planner returns the current plans of a tenant's agents.
 type Planner interface {
-	// Plan returns an agent's plan. An agent that is unknown, broken or
-	// has unresolved policies is an error that says so (errors.Is
-	// ErrUnknownAgent for the first).
+	// Plan returns an agent's plan. It returns an error if the agent is unknown (ErrUnknownAgent),
+	// broken, or has unresolved policies.
 	Plan(ctx context.Context, tenant, agent string) (*Compiled, error)
 }

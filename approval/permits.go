@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// Permits sign what tools can check for themselves: that people
-// approved the call which a runtime took.
+// Permits signs permits that tools verify themselves. A permit proves that people approved the call
+// that a runtime consumed.
 type Permits interface {
-	// Audience names the tool that the call of an approved request goes
-	// to, and says how long its permit is good; "" where the tool
-	// expects none. An error says why the call can't be put into one.
+	// Audience returns the name of the tool that the call of an approved request goes to, and the
+	// lifetime of its permit. The name is empty if the tool expects no permit. It returns an error
+	// if a permit can't represent the call.
 	Audience(tenant string, r *Request) (name string, life time.Duration, err error)
-	// Sign returns the permit of a consumed request, for its audience.
-	// The same request gets the same permit, whatever was configured
-	// since.
+	// Sign returns the permit of a consumed request for its audience. It returns the same permit
+	// for the same request, even if the configuration has changed since.
 	Sign(tenant string, r *Request) (string, error)
 }
 
-// audience refuses a call that its tool could not hold against a
-// permit, before the approval is used up.
+// audience returns an error for a call that its tool could not compare with a permit, before the
+// approval is used up.
 func (s *Service) audience(tenant string, r *Request) (name string, life time.Duration, err error) {
 	if s.cfg.Permits == nil || r.State != Approved {
 		return "", 0, nil
@@ -31,8 +30,8 @@ func (s *Service) audience(tenant string, r *Request) (name string, life time.Du
 	return name, life, nil
 }
 
-// signed is a consumed request with the permit for its tool. The
-// permit itself is not stored: it can be signed again.
+// signed returns a consumed request with the permit for its tool. The permit is not stored, because
+// it can be signed again.
 func (s *Service) signed(tenant string, r *Request) (*Request, error) {
 	if s.cfg.Permits == nil || r.Permit.Audience == "" {
 		return r, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// toolPermits sign permits, unless the arguments don't fit.
+// toolPermits signs permits unless the arguments don't fit.
 type toolPermits struct{ unfit error }
 
 func (p *toolPermits) Audience(string, *approval.Request) (string, time.Duration, error) {
@@ -19,8 +19,8 @@ func (p *toolPermits) Sign(tenant string, r *approval.Request) (string, error) {
 	return "permit of " + tenant + "/" + r.ID, nil
 }
 
-// TestWhoConsumesGetsThePermit, who asks again for a lost answer gets
-// the same, and nobody else gets it.
+// TestWhoConsumesGetsThePermit: the consumer gets the permit, and the same one after a repeated
+// attempt. No other caller gets it.
 func TestWhoConsumesGetsThePermit(t *testing.T) {
 	h := newHarness(t)
 	h.cfg.Permits = &toolPermits{}
@@ -44,8 +44,8 @@ func TestWhoConsumesGetsThePermit(t *testing.T) {
 	}
 }
 
-// TestACallThatRanWithoutAPermitGetsNoneLater, when its tool begins to
-// check.
+// TestACallThatRanWithoutAPermitGetsNoneLater: no permit is signed later if the tool starts to
+// verify permits.
 func TestACallThatRanWithoutAPermitGetsNoneLater(t *testing.T) {
 	h := newHarness(t)
 	r, _ := h.approved(tool("pay", `{}`), nil)
@@ -60,7 +60,7 @@ func TestACallThatRanWithoutAPermitGetsNoneLater(t *testing.T) {
 	}
 }
 
-// TestACallThatNoPermitCanHoldUsesNothingUp: the approval stands.
+// TestACallThatNoPermitCanHoldUsesNothingUp: the approval remains usable.
 func TestACallThatNoPermitCanHoldUsesNothingUp(t *testing.T) {
 	h := newHarness(t)
 	h.cfg.Permits = &toolPermits{unfit: errors.New("a number")}

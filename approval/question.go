@@ -14,45 +14,40 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Question is what a tool or an agent asks somebody before it goes on:
-// a choice, as RAP has it, or a text or form, as MCP's elicitation and
-// an agent's own input requests have it. Prompt, Choices and the words
-// of Schema are the asker's own; every channel shows what we know of
-// the call first, and these as a quotation.
+// Question is what a tool or an agent asks before it continues: a choice (as in RAP), or a text or
+// form (as in MCP elicitation and an agent's own input requests). Prompt, Choices and the texts in
+// Schema are written by the asker. Every channel shows our own facts about the call first and
+// quotes these texts below them.
 type Question struct {
-	Asker  string `json:"asker"` // who asks: the name under which the tool server is registered with us, or the agent's
+	Asker  string `json:"asker"` // registered name of the tool server, or name of the agent
 	Prompt string `json:"prompt"`
-	// in the asker's order; an answer is an index, also where labels are
-	// equal or empty
+	// Choices are in the asker's order. An answer is an index, so labels may be equal or empty.
 	Choices []string `json:"choices,omitempty"`
-	Default int      `json:"default"` // index of what a dismissal picks
-	// Schema is what a text or form is asked by (package form), instead
-	// of choices. Dismissing it gives no answer.
+	Default int      `json:"default"` // index that a dismissal picks
+	// Schema describes a text or a form (package form) and is set instead of Choices. Dismissing
+	// such a question gives no answer.
 	Schema json.RawMessage `json:"schema,omitempty"`
-	// Groups may answer: one person of any of them is enough. The bars
-	// that approvals have hold: not the requester, not the person whom
-	// the agent acts for, not an owner. Without groups it is the user
-	// who is asked, as the protocol has it: the person whom the agent
-	// acts for, or any approver when nobody is named.
+	// Groups may answer; one person of any of them is enough. As for approvals, the requester, the
+	// principal and the agent's owners may not answer. If there are no groups, the protocol asks the
+	// user: the principal, or any approver if the call has no principal.
 	Groups []string `json:"groups,omitempty"`
 }
 
-// AskInput puts a question to people.
+// AskInput is the input of Ask.
 type AskInput struct {
 	Tenant string
 	Agent  string
-	Asker  Asker  // the token that puts the question; an empty principal stands for the call's
-	Key    string // the asker's own: the same key is the same question, at least until it has ended; required
-	// Call is the call during which it is asked. One without a kind says
-	// that the agent asks by itself, for its principal and in its
-	// session.
+	Asker  Asker  // the token that asks; an empty principal is replaced by the call's
+	Key    string // the asker's key; the same key is the same question, at least until it has ended; required
+	// Call is the call during which the question is asked. If it has no kind, the agent asks by
+	// itself, for its principal and in its session.
 	Call     *resolve.Call
 	Question Question
-	Context  []info.Item   // what the agent says about it
-	Within   time.Duration // until it expires; Config.Within when 0; at most a year
+	Context  []info.Item   // what the agent adds to the question
+	Within   time.Duration // time until it expires, at most a year; 0 means Config.Within
 }
 
-// The bounds of a question.
+// The limits of a question.
 const (
 	mostChoices     = 10_000
 	mostPrompt      = 64 << 10  // bytes
@@ -62,26 +57,25 @@ const (
 	longestQuestion = 8760 * time.Hour
 )
 
-// questionPrefix begins the ids of questions: they are told from
-// approvals wherever an id is all that is known.
+// questionPrefix is the prefix of the ids of questions. It distinguishes questions from approvals
+// where only the id is known.
 const questionPrefix = "qst_"
 
-// QuestionID reports whether an id is one of a question's request.
+// QuestionID reports whether an id belongs to a question.
 func QuestionID(id string) bool { return strings.HasPrefix(id, questionPrefix) }
 
-// FromTool and CodeQuestion are the reason why a question is put to
-// people: the tool wants a choice before it goes on.
+// FromTool and CodeQuestion are the reason for asking people a question: the tool needs a choice
+// before it continues.
 const (
 	FromTool     resolve.Source = "tool"
 	CodeQuestion resolve.Code   = "question"
 )
 
-// Ask makes a request of a question. It doesn't decide whether the call
-// may run: that was decided before. It is refused only where the rules
-// deny the call now or a freeze stops the agent (Opened.Denied
-// "policy", "frozen"). Questions are not coalesced, no standing
-// approval and no cool-down answers them: the protocol forbids
-// answering one question by the answer to another.
+// Ask creates a request for a question. It doesn't decide whether the call may run; that was
+// decided before. It refuses the question only if the rules now deny the call or a freeze stops the
+// agent (Opened.Denied is "policy" or "frozen"). Questions are not coalesced and not answered by
+// standing approvals or cool-downs, because the protocol forbids answering one question with the
+// answer to another.
 func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
 	open := OpenInput{
 		Tenant:  in.Tenant,
@@ -102,7 +96,7 @@ func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
 	c, q := o.c, in.Question
 	q.Choices, q.Groups = slices.Clone(q.Choices), distinctTexts(q.Groups)
 	o.question = &q
-	if in.Call.Kind == "" { // there is no call that the rules could judge
+	if in.Call.Kind == "" { // there is no call for the rules to decide
 		o.d = resolve.Decision{Outcome: resolve.Ask}
 	} else if o.d.Outcome != resolve.Deny {
 		if o.binding, err = c.Plan.Bind(in.Call); err != nil {
@@ -122,8 +116,7 @@ func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
 	return o.commit(ctx, o.put)
 }
 
-// check looks at a question, and at what it has in common with a call
-// that wants to run.
+// check validates the question and the fields that it shares with OpenInput.
 func (in *AskInput) check(open *OpenInput) error {
 	switch {
 	case in.Key == "":
@@ -183,8 +176,8 @@ func (q *Question) check() error {
 	return q.checkGroups()
 }
 
-// checkGroups wants names. The group of every approver has none: asking
-// nobody in particular asks the user.
+// checkGroups returns an error if a group has no valid name. The group of all approvers has an
+// empty name and is not accepted: a question without groups asks the user.
 func (q *Question) checkGroups() error {
 	for i, g := range q.Groups {
 		field := fmt.Sprintf("question.groups[%d]", i)
@@ -199,8 +192,8 @@ func (q *Question) checkGroups() error {
 	return nil
 }
 
-// put makes the request, unless it is there, the rules deny the call or
-// a freeze stops the agent.
+// put creates the request, unless the key is known, the rules deny the call or a freeze stops the
+// agent.
 func (o *opening) put(tx Tx) error {
 	if stopped, err := o.stopped(tx); stopped || err != nil {
 		return err
@@ -240,14 +233,14 @@ func (o *opening) put(tx Tx) error {
 	return o.asks(tx, r, Memory{Expires: r.Deadline}, events)
 }
 
-// binding is the digest of what is asked, about which call: an answer
-// is bound to exactly what was shown. It is this question's alone, so
-// that no answer fits another one, however alike.
+// binding returns the digest of the question and its call, so that an answer is bound to exactly
+// what was shown. It contains the request's id, so that it never fits another question, even one
+// with the same text.
 func (q *Question) binding(id, key, call string) string {
 	return "sha256:" + digestOf(append([]string{"question", id, key, call}, q.parts()...)...)
 }
 
-// why says in our words what is asked.
+// why describes the question in our own words.
 func (q *Question) why() string {
 	if q.takesData() {
 		return "input is asked for before it goes on"
@@ -255,21 +248,19 @@ func (q *Question) why() string {
 	return "the tool asks for a choice before it goes on"
 }
 
-// parts are what makes a question, in order.
+// parts returns the texts that identify the question, in a fixed order.
 func (q *Question) parts() []string {
 	out := []string{q.Asker, q.Prompt, fmt.Sprint(q.Default), fmt.Sprint(len(q.Choices))}
-	if q.takesData() { // a choice's parts are what they always were
+	if q.takesData() { // only added for forms, so that digests of choices stay the same
 		out = append(out, "schema", string(q.Schema))
 	}
 	return slices.Concat(out, q.Choices, q.Groups)
 }
 
-// Answer returns an answered question to the runtime that asked it,
-// which may act on it now. ErrNotFound: this runtime asked no such
-// question. ErrPending: nobody has answered. ErrNotApproved: it ended
-// without an answer; the request, which comes with these two, says how.
-// ErrFrozen: there is an answer, which is held back while the agent is
-// frozen.
+// Answer returns an answered question to the runtime that asked it, which may act on it now. It
+// returns ErrNotFound if this runtime asked no such question, ErrPending if it has no answer yet,
+// ErrNotApproved if it ended without an answer, and ErrFrozen if it has an answer that is withheld
+// while the agent is frozen. With ErrPending and ErrNotApproved it also returns the request.
 func (s *Service) Answer(ctx context.Context, tenant, id string, who Asker) (*Request, error) {
 	r, err := s.Request(ctx, tenant, id)
 	switch {
@@ -283,7 +274,7 @@ func (s *Service) Answer(ctx context.Context, tenant, id string, who Asker) (*Re
 		return r, ErrNotApproved
 	}
 
-	// after the request: a freeze that was there before this call is seen
+	// read after the request, so that a freeze that existed before this call is seen
 	freezes, err := s.store.Freezes(ctx, tenant)
 	if err != nil {
 		return nil, fmt.Errorf("read the freezes: %w", err)

@@ -19,8 +19,7 @@ import (
 const seatForm = `{"type":"object","properties":{"seat":{"type":"string","enum":["12a","14c"]},` +
 	`"bags":{"type":"integer","minimum":0,"maximum":3}},"required":["seat"]}`
 
-// fills makes a question that takes a text or a form, asked by the agent
-// itself, outside any call.
+// fills makes a question for a text or a form, asked by the agent itself without a call.
 func fills(schema string) func(*approval.AskInput) {
 	return func(in *approval.AskInput) {
 		in.Call = &resolve.Call{Principal: "pat@acme", Session: "s1"}
@@ -80,7 +79,7 @@ func TestDismissedFormHasNoAnswer(t *testing.T) {
 	h.history()
 }
 
-// The question stays answerable whatever was sent before.
+// TestAnswersThatTheFormRefuses: the question can still be answered after refused answers.
 func TestAnswersThatTheFormRefuses(t *testing.T) {
 	h := newHarness(t)
 	r := h.put("k", fills(seatForm))
@@ -120,7 +119,7 @@ func TestAnswersThatTheFormRefuses(t *testing.T) {
 	h.history()
 }
 
-// countingStore counts the transactions that may write.
+// countingStore counts the writing transactions.
 type countingStore struct {
 	approval.Store
 	updates int
@@ -132,9 +131,8 @@ func (s *countingStore) Update(ctx context.Context, tenant string, fn func(appro
 	return s.Store.Update(ctx, tenant, fn)
 }
 
-// TestAnswerIsCheckedBeforeTheTransaction: how long matching takes is up
-// to the schema and the answer, and a transaction that writes keeps all
-// other writers waiting.
+// TestAnswerIsCheckedBeforeTheTransaction: the time for matching depends on the schema and the
+// answer, and a writing transaction blocks all other writers.
 func TestAnswerIsCheckedBeforeTheTransaction(t *testing.T) {
 	h := newHarness(t)
 	r := h.put("k", fills(`{"type":"string","pattern":"^.{0,900}x$"}`))
@@ -187,7 +185,7 @@ func TestFormsThatCannotBeAsked(t *testing.T) {
 	}
 }
 
-// A frozen agent asks nobody, and is told no answer.
+// TestFreezeHoldsForms: a frozen agent can't ask, and gets no answer.
 func TestFreezeHoldsForms(t *testing.T) {
 	h := newHarness(t)
 	r := h.put("k", fills(seatForm))
@@ -201,7 +199,7 @@ func TestFreezeHoldsForms(t *testing.T) {
 	}
 }
 
-// Of 64 people who answer at once one is first, and nobody else changes
+// TestOneAnswerOfMany: of 64 concurrent answers the first one counts, and the others don't change
 // it.
 func TestOneAnswerOfMany(t *testing.T) {
 	h := newHarness(t)
@@ -268,7 +266,8 @@ func TestContextIsKeptAndBindsNothing(t *testing.T) {
 	h.history()
 }
 
-// Only a question may be without a call: what wants to run has a kind.
+// TestNothingRunsWithoutACall: only a question may have no call; a call that is to run must have a
+// kind.
 func TestNothingRunsWithoutACall(t *testing.T) {
 	h := newHarness(t)
 	out := h.open(&resolve.Call{Principal: "pat@acme"})

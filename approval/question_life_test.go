@@ -13,7 +13,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// The same key is the same question; nothing else makes two questions one.
+// TestSameKeySameQuestion: the same key is the same question, and questions with different keys are
+// never merged.
 func TestSameKeySameQuestion(t *testing.T) {
 	h := newHarness(t)
 	r := h.put("k")
@@ -51,8 +52,8 @@ func TestSameKeySameQuestion(t *testing.T) {
 	h.history()
 }
 
-// A key is known for as long as the question can be answered, however
-// short the service's memory.
+// TestKeyOutlivesTheQuestion: a key is remembered as long as the question can be answered, even if
+// the service remembers keys for a shorter time.
 func TestKeyOutlivesTheQuestion(t *testing.T) {
 	h := newHarness(t)
 	h.cfg.Remember = time.Minute
@@ -70,8 +71,8 @@ func TestKeyOutlivesTheQuestion(t *testing.T) {
 	}
 }
 
-// Standing approvals, cool-downs and open requests of the call itself
-// have nothing to do with its questions.
+// TestQuestionsStandAlone: standing approvals, cool-downs and open requests of a call don't affect
+// its questions.
 func TestQuestionsStandAlone(t *testing.T) {
 	h := newHarness(t)
 	pay := func(in *approval.AskInput) { in.Call = tool("pay", `{}`) }
@@ -102,7 +103,7 @@ func TestQuestionsRefused(t *testing.T) {
 	if out, err := h.tryAsk("asks", func(in *approval.AskInput) {
 		in.Call = tool("trade", `{}`)
 	}); err != nil || out.Outcome != resolve.Ask {
-		t.Errorf("got %+v, %v", out, err) // whether the call may run was decided before
+		t.Errorf("got %+v, %v", out, err) // the decision about the call was made before
 	}
 	_, err := h.tryAsk("k", func(in *approval.AskInput) { in.Agent = "nobody" })
 	h.fails(err, approval.ErrUnknownAgent)
@@ -179,7 +180,7 @@ func TestQuestionsThatAreNone(t *testing.T) {
 	h.history()
 }
 
-// Time ends a question without an answer, whatever comes after.
+// TestQuestionsExpire: an expired question has no answer, and later votes don't change that.
 func TestQuestionsExpire(t *testing.T) {
 	h := newHarness(t)
 	r := h.put("k", func(in *approval.AskInput) { in.Within = time.Hour })
@@ -231,7 +232,7 @@ func TestQuestionsAreWithdrawn(t *testing.T) {
 	h.history()
 }
 
-// The first answer stands, and no later one changes what the tool is told.
+// TestFirstAnswerWins: later answers don't change the answer that the tool gets.
 func TestFirstAnswerWins(t *testing.T) {
 	h := newHarness(t)
 	r := h.put("k", groups("risk", "support"), func(in *approval.AskInput) { in.Asker.Person = "" })
@@ -258,7 +259,7 @@ func TestFirstAnswerWins(t *testing.T) {
 	h.history()
 }
 
-// A thrown kill switch takes no question away, and gives no answer out.
+// TestFreezeHoldsAnswersBack: a freeze keeps questions open and withholds their answers.
 func TestFreezeHoldsAnswersBack(t *testing.T) {
 	for _, agent := range []string{"", "desk"} {
 		h := newHarness(t)
@@ -285,8 +286,8 @@ func TestFreezeHoldsAnswersBack(t *testing.T) {
 	}
 }
 
-// An answer is for the runtime that asked; a question is no approval,
-// and an approval no question.
+// TestQuestionsApproveNothing: an answer is only for the runtime that asked; questions and
+// approvals can't be used in place of each other.
 func TestQuestionsApproveNothing(t *testing.T) {
 	h := newHarness(t)
 	ctx := context.Background()
@@ -326,7 +327,7 @@ func TestQuestionsApproveNothing(t *testing.T) {
 	h.history()
 }
 
-// What policy hides of the call's arguments, a question's channels hide too.
+// TestQuestionsRedact: values of the call that a policy hides are also hidden with a question.
 func TestQuestionsRedact(t *testing.T) {
 	h := newHarness(t)
 	h.plans.set(
@@ -340,7 +341,7 @@ func TestQuestionsRedact(t *testing.T) {
 	}
 }
 
-// Questions are work for people, and say nothing about how they approve.
+// TestFiguresOfQuestions: answers to questions count as work, but not in the approve rate.
 func TestFiguresOfQuestions(t *testing.T) {
 	h := newHarness(t)
 	for i := range 32 {

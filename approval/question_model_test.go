@@ -15,16 +15,16 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// enquiry is a question and what must hold of it, side by side.
+// enquiry runs a question and its model in parallel.
 type enquiry struct {
 	trial
 	groups []string
-	user   string          // the principal, by some name; "" nobody is named
-	said   map[string]bool // person and answer, of answers that were kept
+	user   string          // a name of the principal; empty if there is none
+	said   map[string]bool // person and answer of every stored answer
 	answer *int
 	by     string
 	ended  bool
-	events int // that tell of the answer
+	events int // number of answer events
 }
 
 func newEnquiry(t *rapid.T) *enquiry {
@@ -69,7 +69,7 @@ func newEnquiry(t *rapid.T) *enquiry {
 	return x
 }
 
-// tell audits events, and counts those that tell of an answer.
+// tell audits the events, and counts those about an answer.
 func (x *enquiry) tell(events []Event) {
 	x.record(events)
 	for _, e := range events {
@@ -79,8 +79,9 @@ func (x *enquiry) tell(events []Event) {
 	}
 }
 
-// may is the rule in its own words: the runtime never; with groups,
-// whoever holds one and isn't barred; else the user; else anybody.
+// may implements the rule independently: the runtime may never answer. If there are groups, their
+// members may unless they are excluded. Otherwise the user may, or any approver if there is no
+// user.
 func (x *enquiry) may(id string) bool {
 	is := func(name string) bool { return x.town.names[name] == id }
 	switch {
@@ -101,7 +102,7 @@ func (x *enquiry) may(id string) bool {
 func (x *enquiry) Pick(t *rapid.T) {
 	x.t = t
 	x.pass()
-	id := person(rapid.IntRange(0, somePeople).Draw(t, "person")) // sometimes nobody the directory knows
+	id := person(rapid.IntRange(0, somePeople).Draw(t, "person")) // may be a person that the directory does not contain
 	in := VoteInput{
 		Verdict: rapid.SampledFrom([]Verdict{Choose, Choose, Dismiss}).Draw(t, "verdict"),
 		Full:    rapid.IntRange(0, 9).Draw(t, "full") > 0,
@@ -158,7 +159,7 @@ func (x *enquiry) Pick(t *rapid.T) {
 	x.tell(events)
 }
 
-// pass lets time act, as the service does before every input.
+// pass applies the effects of time, as the service does before every input.
 func (x *enquiry) pass() {
 	events, _ := x.s.due(x.r, x.now)
 	x.tell(events)
@@ -198,7 +199,8 @@ func (x *enquiry) Check(t *rapid.T) {
 	copyOf(t, r)
 }
 
-// Exactly one answer ever, only by somebody who may, and never after the end.
+// TestQuestionsAgreeWithTheModel: there is at most one answer, by a person who may answer, and
+// never after the end.
 func TestQuestionsAgreeWithTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newEnquiry(t)

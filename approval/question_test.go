@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// forSession is the question of the standard's own example.
+// forSession is the question of the standard's example.
 var forSession = approval.Question{
 	Asker:   "files",
 	Prompt:  "Write /etc/motd?",
@@ -34,10 +34,10 @@ func (h *harness) tryAsk(key string, change ...func(*approval.AskInput)) (*appro
 	return h.s.Ask(context.Background(), in)
 }
 
-// put asks a question that must become a request.
-// deesRunner is the token that puts questions in these tests.
+// deesRunner returns the asker of the questions in these tests.
 func deesRunner() approval.Asker { return approval.Asker{Token: "runner", Person: "dee"} }
 
+// put asks a question that must become a request.
 func (h *harness) put(key string, change ...func(*approval.AskInput)) *approval.Request {
 	h.t.Helper()
 	out, err := h.tryAsk(key, change...)
@@ -98,8 +98,8 @@ func TestDismissalPicksTheDefault(t *testing.T) {
 	h.happened("request_opened", "vote_counted", "request_answered")
 }
 
-// Who may answer: the user who is asked, or the groups that are, with
-// the bars of approvals; never the runtime itself.
+// TestWhoMayAnswer: the user or the groups that are asked may answer, with the same exclusions as
+// for approvals, but never the runtime itself.
 func TestWhoMayAnswer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ask func(*approval.AskInput)
@@ -116,9 +116,9 @@ func TestWhoMayAnswer(t *testing.T) {
 		"nobody is named, but a runtime": {func(in *approval.AskInput) {
 			in.Asker.Token, in.Call.Principal = "eve", ""
 		}, []string{"ann", "olga"}},
-		// not the owner, not the user
+		// neither the owner nor the user
 		"a group": {groups("support"), []string{"bob", "cy"}},
-		// not dee, whose runtime it is
+		// not dee, who owns the runtime
 		"any of two groups": {groups("risk", "leads", "risk"), []string{"ann", "bob"}},
 	} {
 		h := newHarness(t)

@@ -11,22 +11,23 @@ import (
 	"github.com/assent-dev/assent/approval/people"
 )
 
-// Keys of those who may read a request: what they hold, own or are called.
+// Prefixes of the keys of readers: their groups, their names, and the agents that they own.
 const (
 	keyGroup = "group:"
 	keyName  = "name:"
 	keyOwns  = "agent:"
 )
 
-// More keys by which lists find a request; see Summary.Keys.
+// Prefixes of further keys by which lists find a request; see Summary.Keys.
 const (
 	keyAsked    = "asked:"    // a group that may answer now, and so may read
-	keyAnswers  = "answers:"  // a group that may answer by the columns of the list alone, and doesn't read for it
+	keyAnswers  = "answers:"  // a group that may answer according to the list's columns, but does not read by that
 	keyAnswered = "answered:" // a person who has answered a pending request
 )
 
-// Keys returns what lists find the request by: who may read it, which
-// groups may answer it and who has answered it. No two keys are equal.
+// Keys returns the keys by which lists find the request: of those who may read it, of the groups
+// that may answer it, and of the people who have answered it. The keys are sorted, without
+// duplicates.
 func (s *Summary) Keys() []string {
 	keys := slices.Clone(s.Answering.Readers)
 	groups := s.Groups
@@ -50,9 +51,8 @@ func (s *Summary) Keys() []string {
 	return slices.Compact(keys)
 }
 
-// Keys returns the keys of Summary.Keys one of which a request must have
-// to be in the list. false: any request may be. Groups are looked at
-// besides if there are Readers too.
+// Keys returns keys, at least one of which a request must have to be in the list. It returns false
+// if any request may be in the list. If the filter has Readers, Groups must be checked separately.
 func (f *Filter) Keys() (keys []string, ok bool) {
 	switch {
 	case f.AnsweredBy != "":
@@ -76,9 +76,8 @@ func (f *Filter) Keys() (keys []string, ok bool) {
 	return slices.Compact(keys), true
 }
 
-// readers are the keys of those who may read the request: who may answer
-// it now or later, who asked for it, whom the agent acts for, and who
-// owns the agent.
+// readers returns the keys of those who may read the request: who may answer it now or later, who
+// asked for it, the principal, and the agent's owners.
 func (r *Request) readers() []string {
 	keys := []string{keyOwns + r.Agent.ID}
 	names := slices.Concat([]string{r.Requester.Person, r.Requester.Principal}, r.Requester.AlsoOf, r.Requester.Owners)
@@ -97,8 +96,8 @@ func (r *Request) readers() []string {
 	return slices.Compact(keys)
 }
 
-// askedGroups are the groups that may answer the request at some time:
-// those of its stages, their stand-ins, and those of its escalations.
+// askedGroups returns the groups that may answer the request at some time: the groups of its
+// stages, of their stand-ins, and of its escalations.
 func (r *Request) askedGroups() []string {
 	groups := slices.Clone(r.Called)
 	for _, stage := range r.Stages {
@@ -112,7 +111,7 @@ func (r *Request) askedGroups() []string {
 			groups = append(groups, next.To)
 		}
 	}
-	for _, revision := range r.Revisions { // what was scheduled is forgotten when the request ends
+	for _, revision := range r.Revisions { // Scheduled is emptied when the request ends
 		if revision.Decision.Require != nil {
 			for _, e := range revision.Decision.Require.Escalate {
 				groups = append(groups, e.To)
@@ -123,19 +122,19 @@ func (r *Request) askedGroups() []string {
 	return groups
 }
 
-// Reader decides what one person may read of a tenant, as of when it was
-// made. A nil Reader reads everything: it is nobody's, such as a token
-// without a person.
+// Reader decides what one person may read of a tenant, as of the time when it was created. A nil
+// Reader may read everything; it is used for callers without a person, such as a token without an
+// owner.
 type Reader struct {
 	service *Service
 	tenant  string
-	person  string // canonical id; "" when the directory knows nobody by the name
+	person  string // canonical id; empty if the directory does not contain the name
 	all     bool
 	keys    []string
 }
 
-// Reader returns the reader that is a person. Somebody whom the
-// directory doesn't know reads nothing.
+// Reader returns the Reader of a person. If the directory does not contain the person, that Reader
+// may read nothing.
 func (s *Service) Reader(ctx context.Context, tenant, name string) (*Reader, error) {
 	r := &Reader{service: s, tenant: tenant}
 	p, known, err := s.known(ctx, tenant, name)
@@ -164,8 +163,8 @@ func (s *Service) Reader(ctx context.Context, tenant, name string) (*Reader, err
 	return r, nil
 }
 
-// administers reports whether a person is an administrator. Everybody
-// holds the group "", so that is none.
+// administers reports whether a person is an administrator. An empty group does not count, because
+// everyone is in the group "".
 func (s *Service) administers(tenant string, p Person) bool {
 	if s.cfg.Admins == nil {
 		return false
@@ -178,7 +177,7 @@ func (s *Service) administers(tenant string, p Person) bool {
 // All reports whether everything of the tenant may be read.
 func (r *Reader) All() bool { return r == nil || r.all }
 
-// Person is the canonical id of the reader; "" for nobody.
+// Person returns the canonical id of the reader, or an empty string if there is none.
 func (r *Reader) Person() string {
 	if r == nil {
 		return ""
@@ -186,7 +185,7 @@ func (r *Reader) Person() string {
 	return r.person
 }
 
-// holds reports whether one of the keys is the reader's.
+// holds reports whether the reader has one of the keys.
 func (r *Reader) holds(keys []string) bool {
 	return r.All() || slices.ContainsFunc(keys, func(k string) bool {
 		_, found := slices.BinarySearch(r.keys, k)
@@ -194,15 +193,15 @@ func (r *Reader) holds(keys []string) bool {
 	})
 }
 
-// MayRead reports whether a request may be read.
+// MayRead reports whether the reader may read a request.
 func (r *Reader) MayRead(q *Request) bool { return r.All() || r.holds(q.readers()) }
 
-// mayList reports whether a request of a list may be read.
+// mayList reports whether the reader may see a request in a list.
 func (r *Reader) mayList(ctx context.Context, x Summary) (bool, error) {
 	if r.All() || x.Answering.Readers != nil {
 		return r.holds(x.Answering.Readers), nil
 	}
-	q, err := r.service.store.Request(ctx, r.tenant, x.ID) // kept before lists carried this
+	q, err := r.service.store.Request(ctx, r.tenant, x.ID) // stored before summaries had Readers
 	if err != nil {
 		return false, err
 	}
@@ -210,8 +209,8 @@ func (r *Reader) mayList(ctx context.Context, x Summary) (bool, error) {
 	return r.MayRead(q), nil
 }
 
-// Read returns a request that a reader may read. For others it is as if
-// it were not there: ErrNotFound.
+// Read returns a request if the reader may read it. Otherwise it returns ErrNotFound, as if the
+// request didn't exist.
 func (s *Service) Read(ctx context.Context, tenant, id string, by *Reader) (*Request, error) {
 	r, err := s.Request(ctx, tenant, id)
 	if err == nil && !by.MayRead(r) {
@@ -221,9 +220,8 @@ func (s *Service) Read(ctx context.Context, tenant, id string, by *Reader) (*Req
 	return r, err
 }
 
-// List lists the requests of a filter that a reader may read, and that
-// are wanted; nil: all are. Total counts what was left out only as far as
-// it was read.
+// List lists the requests of a filter that the reader may read and for which wanted returns true. A
+// nil wanted accepts all. Page.Total excludes only those rejected requests that were actually read.
 func (s *Service) List(
 	ctx context.Context, tenant string, by *Reader, f Filter, wanted func(Summary) (bool, error),
 ) (Page, error) {
@@ -243,12 +241,12 @@ func (s *Service) List(
 	})
 }
 
-// About is what a ledger entry is about, without what it says.
+// About is the type and the subject of a ledger entry.
 type About struct{ Type, Subject string }
 
-// Entries reports for each ledger entry whether a reader may read it:
-// those about requests that they may read, about grants that came out of
-// these, and about freezes, which all people are shown.
+// Entries reports for each ledger entry whether the reader may read it. Readers may read entries
+// about requests that they may read, about grants of such requests, and about freezes, which are
+// shown to everyone.
 func (s *Service) Entries(ctx context.Context, tenant string, by *Reader, entries []About) ([]bool, error) {
 	out := make([]bool, len(entries))
 	subjects := make([]string, len(entries))
@@ -263,14 +261,14 @@ func (s *Service) Entries(ctx context.Context, tenant string, by *Reader, entrie
 	return out, err
 }
 
-// subjects returns the ids of requests and grants that a reader who
-// doesn't read everything may read.
+// subjects reports which requests and grants a reader may read, by id. For a reader who may read
+// everything it returns an empty map.
 func (s *Service) subjects(ctx context.Context, tenant string, by *Reader, ids []string) (map[string]bool, error) {
 	out := map[string]bool{}
 	if by.All() {
 		return out, nil
 	}
-	of := map[string][]string{} // by request, what is about it
+	of := map[string][]string{} // ids of the request and of its grants, by request
 	for _, id := range ids {
 		request := id
 		if strings.HasPrefix(id, grantPrefix) {
@@ -302,8 +300,7 @@ func (s *Service) subjects(ctx context.Context, tenant string, by *Reader, ids [
 	return out, nil
 }
 
-// Grants picks the grants that came out of requests which a reader may
-// read.
+// Grants returns the grants whose requests the reader may read.
 func (s *Service) Grants(ctx context.Context, tenant string, by *Reader, all []Grant) ([]Grant, error) {
 	if by.All() {
 		return all, nil
@@ -317,13 +314,14 @@ func (s *Service) Grants(ctx context.Context, tenant string, by *Reader, all []G
 	return slices.DeleteFunc(slices.Clone(all), func(g Grant) bool { return !may[g.Request] }), err
 }
 
-// Concerns reports whether something is about the reader: it is for a
-// person by this name, or of an agent that they own.
+// Concerns reports whether something is about the reader, because it is for a person with this name
+// or about an agent that they own.
 func (r *Reader) Concerns(name, agent string) bool {
 	return r.holds([]string{keyName + people.Key(name), keyOwns + agent})
 }
 
-// Votes picks the votes whose figures a reader may read: their own.
+// Votes returns the votes whose figures the reader may read, which are their own unless they may
+// read everything.
 func (r *Reader) Votes(all []VoteFact) []VoteFact {
 	if r.All() {
 		return all

@@ -16,8 +16,8 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// readingPeople has one person for each thing that a person can be to the
-// request of TestWhoMayRead, each in groups of their own.
+// readingPeople has one person for each relation to the request of TestWhoMayRead, each in their
+// own groups.
 const readingPeople = `schema_version: "1.0.0"
 people:
   - {id: answers, groups: [risk]}
@@ -35,7 +35,7 @@ people:
 readers: [auditors]
 `
 
-// readable is a request that all but outside and answered-before may read.
+// readable returns a request that everyone except outside and answered-before may read.
 func readable(id string) *approval.Request {
 	require := &policy.Require{Escalate: []policy.Escalation{{After: time.Hour, To: "leads"}}}
 	call := resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: []byte(`{}`), Principal: "acted.for@example.com"}
@@ -47,7 +47,7 @@ func readable(id string) *approval.Request {
 		Agent:   approval.Agent{ID: "desk"},
 		Created: time.Unix(1, 0),
 		Requester: approval.Requester{
-			Runtime:   "outside", // the name of a token makes nobody a reader
+			Runtime:   "outside", // the name of a token makes no one a reader
 			Person:    "asks",
 			Principal: call.Principal,
 			Also:      []string{"rt-2"},
@@ -68,7 +68,7 @@ func readable(id string) *approval.Request {
 	}
 }
 
-// reading is a service on a store with some requests.
+// reading returns a service on a store with some requests.
 func reading(t *testing.T, file string, requests ...*approval.Request) *approval.Service {
 	t.Helper()
 	d, findings := people.Parse("people.yaml", []byte(file))
@@ -89,7 +89,8 @@ func reading(t *testing.T, file string, requests ...*approval.Request) *approval
 	return approval.New(s, nil, d, time.Now, rand.Reader, approval.Config{Admins: admins})
 }
 
-// mayRead reports what every way to read the request says: all agree.
+// mayRead reports whether the person may read the request, and checks that all ways to read it
+// agree.
 func mayRead(t *testing.T, s *approval.Service, who, id string) bool {
 	t.Helper()
 	by, err := s.Reader(t.Context(), "acme", who)
@@ -141,8 +142,8 @@ func TestWhoMayRead(t *testing.T) {
 	}
 }
 
-// TestListsOfWhatMayBeReadAreWhole: among 3,000 requests of others a
-// reader's list has all of theirs, by one page of the store.
+// TestListsOfWhatMayBeReadAreWhole: among 3,000 requests of others, a reader's list contains all of
+// theirs, from one page of the store.
 func TestListsOfWhatMayBeReadAreWhole(t *testing.T) {
 	var all []*approval.Request
 	for i := range 3000 {

@@ -8,31 +8,31 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Report is what a runtime says became of a call.
+// Report is the result of a call, as a runtime reports it.
 type Report string
 
-// What may have become of a call.
+// The results of a call.
 const (
-	Observed Report = "observed" // it is about to run, and nothing holds it up: the runtime only observes
-	Returned Report = "returned" // it ran, and ended well
-	Failed   Report = "failed"   // it ran, and ended badly
+	Observed Report = "observed" // it is about to run without waiting: the runtime only observes
+	Returned Report = "returned" // it ran and succeeded
+	Failed   Report = "failed"   // it ran and failed
 )
 
-// The entries of reports: the runtime's word, which decides nothing.
+// The event types of reports. They record what a runtime claims, and decide nothing.
 const (
 	EventCallObserved = "call_observed"
 	EventCallReturned = "call_returned"
 	EventCallFailed   = "call_failed"
 )
 
-// ReportInput tells what became of a call.
+// ReportInput is the input of Report.
 type ReportInput struct {
 	Tenant string
-	Asker  Asker // who tells: only of calls of its own
+	Asker  Asker // who reports; only about calls of its own
 	Agent  string
 	Call   *resolve.Call
 	Report Report
-	Opened string // key by which the asker opened the call; "" where it doesn't know one
+	Opened string // idempotency key with which the asker opened the call, if known
 	Key    string // idempotency key of the report; required
 }
 
@@ -58,7 +58,7 @@ func (in *ReportInput) check() error {
 	)
 }
 
-// event is the entry of a report; "" where there is no such report.
+// event returns the event type of a report, or an empty string if the report is invalid.
 func (r Report) event() string {
 	switch r {
 	case Observed:
@@ -72,11 +72,10 @@ func (r Report) event() string {
 	return ""
 }
 
-// Report writes into the ledger what a runtime says became of a call:
-// of one that was only observed, also what the rules say of it. It
-// changes no request. A repetition writes nothing. ErrKeyReuse: the key
-// told another report, or opened another call. ErrNotFound: it opened
-// one of another agent.
+// Report records in the ledger what a runtime reports about a call. For an observed call it also
+// records what the rules decide. It changes no request, and a repeated report writes nothing. It
+// returns ErrKeyReuse if the key was used for another report or if Opened belongs to another call,
+// and ErrNotFound if Opened belongs to another agent's call.
 func (s *Service) Report(ctx context.Context, in ReportInput) error {
 	if err := in.check(); err != nil {
 		return err
@@ -98,7 +97,7 @@ func (s *Service) Report(ctx context.Context, in ReportInput) error {
 	return r.commit(ctx)
 }
 
-// reporting is one call of Report.
+// reporting is the state of one call of Report.
 type reporting struct {
 	s       *Service
 	in      ReportInput
@@ -124,7 +123,7 @@ func (r *reporting) commit(ctx context.Context) error {
 	return nil
 }
 
-// run does it in one transaction, which may begin more than once.
+// run writes the report in one transaction, which the store may start more than once.
 func (r *reporting) run(tx Tx) error {
 	r.written = false
 	now := r.s.clock.Now()
@@ -150,9 +149,9 @@ func (r *reporting) run(tx Tx) error {
 	return r.s.append(tx, r.in.Tenant, now, nil, r.event(of))
 }
 
-// request is the one that people were asked by about the call: that of
-// this very call, or, where the files have changed since or people have
-// edited it, that of its key; nil: there is none that anybody remembers.
+// request returns the request for the reported call. If the binding leads to none, because the
+// files have changed or people edited the call, it looks the request up by the key Opened. It
+// returns nil if no request is known.
 func (r *reporting) request(tx Tx) (*Request, error) {
 	of, err := tx.Latest(r.binding)
 	if err != nil || of != nil && of.AskedBy(r.in.Asker) {
@@ -185,8 +184,8 @@ func (r *reporting) opened(tx Tx) (*Request, error) {
 	return of, nil
 }
 
-// event is the entry. State and approved say what stood when it was
-// told: a call that ran without its permit shows there.
+// event returns the ledger event. The facts state and approved hold the state and the binding of
+// the request when the call was reported, so that a call without a permit can be detected.
 func (r *reporting) event(of *Request) Event {
 	all := map[string]any{
 		"agent":     r.c.Agent.ID,

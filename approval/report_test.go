@@ -30,7 +30,7 @@ type told struct {
 	Facts   map[string]any `json:"facts"`
 }
 
-// lastTold is the newest entry of the ledger.
+// lastTold returns the newest entry of the ledger.
 func (h *harness) lastTold() (last told) {
 	h.t.Helper()
 	n := len(h.history())
@@ -62,8 +62,8 @@ func TestReportsTellHowACallEnded(t *testing.T) {
 		"permit_consumed", "call_failed")
 }
 
-// TestReportsShowWhatRanWithoutItsPermit: the state of the request
-// stands beside the runtime's word.
+// TestReportsShowWhatRanWithoutItsPermit: the entry contains the state of the request together with
+// the runtime's claim.
 func TestReportsShowWhatRanWithoutItsPermit(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("pay", `{"n":1}`), func(in *approval.OpenInput) { in.Key = "call-1" })
@@ -76,7 +76,8 @@ func TestReportsShowWhatRanWithoutItsPermit(t *testing.T) {
 	}
 }
 
-// TestReportsOfObservedCallsTellWhatTheRulesSay: and people are not asked.
+// TestReportsOfObservedCallsTellWhatTheRulesSay: the entry contains the decision of the rules, and
+// people are not asked.
 func TestReportsOfObservedCallsTellWhatTheRulesSay(t *testing.T) {
 	h := newHarness(t)
 	for name, outcome := range map[string]string{"quote": "allow", "pay": "ask", "wire": "deny"} {
@@ -120,8 +121,7 @@ func TestReportsAreRefused(t *testing.T) {
 	h.happened("request_opened", "call_returned")
 }
 
-// TestReportsAreTheAskersOwn: a key, and a request, of another one say
-// nothing.
+// TestReportsAreTheAskersOwn: a key or a request of another asker has no effect.
 func TestReportsAreTheAskersOwn(t *testing.T) {
 	h := newHarness(t)
 	h.asked(tool("pay", `{"n":1}`), func(in *approval.OpenInput) { in.Key = "call-1" })
@@ -132,7 +132,7 @@ func TestReportsAreTheAskersOwn(t *testing.T) {
 	if leaf := h.lastTold(); leaf.Subject != "" || leaf.Actor != "other" {
 		t.Errorf("%+v", leaf)
 	}
-	must(t, h.report(tool("pay", `{"n":1}`), approval.Failed, "1")) // the key is of this asker's own
+	must(t, h.report(tool("pay", `{"n":1}`), approval.Failed, "1")) // keys are separate for each asker
 }
 
 func TestReportsCountForTheQuota(t *testing.T) {

@@ -10,40 +10,40 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Request is the durable record of one asking. The store keeps it as
-// one document; only the machine changes it.
+// Request is the durable record of a request for approval or of a question. The store keeps it as
+// one document; only the state machine changes it.
 type Request struct {
 	ID      string `json:"id"`
 	Tenant  string `json:"tenant"`
 	Version int64  `json:"version"` // grows with every change; the ETag of the API
 	State   State  `json:"state"`
 	Cause   Cause  `json:"cause,omitempty"`
-	By      string `json:"by,omitempty"`       // person or runtime that brought the state about
-	Reason  string `json:"reason,omitempty"`   // their words
-	Answer  string `json:"response,omitempty"` // what a person answers instead of letting it run
+	By      string `json:"by,omitempty"`       // the person or runtime that caused the state
+	Reason  string `json:"reason,omitempty"`   // the reason that By gave
+	Answer  string `json:"response,omitempty"` // a person's answer to the agent instead of an approval
 
 	Created  time.Time  `json:"created"`
 	Deadline time.Time  `json:"deadline"`
 	Decided  *time.Time `json:"decided,omitempty"`
 	Closed   *time.Time `json:"closed,omitempty"`
-	Due      *time.Time `json:"due,omitempty"` // when time itself next acts on it; nil when never again
+	Due      *time.Time `json:"due,omitempty"` // when the next effect of time is due; nil if there is none
 
 	Requester Requester `json:"requester"`
 	Agent     Agent     `json:"agent"`
 
-	// Question is what a tool or an agent asks before it goes on; nil
-	// for the approval of a call.
+	// Question is a question that a tool or an agent asks before it continues. It is nil if the request is for
+	// the approval of a call.
 	Question *Question `json:"question,omitempty"`
-	Chosen   *int      `json:"chosen,omitempty"` // what was picked of a question's choices, once State is Answered
-	// Data is what was submitted, in canonical JSON, once State is
-	// Answered; empty where the question was dismissed.
+	Chosen   *int      `json:"chosen,omitempty"` // the index of the chosen choice, once State is Answered
+	// Data is the submitted answer in canonical JSON, once State is Answered. It is empty if the
+	// question was dismissed.
 	Data json.RawMessage `json:"data,omitempty"`
-	// Context is what the agent says about its call or question. It is
-	// shown below the facts, and binds nothing.
+	// Context is information that the agent adds to its call or question. It is shown below the facts, and
+	// approvals do not depend on it.
 	Context []info.Item `json:"context,omitempty"`
 
-	// Revisions holds what was asked, and every edit of it since; the
-	// last one is what may run. It is never empty.
+	// Revisions holds the call as it was asked, followed by every edit. Only the last revision may
+	// run. Revisions is never empty.
 	Revisions []Revision `json:"revisions"`
 
 	// Stages are fixed when the request is opened. An edit can only add
@@ -51,40 +51,40 @@ type Request struct {
 	Stages    []policy.Stage `json:"stages"`
 	OnTimeout policy.Timeout `json:"on_timeout"`
 	Within    time.Duration  `json:"within"`           // from opening to the first deadline, in nanoseconds
-	Scheduled []Scheduled    `json:"ladder,omitempty"` // reminders and escalations still to come, by time
-	Called    []string       `json:"called,omitempty"` // groups that escalation has called in
-	Grants    policy.Grants  `json:"grants,omitzero"`  // what standing approvals may come out of this
-	Redact    []string       `json:"redact,omitempty"` // paths whose values channels hide
-	// ForbidHidden forbids approving while a value of the call is hidden.
+	Scheduled []Scheduled    `json:"ladder,omitempty"` // future reminders and escalations, ordered by time
+	Called    []string       `json:"called,omitempty"` // groups that escalations have added
+	Grants    policy.Grants  `json:"grants,omitzero"`  // the standing approvals that this request may lead to
+	Redact    []string       `json:"redact,omitempty"` // paths of the values that channels hide
+	// ForbidHidden forbids approving while a value of the call is hidden from the approver.
 	ForbidHidden bool     `json:"forbid_hidden,omitempty"`
-	Lookers      []string `json:"lookers,omitempty"` // groups that escalation calls in to look, not to approve
+	Lookers      []string `json:"lookers,omitempty"` // groups that escalations add as readers, not as approvers
 	Votes        []Vote   `json:"votes,omitempty"`
 	Permit       *Permit  `json:"permit,omitempty"`
-	GrantID      string   `json:"grant,omitempty"` // the standing approval that came out of it
+	GrantID      string   `json:"grant,omitempty"` // the standing approval that this request led to
 	Replaces     string   `json:"replaces,omitempty"`
 	Replaced     string   `json:"replaced_by,omitempty"`
 }
 
-// Requester is who wants the call to run. None of them may vote.
+// Requester identifies the people and runtimes that want the call to run. None of them may vote.
 type Requester struct {
-	Runtime   string `json:"runtime"`             // name of the token that asked
-	Person    string `json:"person,omitempty"`    // whose token that is
-	Principal string `json:"principal,omitempty"` // whom the agent acts for
+	Runtime   string `json:"runtime"`             // name of the token that made the request
+	Person    string `json:"person,omitempty"`    // owner of that token
+	Principal string `json:"principal,omitempty"` // person or service that the agent acts for
 	Session   string `json:"session,omitempty"`
-	// further tokens that asked for the very same call meanwhile; at
-	// most 50
+	// Also lists further tokens that asked for the same call while the request was pending, at most
+	// 50.
 	Also   []string `json:"also,omitempty"`
-	AlsoOf []string `json:"also_people,omitempty"` // whose tokens those are, in the same order; "" where nobody's
-	// Unknown says that the directory knew nobody by the principal's
-	// name when the request was opened. It takes one more approver
-	// then: the principal could be one of them.
+	AlsoOf []string `json:"also_people,omitempty"` // owners of the tokens in Also, in the same order; empty if none
+	// Unknown is set if the directory did not contain the principal when the request was opened.
+	// The request then needs one more approver, because the principal could be one of the
+	// approvers.
 	Unknown bool `json:"unknown_principal,omitempty"`
-	// the agent's owners, by its file (metadata.labels.owner) and the
-	// directory
+	// Owners are the owners of the agent according to its file (metadata.labels.owner) and the
+	// directory.
 	Owners []string `json:"owners,omitempty"`
 }
 
-// Agent says which agent asks.
+// Agent describes the agent that makes the call.
 type Agent struct {
 	ID          string `json:"id"`
 	Version     string `json:"version,omitempty"`
@@ -92,37 +92,37 @@ type Agent struct {
 	Description string `json:"description,omitempty"`
 }
 
-// Revision is one form of the call: as asked, or as an approver edited
-// it. An edit is a new call: new digest, full decision again.
+// Revision is one version of the call: the original, or an edit by an approver. An edit is a new
+// call with a new digest and a full decision.
 type Revision struct {
-	Number   int              `json:"number"` // 0 as asked
-	Call     resolve.Call     `json:"call"`   // Recorded
+	Number   int              `json:"number"` // 0 for the original call
+	Call     resolve.Call     `json:"call"`   // as returned by Call.Recorded
 	Binding  string           `json:"binding"`
-	Plan     string           `json:"plan"` // version of the plan that decided
+	Plan     string           `json:"plan"` // version of the plan that decided the call
 	Decision resolve.Decision `json:"decision"`
-	// MessageFrom is whose template the message was made of, as in
-	// resolve.Decision; "" where it was not recorded.
+	// MessageFrom is the source of the message's template, as in resolve.Decision. It is empty if
+	// it was not recorded.
 	MessageFrom resolve.Source `json:"message_from,omitempty"`
-	// HintsBelieved says that the hints about the tool come from a
-	// server that the runtime's owner trusts.
+	// HintsBelieved is set if the hints about the tool come from a server that the runtime's owner
+	// trusts.
 	HintsBelieved bool      `json:"hints_believed,omitempty"`
-	Author        string    `json:"author,omitempty"` // the person who edited; "" as asked
+	Author        string    `json:"author,omitempty"` // the person who made this edit; empty for the original call
 	Note          string    `json:"note,omitempty"`
 	At            time.Time `json:"at"`
 }
 
-// Scheduled is a reminder or an escalation that is due at a time unless
-// the request is decided first.
+// Scheduled is a reminder or an escalation that happens at a time unless the request is decided
+// before.
 type Scheduled struct {
 	At   time.Time     `json:"at"`
 	Kind ScheduledKind `json:"kind"`
-	To   string        `json:"to,omitempty"` // group, for escalate
+	To   string        `json:"to,omitempty"` // the group of an escalation
 }
 
-// ScheduledKind says what is scheduled.
+// ScheduledKind is the kind of a Scheduled entry.
 type ScheduledKind string
 
-// What is scheduled.
+// The kinds of Scheduled entries.
 const (
 	Remind   ScheduledKind = "remind"
 	Escalate ScheduledKind = "escalate"
@@ -133,51 +133,49 @@ type Vote struct {
 	Person   string   `json:"person"` // canonical id
 	Verdict  Verdict  `json:"verdict"`
 	Revision int      `json:"revision"`
-	Binding  string   `json:"binding"` // what the person saw
+	Binding  string   `json:"binding"` // digest of the call that was shown to the person
 	Reason   string   `json:"reason,omitempty"`
 	Channel  string   `json:"channel"` // inbox, cli, slack, api…
-	Groups   []string `json:"groups"`  // held when the vote was given; counting asks the directory again
+	Groups   []string `json:"groups"`  // the person's groups at the time of the vote; counting asks the directory again
 	Full     bool     `json:"shown_fully"`
-	Hidden   []string `json:"hidden,omitempty"` // paths of values that policy hid when it was shown
-	// name of the person's token that the answer came by; "" where they
-	// were signed in
+	Hidden   []string `json:"hidden,omitempty"` // paths of the values that a policy hid from the person
+	// Token is the name of the person's token that sent the answer. It is empty if the person was
+	// signed in.
 	Token  string          `json:"token,omitempty"`
-	Chosen *int            `json:"chosen,omitempty"` // for Choose, and Dismiss of choices
+	Chosen *int            `json:"chosen,omitempty"` // for Choose, and for Dismiss of a question with choices
 	Data   json.RawMessage `json:"data,omitempty"`   // for Submit
-	Late   bool            `json:"late,omitempty"`   // after the end; kept for the audit
-	// Also is how many further callers (Requester.Also) the request had
-	// when the vote was given.
+	Late   bool            `json:"late,omitempty"`   // given after the request had ended; kept for the audit
+	// Also is the number of further callers (Requester.Also) of the request when the vote was
+	// given.
 	Also  int         `json:"also,omitempty"`
 	Grant *GrantOffer `json:"grant,omitempty"`
 	At    time.Time   `json:"at"`
 }
 
-// Permit is the single-use right to run the decided call.
+// Permit is the right to run the approved call once.
 type Permit struct {
 	Expires  time.Time  `json:"expires"`
-	Key      string     `json:"key,omitempty"` // of the consumption: the same key may ask again, no other
+	Key      string     `json:"key,omitempty"` // key of the consumption; only the same key gets the same answer again
 	By       string     `json:"by,omitempty"`  // the runtime that consumed it
 	Consumed *time.Time `json:"consumed,omitempty"`
-	// Audience is the tool that checks the permit, and Until is when it
-	// is over there; absent where the tool checks none. They are fixed
-	// when the request is consumed.
+	// Audience is the tool that verifies the permit, and Until is when the permit expires there.
+	// Both are set when the request is consumed, and absent if the tool verifies no permits.
 	Audience string     `json:"audience,omitempty"`
 	Until    *time.Time `json:"until,omitempty"`
-	// Signed is the permit for a tool that checks it, in the answer to
-	// whoever consumed the request; it is not stored.
+	// Signed is the signed permit for a tool that verifies it. It is set in the answer to the
+	// consumer and never stored.
 	Signed string `json:"signed,omitempty"`
 }
 
-// Current is the revision that may run.
+// Current returns the last revision, the only one that may run.
 func (r *Request) Current() *Revision { return &r.Revisions[len(r.Revisions)-1] }
 
-// Pruned reports whether the retention took the texts: a recorded call
-// always has arguments.
+// Pruned reports whether retention deleted the texts of the request. It looks at the arguments,
+// because a recorded call always has some.
 func (r *Request) Pruned() bool { return len(r.Current().Call.Args) == 0 }
 
-// Clone returns a copy that the machine may change without touching the
-// original. What the machine never changes in place (calls, decisions,
-// votes given, times) is shared.
+// Clone returns a copy that the state machine may change without affecting the original. It shares
+// what the state machine never changes in place: calls, decisions, votes and times.
 func (r *Request) Clone() *Request {
 	c := *r
 	c.Revisions = slices.Clone(r.Revisions)
@@ -195,10 +193,10 @@ func (r *Request) Clone() *Request {
 	return &c
 }
 
-// Binding is the digest of what may run.
+// Binding returns the digest of the call that may run.
 func (r *Request) Binding() string { return r.Current().Binding }
 
-// revision is a call as a plan decided it.
+// revision returns the revision for a call that the plan decided.
 func (c *Compiled) revision(call resolve.Call, binding string, d resolve.Decision) Revision {
 	server := call.Container()
 
@@ -212,7 +210,7 @@ func (c *Compiled) revision(call resolve.Call, binding string, d resolve.Decisio
 	}
 }
 
-// Summary is what lists show of a request.
+// Summary is the part of a request that lists show.
 type Summary struct {
 	ID        string `json:"id"`
 	Version   int64  `json:"version"`
@@ -221,20 +219,20 @@ type Summary struct {
 	Agent     string `json:"agent"`  // id
 	Target    string `json:"target"` // Call.Target
 	Principal string `json:"principal,omitempty"`
-	// the author's words, at most 200 characters; "" where policy hides
-	// arguments, which they could repeat
+	// Message is the policy author's message, at most 200 characters. It is empty if a policy hides
+	// arguments, because the message could repeat them.
 	Message string `json:"message"`
-	// digest of the rules that asked: equal means the same tool and
-	// rules may be decided together
+	// Rules is the digest of the rules that asked. Requests with the same digest have the same tool
+	// and rules, so they may be decided together.
 	Rules     string    `json:"rules"`
-	Groups    []string  `json:"groups"`    // of stages, and called in; [""] when any approver will do
+	Groups    []string  `json:"groups"`    // of stages and past escalations; [""] if any approver may answer
 	Approvals int       `json:"approvals"` // approving votes of the current revision
-	Needed    int       `json:"needed"`    // seats
+	Needed    int       `json:"needed"`    // number of seats in all stages
 	Created   time.Time `json:"created"`
 	Deadline  time.Time `json:"deadline"`
-	// a tool asks for a choice; Message is in our words, the tool's are
-	// in the request
+	// Question is set if the request is a question. Message is then a text of ours; the question's
+	// own text is only in the request.
 	Question  bool      `json:"question,omitempty"`
-	Answering Answering `json:"-"`               // whose answers it waits for
-	Bytes     int64     `json:"bytes,omitempty"` // about how many the whole request has, in lists
+	Answering Answering `json:"-"`               // the people whose answers the request waits for
+	Bytes     int64     `json:"bytes,omitempty"` // approximate size of the whole request, set in lists
 }

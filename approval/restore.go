@@ -8,22 +8,20 @@ import (
 	"time"
 )
 
-// ByRestore is why an approval ended that nobody had used when the
-// store was filled from a backup: its call may have run since.
+// ByRestore is the cause for ending an unused approval after the store was restored from a backup,
+// because the call may have run since the backup was made.
 const ByRestore Cause = "restored"
 
-// Voided says what Void ended.
+// Voided counts what Void changed.
 type Voided struct {
 	Permits int
 	Grants  int
-	Freezes int // that were put in force again
+	Freezes int // put in force again
 }
 
-// Void ends what must not outlive a restore: approvals that nobody had
-// used and standing approvals. Freezes that were in force after the
-// backup was made, and are known from elsewhere, are put in force again
-// until somebody lifts them. Requests that wait stay. It may be called
-// again.
+// Void ends everything that must not survive a restore: unused approvals and standing approvals. It
+// puts the given freezes, which were in force after the backup was made, in force again until they are
+// lifted. Pending requests stay. Void may be called again.
 func (s *Service) Void(ctx context.Context, tenant, by string, frozen []Freeze) (Voided, error) {
 	var out Voided
 	for cursor := ""; ; {
@@ -50,7 +48,7 @@ func (s *Service) Void(ctx context.Context, tenant, by string, frozen []Freeze) 
 		}
 	}
 
-	// all: which ones live is for their documents to say
+	// list all of them, because only their documents show which ones are live
 	grants, err := s.store.Grants(ctx, tenant, true, s.clock.Now())
 	if err != nil {
 		return out, err
@@ -79,7 +77,7 @@ func (s *Service) voidPermit(ctx context.Context, tenant, id, by string) (ended 
 	return ended, err
 }
 
-// freezeAgain puts in force what is not.
+// freezeAgain puts the freezes in force that are not in force, and returns their number.
 func (s *Service) freezeAgain(ctx context.Context, tenant, by string, frozen []Freeze) (n int, err error) {
 	err = s.store.Update(ctx, tenant, func(tx Tx) error {
 		n = 0
@@ -106,8 +104,8 @@ func (s *Service) freezeAgain(ctx context.Context, tenant, by string, frozen []F
 	return n, err
 }
 
-// restored holds the ledger to what a restore promises: nothing that it
-// found approved may run.
+// restored checks that no approval or standing approval was still usable when the store was
+// restored.
 func (a *Auditor) restored(e *auditEntry) {
 	for _, id := range slices.Sorted(maps.Keys(a.requests)) {
 		if a.requests[id].state == Approved {

@@ -23,8 +23,8 @@ func (h *harness) void(frozen ...approval.Freeze) approval.Voided {
 	return out
 }
 
-// TestARestoreVoidsWhatCouldRunByItself: unused permits and standing
-// approvals, of every agent; what waits, and what has ended, stays.
+// TestARestoreVoidsWhatCouldRunByItself: unused permits and standing approvals of every agent are
+// voided; pending and closed requests stay.
 func TestARestoreVoidsWhatCouldRunByItself(t *testing.T) {
 	h := newHarness(t)
 	pay, refund := tool("pay", `{"n":1}`), tool("pay", `{"n":2}`)
@@ -69,7 +69,7 @@ func TestARestoreVoidsWhatCouldRunByItself(t *testing.T) {
 	}
 }
 
-// TestARestoreVoidsAllPages of the list of requests.
+// TestARestoreVoidsAllPages covers a list of requests with several pages.
 func TestARestoreVoidsAllPages(t *testing.T) {
 	h := newHarness(t)
 	const n = 520 // more than a page
@@ -81,9 +81,8 @@ func TestARestoreVoidsAllPages(t *testing.T) {
 	}
 }
 
-// TestARestoreVoidsWhatNoIndexFinds: whoever has the database
-// chooses the columns that find standing approvals, so all are looked
-// at.
+// TestARestoreVoidsWhatNoIndexFinds: an attacker with access to the database can change the columns
+// that find standing approvals, so all of them are checked.
 func TestARestoreVoidsWhatNoIndexFinds(t *testing.T) {
 	h := newHarness(t)
 	call := tool("pay", `{}`)
@@ -108,8 +107,8 @@ func TestARestoreVoidsWhatNoIndexFinds(t *testing.T) {
 	}
 }
 
-// TestAnAuditorFindsWhatARestoreLeft: an entry that tells of a
-// restore, and before it what could still run.
+// TestAnAuditorFindsWhatARestoreLeft: the audit reports approvals that could still run at the time
+// of a restore.
 func TestAnAuditorFindsWhatARestoreLeft(t *testing.T) {
 	h := newHarness(t)
 	unused, grant := h.approved(tool("pay", `{"n":1}`), &approval.GrantOffer{MaxUses: 3, MaxAge: time.Hour})

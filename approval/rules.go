@@ -6,17 +6,17 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Rules are the rules that asked about a call, each once, ordered.
+// Rules are the rules that asked about a call, without duplicates.
 type Rules []Rule
 
-// Rule names one rule: of a policy, or of an agent's file by its place.
+// Rule identifies one rule: by the name in its policy, or by its position in the agent's file.
 type Rule struct {
 	Source resolve.Source `json:"source"`
 	Policy string         `json:"policy,omitempty"`
 	Rule   string         `json:"rule,omitempty"`
 }
 
-// rulesOf names the rules that asked.
+// rulesOf returns the rules that asked.
 func rulesOf(d *resolve.Decision) Rules {
 	var out Rules
 	for _, x := range d.Reasons {
@@ -29,12 +29,12 @@ func rulesOf(d *resolve.Decision) Rules {
 	return out
 }
 
-// include reports whether all of others are among the rules.
+// include reports whether r contains all of others.
 func (r Rules) include(others Rules) bool {
 	return !slices.ContainsFunc(others, func(o Rule) bool { return !slices.Contains(r, o) })
 }
 
-// facts are the rules as the ledger keeps them.
+// facts returns the rules in the form that the ledger stores.
 func (r Rules) facts() []any {
 	return facts(r, func(x Rule) any {
 		return map[string]any{

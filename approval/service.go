@@ -14,46 +14,45 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Config are the choices of whoever runs the service. Zero fields take
-// the defaults named.
+// Config configures a Service. Zero fields take the defaults named in their comments.
 type Config struct {
-	Within      time.Duration // deadline of requests whose policies set none; 24h
-	PermitAge   time.Duration // how long an approval waits to be used; 15m
-	CoolDown    time.Duration // how long a denied call is denied again without asking; 5m
-	GrantAge    time.Duration // of grants whose offer names none; 1h
-	MaxGrantAge time.Duration // of any grant; 30 days
-	GrantUses   int           // of grants whose offer names neither uses nor an age; 1
-	MaxUses     int           // of any grant; 10,000
-	Remember    time.Duration // how long idempotency keys are known; 24h
-	// AcceptUnknown names the tenants that take calls for principals
-	// whom the directory doesn't know as they are. Elsewhere such a
-	// call takes one more approver, since the principal could be one of
-	// them under another name. Nil: nowhere.
+	Within      time.Duration // deadline of requests whose policies set none; default 24h
+	PermitAge   time.Duration // how long an approval can be used; default 15m
+	CoolDown    time.Duration // how long a denied call is denied again without asking people; default 5m
+	GrantAge    time.Duration // lifetime of grants whose offer sets none; default 1h
+	MaxGrantAge time.Duration // longest lifetime of any grant; default 30 days
+	GrantUses   int           // uses of grants whose offer sets neither uses nor a lifetime; default 1
+	MaxUses     int           // most uses of any grant; default 10,000
+	Remember    time.Duration // how long idempotency keys are remembered; default 24h
+	// AcceptUnknown reports whether a tenant accepts principals that the directory does not
+	// contain. For other tenants, a call with an unknown principal needs one more approver, because
+	// the principal could be one of the approvers under another name. If it is nil, no tenant
+	// accepts unknown principals.
 	AcceptUnknown func(tenant string) bool
-	// Admins names the group of a tenant whose people read everything,
-	// beside those whom the directory lets; nil: no group.
+	// Admins returns the group of a tenant whose members may read everything, in addition to the
+	// people that the directory allows to. If it is nil, there is no such group.
 	Admins func(tenant string) string
-	// PermitAges are the permit ages of tenants that have one of their
-	// own, which those who wait are told; 0 is PermitAge. Nil: none has.
+	// PermitAges returns the permit age of a tenant, or 0 if PermitAge applies. Answers to waiting
+	// callers contain the tenant's own permit age. If it is nil, PermitAge applies to every tenant.
 	PermitAges func(tenant string) time.Duration
-	KeepArgs   int   // bytes of arguments that the ledger keeps as text of a call that nobody is asked about; 16 KiB
-	Quota      Quota // of what callers may have kept; none
-	// Route names what else hears of an event, r being nil for events
-	// that are not about a request; a nil Route means nothing does.
+	KeepArgs   int   // most bytes of arguments that the ledger keeps as text if a call needs no approval; 16 KiB
+	Quota      Quota // limits what callers may have stored; by default there is no limit
+	// Route returns the deliveries that an event causes. r is nil for events that are not about a
+	// request. If Route is nil, events cause no deliveries.
 	Route func(event string, r *Request) []Delivery
-	// Watcher hears of decisions beside them; nil: nobody does.
+	// Watcher is notified of decisions. It may be nil.
 	Watcher Watcher
-	// Permits sign what tools check for themselves; nil: no tool does.
+	// Permits signs the permits that tools verify themselves. If it is nil, no permit is signed.
 	Permits Permits
 }
 
-// Watcher hears of what plans decide while the caller waits for it. It
-// returns at once, and changes nothing of what it is told.
+// Watcher is notified of decisions while the caller waits. Its methods must return quickly and must
+// not modify their arguments.
 type Watcher interface {
-	// Decided tells that a plan of a tenant decided a call. Nobody
-	// changes the call any more.
+	// Decided is called after a plan of a tenant decided a call. The call is not modified
+	// afterwards.
 	Decided(tenant string, by *Compiled, call *resolve.Call, outcome resolve.Outcome)
-	// Denied tells that people have denied the call of a request.
+	// Denied is called after people denied the call of a request.
 	Denied(r *Request)
 }
 
@@ -71,7 +70,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// ownPermitAge is that of a tenant which has one of its own, else 0.
+// ownPermitAge returns the permit age that is configured for a tenant, or 0 if there is none.
 func (c *Config) ownPermitAge(tenant string) time.Duration {
 	if c.PermitAges == nil {
 		return 0
@@ -86,8 +85,8 @@ func pick[T time.Duration | int](field *T, standard T) {
 	}
 }
 
-// Service asks people. It is safe for concurrent use; any number of
-// services may work on one store.
+// Service asks people for approvals and answers. It is safe for concurrent use. Several services
+// may share one store.
 type Service struct {
 	store  Store
 	plans  Planner
@@ -99,8 +98,8 @@ type Service struct {
 	loads  loads
 }
 
-// New returns a service. now is the clock, random the source of ids and
-// salts (crypto/rand.Reader).
+// New returns a service. now is the clock; random is the source of ids and salts (usually
+// crypto/rand.Reader).
 func New(
 	store Store,
 	plans Planner,
@@ -120,15 +119,14 @@ func New(
 	}
 }
 
-// clock never goes back: a wall clock that is set back must not revive
-// what has expired. Nor does it stand still then, which would keep
-// permits and grants alive: it goes on at half speed until the wall
-// clock has caught up.
+// clock never goes back: a wall clock that is set back must not revive what has expired. It must
+// not stop either, because that would keep permits and grants alive. So it runs at half speed until
+// the wall clock has caught up.
 type clock struct {
 	mu   sync.Mutex
 	now  func() time.Time
-	seen time.Time // what the wall clock said last
-	last time.Time // what this one said last
+	seen time.Time // last time that the wall clock returned
+	last time.Time // last time that Now returned
 }
 
 func (c *clock) Now() time.Time {
@@ -146,7 +144,7 @@ func (c *clock) Now() time.Time {
 	return c.last
 }
 
-// Request returns one request; ErrNotFound.
+// Request returns a request by its id, or ErrNotFound.
 func (s *Service) Request(ctx context.Context, tenant, id string) (*Request, error) {
 	if checkName("id", id) != nil {
 		return nil, ErrNotFound
@@ -154,8 +152,8 @@ func (s *Service) Request(ctx context.Context, tenant, id string) (*Request, err
 	return s.store.Request(ctx, tenant, id)
 }
 
-// Own returns a request that this asker asked for, be it first or
-// later. Others are as if they were not there: ErrNotFound.
+// Own returns a request that this asker made or joined. For other requests it returns ErrNotFound,
+// as if they didn't exist.
 func (s *Service) Own(ctx context.Context, tenant, id string, who Asker) (*Request, error) {
 	r, err := s.Request(ctx, tenant, id)
 	if err == nil && !r.AskedBy(who) {
@@ -165,7 +163,7 @@ func (s *Service) Own(ctx context.Context, tenant, id string, who Asker) (*Reque
 	return r, err
 }
 
-// append records events, and what else is to hear of them.
+// append records events in the ledger, with the deliveries that Route returns for them.
 func (s *Service) append(tx Tx, tenant string, now time.Time, r *Request, events ...Event) error {
 	for _, e := range events {
 		if e.takesAway() {
@@ -185,7 +183,7 @@ func (s *Service) append(tx Tx, tenant string, now time.Time, r *Request, events
 	return nil
 }
 
-// seal makes the ledger entry of an event.
+// seal builds the ledger record of an event.
 func (s *Service) seal(tenant string, now time.Time, e Event) (ledger.Record, error) {
 	record, err := ledger.Entry{
 		Time:    now,
@@ -203,17 +201,17 @@ func (s *Service) seal(tenant string, now time.Time, e Event) (ledger.Record, er
 	return record, nil
 }
 
-// step is what an input did to a request.
+// step is the effect of an input on a request.
 type step struct {
 	events  []Event
-	changed bool // the request, so that it must be saved
-	// what the caller is told although the step stands: a permit that
-	// turned out to be void, a request that has ended
+	changed bool // reports whether the request was modified and must be saved
+	// refused is the error that the caller gets although the step is saved, for example if a permit
+	// turned out to be void or the request has ended.
 	refused error
 }
 
-// change runs fn on a locked request and keeps what it did to it. An
-// error of fn undoes everything; a refusal does not.
+// change runs fn on a locked request and saves its effect. If fn returns an error, everything is
+// rolled back. If the step has a refused error, the step is saved and change returns that error.
 func (s *Service) change(
 	ctx context.Context, tenant, id string, fn func(tx Tx, r *Request, now time.Time) (step, error),
 ) (*Request, error) {
@@ -228,8 +226,8 @@ func (s *Service) change(
 			return err
 		}
 		now := s.clock.Now()
-		// Time acts first, so that nothing slips in between a deadline
-		// and the worker that notices it.
+		// Handle expired times first, so that no input takes effect between a deadline and the run
+		// of the worker that notices it.
 		events, ticked := s.due(r, now)
 		did, err := fn(tx, r, now)
 		if err != nil {
@@ -248,7 +246,7 @@ func (s *Service) change(
 	return done, refused
 }
 
-// due lets time act on a request if its time has come.
+// due applies the effects of time to a request if its Due time has come.
 func (s *Service) due(r *Request, now time.Time) ([]Event, bool) {
 	if r.Due == nil || now.Before(*r.Due) {
 		return nil, false
@@ -256,9 +254,9 @@ func (s *Service) due(r *Request, now time.Time) ([]Event, bool) {
 	return r.tick(now, s.cfg), true
 }
 
-// Tick lets time act on what is due: reminders, escalations, deadlines,
-// permits nobody used. It returns how many requests it acted on. Any
-// number of replicas may call it; each request is acted on once.
+// Tick processes requests that are due: reminders, escalations, deadlines and unused permits. It
+// returns the number of requests that it processed. Any number of replicas may call it; each
+// request is processed once.
 func (s *Service) Tick(ctx context.Context) (int, error) {
 	now := s.clock.Now()
 	var acted [][2]string // tenants and ids
@@ -277,7 +275,7 @@ func (s *Service) Tick(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// Cancel takes a request back. What has ended stays as it ended (ErrClosed).
+// Cancel withdraws a request. It returns ErrClosed if the request has already ended.
 func (s *Service) Cancel(ctx context.Context, tenant, id, by, reason string) (*Request, error) {
 	if err := checkWords("reason", reason); err != nil {
 		return nil, err
@@ -290,7 +288,7 @@ func (s *Service) Cancel(ctx context.Context, tenant, id, by, reason string) (*R
 	})
 }
 
-// Revoke ends a grant. Revoking a dead one changes nothing.
+// Revoke ends a grant. It changes nothing if the grant has already ended.
 func (s *Service) Revoke(ctx context.Context, tenant, id, by, reason string) (*Grant, error) {
 	if err := checkWords("reason", reason); err != nil {
 		return nil, err
@@ -306,7 +304,7 @@ func (s *Service) Revoke(ctx context.Context, tenant, id, by, reason string) (*G
 			return err
 		}
 		done = g
-		tx.SealFirst() // also if it was revoked before, and the answer to that was lost
+		tx.SealFirst() // also if the grant was revoked before and that answer was lost
 		return s.append(tx, tenant, now, nil, events...)
 	})
 	if err != nil {
@@ -342,9 +340,9 @@ func (g *Grant) event(kind, actor string, facts map[string]any) Event {
 	return Event{Type: kind, Subject: g.ID, Actor: actor, Facts: all}
 }
 
-// Freeze denies everything of an agent ("" means of the tenant) from
-// now on; Thaw lifts it. A reason that can't be kept as it is does not
-// stand in its way.
+// Freeze denies all calls of an agent from now on, or all calls of the tenant if agent is empty.
+// Thaw lifts the freeze. A reason that can't be stored must not prevent a freeze, so it is
+// repaired first.
 func (s *Service) Freeze(ctx context.Context, tenant, agent, by, reason string) error {
 	if err := errors.Join(checkName("agent", agent), checkName("by", by)); err != nil { // every call reads the freezes
 		return err
@@ -357,7 +355,7 @@ func (s *Service) Freeze(ctx context.Context, tenant, agent, by, reason string) 
 	}
 
 	if agent != "" {
-		// a typo would freeze nothing, and look as if
+		// a typo would freeze nothing, but look as if it did
 		if _, err := s.plans.Plan(ctx, tenant, agent); errors.Is(err, ErrUnknownAgent) {
 			return &InputError{"agent", "the id of an agent that is loaded, or none to freeze all"}
 		}
@@ -371,7 +369,7 @@ func (s *Service) Freeze(ctx context.Context, tenant, agent, by, reason string) 
 	})
 }
 
-// aboutFreeze is an event about a freeze of an agent, or of all.
+// aboutFreeze returns an event about a freeze of one agent, or of all agents.
 func aboutFreeze(kind, by, agent, reason string) Event {
 	return Event{
 		Type:  kind,
@@ -380,7 +378,7 @@ func aboutFreeze(kind, by, agent, reason string) Event {
 	}.sealing("reason", reason)
 }
 
-// Thaw lifts a freeze; ErrNotFound when there is none.
+// Thaw lifts a freeze. It returns ErrNotFound if there is none.
 func (s *Service) Thaw(ctx context.Context, tenant, agent, by, reason string) error {
 	if err := errors.Join(checkName("agent", agent), checkWords("reason", reason)); err != nil {
 		return err
@@ -413,16 +411,16 @@ func frozen(tx interface{ Freezes() ([]Freeze, error) }, match func(Freeze) bool
 	return nil, nil
 }
 
-// stops matches freezes that stop an agent. A freeze of everything
-// doesn't stop administration, since lifting it is one of its acts.
+// stops returns a function that reports whether a freeze applies to an agent. A freeze of all
+// agents doesn't stop administration, because lifting a freeze is an act of administration.
 func stops(agent string) func(Freeze) bool {
 	return func(f Freeze) bool {
 		return f.Agent == agent || f.Agent == "" && agent != AdministrationAgent
 	}
 }
 
-// Record appends an event that is about no request to the ledger: a
-// token made, a sign-in, an export.
+// Record appends an event to the ledger that is not about a request, for example the creation of a
+// token, a sign-in or an export.
 func (s *Service) Record(
 	ctx context.Context,
 	tenant, event, subject, actor string,
@@ -436,7 +434,7 @@ func (s *Service) Record(
 	})
 }
 
-// RecordAndSend is Record with what is to be sent because of it.
+// RecordAndSend is like Record, and also queues the deliveries that the event causes.
 func (s *Service) RecordAndSend(ctx context.Context, tenant string, e Event, to ...Delivery) error {
 	return s.store.Update(ctx, tenant, func(tx Tx) error {
 		record, err := s.seal(tenant, s.clock.Now(), e)
@@ -448,9 +446,8 @@ func (s *Service) RecordAndSend(ctx context.Context, tenant string, e Event, to 
 	})
 }
 
-// Decide decides a call without asking anybody or recording anything. A
-// freeze denies, and so does a store that can't say whether there is
-// one.
+// Decide decides a call without asking people and without recording anything. It denies the call if
+// a freeze applies, and returns an error if the freezes can't be read.
 func (s *Service) Decide(
 	ctx context.Context,
 	tenant, agent string,
@@ -482,7 +479,7 @@ func (s *Service) Decide(
 	return d, nil
 }
 
-// frozenDecision is the denial by the kill switch.
+// frozenDecision returns the denial of a call that a freeze stops.
 func frozenDecision(f Freeze, plan *resolve.Plan) resolve.Decision {
 	what := "all agents are frozen"
 	if f.Agent != "" {
@@ -499,19 +496,19 @@ func frozenDecision(f Freeze, plan *resolve.Plan) resolve.Decision {
 	}
 }
 
-// FromFreeze and CodeFrozen are the reason that the kill switch gives.
+// FromFreeze and CodeFrozen are the source and the code of the reason for a denial by a freeze.
 const (
 	FromFreeze resolve.Source = "freeze"
 	CodeFrozen resolve.Code   = "frozen"
 )
 
-// known resolves names through the directory; its failure is an error,
-// so that nobody is counted or left out by accident.
+// known looks up a name in the directory. A failure of the directory is returned as an error, so
+// that no person is counted or left out by accident.
 func (s *Service) known(ctx context.Context, tenant, name string) (Person, bool, error) {
 	return quorum.Known(ctx, s.people, tenant, name)
 }
 
-// somebody is a person whom the directory knows; ErrUnknownName.
+// somebody returns the person with this name in the directory, or ErrUnknownName.
 func (s *Service) somebody(ctx context.Context, tenant, name string) (Person, error) {
 	p, known, err := s.known(ctx, tenant, name)
 	if err == nil && !known {

@@ -98,14 +98,14 @@ rules:
   - {id: visit, match: {targets: [visit]}, approval: true, require: {stages: [{group: support}], within: 10m, grants: session}}
 `
 
-// directory knows people, by every name; it can change and it can break.
+// directory resolves people by all their names; it can change and it can fail.
 type directory struct {
 	mu     sync.Mutex
 	groups map[string][]string // person → groups
 	alias  map[string]string   // other name → person
 	owners []string
 	broken error
-	// members says that groups list who is in them.
+	// members makes Members list the people of a group.
 	members bool
 }
 
@@ -158,7 +158,7 @@ func (d *directory) set(change func(*directory)) {
 	change(d)
 }
 
-// plans holds one agent's plan, and can change it.
+// plans holds one agent's plan, which can change.
 type plans struct {
 	mu  sync.Mutex
 	now *approval.Compiled
@@ -193,7 +193,7 @@ func (p *plans) set(t testing.TB, policies string) {
 	}
 }
 
-// harness is a service over a real store, with a clock that the test moves.
+// harness is a service on a real store, with a clock that the test controls.
 type harness struct {
 	t      *testing.T
 	path   string
@@ -237,7 +237,7 @@ func newHarness(t *testing.T) *harness {
 	return h
 }
 
-// start opens the store and makes a new service on it: also a restart.
+// start opens the store and makes a new service on it, like a restart.
 func (h *harness) start() {
 	h.t.Helper()
 	if h.store != nil {
@@ -339,7 +339,7 @@ func (h *harness) vote(
 	return out
 }
 
-// approved opens a call and has cy approve it.
+// approved opens a call and approves it as cy.
 func (h *harness) approved(call *resolve.Call, offer *approval.GrantOffer) (*approval.Request, *approval.Grant) {
 	h.t.Helper()
 	out := h.vote(h.asked(call), "cy", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) {
@@ -396,9 +396,8 @@ func (h *harness) wrongField(err error, field string) {
 	}
 }
 
-// history seals the ledger, audits it, and lists the types of its
-// entries. Every test that ends with it proves that what happened
-// could.
+// history seals the ledger, audits it, and returns the types of its entries. A test that ends with
+// it proves that its events are consistent.
 func (h *harness) history() []string {
 	h.t.Helper()
 	sign := func(ledger.Checkpoint) ([]byte, error) { return []byte("signed"), nil }
@@ -446,7 +445,7 @@ func must(t rapid.TB, err error) {
 	}
 }
 
-// works holds a call that answers with more than an error to having none.
+// works expects no error from a call that also returns a value.
 func works(_ any, err error) func(rapid.TB) {
 	return func(t rapid.TB) {
 		t.Helper()

@@ -13,8 +13,8 @@ import (
 // Shortage is a stage that can't be filled.
 type Shortage = people.Shortage
 
-// Shortages lists the stages of a pending request that nobody can fill
-// as of now, with all stand-ins who may still come in.
+// Shortages lists the stages of a pending request that can't be filled with the current people. It
+// takes all stand-ins into account, including those who may only fill seats later.
 func (s *Service) Shortages(ctx context.Context, r *Request) ([]Shortage, error) {
 	if r.State != Pending || r.Question != nil {
 		return nil, nil
@@ -39,20 +39,20 @@ func (s *Service) members(ctx context.Context, tenant, group string) ([]Person, 
 	return members, nil
 }
 
-// StageView is one stage of a request as of now.
+// StageView is the current state of one stage of a request.
 type StageView struct {
 	Group   string
-	Needed  int      // people
+	Needed  int      // number of people
 	Seated  []string // ids of people whose approval fills a seat
-	Missing int      // seats that nobody fills
-	// people who may fill a seat that is missing; nil when none is, or
-	// when the request has ended
+	Missing int      // number of seats that are not filled
+	// Could lists people who may fill a missing seat. It is nil if no seat is missing or if the
+	// request has ended.
 	Could    []Person
-	StandIns []policy.StandIn // who may fill seats by now, or will some time after the request was opened
+	StandIns []policy.StandIn // who may fill seats now or some time after the request was opened
 }
 
-// Stages tells how the stages of a request stand, and who may still
-// fill their seats.
+// Stages returns the current state of the stages of a request, with the people who may still fill
+// their seats.
 func (s *Service) Stages(ctx context.Context, r *Request) ([]StageView, error) {
 	a := r.answering()
 	w, err := s.standing(ctx, r.Tenant, &a, s.clock.Now())
@@ -82,8 +82,7 @@ func (s *Service) Stages(ctx context.Context, r *Request) ([]StageView, error) {
 	return out, nil
 }
 
-// could lists the people who may fill a seat of a stage, and have not
-// approved.
+// could lists the people who may fill a seat of a stage and have not approved yet.
 func (s *Service) could(
 	ctx context.Context, tenant string, stage policy.Stage, a *Answering, w quorum.Standing,
 ) ([]Person, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// A quorum that nobody can fill is told before anybody votes: without
-// those who may not answer, and with those who may still come in.
+// TestAQuorumNobodyCanFillIsTold: a quorum that can't be filled is reported before any vote. People
+// who may not answer are not counted; people who may be called in later are.
 func TestAQuorumNobodyCanFillIsTold(t *testing.T) {
 	h := newHarness(t)
 	h.people.set(func(d *directory) {
@@ -56,8 +56,8 @@ func TestAQuorumNobodyCanFillIsTold(t *testing.T) {
 	}
 }
 
-// As many people of a group as there are seats are enough to know,
-// however many hold it.
+// TestShortagesAgreeWithSeatingEverybody: looking at as many members of a group as there are seats
+// gives the same result as looking at all members.
 func TestShortagesAgreeWithSeatingEverybody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var stages []policy.Stage

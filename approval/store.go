@@ -8,27 +8,23 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 )
 
-// ErrNotFound says that a store holds no such thing for this tenant.
+// ErrNotFound is returned if a store has no such object for this tenant.
 var ErrNotFound = errors.New("not found")
 
-// Store keeps requests, grants, freezes and the ledger's entries of
-// many tenants. Implementations live in store/…; store/storetest is
-// what each must pass.
+// Store keeps requests, grants, freezes and ledger entries of many tenants. The implementations are
+// in store/…, and each must pass the tests of store/storetest.
 type Store interface {
-	// Update runs fn in one transaction: all of its writes and the
-	// ledger entries become durable together, or none does. When it
-	// returns nil, the requests, grants and freezes that fn read are as
-	// it read them at the moment of the commit. To that end fn may run
-	// more than once, and first ahead of the transaction, so it must
-	// not act on the outside. fn doesn't see its own writes (they are
-	// sent at the end).
+	// Update runs fn in one transaction: either all writes and ledger entries become durable, or
+	// none do. If it returns nil, then at the commit the requests, grants and freezes that fn read
+	// were still as fn read them. For this, fn may run more than once, and the first time before
+	// the transaction starts, so it must have no other side effects. fn doesn't see its own writes,
+	// because they are sent at the end.
 	Update(ctx context.Context, tenant string, fn func(Tx) error) error
-	// Due runs fn for up to limit requests of any tenant whose Due time
-	// has come, each in a transaction of its own, shared with other
-	// replicas: no two work on one request at once. It returns how many
-	// fn was run for; errors of single requests are joined and do not
-	// stop the others: one that failed may stand back for a minute, so
-	// that those behind it get their turn.
+	// Due runs fn for up to limit requests of any tenant whose Due time has come, each in its own
+	// transaction. Replicas share the work: no two process the same request at the same time. It
+	// returns the number of requests for which fn was run. Errors of single requests are joined and
+	// do not stop the others. A failed request may be skipped for a minute, so that later ones get
+	// their turn.
 	Due(
 		ctx context.Context,
 		now time.Time,
@@ -36,128 +32,120 @@ type Store interface {
 		fn func(tx Tx, tenant string, r *Request) error,
 	) (int, error)
 
-	// Request returns one request; ErrNotFound.
+	// Request returns a request, or ErrNotFound.
 	Request(ctx context.Context, tenant, id string) (*Request, error)
-	// Heads returns what there is to know of requests without reading
-	// them. Those that are not there are left out.
+	// Heads returns the versions and sizes of requests without reading their documents. Missing
+	// requests are left out.
 	Heads(ctx context.Context, tenant string, ids []string) (map[string]Head, error)
-	// Summaries returns what lists show of some requests, by their ids.
-	// Those that are not there are left out.
+	// Summaries returns the summaries of requests by their ids. Missing requests are left out.
 	Summaries(ctx context.Context, tenant string, ids []string) (map[string]Summary, error)
-	// Loads returns what each token has open, by its name
+	// Loads returns the open requests' number and size for each token, by the token's name
 	// (Requester.Runtime).
 	Loads(ctx context.Context, tenant string) (map[string]Load, error)
-	// Requests lists summaries, newest first unless the filter says
-	// otherwise.
+	// Requests lists summaries, newest first unless the filter sets another order.
 	Requests(ctx context.Context, tenant string, f Filter) (Page, error)
-	// Similar returns the latest closed requests of the same agent and
-	// target, newest first: up to limit, and fewer where their
-	// documents are large, but one at least if there is any.
+	// Similar returns the latest closed requests of the same agent and target, newest first. It
+	// returns up to limit requests, fewer if their documents are large, but at least one if there
+	// is any.
 	Similar(ctx context.Context, tenant, agent, target string, limit int) ([]*Request, error)
 	Grant(ctx context.Context, tenant, id string) (*Grant, error)
-	// Grants lists grants, newest first; live ones only unless all.
+	// Grants lists grants, newest first. Unless all is set, it lists only live grants.
 	Grants(ctx context.Context, tenant string, all bool, now time.Time) ([]Grant, error)
 	// Freezes lists the freezes in force.
 	Freezes(ctx context.Context, tenant string) ([]Freeze, error)
-	// Votes lists vote facts since a time, for figures; newest first,
-	// at most limit.
+	// Votes lists the votes since a time, newest first, at most limit.
 	Votes(ctx context.Context, tenant string, since time.Time, limit int) ([]VoteFact, error)
-	// Changed returns a channel that is closed when something of the
-	// tenant changed after the call: by this process at once, by
-	// another one within the store's polling interval.
+	// Changed returns a channel that is closed when data of the tenant changes after the call.
+	// Changes by this process are noticed at once, changes by other processes within the store's
+	// polling interval.
 	Changed(tenant string) <-chan struct{}
 }
 
-// Tx is one transaction of one tenant. Writes can't fail before the end.
+// Tx is one transaction of one tenant. Writes report no errors before the end of the transaction.
 type Tx interface {
-	// Request returns a request and locks it; ErrNotFound.
+	// Request returns a request and locks it. It returns ErrNotFound if there is none.
 	Request(id string) (*Request, error)
-	// Latest returns the request whose current binding this is, locked,
-	// or nil: the one that is pending, or else the newest that is open,
-	// or else the newest. (After an edit the open one may be older than
-	// one that has ended.) At most one pending request has a binding;
-	// Insert and Save hold to it.
+	// Latest returns and locks the request whose current binding this is, or nil. It prefers the
+	// pending request, then the newest open one, then the newest one. (After an edit an open
+	// request may be older than one that has ended.) At most one pending request has a given
+	// binding; Insert and Save enforce that.
 	Latest(binding string) (*Request, error)
-	// Live returns grants of an agent and target that are not revoked,
-	// not expired and not used up, locked.
+	// Live returns and locks the grants of an agent and target that are not revoked, expired or
+	// used up.
 	Live(agent, target string, now time.Time) ([]*Grant, error)
 	Grant(id string) (*Grant, error)
 	Freezes() ([]Freeze, error)
-	// Remembered returns what was remembered under an idempotency key,
-	// or nil.
+	// Remembered returns the memory of an idempotency key, or nil.
 	Remembered(key string) (*Memory, error)
 
 	Insert(r *Request)
-	// Save writes a changed request; it sets r.Version to the next. A
-	// version that moved on meanwhile makes the transaction run again.
+	// Save writes a changed request and increments r.Version. If another transaction changed the
+	// version meanwhile, this transaction runs again.
 	Save(r *Request)
 	SaveGrant(g *Grant) // inserts or replaces
 	SaveFreeze(f Freeze)
 	Remember(key string, m Memory)
 	AddVote(v VoteFact)
-	// SealFirst makes Update return only after the ledger's entries of
-	// the tenant, those of this update included, are sealed and noted
-	// outside of the database. If that fails, nothing was written. An
-	// update that spends or takes away an approval calls it: a database
-	// that is put back to an older state must not undo what was answered.
+	// SealFirst makes Update return only after the tenant's ledger entries, including those of this
+	// update, are sealed and recorded outside of the database. If that fails, nothing is written.
+	// Updates that use up or remove an approval call it, because restoring an older state of the
+	// database must not undo an answer that was given.
 	SealFirst()
-	// Append adds a ledger entry, and a delivery of it to every named target.
+	// Append adds a ledger entry, and queues the deliveries.
 	Append(r ledger.Record, d ...Delivery)
 }
 
-// Head is the version of a request, and about how many bytes its
-// document has.
+// Head is the version of a request and the approximate size of its document in bytes.
 type Head struct {
 	Version int64
 	Bytes   int64
 }
 
-// Load is what somebody has open: how many requests that nobody has
-// decided yet, and about how many bytes they have.
+// Load is the number of undecided requests of a token, and their approximate size in bytes.
 type Load struct {
 	Requests int64
 	Bytes    int64
 }
 
-// Filter picks requests for a list. Zero fields do not filter.
+// Filter selects requests for a list. Zero fields do not filter.
 type Filter struct {
 	States    []State
 	Agent     string
 	Target    string
 	Principal string
-	Groups    []string // requests that one of these groups may answer; those without a group always
-	// Readers picks requests that one of these keys may read; see
-	// Request.readers. Nil: all. While a store is brought up to date, it
+	Groups    []string // requests that one of these groups may answer, and those without a group
+	// Readers selects the requests that the holder of one of these keys may read; see
+	// Request.readers. If it is nil, all requests are selected. While a store is being migrated, it
 	// may also return others.
 	Readers []string
-	// AnsweredBy picks pending requests that this person has answered as
-	// they are now, by id.
+	// AnsweredBy selects pending requests whose current revision this person has answered. It is
+	// the person's id.
 	AnsweredBy string
 	Since      time.Time // created at or after
 	ByDue      bool      // by deadline, soonest first, instead of newest first
 	Oldest     bool      // oldest first, instead of newest first
-	Cursor     string    // of the page before
+	Cursor     string    // Next of the previous page
 	Limit      int       // 1 to 500; 0 means 50
 }
 
 // Page is a part of a list.
 type Page struct {
 	Requests []Summary `json:"requests"`
-	Next     string    `json:"next,omitempty"` // cursor; "" at the end
-	// Total is how many match the filter. At most 10,001 are counted, and
-	// 1,001 if Filter.Keys has keys.
+	Next     string    `json:"next,omitempty"` // cursor; empty on the last page
+	// Total is the number of requests that match the filter. It is capped at 10,001, or at 1,001 if
+	// Filter.Keys returns keys.
 	Total int `json:"total"`
 }
 
-// Memory is the remembered answer to an idempotency key.
+// Memory is the stored answer to an idempotency key.
 type Memory struct {
-	Digest  string    `json:"digest"` // of what was sent
+	Digest  string    `json:"digest"` // digest of the input
 	Request string    `json:"request,omitempty"`
 	Grant   string    `json:"grant,omitempty"`
 	Expires time.Time `json:"expires"`
 }
 
-// VoteFact is one vote for figures.
+// VoteFact is the record of one vote for the figures.
 type VoteFact struct {
 	Request string        `json:"request"`
 	Agent   string        `json:"agent"`
@@ -168,20 +156,18 @@ type VoteFact struct {
 	At      time.Time     `json:"at"`
 }
 
-// Freeze is the kill switch thrown: everything of the tenant, or of one
-// agent, is denied.
+// Freeze is an active kill switch: all calls of the tenant, or of one agent, are denied.
 type Freeze struct {
-	Agent  string     `json:"agent,omitempty"` // "" means all
+	Agent  string     `json:"agent,omitempty"` // empty for all agents
 	By     string     `json:"by"`
 	Reason string     `json:"reason,omitempty"`
 	At     time.Time  `json:"at"`
 	Lifted *time.Time `json:"lifted,omitempty"`
 }
 
-// Delivery is something to be sent to a target outside, at least once,
-// after the transaction.
+// Delivery is a message to an outside target. It is sent at least once, after the transaction.
 type Delivery struct {
-	Target  string `json:"target"`  // of a configured target: "slack:TENANT" or "webhook:TENANT/NAME"
+	Target  string `json:"target"`  // name of a configured target: "slack:TENANT" or "webhook:TENANT/NAME"
 	Event   string `json:"event"`   // type of the ledger entry
 	Subject string `json:"subject"` // request or grant id
 	Payload string `json:"payload"` // JSON; no arguments, no secrets

@@ -8,18 +8,18 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// CallIn is a group that escalation has called in, or will call in
-// while nobody decides.
+// CallIn is a group that an escalation has added to a request, or will add if it is not decided
+// before.
 type CallIn struct {
 	Group string
-	At    time.Time // when it is called in; zero where it has been
-	For   []string  // groups of the stages whose seats its members may fill; none when they may only look
+	At    time.Time // when it will be added; zero if it has been added
+	For   []string  // groups of the stages whose seats its members may fill; empty if they may only look
 }
 
-// Look reports whether the group may only deny or answer.
+// Look reports whether the group may only deny or answer, but not approve.
 func (c CallIn) Look() bool { return len(c.For) == 0 }
 
-// String says who is called in, when, and what they may do.
+// String returns a clause with the group, the time, and what its members may do.
 func (c CallIn) String() string {
 	who := c.Group + " is called in"
 	if !c.At.IsZero() {
@@ -41,8 +41,8 @@ func (c CallIn) String() string {
 	return who + " and may approve in place of " + strings.Join(others, ", ")
 }
 
-// CallsIn lists whom escalation has called in, then whom it will call
-// in, by time.
+// CallsIn lists the groups that escalations have added, followed by those that they will add, by
+// time.
 func (r *Request) CallsIn() []CallIn {
 	var out []CallIn
 	for _, group := range r.Called {
@@ -60,8 +60,8 @@ func (r *Request) CallsIn() []CallIn {
 	return out
 }
 
-// standsInFor are the groups of the stages whose seats the members of a
-// group may fill once it is called in, its own among them.
+// standsInFor returns the groups of the stages whose seats the members of a group may fill once it
+// is added, including the group's own stage.
 func (r *Request) standsInFor(group string) []string {
 	var out []string
 	for _, stage := range r.Stages {
@@ -75,7 +75,7 @@ func (r *Request) standsInFor(group string) []string {
 	return out
 }
 
-// AtDeadline says what happens when nobody has decided by the deadline.
+// AtDeadline returns a sentence about what happens if the request is not decided by the deadline.
 func (r *Request) AtDeadline() string {
 	const end = "it expires and does not run"
 	switch {
@@ -98,7 +98,7 @@ func (r *Request) AtDeadline() string {
 	return "If nobody decides by then, " + end + "."
 }
 
-// calledBy are the groups that escalation has called in by a time.
+// calledBy returns the groups that escalations have added by a time.
 func (r *Request) calledBy(at time.Time) []string {
 	var out []string
 	for _, c := range r.CallsIn() {
@@ -112,7 +112,7 @@ func (r *Request) calledBy(at time.Time) []string {
 
 func clockWords(t time.Time) string { return t.UTC().Format("2 Jan 15:04 UTC") }
 
-// groupWords names a group in a sentence.
+// groupWords returns the name of a group for use in a sentence.
 func groupWords(group string) string {
 	if group == "" {
 		return "any approver"
@@ -121,7 +121,8 @@ func groupWords(group string) string {
 	return group
 }
 
-// ShortageWords says which stages nobody can fill; "" when there are none.
+// ShortageWords describes the stages that can't be filled. It returns an empty string if there are
+// none.
 func ShortageWords(all []Shortage) string {
 	words := make([]string, len(all))
 	for i, s := range all {

@@ -17,8 +17,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestEscalationIsSaidAsItIs: who is called in, when, whether
-// they may approve, and what the deadline does.
+// TestEscalationIsSaidAsItIs: the texts contain who is called in, when, if they may approve, and
+// what happens at the deadline.
 func TestEscalationIsSaidAsItIs(t *testing.T) {
 	h := newHarness(t)
 	may := h.asked(tool("nudge", `{}`))
@@ -57,8 +57,8 @@ func TestEscalationIsSaidAsItIs(t *testing.T) {
 	says(h.asked(tool("pay", `{}`)), "If nobody decides by then, it expires and does not run.")
 }
 
-// TestGroundsSayWhatMadeARuleAsk: values, tests and the
-// author's description, in words.
+// TestGroundsSayWhatMadeARuleAsk: the texts contain the values, the tests and the author's
+// description.
 func TestGroundsSayWhatMadeARuleAsk(t *testing.T) {
 	call := resolve.Call{
 		Kind: resolve.Tool,
@@ -101,11 +101,11 @@ func TestGroundsSayWhatMadeARuleAsk(t *testing.T) {
 			[]resolve.Matcher{m("note", "gt 5", "unknown", "rounded_number")},
 			"note has more digits than many tools read, so nobody can tell whether it is above 5",
 		},
-		// hidden
+		// a hidden value
 		{[]resolve.Matcher{m("pin", "gt 5", "true", "matched")}, "pin is above 5"},
-		// names two values
+		// a key that refers to two values
 		{[]resolve.Matcher{m("to.iban", `pattern "^DE"`, "true", "matched")}, `to.iban is a match of "^DE"`},
-		// of the parent
+		// a value of the parent's input
 		{[]resolve.Matcher{m("parent.input.risk", `equals "high"`, "true", "matched")}, `parent.input.risk is "high"`},
 		{[]resolve.Matcher{m("list", "", "true", "always")}, "list is there"},
 		{
@@ -137,8 +137,8 @@ func TestGroundsSayWhatMadeARuleAsk(t *testing.T) {
 	}
 }
 
-// TestTheWriterOfAMessageIsRecorded: an agent's author, a
-// policy's, or assent itself.
+// TestTheWriterOfAMessageIsRecorded: the writer is the agent's author, a policy's author, or assent
+// itself.
 func TestTheWriterOfAMessageIsRecorded(t *testing.T) {
 	h := newHarness(t)
 	h.plans.set(
@@ -161,8 +161,8 @@ func TestTheWriterOfAMessageIsRecorded(t *testing.T) {
 	}
 }
 
-// TestExposureIsWhatAllUsesComeTo: exactly, in the form of
-// the number, with the currency beside it.
+// TestExposureIsWhatAllUsesComeTo: the total is exact, in the format of the number, and with the
+// currency next to it.
 func TestExposureIsWhatAllUsesComeTo(t *testing.T) {
 	exposures := func(args string, redact []string, bounds ...string) string {
 		r := approval.Request{
@@ -206,8 +206,8 @@ func TestExposureIsWhatAllUsesComeTo(t *testing.T) {
 	}
 }
 
-// TestHiddenValuesAreListedByTheirPaths: in the arguments and in
-// the parent's input, at any depth, and nothing else is touched.
+// TestHiddenValuesAreListedByTheirPaths covers the arguments and the parent's input, at any depth.
+// No other value is listed.
 func TestHiddenValuesAreListedByTheirPaths(t *testing.T) {
 	r := approval.Request{
 		Redact: []string{"**.password", "to.name", "parent.input.plan"},
@@ -265,8 +265,8 @@ func TestHiddenValuesAreListedByTheirPaths(t *testing.T) {
 	}
 }
 
-// TestARequestThatNobodyCanFillIsSaidAtOnce: by the answer to
-// its opening, with who is needed and who is there.
+// TestARequestThatNobodyCanFillIsSaidAtOnce: the answer to Open already contains the missing
+// people, with how many are needed and available.
 func TestARequestThatNobodyCanFillIsSaidAtOnce(t *testing.T) {
 	h := newHarness(t)
 	h.people.members = true
@@ -289,8 +289,8 @@ func TestARequestThatNobodyCanFillIsSaidAtOnce(t *testing.T) {
 	}
 }
 
-// TestWhatOneHasAnsweredIsAListOfItsOwn: it leaves what waits
-// for them, and comes back with an edit.
+// TestWhatOneHasAnsweredIsAListOfItsOwn: an answered request moves from Waiting to AnsweredBy, and
+// back after an edit.
 func TestWhatOneHasAnsweredIsAListOfItsOwn(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("trade", `{"n":1}`))
@@ -321,8 +321,8 @@ func TestWhatOneHasAnsweredIsAListOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestACallThatCoolsDownIsToldWhatAPersonSaid: the message of
-// the denial is no question, and holds the person's words.
+// TestACallThatCoolsDownIsToldWhatAPersonSaid: the message of the denial is a statement with the
+// person's reason.
 func TestACallThatCoolsDownIsToldWhatAPersonSaid(t *testing.T) {
 	h := newHarness(t)
 	h.vote(h.asked(tool("pay", `{"n":1}`)), "cy", approval.Deny, approval.VoteDenied)
@@ -343,8 +343,7 @@ func TestACallThatCoolsDownIsToldWhatAPersonSaid(t *testing.T) {
 	}
 }
 
-// TestWhatIsHiddenIsNowhere: a hidden value is in no part of what
-// is shown, and everything else is.
+// TestWhatIsHiddenIsNowhere: a hidden value is in no shown text, and all other values are shown.
 func TestWhatIsHiddenIsNowhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		args := fmt.Sprintf(`{"x":{"y":[0,{"z":"SECRET%d"}]},"k":1}`, rapid.Int().Draw(t, "n"))

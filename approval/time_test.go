@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// Everything that is scheduled, with a restart before each: reminder,
-// escalation, reminder, once more the time, the end.
+// TestLadder goes through all scheduled steps, with a restart before each one: a reminder, an
+// escalation, another reminder, the extension, and the end.
 func TestLadder(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("nudge", `{}`))
@@ -42,13 +42,14 @@ func TestLadder(t *testing.T) {
 	if !slices.Equal(got.Called, []string{"leads"}) || !got.Deadline.Equal(r.Created.Add(80*time.Minute)) {
 		t.Errorf("got %+v", got)
 	}
-	h.vote(r, "cy", approval.Deny, approval.VoteLate) // an explicit late no stays a no
+	h.vote(r, "cy", approval.Deny, approval.VoteLate) // a late denial is recorded
 	if got := h.is(r.ID, approval.Expired, approval.ByDeadline); len(got.Votes) != 1 || !got.Votes[0].Late {
 		t.Errorf("got %+v", got.Votes)
 	}
 }
 
-// Nobody was there all the time: it ends at once, with what was missed.
+// TestLadderAllAtOnce: if no worker ran in the meantime, the request ends at once, after all missed
+// steps.
 func TestLadderAllAtOnce(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("nudge", `{}`))
@@ -63,8 +64,8 @@ func TestLadderAllAtOnce(t *testing.T) {
 	h.history()
 }
 
-// Whom escalation calls in may fill the seats of the rule that called
-// them, from then on.
+// TestEscalationLetsStandInsApprove: people who are called in may then fill the seats of the rule
+// that called them.
 func TestEscalationLetsStandInsApprove(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("nudge", `{}`))
@@ -76,7 +77,7 @@ func TestEscalationLetsStandInsApprove(t *testing.T) {
 	h.history()
 }
 
-// Whom escalation calls in to look may say no, and fills no seat.
+// TestEscalationToLookGivesNoSeat: people who are called in as readers may deny, but fill no seat.
 func TestEscalationToLookGivesNoSeat(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("glance", `{}`))
@@ -92,7 +93,7 @@ func TestDeadlineDenies(t *testing.T) {
 	r := h.asked(tool("trade", `{}`))
 	h.vote(r, "ann", approval.Approve, approval.VoteCounted)
 	h.pass(30 * time.Minute)
-	h.vote(r, "bob", approval.Approve, approval.VoteLate) // though no worker has noticed yet
+	h.vote(r, "bob", approval.Approve, approval.VoteLate) // no worker has processed the deadline yet
 	h.is(r.ID, approval.Expired, approval.ByDeadline)
 	h.happened("request_opened", "vote_counted", "request_expired", "vote_late")
 }
@@ -109,8 +110,7 @@ func TestDeadlineApproves(t *testing.T) {
 	h.history()
 }
 
-// A wall clock that jumps never revives what has ended, and never makes
-// time stand still.
+// TestClockJumps: a wall clock that jumps never revives what has ended and never stops time.
 func TestClockJumps(t *testing.T) {
 	h := newHarness(t)
 	r, _ := h.approved(tool("pay", `{}`), nil)
@@ -125,7 +125,7 @@ func TestClockJumps(t *testing.T) {
 	h.tick(0)
 	h.pass(-24 * time.Hour)
 	h.tick(0)
-	h.pass(30 * time.Minute) // half speed until it has caught up
+	h.pass(30 * time.Minute) // half speed until the wall clock has caught up
 	h.tick(1)
 	h.is(next.ID, approval.Expired, approval.ByPermitAge)
 	h.history()
@@ -150,8 +150,8 @@ func TestWait(t *testing.T) {
 	h.fails(err, approval.ErrNotFound)
 }
 
-// Waiters wake at once, whatever changed the request: a vote, time,
-// another service on the same store.
+// TestWaitWakes: waiting callers wake at once after any change: a vote, the effects of time, or a
+// change by another service on the same store.
 func TestWaitWakes(t *testing.T) {
 	for name, change := range map[string]func(*harness, *approval.Request){
 		"vote": func(h *harness, r *approval.Request) { h.vote(r, "eve", approval.Approve, approval.VoteApproved) },
@@ -198,8 +198,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// wait returns a request as it is once its version is another one, or
-// the time is over.
+// wait returns a request as soon as its version has changed or the time is over.
 func (h *harness) wait(ctx context.Context, id string, version int64, wait time.Duration) (*approval.Request, error) {
 	if err := h.s.Await(ctx, "t", id, version, wait); err != nil {
 		return nil, err

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Await returns as soon as a request's version is another than the given
-// one, or when wait is over. The end of ctx is an error. However many
-// wait, the store is asked once about all of a tenant.
+// Await returns as soon as the request's version differs from the given one, or when wait has
+// passed. It returns an error if ctx ends. All waiting callers of a tenant share the queries to the
+// store.
 func (s *Service) Await(ctx context.Context, tenant, id string, version int64, wait time.Duration) error {
 	if checkName("id", id) != nil {
 		return ErrNotFound
@@ -27,7 +27,7 @@ func (s *Service) Await(ctx context.Context, tenant, id string, version int64, w
 	}
 }
 
-// await looks at the version once, and says whether to look again.
+// await checks the version once, then waits. It reports whether the caller must check again.
 func (s *Service) await(
 	ctx context.Context, tenant, id string, version int64, woken <-chan struct{}, over <-chan time.Time,
 ) (again bool, err error) {
@@ -52,31 +52,29 @@ func (s *Service) await(
 	}
 }
 
-// hub wakes those who wait for requests in this process: at once for
-// what this process changed, and for what others changed as soon as the
-// store tells of it.
+// hub wakes the callers that wait for requests in this process: at once for changes by this
+// process, and for changes by other processes as soon as the store reports them.
 type hub struct {
 	mu      sync.Mutex
 	tenants map[string]*waiters
 }
 
-// waiters are those of one tenant.
+// waiters are the requests of one tenant that callers wait for.
 type waiters struct {
 	stop context.CancelFunc
 	all  map[string]*awaited // by id of the request
 }
 
-// awaited is a request that somebody waits for. It is forgotten with
-// the last of them.
+// awaited is a request that at least one caller waits for. It is removed when the last caller
+// leaves.
 type awaited struct {
-	version int64 // the oldest that one of them knows
+	version int64 // the oldest version that one of the callers has seen
 	moved   chan struct{}
 	waiters int
 }
 
-// join returns what tells that a request changed, and what leaves. The
-// first who waits for anything of a tenant starts what follows the
-// store.
+// join returns a channel that is closed when the request may have changed, and a function to stop
+// waiting. The first waiting caller of a tenant starts the goroutine that follows the store.
 func (h *hub) join(s *Service, tenant, id string, version int64) (woken <-chan struct{}, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,7 +111,7 @@ func (h *hub) leave(tenant string, w *waiters, id string, a *awaited) {
 	}
 }
 
-// wake tells those who wait for a request that it changed, or may have.
+// wake wakes the callers that wait for a request, because it has changed or may have changed.
 func (h *hub) wake(tenant, id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,7 +120,7 @@ func (h *hub) wake(tenant, id string) {
 	}
 }
 
-// wake forgets the request: whoever goes on waiting for it joins again.
+// wake also removes the request, so callers that continue to wait must join again.
 func (w *waiters) wake(id string) {
 	if a := w.all[id]; a != nil {
 		close(a.moved)
@@ -130,8 +128,8 @@ func (w *waiters) wake(id string) {
 	}
 }
 
-// wakeMoved wakes those who wait for one of these and know another
-// version than it has now.
+// wakeMoved wakes the callers that wait for one of these requests and have seen a version other
+// than the current one.
 func (h *hub) wakeMoved(tenant string, ids []string, heads map[string]Head) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,7 +144,7 @@ func (h *hub) wakeMoved(tenant string, ids []string, heads map[string]Head) {
 	}
 }
 
-// awaited are the requests that somebody waits for.
+// awaited returns the ids of the requests that callers wait for.
 func (h *hub) awaited(tenant string) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -158,13 +156,13 @@ func (h *hub) awaited(tenant string) []string {
 }
 
 const (
-	quiet     = 200 * time.Millisecond // between two looks, while the tenant changes all the time
-	lookAgain = time.Second            // after the store could not be asked
-	headsOnce = 128                    // requests that one look asks about at a time
+	quiet     = 200 * time.Millisecond // pause between two checks while the tenant changes all the time
+	lookAgain = time.Second            // pause after an error of the store
+	headsOnce = 128                    // most requests per query
 )
 
-// follow looks, whenever something of the tenant changed, which of the
-// requests that are waited for moved on.
+// follow checks, whenever data of the tenant changes, which of the awaited requests have a new
+// version.
 func (s *Service) follow(ctx context.Context, tenant string) {
 	for ctx.Err() == nil {
 		changed := s.store.Changed(tenant)

@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// countedReads counts what is asked of a store by who waits.
+// countedReads counts the reads of a store by waiting callers.
 type countedReads struct {
 	store.Store
 	requests, heads atomic.Int64
@@ -30,10 +30,9 @@ func (c *countedReads) Heads(ctx context.Context, tenant string, ids []string) (
 	return c.Store.Heads(ctx, tenant, ids)
 }
 
-// TestOnlyWhoIsConcernedIsWoken: many wait for one request while
-// others of the tenant change all the time. They read no documents, ask
-// the store together, and are all woken when theirs changes, here or on
-// another replica.
+// TestOnlyWhoIsConcernedIsWoken: many callers wait for one request while other requests of the
+// tenant change all the time. They read no documents, share the queries to the store, and all wake
+// when their request changes here or on another replica.
 func TestOnlyWhoIsConcernedIsWoken(t *testing.T) {
 	const waiters, changes = 200, 40
 	for name, here := range map[string]bool{"changed here": true, "changed by another replica": false} {

@@ -6,15 +6,13 @@ import (
 	"slices"
 )
 
-// mostPages is how many pages of the store one page of a list is made
-// of, at most.
+// mostPages limits how many pages of the store are read for one page of a list.
 const mostPages = 50
 
-// Waiting lists the pending requests that wait for a person: those that
-// they have not answered as they stand now, and to which their answer
-// would count. The filter's states and groups are not looked at.
-// ErrUnknownName: nobody is known by the name. Total counts what was
-// left out only as far as it was read, so that it may be too large.
+// Waiting lists the pending requests that wait for a person: requests whose current revision they
+// have not answered, and for which their answer would count. It ignores the filter's states and
+// groups. It returns ErrUnknownName if the directory does not contain the person. Total may be too
+// large, because it excludes only those rejected requests that were actually read.
 func (s *Service) Waiting(ctx context.Context, tenant, person string, f Filter) (Page, error) {
 	p, err := s.somebody(ctx, tenant, person)
 	if err != nil {
@@ -25,9 +23,8 @@ func (s *Service) Waiting(ctx context.Context, tenant, person string, f Filter) 
 	return Pick(ctx, s.store, tenant, f, func(x Summary) (bool, error) { return s.waitsFor(ctx, tenant, x, p) })
 }
 
-// AnsweredBy lists the pending requests that a person has answered as
-// they stand now, and that wait for others. Everything else is as for
-// Waiting.
+// AnsweredBy lists the pending requests whose current revision a person has answered, and that wait
+// for others. Otherwise it is like Waiting.
 func (s *Service) AnsweredBy(ctx context.Context, tenant, person string, f Filter) (Page, error) {
 	p, err := s.somebody(ctx, tenant, person)
 	if err != nil {
@@ -45,9 +42,8 @@ func (s *Service) AnsweredBy(ctx context.Context, tenant, person string, f Filte
 	})
 }
 
-// Pick fills one page of a list with the wanted ones of the requests on
-// pages of a store. Its Total counts what was left out only as far as
-// it was read.
+// Pick fills one page of a list with those requests of the store for which wanted returns true.
+// Total excludes only those rejected requests that were actually read.
 func Pick(
 	ctx context.Context, store Store, tenant string, f Filter, wanted func(Summary) (bool, error),
 ) (Page, error) {
@@ -95,12 +91,12 @@ func (s *Service) waitsFor(ctx context.Context, tenant string, summary Summary, 
 	return eligibility(w, &a, p.ID).Waiting, nil
 }
 
-// answeringOf tells whose answer a request of a list waits for.
+// answeringOf returns the Answering of a request in a list.
 func (s *Service) answeringOf(ctx context.Context, tenant string, summary Summary) (Answering, error) {
 	if summary.Answering.Agent != "" {
 		return summary.Answering, nil
 	}
-	r, err := s.store.Request(ctx, tenant, summary.ID) // kept before lists carried this
+	r, err := s.store.Request(ctx, tenant, summary.ID) // stored before summaries had Answering
 	if err != nil {
 		return Answering{}, err
 	}

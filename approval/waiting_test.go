@@ -12,11 +12,9 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestWaitingIsWhatAnAnswerWouldChange: over random stages,
-// stand-ins, votes, edits, escalations, people who come and go, and
-// exclusions, a request waits for a person if and only if their answer
-// is neither a duplicate nor refused and would change something: an
-// approval fills a seat that nobody fills.
+// TestWaitingIsWhatAnAnswerWouldChange uses random stages, stand-ins, votes, edits, escalations,
+// changes of groups and exclusions. A request waits for a person if and only if their answer is
+// neither a duplicate nor refused and would change something: an approval fills an empty seat.
 func TestWaitingIsWhatAnAnswerWouldChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newTrial(t)
@@ -39,7 +37,7 @@ func TestWaitingIsWhatAnAnswerWouldChange(t *testing.T) {
 	})
 }
 
-// waits compares what lists say with what an answer would do.
+// waits compares the lists with the effect of an answer.
 func (x *trial) waits(name string) {
 	p, known, err := x.s.known(context.Background(), "t", name)
 	must.Do(x.t, err)
@@ -49,7 +47,7 @@ func (x *trial) waits(name string) {
 	x.tick()
 	listed, err := x.s.waitsFor(context.Background(), "t", Summarize(x.r), p)
 	must.Do(x.t, err)
-	listed = listed && x.r.State == Pending // lists are of pending requests
+	listed = listed && x.r.State == Pending // lists contain pending requests only
 
 	if want := x.wouldChange(p.ID); listed != want {
 		x.t.Fatalf("%s: listed %v, an answer would change something: %v", p.ID, listed, want)
@@ -83,7 +81,7 @@ func (x *trial) tryVote(id string, v Verdict) VoteOutcome {
 	return outcome
 }
 
-// counted are the people whose approval counts, by the model.
+// counted returns the people whose approval counts according to the model.
 func (x *trial) counted() []string {
 	var out []string
 	for _, p := range slices.Sorted(maps.Keys(x.m.approvals)) {
@@ -95,8 +93,7 @@ func (x *trial) counted() []string {
 	return out
 }
 
-// filled is the largest number of seats that people can fill, found by
-// trying all ways.
+// filled returns the largest number of seats that the people can fill, by trying all assignments.
 func (x *trial) filled(people []string) int {
 	var most func(left map[string]int, people []string) int
 	most = func(left map[string]int, people []string) int {

@@ -13,16 +13,16 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Ground is one rule that asked, in words for the people who are asked.
+// Ground is one rule that asked, described for the people who are asked.
 type Ground struct {
-	Rule  string   // where it comes from: "policy acme.trade-controls, rule large-trades"
-	About string   // what it is for, in its author's words; "" when they gave none
-	Words []string // what made it ask, one sentence for each group of tests; values of the call stand in them
-	Where string   // its place in a file; "" when it has none
+	Rule  string   // the rule's source: "policy acme.trade-controls, rule large-trades"
+	About string   // the rule's description by its author; may be empty
+	Words []string // why it asked, one sentence for each group of tests; may contain values of the call
+	Where string   // position in a file; may be empty
 }
 
-// Grounds are the rules that asked for the current call. Values that
-// policy hides stand in none of them.
+// Grounds returns the rules that asked about the current call. They contain no values that a policy
+// hides.
 func (r *Request) Grounds() []Ground {
 	cur := r.Current()
 	s := newSeen(&cur.Call, r.Arguments())
@@ -50,7 +50,7 @@ func ruleWords(x resolve.Reason) string {
 	return string(x.Source)
 }
 
-// seen is what the tests of a rule looked at.
+// seen holds the values that the tests of a rule read.
 type seen struct {
 	args, parent value.Value
 	hidden       policy.Arguments
@@ -68,8 +68,8 @@ func newSeen(c *resolve.Call, hidden policy.Arguments) seen {
 	return s
 }
 
-// words says what made a rule ask. Tests of one group are joined: all
-// of them had to hold.
+// words describes why a rule asked. Tests of one group are joined into one sentence, because all of
+// them had to match.
 func (s seen) words(x resolve.Reason) []string {
 	if len(x.Matchers) == 0 {
 		return []string{cmp.Or(x.Detail, "it always asks")}
@@ -92,7 +92,7 @@ func (s seen) words(x resolve.Reason) []string {
 	return out
 }
 
-// test says what one test saw: "amount is 25,000, above 10,000".
+// test describes the result of one test, for example "amount is 25,000, above 10,000".
 func (s seen) test(m resolve.Matcher) string {
 	wanted := testWords(m.Test)
 	shown, found := s.value(m.Key)
@@ -128,11 +128,11 @@ func (s seen) test(m resolve.Matcher) string {
 	return m.Key + " " + unknown + ", so nobody can tell whether it is " + wanted
 }
 
-// longestSeen is how many characters of a text are repeated in a sentence.
+// longestSeen is the largest number of characters of a text that is repeated in a sentence.
 const longestSeen = 60
 
-// value writes what a key of a condition names; false when that is not
-// one short value that may be shown.
+// value returns the text of the value that a condition's key refers to. It returns false unless
+// that is one short value that may be shown.
 func (s seen) value(key string) (string, bool) {
 	doc := s.args
 	path := key
@@ -161,8 +161,8 @@ func (s seen) value(key string) (string, bool) {
 	return "", false
 }
 
-// twofold reports whether a dotted key names two values: one by the
-// whole key, and one by its segments.
+// twofold reports whether a dotted key refers to two values: one with the whole key as its name,
+// and one along the key's segments.
 func twofold(doc value.Value, key string) bool {
 	first, rest, dotted := strings.Cut(key, ".")
 	if _, whole := doc.Get(key); !dotted || !whole {
@@ -176,8 +176,8 @@ func twofold(doc value.Value, key string) bool {
 	return ok
 }
 
-// testWords puts the tests of a matcher, as a decision spells them,
-// into words. What it doesn't know stays as it is.
+// testWords translates the tests of a matcher from the spelling in a decision into words. It
+// returns unknown tests unchanged.
 func testWords(test string) string {
 	var out []string
 	for test != "" {
@@ -193,8 +193,8 @@ func testWords(test string) string {
 	return strings.Join(out, " and ")
 }
 
-// cutOperand takes the operand off the front: a quoted text, a number,
-// a truth value or a list of them.
+// cutOperand cuts the operand off the front of the text: a quoted text, a number, a boolean or a
+// list of them.
 func cutOperand(text string) (operand, rest string, ok bool) {
 	const and = " and "
 	end := 0
@@ -220,14 +220,15 @@ func cutOperand(text string) (operand, rest string, ok bool) {
 	return GroupDigits(text), "", text != "" && !inList
 }
 
-// GroupDigits writes a number of five or more digits before its point
-// with separators of thousands. Everything else stays as it is: numbers
-// with exponents, and texts that are no number.
+// GroupDigits inserts thousands separators into a number with five or more digits before its
+// decimal point. It returns everything else unchanged, including numbers with exponents and texts
+// that are not numbers.
 func GroupDigits(number string) string {
 	return groupFrom(number, 5)
 }
 
-// groupFrom groups numbers with at least so many digits before their point.
+// groupFrom inserts separators into numbers with at least this many digits before their decimal
+// point.
 func groupFrom(number string, least int) string {
 	digits := strings.TrimPrefix(number, "-")
 	sign := number[:len(number)-len(digits)]

@@ -13,8 +13,8 @@ func within(d time.Duration) func(*approval.OpenInput) {
 	return func(in *approval.OpenInput) { in.Within = d }
 }
 
-// Who asks may wait for less time than the rules give, and never has
-// people given more.
+// TestTheAskersTimeOnlyTightens: an asker may wait for a shorter time than the rules allow, but
+// can't extend it.
 func TestTheAskersTimeOnlyTightens(t *testing.T) {
 	h := newHarness(t)
 	for i, c := range []struct {
@@ -40,8 +40,7 @@ func TestTheAskersTimeOnlyTightens(t *testing.T) {
 	h.history()
 }
 
-// Silence is consent after the time that the rules took for enough, and
-// not after less.
+// TestAShorterTimeIsNoConsent: a timeout approves only after the full time that the rules set.
 func TestAShorterTimeIsNoConsent(t *testing.T) {
 	h := newHarness(t)
 	short := h.asked(tool("drift", `{"n":1}`), within(time.Minute))
@@ -62,8 +61,8 @@ func TestAShorterTimeIsNoConsent(t *testing.T) {
 	h.history()
 }
 
-// The same call under the same key is the same request, however long
-// its asker waits by now; one that is shared keeps its time.
+// TestTheTimeIsNoPartOfTheCall: the same call with the same key is the same request for any waiting
+// time; a shared request keeps its deadline.
 func TestTheTimeIsNoPartOfTheCall(t *testing.T) {
 	h := newHarness(t)
 	first := h.asked(tool("pay", `{}`), key("k"), within(time.Hour))
@@ -80,8 +79,8 @@ func TestTheTimeIsNoPartOfTheCall(t *testing.T) {
 	}
 }
 
-// TestAskAnyway: whoever asks may have people asked about what the rules
-// allow, and no more.
+// TestAskAnyway: an asker may have people asked about a call that the rules allow, and can't change
+// any other decision.
 func TestAskAnyway(t *testing.T) {
 	const why = "the tool is another one than before"
 	h := newHarness(t)
@@ -109,7 +108,7 @@ func TestAskAnyway(t *testing.T) {
 	h.wrongField(err, "ask")
 }
 
-// TestEditOfWhatIsAskedAnyway: an edited call asks as the first did.
+// TestEditOfWhatIsAskedAnyway: people are asked about the edited call for the same reason.
 func TestEditOfWhatIsAskedAnyway(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("quote", `{"n":1}`), func(in *approval.OpenInput) { in.Ask = "look at it" })

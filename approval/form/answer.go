@@ -13,8 +13,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Check holds an answer to the form and returns it in its canonical
-// form. The error is Problems.
+// Check validates an answer against the form and returns its canonical form. The error is Problems.
 func (f *Form) Check(answer []byte) (json.RawMessage, error) {
 	doc, err := value.Parse(answer, value.Limits{MaxBytes: MaxAnswer, MaxDepth: 8})
 	if err != nil {
@@ -65,10 +64,9 @@ func (f *Form) problems(doc value.Value) Problems {
 	return out
 }
 
-// Read makes an answer of what a page or a command line has: the texts
-// given for every field, by name. A field that was left empty is not
-// given; a box that was left unticked is given as an empty text, and is
-// false. The error is Problems.
+// Read builds an answer from the input of a page or a command line: given returns the texts for a
+// field by its name. An empty field is left out of the answer. A box that was not ticked is given
+// as an empty text and becomes false. The error is Problems.
 func (f *Form) Read(given func(name string) []string) (json.RawMessage, error) {
 	var members []value.Member
 	var problems Problems
@@ -94,7 +92,7 @@ func (f *Form) Read(given func(name string) []string) (json.RawMessage, error) {
 	return nil, f.joined(problems, more)
 }
 
-// joined has one problem for each field, in the order of the form.
+// joined merges the problems into one per field, in the order of the form.
 func (f *Form) joined(read, checked Problems) Problems {
 	var out Problems
 	for i := range f.Fields {
@@ -109,7 +107,7 @@ func (f *Form) joined(read, checked Problems) Problems {
 	return out
 }
 
-// read makes a value of texts; want says what it can't be made of.
+// read converts texts into a value. If that is impossible, it returns what the field accepts.
 func (f *Field) read(texts []string) (v value.Value, want string) {
 	if f.Type == Several {
 		if len(texts) == 0 && f.Least == 0 && !f.Required {
@@ -147,7 +145,7 @@ func (f *Field) read(texts []string) (v value.Value, want string) {
 	return value.Value{Kind: value.String, Text: strings.ReplaceAll(text, "\r\n", "\n")}, ""
 }
 
-// Texts writes a value as Read takes it; nil where there is none.
+// Texts returns a value in the format that Read accepts, or nil if there is none.
 func Texts(v value.Value) []string {
 	switch v.Kind {
 	case value.Absent, value.Null:
@@ -166,8 +164,8 @@ func Texts(v value.Value) []string {
 	return []string{string(v.AppendJSON(nil))}
 }
 
-// Of is the value that an answer has for a field, and the field's
-// default where there is no answer.
+// Of returns the value that an answer has for a field, or the field's default if there is no
+// answer.
 func (f *Form) Of(field *Field, answer json.RawMessage) value.Value {
 	doc, err := value.Parse(answer, value.Limits{})
 	switch {
@@ -193,8 +191,8 @@ func readBool(text string, f *Field) (value.Value, string) {
 	return value.Value{}, f.Takes()
 }
 
-// wants says what a field takes when a value is none of it; "" when it
-// is. It charges the work of matching a pattern.
+// wants returns what a field accepts if the value is invalid, or an empty string if it is valid. It
+// charges the cost of matching a pattern to work.
 func (f *Field) wants(v value.Value, work *pattern.Work) string {
 	var ok bool
 	var fault string
@@ -223,8 +221,8 @@ func (f *Field) wants(v value.Value, work *pattern.Work) string {
 	return f.Takes() + fault
 }
 
-// matches holds a text to the pattern. The fault says why the text could
-// not be matched at all; such a text is refused.
+// matches reports whether a text matches the pattern. fault is the reason why the text could not be
+// matched at all; such a text is refused.
 func (f *Field) matches(text string, work *pattern.Work) (ok bool, fault string) {
 	ok, err := f.pattern.Match(text, work)
 	if err != nil {
@@ -262,7 +260,7 @@ func (f *Field) severalFit(v value.Value) bool {
 	return true
 }
 
-// formatted holds a text to its format.
+// formatted reports whether a text has the field's format.
 func (f *Field) formatted(text string) bool {
 	switch f.Format {
 	case "email":
@@ -287,7 +285,7 @@ func (f *Field) formatted(text string) bool {
 	return true
 }
 
-// formatWords say what a format is.
+// formatWords describes the formats.
 var formatWords = map[string]string{
 	"email":     "an e-mail address, such as mara@example.com",
 	"uri":       "an absolute address, such as https://example.com/page",
@@ -295,8 +293,7 @@ var formatWords = map[string]string{
 	"date-time": "a date with time and zone, such as 2026-11-22T09:30:00Z",
 }
 
-// Takes says in words what the field takes. Channels show it beside the
-// control and in errors.
+// Takes describes what the field accepts. Channels show it next to the control and in errors.
 func (f *Field) Takes() string {
 	switch f.Type {
 	case Number, Integer:

@@ -11,25 +11,25 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// The bounds of what a schema says about one field.
+// The size limits of the texts in a field's schema.
 const (
 	mostTitle = 500
 	mostHelp  = 5_000
 )
 
-// The bounds of the patterns of one form. What an answer may cost to
-// match is bounded by work: bytes of text times the size of the pattern.
+// The limits of the patterns in one form. The cost of matching an answer is limited by work: bytes
+// of text times the size of the pattern.
 const (
-	mostPattern  = 1_000      // bytes of one
-	mostPatterns = 8 << 10    // bytes of all
-	mostSize     = 2_000      // steps of one, see pattern.Size
-	mostSizes    = 10_000     // steps of all
+	mostPattern  = 1_000      // bytes of one pattern
+	mostPatterns = 8 << 10    // bytes of all patterns
+	mostSize     = 2_000      // steps of one pattern, see pattern.Size
+	mostSizes    = 10_000     // steps of all patterns
 	mostWork     = 10_000_000 // for one answer, and for all defaults of a schema
 )
 
 var patternBounds = pattern.Bounds{Bytes: mostPattern, Size: mostSize}
 
-// formats are those of MCP's form mode.
+// formats are the formats of MCP's form mode.
 var formats = map[string]bool{"email": true, "uri": true, "date": true, "date-time": true}
 
 // field reads one property, or the schema of a free text.
@@ -68,10 +68,9 @@ func (r *reader) field(path string, doc value.Value, required bool) Field {
 	return f
 }
 
-// plain writes a field as MCP's form mode has it, where libraries for
-// servers write the same thing otherwise: a value that may be null, which
-// is a field that may be left out; const, which is one option; options
-// without a type; and examples, which bind nobody.
+// plain rewrites a field into the form that MCP's form mode uses, because server libraries write
+// the same thing in other ways: a value that may be null (an optional field), const (a single
+// option), options without a type, and examples (which have no effect).
 func plain(doc value.Value) value.Value {
 	out := value.Value{Kind: value.Object}
 	for _, m := range doc.Members {
@@ -109,7 +108,7 @@ func plain(doc value.Value) value.Value {
 	return out
 }
 
-// orNull is the other one of two schemas of which one takes null alone.
+// orNull returns the other schema if one of two schemas accepts only null.
 func orNull(anyOf value.Value) (other value.Value, ok bool) {
 	if len(anyOf.Items) != 2 {
 		return other, false
@@ -133,8 +132,8 @@ func has(doc value.Value, key string) bool {
 	return found
 }
 
-// checkDefault wants a default that is a right answer, and that people
-// can see as a whole: it is submitted unless they change it.
+// checkDefault requires that the default is a valid answer and that people can see all of it,
+// because it is submitted unless they change it.
 func (r *reader) checkDefault(path string, f *Field) {
 	if !visible(strings.NewReplacer("\r\n", "", "\n", "", "\t", "").Replace(f.Default.Text)) {
 		r.refuse(path, "a text of visible characters")
@@ -147,8 +146,8 @@ func (r *reader) checkDefault(path string, f *Field) {
 	}
 }
 
-// members reads what all fields have, and hands on the rest of what a
-// type may have. Everything else is refused.
+// members reads the members that all fields have, and passes the rest to own. It refuses members
+// that own does not accept.
 func (r *reader) members(
 	path string, doc value.Value, f *Field, own func(key string, v value.Value) bool, more string,
 ) {
@@ -170,7 +169,7 @@ func (r *reader) members(
 	}
 }
 
-// text reads a text: free, or one of a list of options.
+// text reads the schema of a text: a free text, or one of a list of options.
 func (r *reader) text(path string, doc value.Value, f *Field) {
 	f.Type = Text
 	r.members(path, doc, f, func(key string, v value.Value) bool {
@@ -208,7 +207,7 @@ func (r *reader) text(path string, doc value.Value, f *Field) {
 	}
 }
 
-// number reads the bounds of a number.
+// number reads the limits of a number.
 func (r *reader) number(path string, doc value.Value, f *Field) {
 	r.members(path, doc, f, func(key string, v value.Value) bool {
 		switch key {
@@ -227,7 +226,7 @@ func (r *reader) number(path string, doc value.Value, f *Field) {
 	}
 }
 
-// several reads a list of options of which any may be picked.
+// several reads a list of options of which any number may be picked.
 func (r *reader) several(path string, doc value.Value, f *Field) {
 	f.Type = Several
 	var items value.Value
@@ -268,8 +267,8 @@ func (r *reader) several(path string, doc value.Value, f *Field) {
 	}
 }
 
-// options reads the values that may be picked: a plain enum, with or
-// without the older enumNames, or constants with titles.
+// options reads the values that may be picked: a plain enum, with or without the older enumNames,
+// or constants with titles.
 func (r *reader) options(path string, doc value.Value, titled string) []Option {
 	var out []Option
 	if list, ok := doc.Get(titled); ok {
@@ -308,7 +307,7 @@ func (r *reader) options(path string, doc value.Value, titled string) []Option {
 	return out
 }
 
-// checkOptions wants options that people can tell apart.
+// checkOptions requires options that people can distinguish.
 func (r *reader) checkOptions(path string, options []Option) {
 	if len(options) == 0 || len(options) > MaxOptions {
 		r.refuse(path, "1 to %d options", MaxOptions)
@@ -356,7 +355,7 @@ func (r *reader) words(path string, v value.Value) string {
 	return v.Text
 }
 
-// texts reads a list of texts; nil where nothing is.
+// texts reads a list of texts. It returns nil if there is none.
 func (r *reader) texts(path string, v value.Value) []string {
 	if v.Kind == value.Absent {
 		return nil
@@ -375,7 +374,7 @@ func (r *reader) texts(path string, v value.Value) []string {
 	return out
 }
 
-// count reads a whole number from 0.
+// count reads a non-negative integer of at most most.
 func (r *reader) count(path string, v value.Value, most int) int {
 	n, err := strconv.Atoi(v.Num.Canonical())
 	if v.Kind != value.Number || err != nil || n < 0 || n > most {
@@ -393,8 +392,8 @@ func (r *reader) bound(path string, v value.Value) *value.Num {
 	return &v.Num
 }
 
-// pattern reads a regular expression of RE2. A kept one was looked at
-// before, and is compiled when the first answer is matched.
+// pattern reads an RE2 regular expression. If the schema was stored before, the pattern was already
+// validated, and is only compiled when the first answer is matched.
 func (r *reader) pattern(path string, v value.Value) *pattern.Foreign {
 	if v.Kind != value.String {
 		r.refuse(path, "a regular expression of RE2")
@@ -429,5 +428,5 @@ func at(path, key string) string {
 	return path + "." + key
 }
 
-// visible reports whether every character of a text can be seen.
+// visible reports whether every character of a text is visible.
 func visible(text string) bool { return !strings.ContainsFunc(text, safetext.Hidden) }

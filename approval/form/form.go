@@ -1,15 +1,14 @@
-// Package form reads the questions that take more than a choice for an
-// answer: a free text, or a form with a few fields.
+// Package form reads the questions whose answer is more than a choice: a free text, or a form with
+// a few fields.
 //
-// What is asked is a JSON Schema, as flat as MCP's form mode has it
-// (2025-11-25): an object whose properties are texts, numbers, booleans
-// and lists of options; or, for a free text, the schema of one text.
-// Everything else is refused with its place and what would be right, so
-// that every channel can show a control for every field. The answer is
-// held to the same schema, on the server, whatever the channel checked.
+// A question is described by a JSON Schema, as flat as in MCP's form mode (2025-11-25): an object
+// whose properties are texts, numbers, booleans and lists of options, or for a free text the schema
+// of one text. Everything else is refused with its path and what is expected, so that every channel
+// can show a control for every field. The server validates the answer against the same schema,
+// whatever the channel has checked.
 //
-// A form is no vault: a field that asks for a password or a key is
-// refused by its name, title or format.
+// Forms must not ask for secrets: a field that asks for a password or a key is refused because of
+// its name, title or format.
 package form
 
 import (
@@ -19,30 +18,29 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// The bounds of a form and of its answer.
+// The size limits of a form and of its answer.
 const (
 	MaxSchema  = 128 << 10 // bytes of the schema
 	MaxAnswer  = 256 << 10 // bytes of the answer
-	MaxText    = 64 << 10  // characters of one text, where the schema allows more
+	MaxText    = 64 << 10  // characters of one text, if the schema allows more
 	MaxFields  = 100
-	MaxOptions = 1_000 // of one field
+	MaxOptions = 1_000 // number of options of one field
 )
 
-// Type is what a field takes.
+// Type is the type of a field.
 type Type string
 
-// What a field may take.
+// The types of fields.
 const (
 	Text    Type = "string"
 	Number  Type = "number"
 	Integer Type = "integer"
 	Boolean Type = "boolean"
 	Select  Type = "select"      // one of the options
-	Several Type = "multiselect" // any of the options
+	Several Type = "multiselect" // any number of the options
 )
 
-// Form is a schema that was read. It is immutable and safe for
-// concurrent use.
+// Form is a parsed schema. It is immutable and safe for concurrent use.
 type Form struct {
 	Title  string
 	Help   string
@@ -53,37 +51,37 @@ type Form struct {
 // FreeText reports whether the answer is one text, not an object.
 func (f *Form) FreeText() bool { return f.text }
 
-// Field is one thing that is asked.
+// Field is one field of a form.
 type Field struct {
 	Name     string
-	Title    string // what to call it: the schema's title, else the name
+	Title    string // the schema's title, or the name if it has none
 	Help     string // the schema's description
 	Type     Type
 	Required bool
-	Format   string // of a text: email, uri, date, date-time, or ""
-	// Least and Most bound what is given: the characters of a text, the
-	// number of options picked. Most is 0 where nothing was said.
+	Format   string // of a text: email, uri, date, date-time; may be empty
+	// Least and Most limit the number of characters of a text, or the number of picked options.
+	// Most is 0 if the schema sets no limit.
 	Least, Most int
-	Minimum     *value.Num // of a number
+	Minimum     *value.Num // for numbers
 	Maximum     *value.Num
 	Options     []Option
-	Default     value.Value // Absent where there is none
+	Default     value.Value // Absent if there is none
 	pattern     *pattern.Foreign
 }
 
 // Option is one value that may be picked.
 type Option struct {
 	Value string
-	Title string // what is shown; the value where the schema has no title
+	Title string // shown text; the value if the schema has no title
 }
 
-// SchemaError says what of a schema can't be asked in a form.
+// SchemaError reports what in a schema can't be asked in a form.
 type SchemaError struct {
-	Path string // such as properties.seat.enum.3; "" for the schema itself
-	Want string // what would be right
+	Path string // such as properties.seat.enum.3; empty for the schema itself
+	Want string // what is expected
 }
 
-// Error puts the place before the sentence.
+// Error returns the path followed by what is expected.
 func (e *SchemaError) Error() string {
 	if e.Path == "" {
 		return "schema: expected " + e.Want
@@ -92,17 +90,16 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("schema, at %s: expected %s", e.Path, e.Want)
 }
 
-// Problem says what is wrong with one field of an answer.
+// Problem reports what is wrong with one field of an answer.
 type Problem struct {
-	Field string // its name; "" for a free text and for the answer as a whole
-	Want  string // what it takes
+	Field string // name of the field; empty for a free text and for the answer as a whole
+	Want  string // what the field accepts
 }
 
-// Problems are why an answer is refused: every field that is wrong, in
-// the order of the form.
+// Problems are the reasons why an answer is refused: every wrong field, in the order of the form.
 type Problems []Problem
 
-// Error names every field.
+// Error names every wrong field.
 func (p Problems) Error() string {
 	text := "answer: "
 	for i, one := range p {

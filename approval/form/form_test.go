@@ -141,7 +141,7 @@ func TestEveryWrongFieldIsNamedAtOnce(t *testing.T) {
 	}
 }
 
-// TestReadsWhatLibrariesWrite for the same fields.
+// TestReadsWhatLibrariesWrite: different spellings of the same field are read alike.
 func TestReadsWhatLibrariesWrite(t *testing.T) {
 	for written, want := range map[string]string{
 		`{"oneOf":[{"const":"low","title":"Low"},{"const":"high","title":"High"}]}`: `select [{low Low} {high High}]`,
@@ -194,7 +194,7 @@ func TestFreeTextIsOneText(t *testing.T) {
 	}
 }
 
-// What pages and command lines have is texts.
+// TestReadsTextsOfPages: pages and command lines pass every value as a text.
 func TestReadsTextsOfPages(t *testing.T) {
 	f := parsed(t, flight)
 	given := map[string][]string{
@@ -221,8 +221,8 @@ func TestReadsTextsOfPages(t *testing.T) {
 	}
 }
 
-// A box that nobody said anything of is no answer, and a value is given
-// as it was read.
+// TestBoxesAreGivenOrNot: a box that is not mentioned is left out of the answer, and a value is
+// kept as it was read.
 func TestBoxesAreGivenOrNot(t *testing.T) {
 	f := parsed(t, `{"type":"object","properties":{"a":{"type":"boolean"},"b":{"type":"boolean","default":false}},
 		"required":["b"]}`)
@@ -243,8 +243,8 @@ func TestBoxesAreGivenOrNot(t *testing.T) {
 	}
 }
 
-// A text may be empty if the form has nothing else, and a list that must
-// have items is not left out.
+// TestReadsWhatIsEmpty: a text may be empty if the form has no other field, and a list that must
+// have items can't be left out.
 func TestReadsWhatIsEmpty(t *testing.T) {
 	list := `{"type":"array","items":{"type":"string","enum":["x","y"]}`
 	for _, c := range []struct {
@@ -300,7 +300,7 @@ func TestTakesSaysWhatAFieldTakes(t *testing.T) {
 	}
 }
 
-// Every bound of a schema is inclusive.
+// TestAcceptsSchemasUpToTheirBounds: every limit of a schema is inclusive.
 func TestAcceptsSchemasUpToTheirBounds(t *testing.T) {
 	field := func(schema string) string { return `{"type":"object","properties":{"a":` + schema + `}}` }
 	list := func(n int) string {
@@ -467,7 +467,8 @@ func TestRefusesWhatNoFormCanAsk(t *testing.T) {
 	}
 }
 
-// A form is no vault, and what only sounds like one is asked.
+// TestRefusesSecrets: fields that ask for secrets are refused, and fields whose names only sound
+// similar are accepted.
 func TestRefusesSecrets(t *testing.T) {
 	one := func(name, schema string) error {
 		_, err := form.Parse([]byte(`{"type":"object","properties":{"` + name + `":` + schema + `}}`))
@@ -549,8 +550,8 @@ func TestRefusesSecrets(t *testing.T) {
 	}
 }
 
-// An answer that was accepted is accepted again as it was written, and
-// its canonical form is one text.
+// TestAcceptedAnswersStayAccepted: an accepted answer is accepted again in its canonical form,
+// which does not change any more.
 func TestAcceptedAnswersStayAccepted(t *testing.T) {
 	f := parsed(t, flight)
 	rapid.Check(t, func(t *rapid.T) {
@@ -577,8 +578,7 @@ func TestAcceptedAnswersStayAccepted(t *testing.T) {
 // costly is a pattern of 955 bytes whose program has 240,000 instructions.
 var costly = "^(" + strings.Repeat(".{0,999}", 119) + ")x$"
 
-// TestPatternsOfPeersAreBounded has a peer send patterns whose text is
-// short and whose programs or matches are not.
+// TestPatternsOfPeersAreBounded sends short patterns whose programs or matches are expensive.
 func TestPatternsOfPeersAreBounded(t *testing.T) {
 	fields := func(n int, pattern string) string {
 		var all []string
@@ -616,8 +616,8 @@ func TestPatternsOfPeersAreBounded(t *testing.T) {
 	}
 }
 
-// TestKeptFormCostsItsText reads a form that was kept before patterns
-// were bounded: showing it compiles nothing, and no answer fits it.
+// TestKeptFormCostsItsText reads a form that was stored before patterns were limited: showing it
+// compiles no pattern, and no answer fits it.
 func TestKeptFormCostsItsText(t *testing.T) {
 	schema := fmt.Appendf(nil, `{"type":"string","pattern":%q,"default":"ax"}`, costly)
 	if n := testing.AllocsPerRun(5, func() { must.Get(form.ParseKept(schema))(t) }); n > 100 {

@@ -8,17 +8,15 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// schemaLimits bound the reading of a schema: a flat one is never deep.
+// schemaLimits limit the parsing of a schema. A flat schema is never deep.
 var schemaLimits = value.Limits{MaxBytes: MaxSchema, MaxDepth: 16}
 
-// Parse reads the schema of a question that a peer asks. The error is a
-// *SchemaError.
+// Parse reads the schema of a question that a peer asks. The error is a *SchemaError.
 func Parse(schema []byte) (*Form, error) { return read(schema, false) }
 
-// ParseKept reads a schema that Parse accepted before it was kept. It
-// neither compiles patterns nor matches the defaults again, so it costs
-// as much as its text. Answers are held to everything that the schema
-// says all the same.
+// ParseKept reads a schema that Parse accepted before it was stored. It neither compiles patterns
+// nor matches defaults again, so its cost depends only on the length of the schema. Answers are
+// still validated against the whole schema.
 func ParseKept(schema []byte) (*Form, error) { return read(schema, true) }
 
 func read(schema []byte, kept bool) (*Form, error) {
@@ -35,13 +33,13 @@ func read(schema []byte, kept bool) (*Form, error) {
 	return f, nil
 }
 
-// reader keeps the first thing that is wrong.
+// reader stores the first error.
 type reader struct {
 	err   *SchemaError
 	kept  bool         // the schema was accepted before
-	bytes int          // of the patterns so far
-	sizes int          // steps of the patterns so far
-	work  pattern.Work // left for matching defaults
+	bytes int          // total bytes of the patterns so far
+	sizes int          // total steps of the patterns so far
+	work  pattern.Work // remaining work for matching defaults
 }
 
 func (r *reader) refuse(path, want string, args ...any) {
@@ -95,7 +93,7 @@ func (r *reader) object(doc value.Value) *Form {
 	}
 
 	n := len(properties.Members)
-	if properties.Kind != value.Object || n > MaxFields { // without fields it asks for a plain yes
+	if properties.Kind != value.Object || n > MaxFields { // a form without fields asks for a plain yes
 		r.refuse("properties", "an object with at most %d fields", MaxFields)
 
 		return nil

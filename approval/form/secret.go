@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// secretWords are words that ask for something that a form must not
-// carry: it is shown, kept and logged. They have no accents here.
+// secretWords are words for secrets, which a form must not ask for, because its answers are shown,
+// stored and logged. The words are written without accents.
 var secretWords = wordSet(`
 	password passwords passwd pwd pswd passphrase passcode passkey secret secrets credential credentials token apikey
 	pin pincode otp totp mfa cvv cvc ssn privatekey privkey sshkey mnemonic
@@ -22,15 +22,14 @@ var secretWords = wordSet(`
 	parola sandi losen salasana kodeord tunnusluku nenosiri credenziali identifiants zugangsdaten secreto segreto segredo
 	jeton hemlig hemmelig tajne gizli секрет токен סוד גישה गुप्त`)
 
-// secretStems are parts of words that do, for languages that join words
-// and bend their ends.
+// secretStems are parts of words for secrets, for languages with compound words and inflection.
 var secretStems = strings.Fields(`
 	password passwort kennwort wachtwoord losenord passord adgangskod kodeord salasan contrasen geheimzahl zugangscode
 	sicherheitscode einmalcode bestatigungscode verifizierungscode beveiligingscode verificatiecode sakerhetskod
 	engangskod apischlussel privatschlussel zugriffsschlussel geheimschlussel tunnusluk jelszo jelszav lozink slaptazod
 	парол секретн`)
 
-// secretPairs are two words in a row that do.
+// secretPairs are pairs of adjacent words for secrets.
 var secretPairs = map[string]bool{
 	"api key": true, "access key": true, "private key": true, "signing key": true, "ssh key": true, "secret key": true,
 	"encryption key": true, "master key": true, "recovery key": true, "card number": true, "security code": true,
@@ -53,7 +52,7 @@ var secretPairs = map[string]bool{
 	"mot passe": true, "code secret": true, "mat khau": true, "kata sandi": true,
 }
 
-// secretTexts are words of languages that put no spaces between words.
+// secretTexts are words for secrets in languages without spaces between words.
 var secretTexts = []string{
 	"密码", "密碼", "口令", "验证码", "驗證碼", "密钥", "密鑰", "パスワード", "暗証番号", "秘密鍵", "비밀번호", "암호", "รหัสผ่าน", "كلمة المرور",
 	"令牌", "私钥", "私鑰", "助记词", "助記詞", "安全码", "安全碼", "动态码", "暗号", "合言葉", "秘密の", "認証コード", "確認コード", "トークン", "APIキー",
@@ -61,17 +60,17 @@ var secretTexts = []string{
 	"পাসওয়ার্ড", "கடவுச்சொல்", "గుప్తపదం",
 }
 
-// likeSecrets are long words that are recognized with one letter wrong,
-// missing, added or moved.
+// likeSecrets are long words that are also recognized if one letter is wrong, missing, added or
+// swapped.
 var likeSecrets = []string{"password", "passwords", "passphrase", "passcode", "credential", "credentials"}
 
-// aboutSecrets are words after one of secretWords in the name of a field
-// that is no secret itself: token_count, secret_name, password_policy.
+// aboutSecrets are words that may follow one of secretWords in the name of a field that is not
+// secret: token_count, secret_name, password_policy.
 var aboutSecrets = wordSet(`
 	count counts limit limits budget usage used name names type types kind policy length size expiry expires expiration
 	ttl lifetime age reset rotation santa manager strength provider store scope scopes owner status`)
 
-// postal are words about addresses, of which a PIN code may be a part.
+// postal are words about addresses, which may contain a PIN code.
 var postal = wordSet(`postal postcode zip zipcode postleitzahl india`)
 
 func wordSet(text string) map[string]bool {
@@ -83,7 +82,7 @@ func wordSet(text string) map[string]bool {
 	return out
 }
 
-// secret refuses a field that asks for a password, a key or the like.
+// secret refuses a field that asks for a password, a key or similar.
 func (r *reader) secret(path string, doc value.Value, f *Field) {
 	format, _ := doc.Get("format")
 	_, hidden := doc.Get("writeOnly")
@@ -104,8 +103,7 @@ func (r *reader) secret(path string, doc value.Value, f *Field) {
 	}
 }
 
-// isPostal reports whether a field asks for the PIN code of an address,
-// and for nothing else that is secret.
+// isPostal reports whether a field asks for the PIN code of an address and for no secret.
 func isPostal(text string) bool {
 	all := words(withoutAccents(text))
 	rest := slices.DeleteFunc(slices.Clone(all), func(w string) bool { return w == "pin" || w == "pincode" })
@@ -113,23 +111,23 @@ func isPostal(text string) bool {
 		!asksPlainly(strings.Join(rest, " "), true)
 }
 
-// withoutTokens leaves out tokens: a number of them is no secret.
+// withoutTokens removes the words token and tokens, because a number of tokens is not a secret.
 func withoutTokens(name string) string {
 	return strings.Join(slices.DeleteFunc(words(name), func(w string) bool { return w == "token" || w == "tokens" }),
 		" ")
 }
 
-// refused puts a refusal before one that came earlier at the same
-// field: that a form is no vault is what its author must know.
+// refused records that a field asks for a secret. It replaces an earlier error about the same
+// field, because this one matters more to the schema's author.
 func (r *reader) refused(path, want string) {
 	if r.err == nil || strings.HasPrefix(r.err.Path, path) {
 		r.err = &SchemaError{path, want}
 	}
 }
 
-// asksSecret reports whether a text asks for a secret, also when it is
-// written with letters that look alike, digits for letters or a typing
-// error. In sentences, "one time" is nothing special.
+// asksSecret reports whether a text asks for a secret, even if it is written with similar-looking
+// letters, with digits for letters, or with a typing error. name is set for the name of a field;
+// only there "one time" counts as a sign.
 func asksSecret(text string, name bool) bool {
 	if slices.ContainsFunc(secretTexts, func(w string) bool { return strings.Contains(text, w) }) {
 		return true
@@ -149,7 +147,7 @@ func asksSecret(text string, name bool) bool {
 	return false
 }
 
-// digitsAsLetters reads what passes for a letter: passw0rd.
+// digitsAsLetters replaces digits and signs by the letters that they resemble: passw0rd.
 var digitsAsLetters = strings.NewReplacer(
 	"0", "o", "1", "i", "3", "e", "4", "a", "5", "s", "7", "t", "8", "b", "$", "s", "@", "a", "!", "i",
 )
@@ -182,14 +180,14 @@ func asksPlainly(text string, name bool) bool {
 	return name && secretWords[strings.Join(all, "")]
 }
 
-// joining are words between the two of a pair: mot de passe.
+// joining are words that may occur in the middle of a pair: mot de passe.
 var joining = wordSet(`de di da do del des du of la d`)
 
 func hasStem(word string) bool {
 	return slices.ContainsFunc(secretStems, func(stem string) bool { return strings.Contains(word, stem) })
 }
 
-// almost reports whether a word is one of likeSecrets but for one letter.
+// almost reports whether a word differs from one of likeSecrets by one letter.
 func almost(word string) bool {
 	return slices.ContainsFunc(likeSecrets, func(secret string) bool { return oneApart([]rune(word), []rune(secret)) })
 }
@@ -216,8 +214,8 @@ func oneApart(a, b []rune) bool {
 	return i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && slices.Equal(a[i+2:], b[i+2:])
 }
 
-// words splits a name or title at case, digits and everything that is
-// no letter: userPassword2, api-key.
+// words splits a name or title at case changes, digits and other characters that are not letters:
+// userPassword2, api-key.
 func words(text string) []string {
 	var out []string
 	var word []rune

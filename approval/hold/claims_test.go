@@ -12,8 +12,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// desk is what a program has of the people of agent desk, with what a
-// test asks of it.
+// desk gives a test the requests of one program of agent desk, with helpers.
 type desk struct {
 	t *testing.T
 	h *assenttest.Assent
@@ -34,8 +33,8 @@ func (d *desk) look(ref string) hold.Held {
 	return got
 }
 
-// refuses claims and wants a *ClaimError: by the state of the request,
-// or by an error of package approval.
+// refuses expects Claim to fail with a *ClaimError that has the wanted request state or wraps the
+// wanted error of package approval.
 func (d *desk) refuses(ref, key string, v hold.Verdict, want any) *hold.ClaimError {
 	d.t.Helper()
 	err := d.Claim(d.t.Context(), ref, key, v)
@@ -65,8 +64,8 @@ func atDesks(t *testing.T, test func(t *testing.T, h *assenttest.Assent, d *desk
 	})
 }
 
-// TestRulesThatChange: an approval under other rules is void, and the
-// claim that finds out is told the same when it is repeated.
+// TestRulesThatChange: an approval becomes void if the rules change, and a repetition of the claim
+// that detected this gets the same answer.
 func TestRulesThatChange(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("trade", `{}`)
@@ -108,7 +107,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestDenials: what nobody is asked about, because the answer is no.
+// TestDenials covers the calls that are denied without asking people.
 func TestDenials(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		denied := func(key string, v hold.Verdict, want string) {
@@ -150,7 +149,7 @@ func TestDenials(t *testing.T) {
 	})
 }
 
-// TestFrozen: the kill switch stops an approval, and lifted gives it back.
+// TestFrozen: a freeze blocks an approval, and lifting the freeze makes it usable again.
 func TestFrozen(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("trade", `{}`)
@@ -165,8 +164,8 @@ func TestFrozen(t *testing.T) {
 	})
 }
 
-// TestLetThrough: a call that needs nobody when it gets there runs if
-// it still needs nobody when it runs.
+// TestLetThrough: a call that needs no approval when it is opened runs if it still needs none when
+// it is claimed.
 func TestLetThrough(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("quote", `{"of":"ACME"}`)
@@ -195,7 +194,7 @@ func TestLetThrough(t *testing.T) {
 			t.Errorf("the same key does not give the request: %+v", now)
 		}
 		h.Rewrite("policies/controls.policy.yaml", "targets: [drop]", "targets: [drop, quote]")
-		d.refuses(got.Ref, "run", v, hold.Pending) // what the key was used for stands
+		d.refuses(got.Ref, "run", v, hold.Pending) // the key remains used for the first request
 		fresh := asks("quote", `{"of":"FRESH"}`)
 		if now := d.open("k3", fresh); now.State != hold.Denied {
 			t.Errorf("got %+v", now)
@@ -203,8 +202,8 @@ func TestLetThrough(t *testing.T) {
 	})
 }
 
-// TestLetThroughThenDenied: rules that deny meanwhile stop a call that
-// was let through.
+// TestLetThroughThenDenied: a call that needed no approval does not run if the rules deny it by the
+// time of the claim.
 func TestLetThroughThenDenied(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("quote", `{}`)
@@ -216,8 +215,8 @@ func TestLetThroughThenDenied(t *testing.T) {
 	})
 }
 
-// TestStandingApproval: a grant covers a call; its use is counted once
-// for a key, and it holds only while it stands.
+// TestStandingApproval: a grant covers a call. Its use is counted once per key, and it covers calls
+// only as long as it is live.
 func TestStandingApproval(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		first := d.open("k1", asks("spend", `{"amount":10}`))
@@ -249,8 +248,8 @@ func TestStandingApproval(t *testing.T) {
 	})
 }
 
-// TestKeys: one key means one request, whatever it looks like, and
-// identical calls share a card with one run in it.
+// TestKeys: one key always means one request, whatever characters it contains, and identical calls
+// share one request with one run.
 func TestKeys(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("trade", `{"amount":1}`)
@@ -288,8 +287,7 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// TestKeysOfTwoPrograms: two programs that choose the same key mean two
-// things.
+// TestKeysOfTwoPrograms: the same key of two programs means two different requests.
 func TestKeysOfTwoPrograms(t *testing.T) {
 	onBothSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		one := (&desk{t, h, of("rt", "desk")}).open("k", asks("trade", `{"amount":1}`))
@@ -331,8 +329,8 @@ func TestWhatCantBePresented(t *testing.T) {
 	})
 }
 
-// TestForeignRequests: a holder knows what its own runtime asked for
-// its own agent, and nothing else.
+// TestForeignRequests: a holder finds only the requests that its own runtime made for its own
+// agent.
 func TestForeignRequests(t *testing.T) {
 	onBothSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		v := asks("trade", `{}`)
@@ -379,8 +377,8 @@ func TestForeignRequests(t *testing.T) {
 	})
 }
 
-// TestDown: when nobody can say, nothing is approved and nothing may
-// run, and that is no refusal.
+// TestDown: if the store or the server is down, nothing is approved and nothing may run, but the
+// error is not a refusal.
 func TestDown(t *testing.T) {
 	for name, end := range map[string]func(h *assenttest.Assent){"the store": func(h *assenttest.Assent) {
 		h.Store.Close()
@@ -416,8 +414,7 @@ func TestDown(t *testing.T) {
 	}
 }
 
-// TestWhere: the page is below the inbox's URL, and there is none
-// without an inbox.
+// TestWhere: the page is below the inbox's URL, and empty without an inbox.
 func TestWhere(t *testing.T) {
 	h := newAssent(t, assenttest.Config{})
 	for base, want := range map[string]string{
@@ -437,12 +434,12 @@ func TestWhere(t *testing.T) {
 		if got.Where != want {
 			t.Errorf("got %q, want %q", got.Where, want)
 		}
-		h.Votes(got.Ref, "ben", approval.Approve, approval.VoteNotEligible, nil) // whose program it is has no say
+		h.Votes(got.Ref, "ben", approval.Approve, approval.VoteNotEligible, nil) // the program's owner may not vote
 	}
 }
 
-// TestAskedAnyway: what the rules allow is asked about where the verdict
-// says why, on every side.
+// TestAskedAnyway: on every side, people are asked about an allowed call if the verdict has a
+// reason to ask.
 func TestAskedAnyway(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("quote", `{"of":"ACME"}`)

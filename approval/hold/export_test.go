@@ -1,4 +1,4 @@
 package hold
 
-// Batch is how many entries of the ledger are read at once.
+// Batch is the number of ledger entries that are read at once.
 const Batch = batch

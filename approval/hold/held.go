@@ -9,9 +9,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// held is a request as the runtime sees it. A consumed one was
-// approved: that its run is taken is for Claim to say, which knows the
-// key.
+// held returns a request as the runtime sees it. A consumed request is Approved, because only
+// Claim, which has the key, can decide who may run it.
 func (r *requests) held(found *approval.Request) Held {
 	out := Held{
 		Ref:    found.ID,
@@ -44,8 +43,7 @@ func (r *requests) page(id string) string {
 	return strings.TrimSuffix(r.inbox, "/") + "/requests/" + url.PathEscape(id)
 }
 
-// stateOf says what a request came to for the agent. What is unknown
-// lets nothing run.
+// stateOf returns the state of a request for the agent. An unknown state lets nothing run.
 func stateOf(r *approval.Request) State {
 	switch r.State {
 	case approval.Pending:
@@ -64,8 +62,8 @@ func stateOf(r *approval.Request) State {
 	return Denied
 }
 
-// expiredAs is the state of an approval that ended before it was used:
-// a person may have ended it.
+// expiredAs returns the state for an approval that ended before it was used, which depends on the
+// cause: a person may have denied or withdrawn it.
 func expiredAs(why approval.Cause) State {
 	switch why {
 	case approval.ByLateDeny:
@@ -96,7 +94,7 @@ func reasonOf(r *approval.Request) string {
 	return r.Reason
 }
 
-// ending says in words how a request ended.
+// ending describes in words how a request ended.
 func ending(r Held) string {
 	switch r.State {
 	case Denied:
@@ -117,8 +115,7 @@ func withReason(text, reason string) string {
 	return text + ": " + reason
 }
 
-// edited returns the arguments that may run when they are not those
-// that were asked about.
+// edited returns the arguments that may run if people edited them, or nil.
 func edited(r *approval.Request) []byte {
 	if args := r.Current().Call.Args; !bytes.Equal(args, r.Revisions[0].Call.Args) {
 		return bytes.Clone(args)
@@ -126,9 +123,10 @@ func edited(r *approval.Request) []byte {
 	return nil
 }
 
-// approvers names who approved what may run, in the order they did.
+// approvers returns the names of the people who approved the current revision, in the order of
+// their votes.
 func approvers(r *approval.Request) string {
-	if r.By == "" { // nobody brought it about: time did, as the rules want it
+	if r.By == "" { // it was approved by a timeout
 		return "timeout"
 	}
 
@@ -139,13 +137,13 @@ func grantors(g *approval.Grant) string {
 	return strings.Join(g.By, ", ") + " (standing approval " + g.ID + ")"
 }
 
-// frozen and coolingDown are what Opened.Denied says.
+// frozen and coolingDown are values of Opened.Denied.
 const (
 	frozen      = "frozen"
 	coolingDown = "cooling_down"
 )
 
-// deniedReason says why a call was denied without asking.
+// deniedReason describes why a call was denied without asking people.
 func deniedReason(o *approval.Opened) string {
 	switch {
 	case o.Denied == coolingDown && o.Request != nil && o.Request.Answer != "":

@@ -1,27 +1,22 @@
-// Package hold is the seam between what acts for people and what asks
-// people: a decided call goes in, and the approval of exactly that call
-// comes out. Runtimes (packages agent and rap) hold on to a Holder, or
-// to Requests where tools ask questions too.
+// Package hold connects runtimes with the people who approve: a decided call goes in, and the
+// approval of exactly that call comes out. Runtimes (packages agent and rap) use a Holder, or a
+// Requests if tools also ask questions.
 //
-// The people are behind a Side: an approval.Service in this process
-// (Service), a server (package client), or functions of the program
-// itself (Local). One implementation of Requests serves the first two,
-// so both follow the same rules.
+// A Side reaches the people: through an approval.Service in this process (Service) or a server
+// (package client). Local asks functions of the program itself. Service and client share one
+// implementation of Requests, so both follow the same rules.
 //
-// A call that needs approval becomes a request, whose reference the
-// runtime keeps. People answer it wherever they like; the runtime looks
-// at it, claims the one run and goes on. The asking side decides again
-// by its own plan, identical calls share one request and the one run in
-// it, a freeze stops everything, an approval is used once and soon.
-// Keys of Open are remembered for a day (approval.Config.Remember):
-// repeating Open later asks anew, so keep the reference.
+// A call that needs approval becomes a request, and the runtime keeps its reference. People answer
+// it in any channel. The runtime looks at the request, claims the one run and continues. The side
+// decides the call again with its own plan, identical calls share one request and its one run, a
+// freeze stops everything, and an approval is used once and expires soon. Keys of Open are
+// remembered for a day (approval.Config.Remember). After that, repeating Open makes a new request,
+// so keep the reference.
 //
-// Some calls need nobody: the rules let them run, or a standing
-// approval covers them. Open answers Approved then, with a reference
-// that names no request. Claiming it presents the same call once more,
-// and what was frozen, revoked or forbidden since does not run. No
-// permit is behind it: that the call runs once is the runtime's own
-// promise.
+// Some calls need no approval, because the rules allow them or a standing approval covers them.
+// Then Open returns Approved with a reference that belongs to no request. Claim presents the same
+// call again, and it does not run if it has been frozen, revoked or forbidden since. Such a call
+// has no permit, so the runtime itself must ensure that it runs only once.
 package hold
 
 import (
@@ -36,36 +31,34 @@ import (
 
 // Errors of a Holder.
 var (
-	// ErrNoRequest says that the holder does not know a request, and
-	// never will.
+	// ErrNoRequest means that the holder does not have the request, and never will.
 	ErrNoRequest = errors.New("the holder knows no such request")
 
-	// ErrNotClaimed says that the run of a call can't be had: it was
-	// not approved, it is another call than the approved one, or the
-	// run was taken before.
+	// ErrNotClaimed means that the call may not run: it was not approved, it differs from the
+	// approved call, or the run has already been claimed.
 	ErrNotClaimed = errors.New("the approval can't be used")
 
-	// ErrNoCall says that a verdict names no call. Tools that are only
-	// marked can't be held: the decider needs a plan (agent.ByPlan),
-	// whose verdict says what the call is in the plan's words.
+	// ErrNoCall means that a verdict contains no call. Approvals need a decider with a plan
+	// (agent.ByPlan), whose verdict contains the call as the plan understood it. Calls of tools
+	// that are only marked as needing approval can't be held.
 	ErrNoCall = errors.New("the verdict names no call: a holder needs a decider with a plan")
 
-	// ErrNoKey says that a key is missing. Without one a repetition
-	// would be another request, or another run.
+	// ErrNoKey means that the key is missing. Without a key, a repetition would be another request
+	// or another run.
 	ErrNoKey = errors.New("a holder needs a key")
 )
 
-// Verdict is a decision with the call as the plan understood it.
+// Verdict is a decision and the call as the plan understood it.
 type Verdict struct {
 	resolve.Decision
-	Call    *resolve.Call // what was decided; nil when there is no plan behind
-	Context []info.Item   // what the agent says about the call, for the people who are asked
-	// Ask is why people are asked where the plan allows the call, which
-	// the outcome says then; "" where the plan asks.
+	Call    *resolve.Call // the decided call; nil if the decider has no plan
+	Context []info.Item   // what the agent adds to the call, for the people who are asked
+	// Ask is the reason for asking people about a call that the plan allows; Outcome is Allow then.
+	// It is empty if the plan itself decides.
 	Ask string
 }
 
-// Within is how long the request may stay open; 0 when nothing limits it.
+// Within returns how long the request may stay open, or 0 if there is no limit.
 func (v Verdict) Within() time.Duration {
 	if v.Require == nil {
 		return 0
@@ -74,89 +67,83 @@ func (v Verdict) Within() time.Duration {
 	return time.Duration(v.Require.Within)
 }
 
-// Holder keeps requests where the people who may answer see them. With
-// a holder nothing in the messages of an agent can approve: only the
-// holder's answers count.
+// Holder keeps requests where the people who may answer see them. With a holder, nothing in an
+// agent's messages can approve a call: only the holder's answers count.
 type Holder interface {
-	// Open makes a request known. The same key always means the same
-	// request, so Open can be repeated after a crash.
+	// Open creates a request for a call. The same key always means the same request, so Open can be
+	// repeated after a crash.
 	Open(ctx context.Context, key string, v Verdict) (Held, error)
 
-	// Look returns the state of a request. ErrNoRequest says that
-	// nobody knows it and never will; after any other error, look
-	// again.
+	// Look returns the state of a request. ErrNoRequest means that the request does not exist and
+	// never will. After any other error, the caller may look again.
 	Look(ctx context.Context, ref string) (Held, error)
 
-	// Claim takes the one run of exactly this call. A repetition with
-	// the same key gets the same answer. A refusal is an ErrNotClaimed
-	// (often a *ClaimError); every other error means that nobody could
-	// say. Nothing may run after either, and after the latter the same
-	// claim may be tried again.
+	// Claim takes the one run of exactly this call. A repetition with the same key gets the same
+	// answer. A refusal is an ErrNotClaimed (often a *ClaimError). Any other error means that the
+	// answer is unknown, and the same claim may be repeated. Nothing may run after any error.
 	Claim(ctx context.Context, ref, key string, v Verdict) error
 
-	// Cancel withdraws a request that nobody needs any more.
+	// Cancel withdraws a request that is no longer needed.
 	Cancel(ctx context.Context, ref, reason string) error
 }
 
-// State is the state of what people are asked, in the words of the
-// runtime: it hides how people got there.
+// State is the state of a request or question as the runtime sees it. It does not show how people
+// reached it.
 type State string
 
 // The states of approvals and questions.
 const (
 	Pending   State = "pending"
-	Denied    State = "denied" // by a person or by the rules; a denied question was never put to people
+	Denied    State = "denied" // by a person or by the rules; a denied question was never shown to people
 	Expired   State = "expired"
 	Cancelled State = "cancelled"
 
-	// Of approvals alone.
+	// States of approvals only.
 	Approved  State = "approved"
-	Responded State = "responded" // a person answered in place of the tool
+	Responded State = "responded" // a person answered the agent instead of approving
 
-	// Of questions alone.
+	// States of questions only.
 	Chosen    State = "chosen"
 	Submitted State = "submitted" // a text was written or a form filled in
-	Dismissed State = "dismissed" // an explicit act of a person, which picks the default
+	Dismissed State = "dismissed" // a person closed it, which picks the default
 )
 
-// Held is a request as its holder has it.
+// Held is a request as its holder sees it.
 type Held struct {
 	Ref       string
 	State     State
-	Arguments []byte // what was approved when it differs from what was asked (an edit); nil otherwise
-	Reason    string // of a denial; what the agent is told, for Responded
+	Arguments []byte // the approved arguments if people edited them; else nil
+	Reason    string // of a denial; for Responded, the answer for the agent
 	By        string // who decided
-	Grant     string // id of the standing approval that covers it; "" where people were asked, or nobody
-	Where     string // page where it can be answered; "" for none
+	Grant     string // id of the standing approval that covers the call; else empty
+	Where     string // page where it can be answered; may be empty
 	Expires   time.Time
-	// Used says that the one run of an approval was taken, by whichever
-	// key: Claim knows whose it is.
+	// Used is set if the one run of an approval has been claimed with any key. Claim decides
+	// whether a given key claimed it.
 	Used bool
 }
 
-// ClaimError says why a call may not run. Nothing ran, and nothing may
-// run by this claim. It is an ErrNotClaimed.
+// ClaimError is returned by Claim if a call may not run. Nothing ran, and nothing may run by this
+// claim. It is an ErrNotClaimed.
 type ClaimError struct {
-	// State is the state of the request that stands in the way; ""
-	// where the request would allow a run, but not this one: Err says
-	// why.
+	// State is the state of the request that prevents the run. It is empty if the request allows a
+	// run, but not this one; Err contains the reason then.
 	State  State
 	Detail string // in words, for the agent and for people
-	Err    error  // what the asking side said; nil when this side refused
+	Err    error  // error of the asking side; nil if this package refused
 }
 
-// Error is the detail, which is told to the agent.
+// Error returns Detail, which the agent gets.
 func (e *ClaimError) Error() string { return e.Detail }
 
 // Is reports whether the target is ErrNotClaimed.
 func (e *ClaimError) Is(target error) bool { return target == ErrNotClaimed }
 
-// Unwrap returns what the asking side said.
+// Unwrap returns the error of the asking side.
 func (e *ClaimError) Unwrap() error { return e.Err }
 
-// refusal says in words why a run can't be had by what the asking side
-// answered; nil when the answer names the end of the request, or no
-// reason at all.
+// refusal returns the ClaimError for an error of the asking side. It returns nil if the reason
+// depends on how the request ended, or if the error is not a refusal.
 func refusal(err error) *ClaimError {
 	for _, r := range []ClaimError{
 		{

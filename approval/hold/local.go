@@ -8,37 +8,36 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// AskFunc answers a tool's question in this process, and takes its time
-// for it. ctx ends when nobody needs the answer any more. Pending or an
-// unknown state is no answer: the question ends as cancelled.
+// AskFunc answers a tool's question in this process. It may block until there is an answer. ctx
+// ends when the answer is no longer needed. If it returns Pending or an unknown state, the question
+// ends as cancelled.
 type AskFunc func(ctx context.Context, q Question) Answer
 
-// ApproveFunc answers whether a call may run: Approved, or anything
-// else with a reason. An edit is not offered.
+// ApproveFunc decides whether a call may run. It returns Approved, or any other state with a
+// reason. It can't edit the call.
 type ApproveFunc func(ctx context.Context, v Verdict) Held
 
-// Local are people in this process for whom functions answer: at a
-// terminal, in a dialog, on a page of the program's own. It keeps what
-// was answered in memory, so after a restart everything is asked again.
+// Local asks functions in this process instead of people elsewhere: at a terminal, in a dialog, on
+// a page of the program's own. It keeps the answers in memory, so after a restart everything is
+// asked again.
 type Local struct {
 	ask     AskFunc
 	approve ApproveFunc
 	changed chan string
 
 	mu   sync.Mutex
-	kept map[string]*local // by ref, which is the key
+	kept map[string]*local // by ref, which equals the key
 }
 
-// local is one question or approval with its state.
+// local is the state of one question or approval.
 type local struct {
-	binding string // of the call to approve
+	binding string // binding of the call to approve
 	held    Held
 	answer  Answer
 	cancel  context.CancelFunc
 }
 
-// NewLocal returns people in this process. Without approve nobody can
-// approve a call here.
+// NewLocal returns a Local. If approve is nil, every call is denied.
 func NewLocal(ask AskFunc, approve ApproveFunc) *Local {
 	return &Local{
 		ask:     ask,
@@ -48,12 +47,12 @@ func NewLocal(ask AskFunc, approve ApproveFunc) *Local {
 	}
 }
 
-// As returns the same for every asker: these people answer whoever asks
-// in this process, and keys can't be guessed.
+// As returns l for every asker: all askers in this process reach the same functions, and keys can't
+// be guessed.
 func (l *Local) As(approval.Asker) Requests { return l }
 
-// put begins asking, once for each key. The question outlives the
-// exchange that brought it, and so its context.
+// put starts asking, once per key. A question outlives the call that brought it, so it does not end
+// with that call's context.
 func (l *Local) put(ctx context.Context, key string, c *local, work func(ctx context.Context)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +67,7 @@ func (l *Local) put(ctx context.Context, key string, c *local, work func(ctx con
 	}()
 }
 
-// settle keeps what became of a question or an approval, unless it has ended.
+// settle stores the result of a question or an approval, unless it has already ended.
 func (l *Local) settle(ref string, held Held, answer Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,11 +79,11 @@ func (l *Local) settle(ref string, held Held, answer Answer) {
 	c.held, c.answer = held, answer
 	select {
 	case l.changed <- ref:
-	default: // the watcher is behind, and looks at everything later
+	default: // the watcher is behind, and will look at everything later
 	}
 }
 
-// Ask puts a question to the function.
+// Ask passes a question to the function and returns its reference.
 func (l *Local) Ask(ctx context.Context, key string, q Question) (string, error) {
 	c := &local{held: Held{Ref: key, State: Pending}, answer: Answer{State: Pending}}
 	l.put(ctx, key, c, func(ctx context.Context) {
@@ -107,7 +106,7 @@ func (l *Local) Answer(_ context.Context, ref string) (Answer, error) {
 	return Answer{}, ErrNoRequest
 }
 
-// Watch says what was answered, until ctx ends.
+// Watch reports the answered requests until ctx ends.
 func (l *Local) Watch(ctx context.Context, changed func(ref string)) error {
 	changed("")
 	for {
@@ -120,7 +119,7 @@ func (l *Local) Watch(ctx context.Context, changed func(ref string)) error {
 	}
 }
 
-// Open asks whether a call may run.
+// Open asks the function for approval of a call.
 func (l *Local) Open(ctx context.Context, key string, v Verdict) (Held, error) {
 	if l.approve == nil {
 		return Held{Ref: key, State: Denied, Reason: "nobody can approve calls here"}, nil
@@ -159,7 +158,7 @@ func (l *Local) Claim(_ context.Context, ref, _ string, v Verdict) error {
 	return nil
 }
 
-// Cancel withdraws what nobody needs any more.
+// Cancel withdraws a question or an approval that is no longer needed.
 func (l *Local) Cancel(_ context.Context, ref, reason string) error {
 	l.settle(ref, Held{State: Cancelled, Reason: reason}, Answer{State: Cancelled, Reason: reason})
 	l.mu.Lock()

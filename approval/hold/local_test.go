@@ -10,8 +10,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestLocalAsks: a key is asked once, and what is no answer never
-// becomes one.
+// TestLocalAsks: each key is asked once, and an invalid answer never counts as one.
 func TestLocalAsks(t *testing.T) {
 	none := hold.Answer{State: hold.Cancelled, Reason: "no answer was given"}
 	for name, test := range map[string]struct{ given, want hold.Answer }{
@@ -49,8 +48,8 @@ func TestLocalAsks(t *testing.T) {
 	}
 }
 
-// TestLocalWithdraws: a withdrawn question tells its function, and an
-// answer that comes later counts for nothing.
+// TestLocalWithdraws: withdrawing a question ends the function's context, and a later answer is
+// ignored.
 func TestLocalWithdraws(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := hold.NewLocal(func(ctx context.Context, _ hold.Question) hold.Answer {
@@ -61,7 +60,7 @@ func TestLocalWithdraws(t *testing.T) {
 		if _, err := l.Ask(request, "k", hold.Question{Choices: []string{"a"}}); err != nil {
 			t.Fatal(err)
 		}
-		end() // the request that brought it is over, the question is not
+		end() // the call that brought the question has ended, the question has not
 		synctest.Wait()
 		if got, _ := l.Answer(t.Context(), "k"); got.State != hold.Pending {
 			t.Errorf("got %+v", got)
@@ -127,8 +126,8 @@ func TestLocalApproves(t *testing.T) {
 	}
 }
 
-// TestLocalWatches: the desk tells what was answered, and that anything
-// may have been at the start.
+// TestLocalWatches: Watch reports everything as possibly changed at the start, and then each
+// answer.
 func TestLocalWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := hold.NewLocal(func(context.Context, hold.Question) hold.Answer {

@@ -2,8 +2,8 @@ package hold
 
 import "context"
 
-// Nobody returns the requests of an asker that can't ask: everything
-// fails with why, and nothing is allowed.
+// Nobody returns Requests for an asker that can't ask. Every method returns why, and nothing is
+// allowed.
 func Nobody(why error) Requests { return nobody{why} }
 
 type nobody struct{ why error }

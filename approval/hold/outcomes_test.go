@@ -10,16 +10,15 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// an outcome is what happens to a request, and what the agent's side
-// then sees.
+// outcome is an action on a request and the state that the agent's side sees afterwards.
 type outcome struct {
 	name   string
-	tool   string // trade where empty
+	tool   string // "trade" if empty
 	happen func(h *assenttest.Assent, id string)
-	want   hold.Held // Ref and Where are checked for all, Expires is not
+	want   hold.Held // Ref and Where are checked in all cases, Expires is not compared
 	claim  hold.State
-	runs   string // arguments that can be claimed, "" for none
-	edited bool   // claiming as asked is another call
+	runs   string // arguments that can be claimed; empty for none
+	edited bool   // the original call can't be claimed
 }
 
 func outcomes() []outcome {
@@ -248,14 +247,13 @@ func (o outcome) check(t *testing.T, h *assenttest.Assent, d *desk) {
 	d.runsOnce(opened.Ref, asks(tool, o.runs))
 }
 
-// sameBut compares without the arguments, which can't be compared.
+// sameBut compares everything except the arguments, which are not comparable.
 func sameBut(a, b hold.Held) bool {
 	return a.Ref == b.Ref && a.State == b.State && a.Reason == b.Reason && a.By == b.By && a.Where == b.Where &&
 		a.Expires.Equal(b.Expires)
 }
 
-// runsOnce takes the one run of a call, and tries what must not work
-// around it.
+// runsOnce claims the one run of a call and checks that other claims fail.
 func (d *desk) runsOnce(ref string, v hold.Verdict) {
 	d.t.Helper()
 	d.refuses(ref, "run", asks(v.Call.Tool, `{"amount":70}`), approval.ErrBinding)

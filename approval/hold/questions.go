@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Ask puts a question to people. What is never put to anybody gets a
-// reference too, of which Answer says Denied.
+// Ask puts a question to people. If the question is refused before people see it, Ask still returns
+// a reference, for which Answer returns Denied.
 func (r *requests) Ask(ctx context.Context, key string, q Question) (string, error) {
 	switch {
 	case key == "":
@@ -41,8 +41,8 @@ func (r *requests) Ask(ctx context.Context, key string, q Question) (string, err
 	)
 }
 
-// readable refuses texts that an encoder on the way to people would
-// mend, and so change.
+// readable returns an error for texts that are not UTF-8, because an encoder on the way to the
+// people would change them.
 func readable(q Question) error {
 	for _, text := range append([]string{q.Server, q.Prompt}, append(q.Choices, q.Groups...)...) {
 		if !utf8.ValidString(text) {
@@ -65,8 +65,7 @@ func (r *requests) Answer(ctx context.Context, ref string) (Answer, error) {
 	if found != nil && found.Agent.ID != r.agent || errors.Is(err, approval.ErrNotFound) {
 		return Answer{}, fmt.Errorf("look at the question %s: %w", ref, ErrNoRequest)
 	}
-	// A question without an answer comes with an error that says so:
-	// its state says how it stands.
+	// A question without an answer comes with an error. Its state is in the returned request.
 	unanswered := errors.Is(err, approval.ErrPending) || errors.Is(err, approval.ErrNotApproved)
 	switch {
 	case errors.Is(err, approval.ErrFrozen):
@@ -78,8 +77,8 @@ func (r *requests) Answer(ctx context.Context, ref string) (Answer, error) {
 	return answerOf(found)
 }
 
-// answerOf reads the answer from a question. A state that this version
-// doesn't know is no answer.
+// answerOf returns the answer to a question. It returns an error for a state that this version does
+// not support.
 func answerOf(r *approval.Request) (Answer, error) {
 	switch r.State {
 	case approval.Pending:
@@ -114,7 +113,7 @@ func answerOf(r *approval.Request) (Answer, error) {
 	return out, nil
 }
 
-// fits reports whether an answer is one that the question can have.
+// fits reports whether the question can have this answer.
 func fits(q *approval.Question, a Answer) bool {
 	asked := q.Form()
 	switch a.State {

@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// answered looks how a question stands.
+// answered checks the state of a question.
 func answered(t *testing.T, d seat, ref string, want hold.Answer) {
 	t.Helper()
 	if got, err := d.Answer(t.Context(), ref); err != nil || got != want {
@@ -70,7 +70,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 	})
 }
 
-// Neither time nor a withdrawal answers a question.
+// TestEndsWithoutAnAnswer: neither expiry nor a withdrawal counts as an answer.
 func TestEndsWithoutAnAnswer(t *testing.T) {
 	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
@@ -157,8 +157,7 @@ func TestQuestionsThatCanNotBePut(t *testing.T) {
 	})
 }
 
-// A desk knows what its own runtime asked for its own agent, and
-// nothing else.
+// TestQuestionsOfOthers: a runtime finds only the questions that it asked for its own agent.
 func TestQuestionsOfOthers(t *testing.T) {
 	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
@@ -197,8 +196,8 @@ func TestQuestionsOfOthers(t *testing.T) {
 	})
 }
 
-// While the kill switch is thrown an answer is held back, and the desk
-// says when it isn't any more.
+// TestFrozenAnswers: during a freeze an answer is withheld, and Watch reports when the freeze is
+// lifted.
 func TestFrozenAnswers(t *testing.T) {
 	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
@@ -214,7 +213,7 @@ func TestFrozenAnswers(t *testing.T) {
 				Reason: "the agent is frozen by its operators: no answer is given out",
 			},
 		)
-		must(t, d.Cancel(t.Context(), ref, "")) // which is too late, and tells nothing
+		must(t, d.Cancel(t.Context(), ref, "")) // too late, and reports nothing
 		w := watching(t, d)
 		must(t, h.Service.Thaw(t.Context(), "acme", "", "mara", ""))
 		w.until("the answer is given out", func(ref2 string) bool {
@@ -224,8 +223,8 @@ func TestFrozenAnswers(t *testing.T) {
 	})
 }
 
-// TestQuestionsAndApprovalsShareNoKeys: an approval has another request
-// than a question under the same key.
+// TestQuestionsAndApprovalsShareNoKeys: an approval and a question with the same key are different
+// requests.
 func TestQuestionsAndApprovalsShareNoKeys(t *testing.T) {
 	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
@@ -252,7 +251,7 @@ func TestQuestionsAndApprovalsShareNoKeys(t *testing.T) {
 	})
 }
 
-// An answer of the other side that can't be is an error, never an answer.
+// TestAnswersThatMakeNoSense: an impossible answer of the other side is an error.
 func TestAnswersThatMakeNoSense(t *testing.T) {
 	one, three := 1, 3
 	for name, r := range map[string]*approval.Request{
@@ -292,7 +291,7 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// fixed is a side that always answers the same.
+// fixed is a Side that always returns the same results.
 type fixed struct {
 	hold.Side
 	opened  *approval.Opened
@@ -304,7 +303,8 @@ func (f fixed) Ask(context.Context, string, hold.Question) (*approval.Opened, er
 }
 func (f fixed) Answer(context.Context, string) (*approval.Request, error) { return f.request, nil }
 
-// Who has no name, or no token of the server, asks nobody and learns nothing.
+// TestAskersWithoutANameAskNothing: an asker without a name, or without a token of the server, can
+// neither ask nor read anything.
 func TestAskersWithoutANameAskNothing(t *testing.T) {
 	h := newAssent(t, assenttest.Config{Runs: true})
 	rt := inProcess(h, "rt", "files")
@@ -340,8 +340,8 @@ func TestAskersWithoutANameAskNothing(t *testing.T) {
 	}
 }
 
-// TestEveryFieldOfAQuestionIsPut: what package approval knows of a
-// question and a holder does not pass on would be lost without a word.
+// TestEveryFieldOfAQuestionIsPut fails if a field of package approval's Question is not passed on,
+// because it would be lost silently.
 func TestEveryFieldOfAQuestionIsPut(t *testing.T) {
 	q := motd()
 	q.Server = "files"

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// longestPlain is how long a key may be that is sent as it is.
+// longestPlain is the length up to which a plain key is sent unchanged.
 const longestPlain = 100
 
-// plain makes of any key one that every channel carries.
+// plain returns the key unchanged if every channel can carry it, or else its digest.
 func plain(key string) string {
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') &&
@@ -22,8 +22,8 @@ func plain(key string) string {
 	return "sha256:" + digest([]byte(key))
 }
 
-// questionKey keeps the keys of questions apart from those of
-// approvals, in a form that every channel carries.
+// questionKey returns the key of a question in a form that every channel can carry. The prefix
+// makes it different from the keys of approvals.
 func questionKey(key string) string { return "question-" + digest([]byte(key)) }
 
 func digest(text []byte) string {
@@ -32,12 +32,11 @@ func digest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// allowed is a call that was allowed without asking: which one, and
-// under which key.
+// allowed identifies a call that was allowed without asking people, and its key.
 type allowed struct{ digest, key string }
 
-// What begins a reference that names no request: of an allowed call,
-// and of a question that was never put to people, whose reason follows.
+// The prefixes of references that belong to no request: for an allowed call, and for a question
+// that was refused before people saw it, followed by the reason.
 const (
 	allowedPrefix = "let:"
 	deniedPrefix  = "denied:"

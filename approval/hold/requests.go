@@ -11,22 +11,21 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// requests are the Requests of one asker over a side.
+// requests implements Requests for one asker with a Side.
 type requests struct {
 	side  Side
 	agent string // id
-	inbox string // URL; "" for none
+	inbox string // URL; may be empty
 }
 
-// Over returns what one asker asks the people of an agent through a
-// side. The inbox is a URL for Held.Where, "" for none.
+// Over returns the Requests of one asker for an agent, through a Side. inbox is the URL for
+// Held.Where; it may be empty.
 func Over(side Side, agentID, inbox string) Requests {
 	return &requests{side: side, agent: agentID, inbox: inbox}
 }
 
-// Open makes a request of a call, which stays open no longer than the
-// verdict says. What the verdict itself denies is denied without asking
-// anybody.
+// Open creates a request for a call. The request stays open no longer than Verdict.Within. A call
+// that the verdict denies is denied without asking people.
 func (r *requests) Open(ctx context.Context, key string, v Verdict) (Held, error) {
 	text, err := presentable(key, v)
 	if err != nil {
@@ -43,8 +42,7 @@ func (r *requests) Open(ctx context.Context, key string, v Verdict) (Held, error
 	return r.opened(opened, allowed{digest(text), plain(key)}.ref())
 }
 
-// opened says what became of a call; free is the reference of one that
-// nobody is asked about.
+// opened converts the result of Side.Open. free is the reference for a call that needs no approval.
 func (r *requests) opened(o *approval.Opened, free string) (Held, error) {
 	switch {
 	case o.Granted():
@@ -82,7 +80,7 @@ func (r *requests) Look(ctx context.Context, ref string) (Held, error) {
 	return r.held(found), nil
 }
 
-// request reads a request of this agent.
+// request returns a request if it belongs to this agent.
 func (r *requests) request(ctx context.Context, ref string) (*approval.Request, error) {
 	if ref == "" {
 		return nil, fmt.Errorf("look at a request without a reference: %w", unknown(approval.ErrNotFound))
@@ -98,7 +96,7 @@ func (r *requests) request(ctx context.Context, ref string) (*approval.Request, 
 	return found, nil
 }
 
-// unknown makes an ErrNoRequest of what the asking side doesn't know.
+// unknown adds ErrNoRequest to an approval.ErrNotFound.
 func unknown(err error) error {
 	if errors.Is(err, approval.ErrNotFound) {
 		return errors.Join(ErrNoRequest, err)
@@ -133,7 +131,7 @@ func (r *requests) Claim(ctx context.Context, ref, key string, v Verdict) error 
 	return nil
 }
 
-// claimAllowed presents a call again that was allowed without asking.
+// claimAllowed presents a call again that was allowed without asking people.
 func (r *requests) claimAllowed(ctx context.Context, a allowed, text []byte, v Verdict) error {
 	if digest(text) != a.digest {
 		return &ClaimError{Detail: "another call was let through", Err: approval.ErrBinding}
@@ -160,8 +158,8 @@ func (r *requests) claimAllowed(ctx context.Context, a allowed, text []byte, v V
 	return &ClaimError{State: Denied, Detail: deniedReason(o)}
 }
 
-// refused says why a claim was refused. How a request ended is read
-// from the request, so that a repetition is told the same.
+// refused returns the error for a refused claim. The reason is read from the request if it has
+// ended, so that a repeated claim gets the same answer.
 func (r *requests) refused(ctx context.Context, ref string, err error) error {
 	if why := refusal(err); why != nil {
 		return why
@@ -178,16 +176,15 @@ func (r *requests) refused(ctx context.Context, ref string, err error) error {
 	return &ClaimError{State: now.State, Detail: ending(now), Err: err}
 }
 
-// Cancel withdraws a request, for every runtime that shares it. What
-// has ended stays as it is.
+// Cancel withdraws a request for all runtimes that share it. It changes nothing if the request has
+// already ended.
 func (r *requests) Cancel(ctx context.Context, ref, reason string) error {
 	_, free := parseAllowed(ref)
 	_, denied := strings.CutPrefix(ref, deniedPrefix)
 	if free || denied || ref == "" {
-		return nil // nobody was asked
+		return nil // people were not asked
 	}
-	// A question is not read first: an answer that a freeze holds back
-	// would stand in the way.
+	// A question is not read first, because reading fails while a freeze withholds its answer.
 	if !approval.QuestionID(ref) {
 		if _, err := r.request(ctx, ref); err != nil {
 			return err
@@ -200,7 +197,7 @@ func (r *requests) Cancel(ctx context.Context, ref, reason string) error {
 	return nil
 }
 
-// presentable returns the text of a call that can be presented.
+// presentable returns the text of the call, or an error if the call or the key is missing.
 func presentable(key string, v Verdict) ([]byte, error) {
 	switch {
 	case v.Call == nil:

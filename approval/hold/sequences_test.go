@@ -16,13 +16,13 @@ import (
 	"github.com/assent-dev/assent/internal/assenttest"
 )
 
-// trial is a random history of one session's calls.
+// trial is a random sequence of actions on one session's calls.
 type trial struct {
 	t      *rapid.T
 	h      *assenttest.Assent
 	holder hold.Holder
-	name   string              // makes the calls of this trial its own
-	refs   []string            // of requests
+	name   string              // makes the calls of this trial unique
+	refs   []string            // references of requests
 	won    map[string][]string // keys of claims that succeeded, by request
 }
 
@@ -35,7 +35,7 @@ func (x *trial) verdict() hold.Verdict {
 	return v
 }
 
-// asked does what needs a request; without one it makes one instead.
+// asked runs an action that needs a request. If there is none, it opens one instead.
 func (x *trial) asked(act func(*rapid.T)) func(*rapid.T) {
 	return func(t *rapid.T) {
 		if len(x.refs) == 0 {
@@ -114,8 +114,8 @@ func (x *trial) pass(*rapid.T) {
 	}
 }
 
-// claim presents what is approved or something else, and holds the
-// answer against the request as it stood before.
+// claim presents the approved call or another one, and checks the answer against the request's
+// previous state.
 func (x *trial) claim(*rapid.T) {
 	ref := x.ref()
 	key := x.key()
@@ -159,8 +159,8 @@ func (x *trial) succeeded(before *approval.Request, key string, v hold.Verdict, 
 	}
 }
 
-// approvals counts the people who approved what may run, without the
-// machine's help.
+// approvals counts the people who approved the current revision, independently of the state
+// machine.
 func approvals(r *approval.Request) map[string]bool {
 	out := map[string]bool{}
 	for _, v := range r.Votes {
@@ -176,12 +176,12 @@ func approvals(r *approval.Request) map[string]bool {
 	return out
 }
 
-// TestSequences: whatever happens in whichever order, an approval gives
-// one key the run, and nothing else gives any.
+// TestSequences: after any sequence of actions, only one key gets the run of an approval, and
+// nothing runs without an approval.
 func TestSequences(t *testing.T) {
 	for name, one := range sides() {
 		if name == "client, events" {
-			continue // which differs only in what it watches
+			continue // differs only in the way it watches
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

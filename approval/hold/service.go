@@ -7,47 +7,44 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Place is whose people answer.
+// Place identifies the agent whose people answer.
 type Place struct {
 	Tenant string
 	Agent  string // id of the agent
-	Inbox  string // URL of the inbox, for Held.Where; "" when there is none
+	Inbox  string // URL of the inbox, for Held.Where; may be empty
 }
 
-// Service returns the people behind a service in this process; log is
-// its store. Whoever runs the service must let time act on it and seal
-// the ledger, which server.Server.Run does: what nobody answers stays
-// pending otherwise, and Watch reads sealed entries.
+// Service returns the people who answer through a service in this process. log is the store of the
+// service. The caller must call the service's Tick and seal the ledger regularly, as
+// server.Server.Run does: otherwise unanswered requests stay pending forever, and Watch, which
+// reads sealed entries, reports nothing.
 func Service(svc *approval.Service, log Log, at Place) People {
 	return &service{svc: svc, log: log, at: at}
 }
 
-// Embedded is the side of one asker, for a program that asks by a Side
-// itself.
+// Embedded returns the Side of one asker, for programs that use a Side directly.
 func Embedded(svc *approval.Service, at Place, who approval.Asker) Side {
 	return &embedded{of: &service{svc: svc, at: at}, who: who}
 }
 
-// service is the People of a service in this process.
+// service implements People with a service in this process.
 type service struct {
 	svc *approval.Service
 	log Log
 	at  Place
 }
 
-// As returns the requests of an asker. An asker without a name is
-// refused by all that it does.
+// As returns the requests of an asker. If the asker has no name, all methods return an error.
 func (s *service) As(who approval.Asker) Requests {
 	return Over(&embedded{s, who}, s.at.Agent, s.at.Inbox)
 }
 
-// Watch says what may have changed, until ctx ends, whose error it returns.
+// Watch reports requests that may have changed until ctx ends, and returns the error of ctx.
 func (s *service) Watch(ctx context.Context, changed func(ref string)) error {
 	return Changes{Agent: s.at.Agent, Changed: changed}.follow(ctx, s.log, s.at.Tenant)
 }
 
-// embedded asks through a service in this process, as the server does
-// for a token.
+// embedded calls a service in this process, in the same way as the server does for a token.
 type embedded struct {
 	of  *service
 	who approval.Asker

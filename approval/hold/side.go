@@ -7,21 +7,21 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Side is the side that asks people, for one asker and one agent. Its
-// refusals are the errors of package approval, wherever it runs.
+// Side asks people for one asker and one agent. Every implementation returns the errors of package
+// approval.
 type Side interface {
 	Open(ctx context.Context, key string, v Verdict) (*approval.Opened, error)
 	Ask(ctx context.Context, key string, q Question) (*approval.Opened, error)
 	Request(ctx context.Context, id string) (*approval.Request, error)
 
-	// Answer is approval.Service.Answer: the question comes with
-	// ErrPending and ErrNotApproved too.
+	// Answer is like approval.Service.Answer: it also returns the question with ErrPending and
+	// ErrNotApproved.
 	Answer(ctx context.Context, id string) (*approval.Request, error)
 	Consume(ctx context.Context, id, key string, call *resolve.Call) (*approval.Request, error)
 	Cancel(ctx context.Context, id, reason string) error
 }
 
-// Put is the question as package approval has it.
+// Put converts the question to the type of package approval.
 func (q Question) Put() approval.Question {
 	return approval.Question{
 		Asker:   q.Server,

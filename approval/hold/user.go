@@ -2,8 +2,8 @@ package hold
 
 import "github.com/assent-dev/assent/policy"
 
-// UserMay tells why the user of an agent can't answer alone what the
-// rules demand; "" when the user can.
+// UserMay returns why the user of an agent can't fulfil the requirement alone, or an empty string
+// if they can.
 func UserMay(r *policy.Require) string {
 	switch {
 	case r == nil:

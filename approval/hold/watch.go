@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Log is the sealed ledger, which every store has.
+// Log is the sealed ledger. Every store implements it.
 type Log interface {
 	Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error)
 	Checkpoint(ctx context.Context, tenant string) (int64, []byte, error)
@@ -18,20 +18,18 @@ type Log interface {
 }
 
 const (
-	batch     = 256         // leaves at once
+	batch     = 256         // leaves per read
 	lookAgain = time.Second // sealing by another replica may be announced late
 )
 
-// Changes says what an entry of the ledger means for the requests of an
-// agent: it calls changed with the reference of the request that may
-// have changed, "" when it could be any of them.
+// Changes finds out which requests of an agent a ledger entry may have changed. It calls Changed
+// with the reference of the request, or with an empty string if any request may have changed.
 type Changes struct {
 	Agent   string // id
 	Changed func(ref string)
 }
 
-// moves reports whether a request has another state after an entry of
-// this kind.
+// moves reports whether events of this type change the state of a request.
 func moves(kind string) bool {
 	switch kind {
 	case approval.EventEdited, approval.EventApproved, approval.EventRequestDenied, approval.EventAnswered,
@@ -42,7 +40,7 @@ func moves(kind string) bool {
 	return false
 }
 
-// Leaf takes one entry. One that can't be read could be about anything.
+// Leaf processes one entry. An entry that can't be parsed may be about any request.
 func (c Changes) Leaf(text []byte) {
 	l, err := ledger.ParseLeaf(text)
 	if err != nil {
@@ -55,14 +53,14 @@ func (c Changes) Leaf(text []byte) {
 	case moves(l.Type) && mine:
 		c.Changed(l.Subject)
 	case l.Type == approval.EventFrozen || l.Type == approval.EventThawed:
-		if mine || about.Text == "" { // what was held back is given out, or the other way round
+		if mine || about.Text == "" { // a freeze or thaw changes which answers are withheld
 			c.Changed("")
 		}
 	}
 }
 
-// follow reads the sealed ledger from its end until ctx ends. After
-// trouble anything may have happened.
+// follow reads the sealed ledger from its current end until ctx ends. After an error, it starts
+// again and reports that any request may have changed.
 func (c Changes) follow(ctx context.Context, log Log, tenant string) error {
 	next := int64(-1)
 	for ctx.Err() == nil {
@@ -79,7 +77,7 @@ func (c Changes) follow(ctx context.Context, log Log, tenant string) error {
 		}
 		if err != nil {
 			next = -1
-			changed = nil // a store that fails at once would keep us busy
+			changed = nil // wait for lookAgain, as a store that fails at once would keep us busy
 		}
 		_ = wait.For(ctx, changed, lookAgain)
 	}
@@ -87,8 +85,8 @@ func (c Changes) follow(ctx context.Context, log Log, tenant string) error {
 	return ctx.Err()
 }
 
-// begin finds the end of the ledger, and then has everything looked at:
-// what comes later is followed.
+// begin finds the end of the ledger and then reports that any request may have changed. It does so
+// in this order so that no change is missed.
 func (c Changes) begin(ctx context.Context, log Log, tenant string) (int64, error) {
 	size, _, err := log.Checkpoint(ctx, tenant)
 	if c.Changed(""); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/assent-dev/assent/internal/assenttest"
 )
 
-// Whatever happens to what was asked, the desk tells, whichever way it
-// hears of it.
+// TestWatchTellsWhatChanges: Watch reports every change of a request, however it learns of the
+// change.
 func TestWatchTellsWhatChanges(t *testing.T) {
 	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
@@ -44,11 +44,11 @@ func TestWatchTellsWhatChanges(t *testing.T) {
 	})
 }
 
-// What follows the ledger names requests of its own agent, and no others.
+// TestWatchNamesOnesOwn: Watch reports only requests of its own agent if it follows the ledger.
 func TestWatchNamesOnesOwn(t *testing.T) {
 	for name, one := range sides() {
 		if strings.Contains(name, "polling") {
-			continue // which never knows
+			continue // polling does not know which request changed
 		}
 		t.Run(name, func(t *testing.T) {
 			h := newAssent(t, assenttest.Config{Runs: true})
@@ -74,7 +74,7 @@ func TestWatchNamesOnesOwn(t *testing.T) {
 	}
 }
 
-// A ledger that can't be read for a time hides nothing for good.
+// TestWatchAfterTrouble: changes during a failure of the ledger are reported afterwards.
 func TestWatchAfterTrouble(t *testing.T) {
 	h, log := withFragileLog(t)
 	d := inProcess(h, "rt", "files")
@@ -92,13 +92,13 @@ func TestWatchAfterTrouble(t *testing.T) {
 	})
 }
 
-// More than one read of the ledger brings is told whole.
+// TestWatchCatchesUp: Watch reports all entries if there are more than one read returns.
 func TestWatchCatchesUp(t *testing.T) {
 	h, log := withFragileLog(t)
 	d := inProcess(h, "rt", "files")
 	w := watching(t, d)
 	want := map[string]bool{}
-	log.mu.Lock() // the desk reads no further
+	log.mu.Lock() // blocks the reader
 	for i := range hold.Batch {
 		ref := put(t, d, fmt.Sprint(i), motd())
 		must(t, d.Cancel(t.Context(), ref, ""))
@@ -122,8 +122,8 @@ func TestWatchCatchesUp(t *testing.T) {
 	})
 }
 
-// Where there is nothing to follow, the desk has everything looked at
-// again and again.
+// TestWatchWithoutAServer: without a ledger to follow, Watch repeatedly reports that any request
+// may have changed.
 func TestWatchWithoutAServer(t *testing.T) {
 	h := newAssent(t, assenttest.Config{})
 	d := atServer("request", "read")(h, "rt", "files")
@@ -176,8 +176,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// FuzzChanges: no leaf makes the desk panic or tell of a request that
-// is not in it.
+// FuzzChanges: no leaf causes a panic, or a report of a request that the leaf does not contain.
 func FuzzChanges(f *testing.F) {
 	f.Add([]byte(`{}`))
 	f.Add([]byte(`["assent/1","2026-01-01T00:00:00.000000Z"]`))

@@ -17,7 +17,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// fragile is a real store whose ledger can be lost for a time.
+// fragile is a real store whose ledger can fail for a time.
 type fragile struct {
 	store.Store
 	mu   sync.Mutex
@@ -46,7 +46,7 @@ func (f *fragile) Leaves(
 	return f.Store.Leaves(ctx, tenant, from, limit)
 }
 
-// newAssent starts an asking side whose principals needn't be known.
+// newAssent starts an Assent that accepts unknown principals.
 func newAssent(t testing.TB, cfg assenttest.Config) *assenttest.Assent {
 	t.Helper()
 	cfg.Service.AcceptUnknown = func(string) bool { return true }
@@ -54,7 +54,7 @@ func newAssent(t testing.TB, cfg assenttest.Config) *assenttest.Assent {
 	return assenttest.New(t, cfg)
 }
 
-// withFragileLog starts one that runs, over a fragile store.
+// withFragileLog starts an Assent that runs, with a fragile store.
 func withFragileLog(t *testing.T) (a *assenttest.Assent, log *fragile) {
 	a = newAssent(t, assenttest.Config{
 		Runs: true,
@@ -66,23 +66,23 @@ func withFragileLog(t *testing.T) (a *assenttest.Assent, log *fragile) {
 	return a, log
 }
 
-// seat is what one asker of an agent has of the people.
+// seat holds the Requests of one asker of an agent.
 type seat struct {
 	hold.Requests
 	people   hold.People
-	readsAll bool // the asker's token reads everything of the tenant
+	readsAll bool // the asker's token may read everything of the tenant
 }
 
 func (s seat) Watch(ctx context.Context, changed func(ref string)) error {
 	return s.people.Watch(ctx, changed)
 }
 
-// seatOf seats the asker of a token, or of a program, in front of people.
+// seatOf returns the seat of the asker with this token or program name.
 func seatOf(people hold.People, token string) seat {
 	return seat{Requests: people.As(approval.Asker{Token: token}), people: people}
 }
 
-// inProcess seats a program in front of a service.
+// inProcess returns the seat of a program that uses a service in this process.
 func inProcess(a *assenttest.Assent, program, agentID string) seat {
 	return seatOf(hold.Service(a.Service, a.Store, hold.Place{
 		Tenant: "acme",
@@ -91,7 +91,7 @@ func inProcess(a *assenttest.Assent, program, agentID string) seat {
 	}), program)
 }
 
-// atServer seats a token with these scopes in front of a server.
+// atServer returns a function that creates the seat of a token with these scopes at a server.
 func atServer(scopes ...string) func(a *assenttest.Assent, token, agentID string) seat {
 	return func(a *assenttest.Assent, token, agentID string) seat {
 		clients := map[string]*client.Client{token: a.Client(store.Token{Name: token, Scopes: scopes})}
@@ -102,10 +102,10 @@ func atServer(scopes ...string) func(a *assenttest.Assent, token, agentID string
 	}
 }
 
-// side seats an asker in front of people.
+// side creates the seat of an asker.
 type side func(a *assenttest.Assent, token, agentID string) seat
 
-// sides are the ways to people, which must not differ.
+// sides returns the implementations of People, which must all behave in the same way.
 func sides() map[string]side {
 	return map[string]side{
 		"service":         inProcess,
@@ -114,22 +114,21 @@ func sides() map[string]side {
 	}
 }
 
-// sideTest is a test over one of the ways to people.
+// sideTest is a test with one implementation of People.
 type sideTest func(t *testing.T, a *assenttest.Assent, of func(token, agentID string) seat)
 
-// onAllSides runs a test for every way, each with an asking side of its
-// own that runs by itself.
+// onAllSides runs a test with every implementation, each with its own running Assent.
 func onAllSides(t *testing.T, test sideTest) {
 	t.Helper()
 	onSides(t, assenttest.Config{Runs: true}, sides(), test)
 }
 
-// onBothSides runs a test for a service and for a server whose time
-// acts only when the test says so.
+// onBothSides runs a test with a service and with a server, both of which process due requests only
+// when the test calls Tick.
 func onBothSides(t *testing.T, test sideTest) {
 	t.Helper()
 	some := sides()
-	delete(some, "client, events") // which reads what others asked too
+	delete(some, "client, events") // it also reads requests of others
 	onSides(t, assenttest.Config{}, some, test)
 }
 
@@ -143,7 +142,7 @@ func onSides(t *testing.T, cfg assenttest.Config, sides map[string]side, test si
 	}
 }
 
-// asks is the verdict of a plan that asks about a call of a tool.
+// asks returns the verdict of a plan that asks about a call of a tool.
 func asks(tool, args string) hold.Verdict {
 	return hold.Verdict{
 		Decision: resolve.Decision{Outcome: resolve.Ask},
@@ -158,7 +157,7 @@ func asks(tool, args string) hold.Verdict {
 	}
 }
 
-// motd is a question to mara.
+// motd returns a question to mara.
 func motd() hold.Question {
 	return hold.Question{
 		Call: &resolve.Call{
@@ -175,7 +174,7 @@ func motd() hold.Question {
 	}
 }
 
-// chooses has a person answer a question.
+// chooses answers a question with a choice of a person.
 func chooses(a *assenttest.Assent, id, person string, choice int) {
 	a.T.Helper()
 	a.Votes(
@@ -187,7 +186,7 @@ func chooses(a *assenttest.Assent, id, person string, choice int) {
 	)
 }
 
-// heard collects what is watched, while the test lasts.
+// heard collects the references that Watch reports during the test.
 type heard struct {
 	t    *testing.T
 	refs chan string
@@ -210,7 +209,7 @@ func watching(t *testing.T, s seat) *heard {
 	return w
 }
 
-// until takes what is told until something comes to hold.
+// until reads reports until holds returns true for one of them.
 func (w *heard) until(what string, holds func(ref string) bool) {
 	w.t.Helper()
 	over := time.NewTimer(15 * time.Second)

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// LineKind is what a line of a diff is.
+// LineKind is the kind of a line in a diff.
 type LineKind string
 
-// The lines of a diff.
+// The kinds of lines.
 const (
 	Header  LineKind = "header" // names of files, and everything before the first hunk
 	Hunk    LineKind = "hunk"   // @@ -1,2 +1,3 @@
@@ -21,7 +21,7 @@ const (
 	Remark  LineKind = "remark" // \ No newline at end of file
 )
 
-// Line is one line of a diff, with the sign in front.
+// Line is one line of a diff, including its sign.
 type Line struct {
 	Kind LineKind
 	Text string
@@ -29,12 +29,12 @@ type Line struct {
 
 var hunkHead = regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
 
-// ParseDiff reads a unified diff strictly: every hunk has exactly the
-// lines that its head says, so that no line can pass for another kind.
-// The error says which line is wrong.
+// ParseDiff parses a unified diff strictly: every hunk must have exactly the number of lines in its
+// header, so that a line can't be mistaken for another kind. The error contains the number of the
+// wrong line.
 func ParseDiff(text string) ([]Line, error) {
 	var out []Line
-	var old, next int // lines that the open hunk still has
+	var old, next int // remaining lines of the current hunk
 	hunks := 0
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i, line := range lines {
@@ -73,14 +73,14 @@ func ParseDiff(text string) ([]Line, error) {
 	return out, nil
 }
 
-// lineKind tells what a line is from where it stands: inside a hunk that
-// still has lines, or between hunks.
+// lineKind returns the kind of a line. inside reports whether the current hunk has lines left, and
+// begun whether there has been a hunk.
 func lineKind(line string, inside, begun bool) (LineKind, error) {
 	switch {
 	case strings.HasPrefix(line, `\ `) && begun:
 		return Remark, nil
 	case inside && line == "":
-		return Same, nil // an editor cut the blank off
+		return Same, nil // an editor removed the trailing space
 	case inside:
 		switch line[0] {
 		case ' ':
@@ -108,7 +108,7 @@ func count(text string) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return -1 // more than any diff has
+		return -1 // larger than any diff
 	}
 
 	return n

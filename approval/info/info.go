@@ -1,12 +1,9 @@
-// Package info is what an agent says about its call or question, for
-// the people who are asked: why it wants it, a link to the ticket, the
-// change it would make.
+// Package info holds what an agent adds to its call or question for the people who are asked: a
+// reason, a link to a ticket, a diff of the change.
 //
-// These are the agent's words, not facts. Every channel shows them
-// below what is known of the call, escaped and labelled as the agent's;
-// they are in no binding, decide nothing, and can't change what stands
-// above them. Webhooks and chat messages say how many there are, and no
-// more.
+// These are the agent's words, not facts. Every channel shows them below the facts about the call,
+// escaped and labelled as the agent's. They are in no binding, decide nothing, and can't affect
+// what is shown above them. Webhooks and chat messages contain only their number.
 package info
 
 import (
@@ -19,8 +16,7 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// Item is one thing that the agent says: a label with a text, a link or
-// a unified diff.
+// Item is a label with a text, a link or a unified diff.
 type Item struct {
 	Label string `json:"label"`
 	Text  string `json:"text,omitempty"`
@@ -28,24 +24,24 @@ type Item struct {
 	Diff  string `json:"diff,omitempty"`
 }
 
-// The bounds of what an agent may say about one call.
+// The limits for the items of one call.
 const (
 	MaxItems = 20
 	MaxLabel = 100      // characters
-	MaxBytes = 64 << 10 // of everything together
+	MaxBytes = 64 << 10 // total size of all items
 	maxLink  = 2_000    // bytes
 )
 
-// Error says what of an item is refused, and what would be right.
+// Error reports which part of an item is wrong, and what was expected.
 type Error struct {
 	Path string // such as context.2.link
 	Want string
 }
 
-// Error puts the place first.
+// Error returns the path followed by what was expected.
 func (e *Error) Error() string { return e.Path + ": expected " + e.Want }
 
-// Check holds what an agent says to its bounds. The error is an *Error.
+// Check returns an *Error unless the items are within the limits.
 func Check(items []Item) error {
 	if len(items) > MaxItems {
 		return &Error{"context", fmt.Sprintf("at most %d items", MaxItems)}
@@ -66,7 +62,7 @@ func Check(items []Item) error {
 	return nil
 }
 
-// wants says which field is wrong and what it takes; "" when none is.
+// wants returns the field that is wrong and what it accepts, or empty strings if the item is valid.
 func (it *Item) wants() (field, want string) {
 	given := 0
 	for _, text := range []string{it.Text, it.Link, it.Diff} {
@@ -96,8 +92,8 @@ func (it *Item) wants() (field, want string) {
 	return "", ""
 }
 
-// wantsLink refuses links that could do something else than show a page,
-// or that carry what a person should not see.
+// wantsLink refuses links that might do something other than show a page, or that contain
+// credentials.
 func wantsLink(link string) string {
 	const want = "an https address of at most 2000 bytes, without a user name or password in it"
 	u, err := url.Parse(link)
@@ -111,7 +107,7 @@ func wantsLink(link string) string {
 	return ""
 }
 
-// Host is where a link leads: every channel shows it in front.
+// Host returns the host of the link. Every channel shows it in front of the link.
 func (it *Item) Host() string {
 	u, err := url.Parse(it.Link)
 	if err != nil {
@@ -121,13 +117,13 @@ func (it *Item) Host() string {
 	return u.Host
 }
 
-// Text writes items as one text, for digests; "" for none.
+// Text returns the items as one text for digests, or an empty string if there are none.
 func Text(items []Item) string {
 	if len(items) == 0 {
 		return ""
 	}
 	out, err := json.Marshal(items)
-	if err != nil { // texts always have a form
+	if err != nil { // strings can always be marshalled
 		return fmt.Sprintf("%q", items)
 	}
 

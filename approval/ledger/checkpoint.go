@@ -12,19 +12,18 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// Checkpoint says what a log holds at one moment. Signed, it commits
-// its signer to every entry so far.
+// Checkpoint describes a log at one moment. A signed checkpoint commits its signer to all entries
+// up to then.
 type Checkpoint struct {
-	Origin string // which log, see Origin
-	Size   int64  // entries
+	Origin string // name of the log, see Origin
+	Size   int64  // number of entries
 	Root   Hash
 }
 
-// Origin names the log of a tenant in checkpoints.
+// Origin returns the name of a tenant's log in checkpoints.
 func Origin(tenant string) string { return "assent/" + tenant }
 
-// checkOrigin refuses what could not stand on a line of a note, and
-// logs of nobody.
+// checkOrigin returns an error unless the origin names a tenant and fits on one line of a note.
 func checkOrigin(origin string) error {
 	tenant, ok := strings.CutPrefix(origin, Origin(""))
 	if !ok || tenant == "" {
@@ -39,7 +38,7 @@ func checkOrigin(origin string) error {
 	return nil
 }
 
-// text is the body of the note: origin, size and root, a line each.
+// text returns the body of the note: origin, size and root, one per line.
 func (c Checkpoint) text() string {
 	return c.Origin + "\n" + strconv.FormatInt(c.Size, 10) + "\n" + c.Root.String() + "\n"
 }
@@ -68,17 +67,16 @@ func parseCheckpoint(text string) (c Checkpoint, err error) {
 	return c, nil
 }
 
-// Signer signs checkpoints with an Ed25519 key. It is safe for
-// concurrent use and prints no secret.
+// Signer signs checkpoints with an Ed25519 key. It is safe for concurrent use, and printing it
+// shows no secret.
 type Signer struct {
 	signer    note.Signer
 	publicKey string
 }
 
-// GenerateKey makes a key. Its name, commonly the host, must have no
-// space and no +. The secret is what ParseSigner reads: keep it where
-// only the server can read it. rand must be cryptographically secure
-// (crypto/rand.Reader).
+// GenerateKey creates a key. Its name, usually the host, must not contain a space or a plus sign.
+// ParseSigner reads the secret; store it so that only the server can read it. rand must be
+// cryptographically secure (crypto/rand.Reader).
 func GenerateKey(name string, rand io.Reader) (s Signer, secret string, err error) {
 	secret, _, err = note.GenerateKey(rand, name)
 	if err != nil {
@@ -94,8 +92,8 @@ func GenerateKey(name string, rand io.Reader) (s Signer, secret string, err erro
 	return s, secret, nil
 }
 
-// ParseSigner reads a secret of the form PRIVATE+KEY+name+hash+base64.
-// Errors don't show it.
+// ParseSigner reads a secret of the form PRIVATE+KEY+name+hash+base64. Its errors don't contain the
+// secret.
 func ParseSigner(secret string) (Signer, error) {
 	malformed := errors.New(
 		"not a secret key of the form PRIVATE+KEY+name+hash+base64, as GenerateKey returns it",
@@ -108,7 +106,7 @@ func ParseSigner(secret string) (Signer, error) {
 	if !ok {
 		return Signer{}, malformed
 	}
-	public := ed25519.NewKeyFromSeed(key[1:]).Public().(ed25519.PublicKey) // a first byte names the algorithm
+	public := ed25519.NewKeyFromSeed(key[1:]).Public().(ed25519.PublicKey) // the first byte is the algorithm
 	publicKey, err := note.NewEd25519VerifierKey(signer.Name(), public)
 	if err != nil {
 		return Signer{}, malformed
@@ -116,20 +114,18 @@ func ParseSigner(secret string) (Signer, error) {
 	return Signer{signer, publicKey}, nil
 }
 
-// PublicKey is the key that verifies, of the form name+hash+base64 (a
-// note's verifier key).
+// PublicKey returns the key for verification, in the form name+hash+base64 (a note's verifier key).
 func (s Signer) PublicKey() string { return s.publicKey }
 
-// Sign returns the checkpoint as a signed note. Sign only what extends
-// the checkpoint that was signed before.
+// Sign returns the checkpoint as a signed note. Sign only checkpoints that extend the last one that
+// was signed.
 func (s Signer) Sign(c Checkpoint) ([]byte, error) { return signWith(c, s) }
 
-// Handover signs with two keys, when the second takes over from the
-// first: whoever trusts the first one may trust the second from there
-// on.
+// Handover signs with two keys when the second one replaces the first one. An auditor who trusts
+// the first key may then trust the second one from that checkpoint on.
 type Handover struct{ from, to Signer }
 
-// Both makes a handover.
+// Both returns the handover from one key to another.
 func Both(from, to Signer) Handover { return Handover{from, to} }
 
 // Sign returns the checkpoint as a note with both signatures.
@@ -154,9 +150,8 @@ func signWith(c Checkpoint, by ...Signer) ([]byte, error) {
 	return signed, nil
 }
 
-// OpenCheckpoint verifies that the note is a checkpoint signed with the
-// key. Signatures of others may stand beside it, such as those of
-// witnesses, and are not looked at. The error is a *VerifyError.
+// OpenCheckpoint verifies that the note is a checkpoint signed with the key. It ignores other
+// signatures in the note, such as those of witnesses. The error is a *VerifyError.
 func OpenCheckpoint(signed []byte, publicKey string) (Checkpoint, error) {
 	verifier, err := parsePublicKey(publicKey)
 	if err != nil {
@@ -176,8 +171,7 @@ func OpenCheckpoint(signed []byte, publicKey string) (Checkpoint, error) {
 	return c, nil
 }
 
-// UnverifiedCheckpoint reads what a note says, whoever signed it:
-// nothing is proven by it.
+// UnverifiedCheckpoint parses a note without verifying any signature, so its content is not proven.
 func UnverifiedCheckpoint(signed []byte) (Checkpoint, error) {
 	_, err := note.Open(signed, note.VerifierList())
 	var unknown *note.UnverifiedNoteError
@@ -200,7 +194,7 @@ func noteProblem(err error, publicKey string) string {
 	return "the checkpoint is not a signed note"
 }
 
-// parsePublicKey accepts the one spelling that PublicKey returns.
+// parsePublicKey parses a public key. It accepts only the spelling that PublicKey returns.
 func parsePublicKey(key string) (note.Verifier, error) {
 	malformed := fmt.Errorf("%s is not a public key of the form name+hash+base64", quote(key))
 	verifier, err := note.NewVerifier(key)

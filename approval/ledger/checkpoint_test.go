@@ -126,7 +126,7 @@ func TestOpenCheckpointRefuses(t *testing.T) {
 	}
 }
 
-// Witnesses may sign beside us.
+// TestOpenCheckpointWithWitness: a note may have further signatures of witnesses.
 func TestOpenCheckpointWithWitness(t *testing.T) {
 	c := bare(t, 5).checkpoint()
 	witness := namedSigner(t, "witness.example", 2)
@@ -159,7 +159,7 @@ func loosen(t *testing.T, signed string) string {
 	return out
 }
 
-// upperHash spells the hash of a key in capitals, as some parsers allow.
+// upperHash writes the hash of a key in capitals, which some parsers accept.
 func upperHash(key string) string {
 	parts := strings.SplitN(key, "+", 3)
 	return parts[0] + "+" + strings.ToUpper(parts[1]) + "+" + parts[2]

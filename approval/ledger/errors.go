@@ -7,14 +7,13 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// VerifyError says why a log, an export, a proof or a checkpoint does
-// not verify.
+// VerifyError is the reason why a log, an export, a proof or a checkpoint can't be verified.
 type VerifyError struct {
-	Index   int64  // of the entry that is wrong, from 0; -1 when it is the whole, or when none can be named
-	Problem string // what was found and what was expected, never a sealed value
+	Index   int64  // index of the wrong entry, from 0; -1 if it is not about one entry
+	Problem string // what was found and what was expected; never contains a sealed value
 }
 
-// Error puts the entry before the sentence.
+// Error returns the entry followed by the problem.
 func (e *VerifyError) Error() string {
 	if e.Index < 0 {
 		return e.Problem
@@ -26,7 +25,7 @@ func fault(index int64, format string, args ...any) *VerifyError {
 	return &VerifyError{index, fmt.Sprintf(format, args...)}
 }
 
-// quote shows outside text on one line and not at length.
+// quote returns outside text as a quoted string on one line, truncated if it is long.
 func quote(s string) string {
 	const most = 128
 	if len(s) > most {
@@ -35,7 +34,7 @@ func quote(s string) string {
 	return strconv.QuoteToASCII(s)
 }
 
-// integer reads a number that is not negative.
+// integer returns a non-negative integer.
 func integer(v value.Value) (int64, error) {
 	if v.Kind == value.Number {
 		if n, err := strconv.ParseInt(v.Num.Canonical(), 10, 64); err == nil && n >= 0 {

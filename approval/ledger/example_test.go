@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 )
 
-// hashes is what a store keeps in a table.
+// hashes stores hashes like the table of a store.
 type hashes []ledger.Hash
 
 func (h hashes) ReadHashes(indexes []int64) ([]ledger.Hash, error) {
@@ -20,7 +20,7 @@ func (h hashes) ReadHashes(indexes []int64) ([]ledger.Hash, error) {
 	return out, nil
 }
 
-// A vote is sealed, appended, signed for, redacted, exported and verified.
+// A vote is sealed, appended, signed, redacted, exported and verified.
 func Example() {
 	signer, _, err := ledger.GenerateKey("assent.example", rand.Reader)
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 
 const exportFormat = "assent-ledger/1"
 
-// What files may measure, in bytes. Escaping at most doubles a leaf,
-// and the openings are bounded as JSON.
+// Size limits of files, in bytes. Escaping at most doubles a leaf, and the limit of the openings
+// already includes JSON escaping.
 const (
 	maxNote  = 64 << 10
 	maxLine  = 2*maxLeaf + maxOpenings + 1024
 	maxProof = maxLine + 4*maxNote
 )
 
-// Writer writes a log as JSON lines, in constant memory: a header with
-// the signed checkpoint, a line per entry, and a last line with their
-// number. There is one spelling, and Verify accepts no other.
+// Writer writes a log as JSON lines, in constant memory: a header with the signed checkpoint, one
+// line per entry, and a last line with the number of entries. The format is canonical, and Verify
+// accepts no other spelling.
 type Writer struct {
 	out  *bufio.Writer
 	size int64 // of the checkpoint
@@ -29,10 +29,9 @@ type Writer struct {
 	err  error
 }
 
-// NewWriter begins an export of the log that the checkpoint, a signed
-// note, describes. Handovers are checkpoints of it that two keys
-// signed, when one took over from the other, oldest first; those behind
-// the checkpoint are left out.
+// NewWriter starts an export of the log that the checkpoint, a signed note, describes. handovers
+// are checkpoints of the log that were signed with two keys when a key was replaced, oldest first.
+// Handovers later than the checkpoint are left out.
 func NewWriter(w io.Writer, checkpoint []byte, publicKey string, handovers ...[]byte) (*Writer, error) {
 	if len(checkpoint) > maxNote {
 		return nil, fmt.Errorf(
@@ -61,9 +60,8 @@ func NewWriter(w io.Writer, checkpoint []byte, publicKey string, handovers ...[]
 	return out, out.put(appendHeader(nil, c.Origin, publicKey, string(checkpoint), notes...))
 }
 
-// Write adds the next entry. It checks no more than that the line can
-// be written, so that a damaged log can be exported and looked at; but
-// the checkpoint's size is the end.
+// Write adds the next entry. It only checks that the line can be written and that the checkpoint's
+// size is not exceeded, so that a damaged log can be exported and inspected.
 func (w *Writer) Write(leaf, openings []byte) error {
 	if w.err != nil {
 		return w.err
@@ -84,9 +82,8 @@ func (w *Writer) Write(leaf, openings []byte) error {
 	return w.put(w.line)
 }
 
-// Close writes the last line. When entries are missing it refuses, and
-// what was written will not verify. It does not close the underlying
-// writer.
+// Close writes the last line. If entries are missing, it returns an error, and the export can't be
+// verified. It does not close the underlying writer.
 func (w *Writer) Close() error {
 	if w.err != nil {
 		return w.err
@@ -111,15 +108,15 @@ func (w *Writer) put(line []byte) error {
 	return nil
 }
 
-// fail makes every later call fail alike, so that no export with a hole
-// can be finished.
+// fail makes all later calls return the same error, so that an export with a missing entry can't be
+// completed.
 func (w *Writer) fail(format string, args ...any) error {
 	w.err = fmt.Errorf("export: "+format, args...)
 	return w.err
 }
 
-// appendHeader writes handovers only where there are any: a log that
-// had one key all along is spelt as ever.
+// appendHeader writes handovers only if there are any, so that the header of a log without key
+// rotation keeps its old form.
 func appendHeader(dst []byte, origin, publicKey, checkpoint string, handovers ...string) []byte {
 	dst = appendText(append(dst, `{"format":"`+exportFormat+`","origin":`...), origin)
 	dst = appendText(append(dst, `,"public_key":`...), publicKey)
@@ -138,8 +135,8 @@ func appendHeader(dst []byte, origin, publicKey, checkpoint string, handovers ..
 	return append(dst, "}\n"...)
 }
 
-// appendEntry writes the hash of the leaf too. It proves nothing, but
-// names the entry when someone edits a leaf and no more.
+// appendEntry also writes the hash of the leaf. The hash proves nothing, but it identifies the
+// entry if a leaf was edited without its hash.
 func appendEntry(dst []byte, index int64, hash Hash, leaf string, openings Openings) []byte {
 	dst = strconv.AppendInt(append(dst, `{"index":`...), index, 10)
 	dst = appendText(append(dst, `,"hash":`...), hash.String())

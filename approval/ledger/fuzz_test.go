@@ -27,7 +27,7 @@ func FuzzParseLeaf(f *testing.F) {
 			e.Facts[m.Key] = m.Value
 		}
 		if len(l.Sealed) > 0 || len(leaf) > maxLeaf/8 {
-			return // digests can't be made to measure, and Seal leaves some room
+			return // digests have a fixed length, and Seal leaves some space for them
 		}
 		if r, err := e.Seal(nil); err != nil || !bytes.Equal(r.Leaf, leaf) {
 			t.Fatalf("sealed again: %s, %v\nwant %s", r.Leaf, err, leaf)
@@ -49,8 +49,7 @@ func FuzzParseOpenings(f *testing.F) {
 	})
 }
 
-// With the key pinned, nothing but the export itself and its redactions
-// verifies.
+// FuzzVerify: with a pinned key, only the export itself and its redactions can be verified.
 func FuzzVerify(f *testing.F) {
 	l := newLog(f, 3)
 	f.Add(l.export(f))

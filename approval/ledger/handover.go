@@ -9,26 +9,25 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// KeyRotated is the type of the last entry under one key: its facts old
-// and new name that key and the next one. The checkpoint behind it is a
-// handover, signed by both.
+// KeyRotated is the type of the last entry under one key. Its facts old and new are that key and
+// the next one. The checkpoint after it is a handover, signed with both keys.
 const KeyRotated = "key_rotated"
 
 // Handed is a change of the key that an export proves.
 type Handed struct {
-	Size     int64 // entries up to there
+	Size     int64 // number of entries up to the change
 	From, To string
 }
 
-// keyring knows which keys an auditor trusts: those that are pinned,
-// and those that took over from one of them by a handover.
+// keyring contains the keys that an auditor trusts: the pinned keys, and the keys that replaced one
+// of them by a proven handover.
 type keyring struct {
 	pinned    []string
-	handovers []string // notes of the header, in order
+	handovers []string // notes in the header, in order
 	proven    []Handed
 }
 
-// pin takes the keys that an auditor has. Empty ones are none.
+// pin adds an auditor's keys. Empty keys are ignored.
 func (k *keyring) pin(one string, more []string) {
 	for _, key := range append([]string{one}, more...) {
 		if key != "" {
@@ -60,19 +59,17 @@ func (k *keyring) notes(v value.Value) error {
 	return nil
 }
 
-// mayTrust reports whether a key can turn out to be trusted once the
-// handovers are proven.
+// mayTrust reports whether a key is trusted or may become trusted once handovers are proven.
 func (k *keyring) mayTrust(key string) bool { return k.trusts(key) || len(k.handovers) > 0 }
 
-// trusts reports whether a key is pinned, or took over from one that
-// is. Without a pinned key all are, which proves nothing.
+// trusts reports whether a key is pinned or replaced a pinned key. If no key is pinned, it trusts
+// all keys, which proves nothing about the signer.
 func (k *keyring) trusts(key string) bool {
 	return len(k.pinned) == 0 || slices.Contains(k.pinned, key) ||
 		slices.ContainsFunc(k.before(key), func(key string) bool { return slices.Contains(k.pinned, key) })
 }
 
-// before lists the keys from which one came, by the handovers that were
-// proven, the latest first.
+// before lists the earlier keys that a key replaced by proven handovers, latest first.
 func (k *keyring) before(key string) []string {
 	var out []string
 	for _, h := range slices.Backward(k.proven) {
@@ -83,8 +80,8 @@ func (k *keyring) before(key string) []string {
 	return out
 }
 
-// follow takes the next entry. When it tells of a new key, the next
-// handover must be the checkpoint behind it, signed by both.
+// follow processes the next entry. If the entry is a key rotation, the next handover must be the
+// checkpoint after it, signed with both keys.
 func (k *keyring) follow(l Leaf, origin string, size int64, root func() Hash) error {
 	if l.Type != KeyRotated || len(k.proven) == len(k.handovers) {
 		return nil
@@ -114,7 +111,7 @@ func (k *keyring) follow(l Leaf, origin string, size int64, root func() Hash) er
 	return nil
 }
 
-// whole refuses handovers that no entry tells of.
+// whole returns an error if there are handovers without an entry.
 func (k *keyring) whole() error {
 	if n := len(k.handovers) - len(k.proven); n > 0 {
 		return fmt.Errorf("%d handovers stand in the header that no entry tells of", n)

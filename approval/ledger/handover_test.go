@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// rotated is a log whose key changed twice: after each change stand
-// some entries more.
+// rotated is a log whose key was changed twice, with some entries after each change.
 type rotated struct {
 	*testLog
 	signers   []Signer
@@ -50,8 +49,8 @@ func (r *rotated) export(t testing.TB, handovers ...[]byte) []byte {
 	return out.Bytes()
 }
 
-// TestAnAuditorFollowsTheKeyAcrossRotations: any key of the
-// chain will do, and an older checkpoint of any of them.
+// TestAnAuditorFollowsTheKeyAcrossRotations: every key of the chain can be pinned, and older
+// checkpoints may be signed with any of them.
 func TestAnAuditorFollowsTheKeyAcrossRotations(t *testing.T) {
 	r := newRotated(t, 2)
 	file := r.export(t, r.handovers...)
@@ -134,7 +133,7 @@ func TestHandoversAreProven(t *testing.T) {
 	}
 }
 
-// at is the root of the log's first entries.
+// at returns the root of the log's first entries.
 func (r *rotated) at(t testing.TB, size int) Hash {
 	t.Helper()
 	l := &testLog{root: emptyRoot()}
@@ -144,7 +143,7 @@ func (r *rotated) at(t testing.TB, size int) Hash {
 	return l.root
 }
 
-// TestLaterHandoversStayOut: a key may change while an export begins.
+// TestLaterHandoversStayOut: the key may change while an export is being prepared.
 func TestLaterHandoversStayOut(t *testing.T) {
 	r := newRotated(t, 1)
 	note, err := r.signers[0].Sign(Checkpoint{

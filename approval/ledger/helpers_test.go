@@ -13,7 +13,7 @@ import (
 
 const testTenant = "default"
 
-// fixed is random text that is the same in every run.
+// fixed returns a source of random bytes that are the same in every run.
 func fixed(seed byte) io.Reader {
 	return strings.NewReader(strings.Repeat(string(rune('A'+seed)), 4096))
 }
@@ -30,7 +30,7 @@ func namedSigner(t testing.TB, name string, seed byte) Signer {
 	return s
 }
 
-// memory stores the hashes of a log and counts what is read.
+// memory stores the hashes of a log and counts reads.
 type memory struct {
 	hashes []Hash
 	calls  int
@@ -125,7 +125,7 @@ func sign(t testing.TB, c Checkpoint) []byte {
 	return signed
 }
 
-// export writes these records under a checkpoint of the log.
+// export writes these records with a checkpoint of the log.
 func export(t testing.TB, signed []byte, records []Record) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -143,8 +143,8 @@ func (l *testLog) export(t testing.TB) []byte {
 	return export(t, sign(t, l.checkpoint()), l.records)
 }
 
-// forge writes an export that Writer would refuse to write: whoever
-// forges has our code, but not our key.
+// forge writes an export that Writer would refuse, as a forger could who has our code but not our
+// key.
 func forge(t testing.TB, signed []byte, records []Record) []byte {
 	t.Helper()
 	c, err := OpenCheckpoint(signed, testSigner(t).PublicKey())
@@ -164,8 +164,7 @@ func verify(t testing.TB, file []byte) (Report, error) {
 	return Verify(bytes.NewReader(file), VerifyOptions{PublicKey: testSigner(t).PublicKey()})
 }
 
-// refused wants a *VerifyError about this entry whose problem holds the
-// words.
+// refused expects a *VerifyError about this entry whose problem contains the words.
 func refused(t testing.TB, err error, index int64, words string) {
 	t.Helper()
 	problem, ok := err.(*VerifyError)
@@ -177,7 +176,7 @@ func refused(t testing.TB, err error, index int64, words string) {
 	}
 }
 
-// fails wants an error that holds the words.
+// fails expects an error that contains the words.
 func fails(t testing.TB, err error, words string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), words) {

@@ -11,10 +11,10 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// maxDepth is how deep leaves and lines of exports may nest.
+// maxDepth is the largest nesting depth of leaves and of lines in exports.
 const maxDepth = 128
 
-// Leaf is the public part of an entry, as the log holds it.
+// Leaf is the public part of an entry, as the log contains it.
 type Leaf struct {
 	Time    time.Time
 	Tenant  string
@@ -25,9 +25,8 @@ type Leaf struct {
 	Sealed  map[string]value.Digest // salted digests of the sealed values by name
 }
 
-// ParseLeaf reads the leaf of a record. It accepts only what Seal
-// writes, byte for byte, so that no two readers can disagree about an
-// entry.
+// ParseLeaf reads the leaf of a record. It accepts only the exact bytes that Seal writes, so that
+// two readers can't disagree about an entry.
 func ParseLeaf(leaf []byte) (Leaf, error) {
 	doc, err := value.Parse(leaf, value.Limits{MaxBytes: maxLeaf, MaxDepth: maxDepth})
 	if err != nil {
@@ -124,8 +123,7 @@ func parseDigest(v value.Value) (d value.Digest, ok bool) {
 	return d, d.String() == v.Text
 }
 
-// members returns the values of an object that has exactly these keys,
-// in this order.
+// members returns the values of an object that has exactly these keys, in this order.
 func members(doc value.Value, keys ...string) ([]value.Value, error) {
 	if doc.Kind != value.Object {
 		return nil, fmt.Errorf("found a JSON value of kind %s, expected an object", doc.Kind)

@@ -1,19 +1,16 @@
-// Package ledger is the tamper-evident log of assent: every request,
-// vote, decision and consumption is an entry, the entries of a tenant
-// are the leaves of one Merkle tree (RFC 6962), and signed checkpoints
-// fix the tree's root. Whoever keeps a checkpoint notices later if an
-// entry was edited, dropped, moved or slipped in.
+// Package ledger is the tamper-evident log of assent: every request, vote, decision and consumption
+// is an entry, the entries of a tenant are the leaves of one Merkle tree (RFC 6962), and signed
+// checkpoints contain the tree's root. With an earlier checkpoint, an auditor can detect that an
+// entry was edited, dropped, moved or inserted.
 //
-// An Entry is sealed into a Record: a public leaf, which the tree
-// covers, and openings. A leaf holds only a salted digest of each
-// sealed value (arguments, messages, reasons); the value itself is in
-// the openings, which the tree does not cover. So an opening can be
-// deleted at any time and the log still verifies.
+// An Entry is sealed into a Record: a public leaf, which the tree covers, and openings, which it
+// doesn't. The leaf contains only a salted digest of each sealed value (arguments, messages,
+// reasons); the value itself is in the openings. So an opening can be deleted at any time and the
+// log can still be verified.
 //
-// The package is pure: stores keep leaves, openings, hashes and
-// checkpoints, and call it. Export files (Writer, Verify) and proofs
-// (Proof, VerifyProof) are checked offline and need nothing but a
-// public key.
+// The package does no I/O of its own: stores keep leaves, openings, hashes and checkpoints, and
+// call it. Export files (Writer, Verify) and proofs (Proof, VerifyProof) can be verified offline
+// with only a public key.
 package ledger
 
 import (
@@ -28,50 +25,48 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// What a record may measure. A line of an export holds one of each, so
-// these also bound what Verify keeps in memory.
+// Size limits of a record. A line of an export contains one leaf and one set of openings, so these
+// limits also bound the memory that Verify needs.
 const (
 	maxLeaf     = 1 << 20  // bytes of a leaf
 	maxOpenings = 32 << 20 // bytes of the openings of one entry, as JSON
 	saltSize    = 16       // bytes
 )
 
-// timeLayout is RFC 3339 in UTC with exactly six digits of the second.
+// timeLayout is RFC 3339 in UTC with exactly six decimal places of the second.
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// Entry is one thing that happened, as the asking service records it.
+// Entry is an event, as the asking service records it.
 type Entry struct {
-	Time    time.Time // cut to microseconds
+	Time    time.Time // truncated to microseconds
 	Tenant  string
 	Type    string         // what happened, such as vote or consumption
-	Subject string         // id of the request or grant that it happened to; may be empty
+	Subject string         // id of the request or grant; may be empty
 	Actor   string         // who did it; may be empty
-	Facts   map[string]any // public for ever: what value.FromGo takes
+	Facts   map[string]any // public for ever; values that value.FromGo accepts
 	Sealed  map[string]string
 }
 
-// Record is a sealed entry, to be stored as it is. What stands beside
-// the leaf repeats it, so that stores needn't parse what they file.
+// Record is a sealed entry, to be stored unchanged. The fields before Leaf repeat a part of it, so
+// that stores needn't parse leaves.
 type Record struct {
 	Tenant, Type, Subject string
 	Time                  time.Time
 	Leaf                  []byte // canonical JSON, never changes
-	Openings              []byte // JSON, nil when there are none; see Redact
+	Openings              []byte // JSON; nil if there are none; see Redact
 }
 
-// SealedEntry is an entry with its place in the tree of its tenant, as
-// stores return it.
+// SealedEntry is an entry with its index in the tree of its tenant, as stores return it.
 type SealedEntry struct {
 	Index    int64
-	Leaf     []byte // ParseLeaf
-	Openings []byte // nil when there are none, or when they were redacted
+	Leaf     []byte // see ParseLeaf
+	Openings []byte // nil if there are none or if they were redacted
 }
 
-// Seal makes the record of an entry. Salts are read from rand, which
-// must be cryptographically secure (crypto/rand.Reader), or else sealed
-// values could be guessed from the leaf. Times without a year of four
-// digits, texts that are not UTF-8 and what is too large to be exported
-// are refused. Errors never show a value.
+// Seal creates the record of an entry. rand is the source of salts. It must be cryptographically
+// secure (crypto/rand.Reader), because otherwise sealed values could be guessed from the leaf. Seal
+// returns an error if the year does not have four digits, if a text is not UTF-8, or if the entry
+// is too large to be exported. Errors never contain a value.
 func (e Entry) Seal(rand io.Reader) (Record, error) {
 	if err := e.check(); err != nil {
 		return Record{}, fmt.Errorf("seal an entry: %w", err)
@@ -129,8 +124,7 @@ func (e Entry) check() error {
 	return checkOrigin(Origin(e.Tenant))
 }
 
-// facts leaves room for the rest of the leaf, so that whatever is
-// sealed can be parsed.
+// facts limits the size of the facts so that the whole leaf stays within maxLeaf and can be parsed.
 func (e Entry) facts() (value.Value, error) {
 	if len(e.Facts) == 0 {
 		return value.Value{Kind: value.Object}, nil
@@ -138,7 +132,7 @@ func (e Entry) facts() (value.Value, error) {
 	return value.FromGo(e.Facts, value.Limits{MaxBytes: maxLeaf / 2, MaxDepth: maxDepth - 2})
 }
 
-// openings salts the sealed values, in the order of their names.
+// openings adds salts to the sealed values, ordered by their names.
 func (e Entry) openings(rand io.Reader) ([]namedOpening, error) {
 	if len(e.Sealed) == 0 {
 		return nil, nil
@@ -165,8 +159,8 @@ func (e Entry) openings(rand io.Reader) ([]namedOpening, error) {
 	return out, nil
 }
 
-// checkName keeps names of sealed values plain, so that their order is
-// the same in every encoding.
+// checkName restricts the names of sealed values to plain characters, so that their order is the
+// same in every encoding.
 func checkName(name string) error {
 	if name == "" || len(name) > 64 {
 		return fmt.Errorf("the name of a sealed value has %d bytes, expected 1 to 64", len(name))
@@ -184,7 +178,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// appendLeaf writes the members in RFC 8785's order.
+// appendLeaf writes the members in the order of RFC 8785.
 func (e Entry) appendLeaf(dst []byte, facts value.Value, openings []namedOpening) []byte {
 	dst = appendText(append(dst, `{"actor":`...), e.Actor)
 	dst = facts.AppendCanonical(append(dst, `,"facts":`...))
@@ -214,7 +208,7 @@ func (o Opening) digest() value.Digest {
 	return sha256.Sum256(append(append(make([]byte, 0, saltSize+len(o.Value)), o.Salt[:]...), o.Value...))
 }
 
-// appendText writes a JSON string as RFC 8785 does.
+// appendText writes a JSON string as in RFC 8785.
 func appendText(dst []byte, s string) []byte {
 	return value.Value{Kind: value.String, Text: s}.AppendCanonical(dst)
 }

@@ -110,8 +110,8 @@ func drawEntry(t *rapid.T) Entry {
 	}
 }
 
-// Whatever is sealed reads back, in the canonical form of value, and
-// every subset of its openings verifies.
+// TestSealReadsBack: every sealed entry can be parsed and is in canonical form, and every subset of
+// its openings can be verified.
 func TestSealReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEntry(t)

@@ -9,9 +9,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Opening is a sealed value with the salt that keeps its digest from
-// being guessed. The digest in the leaf is the SHA-256 of the salt's
-// bytes followed by the value's.
+// Opening is a sealed value with the salt that prevents guessing the value from its digest. The
+// digest in the leaf is the SHA-256 of the salt's bytes followed by the value's bytes.
 type Opening struct {
 	Salt  [saltSize]byte
 	Value string
@@ -25,10 +24,9 @@ type namedOpening struct {
 	Opening
 }
 
-// ParseOpenings reads the openings of a record: an object of
-// {"salt":…,"value":…} by name. Nothing at all means none. White space
-// and order are free, since databases may change them; all else is
-// strict.
+// ParseOpenings reads the openings of a record: an object of {"salt":…,"value":…} by name. Empty
+// input means no openings. White space and the order of members may vary, because databases may
+// change them; everything else is strict.
 func ParseOpenings(openings []byte) (Openings, error) {
 	if len(openings) == 0 {
 		return Openings{}, nil
@@ -75,13 +73,13 @@ func openingOf(doc value.Value) (Opening, error) {
 	return Opening{[saltSize]byte(salt), m[1].Text}, nil
 }
 
-// decode64 reads base64 in its one canonical spelling.
+// decode64 decodes base64. It accepts only the canonical spelling.
 func decode64(s string) ([]byte, bool) {
 	b, err := base64.StdEncoding.DecodeString(s)
 	return b, err == nil && base64.StdEncoding.EncodeToString(b) == s
 }
 
-// sorted lists the openings in the order in which they are written.
+// sorted returns the openings in the order in which they are written.
 func (o Openings) sorted() []namedOpening {
 	out := make([]namedOpening, 0, len(o))
 	for name, opening := range o {
@@ -95,12 +93,11 @@ func sortOpenings(o []namedOpening) {
 	slices.SortFunc(o, func(a, b namedOpening) int { return cmp.Compare(a.name, b.name) })
 }
 
-// appendOpenings writes openings canonically, and nothing when there
-// are none.
+// appendOpenings writes openings in canonical form. It writes nothing if there are none.
 func appendOpenings(dst []byte, openings []namedOpening) []byte {
 	need := 0
 	for _, o := range openings {
-		need += len(o.name) + len(o.Value) + len(o.Value)/8 + 64 // the rest is spelling
+		need += len(o.name) + len(o.Value) + len(o.Value)/8 + 64 // the constant covers the syntax
 	}
 	dst = slices.Grow(dst, need)
 	for i, o := range openings {
@@ -119,9 +116,8 @@ func appendOpenings(dst []byte, openings []namedOpening) []byte {
 	return dst
 }
 
-// Check verifies that every opening is the value that the leaf's digest
-// was made of. It counts the sealed values that have no opening any
-// more: they were redacted, which is no fault.
+// Check verifies that every opening matches its digest in the leaf. It returns the number of sealed
+// values without an opening; these were redacted, which is not an error.
 func Check(leaf, openings []byte) (redacted int, err error) {
 	l, err := ParseLeaf(leaf)
 	if err != nil {
@@ -152,9 +148,8 @@ func (l Leaf) check(openings Openings) (redacted int, err error) {
 	return len(l.Sealed) - len(openings), nil
 }
 
-// Redact drops the openings of these names for ever, and returns what
-// is left: nil when nothing is. A name without an opening is already
-// redacted.
+// Redact removes the openings with these names permanently and returns the rest, or nil if none are
+// left. Names without an opening are ignored, because they are already redacted.
 func Redact(openings []byte, names ...string) ([]byte, error) {
 	o, err := ParseOpenings(openings)
 	if err != nil {

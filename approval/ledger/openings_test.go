@@ -10,7 +10,7 @@ const plainOpenings = `{"args":{"salt":"QUFBQUFBQUFBQUFBQUFBQQ==","value":"{}"}}
 func TestParseOpenings(t *testing.T) {
 	for _, text := range []string{
 		plainOpenings,
-		" {\n\"args\" : {\"value\": \"{}\", \"salt\": \"QUFBQUFBQUFBQUFBQUFBQQ==\"} } ", // as jsonb returns it
+		" {\n\"args\" : {\"value\": \"{}\", \"salt\": \"QUFBQUFBQUFBQUFBQUFBQQ==\"} } ", // as jsonb formats it
 	} {
 		o, err := ParseOpenings([]byte(text))
 		must(t, err)

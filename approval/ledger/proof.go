@@ -10,8 +10,8 @@ import (
 
 const proofFormat = "assent-proof/1"
 
-// Proof is all that an auditor needs to see, beside a public key, that
-// a log holds one entry. Its JSON is one file.
+// Proof contains everything except the public key that an auditor needs to verify that a log
+// contains an entry. Its JSON is one file.
 type Proof struct {
 	Index      int64
 	Leaf       []byte
@@ -21,8 +21,8 @@ type Proof struct {
 	Checkpoint []byte // signed note
 }
 
-// MarshalJSON writes the file. Openings that can't be parsed and texts
-// that are not UTF-8 are refused.
+// MarshalJSON writes the file. It returns an error if the openings can't be parsed or if a text is
+// not UTF-8.
 func (p Proof) MarshalJSON() ([]byte, error) {
 	openings, err := ParseOpenings(p.Openings)
 	if err != nil {
@@ -48,8 +48,8 @@ func (p Proof) MarshalJSON() ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// UnmarshalJSON reads the file strictly: no member may be missing,
-// doubled, unknown or out of order. It verifies nothing.
+// UnmarshalJSON parses the file strictly: no member may be missing, duplicated, unknown or out of
+// order. It does not verify the proof.
 func (p *Proof) UnmarshalJSON(b []byte) error {
 	doc, err := value.Parse(b, value.Limits{MaxBytes: maxProof, MaxDepth: 4})
 	if err != nil {
@@ -101,21 +101,21 @@ func hashesOf(v value.Value) ([]Hash, error) {
 	return out, nil
 }
 
-// ProofReport is what a proof that verifies has proven.
+// ProofReport is the result of a successful verification.
 type ProofReport struct {
 	Index      int64
 	Leaf       Leaf
 	Openings   Openings
-	Redacted   int // sealed values without an opening
+	Redacted   int // number of sealed values without an opening
 	Checkpoint Checkpoint
 	PublicKey  string
-	KeyPinned  bool // false: the proof brought its own key, so it proves nothing about who signed
+	KeyPinned  bool // if false, the key came from the proof itself, which proves nothing about the signer
 }
 
-// VerifyProof verifies a proof file offline: the signature, the leaf's
-// place in the tree, every opening. One of the public keys must have
-// signed; none, or only empty ones, means the proof's own, and the
-// report says so. The error is a *VerifyError.
+// VerifyProof verifies a proof file offline: the signature, the leaf's position in the tree, and
+// every opening. One of the public keys must have signed the checkpoint. If there is no key, or
+// only empty ones, the key in the proof is used, and KeyPinned is false. The error is a
+// *VerifyError.
 func VerifyProof(proof []byte, publicKeys ...string) (ProofReport, error) {
 	var p Proof
 	if err := p.UnmarshalJSON(proof); err != nil {
@@ -148,8 +148,8 @@ func VerifyProof(proof []byte, publicKeys ...string) (ProofReport, error) {
 	return out, nil
 }
 
-// open parses a leaf and checks that it belongs to the log, and its
-// openings to it.
+// open parses a leaf and checks that it belongs to the log, and that the openings belong to the
+// leaf.
 func open(leaf []byte, openings Openings, origin string) (l Leaf, redacted int, err error) {
 	if l, err = ParseLeaf(leaf); err != nil {
 		return l, 0, fmt.Errorf("edited leaf: %w", err)

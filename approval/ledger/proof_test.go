@@ -134,8 +134,8 @@ func TestProofIsReadStrictly(t *testing.T) {
 	fails(t, err, "write a proof: ")
 }
 
-// A changed byte of a proof is noticed, unless it is of white space and
-// changes nothing.
+// TestVerifyProofDetectsEveryByte: every changed byte of a proof is detected, unless the change
+// only affects insignificant white space.
 func TestVerifyProofDetectsEveryByte(t *testing.T) {
 	file := marshal(t, newLog(t, 5).proof(t, 2))
 	key := testSigner(t).PublicKey()

@@ -9,18 +9,17 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// maxSize is how many entries a log may have; beyond it the arithmetic
-// of indexes could overflow.
+// maxSize is the largest number of entries in a log. Beyond it, arithmetic with indexes could
+// overflow.
 const maxSize = 1 << 56
 
-// Hash is the SHA-256 of a leaf or of a node of the tree, as RFC 6962
-// defines them.
+// Hash is the SHA-256 of a leaf or of a node of the tree, as defined in RFC 6962.
 type Hash [32]byte
 
-// String is base64.
+// String returns the hash in base64.
 func (h Hash) String() string { return base64.StdEncoding.EncodeToString(h[:]) }
 
-// ParseHash reads what String writes.
+// ParseHash parses the format of String.
 func ParseHash(s string) (Hash, error) {
 	b, ok := decode64(s)
 	if !ok || len(b) != len(Hash{}) {
@@ -29,46 +28,43 @@ func ParseHash(s string) (Hash, error) {
 	return Hash(b), nil
 }
 
-// MarshalText writes what String does.
+// MarshalText returns the same text as String.
 func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText parses the format of MarshalText.
 func (h *Hash) UnmarshalText(text []byte) (err error) {
 	*h, err = ParseHash(string(text))
 	return err
 }
 
-// LeafHash is the hash of a leaf, which the tree stores at
-// StoredIndex(0, index of the entry).
+// LeafHash returns the hash of a leaf. It is stored at StoredIndex(0, index of the entry).
 func LeafHash(leaf []byte) Hash { return Hash(tlog.RecordHash(leaf)) }
 
-// HashReader reads stored hashes of one log. It returns one hash per
-// index, in order, or an error. Indexes ascend mostly.
+// HashReader reads stored hashes of one log. ReadHashes returns one hash per index, in order, or an
+// error. The indexes are mostly ascending.
 type HashReader interface {
 	ReadHashes(indexes []int64) ([]Hash, error)
 }
 
-// StoredIndex is where the hash of node n of a level is stored; level 0
-// are the leaves.
+// StoredIndex returns the index at which the hash of node n of a level is stored. Level 0 contains
+// the leaves.
 func StoredIndex(level int, n int64) int64 { return tlog.StoredHashIndex(level, n) }
 
-// StoredCount is how many hashes are stored for a log of so many
-// entries: a little less than two per entry.
+// StoredCount returns the number of stored hashes for a log with size entries: a little less than
+// two per entry.
 func StoredCount(size int64) int64 { return tlog.StoredHashCount(size) }
 
-// Extension is what a store must add to its log, in one transaction
-// with the leaves.
+// Extension contains what a store must add to its log, in the same transaction as the leaves.
 type Extension struct {
-	First  int64  // index at which Hashes begin
+	First  int64  // index of the first of Hashes
 	Hashes []Hash // to be stored in order
-	Size   int64  // entries of the log afterwards
-	Root   Hash   // of the log afterwards
+	Size   int64  // number of entries afterwards
+	Root   Hash   // root of the log afterwards
 }
 
-// Extend appends leaves to a log of so many entries. It calls hashes
-// once, for at most 56 hashes of the right edge of the tree, however
-// many leaves there are, and not at all while the log is empty. Without
-// leaves it only computes the root.
+// Extend appends leaves to a log with size entries. It calls hashes at most once, for at most 56
+// hashes of the right edge of the tree, whatever the number of leaves, and not at all if the log is
+// empty. Without leaves it only computes the root.
 func Extend(size int64, hashes HashReader, leaves [][]byte) (Extension, error) {
 	e, err := readEdge(size, hashes)
 	if err != nil {
@@ -88,9 +84,8 @@ func Extend(size int64, hashes HashReader, leaves [][]byte) (Extension, error) {
 	return out, nil
 }
 
-// edge is the right edge of a growing tree: the roots of its complete
-// subtrees, largest first. It is all that is needed to append, and
-// grows with the logarithm of the size.
+// edge is the right edge of a growing tree: the roots of its complete subtrees, largest first.
+// Appending needs nothing else. Its length grows with the logarithm of the size.
 type edge struct {
 	size  int64
 	nodes []Hash
@@ -110,8 +105,8 @@ func readEdge(size int64, hashes HashReader) (*edge, error) {
 	return &edge{size, nodes}, err
 }
 
-// add appends a leaf, and to stored the hashes of the nodes that it
-// completes, itself first.
+// add appends a leaf. It appends the leaf's hash to stored, followed by the hashes of the nodes
+// that the leaf completes.
 func (e *edge) add(h Hash, stored []Hash) []Hash {
 	stored = append(stored, h)
 	for n := e.size; n&1 != 0; n >>= 1 {
@@ -143,7 +138,7 @@ func nodeHash(left, right Hash) Hash {
 }
 
 func emptyRoot() Hash {
-	root, _ := tlog.TreeHash(0, nil) // reads nothing
+	root, _ := tlog.TreeHash(0, nil) // reads no hashes
 	return Hash(root)
 }
 
@@ -154,7 +149,7 @@ func checkSize(size int64) error {
 	return nil
 }
 
-// readHashes holds a reader to its contract.
+// readHashes returns an error if a reader returns the wrong number of hashes.
 func readHashes(r HashReader, indexes []int64) ([]Hash, error) {
 	if len(indexes) == 0 {
 		return nil, nil
@@ -174,7 +169,7 @@ func readHashes(r HashReader, indexes []int64) ([]Hash, error) {
 	return hashes, nil
 }
 
-// reader lends a HashReader to tlog.
+// reader adapts a HashReader to tlog.
 func reader(r HashReader) tlog.HashReaderFunc {
 	return func(indexes []int64) ([]tlog.Hash, error) {
 		hashes, err := readHashes(r, indexes)
@@ -198,8 +193,8 @@ func ours(hashes []tlog.Hash) []Hash {
 	return out
 }
 
-// ProveInclusion proves that the log of so many entries holds its entry
-// at index (RFC 6962, 2.1.1).
+// ProveInclusion proves that the log with size entries contains the entry at index (RFC 6962,
+// 2.1.1).
 func ProveInclusion(size, index int64, hashes HashReader) ([]Hash, error) {
 	if err := checkIndex(size, index); err != nil {
 		return nil, fmt.Errorf("prove inclusion: %w", err)
@@ -211,8 +206,7 @@ func ProveInclusion(size, index int64, hashes HashReader) ([]Hash, error) {
 	return ours(proof), nil
 }
 
-// CheckInclusion verifies a proof of inclusion against a root. leaf is
-// a LeafHash.
+// CheckInclusion verifies a proof of inclusion against a root. leaf is the result of LeafHash.
 func CheckInclusion(proof []Hash, size int64, root Hash, index int64, leaf Hash) error {
 	if err := checkIndex(size, index); err != nil {
 		return err
@@ -239,8 +233,8 @@ func checkIndex(size, index int64) error {
 	return nil
 }
 
-// ProveConsistency proves that the log of size entries begins with all
-// entries of the older log (RFC 6962, 2.1.2).
+// ProveConsistency proves that the log with size entries starts with all entries of the older log
+// (RFC 6962, 2.1.2).
 func ProveConsistency(size, older int64, hashes HashReader) ([]Hash, error) {
 	if err := checkOlder(size, older); err != nil {
 		return nil, fmt.Errorf("prove consistency: %w", err)

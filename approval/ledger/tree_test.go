@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// bare is a log of leaves without meaning: the tree does not look into them.
+// bare returns a log with arbitrary leaves, because the tree does not parse them.
 func bare(t testing.TB, leaves int) *testLog {
 	t.Helper()
 	l := &testLog{root: emptyRoot()}
@@ -21,7 +21,7 @@ func bare(t testing.TB, leaves int) *testLog {
 	return l
 }
 
-// roots are the roots of the log's first 0, 1, 2, … entries.
+// roots returns the roots of the log's first 0, 1, 2, … entries.
 func (l *testLog) roots(t testing.TB) []Hash {
 	t.Helper()
 	out := []Hash{emptyRoot()}
@@ -34,7 +34,7 @@ func (l *testLog) roots(t testing.TB) []Hash {
 	return out
 }
 
-// Our hashes, their order and the root are those of the public library,
+// TestExtendAgreesWithTlog: our hashes, their order and the root equal those of the public library,
 // which stores one leaf at a time.
 func TestExtendAgreesWithTlog(t *testing.T) {
 	l := bare(t, 100)
@@ -67,8 +67,8 @@ func TestExtendAgreesWithTlog(t *testing.T) {
 	}
 }
 
-// Any batches give what one by one gives, with one read of at most a
-// hash per doubling each.
+// TestExtendInBatches: batches of any size give the same result as single leaves, with one read per
+// batch of at most one hash per doubling of the size.
 func TestExtendInBatches(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		one := bare(t, rapid.IntRange(0, 70).Draw(rt, "size"))
@@ -160,7 +160,7 @@ func TestInclusion(t *testing.T) {
 	}
 }
 
-// Between any two sizes: the proof holds, and for no other root.
+// TestConsistency: the proof between any two sizes is valid for their roots and for no other root.
 func TestConsistency(t *testing.T) {
 	l := bare(t, 33)
 	roots := l.roots(t)

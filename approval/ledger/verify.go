@@ -12,43 +12,40 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// VerifyOptions says what the auditor knows and wants.
+// VerifyOptions configures Verify.
 type VerifyOptions struct {
-	PublicKey string // pinned; empty means the header's own, and the report says so
-	// further keys that are pinned: that of the header must be one of
-	// them, or follow from one by handovers
+	PublicKey string // pinned key; if empty, the header's own key is used, and KeyPinned is false
+	// Also lists further pinned keys. The header's key must be a pinned key, or must have replaced
+	// one by handovers.
 	Also []string
-	// Since are older signed checkpoints that the auditor kept, or a
-	// witness did: the log must begin with what each of them covers.
+	// Since lists older signed checkpoints from the auditor or a witness. The log must start with
+	// the entries that each of them covers.
 	Since [][]byte
 
-	// Each, if set, sees every entry in order. It is called while the
-	// file is being read: what it sees is proven only once Verify
-	// returns without an error. Its own error ends the run.
+	// Each, if set, is called for every entry in order while the file is being read. The entries
+	// are only proven once Verify returns without an error. If Each returns an error, Verify stops.
 	Each func(index int64, leaf Leaf, openings Openings) error
 }
 
-// Report is what an export that verifies holds.
+// Report is the result of a successful verification.
 type Report struct {
 	Entries    int64
-	Redacted   int64 // sealed values without an opening
-	Root       Hash  // computed from the entries, and equal to the checkpoint's
+	Redacted   int64 // number of sealed values without an opening
+	Root       Hash  // computed from the entries; equal to the checkpoint's
 	Checkpoint Checkpoint
-	Since      *Checkpoint // the latest of the older ones, nil when none was given
+	Since      *Checkpoint // latest of the older checkpoints; nil if there were none
 	PublicKey  string
-	KeyPinned  bool     // false: the file brought its own key, so it proves nothing about who signed
+	KeyPinned  bool     // if false, the key came from the file itself, which proves nothing about the signer
 	Handovers  []Handed // proven changes of the key, in order
 }
 
-// Verify reads an export and trusts nothing in it: it computes the tree
-// anew, and compares it with the signed checkpoint. It needs memory for
-// one line and a hash per doubling of the log. The error is a
-// *VerifyError unless reading or Each failed.
+// Verify reads an export without trusting its contents: it computes the tree from the leaves and
+// compares its root with the signed checkpoint. It needs memory for one line and one hash per
+// doubling of the log's size. The error is a *VerifyError unless reading or Each failed.
 //
-// The entry is named wherever the file allows it. Someone who rewrites
-// an entry with its hash and index leaves only a root that differs from
-// the signed one; then an older checkpoint (Since) at least tells on
-// which side of it.
+// The error contains the index of the wrong entry if the file makes that possible. If an entry was
+// rewritten together with its hash and index, only the root differs from the signed one. Then an
+// older checkpoint (Since) shows whether the entry is before or after it.
 func Verify(r io.Reader, opts VerifyOptions) (Report, error) {
 	v := verifier{in: bufio.NewReaderSize(r, 64<<10), opts: opts}
 	err := v.header()
@@ -67,15 +64,15 @@ func Verify(r io.Reader, opts VerifyOptions) (Report, error) {
 type verifier struct {
 	in       *bufio.Reader
 	opts     VerifyOptions
-	line     []byte // being read
-	written  []byte // what the line should be
+	line     []byte // the line that is being read
+	written  []byte // the expected text of the line
 	tree     edge
-	stored   []Hash // of the last entry, not needed
+	stored   []Hash // hashes of the last entry; unused
 	report   Report
 	keys     keyring
-	olders   []Checkpoint // by size
-	compared int          // of them
-	differs  *VerifyError // the first that the tree did not agree with
+	olders   []Checkpoint // older checkpoints, by size
+	compared int          // number of compared older checkpoints
+	differs  *VerifyError // first difference between the tree and an older checkpoint
 }
 
 func (v *verifier) header() error {
@@ -125,7 +122,7 @@ func (v *verifier) header() error {
 func (v *verifier) since() error {
 	for _, signed := range v.opts.Since {
 		old, err := OpenCheckpoint(signed, v.report.PublicKey)
-		if err != nil && len(v.keys.handovers) > 0 { // a key of before may have signed it
+		if err != nil && len(v.keys.handovers) > 0 { // an earlier key may have signed it
 			if said, unread := UnverifiedCheckpoint(signed); unread == nil {
 				old, err = said, nil
 			}
@@ -154,7 +151,7 @@ func (v *verifier) since() error {
 	return nil
 }
 
-// older holds the older checkpoints to what is known at the end.
+// older compares the older checkpoints with the result at the end.
 func (v *verifier) older() error {
 	if old, now := v.report.Since, v.report.Checkpoint; old != nil && old.Size > now.Size {
 		return fault(
@@ -174,8 +171,8 @@ func (v *verifier) older() error {
 	return nil
 }
 
-// signedBefore wants a checkpoint to be signed by the key of the
-// export, or by one that it took over from.
+// signedBefore returns an error unless the checkpoint is signed with the export's key or an earlier
+// key that it replaced.
 func (v *verifier) signedBefore(signed []byte) error {
 	var problem *VerifyError
 	for _, key := range append([]string{v.report.PublicKey}, v.keys.before(v.report.PublicKey)...) {
@@ -191,9 +188,8 @@ func (v *verifier) signedBefore(signed []byte) error {
 	return fault(-1, "the older checkpoint: %s", problem.Problem)
 }
 
-// compare compares the tree with the older checkpoints that have its
-// size. A difference is told at the end: what comes behind it may
-// explain it.
+// compare compares the tree with the older checkpoints of its current size. A difference is only
+// reported at the end, because a later line may explain it.
 func (v *verifier) compare() {
 	for ; v.compared < len(v.olders) && v.olders[v.compared].Size <= v.tree.size; v.compared++ {
 		old := v.olders[v.compared]
@@ -210,7 +206,7 @@ func (v *verifier) compare() {
 	}
 }
 
-// next reads one line, and is done behind the last.
+// next reads one line. It returns true after the last one.
 func (v *verifier) next() (done bool, err error) {
 	doc, err := v.parse("the entry, or the last line,")
 	if err != nil {
@@ -264,7 +260,7 @@ func (v *verifier) place(index value.Value) error {
 	return nil
 }
 
-// record checks an entry and puts it into the tree.
+// record checks an entry and adds it to the tree.
 func (v *verifier) record(hash Hash, text []byte, openings Openings) error {
 	at := v.tree.size
 	if LeafHash(text) != hash {
@@ -312,7 +308,7 @@ func (v *verifier) last(doc value.Value) error {
 	return nil
 }
 
-// end compares the whole.
+// end checks the whole export after its last line.
 func (v *verifier) end() error {
 	if _, err := v.in.ReadByte(); err == nil {
 		return fault(-1, "there is more text behind the last line")
@@ -340,8 +336,7 @@ func (v *verifier) end() error {
 	)
 }
 
-// trust asks at the end whether the key that signed is the pinned one,
-// or took over from it.
+// trust checks, after all entries, that the signing key is pinned or replaced a pinned key.
 func (v *verifier) trust() error {
 	if err := v.keys.whole(); err != nil {
 		return fault(-1, "%v", err)
@@ -359,7 +354,7 @@ func (v *verifier) trust() error {
 	return v.older()
 }
 
-// parse reads the next line, which must be there.
+// parse reads and parses the next line. It returns an error if there is none.
 func (v *verifier) parse(what string) (value.Value, error) {
 	if err := v.read(); err != nil {
 		return value.Value{}, err
@@ -371,7 +366,7 @@ func (v *verifier) parse(what string) (value.Value, error) {
 	return doc, nil
 }
 
-// at is the index that belongs to what is being read.
+// at returns the index of the entry that is being read.
 func (v *verifier) at() int64 {
 	if v.report.PublicKey == "" {
 		return -1 // the header
@@ -379,7 +374,7 @@ func (v *verifier) at() int64 {
 	return v.tree.size
 }
 
-// read reads one line with its end into v.line.
+// read reads one line, including its end, into v.line.
 func (v *verifier) read() error {
 	v.line = v.line[:0]
 	for {

@@ -51,7 +51,7 @@ func TestVerifyUnpinned(t *testing.T) {
 	}
 }
 
-// One thing is wrong with the text; the entry is named.
+// TestVerifyNames: if one thing in the text is wrong, the error contains the index of the entry.
 func TestVerifyNames(t *testing.T) {
 	l := newLog(t, 6)
 	file := string(l.export(t))
@@ -189,8 +189,8 @@ func TestVerifySince(t *testing.T) {
 	}
 }
 
-// Someone who holds the key rewrites history; only who kept a
-// checkpoint notices, and learns where.
+// TestVerifyRewritten: if the holder of the key rewrites history, an auditor with an older
+// checkpoint can detect it and learns where.
 func TestVerifyRewritten(t *testing.T) {
 	l, forged := newLog(t, 6), &testLog{root: emptyRoot()}
 	for i, r := range l.records {
@@ -225,8 +225,8 @@ func TestVerifyRewritten(t *testing.T) {
 	refused(t, err, -1, "an entry from 2 on was edited")
 }
 
-// Whatever happens to the records, the checkpoint does not fit any
-// more, however well the file is made.
+// TestVerifyDetectsForgeries: if any record is changed, the signed checkpoint does not match, even
+// if the rest of the file is consistent.
 func TestVerifyDetectsForgeries(t *testing.T) {
 	l := newLog(t, 12)
 	signed := sign(t, l.checkpoint())
@@ -269,8 +269,8 @@ func TestVerifyDetectsForgeries(t *testing.T) {
 	})
 }
 
-// An export has one spelling: not a byte can be edited, dropped or
-// inserted, pinned key or not.
+// TestVerifyDetectsEveryByte: the format is canonical, so any edited, dropped or inserted byte is
+// detected, with or without a pinned key.
 func TestVerifyDetectsEveryByte(t *testing.T) {
 	file := newLog(t, 4).export(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -345,7 +345,7 @@ func TestVerifyStops(t *testing.T) {
 	}
 }
 
-// endless is a line that never ends.
+// endless is a reader of a line that never ends.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) {
@@ -360,7 +360,7 @@ func TestVerifyBoundsLines(t *testing.T) {
 	refused(t, err, -1, "a line of more than")
 }
 
-// However long the log grows, memory does not.
+// TestVerifyInConstantMemory: memory does not grow with the log.
 func TestVerifyInConstantMemory(t *testing.T) {
 	const entries = 8_000
 	l := &testLog{root: emptyRoot()}

@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// TestAFileSaysWhichStagesItsPeopleCanFill: by distinct
-// people, with those who stand in.
+// TestAFileSaysWhichStagesItsPeopleCanFill: Short counts different people, including those in the
+// groups of StandIns.
 func TestAFileSaysWhichStagesItsPeopleCanFill(t *testing.T) {
 	d := parse(t, `schema_version: "1.0.0"
 people:

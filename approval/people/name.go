@@ -17,13 +17,12 @@ const (
 	oidc    = "oidc"
 )
 
-// Key is what two spellings of one name share. A name with a scheme
-// ("slack:U012345", "oidc:issuer|subject") is an identifier that its
-// issuer may tell apart by case, so only the scheme's own case is
-// dropped. Mail addresses and plain names are compared in NFC and
-// without case: no mail provider gives "Alice@" and "alice@" to two
-// people, and taking two spellings for one human errs on the side that
-// refuses (nobody approves a call of their own under another spelling).
+// Key returns the comparison form of a name; two spellings of one name have the same key. A name
+// with a scheme ("slack:U012345", "oidc:issuer|subject") is an identifier that its issuer may treat
+// as case-sensitive, so only the scheme is lower-cased. Email addresses and plain names are
+// compared in NFC and case-insensitively: no email provider gives "Alice@" and "alice@" to two
+// people, and treating two spellings as one person is the safe error, because it prevents people
+// from approving their own calls under another spelling.
 func Key(name string) string {
 	if scheme, rest := split(name); scheme != "" {
 		return scheme + ":" + rest
@@ -31,8 +30,8 @@ func Key(name string) string {
 	return strings.Map(lower, norm.NFC.String(name))
 }
 
-// lower drops case, but never turns a letter outside ASCII into one of
-// ASCII: "İ" is no "i", or two mailboxes would be one.
+// lower converts a letter to lower case, but never changes a letter outside ASCII into an ASCII
+// letter: "İ" must not become "i", because two mailboxes would become one.
 func lower(r rune) rune {
 	if l := unicode.ToLower(r); r < utf8.RuneSelf || l >= utf8.RuneSelf {
 		return l
@@ -40,7 +39,7 @@ func lower(r rune) rune {
 	return r
 }
 
-// split takes a scheme off a name, "" when it has none.
+// split returns the scheme of a name, or an empty string if it has none, and the rest.
 func split(name string) (scheme, rest string) {
 	scheme, rest, ok := strings.Cut(name, ":")
 	if !ok || scheme == "" ||
@@ -50,18 +49,16 @@ func split(name string) (scheme, rest string) {
 	return strings.ToLower(scheme), rest
 }
 
-// Subject is the name of whom an identity provider knows by a subject.
+// Subject returns the name of a person with this subject at an identity provider.
 func Subject(issuer, subject string) string { return oidc + ":" + issuer + "|" + subject }
 
-// reserved are names by which software calls those whom it doesn't
-// know, or itself.
+// reserved returns names that software uses for unknown users or for itself.
 func reserved() []string {
 	return []string{"anonymous", "nobody", "none", "null", "nil", "system", "undefined", "unknown"}
 }
 
-// IdentityProblem says what is wrong with a name of a human and what
-// would be right, "" when nothing is. Such a name is refused in a file
-// and resolves to nobody.
+// IdentityProblem returns what is wrong with the name of a human, and what is expected. It returns
+// empty strings if the name is valid. An invalid name is refused in a file, and matches no person.
 func IdentityProblem(name string) (message, expected string) {
 	if message, expected = TextProblem(name); message != "" {
 		return message, expected
@@ -82,8 +79,8 @@ func IdentityProblem(name string) (message, expected string) {
 	return "", ""
 }
 
-// TextProblem says what is wrong with a text that people read: a name,
-// a group.
+// TextProblem returns what is wrong with a text that people read, such as a name or a group, and
+// what is expected.
 func TextProblem(text string) (message, expected string) {
 	if len(text) > maxName {
 		return "the text is too long", "at most 400 bytes"
@@ -92,7 +89,7 @@ func TextProblem(text string) (message, expected string) {
 	return NameProblem(text)
 }
 
-// isSubject checks what follows "oidc:".
+// isSubject checks the part after "oidc:".
 func isSubject(s string) bool {
 	issuer, subject, ok := strings.Cut(s, "|")
 	if !ok || subject == "" {
@@ -103,25 +100,23 @@ func isSubject(s string) bool {
 		u.Fragment == ""
 }
 
-// IsMail reports whether a name is a mail address as an identity
-// provider may tell it.
+// IsMail reports whether a name is an email address as an identity provider may send it.
 func IsMail(name string) bool {
 	scheme, _ := split(name)
 
 	return scheme == "" && isMail(name) && norm.NFC.IsNormalString(name)
 }
 
-// isMail is about form only: two sides of one @, without spaces.
+// isMail checks only the form: text on both sides of one @, without spaces.
 func isMail(s string) bool {
 	local, domain, _ := strings.Cut(s, "@")
 	return local != "" && domain != "" && !strings.ContainsAny(domain, "@") &&
 		!strings.ContainsAny(s, " ,;<>\"()")
 }
 
-// NameProblem says why no human, group or account can have a name, and
-// what would be right; "" when one could. Such a name is refused
-// wherever it comes from: a name that looks like another one would let
-// people pass for somebody else, or for nobody.
+// NameProblem returns why a name can't be the name of a human, group or account, and what is
+// expected. It returns empty strings if the name is valid. Invalid names are refused from any
+// source, because a name that looks like another one could let people impersonate someone.
 func NameProblem(name string) (message, expected string) {
 	switch {
 	case strings.TrimSpace(name) == "":
@@ -143,8 +138,7 @@ func NameProblem(name string) (message, expected string) {
 
 func oddSpace(r rune) bool { return r != ' ' && unicode.IsSpace(r) }
 
-// mixesAlphabets reports whether a word has letters of two alphabets
-// that share their shapes.
+// mixesAlphabets reports whether a word contains letters of two alphabets with similar shapes.
 func mixesAlphabets(text string) bool {
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsMark(r)

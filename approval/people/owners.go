@@ -2,7 +2,7 @@ package people
 
 import "strings"
 
-// Owners reads an agent's label owner: names, separated by commas.
+// Owners parses the label owner of an agent: names separated by commas.
 func Owners(label string) []string {
 	var out []string
 	for _, name := range strings.Split(label, ",") {

@@ -16,16 +16,14 @@ import (
 //go:embed people.schema.json
 var peopleSchema string
 
-// compiled is our JSON Schema, compiled on first use.
+// compiled is the JSON Schema, compiled on first use.
 var compiled = jsonschema.Embedded("people.schema.json", peopleSchema)
 
-// JSON returns our JSON Schema (2020-12) of people.yaml, for editors
-// and other validators.
+// JSON returns the JSON Schema (2020-12) of people.yaml, for editors and other validators.
 func JSON() []byte { return []byte(peopleSchema) }
 
-// Parse reads one people.yaml. The directory is nil exactly when some
-// finding stops the load: a file that is half understood would let the
-// wrong people answer. Findings come in source order.
+// Parse reads a people.yaml. The directory is nil if and only if a finding stops the load, because
+// a partly understood file could let the wrong people answer. Findings are in source order.
 func Parse(file string, src []byte) (*Directory, []diag.Finding) {
 	doc, findings := form.Read(file, src)
 	r := reader{findings: findings}
@@ -42,7 +40,7 @@ func Parse(file string, src []byte) (*Directory, []diag.Finding) {
 	return directory(doc.Root), findings
 }
 
-// form refuses what is no directory with one finding.
+// form refuses a document that is not a directory with a single finding.
 var form = yamldoc.Form{
 	Marks: []string{"people", "groups"},
 	Foreign: func(root *yamldoc.Node) diag.Finding {
@@ -57,14 +55,14 @@ var form = yamldoc.Form{
 	Newer:       ruleNewerVersion,
 }
 
-// reader reads one document and collects what it finds.
+// reader reads one document and collects findings.
 type reader struct {
 	findings []diag.Finding
 }
 
 func (r *reader) add(f diag.Finding) { r.findings = append(r.findings, f) }
 
-// check looks at what the JSON Schema can't see.
+// check checks what the JSON Schema can't express.
 func (r *reader) check(root *yamldoc.Node) {
 	for _, n := range items(root.Get("blocked")) {
 		if message, expected := IdentityProblem(n.Text); message != "" {
@@ -88,7 +86,8 @@ func (r *reader) check(root *yamldoc.Node) {
 	r.readers(root, declared)
 }
 
-// readers refuses a group that nobody could be in: it is misspelt.
+// readers reports the reading groups that no person can be in, because they are probably misspelt. A
+// file without declared groups only has the groups of its people.
 func (r *reader) readers(root *yamldoc.Node, declared []string) {
 	if declared == nil {
 		declared = []string{}
@@ -103,11 +102,11 @@ func (r *reader) readers(root *yamldoc.Node, declared []string) {
 	}
 }
 
-// taken is a name with the person who has it.
+// taken is a name and the person who has it.
 type taken struct{ person, name *yamldoc.Node }
 
-// name refuses a name that nobody may have, or that somebody has: one
-// human must not be two people, nor two humans one (threat 22).
+// name refuses a name that is invalid or belongs to another person: one human must not be two
+// people, and two humans must not be one (threat 22).
 func (r *reader) name(names map[string]taken, person, n *yamldoc.Node) {
 	if message, expected := IdentityProblem(n.Text); message != "" {
 		r.add(yamldoc.Stop(ruleName, n.Range, message, expected))
@@ -140,7 +139,7 @@ func (r *reader) text(n *yamldoc.Node) bool {
 	return message == ""
 }
 
-// declared reads the closed list of groups; nil: there is none.
+// declared returns the closed list of groups, or nil if the file has none.
 func (r *reader) declared(n *yamldoc.Node) []string {
 	if n == nil {
 		return nil
@@ -167,7 +166,7 @@ func (r *reader) group(n *yamldoc.Node, declared []string) {
 	r.add(f)
 }
 
-// entry is a person as the file writes them.
+// entry is a person in the format of the file.
 type entry struct {
 	Person
 	Owns []string `doc:"owns"`
@@ -209,8 +208,8 @@ func directory(root *yamldoc.Node) *Directory {
 	return d
 }
 
-// block reports whether a person of the file has a blocked name, and
-// blocks their other names too. They go on owning their agents.
+// block reports whether a person in the file has a blocked name, and also blocks their other names.
+// They keep owning their agents.
 func (d *Directory) block(p entry) bool {
 	names := append(slices.Clone(p.Also), p.ID)
 	if !slices.ContainsFunc(names, func(name string) bool { return d.blocked[Key(name)] }) {
@@ -225,7 +224,7 @@ func (d *Directory) block(p entry) bool {
 	return true
 }
 
-// set sorts names and drops repetitions; never nil.
+// set returns the names sorted and without duplicates. It never returns nil.
 func set(names []string) []string {
 	sorted := slices.Sorted(slices.Values(names))
 

@@ -62,7 +62,7 @@ func files(t testing.TB, dir string) map[string][]byte {
 	return out
 }
 
-// parse reads a directory that has no findings.
+// parse parses a directory and expects no findings.
 func parse(t testing.TB, text string) *people.Directory {
 	t.Helper()
 	d, findings := people.Parse("people.yaml", []byte(text))
@@ -190,7 +190,7 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestDirectoryIsImmutable: what callers do with an answer changes nothing.
+// TestDirectoryIsImmutable: changing a returned value does not change the directory.
 func TestDirectoryIsImmutable(t *testing.T) {
 	ctx := t.Context()
 	d := parse(t, string(files(t, "good")["all.yaml"]))
@@ -248,8 +248,8 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// TestRulesShowWhatTheyMean: the bad example of every rule is reported
-// by it and the good one by nothing.
+// TestRulesShowWhatTheyMean: the bad example of every rule has a finding of that rule, and the good
+// example has none.
 func TestRulesShowWhatTheyMean(t *testing.T) {
 	for _, r := range people.Rules() {
 		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(r.ID) || r.Title == "" || r.Why == "" ||
@@ -266,8 +266,8 @@ func TestRulesShowWhatTheyMean(t *testing.T) {
 	}
 }
 
-// TestSchema: editors see what the JSON Schema can say, and it refuses
-// nothing that we read.
+// TestSchema: the JSON Schema reports the errors that it can express, and accepts everything that
+// Parse accepts.
 func TestSchema(t *testing.T) {
 	s, err := jsonschema.Compile("people", people.JSON())
 	must.Do(t, err)
@@ -284,7 +284,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// TestContractPage: the example of the page is read.
+// TestContractPage: the example on the page can be parsed.
 func TestContractPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/contracts/people.md")
 	must.Do(t, err)
@@ -329,7 +329,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// soundDirectory checks what everybody who holds a directory relies on.
+// soundDirectory checks the invariants of a directory.
 func soundDirectory(t *testing.T, d *people.Directory) {
 	t.Helper()
 	all, err := d.Members(t.Context(), "", "")
@@ -349,7 +349,8 @@ func soundDirectory(t *testing.T, d *people.Directory) {
 	}
 }
 
-// TestBlockedNamesBarAllNamesOfThePerson, who goes on owning agents.
+// TestBlockedNamesBarAllNamesOfThePerson: blocking one name of a person blocks all of them, but the
+// person keeps owning agents.
 func TestBlockedNamesBarAllNamesOfThePerson(t *testing.T) {
 	d, findings := people.Parse("people.yaml", []byte("schema_version: \"1.0.0\"\npeople:\n"+
 		"  - {id: alice@example.com, also: [alice, \"slack:U1\"], groups: [risk], owns: [desk]}\n  - {id: bob, groups: [risk]}\n"+

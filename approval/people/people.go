@@ -1,10 +1,8 @@
-// Package people reads people.yaml: the humans who may answer, whatever
-// name a channel gives them, the groups that they are in and the agents
-// that they own (docs/contracts/people.md). It also says which stages
-// of a policy these people can fill.
+// Package people reads people.yaml (docs/contracts/people.md): the people who may answer, with all
+// names that channels use for them, their groups, and the agents that they own. It also computes
+// which stages of a policy these people can fill.
 //
-// A name that nobody is known by resolves to nobody. There is no
-// guessing: no display names, no look-alike addresses.
+// An unknown name matches no person. There is no guessing by display names or similar addresses.
 package people
 
 import (
@@ -14,48 +12,45 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Person is one human, whatever name a channel knows them by.
+// Person is one human with all the names that channels use for them.
 type Person struct {
-	ID     string   `json:"id" doc:"id"` // canonical
+	ID     string   `json:"id" doc:"id"` // canonical id
 	Name   string   `json:"name,omitempty" doc:"name"`
 	Groups []string `json:"groups" doc:"groups"`
-	// Also are the other names of the file, by which channels reach the
-	// person. They are in no record and no answer.
+	// Also lists the other names in the file, by which channels reach the person. They are not
+	// stored in records or sent in answers.
 	Also []string `json:"-" doc:"also"`
 }
 
-// Holds reports whether the person is in a group now. Every approver is
-// in the group "".
+// Holds reports whether the person is in a group. Every person is in the group "".
 func (p Person) Holds(group string) bool { return group == "" || slices.Contains(p.Groups, group) }
 
-// Directory is one read people.yaml. It is immutable and safe for
-// concurrent use. It answers for any tenant: whoever serves several
-// holds one for each.
+// Directory is a parsed people.yaml. It is immutable and safe for concurrent use. It ignores the
+// tenant, so a server with several tenants needs one Directory for each.
 type Directory struct {
-	people []Person       // by id
+	people []Person       // sorted by id
 	names  map[string]int // key of every name → index in people
 	owners map[string][]string
-	groups []string // the list of groups; nil when the file has none
-	// blocked are the keys of the names that are blocked, and of all
-	// names of people of the file who have one of them.
+	groups []string // the list of groups; nil if the file has none
+	// blocked contains the keys of the blocked names, and of all names of people in the file who
+	// have a blocked name.
 	blocked map[string]bool
-	// readers are the groups whose people read everything; everybody says
-	// that all people do.
+	// readers are the groups whose members may read everything; everybody is set if all people may.
 	readers   []string
 	everybody bool
 }
 
-// Everybody is the value of readers that lets all people read everything.
+// Everybody is the value of readers that allows all people to read everything.
 const Everybody = "everybody"
 
-// Reading is what a directory says about what one person may read.
+// Reading describes what a person may read according to a directory.
 type Reading struct {
-	All   bool     // every request and ledger entry of the tenant
-	Names []string // the names by which Person finds this person
+	All   bool     // may read every request and ledger entry of the tenant
+	Names []string // the names that Person accepts for this person
 	Owns  []string // ids of the agents that this person owns
 }
 
-// Reading returns what the file says about what a person may read.
+// Reading returns what a person may read according to the file.
 func (d *Directory) Reading(_ context.Context, _ string, p Person) (Reading, error) {
 	out := Reading{
 		All:   d.everybody || slices.ContainsFunc(d.readers, p.Holds),
@@ -71,10 +66,10 @@ func (d *Directory) Reading(_ context.Context, _ string, p Person) (Reading, err
 	return out, nil
 }
 
-// EverybodyReads reports whether the file lets all people read everything.
+// EverybodyReads reports whether the file allows all people to read everything.
 func (d *Directory) EverybodyReads() bool { return d.everybody }
 
-// Person resolves any name of a human.
+// Person returns the person with this name, and false if there is none.
 func (d *Directory) Person(_ context.Context, _, name string) (Person, bool, error) {
 	if message, _ := IdentityProblem(name); message != "" {
 		return Person{}, false, nil
@@ -86,14 +81,13 @@ func (d *Directory) Person(_ context.Context, _, name string) (Person, bool, err
 	return clone(d.people[i]), true, nil
 }
 
-// Blocked reports whether a name is of somebody who is nobody here,
-// whatever an identity provider or a token says.
+// Blocked reports whether a name is blocked, whatever an identity provider or a token claims.
 func (d *Directory) Blocked(_, name string) bool { return d.blocked[Key(name)] }
 
-// Len is how many people the file lists who are not blocked.
+// Len returns the number of people in the file who are not blocked.
 func (d *Directory) Len() int { return len(d.people) }
 
-// Members lists who is in a group, by id; group "" lists everybody.
+// Members lists the people in a group, by id. An empty group lists all people.
 func (d *Directory) Members(_ context.Context, _, group string) ([]Person, error) {
 	var members []Person
 	for _, p := range d.people {
@@ -109,14 +103,13 @@ func (d *Directory) Owners(_ context.Context, _, agent string) ([]string, error)
 	return slices.Clone(d.owners[agent]), nil
 }
 
-// Declares reports whether sign-ins may bring the group: the file lists it.
+// Declares reports whether sign-ins may add people to the group, because the file lists it.
 func (d *Directory) Declares(_, group string) bool { return slices.Contains(d.groups, group) }
 
 // Closed reports whether the file has a list of groups.
 func (d *Directory) Closed() bool { return d.groups != nil }
 
-// Groups lists the groups that somebody is in, and those that the file
-// lists, sorted.
+// Groups returns the groups with members and the groups that the file lists, sorted.
 func (d *Directory) Groups() []string {
 	out := slices.Clone(d.groups)
 	for _, p := range d.people {
@@ -127,14 +120,13 @@ func (d *Directory) Groups() []string {
 	return slices.Compact(out)
 }
 
-// Lists reports whether the file lists the group itself, so that
-// sign-ins may bring more people into it.
+// Lists reports whether the file lists the group itself, so that sign-ins may add people to it.
 func (d *Directory) Lists(group string) bool { return slices.Contains(d.groups, group) }
 
-// Short tells for each stage that the people of the file can't fill, by
-// its group, how many there are for it beside all other stages, whoever
-// asks. The owners of the agent are not counted: by the file, and by the
-// label of the agent. Without an id nobody is left out.
+// Short returns the stages that the people in the file can't fill, for any asker: by group, the
+// number of people who are available for the stage after all other stages are filled. It excludes
+// the agent's owners according to the file and to the agent's label. If agent is empty, it excludes
+// no one.
 func (d *Directory) Short(stages []policy.Stage, agent, label string) map[string]int {
 	excluded := map[string]string{}
 	if agent != "" {
@@ -144,7 +136,7 @@ func (d *Directory) Short(stages []policy.Stage, agent, label string) map[string
 			}
 		}
 	}
-	short, _ := FindShortages(stages, excluded, func(group string) ([]Person, error) { // a file's members can be read
+	short, _ := FindShortages(stages, excluded, func(group string) ([]Person, error) { // this never fails
 		return d.Members(context.Background(), "", group)
 	})
 	out := map[string]int{}

@@ -13,12 +13,11 @@ type Seating struct {
 	Missing int      `json:"missing"`
 }
 
-// Seat finds the fullest assignment of distinct people to the seats of
-// all stages: nobody fills two, and nobody fills one of a stage whose
-// group they don't hold and for which they don't stand in. It is a
-// maximum matching, so a quorum is met whenever any assignment meets
-// it, whatever the order of the votes. Earlier people keep their seat
-// where it makes no difference. All stand-ins of the stages count.
+// Seat assigns different people to the seats of all stages, so that as many seats as possible are
+// filled. A person fills at most one seat, and only in a stage whose group they are in or that lists
+// one of their groups in StandIns. The assignment is a maximum matching, so a quorum is met if any
+// assignment meets it, whatever the order of the votes. Earlier people keep their seat if that
+// makes no difference. All StandIns of the stages count, whatever their times.
 func Seat(stages []policy.Stage, people []Person) (seatings []Seating, met bool) {
 	m := matching{stages: stages, people: distinct(people), seated: make([][]int, len(stages))}
 	for i := range m.people {
@@ -43,12 +42,12 @@ func distinct(people []Person) []Person {
 	return out
 }
 
-// matching grows by augmenting paths: whoever finds no free seat asks
-// the sitting ones to move.
+// matching grows by augmenting paths: to seat one more person, people who already have a seat may
+// move to another one.
 type matching struct {
 	stages []policy.Stage
 	people []Person
-	seated [][]int // people by stage
+	seated [][]int // indexes of people, by stage
 }
 
 func (m *matching) place(person int, tried []bool) bool {

@@ -12,10 +12,9 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// maxFlow is the reference: people → groups' seats as a network with
-// unit capacities at people, solved by breadth-first augmenting paths
-// (Edmonds and Karp) over an explicit residual matrix. It shares
-// nothing with Seat.
+// maxFlow is the reference implementation: people and the groups' seats form a network with unit
+// capacities at people. It is solved by breadth-first augmenting paths (Edmonds and Karp) over an
+// explicit residual matrix. It shares no code with Seat.
 func maxFlow(stages []policy.Stage, people []Person) int {
 	ids := map[string]bool{}
 	var distinct []Person
@@ -79,8 +78,8 @@ func seats(stages []policy.Stage) int {
 	return n
 }
 
-// organisation makes a random one: few groups, so that people compete
-// for seats.
+// organisation returns random stages and people. It uses few groups, so that people compete for
+// seats.
 func organisation(r *rand.Rand) ([]policy.Stage, []Person) {
 	groups := make([]string, 1+r.IntN(5))
 	var stages []policy.Stage
@@ -96,7 +95,7 @@ func organisation(r *rand.Rand) ([]policy.Stage, []Person) {
 	}
 	people := make([]Person, r.IntN(9))
 	for i := range people {
-		people[i].ID = "p" + strconv.Itoa(r.IntN(9)) // sometimes twice the same
+		people[i].ID = "p" + strconv.Itoa(r.IntN(9)) // may occur twice
 		for _, g := range groups {
 			if r.IntN(3) == 0 {
 				people[i].Groups = append(people[i].Groups, g)
@@ -104,7 +103,7 @@ func organisation(r *rand.Rand) ([]policy.Stage, []Person) {
 		}
 	}
 
-	for i := range people { // one human has one set of groups
+	for i := range people { // a person has one set of groups
 		for j := range i {
 			if people[j].ID == people[i].ID {
 				people[i].Groups = people[j].Groups
@@ -115,8 +114,8 @@ func organisation(r *rand.Rand) ([]policy.Stage, []Person) {
 	return stages, people
 }
 
-// The bar of the issue: the same verdict as a maximum flow on 100,000
-// random organisations.
+// TestSeatAgreesWithMaximumFlow is the acceptance test of the issue: the same result as a maximum
+// flow on 100,000 random organisations.
 func TestSeatAgreesWithMaximumFlow(t *testing.T) {
 	const cases = 100_000
 	r := rand.New(rand.NewPCG(1, 2))
@@ -147,8 +146,8 @@ func TestSeatAgreesWithMaximumFlow(t *testing.T) {
 	}
 }
 
-// sound checks a seating by itself: distinct people, groups held, no
-// stage over-full, as many seats as the flow fills.
+// sound checks a seating on its own: different people, correct groups, no stage with too many
+// people, and as many filled seats as the maximum flow.
 func sound(stages []policy.Stage, people []Person, seatings []Seating, flow int) error {
 	seen, filled := map[string]bool{}, 0
 	for i, s := range seatings {
@@ -178,8 +177,8 @@ func sound(stages []policy.Stage, people []Person, seatings []Seating, flow int)
 	return nil
 }
 
-// More people never lose a quorum, and neither order nor repetition of
-// votes matters.
+// TestSeatIsMonotoneAndOrderless: more people never lose a quorum, and the order and repetition of
+// votes don't matter.
 func TestSeatIsMonotoneAndOrderless(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))

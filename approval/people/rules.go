@@ -2,9 +2,8 @@ package people
 
 import "github.com/assent-dev/assent/diag"
 
-// The rules of this package. Ids are stable. The shape of a document is
-// judged with the ids of package schema, its YAML with those of
-// internal/yamldoc.
+// The rules of this package. Ids are stable. Findings about the shape of a document have ids of
+// package schema, and findings about its YAML have ids of internal/yamldoc.
 const (
 	ruleForeign            = "people-not-a-directory"
 	ruleUnsupportedVersion = "people-unsupported-version"
@@ -20,7 +19,7 @@ const (
 	alice = begin + "people:\n  - {id: alice@example.com, groups: [risk]}\n"
 )
 
-// Rules describes every rule whose findings this package makes on its own.
+// Rules describes the rules whose findings only this package creates.
 func Rules() []diag.RuleInfo {
 	return []diag.RuleInfo{
 		{

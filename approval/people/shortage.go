@@ -6,16 +6,15 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Shortage is a stage that can't be filled: not enough different people
-// hold the group, or stand in for it, and may answer.
+// Shortage is a stage that can't be filled, because too few different people who may answer are in
+// its group or in the group of one of its StandIns.
 type Shortage struct {
 	Group string `json:"group"`
-	Need  int    `json:"need"` // people
-	Have  int    `json:"have"` // people who could fill the stage beside all others
+	Need  int    `json:"need"` // number of people
+	Have  int    `json:"have"` // number of people who could fill the stage after all other stages are filled
 }
 
-// String says what is short: "2 of risk are needed, and only 1 may
-// answer this".
+// String describes the shortage: "2 of risk are needed, and only 1 may answer this".
 func (s Shortage) String() string {
 	who := s.Group
 	if who == "" {
@@ -29,9 +28,9 @@ func (s Shortage) String() string {
 	return strconv.Itoa(s.Need) + " of " + who + ": " + have
 }
 
-// FindShortages lists the stages that the members of the groups can't
-// fill: by distinct people, none of them excluded. With nobody excluded
-// it holds for whoever asks, which is for those who load rules.
+// FindShortages lists the stages that the members of the groups can't fill with different people,
+// without the excluded people. With no exclusions, the result holds for every asker, which is
+// useful when rules are loaded.
 func FindShortages(
 	stages []policy.Stage, excluded map[string]string, members func(group string) ([]Person, error),
 ) ([]Shortage, error) {
@@ -39,8 +38,8 @@ func FindShortages(
 	for _, stage := range stages {
 		seats += stage.People
 	}
-	// A group of which as many people may answer as there are seats is
-	// large enough whoever they are, so no more are needed.
+	// If a group has as many eligible members as there are seats in all stages, it is large enough
+	// whichever they are, so no more members are needed.
 	var candidates []Person
 	for _, group := range GroupsOf(stages) {
 		all, err := members(group)
@@ -68,7 +67,7 @@ func FindShortages(
 	return out, nil
 }
 
-// GroupsOf are the groups whose members may fill seats, each once.
+// GroupsOf returns the groups whose members may fill seats, without duplicates.
 func GroupsOf(stages []policy.Stage) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -88,7 +87,7 @@ func GroupsOf(stages []policy.Stage) []string {
 	return out
 }
 
-// firstOf are up to so many of the people who are not excluded.
+// firstOf returns the first people who are not excluded, at most that many.
 func firstOf(people []Person, excluded map[string]string, most int) []Person {
 	var out []Person
 	for _, p := range people {

@@ -6,25 +6,25 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Deadline is when a request ends that nobody decides, and how.
+// Deadline is the time at which an undecided request ends, and how it ends.
 type Deadline struct {
 	At        time.Time
-	Within    time.Duration // what people had from the start
+	Within    time.Duration // time that people had originally
 	OnTimeout policy.Timeout
 }
 
-// End is what becomes of a request at its deadline.
+// End describes what happens to a request at its deadline.
 type End int
 
-// The ends.
+// The values of End.
 const (
-	Expires  End = iota // nobody decided
-	Approves            // silence is consent, by the policy and by the runtime's owner
-	GoesOn              // those who were called in have the same time once more, see At
+	Expires  End = iota // it expires undecided
+	Approves            // it is approved, if the policy and the runtime's owner allow that
+	GoesOn              // the groups that were called in get the same time once more, see At
 )
 
-// Pass lets the deadline pass on a request into which escalation has
-// called these groups by then.
+// Pass returns what happens when the deadline passes. called are the groups that escalations have
+// added by then. For GoesOn, it sets the new deadline.
 func (d *Deadline) Pass(called []string) End {
 	switch {
 	case d.OnTimeout == policy.TimeoutApprove:

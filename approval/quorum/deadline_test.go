@@ -7,8 +7,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// TestDeadlines: only those who were called in have more time, once, and
-// silence is consent only where it was said.
+// TestDeadlines: the deadline is extended only once and only if groups were called in, and a
+// timeout approves only if the policy says so.
 func TestDeadlines(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {

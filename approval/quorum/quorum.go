@@ -1,10 +1,9 @@
-// Package quorum says whose answer counts: who may answer a request,
-// who of them fills which seat, and when enough people agreed. The
-// service asks here before it counts an answer, every channel before it
-// offers one, and policy tests before anything ships.
+// Package quorum decides whose answer counts: who may answer a request, which seat each person
+// fills, and when enough people agreed. The service uses it before it counts an answer, every
+// channel before it offers one, and policy tests before anything is deployed.
 //
-// It keeps nothing and has no clock: the caller says what was asked,
-// who answered so far, and what time it is.
+// It stores nothing and has no clock: the caller passes what was asked, who has answered so far,
+// and the time.
 package quorum
 
 import (
@@ -15,31 +14,30 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Answering is what tells whose answer a request waits for: the part of
-// it that lists carry, so that they read no call.
+// Answering is the part of a request that decides whose answer it waits for. Lists contain it, so
+// that they need not load the calls.
 type Answering struct {
 	Agent     string         `json:"agent"` // id
-	Asked     time.Time      `json:"asked"` // stand-ins may come in some time after it
+	Asked     time.Time      `json:"asked"` // when it was opened; the times of stand-ins start here
 	Stages    []policy.Stage `json:"stages"`
 	Called    []string       `json:"called,omitempty"`    // groups that escalation has called in
-	ToUser    bool           `json:"to_user,omitempty"`   // a question to the person whom the agent acts for
-	Principal string         `json:"principal,omitempty"` // that person, by the name that the asker gave
+	ToUser    bool           `json:"to_user,omitempty"`   // a question to the person that the agent acts for
+	Principal string         `json:"principal,omitempty"` // name of that person, as the asker gave it
 	Tokens    []string       `json:"tokens"`              // names of the tokens that ask
-	People    []string       `json:"people,omitempty"`    // whose tokens those are
+	People    []string       `json:"people,omitempty"`    // owners of those tokens
 	Owners    []string       `json:"owners,omitempty"`    // of the agent, by its file and the directory when it asked
-	Approved  []string       `json:"approved,omitempty"`  // ids of those who approved the current revision
-	Answered  []string       `json:"answered,omitempty"`  // ids of those who gave any answer to it
-	// Readers are the keys of those who may read the request; nil for
-	// records from before lists carried them.
+	Approved  []string       `json:"approved,omitempty"`  // ids of people who approved the current revision
+	Answered  []string       `json:"answered,omitempty"`  // ids of people who answered the current revision
+	// Readers are the keys of those who may read the request. It is nil in records that were stored
+	// before lists contained it.
 	Readers []string `json:"readers,omitempty"`
 }
 
-// OnlyUser reports whether nobody but the person whom the agent acts
-// for may answer. Where no such person was named, any approver may.
+// OnlyUser reports whether only the person that the agent acts for may answer. If the call has no
+// principal, any approver may.
 func (a *Answering) OnlyUser() bool { return a.ToUser && a.Principal != "" }
 
-// StagesAt are the stages with those stand-ins alone that may fill
-// seats by now.
+// StagesAt returns the stages, without those stand-ins that may not fill seats yet.
 func (a *Answering) StagesAt(now time.Time) []policy.Stage {
 	out := slices.Clone(a.Stages)
 	for i := range out {
@@ -50,18 +48,18 @@ func (a *Answering) StagesAt(now time.Time) []policy.Stage {
 	return out
 }
 
-// Eligibility is what one person's answer to a request would do as of now.
+// Eligibility describes what one person's answer to a request would do now.
 type Eligibility struct {
-	Answer  bool   // they may deny or respond; choose or dismiss, if it is a question
-	Approve bool   // they may fill a seat, and edit
-	Waiting bool   // it waits for them: they have not answered what stands now, and their answer would count
-	Why     string // one of the reasons below, where they may not approve
+	Answer  bool   // may deny or respond; for a question, choose or dismiss
+	Approve bool   // may fill a seat, and edit
+	Waiting bool   // has not answered the current revision, and the answer would count
+	Why     string // one of the reasons below if the person may not approve
 }
 
 // Permits reports whether a person may approve, or give any other answer.
 func (e Eligibility) Permits(approve bool) bool { return e.Approve || e.Answer && !approve }
 
-// The reasons why somebody may not answer, or not approve.
+// The reasons why a person may not answer, or may not approve.
 const (
 	WhyUnknown    = "not in the directory"
 	WhyToken      = "this is the token that asks"
@@ -73,19 +71,19 @@ const (
 	WhyLooks      = "called in to look, without a seat in a group that must agree"
 )
 
-// Standing is what the directory says as of now: who the people around
-// a request are, and who of them may not answer it.
+// Standing is the information of the directory about a request at one time: its people, and which
+// of them may not answer it.
 type Standing struct {
 	Now      time.Time
 	People   map[string]people.Person // by canonical id
 	Excluded map[string]string        // canonical id → why
-	// User is the canonical id of the person whom the agent acts for;
-	// "" when nobody is known by that name.
+	// User is the canonical id of the principal. It is empty if the directory does not contain the
+	// principal.
 	User string
 }
 
-// Eligibility says what a person may do. People who are called in to
-// look may deny or answer, and fill no seat.
+// Eligibility returns what a person may do. Members of groups that escalations add only as readers
+// may deny or answer, but fill no seat.
 func (w Standing) Eligibility(a *Answering, id string) Eligibility {
 	p := w.People[id]
 	silent := !slices.Contains(a.Answered, id)
@@ -106,8 +104,8 @@ func (w Standing) Eligibility(a *Answering, id string) Eligibility {
 	return Eligibility{Why: WhyNotAsked}
 }
 
-// barred says why a person may not answer whatever groups they are in;
-// "" when they may.
+// barred returns why a person may not answer in spite of their groups, or an empty string if they
+// may.
 func (w Standing) barred(id string) string {
 	if _, known := w.People[id]; !known {
 		return WhyUnknown
@@ -116,13 +114,12 @@ func (w Standing) barred(id string) string {
 	return w.Excluded[id]
 }
 
-// seats reports whether a person may fill a seat of some stage by now.
+// seats reports whether a person may fill a seat of any stage now.
 func (w Standing) seats(a *Answering, p people.Person) bool {
 	return slices.ContainsFunc(a.StagesAt(w.Now), func(s policy.Stage) bool { return p.Fills(s) })
 }
 
-// waitsFor reports whether a person who may fill a seat would fill one
-// that is empty.
+// waitsFor reports whether a person would fill an empty seat.
 func (w Standing) waitsFor(a *Answering, p people.Person) bool {
 	if slices.Contains(a.Answered, p.ID) {
 		return false
@@ -141,8 +138,8 @@ func seated(seatings []people.Seating, _ bool) int {
 	return n
 }
 
-// Counted are the people whose approval of the current revision counts
-// as of now, in the order they gave it.
+// Counted returns the people whose approval of the current revision counts now, in the order of
+// their votes.
 func (w Standing) Counted(a *Answering) []people.Person {
 	var out []people.Person
 	for _, id := range a.Approved {
@@ -154,8 +151,8 @@ func (w Standing) Counted(a *Answering) []people.Person {
 	return out
 }
 
-// Met reports whether distinct people who hold the groups now fill
-// every seat, and how they are seated.
+// Met reports whether different people who are in the groups now fill every seat, and returns the
+// assignment.
 func (w Standing) Met(a *Answering) ([]people.Seating, bool) {
 	return people.Seat(a.StagesAt(w.Now), w.Counted(a))
 }

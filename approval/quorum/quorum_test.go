@@ -22,7 +22,7 @@ people:
   - {id: olga, groups: [risk], owns: [desk]}
 `
 
-// stand is the standing of a request as of some time after it was asked.
+// stand calls Stand for a request at some time after it was opened.
 func stand(t *testing.T, a *Answering, after time.Duration) Standing {
 	t.Helper()
 	d, findings := people.Parse("people.yaml", []byte(directory))
@@ -72,10 +72,9 @@ func TestEligibility(t *testing.T) {
 	}
 }
 
-// TestQuestionsToTheUser: only the person whom the agent acts for may
-// answer, even if the agent and the token are theirs. If no such person
-// was named, any approver may; if the directory doesn't know them,
-// nobody may.
+// TestQuestionsToTheUser: only the principal may answer, even if they own the agent and the token.
+// Without a principal, any approver may. If the directory does not contain the principal, no answer
+// is accepted.
 func TestQuestionsToTheUser(t *testing.T) {
 	all := Eligibility{Answer: true, Approve: true, Waiting: true}
 	for _, tt := range []struct {
@@ -109,8 +108,7 @@ func TestQuestionsToTheUser(t *testing.T) {
 	}
 }
 
-// TestExcluded: those who ask, and those who own the agent, may not
-// answer by any of their names.
+// TestExcluded: the askers and the agent's owners may not answer under any of their names.
 func TestExcluded(t *testing.T) {
 	a := &Answering{
 		Agent:  "desk",
@@ -128,8 +126,8 @@ func TestExcluded(t *testing.T) {
 	}
 }
 
-// TestWaiting: a request waits for those whose answer it doesn't have
-// and whose approval would fill an empty seat.
+// TestWaiting: a request waits for the people who have not answered and whose approval would fill an
+// empty seat.
 func TestWaiting(t *testing.T) {
 	a := &Answering{
 		Agent: "other",
@@ -143,7 +141,7 @@ func TestWaiting(t *testing.T) {
 	}
 	for id, want := range map[string]Eligibility{
 		"ann": {Answer: true, Approve: true},
-		"ben": {Answer: true, Approve: true}, // the seat of the group is taken
+		"ben": {Answer: true, Approve: true}, // the group's seat is already filled
 		"cy":  {Answer: true, Approve: true, Waiting: true},
 		"dan": {Answer: true, Waiting: true, Why: WhyLooks},
 		"eli": {Answer: true, Why: WhyLooks},
@@ -173,7 +171,7 @@ func TestPermits(t *testing.T) {
 	}
 }
 
-// failing is a directory that can't be read for one name or agent.
+// failing is a directory that returns an error for one name or agent.
 type failing struct {
 	*people.Directory
 	name string
@@ -195,8 +193,8 @@ func (f failing) Owners(ctx context.Context, tenant, agent string) ([]string, er
 	return f.Directory.Owners(ctx, tenant, agent)
 }
 
-// TestStandFailsWithTheDirectory: whoever can't be looked up could be
-// one of those who may not answer.
+// TestStandFailsWithTheDirectory: an error of the directory is returned, because the person could
+// be one who may not answer.
 func TestStandFailsWithTheDirectory(t *testing.T) {
 	d, _ := people.Parse("people.yaml", []byte(directory))
 	for _, toUser := range []bool{false, true} {
@@ -221,8 +219,8 @@ func TestStandFailsWithTheDirectory(t *testing.T) {
 	}
 }
 
-// TestStandLooksUpThoseWhoAnswered: an answer counts for the person who
-// has that canonical id, and those who are given are not looked up again.
+// TestStandLooksUpThoseWhoAnswered: an answer counts for the person with that canonical id, and
+// people who are passed in are not looked up again.
 func TestStandLooksUpThoseWhoAnswered(t *testing.T) {
 	d, _ := people.Parse("people.yaml", []byte(directory))
 	a := &Answering{Agent: "desk", Answered: []string{"ann", "b.ruiz", "zed", "given"}}
@@ -240,8 +238,8 @@ func TestStandLooksUpThoseWhoAnswered(t *testing.T) {
 	}
 }
 
-// TestMet: two different people, whoever stands in counts from their
-// time on, and an owner's yes never does.
+// TestMet: two different people are needed, a stand-in's approval counts from their time on, and
+// an owner's never does.
 func TestMet(t *testing.T) {
 	for _, tt := range []struct {
 		approved []string
@@ -278,7 +276,7 @@ func TestStages(t *testing.T) {
 	for _, tt := range []struct {
 		required []policy.Stage
 		unknown  bool
-		want     int // people in all
+		want     int // total number of people
 	}{
 		{nil, false, 1},
 		{nil, true, 2},

@@ -10,16 +10,15 @@ import (
 	"github.com/assent-dev/assent/approval/people"
 )
 
-// Directory knows people and what they own as of now.
+// Directory looks up people and the agents that they own.
 type Directory interface {
-	// Person resolves any name of a human; false when nobody is known
-	// by it.
+	// Person returns the person with this name, and false if there is none.
 	Person(ctx context.Context, tenant, name string) (people.Person, bool, error)
-	// Owners lists the people who own an agent by the directory.
+	// Owners lists the people who own an agent according to the directory.
 	Owners(ctx context.Context, tenant, agent string) ([]string, error)
 }
 
-// Known resolves a name; nobody is known by an empty one.
+// Known looks up a name. It returns false for an empty name.
 func Known(ctx context.Context, d Directory, tenant, name string) (people.Person, bool, error) {
 	if name == "" {
 		return people.Person{}, false, nil
@@ -32,8 +31,8 @@ func Known(ctx context.Context, d Directory, tenant, name string) (people.Person
 	return p, ok, nil
 }
 
-// Stand looks up everybody who matters for an answer to a request, and
-// those who are looked up already.
+// Stand looks up all people who matter for an answer to a request. more are people that the caller
+// has already looked up.
 func Stand(
 	ctx context.Context, d Directory, tenant string, a *Answering, now time.Time, more ...people.Person,
 ) (Standing, error) {
@@ -71,8 +70,8 @@ func Stand(
 	return w, w.exclude(ctx, d, tenant, a)
 }
 
-// exclude bars whoever asks, whoever the agent acts for, and whoever
-// owns it, under whatever name the directory knows them.
+// exclude adds the askers, the principal and the agent's owners to w.Excluded, under their canonical
+// ids if the directory contains them. If the question is to the user, it adds only the tokens.
 func (w Standing) exclude(ctx context.Context, d Directory, tenant string, a *Answering) error {
 	var errs []error
 	bar := func(name, why string) {
@@ -86,7 +85,7 @@ func (w Standing) exclude(ctx context.Context, d Directory, tenant string, a *An
 	for _, name := range a.Tokens {
 		bar(name, WhyToken)
 	}
-	if a.ToUser { // they may own the agent, and the token may be theirs: it is them that the tool asks
+	if a.ToUser { // the tool asks the user, who may own the agent and the token
 		return errors.Join(errs...)
 	}
 

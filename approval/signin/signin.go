@@ -1,6 +1,5 @@
-// Package signin is what a person is told when a tool of their agent
-// wants them to sign in somewhere, and says where such a link may lead.
-// Every channel shows the host in front, and no link but that of At.
+// Package signin describes the sign-ins that tools request from people, and decides which links may
+// be shown. Every channel shows the host first, and no link except the one that At returns.
 package signin
 
 import (
@@ -17,34 +16,32 @@ import (
 type Asked struct {
 	ID        string    `json:"id"`
 	Agent     string    `json:"agent"`
-	Server    string    `json:"server"`         // the tool server, by its configured name
-	Operation string    `json:"operation"`      // that waits; the tool's word
+	Server    string    `json:"server"`         // configured name of the tool server
+	Operation string    `json:"operation"`      // the operation that waits, in the tool's words
 	Host      string    `json:"host"`           // see Place
-	Link      string    `json:"link,omitempty"` // see Place; a secret of the person's
+	Link      string    `json:"link,omitempty"` // see Place; secret, only for the person
 	Since     time.Time `json:"since"`
-	Until     time.Time `json:"until"` // when the call ends that waits for it
+	Until     time.Time `json:"until"` // when the waiting call ends
 }
 
-// Place is where a link leads, as a person may see it.
+// Place is the target of a link, as a person may see it.
 type Place struct {
-	// Host is in ASCII and lower case, so that letters of other
-	// alphabets, which browsers draw as others, stand as xn--…; with the
-	// port where it names one. The end counts: of more than 253 bytes
-	// it is what is left.
+	// Host is in ASCII and lower case, so that letters of other alphabets that look alike appear as
+	// xn--…. It includes the port if the link has one. If it is longer than 253 bytes, its end is
+	// kept, because the end identifies the owner.
 	Host string
-	Link string // "" where it must not be followed
+	Link string // empty if the link must not be followed
 }
 
-// The bounds of what is shown.
+// The limits of what is shown, in bytes.
 const (
 	maxLink = 4096
 	maxHost = 253
 )
 
-// At reads a link. registered says whether a tool server may lead
-// people to an address, which it is given without its fragment. Where
-// it may not, there is no link; where the text is no plain https
-// address, there is no host either.
+// At parses a link. registered returns an error if the tool server may not send people to the address,
+// which is passed without its fragment. In that case, and for a host of more than 253 bytes, Link is
+// empty. If the text is not a plain https address, Host is empty too.
 func At(link string, registered func(address string) error) Place {
 	u, err := url.Parse(link)
 	if err != nil || len(link) > maxLink || strings.ContainsFunc(link, unprintable) ||
@@ -74,15 +71,14 @@ func At(link string, registered func(address string) error) Place {
 
 func unprintable(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"<>\^{|}`+"`", r) }
 
-// Words says what is asked, the host first. It holds words of the tool:
-// channels show it as foreign text.
+// Words describes the sign-in, with the host first. It contains text of the tool, so channels must
+// show it as untrusted.
 func (a *Asked) Words() string {
 	return fmt.Sprintf("%s: the tool server %s of the agent %s asks you to sign in there, for %s.",
 		cmp.Or(a.Host, "An address that can't be shown"), a.Server, a.Agent, a.Operation)
 }
 
-// Warning stands in the place of the link where there is none; "" where
-// there is one.
+// Warning returns the text that is shown if there is no link, or an empty string if there is one.
 func (a *Asked) Warning() string {
 	if a.Link != "" {
 		return ""
@@ -92,13 +88,13 @@ func (a *Asked) Warning() string {
 		"there; tell whoever looks after this service."
 }
 
-// Page is some of a person's sign-ins, the newest first.
+// Page is a part of a person's sign-ins, newest first.
 type Page struct {
 	SignIns []Asked `json:"sign_ins"`
-	More    bool    `json:"more"` // there are others
+	More    bool    `json:"more"` // there are more sign-ins
 }
 
-// Join makes one page of several, of at most so many.
+// Join merges pages into one with at most that many sign-ins.
 func Join(most int, pages ...Page) Page {
 	out := Page{SignIns: []Asked{}}
 	for _, p := range pages {
@@ -113,19 +109,17 @@ func Join(most int, pages ...Page) Page {
 	return out
 }
 
-// Book knows what people are asked to sign in to. It alone says who may
-// see what: the person of the directory whom the call is made for.
+// Book stores the sign-ins that people are asked for. It decides who may see a sign-in: the person
+// in the directory that the call is made for.
 type Book interface {
-	// SignIns lists what is open for a person of a tenant, by the id
-	// that the directory gives them.
+	// SignIns lists the open sign-ins of a person of a tenant. person is the id in the directory.
 	SignIns(ctx context.Context, tenant, person string) (Page, error)
-	// SignIn is one that is open, and the id of the person who may see
-	// it; approval.ErrNotFound where there is none any more.
+	// SignIn returns an open sign-in and the id of the person who may see it. It returns
+	// approval.ErrNotFound if the sign-in is not open any more.
 	SignIn(ctx context.Context, tenant, id string) (asked Asked, person string, err error)
 }
 
-// The types of ledger entries about a sign-in. Their fact sign_in is
-// its id.
+// The types of ledger entries about a sign-in. Their fact sign_in contains its id.
 const (
 	EventAsked = "rap_sign_in"
 	EventOver  = "rap_sign_in_over"

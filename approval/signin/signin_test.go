@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/approval/signin"
 )
 
-// registered takes the addresses of one host.
+// registered accepts the addresses of one host.
 func registered(address string) error {
 	if strings.HasPrefix(strings.ToLower(address), "https://idp.example/") && !strings.Contains(address, "#") {
 		return nil
@@ -18,9 +18,8 @@ func registered(address string) error {
 	return errors.New("another origin")
 }
 
-// TestOnlyRegisteredAddressesAreLinks: whatever a tool writes, a link is
-// there for a plain https address of a registered host alone, and the
-// host says where it leads.
+// TestOnlyRegisteredAddressesAreLinks: only a plain https address of a registered host becomes a
+// link, and Host is the host that it leads to.
 func TestOnlyRegisteredAddressesAreLinks(t *testing.T) {
 	const link = "https://idp.example/authorize?state=8d#x"
 	for text, want := range map[string]signin.Place{
@@ -31,7 +30,7 @@ func TestOnlyRegisteredAddressesAreLinks(t *testing.T) {
 		"https://idp.example./a":       {Host: "idp.example"},
 		"https://evil.example/":        {Host: "evil.example"},
 		"https://idp.example.evil.org": {Host: "idp.example.evil.org"},
-		"https://ldP.exampIe/":         {Host: "ldp.exampie"}, // of capitals that look like small letters
+		"https://ldP.exampIe/":         {Host: "ldp.exampie"}, // capital letters that look like small ones
 		"https://xn--dp-fla.example/":  {Host: "xn--dp-fla.example"},
 		"https://[2001:db8::1]/":       {Host: "[2001:db8::1]"},
 		"https://idp.example@evil.org": {},
@@ -57,7 +56,7 @@ func TestOnlyRegisteredAddressesAreLinks(t *testing.T) {
 	}
 }
 
-// TestTheEndOfALongHostIsShown: it is what says whose it is.
+// TestTheEndOfALongHostIsShown: the end of the host identifies its owner.
 func TestTheEndOfALongHostIsShown(t *testing.T) {
 	p := signin.At("https://idp.example."+strings.Repeat("a.", 300)+"evil.org/", func(string) error { return nil })
 	if !strings.HasPrefix(p.Host, "…") || !strings.HasSuffix(p.Host, ".evil.org") || len(p.Host) > 260 || p.Link != "" {

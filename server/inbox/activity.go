@@ -6,20 +6,20 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// How much the figures read at most; beyond it they say that they are
-// of a part.
+// Limits of what the figures read. If a limit is reached, the page says that the figures are
+// partial.
 const (
 	mostAsks  = 10_000
 	mostVotes = 20_000
 )
 
-// activityPage shows figures of the last days.
+// activityPage shows the figures of the last days.
 type activityPage struct {
 	figures
 	Days    int
-	Most    int // asks on the busiest day of any agent, the scale of the bars
+	Most    int // requests on the busiest day of any agent; scale of the bars
 	Partial bool
-	Own     bool // the visitor's own answers, and the requests that they may read
+	Own     bool // only the visitor's own answers and the requests that they may read
 }
 
 func (v *visit) activity() error {

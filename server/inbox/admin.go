@@ -20,16 +20,16 @@ import (
 type grantsPage struct {
 	All      bool
 	Grants   []grantRow
-	Sessions []rap.SessionGrant // of RAP gateways; those in force
+	Sessions []rap.SessionGrant // active session grants of RAP gateways
 }
 
-// grantRow is one standing approval, its bounds in words.
+// grantRow is one standing approval, with its bounds in words.
 type grantRow struct {
 	approval.Grant
 	Live   bool
 	People []string
-	Doc    *document // nil when it isn't known what policy hides, or when it is Long
-	Long   bool      // the page has no room for it
+	Doc    *document // nil if it is unknown what policies hide, or if Long is set
+	Long   bool      // too large for the page
 }
 
 func (v *visit) grants() error {
@@ -63,7 +63,7 @@ func (v *visit) grants() error {
 	return v.show("grants", "Standing approvals", "grants", p)
 }
 
-// sessions are the session grants that concern the visitor.
+// sessions returns the session grants that concern the visitor.
 func (v *visit) sessions() ([]rap.SessionGrant, error) {
 	by, err := v.reader()
 	if err != nil {
@@ -96,8 +96,8 @@ func (v *visit) revokeSession() error {
 	return v.tell("/grants", saying("good", "Revoked: the next call of that session asks again."))
 }
 
-// grantDoc shows the approved arguments, without what policy hides.
-// Grants from before that was kept have no rules.
+// grantDoc draws the approved arguments, without what policies hide. Old grants without rules don't
+// contain that information, so nothing is drawn for them.
 func (v *visit) grantDoc(g *approval.Grant) (doc *document, long bool) {
 	if len(g.Rules) == 0 {
 		return nil, false
@@ -147,20 +147,19 @@ func (v *visit) revoke() error {
 	)
 }
 
-// freezePage is the kill switch.
+// freezePage shows the freezes.
 type freezePage struct {
 	Admins  string // the group that may freeze
 	Freezes []freezeRow
 }
 
-// freezeRow is one freeze, and what this person has asked to lift it.
+// freezeRow is one freeze, with this person's requests to lift it.
 type freezeRow struct {
 	approval.Freeze
 	Lifts []lift
 }
 
-// lift is a request to lift a freeze that waits for an administrator,
-// or that one has approved.
+// lift is a request to lift a freeze. It is pending or has been approved by an administrator.
 type lift struct {
 	ID       string
 	Approved bool
@@ -184,8 +183,7 @@ func (v *visit) freeze() error {
 	return v.show("freeze", "Freeze", "freeze", p)
 }
 
-// lifts are the requests of this person to lift freezes, by agent and
-// the time of the freeze.
+// lifts returns this person's requests to lift freezes, by agent and the time of the freeze.
 func (v *visit) lifts() (map[string][]lift, error) {
 	found, err := v.list(approval.Filter{
 		Agent:  administration.Agent,
@@ -219,7 +217,7 @@ func (v *visit) lifts() (map[string][]lift, error) {
 	return out, nil
 }
 
-// onlyAdmins refuses everybody else.
+// onlyAdmins returns an error unless the visitor is an administrator and the form has a valid seal.
 func (v *visit) onlyAdmins() error {
 	if err := v.posted(); err != nil {
 		return err
@@ -250,8 +248,8 @@ func (v *visit) throw() error {
 	)
 }
 
-// thaw lifts a freeze once another administrator has approved it; until
-// then it leads to the request that asks them.
+// thaw lifts a freeze if another administrator has approved that. Otherwise it asks the
+// administrators and redirects to the request.
 func (v *visit) thaw() error {
 	if err := v.onlyAdmins(); err != nil {
 		return err
@@ -309,7 +307,7 @@ func agentWords(agent string) string {
 	return "everything of agent " + agent
 }
 
-// deliveriesPage lists what did not arrive.
+// deliveriesPage lists failed deliveries.
 type deliveriesPage struct {
 	State store.JobState
 	Jobs  []store.Job

@@ -81,8 +81,8 @@ func TestAFreezeIsLiftedByTwoAdministrators(t *testing.T) {
 		says(t, "The freeze of everything of agent trading-desk is lifted.", "Nothing is frozen.")
 }
 
-// TestNobodyIsAskedToLiftWhatIsNotFrozen: the page asks for a freeze that
-// is there, and an approval lifts no later one.
+// TestNobodyIsAskedToLiftWhatIsNotFrozen: the page asks for approval only if there is a freeze, and
+// an approval does not lift a later freeze.
 func TestNobodyIsAskedToLiftWhatIsNotFrozen(t *testing.T) {
 	h := open(t)
 	carol := h.browser("carol")
@@ -100,9 +100,8 @@ func TestNobodyIsAskedToLiftWhatIsNotFrozen(t *testing.T) {
 	}
 }
 
-// TestTheGroupThatMayFreezeIsTheTenants: another group than the
-// usual one may be named for a tenant, and the usual one is then one as
-// any.
+// TestTheGroupThatMayFreezeIsTheTenants: a tenant may name another group than the default one,
+// which then has no special rights.
 func TestTheGroupThatMayFreezeIsTheTenants(t *testing.T) {
 	h := open(t)
 	h.admins = func(of string) string {
@@ -168,8 +167,7 @@ func TestExportVerifies(t *testing.T) {
 	h.browser("carol").get("/ledger").says(t, "exported")
 }
 
-// TestExportTakesItsTime: the deadline that a server gives every answer
-// is not the export's.
+// TestExportTakesItsTime: the server's deadline for responses does not apply to the export.
 func TestExportTakesItsTime(t *testing.T) {
 	h := open(t)
 	h.fill()
@@ -232,8 +230,8 @@ func TestEventsEndWithTheReader(t *testing.T) {
 	testwait.Receive(t, "the stream to end with its reader", done)
 }
 
-// TestFavicon: browsers ask for it on their own, signed in or not, and
-// complain when it is missing.
+// TestFavicon: browsers request the icon on their own, signed in or not, and log an error if it is
+// missing.
 func TestFavicon(t *testing.T) {
 	h := open(t)
 	resp, err := http.Get(h.url + "/favicon.ico")
@@ -278,8 +276,8 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// TestNothingInlineOrRemote: what the content security policy would
-// stop is not written in the first place.
+// TestNothingInlineOrRemote: the files contain nothing that the content security policy would
+// block.
 func TestNothingInlineOrRemote(t *testing.T) {
 	bad := regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|<script(?:[^>]*)>[^<]` +
 		`|javascript:|https?://|@import|url\(|innerHTML|eval\(`)

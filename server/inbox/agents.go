@@ -9,17 +9,17 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// agentsPage tells which agents can be used, and by what they are
-// decided: the same that GET /v1/agents tells, to the same people.
+// agentsPage shows which agents can be used and which configuration decides their calls. It
+// contains the same information for the same people as GET /v1/agents.
 type agentsPage struct {
 	openapi.Agents
-	Known     bool      // this server tells
-	Confirmed time.Time // when the registry was last confirmed; zero: never
-	Problems  []string  // files that can't be used as they stand
+	Known     bool      // this server provides the information
+	Confirmed time.Time // when the registry was last confirmed; zero if never
+	Problems  []string  // files that can't be used at present
 }
 
-// agents shows the page. People are bound to no agent, so they see all
-// of their tenant, as their tokens do.
+// agents shows the page. People are not restricted to one agent, so they see all agents of their
+// tenant, like their tokens.
 func (v *visit) agents() error {
 	p := agentsPage{Known: v.Agents != nil}
 	if p.Known {

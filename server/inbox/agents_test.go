@@ -13,10 +13,10 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// digestOf is one that looks like every other.
+// digestOf returns a digest that consists of the repeated text.
 func digestOf(with string) string { return "sha256:" + strings.Repeat(with, 64/len(with)) }
 
-// settings are what a server says of its agents, and can be changed.
+// settings are the settings that a server shows for its agents. They can be changed.
 type settings struct {
 	agents openapi.Agents
 	loaded []openapi.Loaded
@@ -35,7 +35,7 @@ func (s *settings) site(t *testing.T) *site {
 	})
 }
 
-// troubled are agents about which everything is to be said.
+// troubled returns agents with every kind of problem.
 func troubled() *settings {
 	found := `trading-desk.agf.yaml:14:9: advisory policy "acme.hints" is not in the registry, so decisions are made ` +
 		`without it`
@@ -76,9 +76,8 @@ func troubled() *settings {
 	}
 }
 
-// TestTheAgentsPageSaysWhatDecides: by the same words as the API, to
-// everybody who is signed in, loudly where silence is consent. What an
-// agent calls itself is only text.
+// TestTheAgentsPageSaysWhatDecides: all signed-in people see the same texts as in the API, with a
+// clear warning if calls are approved by timeout. The name that an agent gives itself is only text.
 func TestTheAgentsPageSaysWhatDecides(t *testing.T) {
 	s := troubled()
 	h := s.site(t)
@@ -139,8 +138,8 @@ func TestTheAgentsPageSaysWhatDecides(t *testing.T) {
 	p.lacks(t, "Policy registry", "can’t be used", "is on", "class=\"flag\"", "grave-note")
 }
 
-// TestTheAgentsPageNeedsASignIn, changes nothing, and says so when the
-// server does not tell.
+// TestTheAgentsPageNeedsASignIn: the page needs a sign-in, changes nothing, and says so if the
+// server does not provide the information.
 func TestTheAgentsPageNeedsASignIn(t *testing.T) {
 	h := troubled().site(t)
 	for _, who := range []string{"", "mallory"} {
@@ -154,9 +153,8 @@ func TestTheAgentsPageNeedsASignIn(t *testing.T) {
 	open(t).browser("alice").get("/agents").says(t, "This server does not tell which agents it has.")
 }
 
-// TestTheAgentsPageInChromium looks at it light and dark, wide and at
-// 390 px, with axe-core; its link is in the navigation and leads there
-// without a script.
+// TestTheAgentsPageInChromium checks the page with axe-core, light and dark, wide and at 390 px.
+// The link in the navigation works without JavaScript.
 func TestTheAgentsPageInChromium(t *testing.T) {
 	t.Parallel()
 	browser, axe := chromium(t), axeSource(t)

@@ -16,7 +16,7 @@ import (
 
 const wire = `{"amount":25000,"currency":"EUR","to":"DE89370400440532013000","reference":"Invoice 4711"}`
 
-// many opens requests of many kinds: 27 of them.
+// many opens 27 requests of many kinds.
 func (h *site) many() (first *approval.Request) {
 	h.t.Helper()
 	first = h.ask(tool("wire", wire))
@@ -69,8 +69,8 @@ func (h *site) many() (first *approval.Request) {
 	return first
 }
 
-// TestTheQueueIsDense: at least twelve of 27 requests stand in
-// the first view of a laptop, each with what it would do.
+// TestTheQueueIsDense: at least twelve of 27 requests are visible on a laptop without scrolling,
+// each with a description of its effect.
 func TestTheQueueIsDense(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -98,8 +98,8 @@ func TestTheQueueIsDense(t *testing.T) {
 	}
 }
 
-// TestAPhoneShowsWhatAndTheButtonsAtOnce: what, why, who
-// decides, and both buttons stand in the first view of a phone.
+// TestAPhoneShowsWhatAndTheButtonsAtOnce: the call, the reason, the approvers and both buttons are
+// visible on a phone without scrolling.
 func TestAPhoneShowsWhatAndTheButtonsAtOnce(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -138,8 +138,8 @@ func TestAPhoneShowsWhatAndTheButtonsAtOnce(t *testing.T) {
 	}
 }
 
-// TestTheBarApprovesOnlyWhatWasScrolledThrough: on a phone the
-// button is armed once the end of the call has been in view.
+// TestTheBarApprovesOnlyWhatWasScrolledThrough: on a phone the button only becomes active after the
+// end of the call was visible.
 func TestTheBarApprovesOnlyWhatWasScrolledThrough(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -162,16 +162,16 @@ func TestTheBarApprovesOnlyWhatWasScrolledThrough(t *testing.T) {
 	b.until("the outcome", `document.querySelector(".said.good")?.textContent.includes("Approved.")`)
 }
 
-// TestLinesOfATextAreLines: line breaks are drawn, with a
-// mark, as are tabs; neither is an alarm, and both are spelt one way.
+// TestLinesOfATextAreLines: line breaks are drawn with a mark, and so are tabs. Neither causes a
+// warning, and both are always marked in the same way.
 func TestLinesOfATextAreLines(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("place_order", `{"side":"one\ntwo\tthree","quantity":1234567}`))
 	p := h.browser("bob").request(r.ID)
 	for _, want := range []string{
-		// the argument
+		// The argument.
 		`one<span class="mark" title="line break">\n</span><br>two<span class="mark" title="tab">\t</span>three`,
-		// the message
+		// The message.
 		`one<span class="mark" title="line break">\n</span>two<span class="mark" title="tab">\t</span>three 1234567`,
 		`1234567</span></span> <span class="size">(1,234,567)</span>`,
 	} {
@@ -183,8 +183,7 @@ func TestLinesOfATextAreLines(t *testing.T) {
 	p.lacks(t, `class="esc"`, `class="flags"`, `\u{a}`)
 }
 
-// TestASealServesOnePurpose: what the preview of an edit showed
-// approves nothing but that edit.
+// TestASealServesOnePurpose: the seal of an edit's preview can only confirm that edit.
 func TestASealServesOnePurpose(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -226,10 +225,9 @@ func TestASealServesOnePurpose(t *testing.T) {
 	bob.post(edit, confirm).says(t, "The arguments are replaced", "Approved.")
 }
 
-// TestAnEditShowsAllThatItApproves: the input of the agent that
-// delegates, whom it is for, and the tool's definition, beside the new
-// arguments; and where one of them can't be shown whole, there is
-// nothing to confirm.
+// TestAnEditShowsAllThatItApproves: the preview shows the input of the delegating agent, the
+// principal, and the tool's definition, in addition to the new arguments. If one of them can't be
+// shown in full, the edit can't be confirmed.
 func TestAnEditShowsAllThatItApproves(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -274,8 +272,8 @@ func TestAnEditShowsAllThatItApproves(t *testing.T) {
 	p.lacks(t, "Replace and approve")
 }
 
-// TestWhatMovedIsNotConfirmed: an edit that the rules see in another
-// way by now is not the one that the page showed.
+// TestWhatMovedIsNotConfirmed: if the rules decide an edit differently after its preview, it can't
+// be confirmed.
 func TestWhatMovedIsNotConfirmed(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -293,7 +291,7 @@ func TestWhatMovedIsNotConfirmed(t *testing.T) {
 		Agent:  "trading-desk",
 		Call:   &r.Current().Call,
 	}); err != nil {
-		t.Fatal(err) // somebody else asks for it too, which the page did not show
+		t.Fatal(err) // another caller joined, which the page did not show
 	}
 
 	bob.post("/requests/"+r.ID+"/edit", confirm).says(t, "Nothing was decided")
@@ -302,9 +300,8 @@ func TestWhatMovedIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// TestHiddenValuesStayHiddenEverywhere: at any depth and in the
-// parent's input, named by path, recorded, and not approvable where the
-// policy says so.
+// TestHiddenValuesStayHiddenEverywhere: values at any depth and in the parent's input are hidden,
+// listed by path, recorded, and block an approval if the policy says so.
 func TestHiddenValuesStayHiddenEverywhere(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -339,12 +336,12 @@ func TestHiddenValuesStayHiddenEverywhere(t *testing.T) {
 	if v := h.request(pay.ID).Votes; !slices.Equal(v[0].Hidden, []string{"iban", "to.name"}) {
 		t.Errorf("%+v", v)
 	}
-	plain := h.ask(tool("vault", `{"path":"prod/db"}`)) // nothing of it is hidden
+	plain := h.ask(tool("vault", `{"path":"prod/db"}`)) // contains no hidden value
 	bob.answer(plain.ID, "approve", nil).says(t, "Approved.")
 }
 
-// TestAnUnknownPersonIsCalledOne: on the list, at the head of the
-// page, and beside the fact.
+// TestAnUnknownPersonIsCalledOne: the list, the head of the page and the fact say that the person
+// is unknown.
 func TestAnUnknownPersonIsCalledOne(t *testing.T) {
 	h := open(t)
 	c := tool("place_order", order)
@@ -362,9 +359,8 @@ func TestAnUnknownPersonIsCalledOne(t *testing.T) {
 	bob.request(known.ID).lacks(t, "unknown person")
 }
 
-// TestWaitingForMeHoldsWhatMyAnswerWouldChange: what I
-// answered has a list of its own, and what I may not answer is on
-// neither.
+// TestWaitingForMeHoldsWhatMyAnswerWouldChange: requests that the visitor has answered are in a
+// separate list, and requests that they may not answer are in neither list.
 func TestWaitingForMeHoldsWhatMyAnswerWouldChange(t *testing.T) {
 	h := open(t)
 	big := h.ask(tool("execute_trade", trade))
@@ -396,8 +392,8 @@ func TestWaitingForMeHoldsWhatMyAnswerWouldChange(t *testing.T) {
 	bob.request(big.ID).says(t, "risk-leads is called in and may approve in place of desk-heads, risk")
 }
 
-// TestAQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes: on the
-// list and on the page, with the numbers.
+// TestAQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes: the list and the page show it, with the
+// numbers.
 func TestAQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("purge", `{"table":"customers"}`))
@@ -413,8 +409,8 @@ func TestAQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes(t *testing.T) {
 	bob.request(fine.ID).lacks(t, "Nobody can fill")
 }
 
-// TestEveryTextIsLabelledWithItsWriter: an agent's author, a
-// policy's, or assent; the values are the agent's.
+// TestEveryTextIsLabelledWithItsWriter: the writer is an agent's author, a policy's author, or
+// assent. The values are the agent's.
 func TestEveryTextIsLabelledWithItsWriter(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -436,7 +432,7 @@ func TestEveryTextIsLabelledWithItsWriter(t *testing.T) {
 	bob.get("/").lacks(t, "author")
 }
 
-// TestWhyIsSaidInWords: the rule's description, and what was seen.
+// TestWhyIsSaidInWords: the page shows the rule's description and the values that matched.
 func TestWhyIsSaidInWords(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("wire", wire))
@@ -448,8 +444,8 @@ func TestWhyIsSaidInWords(t *testing.T) {
 	)
 }
 
-// TestTitlesSayWhatWouldRun: from the call, so that five wires
-// are five different lines.
+// TestTitlesSayWhatWouldRun: titles are made from the call, so that five wires have five different
+// titles.
 func TestTitlesSayWhatWouldRun(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("wire", wire))
@@ -460,8 +456,8 @@ func TestTitlesSayWhatWouldRun(t *testing.T) {
 	p.says(t, what, "wire amount 25,000 EUR, to DE89370400440532013000, reference Invoice 4711 · assent")
 }
 
-// TestADenialNeedsAReason: in the form, in a batch, and
-// whatever a form leaves out; and it is no success.
+// TestADenialNeedsAReason: a denial needs a reason in the form and in a batch, even if fields are
+// missing, and its message is not shown as a success.
 func TestADenialNeedsAReason(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -484,8 +480,8 @@ func TestADenialNeedsAReason(t *testing.T) {
 	}
 }
 
-// TestButtonsSayWhatTheyDo: ids and digests stand beside
-// them; what must be looked at twice is answered alone.
+// TestButtonsSayWhatTheyDo: ids and digests are shown next to the buttons, and requests that need
+// special attention are answered alone.
 func TestButtonsSayWhatTheyDo(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -510,8 +506,7 @@ func TestButtonsSayWhatTheyDo(t *testing.T) {
 	}
 }
 
-// TestWhoHasApprovedIsNotAskedAgain: the form goes, and what
-// is missing is said.
+// TestWhoHasApprovedIsNotAskedAgain: the form disappears, and the page says what is still missing.
 func TestWhoHasApprovedIsNotAskedAgain(t *testing.T) {
 	h := open(t)
 	big := h.ask(tool("execute_trade", trade))
@@ -525,9 +520,8 @@ func TestWhoHasApprovedIsNotAskedAgain(t *testing.T) {
 	p.form(t, "/requests/"+big.ID+"/vote", `value="deny"`)
 }
 
-// TestHintsAreSaidInPlainWords: what a server says of its
-// tool, what that is worth, and nothing said is not "not not
-// destructive".
+// TestHintsAreSaidInPlainWords: the page shows what a server claims about its tool and how
+// trustworthy that is. A missing hint is not shown as a double negation.
 func TestHintsAreSaidInPlainWords(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")

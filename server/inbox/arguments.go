@@ -11,50 +11,50 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// What a page shows of a document before it asks to open the whole.
+// The limits for a document on a page that does not show all of it.
 const (
 	longText   = 2000     // characters of one text
 	longList   = 200      // members of one object or array
 	deepest    = 24       // levels; below, only the raw text is shown
-	largest    = 64 << 10 // bytes of a document that is shown at once
-	approvable = 1 << 20  // bytes; nobody reads more than this, so nobody approves more
+	largest    = 64 << 10 // bytes; a larger document is not shown at once
+	approvable = 1 << 20  // bytes; people can't read more than this, so a larger document can't be approved
 )
 
 // document is a JSON text of a call, as a page shows it.
 type document struct {
 	Name     string // "Arguments"
 	Bytes    int
-	Tree     *node           // nil when it can't be drawn as one
-	Raw      *safetext.Shown // nil when parts of it are hidden by policy
-	Problem  string          // why it can't be inspected, "" when it can
-	Redacted int             // values hidden by policy
+	Tree     *node           // nil if it can't be drawn as a tree
+	Raw      *safetext.Shown // nil if a policy hides parts of it
+	Problem  string          // why it can't be inspected; empty if it can
+	Redacted int             // number of values hidden by policies
 	Flags    safetext.Flags
-	Cut      bool // something is not shown: the page that shows all is needed
-	Huge     bool // can't be approved here at all
+	Cut      bool // a part is not shown; the full page is needed
+	Huge     bool // too large to be approved here
 }
 
 // node is one value of the tree.
 type node struct {
 	Key      *safetext.Shown
-	Index    string // of an element of an array
+	Index    string // index in an array
 	Kind     string // object, array, string, number, boolean, null
 	Text     safetext.Shown
-	Lines    bool   // the text has several lines, so it stands on lines of its own
-	Grouped  string // a long number with separators of thousands; "" when it needs none
+	Lines    bool   // the text has several lines and is drawn as a block
+	Grouped  string // a long number with thousands separators; empty if not needed
 	Items    []*node
-	Count    int // members or elements
-	Left     int // of those, not shown here
+	Count    int // number of members or elements
+	Left     int // number of those that are not shown here
 	Redacted bool
 }
 
-// Opens and Closes are the brackets of an object or array.
+// Opens returns the opening bracket of an object or array.
 func (n *node) Opens() string { return map[string]string{"object": "{", "array": "["}[n.Kind] }
 
-// Closes is the other bracket.
+// Closes returns the closing bracket of an object or array.
 func (n *node) Closes() string { return map[string]string{"object": "}", "array": "]"}[n.Kind] }
 
-// inspectDocument draws a JSON text of a call. Unless all is asked for,
-// what is long is cut, as Cut says.
+// inspectDocument draws a JSON text of a call. Unless all is set, it cuts what is long, and sets
+// Cut.
 func inspectDocument(name, text string, redact policy.Redaction, all bool, b *budget) document {
 	d := document{
 		Name:  name,
@@ -62,7 +62,7 @@ func inspectDocument(name, text string, redact policy.Redaction, all bool, b *bu
 		Flags: safetext.Flags{},
 		Huge:  len(text) > approvable,
 	}
-	if text == "" { // a recorded call always has some; the retention took it
+	if text == "" { // retention deleted it, because a recorded call always has arguments
 		d.Problem, d.Cut = "The text is no longer kept; its digest is.", true
 		return d
 	}
@@ -99,8 +99,8 @@ func (d *document) drawTree(doc value.Value, ok bool, redact policy.Redaction, a
 	d.Cut = d.Cut || s.cut
 }
 
-// drawRaw shows the exact text, unless policy hides a part of it: then
-// its place in the text is not worth a leak.
+// drawRaw draws the exact text, unless a policy hides a part of it. Finding the hidden part in the
+// text would risk leaking it.
 func (d *document) drawRaw(text string, unreadable bool, redact policy.Redaction, all bool, b *budget) {
 	if d.Redacted > 0 || redact.Hides() && (unreadable || d.Tree == nil) {
 		if d.Tree == nil {
@@ -135,7 +135,8 @@ func depth(v value.Value) int {
 	return deep
 }
 
-// longNumber is how many characters of a number are grouped beside it.
+// longNumber is the largest number of characters of a number that is also shown with thousands
+// separators.
 const longNumber = 60
 
 // sketch draws a tree within a budget of characters.
@@ -148,8 +149,8 @@ type sketch struct {
 	budget   *budget
 }
 
-// node draws one value. What policy hides keeps its structure: keys,
-// kinds and sizes stay in sight.
+// node draws one value. If a policy hides the value, its structure remains visible: keys, kinds and
+// sizes.
 func (s *sketch) node(v value.Value, redact policy.Redaction, hide bool) *node {
 	n := &node{Kind: v.Kind.String()}
 	s.budget.spend(valuePieces)
@@ -210,8 +211,7 @@ func (s *sketch) array(n *node, v value.Value, redact policy.Redaction, hide boo
 	}
 }
 
-// full reports whether nothing more may be drawn in a list that has i
-// items already.
+// full reports whether no more items may be drawn in a list that already has i items.
 func (s *sketch) full(i int) bool {
 	if (s.all || i < longList && s.left > 0) && !s.budget.spent() {
 		return false

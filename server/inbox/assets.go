@@ -16,7 +16,7 @@ import (
 //go:embed assets templates
 var files embed.FS
 
-// asset is one static file with the digest of its bytes.
+// asset is one static file with the digest of its content.
 type asset struct {
 	body    []byte
 	kind    string
@@ -25,11 +25,11 @@ type asset struct {
 
 func loadAssets() map[string]asset {
 	out := map[string]asset{}
-	names, _ := fs.Glob(files, "assets/*") // the pattern is well formed
+	names, _ := fs.Glob(files, "assets/*") // the pattern is valid
 	for _, name := range names {
 		body, err := files.ReadFile(name)
 		if err != nil {
-			continue // embedded files can be read
+			continue // embedded files can always be read
 		}
 		sum := sha256.Sum256(body)
 		out[path.Base(name)] = asset{body, mime.TypeByExtension(path.Ext(name)), hex.EncodeToString(sum[:6])}
@@ -38,8 +38,8 @@ func loadAssets() map[string]asset {
 	return out
 }
 
-// asset serves a static file. Under the version that pages name it
-// never changes; under another it is asked for again each time.
+// asset serves a static file. With the version that pages use, it may be cached for ever; with
+// another version it must be requested again each time.
 func (s *site) asset(w http.ResponseWriter, r *http.Request) {
 	a, ok := s.assets[r.PathValue("name")]
 	if !ok {
@@ -61,9 +61,8 @@ func (s *site) asset(w http.ResponseWriter, r *http.Request) {
 	w.Write(a.body)
 }
 
-// parsePages parses every page with the layout. The templates are
-// embedded, so a mistake in one is a fault of the build that any test
-// shows.
+// parsePages parses every page together with the layout. The templates are embedded, so an error in
+// one is a bug that every test shows.
 func parsePages(assets map[string]asset) map[string]*template.Template {
 	funcs := template.FuncMap{
 		"asset":  func(name string) string { return "/assets/" + name + "?v=" + assets[name].version },

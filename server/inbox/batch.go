@@ -10,20 +10,19 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// mostBatch is how many requests are decided at once: what a person can
-// be expected to read on one page.
+// mostBatch is the largest number of requests that are decided together. It is what a person can be
+// expected to read on one page.
 const mostBatch = 20
 
-// batchPage shows several requests of the same rules, each whole, with
-// one answer to all.
+// batchPage shows several requests with the same rules in full, with one answer for all of them.
 type batchPage struct {
 	Items  []batchItem
 	Rules  string
 	Target string
-	Full   bool // every call stands whole on the page, and may be approved
+	Full   bool // every call is shown in full and may be approved
 }
 
-// All names all of them: "both", "all 3".
+// All returns words for all of the requests: "both", "all 3".
 func (p batchPage) All() string {
 	switch len(p.Items) {
 	case 1:
@@ -80,12 +79,12 @@ func (v *visit) batch() error {
 	return v.show("batch", "Answer together", "queue", p)
 }
 
-// batchBytes is what the requests of a batch may have together: more is
-// not read on one page.
+// batchBytes is the largest total size of the requests in a batch. People would not read more on
+// one page.
 const batchBytes = 2 << 20
 
-// roomForBatch refuses what is too much for one page, before any of it
-// is read.
+// roomForBatch returns an error if the requests are too large for one page. It does so before any
+// of them is read.
 func (v *visit) roomForBatch(ids []string) error {
 	heads, err := v.Store.Heads(v.ctx(), v.Tenant, ids)
 	if err != nil {
@@ -155,8 +154,8 @@ func (v *visit) batchItem(id string) (batchItem, error) {
 	}, nil
 }
 
-// batchVote gives one answer to all requests of a batch page. Each is
-// counted on its own: one that moved on doesn't stop the others.
+// batchVote gives one answer to all requests of a batch page. Each answer is counted on its own, so
+// a request that has changed doesn't stop the others.
 func (v *visit) batchVote() error {
 	form := v.r.PostForm
 	verdict := approval.Verdict(form.Get("verdict"))
@@ -205,8 +204,8 @@ func (v *visit) batchVote() error {
 	return v.tell("/", m)
 }
 
-// batchSeals reads what the page showed, and holds the batch to its
-// rules: whole calls, one set of rules.
+// batchSeals reads what the page showed, and checks that all calls were shown in full and have the
+// same rules.
 func (v *visit) batchSeals() ([]seen, error) {
 	var out []seen
 	rules := ""

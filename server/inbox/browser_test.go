@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestPagesInChromium opens every page, light and dark, wide and
-// narrow, and lets axe-core look at it.
+// TestPagesInChromium opens every page, light and dark, wide and narrow, and checks it with
+// axe-core.
 func TestPagesInChromium(t *testing.T) {
 	t.Parallel()
 	browser, axe := chromium(t), axeSource(t)
@@ -50,15 +50,14 @@ func TestPagesInChromium(t *testing.T) {
 			for _, look := range browsers.Looks(name) {
 				tab.in.Show(look, 900)
 				tab.shoot(look.String() + "-" + name)
-				tab.armed() // a window that changes may come to the front anew
+				tab.armed() // a resized window may come to the front again
 				tab.axe(look.String() + " " + name)
 			}
 		})
 	}
 }
 
-// TestAnswersLeadOn: a key goes back to the list, and one
-// goes on to what waits next.
+// TestAnswersLeadOn: one key goes back to the list, and another one to the next waiting request.
 func TestAnswersLeadOn(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -89,8 +88,7 @@ func TestAnswersLeadOn(t *testing.T) {
 	}
 }
 
-// TestTitlesCountAndNotificationsTell: on every page, without
-// a word of what is asked.
+// TestTitlesCountAndNotificationsTell: every page has them, without any content of the requests.
 func TestTitlesCountAndNotificationsTell(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -118,8 +116,8 @@ func TestTitlesCountAndNotificationsTell(t *testing.T) {
 	h.browser("bob").get("/waiting").says(t, `{"more":false,"total":2}`)
 }
 
-// TestTheListStaysUnderThePointer: what is read does not move
-// when a request comes before it.
+// TestTheListStaysUnderThePointer: the visible part of the list does not move when a request is
+// inserted before it.
 func TestTheListStaysUnderThePointer(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -135,7 +133,7 @@ func TestTheListStaysUnderThePointer(t *testing.T) {
 		row+`.classList.add("current"), window.kept = `+row+`.id, `+row+
 			`.scrollIntoView(), window.top0 = document.getElementById(kept).getBoundingClientRect().top`,
 	)
-	h.ask(tool("execute_trade", trade)) // is due first
+	h.ask(tool("execute_trade", trade)) // due first
 	h.seal()
 	b.until("the new list", `document.getElementById("total").textContent.startsWith("28 ")`)
 	if moved := eval[float64](
@@ -146,8 +144,8 @@ func TestTheListStaysUnderThePointer(t *testing.T) {
 	}
 }
 
-// TestTheTotalFollowsWhatIsTyped: uses times the largest
-// number that each may have.
+// TestTheTotalFollowsWhatIsTyped: the total is the number of uses times the largest number that
+// each use may have.
 func TestTheTotalFollowsWhatIsTyped(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -180,8 +178,7 @@ func TestTheTotalFollowsWhatIsTyped(t *testing.T) {
 	b.shoot("grant")
 }
 
-// TestPagesOfEveryKindFitAPhone: no request makes its page wider than
-// the window.
+// TestPagesOfEveryKindFitAPhone: no page is wider than the window.
 func TestPagesOfEveryKindFitAPhone(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)

@@ -2,17 +2,16 @@ package inbox
 
 import "context"
 
-// What one page may draw. A piece costs the reader's browser some
-// microseconds and the server a few hundred bytes, so this is about ten
-// megabytes and half a second of a processor.
+// Limits for the drawing of one page. A piece costs the reader's browser some microseconds and the
+// server a few hundred bytes, so the limit is about ten megabytes and half a second of processor
+// time.
 const (
 	pagePieces  = 300_000
-	valuePieces = 4 // what one value of a tree costs beside the pieces of its text
+	valuePieces = 4 // cost of one value in a tree, in addition to the pieces of its text
 )
 
-// budget is what is left of it. What the budget leaves out is counted
-// on the page, and what is not shown can't be approved there. A budget
-// of nil has no end.
+// budget counts the pieces that may still be drawn. The page shows how much was left out because of
+// it, and a call that is not fully shown can't be approved there. A nil budget is unlimited.
 type budget struct {
 	ctx  context.Context
 	left int
@@ -20,12 +19,12 @@ type budget struct {
 
 func newBudget(ctx context.Context, pieces int) *budget { return &budget{ctx: ctx, left: pieces} }
 
-// lookAfter is after how many pieces the context is looked at: whoever
-// has left wants no more of them.
+// lookAfter is the number of pieces after which the context is checked, so that drawing stops if
+// the reader has left.
 const lookAfter = 1024
 
-// spend takes pieces out of the budget; false when there are no more,
-// or nobody waits for the page any longer.
+// spend takes pieces out of the budget. It returns false if the budget is used up or the reader has
+// left.
 func (b *budget) spend(pieces int) bool {
 	if b == nil {
 		return true
@@ -37,5 +36,5 @@ func (b *budget) spend(pieces int) bool {
 	return b.left > 0
 }
 
-// spent reports whether nothing is left.
+// spent reports whether the budget is used up.
 func (b *budget) spent() bool { return b != nil && b.left <= 0 }

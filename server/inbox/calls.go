@@ -10,20 +10,20 @@ import (
 	"github.com/assent-dev/assent/rap"
 )
 
-// maxToolText is how many characters are drawn of one text of a tool.
+// maxToolText is the largest number of characters that are drawn of a tool's text.
 const maxToolText = 1500
 
-// callsRest is the time between two notices that calls changed.
+// callsRest is the time between two notifications about changed calls.
 const callsRest = time.Second
 
-// callsPage lists the visitor's own calls of tools.
+// callsPage lists the visitor's own tool calls.
 type callsPage struct {
 	Agents []rap.AgentCalls
-	Open   map[string]bool // the questions that can be looked at here
+	Open   map[string]bool // questions that can be shown here
 	draws  *budget
 }
 
-// Going is how many calls go on.
+// Going returns the number of running calls.
 func (p callsPage) Going() (n int) {
 	for _, a := range p.Agents {
 		for _, c := range a.Calls {
@@ -36,8 +36,8 @@ func (p callsPage) Going() (n int) {
 	return n
 }
 
-// Said is a text of a tool, safe to look at. It is never more than
-// text, whatever it holds.
+// Said returns a tool's text in a form that is safe to show. It is always plain text, whatever it
+// contains.
 func (p callsPage) Said(text string) safetext.Shown {
 	return safetext.Inspect(text, safetext.Form{
 		Lines: true,
@@ -46,7 +46,7 @@ func (p callsPage) Said(text string) safetext.Shown {
 	})
 }
 
-// StateWords says how a call stands.
+// StateWords describes the state of a call.
 func (p callsPage) StateWords(c rap.Watched) string {
 	switch {
 	case c.State == "asking":
@@ -75,7 +75,7 @@ func (v *visit) calls() error {
 	return v.show("calls", "Calls", "calls", p)
 }
 
-// callsFragment is the list alone, for the script to put in place.
+// callsFragment returns the list without the page, for the script to insert.
 func (v *visit) callsFragment() error {
 	p, err := v.readCalls()
 	if err != nil {
@@ -117,8 +117,8 @@ func (v *visit) readCalls() (p callsPage, err error) {
 	return p, nil
 }
 
-// watchCalls tells a stream that calls changed: at once where this
-// process changed them, and else with its next heartbeat.
+// watchCalls notifies a stream of changed calls: at once for changes by this process, and with the
+// next heartbeat for changes by others.
 func (s *stream) watchCalls() {
 	tell := func() {
 		select {
@@ -126,7 +126,7 @@ func (s *stream) watchCalls() {
 		default:
 		}
 	}
-	tell() // what changed while the page came
+	tell() // reports changes while the page was loading
 	s.visit.Calls.Watch(s.visit.ctx(), s.visit.Tenant, func() {
 		tell()
 		_ = wait.Pause(s.visit.ctx(), callsRest)

@@ -37,8 +37,7 @@ action_space:
   local_tools: [{alias: scan}]
 `
 
-// scanner is a real runtime with a scripted tool server, whose calls an
-// inbox shows.
+// scanner is a real runtime with a scripted tool server, whose calls an inbox shows.
 type scanner struct {
 	*site
 	runtime *runtime.Runtime
@@ -119,7 +118,7 @@ func newScanner(t *testing.T) *scanner {
 	return s
 }
 
-// ServeHTTP is the tool server.
+// ServeHTTP implements the tool server.
 func (s *scanner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		w.Header().Set("Content-Type", "application/json")
@@ -140,7 +139,7 @@ func (s *scanner) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sent is how a call reached the tool.
+// sent is a call as the tool received it.
 type sent struct {
 	Group     string          `json:"group_id"`
 	ID        string          `json:"id"`
@@ -148,7 +147,7 @@ type sent struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// scans has the agent call the tool for somebody.
+// scans makes the agent call the tool for a user.
 func (s *scanner) scans(id, user string) sent {
 	s.t.Helper()
 	args, err := json.Marshal(map[string]string{"n": id})
@@ -176,7 +175,7 @@ func (s *scanner) scans(id, user string) sent {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for _, body := range s.calls {
-				_ = json.Unmarshal([]byte(body), &out) // we wrote it
+				_ = json.Unmarshal([]byte(body), &out) // the test wrote it
 				var args struct{ N string }
 				_ = json.Unmarshal(out.Arguments, &args)
 				if args.N == id {
@@ -223,8 +222,8 @@ func view(kind string, content map[string]any) map[string]any {
 	return map[string]any{"type": "view_update", "view_type": kind, "content": content}
 }
 
-// TestCallsAreShownToTheirUser: without JavaScript, whoever a call is
-// made for reads what its tool tells and shows; nobody else does.
+// TestCallsAreShownToTheirUser: without JavaScript, the user of a call can read what its tool
+// reports and shows. Other people can't.
 func TestCallsAreShownToTheirUser(t *testing.T) {
 	s := newScanner(t)
 	bob := s.browser("bob")
@@ -282,7 +281,7 @@ func TestCallsAreShownToTheirUser(t *testing.T) {
 		strings.Contains(p.body, "<html") {
 		t.Errorf("%d %s", p.status, p.body)
 	}
-	s.scans("c2", "") // for nobody: whose token it is
+	s.scans("c2", "") // has no user, so it is the token owner's
 	s.browser("dave").get("/calls").says(t, "call c2")
 	bob.get("/calls").lacks(t, "call c2")
 	none := open(t).browser("bob")
@@ -292,8 +291,8 @@ func TestCallsAreShownToTheirUser(t *testing.T) {
 	}
 }
 
-// TestHostileCallsAreTextAlone: whatever an agent names and a tool
-// writes, it is no markup, loads nothing, hides nothing and is cut.
+// TestHostileCallsAreTextAlone: names from an agent and texts from a tool are never markup, load
+// nothing, hide nothing and are truncated.
 func TestHostileCallsAreTextAlone(t *testing.T) {
 	s := newScanner(t)
 	evil := "</section><img src=\"https://evil.example/p.png\" onerror=x><script>x</script>\u202e\u200b\x1b[2J" +
@@ -330,9 +329,8 @@ func TestHostileCallsAreTextAlone(t *testing.T) {
 	}
 }
 
-// TestCallsAreLiveInChromium: the page follows the calls without being
-// loaded again; on a wide screen and on a phone, light and dark, axe
-// has nothing against it.
+// TestCallsAreLiveInChromium: the page follows the calls without reloading, on a wide screen and on
+// a phone, light and dark, and axe finds no problems.
 func TestCallsAreLiveInChromium(t *testing.T) {
 	browser, axe := chromium(t), axeSource(t)
 	s := newScanner(t)

@@ -12,18 +12,17 @@ import (
 	browsers "github.com/assent-dev/assent/internal/chromium"
 )
 
-// TestMain ends the browser that the tests share.
+// TestMain closes the browser that the tests share.
 func TestMain(m *testing.M) { os.Exit(browsers.Main(m, &shared)) }
 
-// shared is the one real browser of all tests.
+// shared is the real browser that all tests use.
 var shared browsers.Browser
 
 func chromium(t *testing.T) context.Context { t.Helper(); return shared.Context(t) }
 
 func axeSource(t *testing.T) string { t.Helper(); return browsers.AxeSource(t) }
 
-// tab is one tab of a signed-in person. Whatever the browser complains
-// about fails the test.
+// tab is one tab of a signed-in person. Every error in the browser's log fails the test.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -48,7 +47,7 @@ func eval[T any](b *tab, script string, options ...chromedp.EvaluateOption) T {
 	return browsers.Eval[T](b.in, script, options...)
 }
 
-// call sends the browser one command.
+// call sends one command to the browser.
 func call[P, R any](b *tab, command cdp.Command[P, R], params P) {
 	b.t.Helper()
 	browsers.Call(b.in, command, params)
@@ -62,11 +61,11 @@ func (b *tab) scheme(name string)       { b.t.Helper(); b.in.Scheme(name) }
 func (b *tab) shoot(name string)        { b.t.Helper(); b.in.Shoot(name) }
 func (b *tab) axe(name string)          { b.t.Helper(); b.in.Axe(name) }
 
-// until waits for a script to be true, across pages.
+// until waits until a script returns true, even across pages.
 func (b *tab) until(what, script string) { b.t.Helper(); b.in.Until(what, script) }
 
-// listens waits until a stream of events that was asked for behind the
-// page's own is open: what happens before is not told to the page.
+// listens waits until the event stream is open that was requested after the page's own one. The
+// page is not notified of earlier events.
 func (b *tab) listens() {
 	b.t.Helper()
 	b.until(
@@ -75,8 +74,7 @@ func (b *tab) listens() {
 	)
 }
 
-// armed waits until the page's forms decide, and have taken on the
-// colours in which they do.
+// armed waits until the page's forms are accepted and show that by their colours.
 func (b *tab) armed() {
 	b.t.Helper()
 	b.until(

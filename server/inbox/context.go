@@ -7,12 +7,12 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// contextItem is one thing that the agent says, ready to be looked at.
+// contextItem is one item of the agent, ready to be shown.
 type contextItem struct {
 	Label safetext.Shown
-	Text  safetext.Shown // of a text; the address of a link
+	Text  safetext.Shown // a text, or the address of a link
 	Link  string
-	Host  string // where the link leads
+	Host  string // host of the link
 	Lines []contextLine
 }
 
@@ -21,8 +21,8 @@ type contextLine struct {
 	Text safetext.Shown
 }
 
-// contextOf shows what the agent says. It stands below the facts, in a
-// frame of its own.
+// contextOf returns the agent's items for display. The page shows them below the facts, in a
+// separate frame.
 func contextOf(items []info.Item) []contextItem {
 	var out []contextItem
 	for i := range items {
@@ -42,8 +42,8 @@ func contextOf(items []info.Item) []contextItem {
 	return out
 }
 
-// diffLines are the lines of a unified diff. One that can't be read any
-// more is shown as it is.
+// diffLines returns the lines of a unified diff. A diff that can't be parsed any more is shown
+// unchanged.
 func diffLines(diff string) []contextLine {
 	if diff == "" {
 		return nil

@@ -11,31 +11,31 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// editPage shows what an edit would do, before it is done: all that would be
-// approved by it.
+// editPage shows the effect of an edit before it is made: everything that would be approved with
+// it.
 type editPage struct {
 	ID, Target string
 	Version    int64
-	Binding    string // of what stands now
-	New        string // of the edited call
+	Binding    string // binding of the current call
+	New        string // binding of the edited call
 	Args       string
 	Note       string
 	Outcome    string
 	Grounds    []approval.Ground
-	Stages     []policy.Stage // that would be asked for
+	Stages     []policy.Stage // stages of the edited call
 	Changes    changeList
 	Docs       []document
 	Facts      []fact
 	Unseen     unseen
-	Problem    string // why there is nothing to confirm
+	Problem    string // why the edit can't be confirmed
 	Seen       string
 }
 
 // Confirmable reports whether the edit can be made from this page.
 func (p editPage) Confirmable() bool { return p.Problem == "" }
 
-// edit shows what an edit would do (preview, or the same as a fragment
-// for the script), or does it (confirm).
+// edit shows the effect of an edit (step preview, or fragment for the script) or makes the edit
+// (step confirm).
 func (v *visit) edit() error {
 	step := v.r.PostForm.Get("step")
 	to := toPreview
@@ -43,7 +43,7 @@ func (v *visit) edit() error {
 		to = toEdit
 	}
 	a, err := v.readAnswer(to)
-	// a preview changes nothing, so it may come soon
+	// The fragment changes nothing, so it need not wait for Arm.
 	if err != nil && !(step == "fragment" && errors.Is(err, errEarly)) {
 		return v.tellHere(saying("bad", "Nothing was changed.", sentence(err.Error())))
 	}
@@ -76,8 +76,8 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// confirmEdit makes the edit, if the page showed this very text, and
-// everything else that is approved with it.
+// confirmEdit makes the edit if the page showed exactly this text, and everything else that is
+// approved with it.
 func (v *visit) confirmEdit(a seen, in approval.EditInput) error {
 	if a.Edit != digest(in.Args) || !a.Full {
 		return v.refused(a, approval.ErrNotShown)
@@ -129,7 +129,7 @@ func (v *visit) previewEdit(in approval.EditInput) (editPage, error) {
 	return p, nil
 }
 
-// fillEdit draws what would stand after the edit.
+// fillEdit draws the request as it would be after the edit.
 func (v *visit) fillEdit(p *editPage, r *approval.Request, e *approval.Edited) {
 	p.New, p.Outcome = e.Binding, e.Decision.Outcome.String()
 	after := e.Request

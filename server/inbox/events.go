@@ -7,17 +7,16 @@ import (
 	"github.com/assent-dev/assent/server/feed"
 )
 
-// Times of the event stream. It ends after a while so that whoever
-// signed out or lost a group isn't told more: the browser comes back
-// and is asked who it is.
+// Times of the event stream. It ends after streamLife, so that a person who signed out or left a
+// group gets no more events: the browser reconnects and is authenticated again.
 const (
 	heartbeat  = 15 * time.Second
 	streamLife = 5 * time.Minute
 	slowReader = 10 * time.Second
 )
 
-// events tells the page that something changed: types and subjects of
-// new ledger entries, nothing of what they say.
+// events notifies the page of changes. It sends the types and subjects of new ledger entries, but
+// not their content.
 func (v *visit) events() error {
 	place, err := v.Shares.Streams.Take(v.ctx(), v.who(), 1, 0)
 	if err != nil {
@@ -52,21 +51,21 @@ type stream struct {
 	*feed.Writer
 	visit *visit
 	news  *feed.Stream
-	next  int64         // index of the next entry to tell
-	calls chan struct{} // holds one value when calls changed
+	next  int64         // index of the next entry to send
+	calls chan struct{} // contains one value if calls changed
 
 	watching bool // the page shows calls
 }
 
-// run ends when the reader is gone or too slow, and when the stream is
-// old: the browser comes back.
+// run sends events until the reader has left, is too slow, or the stream is too old. The browser
+// then reconnects.
 func (s *stream) run() {
 	beat, end := time.NewTicker(heartbeat), time.NewTimer(streamLife)
 	defer beat.Stop()
 	defer end.Stop()
 	for s.Err() == nil {
 		frames, behind, news := s.news.From(s.next)
-		if behind { // a page that is behind is made anew by its reader
+		if behind { // the reader's page must be reloaded
 			return
 		}
 		if s.tell(frames); len(frames) > 0 {
@@ -88,14 +87,14 @@ func (s *stream) run() {
 	}
 }
 
-// changedCalls tells that calls changed, and nothing of what happened.
+// changedCalls sends a notification that calls changed, without any details.
 func (s *stream) changedCalls() {
 	s.Write([]byte("data: {\"type\":\"calls\"}\n\n"))
 	s.Flush()
 }
 
-// readable picks what the visitor may read as of now. A stream that
-// can't find out tells nothing.
+// readable returns the frames that the visitor may read now. It returns none if that can't be
+// determined.
 func (s *stream) readable(frames []feed.Frame) []feed.Frame {
 	v := s.visit
 	by, err := v.Service.Reader(v.ctx(), v.Tenant, v.Person.ID)

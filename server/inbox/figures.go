@@ -9,17 +9,17 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// figures say how asking went in a time: by agent and by approver.
+// figures are the figures of a period by agent and by approver.
 type figures struct {
 	Agents []agentFigures
 	People []personFigures
 }
 
-// agentFigures is how often an agent asked.
+// agentFigures are the figures of one agent's requests.
 type agentFigures struct {
 	Agent  string
 	Asks   int
-	Days   []dayFigures // one for each day, oldest first
+	Days   []dayFigures // one per day, oldest first
 	PerDay float64
 }
 
@@ -28,27 +28,27 @@ type dayFigures struct {
 	Asks int
 }
 
-// personFigures is how one person answered.
+// personFigures are the figures of one person's answers.
 type personFigures struct {
 	Person  string
 	Votes   int
-	Judged  int           // of those, answers to calls, not to questions of tools
-	Rate    int           // of approvals among these, in percent
+	Judged  int           // number of answers to calls, without answers to questions of tools
+	Rate    int           // percentage of approvals among the answers to calls
 	Median  time.Duration // from question to answer
 	Busiest int           // most votes within any hour
 	Flags   []string
 }
 
-// The budget of an approver (threats 1 and 16): beyond it answers are
-// no longer decisions.
+// The thresholds for an approver (threats 1 and 16). Beyond them, answers can't be considered
+// decisions.
 const (
 	busyHour   = 30 // votes within one hour
 	rubberRate = 95 // percent of approvals
 	rubberTime = 5 * time.Second
-	rubberMin  = 20 // votes before the two above mean anything
+	rubberMin  = 20 // votes before the rate and the time are judged
 )
 
-// ask is one request for the figures.
+// ask is one request in the figures.
 type ask struct {
 	Agent string
 	At    time.Time
@@ -148,7 +148,7 @@ func median(d []time.Duration) time.Duration {
 	return (d[n/2-1] + d[n/2]) / 2
 }
 
-// busiest is the largest number of times within any hour.
+// busiest returns the largest number of times within any hour.
 func busiest(times []time.Time) int {
 	slices.SortFunc(times, time.Time.Compare)
 	most, from := 0, 0

@@ -18,18 +18,18 @@ import (
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
-// flightTrip is the example that books a flight, as a reader starts it:
-// real binaries, and ann in a real browser.
+// flightTrip runs the example that books a flight as a reader would: with real binaries, and with
+// ann in a real browser.
 type flightTrip struct {
 	t      *testing.T
-	dir    string // of all files
+	dir    string // directory of all files
 	server string // URL
 	token  string
 	ann    *tab
 }
 
-// TestFlightIsBookedInChromium: the example asks at two places at once,
-// half of the answers come first, and the program is killed in between.
+// TestFlightIsBookedInChromium: the example asks two questions at once, gets half of the answers,
+// and is killed in between.
 func TestFlightIsBookedInChromium(t *testing.T) {
 	browser := chromium(t)
 	f := &flightTrip{t: t, dir: t.TempDir()}
@@ -111,7 +111,7 @@ func (f *flightTrip) serve() (link string) {
 	return ready.Link
 }
 
-// flightLife is one life of the program.
+// flightLife is one process of the program.
 type flightLife struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -125,7 +125,7 @@ func (f *flightTrip) start() *flightLife {
 	out := &testwait.Buffer{}
 	cmd.Stdout, cmd.Stderr = out, out
 	must.Do(f.t, cmd.Start())
-	f.t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended
+	f.t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended already
 	return &flightLife{f.t, cmd, out}
 }
 
@@ -134,7 +134,7 @@ func (l *flightLife) says(text string) {
 	testwait.Until(l.t, "the program to say "+text, func() bool { return strings.Contains(l.out.String(), text) })
 }
 
-// kill ends the program as a power cut would.
+// kill ends the program as a power failure would.
 func (l *flightLife) kill() {
 	l.t.Helper()
 	must.Do(l.t, l.cmd.Process.Kill())

@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// TestFlowsInChromium walks through what people do, in one browser.
+// TestFlowsInChromium goes through typical tasks in one browser.
 func TestFlowsInChromium(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -53,7 +53,7 @@ func armFlow(t *testing.T, b *tab) {
 	eval[chromedp.Void](
 		b,
 		`window.dispatchEvent(new Event("focus"))`,
-	) // coming back to the window starts the wait anew
+	) // returning to the window restarts the wait
 	b.click("#approve-form button")
 	if !strings.HasPrefix(eval[string](b, "location.pathname+location.search"), "/requests/"+r.ID) ||
 		len(b.h.request(r.ID).Votes) != 0 {
@@ -113,7 +113,7 @@ func keyFlow(t *testing.T, b *tab) {
 		if got := eval[string](b, `document.activeElement.closest("form")?.id ?? ""`); got != want {
 			t.Errorf("%s leads to %q", key, got)
 		}
-		b.press("aj?") // typing into a field is typing
+		b.press("aj?") // in a field, keys only enter text
 		eval[chromedp.Void](b, "document.activeElement.blur()")
 	}
 
@@ -123,7 +123,7 @@ func keyFlow(t *testing.T, b *tab) {
 	b.until("shortcuts off", `localStorage.getItem("assent-keys") === "off"`)
 	b.click("#keys button")
 	b.until("no list of keys", `!document.getElementById("keys").open`)
-	b.press("a") // the focus may still be on its way back from the list of keys
+	b.press("a") // the focus may still be returning from the list of keys
 	if got := eval[bool](b, `document.activeElement.closest("#approve-form") === null`); !got {
 		t.Error("a key works though shortcuts are off")
 	}
@@ -156,7 +156,7 @@ func editFlow(t *testing.T, b *tab) {
 	r := b.asked(`{"side":"buy","quantity":600,"symbol":"ACME"}`)
 	b.open("/requests/" + r.ID)
 	b.armed()
-	b.press("e") // the protocol types the key as well, though the page took it; no keyboard does
+	b.press("e") // the protocol also types the key although the page handled it; a keyboard would not
 	eval[chromedp.Void](
 		b,
 		`(()=>{const a=document.querySelector("#edit-form textarea"); `+

@@ -13,8 +13,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// asked is a form or a free text, ready to be filled in, or as it was
-// filled in.
+// asked is a form or a free text for display, either to be filled in or with the given answer.
 type asked struct {
 	Title, Help safetext.Shown
 	Free        bool // one text, not an object
@@ -22,10 +21,10 @@ type asked struct {
 	Wrong       []wrongField // why the last answer was refused
 }
 
-// askedField is one field with its control. Labels are the asker's own
-// words: pages fence them.
+// askedField is one field with its control. Labels are text of the asker, so pages must mark them
+// as quoted.
 type askedField struct {
-	ID       string // of the control, and its name in the form
+	ID       string // id and name of the control
 	Label    safetext.Shown
 	Help     safetext.Shown
 	Takes    string // in our words
@@ -34,8 +33,8 @@ type askedField struct {
 	Required bool
 	Given    string
 	Options  []askedOption
-	On       bool   // of a check
-	Wrong    string // why what was given is refused
+	On       bool   // state of a check box
+	Wrong    string // why the given value is refused
 	Min, Max string
 	Least    int
 	Most     int
@@ -50,14 +49,14 @@ type askedOption struct {
 
 type wrongField struct{ ID, Label, Want string }
 
-// fewOptions are shown all at once; more go into a list.
+// fewOptions is the largest number of options that are all shown; more are put into a list.
 const fewOptions = 6
 
-// oneLine is how many characters a text may have that gets one line.
+// oneLine is the largest length of a text that gets a single-line control.
 const oneLine = 200
 
-// askedOf shows what a question asks for: filled in by what somebody
-// posted, what was answered, or the defaults. It is nil for a choice.
+// askedOf returns the form of a question, filled with the posted values, the given answer or the
+// defaults. It returns nil for a choice.
 func askedOf(r *approval.Request, posted url.Values, problems form.Problems) *asked {
 	f := r.Question.Form()
 	if f == nil {
@@ -81,11 +80,11 @@ func askedOf(r *approval.Request, posted url.Values, problems form.Problems) *as
 	return out
 }
 
-// controlName is the name of a field's control. The asker's own name
-// for it could be anything.
+// controlName returns the name of a field's control. It does not use the asker's own name for the
+// field, which could be anything.
 func controlName(i int) string { return "field." + strconv.Itoa(i) }
 
-// given is what a field has: texts, as a page posts them.
+// given returns the values of a field as texts, in the format that pages post.
 func given(f *form.Form, i int, answered json.RawMessage, posted url.Values) []string {
 	field := &f.Fields[i]
 	if posted != nil {
@@ -95,7 +94,7 @@ func given(f *form.Form, i int, answered json.RawMessage, posted url.Values) []s
 	return form.Texts(f.Of(field, answered))
 }
 
-// viewOf picks the control of a field.
+// viewOf selects the control of a field.
 func viewOf(f *form.Field, i int, given []string) askedField {
 	out := askedField{
 		ID:       controlName(i),
@@ -149,8 +148,8 @@ func bound(n *value.Num) string {
 	return n.String()
 }
 
-// inputOf is the type of the control for a format. A date with a time
-// is typed: no control of browsers has a zone.
+// inputOf returns the type of the control for a format. A date with a time is entered as text,
+// because no browser control supports time zones.
 func inputOf(format string) string {
 	switch format {
 	case "email", "date":
@@ -162,8 +161,8 @@ func inputOf(format string) string {
 	return "text"
 }
 
-// submitted reads a form that was filled in. What can't be an answer
-// comes back as form.Problems, with every field that is wrong.
+// submitted reads a posted form. If it is not a valid answer, the error is form.Problems with every
+// wrong field.
 func (v *visit) submitted(r *approval.Request) (json.RawMessage, error) {
 	f := r.Question.Form()
 	if f == nil {
@@ -178,15 +177,15 @@ func (v *visit) submitted(r *approval.Request) (json.RawMessage, error) {
 		at := place[name]
 		texts := v.r.PostForm[controlName(at)]
 		if len(texts) == 0 && f.Fields[at].Type == form.Boolean {
-			return []string{""} // pages don't post an unticked box
+			return []string{""} // browsers don't post unticked boxes
 		}
 
 		return texts
 	})
 }
 
-// mend shows the form again with what was given, and what is wrong with
-// it beside each field. Nothing was answered.
+// mend shows the form again with the posted values and the problem next to each wrong field.
+// Nothing has been answered.
 func (v *visit) mend(id string, problems form.Problems) error {
 	r, err := v.stored(id)
 	if err != nil {
@@ -201,7 +200,7 @@ func (v *visit) mend(id string, problems form.Problems) error {
 	return v.show("question", "Question: "+p.Name, "queue", p)
 }
 
-// flag adds the trouble in the words of a form.
+// flag adds the problems in the texts of a form to flags.
 func (a *asked) flag(flags safetext.Flags) {
 	flags.Add(a.Title.Flags)
 	flags.Add(a.Help.Flags)

@@ -17,7 +17,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// flight is a form of the accepted design's own example.
+// flight is the form of the accepted design's example.
 const flight = `{"type":"object","title":"Your <b>flight</b>","properties":{
 	"name":{"type":"string","title":"Passenger","minLength":2,"maxLength":60,"description":"As in the passport"},
 	"mail":{"type":"string","format":"email","title":"E-mail"},
@@ -29,7 +29,7 @@ const flight = `{"type":"object","title":"Your <b>flight</b>","properties":{
 	"note":{"type":"string","title":"Anything else"}},
 	"required":["name","class"]}`
 
-// asksForm has the agent ask bob by itself.
+// asksForm asks bob a question with a form, as the agent itself.
 func (h *site) asksForm(schema string, says ...info.Item) *approval.Request {
 	h.t.Helper()
 	out, err := h.service.Ask(h.t.Context(), approval.AskInput{
@@ -127,7 +127,7 @@ func TestAFreeTextIsWrittenOrDismissed(t *testing.T) {
 	}
 }
 
-// TestWhoMayNotFillInReadsOnly: they see what is asked, without a form.
+// TestWhoMayNotFillInReadsOnly: other people see what is asked, without a form.
 func TestWhoMayNotFillInReadsOnly(t *testing.T) {
 	h := open(t)
 	r := h.asksForm(flight)
@@ -137,8 +137,8 @@ func TestWhoMayNotFillInReadsOnly(t *testing.T) {
 	h.browser("alice").get("/").lacks(t, r.ID)
 }
 
-// TestContextCannotChangeWhatStandsAboveIt: whatever the agent says, the
-// facts come first and are the same.
+// TestContextCannotChangeWhatStandsAboveIt: for any text of the agent, the facts come first and are
+// the same.
 func TestContextCannotChangeWhatStandsAboveIt(t *testing.T) {
 	h := open(t)
 	in := approval.OpenInput{
@@ -176,8 +176,8 @@ func TestContextCannotChangeWhatStandsAboveIt(t *testing.T) {
 	inOrder(t, p.text(), "Who asks, and for what", "What the agent says about it", "Approved by risk")
 }
 
-// TestALongFormOnAPhone: thirty fields render and are answered at 390
-// px, in a real browser, and axe has nothing against it.
+// TestALongFormOnAPhone: a form with thirty fields can be filled in at 390 px in a real browser,
+// and axe finds no problems.
 func TestALongFormOnAPhone(t *testing.T) {
 	browser, axe := chromium(t), axeSource(t)
 	h := open(t)

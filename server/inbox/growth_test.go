@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// costly are texts that cost the most to look at.
+// costly returns texts that are the most expensive to inspect.
 func costly() map[string]func(n int) string {
 	each := func(unit string) func(n int) string {
 		return func(n int) string { return strings.Repeat(unit, n/len(unit)) }
@@ -61,9 +61,8 @@ func TestShowsTextsInLinearTime(t *testing.T) {
 	}
 }
 
-// TestShowsLargeCallsInLinearTime holds arguments and what is made
-// of them: the tree, the raw text, the offer of a standing approval,
-// the editor.
+// TestShowsLargeCallsInLinearTime covers arguments and everything that is made from them: the tree,
+// the raw text, the offer of a standing approval, and the editor.
 func TestShowsLargeCallsInLinearTime(t *testing.T) {
 	calls := map[string]func(n int) string{
 		"members": func(n int) string {
@@ -124,8 +123,8 @@ func manyMembers(n int) string {
 	return strings.Join(members, ",")
 }
 
-// TestAPageHasABudget: what a page draws ends, says what it left
-// out, and is not shown fully then.
+// TestAPageHasABudget: a page stops drawing at its budget, says what it left out, and then doesn't
+// count as fully shown.
 func TestAPageHasABudget(t *testing.T) {
 	ctx := t.Context()
 	const pieces = 10_000
@@ -171,7 +170,7 @@ func countPieces(d document) int {
 	return n
 }
 
-// TestNobodyDrawsForWhoLeft: when the reader is gone, so is the budget.
+// TestNobodyDrawsForWhoLeft: the budget ends when the reader has left.
 func TestNobodyDrawsForWhoLeft(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
@@ -197,8 +196,7 @@ func TestNobodyDrawsForWhoLeft(t *testing.T) {
 	}
 }
 
-// BenchmarkShow draws the largest call that a page shows whole, and the
-// largest that there is.
+// BenchmarkShow draws the largest call that a page shows in full, and the largest possible call.
 func BenchmarkShow(b *testing.B) {
 	for name, unit := range map[string]string{"plain": "x", "quotes": `\"`, "look-alikes": "а "} {
 		for _, size := range []int{approvable - 100, 8<<20 - 100} {

@@ -110,9 +110,8 @@ people:
   - {id: owner@example.com, name: Olga Owner, also: [olga], groups: [risk], owns: [trading-desk]}
 `
 
-// site is an inbox with everything around it, all of it real: a store
-// in a file, the service, a directory, a plan, and the headers of
-// sign-in.
+// site is an inbox with everything that it needs, all of it real: a store in a file, the service, a
+// directory, a plan, and the headers of sign-in.
 type site struct {
 	t       testing.TB
 	store   store.Store
@@ -124,7 +123,7 @@ type site struct {
 	url     string
 	handler http.Handler
 	arm     time.Duration
-	admins  func(tenant string) string // the group that may freeze; nil: the usual one
+	admins  func(tenant string) string // the group that may freeze; nil for the default
 	change  func(*inbox.Config)
 }
 
@@ -144,13 +143,12 @@ func (h *site) Plan(_ context.Context, _, agent string) (*approval.Compiled, err
 
 func open(t testing.TB) *site { return openArmed(t, 0) }
 
-// openArmed makes a site whose forms decide after some time; 0: the
-// usual one.
+// openArmed makes a site with another waiting time for its forms; 0 means the default.
 func openArmed(t testing.TB, arm time.Duration) *site {
 	return openWith(t, func(c *inbox.Config) { c.Arm = arm })
 }
 
-// openWith makes a site whose inbox is another than the usual one.
+// openWith makes a site with another configuration of the inbox.
 func openWith(t testing.TB, change func(*inbox.Config)) *site {
 	t.Helper()
 	h := &site{t: t, change: change}
@@ -233,7 +231,7 @@ func (h *site) newHandler() http.Handler {
 
 func admins(string) string { return "admins" }
 
-// who reads the name from a cookie: signing in is another package's business.
+// who reads the name from a cookie, because signing in is the task of another package.
 func (h *site) who(r *http.Request) (string, approval.Person, bool, bool) {
 	c, err := r.Cookie("who")
 	if err != nil {
@@ -288,7 +286,7 @@ func (h *site) request(id string) *approval.Request {
 	return r
 }
 
-// browser is a person with a browser that knows no JavaScript.
+// browser is a person with a browser without JavaScript.
 type browser struct {
 	h      *site
 	client *http.Client
@@ -308,7 +306,7 @@ func (h *site) browser(who string) *browser {
 	return &browser{h, &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
-// page is an answer that was read.
+// page is a received page.
 type page struct {
 	status int
 	path   string
@@ -345,8 +343,7 @@ var (
 	textPattern   = regexp.MustCompile(`<[^>]*>`)
 )
 
-// form returns the fields of the form that posts to an action and holds
-// a text.
+// form returns the fields of the form that posts to the action and contains the text.
 func (p page) form(t testing.TB, action, holds string) url.Values {
 	t.Helper()
 	for _, m := range formPattern.FindAllStringSubmatch(p.body, -1) {
@@ -367,7 +364,7 @@ func (p page) form(t testing.TB, action, holds string) url.Values {
 	return nil
 }
 
-// text is what the page says, without its tags.
+// text returns the text of the page, without tags.
 func (p page) text() string {
 	return strings.Join(strings.Fields(html.UnescapeString(textPattern.ReplaceAllString(p.body, ""))), " ")
 }
@@ -390,7 +387,7 @@ func (p page) lacks(t testing.TB, words ...string) {
 	}
 }
 
-// later posts a second after the page was made: its forms decide by then.
+// later posts a second after the page was opened, so that its forms are accepted.
 func (b *browser) later(path string, fields url.Values) page {
 	b.h.t.Helper()
 	b.h.pass(time.Second)
@@ -402,7 +399,7 @@ func (b *browser) request(id string) page {
 	return b.get("/requests/" + id)
 }
 
-// ballot is the form of a request's page that gives a verdict.
+// ballot returns the form on a request's page that gives a verdict.
 func (b *browser) ballot(id, verdict string) url.Values {
 	b.h.t.Helper()
 	return b.request(id).form(b.h.t, "/requests/"+id+"/vote", `value="`+verdict+`"`)
@@ -413,7 +410,7 @@ func (b *browser) cast(id string, fields url.Values) page {
 	return b.later("/requests/"+id+"/vote", fields)
 }
 
-// answer votes through the page, as a person without JavaScript would.
+// answer votes through the page, like a person without JavaScript.
 func (b *browser) answer(id, verdict string, more url.Values) page {
 	b.h.t.Helper()
 	fields := b.ballot(id, verdict)
@@ -424,7 +421,7 @@ func (b *browser) answer(id, verdict string, more url.Values) page {
 	return b.cast(id, fields)
 }
 
-// fill makes a site in which something has happened.
+// fill creates some requests and votes in a site.
 func (h *site) fill() (pending *approval.Request) {
 	h.t.Helper()
 	for i := range 3 {

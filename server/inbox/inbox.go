@@ -1,15 +1,13 @@
-// Package inbox is the web inbox of approvers: server-rendered pages
-// over the asking service, one style sheet and one small script.
+// Package inbox is the web inbox of approvers: server-rendered pages for the asking service, with
+// one style sheet and one small script.
 //
-// The pages show a call from the bytes that the binding covers, never
-// from what an agent or its author says about it; their words stand
-// beside it, fenced. An approval is taken only from a page that showed
-// the whole call, which the server seals into the form. GET and HEAD
-// decide nothing. Everything that decides works without JavaScript.
+// The pages show a call from the bytes that the binding covers, never from a description by an
+// agent or its author; such texts are shown separately and marked. An approval is only accepted
+// from a page that showed the whole call. The server seals what a page showed into its forms. GET
+// and HEAD decide nothing. Everything that decides works without JavaScript.
 //
-// The handler trusts Config.Who for who is signed in, and must stand
-// behind server/auth, which sets the content security policy and
-// refuses requests from other origins.
+// The handler trusts Config.Who about who is signed in. It must run behind server/auth, which sets
+// the content security policy and refuses requests from other origins.
 package inbox
 
 import (
@@ -30,61 +28,57 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Config is what the inbox stands on. Service, Store, Directory and Who
-// are required.
+// Config configures the inbox. Service, Store, Directory and Who are required.
 type Config struct {
 	Service   *approval.Service
 	Store     store.Store
 	Directory approval.Directory
-	Now       func() time.Time // time.Now when nil
-	Logger    *slog.Logger     // slog.Default() when nil
+	Now       func() time.Time // default time.Now
+	Logger    *slog.Logger     // default slog.Default()
 
-	// Who says who is signed in: the tenant, the person with the groups
-	// they hold now, and whether the sign-in is the developer's. A
-	// request without anybody is answered with 401.
+	// Who returns the tenant and the signed-in person with their current groups. dev is set for the
+	// developer's sign-in. If ok is false, the request is answered with 401.
 	Who func(*http.Request) (tenant string, p approval.Person, dev bool, ok bool)
 
-	// Administration has people approve that a freeze is lifted. When
-	// nil, nobody lifts one here.
+	// Administration asks people to approve that a freeze is lifted. If it is nil, freezes can't be
+	// lifted here.
 	Administration *administration.Desk
 
-	// Key seals what a page showed into its forms: at least 32 random
-	// bytes, the same for all replicas that share the store. When nil a
-	// key is made, and forms from before a restart must be opened
-	// again.
+	// Key seals what a page showed into its forms. It has at least 32 random bytes, and must be the
+	// same for all replicas that share the store. If it is nil, a random key is used, and forms
+	// from before a restart must be opened again.
 	Key []byte
-	// Arm is how long a page must have been open before its forms
-	// decide: clicks and keys meant for something else come sooner. 700
-	// ms when 0.
+	// Arm is the time that a page must be open before its forms are accepted, because clicks and keys
+	// that were meant for something else come sooner. The default is 700 ms.
 	Arm time.Duration
-	// Admins names the group of a tenant that may freeze, thaw and redeliver;
-	// "admins" everywhere when nil.
+	// Admins returns the group of a tenant that may freeze, thaw and redeliver. If it is nil, the
+	// group is "admins".
 	Admins func(tenant string) string
-	// SignOut is where the sign-out form posts to; no such form when "".
+	// SignOut is the address that the sign-out form posts to. If it is empty, there is no such
+	// form.
 	SignOut string
-	// PublicKey verifies the checkpoints of the ledger
-	// (name+hash+base64). Without it the ledger page offers no export.
+	// PublicKey verifies the checkpoints of the ledger (name+hash+base64). If it is empty, the
+	// ledger page offers no export.
 	PublicKey string
-	// Shares is what people share of this process, with everything else
-	// that it does; nil: quota.Default of 1 GiB.
+	// Shares limits the use of this process's resources by people. It is shared with the other
+	// parts of the process. If it is nil, quota.Default of 1 GiB is used.
 	Shares *quota.Shares
-	// Feed tells pages what happens; nil: one of the inbox's own.
+	// Feed notifies pages of events. If it is nil, the inbox creates its own.
 	Feed *feed.Feed
-	// Sessions are the session grants of RAP gateways; nil: there are
-	// none.
+	// Sessions are the session grants of RAP gateways. It may be nil.
 	Sessions rap.Sessions
-	// Agents and Loaded tell what is in force for a tenant, as those of
-	// server.Config; nil: nothing is told.
+	// Agents and Loaded return the configuration in force for a tenant, as in server.Config. If
+	// they are nil, the pages don't show it.
 	Agents func(tenant string) openapi.Agents
 	Loaded func(tenant string) []openapi.Loaded
-	// SignIns is what tools ask people to sign in to; nil: nothing.
+	// SignIns are the sign-ins that tools ask people for. It may be nil.
 	SignIns signin.Book
-	// Calls are the calls of RAP runtimes, for the people whom they are
-	// made for; nil: there is no such page.
+	// Calls are the calls of RAP runtimes, shown to the people that they are made for. If it is
+	// nil, there is no such page.
 	Calls rap.Calls
 }
 
-// New returns the handler of all pages, from /.
+// New returns the handler of all pages, starting at /.
 func New(cfg Config) http.Handler {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -94,7 +88,7 @@ func New(cfg Config) http.Handler {
 	}
 	if cfg.Key == nil {
 		cfg.Key = make([]byte, 32)
-		rand.Read(cfg.Key) // can't fail: the process ends instead
+		rand.Read(cfg.Key) // never fails: on an error the process is terminated
 	}
 	if cfg.Arm == 0 {
 		cfg.Arm = 700 * time.Millisecond
@@ -123,7 +117,7 @@ type site struct {
 func (s *site) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /assets/{name}", s.asset)
-	// browsers ask for it beside pages that name no icon
+	// Browsers request it for pages without an icon.
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
 		r.SetPathValue("name", "icon.svg")
 		s.asset(w, r)

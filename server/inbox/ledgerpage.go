@@ -12,20 +12,20 @@ import (
 	"github.com/assent-dev/assent/server/feed"
 )
 
-// ledgerPage is a stretch of the ledger with the checkpoint that covers it.
+// ledgerPage is a part of the ledger, with the checkpoint that covers it.
 type ledgerPage struct {
 	Subject string
 	Entries []entry
 	Size    int64
 	Root    string
 	Note    string
-	From    int64  // index of the oldest entry shown
-	Older   string // address of the entries before these
-	Later   string // address of those after these, of one subject
+	From    int64  // index of the oldest shown entry
+	Older   string // address of the previous entries
+	Later   string // address of the later entries about one subject
 	Export  bool
 }
 
-// entry is one ledger entry, ready to be looked at.
+// entry is one ledger entry, ready to be shown.
 type entry struct {
 	Index   int64
 	At      time.Time
@@ -33,12 +33,12 @@ type entry struct {
 	Subject string
 	Actor   string
 	Facts   string
-	Words   string // what the actor wrote: reason, response or note
+	Words   string // text of the actor: reason, response or note
 	Sealed  []string
-	Broken  string // why it can't be read
+	Broken  string // why it can't be parsed
 }
 
-// pageEntries is how many entries a page has at most.
+// pageEntries is the largest number of entries on a page.
 const pageEntries = 50
 
 func (v *visit) ledger() error {
@@ -85,8 +85,8 @@ func (v *visit) ledger() error {
 	return v.show("ledger", "Ledger", "ledger", p)
 }
 
-// ledgerFrom is the first index of the page that ends before ?before=,
-// or at the end.
+// ledgerFrom returns the first index of the page that ends before the parameter before, or at the
+// end of the ledger.
 func (v *visit) ledgerFrom(size int64) int64 {
 	end := size
 	if n := v.number("before"); n > 0 && n < size {
@@ -95,7 +95,7 @@ func (v *visit) ledgerFrom(size int64) int64 {
 	return max(0, end-pageEntries)
 }
 
-// number reads a parameter that is a whole number; anything else is 0.
+// number returns an integer parameter, or 0 if it is negative or not an integer.
 func (v *visit) number(name string) int64 {
 	n, err := strconv.ParseInt(v.r.URL.Query().Get(name), 10, 64)
 	if err != nil {
@@ -104,8 +104,8 @@ func (v *visit) number(name string) int64 {
 	return max(0, n)
 }
 
-// laterThan is the address of the entries about a subject that come
-// after these; "" when there are none.
+// laterThan returns the address of the later entries about a subject, or an empty string if there
+// are none.
 func (v *visit) laterThan(subject string, list []ledger.SealedEntry) (string, error) {
 	if len(list) == 0 {
 		return "", nil
@@ -128,9 +128,8 @@ func (v *visit) entries(list []ledger.SealedEntry) []entry {
 	return out
 }
 
-// readEntry shows what people wrote, but neither arguments nor
-// messages: those stand on the request's page, where policy says which
-// of their values are hidden.
+// readEntry returns an entry with what people wrote, but without arguments and messages. These are
+// shown on the request's page, which hides the values that a policy hides.
 func readEntry(e ledger.SealedEntry) entry {
 	out := entry{Index: e.Index}
 	leaf, err := ledger.ParseLeaf(e.Leaf)
@@ -165,8 +164,8 @@ func readEntry(e ledger.SealedEntry) entry {
 	return out
 }
 
-// export sends the whole ledger as a file that verifies offline. It is
-// a POST, since it is recorded.
+// export sends the whole ledger as a file that can be verified offline. It is a POST request,
+// because it is recorded in the ledger.
 func (v *visit) export() error {
 	if err := v.onlyAdmins(); err != nil {
 		return err
@@ -203,7 +202,7 @@ func (v *visit) export() error {
 	h.Set("Content-Type", "application/jsonl")
 	h.Set("Content-Disposition", `attachment; filename="assent-ledger.jsonl"`)
 	h.Set("Cache-Control", "no-store")
-	if err := v.writeExport(size, note); err != nil { // the file has no last line, so it won't verify
+	if err := v.writeExport(size, note); err != nil { // without its last line, the file can't be verified
 		v.Logger.Error("ledger export ended early", "error", err)
 	}
 	return nil
@@ -211,8 +210,8 @@ func (v *visit) export() error {
 
 const exportBatch = 100 // entries
 
-// exportTime is how long a reader may take for one batch of entries;
-// the whole may take as long as it needs.
+// exportTime is the time limit for sending one batch of entries. The whole export has no time
+// limit.
 const exportTime = 30 * time.Second
 
 func (v *visit) writeExport(size int64, note []byte) error {
@@ -231,9 +230,9 @@ func (v *visit) writeExport(size int64, note []byte) error {
 			return err
 		}
 		if len(list) == 0 {
-			break // Close says what is missing
+			break // Close reports the missing entries
 		}
-		_ = control.SetWriteDeadline(time.Now().Add(exportTime)) // recorders of tests have none
+		_ = control.SetWriteDeadline(time.Now().Add(exportTime)) // test recorders don't support deadlines
 		for _, e := range list {
 			if err := out.Write(e.Leaf, e.Openings); err != nil {
 				return err

@@ -24,9 +24,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// TestTheLargestCallGetsItsPage: of a call of 8 MiB the page says
-// that it can't be approved here; what can be is shown fully, and
-// approved.
+// TestTheLargestCallGetsItsPage: the page of a call of 8 MiB says that it can't be approved here;
+// calls below the limit are shown in full and can be approved.
 func TestTheLargestCallGetsItsPage(t *testing.T) {
 	h := open(t)
 	quotes := func(n int) string { return `{"a":"` + strings.Repeat(`\"`, n/2) + `"}` }
@@ -74,7 +73,7 @@ func members(n int) string {
 	return b.String()
 }
 
-// shortText is what a large page says outside of the arguments.
+// shortText returns the text of a large page without the arguments.
 func shortText(p page) string {
 	var b strings.Builder
 	for _, part := range strings.SplitAfter(p.body, ">") {
@@ -85,9 +84,9 @@ func shortText(p page) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// TestListsDoNotLookThroughEverything: prompts and arguments that
-// are costly to look at don't make the queue costly, which everybody
-// opens; a batch that nobody could read is refused before it is read.
+// TestListsDoNotLookThroughEverything: prompts and arguments that are expensive to inspect don't
+// make the queue slow, which all people open. A batch that is too large to read is refused before
+// it is read.
 func TestListsDoNotLookThroughEverything(t *testing.T) {
 	h := open(t)
 	var ids []string
@@ -133,8 +132,7 @@ func TestListsDoNotLookThroughEverything(t *testing.T) {
 	}
 }
 
-// TestWhoLeavesGetsNoPage: nothing is written, and no turn is held, for a
-// browser that is gone.
+// TestWhoLeavesGetsNoPage: if the browser has disconnected, nothing is written and no turn is held.
 func TestWhoLeavesGetsNoPage(t *testing.T) {
 	limits := quota.Default(1<<30, 2)
 	shares := quota.New(limits)
@@ -156,8 +154,8 @@ func TestWhoLeavesGetsNoPage(t *testing.T) {
 	}
 }
 
-// TestStreamsOfOnePerson: one person's streams end at their part,
-// others still get theirs, and the page says what to do.
+// TestStreamsOfOnePerson: one person's streams are limited to their share, other people still get
+// streams, and the page says what to do.
 func TestStreamsOfOnePerson(t *testing.T) {
 	limits := quota.Default(1<<30, 2)
 	limits.Streams = quota.Parts{Total: 5, Tenant: 4, Caller: 3}
@@ -199,8 +197,7 @@ func TestStreamsOfOnePerson(t *testing.T) {
 	})
 }
 
-// counted counts how often requests are listed, which is once for each
-// list that is made.
+// counted counts how often requests are listed, which happens once per rendered list.
 type counted struct {
 	store.Store
 	lists, leaves atomic.Int64
@@ -216,9 +213,8 @@ func (c *counted) Leaves(ctx context.Context, tenant string, from int64, limit i
 	return c.Store.Leaves(ctx, tenant, from, limit)
 }
 
-// TestTheLiveListIsMadeOncePerChange: thirty tabs of one person ask
-// for the list after a change, and it is made once; their streams share
-// one reader.
+// TestTheLiveListIsMadeOncePerChange: thirty tabs of one person request the list after a change,
+// and it is rendered once. Their streams share one reader.
 func TestTheLiveListIsMadeOncePerChange(t *testing.T) {
 	counts := &counted{}
 	h := openWith(t, func(c *inbox.Config) {
@@ -252,8 +248,7 @@ func TestTheLiveListIsMadeOncePerChange(t *testing.T) {
 	}
 }
 
-// TestABrokenCursorIsNoFault: the page says what is wrong, and nothing is
-// logged as an error.
+// TestABrokenCursorIsNoFault: the page says what is wrong, and no error is logged.
 func TestABrokenCursorIsNoFault(t *testing.T) {
 	var log strings.Builder
 	h := openWith(t, func(c *inbox.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })

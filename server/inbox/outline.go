@@ -17,34 +17,34 @@ type request struct {
 	ID, Rules  string
 	Agent      string
 	Target     string  // with its kind: "tool wire"
-	Name       string  // of what is called: "wire"
-	Kind       string  // of what is called, in words
-	Summary    summary // of what the call carries
+	Name       string  // without its kind: "wire"
+	Kind       string  // the kind in words
+	Summary    summary // the call's values
 	Principal  string
-	Unknown    bool // nobody is known by the principal's name
+	Unknown    bool // the directory does not contain the principal
 	State      approval.State
 	StateWords string
 	Message    string
-	From       string // whose words the message is
-	Hidden     bool   // the message could repeat what policy hides
+	From       string // the writer of the message
+	Hidden     bool   // the message could repeat values that a policy hides
 	Created    time.Time
 	Deadline   time.Time
 	Pending    bool
 	Stages     []stage
-	Short      string // what nobody can fill; "" when the quorum can be met
+	Short      string // stages that can't be filled; empty if the quorum can be met
 	Hints      []hint
 	Question   *question // nil for the approval of a call
-	Say, Seat  bool      // what the visitor may do: say no or answer; approve
-	Fills      bool      // their approval would fill a seat that is free; of a question, their answer would count
-	Why        string    // they may not approve, or need not
-	Brief      bool      // it is large, and only what lists know is shown
-	Mine       string    // what the visitor has said to the current revision
+	Say, Seat  bool      // what the visitor may do: deny or answer; approve
+	Fills      bool      // their approval would fill an empty seat; for a question, their answer would count
+	Why        string    // why they may not or need not approve
+	Brief      bool      // too large; only the data of the list is shown
+	Mine       string    // the visitor's answer to the current revision
 	Missing    string    // who must still approve
-	By         string    // who brought the state about, and their words
+	By         string    // who caused the state, and their reason
 	Reason     string
 }
 
-// Title is what the call does, in one line of plain text.
+// Title describes in one line of plain text what the call does.
 func (c request) Title() string {
 	if c.Question != nil && c.Question.Alone != "" {
 		return safetext.Inspect(c.Question.Alone, safetext.Form{}).Spoken()
@@ -57,36 +57,36 @@ func (c request) Title() string {
 	return strings.TrimSpace(safetext.Inspect(c.Name, safetext.Form{}).Spoken() + " " + c.Summary.Spoken())
 }
 
-// Approvable reports whether the visitor is offered to approve: it waits for
-// people, and their approval would count.
+// Approvable reports whether the visitor gets the option to approve: the request is pending, and
+// their approval would count.
 func (c request) Approvable() bool { return c.Pending && c.Seat && c.Fills && c.Mine == "" }
 
-// Batchable reports whether it may be answered together with others:
-// what must be looked at twice is answered alone.
+// Batchable reports whether the request may be answered together with others. A request with a
+// grave hint must be answered alone.
 func (c request) Batchable() bool {
 	return c.Approvable() && c.Question == nil &&
 		!slices.ContainsFunc(c.Hints, func(h hint) bool { return h.Grave })
 }
 
-// Graves are the hints that must not be missed, for lists.
+// Graves returns the hints that lists must show.
 func (c request) Graves() []hint {
 	return slices.DeleteFunc(slices.Clone(c.Hints), func(h hint) bool { return !h.Grave && !h.Listed })
 }
 
-// stage is one stage with who has approved and who could.
+// stage is one stage, with the people who have approved and those who may.
 type stage struct {
 	Group   string
 	Needed  int
 	Seated  []string
 	Missing int
 	Could   string // names of members who may still approve
-	Nobody  bool   // the seat is free, and nobody may take it now
+	Nobody  bool   // a seat is empty, and no person may fill it now
 }
 
-// hint is something to look at twice.
+// hint is a fact that needs special attention.
 type hint struct {
 	Grave  bool
-	Listed bool // in lists too
+	Listed bool // also shown in lists
 	Text   string
 }
 
@@ -94,13 +94,11 @@ func grave(text string) hint { return hint{Grave: true, Text: text} }
 
 func listed(text string) hint { return hint{Listed: true, Text: text} }
 
-// listPieces is what the hints of one page may look through, for all
-// requests on it together.
+// listPieces limits the text that is inspected for the hints of all requests on one page.
 const listPieces = 20_000
 
-// outline draws a request for a list. Its hints look through the
-// arguments and the tool's words as far as the budget for that goes,
-// and say where they did not.
+// outline returns a request for a list. Its hints cover the arguments and the tool's texts as far
+// as the budget allows, and say so if they don't cover everything.
 func (v *visit) outline(r *approval.Request) (request, error) {
 	cur := r.Current()
 	c := request{
@@ -152,8 +150,8 @@ func (v *visit) outline(r *approval.Request) (request, error) {
 	return c, nil
 }
 
-// saidBy is what a person has said to the current revision, as what
-// they have done: "approved"; "" for nothing.
+// saidBy returns what a person has answered to the current revision, as a verb: "approved". It
+// returns an empty string if they have not answered.
 func saidBy(r *approval.Request, person string) string {
 	words := map[approval.Verdict]string{
 		approval.Approve: "approved",
@@ -172,8 +170,8 @@ func saidBy(r *approval.Request, person string) string {
 	return out
 }
 
-// messageFrom says whose words a message is. The values in it come from
-// the call, so they are the agent's.
+// messageFrom describes who wrote the message. The values in a message come from the call, so they
+// are the agent's.
 func messageFrom(rev *approval.Revision) string {
 	const values = " The values in it come from the call, so they are the agent’s."
 	switch rev.MessageFrom {
@@ -188,9 +186,8 @@ func messageFrom(rev *approval.Revision) string {
 	return "By the author of a rule, or made by assent from the call." + values
 }
 
-// whyNot says why the visitor may not approve, or may not answer at
-// all; "" when they may. open: it waits for people, and they have said
-// nothing.
+// whyNot returns why the visitor may not approve or answer, or an empty string if they may. open is
+// set if the request is pending and the visitor has not answered.
 func whyNot(e approval.Eligibility, open bool) string {
 	switch {
 	case e.Approve && !e.Waiting && open:
@@ -204,7 +201,7 @@ func whyNot(e approval.Eligibility, open bool) string {
 	return "You may not answer this: " + ofYou(e.Why) + "."
 }
 
-// ofYou says to the visitor why they may not answer.
+// ofYou returns the reason why the visitor may not answer, addressed to them.
 func ofYou(why string) string {
 	return cmp.Or(map[string]string{
 		approval.WhyUnknown:   "the directory does not know you",
@@ -238,7 +235,7 @@ func (v *visit) stages(r *approval.Request) ([]stage, error) {
 	return out, nil
 }
 
-// missing says whose approval is still needed; "" when nobody's is.
+// missing describes whose approvals are still needed. It returns an empty string if none are.
 func missing(stages []stage) string {
 	var words []string
 	for _, s := range stages {
@@ -254,7 +251,7 @@ func missing(stages []stage) string {
 	return strings.Join(words, ", ")
 }
 
-// names lists people, the first few of many.
+// names lists people, but only the first few of many.
 func names(people []approval.Person) string {
 	const most = 6
 	all := make([]string, len(people))
@@ -268,7 +265,7 @@ func names(people []approval.Person) string {
 	return strings.Join(all, ", ")
 }
 
-// hints are what to look at twice, from the bound facts alone.
+// hints returns the hints about a request. They only depend on facts that the binding covers.
 func hints(r *approval.Request, b *budget) []hint {
 	var out []hint
 	add := func(h hint, when bool) {
@@ -310,8 +307,8 @@ func hints(r *approval.Request, b *budget) []hint {
 	return out
 }
 
-// flagsOf finds the trouble in arguments and the parent's input. all is
-// false when it did not look at the whole.
+// flagsOf returns the problems in the arguments and the parent's input. all is false if it did not
+// inspect everything.
 func flagsOf(c *resolve.Call, b *budget) (found safetext.Flags, all bool) {
 	found, all = safetext.Flags{}, true
 	for _, text := range []string{string(c.Args), string(c.ParentInput)} {
@@ -325,7 +322,7 @@ func flagsOf(c *resolve.Call, b *budget) (found safetext.Flags, all bool) {
 	return found, all
 }
 
-// annotation reads a hint of the tool, and whether its server gave it.
+// annotation returns a hint about the tool, and reports whether the server gave it.
 func annotation(rev *approval.Revision, name string) (value, said bool) {
 	value, said = rev.Call.Annotations[name]
 	if !said {

@@ -21,8 +21,8 @@ func TestNamesStayWhole(t *testing.T) {
 	}
 }
 
-// TestATakenSeatIsSaid: whoever could only fill seats that are
-// taken is told so, and not asked to approve.
+// TestATakenSeatIsSaid: people who could only fill seats that are already filled see that, and are
+// not asked to approve.
 func TestATakenSeatIsSaid(t *testing.T) {
 	idle := approval.Eligibility{Answer: true, Approve: true}
 	if got := whyNot(idle, true); !strings.Contains(got, "the seats that you may fill are taken") ||

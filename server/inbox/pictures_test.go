@@ -14,16 +14,16 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// The pictures of the README: what a person sees first.
+// The pictures in the README: what a person sees first.
 const (
 	picturesFolder = "../../docs/images"
 	pictureWidth   = 1100
 	pictureHeight  = 760
 )
 
-// TestReadmePictures takes the pictures of the README, and writes them
-// with -update. Letters look a little different on every machine, so
-// what is held is that each is there and has the size of a page.
+// TestReadmePictures takes the pictures for the README, and writes them with -update. Letters look
+// slightly different on every machine, so it only checks that each picture exists and has the size
+// of a page.
 func TestReadmePictures(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -45,8 +45,7 @@ func TestReadmePictures(t *testing.T) {
 	}
 }
 
-// holdsPicture compares the size of a kept picture with one that was
-// just taken, or keeps it.
+// holdsPicture compares the size of a stored picture with one that was just taken, or stores it.
 func holdsPicture(t *testing.T, file string, taken []byte) {
 	t.Helper()
 	if golden.Update() {

@@ -10,54 +10,53 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// question is what a tool asks, ready to be looked at. Prompt and
-// labels are the tool's own words: pages fence them.
+// question is a tool's question, ready to be shown. Prompt and labels are the tool's own texts, so
+// pages must mark them as quoted.
 type question struct {
-	Asker   string // the tool server, by the name under which it is registered here
+	Asker   string // registered name of the tool server
 	Prompt  safetext.Shown
 	Choices []choice
-	Default choice // what a dismissal picks
+	Default choice // the choice that a dismissal picks
 	Whom    string // who may answer
 	Flags   safetext.Flags
-	Hidden  bool    // the words could repeat what policy hides, so lists go without them
-	Picked  *choice // once answered by a choice
-	Alone   string  // what is asked, in our words, where no call is; "" during one
-	Form    *asked  // what to write or fill in; nil for a choice
+	Hidden  bool    // the texts could repeat values that a policy hides, so lists omit them
+	Picked  *choice // the choice that was picked, if it was answered
+	Alone   string  // description in our words for a question without a call; else empty
+	Form    *asked  // the form to fill in; nil for a choice
 	At      time.Time
 }
 
-// choice is one label with its number, which alone decides: labels may
+// choice is one label with its number. Only the number matters for the answer, because labels may
 // be empty or equal.
 type choice struct {
 	Index   int
 	Label   safetext.Shown
-	Note    string // words of the page about the label
+	Note    string // the page's own note about the label
 	Default bool
 	Picked  bool
 }
 
-// Name is the choice in a few words.
+// Name returns a short form of the choice.
 func (c choice) Name() string {
 	return strings.TrimSpace(fmt.Sprintf("[%d] %s", c.Index, c.Label.Spoken()))
 }
 
-// What a page shows of a question before it asks to open the whole.
-// Labels are never cut: whoever picks one has seen all.
+// The limits for a question on a page that does not show all of it. Labels are never cut there, so
+// that people see all of a label before they pick it.
 const (
 	longPrompt  = 2000 // characters
 	briefPrompt = 300  // on lists
 	briefLabel  = 80
 )
 
-// questionBrief is a question as lists show it: the beginning of its
-// prompt, how many choices there are, and the one that was picked. It
-// is nil for approvals of calls.
+// questionBrief returns a question as lists show it: the beginning of its prompt, the number of
+// choices, and the picked choice. It returns nil for approvals of calls.
 func (v *visit) questionBrief(r *approval.Request) *question {
 	return v.question(r, briefPrompt, func(c choice) bool { return c.Picked })
 }
 
-// questionWhole is a question with all of its labels. limit is how many
-// characters of the prompt are shown, 0 for all.
+// questionWhole returns a question with all of its labels. limit is the number of characters of the
+// prompt that are shown; 0 means all.
 func (v *visit) questionWhole(r *approval.Request, limit int) *question {
 	return v.question(r, limit, func(choice) bool { return true })
 }
@@ -97,7 +96,7 @@ func (v *visit) question(r *approval.Request, limit int, labelled func(choice) b
 	return out
 }
 
-// wordsOf finds the trouble in a tool's words, as far as the budget goes.
+// wordsOf returns the problems in a tool's texts, as far as the budget allows.
 func wordsOf(q *approval.Question, b *budget) safetext.Flags {
 	out := safetext.Flags{}
 	texts := append([]string{q.Prompt}, q.Choices...)
@@ -114,7 +113,7 @@ func wordsOf(q *approval.Question, b *budget) safetext.Flags {
 	return out
 }
 
-// choices lists all choices, with the labels of those that labelled wants.
+// choices lists all choices. Only those for which labelled returns true have their labels.
 func choices(r *approval.Request, labelled func(choice) bool) []choice {
 	q := r.Question
 	out := make([]choice, len(q.Choices))
@@ -148,7 +147,7 @@ func choices(r *approval.Request, labelled func(choice) bool) []choice {
 	return out
 }
 
-// named is a choice for sentences.
+// named returns a choice for use in a sentence.
 func named(q *approval.Question, index int) string {
 	if index < 0 || index >= len(q.Choices) {
 		return fmt.Sprintf("[%d]", index)
@@ -160,7 +159,7 @@ func named(q *approval.Question, index int) string {
 	return fmt.Sprintf("[%d] “%s”", index, label)
 }
 
-// whom says who may answer a question.
+// whom describes who may answer a question.
 func (v *visit) whom(r *approval.Request) string {
 	switch {
 	case r.OnlyUser():
@@ -172,7 +171,7 @@ func (v *visit) whom(r *approval.Request) string {
 	return "somebody of " + strings.Join(r.Question.Groups, ", ")
 }
 
-// outcomeOfAnswer says what became of the answer to a question.
+// outcomeOfAnswer describes the result of the answer to a question.
 func outcomeOfAnswer(r *approval.Request) said {
 	m := saying("good", "Answered.")
 	switch {

@@ -18,7 +18,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// yesOrNo is the question of the protocol's own example.
+// yesOrNo returns the question of the protocol's example.
 func yesOrNo() approval.Question {
 	return approval.Question{
 		Asker:   "notes-server",
@@ -28,7 +28,7 @@ func yesOrNo() approval.Question {
 	}
 }
 
-// asks has a tool ask about a call.
+// asks makes a tool ask a question about a call.
 func (h *site) asks(principal string, c *resolve.Call, q approval.Question) *approval.Request {
 	h.t.Helper()
 	c.Principal = principal
@@ -51,8 +51,7 @@ func (h *site) asksBob(q approval.Question) *approval.Request {
 	return h.asks("bob", tool("place_order", order), q)
 }
 
-// pick presses a button of a question's page, as a person without
-// JavaScript would.
+// pick presses a button on a question's page, like a person without JavaScript.
 func (b *browser) pick(id, verdict string, choice ...string) page {
 	b.h.t.Helper()
 	fields := b.ballot(id, verdict)
@@ -62,8 +61,8 @@ func (b *browser) pick(id, verdict string, choice ...string) page {
 	return b.cast(id, fields)
 }
 
-// TestAQuestionIsShownAsOne: what we know comes first, then the tool's
-// words, then every label with its number; no form of approvals.
+// TestAQuestionIsShownAsOne: our own facts come first, then the tool's texts, then every label with
+// its number. The forms for approvals are missing.
 func TestAQuestionIsShownAsOne(t *testing.T) {
 	h := open(t)
 	r := h.asksBob(yesOrNo())
@@ -74,7 +73,7 @@ func TestAQuestionIsShownAsOne(t *testing.T) {
 		"Question notes-server asks about place_order side buy quantity 100 symbol ACME",
 		"may answer: Bob Roe (bob), for whom the agent acts",
 	)
-	list.lacks(t, `name="id"`, "of 1 approved", "allow writing to") // a tool's words are read on its own page
+	list.lacks(t, `name="id"`, "of 1 approved", "allow writing to") // they are only on the question's own page
 	p := bob.request(r.ID)
 	inOrder(
 		t,
@@ -181,8 +180,7 @@ func TestAnswersToQuestions(t *testing.T) {
 	}
 }
 
-// TestNoOtherTextIsAChoice: what can't be read is refused, and never
-// falls back to a number.
+// TestNoOtherTextIsAChoice: a text that is not a number is refused and never treated as one.
 func TestNoOtherTextIsAChoice(t *testing.T) {
 	h := open(t)
 	r := h.asksBob(yesOrNo())
@@ -206,7 +204,7 @@ func TestNoOtherTextIsAChoice(t *testing.T) {
 		bob.pick(r.ID, "choose", choice...).says(t, "Nothing was decided.", "Choice: expected the")
 	}
 
-	// a number beside a dismissal means nothing
+	// A number that is posted with a dismissal has no effect.
 	bob.pick(r.ID, "dismiss", "1").says(t, "Dismissed: the tool is told its default")
 	for _, verdict := range []string{"approve", "deny", "respond"} {
 		r := h.asksBob(yesOrNo())
@@ -231,8 +229,7 @@ func TestNoOtherTextIsAChoice(t *testing.T) {
 	}
 }
 
-// TestWhoMayNotAnswerReadsOnly: they see what is asked and of whom,
-// without a form.
+// TestWhoMayNotAnswerReadsOnly: other people see the question and who is asked, without a form.
 func TestWhoMayNotAnswerReadsOnly(t *testing.T) {
 	h := open(t)
 	forRisk := yesOrNo()
@@ -260,8 +257,8 @@ func TestWhoMayNotAnswerReadsOnly(t *testing.T) {
 	}
 }
 
-// TestQuestionsToOthersHideNothing: however many of them are due before
-// it, what waits for the visitor stands on the first page.
+// TestQuestionsToOthersHideNothing: a request that waits for the visitor is on the first page, even
+// if many questions to others are due before it.
 func TestQuestionsToOthersHideNothing(t *testing.T) {
 	h := open(t)
 	for range 30 {
@@ -312,8 +309,8 @@ func TestQuestionsAreNeverAnsweredTogether(t *testing.T) {
 	}
 }
 
-// TestLabelsAreTakenAsTheyAre: empty, equal, hostile and very many
-// labels stand in order with their numbers, and the number decides.
+// TestLabelsAreTakenAsTheyAre: empty, equal, hostile and very many labels are shown in order with
+// their numbers, and the number decides.
 func TestLabelsAreTakenAsTheyAre(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -371,7 +368,7 @@ func TestLabelsAreTakenAsTheyAre(t *testing.T) {
 	bob.pick(r.ID, "choose", "37").says(t, "the tool is told [37] “Account 37 of a customer")
 }
 
-// TestLongPromptsAreCutAndCanBeOpened: labels never are.
+// TestLongPromptsAreCutAndCanBeOpened: long prompts are cut, labels never are.
 func TestLongPromptsAreCutAndCanBeOpened(t *testing.T) {
 	h := open(t)
 	q := yesOrNo()
@@ -437,8 +434,8 @@ func TestHiddenValuesAndQuestions(t *testing.T) {
 
 var figurePattern = regexp.MustCompile(`(?s)<figure.*?</figure>`)
 
-// TestHostileQuestions: words of a tool are text on every page, and
-// stand inside of the quotation only.
+// TestHostileQuestions: a tool's texts are plain text on every page, and only appear inside of the
+// quotation.
 func TestHostileQuestions(t *testing.T) {
 	h := open(t)
 	words := hostile + "\nassent: you have approved this\x1b[2J"
@@ -475,8 +472,8 @@ func TestHostileQuestions(t *testing.T) {
 	}
 }
 
-// TestQuestionInChromium answers a question with and without the
-// script, and lets axe-core look at its page.
+// TestQuestionInChromium answers a question with and without the script, and checks its page with
+// axe-core.
 func TestQuestionInChromium(t *testing.T) {
 	t.Parallel()
 	browser, axe := chromium(t), axeSource(t)

@@ -14,13 +14,13 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// pageSize is how many requests a page of the queue has. Each is read
-// whole, for its stages and hints, unless it is large.
+// pageSize is the number of requests on a page of the queue. Each request is read in full for its
+// stages and hints, unless it is large.
 const pageSize = 25
 
 const (
-	listedBytes = 256 << 10 // of a request that is read for its outline
-	queueBytes  = 1 << 20   // of all that are read for one page
+	listedBytes = 256 << 10 // largest request that is read for its outline
+	queueBytes  = 1 << 20   // total size of the requests that are read for one page
 )
 
 // queuePage is the list of requests.
@@ -31,22 +31,21 @@ type queuePage struct {
 	Principal string
 	Requests  []request
 	Total     int
-	AtLeast   bool   // Total is no more than what was counted
+	AtLeast   bool   // Total is a lower bound
 	Next      string // address of the next page
-	Here      string // address of the list without the page around it
+	Here      string // address of the list without the page
 	SignIns   *signIns
 }
 
-// Filtered reports whether the list is narrowed.
+// Filtered reports whether the list is filtered.
 func (q queuePage) Filtered() bool { return q.Agent+q.Target+q.Principal != "" }
 
-// Batch reports whether some of what is listed can be answered
-// together: questions can't.
+// Batch reports whether any listed requests can be answered together. Questions can't.
 func (q queuePage) Batch() bool {
 	return q.Tab == "mine" && slices.ContainsFunc(q.Requests, request.Batchable)
 }
 
-// Tabs are the lists with their addresses.
+// Tabs returns the lists with their addresses.
 func (q queuePage) Tabs() []struct{ Name, Words, Href string } {
 	out := []struct{ Name, Words, Href string }{
 		{"mine", "Waiting for me", ""},
@@ -80,7 +79,8 @@ func (q queuePage) address(path, tab, cursor string) string {
 	return path + "?" + u.Encode()
 }
 
-// title says how many wait, where that is what is listed.
+// title returns the page's title. It contains the number of waiting requests if the list shows
+// those.
 func (q queuePage) title() string {
 	more := ""
 	if q.AtLeast {
@@ -101,9 +101,8 @@ func (v *visit) queue() error {
 	return v.show("queue", q.title(), "queue", q)
 }
 
-// queueFragment is the list alone, for the script to put in place.
-// However many pages of a person ask for it after a change, it is made
-// once.
+// queueFragment returns the list without the page, for the script to insert. If several pages of a
+// person request it after a change, it is rendered only once.
 func (v *visit) queueFragment() error {
 	state, _, err := v.Store.Checkpoint(v.ctx(), v.Tenant)
 	if err != nil {
@@ -129,13 +128,12 @@ func (v *visit) queueFragment() error {
 	return nil
 }
 
-// total is how many requests a list has on all of its pages. more says
-// that there are more than were counted: what waits for a person is
-// counted one by one.
+// total returns the number of requests in a list on all of its pages. more is set if there are more
+// than that. Requests that wait for a person are counted one by one, up to a limit.
 func (v *visit) total(tab string, f approval.Filter, first approval.Page) (n int, more bool, err error) {
 	if tab != "mine" && tab != "others" {
 		by, err := v.reader()
-		if most := 1000; !by.All() && first.Total > most { // lists of some readers count no further
+		if most := 1000; !by.All() && first.Total > most { // lists for some readers count no further
 			return most, true, err
 		}
 		return first.Total, false, err
@@ -149,11 +147,11 @@ func (v *visit) total(tab string, f approval.Filter, first approval.Page) (n int
 	return len(all.Requests), all.Next != "", err
 }
 
-// mostCounted is how many requests that wait for a person are counted.
+// mostCounted is the limit up to which requests that wait for a person are counted.
 const mostCounted = 200
 
-// waiting says how many requests wait for the visitor, for the titles
-// of their pages, and nothing of what they say.
+// waiting sends the number of requests that wait for the visitor, for the titles of their pages,
+// without any details.
 func (v *visit) waiting() error {
 	list, err := v.listed("mine", approval.Filter{Limit: mostCounted})
 	if err != nil {
@@ -166,10 +164,10 @@ func (v *visit) waiting() error {
 	return json.NewEncoder(v.w).Encode(map[string]any{"total": len(list.Requests), "more": list.Next != ""})
 }
 
-// fragmentKey says whose list it is, and which.
+// fragmentKey identifies a list and its visitor.
 type fragmentKey struct{ tenant, person, groups, query string }
 
-// fragment is a list as it was when the ledger had so many entries.
+// fragment is a list as it was when the ledger had this number of entries.
 type fragment struct {
 	state int64
 	made  time.Time
@@ -177,11 +175,11 @@ type fragment struct {
 }
 
 const (
-	fragmentAge   = 2 * time.Second // times on it are as old, and groups
-	mostFragments = 16 << 20        // bytes of all that are kept, with their keys
+	fragmentAge   = 2 * time.Second // largest age of the times and groups in a list
+	mostFragments = 16 << 20        // total bytes of all stored lists and their keys
 )
 
-// fragments are the lists that were made last.
+// fragments are the lists that were rendered last.
 type fragments struct {
 	mu    sync.Mutex
 	all   map[fragmentKey]fragment
@@ -202,7 +200,7 @@ func (f *fragments) put(key fragmentKey, made fragment) {
 		f.bytes -= old.size(key)
 	}
 	f.bytes += made.size(key)
-	if f.all == nil || f.bytes > mostFragments { // they are soon made anew
+	if f.all == nil || f.bytes > mostFragments { // they are rendered again when needed
 		f.all, f.bytes = map[fragmentKey]fragment{}, made.size(key)
 	}
 	f.all[key] = made
@@ -256,7 +254,7 @@ func (v *visit) readQueue() (queuePage, error) {
 	room := int64(queueBytes)
 	for _, s := range list.Requests {
 		c, err := v.queued(s, &room)
-		if errors.Is(err, approval.ErrNotFound) { // the directory changed since the list was read
+		if errors.Is(err, approval.ErrNotFound) { // the directory changed after the list was read
 			continue
 		}
 		if err != nil {
@@ -274,8 +272,8 @@ func (v *visit) readQueue() (queuePage, error) {
 	return q, nil
 }
 
-// listed reads a page: of what waits for the visitor, or of everything.
-// Nothing waits for somebody whom the directory doesn't know.
+// listed reads a page of the requests that wait for the visitor, or of all requests. For a person
+// that the directory does not contain, the page is empty.
 func (v *visit) listed(tab string, f approval.Filter) (approval.Page, error) {
 	page, err := v.listOf(tab, f)
 	if errors.Is(err, approval.ErrUnknownName) {
@@ -296,8 +294,8 @@ func (v *visit) listOf(tab string, f approval.Filter) (approval.Page, error) {
 	return v.list(f)
 }
 
-// queued draws the outline of a request. Of those that are large, or
-// when the page has read enough, it shows what the list knows.
+// queued returns the outline of a request. If the request is large or the page has already read
+// enough, it only contains the data of the list.
 func (v *visit) queued(s approval.Summary, room *int64) (request, error) {
 	if s.Bytes > listedBytes || s.Bytes > *room {
 		return briefOutline(s), nil
@@ -311,7 +309,7 @@ func (v *visit) queued(s approval.Summary, room *int64) (request, error) {
 	return v.outline(r)
 }
 
-// briefOutline is what a list knows of a request.
+// briefOutline returns an outline from the data of the list.
 func briefOutline(s approval.Summary) request {
 	return request{
 		ID:         s.ID,

@@ -17,7 +17,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// requestPage is one request, whole.
+// requestPage shows one request in full.
 type requestPage struct {
 	request
 	Version   int64
@@ -32,28 +32,28 @@ type requestPage struct {
 	Facts     []fact
 	Docs      []document
 	Unseen    unseen
-	All       bool // everything is drawn, however long
-	Full      bool // the whole call stands on this page
+	All       bool // everything is drawn, whatever its length
+	Full      bool // the whole call is shown on this page
 	Huge      bool // it can't be approved here
 	Grounds   []approval.Ground
-	Unfilled  []string      // variables of the message that the call has no value for
-	Context   []contextItem // what the agent says
-	Call      bool          // false for a question that the agent asks by itself
+	Unfilled  []string      // variables of the message without a value in the call
+	Context   []contextItem // what the agent adds
+	Call      bool          // false for a question that the agent itself asks
 	Ending    string
 	CallsIn   []approval.CallIn
 	Revisions []revision
 	Similar   []similar
 	History   []entry
-	Later     string   // address of the entries that come after these
-	News      []string // what changed since the page that the visitor answered on
+	Later     string   // address of the later entries
+	News      []string // what changed after the page on which the visitor answered
 	Offer     *offer
-	Edit      string // arguments for the editor, "" when they can't be edited here
+	Edit      string // arguments for the editor; empty if they can't be edited here
 	Next      *next  // another request that waits for the visitor
-	Seen      string // seal of forms that answer
-	SeenEdit  string // seal of the form that shows what an edit would do
+	Seen      string // seal of the forms that answer
+	SeenEdit  string // seal of the form that previews an edit
 }
 
-// unseen are the values of a call that policy hides, by their paths.
+// unseen lists the values of a call that a policy hides, by their paths.
 type unseen struct {
 	Paths     []string
 	Forbidden bool // a policy forbids approving the call while they are hidden
@@ -63,29 +63,29 @@ func unseenOf(r *approval.Request) unseen {
 	return unseen{Paths: r.Hidden(), Forbidden: len(r.Unapprovable()) > 0}
 }
 
-// next is the request that a visitor goes on with.
+// next is the request that the visitor may continue with.
 type next struct {
 	ID, Title string
-	Others    int // that wait as well
+	Others    int // number of other waiting requests
 	AtLeast   bool
 }
 
-// Shown reports whether the visitor may approve from this page, as far
-// as the page goes: it shows all of the call, and no policy forbids it.
+// Shown reports whether the page allows an approval: it shows the whole call, and no policy forbids
+// it.
 func (p requestPage) Shown() bool { return p.Full && !p.Huge && !p.Unseen.Forbidden }
 
-// Dismissed reports whether a question was closed without picking.
+// Dismissed reports whether a question was dismissed.
 func (p requestPage) Dismissed() bool { return p.Cause == approval.ByDismissal }
 
-// fact is one bound fact, from the call itself.
+// fact is one fact from the call that the binding covers.
 type fact struct {
 	Name      string
 	Text      string
 	Note      string
-	Technical bool // of use to machines and auditors: pages may fold it
+	Technical bool // useful for machines and auditors; pages may fold it
 }
 
-// revision is one form of the call with what it changed.
+// revision is one version of the call, with its changes.
 type revision struct {
 	Number  int
 	Author  string
@@ -94,21 +94,21 @@ type revision struct {
 	Changes changeList
 }
 
-// changeList is what an edit changed.
+// changeList contains the changes of an edit.
 type changeList struct {
 	Changes []change
-	More    bool // the page has no room for all of them
+	More    bool // the page has no space for all of them
 }
 
-// change is one difference, ready to be looked at.
+// change is one difference, ready to be shown.
 type change struct {
 	Path     safetext.Shown
-	Old, New *safetext.Shown // nil when added or removed
+	Old, New *safetext.Shown // nil if added or removed
 	Hidden   bool
 }
 
-// longChange is how many characters of one side of a change are shown.
-// What an edit makes of the arguments stands whole beside it.
+// longChange is the largest number of characters of one side of a change that are shown. The page
+// shows the resulting arguments in full.
 const longChange = 20_000
 
 // similar is an earlier decision about the same agent and target.
@@ -118,7 +118,7 @@ type similar struct {
 	By     string
 	Reason string
 	At     time.Time
-	Same   bool // the very same arguments
+	Same   bool // the arguments are identical
 }
 
 func (v *visit) request() error {
@@ -175,7 +175,7 @@ func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) 
 			limit = 0
 		}
 		p.Question = v.questionWhole(r, limit)
-		p.Full = true // an answer needs to have seen all labels, and none is ever cut
+		p.Full = true // an answer requires that all labels were seen, and none is ever cut
 	} else if p.Approvable() {
 		p.Offer = v.offer(r)
 		p.Edit = editable(r)
@@ -196,8 +196,8 @@ func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) 
 	return p, nil
 }
 
-// next is the request that waits for the visitor and is due first,
-// besides the one they are at; nil when none is.
+// next returns the request that waits for the visitor and is due first, other than the current one.
+// It returns nil if there is none.
 func (v *visit) next(but string) (*next, error) {
 	const enough = 10
 	list, err := v.Service.Waiting(v.ctx(), v.Tenant, v.Person.ID, approval.Filter{ByDue: true, Limit: enough})
@@ -221,10 +221,9 @@ func (v *visit) next(but string) (*next, error) {
 	}, nil
 }
 
-// readPast reads what happened before: to this request, and to others
-// like it.
+// readPast reads the history of this request and of similar ones.
 func (v *visit) readPast(r *approval.Request, p *requestPage) error {
-	if !p.Call { // there is no call that another one could be like
+	if !p.Call { // without a call there are no similar requests
 		return v.readHistory(r, p)
 	}
 	past, err := v.Store.Similar(v.ctx(), v.Tenant, r.Agent.ID, r.Current().Call.Target(), 10)
@@ -244,7 +243,7 @@ func (v *visit) readPast(r *approval.Request, p *requestPage) error {
 	return v.readHistory(r, p)
 }
 
-// readHistory reads what the ledger tells of this request.
+// readHistory reads the ledger entries about this request.
 func (v *visit) readHistory(r *approval.Request, p *requestPage) error {
 	entries, err := v.Store.History(v.ctx(), v.Tenant, r.ID, 0, pageEntries)
 	if err != nil {
@@ -266,8 +265,8 @@ func (v *visit) similar(r, o *approval.Request) similar {
 	}
 }
 
-// sealSeen seals what a page shows: r as it stands, or what an edit of
-// it would make of it.
+// sealSeen seals what a page shows: the current request, or the request as it would be after an
+// edit.
 func (v *visit) sealSeen(to purpose, r, shown *approval.Request, full bool, edit string) string {
 	return v.seal(to, seen{
 		Tenant:  v.Tenant,
@@ -282,9 +281,8 @@ func (v *visit) sealSeen(to purpose, r, shown *approval.Request, full bool, edit
 	})
 }
 
-// shownDigests are those of every document that an approval covers, and
-// that a page must show: the facts, the arguments, and the input of the
-// agent that delegates.
+// shownDigests returns the digests of all documents that an approval covers and that a page must
+// show: the facts, the arguments, and the input of the delegating agent.
 func shownDigests(r *approval.Request) []string {
 	call := &r.Current().Call
 	var all strings.Builder
@@ -295,7 +293,7 @@ func shownDigests(r *approval.Request) []string {
 	return []string{digest(all.String()), digest(string(call.Args)), digest(string(call.ParentInput))}
 }
 
-// documents are the JSON texts that the binding covers.
+// documents returns the JSON texts that the binding covers.
 func (v *visit) documents(r *approval.Request, all bool) []document {
 	call := &r.Current().Call
 	out := []document{inspectDocument("Arguments", string(call.Args), r.Arguments().Redaction(), all, v.draws)}
@@ -319,8 +317,7 @@ func full(docs []document) bool {
 	return !slices.ContainsFunc(docs, func(d document) bool { return d.Cut || d.Huge })
 }
 
-// facts are everything else that the binding covers, and who asks. They
-// are shown uncut.
+// facts returns everything else that the binding covers, and who asks. They are never cut.
 func facts(r *approval.Request) []fact {
 	cur := r.Current()
 	c := cur.Call
@@ -390,7 +387,7 @@ func facts(r *approval.Request) []fact {
 	return out
 }
 
-// unknownNote says when nobody is known by the principal's name.
+// unknownNote returns a note if the directory does not contain the principal.
 func unknownNote(r *approval.Request) string {
 	if !r.Requester.Unknown {
 		return ""
@@ -399,7 +396,7 @@ func unknownNote(r *approval.Request) string {
 	return "unknown person: nobody is known by this name, so one more person must agree"
 }
 
-// hintNote says what a hint about the tool is worth.
+// hintNote describes how trustworthy a hint about the tool is.
 func hintNote(rev *approval.Revision) string {
 	if rev.HintsBelieved {
 		return "by its server, which is believed"
@@ -408,8 +405,8 @@ func hintNote(rev *approval.Revision) string {
 	return "by its server, which is not believed: it takes the call out of no rule"
 }
 
-// revisions draws the latest first: if the page has no room for all
-// changes, the oldest are missing.
+// revisions draws the latest revision first, so that the oldest ones are left out if the page has
+// no space for all changes.
 func (v *visit) revisions(r *approval.Request) []revision {
 	out := make([]revision, len(r.Revisions))
 	for i, x := range slices.Backward(r.Revisions) {
@@ -424,12 +421,10 @@ func (v *visit) revisions(r *approval.Request) []revision {
 	return out
 }
 
-// bytesPiece is how many bytes can be compared in the time that one
-// piece takes to be drawn.
+// bytesPiece is the number of bytes that can be compared in the time for drawing one piece.
 const bytesPiece = 64
 
-// changes compares two texts of arguments, as far as the page has room
-// for it.
+// changes compares two texts of arguments if the budget of the page allows it.
 func (v *visit) changes(before, after string, arguments policy.Arguments) changeList {
 	if !v.draws.spend((len(before) + len(after)) / bytesPiece) {
 		return changeList{More: true}
@@ -437,8 +432,7 @@ func (v *visit) changes(before, after string, arguments policy.Arguments) change
 	return v.showChanges(approval.Diff(before, after), arguments)
 }
 
-// showChanges makes differences fit to be looked at. What policy hides
-// is hidden here too.
+// showChanges prepares changes for display. Values that a policy hides are hidden.
 func (v *visit) showChanges(in []approval.Change, arguments policy.Arguments) changeList {
 	var out changeList
 	for _, c := range in {
@@ -464,8 +458,8 @@ func (v *visit) shownPath(path string) safetext.Shown {
 	)
 }
 
-// jsonShown shows a JSON text. Escapes inside its strings are left as
-// they were written: they can't act.
+// jsonShown prepares a JSON text for display. Escapes in its strings stay unchanged, because they
+// have no effect.
 func (v *visit) jsonShown(text string) *safetext.Shown {
 	if text == "" {
 		return nil
@@ -474,7 +468,7 @@ func (v *visit) jsonShown(text string) *safetext.Shown {
 	return &s
 }
 
-// news says what happened to a request after a time.
+// news describes what happened to a request after a time.
 func (v *visit) news(r *approval.Request, since time.Time) []string {
 	var out []string
 	for _, x := range r.Revisions[1:] {
@@ -500,9 +494,9 @@ func (v *visit) news(r *approval.Request, since time.Time) []string {
 	return out
 }
 
-// editable is the text for the editor: the same JSON, indented, with
-// every character that could hide written as a JSON escape. What policy
-// hides can't be edited here, nor what is too large to be looked at.
+// editable returns the text for the editor: the same JSON, indented, with every character that
+// could be invisible written as a JSON escape. It returns an empty string if a policy hides a value
+// or if the arguments are too large to be shown.
 func editable(r *approval.Request) string {
 	args := r.Current().Call.Args
 	if len(r.Hidden()) > 0 || len(args) > largest {
@@ -511,13 +505,13 @@ func editable(r *approval.Request) string {
 	return indentedJSON(string(args))
 }
 
-// indentedJSON is "" for what is no JSON.
+// indentedJSON returns indented JSON, or an empty string if the text is not JSON.
 func indentedJSON(args string) string {
 	var b bytes.Buffer
 	if json.Indent(&b, []byte(args), "", "  ") != nil {
 		return ""
 	}
-	if b.Len() > 2*largest { // deep nesting is mostly indentation
+	if b.Len() > 2*largest { // deeply nested JSON is mostly indentation
 		return safetext.JSON(args)
 	}
 	return safetext.JSON(b.String())

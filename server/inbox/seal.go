@@ -10,50 +10,49 @@ import (
 	"time"
 )
 
-// seen is what a page showed to a person. The server seals it into the
-// page's forms, so that a form can't claim more than its page showed,
-// decide for somebody else, or come from anywhere but a page of this
-// person. A seal is for one purpose.
+// seen describes what a page showed to a person. The server seals it into the page's forms, so that
+// a form can't claim more than its page showed, decide for another person, or come from anywhere
+// other than a page of this person. A seal is valid for one purpose.
 type seen struct {
 	Tenant  string `json:"t"`
 	Person  string `json:"p"`
 	Request string `json:"r"`
 	Version int64  `json:"v"`
-	Binding string `json:"b"` // of what stood on the page; of an edit, of the call before it
-	Full    bool   `json:"f"` // every document stood on the page, whole
-	// digests of the documents that the page showed: facts, arguments,
-	// the parent's input
+	Binding string `json:"b"` // digest of what the page showed; for an edit, of the call before it
+	Full    bool   `json:"f"` // every document was shown in full
+	// Shown lists the digests of the documents that the page showed: facts, arguments, and the
+	// parent's input.
 	Shown []string `json:"d,omitempty"`
 	Edit  string   `json:"e,omitempty"` // digest of the edited arguments that the page showed
 	At    int64    `json:"a"`           // Unix milliseconds
 }
 
-// purpose is what the forms of a page do. Each has seals of its own,
-// since each page shows something else.
+// purpose identifies what the forms of a page do. Each purpose has separate seals, because each page shows
+// something else.
 type purpose string
 
 const (
 	toVote    purpose = "vote"    // answers the call or question that the page shows
-	toPreview purpose = "preview" // shows what an edit would do, and changes nothing
+	toPreview purpose = "preview" // shows the effect of an edit, and changes nothing
 	toEdit    purpose = "edit"    // replaces the arguments with those that the page shows, and approves them
-	toBatch   purpose = "batch"   // answers one of several calls of a page
-	toManage  purpose = "manage"  // is about no request
-	toTell    purpose = "said"    // says what became of an answer
+	toBatch   purpose = "batch"   // answers one of several calls on a page
+	toManage  purpose = "manage"  // is not about a request
+	toTell    purpose = "said"    // reports the result of an answer
 )
 
-// said is what became of an answer, for the page that follows.
+// said is the result of an answer, shown on the next page.
 type said struct {
 	Person  string   `json:"p"`
 	Request string   `json:"r,omitempty"`
 	Kind    string   `json:"k"` // good: it may run; done: it does not, or not yet; note; bad: nothing was done
 	Lines   []string `json:"l"`
-	Since   int64    `json:"s,omitempty"` // Unix milliseconds of what was shown: the page tells what changed after
+	Since   int64    `json:"s,omitempty"` // Unix milliseconds of what was shown; the page lists later changes
 	At      int64    `json:"a"`
 }
 
 func saying(kind string, lines ...string) said { return said{Kind: kind, Lines: lines} }
 
-// How long a form and a message stay good.
+// How long forms and messages are valid.
 const (
 	formAge = 12 * time.Hour
 	saidAge = 5 * time.Minute
@@ -61,11 +60,11 @@ const (
 
 var errSeal = errors.New("this form is not from a page of yours that is still good: open the page again")
 
-// seal writes v with a tag that only this server can make, for one purpose.
+// seal encodes v with a tag that only this server can create, for one purpose.
 func (s *site) seal(to purpose, v any) string {
 	body, err := json.Marshal(v)
 	if err != nil {
-		return "" // opens as nothing
+		return "" // open refuses it
 	}
 	text := base64.RawURLEncoding.EncodeToString(body)
 	return text + "." + base64.RawURLEncoding.EncodeToString(s.tag(to, text))
@@ -77,7 +76,7 @@ func (s *site) tag(to purpose, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// open reads what seal wrote.
+// open decodes the result of seal.
 func (s *site) open(to purpose, sealed string, v any) error {
 	text, tag, _ := strings.Cut(sealed, ".")
 	got, err := base64.RawURLEncoding.DecodeString(tag)
@@ -91,8 +90,8 @@ func (s *site) open(to purpose, sealed string, v any) error {
 	return nil
 }
 
-// openSeen reads the seal of a form and holds it to whoever posts it.
-// With errEarly the seal is good, but the form came too soon.
+// openSeen opens the seal of a form and checks that it belongs to the visitor. errEarly means that
+// the seal is valid, but the form was posted too soon.
 func (s *site) openSeen(to purpose, sealed string, v *visit) (seen, error) {
 	var out seen
 	if err := s.open(to, sealed, &out); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/server/inbox"
 )
 
-// sessions are session grants that keep who ended them.
+// sessions are session grants that record who ended them.
 type sessions struct {
 	live  []rap.SessionGrant
 	ended []string

@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// TestNotShownIsNotApproved: what is cut can be approved only from the
-// page that shows all of it, and what nobody reads not at all.
+// TestNotShownIsNotApproved: a call that is cut can only be approved from the page that shows all
+// of it, and a call that is too large to read can't be approved.
 func TestNotShownIsNotApproved(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -55,8 +55,8 @@ func TestNotShownIsNotApproved(t *testing.T) {
 	}
 }
 
-// TestHiddenValuesStayHidden: neither value nor message with it reaches
-// a page, but structure and sizes do.
+// TestHiddenValuesStayHidden: hidden values and messages that contain them are on no page, but
+// structure and sizes are.
 func TestHiddenValuesStayHidden(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -197,7 +197,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// hostile is put wherever a text from outside can stand.
+// hostile is inserted wherever a text from outside can appear.
 const hostile = `"><script>document.title="owned"</script><img src=x onerror="document.title='owned'">{{.}}</textarea>` + "\u202e\U000e0041"
 
 func (h *site) hostileRequest() *approval.Request {
@@ -240,8 +240,8 @@ func (h *site) hostilePages(r *approval.Request) []string {
 	}
 }
 
-// TestHostileTexts: data from anywhere is text on a page, and what
-// could hide in it is spelled out.
+// TestHostileTexts: all data is plain text on a page, and characters that could be invisible are
+// spelled out.
 func TestHostileTexts(t *testing.T) {
 	h := open(t)
 	r := h.hostileRequest()
@@ -260,8 +260,8 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// TestTroubleIsNamed: what was spelled out is said in a sentence, on
-// lists and on the page, also when JSON escapes hide it.
+// TestTroubleIsNamed: the list and the page describe spelled-out characters in a sentence, even if
+// JSON escapes hide them.
 func TestTroubleIsNamed(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("place_order", `{"to":"p\u0430ypal","note":"a\u202eb","pad":"x`+strings.Repeat(" ", 40)+`y"}`))
@@ -277,8 +277,7 @@ func TestTroubleIsNamed(t *testing.T) {
 	)
 }
 
-// TestPrunedRequests: what the retention took is said to be gone, and
-// the rest of the page stands.
+// TestPrunedRequests: the page says which data retention has deleted, and shows the rest.
 func TestPrunedRequests(t *testing.T) {
 	h := open(t)
 	h.fill()

@@ -2,14 +2,13 @@ package inbox
 
 import "github.com/assent-dev/assent/approval/signin"
 
-// signIns is what the visitor is asked to sign in to, above their list.
+// signIns are the sign-ins that the visitor is asked for, shown above their list.
 type signIns struct {
 	signin.Page
-	Unread bool // nobody knows what, at the moment
+	Unread bool // they can't be read at the moment
 }
 
-// readSignIns reads it. Where it can't be read the list is shown all
-// the same, and says so.
+// readSignIns reads the sign-ins. If they can't be read, the list is still shown, with a note.
 func (v *visit) readSignIns(tab string) *signIns {
 	if tab != "mine" || v.SignIns == nil {
 		return nil

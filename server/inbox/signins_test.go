@@ -64,8 +64,8 @@ func signInTo(id, link string) signin.Asked {
 
 const bob = "bob@example.com"
 
-// TestSignInsAreShownToTheirPersonAlone: on the list of what waits for
-// them, the host before everything that the tool says.
+// TestSignInsAreShownToTheirPersonAlone: they are on the list of what waits for the person, with
+// the host before all texts of the tool.
 func TestSignInsAreShownToTheirPersonAlone(t *testing.T) {
 	all := &signIns{}
 	h := openWith(t, func(c *inbox.Config) { c.SignIns = all })
@@ -93,8 +93,8 @@ func TestSignInsAreShownToTheirPersonAlone(t *testing.T) {
 	h.browser("bob").get("/").lacks(t, "Sign in for your agents")
 }
 
-// TestSignInElsewhereHasNoLink: what is not registered, or no plain
-// https address, is shown with a warning, and can't be followed.
+// TestSignInElsewhereHasNoLink: an address that is not registered or not plain https is shown with
+// a warning and without a link.
 func TestSignInElsewhereHasNoLink(t *testing.T) {
 	for link, host := range map[string]string{
 		"https://idp.example.evil.org/x":      "idp.example.evil.org",
@@ -120,16 +120,15 @@ func TestSignInElsewhereHasNoLink(t *testing.T) {
 
 func long(label string) string { return strings.Repeat(label+".", 400) + label }
 
-// TestSignInsThatCantBeRead leave the rest of the list as it is.
+// TestSignInsThatCantBeRead: the rest of the list is shown as usual.
 func TestSignInsThatCantBeRead(t *testing.T) {
 	h := openWith(t, func(c *inbox.Config) { c.SignIns = &signIns{broken: errors.New("away")} })
 	h.ask(tool("pay", `{"amount":7}`))
 	h.browser("bob").get("/").says(t, "can’t be read now", "pay")
 }
 
-// TestSignInsInChromium: they come and go while the page is open, fit a
-// phone, and axe has nothing to say; without the script they are there
-// too.
+// TestSignInsInChromium: they appear and disappear while the page is open, fit a phone, and axe
+// finds no problems. They are also there without the script.
 func TestSignInsInChromium(t *testing.T) {
 	t.Parallel()
 	browser, axe := chromium(t), axeSource(t)

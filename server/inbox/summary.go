@@ -12,29 +12,28 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// summary is what a call carries in one line: the beginnings of its
-// values, with their names. It stands in lists and titles, and never
-// counts as showing the call.
+// summary describes a call in one line: the beginnings of its values, with their names. Lists and
+// titles show it. It never counts as showing the call.
 type summary struct {
 	Fields []summaryField
-	More   int // values that are left out
+	More   int // number of values that are left out
 }
 
 // summaryField is one value with its name.
 type summaryField struct {
 	Key    safetext.Shown
 	Value  safetext.Shown
-	Hidden bool // by policy
+	Hidden bool // hidden by a policy
 }
 
-// What a summary holds.
+// The limits of a summary.
 const (
 	mostFields = 8
 	longField  = 48  // characters of one value
-	longLine   = 160 // characters of all
+	longLine   = 160 // characters of all values
 )
 
-// Spoken is the summary as plain text, for titles and attributes.
+// Spoken returns the summary as plain text, for titles and attributes.
 func (s summary) Spoken() string {
 	var out []string
 	for _, f := range s.Fields {
@@ -47,8 +46,8 @@ func (s summary) Spoken() string {
 	return strings.Join(out, ", ")
 }
 
-// summarize names the values of a call. A delegation without arguments is
-// summarized by the input of the agent that delegates.
+// summarize returns the summary of a call. For a delegation without arguments it uses the input of
+// the delegating agent.
 func summarize(c *resolve.Call, hidden policy.Arguments) summary {
 	text, at := c.Args, hidden.Redaction()
 	if c.Kind == resolve.Delegation && len(c.ParentInput) != 0 && (len(text) == 0 || string(text) == "{}") {
@@ -70,18 +69,18 @@ func summarize(c *resolve.Call, hidden policy.Arguments) summary {
 	return s.out
 }
 
-// pageWords are words of the page itself.
+// pageWords returns text of the page itself.
 func pageWords(text string) safetext.Shown {
 	return safetext.Shown{Pieces: []safetext.Piece{{Class: safetext.PieceNote, Text: text}}}
 }
 
-// summarizer collects fields until there is no more room.
+// summarizer collects fields until the limits are reached.
 type summarizer struct {
 	out  summary
 	left int // characters
 }
 
-// value adds a value, or what stands in an object or list.
+// value adds a value, or the contents of an object or list.
 func (s *summarizer) value(path []string, v value.Value, at policy.Redaction) {
 	switch {
 	case v.Kind == value.Object && len(v.Members) > 0:
@@ -126,8 +125,8 @@ func (s *summarizer) object(outer []string, v value.Value, at policy.Redaction) 
 	}
 }
 
-// money finds an amount with its currency beside it, so that they are read
-// together; -1 where there is none.
+// money returns the indexes of an amount and its currency in an object, so that they are shown
+// together. It returns -1 if there are none.
 func money(v value.Value, at policy.Redaction) (amount, currency int) {
 	amount, currency = -1, -1
 	for i, m := range v.Members {
@@ -148,8 +147,7 @@ func money(v value.Value, at policy.Redaction) (amount, currency int) {
 	return amount, currency
 }
 
-// currencyCode reports whether a value is written as currencies are:
-// three capital letters.
+// currencyCode reports whether a value is written like a currency code: three capital letters.
 func currencyCode(v value.Value) bool {
 	return v.Kind == value.String && len(v.Text) == 3 && strings.Trim(v.Text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
@@ -167,7 +165,7 @@ func (s *summarizer) add(path []string, text safetext.Shown, hidden bool) {
 	s.out.Fields = append(s.out.Fields, f)
 }
 
-// begin is the beginning of a text, on one line.
+// begin returns the beginning of a text, on one line.
 func begin(text string) safetext.Shown {
 	line, _, more := strings.Cut(text, "\n")
 	line, cut := safetext.Head(line, longField)
@@ -182,12 +180,12 @@ func begin(text string) safetext.Shown {
 	return out
 }
 
-// name is what a call goes to, without its kind: "wire", "broker/sell".
+// name returns the target of a call without its kind: "wire", "broker/sell".
 func name(c *resolve.Call) string {
 	return strings.TrimPrefix(c.Target(), string(c.Kind)+" ")
 }
 
-// kindWords says what kind of thing is called.
+// kindWords describes the kind of the target.
 func kindWords(c *resolve.Call) string {
 	switch c.Kind {
 	case resolve.MCPTool:

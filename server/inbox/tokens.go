@@ -11,14 +11,14 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// tokensPage is where a person signs their command lines in, and sees
-// and ends what answers for them.
+// tokensPage is the page on which people sign in their command lines, and see and revoke the tokens
+// that answer for them.
 type tokensPage struct {
-	Mine []store.Token // live ones that are this person's
+	Mine []store.Token // live tokens of this person
 }
 
-// tokens shows the page. No link fills a code in: who reads a code on
-// their own command line types it, and who followed a link has none.
+// tokens shows the page. A code can't be prefilled by a link: a person who reads the code on their
+// own command line can type it, and a person who was tricked into following a link has no code.
 func (v *visit) tokens() error {
 	var p tokensPage
 	all, err := v.Store.Tokens(v.ctx(), v.Tenant)
@@ -33,7 +33,7 @@ func (v *visit) tokens() error {
 	return v.show("tokens", "Command lines", "tokens", p)
 }
 
-// devices signs command lines in, by the rules of every other way to a token.
+// devices returns the device sign-in, with the same rules as every other way to get a token.
 func (v *visit) devices() *tokens.Devices {
 	return &tokens.Devices{Maker: v.maker(), Values: v.Store}
 }
@@ -73,7 +73,7 @@ func (v *visit) answerDevice() error {
 	return v.tell("/device", saying("good", line))
 }
 
-// endToken ends a token that is this person's.
+// endToken revokes a token of this person.
 func (v *visit) endToken() error {
 	if err := v.posted(); err != nil {
 		return err
@@ -99,5 +99,5 @@ func (v *visit) endToken() error {
 	return v.tell("/device", saying("good", "Ended: whoever holds it can do nothing with it any more."))
 }
 
-// answers reports whether a token gives answers.
+// answers reports whether a token may answer requests.
 func answers(t store.Token) bool { return slices.Contains(t.Scopes, string(openapi.ScopeVote)) }

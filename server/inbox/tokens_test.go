@@ -41,7 +41,7 @@ func TestAPersonSignsTheirOwnCommandLineIn(t *testing.T) {
 	begun := h.begin()
 	bob := h.browser("bob")
 	bob.get("/device").says(t, "Sign a command line in", "There are none.")
-	page := bob.get("/device?code=" + begun.UserCode) // of a link that somebody sent
+	page := bob.get("/device?code=" + begun.UserCode) // the link was sent by another person
 	page.lacks(t, begun.UserCode)
 	form := page.form(t, "/device", "Sign it in")
 	form.Set("code", begun.UserCode[:13]+"A")

@@ -16,7 +16,7 @@ import (
 	"github.com/assent-dev/assent/server/quota"
 )
 
-// visit is one person's request for one page.
+// visit is one HTTP request of a person for a page.
 type visit struct {
 	*site
 	w      http.ResponseWriter
@@ -25,16 +25,16 @@ type visit struct {
 	Person approval.Person
 	Dev    bool
 	now    time.Time
-	reads  *approval.Reader           // nil until it is asked for
-	known  map[string]approval.Person // what the directory said during this visit
-	draws  *budget                    // what the page may still draw
-	looks  *budget                    // what its hints may still look through
-	turn   *quota.Hold                // while the page is made
-	memory *quota.Hold                // until it is sent
+	reads  *approval.Reader           // nil until it is needed
+	known  map[string]approval.Person // people that the directory returned during this visit
+	draws  *budget                    // remaining budget for drawing the page
+	looks  *budget                    // remaining budget for inspecting texts for hints
+	turn   *quota.Hold                // held while the page is rendered
+	memory *quota.Hold                // held until the page is sent
 }
 
-// maxForm is what a form may weigh: edited arguments of the largest
-// size that can be approved, every character escaped.
+// maxForm is the largest size of a form: edited arguments of the largest size that can be approved,
+// with every character escaped.
 const maxForm = 4 << 20
 
 func (s *site) visited(page func(*visit) error) http.HandlerFunc {
@@ -82,10 +82,10 @@ func (v *visit) readForm() error {
 
 func (v *visit) ctx() context.Context { return v.r.Context() }
 
-// id is that of the request, grant or token in the address.
+// id returns the id of the request, grant or token in the address.
 func (v *visit) id() string { return v.r.PathValue("id") }
 
-// reader is what the visitor may read.
+// reader returns what the visitor may read.
 func (v *visit) reader() (by *approval.Reader, err error) {
 	if v.reads == nil {
 		if by, err = v.Service.Reader(v.ctx(), v.Tenant, v.Person.ID); err != nil {
@@ -96,7 +96,7 @@ func (v *visit) reader() (by *approval.Reader, err error) {
 	return v.reads, nil
 }
 
-// stored reads a request that the visitor may read.
+// stored returns a request if the visitor may read it.
 func (v *visit) stored(id string) (*approval.Request, error) {
 	by, err := v.reader()
 	if err != nil {
@@ -105,7 +105,7 @@ func (v *visit) stored(id string) (*approval.Request, error) {
 	return v.Service.Read(v.ctx(), v.Tenant, id, by)
 }
 
-// list lists requests that the visitor may read.
+// list lists the requests that the visitor may read.
 func (v *visit) list(f approval.Filter) (approval.Page, error) {
 	by, err := v.reader()
 	if err != nil {
@@ -123,7 +123,7 @@ func (v *visit) mayRead(about []approval.About) ([]bool, error) {
 	return v.Service.Entries(v.ctx(), v.Tenant, by, about)
 }
 
-// problem is an error with a page of its own.
+// problem is an error with its own page.
 type problem struct {
 	status int
 	title  string
@@ -132,8 +132,8 @@ type problem struct {
 
 func (p *problem) Error() string { return p.title + ": " + p.detail }
 
-// fail answers with a page that says what went wrong and what to do.
-// What only operators understand goes to the log.
+// fail responds with a page that says what went wrong and what to do. Details for operators are
+// logged.
 func (v *visit) fail(err error) {
 	var p *problem
 	var full *quota.FullError
@@ -170,7 +170,7 @@ func (v *visit) fail(err error) {
 	v.write(p.status, "problem", "layout", base)
 }
 
-// page is what the layout needs.
+// page contains the data for the layout.
 type page struct {
 	Title   string
 	Section string
@@ -179,10 +179,10 @@ type page struct {
 	Dev     bool
 	Admin   bool
 	SignOut string
-	Calls   bool // there is a page of calls
+	Calls   bool // the page of calls exists
 	Freezes []approval.Freeze
 	Said    *said
-	Token   string // seal of forms that are about no request
+	Token   string // seal of the forms that are not about a request
 	ArmMS   int64
 	Now     time.Time
 	Data    any
@@ -208,14 +208,14 @@ func (v *visit) base(title, section string) page {
 	}
 }
 
-// admin reports whether the person is in the group that may freeze.
-// Everybody holds the group "", so that is none.
+// admin reports whether the person is in the group of administrators. An empty group does not
+// count, because everyone is in the group "".
 func (v *visit) admin() bool {
 	group := v.Admins(v.Tenant)
 	return group != "" && v.Person.Holds(group)
 }
 
-// show answers with a page.
+// show responds with a page.
 func (v *visit) show(name, title, section string, data any) error {
 	p := v.base(title, section)
 	p.Data, p.Said = data, v.said()
@@ -227,15 +227,15 @@ func (v *visit) show(name, title, section string, data any) error {
 	return nil
 }
 
-// write answers with a page that is whole or not there.
+// write responds with a complete page, or with an error.
 func (v *visit) write(status int, name, block string, data any) {
 	if text, ok := v.render(name, block, data); ok {
 		v.send(status, text)
 	}
 }
 
-// render makes a page in memory. false: it can't be made, which the
-// visitor is told, or they have left.
+// render renders a page in memory. It returns false if the visitor has left, or if rendering
+// failed; in that case it has sent an error.
 func (v *visit) render(name, block string, data any) ([]byte, bool) {
 	b := attended{ctx: v.ctx()}
 	err := v.pages[name].ExecuteTemplate(&b, block, data)
@@ -250,8 +250,8 @@ func (v *visit) render(name, block string, data any) ([]byte, bool) {
 	return b.Bytes(), true
 }
 
-// send answers with a page. Others take their turn meanwhile: it takes
-// as long as the reader likes.
+// send sends a page. It gives up the visitor's turn first, because sending takes as long as the
+// reader likes.
 func (v *visit) send(status int, text []byte) {
 	v.turn.Return()
 	h := v.w.Header()
@@ -263,8 +263,8 @@ func (v *visit) send(status int, text []byte) {
 	}
 }
 
-// said reads the message that the step before left for this page, if it
-// is for this person and fresh.
+// said returns the message that the previous step left for this page, if it is for this person and
+// recent.
 func (v *visit) said() *said {
 	var m said
 	if v.open(toTell, v.r.URL.Query().Get("said"), &m) != nil || m.Person != v.Person.ID {
@@ -279,7 +279,7 @@ func (v *visit) said() *said {
 	return &m
 }
 
-// tell leads on to a page, with a message for it.
+// tell redirects to a page with a message.
 func (v *visit) tell(path string, m said) error {
 	m.Person, m.At = v.Person.ID, v.now.UnixMilli()
 	to := url.URL{Path: path, RawQuery: url.Values{"said": {v.seal(toTell, m)}}.Encode()}
@@ -287,7 +287,7 @@ func (v *visit) tell(path string, m said) error {
 	return nil
 }
 
-// posted checks the seal of a form that is about no request.
+// posted checks the seal of a form that is not about a request.
 func (v *visit) posted() error {
 	_, err := v.openSeen(toManage, v.r.PostForm.Get("seen"), v)
 
@@ -296,7 +296,7 @@ func (v *visit) posted() error {
 
 func (v *visit) nowhere() error { return approval.ErrNotFound }
 
-// person asks the directory, once for every name.
+// person looks up a person in the directory, once per name.
 func (v *visit) person(name string) (approval.Person, error) {
 	if p, ok := v.known[name]; ok || name == "" {
 		return p, nil
@@ -312,7 +312,7 @@ func (v *visit) person(name string) (approval.Person, error) {
 	return p, nil
 }
 
-// called is the name to show for a person.
+// called returns the displayed name of a person.
 func (v *visit) called(id string) string {
 	p, err := v.person(id)
 	if err != nil || p.Name == "" || p.Name == id {
@@ -321,7 +321,7 @@ func (v *visit) called(id string) string {
 	return p.Name + " (" + id + ")"
 }
 
-// sentence makes an error's text one.
+// sentence turns an error's text into a sentence.
 func sentence(s string) string {
 	if s == "" {
 		return s

@@ -15,12 +15,11 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Channel is how votes given here are recorded.
+// Channel is the channel of the votes that are given here.
 const Channel = "inbox"
 
-// readAnswer holds a form about one request to the seal of the page that
-// it came from, and returns what that showed. With errEarly the answer
-// is whole, but came too soon.
+// readAnswer opens the seal of a form about one request and returns what its page showed. With
+// errEarly the answer is complete, but was posted too soon.
 func (v *visit) readAnswer(to purpose) (seen, error) {
 	form := v.r.PostForm
 	in, early := v.openSeen(to, form.Get("seen"), v)
@@ -35,14 +34,14 @@ func (v *visit) readAnswer(to purpose) (seen, error) {
 	return in, early
 }
 
-// tellHere leads back to the request that the form is about.
+// tellHere redirects to the request that the form is about.
 func (v *visit) tellHere(m said) error {
 	m.Request = v.id()
 	return v.tell("/requests/"+m.Request, m)
 }
 
-// vote takes one person's answer and leads back to the request, with
-// what became of it in words.
+// vote processes one person's answer and redirects to the request, with a description of the
+// result.
 func (v *visit) vote() error {
 	a, err := v.readAnswer(toVote)
 	if err != nil {
@@ -59,7 +58,7 @@ func (v *visit) vote() error {
 	return v.tellHere(outcomeWords(voted))
 }
 
-// ballot reads what the form answers.
+// ballot reads the answer in the form.
 func (v *visit) ballot(a seen) (in approval.VoteInput, err error) {
 	form := v.r.PostForm
 	in = approval.VoteInput{
@@ -98,8 +97,8 @@ func (v *visit) ballot(a seen) (in approval.VoteInput, err error) {
 	return in, err
 }
 
-// readChoice reads the number of a choice. Nothing else means one: no
-// label, no other spelling, no absence.
+// readChoice parses the number of a choice. It accepts nothing else: no label, no other spelling,
+// and no missing value.
 func readChoice(texts []string) (*int, error) {
 	wrong := &approval.InputError{Field: "choice", Expected: "the number of one choice"}
 	if len(texts) != 1 {
@@ -112,11 +111,10 @@ func readChoice(texts []string) (*int, error) {
 	return &n, nil
 }
 
-// clean undoes what browsers do to line breaks.
+// clean converts line breaks as browsers send them.
 func clean(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")) }
 
-// stillShown holds an approval to a page that showed every document of
-// the request, as it stands, whole.
+// stillShown returns an error unless the page showed every document of the current request in full.
 func (v *visit) stillShown(a seen) error {
 	if !a.Full {
 		return approval.ErrNotShown
@@ -132,13 +130,12 @@ func (v *visit) stillShown(a seen) error {
 	return nil
 }
 
-// presets are reasons for a denial that fit any call and need no typing.
+// presets returns reasons for a denial that fit any call and need no typing.
 func presets() []string {
 	return []string{"Not needed", "Wrong target or values", "Not now", "Talk to me first"}
 }
 
-// denial is the reason of a denial: one of the presets, the person's
-// own words, or both.
+// denial returns the reason for a denial: a preset, the person's own text, or both.
 func denial(preset, text string) (string, error) {
 	known := slices.Contains(presets(), preset)
 	switch {
@@ -158,8 +155,8 @@ var errNoReason = &approval.InputError{
 	Expected: "why it must not run: choose a reason, or write one. The agent is told",
 }
 
-// refused leads back with the reason why an answer was not taken. Only
-// what nobody could mend by looking is a failure.
+// refused redirects with the reason why an answer was refused. Errors that the visitor can't
+// correct are treated as failures.
 func (v *visit) refused(a seen, err error) error {
 	m := saying("bad", "Nothing was decided.")
 	var input *approval.InputError
@@ -192,7 +189,7 @@ func (v *visit) refused(a seen, err error) error {
 	return v.tellHere(m)
 }
 
-// understood are the errors whose own words tell a visitor what to do.
+// understood returns the errors whose text is meant for visitors.
 func understood() []error {
 	return []error{
 		approval.ErrGrantRefused,
@@ -203,12 +200,11 @@ func understood() []error {
 	}
 }
 
-// offer is what a standing approval could be, with the bounds that
-// policies set.
+// offer describes the possible standing approval, with the limits that policies set.
 type offer struct {
 	Agent, Target   string
 	Session         string
-	SessionOnly     bool // policy
+	SessionOnly     bool // required by a policy
 	Hours, MaxHours int
 	Uses, MaxUses   int
 	Numbers         []number
@@ -222,7 +218,7 @@ type number struct {
 	Kind       approval.BoundKind
 }
 
-// Words says what the bound allows.
+// Words describes what the bound allows.
 func (n number) Words() string {
 	if n.Kind == approval.AtLeast {
 		return "anything from " + n.Text + " up to 0"
@@ -230,13 +226,13 @@ func (n number) Words() string {
 	return "anything from 0 up to " + n.Text
 }
 
-// What the form offers unless policy is stricter, and at most.
+// The defaults of the form and their upper limits, unless a policy is stricter.
 const (
 	offerHours, mostHours = 1, 30 * 24
 	offerUses, mostUses   = 1, 10_000
 )
 
-// offer is nil where no standing approval may come out of the request.
+// offer returns nil if the request can't lead to a standing approval.
 func (v *visit) offer(r *approval.Request) *offer {
 	c := r.Current().Call
 	g := r.Grants
@@ -267,8 +263,8 @@ func (v *visit) offer(r *approval.Request) *offer {
 	return o
 }
 
-// numbers lists what every rule that asks lets vary, as far as the call
-// has it as a number and policy shows it.
+// numbers lists the arguments that every rule allows to vary, if the call has them as numbers and
+// no policy hides them.
 func numbers(r *approval.Request) []number {
 	doc, err := value.Parse([]byte(r.Current().Call.Args), value.DefaultLimits())
 	if err != nil {
@@ -288,7 +284,7 @@ func numbers(r *approval.Request) []number {
 	return out
 }
 
-// bounded reads a field that is a whole number from 1 to most.
+// bounded parses a field that is an integer from 1 to most.
 func (v *visit) bounded(field string, most int) (int, error) {
 	n, err := strconv.Atoi(v.r.PostForm.Get(field))
 	if err != nil || n < 1 || n > most {
@@ -297,8 +293,7 @@ func (v *visit) bounded(field string, most int) (int, error) {
 	return n, nil
 }
 
-// readOffer reads the standing approval that the form offers; nil when
-// it offers none.
+// readOffer returns the standing approval that the form offers, or nil if it offers none.
 func (v *visit) readOffer() (*approval.GrantOffer, error) {
 	form := v.r.PostForm
 	if form.Get("grant") != "on" {

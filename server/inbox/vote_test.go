@@ -19,8 +19,7 @@ import (
 const order = `{"side":"buy","quantity":100,"symbol":"ACME"}`
 const trade = `{"amount":20000,"currency":"USD"}`
 
-// TestEveryOutcomeIsSaidInWords answers without JavaScript and reads
-// what the next page says.
+// TestEveryOutcomeIsSaidInWords answers without JavaScript and reads the text of the next page.
 func TestEveryOutcomeIsSaidInWords(t *testing.T) {
 	h := open(t)
 	alice := h.browser("alice")
@@ -113,8 +112,7 @@ func TestWhoHasNoSay(t *testing.T) {
 	bobs.says(t, "the token that asks is yours", "second")
 	bobs.lacks(t, `name="verdict"`)
 
-	// A form of one's own page, sent to a request in which one has no say, is
-	// refused by the service and said in words.
+	// The form from bob's page is refused if carol posts it.
 	fields := h.browser("bob").ballot(mine.ID, "approve")
 	h.browser("carol").cast(mine.ID, fields).says(t, "Nothing was decided.", "not from a page of yours")
 	if got := h.request(mine.ID); got.State != approval.Pending || len(got.Votes) != 0 {
@@ -140,8 +138,8 @@ func TestTheVersionMoved(t *testing.T) {
 	}
 }
 
-// TestFormsCanNotBeForged: a vote needs the page of the same person,
-// about the same request, of the same version, that was looked at.
+// TestFormsCanNotBeForged: a vote needs a page that the same person opened for the same version of
+// the same request.
 func TestFormsCanNotBeForged(t *testing.T) {
 	h := open(t)
 	r, other := h.ask(tool("place_order", order)), h.ask(tool("place_order", `{"quantity":7}`))
@@ -188,7 +186,7 @@ func TestFormsCanNotBeForged(t *testing.T) {
 	}
 }
 
-// rewrite claims in a seal that everything was shown.
+// rewrite changes a seal so that it claims that everything was shown.
 func rewrite(t *testing.T, sealed string) string {
 	t.Helper()
 	text, tag, _ := strings.Cut(sealed, ".")
@@ -197,8 +195,8 @@ func rewrite(t *testing.T, sealed string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(body), `"v":`, `"v":1`, 1))) + "." + tag
 }
 
-// TestReadingDecidesNothing: GET and HEAD on every address, with all
-// that a form carries in the query, change nothing.
+// TestReadingDecidesNothing: GET and HEAD on every address, with all fields of a form in the query,
+// change nothing.
 func TestReadingDecidesNothing(t *testing.T) {
 	ctx := t.Context()
 	h := open(t)
@@ -245,7 +243,7 @@ func TestReadingDecidesNothing(t *testing.T) {
 				}
 				u.RawQuery = q.Encode()
 				if path == "/events" && method == http.MethodGet {
-					continue // it doesn't end by itself; it is read elsewhere
+					continue // it doesn't end by itself; another test reads it
 				}
 				req, _ := http.NewRequestWithContext(ctx, method, u.String(), nil)
 				bob.read(bob.client.Do(req))
@@ -272,8 +270,8 @@ func TestNobodyIsShownNothing(t *testing.T) {
 	}
 }
 
-// TestOtherOriginsAreRefused: the guard is server/auth's; the seal
-// stops what gets past it.
+// TestOtherOriginsAreRefused: server/auth refuses them, and the seal stops requests that get past
+// it.
 func TestOtherOriginsAreRefused(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("place_order", order))
@@ -314,7 +312,7 @@ func TestStandingApprovals(t *testing.T) {
 	big := h.ask(tool("execute_trade", trade))
 	bob.request(big.ID).lacks(t, "Make a standing approval") // the policy forbids it
 	fixed := h.ask(tool("place_order", order))
-	bob.request(fixed.ID).lacks(t, `name="bound"`) // no rule lets a number vary
+	bob.request(fixed.ID).lacks(t, `name="bound"`) // no rule allows a number to vary
 	r := h.ask(tool("refund", `{"amount":340.00,"currency":"USD","order":"R-1"}`))
 	bob.request(r.ID).says(
 		t,

@@ -10,11 +10,10 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// tail is the end of an id, which people compare.
+// tail returns the end of an id, which people compare.
 func tail(id string) string { return id[max(0, len(id)-6):] }
 
-// about shortens the ids that we make, such as apr_…, and leaves names
-// of people and agents whole.
+// about shortens generated ids, such as apr_…, but not the names of people and agents.
 func about(subject string) string {
 	if madeID().MatchString(subject) {
 		return "…" + tail(subject)
@@ -24,7 +23,7 @@ func about(subject string) string {
 
 var madeID = pattern.Of(`^[a-z]{3}_[a-z0-9]{20,}$`)
 
-// short is the beginning of a digest, which people compare.
+// short returns the beginning of a digest, which people compare.
 func short(digest string) string {
 	hex := strings.TrimPrefix(digest, "sha256:")
 	return hex[:min(8, len(hex))]
@@ -32,7 +31,7 @@ func short(digest string) string {
 
 func at(t time.Time) string { return t.UTC().Format("2 Jan 2006 15:04:05 UTC") }
 
-// until says how far a time is, in words.
+// until describes the time from now until t, or since t, in words.
 func until(t, now time.Time) string {
 	if d := t.Sub(now); d >= 0 {
 		return "in " + span(d)
@@ -40,7 +39,7 @@ func until(t, now time.Time) string {
 	return span(now.Sub(t)) + " ago"
 }
 
-// span is a duration in its two largest units at most.
+// span formats a duration in its largest one or two units.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -67,7 +66,7 @@ func groupName(group string) string {
 	return group
 }
 
-// seatsOf says how many people of a group.
+// seatsOf describes a number of people of a group.
 func seatsOf(n int, group string) string {
 	switch {
 	case group != "":
@@ -79,7 +78,7 @@ func seatsOf(n int, group string) string {
 	return safetext.Count(n) + " approvers"
 }
 
-// stateWords says where a request stands, and why.
+// stateWords describes the state of a request, and its cause.
 func stateWords(r *approval.Request) string {
 	by := map[approval.Cause]string{
 		approval.ByVotes:      "",
@@ -115,7 +114,7 @@ func stateWords(r *approval.Request) string {
 	return word + ": " + by
 }
 
-// outcomeWords says what became of an answer.
+// outcomeWords describes the result of an answer.
 func outcomeWords(v *approval.Voted) said {
 	r := v.Request
 	switch v.Outcome {
