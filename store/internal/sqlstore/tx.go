@@ -11,29 +11,29 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// tx is the part of a batch that one update sees. Its writes are kept
-// back until its function has returned nil.
+// tx is the part of a batch that one update sees. Its writes are held back until its
+// function has returned nil.
 type tx struct {
 	b                       *batch
 	tenant                  string
 	writes                  []Stmt
-	err                     error // a write that can't be
+	err                     error // a write that is not possible
 	lockConflict            bool
 	wroteFreeze, wroteGrant bool
 	read                    map[string]row   // requests as they were read
 	newKeys                 map[string]bool  // idempotency keys under which nothing was remembered
 	grants                  map[string]int64 // versions of grants that were read or written
-	// versions that this update writes, by request or grant; "" for
-	// what is frozen
+	// versions that this update writes, by the id of the request or grant; the key of the
+	// freezes is the empty string
 	told       map[string]int64
 	freezing   []approval.Freeze
-	frozenThen []approval.Freeze // once those are in force, or lifted
+	frozenThen []approval.Freeze // the freezes in force after this update
 	appended   []appended
 	sealFirst  bool
 }
 
-// appended is an entry with its deliveries, whose code waits for the
-// versions that the update writes.
+// appended is an entry with its deliveries. Its code is computed when the versions that the
+// update writes are known.
 type appended struct {
 	ledger.Record
 	deliveries []approval.Delivery
@@ -41,7 +41,7 @@ type appended struct {
 
 var _ approval.Tx = (*tx)(nil)
 
-// settle says what the update is to be told when its function returned err.
+// settle returns the error for the update's caller when its function returned err.
 func (t *tx) settle(err error) error {
 	switch {
 	case err == errAborted:
@@ -57,9 +57,8 @@ func (t *tx) settle(err error) error {
 	return err
 }
 
-// finish writes what depends on the whole update: what is frozen then,
-// and the entries, which name the versions of the rows that they tell
-// of.
+// finish writes what depends on the whole update: the resulting freezes, and the entries,
+// which name the versions of the rows that they describe.
 func (t *tx) finish() error {
 	if len(t.freezing) > 0 {
 		next, err := t.frozen()
@@ -86,7 +85,6 @@ func (t *tx) finish() error {
 // changes reports whether the update wrote anything.
 func (t *tx) changes() bool { return len(t.writes)+len(t.appended) > 0 }
 
-// tell notes a version that the update writes.
 func (t *tx) tell(subject string, version int64) {
 	if t.told == nil {
 		t.told = map[string]int64{}
@@ -94,7 +92,7 @@ func (t *tx) tell(subject string, version int64) {
 	t.told[subject] = version
 }
 
-// fact is what the entry's code covers.
+// fact returns the parts of the entry that its code covers.
 func (t *tx) fact(e appended) fact {
 	return fact{
 		kind:    e.Type,
@@ -105,7 +103,7 @@ func (t *tx) fact(e appended) fact {
 	}
 }
 
-// writeEntries writes the update's entries, to be sealed later.
+// writeEntries writes the update's entries unsealed.
 func (t *tx) writeEntries() {
 	for _, e := range t.appended {
 		f := t.fact(e)
@@ -141,7 +139,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 	}
 }
 
-// fail notes that the transaction is lost, unless the error is ours.
+// fail marks the transaction as lost, unless the error is a verdict.
 func (t *tx) fail(what string, err error) error {
 	if _, ours := errors.AsType[verdict](err); !ours && t.b.err == nil {
 		t.b.err = err
@@ -151,8 +149,8 @@ func (t *tx) fail(what string, err error) error {
 
 func (t *tx) waits() bool { return t.b.patient || !t.b.held }
 
-// locked reads one document and locks it. In a batch that holds locks
-// already it does not wait, but gives way.
+// locked reads one document and locks it. In a batch that holds locks already, it gives way
+// instead of waiting.
 func (t *tx) locked(what, query string, args ...any) (d document, ok bool, err error) {
 	lock := t.b.s.d.Lock
 	if !t.waits() {
@@ -178,8 +176,8 @@ func (t *tx) Request(id string) (*approval.Request, error) {
 	return t.parse(d.body)
 }
 
-// due is Request for one that is still due and that nobody else works
-// on; nil when there is none.
+// due is like Request for a request that is still due and not locked by another
+// transaction. It returns nil if there is none.
 func (t *tx) due(id string, now time.Time) (*approval.Request, error) {
 	s := t.b.s
 	seen := s.versions.latest(rowName{t.tenant, id})
@@ -214,7 +212,7 @@ func (t *tx) due(id string, now time.Time) (*approval.Request, error) {
 	return r, err
 }
 
-// parse remembers what the columns of a request are before it is changed.
+// parse records the column values of a request before it is changed.
 func (t *tx) parse(body string) (*approval.Request, error) {
 	r, err := parseRequest(body)
 	if err != nil {
@@ -247,7 +245,7 @@ func (t *tx) Latest(binding string) (*approval.Request, error) {
 			)
 		}
 
-		before = id // somebody edited it while we waited for its lock, so it has another binding now
+		before = id // it was edited while we waited for its lock, so it has another binding now
 	}
 }
 
