@@ -111,7 +111,7 @@ func backup(t *testing.T, db Database) {
 	equal(t, Uncoded(t, Backup(t, third)), Uncoded(t, empty))
 }
 
-// Uncoded is a backup without what each restore makes anew: periods and
+// Uncoded returns a backup without the parts that each restore creates again: periods and
 // codes.
 func Uncoded(t testing.TB, backup string) string {
 	t.Helper()

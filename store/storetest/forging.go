@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/store/watermark"
 )
 
-// Sealing runs the suite of logs that somebody changed who has the
-// database and not the key.
+// Sealing runs the suite of logs that were changed by an attacker who has the database but
+// not the key.
 func Sealing(t *testing.T, place func(t *testing.T) Place) {
 	for name, test := range map[string]func(*testing.T, Place){
 		"a forged entry":                           forgedEntry,
@@ -29,8 +29,9 @@ func Sealing(t *testing.T, place func(t *testing.T) Place) {
 	}
 }
 
-// forgedEntry: what stands before it is sealed, nothing after it is,
-// that tenant stops and others go on. Once it is gone, all goes on.
+// forgedEntry checks that the entries before a forged one are sealed and none after it,
+// that its tenant stops, and that other tenants are not affected. Without the forged entry,
+// sealing continues.
 func forgedEntry(t *testing.T, p Place) {
 	ctx := t.Context()
 	s := p.one(t, Trust())
@@ -106,8 +107,8 @@ func cutTailRestart(t *testing.T, p Place) {
 	tampered(t, sealing(t.Context(), s))
 }
 
-// anotherHistory: a process without a watermark signs on from the cut;
-// one that knows more refuses what came of it, though it is longer.
+// anotherHistory checks that a process without a watermark signs the log from the cut on,
+// and that one that has seen more refuses the resulting log, although it is longer.
 func anotherHistory(t *testing.T, p Place) {
 	open := func() (stores.Store, error) { return p.Open(Trust()) }
 	dir := t.TempDir()
@@ -238,9 +239,9 @@ func restored(t *testing.T, place func(t *testing.T) Place) {
 	tampered(t, readRequest(ctx, to))
 }
 
-// restoredUnremembered: a watermark that has never heard of the store, or
-// not since its ledger was short, can't tell what a restore loses. The
-// store stays empty then.
+// restoredUnremembered checks that a restore is refused if the watermark has no marks of
+// the store, or only from when its ledger was shorter, because it can't show what the
+// restore loses. The store stays empty then.
 func restoredUnremembered(t *testing.T, place func(t *testing.T) Place) {
 	p, q := place(t), place(t)
 	old, w := remembering(t, t.TempDir())
@@ -269,8 +270,8 @@ func restoredUnremembered(t *testing.T, place func(t *testing.T) Place) {
 	ok(t, v.Close())
 }
 
-// restoredForged: a backup that somebody changed, its checksum too, is
-// refused.
+// restoredForged checks that a changed backup is refused even if its checksum was changed
+// too.
 func restoredForged(t *testing.T, place func(t *testing.T) Place) {
 	p, q := place(t), place(t)
 	s := p.open(t, Trust())

@@ -161,8 +161,8 @@ func freezes(t *testing.T, db Database) {
 	})
 	within(2)
 
-	// Whoever asks after a freeze was answered is frozen, whatever goes
-	// on beside it.
+	// Every check after the answer to a freeze must see the freeze, whatever runs
+	// concurrently.
 	everybody(t, crowd(40, func(i int) error {
 		agent := "agent" + number(i)
 		if err := s.Update(ctx, tenant, func(tx approval.Tx) error {

@@ -33,7 +33,7 @@ func keyOf(name string) stores.Key {
 // ours is the name of the key that the suite uses.
 const ours = "storetest.example"
 
-// Trust is what the suite opens stores with.
+// Trust is the configuration with which the suite opens stores.
 func Trust() stores.Trust { return stores.Trust{Key: keyOf(ours)} }
 
 // Keys runs the suite of what a store is bound to.
@@ -244,8 +244,8 @@ func adoptionOfAnother(t *testing.T, p Place) {
 	tampered(t, second(p.Open(stores.Trust{Key: key})))
 }
 
-// adoptionAgain: somebody takes all codes away, so that the store looks
-// as one from before. The watermark knows better.
+// adoptionAgain removes all codes, so that the store looks like one from before there were
+// codes. The watermark shows that it isn't.
 func adoptionAgain(t *testing.T, p Place) {
 	dir := t.TempDir()
 	trust, _ := remembering(t, dir)

@@ -219,8 +219,8 @@ func tokenAgain(t *testing.T, p Place) {
 	tampered(t, listTokens(t.Context(), s))
 }
 
-// tokenWithoutEntry: the list beside the key holds, also in a replica
-// that heard of it through the ledger only.
+// tokenWithoutEntry checks that the watermark's list of revoked tokens is used, even in a
+// replica that learned of the revocation only through the ledger.
 func tokenWithoutEntry(t *testing.T, p Place) {
 	ctx := t.Context()
 	dir, elsewhere := t.TempDir(), t.TempDir()

@@ -44,7 +44,7 @@ func document(key string) stores.Record {
 	return stores.Record{Namespace: "calls", Key: key, Value: []byte(key)}
 }
 
-// put stores a record and returns it as it is now.
+// put stores a record and returns it with its new version.
 func put(t testing.TB, s stores.Records, r stores.Record) stores.Record {
 	t.Helper()
 	version, err := s.PutRecord(context.Background(), r)
@@ -269,7 +269,7 @@ func wantInput(t testing.TB, err error, field string) {
 	}
 }
 
-// recordValues: values are any bytes, and nobody shares them.
+// recordValues checks that values may be any bytes, and are not shared with the caller.
 func recordValues(t *testing.T, s stores.Records) {
 	large := make([]byte, 4<<20)
 	source := rand.NewChaCha8([32]byte{})
@@ -531,7 +531,8 @@ func sweepRecords(t *testing.T, s stores.Records) {
 	sameKeys(t, callRecords(t, s, "", "", 1000), "00001", "01104")
 }
 
-// cancelledRecords: whoever gave up before it began changed nothing.
+// cancelledRecords checks that a call whose context was cancelled before it began changes
+// nothing.
 func cancelledRecords(t *testing.T, s stores.Records) {
 	r := put(t, s, document("a"))
 	ctx, cancel := context.WithCancel(t.Context())

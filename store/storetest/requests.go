@@ -138,8 +138,8 @@ func loads(t *testing.T, db Database) {
 	equal(t, len(must(s.Loads(ctx, "other"))(t)), 0)
 }
 
-// listsTellWhoMayAnswer: a list carries whose answers a pending request
-// waits for, as it stands after each change.
+// listsTellWhoMayAnswer checks that a list shows who may answer a pending request, updated
+// after each change.
 func listsTellWhoMayAnswer(t *testing.T, db Database) {
 	s := one(t, db)
 	r := request(1)
@@ -180,8 +180,8 @@ func question(n int) *approval.Request {
 	return r
 }
 
-// questions are kept, listed and found like other requests, and told
-// from them.
+// questions checks that questions are kept, listed and found like other requests, and can
+// be distinguished from them.
 func questions(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
@@ -472,8 +472,8 @@ func latest(t *testing.T, db Database) {
 	equal(t, find("sha256:d"), "apr_000004")
 }
 
-// latestEditedElsewhere: a replica that remembers a request as it was
-// finds it by the call that another replica made of it.
+// latestEditedElsewhere checks that a replica that remembers the original request finds it
+// by the call to which another replica edited it.
 func latestEditedElsewhere(t *testing.T, db Database) {
 	open := db(t)
 	a, b := replica(t, open), replica(t, open)

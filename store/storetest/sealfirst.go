@@ -55,8 +55,7 @@ func spend(t *testing.T, s full) error {
 	})
 }
 
-// approved opens and approves request 1, and keeps all rows as they are
-// then.
+// approved opens and approves request 1, and copies all rows at that moment.
 func approved(t *testing.T, p Place, s full) {
 	t.Helper()
 	opened(t, s, 1)
@@ -72,8 +71,7 @@ func keepRows(t *testing.T, p Place, s full) {
 	}
 }
 
-// putAllBack is what somebody does who wants all that happened since to be
-// forgotten.
+// putAllBack does what an attacker would do to remove everything that happened since.
 func putAllBack(p Place) {
 	putBackRequest(p)
 	p.Exec("DELETE FROM entries WHERE idx IS NULL OR idx >= (SELECT size FROM saved_trees)")
@@ -146,7 +144,7 @@ func notSealed(t *testing.T, p Place) {
 	equal(t, s.Integrity().Alarms, 0)
 }
 
-// notNoted: the same if the watermark is not where it was.
+// notNoted checks the same if the watermark was moved away.
 func notNoted(t *testing.T, p Place) {
 	dir := filepath.Join(t.TempDir(), "marks")
 	ok(t, os.Mkdir(dir, 0o700))
@@ -176,8 +174,8 @@ func putBackAfterKill(t *testing.T, p Place) {
 	tampered(t, p.one(t, signing(t, dir)).Verify(t.Context()))
 }
 
-// putBackBeforeReplica: another replica, with a watermark of its own, was
-// not told of the act by anything but the database.
+// putBackBeforeReplica checks another replica, with its own watermark, that could learn of
+// the action only from the database.
 func putBackBeforeReplica(t *testing.T, p Place) {
 	a, b := p.one(t, signing(t, t.TempDir())), p.one(t, signing(t, t.TempDir()))
 	approved(t, p, a)
@@ -203,8 +201,8 @@ func putBackBehindSharedFile(t *testing.T, p Place) {
 	tampered(t, spend(t, b))
 }
 
-// droppedEntry: the database says that it has written the entry, and has
-// not. Whoever looks at the log next finds the hole.
+// droppedEntry covers a database that reports an entry as written but drops it. The next
+// process that reads the log finds the gap.
 func droppedEntry(t *testing.T, p Place) {
 	dir := t.TempDir()
 	a, b := p.one(t, signing(t, dir)), p.one(t, signing(t, t.TempDir()))
@@ -301,8 +299,8 @@ func sealedLater(t *testing.T, p Place) {
 	equal(t, sealAll(t, s, nil), 1)
 }
 
-// sealedBesideOneThatHangs: a replica that stops in the middle of sealing
-// loses its turn. What it did is not committed, and can be repeated.
+// sealedBesideOneThatHangs checks that a replica that hangs while it seals loses its lock.
+// Its transaction is not committed, and can be repeated.
 func sealedBesideOneThatHangs(t *testing.T, p Place) {
 	if p.Engine == "sqlite" {
 		return // has one process that writes

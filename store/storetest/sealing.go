@@ -19,7 +19,7 @@ import (
 // full is everything that a store does.
 type full = stores.Store
 
-// signature stands for one: the checkpoint in clear.
+// signature replaces a real signature: it is the checkpoint as plain text.
 func signature(c ledger.Checkpoint) ([]byte, error) {
 	return fmt.Appendf(nil, "%s\n%d\n%s\n", c.Origin, c.Size, c.Root), nil
 }
@@ -109,8 +109,8 @@ func seal(t *testing.T, db Database) {
 	}
 }
 
-// sealTenant: what was committed before is sealed afterwards, whoever
-// seals it.
+// sealTenant checks that entries committed before the call are sealed after it, whichever
+// process seals them.
 func sealTenant(t *testing.T, db Database) {
 	ctx := t.Context()
 	open := db(t)
@@ -314,8 +314,8 @@ func prune(t *testing.T, db Database) {
 	equal(t, verify(t, s, tenant), n)
 }
 
-// sealFairly: a tenant that records more than can be sealed keeps
-// nobody else waiting.
+// sealFairly checks that a tenant that records more than can be sealed does not delay other
+// tenants.
 func sealFairly(t *testing.T, db Database) {
 	s := one(t, db)
 	appendEntries(t, s, "a-loud-one", 900)
@@ -342,8 +342,8 @@ func leaves(t *testing.T, db Database) {
 	equal(t, len(must(s.Leaves(ctx, "other", 0, 10))(t)), 0)
 }
 
-// largeEntries: whoever reads many entries is not made to hold
-// gigabytes, and gets all of them all the same.
+// largeEntries checks that a reader of many large entries gets all of them, but never needs
+// gigabytes of memory at once.
 func largeEntries(t *testing.T, db Database) {
 	s := one(t, db)
 	large := strings.Repeat("x", 9<<20)

@@ -119,7 +119,7 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 
 const tenant = "acme"
 
-// epoch is when the tests happen.
+// epoch is the time of the tests.
 func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 123456000, time.UTC) }
 
 // one opens the only replica of a new database.
@@ -143,7 +143,7 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// must is what a call returned, which must not be an error: must(call())(t).
+// must returns the result of a call and fails the test on an error: must(call())(t).
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()

@@ -12,8 +12,8 @@ import (
 	stores "github.com/assent-dev/assent/store"
 )
 
-// Tampering runs the suite of rows that somebody wrote or changed who
-// has the database and not the key.
+// Tampering runs the suite of rows that were written or changed by an attacker who has the
+// database but not the key.
 func Tampering(t *testing.T, place func(t *testing.T) Place) {
 	for name, c := range map[string]struct {
 		sql  string

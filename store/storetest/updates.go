@@ -99,8 +99,8 @@ func versionRace(t *testing.T, db Database) {
 	equal(t, entries(t, a, tenant), n)
 }
 
-// failedUpdates: of a fn that fails nothing appears, of those beside it
-// everything, and entries appear exactly with the rest.
+// failedUpdates checks that nothing from a failing fn appears, that everything from
+// concurrent updates does, and that entries appear together with the other writes.
 func failedUpdates(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
@@ -141,7 +141,7 @@ func failedUpdates(t *testing.T, db Database) {
 	equal(t, len(jobs(t, s, "", n)), n/3)
 }
 
-// panics in fn reach the caller, and hurt nobody else.
+// panics checks that a panic in fn reaches its caller and affects no other update.
 func panics(t *testing.T, db Database) {
 	s := one(t, db)
 	var seen atomic.Int64
@@ -163,8 +163,8 @@ func panics(t *testing.T, db Database) {
 	equal(t, page(t, s, approval.Filter{}).Total, 30)
 }
 
-// exits: a goroutine that ends within fn, as a failing test does, hurts
-// nobody else.
+// exits checks that a goroutine that ends within fn, like a failing test, affects no other
+// update.
 func exits(t *testing.T, db Database) {
 	s := one(t, db)
 	everybody(t, crowd(20, func(i int) error {

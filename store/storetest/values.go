@@ -199,8 +199,8 @@ func deliver(t testing.TB, s full, targets ...string) {
 	})
 }
 
-// soon is when everything that was just appended is due, by any clock
-// that an engine's test uses.
+// soon is a time at which everything that was just appended is due, with the clock of any
+// engine's test.
 func soon() time.Time { return time.Now().Add(100 * 365 * 24 * time.Hour) }
 
 func outbox(t *testing.T, db Database) {

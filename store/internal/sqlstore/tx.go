@@ -249,9 +249,8 @@ func (t *tx) Latest(binding string) (*approval.Request, error) {
 	}
 }
 
-// newest is the order of Latest: a pending request goes first, then
-// approved ones, since an edit can give an older request the binding of
-// a newer one that has ended.
+// newest is the order of Latest: a pending request first, then approved ones, because an
+// edit can give an older request the binding of a newer one that has ended.
 const newest = "ORDER BY CASE WHEN state = 'pending' THEN 0 WHEN closed IS NULL THEN 1 ELSE 2 END, created DESC, id DESC LIMIT 1"
 
 func (t *tx) latest(binding string) (id string, ok bool, err error) {
@@ -297,9 +296,8 @@ var selectLive = documents(
 ) + ` WHERE tenant = $1 AND agent = $2 AND target = $3 AND revoked IS NULL AND expires > $4 AND uses < max_uses
 ORDER BY created DESC, id DESC`
 
-// Live reads without locking first, since mostly there is no grant.
-// That there is none is remembered for the batch: whoever is in it
-// asked before the batch began.
+// Live first reads without locking, since mostly there is no grant. The batch remembers
+// that there is none, because all of its updates were requested before the batch began.
 func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error) {
 	d, key := t.b.s.d, [3]string{t.tenant, agent, target}
 	if t.b.grantless[key] {
@@ -356,8 +354,9 @@ func (t *tx) Grant(id string) (*approval.Grant, error) {
 	return t.grant(t.b.s.document("grants", t.tenant, id, t.locked))
 }
 
-// Freezes are read once for a batch: whoever is in it asked before the
-// batch began, and what is frozen within it is read again.
+// Freezes returns the freezes in force. They are read once for a batch, because all of its
+// updates were requested before the batch began. If an update in the batch changes them,
+// they are read again.
 func (t *tx) Freezes() ([]approval.Freeze, error) {
 	f, err := t.frozen()
 	return f.clone(), err
@@ -378,8 +377,8 @@ func (t *tx) frozen() (frozen, error) {
 	return f, nil
 }
 
-// Remembered reads a memory. Finding none makes the next Remember an
-// insert that fails when somebody else was quicker.
+// Remembered reads a memory. If there is none, the next Remember is an insert, which fails
+// if another transaction inserts one first.
 func (t *tx) Remembered(key string) (*approval.Memory, error) {
 	m, ok, err := first(
 		t.b.ctx,
@@ -402,7 +401,7 @@ func (t *tx) Remembered(key string) (*approval.Memory, error) {
 	return &m.Memory, t.b.s.genuine(m.code, t.tenant, "idempotency key", "memories", values...)
 }
 
-// Insert adds a new request. Its version becomes 1 when it has none.
+// Insert adds a new request. If its version is 0, it becomes 1.
 func (t *tx) Insert(r *approval.Request) {
 	r.Version = max(r.Version, 1)
 	body, err := json.Marshal(r)
@@ -461,7 +460,7 @@ func (t *tx) SaveFreeze(f approval.Freeze) {
 	t.freezing = append(t.freezing, f)
 }
 
-// Remember keeps the answer to an idempotency key.
+// Remember stores the answer for an idempotency key.
 func (t *tx) Remember(key string, m approval.Memory) {
 	sql := "INSERT INTO memories (tenant, name, digest, request, grant_id, expires, code) VALUES ($1, $2, $3, $4, " +
 		"$5, $6, $7)"
@@ -472,7 +471,7 @@ expires = excluded.expires, code = excluded.code`
 	t.writes = append(t.writes, do(sql, t.b.s.auth.coded("memories", memoryValues(t.tenant, key, m)...)...))
 }
 
-// AddVote keeps a vote for figures.
+// AddVote stores a vote for statistics.
 func (t *tx) AddVote(v approval.VoteFact) {
 	t.writes = append(
 		t.writes,
@@ -482,10 +481,12 @@ func (t *tx) AddVote(v approval.VoteFact) {
 	)
 }
 
-// SealFirst has the entries sealed within the transaction: see sealin.go.
+// SealFirst makes the batch seal the update's entries within its transaction; see
+// sealfirst.go.
 func (t *tx) SealFirst() { t.sealFirst = t.b.s.trust.Key.Sign != nil && t.b.s.auth != nil }
 
-// Append adds a ledger entry and its deliveries, once the update is whole.
+// Append adds a ledger entry and its deliveries. They are written when the update's
+// function has returned.
 func (t *tx) Append(r ledger.Record, deliveries ...approval.Delivery) {
 	if r.Tenant != t.tenant || len(r.Leaf) == 0 {
 		t.err = fmt.Errorf(
