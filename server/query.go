@@ -33,8 +33,8 @@ func (x *exchange) word(name string, words ...string) (string, error) {
 	return text, nil
 }
 
-// mostWhole is the largest whole number that every client can hold,
-// also one whose numbers are doubles.
+// mostWhole is the largest integer that every client can represent, including clients whose
+// numbers are doubles.
 const mostWhole = 1<<53 - 1
 
 // integer reads a parameter that is a whole number.
@@ -67,8 +67,8 @@ func (x *exchange) duration(name string) (time.Duration, error) {
 // 30s and 1h30m. openapi.yaml has the same pattern.
 var durationText = pattern.Of(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`)
 
-// parseDuration reads a duration. One that is longer than a
-// time.Duration holds is the longest.
+// parseDuration parses a duration. A value that is too large becomes the largest
+// time.Duration.
 func parseDuration(text string) (d time.Duration, ok bool) {
 	if !durationText().MatchString(text) {
 		return 0, false

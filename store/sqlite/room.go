@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// leastRoom is how many bytes must be free on the disk.
+	// leastRoom is the number of bytes that must be free on the disk.
 	leastRoom = 256 << 10
-	// fullFor is how long the store counts as full after a write failed for lack of space.
-	// Smaller writes may still succeed although requests no longer fit.
+	// fullFor is the time for which the store counts as full after a write failed for lack
+	// of space. Smaller writes may still succeed although requests no longer fit.
 	fullFor = 30 * time.Second
 )
 
