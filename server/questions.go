@@ -37,7 +37,7 @@ func (x *exchange) askQuestion() error {
 	if f.err != nil {
 		return f.err
 	}
-	if _, err := x.namesPerson(); err != nil { // who asks groups is barred from answering: the right one must be
+	if _, err := x.namesPerson(); err != nil { // a person who asks groups can't answer, so it must be theirs
 		return err
 	}
 	opened, err := x.cfg.Service.Ask(x.r.Context(), in)
