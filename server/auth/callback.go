@@ -129,8 +129,8 @@ func (a *Auth) finish(w http.ResponseWriter, r *http.Request, p *provider, f flo
 	return nil
 }
 
-// refusedError refuses a person whom the provider has authenticated but the directory does
-// not accept.
+// refusedError means that the provider has authenticated a person and the directory does
+// not accept them.
 type refusedError struct {
 	claims directory.Claims
 	err    error

@@ -54,8 +54,8 @@ func TestAsksUserInfoForWhatTheIDTokenLacks(t *testing.T) {
 	}
 }
 
-// TestUserInfoAttacks checks that UserInfo about another person, or a failed answer, signs
-// nobody in.
+// TestUserInfoAttacks checks that a sign-in fails if UserInfo is about another person or
+// can't be read.
 func TestUserInfoAttacks(t *testing.T) {
 	plain := map[string]any{
 		"sub":            "abc123",

@@ -45,7 +45,8 @@ type link struct {
 	Person string `json:"person"` // canonical
 }
 
-// linkKey hashes the secret, so that a stolen store signs nobody in.
+// linkKey hashes the secret, so that the contents of a stolen store can't be used to sign
+// in.
 func linkKey(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])

@@ -428,7 +428,7 @@ func (b *browser) do(method, to string, body url.Values) answer {
 
 func (b *browser) get(to string) answer { b.t.Helper(); return b.do(http.MethodGet, to, nil) }
 
-// who returns the person whom the pages show, or an empty string if nobody is signed in.
+// who returns the person whose name the pages show, or an empty string without a session.
 func (b *browser) who() string {
 	b.t.Helper()
 	r, _ := http.NewRequest(http.MethodGet, b.h.server.URL+"/who", nil)

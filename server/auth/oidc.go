@@ -56,8 +56,8 @@ func (p *Provider) check() error {
 	return nil
 }
 
-// safeURL accepts https, and http only for a provider on this machine, where nobody else
-// can listen.
+// safeURL accepts https. It accepts http only for a provider on this machine, where the
+// connection can't be intercepted.
 func safeURL(text string, httpsOnly bool) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Host != "" &&

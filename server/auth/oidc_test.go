@@ -74,7 +74,7 @@ func TestCookieFlags(t *testing.T) {
 	}
 }
 
-// TestTokenAttacks checks that an ID token that is wrong in any way signs nobody in.
+// TestTokenAttacks checks that a sign-in fails if its ID token is wrong in any way.
 func TestTokenAttacks(t *testing.T) {
 	now := time.Now().Unix()
 	claim := func(k string, v any) func(*idp) { return func(p *idp) { p.claims = map[string]any{k: v} } }

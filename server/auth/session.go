@@ -15,9 +15,9 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Buckets of store.Values. A session is written once, at the sign-in, and never again, so
-// no request that is still running when somebody signs out can bring it back. The time of
-// its last use is stored separately.
+// Buckets of store.Values. A session is written once, at the sign-in, and never again, so a
+// request that is still running during a sign-out can't bring it back. The time of its last
+// use is stored separately.
 const (
 	bucketSession = "session"
 	bucketSeen    = "session-seen"

@@ -58,8 +58,8 @@ const (
 	Configuration = "configuration"
 )
 
-// Problem is a part that can't be used as it is now: an agent's file, the set of policies,
-// or the decision configuration.
+// Problem is a part that can't be used in its current form: an agent's file, the set of
+// policies, or the decision configuration.
 type Problem struct {
 	Part  string   // Agents, Policies or Configuration
 	Agent string   // id of the agent, "" where it is not known
@@ -193,7 +193,7 @@ func (p *Plans) current() *generation {
 // Agents lists the ids of the agents that can be used, in order.
 func (p *Plans) Agents() []string { return slices.Sorted(maps.Keys(p.current().agents)) }
 
-// Problems lists the parts that can't be used as they are now.
+// Problems lists the parts that can't be used in their current form.
 func (p *Plans) Problems() []Problem { return slices.Clone(p.current().problems) }
 
 // Errors lists the findings in the files in force that agf-validate reports as errors, as
