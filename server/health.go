@@ -19,7 +19,7 @@ type health struct {
 	draining <-chan struct{}
 
 	mu      sync.Mutex
-	workers map[string]error // by name; what is not there has not begun
+	workers map[string]error // by name; a worker that has not finished a round is missing
 	asked   time.Time
 	answer  openapi.Health
 	failing map[string]bool // by name of the check

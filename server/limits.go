@@ -196,7 +196,7 @@ func (x *exchange) turnAway(err error, deny bool) {
 	x.w.Header().Set("Connection", "close")
 	x.refuse(x.w, x.r, err, deny)
 	_ = control.Flush()
-	_, _ = io.CopyN(io.Discard, x.sent, int64(callBody)) // whoever has left needs no answer
+	_, _ = io.CopyN(io.Discard, x.sent, int64(callBody)) // a client that has disconnected needs no answer
 }
 
 // weigh estimates the memory for a body whose values are not counted yet.

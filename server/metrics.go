@@ -42,7 +42,7 @@ type metrics struct {
 
 	measuring sync.Mutex                 // one at a time; guards the fields below
 	measured  time.Time                  // when the figures of the store were last read
-	start     time.Time                  // of this process; votes before it were measured by others
+	start     time.Time                  // of this process; other processes have counted earlier votes
 	counted   map[approval.VoteFact]bool // votes of the last minutes that are in waited
 }
 
@@ -277,7 +277,7 @@ func (s *Server) measure(ctx context.Context) error {
 // figures holds the metrics of all tenants together.
 type figures struct {
 	open   map[approval.State]int
-	oldest time.Time // zero: nothing waits
+	oldest time.Time // zero if nothing waits
 	dead   int
 	frozen int
 	votes  []approval.VoteFact

@@ -13,7 +13,7 @@ import (
 
 // Limits of one round of the background work.
 const (
-	tickBatch = 64   // requests; as many as Service.Tick acts on
+	tickBatch = 64   // requests; the same as in Service.Tick
 	sealBatch = 1000 // entries
 )
 

@@ -122,13 +122,13 @@ type Config struct {
 
 // Timing holds intervals and time limits.
 type Timing struct {
-	Tick      time.Duration // how often time acts on requests; 250ms
+	Tick      time.Duration // how often due requests are processed; 250ms
 	Seal      time.Duration // interval at which unsealed entries are looked for if no write wakes the sealer; 250ms
 	Sweep     time.Duration // how often expired values are deleted; 1m
 	Heartbeat time.Duration // how long an event stream is silent at most; 15s
 	Body      time.Duration // how long a client may take to send a body; 30s
-	Slow      time.Duration // how long a reader may take to take what it is sent; 10s
-	Gauges    time.Duration // how often figures are read from the store; 15s
+	Slow      time.Duration // how long a reader may take to read what it is sent; 10s
+	Gauges    time.Duration // how often metrics are read from the store; 15s
 }
 
 // Check is a check that must succeed before the server gets traffic.
@@ -493,7 +493,7 @@ func encode(v any) ([]byte, error) {
 func (s *Server) wake() {
 	select {
 	case s.kick <- struct{}{}:
-	default: // it has been told
+	default: // it is already woken
 	}
 }
 

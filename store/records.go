@@ -21,10 +21,10 @@ const (
 type Record struct {
 	Namespace string    // owner of the record; keys of different namespaces never collide
 	Key       string    // unique in its room
-	Alias     string    // a second key, unique in its room among stored records; "" none
+	Alias     string    // optional second key, unique in its room among stored records
 	Version   int64     // grows by one with every change; the first is 1
-	Due       time.Time // when somebody should look at it next; zero: never
-	Expires   time.Time // when it may be forgotten; zero: never
+	Due       time.Time // when the record needs attention next; zero for never
+	Expires   time.Time // when it may be deleted; zero for never
 	Value     []byte
 }
 

@@ -68,8 +68,8 @@ func (e *TamperedError) Is(target error) bool { return target == ErrTampered }
 
 // KeyError reports the key that the store is bound to.
 type KeyError struct {
-	Bound string // public key; "" when the store holds data and no key
-	Given string // public key; "" when none was given
+	Bound string // public key; empty if the store holds data and has no key
+	Given string // public key; empty if none was given
 }
 
 // Error returns a text that includes what to do.
@@ -115,8 +115,8 @@ type Rotation struct {
 // key returns an error for it.
 type Trust struct {
 	Key       Key
-	Watermark Watermark            // what is remembered outside of the database; nil: nothing is
-	Alarm     func(*TamperedError) // hears of everything that does not fit, as often as it is met; nil: nobody does
+	Watermark Watermark            // the memory outside of the database; may be nil
+	Alarm     func(*TamperedError) // called for every inconsistency, each time it is found; may be nil
 	// Recent is how long the version of a request, a grant or a freeze is remembered after
 	// it was written, so that an older version is detected even if the ledger's entries
 	// about it are gone. It must not be shorter than the life of permits. 0 means 30
@@ -170,7 +170,7 @@ type Mark struct {
 	Size    int64             `json:"size"`
 	Root    ledger.Hash       `json:"root"`
 	Time    time.Time         `json:"time"`
-	Freezes int64             `json:"freezes,omitempty"` // version of what is frozen
+	Freezes int64             `json:"freezes,omitempty"` // version of the freezes
 	Frozen  []approval.Freeze `json:"frozen,omitempty"`
 }
 
@@ -189,7 +189,7 @@ func (m Mark) Join(o Mark) Mark {
 
 // Identity describes a store.
 type Identity struct {
-	ID        string    // another one after each change of keys and each restore; "" while it is bound to no key
+	ID        string    // changes with each change of keys and each restore; empty without a key
 	PublicKey string    // that it is bound to
 	Since     time.Time // when that began
 	Restored  bool      // it began with a restore
@@ -208,5 +208,5 @@ type Integrity struct {
 	Stopped map[string]error // tenants whose log does not fit: nothing is signed for them, and nothing may run
 	// SealedFirst counts the entries that updates have sealed before they were answered.
 	SealedFirst int64
-	Before      map[string]Mark // what the watermark knew of the store before this process restored it, by tenant
+	Before      map[string]Mark // marks of the watermark from before this process restored the store, by tenant
 }

@@ -48,8 +48,8 @@ type response struct {
 // shape describes a body.
 type shape struct {
 	Type    string // "" for none
-	Ref     string // name of the schema; "" for none
-	Example string // JSON; "" for none
+	Ref     string // name of the schema; may be empty
+	Example string // JSON; may be empty
 }
 
 // schema is one named schema.

@@ -64,7 +64,7 @@ type Config struct {
 	// Personal means that DevLink is how the person of this machine signs in to their own
 	// inbox. The pages then show no warning about it.
 	Personal bool
-	Client   *http.Client // to reach providers; nil: one with short timeouts
+	Client   *http.Client // to reach providers; if nil, one with short timeouts
 	// Timeout limits everything that one callback asks of a provider, including its wait
 	// for a turn; 10s.
 	Timeout time.Duration
@@ -75,9 +75,9 @@ type Config struct {
 // Identity is the person who makes a request.
 type Identity struct {
 	Tenant   string
-	Person   approval.Person // as the directory has it now
+	Person   approval.Person // from the directory, as of this request
 	SignedIn time.Time
-	Method   string // "oidc" or "dev"; pages show a loud banner for "dev"
+	Method   string // "oidc" or "dev"; pages show a warning for "dev"
 	Provider string // id of the provider, "" for "dev"
 }
 

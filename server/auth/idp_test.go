@@ -47,7 +47,7 @@ type idp struct {
 	keys   map[string]any                // kid → private key
 	forged crypto.Signer                 // signs instead of the published key
 	calls  map[string]int                // by path
-	extra  func(q url.Values) url.Values // changes what goes back to the callback
+	extra  func(q url.Values) url.Values // changes the parameters of the callback
 }
 
 func newIDP(t *testing.T, now func() time.Time) *idp {

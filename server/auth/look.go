@@ -129,7 +129,7 @@ type Offer struct {
 	Scopes     []string // that sign-ins ask for
 	UserInfo   bool     // it can be asked for claims that the ID token lacks
 	ClockAhead time.Duration
-	Problems   []string // with which nobody could sign in
+	Problems   []string // because of which nobody could sign in
 	Hints      []string
 }
 

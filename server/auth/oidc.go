@@ -87,7 +87,7 @@ type discovered struct {
 	oauth      oauth2.Config
 	verifier   *oidc.IDTokenVerifier
 	algorithms []string // of ID tokens
-	scopes     []string // that it names; it may know more
+	scopes     []string // in the document; the provider may support more
 	endSession string
 	at         time.Time
 }

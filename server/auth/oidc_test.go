@@ -267,7 +267,7 @@ func TestProviderDown(t *testing.T) {
 	}
 	h.idp.set(func() { h.idp.down = false })
 	h.pass(4 * time.Second)
-	to := b.begin() // it came back
+	to := b.begin() // the provider answers again
 	h.idp.set(func() { h.idp.down = true })
 	down(b, to)
 	h.idp.set(func() { h.idp.down, h.idp.broken = false, true })

@@ -24,7 +24,7 @@ import (
 // Config names the files that are compared.
 type Config struct {
 	Dir    string       // of the candidate's agents and policies
-	Live   plans.Config // what the live plans are made of
+	Live   plans.Config // configuration of the live plans
 	Plans  *plans.Plans // the live ones
 	Now    func() time.Time
 	Logger *slog.Logger

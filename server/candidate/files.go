@@ -24,7 +24,7 @@ type holds struct {
 // files are a candidate's files in the state in which they were read last.
 type files struct {
 	holds    holds
-	plans    *plans.Plans // nil: they can't be read
+	plans    *plans.Plans // nil if they can't be read
 	digest   string
 	agents   int
 	problems []string

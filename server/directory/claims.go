@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/approval/people"
 )
 
-// Errors of a sign-in. Nobody is signed in then.
+// Errors of a sign-in. In all these cases the sign-in fails.
 var (
 	// ErrUnknown means that the provider knows the person and the directory doesn't.
 	ErrUnknown = errors.New("nobody is known here by these names")

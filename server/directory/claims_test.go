@@ -314,8 +314,8 @@ func TestWithoutAListOfGroupsSignInsBringNone(t *testing.T) {
 	}
 }
 
-// TestAReservedGroupComesFromTheFileOnly checks that nobody gets a reserved group from a
-// provider, even if it is on the list.
+// TestAReservedGroupComesFromTheFileOnly checks that a provider can't give a reserved
+// group, even if it is on the list.
 func TestAReservedGroupComesFromTheFileOnly(t *testing.T) {
 	text := "schema_version: \"1.0.0\"\npeople:\n  - {id: alice@example.com, groups: [admins]}\n  - {id: bob, also: " +
 		"[\"oidc:https://idp.example|b1\"]}\n" +

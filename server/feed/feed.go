@@ -136,7 +136,7 @@ type Frame struct {
 	Index  int64
 	About  approval.About
 	Event  []byte // server-sent event with the entry's leaf
-	Notice []byte // server-sent event that says what it is and whom it is about, and nothing else of it
+	Notice []byte // server-sent event with only the kind and the subject of the entry
 }
 
 // About returns the subjects of entries.

@@ -2,9 +2,9 @@ package openapi
 
 import "slices"
 
-// SeenBy returns what somebody sees of a tenant's agents: bound are the
-// ids of those that they may act for alone; none: they see all of them.
-// It is the one rule of the API and of the inbox.
+// SeenBy returns the part of a tenant's agents that a caller may see. If bound is not
+// empty, it has the ids of the only agents that the caller may act for; otherwise all
+// agents are returned. The API and the inbox both use it.
 func (a Agents) SeenBy(bound []string) Agents {
 	seen := []AgentInForce{}
 	for _, one := range a.Agents {

@@ -27,12 +27,12 @@ type Decisions struct {
 // Sources are the sources of policies.
 type Sources struct {
 	Policies []string        // directories of *.policy.yaml
-	Registry policy.Registry // beside them, see Fetched; nil: none
+	Registry policy.Registry // in addition to the directories, see Fetched; may be nil
 }
 
 // choice is everything that decisions depend on in addition to agents and policies.
 type choice struct {
-	config  *resolve.Config // nil: there is no decision configuration
+	config  *resolve.Config // nil if there is no decision configuration
 	from    Sources
 	options resolve.Options
 	refused []diag.Finding // every call is denied for these

@@ -65,7 +65,7 @@ type Problem struct {
 	Agent string   // id of the agent, "" where it is not known
 	File  string   // or directory
 	Why   []string // each with its place, file:line:column, where there is one
-	Kept  bool     // the last good copy decides; else what it is about is denied
+	Kept  bool     // the last good copy is used; otherwise calls that it concerns are denied
 }
 
 // String returns the first reason, the number of others, and the consequence.
@@ -100,7 +100,7 @@ func first(why []string) string {
 // Part is the state in force of the agents, the policies, or the decision configuration.
 type Part struct {
 	Name     string // Agents, Policies or Configuration
-	Digest   string // "sha256:…" over the files in force; "" for a Registry
+	Digest   string // "sha256:…" over the files in force; empty for a Registry
 	Count    int    // agents that can be used, policies, or 1
 	Problems []Problem
 }

@@ -37,7 +37,7 @@ type question struct {
 type asked byte
 
 const (
-	askStat  asked = iota // what a path leads to
+	askStat  asked = iota // the file that a path leads to
 	askLstat              // the path itself, without following a link
 	askList               // the names in a directory
 	askText               // the bytes of a file

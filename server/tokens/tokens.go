@@ -95,9 +95,9 @@ func Shown(t store.Token) openapi.Token {
 
 // By is the maker of a token. Exactly one of Token, Person and Operator is set.
 type By struct {
-	Token    *store.Token // an administrator's token: what it makes ends with it
-	Person   string       // somebody who is signed in, by their id: they make tokens of their own only
-	Operator bool         // who holds the store and its key
+	Token    *store.Token // an administrator's token: tokens that it makes end with it
+	Person   string       // id of a signed-in person, who may make only their own tokens
+	Operator bool         // the operator, who has the store and its key
 }
 
 // actor returns the maker's name for the ledger.
@@ -136,7 +136,7 @@ func (m *Maker) Make(
 
 	t.ID = "tok_" + hash[:20]
 	t.Hash = hash
-	if err := m.Store.PutToken(ctx, t); errors.Is(err, store.ErrNameTaken) { // somebody else was quicker
+	if err := m.Store.PutToken(ctx, t); errors.Is(err, store.ErrNameTaken) { // another caller was first
 		return store.Token{}, "", nameTaken("another one")
 	} else if err != nil {
 		return store.Token{}, "", err

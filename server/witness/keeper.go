@@ -31,7 +31,7 @@ type Keeper struct {
 type Shown struct {
 	Checkpoint []byte
 	PublicKey  string        // that signed it
-	Since      int64         // size that the proof begins at; 0 for none
+	Since      int64         // size at which the proof begins; 0 without a proof
 	Proof      []ledger.Hash // that the log of that size is the beginning of this one
 }
 

@@ -27,7 +27,7 @@ type Target struct {
 	Name     string
 	Witness  Witness
 	Every    time.Duration // interval at which new checkpoints are shown; 1m
-	Required bool          // a server whose witness is far behind is not ready
+	Required bool          // the server is not ready if this witness is too far behind
 }
 
 // Config names the witnesses and the ledgers that are shown to them.
@@ -43,7 +43,7 @@ type Config struct {
 type State struct {
 	Name    string
 	Behind  time.Duration // since everything had been shown to it
-	Problem string        // of the last attempt; "" when it went well
+	Problem string        // of the last attempt; empty if it succeeded
 }
 
 // Runner shows checkpoints until it is stopped.

@@ -268,7 +268,7 @@ func (t *tx) Rollback() {
 	}
 	if t.begun && !t.conn.Conn().IsClosed() {
 		ctx, cancel := context.WithTimeout(context.Background(), rollbackWait)
-		_, _ = t.conn.Exec(ctx, "ROLLBACK") // the pool closes connections that are left within a transaction
+		_, _ = t.conn.Exec(ctx, "ROLLBACK") // otherwise the pool closes connections that are still in a transaction
 		cancel()
 	}
 	t.release()

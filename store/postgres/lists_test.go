@@ -58,7 +58,7 @@ func TestListsReadFewRows(t *testing.T) {
 		"due of a reader of all": 51 * 3 * 2, "all of a reader of all": 51 * 3 * 2,
 		"records": 500, "records after one": 500, "due records": 500, "a record by alias": 1,
 	}
-	r.take() // what opening reads
+	r.take() // reads of the opening
 	analyzed := sync.OnceFunc(func() { analyze(t, e) })
 	read := func(what string) {
 		statements := r.take()

@@ -23,10 +23,10 @@ import (
 
 // Options configure the store. Zero fields have the defaults named here.
 type Options struct {
-	Now   func() time.Time // the clock; time.Now
-	Poll  time.Duration    // how often changes by other replicas are looked for while somebody waits; 250ms
-	Conns int              // most connections; 16
-	Trust store.Trust      // the key that rows are authenticated with, and what is remembered outside
+	Now   func() time.Time // the clock; default time.Now
+	Poll  time.Duration    // how often to poll for changes by other replicas while there are waiters; default 250ms
+	Conns int              // maximal number of connections; default 16
+	Trust store.Trust      // the key that authenticates rows, and the watermark
 }
 
 // writers is how many groups of updates run at once. More writers would make smaller groups

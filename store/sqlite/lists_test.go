@@ -47,7 +47,7 @@ func TestListsReadIndexes(t *testing.T) {
 	s := must.Get(sqlstore.New(ctx, r, sqlstore.Options{}))(t)
 	defer s.Close()
 
-	r.take() // what opening reads
+	r.take() // reads of the opening
 	read := func(what string) {
 		statements := r.take()
 		if len(statements) == 0 {

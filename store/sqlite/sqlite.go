@@ -29,12 +29,12 @@ import (
 
 // Options configure the store. Zero fields have the defaults named here.
 type Options struct {
-	Now      func() time.Time // the clock; time.Now
-	Poll     time.Duration    // how often changes by other processes are looked for while somebody waits; 250ms
-	LockWait time.Duration    // how long a write waits for another process; 10s
-	Readers  int              // connections that read; 4
-	MaxPages int              // the file grows to so many pages of 4 KiB; 0 means no limit
-	Trust    store.Trust      // the key that rows are authenticated with, and what is remembered outside
+	Now      func() time.Time // the clock; default time.Now
+	Poll     time.Duration    // how often to poll for changes by other processes while there are waiters; default 250ms
+	LockWait time.Duration    // how long a write waits for another process; default 10s
+	Readers  int              // connections that read; default 4
+	MaxPages int              // maximal size of the file in pages of 4 KiB; 0 means no limit
+	Trust    store.Trust      // the key that authenticates rows, and the watermark
 }
 
 // Open opens the database in a file and brings it up to date. If the file does not exist,

@@ -71,7 +71,7 @@ func place(t *testing.T) storetest.Place {
 			})
 		},
 		Exec: func(query string) {
-			f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // which SQLite alone would let others read
+			f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // SQLite would make it readable for others
 			if err == nil {
 				err = f.Close()
 			}

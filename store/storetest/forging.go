@@ -67,8 +67,8 @@ const (
 		"INTO trees SELECT * FROM saved_trees"
 )
 
-// cutTail: the end of the log is cut off and its older checkpoint put
-// back, which the service signed itself.
+// cutTail cuts off the end of the log and restores its older checkpoint, which the service
+// signed itself.
 func cutTail(t *testing.T, p Place) {
 	s := p.one(t, Trust())
 	cutLogOf(t, p, s)
@@ -91,8 +91,8 @@ func cutLogOf(t *testing.T, p Place, s full) {
 	p.Exec(cutLog)
 }
 
-// cutTailRestart: a process that begins after the cut knows of it by
-// the watermark.
+// cutTailRestart checks that a process that starts after the cut detects it by the
+// watermark.
 func cutTailRestart(t *testing.T, p Place) {
 	dir := t.TempDir()
 	trust, w := remembering(t, dir)
@@ -145,8 +145,7 @@ func logTakenAway(t *testing.T, p Place) {
 	tampered(t, s.Verify(t.Context()))
 }
 
-// lostEntry: an entry is taken away, or never written, between its
-// commit and its sealing.
+// lostEntry removes an entry between its commit and its sealing, or never writes it.
 func lostEntry(t *testing.T, p Place) {
 	s := p.one(t, Trust())
 	appendEntries(t, s, tenant, 2)
@@ -161,8 +160,8 @@ func lostEntry(t *testing.T, p Place) {
 	}
 }
 
-// follower: a replica that seals nothing itself notices what was done
-// to the log of the other.
+// follower checks that a replica that seals nothing itself detects a change of the other's
+// log.
 func follower(t *testing.T, p Place) {
 	ctx := t.Context()
 	a, b := p.one(t, Trust()), p.one(t, Trust())
@@ -180,7 +179,7 @@ func follower(t *testing.T, p Place) {
 	tampered(t, sealing(ctx, a))
 }
 
-// Restoring runs the suite of what begins with a restore.
+// Restoring runs the suite of restores.
 func Restoring(t *testing.T, place func(t *testing.T) Place) {
 	for name, test := range map[string]func(*testing.T, func(t *testing.T) Place){
 		"from a backup":   restored,
@@ -196,8 +195,8 @@ func Restoring(t *testing.T, place func(t *testing.T) Place) {
 	}
 }
 
-// restored: a service can't open the store before the restore is
-// finished, and no row of before counts in it.
+// restored checks that a service can't open the store before the restore is finished, and
+// that no earlier row is valid in it.
 func restored(t *testing.T, place func(t *testing.T) Place) {
 	ctx := t.Context()
 	p := place(t)
@@ -286,8 +285,8 @@ func restoredForged(t *testing.T, place func(t *testing.T) Place) {
 	ok(t, to.Close())
 }
 
-// restoredInPlace: a snapshot that was put back is noticed, and goes on
-// once it is said to be one.
+// restoredInPlace checks that a restored snapshot is detected, and can be used after
+// RestoreInPlace.
 func restoredInPlace(t *testing.T, place func(t *testing.T) Place) {
 	ctx := t.Context()
 	p, dir := place(t), t.TempDir()

@@ -540,7 +540,7 @@ func appendLine(path string, text []byte) error {
 
 // lastLine returns the offset at which the last complete line of a file ends.
 func lastLine(f *os.File, size int64) int64 {
-	const most = 4096 // bytes; a line has some 100
+	const most = 4096 // bytes; a line has about 100
 	from := max(0, size-most)
 	text := make([]byte, size-from)
 	n, _ := f.ReadAt(text, from)

@@ -18,9 +18,9 @@ var schema []byte
 type Settings struct {
 	notify.Route
 	Name        string   `doc:"name"`
-	URLFile     string   `doc:"url_file"` // paths of webhooks are often secrets; this or URL
+	URLFile     string   `doc:"url_file"` // used instead of URL, because paths of webhooks are often secrets
 	URL         string   `doc:"url"`
-	SecretFiles []string `doc:"secret_file"` // whsec_…; each signs, which lets a receiver change secrets
+	SecretFiles []string `doc:"secret_file"` // whsec_…; each one signs, so that a receiver can change secrets
 	Loopback    bool     `doc:"loopback"`    // allow this machine, also with plain http
 	Networks    []string `doc:"networks"`    // private networks that are allowed
 }

@@ -24,10 +24,10 @@ import (
 
 // Config configures a webhook. URL and Secrets are required.
 type Config struct {
-	URL     string           // https; may hold a secret path, so it is shown nowhere
-	Secrets []string         // whsec_…; every message is signed with each, which lets a receiver change secrets
-	Guard   guard.Guard      // what may be reached
-	Timeout time.Duration    // of one exchange; 10s
+	URL     string           // https; may contain a secret path, so it is never shown
+	Secrets []string         // whsec_…; each one signs every message, so that a receiver can change secrets
+	Guard   guard.Guard      // the addresses that may be reached
+	Timeout time.Duration    // of one exchange; default 10s
 	Now     func() time.Time // time.Now
 }
 
@@ -69,7 +69,7 @@ func New(cfg Config) (*Sender, error) {
 // for every other delivery, even in a store that was restored from a backup and repeats
 // ids.
 func ID(job store.Job) string {
-	// always has a form
+	// can't fail
 	text, _ := json.Marshal([]any{job.Tenant, job.ID, job.Created.UnixNano(), job.Target, job.Event, job.Subject})
 	sum := sha256.Sum256(text)
 	return "msg_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))

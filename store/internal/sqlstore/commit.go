@@ -16,7 +16,7 @@ import (
 
 const (
 	groupSize    = 64               // updates in one transaction
-	groupTimeout = 30 * time.Second // of one transaction; only a database that hangs takes so long
+	groupTimeout = 30 * time.Second // for one transaction; only a database that hangs takes so long
 	// attempts that give way when a second lock is taken; later ones
 	// wait for it, one such transaction at a time
 	polite = 2
@@ -32,7 +32,7 @@ var (
 type job struct {
 	what   string
 	tenant string
-	record string          // room and key; "" for an update
+	record string          // room and key; empty for an update
 	run    func(*tx) error // the update's function; errAborted means that it must not be called again
 	done   func(error)     // called once
 	tries  int             // how often it gave way to another transaction
@@ -306,8 +306,8 @@ type batch struct {
 	freezes    map[string]frozen
 	grantless  map[[3]string]bool // tenants, agents and targets without a live grant
 	spending   []*job             // whose entries are sealed first
-	mark       store.Reserved     // what is to be kept before they are answered
-	turn       bool               // it holds the turn of those who seal
+	mark       store.Reserved     // watermark marks to write before they are answered
+	turn       bool               // it holds Store.turn
 }
 
 // group runs jobs in one transaction. If it fails, nothing was written. It sets j.err to

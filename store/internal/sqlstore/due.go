@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	postponedFor  = time.Minute // how long a request that failed stands back for others
-	postponedMost = 4096        // how many are known to stand back; more are tried each time
+	postponedFor  = time.Minute // how long a request that failed is postponed
+	postponedMost = 4096        // how many are remembered; others are tried each time
 )
 
 // place identifies a request.

@@ -98,15 +98,15 @@ type Class int
 const (
 	Broken   Class = iota // the database is full, locked, read-only, damaged…: nothing was written
 	Conflict              // another transaction got in between: nothing was written, running again may help
-	Lost                  // the connection is gone; whether a commit under way happened is not known
+	Lost                  // the connection is gone; a running commit may or may not have happened
 )
 
 // Dialect holds the parts of statements that differ between databases.
 type Dialect struct {
-	Types      map[string]string // what {{name}} in migrations stands for
+	Types      map[string]string // values of {{name}} in migrations
 	Lock       string            // suffix of a SELECT that locks its rows, waiting for them
-	SkipLocked string            // suffix of a SELECT that locks those of its rows that nobody else has locked
-	Find       string            // function (text, part) → position from 1, 0 when it is not there
+	SkipLocked string            // suffix of a SELECT that locks only rows without locks
+	Find       string            // function (text, part) → position from 1, or 0 if not found
 	// statement that takes a lock named by $1 until the end of the transaction; empty if
 	// the database allows only one writer
 	WaitFor string
@@ -122,22 +122,22 @@ type Dialect struct {
 	// only one writer
 	SealWait string
 	HasTable string // expression that reports whether there is a table named $1
-	Migrate  string // statement that waits for the lock of migrations; "" when there is only one writer
+	Migrate  string // statement that waits for the lock of migrations; may be empty with only one writer
 	// statement that shares the lock of the key with other writers; empty if the database
 	// allows only one writer
 	KeyShare string
-	KeyAlone string // statement that waits to hold that lock alone; "" when there is only one writer
+	KeyAlone string // statement that waits to hold that lock alone; may be empty with only one writer
 	// statement that moves the counter of {{column}} of {{table}} past the restored rows;
 	// empty if the database does that itself
 	Sequence string
-	Clock    string // expression for the time of the database's server, in microseconds since 1970; "" for none
+	Clock    string // expression for the time of the database's server, in microseconds since 1970; may be empty
 	Writers  int    // how many transactions may run at once
 }
 
 // Options configure a store.
 type Options struct {
-	Now  func() time.Time // the clock; time.Now
-	Poll time.Duration    // how often changes by other replicas are looked for while somebody waits; 250ms
+	Now  func() time.Time // the clock; default time.Now
+	Poll time.Duration    // how often to poll for changes by other replicas while there are waiters; default 250ms
 	store.Trust
 }
 

@@ -212,7 +212,7 @@ func (q *listing) probe(tenant string, some []probe) (string, []any, error) {
 	limit := q.arg(int64(q.f.Limit + 1))
 	parts := make([]string, roundUp(len(some)))
 	for i := range parts {
-		p := probe{"", keyOpen} // no request has this key: it keeps the statements few that are prepared
+		p := probe{"", keyOpen} // no request has this key; it pads the statement
 		if i < len(some) {
 			p = some[i]
 		}
