@@ -92,8 +92,9 @@ func (x *exchange) opened(o *approval.Opened) error {
 
 const longestKey = 200 // characters
 
-// idempotencyKey returns the key together with the runtime, because two runtimes may choose
-// the same key for different things.
+// idempotencyKey reads the Idempotency-Key header. It returns an empty string if there is
+// none. A key belongs to its runtime: two runtimes may use the same key for different
+// things.
 func (x *exchange) idempotencyKey() (string, error) {
 	switch keys := x.r.Header.Values("Idempotency-Key"); {
 	case len(keys) == 0:

@@ -48,9 +48,9 @@ type Joined struct {
 }
 
 // With joins a directory with the results of sign-ins. A person in the files has the groups
-// of the files and those of the latest sign-in. A person whom only the provider knows
+// of the files and those of the latest sign-in. A person who is only known to the provider
 // exists while a sign-in is valid that had at least one group on the files' list. If a
-// value can't be read, lookups return an error and nobody gets in.
+// value can't be read, lookups return an error and the person gets no access.
 func With(base Base, values Values, now func() time.Time) *Joined {
 	return &Joined{base: base, values: values, now: now}
 }

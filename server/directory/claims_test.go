@@ -295,8 +295,8 @@ func TestSignInRefused(t *testing.T) {
 	}
 }
 
-// TestWithoutAListOfGroupsSignInsBringNone checks that a person whom only the provider
-// knows stays unknown, and that others gain no group.
+// TestWithoutAListOfGroupsSignInsBringNone checks that a person who is only known to the
+// provider stays unknown, and that others gain no group.
 func TestWithoutAListOfGroupsSignInsBringNone(t *testing.T) {
 	h := join(t, aliceAndBob)
 	if p, err := h.signIn(directory.Claims{

@@ -3,8 +3,9 @@ package openapi
 import "slices"
 
 // SeenBy returns the part of a tenant's agents that a caller may see. If bound is not
-// empty, it has the ids of the only agents that the caller may act for; otherwise all
-// agents are returned. The API and the inbox both use it.
+// empty, it has the ids of the only agents that the caller may act for, and the files are
+// returned without their problems. Otherwise everything is returned. The API and the inbox
+// both use it.
 func (a Agents) SeenBy(bound []string) Agents {
 	seen := []AgentInForce{}
 	for _, one := range a.Agents {

@@ -122,8 +122,8 @@ func ancestors(name string, parents map[string][]string) []string {
 }
 
 // compileMember makes the plan of a file. If a file is broken, its requirements for the
-// files that it names are unknown, so those get no plan either, unless they were served
-// before it named them: then they stay as they were.
+// files that it names are unknown, so those get no plan either, unless they were in force
+// before: then they keep their plans.
 func (l *loader) compileMember(m *member, firm, perhaps []string) (*approval.Compiled, []string) {
 	if m.agent == nil {
 		return nil, m.broken

@@ -187,8 +187,8 @@ func (h *Hold) Resize(units int64) error {
 	return nil
 }
 
-// mayGrow returns an error if there are not enough free units, or if a caller that would
-// hold less waits for them.
+// mayGrow returns an error if there are not enough free units, or if a wish waits with
+// which its tenant would hold no more than the hold's tenant after growing.
 func (p *Pool) mayGrow(h *Hold, units int64) error {
 	if full := p.full(h.who, h.units, units); full != nil {
 		p.forget(h.who)

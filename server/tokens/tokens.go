@@ -288,9 +288,10 @@ func checkAgents(t *store.Token, by By) error {
 	return nil
 }
 
-// checkPerson replaces the person's name by the directory's id. Only the person themselves
-// may make a token that answers for them or administers as them; otherwise one
-// administrator could act as two.
+// checkPerson replaces the person's name by the directory's id. A token that answers for a
+// person may be made only by that person or an operator, and one that administers as a
+// person also by another token of that person. Otherwise one administrator could act as
+// two.
 func (m *Maker) checkPerson(ctx context.Context, t *store.Token, by By) error {
 	votes := slices.Contains(t.Scopes, string(openapi.ScopeVote))
 	switch {
