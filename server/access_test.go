@@ -335,7 +335,7 @@ func TestRuntimesSeeTheirOwn(t *testing.T) {
 	h.consume(renewed, r, "k").must(200)
 }
 
-// TestBoundToAgents: a token may be bound to some agents.
+// TestBoundToAgents covers tokens that are bound to agents.
 func TestBoundToAgents(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(h.token(store.Token{Name: "rt", Scopes: []string{"request"}}), `{"amount":1}`)
@@ -369,9 +369,9 @@ func TestBoundToAgents(t *testing.T) {
 	h.do("POST", "/v1/freezes", bound, `{"agent":"other"}`).must(200)
 }
 
-// TestReadingChangesNothing (threat 11): no GET and no HEAD of any
-// operation, with the strongest tokens, changes anything. Only an
-// export is written down.
+// TestReadingChangesNothing (threat 11) checks that no GET and no HEAD of any operation
+// changes anything, even with the strongest tokens. Only an export adds an entry to the
+// ledger.
 func TestReadingChangesNothing(t *testing.T) {
 	h := newHarness(t)
 	strong := h.token(store.Token{

@@ -44,7 +44,7 @@ func (x *exchange) watch() error {
 	return nil
 }
 
-// eventText is the index of an entry. openapi.yaml has the same pattern.
+// eventText is the form of an entry's index. openapi.yaml has the same pattern.
 var eventText = pattern.Of(`^(-1|[0-9]{1,15})$`)
 
 // after returns the index of the last entry that the watcher has seen.

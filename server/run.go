@@ -66,7 +66,7 @@ func (s *Server) workers() []*worker {
 	return all
 }
 
-// clock fails if the clock of this process is wrong.
+// clock returns an error if the clock of this process is wrong.
 func (s *Server) clock(ctx context.Context) error {
 	if s.cfg.Clock == nil {
 		return nil
@@ -128,7 +128,7 @@ func (s *Server) listen(ctx context.Context) {
 	defer all.Wait()
 	known := map[string]bool{}
 	for ctx.Err() == nil {
-		// who can't be listed is sealed when the sealer looks by itself
+		// If this fails, entries are sealed at the sealer's next interval.
 		tenants, err := s.cfg.Store.Tenants(ctx)
 		for _, t := range tenants {
 			if err == nil && !known[t] {

@@ -58,7 +58,7 @@ func (s *Server) namesPerson(ctx context.Context, t *store.Token) (known bool, e
 	return known, nil
 }
 
-// versionText is an ETag of a request. openapi.yaml has the same pattern.
+// versionText is the form of a request's ETag. openapi.yaml has the same pattern.
 var versionText = pattern.Of(`^"[1-9][0-9]{0,14}"$`)
 
 // seen reads If-Match: the version that the person answers.

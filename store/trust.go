@@ -132,7 +132,7 @@ type Trust struct {
 type Watermark interface {
 	// Marks returns the known marks of a store, by tenant.
 	Marks(store string) map[string]Mark
-	// Known reports whether a store at this place was bound before.
+	// Known reports whether any store at this place was bound before.
 	Known() bool
 	// Knows reports whether the watermark has marks of a store.
 	Knows(store string) bool

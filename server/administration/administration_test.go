@@ -48,7 +48,7 @@ func (directory) Reading(context.Context, string, approval.Person) (people.Readi
 
 func (directory) Owners(context.Context, string, string) ([]string, error) { return nil, nil }
 
-// nobody is a planner that has no agents.
+// This planner has no agents of its own.
 type nobody struct{}
 
 func (nobody) Plan(context.Context, string, string) (*approval.Compiled, error) {

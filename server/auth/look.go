@@ -105,7 +105,7 @@ type Registered struct {
 	SignedOut string // where it may send them after they sign out there
 }
 
-// Addresses lists what must be registered at the providers.
+// Addresses lists the addresses that must be registered at the providers.
 func (a *Auth) Addresses() []Registered {
 	var out []Registered
 	for _, p := range a.providers {

@@ -61,7 +61,7 @@ type problem struct {
 	Next   string `json:"next_action"`
 }
 
-// refuse answers with a page, or for programs with a problem.
+// refuse answers with a page, or with a problem if the client is a program.
 func refuse(w http.ResponseWriter, r *http.Request, status int, m message) {
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "5")

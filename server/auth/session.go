@@ -143,8 +143,7 @@ func (a *Auth) begin(w http.ResponseWriter, r *http.Request, s signedIn) error {
 	return nil
 }
 
-// signOut ends the session of this browser, or with everywhere=yes
-// every session of the person.
+// signOut ends this browser's session, or with everywhere=yes all sessions of the person.
 func (a *Auth) signOut(w http.ResponseWriter, r *http.Request) {
 	s, err := a.session(r)
 	if err == nil && r.PostFormValue("everywhere") == "yes" {

@@ -21,8 +21,8 @@ func (a Agents) SeenBy(bound []string) Agents {
 	return a
 }
 
-// withoutProblems leaves out what is wrong with files: they may be those
-// of other agents.
+// withoutProblems removes the problems of files, because they may be about other agents'
+// files.
 func withoutProblems(all []Loaded) []Loaded {
 	out := slices.Clone(all)
 	for i := range out {

@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// generation is one state of all files: what is in force, and what is wrong.
+// generation is one state of all files: what is in force, and the problems.
 type generation struct {
 	agents   map[string]*approval.Compiled
 	unusable map[string]*UnusableError // by agent id

@@ -43,7 +43,7 @@ type Config struct {
 // an error, every call is denied. A finding about a last good copy becomes a Problem.
 type Fetched interface {
 	policy.Registry
-	// Snapshot returns the policies of one moment.
+	// Snapshot returns the current policies as a set that does not change.
 	Snapshot() *policy.Set
 	// Findings returns the registry's findings. One of policy.RuleStale means that the
 	// policies in use are a last good copy.

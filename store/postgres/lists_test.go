@@ -111,8 +111,8 @@ func (s step) read() int {
 	return sum
 }
 
-// rowsRead runs a statement, and returns how many rows of tables it read
-// and its plan.
+// rowsRead runs a statement. It returns the number of table rows that it read, and its
+// plan.
 func rowsRead(t *testing.T, e *engine, s sqlstore.Stmt) (int, string) {
 	t.Helper()
 	var text string

@@ -85,7 +85,7 @@ func suit(ctx context.Context, cfg *pgxpool.Config) error {
 	}
 
 	delete(conn.RuntimeParams, poolParameter)
-	// which poolers know, and the only one that every one of them takes
+	// the only startup parameter that all poolers accept
 	conn.RuntimeParams["application_name"] = "assent"
 	lent := pooler != ""
 	if !lent {
@@ -164,10 +164,10 @@ func dialect() sqlstore.Dialect {
 	return sqlstore.Dialect{
 		Types: map[string]string{
 			"text": `TEXT COLLATE "C"`, "int": "BIGINT", "blob": "BYTEA", "strict": "", "compact": "",
-			// Documents of up to a page are not compressed: every
-			// change would do it again.
+			// Documents of up to a page are not compressed, because every change would
+			// compress them again.
 			"documents": "WITH (toast_tuple_target = 8160)",
-			// Roles that may write requests may write their keys.
+			// Roles that may write requests get the right to write request keys.
 			"share_request_keys": "DO $$ DECLARE role text; BEGIN FOR role IN SELECT DISTINCT CASE grantee WHEN 'PUBLIC' " +
 				"THEN 'PUBLIC' ELSE quote_ident(grantee) END FROM information_schema.role_table_grants WHERE " +
 				"table_schema = current_schema() AND table_name = 'requests' AND privilege_type = 'INSERT' AND " +

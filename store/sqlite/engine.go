@@ -107,7 +107,7 @@ func erase(ctx context.Context, on *sql.Conn) error {
 	return nil
 }
 
-// Snapshot keeps one of the readers. In WAL mode it does not stop writers.
+// Snapshot uses one of the readers until it ends. In WAL mode it does not block writers.
 func (e *engine) Snapshot(ctx context.Context) (sqlstore.Tx, error) {
 	conn, err := e.readers.Conn(ctx)
 	if err != nil {
@@ -204,7 +204,7 @@ type rows struct{ *sql.Rows }
 
 func (r rows) Close() { _ = r.Rows.Close() }
 
-// tx is a transaction on a connection of its own; w is nil for a snapshot.
+// tx is a transaction on a connection. w is nil for a snapshot.
 type tx struct {
 	e        *engine
 	w        *writer

@@ -80,7 +80,7 @@ func wasteful(steps []string) string {
 		closed := state != "" && state != "pending" && slices.ContainsFunc(steps, func(s string) bool {
 			return strings.Contains(s, "requests_deadline")
 		})
-		// Requests whose keys are to be written are few, and sorted.
+		// Requests whose keys are not written yet are few, and may be sorted.
 		if found && strings.Contains(steps[i-1], "requests_unkeyed") {
 			continue
 		}

@@ -229,8 +229,8 @@ func (t table) selected() string {
 	return "SELECT " + strings.Join(t.names(), ", ") + " FROM " + t.name
 }
 
-// scan reads a row with all columns of the table: texts, whole numbers
-// and bytes, as backups and codes take them.
+// scan reads a row with all columns of the table. Values are strings, int64 and bytes, as
+// backups and codes need them.
 func (t table) scan(r Rows) ([]any, error) {
 	row, dest := make([]any, len(t.columns)), make([]any, len(t.columns))
 	for i := range row {
@@ -386,7 +386,8 @@ func (t table) insert() string {
 		marks(1, len(t.columns)) + ")"
 }
 
-// arg is a value of a backup as an argument of a statement.
+// arg converts a value in a backup to the argument of a statement. It returns false if the
+// type is wrong.
 func (c column) arg(v any) (any, bool) {
 	switch v := v.(type) {
 	case nil:
@@ -405,7 +406,7 @@ func (c column) arg(v any) (any, bool) {
 	return nil, false
 }
 
-// trailer compares what was read with what was written.
+// trailer parses the trailer and compares it with the rows that were read.
 func (b *backupReader) trailer(text []byte) error {
 	var end trailer
 	if err := json.Unmarshal(text, &end); err != nil {

@@ -17,8 +17,8 @@ import (
 const (
 	groupSize    = 64               // updates in one transaction
 	groupTimeout = 30 * time.Second // for one transaction; only a database that hangs takes so long
-	// attempts that give way when a second lock is taken; later ones
-	// wait for it, one such transaction at a time
+	// number of attempts that give way if a second lock is taken; later attempts wait for
+	// it, one such transaction at a time
 	polite = 2
 )
 
@@ -39,7 +39,7 @@ type job struct {
 	err    error           // what run returned last
 }
 
-// queue holds the updates that wait, and counts the leaders that commit them.
+// queue holds the waiting updates, and counts the leaders that commit them.
 type queue struct {
 	mu      sync.Mutex
 	idle    sync.Cond
@@ -48,7 +48,7 @@ type queue struct {
 	closed  bool
 }
 
-// add queues a job; lead reports whether the caller must start a leader.
+// add queues a job. lead reports whether the caller must start a leader.
 func (q *queue) add(j *job, most int) (lead bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -91,7 +91,7 @@ func (q *queue) again(jobs []*job) {
 	q.waiting = slices.Concat(jobs, q.waiting)
 }
 
-// withdraw takes a job back that no leader has begun.
+// withdraw removes a job from the queue unless a leader has taken it.
 func (q *queue) withdraw(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -100,7 +100,7 @@ func (q *queue) withdraw(j *job) bool {
 	return len(q.waiting) < before
 }
 
-// close lets leaders finish what waits, and takes nothing more.
+// close refuses new jobs. Leaders still finish the waiting ones.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -138,7 +138,7 @@ func (s *Store) Update(ctx context.Context, tenant string, fn func(approval.Tx) 
 	return s.run(ctx, &job{what: "update", tenant: tenant}, func(t *tx) error { return fn(t) })
 }
 
-// run queues a job for a leader to take, and waits until it was done.
+// run queues a job for a leader, and waits until it is done.
 func (s *Store) run(ctx context.Context, j *job, fn func(*tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", j.what, err)
@@ -296,8 +296,8 @@ type batch struct {
 	s   *Store
 	ctx context.Context
 	tx  Tx
-	// waits for locks; else only while it holds none itself. One at a
-	// time is patient, so no two wait for each other
+	// A patient batch waits for locks even if it holds some. Only one batch at a time is
+	// patient, so no two wait for each other.
 	patient    bool
 	held       bool // it holds locks
 	begun      bool
@@ -385,7 +385,7 @@ func (b *batch) commitOwn(ctx context.Context, written []*tx, sealed sealing) er
 	return err
 }
 
-// committed remembers what an update wrote, once it is committed.
+// committed remembers the writes of an update after its commit.
 func (s *Store) committed(t *tx) {
 	now := time.Now()
 	for subject, version := range t.told {

@@ -25,10 +25,9 @@ import (
 // Engine is a database that the store runs on.
 type Engine interface {
 	Dialect() Dialect
-	// Begin starts a transaction that may write. SQLite has one at a time.
+	// Begin starts a transaction that may write. SQLite has only one at a time.
 	Begin(ctx context.Context) (Tx, error)
-	// Snapshot starts a transaction that only reads, and sees one state
-	// of the database all along.
+	// Snapshot starts a read-only transaction that sees a single state of the database.
 	Snapshot(ctx context.Context) (Tx, error)
 	// Query reads outside of any transaction.
 	Query(ctx context.Context, sql string, args ...any) (Rows, error)
@@ -42,8 +41,8 @@ type Engine interface {
 
 // Tx is a transaction of an engine.
 type Tx interface {
-	// Queue adds statements that are sent, in order, with the next
-	// Query, Flush or Commit, which also fails for them.
+	// Queue adds statements that are sent, in order, with the next Query, Flush or Commit.
+	// If one of them fails, that call returns the error.
 	Queue(s ...Stmt)
 	Query(ctx context.Context, sql string, args ...any) (Rows, error)
 	Flush(ctx context.Context) error

@@ -23,8 +23,7 @@ func (s *Store) Leaves(ctx context.Context, tenant string, from int64, limit int
 	return s.genuineEntries(tenant, found)
 }
 
-// measured is an entry with the size of its openings when those are
-// still to be read.
+// measured is an entry. If its openings are still to be read, it has their size.
 type measured struct {
 	sealedEntry
 	large int64

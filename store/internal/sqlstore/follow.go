@@ -19,7 +19,7 @@ import (
 // remembered one. From the entries that it reads on the way it also learns the versions of
 // rows and the revoked tokens.
 
-// followStep is how many entries are read at once.
+// followStep is the number of entries that are read at once.
 const followStep = 1000
 
 // tree is the row of a tenant's log.
@@ -47,8 +47,7 @@ type fact struct {
 	leaf          []byte
 }
 
-// values are the columns that the code covers; index is nil before the
-// entry is sealed.
+// values returns the columns that the code covers. index is nil before the entry is sealed.
 func (f fact) values(tenant string, index *int64) []any {
 	var idx any
 	if index != nil {

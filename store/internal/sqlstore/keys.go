@@ -137,7 +137,7 @@ func (s *Store) listKeyed(ctx context.Context, tenant string, q *listing, keys [
 	return out, err
 }
 
-// lines are the lines of a list in its order.
+// lines returns the list's lines for the found requests, in their order.
 func (s *Store) lines(ctx context.Context, tenant string, all []found) ([]approval.Summary, error) {
 	ids := make([]string, len(all))
 	for i, x := range all {
@@ -196,8 +196,8 @@ func (q *listing) inStates() string {
 	return " AND requests.state IN (" + strings.Join(names, ", ") + ")"
 }
 
-// probe reads as much of each range as the page may need. The join is
-// written so that SQLite begins with the range.
+// probe reads as much of each range as the page may need. The join is written so that
+// SQLite starts with the range.
 func (q *listing) probe(tenant string, some []probe) (string, []any, error) {
 	q.args = []any{tenant}
 	where := q.onRequests()

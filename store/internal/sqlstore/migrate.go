@@ -49,7 +49,7 @@ func embedded() []migration {
 	return out
 }
 
-// statements puts the dialect's words in.
+// statements returns the migration's statements with the dialect's words.
 func (m migration) statements(d Dialect) []string {
 	var words []string
 	for name, word := range d.Types {

@@ -110,7 +110,7 @@ func (s *Store) genuineJob(j jobRow) error {
 	)
 }
 
-// end ends a claim that owner still holds.
+// end ends a claim if owner still holds it.
 func (s *Store) end(
 	ctx context.Context, what string, state store.JobState, owner string, id int64, problem string, at time.Time,
 ) error {

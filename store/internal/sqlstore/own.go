@@ -19,11 +19,11 @@ type ownEntry struct {
 	hash   ledger.Hash
 }
 
-// ownCount counts equal entries: those on their way to the database,
-// and those that are committed.
+// ownCount counts equal entries: those that are being committed, and those that are
+// committed.
 type ownCount struct{ sent, kept int }
 
-// mostOwn bounds what is remembered while nothing can be sealed.
+// mostOwn limits the remembered entries while nothing can be sealed.
 const mostOwn = 100_000
 
 // send notes entries before their commit, because another goroutine may see them sealed
@@ -68,7 +68,7 @@ func (o *own) set(k ownEntry, n ownCount) {
 	}
 }
 
-// seen takes note of entries that were sealed.
+// seen removes entries that were sealed.
 func (o *own) seen(tenant string, all []logged) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

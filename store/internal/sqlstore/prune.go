@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// pruneStep is how many rows one transaction redacts.
+// pruneStep is the number of rows that one transaction redacts.
 const pruneStep = 200
 
 // Prune redacts requests, grants and entries in small steps. It can run while the store is
@@ -31,11 +31,11 @@ func (s *Store) Prune(ctx context.Context, tenant string, before time.Time) (req
 
 // eraser is an engine whose files keep the texts of deleted rows until Erase is called.
 type eraser interface {
-	// Erase removes what was deleted from the files.
+	// Erase removes deleted data from the files.
 	Erase(ctx context.Context) error
 }
 
-// Prunable counts what Prune would redact now.
+// Prunable counts the rows that Prune would redact now.
 func (s *Store) Prunable(ctx context.Context, tenant string, before time.Time) (requests, entries int, err error) {
 	count := func(sql string) (n int64, err error) {
 		n, _, err = find(ctx, s, "count what can be pruned", scanInt, sql, tenant, micros(before))
@@ -49,12 +49,12 @@ func (s *Store) Prunable(ctx context.Context, tenant string, before time.Time) (
 	return int(r), int(e), err
 }
 
-// oldRequests are requests that ended before $2 and are not redacted yet.
+// oldRequests is the condition for requests that ended before $2 and are not redacted yet.
 const oldRequests = "closed < $2 AND closed IS NOT NULL AND pruned = 0"
 
-// oldOpenings are entries from before $2 that hold openings, except those
-// about requests that are open or ended later, and about grants that may
-// still be used: the ledger must be able to show what was approved.
+// oldOpenings is the condition for entries from before $2 that hold openings, except those
+// about requests that are open or ended later, and about grants that may still be used: the
+// ledger must be able to show what was approved.
 const oldOpenings = `at < $2 AND openings IS NOT NULL
 AND NOT EXISTS (SELECT 1 FROM requests r WHERE r.tenant = entries.tenant AND r.id = entries.subject
   AND (r.closed IS NULL OR r.closed >= $2))
@@ -170,8 +170,8 @@ func (s *Store) pruneGrants(ctx context.Context, tenant string, before time.Time
 	return err
 }
 
-// pruneEntries walks the sealed entries from the first that may hold
-// openings. It looks at all of them, since clocks may have jumped.
+// pruneEntries walks the sealed entries from the first one that may hold openings. It reads
+// all of them, because the clock may have jumped.
 func (s *Store) pruneEntries(ctx context.Context, tenant string, before time.Time) (total int, err error) {
 	type stretch struct{ from, end int64 }
 	sealed, _, err := find(ctx, s, "prune entries", func(r Rows) (x stretch, err error) {

@@ -57,7 +57,7 @@ func (s *Store) PutRecord(ctx context.Context, r store.Record) (int64, error) {
 	return r.Version, nil
 }
 
-// recordValues are the columns of a record that its code covers.
+// recordValues returns the columns of a record that its code covers.
 func recordValues(r store.Record) []any {
 	return []any{
 		r.Namespace,
@@ -91,7 +91,7 @@ func (s *Store) changeRecord(ctx context.Context, what, sql string, room, key st
 	})
 }
 
-// sometime is micros, or NULL for no time.
+// sometime returns micros(t), or nil (NULL) for a zero time.
 func sometime(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -200,7 +200,7 @@ func behind(prefix string) string {
 	return ""
 }
 
-// DueRecords reads the beginning of an index.
+// DueRecords reads only the beginning of an index.
 func (s *Store) DueRecords(ctx context.Context, room string, now time.Time, limit int) ([]store.Record, error) {
 	if err := store.CheckRecordList(room, "", "", limit); err != nil {
 		return nil, fmt.Errorf("list due records: %w", err)

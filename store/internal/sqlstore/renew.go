@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// renewStep is how many rows are read at once. Documents may have megabytes.
+// renewStep is the number of rows that are read at once. Documents may have megabytes.
 const renewStep = 32
 
 // reseal is store.Rotation.Reseal.

@@ -324,7 +324,7 @@ func scanMemory(r Rows) (m memoryRow, err error) {
 	return m, err
 }
 
-// memoryValues are the columns of a memory that its code covers.
+// memoryValues returns the columns of a memory that its code covers.
 func memoryValues(tenant, key string, m approval.Memory) []any {
 	return []any{tenant, key, m.Digest, m.Request, m.Grant, micros(m.Expires)}
 }

@@ -158,8 +158,8 @@ func (s *Store) sealTenant(
 		if err != nil {
 			return sealed, err
 		}
-		// only what was committed: another replica may seal other
-		// entries up to the same size
+		// Learn only what was committed: otherwise another replica may seal different
+		// entries up to the same size.
 		s.learn(ctx, tenant, done.at, done.seen)
 		if done.n > 0 {
 			s.changes.happened(tenant)

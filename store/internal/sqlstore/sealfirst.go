@@ -88,7 +88,7 @@ entries.seq, entries.type, entries.subject, entries.at, entries.version, entries
 FROM (SELECT 1 AS one) AS always LEFT JOIN trees ON trees.tenant = $1
 LEFT JOIN entries ON entries.tenant = $1 AND entries.idx IS NULL ORDER BY entries.seq LIMIT $2`
 
-// treeAndUnsealed is tree and unsealed in one query.
+// treeAndUnsealed does the reads of tree and unsealed in one query.
 func (s *Store) treeAndUnsealed(ctx context.Context, x Tx, tenant string) (tree, []unsealed, error) {
 	t := tree{tenant: tenant}
 	var size *int64
@@ -216,7 +216,7 @@ func (s *Store) markOf(at grown) store.Mark {
 	return store.Mark{Size: at.size, Root: at.root, Time: s.now().UTC().Truncate(time.Microsecond)}
 }
 
-// trees are the logs as this process has seen them grow, by tenant.
+// trees holds the logs that this process has seen, by tenant.
 type trees struct {
 	mu  sync.Mutex
 	all map[string]grown

@@ -225,8 +225,8 @@ func (t *tx) parse(body string) (*approval.Request, error) {
 	return r, nil
 }
 
-// Latest takes the lock of the binding too, so that two that find
-// nothing don't both insert.
+// Latest also takes the lock of the binding, so that two updates that find nothing don't
+// both insert.
 func (t *tx) Latest(binding string) (*approval.Request, error) {
 	for before := ""; ; {
 		id, ok, err := t.latest(binding)
@@ -453,7 +453,7 @@ func (t *tx) SaveGrant(g *approval.Grant) {
 	t.tell(g.ID, old+1)
 }
 
-// SaveFreeze replaces the freeze of an agent, or of everything.
+// SaveFreeze replaces the freeze of an agent, or the one of all agents.
 func (t *tx) SaveFreeze(f approval.Freeze) {
 	t.wroteFreeze = true
 	f.Reason, f.At = plain(f.Reason), moment(micros(f.At))

@@ -48,7 +48,7 @@ func (s *Store) checkName(ctx context.Context, x Tx, t store.Token) error {
 	return nil
 }
 
-// tokenValues are the columns of a token that its code covers.
+// tokenValues returns the columns of a token that its code covers.
 func tokenValues(t store.Token) []any {
 	return []any{
 		t.Tenant,
@@ -162,7 +162,7 @@ func (s *Store) TokenByHash(ctx context.Context, hash string) (store.Token, erro
 	return s.token(t)
 }
 
-// LiveToken returns the token of a name that is good now.
+// LiveToken returns the token of a name if it is neither revoked nor expired.
 func (s *Store) LiveToken(ctx context.Context, tenant, name string, now time.Time) (store.Token, error) {
 	found, err := list(ctx, s, "read token", scanToken,
 		selectTokens+"tenant = $1 AND name = $2 AND revoked IS NULL AND expires > $3", tenant, plain(name), micros(now))
@@ -191,7 +191,7 @@ func (s *Store) Tokens(ctx context.Context, tenant string) ([]store.Token, error
 	return each(found, s.token)
 }
 
-// RevokeToken ends a token; one that was revoked before keeps its time.
+// RevokeToken revokes a token. A token that was revoked before keeps that time.
 func (s *Store) RevokeToken(ctx context.Context, tenant, id string, at time.Time) error {
 	_, err := s.endToken(ctx, tenant, id, at)
 	if err != nil {
@@ -334,7 +334,7 @@ func (s *Store) TakeValue(ctx context.Context, bucket, key string, now time.Time
 	return value, nil
 }
 
-// DeleteValue deletes a value, if it is there.
+// DeleteValue deletes a value if it exists.
 func (s *Store) DeleteValue(ctx context.Context, bucket, key string) error {
 	return s.exec(ctx, "delete value", do("DELETE FROM kept WHERE bucket = $1 AND name = $2", bucket, key))
 }
