@@ -363,7 +363,7 @@ type exchange struct {
 	body  []byte
 	query map[string]string
 
-	sent    io.Reader   // the body before limits and decoding
+	sent    io.Reader   // the original body, not wrapped by takeBody
 	who     quota.Who   // owner of the shares that it takes
 	entered *quota.Hold // nil while the exchange is not being processed
 	memory  *quota.Hold // may be nil

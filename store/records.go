@@ -16,8 +16,9 @@ const (
 	MaxRecordList  = 1000     // records of a list
 )
 
-// Record is a document of a connector that must survive a crash. The store doesn't
-// interpret it. If Value contains secrets, the caller must encrypt it.
+// Record is a document of another package, such as rap or server/auth, that must survive a
+// crash. The store doesn't interpret it. If Value contains secrets, the caller must encrypt
+// it.
 type Record struct {
 	Namespace string    // owner of the record; keys of different namespaces never collide
 	Key       string    // unique in its room

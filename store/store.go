@@ -1,6 +1,6 @@
 // Package store defines what assent keeps in addition to requests: the sealed ledger,
-// tokens, short-lived values, records of connectors and deliveries. Packages sqlite and
-// postgres implement it; both must pass the tests of package storetest.
+// tokens, short-lived values, records of other packages, and deliveries. Packages sqlite
+// and postgres implement it; both must pass the tests of package storetest.
 package store
 
 import (

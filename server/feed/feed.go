@@ -152,7 +152,7 @@ func About(entries []ledger.SealedEntry) []approval.About {
 }
 
 // Frames encodes entries as events. If an entry is not a valid leaf, which is an error of
-// the store, its event has only the index.
+// the store, its event has the index, the kind "unreadable" and no data of the entry.
 func Frames(entries []ledger.SealedEntry) []Frame {
 	out := make([]Frame, len(entries))
 	for i, e := range entries {

@@ -176,8 +176,8 @@ func (r *Runner) show(ctx context.Context, i int, tenant string) error {
 }
 
 // contradicted stops a tenant, because this server has signed another history of its log.
-// If the contradicting checkpoint is from before a restore, that is expected, and the
-// witness's operator must let the log start over.
+// If the witness got that history before a restore, the difference is expected: then the
+// tenant goes on, and the error says that the witness must forget the log.
 func (r *Runner) contradicted(ctx context.Context, tenant string, wrong *Contradiction) error {
 	id, err := r.cfg.Store.Identity(ctx)
 	if err != nil {

@@ -272,7 +272,7 @@ func (w *Watermark) Marks(id string) map[string]store.Mark {
 	return out
 }
 
-// Begin writes the first marks of a period.
+// Begin begins a period with these marks, and writes them to the first file.
 func (w *Watermark) Begin(id, before string, marks map[string]store.Mark) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,8 +7,9 @@ import (
 )
 
 const (
-	// overlap is how many sequence numbers are read again with each poll, because
-	// transactions may commit in a different order than they took their numbers.
+	// overlap is the number of sequence numbers before the last one that each poll reads
+	// again, because transactions may commit in a different order than they took their
+	// numbers.
 	overlap = 512
 	// patience is the number of polls without a change after which all waiters are woken,
 	// so that polling stops if the waiters have gone away.

@@ -81,8 +81,8 @@ func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 const watermarkLag = time.Minute
 
 // remembered returns an error if the watermark can't show what happened after the state
-// that a transaction sees: if it does not have the period, or was written before the ledger
-// grew to its current size.
+// that a transaction sees: if it does not have the period, or if its mark of a log is
+// smaller than the log and more than watermarkLag older than the log's newest entry.
 func (s *Store) remembered(ctx context.Context, x Tx, period string) error {
 	if s.trust.Watermark == nil {
 		return nil
