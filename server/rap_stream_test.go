@@ -245,7 +245,7 @@ func TestRAPStreamSaysWhyItEnds(t *testing.T) {
 	}
 }
 
-// lazy is a reader that waits before each read.
+// lazy is a client that pauses before it accepts each piece.
 type lazy struct {
 	*httptest.ResponseRecorder
 	ctx   context.Context

@@ -145,7 +145,8 @@ func logTakenAway(t *testing.T, p Place) {
 	tampered(t, s.Verify(t.Context()))
 }
 
-// lostEntry removes an entry between its commit and its sealing, or never writes it.
+// lostEntry removes an entry after its commit and before its sealing. The next rounds of
+// sealing must find that it is missing.
 func lostEntry(t *testing.T, p Place) {
 	s := p.one(t, Trust())
 	appendEntries(t, s, tenant, 2)

@@ -15,8 +15,8 @@ import (
 
 var errNo = errors.New("no")
 
-// updates checks that updates of one store see earlier ones, and that callers may change
-// what they have read outside of a transaction.
+// updates checks that each update sees the version that the one before it has written, and
+// that a request may be saved twice in one transaction.
 func updates(t *testing.T, db Database) {
 	s := one(t, db)
 	insert(t, s, request(1))
