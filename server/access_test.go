@@ -35,7 +35,7 @@ func TestEveryOperationIsServedAndTheOtherWayRound(t *testing.T) {
 	}
 }
 
-// scopesOf are the scopes that openapi.yaml asks for, of which one is enough.
+// scopesOf returns the scopes of which openapi.yaml requires one.
 func scopesOf(o operation) []string {
 	var out []string
 	for _, alternative := range o.def["security"].([]any) {
@@ -72,7 +72,7 @@ func TestQueriesAndHeadersAreThoseOfTheContract(t *testing.T) {
 	}
 }
 
-// concrete fills a pattern with names of things that are there.
+// concrete fills a pattern with names of existing things.
 func concrete(h *harness, pattern, request, grant string) (method, path string) {
 	method, path, _ = strings.Cut(pattern, " ")
 	if strings.Contains(path, "/grants/") {
@@ -82,8 +82,8 @@ func concrete(h *harness, pattern, request, grant string) (method, path string) 
 		Replace(path)
 }
 
-// TestScopes tries every operation with a token of each scope alone: it
-// passes the gate exactly when the contract says so.
+// TestScopes tries every operation with a token of each single scope: access must be
+// granted exactly if the contract allows it.
 func TestScopes(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(h.runtime(), `{"amount":1}`)
@@ -110,7 +110,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// everyScope are the scopes that a token can have, of the contract.
+// everyScope returns the scopes of the contract.
 func everyScope(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -223,8 +223,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestTenants: what one tenant has is not there for another, whatever
-// it asks.
+// TestTenants checks that no operation shows one tenant's data to another.
 func TestTenants(t *testing.T) {
 	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
@@ -302,8 +301,8 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// TestRuntimesSeeTheirOwn: a token that may only ask sees what its own
-// name asked, and no more.
+// TestRuntimesSeeTheirOwn checks that a token that may only ask sees only what was asked
+// under its own name.
 func TestRuntimesSeeTheirOwn(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
@@ -336,7 +335,7 @@ func TestRuntimesSeeTheirOwn(t *testing.T) {
 	h.consume(renewed, r, "k").must(200)
 }
 
-// TestBoundToAgents: a token may be bound to some agents.
+// TestBoundToAgents covers tokens that are bound to agents.
 func TestBoundToAgents(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(h.token(store.Token{Name: "rt", Scopes: []string{"request"}}), `{"amount":1}`)
@@ -370,9 +369,9 @@ func TestBoundToAgents(t *testing.T) {
 	h.do("POST", "/v1/freezes", bound, `{"agent":"other"}`).must(200)
 }
 
-// TestReadingChangesNothing (threat 11): no GET and no HEAD of any
-// operation, with the strongest tokens, changes anything. Only an
-// export is written down.
+// TestReadingChangesNothing (threat 11) checks that no GET and no HEAD of any operation
+// changes anything, even with the strongest tokens. Only an export adds an entry to the
+// ledger.
 func TestReadingChangesNothing(t *testing.T) {
 	h := newHarness(t)
 	strong := h.token(store.Token{
@@ -387,7 +386,7 @@ func TestReadingChangesNothing(t *testing.T) {
 		_, path := concrete(h, pattern, r.ID, "grt_none")
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			if method == http.MethodGet && (path == "/v1/events" || path == "/v1/audit/export") {
-				continue // a stream, which TestEvents reads; and what is written down
+				continue // a stream, which TestEvents reads; and operations that write an entry
 			}
 			for _, token := range []string{strong, admin} {
 				a := h.do(method, path, token, "")
@@ -593,8 +592,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestOtherNamesOfAPersonGiveNoVotes: an alias may pass to somebody
-// else, so a token that names one speaks for nobody.
+// TestOtherNamesOfAPersonGiveNoVotes checks that a token that names its person by an alias
+// may not vote, because an alias may be assigned to another person later.
 func TestOtherNamesOfAPersonGiveNoVotes(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(h.runtime(), `{"amount":1}`)
@@ -624,7 +623,7 @@ func TestOtherNamesOfAPersonGiveNoVotes(t *testing.T) {
 	h.vote(h.voter("mara"), r, "approve").must(200)
 }
 
-// TestTokensOfBlockedPeopleEnd, those that answer and those that ask.
+// TestTokensOfBlockedPeopleEnd covers tokens that answer and tokens that ask.
 func TestTokensOfBlockedPeopleEnd(t *testing.T) {
 	h := newHarness(t, func(c *server.Config) {
 		d, findings := people.Parse("people.yaml", []byte(

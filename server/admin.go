@@ -34,7 +34,7 @@ func (x *exchange) listGrants() error {
 	return x.answer(http.StatusOK, openapi.Grants{Grants: some(grants)})
 }
 
-// some makes an empty list of none, since JSON tells them apart.
+// some makes a nil list an empty one, because JSON distinguishes them.
 func some[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -67,8 +67,8 @@ func (x *exchange) readableGrant(id string) (*approval.Grant, error) {
 	return g, err
 }
 
-// revokeGrant lets any person who may read a grant end it: ending one
-// can only tighten.
+// revokeGrant ends a grant. Any person who may read the grant may do that, because ending
+// one only restricts.
 func (x *exchange) revokeGrant() error {
 	if err := x.personOrAdmin(); err != nil {
 		return err
@@ -88,8 +88,8 @@ func (x *exchange) revokeGrant() error {
 	return x.answer(http.StatusOK, g)
 }
 
-// personOrAdmin asks a token that may only vote for its person, whom
-// the directory must know by now.
+// personOrAdmin returns an error unless the token is an admin's, or its person is known to
+// the directory now.
 func (x *exchange) personOrAdmin() error {
 	if may(x.token, openapi.ScopeAdmin) {
 		return nil
@@ -112,8 +112,7 @@ func (x *exchange) listFreezes() error {
 	return x.answer(http.StatusOK, openapi.Freezes{Freezes: some(freezes)})
 }
 
-// freeze lets any person who may answer throw the kill switch; lifting
-// it is for admins.
+// freeze lets any person who may answer use the kill switch. Only admins may lift a freeze.
 func (x *exchange) freeze() error {
 	if err := x.personOrAdmin(); err != nil {
 		return err
@@ -128,8 +127,8 @@ func (x *exchange) freeze() error {
 	return x.listFreezes()
 }
 
-// liftFreeze lets agents go on once people have approved it; until then
-// it answers that they are asked.
+// liftFreeze lifts a freeze after people have approved that. Until then it answers that
+// they are asked.
 func (x *exchange) liftFreeze() error {
 	agent, reason, err := x.freezeBody()
 	if err != nil {
@@ -161,10 +160,10 @@ func (x *exchange) freezeBody() (agent, reason string, err error) {
 	return agent, reason, x.mayActFor(agent)
 }
 
-// statsSpan is how far back figures reach when nobody says.
+// statsSpan is the default period of statistics.
 const statsSpan = 30 * 24 * time.Hour
 
-// statsVotes is how many answers figures rest on at most.
+// statsVotes is the largest number of answers that statistics are computed from.
 const statsVotes = 10_000
 
 func (x *exchange) stats() error {
@@ -199,7 +198,7 @@ func (x *exchange) listTokens() error {
 	return x.answer(http.StatusOK, out)
 }
 
-// maker makes and ends tokens for this server.
+// maker returns the maker of tokens for this server.
 func (x *exchange) maker() *tokens.Maker {
 	return &tokens.Maker{
 		Store:     x.cfg.Store,
@@ -210,8 +209,8 @@ func (x *exchange) maker() *tokens.Maker {
 	}
 }
 
-// createToken makes a token once people have approved it; until then it
-// answers that they are asked.
+// createToken makes a token after people have approved it. Until then it answers that they
+// are asked.
 func (x *exchange) createToken() error {
 	f := object(x.body, "", "name", "scopes", "agents", "person", "expires_in", "replaces").must("name", "scopes")
 	spec := tokens.Spec{
@@ -240,9 +239,8 @@ func (x *exchange) createToken() error {
 	return x.answer(http.StatusCreated, openapi.CreatedToken{Token: tokens.Shown(t), Secret: secret})
 }
 
-// tokenAct is what people are shown of a token that is to be made, and
-// who is handed its secret. It is the same each time that the token is
-// asked for.
+// tokenAct returns the facts that people are shown before a token is made, including who
+// gets its secret. Requests for the same token must have the same facts.
 func tokenAct(t store.Token, spec tokens.Spec, holder string) map[string]any {
 	agents := t.Agents
 	if len(agents) == 0 {
@@ -266,9 +264,8 @@ func tokenAct(t store.Token, spec tokens.Spec, holder string) map[string]any {
 	}
 }
 
-// act asks people about an act of administration, or takes the run of
-// it that they have approved. asked says that the answer has been sent:
-// people are asked.
+// act asks people about an act of administration, or uses the run that they have approved.
+// If it returns asked = true, it has sent the answer that people are asked.
 func (x *exchange) act(act administration.Act, args map[string]any) (asked bool, err error) {
 	if x.cfg.Administration == nil {
 		return false, fail(
@@ -301,7 +298,7 @@ func (x *exchange) act(act administration.Act, args map[string]any) (asked bool,
 	return false, err
 }
 
-// record notes in the ledger what happened to the server itself.
+// record writes an entry about the server itself to the ledger.
 func (x *exchange) record(event, subject string, facts map[string]any) error {
 	err := x.cfg.Service.Record(x.r.Context(), x.tenant(), event, subject, actor(x.token), facts)
 	return err

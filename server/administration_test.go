@@ -18,9 +18,9 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// TestAnAdminTokenIsNoApprover: whoever holds one makes no token
-// that answers, none that asks and administers, and no token at all
-// without two administrators.
+// TestAnAdminTokenIsNoApprover checks that the holder of an admin token can't make a token
+// that answers or one that both asks and administers, and can't make any token without two
+// administrators.
 func TestAnAdminTokenIsNoApprover(t *testing.T) {
 	h := newHarness(t)
 	admin := h.admin()
@@ -55,8 +55,8 @@ func TestAnAdminTokenIsNoApprover(t *testing.T) {
 	}
 }
 
-// TestATokenThatAsksDoesNotAdminister: a token from before that
-// administers and asks does no administration.
+// TestATokenThatAsksDoesNotAdminister covers a token from an older version that has both
+// scopes: it may not administer.
 func TestATokenThatAsksDoesNotAdminister(t *testing.T) {
 	h := newHarness(t)
 	both := h.token(store.Token{Name: "both", Scopes: []string{"request", "admin", "read"}})
@@ -67,8 +67,8 @@ func TestATokenThatAsksDoesNotAdminister(t *testing.T) {
 	}
 }
 
-// TestAnAdministratorNeedsAnother: the person of an admin token
-// can't be the one who approves what it asks.
+// TestAnAdministratorNeedsAnother checks that the person of an admin token can't approve
+// what the token asks for.
 func TestAnAdministratorNeedsAnother(t *testing.T) {
 	h := newHarness(t)
 	must(t, h.svc.Freeze(t.Context(), "acme", "desk", "mara", "odd"))
@@ -92,8 +92,8 @@ func TestAnAdministratorNeedsAnother(t *testing.T) {
 	h.do("POST", "/v1/freezes/lift", root, `{"agent":"desk","reason":"done"}`).must(200)
 }
 
-// TestOneAdministratorIsNotTwo: an administrator can't have a token of
-// another one made, and one from before asks for nothing.
+// TestOneAdministratorIsNotTwo checks that an administrator can't get a token of another
+// one, and that such a token from an older version may ask for nothing.
 func TestOneAdministratorIsNotTwo(t *testing.T) {
 	h := newHarness(t)
 	ada := h.token(store.Token{Name: "adas", Person: "ada", Scopes: []string{"admin", "read"}})
@@ -137,7 +137,7 @@ func TestOneAdministratorIsNotTwo(t *testing.T) {
 	}
 }
 
-// TestALiftIsForOneFreeze: an approval to lift a freeze lifts no later
+// TestALiftIsForOneFreeze checks that an approval to lift a freeze does not lift a later
 // one of the same agent.
 func TestALiftIsForOneFreeze(t *testing.T) {
 	h := newHarness(t)
@@ -159,8 +159,8 @@ func TestALiftIsForOneFreeze(t *testing.T) {
 	}
 }
 
-// TestRuntimesCantSpeakForAdministration: for them the reserved
-// agent is not there.
+// TestRuntimesCantSpeakForAdministration checks that the reserved agent is not found for
+// runtimes.
 func TestRuntimesCantSpeakForAdministration(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
@@ -182,8 +182,8 @@ func TestRuntimesCantSpeakForAdministration(t *testing.T) {
 	}
 }
 
-// TestWhoLeftCanDoNothing: a token of somebody whom the directory
-// doesn't know any more neither freezes nor revokes.
+// TestWhoLeftCanDoNothing checks that the token of a person whom the directory no longer
+// knows can neither freeze nor revoke.
 func TestWhoLeftCanDoNothing(t *testing.T) {
 	h := newHarness(t)
 	mara, gone := h.voter("mara"), h.voter("eve")
@@ -210,9 +210,8 @@ func TestWhoLeftCanDoNothing(t *testing.T) {
 	}
 }
 
-// TestWhoLeftReadsAndRulesNothing: neither does a token of theirs that
-// reads, answers, administers or keeps checkpoints, at any operation; nor
-// while the directory can't be asked.
+// TestWhoLeftReadsAndRulesNothing checks the same for every operation with a token that
+// reads, answers, administers or keeps checkpoints, and while the directory fails.
 func TestWhoLeftReadsAndRulesNothing(t *testing.T) {
 	var people lostDirectory
 	h := newHarness(t, func(c *server.Config) {
@@ -270,7 +269,7 @@ func TestWhoLeftReadsAndRulesNothing(t *testing.T) {
 	}
 }
 
-// lostDirectory is a directory that can't be asked once it is lost.
+// lostDirectory is a directory that fails after it is lost.
 type lostDirectory struct {
 	approval.Directory
 
@@ -285,8 +284,9 @@ func (d *lostDirectory) Person(ctx context.Context, tenant, name string) (approv
 	return d.Directory.Person(ctx, tenant, name)
 }
 
-// TestATokenOfNobodyKnownAsksNobody: its person, renamed or misspelt, is
-// barred by no name, so people are not asked at all.
+// TestATokenOfNobodyKnownAsksNobody checks that people are not asked if the directory does
+// not know the token's person under this name: that person could not be barred from
+// answering.
 func TestATokenOfNobodyKnownAsksNobody(t *testing.T) {
 	h := newHarness(t)
 	for _, person := range []string{"eve", "mara "} {
@@ -303,8 +303,8 @@ func TestATokenOfNobodyKnownAsksNobody(t *testing.T) {
 	}
 }
 
-// TestACommandLineIsSignedInByItsPerson goes the whole way of a
-// command line by HTTP.
+// TestACommandLineIsSignedInByItsPerson goes through the whole sign-in of a command line
+// over HTTP.
 func TestACommandLineIsSignedInByItsPerson(t *testing.T) {
 	h := newHarness(t)
 	begun := h.do("POST", "/v1/device", "", `{"name":"laptop"}`).must(201)
@@ -340,7 +340,7 @@ func (h *harness) confirm(code, person string) {
 	must(h.t, devices.Answer(h.t.Context(), code, "acme", person, true))
 }
 
-// However many strangers begin, a person signs in.
+// TestTheClientSignsIn checks that a person can sign in however many strangers begin to.
 func TestTheClientSignsIn(t *testing.T) {
 	h := newHarness(t)
 	for range 1001 {
@@ -361,8 +361,8 @@ func TestTheClientSignsIn(t *testing.T) {
 	}
 }
 
-// TestActsOfAdministratorsAreInTheLedger: exports, deliveries sent
-// again, tokens, freezes.
+// TestActsOfAdministratorsAreInTheLedger covers exports, redelivered deliveries, tokens and
+// freezes.
 func TestActsOfAdministratorsAreInTheLedger(t *testing.T) {
 	h := newHarness(t)
 	admin := h.admin()

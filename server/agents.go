@@ -6,9 +6,9 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// listAgents tells which agents can be used, and by what they are
-// decided. A token that may act for some alone is told of those, and
-// of the files in force without what is wrong with them.
+// listAgents lists the agents that can be used, and the files that decide about them. A
+// token that is bound to agents gets only those agents, and the files in force without
+// their problems.
 func (x *exchange) listAgents() error {
 	out := openapi.Agents{Agents: []openapi.AgentInForce{}}
 	if x.cfg.Agents != nil {

@@ -14,9 +14,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// TestNobodyAnswersWhatTheirOwnTokenAsked: whoever asks through one
-// token must not answer through another, whatever the first one is
-// called.
+// TestNobodyAnswersWhatTheirOwnTokenAsked checks that a person who asks with one token
+// can't answer with another, whatever the first token is called.
 func TestNobodyAnswersWhatTheirOwnTokenAsked(t *testing.T) {
 	h := newHarness(t)
 	laptop := h.token(store.Token{
@@ -33,8 +32,8 @@ func TestNobodyAnswersWhatTheirOwnTokenAsked(t *testing.T) {
 	}
 }
 
-// TestEventStreamsEndWithTheirToken: a token that was revoked, or that
-// expired, sees nothing more.
+// TestEventStreamsEndWithTheirToken checks that a token that was revoked or has expired
+// gets no more events.
 func TestEventStreamsEndWithTheirToken(t *testing.T) {
 	for name, end := range map[string]func(h *harness, id string){
 		"revoked": func(h *harness, id string) {
@@ -62,8 +61,8 @@ func TestEventStreamsEndWithTheirToken(t *testing.T) {
 	}
 }
 
-// TestLongPollsEndWithTheirToken: what happens after a token was
-// revoked is not told to whoever began to wait before.
+// TestLongPollsEndWithTheirToken checks that a long poll that began before its token was
+// revoked does not show what happens after that.
 func TestLongPollsEndWithTheirToken(t *testing.T) {
 	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
@@ -93,8 +92,8 @@ func TestLongPollsEndWithTheirToken(t *testing.T) {
 	all.Wait()
 }
 
-// TestSlowBodiesAreCutOff: whoever needn't sign in can't hold
-// connections by sending a form a byte at a time.
+// TestSlowBodiesAreCutOff checks that a client without a token can't hold connections by
+// sending a form one byte at a time.
 func TestSlowBodiesAreCutOff(t *testing.T) {
 	read := make(chan error, 1)
 	h := newHarness(t, func(c *server.Config) {
@@ -119,7 +118,7 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 		t.Error("half a body passed for a whole one")
 	}
 
-	// nobody has signed in
+	// all of these without a token
 	for _, route := range []string{"GET /healthz", "POST /v1/tokens", "POST /v1/nowhere", "DELETE /readyz"} {
 		probe, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
 		must(t, err)
@@ -141,8 +140,8 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 	}
 }
 
-// TestFreezesNameAgents: what can't be the name of an agent can't be
-// frozen, so that nobody fills what every call reads.
+// TestFreezesNameAgents checks that only valid names of agents can be frozen, so that the
+// list of freezes, which every call reads, can't be filled with garbage.
 func TestFreezesNameAgents(t *testing.T) {
 	h := newHarness(t)
 	mara := h.voter("mara")

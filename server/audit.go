@@ -70,16 +70,15 @@ func (x *exchange) proof() error {
 	})
 }
 
-// exportBatch is how many entries are read at once, and exportWeight
-// what they may take of the memory, in bytes.
+// exportBatch is the number of entries that are read at once, and exportWeight the memory
+// that they may take, in bytes.
 const (
 	exportBatch  = 100
 	exportWeight = 32 << 20
 )
 
-// export streams the ledger, with everything that was recorded before.
-// Once it has begun only its last line says that it is whole: on an error
-// the connection is cut.
+// export streams the ledger, with everything that was recorded before the call. The last
+// line shows that the export is complete: on an error the connection is closed without it.
 func (x *exchange) export() error {
 	by, err := x.reader()
 	if err != nil {
@@ -101,8 +100,8 @@ func (x *exchange) export() error {
 	}
 	ctx := x.r.Context()
 	if err := x.sealTenant(ctx, x.tenant()); err != nil {
-		// A log that was tampered with is not sealed any more. What was
-		// signed before can still be exported, because the auditor needs it.
+		// A log that was tampered with is no longer sealed. The part that was signed before
+		// can still be exported, because the auditor needs it.
 		if _, tampered := errors.AsType[*store.TamperedError](err); !tampered {
 			return err
 		}

@@ -83,9 +83,9 @@ func (s *slowSealer) SealTenant(
 	return s.Store.SealTenant(ctx, tenant, sign)
 }
 
-// TestExportHoldsWhatWasRecordedBefore: also if the background work has
-// not sealed it yet. A log that can't be sealed is exported up to its
-// last checkpoint only if it was tampered with.
+// TestExportHoldsWhatWasRecordedBefore covers entries that the background work has not
+// sealed yet. A log that can't be sealed is exported up to its last checkpoint only if it
+// was tampered with.
 func TestExportHoldsWhatWasRecordedBefore(t *testing.T) {
 	var sealer *slowSealer
 	h := newHarness(t, func(c *server.Config) {
@@ -156,13 +156,13 @@ func TestDeliveries(t *testing.T) {
 	h.do("GET", "/v1/deliveries?limit=0", admin, "").must(400)
 }
 
-// TestDo is the whole loop of a runtime, through the client.
+// TestDo covers everything that a runtime does, through the client.
 func TestDo(t *testing.T) {
 	h := newHarness(t)
 	c, mara := h.client(h.runtime()), h.client(h.voter("mara"))
 	ctx := testwait.Context(t)
 
-	// people answers the one pending request, with what is handed in.
+	// people calls answer with the one pending request.
 	people := func(answer func(*approval.Request)) {
 		testwait.Until(t, "somebody is asked", func() bool {
 			page, err := mara.Requests(ctx, client.Query{State: "pending", Mine: true})
@@ -186,7 +186,7 @@ func TestDo(t *testing.T) {
 	for _, tt := range []struct {
 		name, call string
 		answer     func(*approval.Request)
-		ran        string // the arguments; "" when it must not run
+		ran        string // the arguments; empty if it must not run
 		says       string
 	}{
 		{"allowed", `{"kind":"tool","tool":"quote","args":{ "s": "A" }}`, nil, `{ "s": "A" }`, ""},
@@ -268,7 +268,7 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestTheRestOfTheClient walks through what the other tests don't.
+// TestTheRestOfTheClient calls the methods that the other tests don't.
 func TestTheRestOfTheClient(t *testing.T) {
 	h := newHarness(t)
 	ctx := t.Context()

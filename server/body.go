@@ -18,28 +18,27 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// bodySize bounds the body of an operation, in bytes; zero means that
-// it takes none.
+// bodySize limits the body of an operation, in bytes. Zero means that the operation takes
+// no body.
 type bodySize int64
 
-// The sizes. Arguments are at most 8 MiB themselves (value.Limits), and
-// their envelope as much as any other body.
+// Limits of bodies. Arguments alone may have 8 MiB (value.Limits); the rest of the body may
+// have as much as any other body.
 const (
 	noBody    bodySize = 0
 	smallBody bodySize = 1 << 20
 	callBody  bodySize = 9 << 20
 )
 
-// timed is a body that must be there by a time. The deadline goes with
-// its end, or the end of the time would look like a client that went
-// away; without an end it stays, since net/http still reads what a
-// handler left.
+// timed is a body that must be read by a deadline. Its end clears the deadline; otherwise
+// an expired deadline would look like a client that disconnected. Without an end the
+// deadline stays, because net/http still reads what a handler left unread.
 type timed struct {
 	io.ReadCloser
 	control *http.ResponseController
 }
 
-// limitBody gives a client so much time for its body, whoever reads it.
+// limitBody sets a deadline for the client to send its body, whichever code reads it.
 func limitBody(w http.ResponseWriter, r *http.Request, within time.Duration) {
 	if r.ContentLength == 0 {
 		return
@@ -49,7 +48,7 @@ func limitBody(w http.ResponseWriter, r *http.Request, within time.Duration) {
 	r.Body = body
 }
 
-// Read reads on.
+// Read clears the deadline at the end of the body.
 func (b *timed) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF {
@@ -58,7 +57,7 @@ func (b *timed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readBody reads a body and looks at its type. An absent body is empty text.
+// readBody reads a body and checks its type. It returns empty text if there is no body.
 func readBody(w http.ResponseWriter, r *http.Request, limit bodySize) ([]byte, error) {
 	if r.Body == nil || r.ContentLength == 0 {
 		return nil, nil
@@ -87,7 +86,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit bodySize) ([]byte, e
 	return text, nil
 }
 
-// readAll is io.ReadAll, with one buffer where the length is known.
+// readAll is io.ReadAll with a single buffer if the length is known.
 func readAll(r io.Reader, length int64) ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(int(max(length, 0)) + bytes.MinRead)
@@ -95,8 +94,8 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// refuseAny holds an operation without a body to that. Of a body of
-// unknown length one byte is looked at.
+// refuseAny returns an error if there is a body. If the length is unknown, it reads one
+// byte to find out.
 func refuseAny(r *http.Request) error {
 	if _, err := io.ReadFull(r.Body, make([]byte, 1)); err == io.EOF {
 		return nil
@@ -123,16 +122,16 @@ func checkType(r *http.Request) error {
 	return nil
 }
 
-// fields are the members of a body, read one by one. The first thing
-// wrong is kept, and everything after it reads as nothing.
+// fields reads the members of a body one by one. It keeps the first error; after that every
+// member reads as absent.
 type fields struct {
 	raw    map[string][]byte
 	prefix string // of names in errors
 	err    error
 }
 
-// object splits a body into its members: exactly one object, with these
-// names only, none twice.
+// object splits a body into its members. The body must be a single object that has only
+// these names, each at most once.
 func object(body []byte, prefix string, known ...string) *fields {
 	f := &fields{raw: map[string][]byte{}, prefix: prefix}
 	for m, err := range value.SplitObject(body) {
@@ -173,7 +172,7 @@ func (f *fields) has(name string) bool {
 	return ok
 }
 
-// must refuses a body that lacks one of these.
+// must records an error if one of these members is missing.
 func (f *fields) must(names ...string) *fields {
 	for _, name := range names {
 		if !f.has(name) {
@@ -183,11 +182,11 @@ func (f *fields) must(names ...string) *fields {
 	return f
 }
 
-// mostListed is how many JSON values a member of a body may have that
-// is read as a tree: a list, and 10,000 in it. Calls are not.
+// mostListed is the maximal number of JSON values of a member that is read as a tree: the
+// list, and 10,000 in it. It does not apply to calls.
 const mostListed = 10_001
 
-// value parses a member strictly; an absent one is Absent.
+// value parses a member strictly. It returns Absent if the member is absent.
 func (f *fields) value(name string, want value.Kind, words string) value.Value {
 	raw, ok := f.raw[name]
 	if !ok || f.err != nil {
@@ -222,8 +221,8 @@ func (f *fields) number(name string) int {
 	return n
 }
 
-// count is a number of at least 1. Zero would look like none, which is
-// no bound at all.
+// count reads a number of at least 1. Zero would look like an absent number, which is no
+// limit.
 func (f *fields) count(name string) int {
 	n := f.number(name)
 	if f.has(name) && n == 0 {
@@ -256,7 +255,7 @@ func (f *fields) texts(name string) []string {
 	return out
 }
 
-// duration is a time of more than nothing; absent is 0.
+// duration reads a positive duration. It returns 0 if the member is absent.
 func (f *fields) duration(name string) time.Duration {
 	text := f.value(name, value.String, "a string")
 	if text.Kind == value.Absent {
@@ -274,8 +273,8 @@ func (f *fields) duration(name string) time.Duration {
 	return d
 }
 
-// call reads a call and keeps the bytes of its arguments as they are.
-// Arguments that only a deny can answer are read, too.
+// call reads a call and keeps the bytes of its arguments unchanged. It also reads arguments
+// that are always denied later.
 func (f *fields) call(name string) *resolve.Call {
 	raw, ok := f.raw[name]
 	if !ok || f.err != nil {

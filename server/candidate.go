@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// candidate tells what would change if the candidate's files decided.
+// candidate answers with the decisions that would change if the candidate's files were
+// used.
 func (x *exchange) candidate() error {
 	var c *candidate.Candidate
 	if x.cfg.Candidate != nil {
@@ -49,7 +50,7 @@ func comparedAgent(one candidate.Compared) openapi.ComparedAgent {
 	}
 }
 
-// candidateFigures are the figures of comparisons.
+// candidateFigures collects the metrics of comparisons.
 type candidateFigures struct {
 	counts func() ([]candidate.Count, uint64)
 }
@@ -70,13 +71,13 @@ func notCompared() *prometheus.Desc {
 	)
 }
 
-// Describe tells which figures there are.
+// Describe implements prometheus.Collector.
 func (f candidateFigures) Describe(to chan<- *prometheus.Desc) {
 	to <- compared()
 	to <- notCompared()
 }
 
-// Collect tells the figures.
+// Collect implements prometheus.Collector.
 func (f candidateFigures) Collect(to chan<- prometheus.Metric) {
 	all, dropped := f.counts()
 	for _, c := range all {

@@ -52,7 +52,7 @@ var loadContract = sync.OnceValue(func() *contract {
 	return c
 })
 
-// at walks the document, through references.
+// at walks the document by keys and follows references.
 func (c *contract) at(v any, keys ...string) any {
 	for _, k := range keys {
 		m, _ := v.(map[string]any)
@@ -105,7 +105,7 @@ func (c *contract) find(method, path string) (operation, bool) {
 	return o, ok
 }
 
-// schema compiles a schema that stands inside the document.
+// schema compiles a schema from the document.
 func (c *contract) schema(t *testing.T, schema any) *jsonschema.Schema {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"allOf": []any{schema}, "components": c.doc["components"]})
@@ -123,8 +123,7 @@ func (c *contract) schema(t *testing.T, schema any) *jsonschema.Schema {
 	return s
 }
 
-// holdToContract fails the test when an answer is not one that
-// openapi.yaml promises.
+// holdToContract fails the test if openapi.yaml does not allow an answer.
 func holdToContract(t *testing.T, method, path string, a *answer) {
 	t.Helper()
 	c := theContract()

@@ -12,15 +12,14 @@ import (
 	"github.com/assent-dev/assent/internal/growth"
 )
 
-// What one request may cost, whatever it contains. Bytes are all that are
-// allocated, so what is in memory at once is a part of them.
+// Limits of the cost of one request, whatever it contains. mostBytes limits all
+// allocations, of which only a part is live at the same time.
 const (
 	mostCPU   = time.Second
 	mostBytes = 64 << 20
 )
 
-// hostileJSON are values of about n bytes that cost much to read, to
-// compare or to show.
+// hostileJSON returns values of about n bytes that are expensive to read, compare or show.
 func hostileJSON(n int) map[string]string {
 	members := func(member string) string {
 		var b strings.Builder
@@ -56,8 +55,8 @@ func hostileJSON(n int) map[string]string {
 	}
 }
 
-// hostileForms are schemas of forms, with a default where that makes them
-// worse.
+// hostileForms returns schemas of forms that are expensive, with a default if that makes
+// them worse.
 func hostileForms(n int) map[string]string {
 	program := "^(" + strings.Repeat(".{0,999}", 119) + ")x$"
 	text := strings.Repeat("a", n)
@@ -89,7 +88,7 @@ func hostileForms(n int) map[string]string {
 	}
 }
 
-// hostileContexts are parts of a context that cost much to check or to show.
+// hostileContexts returns parts of a context that are expensive to check or show.
 func hostileContexts() map[string]string {
 	each := func(name, unit string, n int) string {
 		return fmt.Sprintf(`"%s":"%s"`, name, strings.Repeat(unit, n/len(unit)))
@@ -113,9 +112,9 @@ func hostileContexts() map[string]string {
 	}
 }
 
-// TestARequestCostsLittle: whatever is sent to the API costs a second of
-// CPU and 64 MB at most, also when it is refused. Each kind of request is
-// answered well at least once, so that it is not refused for its envelope.
+// TestARequestCostsLittle checks that a request to the API costs at most a second of CPU
+// and 64 MB, even if it is refused. Each kind of request is also answered successfully
+// once, so that the others are not merely refused for their envelope.
 func TestARequestCostsLittle(t *testing.T) {
 	const n = 128 << 10
 	h := newHarness(t)

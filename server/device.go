@@ -9,13 +9,12 @@ import (
 	"github.com/assent-dev/assent/server/tokens"
 )
 
-// devices signs command lines in.
+// devices returns the sign-in of command lines.
 func (x *exchange) devices() *tokens.Devices {
 	return &tokens.Devices{Maker: x.maker(), Values: x.cfg.Store, Key: x.cfg.Key}
 }
 
-// beginDevice gives a command line the code that its person types in the
-// inbox.
+// beginDevice gives a command line the code that its person types into the inbox.
 func (x *exchange) beginDevice() error {
 	if x.cfg.PublicURL == "" {
 		return fail(openapi.CodeNotFound, "nobody can sign in here, so no command line can")
@@ -39,8 +38,7 @@ func (x *exchange) beginDevice() error {
 	})
 }
 
-// takeDeviceToken hands a command line the token of the person who
-// confirmed its code.
+// takeDeviceToken gives a command line the token of the person who confirmed its code.
 func (x *exchange) takeDeviceToken() error {
 	f := object(x.body, "", "device_code").must("device_code")
 	code := f.text("device_code")

@@ -15,7 +15,7 @@ func (x *exchange) openAPI() error {
 	return nil
 }
 
-// docs serves the contract as a page.
+// docs serves the contract as an HTML page.
 func (x *exchange) docs() error {
 	d, err := x.contract()
 	if err != nil {
@@ -26,5 +26,5 @@ func (x *exchange) docs() error {
 	return nil
 }
 
-// contract is made once, by whoever asks first.
+// contract returns the API documentation, which the first call makes.
 func (s *Server) contract() (*apidocs.Docs, error) { return s.apidocs() }

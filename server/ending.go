@@ -63,7 +63,7 @@ func (x *exchange) cancel() error {
 
 const longestReason = 4000 // characters
 
-// reason reads a body that holds nothing but a reason, or nothing at all.
+// reason reads a body that contains only a reason, or no body.
 func (x *exchange) reason() (string, error) {
 	if len(x.body) == 0 {
 		return "", nil
@@ -80,7 +80,7 @@ func (f *fields) reason() string {
 	return reason
 }
 
-// with tells which request a problem is about, and where it stands now.
+// with adds the request and its current state to a problem.
 func (x *exchange) with(r *approval.Request, err error) *problem {
 	p := problemOf(err).about(r.ID)
 	if now, err := x.cfg.Service.Request(x.r.Context(), x.tenant(), r.ID); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// fromNow means that a watcher has seen nothing and wants nothing old.
+// fromNow means that the watcher wants only new events.
 const fromNow = -2
 
 func (x *exchange) watch() error {
@@ -44,10 +44,10 @@ func (x *exchange) watch() error {
 	return nil
 }
 
-// eventText is the index of an entry. openapi.yaml has the same pattern.
+// eventText is the form of an entry's index. openapi.yaml has the same pattern.
 var eventText = pattern.Of(`^(-1|[0-9]{1,15})$`)
 
-// after is the index of the last entry that the watcher has seen.
+// after returns the index of the last entry that the watcher has seen.
 func (x *exchange) after() (int64, error) {
 	text := x.r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -60,9 +60,8 @@ func (x *exchange) after() (int64, error) {
 	return n, nil
 }
 
-// follow sends what happens until the watcher, its token or the server
-// goes. A watcher that is slow waits here alone: what it has not taken
-// stands in the ledger, and is read from there.
+// follow sends events until the watcher, its token or the server ends. A slow watcher
+// delays only itself: events that it has not taken yet are read from the ledger.
 func (x *exchange) follow(s *feed.Stream, out *eventWriter) {
 	ctx := x.r.Context()
 	beat := time.NewTicker(x.cfg.Timing.Heartbeat)
@@ -107,8 +106,8 @@ func (x *exchange) follow(s *feed.Stream, out *eventWriter) {
 	}
 }
 
-// catchUp reads what was forgotten from the ledger. That is work for
-// each watcher alone, so those who are far behind take turns.
+// catchUp reads events from the ledger that the feed no longer has. Each watcher needs its
+// own reads for that, so watchers that are far behind take turns.
 func (x *exchange) catchUp(from int64, far bool) []feed.Frame {
 	read := func() ([]ledger.SealedEntry, error) {
 		return x.cfg.Store.Leaves(x.r.Context(), x.tenant(), from, feed.Batch)
@@ -126,18 +125,18 @@ func (x *exchange) catchUp(from int64, far bool) []feed.Frame {
 	return feed.Frames(entries)
 }
 
-// eventWriter is where a watcher of the ledger has come to.
+// eventWriter writes events to one watcher. next is the index of its next entry.
 type eventWriter struct {
 	*feed.Writer
 	next int64
 }
 
-// position tells where the stream begins, so that a watcher who saw
-// nothing yet can come back to the same place.
+// position sends the start of the stream, so that a watcher that has received no event can
+// reconnect at the same place.
 func (e *eventWriter) position() { e.Write(fmt.Appendf(nil, "retry: 1000\nid: %d\n\n", e.next-1)) }
 
-// send sends what the token may read of frames. Who may read what is
-// asked each time, since a stream lives long.
+// send sends the frames that the token may read. Access is checked each time, because a
+// stream may last long.
 func (x *exchange) send(out *eventWriter, frames []feed.Frame) error {
 	by, err := x.reader()
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// mark records an entry of no request for acme.
+// mark records an entry for acme that belongs to no request.
 func (h *harness) mark(subject string) {
 	h.t.Helper()
 	must(h.t, h.svc.Record(h.t.Context(), "acme", "mark", subject, "test", nil))
@@ -83,8 +83,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestEventsGoOnAfterARestart: a watcher that began with what happens
-// next misses nothing of what happens while the server is away.
+// TestEventsGoOnAfterARestart checks that a watcher that wants only new events also gets
+// those that happen while the server is down.
 func TestEventsGoOnAfterARestart(t *testing.T) {
 	h := newHarness(t)
 	mara := h.voter("mara")
@@ -131,7 +131,7 @@ func TestEventsGoOnAfterARestart(t *testing.T) {
 	}
 }
 
-// relay is a port that stays while the server behind it comes and goes.
+// relay is a port that stays open while the server behind it is restarted.
 type relay struct {
 	t      *testing.T
 	url    string
@@ -173,9 +173,8 @@ func (r *relay) pass(c net.Conn) {
 	_, _ = io.Copy(c, there)
 }
 
-// TestManyWatchers: 500 streams on one server share one reader, each
-// sees everything in order, and the store is not asked for each of
-// them.
+// TestManyWatchers checks that 500 streams on one server share one reader, each gets all
+// events in order, and the store is not read for each of them.
 func TestManyWatchers(t *testing.T) {
 	const watchers, entries = 500, 40
 	counted := &counting{}
@@ -257,7 +256,7 @@ func TestTooManyWatchers(t *testing.T) {
 	})
 }
 
-// stream opens the event stream and leaves it to the caller.
+// stream opens the event stream and returns its body.
 func (h *harness) stream(ctx context.Context, token, query string) io.Reader {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, "GET", h.url+"/v1/events"+query, nil)
@@ -290,7 +289,8 @@ func TestHeartbeatsAndTheEnd(t *testing.T) {
 	}
 }
 
-// TestSlowReaders: who doesn't read is cut off; others don't notice.
+// TestSlowReaders checks that a client that doesn't read is disconnected, and that others
+// are not affected.
 func TestSlowReaders(t *testing.T) {
 	h := newHarness(t, func(c *server.Config) { c.Timing.Slow = 100 * time.Millisecond })
 	mara := h.voter("mara")
@@ -347,7 +347,7 @@ func TestLongPoll(t *testing.T) {
 			t.Errorf("%s: got %d %s", query, a.status, a.text)
 		}
 	}
-	// A server that goes down answers who waits with what stands.
+	// A server that shuts down answers long polls with the current state.
 	all.Go(func() {
 		if a := h.do("GET", "/v1/requests/"+r.ID+"?wait=60s&version=2", rt, ""); a.status != 200 ||
 			a.str("state") != "approved" {
@@ -361,8 +361,7 @@ func TestLongPoll(t *testing.T) {
 	all.Wait()
 }
 
-// TestNoRunWithoutTheStore (threat 19 of the wishes): a store that is
-// lost denies.
+// TestNoRunWithoutTheStore (threat 19) checks that calls are denied if the store fails.
 func TestNoRunWithoutTheStore(t *testing.T) {
 	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")

@@ -1,6 +1,6 @@
 package server
 
-// Routes lists the operations with the scopes of which one is enough.
+// Routes lists the operations with their scopes, of which one is sufficient.
 func Routes() map[string][]string {
 	out := map[string][]string{}
 	for _, r := range (&Server{}).table() {
@@ -13,7 +13,7 @@ func Routes() map[string][]string {
 	return out
 }
 
-// Queries lists the operations with the parameters that they know.
+// Queries lists the operations with their query parameters.
 func Queries() map[string][]string {
 	out := map[string][]string{}
 	for _, r := range (&Server{}).table() {
@@ -22,5 +22,5 @@ func Queries() map[string][]string {
 	return out
 }
 
-// BodyWeight is what a text is counted as.
+// BodyWeight returns the memory that is counted for a text.
 func BodyWeight(text []byte) int64 { return bodyWeight(int64(len(text)), valuesIn(text)) }

@@ -88,8 +88,8 @@ func TestTheWayOfACall(t *testing.T) {
 	})
 }
 
-// Two runtimes that ask for one call share the request and its permit;
-// one that never asked doesn't know of it.
+// TestRuntimesShareARequest checks that two runtimes that ask for the same call share the
+// request and its permit, and that a runtime that never asked can't see it.
 func TestRuntimesShareARequest(t *testing.T) {
 	h := newHarness(t)
 	first, mara := h.runtime(), h.voter("mara")
@@ -142,8 +142,7 @@ func TestDecideRecordsNothing(t *testing.T) {
 	}
 }
 
-// TestTheAPIDeniesKeysThatFoldAlike, whether it is asked to decide
-// or to open a request.
+// TestTheAPIDeniesKeysThatFoldAlike covers decisions and opened requests.
 func TestTheAPIDeniesKeysThatFoldAlike(t *testing.T) {
 	h := newHarness(t)
 	for _, call := range []string{
@@ -163,8 +162,8 @@ func TestTheAPIDeniesKeysThatFoldAlike(t *testing.T) {
 	}
 }
 
-// TestAnEditTakesAnObjectOfArguments: a person can't turn a
-// call into one that no runtime may ask for.
+// TestAnEditTakesAnObjectOfArguments checks that a person can't edit a call into one that
+// no runtime may ask for.
 func TestAnEditTakesAnObjectOfArguments(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(h.runtime(), `{"amount":1}`)
@@ -184,9 +183,9 @@ func TestAnEditTakesAnObjectOfArguments(t *testing.T) {
 	}
 }
 
-// TestTheAPITakesAnObjectOfArguments: what SDKs hand out as
-// JSON text is refused with a sentence that says what to send; nobody
-// is asked about it, and no tool without a condition runs with it.
+// TestTheAPITakesAnObjectOfArguments checks that arguments as JSON text, as some SDKs give
+// them, are refused with a message that says what to send, that people are not asked about
+// them, and that they run no tool, even one without a condition.
 func TestTheAPITakesAnObjectOfArguments(t *testing.T) {
 	h := newHarness(t)
 	for args, want := range map[string]string{

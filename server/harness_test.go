@@ -31,8 +31,8 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// harness is a whole server on a loopback port: a real store in a file,
-// real agents and policies, real people.
+// harness is a complete server on a loopback port, with a real store in a file and real
+// agents, policies and people.
 type harness struct {
 	t      *testing.T
 	dir    string
@@ -50,7 +50,7 @@ type harness struct {
 	tools  func(*server.Config) // gives a server the runtime of withTools
 }
 
-// fragile is a real store that can be lost.
+// fragile is a real store that can be made to fail.
 type fragile struct {
 	store.Store
 	mu   sync.Mutex
@@ -116,7 +116,7 @@ func newHarness(t *testing.T, change ...func(*server.Config)) *harness {
 	return h
 }
 
-// open opens the store and what stands on it.
+// open opens the store and the services that use it.
 func (h *harness) open() {
 	h.t.Helper()
 	s, err := sqlite.Open(h.t.Context(), filepath.Join(h.dir, "assent.db"), sqlite.Options{Now: h.clock.Now})
@@ -191,7 +191,7 @@ func (h *harness) start(change ...func(*server.Config)) {
 	})
 }
 
-// token puts a token into the store, and returns its secret.
+// token stores a token and returns its secret.
 func (h *harness) token(tok store.Token) string {
 	h.t.Helper()
 	secret, hash, err := tokens.NewSecret(rand.Reader)
@@ -214,8 +214,7 @@ func (h *harness) token(tok store.Token) string {
 	return secret
 }
 
-// free has tokens of a name end, as where a new one stands in for an
-// old one: a name is who asks.
+// free ends the live tokens with the name of tok, because names of live tokens are unique.
 func (h *harness) free(tok store.Token) {
 	h.t.Helper()
 	all, err := h.store.Tokens(h.t.Context(), tok.Tenant)
@@ -243,8 +242,8 @@ func (h *harness) voter(person string) string {
 // admins is the group of administrators of every tenant.
 func admins(string) string { return "admins" }
 
-// administer asks for an act of administration, has both administrators
-// approve it, and does it.
+// administer asks for an act of administration, has both administrators approve it, and
+// performs it.
 func (h *harness) administer(path, token, body string) *answer {
 	h.t.Helper()
 	h.approve(h.do("POST", path, token, body).must(202).request("request").ID, "ada", "abe")
@@ -252,8 +251,7 @@ func (h *harness) administer(path, token, body string) *answer {
 	return h.do("POST", path, token, body)
 }
 
-// approveAct has both administrators approve what a client was told
-// that they are asked about.
+// approveAct has both administrators approve the request in err.
 func (h *harness) approveAct(err error) {
 	h.t.Helper()
 	var asked *client.AskedError
@@ -284,7 +282,7 @@ func (h *harness) admin() string {
 	return h.token(store.Token{Name: "root", Scopes: []string{"admin", "read"}})
 }
 
-// answer is what the server said.
+// answer is the server's response.
 type answer struct {
 	t      *testing.T
 	status int
@@ -292,11 +290,11 @@ type answer struct {
 	text   string
 }
 
-// longest is how long an exchange may take: an answer that should be an
-// error and is a stream would never end.
+// longest is the limit for one exchange: a stream in place of an expected error would never
+// end.
 const longest = 2 * time.Minute
 
-// do makes one exchange, and holds the answer against openapi.yaml.
+// do makes one exchange, and checks the answer against openapi.yaml.
 func (h *harness) do(method, path, token, body string, headers ...string) *answer {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), longest)
@@ -335,7 +333,7 @@ func (a *answer) must(status int) *answer {
 	return a
 }
 
-// get returns a value inside a JSON answer, by its path.
+// get returns a value in a JSON answer by its path.
 func (a *answer) get(path ...string) any {
 	a.t.Helper()
 	var v any
@@ -359,7 +357,7 @@ func (a *answer) str(path ...string) string {
 	return s
 }
 
-// request decodes a request, wherever it stands in the answer.
+// request decodes the request at a path in the answer.
 func (a *answer) request(path ...string) *approval.Request {
 	a.t.Helper()
 	text, err := json.Marshal(a.get(path...))
@@ -371,7 +369,6 @@ func (a *answer) request(path ...string) *approval.Request {
 	return r
 }
 
-// ask opens a request for a trade.
 // look reads a request.
 func (h *harness) look(token string, r *approval.Request) *answer {
 	h.t.Helper()
@@ -391,7 +388,7 @@ func (h *harness) ask(token, args string) *approval.Request {
 		request("request")
 }
 
-// vote answers a request as it is.
+// vote answers a request in its current version.
 func (h *harness) vote(token string, r *approval.Request, verdict string) *answer {
 	h.t.Helper()
 	body := `{"verdict":"` + verdict + `","binding":"` + r.Binding() + `","shown_fully":true`
@@ -407,7 +404,7 @@ func version(r *approval.Request) string {
 	return `"` + string(text) + `"`
 }
 
-// consume presents an approved request's own call.
+// consume sends the call of an approved request.
 func (h *harness) consume(token string, r *approval.Request, key string) *answer {
 	h.t.Helper()
 	return h.do("POST", "/v1/requests/"+r.ID+"/consume", token, `{"binding":"`+r.Binding()+`","key":"`+key+`"}`)
@@ -420,9 +417,8 @@ func (h *harness) client(token string) *client.Client {
 	return c
 }
 
-// size is how many entries the ledger of acme has, everything sealed
-// that was recorded before. It is told by an entry that it puts behind
-// them.
+// size returns the number of entries in the ledger of acme, after everything that was
+// recorded before is sealed. To know that, it appends an entry and waits for it.
 func (h *harness) size() int {
 	h.t.Helper()
 	h.marks++

@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// health knows what must work before traffic is sent here.
+// health runs the checks that must succeed before the server gets traffic.
 type health struct {
 	checks   []Check
 	now      func() time.Time
@@ -19,7 +19,7 @@ type health struct {
 	draining <-chan struct{}
 
 	mu      sync.Mutex
-	workers map[string]error // by name; what is not there has not begun
+	workers map[string]error // by name; a worker that has not finished a round is missing
 	asked   time.Time
 	answer  openapi.Health
 	failing map[string]bool // by name of the check
@@ -57,21 +57,21 @@ func (h *health) worker(name string) Check {
 	}
 }
 
-// report keeps how a worker last fared.
+// report stores the result of a worker's last run.
 func (h *health) report(name string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.workers[name] = err
 }
 
-// How long checks may take, and how long their answer stands: anybody
-// may ask, so asking must stay cheap.
+// The time limit of checks, and how long their result is reused. /readyz needs no token, so
+// it must be cheap.
 const (
 	checkTime = 2 * time.Second
 	checkAge  = time.Second
 )
 
-// ready asks every check, unless that was done a moment ago.
+// ready runs every check, unless the last results are recent.
 func (h *health) ready() openapi.Health {
 	h.mu.Lock()
 	if fresh := !h.asked.IsZero() && h.now().Sub(h.asked) < checkAge; fresh {
@@ -101,7 +101,7 @@ func (h *health) ask() openapi.Health {
 		if err == nil {
 			continue
 		}
-		// Anybody may ask: the log has the rest.
+		// The answer needs no token, so the details are only in the log.
 		out.Checks[i] = openapi.Check{Name: c.Name, Degraded: c.Degrades, Problem: "failing"}
 		if c.Degrades {
 			out.Degraded = true
@@ -113,8 +113,8 @@ func (h *health) ask() openapi.Health {
 	return out
 }
 
-// degraded tells of each check whose failure leaves the server fit for
-// traffic whether it fails.
+// degraded returns the checks whose failure only degrades the server, with true if they
+// fail now.
 func (h *health) degraded() map[string]bool {
 	failing := map[string]bool{}
 	for _, c := range h.ready().Checks {
@@ -129,14 +129,14 @@ func (h *health) degraded() map[string]bool {
 	return out
 }
 
-// tell logs when a check begins to fail, and when that ends.
+// tell logs when a check begins to fail and when it succeeds again.
 func (h *health) tell(c Check, err error) {
 	h.mu.Lock()
 	before := h.failing[c.Name]
 	h.failing[c.Name] = err != nil
 	h.mu.Unlock()
 	switch {
-	case c.Degrades: // whoever looks after the part has said so, when it happened
+	case c.Degrades: // the code that owns the part has logged it when it happened
 	case err != nil && !before:
 		h.log.Warn("a check of readiness fails", "check", c.Name, "error", err)
 	case err == nil && before:
@@ -168,8 +168,8 @@ func (x *exchange) readyz() error {
 	return x.answer(status, out)
 }
 
-// addLoaded tells which files are in force to whoever asks for it; to a
-// token, those of its tenant with what is wrong with them.
+// addLoaded adds the files in force if the query asks for them. A caller with a token gets
+// those of its tenant, with their problems.
 func (x *exchange) addLoaded(out *openapi.Health) error {
 	if _, asked := x.query["verbose"]; !asked || x.cfg.Loaded == nil {
 		return nil

@@ -16,9 +16,8 @@ import (
 	"sync/atomic"
 )
 
-// TestABrokenAgentDegrades: it leaves the server ready, its
-// last good copy deciding, and everybody is told, but not of whom it
-// is.
+// TestABrokenAgentDegrades checks that an agent with a broken file leaves the server ready,
+// that its last good copy is used, and that the answer shows the problem but not the agent.
 func TestABrokenAgentDegrades(t *testing.T) {
 	h := newHarness(t, func(c *server.Config) {
 		c.UnusableAgents = func() int { return 1 }
@@ -60,8 +59,7 @@ func TestABrokenAgentDegrades(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatWasNeverGoodIsDenied, with the place of what
-// is wrong.
+// TestAnAgentThatWasNeverGoodIsDenied checks that the denial has the position of the error.
 func TestAnAgentThatWasNeverGoodIsDenied(t *testing.T) {
 	h := newHarness(t)
 	text, err := os.ReadFile(filepath.Join(h.dir, "agents", "other.agf.yaml"))
@@ -76,8 +74,8 @@ func TestAnAgentThatWasNeverGoodIsDenied(t *testing.T) {
 	}
 }
 
-// TestFiguresAreOfNow: what was opened, and what is frozen,
-// shows at the next scrape, however seldom the store is read otherwise.
+// TestFiguresAreOfNow checks that an opened request and a freeze show at the next scrape,
+// however seldom the store is read otherwise.
 func TestFiguresAreOfNow(t *testing.T) {
 	h := newHarness(t, func(c *server.Config) { c.Timing.Gauges, c.Version = time.Hour, "1.2.3" })
 	shows := func(lines ...string) {
@@ -102,8 +100,8 @@ func TestFiguresAreOfNow(t *testing.T) {
 	}
 }
 
-// TestMetricsElsewhere: with a listener of their own the figures
-// are not served beside the API.
+// TestMetricsElsewhere checks that with a separate listener the metrics are not served by
+// the API.
 func TestMetricsElsewhere(t *testing.T) {
 	h := newHarness(t, func(c *server.Config) { c.MetricsElsewhere = true })
 	h.do("GET", "/metrics", "", "").must(404)
@@ -114,8 +112,8 @@ func TestMetricsElsewhere(t *testing.T) {
 	}
 }
 
-// TestAWrongClockExpiresNothing: while the clock is wrong the server is
-// not ready, and a request whose time seems to be over stays open.
+// TestAWrongClockExpiresNothing checks that while the clock is wrong, the server is not
+// ready and a request past its deadline stays open.
 func TestAWrongClockExpiresNothing(t *testing.T) {
 	var wrong atomic.Bool
 	h := newHarness(t, func(c *server.Config) {

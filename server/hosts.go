@@ -11,13 +11,11 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// ForHosts answers requests for some names only, whatever the port:
-// those given, localhost, and addresses. A page of some site that makes
-// its own name lead to this machine (DNS rebinding) sends its own name,
-// so nothing that such a page asks for is answered. Health is: whoever
-// asks for it knows us by any name. So are addresses below the prefixes
-// anyName: they authenticate their callers themselves and are known by
-// other names.
+// ForHosts answers requests only for some host names, on any port: the given names,
+// localhost, and IP addresses. A web page whose own name resolves to this machine (DNS
+// rebinding) sends its own name as the host, so it gets no answer. Health checks are
+// answered under any name, because probes may use any. So are paths with the prefixes
+// anyName: they authenticate their callers themselves and are reached by other names.
 func ForHosts(next http.Handler, names []string, anyName ...string) http.Handler {
 	known := map[string]bool{"localhost": true}
 	for _, name := range names {
@@ -34,12 +32,12 @@ func ForHosts(next http.Handler, names []string, anyName ...string) http.Handler
 			fmt.Sprintf("this server has no name %.200q: ask for it by one that it has, "+
 				"or let whoever runs it add this one to hosts (--host)", host),
 		)
-		p.Outcome = openapi.Deny // whatever was asked for, nothing runs
+		p.Outcome = openapi.Deny // whatever the request was, nothing may run
 		p.write(w)
 	})
 }
 
-// hostOf is the name that a request asks for, without the port.
+// hostOf returns the host of a request without the port.
 func hostOf(r *http.Request) string {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -50,8 +48,7 @@ func hostOf(r *http.Request) string {
 
 func canonicalHost(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// isAddress reports whether a host is an IP address: no name leads to
-// another machine later.
+// isAddress reports whether a host is an IP address, which can't be rebound like a name.
 func isAddress(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil

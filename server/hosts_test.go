@@ -9,9 +9,8 @@ import (
 	"github.com/assent-dev/assent/server"
 )
 
-// TestAnswersForItsOwnNamesOnly: a page that makes its own name
-// lead here (DNS rebinding) reads nothing, and a name of ours works
-// with any port.
+// TestAnswersForItsOwnNamesOnly checks that a web page whose own name resolves to this
+// machine (DNS rebinding) can read nothing, and that a configured name works with any port.
 func TestAnswersForItsOwnNamesOnly(t *testing.T) {
 	inner := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("secret")) })
 	h := server.ForHosts(inner, []string{"Assent.example", "assent.ns.svc"}, "/slack/", "/rap/")

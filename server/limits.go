@@ -15,17 +15,16 @@ import (
 	"github.com/assent-dev/assent/server/tokens"
 )
 
-// What an exchange may take of the memory, in bytes: its copies of what
-// was sent and of what is stored, and the trees of their values.
-// TestBodiesWeighWhatTheyTake holds these against what is really
-// allocated.
+// Estimates of the memory of an exchange, in bytes: of its copies of the body and of stored
+// data, and of the trees of their values. TestBodiesWeighWhatTheyTake compares them with
+// real allocations.
 const (
 	exchangeWeight = 128 << 10
 	byteWeight     = 16  // for each byte of a body or of a stored request
 	valueWeight    = 480 // for each JSON value of a call
 )
 
-// heavy is from how many bytes on the work on a body or a request is heavy.
+// heavy is the size in bytes from which work on a body or a request is heavy.
 const heavy = 64 << 10
 
 // How long an exchange waits for its share before it is refused.
@@ -35,21 +34,20 @@ const (
 	turnWait   = 5 * time.Second
 )
 
-// bodyWeight is what a body of so many bytes and values may take.
+// bodyWeight estimates the memory for a body with this number of bytes and values.
 func bodyWeight(size, values int64) int64 {
 	return exchangeWeight + byteWeight*size + valueWeight*values
 }
 
-// valuesIn is how many values a JSON text holds at most: each stands
-// behind a comma or a bracket.
+// valuesIn returns an upper bound for the number of values in a JSON text: each one follows
+// a comma or an opening bracket.
 func valuesIn(text []byte) int64 {
 	return 1 + int64(bytes.Count(text, []byte{','})+bytes.Count(text, []byte{'['})+bytes.Count(text, []byte{'{'}))
 }
 
-// enter waits until the exchange may be worked on. So a token's
-// exchanges wait for each other, and the processors are not full of
-// them when another's comes. Tokens that nobody has looked up yet are
-// told apart by their hash.
+// enter waits until the exchange may be processed. Exchanges of one token wait for each
+// other, so that they can't occupy all processors when another token needs one. The token
+// is not looked up yet, so tokens are distinguished by their hash.
 func (x *exchange) enter() error {
 	secret, _ := bearer(x.r) // without one they are all alike
 	entered, err := x.cfg.Shares.Exchanges.Take(x.r.Context(), quota.Who{Tenant: tokens.Hash(secret)}, 1, enterWait)
@@ -65,7 +63,8 @@ func (x *exchange) leave() {
 	x.entered = nil
 }
 
-// outside does what may take its time, while others are worked on.
+// outside gives up the exchange's turn while wait runs, so that other exchanges are
+// processed.
 func (x *exchange) outside(wait func() error) error {
 	if x.entered == nil {
 		return wait()
@@ -77,7 +76,7 @@ func (x *exchange) outside(wait func() error) error {
 	return x.enter()
 }
 
-// take gets memory for the exchange, instead of what it had.
+// take replaces the exchange's share of memory by another one.
 func (x *exchange) take(units int64) error {
 	x.memory.Return()
 	x.memory = nil
@@ -89,7 +88,7 @@ func (x *exchange) take(units int64) error {
 	})
 }
 
-// turn waits until heavy work may begin, if so many bytes are that.
+// turn waits until heavy work may begin, if this size is heavy.
 func (x *exchange) turn(size int64) error {
 	if size < heavy || x.turned != nil {
 		return nil
@@ -102,9 +101,9 @@ func (x *exchange) turn(size int64) error {
 	})
 }
 
-// inTurn reads a part of the ledger when it is the caller's turn.
+// inTurn waits for its turn and reads a part of the ledger.
 func (x *exchange) inTurn(read func() ([]ledger.SealedEntry, error)) ([]ledger.SealedEntry, error) {
-	x.leave() // what comes of it is sent as slowly as the reader takes it
+	x.leave() // the result is sent as slowly as the reader takes it
 	turn, err := x.cfg.Shares.Turns.Take(x.r.Context(), x.who, 1, turnWait)
 	if err != nil {
 		return nil, x.limited(err, "turns")
@@ -113,7 +112,7 @@ func (x *exchange) inTurn(read func() ([]ledger.SealedEntry, error)) ([]ledger.S
 	return read()
 }
 
-// place takes a place among those who wait, and gives everything else back.
+// place takes a place in a pool of waiting exchanges, and gives all other shares back.
 func (x *exchange) place(p *quota.Pool, kind string) (*quota.Hold, error) {
 	x.giveBack()
 	hold, err := p.Take(x.r.Context(), x.who, 1, 0)
@@ -130,8 +129,8 @@ func (x *exchange) giveBack() {
 	x.turned, x.memory = nil, nil
 }
 
-// limited says whose share is used up. What else went wrong is the end
-// of whoever has left.
+// limited turns a quota.FullError into the problem with the share that is used up. It
+// returns other errors, such as the cancellation by a client that left, unchanged.
 func (x *exchange) limited(err error, kind string) error {
 	var full *quota.FullError
 	if !errors.As(err, &full) {
@@ -141,7 +140,7 @@ func (x *exchange) limited(err error, kind string) error {
 	return limitProblem(full, kind)
 }
 
-// limitProblem tells a caller what to do about a share that is used up.
+// limitProblem returns the problem for a share that is used up, with what to do.
 func limitProblem(full *quota.FullError, kind string) *problem {
 	whose := map[string]string{
 		"caller": "this token has",
@@ -173,8 +172,8 @@ func limitProblem(full *quota.FullError, kind string) *problem {
 	return fail(openapi.CodeTooMany, whose+detail).after(after)
 }
 
-// takeBody takes memory for a body before it is read. One of unknown
-// length takes more as it comes.
+// takeBody takes memory for a body before it is read. A body of unknown length takes more
+// while it is read.
 func (x *exchange) takeBody(limit bodySize) error {
 	x.sent = x.r.Body
 	switch n := x.r.ContentLength; {
@@ -188,27 +187,26 @@ func (x *exchange) takeBody(limit bodySize) error {
 	return x.take(exchangeWeight)
 }
 
-// turnAway refuses a body that there is no room for. The answer goes
-// out at once; then the client may finish sending, to nobody, since
-// many look for an answer only then.
+// turnAway refuses a body for which there is no memory. The answer is sent at once. Then
+// the rest of the body is read and discarded, because many clients read an answer only
+// after they have sent everything.
 func (x *exchange) turnAway(err error, deny bool) {
 	control := http.NewResponseController(x.w)
 	_ = control.EnableFullDuplex() // recorders of tests can't, nor do they wait for anything
 	x.w.Header().Set("Connection", "close")
 	x.refuse(x.w, x.r, err, deny)
 	_ = control.Flush()
-	_, _ = io.CopyN(io.Discard, x.sent, int64(callBody)) // whoever has left needs no answer
+	_, _ = io.CopyN(io.Discard, x.sent, int64(callBody)) // a client that has disconnected needs no answer
 }
 
-// weigh is what a body of so many bytes may take, whose values nobody
-// has counted yet.
+// weigh estimates the memory for a body whose values are not counted yet.
 func (x *exchange) weigh(size int64) int64 {
 	size = min(size, mostWeighed)
 	return bodyWeight(size, min(size/2+1, x.cfg.Values))
 }
 
-// weighed gives back what the body did not need, and waits until work
-// on it may begin.
+// weighed gives back the memory that the body did not need, and waits until work on it may
+// begin.
 func (x *exchange) weighed() error {
 	size := int64(len(x.body))
 	if err := x.memory.Resize(bodyWeight(size, min(valuesIn(x.body), x.cfg.Values))); err != nil {
@@ -217,15 +215,14 @@ func (x *exchange) weighed() error {
 	return x.turn(size)
 }
 
-// growing is a body of unknown length. It may have as much as there is
-// room for.
+// growing is a body of unknown length. It takes memory while it is read.
 type growing struct {
 	io.ReadCloser
 	x    *exchange
 	read int64
 }
 
-// Read reads on, and fails when there is no room for what it read.
+// Read fails if there is no memory for the bytes that it read.
 func (g *growing) Read(p []byte) (int, error) {
 	n, err := g.ReadCloser.Read(p)
 	g.read += int64(n)
@@ -251,13 +248,12 @@ func (x *exchange) roomFor(id string) error {
 	return x.turn(size)
 }
 
-// mostWeighed is the largest body that anything here reads; whatever
-// claims to be larger is refused by who reads it.
+// mostWeighed is the largest body that any handler reads. A handler refuses a larger one by
+// its length.
 const mostWeighed = int64(callBody)
 
-// Metered has the bodies of a handler beside the API take memory like
-// others. Until the handler looks, the address is all that is known of
-// who sends one.
+// Metered makes the bodies of a handler outside of the API take memory like others. The
+// client is known only by its address here.
 func (s *Server) Metered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{

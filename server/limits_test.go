@@ -28,7 +28,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// limited is a server whose limits are others than the usual ones.
+// limited returns a change of the server's configuration that sets other limits.
 func limited(change func(*quota.Limits)) func(*server.Config) {
 	return func(c *server.Config) {
 		limits := quota.Default(1<<30, 2)
@@ -37,7 +37,7 @@ func limited(change func(*quota.Limits)) func(*server.Config) {
 	}
 }
 
-// tooMany holds an answer to being 429, with what to do.
+// tooMany checks that an answer is 429 and says what to do.
 func (a *answer) tooMany(words ...string) {
 	a.t.Helper()
 	if a.status != http.StatusTooManyRequests || a.str("code") != "too_many" || a.str("next_action") != "retry" ||
@@ -51,7 +51,7 @@ func (a *answer) tooMany(words ...string) {
 	}
 }
 
-// other is a token of a tenant beside acme.
+// other returns a token of another tenant than acme.
 func (h *harness) other(scopes ...string) string {
 	return h.token(store.Token{Tenant: "beta", Name: "rt", Scopes: scopes})
 }
@@ -85,8 +85,8 @@ func peak(work func()) int64 {
 	return int64(most) - int64(before)
 }
 
-// TestBodiesWeighWhatTheyTake: what is counted for a body is no less
-// than what the asking of it takes at most, and not absurdly more.
+// TestBodiesWeighWhatTheyTake checks that the memory counted for a body is no less than its
+// processing takes at most, and not much more.
 func TestBodiesWeighWhatTheyTake(t *testing.T) {
 	h := newHarness(t)
 	const size = 1 << 20
@@ -129,8 +129,7 @@ func members(n int) string {
 	return b.String()
 }
 
-// upload is a call whose body has not come yet. Its client waits to be
-// told to go on.
+// upload is a call whose body has not been sent. Its client waits for 100 Continue.
 type upload struct {
 	t    *testing.T
 	conn net.Conn
@@ -149,7 +148,7 @@ func (h *harness) upload(token string, length int) *upload {
 	return &upload{h.t, conn, bufio.NewReader(conn)}
 }
 
-// answer reads the next one, with 100 for being told to go on.
+// answer reads the next response, which may be 100 Continue.
 func (u *upload) answer() *answer {
 	u.t.Helper()
 	deadline, _ := testwait.Context(u.t).Deadline()
@@ -162,10 +161,9 @@ func (u *upload) answer() *answer {
 	return &answer{t: u.t, status: resp.StatusCode, header: resp.Header, text: string(text)}
 }
 
-// TestMemoryIsTakenBeforeABodyIsRead: a token that has begun as many
-// large calls as fit into its part is told so before it sends more;
-// another token of the tenant, and other tenants, go on; and what was
-// begun gets its answer.
+// TestMemoryIsTakenBeforeABodyIsRead checks that a token that has begun as many large calls
+// as its share allows is refused before it sends more, that other tokens of the tenant and
+// other tenants are not affected, and that the calls that it has begun get their answers.
 func TestMemoryIsTakenBeforeABodyIsRead(t *testing.T) {
 	h := newHarness(t, limited(func(l *quota.Limits) {
 		l.Memory = quota.Parts{Total: 400 << 20, Tenant: 300 << 20, Caller: 150 << 20}
@@ -183,7 +181,7 @@ func TestMemoryIsTakenBeforeABodyIsRead(t *testing.T) {
 	h.upload(greedy, size).answer().tooMany("this token has as much in work as it may")
 	large := `{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 1<<20) + `"}}`
 	for name, token := range map[string]string{"another token": fellow, "another tenant": other} {
-		// The uploads are not over: whoever waited for them would wait for ever.
+		// The uploads are not finished: waiting for them would never end.
 		if a := h.do("POST", "/v1/agents/desk/decide", token, large); a.status != http.StatusOK {
 			t.Errorf("%s: status %d", name, a.status)
 		}
@@ -212,8 +210,8 @@ func TestMemoryIsTakenBeforeABodyIsRead(t *testing.T) {
 	})
 }
 
-// TestBodiesOfUnknownLengthTakeWhatTheyHave: a body that doesn't say
-// how long it is ends where there is no more room.
+// TestBodiesOfUnknownLengthTakeWhatTheyHave checks that a body of unknown length is refused
+// when there is no more memory.
 func TestBodiesOfUnknownLengthTakeWhatTheyHave(t *testing.T) {
 	h := newHarness(t, limited(func(l *quota.Limits) {
 		l.Memory = quota.Parts{Total: 150 << 20, Tenant: 100 << 20, Caller: 60 << 20}
@@ -234,7 +232,7 @@ func TestBodiesOfUnknownLengthTakeWhatTheyHave(t *testing.T) {
 	held.conn.Close()
 }
 
-// chunked decides a call whose body does not say its length.
+// chunked asks for a decision with a body of unknown length.
 func (h *harness) chunked(token string, body io.Reader) int {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(
@@ -252,8 +250,8 @@ func (h *harness) chunked(token string, body io.Reader) int {
 	return resp.StatusCode
 }
 
-// TestACallMayHave50000Values: more are denied, in words that say
-// how many there were.
+// TestACallMayHave50000Values checks that more values are denied with their number in the
+// message.
 func TestACallMayHave50000Values(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
@@ -271,8 +269,7 @@ func TestACallMayHave50000Values(t *testing.T) {
 	}
 }
 
-// TestAFieldMayHave10000Values: beside calls there is nothing that
-// could have more.
+// TestAFieldMayHave10000Values checks the limit for everything other than calls.
 func TestAFieldMayHave10000Values(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
@@ -289,8 +286,8 @@ func TestAFieldMayHave10000Values(t *testing.T) {
 	}
 }
 
-// TestLargeRequestsAreReadInTurn: many who read a request of 8 MiB
-// at once share memory and turns, and nobody else waits for them.
+// TestLargeRequestsAreReadInTurn checks that many readers of a request of 8 MiB share
+// memory and turns, and that nobody else has to wait for them.
 func TestLargeRequestsAreReadInTurn(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
@@ -348,8 +345,8 @@ func TestLargeRequestsAreReadInTurn(t *testing.T) {
 	}
 }
 
-// TestPollsOfOneTokenEnd: long polls have a part for each token and
-// tenant. Whoever has no place may ask without waiting.
+// TestPollsOfOneTokenEnd checks that long polls have a share for each token and tenant. A
+// client without a place may still ask without waiting.
 func TestPollsOfOneTokenEnd(t *testing.T) {
 	h := newHarness(t, limited(func(l *quota.Limits) {
 		l.Polls = quota.Parts{Total: 4, Tenant: 3, Caller: 2}
@@ -395,8 +392,8 @@ func TestPollsOfOneTokenEnd(t *testing.T) {
 	}
 }
 
-// TestStreamsOfOneTokenEnd: so have event streams, and another
-// tenant's are its own.
+// TestStreamsOfOneTokenEnd checks the same for event streams, and that another tenant has
+// its own share.
 func TestStreamsOfOneTokenEnd(t *testing.T) {
 	h := newHarness(t, limited(func(l *quota.Limits) {
 		l.Streams = quota.Parts{Total: 4, Tenant: 3, Caller: 2}
@@ -415,7 +412,7 @@ func TestStreamsOfOneTokenEnd(t *testing.T) {
 	h.do("GET", "/v1/events", h.other("read"), "").tooMany("this server has 4 event streams open")
 }
 
-// TestTooManyOpenRequestsAreRefused: as a problem that says what to
+// TestTooManyOpenRequestsAreRefused checks that the answer is a problem that says what to
 // do, and denies.
 func TestTooManyOpenRequestsAreRefused(t *testing.T) {
 	h := newHarness(t)
@@ -432,8 +429,8 @@ func TestTooManyOpenRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// TestProblemsRepeatNoLongNames: whatever somebody sends, the
-// answer that refuses it is short.
+// TestProblemsRepeatNoLongNames checks that the answer to a refused request is short,
+// whatever was sent.
 func TestProblemsRepeatNoLongNames(t *testing.T) {
 	h := newHarness(t)
 	rt, admin := h.runtime(), h.admin()
@@ -470,8 +467,8 @@ func TestProblemsRepeatNoLongNames(t *testing.T) {
 	}
 }
 
-// TestWhatMayBeMadeCanBeRead: ids of RAP calls are read back by an
-// address, in which each byte takes three.
+// TestWhatMayBeMadeCanBeRead checks that ids of RAP calls fit into a URL, in which each
+// byte takes three.
 func TestWhatMayBeMadeCanBeRead(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()

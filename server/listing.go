@@ -25,10 +25,10 @@ func (x *exchange) listRequests() error {
 	return x.answer(http.StatusOK, page)
 }
 
-// waitingForMe lists what waits for the token's person.
+// waitingForMe lists the requests that wait for the token's person.
 func (x *exchange) waitingForMe(f approval.Filter) (approval.Page, error) {
 	if len(f.States) > 0 && !slices.Contains(f.States, approval.Pending) {
-		return approval.Page{Requests: []approval.Summary{}}, nil // what has ended waits for nobody
+		return approval.Page{Requests: []approval.Summary{}}, nil // a request that has ended waits for no answer
 	}
 	person, err := x.person()
 	if err != nil {
@@ -66,7 +66,7 @@ func (x *exchange) filter() (f approval.Filter, err error) {
 	return f, err
 }
 
-// groups picks requests by who may answer them: one group.
+// groups reads the parameter for the group that may answer.
 func (x *exchange) groups() ([]string, error) {
 	mine, err := x.flag("mine")
 	group, one := x.query["group"]
@@ -111,10 +111,10 @@ func (x *exchange) states() ([]approval.State, error) {
 	return out, nil
 }
 
-// answerable reads a page of requests. The store knows groups, but not
-// whom a question is for that has a principal instead of groups: where
-// only what somebody may answer is wanted, such questions to others are
-// left out, and the page is filled up from the next ones.
+// answerable reads a page of requests. The store can filter by groups, but not by the
+// person whom a question without groups is for. So if the filter is for what somebody may
+// answer, answerable skips questions for other people and fills the page with the next
+// requests.
 func (x *exchange) answerable(f approval.Filter) (approval.Page, error) {
 	by, err := x.reader()
 	if err != nil {
@@ -126,8 +126,8 @@ func (x *exchange) answerable(f approval.Filter) (approval.Page, error) {
 	})
 }
 
-// isFor reports whether a question to one person is to somebody of the
-// groups. Everything else the store has picked.
+// isFor returns false for a question to one person who is in none of the groups. The store
+// has already filtered everything else.
 func (x *exchange) isFor(s approval.Summary, groups []string) (bool, error) {
 	if !s.Question || s.Principal == "" || len(groups) == 0 || len(s.Groups) != 1 || s.Groups[0] != "" {
 		return true, nil

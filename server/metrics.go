@@ -17,8 +17,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// metrics are the figures for Prometheus. None of them names a tenant,
-// a person or an argument.
+// metrics are the Prometheus metrics. None of them contains the name of a tenant or a
+// person, or an argument.
 type metrics struct {
 	handler  http.Handler
 	http     *prometheus.HistogramVec
@@ -40,9 +40,9 @@ type metrics struct {
 	waited    *prometheus.HistogramVec
 	behind    *prometheus.GaugeVec
 
-	measuring sync.Mutex                 // one at a time; guards what stands below
+	measuring sync.Mutex                 // one at a time; guards the fields below
 	measured  time.Time                  // when the figures of the store were last read
-	start     time.Time                  // of this process; votes before it were measured by others
+	start     time.Time                  // of this process; other processes have counted earlier votes
 	counted   map[approval.VoteFact]bool // votes of the last minutes that are in waited
 }
 
@@ -151,7 +151,7 @@ func newMetrics(cfg Config) *metrics {
 	return m
 }
 
-// buildInfo is always 1; its labels say what runs.
+// buildInfo is always 1. Its labels describe the build.
 func buildInfo(version string) prometheus.Collector {
 	labels := prometheus.Labels{"version": version, "goversion": "", "revision": ""}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -178,7 +178,7 @@ func gauges(name, help, label string) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{label})
 }
 
-// counts is a gauge of what is counted when somebody looks.
+// counts returns a gauge whose value is computed at each scrape.
 func counts(name, help string, count func() int) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
 		return float64(count())
@@ -189,8 +189,7 @@ func gauge(name, help string) prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
-// MetricsHandler serves the figures, for a listener of their own. It
-// asks for no token.
+// MetricsHandler serves the metrics, for a separate listener. It requires no token.
 func (s *Server) MetricsHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.refresh(r.Context())
@@ -203,16 +202,15 @@ func (x *exchange) serveMetrics() error {
 	return nil
 }
 
-// How old figures of the store may be when they are shown, and how long
-// it may take to read them: whoever may scrape may do so often.
+// How old metrics from the store may be when they are shown, and the time limit for reading
+// them. A client may scrape often.
 const (
 	figuresAge  = time.Second
 	figuresTime = 2 * time.Second
 )
 
-// refresh brings the figures up to date that don't count by themselves.
-// Those that can't be read stay as they are: the worker that reads them
-// too tells why.
+// refresh updates the metrics that are computed from the store. If they can't be read they
+// keep their values; the worker that also reads them logs the error.
 func (s *Server) refresh(ctx context.Context) {
 	s.metrics.degrade(s.health.degraded())
 	s.metrics.measuring.Lock()
@@ -225,8 +223,8 @@ func (s *Server) refresh(ctx context.Context) {
 	_ = s.read(ctx)
 }
 
-// answered counts one exchange. The label is the route's pattern, never
-// the path, which callers choose.
+// answered counts one exchange. The label is the route's pattern and never the path,
+// because callers choose paths.
 func (m *metrics) answered(pattern string, status int, took time.Duration) {
 	if pattern == "" {
 		pattern = "none"
@@ -234,7 +232,7 @@ func (m *metrics) answered(pattern string, status int, took time.Duration) {
 	m.http.WithLabelValues(pattern, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// degrade shows which parts are degraded.
+// degrade sets the metrics of degraded parts.
 func (m *metrics) degrade(parts map[string]bool) {
 	for name, failing := range parts {
 		value := 0.0
@@ -257,7 +255,7 @@ func (m *metrics) consumed(err error) {
 	m.consumes.WithLabelValues(result).Inc()
 }
 
-// sealed counts what was sealed in the background, and what updates have
+// sealed counts the entries that were sealed in the background, and those that updates have
 // sealed themselves since the store was opened.
 func (m *metrics) sealed(n int, byUpdates int64, err error, now time.Time) {
 	m.sealing.Lock()
@@ -269,30 +267,30 @@ func (m *metrics) sealed(n int, byUpdates int64, err error, now time.Time) {
 	}
 }
 
-// measure reads the figures that stand in the store.
+// measure reads the metrics from the store.
 func (s *Server) measure(ctx context.Context) error {
 	s.metrics.measuring.Lock()
 	defer s.metrics.measuring.Unlock()
 	return s.read(ctx)
 }
 
-// figures are those of all tenants together.
+// figures holds the metrics of all tenants together.
 type figures struct {
 	open   map[approval.State]int
-	oldest time.Time // zero: nothing waits
+	oldest time.Time // zero if nothing waits
 	dead   int
 	frozen int
 	votes  []approval.VoteFact
 }
 
-// waits takes note of a request that waits since then.
+// waits notes a request that has been waiting since then.
 func (f *figures) waits(since time.Time) {
 	if f.oldest.IsZero() || since.Before(f.oldest) {
 		f.oldest = since
 	}
 }
 
-// read reads the figures and shows them, all or none.
+// read reads the metrics from the store and sets all of them, or none if it fails.
 func (s *Server) read(ctx context.Context) error {
 	if s.cfg.Witnesses != nil {
 		for _, w := range s.cfg.Witnesses() {
@@ -316,7 +314,7 @@ func (s *Server) read(ctx context.Context) error {
 	return nil
 }
 
-// add adds the figures of one tenant.
+// add adds the metrics of one tenant.
 func (s *Server) add(ctx context.Context, f *figures, tenant string, now time.Time) error {
 	var errs []error
 	for _, state := range []approval.State{approval.Pending, approval.Approved} {
@@ -355,12 +353,11 @@ func (m *metrics) show(f figures, now time.Time) {
 	m.measured = now
 }
 
-// lag is how much later than its time a vote may show in the store: it
-// is dated before it is committed.
+// lag is the longest time between the date of a vote and its commit.
 const lag = time.Minute
 
-// since is from when on votes are read: from the start of this process
-// at first, then with an overlap.
+// since returns the time from which votes are read: at first the start of this process,
+// then with an overlap.
 func (m *metrics) since(now time.Time) time.Time {
 	if from := now.Add(-lag); from.After(m.start) {
 		return from

@@ -28,7 +28,7 @@ func (x *exchange) decide() error {
 	return x.answer(http.StatusOK, d)
 }
 
-// agent is the agent of the path, if the token may act for it.
+// agent returns the agent in the path, if the token may act for it.
 func (x *exchange) agent() (string, error) {
 	agent := x.r.PathValue("agent")
 	return agent, x.mayActFor(agent)
@@ -70,7 +70,7 @@ func (x *exchange) openRequest() error {
 			return fail(openapi.CodeInvalid, "replaces: expected an earlier request of this token").in("replaces")
 		}
 	}
-	if _, err := x.namesPerson(); err != nil { // who asks is barred from answering: the right one must be
+	if _, err := x.namesPerson(); err != nil { // the person is barred from answering, so the name must be theirs
 		return err
 	}
 	opened, err := x.cfg.Service.Open(x.r.Context(), in)
@@ -92,8 +92,9 @@ func (x *exchange) opened(o *approval.Opened) error {
 
 const longestKey = 200 // characters
 
-// idempotencyKey is the runtime's own: two runtimes that choose the
-// same key mean two things.
+// idempotencyKey reads the Idempotency-Key header. It returns an empty string if there is
+// none. A key belongs to its runtime: two runtimes may use the same key for different
+// things.
 func (x *exchange) idempotencyKey() (string, error) {
 	switch keys := x.r.Header.Values("Idempotency-Key"); {
 	case len(keys) == 0:

@@ -20,8 +20,7 @@ func contractPage(t *testing.T) string {
 	return string(text)
 }
 
-// TestContractPage runs the examples of docs/contracts/http.md one
-// after the other.
+// TestContractPage runs the examples of docs/contracts/http.md in order.
 func TestContractPage(t *testing.T) {
 	h := newHarness(t)
 	known := map[string]string{"$RUNTIME": h.runtime(), "$MARA": h.voter("mara"), "$ADMIN": h.admin()}
@@ -60,8 +59,7 @@ func TestContractPage(t *testing.T) {
 	}
 }
 
-// missing says what the page promises and the answer does not hold; "…"
-// stands for anything.
+// missing returns what the page promises and the answer lacks; "…" matches anything.
 func missing(want, got any, at string) string {
 	switch w := want.(type) {
 	case map[string]any:
@@ -96,8 +94,7 @@ func missing(want, got any, at string) string {
 	return ""
 }
 
-// TestContractPageLists: the page names every code, scope, ending and
-// outcome.
+// TestContractPageLists checks that the page lists every code, scope, ending and outcome.
 func TestContractPageLists(t *testing.T) {
 	page := contractPage(t)
 	meanings := openapi.Meanings()
@@ -138,8 +135,7 @@ func TestContractPageLists(t *testing.T) {
 	}
 }
 
-// TestExamplesOfTheContract: the examples in openapi.yaml are what
-// their schemas say.
+// TestExamplesOfTheContract checks that the examples in openapi.yaml match their schemas.
 func TestExamplesOfTheContract(t *testing.T) {
 	c := theContract()
 	n := 0

@@ -10,8 +10,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// refuses reports whether openapi.yaml refuses a JSON text where it has
-// a schema.
+// refuses reports whether a schema of openapi.yaml refuses a JSON text.
 func refuses(t *testing.T, schema any, text string) bool {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -52,8 +51,8 @@ func parameterSchema(t *testing.T, operation, name string) map[string]any {
 	return nil
 }
 
-// alike wants the server and openapi.yaml to agree: what the document
-// takes can be read, and what it refuses is refused.
+// alike checks that the server and openapi.yaml agree: the server must accept what the
+// document accepts and refuse what it refuses.
 func alike(t *testing.T, what string, refused bool, a *answer) {
 	t.Helper()
 	switch {
@@ -375,7 +374,8 @@ func TestTheDocumentIsAsStrictAsTheServerAboutParameters(t *testing.T) {
 	}
 }
 
-// refusesText reads the text of a parameter as its type wants it.
+// refusesText reports whether a schema refuses the text of a parameter, converted to its
+// type.
 func refusesText(t *testing.T, schema map[string]any, text string) bool {
 	t.Helper()
 	quoted, err := json.Marshal(text)
@@ -386,8 +386,8 @@ func refusesText(t *testing.T, schema map[string]any, text string) bool {
 	return refuses(t, schema, string(quoted))
 }
 
-// Combinations that no schema of a parameter can express are understood
-// and refused.
+// TestRefusesCombinationsAsInvalid covers combinations that no schema of a parameter can
+// express.
 func TestRefusesCombinationsAsInvalid(t *testing.T) {
 	h := newHarness(t)
 	if a := h.do("GET", "/v1/requests?mine=true&group=risk", h.voter("mara"), ""); a.status != 422 ||

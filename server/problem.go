@@ -16,15 +16,14 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// problem is an error as a client sees it (RFC 9457). cause is for the
-// log only.
+// problem is an error in the form that clients get (RFC 9457). cause is only logged.
 type problem struct {
 	openapi.Problem
 	cause error
 	lacks []string // scopes, of which a token needs one
 }
 
-// Error is the detail, or the title.
+// Error returns the detail, or the title.
 func (p *problem) Error() string {
 	if p.Detail != "" {
 		return p.Detail
@@ -32,28 +31,28 @@ func (p *problem) Error() string {
 	return p.Title
 }
 
-// Unwrap returns what is behind it.
+// Unwrap returns the cause.
 func (p *problem) Unwrap() error { return p.cause }
 
-// about says which request the problem is about.
+// about sets the request that the problem is about.
 func (p *problem) about(id string) *problem {
 	p.Request = id
 	return p
 }
 
-// in says which field is wrong.
+// in sets the field that is wrong.
 func (p *problem) in(field string) *problem {
 	p.Field = field
 	return p
 }
 
-// after says in how many seconds to try again.
+// after sets the number of seconds after which to try again.
 func (p *problem) after(seconds int) *problem {
 	p.RetryAfter = seconds
 	return p
 }
 
-// fail makes a problem. An empty detail leaves the title to speak.
+// fail returns a problem. With an empty detail only the title is shown.
 func fail(code openapi.Code, detail string) *problem {
 	m := openapi.MeaningOf(code)
 	return &problem{Problem: openapi.Problem{
@@ -67,14 +66,13 @@ func fail(code openapi.Code, detail string) *problem {
 	}}
 }
 
-// bad is a problem with one part of what was sent: a field, a parameter
-// or a header.
+// bad returns a problem with one part of the request: a field, a parameter or a header.
 func bad(name, why string) *problem {
 	return fail(openapi.CodeBadRequest, name+": "+why).in(name)
 }
 
-// problemOf turns any error into what a client may see. An error that
-// nobody knows becomes 503, so that nothing runs.
+// problemOf converts any error to a problem that a client may see. An unknown error becomes
+// 503, so that nothing runs.
 func problemOf(err error) *problem {
 	var known *problem
 	if errors.As(err, &known) {
@@ -113,14 +111,13 @@ func problemOf(err error) *problem {
 	return p
 }
 
-// What a problem says at most, in bytes. Callers choose the names that
-// it repeats.
+// Limits of the texts in a problem, in bytes. Callers choose the names that it repeats.
 const (
 	longestDetail = 1000
 	longestField  = 200
 )
 
-// cut leaves out the end of a text that is too long, between two characters.
+// cut shortens a text that is too long, between two characters.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -155,7 +152,7 @@ func (p *problem) write(w http.ResponseWriter) {
 	}
 	h.Set("Content-Length", strconv.Itoa(len(text)+1))
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(text, '\n')) // whoever is gone reads no error either
+	_, _ = w.Write(append(text, '\n')) // a client that has disconnected can't read an error either
 }
 
 func challenge(code openapi.Code) string {

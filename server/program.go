@@ -13,15 +13,14 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Program stands beside the API and acts by its tokens, with the scope
-// request, for one agent. Whoever calls it is held to all that
-// operations of the API hold them to before it sees the call.
+// Program is a handler outside of the API that acts for one agent with the callers' tokens,
+// which need the scope request. Its callers are authenticated, limited and checked like
+// those of the API's operations before it sees the call.
 type Program struct {
 	Path   string
 	Tenant string
 	Agent  string
-	// Serve answers. The context of the request ends when the token is
-	// not good any more.
+	// Serve answers. The request's context ends when the token is no longer valid.
 	Serve func(w http.ResponseWriter, r *http.Request, by approval.Asker)
 }
 
@@ -38,8 +37,7 @@ func (s *Server) addPrograms() {
 	}
 }
 
-// handle hands a request to the program, if the token may act for its
-// agent.
+// handle passes a request to the program, if the token may act for its agent.
 func (p *Program) handle(x *exchange) error {
 	if x.tenant() != p.Tenant {
 		return fail(openapi.CodeAgentNotAllowed, "the token is of another tenant")
@@ -47,7 +45,7 @@ func (p *Program) handle(x *exchange) error {
 	if err := x.mayActFor(p.Agent); err != nil {
 		return err
 	}
-	if _, err := x.namesPerson(); err != nil { // who asks is barred from answering: the right one must be
+	if _, err := x.namesPerson(); err != nil { // the person is barred from answering, so the name must be theirs
 		return err
 	}
 	place, err := x.waitingPlace()
@@ -63,8 +61,8 @@ func (p *Program) handle(x *exchange) error {
 	return nil
 }
 
-// waitingPlace takes a place among those who wait. A large body keeps
-// its memory meanwhile, since the program keeps it too.
+// waitingPlace takes a place among the exchanges that wait. A large body keeps its memory
+// meanwhile, because the program keeps the body too.
 func (x *exchange) waitingPlace() (*quota.Hold, error) {
 	pool, kind := x.cfg.Shares.Polls, "polls"
 	if x.r.Method == http.MethodGet {
@@ -83,7 +81,7 @@ func (x *exchange) waitingPlace() (*quota.Hold, error) {
 	return hold, nil
 }
 
-// whileItMay is the time of the request that ends with its token, too.
+// whileItMay returns the request's context, which also ends with the token.
 func (x *exchange) whileItMay(s scope) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancel(x.r.Context())
 	ended := make(chan struct{})
@@ -108,8 +106,7 @@ func (x *exchange) whileItMay(s scope) (ctx context.Context, done func()) {
 	}
 }
 
-// Bearers are the tokens by which a program may be called, by the names
-// under which they ask.
+// Bearers looks up the tokens by which a program may be called, by their names.
 type Bearers struct {
 	Tokens store.Tokens
 	Tenant string
@@ -117,8 +114,8 @@ type Bearers struct {
 	Now    func() time.Time
 }
 
-// Asker is who asks by the live token of a name, if it may still ask for
-// the program's agent; approval.ErrNotFound.
+// Asker returns the caller behind the live token of a name. It returns approval.ErrNotFound
+// if there is no such token, or if it may not ask for the program's agent.
 func (b *Bearers) Asker(ctx context.Context, name string) (approval.Asker, error) {
 	t, err := b.Tokens.LiveToken(ctx, b.Tenant, name, b.Now())
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// echo is a program for the agent desk of acme, which answers with who
-// calls and what they sent, and holds those that ask for it.
+// echo is a program for the agent desk of acme. It answers with the caller and the body,
+// and blocks if the query says so.
 type echo struct {
 	entered atomic.Int64
 	release chan struct{}
@@ -46,7 +46,7 @@ func (e *echo) program() server.Program {
 	}
 }
 
-// echoing is a server with the program.
+// echoing returns a server with the program.
 func echoing(t *testing.T, change ...func(*server.Config)) (*harness, *echo) {
 	t.Helper()
 	e := &echo{release: make(chan struct{})}
@@ -73,8 +73,8 @@ func (h *harness) posts(ctx context.Context, query, token, body string) (*http.R
 	return resp, string(text), err
 }
 
-// TestProgramsAreForTokens: a program sees who calls and all that they
-// sent, and nothing of those who may not ask for its agent.
+// TestProgramsAreForTokens checks that a program gets the caller and the whole request, and
+// no request from a token that may not ask for its agent.
 func TestProgramsAreForTokens(t *testing.T) {
 	h, e := echoing(t)
 	of := h.token
@@ -109,15 +109,15 @@ func TestProgramsAreForTokens(t *testing.T) {
 	}
 }
 
-// TestProgramsShareWhatWaits: requests of a program take the places of
-// those that wait, and another token's stay free.
+// TestProgramsShareWhatWaits checks that requests of a program take places of waiting
+// exchanges, and leave those of another token free.
 func TestProgramsShareWhatWaits(t *testing.T) {
 	h, e := echoing(t, limited(func(l *quota.Limits) { l.Polls = quota.Parts{Total: 3, Tenant: 3, Caller: 1} }))
 	one := h.token(store.Token{Tenant: "acme", Name: "one", Scopes: []string{"request"}})
 	two := h.token(store.Token{Tenant: "acme", Name: "two", Scopes: []string{"request"}})
 	first := make(chan string, 1)
 	go func() {
-		_, text, _ := h.posts(t.Context(), "?hold", one, "{}") // what came is compared below
+		_, text, _ := h.posts(t.Context(), "?hold", one, "{}") // the answers are compared below
 		first <- text
 	}()
 	testwait.Until(t, "the first one waits", func() bool { return e.entered.Load() == 1 })
@@ -137,8 +137,8 @@ func TestProgramsShareWhatWaits(t *testing.T) {
 	}
 }
 
-// TestProgramsEndWithTheToken: the context of a request ends soon after
-// its token, and the name is nobody's any more.
+// TestProgramsEndWithTheToken checks that the context of a request ends soon after its
+// token, and that the token's name is then no longer found.
 func TestProgramsEndWithTheToken(t *testing.T) {
 	h, e := echoing(t)
 	secret := h.token(store.Token{Tenant: "acme", Name: "one", Scopes: []string{"request"}, Agents: []string{"desk"}})
@@ -148,7 +148,7 @@ func TestProgramsEndWithTheToken(t *testing.T) {
 	}
 	ended := make(chan string, 1)
 	go func() {
-		_, text, _ := h.posts(t.Context(), "?hold", secret, "{}") // what came is compared below
+		_, text, _ := h.posts(t.Context(), "?hold", secret, "{}") // the answers are compared below
 		ended <- text
 	}()
 	testwait.Until(t, "it waits", func() bool { return e.entered.Load() == 1 })

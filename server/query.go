@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// flag reads a parameter that is true or false; absent is false.
+// flag reads a boolean parameter. It returns false if the parameter is absent.
 func (x *exchange) flag(name string) (bool, error) {
 	text, ok := x.query[name]
 	if ok && text != "true" && text != "false" {
@@ -21,7 +21,8 @@ func (x *exchange) flag(name string) (bool, error) {
 	return text == "true", nil
 }
 
-// word reads a parameter that is one of a few words; absent is the first.
+// word reads a parameter that must be one of some words. It returns the first one if it is
+// absent.
 func (x *exchange) word(name string, words ...string) (string, error) {
 	text, ok := x.query[name]
 	if !ok {
@@ -33,11 +34,12 @@ func (x *exchange) word(name string, words ...string) (string, error) {
 	return text, nil
 }
 
-// mostWhole is the largest whole number that every client can hold,
-// also one whose numbers are doubles.
+// mostWhole is the largest integer that every client can represent, including clients whose
+// numbers are doubles.
 const mostWhole = 1<<53 - 1
 
-// integer reads a parameter that is a whole number.
+// integer reads an integer parameter between least and most. It returns absent if there is
+// none.
 func (x *exchange) integer(name string, least, most, absent int64) (int64, error) {
 	text, ok := x.query[name]
 	if !ok {
@@ -50,7 +52,7 @@ func (x *exchange) integer(name string, least, most, absent int64) (int64, error
 	return n, nil
 }
 
-// duration reads a parameter such as 30s; absent is 0.
+// duration reads a parameter such as 30s. It returns 0 if the parameter is absent.
 func (x *exchange) duration(name string) (time.Duration, error) {
 	text, ok := x.query[name]
 	if !ok {
@@ -67,8 +69,8 @@ func (x *exchange) duration(name string) (time.Duration, error) {
 // 30s and 1h30m. openapi.yaml has the same pattern.
 var durationText = pattern.Of(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`)
 
-// parseDuration reads a duration. One that is longer than a
-// time.Duration holds is the longest.
+// parseDuration parses a duration. A value that is too large becomes the largest
+// time.Duration.
 func parseDuration(text string) (d time.Duration, ok bool) {
 	if !durationText().MatchString(text) {
 		return 0, false
@@ -80,7 +82,7 @@ func parseDuration(text string) (d time.Duration, ok bool) {
 	return d, true
 }
 
-// time reads a parameter that is a time; absent is the zero time.
+// time reads a time parameter. It returns the zero time if the parameter is absent.
 func (x *exchange) time(name string) (time.Time, error) {
 	text, ok := x.query[name]
 	if !ok {
@@ -93,7 +95,7 @@ func (x *exchange) time(name string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-// pathNumber reads a segment of the path that is a whole number.
+// pathNumber reads an integer segment of the path.
 func (x *exchange) pathNumber(name string) (int64, error) {
 	n, err := strconv.ParseInt(x.r.PathValue(name), 10, 64)
 	if err != nil || n < 0 || n > mostWhole {

@@ -37,7 +37,7 @@ func (x *exchange) askQuestion() error {
 	if f.err != nil {
 		return f.err
 	}
-	if _, err := x.namesPerson(); err != nil { // who asks groups is barred from answering: the right one must be
+	if _, err := x.namesPerson(); err != nil { // a person who asks groups can't answer, so it must be theirs
 		return err
 	}
 	opened, err := x.cfg.Service.Ask(x.r.Context(), in)
@@ -77,8 +77,8 @@ func (f *fields) question(name string) approval.Question {
 	return q
 }
 
-// asking is the call during which a question is asked; one without a
-// kind where the agent asks by itself.
+// asking returns the call during which a question is asked. It returns a call without a
+// kind if the agent asks on its own.
 func (f *fields) asking() *resolve.Call {
 	if !f.has("call") {
 		return &resolve.Call{Principal: f.text("principal"), Session: f.text("session")}
@@ -91,10 +91,10 @@ func (f *fields) asking() *resolve.Call {
 	return f.call("call")
 }
 
-// json is a member as it was sent: any JSON value.
+// json returns a member unchanged. It may be any JSON value.
 func (f *fields) json(name string) json.RawMessage { return f.raw[name] }
 
-// context reads what the agent says about its call or question.
+// context reads the agent's statements about its call or question.
 func (f *fields) context(name string) []info.Item {
 	var out []info.Item
 	for i, v := range f.value(name, value.Array, "a list of objects with label, and text, link or diff").Items {
@@ -124,7 +124,7 @@ func (f *fields) context(name string) []info.Item {
 	return out
 }
 
-// labels reads strings that may be empty.
+// labels reads strings, which may be empty.
 func (f *fields) labels(name string) []string {
 	var out []string
 	for _, item := range f.value(name, value.Array, "a list of strings").Items {
@@ -138,7 +138,7 @@ func (f *fields) labels(name string) []string {
 	return out
 }
 
-// choice reads which choice a person picked; nil when the body names none.
+// choice reads the choice that a person picked. It returns nil if the body has none.
 func (f *fields) choice(name string) *int {
 	if !f.has(name) {
 		return nil
@@ -147,9 +147,9 @@ func (f *fields) choice(name string) *int {
 	return &n
 }
 
-// heldBack keeps the answer to a question from the runtime that asked
-// it while the agent is frozen: the kill switch stops what the runtime
-// would have the tool do next.
+// heldBack withholds the answer to a question from the runtime that asked it while the
+// agent is frozen, because the kill switch must stop what the runtime would do with the
+// answer.
 func (x *exchange) heldBack(r *approval.Request) error {
 	if r.State != approval.Answered || !r.AskedBy(asker(x.token)) {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// seat is a form that the agent asks by itself.
+// seat is a form that the agent asks on its own.
 const seat = `{"principal":"mara@example.com","session":"s1","question":{"asker":"booking","prompt":"Which seat?",` +
 	`"schema":{"type":"object","properties":{"seat":{"type":"string","enum":["12a","14c"]}},"required":["seat"]}},` +
 	`"context":[{"label":"Why","text":"<b>you</b> asked for a window"},{"label":"Plan","link":"https://x.example/plan"}]}`
@@ -61,7 +61,7 @@ func TestTheWayOfAForm(t *testing.T) {
 	}
 }
 
-// People hold a form over HTTP as they do in this process.
+// TestPeopleFillInAForm checks that people can answer a form over HTTP.
 func TestPeopleFillInAForm(t *testing.T) {
 	h := newHarness(t)
 	c, err := client.New(h.url, h.runtime(), client.Options{})

@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// motd is a question to mara.
+// motd is a question for mara.
 const motd = `{"call":{"kind":"tool","tool":"quote","args":{"path":"/etc/motd"},"principal":"mara@example.com"},` +
 	`"question":{"asker":"files","prompt":"Write <b>/etc/motd</b>?","choices":["Yes","","No"],"default":2}}`
 
@@ -186,8 +186,8 @@ func TestQuestionsThatTheServerRefuses(t *testing.T) {
 	}
 }
 
-// Answers to questions and to calls are not mixed up, and a question
-// approves nothing.
+// TestWrongAnswersToQuestions checks that answers to questions and to calls are not mixed
+// up, and that a question approves nothing.
 func TestWrongAnswersToQuestions(t *testing.T) {
 	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
@@ -241,8 +241,8 @@ func TestWrongAnswersToQuestions(t *testing.T) {
 	}
 }
 
-// While the kill switch is thrown, no way leads the runtime to the
-// answer; people still see it.
+// TestFrozenAnswersAreHeldBack checks that while the kill switch is on, a runtime can't get
+// the answer by any operation, and people can still see it.
 func TestFrozenAnswersAreHeldBack(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
@@ -263,7 +263,7 @@ func TestFrozenAnswersAreHeldBack(t *testing.T) {
 		<-wait, h.look(rt, r), h.do("GET", "/v1/requests/"+r.ID+"/history", rt, ""),
 		h.do("GET", "/v1/requests/"+r.ID+"?version=1&wait=1s", rt, ""),
 	}
-	// who may read everything sees no more of their own
+	// a runtime that may read everything can't read its own answer either
 	rt = h.token(store.Token{Name: "rt", Scopes: []string{"request", "read"}})
 	all = append(all, h.look(rt, r))
 	for i, a := range all {
@@ -354,8 +354,8 @@ func TestClientAsks(t *testing.T) {
 	}
 }
 
-// What is sent on the stream of events tells that a question was put
-// and answered, and none of the tool's words.
+// TestEventsOfQuestions checks that the stream of events shows that a question was asked
+// and answered, but none of the tool's words.
 func TestEventsOfQuestions(t *testing.T) {
 	h := newHarness(t)
 	r := h.put(h.runtime(), "k", motd).must(201).request("request")
@@ -378,9 +378,8 @@ func TestEventsOfQuestions(t *testing.T) {
 	}
 }
 
-// TestQuestionsOfOthersAreNotMine: a question to one person is nobody
-// else's to answer, and stands in nobody else's list of what is;
-// however many there are before one's own.
+// TestQuestionsOfOthersAreNotMine checks that only the person whom a question is for may
+// answer it and finds it in their list, however many other questions are older.
 func TestQuestionsOfOthersAreNotMine(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()

@@ -16,9 +16,8 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// ofRuntime hands the token's own threads at the RAP runtime of the
-// path's agent to a handler, if the token may act for the agent. What
-// the runtime refuses becomes a problem.
+// ofRuntime passes the token's threads at the RAP runtime of the path's agent to a handler,
+// if the token may act for the agent. It converts the runtime's errors to problems.
 func ofRuntime(handle func(*exchange, *runtime.Threads) error) func(*exchange) error {
 	return func(x *exchange) error {
 		threads, err := x.threads()
@@ -35,7 +34,7 @@ func (x *exchange) threads() (*runtime.Threads, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := x.namesPerson(); err != nil { // who asks is barred from answering: the right one must be
+	if _, err := x.namesPerson(); err != nil { // the person is barred from answering, so the name must be theirs
 		return nil, err
 	}
 	var runtime *runtime.Runtime
@@ -82,7 +81,7 @@ func (x *exchange) rapTools(threads *runtime.Threads) error {
 	return x.answer(http.StatusOK, out)
 }
 
-// needed reads a query parameter that must be there.
+// needed reads a required query parameter.
 func (x *exchange) needed(name string) (string, error) {
 	if text := x.query[name]; text != "" {
 		return text, nil
@@ -126,8 +125,7 @@ func (x *exchange) rapInvoke(threads *runtime.Threads) error {
 	return x.answer(http.StatusOK, call)
 }
 
-// rapCall looks at a call, or waits for its end: at most until the
-// server drains.
+// rapCall reads a call, or waits until it ends or the server drains.
 func (x *exchange) rapCall(threads *runtime.Threads) error {
 	thread, err := x.needed("thread")
 	if err != nil {
@@ -174,7 +172,7 @@ func (x *exchange) awaitCall(
 	return call, err
 }
 
-// rapProblem says what stops a caller of a runtime.
+// rapProblem converts an error of a runtime to a problem.
 func rapProblem(err error) error {
 	switch {
 	case errors.Is(err, runtime.ErrNoCall):
@@ -273,8 +271,8 @@ func (x *exchange) listSessionGrants() error {
 	return x.answer(http.StatusOK, map[string]any{"grants": some(list)})
 }
 
-// revokeSessionGrant lets whoever may end a standing approval end a
-// session grant.
+// revokeSessionGrant ends a session grant. The token needs the same rights as for a
+// standing approval.
 func (x *exchange) revokeSessionGrant() error {
 	if err := x.personOrAdmin(); err != nil {
 		return err
@@ -299,7 +297,7 @@ func (x *exchange) revokeSessionGrant() error {
 	return x.answer(http.StatusOK, list[i])
 }
 
-// listSignIns lists what the token's person is asked to sign in to.
+// listSignIns lists the sign-ins that the token's person is asked for.
 func (x *exchange) listSignIns() error {
 	person, err := x.person()
 	if err != nil {

@@ -14,24 +14,23 @@ import (
 	"github.com/assent-dev/assent/server/quota"
 )
 
-// bye is why a stream of a call ends before the call does. Contract:
-// docs/contracts/http.md.
+// bye is the reason why a stream ends before its call. Contract: docs/contracts/http.md.
 type bye string
 
 const (
 	byeDraining bye = "draining" // the server stops
 	byeToken    bye = "token"    // the token is valid no more
-	byeSlow     bye = "slow"     // its reader took too long for what it was sent
-	byeBusy     bye = "busy"     // the caller has as much in work as it may
+	byeSlow     bye = "slow"     // the reader took too long to read
+	byeBusy     bye = "busy"     // the caller's share of concurrent work is used up
 	byeGone     bye = "gone"     // the call was forgotten
-	byeFailed   bye = "failed"   // what comes next can't be read now
+	byeFailed   bye = "failed"   // the next event can't be read now
 )
 
-// copies is how often what is sent is in memory: as it is stored,
-// opened, read and written.
+// copies is the number of copies of an event in memory: as it is stored, opened, read and
+// written.
 const copies = 4
 
-// callStream tells one reader what happens to a call.
+// callStream sends the events of a call to one reader.
 type callStream struct {
 	*exchange
 	out   *feed.Writer
@@ -40,8 +39,7 @@ type callStream struct {
 	asked time.Time // when the token was looked up last
 }
 
-// rapFollow sends what happens to a call, until its end or the
-// reader's.
+// rapFollow sends the events of a call until the call ends or the reader disconnects.
 func (x *exchange) rapFollow(threads *runtime.Threads) error {
 	thread, err := x.needed("thread")
 	if err != nil {
@@ -81,7 +79,7 @@ func (x *exchange) rapFollow(threads *runtime.Threads) error {
 	return nil
 }
 
-// from is the place that the reader has come to.
+// from returns the place up to which the reader has read.
 func (x *exchange) from() (runtime.Place, error) {
 	name, text := "Last-Event-ID", x.r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -98,8 +96,8 @@ func (x *exchange) from() (runtime.Place, error) {
 	return p, nil
 }
 
-// run sends one thing after the other: what the reader has not taken
-// stands in the store, and nothing of it is held here.
+// run sends one event after the other. Events that the reader has not taken are in the
+// store and not in memory.
 func (s *callStream) run() {
 	ctx, done := s.untilDrained()
 	defer done()
@@ -142,7 +140,7 @@ func (s *callStream) run() {
 	}
 }
 
-// mayGoOn looks at the token now and then.
+// mayGoOn checks the token from time to time.
 func (s *callStream) mayGoOn() bye {
 	if time.Since(s.asked) < s.cfg.Timing.Heartbeat {
 		return ""
@@ -155,7 +153,7 @@ func (s *callStream) mayGoOn() bye {
 	return ""
 }
 
-// send sends what has come, while it has room in memory.
+// send sends pending events, if there is memory for them.
 func (s *callStream) send(ctx context.Context, next *runtime.Pending) bye {
 	room, err := s.cfg.Shares.Memory.Take(ctx, s.who, exchangeWeight+copies*int64(next.Bytes), memoryWait)
 	if full, ok := errors.AsType[*quota.FullError](err); ok {
@@ -189,7 +187,7 @@ func (s *callStream) send(ctx context.Context, next *runtime.Pending) bye {
 	return ""
 }
 
-// newsText is what has come as a line of JSON, however a tool wrote it.
+// newsText encodes an event as one line of JSON, even if the tool wrote several lines.
 func newsText(n runtime.News) (kind string, data []byte, err error) {
 	switch {
 	case n.Call != nil:
@@ -209,7 +207,7 @@ func newsText(n runtime.News) (kind string, data []byte, err error) {
 	return kind, data, err
 }
 
-// bye says why the stream ends here, and where to go on.
+// bye sends the reason why the stream ends, and where to continue.
 func (s *callStream) bye(reason bye) {
 	data, _ := jsonmsg.Marshal(map[string]bye{"reason": reason}) // strings can always be written
 	s.out.Event(s.at.String(), "bye", data)

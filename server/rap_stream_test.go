@@ -22,8 +22,8 @@ import (
 
 const streamOf = rapOf + "stream?thread=s&id=c1"
 
-// begins has the nth call of thread s made, whose tool answers with a
-// subscription where it is to go on.
+// begins makes the nth call of thread s. Its tool answers, with a subscription if the call
+// is to stay open.
 func (h *harness) begins(tools *toolServer, token, id string, nth int, subscribes bool) {
 	h.t.Helper()
 	h.do("POST", rapOf+"calls", token, `{"thread":"s","id":"`+id+`","operation":"quote"}`).
@@ -34,7 +34,7 @@ func (h *harness) begins(tools *toolServer, token, id string, nth int, subscribe
 	}
 }
 
-// event is a message of a tool with a text.
+// event returns a tool's message with a text.
 func event(text string, final bool) string {
 	quoted, _ := json.Marshal(text)
 
@@ -61,7 +61,7 @@ func (h *harness) follow(ctx context.Context, token, query string, header ...str
 	return resp
 }
 
-// callLines are the lines of a stream.
+// callLines reads the lines of a stream.
 type callLines struct{ *bufio.Scanner }
 
 func linesOf(resp *http.Response) callLines {
@@ -71,7 +71,7 @@ func linesOf(resp *http.Response) callLines {
 	return callLines{scan}
 }
 
-// next reads until n lines have come that are no comment, or the end.
+// next reads n lines that are not comments. It returns fewer at the end of the stream.
 func (l callLines) next(n int) []string {
 	var out []string
 	for len(out) < n && l.Scan() {
@@ -83,9 +83,9 @@ func (l callLines) next(n int) []string {
 	return out
 }
 
-// TestRAPStream: a call's stream tells how the call stands, what its
-// tool shows and says, and where it ends. Whoever comes back misses
-// nothing, and nothing that a tool writes is anything but data.
+// TestRAPStream checks that a call's stream has the state of the call, the messages of its
+// tool and its end, that a reader that reconnects misses nothing, and that a tool's text
+// never becomes part of the protocol.
 func TestRAPStream(t *testing.T) {
 	tools := newToolServer(t)
 	h := withTools(t, tools)
@@ -136,8 +136,7 @@ func TestRAPStream(t *testing.T) {
 	}
 }
 
-// TestRAPStreamIsForWhoeverMayReadTheCall: for everybody else there is
-// no such call.
+// TestRAPStreamIsForWhoeverMayReadTheCall checks that the call is not found for others.
 func TestRAPStreamIsForWhoeverMayReadTheCall(t *testing.T) {
 	tools := newToolServer(t)
 	h := withTools(t, tools)
@@ -170,8 +169,8 @@ func TestRAPStreamIsForWhoeverMayReadTheCall(t *testing.T) {
 	}
 }
 
-// TestRAPStreamsAreBounded: a caller has a hundred streams and no more,
-// and another caller still gets one.
+// TestRAPStreamsAreBounded checks that a caller may have a hundred streams, and that
+// another caller still gets one.
 func TestRAPStreamsAreBounded(t *testing.T) {
 	tools := newToolServer(t)
 	h := withTools(t, tools)
@@ -193,10 +192,10 @@ func TestRAPStreamsAreBounded(t *testing.T) {
 	}
 	h.do("GET", rapOf+"calls?thread=s&id=c1", token, "").
 		must(200)
-	// what holds no stream goes on
+	// exchanges without a stream are not affected
 }
 
-// TestRAPStreamSaysWhyItEnds: before the call does.
+// TestRAPStreamSaysWhyItEnds covers streams that end before their call.
 func TestRAPStreamSaysWhyItEnds(t *testing.T) {
 	tools := newToolServer(t)
 	shares := quota.New(quota.Default(1<<30, 2))
@@ -228,7 +227,7 @@ func TestRAPStreamSaysWhyItEnds(t *testing.T) {
 	out.next(4)
 	others, err := shares.Memory.Take(t.Context(), quota.Who{Tenant: "beta", Caller: "rt"}, 1<<28, 0)
 	must(t, err)
-	// what the stream took for what it sent comes back a moment later
+	// the memory that the stream used is given back a moment later
 	most, err := shares.Memory.Take(t.Context(), quota.Who{Tenant: "gamma", Caller: "rt"}, 1<<27, 10*time.Second)
 	must(t, err)
 	tools.says(t, 1, event("one", false))
@@ -246,7 +245,7 @@ func TestRAPStreamSaysWhyItEnds(t *testing.T) {
 	}
 }
 
-// lazy is a reader that takes its time for each piece.
+// lazy is a client that pauses before it accepts each piece.
 type lazy struct {
 	*httptest.ResponseRecorder
 	ctx   context.Context
@@ -255,8 +254,8 @@ type lazy struct {
 
 func (l *lazy) FlushError() error { return wait.Pause(l.ctx, l.pause) }
 
-// TestSlowReadersOfACall: one that is slow is told so, one that takes
-// nothing is cut off, and both go on where they were.
+// TestSlowReadersOfACall checks that a slow reader gets the reason "slow", that one that
+// reads nothing is disconnected, and that both can continue at the same place.
 func TestSlowReadersOfACall(t *testing.T) {
 	tools := newToolServer(t)
 	const slow = 200 * time.Millisecond
@@ -303,7 +302,7 @@ func TestSlowReadersOfACall(t *testing.T) {
 	}
 }
 
-// TestRAPFollowComesBack: a reader whose server restarts misses nothing.
+// TestRAPFollowComesBack checks that a reader misses nothing if its server restarts.
 func TestRAPFollowComesBack(t *testing.T) {
 	tools := newToolServer(t)
 	h := withTools(t, tools)

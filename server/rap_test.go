@@ -20,15 +20,15 @@ import (
 	"github.com/assent-dev/assent/server"
 )
 
-// toolServer is a RAP tool server with one operation. It answers what
-// it is asked to answer, to the callback URL of the call.
+// toolServer is a RAP tool server with one operation. It sends the answers that a test sets
+// to the callback URL of the call.
 type toolServer struct {
 	*httptest.Server
 	mu    sync.Mutex
 	calls []sentCall
 }
 
-// sentCall is how a call reached the tool server.
+// sentCall is a call as the tool server received it.
 type sentCall struct {
 	Group string `json:"group_id"`
 	ID    string `json:"id"`
@@ -63,7 +63,7 @@ func newToolServer(t *testing.T) *toolServer {
 	return s
 }
 
-// got is the nth call, counted from 0, once it has arrived.
+// got waits for the nth call, counted from 0.
 func (s *toolServer) got(t *testing.T, nth int) sentCall {
 	t.Helper()
 	return testwait.Value(t, fmt.Sprint("call ", nth), func() (sentCall, bool) {
@@ -77,8 +77,8 @@ func (s *toolServer) got(t *testing.T, nth int) sentCall {
 	})
 }
 
-// says posts a message about the nth call, whose names stand for GROUP
-// and ID, and wants it to be taken.
+// says posts a message about the nth call and expects it to be accepted. GROUP and ID in
+// the message are replaced by the call's ids.
 func (s *toolServer) says(t *testing.T, nth int, message string) {
 	t.Helper()
 	c := s.got(t, nth)
@@ -91,7 +91,7 @@ func (s *toolServer) says(t *testing.T, nth int, message string) {
 	}
 }
 
-// withTools is a server whose agent desk has a runtime.
+// withTools returns a server whose agent desk has a runtime.
 func withTools(t *testing.T, tools *toolServer, change ...func(*server.Config)) *harness {
 	t.Helper()
 	var ours *runtime.Runtime
@@ -144,8 +144,8 @@ func withTools(t *testing.T, tools *toolServer, change ...func(*server.Config)) 
 
 const rapOf = "/v1/agents/desk/rap/"
 
-// TestRAPCalls: an agent calls a tool, waits, reads what comes after
-// it, and closes the thread; every answer is as openapi.yaml has it.
+// TestRAPCalls has an agent call a tool, wait, read later messages and close the thread.
+// Every answer must match openapi.yaml.
 func TestRAPCalls(t *testing.T) {
 	tools := newToolServer(t)
 	h := withTools(t, tools)
@@ -195,7 +195,7 @@ func TestRAPCalls(t *testing.T) {
 	want(h.do("GET", rapOf+"views?thread=s", token, ""), 200, `"views":{}`)
 }
 
-// TestRAPRefusals: what can't be asked of a runtime.
+// TestRAPRefusals covers requests that a runtime refuses.
 func TestRAPRefusals(t *testing.T) {
 	h := withTools(t, newToolServer(t))
 	token, other := h.runtime(), h.voter("mara")

@@ -6,7 +6,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// report writes down what a runtime says became of a call.
+// report records the outcome of a call that a runtime reports.
 func (x *exchange) report() error {
 	agent, err := x.agent()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// maxWait bounds a long poll, so that proxies on the way stay calm.
+// maxWait limits a long poll, so that proxies don't time out.
 const maxWait = 60 * time.Second
 
 func (x *exchange) getRequest() error {
@@ -27,7 +27,7 @@ func (x *exchange) getRequest() error {
 	if err != nil {
 		return err
 	}
-	if wait > 0 { // whoever finds no place has nothing read for them
+	if wait > 0 { // a client that gets no place causes no read
 		place, err := x.place(x.cfg.Shares.Polls, "polls")
 		if err != nil {
 			return err
@@ -50,13 +50,13 @@ func (x *exchange) getRequest() error {
 	return x.answerRequest(r)
 }
 
-// moved waits until a request has changed, and reads it again.
-// Meanwhile nothing is kept of it.
+// moved waits until a request has changed, and reads it again. It doesn't keep the request
+// in memory meanwhile.
 func (x *exchange) moved(id string, version int64, wait time.Duration) (*approval.Request, error) {
 	x.giveBack()
 	ctx, done := x.waiting(wait)
 	err := x.cfg.Service.Await(ctx, x.tenant(), id, version, wait)
-	drained := ctx.Err() != nil && x.r.Context().Err() == nil // then the answer is what stands now
+	drained := ctx.Err() != nil && x.r.Context().Err() == nil // then the answer has the current state
 	done()
 	if err != nil && !drained {
 		return nil, err
@@ -70,8 +70,7 @@ func (x *exchange) moved(id string, version int64, wait time.Duration) (*approva
 	return x.readable(id)
 }
 
-// waiting is the context of a long poll, which the draining of the
-// server ends too.
+// waiting returns the context of a long poll. It also ends when the server drains.
 func (x *exchange) waiting(wait time.Duration) (ctx context.Context, done func()) {
 	// recorders of tests have none
 	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(wait + answerTime))
@@ -83,8 +82,7 @@ func (x *exchange) waiting(wait time.Duration) (ctx context.Context, done func()
 	}
 }
 
-// untilDrained is the context of the exchange, which the draining of
-// the server ends too.
+// untilDrained returns the context of the exchange. It also ends when the server drains.
 func (x *exchange) untilDrained() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(x.r.Context())
 	go func() {
@@ -105,8 +103,8 @@ func (x *exchange) answerRequest(r *approval.Request) error {
 
 func etag(r *approval.Request) string { return fmt.Sprintf("%q", strconv.FormatInt(r.Version, 10)) }
 
-// own returns a request that this runtime asked for, be it first or
-// later. Others are as if they were not there.
+// own returns a request that this runtime has asked for, first or later. It does not find
+// requests of others.
 func (x *exchange) own(id string) (*approval.Request, error) {
 	r, err := x.cfg.Service.Own(x.r.Context(), x.tenant(), id, asker(x.token))
 	if err == nil && !actsFor(x.token, r.Agent.ID) {
@@ -115,8 +113,8 @@ func (x *exchange) own(id string) (*approval.Request, error) {
 	return r, err
 }
 
-// reader is what the token may read: what its person may, if it has one
-// and is no administrator's, and else everything.
+// reader returns what the token may read: nil, which is everything, if it has no person or
+// is an administrator's, and otherwise what its person may read.
 func (x *exchange) reader() (*approval.Reader, error) {
 	if x.token.Person == "" || may(x.token, openapi.ScopeAdmin) {
 		return nil, nil
@@ -125,8 +123,7 @@ func (x *exchange) reader() (*approval.Reader, error) {
 	return x.cfg.Service.Reader(x.r.Context(), x.tenant(), x.token.Person)
 }
 
-// known returns a request that the token may read, of an agent that it
-// may act for.
+// known returns a request that the token may read, if the token may act for its agent.
 func (x *exchange) known(id string) (*approval.Request, error) {
 	if err := x.roomFor(id); err != nil {
 		return nil, err
@@ -142,8 +139,8 @@ func (x *exchange) known(id string) (*approval.Request, error) {
 	return r, err
 }
 
-// readable returns a request that the token may read: with scope read
-// what its reader may, and else its own.
+// readable returns a request that the token may read: with scope read, those of its reader,
+// and otherwise its own.
 func (x *exchange) readable(id string) (*approval.Request, error) {
 	if !may(x.token, openapi.ScopeRead) {
 		return x.own(id)
@@ -182,10 +179,10 @@ func (x *exchange) history() error {
 	return x.answer(http.StatusOK, out)
 }
 
-// mostHistory is how many entries of a history are answered with at once.
+// mostHistory is the maximal number of entries in one answer.
 const mostHistory = 500
 
-// nextEntry is where a history goes on behind what was read of it; 0 at
+// nextEntry returns the index at which a history continues after the entries read, or 0 at
 // its end.
 func (x *exchange) nextEntry(subject string, read []ledger.SealedEntry) (int64, error) {
 	if len(read) == 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// table lists every operation. A test holds it against openapi.yaml.
+// table lists every operation. A test compares it with openapi.yaml.
 func (s *Server) table() []route {
 	var (
 		decide  = []scope{openapi.ScopeDecide}

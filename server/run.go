@@ -11,9 +11,9 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// What one round of the background work takes on.
+// Limits of one round of the background work.
 const (
-	tickBatch = 64   // requests; as many as Service.Tick acts on
+	tickBatch = 64   // requests; the same as in Service.Tick
 	sealBatch = 1000 // entries
 )
 
@@ -21,15 +21,15 @@ const (
 const (
 	firstPause = 500 * time.Millisecond
 	lastPause  = 30 * time.Second
-	lastWork   = 5 * time.Second       // for what is left to do when the server goes down
-	sealWait   = 20 * time.Second      // for what a client waits to see sealed; shorter than answerTime
+	lastWork   = 5 * time.Second       // to finish the remaining work when the server shuts down
+	sealWait   = 20 * time.Second      // while a client waits for sealing; shorter than answerTime
 	sealRest   = 20 * time.Millisecond // between two sealings, so that under load one seals many entries
 )
 
-// Run does the work in the background until ctx ends: it lets time act
-// on requests, seals the ledger, deletes what expired, reads figures.
-// When ctx ends, event streams and long polls end too, what is left is
-// sealed, and Run returns. It is called once.
+// Run does the background work until ctx ends: it expires and escalates requests that are
+// due, seals the ledger, deletes expired values, and reads metrics. When ctx ends, Run also
+// ends event streams and long polls, seals what is left, and returns. It may be called
+// once.
 func (s *Server) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, w := range s.workers() {
@@ -66,7 +66,7 @@ func (s *Server) workers() []*worker {
 	return all
 }
 
-// clock fails if the clock of this process is wrong.
+// clock returns an error if the clock of this process is wrong.
 func (s *Server) clock(ctx context.Context) error {
 	if s.cfg.Clock == nil {
 		return nil
@@ -74,8 +74,8 @@ func (s *Server) clock(ctx context.Context) error {
 	return s.cfg.Clock(ctx)
 }
 
-// tick lets time act on everything that is due. With a wrong clock it
-// would end requests for ever that still have time.
+// tick processes everything that is due. It does nothing if the clock is wrong, because it
+// would irrevocably end requests before their deadline.
 func (s *Server) tick(ctx context.Context) error {
 	if err := s.clock(ctx); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (s *Server) tick(ctx context.Context) error {
 	}
 }
 
-// seal puts everything that has been recorded into the trees.
+// seal seals everything that has been recorded.
 func (s *Server) seal(ctx context.Context) error {
 	for {
 		n, err := s.cfg.Store.Seal(ctx, sealBatch, s.cfg.Signer.Sign)
@@ -99,8 +99,8 @@ func (s *Server) seal(ctx context.Context) error {
 	}
 }
 
-// sealTenant returns once everything that was recorded for a tenant
-// before the call is sealed.
+// sealTenant returns once everything that was recorded for a tenant before the call is
+// sealed.
 func (s *Server) sealTenant(ctx context.Context, tenant string) error {
 	ctx, cancel := context.WithTimeout(ctx, sealWait)
 	defer cancel()
@@ -119,17 +119,16 @@ func (s *Server) sweep(ctx context.Context) error {
 		s.cfg.Store.Index(ctx))
 }
 
-// lookForTenants is how often is looked for tenants that are new.
+// lookForTenants is the interval at which new tenants are looked for.
 const lookForTenants = time.Second
 
-// listen wakes the sealer when something of any tenant changed, whoever
-// changed it.
+// listen wakes the sealer after a change of any tenant, from any process.
 func (s *Server) listen(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	known := map[string]bool{}
 	for ctx.Err() == nil {
-		// who can't be listed is sealed when the sealer looks by itself
+		// If this fails, entries are sealed at the sealer's next interval.
 		tenants, err := s.cfg.Store.Tenants(ctx)
 		for _, t := range tenants {
 			if err == nil && !known[t] {
@@ -153,7 +152,7 @@ func (s *Server) listenTo(ctx context.Context, tenant string) {
 	}
 }
 
-// worker does one thing again and again.
+// worker repeats one task.
 type worker struct {
 	name   string
 	every  time.Duration
@@ -164,8 +163,8 @@ type worker struct {
 	report func(name string, err error)
 }
 
-// run works until ctx ends. A failure is logged when it begins and when
-// it ends, and makes the pauses longer.
+// run repeats the task until ctx ends. A failure is logged when it begins and when it ends,
+// and makes the pauses longer.
 func (w *worker) run(ctx context.Context) {
 	pause := time.Duration(0)
 	for ctx.Err() == nil {
@@ -196,8 +195,7 @@ func (w *worker) run(ctx context.Context) {
 
 var errBroken = errors.New("it broke")
 
-// once keeps a panic of one round from ending the work: it is a failure
-// like others.
+// once turns a panic of one round into an error, so that it does not end the worker.
 func (w *worker) once(ctx context.Context) (err error) {
 	defer func() {
 		if broken := recover(); broken != nil {

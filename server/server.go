@@ -1,13 +1,11 @@
-// Package server is the HTTP API of assent
-// (server/openapi/openapi.yaml, docs/contracts/http.md) with its
-// health, its figures and the work that goes on in the background: time
-// that acts on requests, and sealing.
+// Package server is the HTTP API of assent (server/openapi/openapi.yaml,
+// docs/contracts/http.md), with its health checks, metrics and background work: deadlines
+// of requests, and sealing.
 //
-// It holds no rules of its own. Who may do what is in the token; what a
-// call or an answer means is the approval package's. Tokens are the
-// only credential: cookies, query parameters and bodies are never
-// looked at for one, so no page that a browser visits can act here.
-// Whatever goes wrong, the answer is no.
+// It has no rules of its own. The token determines what a caller may do; the approval
+// package decides what a call or an answer means. Tokens are the only credential: the
+// server never looks for one in cookies, query parameters or bodies, so a web page in a
+// browser can't act here. If anything fails, the answer is a denial.
 package server
 
 import (
@@ -45,106 +43,104 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Leave makes /readyz say that the server is going down, so that nothing
-// new is sent to it. It goes on answering.
+// Leave makes /readyz report that the server is shutting down, so that it gets no new
+// traffic. It still answers.
 func (s *Server) Leave() { s.leave() }
 
-// Config is what a server is made of. Service, Store, Directory and
-// Signer are required.
+// Config configures a server. Service, Store, Directory and Signer are required.
 type Config struct {
 	Service   *approval.Service
 	Store     store.Store
 	Directory approval.Directory
 	Signer    ledger.Signer // of checkpoints
-	// Key seals the codes of command lines that sign in: at least 32
-	// random bytes, the same on every replica; nil: one of this process.
+	// Key protects the codes with which command lines sign in: at least 32 random bytes,
+	// the same on every replica. If it is nil, the process uses a random key of its own.
 	Key    []byte
-	Now    func() time.Time // nil: time.Now
-	Random io.Reader        // nil: crypto/rand.Reader
-	Logger *slog.Logger     // nil: nothing is logged
-	Inbox  http.Handler     // everything beside the API and health; nil: not found
-	Checks []Check          // more of what /readyz asks
-	// Clock fails if the clock of this process is wrong. Then the server
-	// is not ready, and time acts on nothing. Nil: the clock is right.
+	Now    func() time.Time // time.Now if nil
+	Random io.Reader        // crypto/rand.Reader if nil
+	Logger *slog.Logger     // if nil, nothing is logged
+	Inbox  http.Handler     // everything except the API and health; not found if nil
+	Checks []Check          // additional checks of /readyz
+	// Clock returns an error if the clock of this process is wrong. Then the server is not
+	// ready, and deadlines are not processed. If it is nil, the clock is assumed to be
+	// right.
 	Clock   func(context.Context) error
 	Version string // of the program, for figures
-	// Loaded tells which files of a tenant are in force and what is
-	// wrong with them; for "", of all tenants together, without what is
-	// wrong. Nil: nobody is told.
+	// Loaded returns the files of a tenant that are in force, with their problems. For an
+	// empty tenant it returns those of all tenants together, without problems. If it is
+	// nil, the server does not show them.
 	Loaded func(tenant string) []openapi.Loaded
-	// Agents tells which agents of a tenant can be used, in the order
-	// of their ids, and what decides about them; nil: none.
+	// Agents returns the agents of a tenant that can be used, sorted by their ids, and the
+	// files that decide about them. If it is nil, the list is empty.
 	Agents func(tenant string) openapi.Agents
-	// Candidate is what a tenant's calls are compared with, nil where
-	// there is nothing; nil: no tenant has one.
+	// Candidate returns the candidate that a tenant's calls are compared with, or nil if
+	// the tenant has none. If the function is nil, no tenant has one.
 	Candidate func(tenant string) *candidate.Candidate
-	// CandidateCounts counts the calls that were compared, and those
-	// that could not be; nil: no figure says so.
+	// CandidateCounts counts the calls that were compared, and those that could not be. If
+	// it is nil, there is no metric for it.
 	CandidateCounts func() ([]candidate.Count, uint64)
-	// UnusableAgents counts the agents whose file can't be used as it
-	// stands; nil: no figure says so.
+	// UnusableAgents counts the agents whose current file can't be used. If it is nil,
+	// there is no metric for it.
 	UnusableAgents func() int
-	// Witnesses says how the witnesses outside fare that checkpoints
-	// are shown to; nil: there are none.
+	// Witnesses returns the state of the external witnesses of checkpoints. If it is nil,
+	// there are none.
 	Witnesses func() []witness.State
-	// Tools returns the RAP runtime of an agent, nil where it has none;
-	// nil: no agent has one.
+	// Tools returns the RAP runtime of an agent, or nil if it has none. If the function is
+	// nil, no agent has one.
 	Tools func(tenant, agent string) *runtime.Runtime
-	// Sessions are the session grants of RAP gateways; nil: there are
-	// none.
+	// Sessions are the session grants of RAP gateways. If it is nil, there are none.
 	Sessions rap.Sessions
-	// SignIns is what RAP tools ask people to sign in to; nil: nothing.
+	// SignIns are the sign-ins that RAP tools ask people for. If it is nil, there are none.
 	SignIns signin.Book
-	// Programs stand beside the API and act by its tokens.
+	// Programs are handlers outside of the API that use its tokens.
 	Programs []Program
-	// Administration asks people about acts that widen what may happen;
-	// nil: nobody acts by the API.
+	// Administration asks people about administrative acts that permit more. If it is nil,
+	// the API refuses such acts.
 	Administration *administration.Desk
-	// Channels are the names under which answers from channels of this
-	// server are recorded: no client may give one as its own.
+	// Channels are the names under which answers from channels of this server are recorded.
+	// No client may use one of them as its own channel.
 	Channels []string
-	// PublicURL is where people reach the inbox: command lines that
-	// sign in are sent there.
+	// PublicURL is the address of the inbox. Command lines that sign in show it to the
+	// person.
 	PublicURL string
-	// MetricsToken asks for a token of scope read at /metrics.
+	// MetricsToken requires a token with scope read at /metrics.
 	MetricsToken bool
-	// MetricsElsewhere leaves /metrics out: a listener of its own has
+	// MetricsElsewhere removes /metrics from the API, because a separate listener serves
 	// MetricsHandler.
 	MetricsElsewhere bool
-	// Shares is what callers share of this process, with everything
-	// else that it does; nil: quota.Default of 1 GiB.
+	// Shares are the limits of this process that its callers share. If it is nil,
+	// quota.Default of 1 GiB is used.
 	Shares *quota.Shares
-	// Feed tells watchers what happens; nil: one of the server's own.
+	// Feed sends events to watchers. If it is nil, the server makes its own.
 	Feed *feed.Feed
-	// Values is how many JSON values a call may have, as the plans were
-	// told; 0: resolve.DefaultValues.
+	// Values is the maximal number of JSON values in a call, the same as for the plans. 0
+	// means resolve.DefaultValues.
 	Values int64
-	// Timing is for tests; its zero value is what production wants.
+	// Timing is for tests. Use its zero value in production.
 	Timing Timing
 }
 
-// Timing is how often things happen.
+// Timing holds intervals and time limits.
 type Timing struct {
-	Tick      time.Duration // how often time acts on requests; 250ms
+	Tick      time.Duration // how often due requests are processed; 250ms
 	Seal      time.Duration // interval at which unsealed entries are looked for if no write wakes the sealer; 250ms
 	Sweep     time.Duration // how often expired values are deleted; 1m
 	Heartbeat time.Duration // how long an event stream is silent at most; 15s
 	Body      time.Duration // how long a client may take to send a body; 30s
-	Slow      time.Duration // how long a reader may take to take what it is sent; 10s
-	Gauges    time.Duration // how often figures are read from the store; 15s
+	Slow      time.Duration // how long a reader may take to read what it is sent; 10s
+	Gauges    time.Duration // how often metrics are read from the store; 15s
 }
 
-// Check is one thing that must work before traffic is sent here.
+// Check is a check that must succeed before the server gets traffic.
 type Check struct {
 	Name  string
 	Check func(context.Context) error
-	// Degrades: its failure leaves the server fit for traffic.
-	// Something of it can't be used as it stands, and the rest can.
-	// Whoever looks after that logs it.
+	// Degrades means that the server stays ready if the check fails: a part can't be used,
+	// and the rest works. The code that owns the part logs the failure.
 	Degrades bool
 }
 
-// Server answers HTTP. Run does the work in the background.
+// Server serves the API. Run does the background work.
 type Server struct {
 	cfg      Config
 	mux      *http.ServeMux
@@ -159,7 +155,7 @@ type Server struct {
 	apidocs  func() (*apidocs.Docs, error)
 }
 
-// New returns a server. Nothing happens in the background before Run.
+// New returns a server. There is no background work before Run.
 func New(cfg Config) *Server {
 	cfg = cfg.orDefault()
 	s := &Server{
@@ -225,9 +221,8 @@ func (c Config) orDefault() Config {
 	return c
 }
 
-// HTTPServer returns an http.Server with the limits that a server
-// wants: slow headers are cut off, and what takes its time (event
-// streams, long polls, bodies) is bounded by deadlines of its own.
+// HTTPServer returns an http.Server with suitable limits: slow headers are cut off. Event
+// streams, long polls and bodies have their own deadlines.
 func HTTPServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
@@ -237,13 +232,12 @@ func HTTPServer(handler http.Handler) *http.Server {
 	}
 }
 
-// mostHeader is how many bytes the first line and the header of a
-// request may have: thread and id of a RAP call, each at its longest
-// and with every byte written as three, and as much again for
-// everything else. Beyond it net/http answers 431, in plain text.
+// mostHeader limits the first line and the header of a request, in bytes: thread and id of
+// a RAP call with their greatest lengths and every byte percent-encoded, and the same again
+// for everything else. If it is exceeded, net/http answers 431 in plain text.
 const mostHeader = 2 * 2 * 3 * 8192
 
-// answerTime is how long a client may take to take an answer that is ready.
+// answerTime is the time limit for a client to read an answer.
 const answerTime = 30 * time.Second
 
 // ServeHTTP answers one request.
@@ -276,15 +270,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// inAPI reports whether a path belongs to the API, so that what is
-// wrong about it is told in the API's way.
+// inAPI reports whether a path belongs to the API, so that errors about it have the API's
+// format.
 func inAPI(path string) bool {
 	return path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/healthz" || path == "/readyz" ||
 		path == "/metrics" || path == "/openapi.json" || path == "/docs"
 }
 
-// nowhere answers for paths and methods that are not there. The mux
-// knows which methods a path has.
+// nowhere answers for unknown paths and methods. theirs is the handler of the mux, which
+// knows the methods of a path.
 func (s *Server) nowhere(w http.ResponseWriter, r *http.Request, theirs http.Handler) {
 	probe := &discard{header: http.Header{}}
 	theirs.ServeHTTP(probe, r)
@@ -298,11 +292,10 @@ func (s *Server) nowhere(w http.ResponseWriter, r *http.Request, theirs http.Han
 	s.refuse(w, r, fail(openapi.CodeNotFound, "there is nothing at this path"), false)
 }
 
-// broken answers for a panic: the caller learns that it happened, the
-// log learns what it was.
+// broken answers after a panic. The client gets a general error; the log gets the panic.
 func (s *Server) broken(w *recorder, r *http.Request, id string, what any) {
 	if what == http.ErrAbortHandler {
-		panic(what) // net/http cuts the connection without a word, which is what was meant
+		panic(what) // net/http closes the connection without an answer, as intended
 	}
 	s.cfg.Logger.Error(
 		"a handler broke",
@@ -323,7 +316,7 @@ func (s *Server) broken(w *recorder, r *http.Request, id string, what any) {
 	s.refuse(w, r, fail(openapi.CodeInternal, "the server's log has it under the request id"), true)
 }
 
-// refuse sends a problem. Those on the way to running a call say deny.
+// refuse sends a problem. If deny is true, the problem also has the outcome deny.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error, deny bool) {
 	p := problemOf(err)
 	if p.RequestID = w.Header().Get("Request-Id"); deny {
@@ -370,15 +363,15 @@ type exchange struct {
 	body  []byte
 	query map[string]string
 
-	sent    io.Reader   // the body as it comes
-	who     quota.Who   // whose shares it takes
-	entered *quota.Hold // nil: it is not worked on
-	memory  *quota.Hold // nil: none
-	turned  *quota.Hold // nil: it is no heavy work
+	sent    io.Reader   // the original body, not wrapped by takeBody
+	who     quota.Who   // owner of the shares that it takes
+	entered *quota.Hold // nil while the exchange is not being processed
+	memory  *quota.Hold // may be nil
+	turned  *quota.Hold // nil unless it does heavy work
 }
 
-// serve makes a handler of a route: first who asks, then whether they
-// may, then what they ask.
+// serve returns a handler for a route. It authenticates, then checks access, then reads the
+// request.
 func (s *Server) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{Server: s, w: w, r: r}
@@ -433,7 +426,7 @@ func (x *exchange) run(rt route) (err error) {
 	return rt.handle(x)
 }
 
-// addressOf is the address that a request comes from, without its port.
+// addressOf returns the address that a request comes from, without its port.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -443,8 +436,7 @@ func addressOf(r *http.Request) string {
 	return host
 }
 
-// queryOf reads the query strictly: a misspelt filter must not list
-// everything.
+// queryOf parses the query strictly, because a misspelt filter must not list everything.
 func queryOf(r *http.Request, known []string) (map[string]string, error) {
 	all, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -470,7 +462,7 @@ func queryOf(r *http.Request, known []string) (map[string]string, error) {
 	return out, nil
 }
 
-// tenant is the token's, whatever else the request says.
+// tenant returns the token's tenant, whatever else the request contains.
 func (x *exchange) tenant() string { return x.token.Tenant }
 
 // answer sends a JSON document.
@@ -486,26 +478,26 @@ func (x *exchange) answer(status int, v any) error {
 	x.leave() // sending it takes as long as the reader likes
 	x.turned.Return()
 	x.w.WriteHeader(status)
-	_, _ = x.w.Write(text) // whoever is gone reads no error either
+	_, _ = x.w.Write(text) // a client that has disconnected can't read an error either
 	return nil
 }
 
-// encode writes JSON as it is: no escapes for HTML, which would change
-// texts that were signed or bound.
+// encode writes JSON without escapes for HTML, which would change texts that were signed or
+// bound.
 func encode(v any) ([]byte, error) {
 	text, err := jsonmsg.Marshal(v)
 	return append(text, '\n'), err
 }
 
-// wake tells the sealer that there is something to seal.
+// wake wakes the sealer.
 func (s *Server) wake() {
 	select {
 	case s.kick <- struct{}{}:
-	default: // it has been told
+	default: // it is already woken
 	}
 }
 
-// recorder remembers the status of an answer.
+// recorder records the status of an answer.
 type recorder struct {
 	http.ResponseWriter
 	status int
@@ -525,10 +517,10 @@ func (w *recorder) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Unwrap lets http.ResponseController through.
+// Unwrap is used by http.ResponseController.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// discard takes an answer that nobody reads.
+// discard is a ResponseWriter that drops the answer.
 type discard struct {
 	header http.Header
 	status int

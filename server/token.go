@@ -16,11 +16,11 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// scope is what a token may do.
+// scope is a right of a token.
 type scope = openapi.Scope
 
-// may reports whether a token has a scope that counts. A token that is
-// bound to agents can't read or rule over all of them.
+// may reports whether a token has a scope and may use it. A token that is bound to agents
+// can't read or administer all of them.
 func may(t *store.Token, s scope) bool {
 	if s == openapi.ScopeAdmin && asksForCalls(t) {
 		return false
@@ -30,14 +30,14 @@ func may(t *store.Token, s scope) bool {
 		(len(t.Agents) == 0 || slices.Contains(tokens.AgentScopes(), string(s)))
 }
 
-// asksForCalls reports whether a token asks for calls, which
-// administration never does. None is made so any more.
+// asksForCalls reports whether a token asks for calls, which an admin token must not. New
+// tokens never have both scopes.
 func asksForCalls(t *store.Token) bool {
 	return slices.Contains(t.Scopes, string(openapi.ScopeRequest)) ||
 		slices.Contains(t.Scopes, string(openapi.ScopeDecide))
 }
 
-// actor is who acts, for the ledger: the person of the token, or its name.
+// actor returns the name for the ledger: the person of the token, or its own name.
 func actor(t *store.Token) string {
 	if t.Person != "" {
 		return t.Person
@@ -45,14 +45,14 @@ func actor(t *store.Token) string {
 	return t.Name
 }
 
-// asker is who asks by a token.
+// asker returns the caller that a token stands for.
 func asker(t *store.Token) approval.Asker {
 	return approval.Asker{Token: t.Name, Person: t.Person}
 }
 
-// authenticate finds the token of a request. Whatever was presented is
-// hashed and looked up in the same way, so the time it takes says
-// nothing about how near it came. Cookies are never looked at.
+// authenticate finds the token of a request. Every presented secret is hashed and looked up
+// in the same way, so the time that takes doesn't reveal how close the secret was. Cookies
+// are never read.
 func (s *Server) authenticate(r *http.Request) (*store.Token, error) {
 	secret, err := bearer(r)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Server) authenticate(r *http.Request) (*store.Token, error) {
 	return &t, nil
 }
 
-// blocked reports whether the directory bars a person.
+// blocked reports whether the directory blocks a person.
 func (s *Server) blocked(tenant, person string) bool {
 	d, ok := s.cfg.Directory.(interface {
 		Blocked(tenant, name string) bool
@@ -88,7 +88,7 @@ func (s *Server) blocked(tenant, person string) bool {
 	return ok && d.Blocked(tenant, person)
 }
 
-// bearer returns what the one Authorization header carries.
+// bearer returns the token in the Authorization header, of which there must be one.
 func bearer(r *http.Request) (string, error) {
 	all := r.Header.Values("Authorization")
 	if len(all) == 1 {
@@ -101,7 +101,7 @@ func bearer(r *http.Request) (string, error) {
 	return "", fail(openapi.CodeUnauthenticated, "expected one header Authorization: Bearer "+"assent_…")
 }
 
-// permit holds a token to the scopes of an operation, of which one is enough.
+// permit returns an error unless the token has one of the scopes of an operation.
 func permit(t *store.Token, scopes []scope) error {
 	names := make([]string, len(scopes))
 	for i, s := range scopes {
@@ -122,12 +122,11 @@ func permit(t *store.Token, scopes []scope) error {
 	return p
 }
 
-// present refuses a token whose person the directory doesn't know, or
-// knows by another id: people who left read, export, freeze, cancel and
-// revoke nothing. What a token does by nothing but the scopes of runtimes,
-// decide and request, is up to the approval service, which asks nobody
-// for such a person (approval.ErrUnknownName). If
-// the directory can't be asked, nothing is done.
+// present returns an error for a token whose person the directory doesn't know, or knows by
+// another id: people who left can't read, export, freeze, cancel or revoke. If a token uses
+// only the scopes decide and request, the approval service checks the person instead, and
+// asks nobody for an unknown one (approval.ErrUnknownName). If the directory can't be
+// asked, present fails.
 func (s *Server) present(ctx context.Context, t *store.Token, scopes []scope) error {
 	asks := func(s scope) bool { return s == openapi.ScopeDecide || s == openapi.ScopeRequest }
 	asksOnly := len(scopes) > 0 && !slices.ContainsFunc(scopes, func(s scope) bool { return may(t, s) && !asks(s) })
@@ -142,8 +141,8 @@ func (s *Server) present(ctx context.Context, t *store.Token, scopes []scope) er
 	return err
 }
 
-// stillMay asks again, after a while, whether the token holds: it may
-// have been revoked or have expired since, or its person may have left.
+// stillMay checks the token again after a while: it may have been revoked or have expired
+// since, or its person may have left.
 func (x *exchange) stillMay(scopes ...scope) error {
 	t, err := x.authenticate(x.r)
 	if err != nil {

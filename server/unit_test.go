@@ -52,8 +52,8 @@ func TestProblemOf(t *testing.T) {
 	}
 }
 
-// TestWorkers: a failure is logged once, makes the pauses longer, and
-// is over when it is over.
+// TestWorkers checks that a failure is logged once, makes the pauses longer, and is reset
+// by a success.
 func TestWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -128,8 +128,8 @@ func TestWorkersAreWoken(t *testing.T) {
 	})
 }
 
-// TestReadinessIsCheap: whoever asks /readyz in a loop reaches the
-// store once a second.
+// TestReadinessIsCheap checks that a client that polls /readyz causes one read of the store
+// a second.
 func TestReadinessIsCheap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -170,8 +170,8 @@ func TestReadinessIsCheap(t *testing.T) {
 	})
 }
 
-// FuzzBody: no body makes the reader panic, and what it lets through
-// holds each known field at most once.
+// FuzzBody checks that no body makes the reader panic, and that accepted bodies have each
+// known field at most once.
 func FuzzBody(f *testing.F) {
 	for _, s := range []string{
 		``,

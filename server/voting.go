@@ -16,7 +16,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// person is whose answers the token gives.
+// person returns the person for whom the token may answer.
 func (x *exchange) person() (string, error) {
 	if x.token.Person == "" {
 		return "", errNoPerson()
@@ -29,9 +29,9 @@ func errNoPerson() error {
 	return fail(openapi.CodeNoPerson, "only a token that was made for a person may answer")
 }
 
-// namesPerson holds the token's person to their id, and reports whether
-// the directory knows them. Another name may pass to somebody else,
-// whose answers the token must never give.
+// namesPerson checks that the token names its person by their id, and reports whether the
+// directory knows them. Another name may be assigned to another person later, for whom the
+// token must not answer.
 func (x *exchange) namesPerson() (known bool, err error) {
 	return x.Server.namesPerson(x.r.Context(), x.token)
 }
@@ -58,10 +58,10 @@ func (s *Server) namesPerson(ctx context.Context, t *store.Token) (known bool, e
 	return known, nil
 }
 
-// versionText is an ETag of a request. openapi.yaml has the same pattern.
+// versionText is the form of a request's ETag. openapi.yaml has the same pattern.
 var versionText = pattern.Of(`^"[1-9][0-9]{0,14}"$`)
 
-// seen reads If-Match: the version that a person answers.
+// seen reads If-Match: the version that the person answers.
 func (x *exchange) seen() (int64, error) {
 	all := x.r.Header.Values("If-Match")
 	if len(all) == 0 {
@@ -78,7 +78,8 @@ func (x *exchange) seen() (int64, error) {
 	return version, nil
 }
 
-// answering is what a vote and an edit have in common: who answers what.
+// answering reads the common parts of a vote and an edit: the request, the person and the
+// version.
 func (x *exchange) answering() (r *approval.Request, person string, version int64, err error) {
 	if person, err = x.person(); err != nil {
 		return
@@ -135,12 +136,12 @@ func (x *exchange) vote() error {
 	return x.answer(http.StatusOK, voted)
 }
 
-// channelName is what a client may call itself; the server's own
-// channels say who they are themselves.
+// channelName is the form of the channel that a client may give. The server's own channels
+// set theirs themselves.
 var channelName = pattern.Of(`^[A-Za-z0-9._-]{1,32}$`)
 
-// channel is where the person answered, in the client's words. reserved
-// are the names of channels of this server.
+// channel returns where the person answered, as the client names it. reserved are the names
+// of the server's channels.
 func (f *fields) channel(reserved []string) string {
 	if !f.has("channel") {
 		return "api"
@@ -159,7 +160,7 @@ func (f *fields) channel(reserved []string) string {
 	return name
 }
 
-// grant reads what an approver offers beside the vote.
+// grant reads the grant that an approver offers with the vote.
 func (f *fields) grant(name string) *approval.GrantOffer {
 	raw, ok := f.raw[name]
 	if !ok || f.err != nil {
@@ -247,7 +248,7 @@ func (x *exchange) edit() error {
 	return x.answer(http.StatusOK, edited)
 }
 
-// why is the first reason of a denial.
+// why returns the first reason of a denial.
 func why(d resolve.Decision) string {
 	if len(d.Reasons) == 0 {
 		return ""

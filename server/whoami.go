@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// whoami tells who the token is and what it may do.
+// whoami returns the token's identity and rights.
 func (x *exchange) whoami() error {
 	t := x.token
 	out := openapi.Whoami{
@@ -38,7 +38,7 @@ func (x *exchange) whoami() error {
 	return x.answer(http.StatusOK, out)
 }
 
-// ofUse are the scopes of a token that are of use to it.
+// ofUse returns the scopes that the token may use.
 func ofUse(t *store.Token) []openapi.Scope {
 	out := []openapi.Scope{}
 	for _, name := range t.Scopes {
@@ -50,7 +50,7 @@ func ofUse(t *store.Token) []openapi.Scope {
 	return out
 }
 
-// roleOf is what a scope makes of a token.
+// roleOf returns the role that a scope gives.
 func roleOf(s openapi.Scope) openapi.Role {
 	switch s {
 	case openapi.ScopeDecide, openapi.ScopeRequest:
@@ -66,7 +66,7 @@ func roleOf(s openapi.Scope) openapi.Role {
 	return openapi.RoleReader
 }
 
-// whois is what the directory says of a person as of now.
+// whois returns the directory's current entry for a person.
 func (x *exchange) whois(id string) (*openapi.WhoamiPerson, error) {
 	p, known, err := x.cfg.Directory.Person(x.r.Context(), x.tenant(), id)
 	if err != nil {

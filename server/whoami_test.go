@@ -16,7 +16,7 @@ import (
 
 func (h *harness) whoami(secret string) *openapi.Whoami {
 	h.t.Helper()
-	h.do("GET", "/v1/whoami", secret, "").must(200) // held to the contract
+	h.do("GET", "/v1/whoami", secret, "").must(200) // do checks the contract
 	c, err := client.New(h.url, secret, client.Options{})
 	must(h.t, err)
 	out, err := c.Whoami(h.t.Context())
@@ -25,7 +25,7 @@ func (h *harness) whoami(secret string) *openapi.Whoami {
 	return out
 }
 
-// TestWhoamiTellsWhatEachTokenIsAndMayDo: by its scopes that count.
+// TestWhoamiTellsWhatEachTokenIsAndMayDo checks the scopes that the token may use.
 func TestWhoamiTellsWhatEachTokenIsAndMayDo(t *testing.T) {
 	h := newHarness(t)
 	for _, c := range []struct {
@@ -52,8 +52,8 @@ func TestWhoamiTellsWhatEachTokenIsAndMayDo(t *testing.T) {
 	}
 }
 
-// TestWhoamiAsksTheDirectoryEachTime: groups are those of now, and
-// whoever left is known no more.
+// TestWhoamiAsksTheDirectoryEachTime checks that the groups are current, and that a person
+// who left is no longer known.
 func TestWhoamiAsksTheDirectoryEachTime(t *testing.T) {
 	var left directoryWithout
 	h := newHarness(t, func(c *server.Config) {
@@ -72,7 +72,7 @@ func TestWhoamiAsksTheDirectoryEachTime(t *testing.T) {
 	}
 }
 
-// directoryWithout is a directory that a person left.
+// directoryWithout is a directory without one person.
 type directoryWithout struct {
 	approval.Directory
 
@@ -87,8 +87,8 @@ func (d *directoryWithout) Person(ctx context.Context, tenant, name string) (app
 	return d.Directory.Person(ctx, tenant, name)
 }
 
-// TestTheContractIsServedToEverybody: as JSON and as a page, with or
-// without a token, and to no other method.
+// TestTheContractIsServedToEverybody checks JSON and page, with and without a token, and
+// that other methods are refused.
 func TestTheContractIsServedToEverybody(t *testing.T) {
 	h := newHarness(t)
 	text := h.do("GET", "/openapi.json", "", "").must(200)
@@ -111,8 +111,8 @@ func TestTheContractIsServedToEverybody(t *testing.T) {
 	}
 }
 
-// TestAgentsTellTheFilesInForce: what is wrong with them only to tokens
-// that are bound to no agents.
+// TestAgentsTellTheFilesInForce checks that only tokens without bound agents get the
+// problems of files.
 func TestAgentsTellTheFilesInForce(t *testing.T) {
 	h := newHarness(t, func(c *server.Config) {
 		c.Loaded = func(tenant string) []openapi.Loaded {

@@ -39,11 +39,11 @@ func shownKept(k witness.Kept, reason witness.Reason) openapi.Witnessed {
 	}
 }
 
-// mostProof is more hashes than any proof has.
+// mostProof is more than the number of hashes in any proof.
 const mostProof = 128
 
-// showWitness keeps the checkpoint of another server, if it continues
-// what is kept.
+// showWitness keeps the checkpoint of another server, if it is consistent with the one that
+// is kept.
 func (x *exchange) showWitness() error {
 	f := object(x.body, "", "checkpoint", "public_key", "since", "proof").must("checkpoint", "public_key")
 	s := witness.Shown{
@@ -106,8 +106,8 @@ func (f *fields) hashes(name string) []ledger.Hash {
 	return out
 }
 
-// forgetWitnessed lets a log begin anew once people have approved it;
-// until then it answers that they are asked.
+// forgetWitnessed allows a log to start over after people have approved that. Until then it
+// answers that they are asked.
 func (x *exchange) forgetWitnessed() error {
 	f := object(x.body, "", "log").must("log")
 	log := f.text("log")

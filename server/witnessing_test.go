@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// shown is what another server shows of its log of some entries, with
-// the proof that it continues the log of fewer.
+// shown is what another server sends about its log: the checkpoint and the proof that the
+// log is consistent with an earlier size.
 type shown struct {
 	Checkpoint string        `json:"checkpoint"`
 	PublicKey  string        `json:"public_key"`
@@ -38,7 +38,7 @@ func (m memoryHashes) ReadHashes(indexes []int64) ([]ledger.Hash, error) {
 	return out, nil
 }
 
-// grow adds entries to a log of some size, and shows it from another size on.
+// grow adds entries to a log of some size, and shows it with a proof from size since.
 func (o *otherLog) grow(size, since int64, leaves ...string) string {
 	o.t.Helper()
 	all := make([][]byte, len(leaves))
@@ -61,8 +61,8 @@ func (o *otherLog) grow(size, since int64, leaves ...string) string {
 	return string(text)
 }
 
-// TestAWitnessAnswersWithWhatItKeeps, to those who may show and ask,
-// of their tenant alone.
+// TestAWitnessAnswersWithWhatItKeeps checks that only tokens of the same tenant that may
+// show and ask get an answer.
 func TestAWitnessAnswersWithWhatItKeeps(t *testing.T) {
 	h := newHarness(t)
 	them := h.token(store.Token{Name: "them", Scopes: []string{"witness"}})
@@ -130,7 +130,7 @@ func TestAWitnessAnswersWithWhatItKeeps(t *testing.T) {
 	h.do("POST", "/v1/witness", "", good).must(401)
 }
 
-// TestOnlyAdministratorsLetALogBeginAnew, and the ledger tells of it.
+// TestOnlyAdministratorsLetALogBeginAnew also checks the entry in the ledger.
 func TestOnlyAdministratorsLetALogBeginAnew(t *testing.T) {
 	h := newHarness(t)
 	them, admin := h.token(store.Token{Name: "them", Scopes: []string{"witness"}}), h.admin()

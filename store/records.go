@@ -16,23 +16,23 @@ const (
 	MaxRecordList  = 1000     // records of a list
 )
 
-// Record is a document of an edge that has to survive a crash. The
-// store doesn't look inside; whoever puts secrets into Value seals it.
+// Record is a document of another package, such as rap or server/auth, that must survive a
+// crash. The store doesn't interpret it. If Value contains secrets, the caller must encrypt
+// it.
 type Record struct {
 	Namespace string    // owner of the record; keys of different namespaces never collide
 	Key       string    // unique in its room
-	Alias     string    // a second key, unique in its room among stored records; "" none
+	Alias     string    // optional second key, unique in its room among stored records
 	Version   int64     // grows by one with every change; the first is 1
-	Due       time.Time // when somebody should look at it next; zero: never
-	Expires   time.Time // when it may be forgotten; zero: never
+	Due       time.Time // when the record needs attention next; zero for never
+	Expires   time.Time // when it may be deleted; zero for never
 	Value     []byte
 }
 
-// Normal returns a record as every store keeps it, with times in UTC
-// and cut to the microsecond. An *approval.InputError says what none
-// keeps: namespaces, keys and aliases that are no RecordName (an alias may
-// be empty), values over MaxRecordValue, and times that no calendar
-// has.
+// Normal returns a record in the form in which every store keeps it, with times in UTC and
+// truncated to the microsecond. It returns an *approval.InputError for a record that no
+// store can keep: if a namespace, key or alias is not a RecordName (an alias may be empty),
+// if the value is larger than MaxRecordValue, or if a time is outside of the calendar.
 func (r Record) Normal() (Record, error) {
 	switch {
 	case !RecordName(r.Namespace):
@@ -53,8 +53,8 @@ func (r Record) Normal() (Record, error) {
 	return r, nil
 }
 
-// RecordName reports whether a room, a key or an alias can be kept: 1 to
-// 512 bytes of UTF-8 without NUL. What can't be is never found either.
+// RecordName reports whether s is valid as a namespace, a key or an alias: 1 to 512 bytes
+// of UTF-8 without NUL. A lookup by an invalid name finds nothing.
 func RecordName(s string) bool {
 	return s != "" && len(s) <= MaxRecordName && utf8.ValidString(s) && !strings.Contains(s, "\x00")
 }
@@ -63,8 +63,8 @@ func badName(field string) error {
 	return &approval.InputError{Field: field, Expected: "1 to 512 bytes of UTF-8 without NUL"}
 }
 
-// CheckRecordList refuses, with an *approval.InputError, bounds of a
-// list that no store takes. Prefix and after may be empty.
+// CheckRecordList returns an *approval.InputError if the arguments of a list are invalid.
+// Prefix and after may be empty.
 func CheckRecordList(room, prefix, after string, limit int) error {
 	switch {
 	case !RecordName(room):
@@ -80,31 +80,29 @@ func CheckRecordList(room, prefix, after string, limit int) error {
 	return nil
 }
 
-// Records are versioned documents. Times are kept to the microsecond
-// (Record.Normal).
+// Records stores versioned documents. Times are kept to the microsecond (Record.Normal).
 type Records interface {
-	// PutRecord stores a record whose Version is the one that is stored
-	// now (0: none is) and returns the next version. Anything else is
-	// approval.ErrVersion, and so is an alias that another record has:
-	// nothing was written then. A record that can't be kept is an
-	// *approval.InputError.
+	// PutRecord stores a record and returns its next version. r.Version must be the version
+	// that is stored now (0 if there is none). If it isn't, or if another record has the
+	// alias, PutRecord writes nothing and returns approval.ErrVersion. A record that can't
+	// be kept is an *approval.InputError.
 	PutRecord(ctx context.Context, r Record) (int64, error)
-	// DeleteRecord deletes a record at that version;
-	// approval.ErrVersion when it moved on or is gone.
+	// DeleteRecord deletes a record at that version. It returns approval.ErrVersion if the
+	// record has another version or does not exist.
 	DeleteRecord(ctx context.Context, room, key string, version int64) error
-	// Record returns a record; approval.ErrNotFound. One that expired
-	// may or may not be there still.
+	// Record returns a record, or approval.ErrNotFound. An expired record may still be
+	// returned.
 	Record(ctx context.Context, room, key string) (Record, error)
-	// RecordByAlias returns the record with a (not empty) alias;
+	// RecordByAlias returns the record with an alias, which must not be empty, or
 	// approval.ErrNotFound.
 	RecordByAlias(ctx context.Context, room, alias string) (Record, error)
-	// ListRecords lists records whose keys begin with prefix and come
-	// after a key, in the byte order of keys; limit 1 to 1000.
+	// ListRecords lists records whose keys begin with prefix and sort after the key
+	// `after`, in the byte order of keys. The limit is 1 to 1000.
 	ListRecords(ctx context.Context, room, prefix, after string, limit int) ([]Record, error)
-	// DueRecords lists records whose time has come, the earliest first,
-	// and of one time in the byte order of keys; limit 1 to 1000. It
-	// claims nothing: changing the record does.
+	// DueRecords lists records that are due, the earliest first, and records with the same
+	// time in the byte order of keys. The limit is 1 to 1000. It claims nothing: to claim a
+	// record, change it.
 	DueRecords(ctx context.Context, room string, now time.Time, limit int) ([]Record, error)
-	// SweepRecords deletes what expired by now, in small steps.
+	// SweepRecords deletes records that expired by now, in small steps.
 	SweepRecords(ctx context.Context, now time.Time) error
 }

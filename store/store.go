@@ -1,7 +1,6 @@
-// Package store says what assent keeps beside requests: the sealed
-// ledger, tokens, short-lived values, records of edges and deliveries.
-// The engines stand below it (sqlite, postgres), storetest is what both
-// must pass.
+// Package store defines what assent keeps in addition to requests: the sealed ledger,
+// tokens, short-lived values, records of other packages, and deliveries. Packages sqlite
+// and postgres implement it; both must pass the tests of package storetest.
 package store
 
 import (
@@ -14,24 +13,23 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 )
 
-// What stops a store, beside approval.ErrNotFound.
+// Errors of a store, in addition to approval.ErrNotFound.
 var (
-	// ErrUnavailable: the database can't be reached, read or written,
-	// or is full. Nothing was half done; whoever asked must not go on
-	// (503).
+	// ErrUnavailable: the database can't be reached, read or written, or is full. Nothing
+	// was written in part. The caller must not go on (503).
 	ErrUnavailable = errors.New("the store is not available")
-	// ErrNameTaken says that another live token of the tenant has the
-	// name: a name is who asks.
+	// ErrNameTaken: another live token of the tenant has the name. Names must be unique
+	// because they identify the caller.
 	ErrNameTaken = errors.New("another live token has this name")
-	// ErrSchema: the database is not one that this version of assent
-	// made or can bring up to date.
+	// ErrSchema: the database was not made by a version of assent that this one can
+	// upgrade.
 	ErrSchema = errors.New("the database is not as this version of assent expects it")
-	// ErrBackup: what should be restored is no whole, unchanged backup
-	// of this version, or the store is not empty.
+	// ErrBackup: the input is not a complete, unchanged backup of this version, or the
+	// store is not empty.
 	ErrBackup = errors.New("can't restore")
 )
 
-// Store is everything that assent keeps.
+// Store keeps all data of assent.
 type Store interface {
 	approval.Store
 	Ledger
@@ -40,63 +38,56 @@ type Store interface {
 	Records
 	Outbox
 
-	// Ping fails when the store can't be written to.
+	// Ping returns an error if the store can't be written to.
 	Ping(ctx context.Context) error
-	// ClockAhead returns how far the clock of this process is ahead of
-	// the database's, as far as the time of the answer lets it tell;
-	// 0 for a database that is part of this process.
+	// ClockAhead returns how far the clock of this process is ahead of the database's,
+	// within the precision of one query. It returns 0 for a database that is part of this
+	// process.
 	ClockAhead(ctx context.Context) (time.Duration, error)
-	// Index brings what lists look up up to date for requests that were
-	// restored, or written by a version of assent without it. Until then
-	// lists find those more slowly. It works in small steps, beside
-	// everything else.
+	// Index updates the lookup tables of lists for requests that were restored, or written
+	// by a version of assent without these tables. Until then lists find those requests
+	// more slowly. It works in small steps, while the store is in use.
 	Index(ctx context.Context) error
 	// Tenants lists the tenants that have any ledger entry.
 	Tenants(ctx context.Context) ([]string, error)
-	// Backup writes everything as one consistent state, in a form that
-	// any engine restores. It holds what the store holds: guard it.
+	// Backup writes one consistent state of everything, in a form that any engine restores.
+	// A backup contains all data of the store: protect it like the store.
 	Backup(ctx context.Context, w io.Writer) error
-	// Restore fills an empty store from a backup, all or nothing. A
-	// store that is bound to a key takes only what was signed with it,
-	// and then is unfinished: what must not outlive a restore is to be
-	// voided, and then FinishRestore called.
+	// Restore fills an empty store from a backup in one transaction. A store that is bound
+	// to a key accepts only rows that were signed with it. The store is unfinished then:
+	// the caller must void what must not survive a restore, and then call FinishRestore.
 	Restore(ctx context.Context, r io.Reader) error
-	// RestoreInPlace makes a store that was put back as a whole, as by
-	// a snapshot of its volume, one that was restored.
+	// RestoreInPlace marks a store as restored that was put back as a whole, for example
+	// from a snapshot of its volume.
 	RestoreInPlace(ctx context.Context) error
 	FinishRestore(ctx context.Context) error
-	// Identity says what the store is bound to.
+	// Identity returns what the store is bound to.
 	Identity(ctx context.Context) (Identity, error)
-	// Rotate binds the store to another key, all or nothing: the last
-	// entry of each log tells of it, and its checkpoint is signed by
-	// both keys.
+	// Rotate binds the store to another key in one transaction: the last entry of each log
+	// names the new key, and its checkpoint is signed by both keys.
 	Rotate(ctx context.Context, r Rotation) error
 	// Namespaces lists the namespaces that hold records and whose names begin
 	// with prefix.
 	Namespaces(ctx context.Context, prefix string) ([]string, error)
-	// Verify holds every log to the watermark before anything is
-	// answered. The error is a *TamperedError where something does not
-	// fit.
+	// Verify compares every log with the watermark. Call it before anything is answered.
+	// The error is a *TamperedError if something does not match.
 	Verify(ctx context.Context) error
-	// Distrust stops a tenant, because something outside shows that its
-	// log is not what it was: nothing is signed or run for it until the
-	// store is opened anew.
+	// Distrust stops a tenant because something outside of the store shows that its log was
+	// changed. Nothing is signed or run for it until the store is opened again.
 	Distrust(tenant, problem string)
-	// Integrity says what this process found since it opened the store.
+	// Integrity returns the findings of this process since it opened the store.
 	Integrity() Integrity
 	Close() error
 }
 
-// Ledger is the log of a tenant. Entries are appended by
-// approval.Tx.Append, in the transaction that they tell about; sealing
-// gives each of them its index in the tree, in batches, and signs the
-// new checkpoint. Readers see sealed entries only, so an index never
-// moves and nothing appears before what a reader has seen.
+// Ledger is the log of a tenant. Entries are appended by approval.Tx.Append, in the
+// transaction that they describe. Sealing gives each of them its index in the tree, in
+// batches, and signs the new checkpoint. Readers see only sealed entries, so an index never
+// changes and no entry appears before entries that a reader has seen.
 type Ledger interface {
-	// Seal puts entries that are not in the tree yet into it, up to
-	// limit of them, some of each tenant in turn, and signs the
-	// checkpoints. One replica seals at a time; another's call returns
-	// 0 at once. It returns how many were sealed.
+	// Seal adds up to limit entries to the trees of their tenants, some of each tenant in
+	// turn, signs the checkpoints, and returns how many it sealed. One replica seals at a
+	// time; a call on another one returns 0 at once.
 	Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (int, error)
 	// SealTenant returns once every entry of the tenant that was
 	// committed before the call is sealed, by this call or by another
@@ -105,47 +96,45 @@ type Ledger interface {
 	SealTenant(ctx context.Context, tenant string, sign func(ledger.Checkpoint) ([]byte, error)) (int, error)
 	// Leaves lists sealed entries from an index on, without their openings.
 	Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error)
-	// Entries lists sealed entries from an index on: up to limit, and
-	// fewer where openings are large, but one at least if there is any.
+	// Entries lists up to limit sealed entries from an index on. It returns fewer if
+	// openings are large, but at least one if there is any.
 	Entries(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error)
-	// History lists the sealed entries about one subject from an index
-	// on, oldest first: up to limit, and fewer as in Entries.
+	// History lists the sealed entries about one subject from an index on, oldest first. It
+	// returns up to limit entries, and fewer as in Entries.
 	History(ctx context.Context, tenant, subject string, from int64, limit int) ([]ledger.SealedEntry, error)
-	// Checkpoint returns the size and the signed checkpoint of the
-	// tenant's tree; size 0 and nil before the first.
+	// Checkpoint returns the size and the signed checkpoint of the tenant's tree, or 0 and
+	// nil before the first checkpoint.
 	Checkpoint(ctx context.Context, tenant string) (int64, []byte, error)
-	// Handovers lists the checkpoints of the tenant's log that were
-	// signed by two keys, when the second took over from the first;
-	// oldest first.
+	// Handovers lists the checkpoints of the tenant's log that were signed by two keys,
+	// when the second one replaced the first; oldest first.
 	Handovers(ctx context.Context, tenant string) ([][]byte, error)
 	// Hashes reads stored hashes of the tenant's tree.
 	Hashes(ctx context.Context, tenant string) ledger.HashReader
-	// Prune redacts what people wrote and what calls carried: it drops
-	// the bodies of requests that closed before a time, and the openings
-	// of entries before it, except of entries about requests that are
-	// open or closed later, and about grants that may still be used.
-	// Leaves and hashes stay, so the ledger verifies. It returns how
-	// many requests and entries it redacted.
+	// Prune redacts what people wrote and what calls carried: it deletes the bodies of
+	// requests that closed before a time, and the openings of entries from before it,
+	// except of entries about requests that are open or closed later, and about grants that
+	// may still be used. Leaves and hashes stay, so the ledger still verifies. It returns
+	// how many requests and entries it redacted.
 	Prune(ctx context.Context, tenant string, before time.Time) (requests, entries int, err error)
 	// Prunable returns how many requests and entries Prune would redact.
 	Prunable(ctx context.Context, tenant string, before time.Time) (requests, entries int, err error)
 }
 
-// Tokens are the credentials of runtimes; only hashes are kept.
+// Tokens stores the credentials of runtimes. It keeps only hashes of the secrets.
 type Tokens interface {
-	// PutToken inserts or replaces a token; ErrNameTaken while another
-	// live one of the tenant has its name.
+	// PutToken inserts or replaces a token. It returns ErrNameTaken if another live token
+	// of the tenant has its name.
 	PutToken(ctx context.Context, t Token) error
-	// TokenByHash returns a token whatever its state; approval.ErrNotFound.
+	// TokenByHash returns a token in any state, or approval.ErrNotFound.
 	TokenByHash(ctx context.Context, hash string) (Token, error)
-	// LiveToken returns the token of a name that is neither revoked nor
-	// has ended by now; approval.ErrNotFound.
+	// LiveToken returns the token of a name if it is neither revoked nor expired at now,
+	// and approval.ErrNotFound otherwise.
 	LiveToken(ctx context.Context, tenant, name string, now time.Time) (Token, error)
 	Tokens(ctx context.Context, tenant string) ([]Token, error)
-	// RevokeToken returns approval.ErrNotFound when there is none.
+	// RevokeToken returns approval.ErrNotFound if there is no such token.
 	RevokeToken(ctx context.Context, tenant, id string, at time.Time) error
-	// EndToken revokes a token if it is there and was not; ended tells
-	// whether it did.
+	// EndToken revokes a token if it exists and was not revoked. ended reports whether it
+	// did.
 	EndToken(ctx context.Context, tenant, id string, at time.Time) (ended bool, err error)
 }
 
@@ -156,37 +145,33 @@ type Token struct {
 	Name    string     `json:"name"`
 	Hash    string     `json:"-"`                // hex SHA-256 of the secret
 	Scopes  []string   `json:"scopes"`           // see docs/contracts/http.md
-	Agents  []string   `json:"agents,omitempty"` // may act for these only; none means all
-	Person  string     `json:"person,omitempty"` // whose votes it may give; "" none
-	Maker   string     `json:"maker,omitempty"`  // id of the token that made it, with which it ends; "" none
+	Agents  []string   `json:"agents,omitempty"` // if not empty, the only agents that it may act for
+	Person  string     `json:"person,omitempty"` // whose votes it may give; empty if it may give none
+	Maker   string     `json:"maker,omitempty"`  // id of the token that created it, with which it ends; may be empty
 	Created time.Time  `json:"created"`
 	Expires time.Time  `json:"expires"`
 	Revoked *time.Time `json:"revoked,omitempty"`
 }
 
-// Values are small things with an end: sessions (by hash), sign-in
-// states, one-time links, the groups that a sign-in brought.
+// Values stores small values that expire: sessions (by hash), sign-in states, one-time
+// links, the groups from a sign-in.
 type Values interface {
 	SetValue(ctx context.Context, bucket, key string, value []byte, expires time.Time) error
-	// Value returns approval.ErrNotFound for what is missing or expired
-	// at now.
+	// Value returns approval.ErrNotFound if the value is missing or expired at now.
 	Value(ctx context.Context, bucket, key string, now time.Time) ([]byte, error)
-	// TakeValue returns a value and deletes it in one step: one caller
-	// gets it.
+	// TakeValue returns a value and deletes it in one step, so only one caller gets it.
 	TakeValue(ctx context.Context, bucket, key string, now time.Time) ([]byte, error)
 	DeleteValue(ctx context.Context, bucket, key string) error
 	ListValues(ctx context.Context, bucket string, now time.Time) (map[string][]byte, error)
-	// SweepValues deletes what expired before now, and deliveries that
-	// arrived more than 7 days before it, in small steps.
+	// SweepValues deletes values that expired before now, and deliveries that arrived more
+	// than 7 days before it, in small steps.
 	SweepValues(ctx context.Context, now time.Time) error
 }
 
-// Outbox holds deliveries until they arrive, and for 7 days after that
-// (Values.SweepValues).
+// Outbox holds deliveries until 7 days after they arrived (Values.SweepValues).
 type Outbox interface {
-	// Claim leases up to limit deliveries that are due, of the named
-	// targets, to owner until now+lease. A delivery whose lease ran out
-	// is claimed again.
+	// Claim leases up to limit due deliveries of the named targets to owner until
+	// now+lease. A delivery whose lease ran out is claimed again.
 	Claim(
 		ctx context.Context,
 		owner string,
@@ -195,19 +180,19 @@ type Outbox interface {
 		lease time.Duration,
 		limit int,
 	) ([]Job, error)
-	// Delivered, Retry and Bury end a claim; they change nothing when
-	// the lease passed to somebody else.
+	// Delivered, Retry and Bury end a claim. They change nothing if the lease passed to
+	// another owner.
 	Delivered(ctx context.Context, owner string, id int64, now time.Time) error
 	Retry(ctx context.Context, owner string, id int64, problem string, at time.Time) error
 	Bury(ctx context.Context, owner string, id int64, problem string, now time.Time) error
 	// Jobs lists deliveries of a tenant, newest first.
 	Jobs(ctx context.Context, tenant string, state JobState, limit int) ([]Job, error)
-	// Redeliver makes a dead delivery due again, with its attempts
-	// counted anew, so that it is tried as often as the first time.
+	// Redeliver makes a dead delivery due again and resets its number of attempts, so that
+	// it is tried as often as the first time.
 	Redeliver(ctx context.Context, tenant string, id int64, now time.Time) error
 }
 
-// JobState is where a delivery stands.
+// JobState is the state of a delivery.
 type JobState string
 
 // The states of a delivery.

@@ -9,35 +9,33 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 )
 
-// What a store refuses to trust.
+// Errors of a store that can't be trusted.
 var (
-	// ErrTampered: something in the database is not as a holder of the
-	// key left it. The error is a *TamperedError.
+	// ErrTampered: something in the database was not written by a holder of the key. The
+	// error is a *TamperedError.
 	ErrTampered = errors.New("the database was changed by something other than this service")
-	// ErrKey: the store is bound to another key than the one given. The
-	// error is a *KeyError.
+	// ErrKey: the store is bound to a different key than the given one. The error is a
+	// *KeyError.
 	ErrKey = errors.New("the store is bound to another key")
-	// ErrNotSealed: an act that spends or takes away an approval can't be
-	// sealed in the ledger and noted in the watermark, so it was not
-	// answered. It comes with ErrUnavailable.
+	// ErrNotSealed: an action that spends or withdraws an approval could not be sealed in
+	// the ledger and noted in the watermark, so it was not answered. It comes with
+	// ErrUnavailable.
 	ErrNotSealed = errors.New("what spends or takes away an approval must be sealed first, and that fails")
-	// ErrUnfinished: the store was filled from a backup, and what must
-	// not outlive a restore was not voided yet.
+	// ErrUnfinished: the store was filled from a backup, and what must not survive a
+	// restore was not voided yet.
 	ErrUnfinished = errors.New(
 		"the restore of this store was not finished: run `assent restore --in-place` on it",
 	)
 )
 
-// WatermarkError says that what is remembered outside of the database
-// can't tell what happened to a store after the state that it is
-// restored to.
+// WatermarkError reports that the watermark, which is kept outside of the database, can't
+// show what happened to a store after the state that it is restored to.
 type WatermarkError struct {
 	Tenant string // "": of all of them
 	Size   int64  // entries that the restored ledger of the tenant has
 	Known  int64  // entries that the watermark knows of
 }
 
-// Error says what is missing.
 func (e *WatermarkError) Error() string {
 	if e.Tenant == "" {
 		return "the watermark does not know this store, so nobody can tell what was frozen, revoked or recorded after " +
@@ -50,14 +48,13 @@ func (e *WatermarkError) Error() string {
 	)
 }
 
-// TamperedError names what does not fit. Nothing may rest on it.
+// TamperedError describes a row or log that was changed. No decision may depend on it.
 type TamperedError struct {
 	Tenant  string // "" when it belongs to none
 	What    string // a row or a log, by its name: "request apr_1"
 	Problem string // what was found and what was expected
 }
 
-// Error says what is wrong with what.
 func (e *TamperedError) Error() string {
 	text := e.What + ": " + e.Problem
 	if e.Tenant != "" {
@@ -66,16 +63,16 @@ func (e *TamperedError) Error() string {
 	return ErrTampered.Error() + ": " + text
 }
 
-// Is makes errors.Is(err, ErrTampered) hold.
+// Is matches ErrTampered.
 func (e *TamperedError) Is(target error) bool { return target == ErrTampered }
 
-// KeyError says which key the store is bound to.
+// KeyError reports the key that the store is bound to.
 type KeyError struct {
-	Bound string // public key; "" when the store holds data and no key
-	Given string // public key; "" when none was given
+	Bound string // public key; empty if the store holds data and has no key
+	Given string // public key; empty if none was given
 }
 
-// Error says what to do.
+// Error returns a text that includes what to do.
 func (e *KeyError) Error() string {
 	switch {
 	case e.Bound == "":
@@ -92,10 +89,10 @@ func (e *KeyError) Error() string {
 	)
 }
 
-// Is makes errors.Is(err, ErrKey) hold.
+// Is matches ErrKey.
 func (e *KeyError) Is(target error) bool { return target == ErrKey }
 
-// Key is what a store is bound to, and authenticates its rows with.
+// Key is the key that a store is bound to, and authenticates its rows with.
 type Key struct {
 	Public string // verifier key of the ledger's signer, name+hash+base64
 	Secret []byte // 32 bytes that only the service knows
@@ -108,81 +105,76 @@ type Key struct {
 type Rotation struct {
 	Key  Key                                     // the next one
 	Sign func(ledger.Checkpoint) ([]byte, error) // with both keys: see ledger.Both
-	// Reseal is called for each record, whose value may be sealed with
-	// a secret of the old key, and returns it for the new one; nil:
-	// values stay.
+	// Reseal is called for each record, whose value may be encrypted with a secret of the
+	// old key. It returns the value for the new key. If it is nil, values don't change.
 	Reseal func(room, key string, value []byte) ([]byte, error)
 }
 
-// Trust is what a store needs to tell its own rows from those of
-// somebody else who can write to the database. With the zero Trust
-// nothing is authenticated; a store that is bound to a key refuses it.
+// Trust configures how a store distinguishes its own rows from those of other writers to
+// the database. With the zero Trust nothing is authenticated; a store that is bound to a
+// key returns an error for it.
 type Trust struct {
 	Key       Key
-	Watermark Watermark            // what is remembered outside of the database; nil: nothing is
-	Alarm     func(*TamperedError) // hears of everything that does not fit, as often as it is met; nil: nobody does
-	// Recent is how long a version of a request, a grant or a freeze is
-	// remembered after it was written, so that older ones are known
-	// even when the ledger's entries about it are gone: as long as
-	// permits live at least. 0 means 30 minutes.
+	Watermark Watermark            // the memory outside of the database; may be nil
+	Alarm     func(*TamperedError) // called for every inconsistency, each time it is found; may be nil
+	// Recent is how long the version of a request, a grant or a freeze is remembered after
+	// it was written, so that an older version is detected even if the ledger's entries
+	// about it are gone. It must not be shorter than the life of permits. 0 means 30
+	// minutes.
 	Recent time.Duration
-	// Unfinished opens a store whose restore was not finished, in order
-	// to finish it.
+	// Unfinished opens a store whose restore was not finished, in order to finish it.
 	Unfinished bool
 }
 
-// Watermark is a memory that whoever writes to the database can't
-// reach: how far each log had come, what was frozen, which tokens were
-// revoked. Stores are told apart by Identity.ID. Implementations are
-// safe for concurrent use.
+// Watermark is a memory that a writer to the database can't reach: the size of each log,
+// the freezes and the revoked tokens. Stores are identified by Identity.ID. Implementations
+// must be safe for concurrent use.
 type Watermark interface {
-	// Marks returns what is known of a store, by tenant.
+	// Marks returns the known marks of a store, by tenant.
 	Marks(store string) map[string]Mark
-	// Known reports whether a store at this place was bound before.
+	// Known reports whether any store at this place was bound before.
 	Known() bool
-	// Knows reports whether it has heard of a store.
+	// Knows reports whether the watermark has marks of a store.
 	Knows(store string) bool
-	// Advance notes how far a log has come, or what is frozen. It may
-	// be written later, and never goes back: of two marks the one with
-	// the greater size counts, and of two freezes the one with the
-	// greater version.
+	// Advance notes the size of a log, or its freezes. It may be written later, and never
+	// goes back: of two marks the one with the greater size counts, and of two lists of
+	// freezes the one with the greater version.
 	Advance(store, tenant string, m Mark)
-	// Latest returns the mark of one log, with what other processes that
-	// share the watermark have written.
+	// Latest returns the mark of one log, including marks that other processes have written
+	// to a shared watermark.
 	Latest(store, tenant string) (Mark, error)
 	// Reserve prepares a durable write of marks, so that a full or
 	// read-only disk is noticed before anything is committed. The caller
 	// must call Keep or Drop.
 	Reserve(store string, marks map[string]Mark) (Reserved, error)
-	// Begin makes a store's marks those of another id, from nothing or
-	// from what is known of the id before.
+	// Begin sets the marks of a new store id, starting from the marks of the id before, if
+	// there are any.
 	Begin(store, before string, marks map[string]Mark) error
-	// Revoke notes a revoked token, durably.
+	// Revoke durably notes a revoked token.
 	Revoke(tenant, token string, at time.Time) error
-	// Revoked returns when a token was revoked; false when it is not
-	// known to be.
+	// Revoked returns when a token was revoked. It returns false if it has no such
+	// revocation.
 	Revoked(tenant, token string) (time.Time, bool)
 }
 
-// Reserved is a durable write of marks that is prepared.
+// Reserved is a prepared durable write of marks.
 type Reserved interface {
-	// Keep writes the marks. They outlive a crash when it returns nil.
+	// Keep writes the marks. If it returns nil, they survive a crash.
 	Keep() error
-	// Drop gives the write up.
+	// Drop cancels the write.
 	Drop()
 }
 
-// Mark is how far a tenant's log had come, and what was frozen then.
+// Mark is the size and root of a tenant's log, and the freezes in force at that time.
 type Mark struct {
 	Size    int64             `json:"size"`
 	Root    ledger.Hash       `json:"root"`
 	Time    time.Time         `json:"time"`
-	Freezes int64             `json:"freezes,omitempty"` // version of what is frozen
+	Freezes int64             `json:"freezes,omitempty"` // version of the freezes
 	Frozen  []approval.Freeze `json:"frozen,omitempty"`
 }
 
-// Join takes the later of both: by size for the log, by version for
-// what is frozen.
+// Join returns the later parts of both: by size for the log, by version for the freezes.
 func (m Mark) Join(o Mark) Mark {
 	if o.Size > m.Size {
 		m.Size = o.Size
@@ -195,9 +187,9 @@ func (m Mark) Join(o Mark) Mark {
 	return m
 }
 
-// Identity is what a store is.
+// Identity describes a store.
 type Identity struct {
-	ID        string    // another one after each change of keys and each restore; "" while it is bound to no key
+	ID        string    // changes with each change of keys and each restore; empty without a key
 	PublicKey string    // that it is bound to
 	Since     time.Time // when that began
 	Restored  bool      // it began with a restore
@@ -205,18 +197,16 @@ type Identity struct {
 	// this process could delete entries of the ledger, and the database
 	// could forbid it (PostgreSQL)
 	Erases bool
-	// SchemaBefore is at which step the tables were when this process
-	// opened the store, and Schema at which they are since; 0: there were
-	// none.
+	// SchemaBefore is the schema version when this process opened the store, and Schema the
+	// current one. 0 means that there were no tables.
 	SchemaBefore, Schema int
 }
 
-// Integrity is what this process found in a store since it opened it.
+// Integrity holds the findings of this process in a store since it opened it.
 type Integrity struct {
 	Alarms  int64            // times that something did not fit
 	Stopped map[string]error // tenants whose log does not fit: nothing is signed for them, and nothing may run
-	// SealedFirst counts the entries that updates have sealed before they
-	// were answered.
+	// SealedFirst counts the entries that updates have sealed before they were answered.
 	SealedFirst int64
-	Before      map[string]Mark // what the watermark knew of the store before this process restored it, by tenant
+	Before      map[string]Mark // marks of the watermark from before this process restored the store, by tenant
 }

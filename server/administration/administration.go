@@ -1,9 +1,7 @@
-// Package administration has people approve the acts of administrators
-// that widen what may happen: making a token, lifting a freeze, having a
-// witness forget a log. An act
-// is a call of a reserved agent, whose rules are built in
-// (administration.policy.yaml), so it is asked about, approved,
-// consumed once and recorded like any other call.
+// Package administration asks people to approve administrative acts that permit more:
+// making a token, lifting a freeze, having a witness forget a log. An act is a call of a
+// reserved agent with built-in rules (administration.policy.yaml), so it is asked about,
+// approved, consumed once and recorded like any other call.
 package administration
 
 import (
@@ -25,7 +23,7 @@ var agentFile []byte
 //go:embed administration.policy.yaml
 var policyFile string
 
-// Act is something that an administrator does, by the name of its tool.
+// Act is an administrative act. Its value is the name of a tool.
 type Act string
 
 // The acts that people approve.
@@ -35,16 +33,15 @@ const (
 	ForgetLog   Act = "forget_log"
 )
 
-// Forgetting is what people are shown before a witness forgets a log:
-// its name and the key that signs it.
+// Forgetting returns what people are shown before a witness forgets a log: its name and the
+// key that signs it.
 func Forgetting(log, publicKey string) map[string]any {
 	return map[string]any{"log": log, "public_key": publicKey}
 }
 
-// Lifting is what people are shown of a freeze that is to be lifted;
-// agent "" means that of all agents. An approval is for this very freeze:
-// who froze and when are part of the act. If the agent is not frozen, the
-// error is approval.ErrNotFound.
+// Lifting returns what people are shown before a freeze is lifted. An empty agent means the
+// freeze of all agents. An approval is only for this one freeze, because the act includes
+// who froze and when. If the agent is not frozen, the error is approval.ErrNotFound.
 func Lifting(freezes []approval.Freeze, agent, reason string) (map[string]any, error) {
 	i := slices.IndexFunc(freezes, func(f approval.Freeze) bool { return f.Agent == agent })
 	if i < 0 {
@@ -64,11 +61,11 @@ func Lifting(freezes []approval.Freeze, agent, reason string) (map[string]any, e
 	}, nil
 }
 
-// FrozenAt writes the time of a freeze as the act to lift it has it.
+// FrozenAt returns the time of a freeze in the form that is part of the act to lift it.
 func FrozenAt(f approval.Freeze) string { return f.At.UTC().Format(time.RFC3339Nano) }
 
-// PendingError says that people are asked about an act, which did not
-// happen. Ask for it again once they have approved it.
+// PendingError means that people are asked about an act, and that it was not performed.
+// Request it again after they have approved it.
 type PendingError struct{ Request *approval.Request }
 
 // Error names the request.
@@ -76,10 +73,9 @@ func (e *PendingError) Error() string {
 	return "administrators are asked first: " + e.Request.ID + ". Do the same again once they have approved it"
 }
 
-// RefusedError says that people denied an act a moment ago, or that the
-// rules deny it.
+// RefusedError means that people denied an act recently, or that the rules deny it.
 type RefusedError struct {
-	Request *approval.Request // nil where nobody was asked
+	Request *approval.Request // nil if people were not asked
 	Reason  string
 }
 
@@ -88,15 +84,14 @@ func (e *RefusedError) Error() string { return "the act was denied: " + e.Reason
 
 // Desk asks people about acts.
 type Desk struct {
-	Service   *approval.Service // over a Planner of this package
+	Service   *approval.Service // must use a Planner of this package
 	Directory approval.Directory
 	Admins    func(tenant string) string // the group of a tenant's administrators
 }
 
-// Take lets an act happen once: it takes the one run of an approval
-// that people have given to this very act. Where nobody has approved it
-// yet it asks, and returns a *PendingError. The same act by the same
-// asker is one request.
+// Take permits an act once, by consuming an approval of exactly this act. If there is none
+// yet, it asks people and returns a *PendingError. Repeated calls with the same act and
+// asker share one request.
 func (d *Desk) Take(ctx context.Context, tenant string, who approval.Asker, act Act, args map[string]any) error {
 	call, err := d.call(ctx, tenant, who, act, args)
 	if err != nil {
@@ -133,8 +128,8 @@ func (d *Desk) Take(ctx context.Context, tenant string, who approval.Asker, act 
 	return nil
 }
 
-// call is an act as a call of the reserved agent. Whether an
-// administrator asks is for the directory to say.
+// call returns an act as a call of the reserved agent. The directory determines whether the
+// asker is an administrator.
 func (d *Desk) call(
 	ctx context.Context, tenant string, who approval.Asker, act Act, args map[string]any,
 ) (*resolve.Call, error) {
@@ -152,7 +147,7 @@ func (d *Desk) call(
 	return &resolve.Call{Kind: resolve.Tool, Tool: string(act), Args: text}, nil
 }
 
-// reason says why an act is denied.
+// reason returns why an act is denied.
 func reason(o *approval.Opened) string {
 	switch {
 	case o.Request != nil && o.Request.Reason != "":

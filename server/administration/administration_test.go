@@ -16,7 +16,7 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// directory knows three administrators, and somebody who is none.
+// directory has three administrators, and a person who is not one.
 type directory struct{}
 
 func (directory) Person(_ context.Context, _, name string) (approval.Person, bool, error) {
@@ -48,7 +48,7 @@ func (directory) Reading(context.Context, string, approval.Person) (people.Readi
 
 func (directory) Owners(context.Context, string, string) ([]string, error) { return nil, nil }
 
-// nobody has no agents of its own.
+// This planner has no agents of its own.
 type nobody struct{}
 
 func (nobody) Plan(context.Context, string, string) (*approval.Compiled, error) {
@@ -76,7 +76,7 @@ func token(name string) map[string]any {
 	}
 }
 
-// asked wants an act to be asked about, and returns the request.
+// asked expects that people are asked about an act, and returns the request.
 func asked(t *testing.T, d *administration.Desk, who approval.Asker, args map[string]any) *approval.Request {
 	t.Helper()
 	err := d.Take(t.Context(), "t", who, administration.CreateToken, args)
@@ -112,7 +112,8 @@ func vote(
 	}
 }
 
-// An administrator asks: another one approves, and the act happens once.
+// TestAnAdministratorsActNeedsAnotherAdministrator checks that another administrator must
+// approve, and that the act is then permitted once.
 func TestAnAdministratorsActNeedsAnotherAdministrator(t *testing.T) {
 	d := newDesk(t)
 	anns := approval.AdministrationAsker("root", "ann")
@@ -129,8 +130,8 @@ func TestAnAdministratorsActNeedsAnotherAdministrator(t *testing.T) {
 	}
 }
 
-// A token that is nobody's asks, or one of somebody who is no
-// administrator: two administrators approve.
+// TestAnActOfNoAdministratorNeedsTwo covers a token without a person and one of a person
+// who is not an administrator: two administrators must approve.
 func TestAnActOfNoAdministratorNeedsTwo(t *testing.T) {
 	for _, who := range []approval.Asker{
 		approval.AdministrationAsker("root", ""),
@@ -147,7 +148,7 @@ func TestAnActOfNoAdministratorNeedsTwo(t *testing.T) {
 	}
 }
 
-// What was approved is exactly what happens, for whoever asked.
+// TestAnApprovedActIsNoOtherAct checks that an approval is only for the same act and asker.
 func TestAnApprovedActIsNoOtherAct(t *testing.T) {
 	d := newDesk(t)
 	anns := approval.AdministrationAsker("root", "ann")
@@ -173,8 +174,8 @@ func TestADeniedActSaysWhy(t *testing.T) {
 	}
 }
 
-// Runtimes can't ask for acts of administration, be it to have people
-// approve what an administrator asks for later.
+// TestRuntimesKnowNoAdministration checks that runtimes can't request acts, not even to
+// have them approved for a later request of an administrator.
 func TestRuntimesKnowNoAdministration(t *testing.T) {
 	d := newDesk(t)
 	r := asked(t, d, approval.AdministrationAsker("root", "ann"), token("rt"))
@@ -189,8 +190,9 @@ func TestRuntimesKnowNoAdministration(t *testing.T) {
 	}
 }
 
-// A freeze of everything leaves administration alone, or nobody could
-// lift it; it can't be frozen by itself.
+// TestFreezesLeaveAdministrationAlone checks that a freeze of everything does not freeze
+// the reserved agent, because then it could not be lifted, and that the reserved agent
+// can't be frozen alone.
 func TestFreezesLeaveAdministrationAlone(t *testing.T) {
 	d := newDesk(t)
 	must.Do(t, d.Service.Freeze(t.Context(), "t", "", "ann", "enough"))
@@ -212,8 +214,8 @@ func TestFreezesLeaveAdministrationAlone(t *testing.T) {
 	}
 }
 
-// The message and the arguments tell those who are asked what they let
-// happen.
+// TestActsAreShownInWords checks that the message and the arguments show people what they
+// approve.
 func TestActsAreShownInWords(t *testing.T) {
 	d := newDesk(t)
 	r := asked(t, d, approval.AdministrationAsker("root", "ann"), token("rt"))

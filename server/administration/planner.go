@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Agent is the id of the reserved agent. A tenant can't have one of that id.
+// Agent is the id of the reserved agent. A tenant can't have an agent with that id.
 const Agent = approval.AdministrationAgent
 
 // Planner adds the reserved agent to the agents of another planner.
@@ -25,7 +25,7 @@ type Planner struct {
 	compiled map[string]*approval.Compiled // by group
 }
 
-// Plan returns the plan of the reserved agent, or asks the other planner.
+// Plan returns the plan of the reserved agent. It passes other ids to the other planner.
 func (p *Planner) Plan(ctx context.Context, tenant, agent string) (*approval.Compiled, error) {
 	if agent != Agent {
 		return p.Next.Plan(ctx, tenant, agent)
@@ -50,7 +50,7 @@ func (p *Planner) Plan(ctx context.Context, tenant, agent string) (*approval.Com
 
 // compile makes the plan for a group of administrators.
 func compile(group string) (*approval.Compiled, error) {
-	name, err := json.Marshal(group) // a JSON string is one in YAML
+	name, err := json.Marshal(group) // a JSON string is also valid YAML
 	if err != nil {
 		return nil, fmt.Errorf("the group of administrators: %w", err)
 	}

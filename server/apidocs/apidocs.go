@@ -1,7 +1,6 @@
-// Package apidocs makes the two forms in which a server serves its own
-// contract (server/openapi): JSON for programs, and one page of plain
-// HTML for people. The page has no scripts and loads nothing, so that it
-// works where nothing else can be reached.
+// Package apidocs renders the server's contract (server/openapi) in two forms: JSON for
+// programs, and one plain HTML page for people. The page has no scripts and loads nothing,
+// so that it works without access to other servers.
 package apidocs
 
 import (
@@ -27,21 +26,21 @@ var pageText string
 //go:embed page.css
 var pageStyle string
 
-// Docs is the contract, ready to be served.
+// Docs is the rendered contract.
 type Docs struct {
 	JSON File
 	Page File
 }
 
-// File is a text that is the same for everybody. It is an http.Handler.
+// File is a text that is the same for every client. It is an http.Handler.
 type File struct {
 	Body   []byte
 	Kind   string // media type
-	Policy string // Content-Security-Policy; "" for none
+	Policy string // Content-Security-Policy; may be empty
 	tag    string // ETag
 }
 
-// New reads the contract that this program was built with.
+// New renders the contract that is part of this program.
 func New() (*Docs, error) {
 	doc, findings := yamldoc.Parse("openapi.yaml", []byte(openapi.Document()), yamldoc.Limits{})
 	if doc == nil {
@@ -62,8 +61,8 @@ func New() (*Docs, error) {
 	}, nil
 }
 
-// policy lets the page have its own style and nothing else, as the
-// inbox's policy lets its pages have its own files.
+// policy allows the page its own style and nothing else. The inbox's policy allows only the
+// inbox's files.
 func policy() string {
 	sum := sha256.Sum256([]byte(pageStyle))
 
@@ -82,7 +81,7 @@ func newFile(body []byte, kind, policy string) File {
 	}
 }
 
-// ServeHTTP sends the text, or says that the reader has it.
+// ServeHTTP sends the text, or 304 if the client has it.
 func (f File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("ETag", f.tag)
@@ -100,7 +99,7 @@ func (f File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("X-Frame-Options", "DENY")
 	}
 
-	_, _ = w.Write(f.Body) // whoever is gone reads no error either
+	_, _ = w.Write(f.Body) // a client that has disconnected can't read an error either
 }
 
 var errEmpty = errors.New("openapi.yaml names no operation")

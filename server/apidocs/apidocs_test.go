@@ -28,7 +28,7 @@ func made(t *testing.T) *apidocs.Docs {
 	return d
 }
 
-// contract is what the tests read of openapi.json.
+// contract holds the parts of openapi.json that the tests read.
 type contract struct {
 	OpenAPI string `json:"openapi"`
 	Paths   map[string]map[string]json.RawMessage
@@ -48,8 +48,8 @@ func parsed(t *testing.T, d *apidocs.Docs) contract {
 	return c
 }
 
-// TestThePageShowsEveryOperationAndSchema: with its address, and with
-// every link leading somewhere.
+// TestThePageShowsEveryOperationAndSchema also checks their addresses, and that every link
+// has a target.
 func TestThePageShowsEveryOperationAndSchema(t *testing.T) {
 	d := made(t)
 	c := parsed(t, d)
@@ -111,8 +111,8 @@ func TestWhoeverHasTheTextIsNotSentItAgain(t *testing.T) {
 	}
 }
 
-// TestARealBrowserShowsThePage: in its own style, under a policy that
-// lets nothing else in, for everybody's eyes, on small and large screens.
+// TestARealBrowserShowsThePage checks that a browser shows the page in its own style under
+// the policy, accessibly, on small and large screens.
 func TestARealBrowserShowsThePage(t *testing.T) {
 	d := made(t)
 	site := http.NewServeMux()
@@ -134,7 +134,7 @@ func TestARealBrowserShowsThePage(t *testing.T) {
 			}
 			chromium.Eval[chromedp.Void](tab, chromium.AxeSource(t))
 			tab.Axe(scheme + " " + name)
-			// a picture of everything would be too large
+			// a screenshot of everything would be too large
 			chromium.Eval[chromedp.Void](tab, `document.querySelectorAll("section ~ section").forEach(s => s.remove())`)
 			tab.Shoot("docs-" + scheme + "-" + name)
 		}

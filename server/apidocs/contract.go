@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// page is what the page shows.
+// page is the data of the page.
 type page struct {
 	Style       template.CSS
 	Title       string
@@ -18,7 +18,7 @@ type page struct {
 	Schemas     []schema
 }
 
-// group is the operations of one tag.
+// group has the operations of one tag.
 type group struct {
 	Name        string
 	Description string
@@ -32,7 +32,7 @@ type operation struct {
 	Path        string
 	Summary     string
 	Description string
-	Scopes      []string // of which one is enough; none: no token is needed
+	Scopes      []string // of which one is required; if empty, no token is needed
 	Parameters  []field
 	Body        shape
 	Responses   []response
@@ -45,11 +45,11 @@ type response struct {
 	Body        shape
 }
 
-// shape is what a body looks like.
+// shape describes a body.
 type shape struct {
 	Type    string // "" for none
-	Ref     string // name of the schema; "" for none
-	Example string // JSON; "" for none
+	Ref     string // name of the schema; may be empty
+	Example string // JSON; may be empty
 }
 
 // schema is one named schema.
@@ -88,8 +88,7 @@ func read(root *yamldoc.Node) page {
 	}
 }
 
-// groups are the tags in their order, each with the operations that
-// name it first.
+// groups returns the tags in order, each with the operations whose first tag it is.
 func (r reader) groups() []*group {
 	byName := map[string]*group{}
 	var out []*group
@@ -145,7 +144,7 @@ func (r reader) operation(path, method yamldoc.Field) operation {
 	return o
 }
 
-// scopes are those of which one is enough.
+// scopes returns the scopes of which an operation requires one.
 func scopes(security *yamldoc.Node) []string {
 	var out []string
 	for _, one := range items(security) {
@@ -167,7 +166,7 @@ func (r reader) parameter(n *yamldoc.Node) field {
 	return f
 }
 
-// body is the first form of a body.
+// body returns the first media type of a body.
 func (r reader) body(n *yamldoc.Node) shape {
 	all := fields(n.Get("content"))
 	if len(all) == 0 {
@@ -189,7 +188,7 @@ func example(n *yamldoc.Node) string {
 	}
 	out, err := json.MarshalIndent(n.Any(), "", "  ")
 	if err != nil {
-		return "" // what is in the document has a JSON form
+		return "" // every value in the document has a JSON form
 	}
 
 	return string(out)
@@ -253,7 +252,7 @@ func typeOf(n *yamldoc.Node) string {
 	}
 }
 
-// refName is the last part of a reference, "" where there is none.
+// refName returns the last part of a reference, or an empty string if there is none.
 func refName(n *yamldoc.Node) string {
 	ref := text(n, "$ref")
 

@@ -1,23 +1,19 @@
-// Package auth signs people in, for the pages that people vote on:
-// through an identity provider (OpenID Connect), or through a one-time
-// link on a developer's own machine. Runtimes don't come this way; they
-// have tokens.
+// Package auth signs people in to the pages on which they vote: through an identity
+// provider (OpenID Connect), or through a one-time link on a developer's own machine.
+// Runtimes don't sign in here; they have tokens.
 //
-// A session says who somebody is and nothing else. Who that is today,
-// and in which groups, is asked of the directory with every request, so
-// whoever leaves it is out at once. Everything fails closed: a
-// provider, a store or a directory that can't be reached lets nobody
-// in, and a sign-in that can't be recorded doesn't happen.
+// A session only identifies a person. Every request looks the person and their groups up in
+// the directory, so a person who is removed from it loses access at once. Everything fails
+// closed: if a provider, the store or the directory can't be reached, nobody gets in, and a
+// sign-in that can't be recorded does not happen.
 //
-// Failed sign-ins aren't counted by address, on purpose. There is
-// nothing to guess: passwords are the provider's business, and every
-// secret here has 256 bits. Nor is there anything to fill: the state of
-// a sign-in travels in a sealed cookie, and of one that comes back it
-// is only remembered that it did. A counter would let whoever shares a
-// proxy's address lock out everybody behind it. What strangers could
-// use up is the provider's time, so that is shared out: between
-// addresses, and between sign-ins of different ages, since programs
-// come back at once, and people after some seconds or minutes.
+// Failed sign-ins are deliberately not counted by address. There is nothing to guess:
+// passwords are checked by the provider, and every secret here has 256 bits. There is also
+// nothing to fill up: the state of a sign-in is in an encrypted cookie, and only sign-ins
+// that come back are stored, to accept them once. A counter would let one client lock out
+// everyone behind the same proxy. Strangers could only use up the provider's time, so that
+// is shared between addresses, and between sign-ins of different ages: programs come back
+// at once, people after seconds or minutes.
 package auth
 
 import (
@@ -39,49 +35,49 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// How long things hold.
+// Lifetimes.
 const (
-	Idle     = 2 * time.Hour    // a session that nobody uses
-	Absolute = 12 * time.Hour   // any session, and the groups that its sign-in brought
-	LinkAge  = 10 * time.Minute // a one-time link, and a sign-in under way
+	Idle     = 2 * time.Hour    // of a session without requests
+	Absolute = 12 * time.Hour   // of any session, and of the groups from its sign-in
+	LinkAge  = 10 * time.Minute // of a one-time link, and of a sign-in in progress
 )
 
-// Directory knows people; directory.Joined is one.
+// Directory looks people up; directory.Joined implements it.
 type Directory interface {
 	Person(ctx context.Context, tenant, name string) (approval.Person, bool, error)
 	SignIn(ctx context.Context, tenant string, c directory.Claims, until time.Time) (approval.Person, error)
 }
 
-// Config says who may sign in, and where what is needed for it is.
+// Config configures who may sign in, and what is needed for that.
 type Config struct {
-	URL       string // where people reach assent, such as https://assent.example; http only with Dev
+	URL       string // public address of assent, such as https://assent.example; http only with Dev
 	Providers []Provider
 	Values    store.Values
-	Records   store.Records // where it stands that a sign-in came back; needed with Providers
+	Records   store.Records // record which sign-ins came back; needed with Providers
 	People    Directory
-	// Key is the server's secret, from which that of sign-ins under way
-	// is derived; the same on all replicas. Empty: one of this process.
+	// Key is the server's secret, from which the key of flow cookies is derived. It must be
+	// the same on all replicas. If it is empty, the process makes its own.
 	Key []byte
-	// Record notes a sign-in in the ledger; when it fails nobody is
-	// signed in.
+	// Record notes a sign-in in the ledger. If it fails, the person is not signed in.
 	Record func(ctx context.Context, tenant, event, subject, actor string, facts map[string]any) error
 	Dev    bool // allow DevLink; the URL, and the listener (CheckDev), must be loopback
-	// Personal says that DevLink is how the person of this machine signs
-	// in to an inbox of their own: no page warns of it.
+	// Personal means that DevLink is how the person of this machine signs in to their own
+	// inbox. The pages then show no warning about it.
 	Personal bool
-	Client   *http.Client // to reach providers; nil: one with short timeouts
-	// Timeout is for everything that one callback asks of a provider, and for its wait until it may ask; 10s.
+	Client   *http.Client // to reach providers; if nil, one with short timeouts
+	// Timeout limits everything that one callback asks of a provider, including its wait
+	// for a turn; 10s.
 	Timeout time.Duration
-	Log     *slog.Logger     // why sign-ins failed; nil: nowhere
-	Now     func() time.Time // nil: time.Now
+	Log     *slog.Logger     // reasons of failed sign-ins; may be nil
+	Now     func() time.Time // time.Now if nil
 }
 
-// Identity is who makes a request.
+// Identity is the person who makes a request.
 type Identity struct {
 	Tenant   string
-	Person   approval.Person // as the directory has it now
+	Person   approval.Person // from the directory, as of this request
 	SignedIn time.Time
-	Method   string // "oidc" or "dev"; pages show a loud banner for "dev"
+	Method   string // "oidc" or "dev"; pages show a warning for "dev"
 	Provider string // id of the provider, "" for "dev"
 }
 
@@ -99,11 +95,11 @@ type Auth struct {
 	sessions  *scs.SessionManager
 	store     *sessionStore
 	seal      cipher.AEAD // of flow cookies
-	exchanges *quota.Pool // of codes for tokens, at a time
+	exchanges *quota.Pool // limits concurrent exchanges of codes for tokens
 }
 
-// New checks the configuration. It reaches no provider: the first
-// sign-in does, and tries again when that fails.
+// New checks the configuration. It contacts no provider: the first sign-in does, and
+// retries after a failure.
 func New(cfg Config) (*Auth, error) {
 	if err := CheckProviders(cfg.URL, cfg.Dev, cfg.Providers); err != nil {
 		return nil, err
@@ -144,8 +140,8 @@ func New(cfg Config) (*Auth, error) {
 	return a, nil
 }
 
-// CheckProviders refuses an address and providers with which nobody
-// could sign in. It reaches nobody.
+// CheckProviders returns an error for an address or providers with which no sign-in could
+// succeed. It makes no connection.
 func CheckProviders(url string, dev bool, providers []Provider) error {
 	if _, err := checkURL(url, dev); err != nil {
 		return err
@@ -164,8 +160,8 @@ func CheckProviders(url string, dev bool, providers []Provider) error {
 	return nil
 }
 
-// tellApart adds the tenant to the titles that several providers share:
-// people choose one on the sign-in page.
+// tellApart adds the tenant to titles that several providers share, because people choose
+// one on the sign-in page.
 func (a *Auth) tellApart() {
 	count := map[string]int{}
 	for _, p := range a.providers {
@@ -198,7 +194,7 @@ func checkURL(text string, dev bool) (*url.URL, error) {
 	return nil, fmt.Errorf("public URL %q: expected https (plain http is for dev mode on localhost)", text)
 }
 
-// providerID is what stands in redirect addresses.
+// providerID is the form of a provider's id, which is part of redirect addresses.
 var providerID = pattern.Of(`^[a-z0-9][a-z0-9-]{0,39}$`)
 
 // Handler answers everything below /auth/.
@@ -214,24 +210,25 @@ func (a *Auth) Handler() http.Handler {
 	return Secure(mux, a.base)
 }
 
-// identityKey is where a context keeps an Identity.
+// identityKey is the context key of an Identity.
 type identityKey struct{}
 
-// FromContext returns who makes the request; false outside of Middleware.
+// FromContext returns the person who makes the request. It returns false outside of
+// Middleware.
 func FromContext(ctx context.Context) (Identity, bool) {
 	id, ok := ctx.Value(identityKey{}).(Identity)
 	return id, ok
 }
 
-// errNobody says that a request has no session, or one that has ended.
+// errNobody means that a request has no session, or one that has ended.
 var errNobody = errors.New("not signed in")
 
-// errLeft says that whoever has the session is nobody any more.
+// errLeft means that the session's person is no longer in the directory.
 var errLeft = errors.New("signed in, but not in the directory any more")
 
-// Middleware lets people in who are signed in, and tells next who they
-// are (FromContext). Others who want to see a page are sent to sign in
-// and come back afterwards; everything else is answered with 401.
+// Middleware passes requests of signed-in people to next, with their Identity
+// (FromContext). Other requests for a page are redirected to the sign-in and return
+// afterwards; everything else is answered with 401.
 func (a *Auth) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, err := a.identify(r)
@@ -274,7 +271,7 @@ func unavailable() message {
 	}
 }
 
-// identify finds out who makes a request.
+// identify returns the person who makes a request.
 func (a *Auth) identify(r *http.Request) (Identity, error) {
 	s, err := a.session(r)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/assent-dev/assent/server/quota"
 )
 
-// start sends the browser to the provider. It is a link, not a form:
-// browsers hold redirects of a form against form-action.
+// start redirects the browser to the provider. It is a link and not a form, because
+// browsers apply form-action to the redirects of a form.
 func (a *Auth) start(w http.ResponseWriter, r *http.Request) {
 	p := a.provider(r.PathValue("provider"))
 	if p == nil {
@@ -48,8 +48,7 @@ func (a *Auth) start(w http.ResponseWriter, r *http.Request) {
 	)
 }
 
-// What a callback may be refused for, besides what the provider and the
-// directory say.
+// Reasons to refuse a callback, in addition to errors from the provider and the directory.
 var (
 	errOtherBrowser = errors.New("the sign-in was not begun in this browser, or is over")
 	errAnotherIdP   = errors.New("the answer comes from another provider")
@@ -57,7 +56,7 @@ var (
 	errBusy         = errors.New("too many sign-ins at once")
 )
 
-// callback is where the provider sends the browser back to.
+// callback handles the provider's redirect back to us.
 func (a *Auth) callback(w http.ResponseWriter, r *http.Request) {
 	p := a.provider(r.PathValue("provider"))
 	if p == nil {
@@ -68,18 +67,17 @@ func (a *Auth) callback(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = a.finish(w, r, p, f)
 	}
-	if !errors.Is(err, errBusy) { // else the same page may be asked for again
+	if !errors.Is(err, errBusy) { // after errBusy the same page may be requested again
 		a.forgetFlow(w)
 	}
 	if err != nil {
 		a.fail(w, r, p, err)
 		return
 	}
-	http.Redirect(w, r, local(f.Next), http.StatusSeeOther) // again: the cookie is the browser's
+	http.Redirect(w, r, local(f.Next), http.StatusSeeOther) // local again, because the cookie comes from the browser
 }
 
-// checkCallback checks that this browser began the sign-in with this
-// provider.
+// checkCallback checks that this browser began the sign-in with this provider.
 func (a *Auth) checkCallback(r *http.Request, p *provider) (flow, error) {
 	f, ok := a.flowOf(r, p.ID)
 	q := r.URL.Query()
@@ -95,7 +93,7 @@ func (a *Auth) checkCallback(r *http.Request, p *provider) (flow, error) {
 	return f, nil
 }
 
-// finish asks the provider who it is and signs them in.
+// finish gets the person's claims from the provider and signs them in.
 func (a *Auth) finish(w http.ResponseWriter, r *http.Request, p *provider, f flow) error {
 	slot, err := a.slot(r, f)
 	if err != nil {
@@ -131,8 +129,8 @@ func (a *Auth) finish(w http.ResponseWriter, r *http.Request, p *provider, f flo
 	return nil
 }
 
-// refusedError is a sign-in of somebody whom the provider vouches for,
-// and whom the directory doesn't let in.
+// refusedError means that the provider has authenticated a person and the directory does
+// not accept them.
 type refusedError struct {
 	claims directory.Claims
 	err    error
@@ -142,12 +140,11 @@ func (e *refusedError) Error() string { return e.err.Error() }
 
 func (e *refusedError) Unwrap() error { return e.err }
 
-// mostGroups is how many groups of one sign-in the log names.
+// mostGroups is the maximal number of groups of one sign-in in the log.
 const mostGroups = 20
 
-// facts are what whoever runs assent needs to let the person in: what
-// the provider says, and the line to write. There is no token among
-// them.
+// facts returns what an operator needs to give the person access: the provider's claims,
+// and the line to write. It contains no tokens.
 func (e *refusedError) facts() []any {
 	also := fmt.Sprintf("also: [%s]", strconv.Quote(people.Subject(e.claims.Issuer, e.claims.Subject)))
 	groups := e.claims.Groups[:min(len(e.claims.Groups), mostGroups)]
@@ -164,15 +161,15 @@ func (e *refusedError) facts() []any {
 	)
 }
 
-// What may be exchanged at a time. A sign-in's tenant is its age, see slot.
+// exchangeParts limits concurrent exchanges. As the tenant, slot uses the sign-in's age.
 func exchangeParts() quota.Parts {
 	return quota.Parts{Total: 16, Tenant: 8, Caller: 4}
 }
 
-// slot waits until the code may be exchanged. Sign-ins of like age
-// share half of the slots at most, and those of one address a quarter,
-// so that who comes back in great numbers and at once keeps nobody
-// waiting who took the time to type a password, nor anybody elsewhere.
+// slot waits until the code may be exchanged. Sign-ins of similar age share at most half of
+// the slots, and those of one address a quarter. So a program that begins many sign-ins and
+// returns at once does not delay a person who took the time to type a password, or anybody
+// at another address.
 func (a *Auth) slot(r *http.Request, f flow) (*quota.Hold, error) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -192,11 +189,11 @@ func (a *Auth) slot(r *http.Request, f flow) (*quota.Hold, error) {
 	return slot, err
 }
 
-// errStore says that the failure is ours.
+// errStore means that our own store failed.
 var errStore = errors.New("the sign-in could not be kept")
 
-// fail answers a sign-in that did not happen. The page says what the
-// person can do; why stands in the log.
+// fail answers a failed sign-in. The page says what the person can do; the reason is
+// logged.
 func (a *Auth) fail(w http.ResponseWriter, r *http.Request, p *provider, err error) {
 	facts := []any{"provider", p.ID, "tenant", p.Tenant, "error", err}
 	if refused, ok := errors.AsType[*refusedError](err); ok {

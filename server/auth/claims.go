@@ -13,9 +13,9 @@ import (
 	"github.com/assent-dev/assent/server/directory"
 )
 
-// claims are what a provider says about a person, in the ID token and,
-// for what that lacks, at its UserInfo endpoint: OpenID Connect lets a
-// provider leave everything but the subject to the latter.
+// claims returns a provider's claims about a person. They come from the ID token, and
+// claims that it lacks from the UserInfo endpoint: OpenID Connect requires only the subject
+// in the ID token.
 func (p *provider) claims(
 	ctx context.Context, d *discovered, token *oidc.IDToken, tokens *oauth2.Token,
 ) (directory.Claims, error) {
@@ -36,15 +36,14 @@ func (p *provider) claims(
 	return c, nil
 }
 
-// The claims of mail addresses, which belong together, and of names.
+// The claims of the mail address, which must have the same source, and of the name.
 const (
 	claimEmail    = "email"
 	claimVerified = "email_verified"
 	claimName     = "name"
 )
 
-// lacks reports whether an ID token says too little: no mail address,
-// not whether it is verified, or no groups.
+// lacks reports whether an ID token has no mail address, no email_verified, or no groups.
 func (p *provider) lacks(said map[string]any) bool {
 	for _, name := range []string{claimEmail, claimVerified, p.GroupsClaim} {
 		if _, ok := said[name]; !ok {
@@ -54,8 +53,8 @@ func (p *provider) lacks(said map[string]any) bool {
 	return false
 }
 
-// complete adds what UserInfo says and the ID token doesn't. An address
-// is never joined with the other's word on whether it is verified.
+// complete adds claims from UserInfo that the ID token lacks. The mail address and
+// email_verified always come from the same source.
 func (p *provider) complete(said, more map[string]any) {
 	_, address := said[claimEmail]
 	_, verified := said[claimVerified]
@@ -69,12 +68,11 @@ func (p *provider) complete(said, more map[string]any) {
 	}
 }
 
-// read reads what the directory needs. Claims of odd types bring
-// nothing: no address, no groups.
+// read reads the claims that the directory needs. It ignores claims of the wrong type.
 func (p *provider) read(c *directory.Claims, said map[string]any) {
 	c.Email, _ = said[claimEmail].(string)
 	c.Name, _ = said[claimName].(string)
-	c.EmailVerified = said[claimVerified] == true || said[claimVerified] == "true" // some send text
+	c.EmailVerified = said[claimVerified] == true || said[claimVerified] == "true" // some providers send text
 	switch g := said[p.GroupsClaim].(type) {
 	case string:
 		c.Groups = []string{g}
@@ -89,7 +87,7 @@ func (p *provider) read(c *directory.Claims, said map[string]any) {
 
 var errOtherSubject = errors.New("UserInfo is about somebody else than the ID token (sub)")
 
-// userInfo asks the provider about the person whom the tokens are about.
+// userInfo reads the UserInfo of the person in the tokens.
 func userInfo(
 	ctx context.Context,
 	from *oidc.Provider,
@@ -110,10 +108,10 @@ func userInfo(
 	return more, nil
 }
 
-// httpStatus begins the error of an answer that is none.
+// httpStatus matches the beginning of an error about a response's status.
 var httpStatus = pattern.Of(`^([0-9]{3}) [A-Za-z ]*:`)
 
-// userInfoError leaves out what the provider sent beside its status.
+// userInfoError removes everything that the provider sent except its status.
 func userInfoError(err error) error {
 	if unreached, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("%w: %w", errUnreachable, unreached)

@@ -11,9 +11,8 @@ func says(claims map[string]any) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) { reply(w, http.StatusOK, claims) }
 }
 
-// TestAsksUserInfoForWhatTheIDTokenLacks: the address, the word on
-// whether it is verified, and the groups; and not when the token says
-// all.
+// TestAsksUserInfoForWhatTheIDTokenLacks covers the address, email_verified and the groups,
+// and a token that has all of them.
 func TestAsksUserInfoForWhatTheIDTokenLacks(t *testing.T) {
 	all := map[string]any{
 		"sub":            "abc123",
@@ -55,8 +54,8 @@ func TestAsksUserInfoForWhatTheIDTokenLacks(t *testing.T) {
 	}
 }
 
-// TestUserInfoAttacks: UserInfo that is not about the person, or no
-// answer at all, signs nobody in.
+// TestUserInfoAttacks checks that a sign-in fails if UserInfo is about another person or
+// can't be read.
 func TestUserInfoAttacks(t *testing.T) {
 	plain := map[string]any{
 		"sub":            "abc123",
@@ -161,7 +160,8 @@ func TestUserInfoAttacks(t *testing.T) {
 	})
 }
 
-// TestAsksForTheScopesOfTheConfiguration, and always for openid.
+// TestAsksForTheScopesOfTheConfiguration also checks the scope openid, which is always
+// requested.
 func TestAsksForTheScopesOfTheConfiguration(t *testing.T) {
 	for want, scopes := range map[string][]string{
 		"openid email profile": nil,
@@ -178,8 +178,8 @@ func TestAsksForTheScopesOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestARefusedSignInLogsWhatToWrite: issuer, subject, groups and
-// the line of people.yaml.
+// TestARefusedSignInLogsWhatToWrite checks that the log has the issuer, the subject, the
+// groups and the line for people.yaml.
 func TestARefusedSignInLogsWhatToWrite(t *testing.T) {
 	h := open(t, false)
 	h.idp.claims = map[string]any{

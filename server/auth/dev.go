@@ -14,11 +14,11 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// ErrNoDev says that links that sign in are made in dev mode only.
+// ErrNoDev means that one-time links exist only in dev mode.
 var ErrNoDev = errors.New("one-time links are made in dev mode only")
 
-// CheckDev refuses a listener that others than this machine can reach:
-// in dev mode whoever reads the console can be anybody.
+// CheckDev returns an error for a listener that other machines can reach: in dev mode, a
+// reader of the console can sign in as any person.
 func CheckDev(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -39,22 +39,22 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// link is what a one-time link stands for.
+// link is the content of a one-time link.
 type link struct {
 	Tenant string `json:"tenant"`
 	Person string `json:"person"` // canonical
 }
 
-// linkKey keeps the secret out of the store: what is stolen from there
-// signs nobody in.
+// linkKey hashes the secret, so that the contents of a stolen store can't be used to sign
+// in.
 func linkKey(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// DevLink makes a link that signs a person in, once, within LinkAge.
-// Opening it does nothing (mail scanners and previews open links,
-// threat 11); the button on its page does.
+// DevLink makes a link that signs a person in once, within LinkAge. Opening the link does
+// not use it, because mail scanners and previews open links (threat 11); the button on its
+// page does.
 func (a *Auth) DevLink(ctx context.Context, tenant, person string) (string, error) {
 	if !a.cfg.Dev {
 		return "", ErrNoDev
@@ -119,7 +119,7 @@ func parseLink(text []byte, err error) (link, error) {
 	return l, err
 }
 
-// refuseLink answers when a link can't be used; false when it can.
+// refuseLink answers if a link can't be used. It returns false if it can.
 func (a *Auth) refuseLink(w http.ResponseWriter, r *http.Request, err error) bool {
 	switch {
 	case !a.cfg.Dev:

@@ -63,8 +63,8 @@ func TestDevLink(t *testing.T) {
 	}
 }
 
-// TestTheDevCookieNamesItsPort: signing in at a second server on
-// the same machine leaves the session of the first.
+// TestTheDevCookieNamesItsPort checks that a sign-in at a second server on the same machine
+// leaves the session of the first one.
 func TestTheDevCookieNamesItsPort(t *testing.T) {
 	h, other := open(t, true), open(t, true)
 	b := h.browser()
@@ -99,7 +99,7 @@ func TestDevCookie(t *testing.T) {
 	}
 }
 
-// TestDevLinkOnce: of many who press the button at once one gets in.
+// TestDevLinkOnce checks that if many press the button at once, one gets in.
 func TestDevLinkOnce(t *testing.T) {
 	h := open(t, true)
 	to := h.link("bob")
@@ -230,7 +230,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestPages: no page has anything inline, and what is foreign is text.
+// TestPages checks that no page has inline scripts or styles, and that foreign values are
+// escaped.
 func TestPages(t *testing.T) {
 	h := open(t, true)
 	for _, path := range []string{

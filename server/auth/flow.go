@@ -21,11 +21,10 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// flow is a sign-in under way. It travels in a cookie of the browser
-// that began it, so that nobody can finish it elsewhere (sign-in CSRF)
-// and nothing is stored for whoever only knocks. The cookie is sealed
-// under a key of this server's: nobody but it begins a sign-in, so for
-// none that it did not begin is the provider asked anything.
+// flow is a sign-in in progress. It is in a cookie of the browser that began it, so that it
+// can't be finished elsewhere (sign-in CSRF) and unfinished sign-ins need no storage. The
+// cookie is encrypted under a key of this server, so only this server can begin a sign-in,
+// and the provider is not contacted for any other.
 type flow struct {
 	Provider string    `json:"provider"`
 	State    string    `json:"state"`
@@ -35,7 +34,7 @@ type flow struct {
 	Expires  time.Time `json:"expires"`
 }
 
-// age is how long ago the sign-in was begun.
+// age returns how long ago the sign-in was begun.
 func (f flow) age(now time.Time) time.Duration { return LinkAge - f.Expires.Sub(now) }
 
 // secret returns 256 random bits.
@@ -45,11 +44,11 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// flowPurpose is what the key of flow cookies is derived for.
+// flowPurpose is the purpose for which the key of flow cookies is derived.
 const flowPurpose = "assent sign-in flow v1"
 
-// sealing returns what seals flow cookies. Without a key it makes one
-// of its own, which no other process has.
+// sealing returns the AEAD for flow cookies. Without a key it makes a random one, which
+// only this process has.
 func sealing(key []byte) (cipher.AEAD, error) {
 	if len(key) == 0 {
 		key = []byte(secret())
@@ -66,7 +65,7 @@ func sealing(key []byte) (cipher.AEAD, error) {
 }
 
 func (a *Auth) putFlow(w http.ResponseWriter, f flow) {
-	text, _ := json.Marshal(f) // strings and a time: can't fail
+	text, _ := json.Marshal(f) // strings and a time can't fail
 	c := a.flowCookie(base64.RawURLEncoding.EncodeToString(a.seal.Seal(nil, nil, text, []byte(f.Provider))))
 	c.MaxAge = int(LinkAge.Seconds())
 	http.SetCookie(w, c)
@@ -96,19 +95,18 @@ func (a *Auth) openFlow(text, provider string) (flow, bool) {
 	return f, err == nil && f.State != "" && f.Nonce != "" && f.Verifier != ""
 }
 
-// forgetFlow makes the browser forget its sign-in.
+// forgetFlow deletes the browser's flow cookie.
 func (a *Auth) forgetFlow(w http.ResponseWriter) {
 	gone := a.flowCookie("")
 	gone.MaxAge = -1
 	http.SetCookie(w, gone)
 }
 
-// roomFlows is where used flows are remembered until they would have
-// expired anyway.
+// roomFlows is the namespace in which used flows are remembered until they expire.
 const roomFlows = "sign-in flows"
 
-// use takes the one use of a flow; errOtherBrowser when it is gone, on
-// whichever replica.
+// use marks a flow as used. It returns errOtherBrowser if any replica has already done
+// that.
 func (a *Auth) use(ctx context.Context, f flow) error {
 	_, err := a.cfg.Records.PutRecord(ctx, store.Record{
 		Namespace: roomFlows,
@@ -125,8 +123,8 @@ func (a *Auth) use(ctx context.Context, f flow) error {
 	return nil
 }
 
-// flowCookie is Lax, not Strict: the provider's redirect comes from
-// another site.
+// flowCookie is Lax and not Strict, because the provider's redirect comes from another
+// site.
 func (a *Auth) flowCookie(value string) *http.Cookie {
 	return &http.Cookie{
 		Name:     a.cookieName("-flow"),
@@ -140,10 +138,9 @@ func (a *Auth) flowCookie(value string) *http.Cookie {
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// local returns where to go after the sign-in: a path of our own, "/"
-// for anything else. Browsers drop tabs and line breaks, and take a
-// backslash for a slash, so paths with any of those, or with an empty
-// segment, lead nowhere.
+// local returns the path to go to after the sign-in. It returns "/" unless next is a path
+// on this server. Browsers drop tabs and line breaks and treat a backslash as a slash, so
+// paths with any of those, or with an empty segment, are not accepted.
 func local(next string) string {
 	if len(next) > 1000 || !strings.HasPrefix(next, "/") || strings.ContainsFunc(next, func(r rune) bool {
 		return r <= ' ' || r == '\\' || r > '~'
@@ -162,7 +159,8 @@ func local(next string) string {
 	return u.String()
 }
 
-// wantsPage tells a browser that shows a page from a script or a program.
+// wantsPage reports whether the request is from a browser that will show a page, and not
+// from a script or a program.
 func wantsPage(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false

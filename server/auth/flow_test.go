@@ -45,7 +45,7 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// FuzzLocal: wherever it leads, it is here, however a browser reads it.
+// FuzzLocal checks that the path leads to this server, however a browser reads it.
 func FuzzLocal(f *testing.F) {
 	for _, next := range []string{
 		"/r/1?a=b",
@@ -80,8 +80,8 @@ func FuzzLocal(f *testing.F) {
 	})
 }
 
-// FuzzFlow: the cookie is the browser's, so anything may stand in it;
-// what this server did not seal is no flow.
+// FuzzFlow checks that only a cookie that this server encrypted is accepted as a flow. A
+// browser can send anything.
 func FuzzFlow(f *testing.F) {
 	f.Add("")
 	f.Add("e30")

@@ -26,18 +26,17 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// values keeps values in memory, as store.Values says.
+// values is a store.Values in memory.
 type values struct {
 	mu   sync.Mutex
 	all  map[[2]string]value
 	sets int
 	lost error
-	// failAt counts down with every access; the one that brings it to 0
-	// fails.
+	// failAt counts down with every access. The access that makes it 0 fails.
 	failAt int
 }
 
-// fails reports whether this access fails; the lock is held.
+// fails reports whether this access fails. The caller holds the lock.
 func (v *values) fails() error {
 	if v.failAt > 0 {
 		if v.failAt--; v.failAt == 0 {
@@ -119,7 +118,7 @@ func (v *values) set(change func()) {
 	change()
 }
 
-// text is everything that is stored, as a thief would see it.
+// text returns everything that is stored, as a thief would see it.
 func (v *values) text() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -130,7 +129,7 @@ func (v *values) text() string {
 	return b.String()
 }
 
-// records keeps records in memory, as far as sign-ins need them.
+// records is a store.Records in memory, with the methods that sign-ins need.
 type records struct {
 	store.Records
 	mu   sync.Mutex
@@ -159,7 +158,7 @@ people:
 groups: {risk: {}, desk-heads: {}}
 `
 
-// harness is assent with its sign-in, as people's browsers see it.
+// harness is assent's sign-in as browsers see it.
 type harness struct {
 	t      *testing.T
 	idp    *idp
@@ -173,11 +172,11 @@ type harness struct {
 	mu      sync.Mutex
 	now     time.Time
 	entries []string // recorded
-	refuse  error    // of Record
+	refuse  error    // returned by Record
 	log     bytes.Buffer
 }
 
-// switched is a directory that can be replaced or lost.
+// switched is a directory that can be replaced, or made to fail.
 type switched struct {
 	mu   sync.Mutex
 	base directory.Base
@@ -241,7 +240,7 @@ func read(t testing.TB, text string) *people.Directory {
 	return d
 }
 
-// open starts assent over https, with one provider; dev over http, without.
+// open starts assent over https with one provider, or with dev over http without one.
 func open(t *testing.T, dev bool) *harness {
 	t.Helper()
 	h := &harness{
@@ -357,7 +356,7 @@ func (h *harness) logged() string {
 	return h.log.String()
 }
 
-// transport trusts the certificate that all test servers share.
+// transport returns a transport that trusts the certificate that all test servers share.
 func transport(s *httptest.Server) *http.Transport {
 	pool := x509.NewCertPool()
 	pool.AddCert(s.Certificate())
@@ -367,8 +366,8 @@ func transport(s *httptest.Server) *http.Transport {
 	}
 }
 
-// browser is somebody's browser: it keeps cookies and, unless it
-// follows, stops at every redirect.
+// browser is a person's browser. It keeps cookies, and stops at every redirect unless
+// follow is set.
 type browser struct {
 	t      *testing.T
 	h      *harness
@@ -429,8 +428,7 @@ func (b *browser) do(method, to string, body url.Values) answer {
 
 func (b *browser) get(to string) answer { b.t.Helper(); return b.do(http.MethodGet, to, nil) }
 
-// who is what the pages say of the browser's person; "" when nobody is
-// signed in.
+// who returns the person whose name the pages show, or an empty string without a session.
 func (b *browser) who() string {
 	b.t.Helper()
 	r, _ := http.NewRequest(http.MethodGet, b.h.server.URL+"/who", nil)
@@ -444,7 +442,7 @@ func (b *browser) who() string {
 	return string(text)
 }
 
-// cookie is the value of one of our cookies in the browser.
+// cookie returns the value of one of our cookies in the browser.
 func (b *browser) cookie(part string) string {
 	u, _ := url.Parse(b.h.server.URL)
 	for _, c := range b.client.Jar.Cookies(u) {

@@ -25,8 +25,8 @@ const (
 	clientSecret = "s3cret+/ of the client"
 )
 
-// idp is an OpenID Connect provider with everything that a sign-in
-// needs. The fields are switches of tests; set them between requests.
+// idp is an OpenID Connect provider with everything that a sign-in needs. The fields
+// configure it; set them between requests.
 type idp struct {
 	*httptest.Server
 	t   *testing.T
@@ -35,8 +35,8 @@ type idp struct {
 	mu     sync.Mutex
 	alg    string                        // RS256 (default), ES256; HS256 and none for attacks
 	algs   []string                      // that the discovery document names
-	claims map[string]any                // over the usual ones; nil drops one
-	info   func(http.ResponseWriter)     // answers UserInfo; nil: there is no such endpoint
+	claims map[string]any                // override the usual ones; nil removes one
+	info   func(http.ResponseWriter)     // answers UserInfo; if nil there is no such endpoint
 	answer func(map[string]any)          // changes the token answer
 	meta   func(map[string]any)          // changes the discovery document
 	down   bool                          // answers nothing but 503
@@ -45,9 +45,9 @@ type idp struct {
 	codes  map[string]url.Values         // code → the authorization request
 	asked  []url.Values                  // every authorization request
 	keys   map[string]any                // kid → private key
-	forged crypto.Signer                 // signs in place of the published key
+	forged crypto.Signer                 // signs instead of the published key
 	calls  map[string]int                // by path
-	extra  func(q url.Values) url.Values // changes what goes back to the callback
+	extra  func(q url.Values) url.Values // changes the parameters of the callback
 }
 
 func newIDP(t *testing.T, now func() time.Time) *idp {
@@ -169,7 +169,7 @@ func (p *idp) token(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, body)
 }
 
-// about is what the provider says of the person.
+// about returns the provider's claims about the person.
 func (p *idp) about(request url.Values) map[string]any {
 	sum := sha256.Sum256([]byte("the-access-token"))
 	c := map[string]any{
@@ -205,7 +205,7 @@ func (p *idp) sign(claims map[string]any) string {
 	case "ES256":
 		r, s, _ := ecdsa.Sign(rand.Reader, p.signer().(*ecdsa.PrivateKey), sum[:])
 		sig = append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...)
-	case "HS256": // with what both sides know
+	case "HS256": // signs with a key that both sides know
 		mac := hmac.New(sha256.New, []byte(clientSecret))
 		mac.Write([]byte(text))
 		sig = mac.Sum(nil)
@@ -214,7 +214,7 @@ func (p *idp) sign(claims map[string]any) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(sig)
 }
 
-// signer is the key in force, made when it is first needed.
+// signer returns the current key, which is made when it is first needed.
 func (p *idp) signer() any {
 	if p.forged != nil {
 		return p.forged
@@ -231,8 +231,8 @@ func (p *idp) signer() any {
 	return p.keys[name]
 }
 
-// firstKey serves all tests: making an RSA key takes longer than most
-// of them.
+// firstKey is shared by all tests, because making an RSA key takes longer than most of
+// them.
 var firstKey = sync.OnceValue(func() *rsa.PrivateKey {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -253,7 +253,7 @@ func newKey(t *testing.T, alg string) crypto.Signer {
 	return key
 }
 
-// publish lists the one key in force.
+// publish lists the current key.
 func (p *idp) publish(w http.ResponseWriter, _ *http.Request) {
 	number := func(n *big.Int) string { return base64.RawURLEncoding.EncodeToString(n.Bytes()) }
 	jwk := map[string]any{"kid": p.kid, "use": "sig"}

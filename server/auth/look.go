@@ -12,15 +12,14 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// How often Run looks at a provider: one that answers, and one that doesn't.
+// How often Run asks a provider: one that answers, and one that doesn't.
 const (
 	lookEvery = time.Minute
 	lookSoon  = 10 * time.Second
 )
 
-// Run looks at every provider at once, and again and again until ctx
-// ends, so that whoever runs assent learns of one that doesn't answer
-// before people want to sign in.
+// Run asks every provider at once, and repeatedly until ctx ends, so that operators learn
+// of a provider that doesn't answer before people want to sign in.
 func (a *Auth) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, p := range a.providers {
@@ -40,11 +39,11 @@ func (a *Auth) follow(ctx context.Context, p *provider) {
 		if failed != nil {
 			pause = lookSoon
 		}
-		_ = wait.Pause(ctx, pause) // the loop looks at ctx
+		_ = wait.Pause(ctx, pause) // the loop checks ctx
 	}
 }
 
-// tell logs when a provider begins to answer, or ends to.
+// tell logs when a provider begins or stops to answer.
 func (a *Auth) tell(p *provider, d *discovered, before, now error) {
 	facts := []any{"provider", p.ID, "tenant", p.Tenant, "issuer", p.Issuer}
 	switch {
@@ -61,16 +60,14 @@ func (a *Auth) tell(p *provider, d *discovered, before, now error) {
 	}
 }
 
-// unreached is why the last question to the provider had no answer; nil
-// when it had.
+// unreached returns the error of the last request to the provider, or nil.
 func (p *provider) unreached() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed
 }
 
-// hints are what is odd about a provider's offer, and may be right all
-// the same.
+// hints returns what is unusual about a provider's offer, but may be correct.
 func (p *provider) hints(d *discovered) []string {
 	var out []string
 	if slices.Contains(d.scopes, p.GroupsClaim) && !slices.Contains(p.Scopes, p.GroupsClaim) {
@@ -90,7 +87,7 @@ func (p *provider) hints(d *discovered) []string {
 	return out
 }
 
-// Check is an error while some provider doesn't answer.
+// Check returns an error while a provider doesn't answer.
 func (a *Auth) Check(context.Context) error {
 	var errs []error
 	for _, p := range a.providers {
@@ -101,14 +98,14 @@ func (a *Auth) Check(context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Registered are the addresses that a provider must be told.
+// Registered holds the addresses that must be registered at a provider.
 type Registered struct {
 	Tenant    string
 	Redirect  string // where it sends browsers back to
 	SignedOut string // where it may send them after they sign out there
 }
 
-// Addresses lists what must be registered at the providers.
+// Addresses lists the addresses that must be registered at the providers.
 func (a *Auth) Addresses() []Registered {
 	var out []Registered
 	for _, p := range a.providers {
@@ -125,18 +122,18 @@ func (p *provider) registered(base string) Registered {
 	}
 }
 
-// Offer is what a provider says of itself, to somebody who sets it up.
+// Offer is what a provider offers, for the person who configures it.
 type Offer struct {
 	Registered
 	Algorithms []string // by which it signs ID tokens
 	Scopes     []string // that sign-ins ask for
 	UserInfo   bool     // it can be asked for claims that the ID token lacks
 	ClockAhead time.Duration
-	Problems   []string // with which nobody could sign in
+	Problems   []string // because of which nobody could sign in
 	Hints      []string
 }
 
-// Look asks a provider what it offers. url is where people reach assent.
+// Look asks a provider for its offer. url is the public address of assent.
 func Look(ctx context.Context, config Provider, url string, client *http.Client) (Offer, error) {
 	base, err := checkURL(url, false)
 	if err != nil {
@@ -177,7 +174,7 @@ func Look(ctx context.Context, config Provider, url string, client *http.Client)
 	return offer, nil
 }
 
-// signs reports whether ID tokens by an algorithm are taken.
+// signs reports whether ID tokens with an algorithm are accepted.
 func signs(algorithm string) bool {
 	return slices.Contains(
 		[]string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512",
@@ -186,7 +183,7 @@ func signs(algorithm string) bool {
 	)
 }
 
-// dated notes how far the clock of whoever answers is ahead.
+// dated records how far the answering server's clock is ahead.
 type dated struct {
 	next  http.RoundTripper
 	ahead time.Duration

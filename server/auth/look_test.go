@@ -11,9 +11,9 @@ import (
 	"github.com/assent-dev/assent/server/auth"
 )
 
-// TestNoticesAChangeOfAlgorithm: a provider that begins to sign by
-// another algorithm, or at another address of its keys, is asked again
-// at once, but not with every token that doesn't verify.
+// TestNoticesAChangeOfAlgorithm checks that a provider that starts to use another
+// algorithm, or another address of its keys, is asked again at once, but not for every
+// token that doesn't verify.
 func TestNoticesAChangeOfAlgorithm(t *testing.T) {
 	h := open(t, false)
 	h.idp.algs = []string{"RS256"}
@@ -41,8 +41,8 @@ func TestNoticesAChangeOfAlgorithm(t *testing.T) {
 	}
 }
 
-// TestLeewayOfAMinute: tokens of a short life pass while clocks are
-// not quite the same, and no longer.
+// TestLeewayOfAMinute checks that short-lived tokens are accepted if the clocks differ by
+// up to a minute, and not by more.
 func TestLeewayOfAMinute(t *testing.T) {
 	for behind, status := range map[time.Duration]int{
 		45 * time.Second: http.StatusOK,
@@ -65,8 +65,8 @@ func TestLeewayOfAMinute(t *testing.T) {
 	}
 }
 
-// TestSaysAtTheStartThatAProviderIsDown, and that it is a
-// degraded part, until it answers.
+// TestSaysAtTheStartThatAProviderIsDown also checks that the provider is a degraded part
+// until it answers.
 func TestSaysAtTheStartThatAProviderIsDown(t *testing.T) {
 	h := open(t, false)
 	h.idp.down = true
@@ -111,7 +111,7 @@ func TestSaysAtTheStartThatAProviderIsDown(t *testing.T) {
 	}
 }
 
-// TestAddressesToRegister are those that the server answers at.
+// TestAddressesToRegister checks that they are the addresses at which the server answers.
 func TestAddressesToRegister(t *testing.T) {
 	h := open(t, false)
 	got := h.auth.Addresses()
@@ -133,8 +133,8 @@ func TestAddressesToRegister(t *testing.T) {
 	}
 }
 
-// TestTheSignInPageNamesTheProvider, by its host unless it has
-// a name, with the tenant only where several have the same.
+// TestTheSignInPageNamesTheProvider checks that it has its title or else the issuer's host,
+// and the tenant only if several providers have the same title.
 func TestTheSignInPageNamesTheProvider(t *testing.T) {
 	h := open(t, false)
 	host := strings.TrimPrefix(h.idp.URL, "https://")

@@ -18,30 +18,28 @@ import (
 )
 
 const (
-	providerTimeout = 10 * time.Second // for everything that one request asks of a provider
+	providerTimeout = 10 * time.Second // for all requests to a provider during one request of ours
 	retryDiscovery  = 3 * time.Second  // after it failed
 	freshDiscovery  = time.Hour
 	againDiscovery  = 10 * time.Second // at least, between two questions because of tokens that don't verify
 	maxAnswer       = 1 << 20          // bytes of one answer of a provider
-	// leeway is how far our clock and the provider's may be apart, in
-	// favour of an ID token that has just expired. Its other end, nbf,
-	// has 4 minutes, which go-oidc grants less this. When a token was
-	// issued is not looked at: it is for this sign-in only (nonce,
-	// PKCE).
+	// leeway is how far our clock may be ahead of the provider's for an ID token that has
+	// just expired. go-oidc itself accepts an nbf of up to 5 minutes in the future, of
+	// which this leaves 4. The time of issue is not checked, because a token is valid only
+	// for this sign-in (nonce, PKCE).
 	leeway = time.Minute
 )
 
-// Provider is an OpenID Connect provider that vouches for the people of
-// one tenant.
+// Provider is an OpenID Connect provider that authenticates the people of one tenant.
 type Provider struct {
 	ID           string // in addresses: its redirect address is URL/auth/callback/ID
-	Title        string // on the button; "" means the issuer's host
+	Title        string // on the button; empty for the issuer's host
 	Tenant       string
 	Issuer       string // exactly as the provider writes it
 	ClientID     string
 	ClientSecret string
-	Scopes       []string // beside openid; nil: email, profile
-	GroupsClaim  string   // the claim that lists groups, of the ID token or of UserInfo; "" means groups
+	Scopes       []string // in addition to openid; email and profile if nil
+	GroupsClaim  string   // the claim with the groups, in the ID token or UserInfo; empty for groups
 }
 
 func (p *Provider) check() error {
@@ -58,18 +56,18 @@ func (p *Provider) check() error {
 	return nil
 }
 
-// safeURL accepts https, and http where nobody listens in: on this
-// machine, or for a provider that is there itself.
+// safeURL accepts https. It accepts http only for a provider on this machine, where the
+// connection can't be intercepted.
 func safeURL(text string, httpsOnly bool) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Host != "" &&
 		(u.Scheme == "https" || u.Scheme == "http" && !httpsOnly && isLoopback(u.Hostname()))
 }
 
-// errUnreachable says that the provider can't be used right now.
+// errUnreachable means that the provider can't be used at the moment.
 var errUnreachable = errors.New("the identity provider can't be reached")
 
-// provider is a Provider with what its discovery document says.
+// provider is a Provider with its discovery document.
 type provider struct {
 	Provider
 	redirect string
@@ -80,16 +78,16 @@ type provider struct {
 	found   *discovered
 	failed  error // of the last question
 	retryAt time.Time
-	again   time.Time // when a token that didn't verify last made us ask
+	again   time.Time // when a token that didn't verify last caused a new request
 }
 
-// discovered is what a provider says about itself.
+// discovered is the parsed discovery document.
 type discovered struct {
 	provider   *oidc.Provider
 	oauth      oauth2.Config
 	verifier   *oidc.IDTokenVerifier
 	algorithms []string // of ID tokens
-	scopes     []string // that it names; it may know more
+	scopes     []string // in the document; the provider may support more
 	endSession string
 	at         time.Time
 }
@@ -115,7 +113,7 @@ func newProvider(p Provider, base *url.URL, client *http.Client, now func() time
 	}
 }
 
-// bounded limits how long a provider may take and how much it may say.
+// bounded limits the duration of a provider's answers, and their size.
 func bounded(client *http.Client) *http.Client {
 	c := &http.Client{Timeout: providerTimeout}
 	if client != nil {
@@ -127,7 +125,7 @@ func bounded(client *http.Client) *http.Client {
 
 type limited struct{ next http.RoundTripper }
 
-// RoundTrip cuts answers off after maxAnswer; what is cut doesn't parse.
+// RoundTrip truncates answers after maxAnswer. A truncated answer doesn't parse.
 func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	next := l.next
 	if next == nil {
@@ -144,9 +142,8 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// discover returns what the provider says about itself. It asks on the
-// first use, so that assent starts without the provider, again soon
-// after a failure, and once an hour.
+// discover returns the provider's discovery document. It is read on first use, so that
+// assent can start without the provider, soon after a failure, and once an hour.
 func (p *provider) discover(ctx context.Context) (*discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,10 +153,9 @@ func (p *provider) discover(ctx context.Context) (*discovered, error) {
 	return p.lookAgain(ctx)
 }
 
-// rediscover asks again when a token doesn't verify by what the
-// provider said before: it may have changed its keys or algorithms
-// since. It returns what was known when that was asked a moment ago, or
-// when it can't be asked.
+// rediscover reads the discovery document again after a token didn't verify, because the
+// provider may have changed its keys or algorithms. It returns the known document if it was
+// read a moment ago or can't be read.
 func (p *provider) rediscover(ctx context.Context, before *discovered) *discovered {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,12 +167,11 @@ func (p *provider) rediscover(ctx context.Context, before *discovered) *discover
 	return found
 }
 
-// lookAgain asks the provider, unless it failed a moment ago. While it
-// doesn't answer, what it said before serves. p.mu is held.
+// lookAgain asks the provider, unless that failed a moment ago. While the provider doesn't
+// answer, the previous document is used. The caller holds p.mu.
 func (p *provider) lookAgain(ctx context.Context) (*discovered, error) {
 	if now := p.now(); !now.Before(p.retryAt) {
-		// The answer is for everybody, so it doesn't end with the one
-		// request that asked.
+		// The answer is shared by all requests, so it must not be cancelled with this one.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), providerTimeout)
 		defer cancel()
 		found, err := p.ask(ctx)
@@ -248,9 +243,9 @@ func (p *provider) startPath(next string) string {
 	return "/auth/start/" + p.ID + "?next=" + url.QueryEscape(next)
 }
 
-// endSession is where the person may end the session at the provider as
-// well; "" when it has no such place. The ID token is not kept, so the
-// provider may ask.
+// endSession returns the address at which the person can also end the session at the
+// provider, or an empty string if there is none. The ID token is not kept, so the provider
+// may ask the person.
 func (p *provider) endSession(back string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -268,8 +263,8 @@ func (p *provider) endSession(back string) string {
 	return u.String()
 }
 
-// exchange turns a code into what the provider says about the person.
-// The tokens end here.
+// exchange exchanges a code for the provider's claims about the person. The tokens are not
+// kept.
 func (p *provider) exchange(ctx context.Context, code string, f flow) (directory.Claims, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
@@ -294,8 +289,8 @@ func (p *provider) exchange(ctx context.Context, code string, f flow) (directory
 	return p.claims(ctx, d, token, tokens)
 }
 
-// verify checks an ID token by what the provider says about itself; if
-// it is wrong by that, by what it says now.
+// verify checks an ID token with the known discovery document, and if that fails, with the
+// current one.
 func (p *provider) verify(ctx context.Context, d *discovered, raw string) (*oidc.IDToken, *discovered, error) {
 	token, err := d.verifier.Verify(ctx, raw)
 	if err != nil {
@@ -311,7 +306,7 @@ func (p *provider) verify(ctx context.Context, d *discovered, raw string) (*oidc
 	return token, d, nil
 }
 
-// exchangeError leaves out what the provider sent beside its error code.
+// exchangeError removes everything that the provider sent except its error code.
 func exchangeError(err error) error {
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		if refused.Response != nil && refused.Response.StatusCode >= 500 {
@@ -331,7 +326,7 @@ func exchangeError(err error) error {
 	return errors.New("the provider's answer to the code can't be read")
 }
 
-// confirm checks what the verifier leaves to its caller.
+// confirm makes the checks that the verifier leaves to its caller.
 func (p *provider) confirm(t *oidc.IDToken, access string, f flow) error {
 	var c struct {
 		AuthorizedParty string `json:"azp"`

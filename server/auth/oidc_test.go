@@ -68,13 +68,13 @@ func TestCookieFlags(t *testing.T) {
 		}
 	}
 
-	// The first start's answer comes too late: the second one replaced it.
+	// The callback of the first sign-in comes too late: the second one has replaced it.
 	if b.who() != "" {
 		t.Error("signed in by a flow that is over")
 	}
 }
 
-// TestTokenAttacks: an ID token that is wrong in any way signs nobody in.
+// TestTokenAttacks checks that a sign-in fails if its ID token is wrong in any way.
 func TestTokenAttacks(t *testing.T) {
 	now := time.Now().Unix()
 	claim := func(k string, v any) func(*idp) { return func(p *idp) { p.claims = map[string]any{k: v} } }
@@ -148,8 +148,8 @@ func TestTokenAttacks(t *testing.T) {
 	}
 }
 
-// TestCallbackAttacks: only the browser that began a sign-in can finish
-// it, once, with the provider it went to.
+// TestCallbackAttacks checks that only the browser that began a sign-in can finish it,
+// once, with the provider that it was sent to.
 func TestCallbackAttacks(t *testing.T) {
 	h := open(t, false)
 	h.cfg.Providers = append(h.cfg.Providers, auth.Provider{
@@ -214,7 +214,7 @@ func TestCallbackAttacks(t *testing.T) {
 		eve.who() != "" {
 		t.Errorf("a used code: %d", res.StatusCode)
 	}
-	stolen, _ := url.Parse(h.browser().begin()) // a code on its way to somebody else: PKCE binds it to that browser
+	stolen, _ := url.Parse(h.browser().begin()) // somebody else's code: PKCE binds it to their browser
 	if res := eve.get(with(eve.begin(), "code", stolen.Query().Get("code"))); res.StatusCode != http.StatusForbidden ||
 		eve.who() != "" {
 		t.Errorf("a stolen code: %d", res.StatusCode)
@@ -267,7 +267,7 @@ func TestProviderDown(t *testing.T) {
 	}
 	h.idp.set(func() { h.idp.down = false })
 	h.pass(4 * time.Second)
-	to := b.begin() // it came back
+	to := b.begin() // the provider answers again
 	h.idp.set(func() { h.idp.down = true })
 	down(b, to)
 	h.idp.set(func() { h.idp.down, h.idp.broken = false, true })
@@ -287,7 +287,7 @@ func TestProviderDown(t *testing.T) {
 	h.idp.set(func() {
 		h.idp.meta = func(m map[string]any) { m["issuer"] = "https://evil.example" }
 	})
-	h.pass(25 * time.Hour) // asked again, and wrong: yesterday's answer serves
+	h.pass(25 * time.Hour) // asked again, and fails: yesterday's document is used
 	if b.follow = false; b.get("/auth/start/corp").StatusCode != http.StatusFound {
 		t.Error("a failed refresh closes the door")
 	}
@@ -299,7 +299,7 @@ func TestProviderDown(t *testing.T) {
 	down(h.browser(), "/auth/start/corp")
 }
 
-// withoutToken loses the connection to the token endpoint.
+// withoutToken fails connections to the token endpoint.
 type withoutToken struct{ http.RoundTripper }
 
 func (w withoutToken) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -309,8 +309,8 @@ func (w withoutToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.RoundTripper.RoundTrip(r)
 }
 
-// TestDiscoveryAttacks: a document that isn't the issuer's, or leads
-// off https, is as good as none.
+// TestDiscoveryAttacks checks that a document of another issuer, or with addresses that are
+// not https, is not used.
 func TestDiscoveryAttacks(t *testing.T) {
 	for key, value := range map[string]string{
 		"issuer":                 "https://evil.example",

@@ -11,11 +11,11 @@ import (
 //go:embed pages.html
 var pagesFS embed.FS
 
-// pages are parsed once; the file is part of the program, and every
-// test would see it broken.
+// pages are parsed once. The file is part of the program, so an error would show in every
+// test.
 var pages = template.Must(template.ParseFS(pagesFS, "pages.html"))
 
-// What the pages show.
+// Data of the pages.
 type (
 	choice struct{ Title, Start string }
 
@@ -34,7 +34,7 @@ type (
 
 	message struct {
 		Title, Text string
-		Again       string // where to try again; "" nowhere
+		Again       string // where to try again; may be empty
 		SignOut     bool   // offer to sign out
 	}
 )
@@ -48,7 +48,7 @@ func show(w http.ResponseWriter, status int, page string, data any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // whoever left doesn't read it
+	_, _ = w.Write(b.Bytes()) // a client that has disconnected can't read it
 }
 
 // problem is the form of refusals for programs, as in docs/contracts/http.md.
@@ -61,7 +61,7 @@ type problem struct {
 	Next   string `json:"next_action"`
 }
 
-// refuse answers with a page, or for programs with a problem.
+// refuse answers with a page, or with a problem if the client is a program.
 func refuse(w http.ResponseWriter, r *http.Request, status int, m message) {
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "5")

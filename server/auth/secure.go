@@ -6,25 +6,22 @@ import (
 )
 
 const (
-	// Only our own files, nothing inline, no frames, forms to
-	// ourselves: a page made from a call's arguments can neither run
-	// nor send anything, nor be laid under another page (threats 6 and
-	// 13).
+	// Only our own files, nothing inline, no frames, and forms only to ourselves: a page
+	// made from a call's arguments can't run or send anything, or be framed by another page
+	// (threats 6 and 13).
 	contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 	permissionsPolicy = "camera=(), geolocation=(), microphone=(), payment=(), publickey-credentials-get=(), usb=()"
 )
 
-// Secure guards everything that browsers see: requests from other
-// origins that would change something are refused with 403 (CSRF), and
-// answers carry headers that keep pages from running, framing or
-// keeping what they should not. A handler may loosen Cache-Control for
-// files that are the same for everybody. base is the public address.
+// Secure protects everything that browsers see. It refuses requests from other origins that
+// would change something with 403 (CSRF), and adds headers that prevent pages from running
+// foreign code, being framed or being cached. A handler may relax Cache-Control for files
+// that are the same for everybody. base is the public address.
 func Secure(next http.Handler, base *url.URL) http.Handler {
 	csrf := http.NewCrossOriginProtection()
-	// Behind a proxy the Host of a request may be another than the
-	// origin that the browser knows. An address that can't be an origin
-	// is not trusted, no more.
+	// Behind a proxy, the Host of a request may differ from the origin that the browser
+	// sees. An address that can't be an origin is just not trusted.
 	_ = csrf.AddTrustedOrigin(base.Scheme + "://" + base.Host)
 	guarded := csrf.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

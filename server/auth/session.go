@@ -15,21 +15,21 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Buckets of store.Values. A session is written once, at the sign-in,
-// and never again, so nothing that is still under way when somebody
-// signs out can bring it back; when it was last used stands beside it.
+// Buckets of store.Values. A session is written once, at the sign-in, and never again, so a
+// request that is still running during a sign-out can't bring it back. The time of its last
+// use is stored separately.
 const (
 	bucketSession = "session"
 	bucketSeen    = "session-seen"
 	bucketLink    = "signin-link"
 )
 
-// Buckets are where sessions and what leads to one are kept; the
-// sessions themselves come first.
+// Buckets returns the buckets of sessions and of one-time links. The sessions themselves
+// come first.
 func Buckets() []string { return []string{bucketSession, bucketSeen, bucketLink} }
 
-// newSessions has no idle time of its own: with one, scs writes every
-// session back with every request.
+// newSessions sets no idle timeout: with one, scs would write every session back with every
+// request.
 func newSessions(s scs.Store, cookie string, secure bool) *scs.SessionManager {
 	return &scs.SessionManager{ // scs.New would start a store of its own, with a goroutine
 		Lifetime:         Absolute,
@@ -46,9 +46,9 @@ func newSessions(s scs.Store, cookie string, secure bool) *scs.SessionManager {
 	}
 }
 
-// cookieName: browsers take a __Host- cookie only from the host itself,
-// over https, for every path. Over http, which is for dev mode, the
-// name holds the port: all ports of a host share their cookies.
+// cookieName returns the name of a cookie. Browsers accept a __Host- cookie only from the
+// host itself, over https, for every path. Over http, which is for dev mode, the name
+// contains the port, because all ports of a host share their cookies.
 func (a *Auth) cookieName(part string) string {
 	if a.base.Scheme == "https" {
 		return "__Host-assent" + part
@@ -56,7 +56,7 @@ func (a *Auth) cookieName(part string) string {
 	return "assent" + part + "-" + cmp.Or(a.base.Port(), "80")
 }
 
-// signedIn is what a session says.
+// signedIn is the content of a session.
 type signedIn struct {
 	tenant, person, method, provider string
 	at                               time.Time
@@ -79,7 +79,7 @@ func (a *Auth) token(r *http.Request) string {
 	return c.Value
 }
 
-// session reads the session of a request; errNobody when there is none.
+// session reads the session of a request. It returns errNobody if there is none.
 func (a *Auth) session(r *http.Request) (signedIn, error) {
 	token := a.token(r)
 	if token == "" {
@@ -103,8 +103,8 @@ func (a *Auth) session(r *http.Request) (signedIn, error) {
 	return s, err
 }
 
-// begin signs somebody in: recorded first, then under a new token,
-// whatever token the browser brought (session fixation).
+// begin signs a person in. It records that first, and then uses a new token, whatever token
+// the browser sent (session fixation).
 func (a *Auth) begin(w http.ResponseWriter, r *http.Request, s signedIn) error {
 	facts := map[string]any{"method": s.method}
 	if s.provider != "" {
@@ -134,7 +134,7 @@ func (a *Auth) begin(w http.ResponseWriter, r *http.Request, s signedIn) error {
 		a.sessions.Put(ctx, k, v)
 	}
 
-	a.sessions.SetDeadline(ctx, now.Add(Absolute)) // by our clock
+	a.sessions.SetDeadline(ctx, now.Add(Absolute)) // by the clock of the configuration
 	token, expires, err := a.sessions.Commit(ctx)
 	if err != nil {
 		return fmt.Errorf("begin the session: %w", err)
@@ -143,8 +143,7 @@ func (a *Auth) begin(w http.ResponseWriter, r *http.Request, s signedIn) error {
 	return nil
 }
 
-// signOut ends the session of this browser, or with everywhere=yes
-// every session of the person.
+// signOut ends this browser's session, or with everywhere=yes all sessions of the person.
 func (a *Auth) signOut(w http.ResponseWriter, r *http.Request) {
 	s, err := a.session(r)
 	if err == nil && r.PostFormValue("everywhere") == "yes" {
@@ -191,8 +190,7 @@ type sessionStore struct {
 	now    func() time.Time
 }
 
-// FindCtx returns a session that has not ended and was used lately, and
-// notes that it is used now.
+// FindCtx returns a session that has not ended and was used recently, and notes this use.
 func (s *sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
 	now := s.now()
 	b, err := s.values.Value(ctx, bucketSession, token, now)
@@ -210,8 +208,7 @@ func (s *sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool,
 		return nil, false, err
 	}
 
-	// A write with every request would cost more than the eighth of the
-	// idle time that is lost.
+	// Noting every use would cost more than the accuracy of an eighth of the idle time.
 	if last, err := time.Parse(time.RFC3339, string(seen)); err != nil || now.Sub(last) > Idle/8 {
 		return b, true, s.see(ctx, token, now)
 	}
@@ -259,8 +256,7 @@ func (s *sessionStore) endAll(ctx context.Context, who signedIn) error {
 	return nil
 }
 
-// Find, Commit and Delete without a context complete scs.Store; scs
-// calls the others.
+// Find, Commit and Delete without a context complete scs.Store. scs calls the others.
 func (s *sessionStore) Find(token string) ([]byte, bool, error) {
 	return s.FindCtx(context.Background(), token)
 }
@@ -273,7 +269,7 @@ func (s *sessionStore) Commit(token string, b []byte, expires time.Time) error {
 // Delete ends a session.
 func (s *sessionStore) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
 
-// codec writes sessions as JSON.
+// codec encodes sessions as JSON.
 type codec struct{}
 
 type stored struct {

@@ -62,7 +62,7 @@ func TestIdleAndAbsolute(t *testing.T) {
 	}
 }
 
-// TestFewWrites: pages that poll don't write to the store each time.
+// TestFewWrites checks that pages that poll don't write to the store each time.
 func TestFewWrites(t *testing.T) {
 	h := open(t, false)
 	b := h.signedIn()
@@ -95,7 +95,7 @@ func TestSessionFixation(t *testing.T) {
 	}
 }
 
-// TestStolenStore: what stands in the store signs nobody in.
+// TestStolenStore checks that nothing in the store can be used to sign in.
 func TestStolenStore(t *testing.T) {
 	h := open(t, false)
 	h.signedIn()
@@ -178,8 +178,8 @@ func TestSignOut(t *testing.T) {
 	}
 }
 
-// TestStoreFailsAnywhere: whichever access to the store fails, nobody
-// gets in by it and nobody is told that they are out when they aren't.
+// TestStoreFailsAnywhere checks that, whichever access to the store fails, nobody gets in
+// because of that, and no page says that a person is signed out if they are not.
 func TestStoreFailsAnywhere(t *testing.T) {
 	h := open(t, false)
 	b := h.signedIn()
@@ -193,7 +193,7 @@ func TestStoreFailsAnywhere(t *testing.T) {
 				survived = h.values.failAt > 0
 				h.values.failAt = 0
 			})
-			if survived { // it needed fewer accesses
+			if survived { // there were fewer accesses than that
 				break
 			}
 			if res.StatusCode != http.StatusServiceUnavailable || b.cookie("") == "" {
@@ -243,8 +243,8 @@ func TestStoreFailsAnywhere(t *testing.T) {
 	}
 }
 
-// TestNoResurrection: a page that is still under way when somebody
-// signs out doesn't bring the session back.
+// TestNoResurrection checks that a request that is still running when a person signs out
+// does not bring the session back.
 func TestNoResurrection(t *testing.T) {
 	h := open(t, false)
 	b := h.signedIn()
@@ -332,8 +332,8 @@ func TestMiddleware(t *testing.T) {
 	}
 }
 
-// TestCSRF: another site can't change anything in the name of who is
-// signed in here.
+// TestCSRF checks that another site can't change anything in the name of the person who is
+// signed in.
 func TestCSRF(t *testing.T) {
 	h := open(t, false)
 	b := h.signedIn()

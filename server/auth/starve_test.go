@@ -17,14 +17,14 @@ import (
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
-// posts is how often the provider was asked to exchange a code.
+// posts returns how often the provider was asked to exchange a code.
 func (p *idp) posts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls["/token"]
 }
 
-// back asks for a callback without a browser around it.
+// back requests a callback without a browser.
 func (h *harness) back(to, cookie, address string) *httptest.ResponseRecorder {
 	req := httptest.NewRequestWithContext(testwait.Context(h.t), "GET", to, nil)
 	req.RemoteAddr = address
@@ -40,8 +40,8 @@ func (h *harness) back(to, cookie, address string) *httptest.ResponseRecorder {
 // begun is a sign-in right before its callback.
 type begun struct{ to, cookie string }
 
-// begun begins a sign-in. With a code it comes back with that one,
-// instead of the provider's.
+// begun begins a sign-in. If code is not empty, the callback has that code instead of the
+// provider's.
 func (h *harness) begun(code string) begun {
 	h.t.Helper()
 	b := h.browser()
@@ -55,9 +55,8 @@ func (h *harness) begun(code string) begun {
 	return begun{to.RequestURI(), b.cookie("-flow")}
 }
 
-// TestNoPostForAFlowThatWasNotBegun: cookies that somebody made,
-// changed, or had sealed for another provider or by another server lead
-// to no post.
+// TestNoPostForAFlowThatWasNotBegun checks that a cookie that was made up, changed, or
+// encrypted for another provider or by another server causes no request to the provider.
 func TestNoPostForAFlowThatWasNotBegun(t *testing.T) {
 	h := open(t, false)
 	f := h.begun("")
@@ -102,8 +101,8 @@ func TestNoPostForAFlowThatWasNotBegun(t *testing.T) {
 	}
 }
 
-// TestAFlowIsUsedOnce: whoever sends the same callback again, here
-// or to another replica, reaches no provider.
+// TestAFlowIsUsedOnce checks that a repeated callback, here or to another replica, causes
+// no request to the provider.
 func TestAFlowIsUsedOnce(t *testing.T) {
 	h := open(t, false)
 	f := h.begun("made-up")
@@ -128,8 +127,9 @@ func TestAFlowIsUsedOnce(t *testing.T) {
 	}
 }
 
-// hold keeps the exchanges of made-up codes under way until release is
-// called, and no wait for an exchange ends before. It returns how many are under way at most, too.
+// hold blocks the exchanges of made-up codes until release is called, and keeps waits for
+// an exchange from timing out before that. most is the maximal number of concurrent
+// exchanges.
 func (h *harness) hold() (most *atomic.Int64, release func()) {
 	most = &atomic.Int64{}
 	var now atomic.Int64
@@ -150,11 +150,10 @@ func (h *harness) hold() (most *atomic.Int64, release func()) {
 	return most, release
 }
 
-// TestStrangersDoNotKeepPeopleFromSigningIn: a hundred and fifty
-// strangers begin sign-ins, as anybody may, and come back at once with codes that
-// they made up, from one address; the provider answers none of them.
-// People who typed a password meanwhile, and people elsewhere, sign in
-// all the same.
+// TestStrangersDoNotKeepPeopleFromSigningIn has 150 strangers begin sign-ins from one
+// address, and come back at once with made-up codes, none of which the provider answers.
+// People who typed a password meanwhile, and people at other addresses, must be able to
+// sign in.
 func TestStrangersDoNotKeepPeopleFromSigningIn(t *testing.T) {
 	h := open(t, false)
 	most, release := h.hold()
@@ -192,8 +191,8 @@ func TestStrangersDoNotKeepPeopleFromSigningIn(t *testing.T) {
 	}
 }
 
-// TestWhoFindsNoRoomTriesAgain: a sign-in that found no room is not
-// lost: the same page, asked for again, goes on with it.
+// TestWhoFindsNoRoomTriesAgain checks that a sign-in that was refused because too many wait
+// is not lost: requesting the same page again continues it.
 func TestWhoFindsNoRoomTriesAgain(t *testing.T) {
 	h := open(t, false)
 	flows := make([]begun, 100) // more than may wait

@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// onSQLite puts the harness on a real store.
+// onSQLite gives the harness a real store.
 func (h *harness) onSQLite() store.Store {
 	h.t.Helper()
 	s, err := sqlite.Open(h.t.Context(), filepath.Join(h.t.TempDir(), "assent.db"), sqlite.Options{})

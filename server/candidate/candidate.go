@@ -1,8 +1,7 @@
-// Package candidate decides live calls a second time, by the files of a
-// candidate, and counts what would change (docs/guides/candidate.md).
-// It is beside the decisions, never in them: whoever decides leaves a
-// call in a bounded queue and goes on. When the queue is full the call
-// is counted and forgotten.
+// Package candidate decides live calls a second time, with the files of a candidate, and
+// counts what would change (docs/guides/candidate.md). It never affects decisions: the code
+// that decides puts a call into a bounded queue and goes on. If the queue is full, the call
+// is counted as dropped.
 package candidate
 
 import (
@@ -22,53 +21,52 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// Config says what is compared with what.
+// Config names the files that are compared.
 type Config struct {
 	Dir    string       // of the candidate's agents and policies
-	Live   plans.Config // what the live plans are made of
+	Live   plans.Config // configuration of the live plans
 	Plans  *plans.Plans // the live ones
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Bounds of what waits to be compared.
+// Limits of the calls that wait to be compared.
 const (
 	mostWaiting = 1024
 	mostBytes   = 16 << 20 // of arguments
 )
 
-// poll is how often the candidate's files are looked at.
+// poll is the interval at which the candidate's files are checked for changes.
 const poll = 2 * time.Second
 
-// waiting is a call that is to be compared.
+// waiting is a call that waits to be compared.
 type waiting struct {
 	agent   string
-	live    *approval.Compiled // nil: a person denied the call
+	live    *approval.Compiled // nil if a person denied the call
 	call    *resolve.Call
 	outcome resolve.Outcome
 	denied  string // the request that was denied
 	size    int64
 }
 
-// Candidate compares what a tenant's plans decide with what those of a
-// candidate would.
+// Candidate compares the decisions of a tenant's plans with those of a candidate.
 type Candidate struct {
 	cfg     Config
 	queue   chan waiting
 	bytes   atomic.Int64
 	dropped atomic.Uint64 // since the process began
-	broken  atomic.Uint64 // calls that could not be compared since the comparison itself broke
+	broken  atomic.Uint64 // calls that could not be compared because the comparison panicked
 
-	counts [3][4]atomic.Uint64 // by live and candidate outcome; the last: it has none
+	counts [3][4]atomic.Uint64 // by live and candidate outcome; the last index is noPlan
 
-	mu       sync.Mutex // guards what stands below
+	mu       sync.Mutex // guards the fields below
 	files    files
 	since    time.Time
 	lost     uint64 // dropped, when the comparison began
 	compared map[string]*comparison
 }
 
-// comparison is that of one agent.
+// comparison is the comparison of one agent.
 type comparison struct {
 	live, next *approval.Compiled
 	since      time.Time
@@ -77,11 +75,11 @@ type comparison struct {
 	why        string
 }
 
-// noPlan stands in the place of an outcome.
+// noPlan is used instead of an outcome if the candidate has no plan.
 const noPlan = 3
 
-// New reads the candidate's files. What is wrong with them is told by
-// Problems: a candidate that can't be read compares nothing.
+// New reads the candidate's files. State reports their problems: a candidate that can't be
+// read compares nothing.
 func New(cfg Config) *Candidate {
 	c := &Candidate{
 		cfg:      cfg,
@@ -92,13 +90,13 @@ func New(cfg Config) *Candidate {
 	return c
 }
 
-// Decided takes a call to compare. It is called on the way to the
-// answer, so it only puts the call into the queue, if there is room.
+// Decided queues a call to be compared. It is called before the answer is sent, so it only
+// puts the call into the queue, or drops it if the queue is full.
 func (c *Candidate) Decided(live *approval.Compiled, call *resolve.Call, outcome resolve.Outcome) {
 	c.put(waiting{agent: live.Agent.ID, live: live, call: call, outcome: outcome})
 }
 
-// Denied takes a call that people denied.
+// Denied queues a call that people denied.
 func (c *Candidate) Denied(r *approval.Request) {
 	call := r.Current().Call
 	c.put(waiting{agent: r.Agent.ID, call: &call, denied: r.ID})
@@ -106,7 +104,7 @@ func (c *Candidate) Denied(r *approval.Request) {
 
 func (c *Candidate) put(w waiting) {
 	if w.agent == approval.AdministrationAgent {
-		return // administrators' acts have no files
+		return // administrative acts have no files
 	}
 	w.size = int64(len(w.call.Args) + len(w.call.ParentInput))
 	if c.bytes.Add(w.size) > mostBytes || !c.enqueue(w) {
@@ -115,7 +113,7 @@ func (c *Candidate) put(w waiting) {
 	}
 }
 
-// enqueue reports whether there was room.
+// enqueue reports whether the call fitted into the queue.
 func (c *Candidate) enqueue(w waiting) bool {
 	select {
 	case c.queue <- w:
@@ -125,7 +123,7 @@ func (c *Candidate) enqueue(w waiting) bool {
 	}
 }
 
-// Run compares until ctx ends. What waits then is forgotten.
+// Run compares calls until ctx ends. Calls that still wait are dropped.
 func (c *Candidate) Run(ctx context.Context) {
 	t := time.NewTicker(poll)
 	defer t.Stop()
@@ -142,7 +140,7 @@ func (c *Candidate) Run(ctx context.Context) {
 	}
 }
 
-// safely keeps what breaks here from everything else.
+// safely recovers from panics, so that they affect nothing else.
 func (c *Candidate) safely(work func()) {
 	defer func() {
 		if what := recover(); what != nil && c.broken.Add(1) == 1 {
@@ -159,12 +157,12 @@ func (c *Candidate) tellPanic(what any) {
 	)
 }
 
-// compare decides one call by both plans.
+// compare decides one call with both plans.
 func (c *Candidate) compare(w waiting) {
 	at := c.comparison(w.agent)
 	switch {
 	case at == nil || w.live != nil && !same(w.live, at.live):
-		c.count(w, noPlan) // decided by a plan of before
+		c.count(w, noPlan) // decided by an older plan
 	case at.matrix == nil:
 		c.count(w, noPlan)
 		c.locked(func() { at.missed++ })
@@ -175,8 +173,8 @@ func (c *Candidate) compare(w waiting) {
 	}
 }
 
-// add counts a call in the matrix. The errors are those of writing,
-// which goes into memory.
+// add counts a call in the matrix. It ignores write errors, because the matrix writes to
+// memory.
 func (at *comparison) add(w waiting, seen replay.Weighed) {
 	if w.denied != "" {
 		_ = at.matrix.Deny(seen, w.denied)
@@ -193,15 +191,15 @@ func (c *Candidate) locked(do func()) {
 	do()
 }
 
-// count counts a call. A denial by a person is no further call.
+// count counts a call. A denial by a person was counted already.
 func (c *Candidate) count(w waiting, next int) {
 	if w.denied == "" {
 		c.counts[w.outcome][next].Add(1)
 	}
 }
 
-// comparison is that of the plans in force, which begins anew when one
-// of them has changed; nil: the agent has no live plan any more.
+// comparison returns the comparison of the current plans. It begins a new one if a plan has
+// changed, and returns nil if the agent no longer has a live plan.
 func (c *Candidate) comparison(agent string) *comparison {
 	ctx := context.Background() // no plan is waited for
 	live, err := c.cfg.Plans.Plan(ctx, "", agent)
@@ -232,8 +230,7 @@ func newComparison(agent string, live, next *approval.Compiled, since time.Time)
 	return at
 }
 
-// reload looks at the candidate's files. When they have changed
-// everything is compared anew.
+// reload checks the candidate's files. If they have changed, all comparisons start over.
 func (c *Candidate) reload() {
 	next, changed := c.files.reload(&c.cfg)
 	if !changed {
@@ -258,7 +255,7 @@ func (c *Candidate) reload() {
 		"problems", len(next.problems))
 }
 
-// State is how the comparison stands.
+// State is the current result of the comparison.
 type State struct {
 	Since    time.Time // of the candidate's files as they are
 	Digest   string    // of these
@@ -273,13 +270,12 @@ type Compared struct {
 	Agent  string
 	Since  time.Time
 	Missed int    // calls that were not compared
-	Why    string // the candidate has no plan; "" it has
+	Why    string // why the candidate has no plan; empty if it has one
 	Report *replay.Report
 	Found  []replay.Found
 }
 
-// State tells how the comparison stands, agents in the order of their
-// ids.
+// State returns the current result, with agents in the order of their ids.
 func (c *Candidate) State() State {
 	s := c.Files()
 	c.mu.Lock()
@@ -299,7 +295,7 @@ func (at *comparison) state(agent string) Compared {
 	return one
 }
 
-// Files tells which files there are, without the comparison.
+// Files returns the state of the files, without the comparison.
 func (c *Candidate) Files() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -311,22 +307,20 @@ func (c *Candidate) Files() State {
 	}
 }
 
-// Err is what is wrong with the candidate's files; nil when all of them
-// can be compared.
+// Err returns the problems of the candidate's files, or nil if all of them can be compared.
 func (c *Candidate) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.files.err()
 }
 
-// Count is how many calls of a live outcome had one by the candidate.
+// Count is the number of calls with a pair of outcomes, live and by the candidate.
 type Count struct {
 	Live, Candidate string // Candidate is "none" where it has no plan
 	Calls           uint64
 }
 
-// Counts are all counts since the process began, and how many calls
-// were dropped.
+// Counts returns all counts since the process began, and the number of dropped calls.
 func (c *Candidate) Counts() (all []Count, dropped uint64) {
 	names := [4]string{
 		resolve.Deny:  resolve.Deny.String(),

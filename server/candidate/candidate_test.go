@@ -28,7 +28,7 @@ action_space:
 execution_policy: {id: agf.react, config: {instructions: I, model: m}}
 `
 
-// policyText asks about payments above a bound, and hides the card.
+// policyText returns a policy that asks about payments above a bound, and hides the card.
 func policyText(bound int) string {
 	return fmt.Sprintf(`schema_version: "1.0.0"
 policy_ref: p
@@ -41,7 +41,7 @@ rules:
 `, bound)
 }
 
-// world is live files, and beside them those of a candidate.
+// world has live files and those of a candidate.
 type world struct {
 	t   testing.TB
 	dir string
@@ -96,7 +96,7 @@ func (w *world) decides(c *Candidate, args string) {
 	c.Decided(live, call, live.Plan.Decide(call).Outcome)
 }
 
-// drain compares what waits.
+// drain compares the waiting calls.
 func drain(c *Candidate) {
 	for len(c.queue) > 0 {
 		w := <-c.queue
@@ -105,7 +105,7 @@ func drain(c *Candidate) {
 	}
 }
 
-// counted is the count of a pair of outcomes.
+// counted returns the count of a pair of outcomes.
 func counted(c *Candidate, live, next string) uint64 {
 	all, _ := c.Counts()
 	for _, one := range all {
@@ -116,8 +116,8 @@ func counted(c *Candidate, live, next string) uint64 {
 	return 0
 }
 
-// TestCallsAreDecidedByTheCandidateToo: they are counted by both
-// outcomes, and those that would go unasked are listed as the live plan
+// TestCallsAreDecidedByTheCandidateToo checks that calls are counted by both outcomes, and
+// that those that would run without asking are listed in the form in which the live plan
 // shows them.
 func TestCallsAreDecidedByTheCandidateToo(t *testing.T) {
 	loose := strings.ReplaceAll(policyText(1000), ", arguments: {redact: [card]}", "")
@@ -147,8 +147,8 @@ func TestCallsAreDecidedByTheCandidateToo(t *testing.T) {
 	}
 }
 
-// TestDenialsThatWouldGoUnasked: what a person denied is listed when the
-// candidate would not ask, and is no further call.
+// TestDenialsThatWouldGoUnasked checks that a call that a person denied is listed if the
+// candidate would not ask, and is not counted twice.
 func TestDenialsThatWouldGoUnasked(t *testing.T) {
 	w := newWorld(t, map[string]string{"p.policy.yaml": policyText(1000)})
 	c := New(w.cfg)
@@ -172,8 +172,8 @@ func TestDenialsThatWouldGoUnasked(t *testing.T) {
 	}
 }
 
-// TestABrokenCandidateSaysWhere: it compares nothing, and everything
-// begins anew once it is mended.
+// TestABrokenCandidateSaysWhere checks that a broken candidate compares nothing, and that
+// everything starts over after it is fixed.
 func TestABrokenCandidateSaysWhere(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"p.policy.yaml:3:10: ":        {"p.policy.yaml": strings.Replace(policyText(9), "implicit", "sometimes", 1)},
@@ -210,8 +210,8 @@ func TestABrokenCandidateSaysWhere(t *testing.T) {
 	}
 }
 
-// TestChangesBeginAnew: of the candidate's files, and of the live ones;
-// what stays as it is goes on.
+// TestChangesBeginAnew changes the candidate's files and the live ones. Comparisons whose
+// files stay the same must go on.
 func TestChangesBeginAnew(t *testing.T) {
 	w := newWorld(t, map[string]string{"p.policy.yaml": policyText(1000)})
 	c := New(w.cfg)
@@ -238,7 +238,7 @@ func TestChangesBeginAnew(t *testing.T) {
 	}
 }
 
-// TestAgentsOfACandidate: they stand in the place of all agents, under
+// TestAgentsOfACandidate checks that the candidate's agents replace all live agents, with
 // the live policies.
 func TestAgentsOfACandidate(t *testing.T) {
 	asks := strings.Replace(agentText, "Pays.", "Pays., approval: true", 1)
@@ -258,8 +258,8 @@ func TestAgentsOfACandidate(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForTheCandidate: while the comparison hangs, calls are
-// taken up to the bounds of the queue, and dropped and counted beyond.
+// TestNobodyWaitsForTheCandidate checks that while the comparison hangs, calls are queued
+// up to the limits, and further ones are dropped and counted.
 func TestNobodyWaitsForTheCandidate(t *testing.T) {
 	w := newWorld(t, map[string]string{"p.policy.yaml": policyText(1000)})
 	c := New(w.cfg)
@@ -303,7 +303,7 @@ func TestNobodyWaitsForTheCandidate(t *testing.T) {
 	}
 }
 
-// TestAPanicStaysInTheComparison: it is logged once and counted, and the
+// TestAPanicStaysInTheComparison checks that a panic is logged once and counted, and the
 // next call is compared.
 func TestAPanicStaysInTheComparison(t *testing.T) {
 	w := newWorld(t, map[string]string{"p.policy.yaml": policyText(1000)})
@@ -323,8 +323,7 @@ func TestAPanicStaysInTheComparison(t *testing.T) {
 	}
 }
 
-// TestRunEndsAndLeavesNothing: a goroutine that is left fails the
-// bubble.
+// TestRunEndsAndLeavesNothing fails if a goroutine remains in the bubble.
 func TestRunEndsAndLeavesNothing(t *testing.T) {
 	w := newWorld(t, map[string]string{"p.policy.yaml": policyText(1000)})
 	synctest.Test(t, func(t *testing.T) {
@@ -341,7 +340,7 @@ func TestRunEndsAndLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestTheRequestPathPutsACallIntoAQueue: it allocates nothing.
+// TestTheRequestPathPutsACallIntoAQueue checks that this allocates nothing.
 func TestTheRequestPathPutsACallIntoAQueue(t *testing.T) {
 	w := newWorld(t, map[string]string{"p.policy.yaml": policyText(1000)})
 	c := New(w.cfg)
@@ -352,8 +351,8 @@ func TestTheRequestPathPutsACallIntoAQueue(t *testing.T) {
 	}
 }
 
-// BenchmarkDecided is what the request path pays: with room in the
-// queue, and without.
+// BenchmarkDecided measures the cost on the request path, with free places in the queue and
+// without.
 func BenchmarkDecided(b *testing.B) {
 	w := newWorld(b, map[string]string{"p.policy.yaml": policyText(1000)})
 	live, _ := w.cfg.Plans.Plan(b.Context(), "", "a")

@@ -15,22 +15,22 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// holds says what a candidate's directory has.
+// holds describes the contents of a candidate's directory.
 type holds struct {
 	agents, policies bool
-	problem          string // it can't be used
+	problem          string // why it can't be used
 }
 
-// files are a candidate's as they were last read.
+// files are a candidate's files in the state in which they were read last.
 type files struct {
 	holds    holds
-	plans    *plans.Plans // nil: they can't be read
+	plans    *plans.Plans // nil if they can't be read
 	digest   string
 	agents   int
 	problems []string
 }
 
-// plan is the candidate's of an agent, or why there is none.
+// plan returns the candidate's plan of an agent, or the reason why there is none.
 func (f *files) plan(ctx context.Context, agent string) (*approval.Compiled, string) {
 	if f.plans == nil {
 		return nil, f.err().Error()
@@ -88,7 +88,7 @@ func (f *files) load(cfg *Config) {
 	f.sum()
 }
 
-// sum takes note of what is in force.
+// sum records the digest, the agents and the problems of the files in force.
 func (f *files) sum() {
 	var digests []string
 	for _, p := range f.plans.Parts() {
@@ -101,12 +101,12 @@ func (f *files) sum() {
 	}
 }
 
-// planConfig is that of the live plans, with the candidate's files in
-// the place of the live ones. Nothing broken decides by its last good
-// copy: what was compared would be something else than what is there.
+// planConfig returns the configuration of the live plans with the candidate's files instead
+// of the live ones. It uses no last good copies of broken files, because then the
+// comparison would not be about the current files.
 func planConfig(cfg *Config, has holds) plans.Config {
 	c := cfg.Live
-	c.Logger = slog.New(slog.DiscardHandler) // it would speak of calls that are denied
+	c.Logger = slog.New(slog.DiscardHandler) // it would log denied calls
 	c.DenyBroken = true
 	if has.agents {
 		c.Agents = []string{cfg.Dir}
@@ -127,7 +127,7 @@ func planConfig(cfg *Config, has holds) plans.Config {
 	return c
 }
 
-// look looks what a directory has.
+// look returns the contents of a directory.
 func look(dir string) holds {
 	var has holds
 	info, err := os.Stat(dir)

@@ -12,19 +12,18 @@ import (
 	"github.com/assent-dev/assent/approval/people"
 )
 
-// What stops a sign-in. Nobody is signed in then.
+// Errors of a sign-in. In all these cases the sign-in fails.
 var (
-	// ErrUnknown says that the provider knows the human and the
-	// directory doesn't.
+	// ErrUnknown means that the provider knows the person and the directory doesn't.
 	ErrUnknown = errors.New("nobody is known here by these names")
-	// ErrConflict says that the names of one sign-in belong to two people.
+	// ErrConflict means that the names of one sign-in belong to two people.
 	ErrConflict = errors.New("the names of this account belong to two people")
-	// ErrBlocked says that people.yaml bars the human.
+	// ErrBlocked means that people.yaml blocks the person.
 	ErrBlocked = errors.New("whoever has these names is blocked here")
 )
 
-// Claims is what an identity provider says about the human who signed
-// in. The caller has verified it.
+// Claims are an identity provider's statements about the person who signed in. The caller
+// has verified them.
 type Claims struct {
 	Issuer        string
 	Subject       string
@@ -34,40 +33,38 @@ type Claims struct {
 	Groups        []string
 }
 
-// Values keeps what sign-ins brought; store.Values is one.
+// Values stores the results of sign-ins; store.Values implements it.
 type Values interface {
 	SetValue(ctx context.Context, bucket, key string, value []byte, expires time.Time) error
 	Value(ctx context.Context, bucket, key string, now time.Time) ([]byte, error)
 	ListValues(ctx context.Context, bucket string, now time.Time) (map[string][]byte, error)
 }
 
-// Joined is a directory from files together with the groups that
-// sign-ins brought.
+// Joined is a directory from files, joined with the groups from sign-ins.
 type Joined struct {
 	base   Base
 	values Values
 	now    func() time.Time
 }
 
-// With joins a directory with what sign-ins bring. Somebody whom the
-// files know has the groups of the files and those of the latest
-// sign-in; somebody whom only the provider knows is a person while a
-// sign-in holds that brought at least one group which the files list. A
-// value that can't be read is an error: it lets nobody in.
+// With joins a directory with the results of sign-ins. A person in the files has the groups
+// of the files and those of the latest sign-in. A person who is only known to the provider
+// exists while a sign-in is valid that had at least one group on the files' list. If a
+// value can't be read, lookups return an error and the person gets no access.
 func With(base Base, values Values, now func() time.Time) *Joined {
 	return &Joined{base: base, values: values, now: now}
 }
 
-// record is what is kept of a sign-in, under the key of the person;
-// under the keys of the names that the provider gave stands the same,
-// so that each of them leads to the one person.
+// record is the stored result of a sign-in, under the key of the person. The same record is
+// stored under each name that the provider gave, so that all of them lead to the same
+// person.
 type record struct {
 	ID     string   `json:"id"`
 	Listed bool     `json:"listed"` // the files knew the person
 	By     string   `json:"by"`     // Subject of the account
 	Name   string   `json:"name,omitempty"`
 	Groups []string `json:"groups"`
-	Names  []string `json:"names,omitempty"` // that the provider proved
+	Names  []string `json:"names,omitempty"` // verified by the provider
 }
 
 const (
@@ -75,12 +72,11 @@ const (
 	nameKey   = "name/"
 )
 
-// Bucket is where it is kept what sign-ins brought to a tenant.
+// Bucket returns the bucket for the sign-ins of a tenant.
 func Bucket(tenant string) string { return "claims:" + tenant }
 
-// SignIn takes note of a sign-in, until its groups lapse, and returns
-// who it is. Names are tried exactly: the subject, then the verified
-// mail address.
+// SignIn stores a sign-in until its groups expire, and returns the person. It tries the
+// names as exact matches: first the subject, then the verified mail address.
 func (j *Joined) SignIn(ctx context.Context, tenant string, c Claims, until time.Time) (approval.Person, error) {
 	names := c.names()
 	if len(names) == 0 {
@@ -114,9 +110,8 @@ func (j *Joined) SignIn(ctx context.Context, tenant string, c Claims, until time
 	return p, err
 }
 
-// names are the names that the claims prove. An address that isn't in
-// its usual spelling (NFC) proves nothing: two mailboxes could share
-// its key.
+// names returns the names that the claims prove. An address that is not normalized (NFC)
+// proves nothing, because two mailboxes could have the same key.
 func (c Claims) names() []string {
 	names := []string{people.Subject(c.Issuer, c.Subject)}
 	if message, _ := people.IdentityProblem(names[0]); message != "" {
@@ -130,10 +125,9 @@ func (c Claims) names() []string {
 	return names
 }
 
-// identify finds the one person whom all names lead to. A new account
-// of somebody whom no file knows gets its address as id, or its
-// subject, and keeps it while its sign-in holds, so that one human
-// doesn't become two.
+// identify finds the only person to whom all names lead. A new account of a person who is
+// in no file gets its address as id, or its subject, and keeps it while its sign-in is
+// valid, so that one human does not become two people.
 func (j *Joined) identify(ctx context.Context, tenant string, names []string, c Claims) (record, error) {
 	r := record{By: names[0], Groups: []string{}}
 	if message, _ := people.TextProblem(c.Name); message == "" {
@@ -158,8 +152,8 @@ func (j *Joined) identify(ctx context.Context, tenant string, names []string, c 
 	return r, nil
 }
 
-// holder tells who has a name, "" when nobody has. A name that another
-// account signed in with is in use.
+// holder returns the id of the person who has a name, or an empty string. A name with which
+// another account has signed in is in use.
 func (j *Joined) holder(ctx context.Context, tenant, name, account string) (id string, listed bool, err error) {
 	p, ok, err := j.base.Person(ctx, tenant, name)
 	if err != nil || ok {
@@ -177,7 +171,7 @@ func (j *Joined) holder(ctx context.Context, tenant, name, account string) (id s
 	if ok {
 		return p.ID, true, err
 	}
-	if held.Listed { // taken out of the file: a new start
+	if held.Listed { // removed from the file, so the account starts over
 		return "", false, err
 	}
 	return held.ID, false, err
@@ -188,7 +182,7 @@ func (j *Joined) keep(ctx context.Context, tenant string, r record, names []stri
 	if err != nil {
 		return fmt.Errorf("keep the sign-in: %w", err)
 	}
-	// the id stays a name when the address has changed since
+	// the id remains a name even if the address has changed since
 	keys := []string{personKey + people.Key(r.ID), nameKey + people.Key(r.ID)}
 	for _, name := range names {
 		keys = append(keys, nameKey+people.Key(name))
@@ -201,8 +195,7 @@ func (j *Joined) keep(ctx context.Context, tenant string, r record, names []stri
 	return nil
 }
 
-// record reads what is kept under a key; nil when there is nothing, or
-// no longer.
+// record reads the record of a key. It returns nil if there is none or it has expired.
 func (j *Joined) record(ctx context.Context, tenant, k string) (*record, error) {
 	text, err := j.values.Value(ctx, Bucket(tenant), k, j.now())
 	if errors.Is(err, approval.ErrNotFound) {
@@ -222,19 +215,17 @@ func parseRecord(text []byte) (*record, error) {
 	return r, nil
 }
 
-// Blocked reports whether the files bar whoever has a name.
+// Blocked reports whether the files block the person with a name.
 func (j *Joined) Blocked(tenant, name string) bool { return j.base.Blocked(tenant, name) }
 
-// blocks reports whether the files bar whoever signed in so, by any of
-// their names.
+// blocks reports whether the files block the person of a sign-in by any of their names.
 func (j *Joined) blocks(tenant string, r *record) bool {
 	return slices.ContainsFunc(append(slices.Clone(r.Names), r.ID, r.By), func(name string) bool {
 		return j.base.Blocked(tenant, name)
 	})
 }
 
-// Person resolves any name of a human, in the files and among those who
-// signed in.
+// Person resolves any name of a person, in the files and among sign-ins.
 func (j *Joined) Person(ctx context.Context, tenant, name string) (approval.Person, bool, error) {
 	if message, _ := people.IdentityProblem(name); message != "" {
 		return approval.Person{}, false, nil
@@ -262,7 +253,7 @@ func (j *Joined) Person(ctx context.Context, tenant, name string) (approval.Pers
 	return j.signedIn(ctx, tenant, r.ID)
 }
 
-// signedIn returns somebody by the id that a sign-in led to.
+// signedIn returns a person by the id of a sign-in.
 func (j *Joined) signedIn(ctx context.Context, tenant, id string) (approval.Person, bool, error) {
 	p, listed, err := j.base.Person(ctx, tenant, id)
 	if err != nil {
@@ -279,7 +270,7 @@ func (j *Joined) signedIn(ctx context.Context, tenant, id string) (approval.Pers
 	return p, ok, nil
 }
 
-// with adds the groups of a sign-in to somebody whom the files know.
+// with adds the groups of a sign-in to a person in the files.
 func (j *Joined) with(tenant string, p approval.Person, r *record) approval.Person {
 	if r != nil {
 		p.Groups = unique(append(p.Groups, j.allowed(tenant, r.Groups)...))
@@ -287,20 +278,20 @@ func (j *Joined) with(tenant string, p approval.Person, r *record) approval.Pers
 	return p
 }
 
-// stranger is somebody whom the files don't know. Whoever was taken out
-// of the files since the sign-in is nobody until the next one.
+// stranger returns a person who is not in the files. A person who was removed from the
+// files since the sign-in is unknown until the next one.
 func (j *Joined) stranger(tenant string, r *record) (approval.Person, bool) {
 	p := approval.Person{ID: r.ID, Name: r.Name, Groups: j.allowed(tenant, r.Groups)}
 	return p, !r.Listed && len(p.Groups) > 0
 }
 
-// allowed asks the files again: their list of groups may have changed
-// since the sign-in.
+// allowed filters groups by the files' current list, which may have changed since the
+// sign-in.
 func (j *Joined) allowed(tenant string, groups []string) []string {
 	return slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return !j.base.Declares(tenant, g) })
 }
 
-// Members lists who is in a group, by id; group "" lists everybody.
+// Members lists the people in a group, by id. An empty group lists everybody.
 func (j *Joined) Members(ctx context.Context, tenant, group string) ([]approval.Person, error) {
 	all, err := j.base.Members(ctx, tenant, "")
 	if err != nil {
@@ -354,14 +345,13 @@ func (j *Joined) members(
 	return members
 }
 
-// Owners lists who owns an agent by the files; sign-ins bring no agents.
+// Owners lists the owners of an agent in the files. Sign-ins have no agents.
 func (j *Joined) Owners(ctx context.Context, tenant, agent string) ([]string, error) {
 	return j.base.Owners(ctx, tenant, agent)
 }
 
-// Reading returns what a person may read by the files, and by the groups
-// of the sign-in that p holds; the names that the sign-in proved are
-// theirs too.
+// Reading returns what a person may read according to the files, with the groups of the
+// sign-in in p, and with the names that the sign-in proved.
 func (j *Joined) Reading(ctx context.Context, tenant string, p approval.Person) (people.Reading, error) {
 	out, err := j.base.Reading(ctx, tenant, p)
 	if err != nil {
@@ -372,7 +362,7 @@ func (j *Joined) Reading(ctx context.Context, tenant string, p approval.Person) 
 		return out, err
 	}
 	for _, name := range r.Names {
-		// a name may have become another person's since the sign-in
+		// a name may belong to another person since the sign-in
 		if now, ok, err := j.Person(ctx, tenant, name); err != nil {
 			return out, err
 		} else if ok && now.ID == p.ID {
@@ -382,7 +372,7 @@ func (j *Joined) Reading(ctx context.Context, tenant string, p approval.Person) 
 	return out, nil
 }
 
-// unique sorts names and drops repetitions; never nil.
+// unique sorts names and removes duplicates. It never returns nil.
 func unique(names []string) []string {
 	sorted := slices.Sorted(slices.Values(names))
 

@@ -167,8 +167,7 @@ func TestStrangers(t *testing.T) {
 	if err != nil || p.ID != "carol@example.com" || p.Name != "Carol" {
 		t.Fatalf("%+v %v", p, err)
 	}
-	// The id stays when the address changes, or isn't vouched for any
-	// more: one human, one id.
+	// The id stays if the address changes or is no longer verified: one human has one id.
 	for _, c := range []directory.Claims{{Subject: "c1", Groups: []string{"ops"}}, {
 		Subject:       "c1",
 		Email:         "c@example.com",
@@ -296,8 +295,8 @@ func TestSignInRefused(t *testing.T) {
 	}
 }
 
-// TestWithoutAListOfGroupsSignInsBringNone: whoever only the
-// provider knows stays nobody, and nobody gains a group.
+// TestWithoutAListOfGroupsSignInsBringNone checks that a person who is only known to the
+// provider stays unknown, and that others gain no group.
 func TestWithoutAListOfGroupsSignInsBringNone(t *testing.T) {
 	h := join(t, aliceAndBob)
 	if p, err := h.signIn(directory.Claims{
@@ -315,8 +314,8 @@ func TestWithoutAListOfGroupsSignInsBringNone(t *testing.T) {
 	}
 }
 
-// TestAReservedGroupComesFromTheFileOnly: a provider that names it
-// gives it to nobody, on the list or not.
+// TestAReservedGroupComesFromTheFileOnly checks that a provider can't give a reserved
+// group, even if it is on the list.
 func TestAReservedGroupComesFromTheFileOnly(t *testing.T) {
 	text := "schema_version: \"1.0.0\"\npeople:\n  - {id: alice@example.com, groups: [admins]}\n  - {id: bob, also: " +
 		"[\"oidc:https://idp.example|b1\"]}\n" +
@@ -343,7 +342,7 @@ func TestAReservedGroupComesFromTheFileOnly(t *testing.T) {
 	}
 }
 
-// swap is a base that can be replaced, as a watched file is.
+// swap is a base that can be replaced, like a watched file.
 type swap struct{ directory.Base }
 
 func TestTakenOutOfTheFile(t *testing.T) {
@@ -414,9 +413,9 @@ func TestStoreLost(t *testing.T) {
 	}
 }
 
-// TestOneHumanOnePerson: whatever accounts sign in, in whatever order,
-// a name never leads to two people, groups are those of the file and of
-// the latest sign-in, and when all has lapsed the file alone is left.
+// TestOneHumanOnePerson signs accounts in, in any order. A name must never lead to two
+// people, groups must be those of the file and the latest sign-in, and after all sign-ins
+// expired only the file must count.
 func TestOneHumanOnePerson(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := join(t, aliceAndBob+"groups: {risk: {}, ops: {}, it: {}}\n")
@@ -472,8 +471,8 @@ func TestOneHumanOnePerson(t *testing.T) {
 	})
 }
 
-// blockedNow is the directory after its file has got a list of blocked
-// names, with the sign-ins of before.
+// blockedNow returns the directory after a list of blocked names was added to its file,
+// with the earlier sign-ins.
 func (h *harness) blockedNow(text, blocked string) *harness {
 	text = "schema_version: \"1.0.0\"\n" + text + "blocked: [" + blocked + "]\n"
 	d, findings := people.Parse("people.yaml", []byte(text))
@@ -485,8 +484,9 @@ func (h *harness) blockedNow(text, blocked string) *harness {
 	return &next
 }
 
-// TestBlockedPeopleAreNobody: sessions end, and the next sign-in is
-// refused, although the provider names a group that counts; by any name.
+// TestBlockedPeopleAreNobody checks that sessions of blocked people end, and that their
+// next sign-in is refused by any of their names, even if the provider gives them a valid
+// group.
 func TestBlockedPeopleAreNobody(t *testing.T) {
 	for _, c := range []struct {
 		name, blocked, id string

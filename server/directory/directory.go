@@ -1,6 +1,5 @@
-// Package directory knows people as of now: what people.yaml says, read
-// anew when it changes, joined with the groups that a sign-in at an
-// identity provider brought, for as long as they hold.
+// Package directory looks people up: in people.yaml, which is read again when it changes,
+// joined with the groups from sign-ins at an identity provider while these are valid.
 package directory
 
 import (
@@ -11,19 +10,17 @@ import (
 	"github.com/assent-dev/assent/approval/people"
 )
 
-// Base is a directory that comes from files, and knows which groups
-// sign-ins may bring.
+// Base is a directory from files. It also has the list of groups that sign-ins may give.
 type Base interface {
 	approval.Directory
-	// Declares reports whether sign-ins may bring a group in the
-	// tenant: it is on the file's list. Without a list they bring none.
+	// Declares reports whether sign-ins may give a group in the tenant, because the file
+	// lists it. Without a list they may give none.
 	Declares(tenant, group string) bool
-	// Blocked reports whether the file bars whoever has a name.
+	// Blocked reports whether the file blocks the person with a name.
 	Blocked(tenant, name string) bool
 }
 
-// Reserve returns a directory of which sign-ins don't bring one group:
-// nobody but the file puts people into it.
+// Reserve returns a directory in which sign-ins can't give one group: only the file can.
 func Reserve(base Base, group string) Base { return reservation{base, group} }
 
 type reservation struct {
@@ -31,13 +28,12 @@ type reservation struct {
 	group string
 }
 
-// Declares reports whether sign-ins may bring the group.
+// Declares reports whether sign-ins may give the group.
 func (r reservation) Declares(tenant, group string) bool {
 	return group != r.group && r.Base.Declares(tenant, group)
 }
 
-// Tenants holds a directory for each tenant. Nobody is known in a
-// tenant without one.
+// Tenants has a directory for each tenant. A tenant without one has no people.
 type Tenants map[string]Base
 
 // Person resolves a name in the tenant's directory.
@@ -48,7 +44,7 @@ func (t Tenants) Person(ctx context.Context, tenant, name string) (approval.Pers
 	return approval.Person{}, false, nil
 }
 
-// Members lists who is in a group of the tenant.
+// Members lists the people in a group of the tenant.
 func (t Tenants) Members(ctx context.Context, tenant, group string) ([]approval.Person, error) {
 	if d, ok := t[tenant]; ok {
 		return d.Members(ctx, tenant, group)
@@ -56,7 +52,7 @@ func (t Tenants) Members(ctx context.Context, tenant, group string) ([]approval.
 	return nil, nil
 }
 
-// Owners lists who owns an agent of the tenant.
+// Owners lists the owners of an agent of the tenant.
 func (t Tenants) Owners(ctx context.Context, tenant, agent string) ([]string, error) {
 	if d, ok := t[tenant]; ok {
 		return d.Owners(ctx, tenant, agent)
@@ -72,13 +68,13 @@ func (t Tenants) Reading(ctx context.Context, tenant string, p approval.Person) 
 	return people.Reading{}, nil
 }
 
-// Declares reports whether sign-ins may bring the group in the tenant.
+// Declares reports whether sign-ins may give the group in the tenant.
 func (t Tenants) Declares(tenant, group string) bool {
 	d, ok := t[tenant]
 	return ok && d.Declares(tenant, group)
 }
 
-// Blocked reports whether the tenant's file bars whoever has a name.
+// Blocked reports whether the tenant's file blocks the person with a name.
 func (t Tenants) Blocked(tenant, name string) bool {
 	d, ok := t[tenant]
 	return ok && d.Blocked(tenant, name)

@@ -19,7 +19,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// maxFile bounds people.yaml, in bytes.
+// maxFile limits people.yaml, in bytes.
 const maxFile = 4 << 20
 
 // BrokenError says why a people.yaml can't be used.
@@ -28,7 +28,7 @@ type BrokenError struct {
 	Findings []diag.Finding
 }
 
-// Error shows the first finding that stops the load.
+// Error returns the first finding that prevents the load.
 func (e *BrokenError) Error() string {
 	i := max(0, slices.IndexFunc(e.Findings, func(f diag.Finding) bool { return f.Stops }))
 	if i >= len(e.Findings) {
@@ -45,14 +45,14 @@ func (e *BrokenError) Error() string {
 	return text
 }
 
-// OpenGroupsError says that a people.yaml has no list of groups, which
-// it needs beside an identity provider.
+// OpenGroupsError means that a people.yaml has no list of groups, which an identity
+// provider requires.
 type OpenGroupsError struct {
 	File   string
 	Groups []string // that its people are in
 }
 
-// Error says what to write.
+// Error returns a text that includes what to write.
 func (e *OpenGroupsError) Error() string {
 	list := []string{}
 	for _, g := range e.Groups {
@@ -68,14 +68,14 @@ func (e *OpenGroupsError) Error() string {
 	)
 }
 
-// WatchOptions say what a watched file must hold, and what a file that
-// can't be used means.
+// WatchOptions configure what a watched file must contain, and the consequence of a file
+// that can't be used.
 type WatchOptions struct {
-	// ClosedGroups refuses a file without a list of groups
-	// (OpenGroupsError): sign-ins bring groups.
+	// ClosedGroups refuses a file without a list of groups (OpenGroupsError), because
+	// sign-ins give groups.
 	ClosedGroups bool
-	// DenyBroken makes every question an error while the file can't be
-	// used, instead of leaving the last good directory in force.
+	// DenyBroken makes every lookup an error while the file can't be used. Without it, the
+	// last good directory is used.
 	DenyBroken bool
 }
 
@@ -85,13 +85,13 @@ type Watched struct {
 	opt  WatchOptions
 
 	mu     sync.RWMutex
-	src    []byte // as last looked at
+	src    []byte // as it was read last
 	dir    *people.Directory
 	digest string // of dir's file
 	err    error
 }
 
-// Watch reads a people.yaml; Run keeps it fresh.
+// Watch reads a people.yaml. Run reloads it.
 func Watch(file string, opt WatchOptions) (*Watched, error) {
 	w := &Watched{file: file, opt: opt}
 	if err := w.Reload(); err != nil {
@@ -100,9 +100,9 @@ func Watch(file string, opt WatchOptions) (*Watched, error) {
 	return w, nil
 }
 
-// Run looks at the file again and again until ctx ends. It compares
-// contents, not times, so a change within one tick of the file system's
-// clock counts, and so does a link that leads elsewhere.
+// Run checks the file periodically until ctx ends. It compares contents and not times, so
+// it also notices a change within one tick of the file system's clock, and a link with a
+// new target.
 func (w *Watched) Run(ctx context.Context, every time.Duration) {
 	t := time.NewTicker(every)
 	defer t.Stop()
@@ -111,13 +111,13 @@ func (w *Watched) Run(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			_ = w.Reload() // Err keeps it
+			_ = w.Reload() // Err returns the error
 		}
 	}
 }
 
-// Reload looks at the file now. A file that can't be used leaves the
-// last good directory in force and is the error, of Err too.
+// Reload checks the file now. If it can't be used, the last good directory stays in force,
+// and Reload and Err return the error.
 func (w *Watched) Reload() error {
 	src, err := read(w.file)
 	w.mu.Lock()
@@ -144,7 +144,7 @@ func (w *Watched) Reload() error {
 	return w.err
 }
 
-// errIrregular keeps us from waiting on a pipe or a device.
+// errIrregular prevents blocking on a pipe or a device.
 var errIrregular = errors.New("it is no regular file")
 
 func read(name string) (src []byte, err error) {
@@ -160,28 +160,28 @@ func read(name string) (src []byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return io.ReadAll(io.LimitReader(f, maxFile+1)) // Parse refuses what is larger
+	return io.ReadAll(io.LimitReader(f, maxFile+1)) // Parse refuses a larger file
 }
 
-// File is the name of the file.
+// File returns the name of the file.
 func (w *Watched) File() string { return w.file }
 
-// Err is why the file can't be used as it stands, nil when it is in force.
+// Err returns why the current file can't be used, or nil if it is in force.
 func (w *Watched) Err() error {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return w.err
 }
 
-// InForce returns the digest of the file that is in force, "sha256:"
-// and what sha256sum prints, and how many people it lists.
+// InForce returns the digest of the file in force ("sha256:" and the output of sha256sum),
+// and the number of people in it.
 func (w *Watched) InForce() (digest string, count int) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return w.digest, w.dir.Len()
 }
 
-// Directory is what is in force; an error while nothing is.
+// Directory returns the directory in force, or an error if there is none.
 func (w *Watched) Directory() (*people.Directory, error) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -191,7 +191,7 @@ func (w *Watched) Directory() (*people.Directory, error) {
 	return w.dir, nil
 }
 
-// Person resolves a name in what is in force.
+// Person resolves a name in the directory in force.
 func (w *Watched) Person(ctx context.Context, tenant, name string) (approval.Person, bool, error) {
 	d, err := w.Directory()
 	if err != nil {
@@ -200,7 +200,7 @@ func (w *Watched) Person(ctx context.Context, tenant, name string) (approval.Per
 	return d.Person(ctx, tenant, name)
 }
 
-// Members lists a group of what is in force.
+// Members lists a group of the directory in force.
 func (w *Watched) Members(ctx context.Context, tenant, group string) ([]approval.Person, error) {
 	d, err := w.Directory()
 	if err != nil {
@@ -209,7 +209,7 @@ func (w *Watched) Members(ctx context.Context, tenant, group string) ([]approval
 	return d.Members(ctx, tenant, group)
 }
 
-// Owners lists an agent's owners of what is in force.
+// Owners lists an agent's owners in the directory in force.
 func (w *Watched) Owners(ctx context.Context, tenant, agent string) ([]string, error) {
 	d, err := w.Directory()
 	if err != nil {
@@ -218,7 +218,7 @@ func (w *Watched) Owners(ctx context.Context, tenant, agent string) ([]string, e
 	return d.Owners(ctx, tenant, agent)
 }
 
-// Reading returns what a person may read, by what is in force.
+// Reading returns what a person may read according to the directory in force.
 func (w *Watched) Reading(ctx context.Context, tenant string, p approval.Person) (people.Reading, error) {
 	d, err := w.Directory()
 	if err != nil {
@@ -227,13 +227,13 @@ func (w *Watched) Reading(ctx context.Context, tenant string, p approval.Person)
 	return d.Reading(ctx, tenant, p)
 }
 
-// Declares reports whether sign-ins may bring a group, by what is in force.
+// Declares reports whether sign-ins may give a group, according to the directory in force.
 func (w *Watched) Declares(tenant, group string) bool {
 	d, err := w.Directory()
 	return err == nil && d.Declares(tenant, group)
 }
 
-// Blocked reports whether what is in force bars whoever has a name.
+// Blocked reports whether the directory in force blocks the person with a name.
 func (w *Watched) Blocked(tenant, name string) bool {
 	d, err := w.Directory()
 	return err == nil && d.Blocked(tenant, name)

@@ -42,7 +42,7 @@ func TestWatch(t *testing.T) {
 		tick := func() {
 			<-time.After(1100 * time.Millisecond)
 			synctest.Wait()
-		} // of the bubble’s clock
+		} // by the bubble’s clock
 		write(t, file, justBobby)
 		if tick(); knows(t, w, "alice") || !knows(t, w, "bobby") || w.Err() != nil {
 			t.Errorf("not reloaded: %v", w.Err())
@@ -57,7 +57,7 @@ func TestWatch(t *testing.T) {
 		if tick(); !knows(t, w, "bobby") || !errors.Is(w.Err(), os.ErrNotExist) {
 			t.Errorf("missing file: %v", w.Err())
 		}
-		write(t, file, justBobby) // the very bytes that were in force
+		write(t, file, justBobby) // the same bytes that were in force
 		if tick(); w.Err() != nil {
 			t.Errorf("mended file: %v", w.Err())
 		}
@@ -100,9 +100,9 @@ func TestWatchedIsABase(t *testing.T) {
 	}
 }
 
-// TestRefusesAFileWithoutAListOfGroups: beside an identity provider
-// such a file is refused with the line to write, at the start and
-// later; later, what was in force stays.
+// TestRefusesAFileWithoutAListOfGroups checks that with an identity provider such a file is
+// refused with the line to write, at the start and later. Later, the previous directory
+// stays in force.
 func TestRefusesAFileWithoutAListOfGroups(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "people.yaml")
 	write(t, file, justAlice)
@@ -125,8 +125,8 @@ func TestRefusesAFileWithoutAListOfGroups(t *testing.T) {
 	}
 }
 
-// TestDenyBrokenPeople: with DenyBroken nobody is anybody
-// while the file can't be used, and that is an error, not an answer.
+// TestDenyBrokenPeople checks that with DenyBroken every lookup is an error while the file
+// can't be used.
 func TestDenyBrokenPeople(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "people.yaml")
 	write(t, file, justAlice+"groups: {g: {}}\n")

@@ -1,6 +1,5 @@
-// Package feed tells any number of watchers what happens: one reader
-// for each tenant's ledger, and each entry made ready to be sent once,
-// however many take it.
+// Package feed sends events to any number of watchers. It has one reader for each tenant's
+// ledger, and encodes each entry once for all of them.
 package feed
 
 import (
@@ -17,34 +16,33 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// What a stream remembers of what has just happened, so that watchers
-// don't read the store.
+// Limits of the recent entries that a stream keeps, so that watchers don't read the store.
 const (
 	ringEntries = 1024
 	ringBytes   = 4 << 20
 )
 
-// Batch is how many entries are read, and handed out, at once.
+// Batch is the maximal number of entries that are read, and returned, at once.
 const Batch = 256
 
 const (
-	// lookAgain is when a reader looks without being woken: sealing by
-	// another replica may be announced late.
+	// lookAgain is the interval at which a reader looks without being woken, because
+	// entries that another replica seals may be announced late.
 	lookAgain = time.Second
-	// rest is the time between two readings, so that under load
-	// watchers are woken for many entries at once.
+	// rest is the pause between two reads, so that under load watchers are woken for many
+	// entries at once.
 	rest = 50 * time.Millisecond
 )
 
-// Ledger is what is read.
+// Ledger is the part of the store that is read.
 type Ledger interface {
 	Checkpoint(ctx context.Context, tenant string) (int64, []byte, error)
 	Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error)
 	Changed(tenant string) <-chan struct{}
 }
 
-// Feed lends one reader of the ledger per tenant to any number of
-// watchers. It is safe for concurrent use.
+// Feed shares one reader of the ledger per tenant between any number of watchers. It is
+// safe for concurrent use.
 type Feed struct {
 	ledger Ledger
 	log    *slog.Logger
@@ -53,7 +51,7 @@ type Feed struct {
 	streams map[string]*Stream
 }
 
-// New returns a feed that nobody watches.
+// New returns a feed without watchers.
 func New(l Ledger, log *slog.Logger) *Feed {
 	return &Feed{
 		ledger:  l,
@@ -62,7 +60,7 @@ func New(l Ledger, log *slog.Logger) *Feed {
 	}
 }
 
-// Stream is the end of one tenant's ledger, as far as it was read.
+// Stream holds the recent entries of one tenant's ledger.
 type Stream struct {
 	cancel context.CancelFunc
 	users  int // guarded by Feed.mu
@@ -74,9 +72,8 @@ type Stream struct {
 	news  chan struct{} // closed when next moves
 }
 
-// Join returns the stream of a tenant and a function that leaves it.
-// The first watcher starts the reader at the end of the ledger, the
-// last one stops it.
+// Join returns the stream of a tenant and a function to leave it. The first watcher starts
+// the reader at the end of the ledger, the last one stops it.
 func (f *Feed) Join(ctx context.Context, tenant string) (*Stream, func(), error) {
 	size, _, err := f.ledger.Checkpoint(ctx, tenant)
 	if err != nil {
@@ -105,7 +102,7 @@ func (f *Feed) leave(tenant string, s *Stream) {
 	}
 }
 
-// read follows the ledger until nobody watches.
+// read follows the ledger until there are no watchers.
 func (f *Feed) read(ctx context.Context, tenant string, s *Stream) {
 	defer s.cancel()
 	failing := false
@@ -120,29 +117,29 @@ func (f *Feed) read(ctx context.Context, tenant string, s *Stream) {
 			continue
 		}
 		if failing {
-			changed = nil // else a store that fails at once would keep us busy
+			changed = nil // otherwise a store that fails at once would cause a busy loop
 		}
 		_ = wait.Pause(ctx, rest)
 		_ = wait.For(ctx, changed, lookAgain)
 	}
 }
 
-// End is the index of the entry that will come next.
+// End returns the index of the next entry.
 func (s *Stream) End() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.next
 }
 
-// Frame is one entry as it is sent: made once for all watchers.
+// Frame is an entry in the form in which it is sent. It is made once for all watchers.
 type Frame struct {
 	Index  int64
 	About  approval.About
 	Event  []byte // server-sent event with the entry's leaf
-	Notice []byte // server-sent event that says what it is and whom it is about, and nothing else of it
+	Notice []byte // server-sent event with only the kind and the subject of the entry
 }
 
-// About returns what entries are about.
+// About returns the subjects of entries.
 func About(entries []ledger.SealedEntry) []approval.About {
 	out := make([]approval.About, len(entries))
 	for i, e := range entries {
@@ -154,8 +151,8 @@ func About(entries []ledger.SealedEntry) []approval.About {
 	return out
 }
 
-// Frames writes entries as events. One that is no leaf is a fault of
-// the store: its index is sent, and nothing is invented.
+// Frames encodes entries as events. If an entry is not a valid leaf, which is an error of
+// the store, its event has the index, the kind "unreadable" and no data of the entry.
 func Frames(entries []ledger.SealedEntry) []Frame {
 	out := make([]Frame, len(entries))
 	for i, e := range entries {
@@ -167,7 +164,7 @@ func Frames(entries []ledger.SealedEntry) []Frame {
 			subject = leaf.Subject
 			data = e.Leaf
 		}
-		// strings can always be written
+		// a map of strings can't fail
 		notice, _ := json.Marshal(map[string]string{"type": kind, "subject": subject})
 		out[i] = Frame{
 			Index:  e.Index,
@@ -180,7 +177,7 @@ func Frames(entries []ledger.SealedEntry) []Frame {
 	return out
 }
 
-// add puts frames at the end and forgets the oldest.
+// add appends frames and drops the oldest ones.
 func (s *Stream) add(frames []Frame) {
 	if len(frames) == 0 {
 		return
@@ -196,14 +193,14 @@ func (s *Stream) add(frames []Frame) {
 	for ; len(s.ring)-drop > ringEntries || s.bytes > ringBytes; drop++ {
 		s.bytes -= s.ring[drop].size()
 	}
-	s.ring = slices.Clone(s.ring[drop:]) // a new one: watchers may still hold the old
+	s.ring = slices.Clone(s.ring[drop:]) // a new slice, because watchers may still use the old one
 	close(s.news)
 	s.news = make(chan struct{})
 }
 
 func (f Frame) size() int { return len(f.Event) + len(f.Notice) }
 
-// Readable picks the frames that a reader may read.
+// Readable returns the frames that a reader may read.
 func Readable(
 	ctx context.Context, s *approval.Service, tenant string, by *approval.Reader, frames []Frame,
 ) ([]Frame, error) {
@@ -225,9 +222,8 @@ func Readable(
 	return out, err
 }
 
-// From returns what is remembered from an index on, up to Batch. When
-// that was forgotten, behind is true; when it has not happened yet,
-// news tells when it has.
+// From returns up to Batch frames from an index on. If that index is no longer kept, behind
+// is true. If it does not exist yet, news is closed when it does.
 func (s *Stream) From(index int64) (frames []Frame, behind bool, news <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

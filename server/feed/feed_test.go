@@ -17,8 +17,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestFrames: what can't be read is told as that, and openings are
-// never sent.
+// TestFrames checks that an unreadable entry is sent as such, and that openings are never
+// sent.
 func TestFrames(t *testing.T) {
 	entry := ledger.Entry{
 		Time:   time.Now(),
@@ -44,8 +44,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestStream: whatever was added, a watcher sees every entry once and
-// in order, or is told that it is behind.
+// TestStream checks that, whatever was added, a watcher sees every entry once and in order,
+// or learns that it is behind.
 func TestStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := rapid.Int64Range(0, 5000).Draw(t, "first")
@@ -87,7 +87,7 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// busy is a ledger of which one entry more can be read each time.
+// busy is a ledger in which each read finds one more entry.
 type busy struct {
 	mu      sync.Mutex
 	changed chan struct{}
@@ -119,9 +119,9 @@ func (b *busy) add() {
 	b.changed = make(chan struct{})
 }
 
-// TestOneReaderForAllWatchers: a thousand watchers cost one reading
-// of the ledger, and each entry is made ready once; a burst of changes
-// wakes them some twenty times a second, and leaves nothing out.
+// TestOneReaderForAllWatchers checks that a thousand watchers cause one read of the ledger,
+// that each entry is encoded once, and that a burst of changes wakes them about twenty
+// times a second without a gap.
 func TestOneReaderForAllWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{changed: make(chan struct{})}

@@ -6,30 +6,28 @@ import (
 	"time"
 )
 
-// Writer sends server-sent events to one reader: of the API, and of
-// pages. The first failure ends it: a reader that doesn't take what it
-// is sent is cut off.
+// Writer sends server-sent events to one reader, of the API or of a page. The first error
+// ends it: a reader that doesn't read is disconnected.
 type Writer struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	slow    time.Duration
-	worst   time.Duration // that the reader took for one piece
+	worst   time.Duration // the longest time that the reader took for one piece
 	err     error
 }
 
-// NewWriter begins a stream; slow is how long its reader may take to
-// take a piece.
+// NewWriter begins a stream. slow is the time limit for the reader to take a piece.
 func NewWriter(w http.ResponseWriter, slow time.Duration) *Writer {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // nginx would keep events to itself
+	h.Set("X-Accel-Buffering", "no") // otherwise nginx would buffer events
 	w.WriteHeader(http.StatusOK)
 
 	return &Writer{w: w, control: http.NewResponseController(w), slow: slow}
 }
 
-// Write adds events as they are written already.
+// Write adds events that are already encoded.
 func (e *Writer) Write(text []byte) {
 	e.timed(func() error {
 		_, err := e.w.Write(text)
@@ -37,15 +35,15 @@ func (e *Writer) Write(text []byte) {
 	})
 }
 
-// Event adds one event. None of its parts has a line break.
+// Event adds one event. None of its parts may contain a line break.
 func (e *Writer) Event(id, kind string, data []byte) {
 	e.Write(fmt.Appendf(nil, "id: %s\nevent: %s\ndata: %s\n\n", id, kind, data))
 }
 
-// Flush sends what was added.
+// Flush sends the added events.
 func (e *Writer) Flush() { e.timed(e.control.Flush) }
 
-// Heartbeat says that the stream goes on.
+// Heartbeat sends a comment, so that the reader knows that the stream is alive.
 func (e *Writer) Heartbeat() {
 	e.Write([]byte(": still here\n\n"))
 	e.Flush()
@@ -61,9 +59,9 @@ func (e *Writer) timed(do func() error) {
 	e.worst = max(e.worst, time.Since(began))
 }
 
-// Err is what ended the stream.
+// Err returns the error that ended the stream.
 func (e *Writer) Err() error { return e.err }
 
-// Slow reports whether the reader took one piece so slowly that it is
-// about to be cut off.
+// Slow reports whether the reader took so long for one piece that it is about to be
+// disconnected.
 func (e *Writer) Slow() bool { return e.worst > e.slow/2 }

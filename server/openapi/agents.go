@@ -2,9 +2,10 @@ package openapi
 
 import "slices"
 
-// SeenBy returns what somebody sees of a tenant's agents: bound are the
-// ids of those that they may act for alone; none: they see all of them.
-// It is the one rule of the API and of the inbox.
+// SeenBy returns the part of a tenant's agents that a caller may see. If bound is not
+// empty, it has the ids of the only agents that the caller may act for, and the files are
+// returned without their problems. Otherwise everything is returned. The API and the inbox
+// both use it.
 func (a Agents) SeenBy(bound []string) Agents {
 	seen := []AgentInForce{}
 	for _, one := range a.Agents {
@@ -20,8 +21,8 @@ func (a Agents) SeenBy(bound []string) Agents {
 	return a
 }
 
-// withoutProblems leaves out what is wrong with files: they may be those
-// of other agents.
+// withoutProblems removes the problems of files, because they may be about other agents'
+// files.
 func withoutProblems(all []Loaded) []Loaded {
 	out := slices.Clone(all)
 	for i := range out {

@@ -8,9 +8,9 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Meaning is what all problems of one code have in common. It is the
-// one table between codes and errors: the server answers by it, and a
-// client's problem is the error that the table names.
+// Meaning describes all problems with one code. It is the only table between codes and
+// errors: the server uses it for its answers, and clients use it to convert a problem to an
+// error.
 type Meaning struct {
 	Code   Code
 	Status int
@@ -18,9 +18,8 @@ type Meaning struct {
 	Next   NextAction
 	After  int // seconds to wait before a retry, unless the caller says
 
-	// Err is the domain's error that the code stands for. It is nil
-	// where the error carries more than its kind (a field, a limit),
-	// and where only the exchange failed.
+	// Err is the domain's error for the code. It is nil if the error has more than a kind
+	// (a field, a limit), and if only the exchange failed.
 	Err    error
 	Detail string // what the server adds to the title when all it has is Err
 }
@@ -37,7 +36,7 @@ func Meanings() []Meaning {
 	return all
 }
 
-// rows is the table. Where it names no next action there is none.
+// rows is the table. An entry without Next has no next action.
 func rows() []Meaning {
 	return []Meaning{
 		{
@@ -267,8 +266,8 @@ func rows() []Meaning {
 	}
 }
 
-// MeaningOf returns what a code means, the zero value for a code that
-// this version doesn't know.
+// MeaningOf returns the meaning of a code, or the zero value for a code that this version
+// doesn't know.
 func MeaningOf(code Code) Meaning {
 	for _, m := range Meanings() {
 		if m.Code == code {
@@ -279,9 +278,8 @@ func MeaningOf(code Code) Meaning {
 	return Meaning{}
 }
 
-// MeaningOfError returns what an error of the domain means to a client.
-// Tampering comes before all else that an error says: nothing rests on
-// what was found.
+// MeaningOfError returns the meaning of a domain error for a client. If the error is also
+// about tampering, that counts first, because nothing else in it can be trusted.
 func MeaningOfError(err error) (Meaning, bool) {
 	if errors.Is(err, store.ErrTampered) {
 		return MeaningOf(CodeTampered), true

@@ -12,10 +12,9 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// withoutError are the codes that no error of the domain alone stands
-// for: those of the exchange itself, and those whose errors carry a
-// field, a limit or a file (approval.InputError, approval.LimitError,
-// plans.UnusableError).
+// withoutError returns the codes without a domain error: those of the exchange itself, and
+// those whose errors carry a field, a limit or a file (approval.InputError,
+// approval.LimitError, plans.UnusableError).
 func withoutError() []openapi.Code {
 	return []openapi.Code{
 		openapi.CodeBadRequest,
@@ -37,7 +36,7 @@ func withoutError() []openapi.Code {
 	}
 }
 
-// codes are those of the contract.
+// codes returns the codes in the contract.
 func codes(t *testing.T) []openapi.Code {
 	t.Helper()
 	doc, findings := yamldoc.Parse("openapi.yaml", []byte(openapi.Document()), yamldoc.Limits{})
@@ -56,8 +55,7 @@ func codes(t *testing.T) []openapi.Code {
 	return out
 }
 
-// TestEveryCode: each code of the contract has a status and words, and
-// nothing else has.
+// TestEveryCode checks that exactly the codes of the contract have a status and a title.
 func TestEveryCode(t *testing.T) {
 	known := codes(t)
 	if meanings := openapi.Meanings(); len(known) != len(meanings) {
@@ -71,8 +69,7 @@ func TestEveryCode(t *testing.T) {
 	}
 }
 
-// TestCodesAndErrors: a code stands for one error, and that error for
-// the code.
+// TestCodesAndErrors checks that codes and errors map to each other one to one.
 func TestCodesAndErrors(t *testing.T) {
 	seen := map[error]openapi.Code{}
 	for _, code := range codes(t) {
@@ -98,8 +95,7 @@ func TestCodesAndErrors(t *testing.T) {
 	}
 }
 
-// TestTamperingComesFirst: whatever else an error says, nothing rests
-// on what was tampered with.
+// TestTamperingComesFirst checks that tampering counts before everything else in an error.
 func TestTamperingComesFirst(t *testing.T) {
 	for _, m := range openapi.Meanings() {
 		if m.Err == nil {

@@ -1,6 +1,6 @@
-// Package openapi is the contract of the HTTP API: openapi.yaml, which
-// is written by hand and comes first, and the Go types that are made
-// from it. What has a type in the domain is that type.
+// Package openapi is the contract of the HTTP API: openapi.yaml, which is written by hand,
+// and the Go types that are generated from it. Where the domain has a type, the generated
+// code uses that type.
 package openapi
 
 import (

@@ -1,5 +1,5 @@
-// Package permits issues the permits of a service: it knows which calls
-// go to tools that check them, and publishes the keys to check them by.
+// Package permits issues the permits of a service. It knows the tools that check permits,
+// and publishes the keys for that.
 package permits
 
 import (
@@ -15,9 +15,9 @@ import (
 
 // Audience is a tool that checks permits.
 type Audience struct {
-	Name     string        // by which the tool knows itself
-	Targets  []string      // calls that go to it, such as "tool trade"
-	Lifetime time.Duration // of a permit; 0: permit.DefaultLifetime
+	Name     string        // the name that the tool expects in permits
+	Targets  []string      // the calls that go to it, such as "tool trade"
+	Lifetime time.Duration // of a permit; 0 means permit.DefaultLifetime
 }
 
 // Issuer issues the permits of one tenant.
@@ -27,8 +27,8 @@ type Issuer struct {
 	audiences map[string]*Audience // by target
 }
 
-// New makes the issuer of a tenant. Its key comes of a secret that all
-// replicas share, and is no other tenant's; the issuer's URL is where
+// New returns the issuer of a tenant. Its key is derived from a secret that all replicas
+// share, and differs from those of other tenants. The issuer's URL is the address at which
 // Issuers answer, below /permits/TENANT.
 func New(url, tenant string, secret []byte, audiences []Audience) (*Issuer, error) {
 	seed, err := hkdf.Key(sha256.New, secret, nil, "assent permits of the tenant "+tenant, 32)
@@ -60,11 +60,10 @@ func New(url, tenant string, secret []byte, audiences []Audience) (*Issuer, erro
 	return i, nil
 }
 
-// Issuers are those of the tenants that have one. They are the
-// approval.Permits of a service.
+// Issuers are the issuers by tenant. They implement approval.Permits.
 type Issuers map[string]*Issuer
 
-// audience is the tool that a call goes to; nil: it checks no permits.
+// audience returns the tool that a call goes to, or nil if it checks no permits.
 func (is Issuers) audience(tenant string, r *approval.Request) *Audience {
 	i := is[tenant]
 	if i == nil {
@@ -73,9 +72,9 @@ func (is Issuers) audience(tenant string, r *approval.Request) *Audience {
 	return i.audiences[r.Current().Call.Target()]
 }
 
-// Audience names the tool that the call of a request goes to, "" where
-// it checks no permits. Arguments that no permit can be for are an
-// error.
+// Audience returns the name of the tool that the call of a request goes to, or an empty
+// name if the tool checks no permits. It returns an error if no permit can be made for the
+// arguments.
 func (is Issuers) Audience(tenant string, r *approval.Request) (name string, life time.Duration, err error) {
 	a := is.audience(tenant, r)
 	if a == nil {
@@ -87,12 +86,12 @@ func (is Issuers) Audience(tenant string, r *approval.Request) (name string, lif
 	return a.Name, a.Lifetime, nil
 }
 
-// Sign makes the permit of a consumed request, of nothing but what was
-// stored then, so that whoever asks again gets the same.
+// Sign makes the permit of a consumed request. It uses only stored values, so that a
+// repeated call returns the same permit.
 func (is Issuers) Sign(tenant string, r *approval.Request) (string, error) {
 	i := is[tenant]
 	if i == nil {
-		return "", nil // it signs no more
+		return "", nil // the tenant no longer has an issuer
 	}
 	call := r.Current().Call
 	arguments, err := permit.Digest(call.Args)
@@ -113,8 +112,8 @@ func (is Issuers) Sign(tenant string, r *approval.Request) (string, error) {
 	})
 }
 
-// ServeHTTP answers with the public keys of the tenant that the path
-// names, at GET /permits/{tenant} and permit.KeysPath.
+// ServeHTTP answers with the public keys of the tenant in the path, at GET
+// /permits/{tenant} and permit.KeysPath.
 func (is Issuers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i := is[r.PathValue("tenant")]
 	if i == nil {
@@ -123,5 +122,5 @@ func (is Issuers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/jwk-set+json")
 	w.Header().Set("Cache-Control", "max-age=300")
-	_, _ = w.Write(i.keys) // who went away needs none
+	_, _ = w.Write(i.keys) // a client that has disconnected needs no answer
 }

@@ -40,8 +40,8 @@ func consumed(call resolve.Call) *approval.Request {
 	}
 }
 
-// consume is what the service does with a call: it asks for the tool,
-// stores that, and signs.
+// consume does what the service does with a call: it gets the audience, stores it, and
+// signs.
 func consume(t *testing.T, is permits.Issuers, tenant string, call resolve.Call) (text string, r *approval.Request) {
 	t.Helper()
 	r = consumed(call)
@@ -65,7 +65,7 @@ func trade(args string) resolve.Call {
 	}
 }
 
-// keys are what the issuers publish of a tenant.
+// keys returns the published keys of a tenant.
 func keys(t *testing.T, is permits.Issuers, tenant string) (text []byte, status int) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -141,7 +141,8 @@ func TestArgumentsThatNoPermitCanHold(t *testing.T) {
 	}
 }
 
-// TestATenantSignsForItself: its key is no other's, and it publishes its own.
+// TestATenantSignsForItself checks that a tenant's key differs from those of others, and is
+// published.
 func TestATenantSignsForItself(t *testing.T) {
 	is := permits.Issuers{"acme": newIssuer(t, "acme"), "globex": newIssuer(t, "globex")}
 	text, _ := consume(t, is, "globex", trade(`{}`))

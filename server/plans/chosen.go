@@ -8,45 +8,44 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Decisions is a decision configuration, decisions.yaml, which is kept
-// fresh as the files of agents are. A changed one is in force once all
-// that it names can be used: its directories hold a sound set, and its
-// registry has answered. Until then the one before decides, whole: the
-// choices of one never stand beside the policies of another.
+// Decisions is a decision configuration, decisions.yaml, which is reloaded like the files
+// of agents. A changed configuration takes effect when everything that it names can be
+// used: its directories hold a valid set, and its registry has answered. Until then the
+// previous one stays in force as a whole: the choices of one are never combined with the
+// policies of another.
 type Decisions struct {
 	File string
-	// Open says where the policies are that a configuration names. It
-	// is asked at every load, and returns the same registry for the
-	// same configuration; one that is new has been asked once by then.
-	// An error names the field that can't be used.
+	// Open returns the sources of the policies that a configuration names. It is called at
+	// every load, and must return the same registry for the same configuration. A new
+	// registry must have been asked once before Open returns. An error names the field that
+	// can't be used.
 	Open func(*resolve.Config) (Sources, error)
-	// Retain is told after every load which registries are in use; nil:
-	// nobody is.
+	// Retain is called after every load with the registries in use. It may be nil.
 	Retain func([]policy.Registry)
 }
 
-// Sources are where policies come from.
+// Sources are the sources of policies.
 type Sources struct {
 	Policies []string        // directories of *.policy.yaml
-	Registry policy.Registry // beside them, see Fetched; nil: none
+	Registry policy.Registry // in addition to the directories, see Fetched; may be nil
 }
 
-// choice is what decisions rest on beside agents and policies.
+// choice is everything that decisions depend on in addition to agents and policies.
 type choice struct {
-	config  *resolve.Config // nil: there is no decision configuration
+	config  *resolve.Config // nil if there is no decision configuration
 	from    Sources
 	options resolve.Options
 	refused []diag.Finding // every call is denied for these
 }
 
-// watched is a registry as a load saw it.
+// watched is a registry and its state at a load.
 type watched struct {
 	registry policy.Registry
 	seen     string
 }
 
-// choose reads the decision configuration, and keeps the one that was
-// in force when it can't be used as it stands.
+// choose reads the decision configuration. It keeps the previous one if the new one can't
+// be used.
 func (l *loader) choose() {
 	if l.cfg.Decisions == nil {
 		l.choice = &choice{from: Sources{l.cfg.Policies, l.cfg.Registry}, options: l.cfg.Options}
@@ -83,16 +82,15 @@ func (l *loader) choose() {
 	}
 }
 
-// watch notes how the registry of a choice stands, before anything of
-// it is read.
+// watch records the state of a choice's registry, before anything is read from it.
 func (l *loader) watch(c *choice) {
 	if c != nil && c.from.Registry != nil {
 		l.watched = append(l.watched, watched{c.from.Registry, seen(c.from.Registry)})
 	}
 }
 
-// readChoice reads the file, and opens what it names; nil when that
-// can't be, with the reasons.
+// readChoice reads the file and opens what it names. It returns nil and the reasons if that
+// fails.
 func (l *loader) readChoice() (*choice, []diag.Finding, []string) {
 	file := l.cfg.Decisions.File
 	refuse := func(text string) (*choice, []diag.Finding, []string) {
@@ -124,8 +122,7 @@ func (l *loader) readChoice() (*choice, []diag.Finding, []string) {
 	return &choice{config: config, from: from, options: options}, findings, nil
 }
 
-// unready says what a changed configuration names that can't be used
-// yet.
+// unready returns what a changed configuration names and can't be used yet.
 func (l *loader) unready(next *choice) []string {
 	if r := next.from.Registry; r != nil && r.Err() != nil {
 		return []string{fmt.Sprintf("%s: registry: %v", l.cfg.Decisions.File, r.Err())}
@@ -136,14 +133,14 @@ func (l *loader) unready(next *choice) []string {
 	return why
 }
 
-// Chosen returns the decision configuration that is in force; nil: none
-// is. Nobody changes it.
+// Chosen returns the decision configuration in force, or nil if there is none. Callers must
+// not change it.
 func (p *Plans) Chosen() *resolve.Config { return p.current().choice.config }
 
-// Registry returns the policy registry that is in force; nil: none is.
+// Registry returns the policy registry in force, or nil if there is none.
 func (p *Plans) Registry() policy.Registry { return p.current().choice.from.Registry }
 
-// retain tells which registries are in use after a load.
+// retain passes the registries in use to Decisions.Retain after a load.
 func (p *Plans) retain() {
 	if p.cfg.Decisions == nil || p.cfg.Decisions.Retain == nil {
 		return

@@ -17,7 +17,7 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// away is a registry that answers when it is told to.
+// away is a registry that does not answer until back is set.
 type away struct {
 	*policy.Set
 	back atomic.Bool
@@ -34,7 +34,7 @@ func (a *away) Snapshot() *policy.Set { return a.Set }
 
 func (*away) Findings() []diag.Finding { return nil }
 
-// chosen are plans by a decision configuration below a directory.
+// chosen are plans with a decision configuration in a directory.
 type chosen struct {
 	dir      string
 	registry *away // of every configuration that names one
@@ -77,7 +77,7 @@ func (c *chosen) open(config *resolve.Config) (plans.Sources, error) {
 	return from, nil
 }
 
-// undeclared says what a call means that the agent's file lacks.
+// undeclared returns the outcome of calls to tools that the agent's file does not declare.
 func undeclared(t *testing.T, p *plans.Plans) string {
 	t.Helper()
 	c, err := p.Plan(t.Context(), "", "a")
@@ -88,9 +88,9 @@ func undeclared(t *testing.T, p *plans.Plans) string {
 	return c.Plan.Decide(&resolve.Call{Kind: resolve.Tool, Tool: "nobody"}).Outcome.String()
 }
 
-// TestTheDecisionConfigurationIsReloaded: a change is in force at the
-// next look, a broken file leaves the last good one in force, or denies
-// where the owner wants that, and says where it is broken.
+// TestTheDecisionConfigurationIsReloaded checks that a change takes effect at the next
+// look, and that a broken file leaves the last good one in force, or denies if the owner
+// wants that, with the position of the error.
 func TestTheDecisionConfigurationIsReloaded(t *testing.T) {
 	for _, deny := range []bool{false, true} {
 		c := &chosen{dir: write(t, map[string]string{
@@ -140,9 +140,9 @@ func TestTheDecisionConfigurationIsReloaded(t *testing.T) {
 	}
 }
 
-// TestAChangedConfigurationIsInForceWhole: its choices never stand
-// beside the policies of the one before. It waits until its directories
-// are sound and its registry has answered.
+// TestAChangedConfigurationIsInForceWhole checks that a configuration's choices are never
+// combined with the previous one's policies. It takes effect only when its directories are
+// valid and its registry has answered.
 func TestAChangedConfigurationIsInForceWhole(t *testing.T) {
 	c := &chosen{dir: write(t, map[string]string{
 		"a.agf.yaml":          agent("a", ""),
@@ -181,7 +181,7 @@ func TestAChangedConfigurationIsInForceWhole(t *testing.T) {
 	}
 }
 
-// TestLoadRefusesABrokenConfiguration: there is no good one to keep.
+// TestLoadRefusesABrokenConfiguration checks the first load, which has no good one to keep.
 func TestLoadRefusesABrokenConfiguration(t *testing.T) {
 	c := &chosen{dir: write(t, map[string]string{
 		"a.agf.yaml":     agent("a", ""),

@@ -15,11 +15,11 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// generation is one state of all files: what is in force, and what is wrong.
+// generation is one state of all files: what is in force, and the problems.
 type generation struct {
 	agents   map[string]*approval.Compiled
 	unusable map[string]*UnusableError // by agent id
-	nameless []*UnusableError          // of files that tell no id
+	nameless []*UnusableError          // of files without a readable id
 	problems []Problem
 	digest   string // of the agents in force
 	policies ruleset
@@ -28,11 +28,11 @@ type generation struct {
 
 	files   map[string]bool
 	members map[string]*member // by path
-	paths   map[string]string  // of the files that agents are decided by, by agent id
+	paths   map[string]string  // by agent id: the file that decides about the agent
 }
 
-// compile makes the plans. An agent's plan stands on the plans of all
-// who delegate to it, each once.
+// compile makes the plans. An agent's plan depends on the plans of all agents that delegate
+// to it, each of which is used once.
 func (l *loader) compile() *generation {
 	g := &generation{
 		agents:   map[string]*approval.Compiled{},
@@ -81,8 +81,8 @@ func (l *loader) compile() *generation {
 	return g
 }
 
-// refuse keeps why a file gives no plan. Of two that share an id the
-// first is told, and names the other.
+// refuse records why a file gives no plan. If two files share an id, only the first one is
+// recorded, and its reason names the other.
 func (g *generation) refuse(m *member, why []string) {
 	switch {
 	case m.id == "":
@@ -92,7 +92,7 @@ func (g *generation) refuse(m *member, why []string) {
 	}
 }
 
-// parents says for each file which others delegate to it.
+// parents returns for each file the files that delegate to it.
 func (l *loader) parents(children func(*member) []string) map[string][]string {
 	out := map[string][]string{}
 	for _, from := range slices.Sorted(maps.Keys(l.members)) {
@@ -103,7 +103,7 @@ func (l *loader) parents(children func(*member) []string) map[string][]string {
 	return out
 }
 
-// ancestors lists who delegates to a file, directly or not, outermost first.
+// ancestors lists the files that delegate to a file, directly or not, outermost first.
 func ancestors(name string, parents map[string][]string) []string {
 	var out []string
 	seen := map[string]bool{name: true}
@@ -121,9 +121,9 @@ func ancestors(name string, parents map[string][]string) []string {
 	return out
 }
 
-// compileMember makes the plan of a file. What a broken file demands of
-// those that it names is not known, so they stay out with it, unless
-// they were served before it named them: then they go on as they were.
+// compileMember makes the plan of a file. If a file is broken, its requirements for the
+// files that it names are unknown, so those get no plan either, unless they were in force
+// before: then they keep their plans.
 func (l *loader) compileMember(m *member, firm, perhaps []string) (*approval.Compiled, []string) {
 	if m.agent == nil {
 		return nil, m.broken
@@ -156,7 +156,7 @@ func (l *loader) compileMember(m *member, firm, perhaps []string) (*approval.Com
 	}, nil
 }
 
-// hint says what to do where an agent names policies and none were given.
+// hint returns what to do if an agent names policies and none were given.
 func (l *loader) hint(err error) string {
 	unresolved, ok := errors.AsType[*resolve.UnresolvedError](err)
 	if !ok || len(unresolved.Refs) == 0 || len(l.choice.from.Policies) > 0 ||
@@ -166,8 +166,7 @@ func (l *loader) hint(err error) string {
 	return "; no policies are given: name their directory with --policies, or policies in the configuration"
 }
 
-// agentsDigest is the digest of the agents that decide, those of last
-// good copies included.
+// agentsDigest returns the digest of the agents that decide, including last good copies.
 func (l *loader) agentsDigest() string {
 	var dirs []string
 	for _, p := range l.cfg.Agents {
@@ -195,8 +194,8 @@ func (l *loader) agentsDigest() string {
 	return digestOf(texts)
 }
 
-// digestOf is the digest of files, by directory and by path below it:
-// that of the lines which sha256sum prints about them in order.
+// digestOf returns the digest of files, by directory and by path below it: the digest of
+// the lines that sha256sum prints about them, in order.
 func digestOf(dirs []map[string]sum) string {
 	h := sha256.New()
 	for _, files := range dirs {

@@ -20,9 +20,9 @@ applies: implicit
 rules: [{id: r, match: {targets: ["*"]}, approval: true}]
 `
 
-// TestFetchedPoliciesStandBesideDirectories: both decide, the digest
-// covers both, and a copy that grows too old denies at that moment,
-// before anybody looks for changes.
+// TestFetchedPoliciesStandBesideDirectories checks that both decide, that the digest covers
+// both, and that a copy that becomes too old denies at that moment, even before Run looks
+// for changes.
 func TestFetchedPoliciesStandBesideDirectories(t *testing.T) {
 	var bundle bytes.Buffer
 	if _, err := policyhttp.WriteBundle(&bundle, fstest.MapFS{"q.policy.yaml": {Data: []byte(onQuote)}}); err != nil {

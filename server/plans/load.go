@@ -19,11 +19,10 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// errIrregular keeps the loader from waiting on a pipe or a device.
+// errIrregular prevents the loader from blocking on a pipe or a device.
 var errIrregular = errors.New("it is no regular file")
 
-// root is a file to serve, and the directory that its sub-agents must
-// stay in.
+// root is a file to serve, and the directory that its sub-agents must be in.
 type root struct{ dir, file string }
 
 func (r root) path() string { return filepath.Join(r.dir, filepath.FromSlash(r.file)) }
@@ -31,18 +30,17 @@ func (r root) path() string { return filepath.Join(r.dir, filepath.FromSlash(r.f
 // member is one file of an agent.
 type member struct {
 	root   root
-	id     string         // that the file says, even when it can't be used; "" unknown
-	agent  *schema.Agent  // that decides: of the file as it stands, or of its last good copy; nil when there is neither
+	id     string         // in the file, even if it can't be used; may be empty
+	agent  *schema.Agent  // the one that decides, from the current file or its last good copy; may be nil
 	digest sum            // of the text that agent was read from
 	edges  []string       // the files that agent delegates to
-	broken []string       // why the file can't be used as it stands
+	broken []string       // why the current file can't be used
 	errors []diag.Finding // of agent, that leave it usable
 	kept   bool           // agent is the last good copy
-	doubts []string       // the files that the broken text delegates to, as far as it tells, beside edges
+	doubts []string       // the files, other than edges, that the broken text seems to delegate to
 }
 
-// ruleset is a registry of policies that can be used, and where it
-// comes from.
+// ruleset is a registry of policies that can be used, and its origin.
 type ruleset struct {
 	registry policy.Registry
 	digest   string // "" when it was not read from directories
@@ -50,8 +48,7 @@ type ruleset struct {
 	errors   []diag.Finding // that leave the policies usable
 }
 
-// loader makes one generation from the files as they stand and from the
-// generation before.
+// loader makes a generation from the current files and the previous generation.
 type loader struct {
 	cfg    Config
 	before *generation
@@ -60,15 +57,14 @@ type loader struct {
 
 	files    map[string]bool    // paths of the configuration that are files, and no directories
 	members  map[string]*member // by path
-	unread   []string           // directories that can't be read: nobody can tell what is in them now
+	unread   []string           // directories that can't be read, so their files are unknown now
 	choice   *choice
-	watched  []watched // registries, as they stood when they were read
+	watched  []watched // registries, in the state in which they were read
 	policies ruleset
 	problems []Problem
 }
 
-// keeps reports whether the last good copy of a file that can't be used
-// decides.
+// keeps reports whether the last good copy is used if a file can't be used.
 func (l *loader) keeps() bool { return !l.cfg.DenyBroken }
 
 func (l *loader) load() *generation {
@@ -83,8 +79,7 @@ func (l *loader) load() *generation {
 	return l.compile()
 }
 
-// findRoots lists the agent files that the configuration leads to, each
-// once, in order.
+// findRoots lists the agent files of the configuration, each once, in order.
 func (l *loader) findRoots() []root {
 	var out []root
 	for _, p := range l.cfg.Agents {
@@ -103,14 +98,14 @@ func (l *loader) findRoots() []root {
 				Why:  []string{unreadable(p, a.err)},
 			})
 		default:
-			out = append(out, root{filepath.Dir(p), filepath.Base(p)}) // reading it tells what is wrong
+			out = append(out, root{filepath.Dir(p), filepath.Base(p)}) // reading it gives the error
 		}
 
 		l.files[p] = true
 	}
 
 	if len(l.unread) > 0 && !l.keeps() {
-		return nil // an agent in there may hold any other to its rules
+		return nil // an agent in there may restrict any other
 	}
 	slices.SortStableFunc(out, func(a, b root) int { return cmp.Compare(a.path(), b.path()) })
 	return slices.CompactFunc(out, func(a, b root) bool { return a.path() == b.path() })
@@ -139,8 +134,7 @@ func isAgent(name string) bool {
 		strings.HasSuffix(name, ".agf.json")
 }
 
-// deleted reports whether nothing stands at a path, not even a link
-// that leads nowhere.
+// deleted reports whether nothing exists at a path, not even a dangling link.
 func (l *loader) deleted(path string) bool {
 	return errors.Is(l.agents.ask(askLstat, path).err, fs.ErrNotExist)
 }
@@ -158,7 +152,7 @@ func (l *loader) cantRead(dir string, err error) {
 	})
 }
 
-// unreadable names a file and what is wrong with it, once.
+// unreadable returns the file's name and what is wrong with it, each once.
 func unreadable(file string, err error) string {
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		err = at.Err
@@ -189,8 +183,8 @@ func (l *loader) keepUnread() {
 	}
 }
 
-// read reads a file, and those that it delegates to. A file that is not
-// there is no member: whoever mentions it is told.
+// read reads a file, and those that it delegates to. A file that does not exist is no
+// member; the files that mention it get an error.
 func (l *loader) read(r root) {
 	name := r.path()
 	if l.members[name] != nil || l.deleted(name) {
@@ -207,8 +201,8 @@ func (l *loader) read(r root) {
 	l.readChildren(m)
 }
 
-// readChildren reads the files that a file delegates to. Those outside
-// of its directory are none of ours.
+// readChildren reads the files that a file delegates to. It skips files outside of its
+// directory.
 func (l *loader) readChildren(m *member) {
 	for _, child := range slices.Concat(m.edges, m.doubts) {
 		file, err := filepath.Rel(m.root.dir, child)
@@ -218,8 +212,8 @@ func (l *loader) readChildren(m *member) {
 	}
 }
 
-// parse makes the agent of a file. Only what is wrong with this file
-// stops it: a sub-agent that is broken stops itself.
+// parse makes the agent of a file. Only errors in this file refuse it: a broken sub-agent
+// refuses itself.
 func (l *loader) parse(m *member, src []byte, digest sum) {
 	agent, findings := schema.Parse(m.root.path(), src)
 	if agent == nil {
@@ -245,15 +239,14 @@ func (l *loader) parse(m *member, src []byte, digest sum) {
 	m.errors = usableErrors(findings)
 }
 
-// usableErrors are the errors among findings that stop nothing.
+// usableErrors returns the findings that are errors and don't prevent the use of a file.
 func usableErrors(findings []diag.Finding) []diag.Finding {
 	return slices.DeleteFunc(slices.Clone(findings), func(f diag.Finding) bool {
 		return f.Severity != diag.Error || f.Stops
 	})
 }
 
-// reserved says that an agent has the id under which administrators are
-// asked.
+// reserved returns an error if an agent has the id under which administrators are asked.
 func reserved(r root, agent *schema.Agent) string {
 	line, column := 1, 1
 	if n := agent.Doc.Root.Get("metadata").Get("id"); n != nil {
@@ -269,9 +262,9 @@ func reserved(r root, agent *schema.Agent) string {
 	)
 }
 
-// refuse says why a file can't be used, and puts its last good copy in
-// its place. Whom the file means to delegate to is what it says, or
-// what it said when that was last known.
+// refuse records why a file can't be used, and uses its last good copy instead. If the
+// broken text does not show the files that it delegates to, those of the last readable
+// version are used.
 func (l *loader) refuse(m *member, why, mentions []string) {
 	m.broken = append(m.broken, why...)
 	m.agent = nil
@@ -305,8 +298,8 @@ func (l *loader) mentions(r root, agent *schema.Agent) []string {
 	return out
 }
 
-// linked returns what is wrong with an agent's mentions of others, and
-// leaves out what is wrong with those.
+// linked returns the findings about an agent's mentions of other files, without findings
+// about those files.
 func linked(agent *schema.Agent, fsys fs.FS, r root) []diag.Finding {
 	_, findings := agent.LoadGraph(fsys, r.file)
 	findings = slices.DeleteFunc(findings, func(f diag.Finding) bool { return f.File != r.file })
@@ -320,9 +313,8 @@ func sourcePath(r root, source string) string {
 	return filepath.Join(r.dir, filepath.FromSlash(path.Join(path.Dir(r.file), source)))
 }
 
-// guess reads what a file that is no agent says of itself: its id, and
-// to whom it delegates, so that it can be told whom it concerns.
-// children is nil when it doesn't even tell that.
+// guess reads the id and the delegations from a file that is not a valid agent, so that the
+// affected agents are known. children is nil if the file does not show them.
 func guess(r root, src []byte) (id string, children []string) {
 	doc, _ := yamldoc.Parse(r.path(), src, yamldoc.Limits{})
 	if doc == nil || doc.Root == nil {
@@ -345,7 +337,7 @@ func guess(r root, src []byte) (id string, children []string) {
 	return id, children
 }
 
-// stopping lists findings that stop a load, with their places.
+// stopping lists the findings that refuse a file, with their positions.
 func stopping(findings []diag.Finding) []string {
 	var out []string
 	for _, f := range findings {
@@ -366,10 +358,9 @@ func stopping(findings []diag.Finding) []string {
 	return out
 }
 
-// refuseDuplicates stops files that share an id: nobody could tell
-// which was meant. One that had the id before goes on, and a file that
-// took it goes back to its last good copy, which may have the id of a
-// third.
+// refuseDuplicates refuses files that share an id, because it is ambiguous. A file that had
+// the id before keeps it. A file that took it goes back to its last good copy, which may
+// have the id of a third one.
 func (l *loader) refuseDuplicates() {
 	for again := true; again; {
 		again = false
@@ -400,7 +391,7 @@ func (l *loader) refuseShared(id string, same []*member) (refused bool) {
 			}
 		}
 
-		withheld := m.kept // its last good copy has the id of another too
+		withheld := m.kept // its last good copy also has the id of another one
 		l.refuse(m, why, m.edges)
 		if withheld {
 			m.agent, m.kept = nil, false
@@ -411,14 +402,13 @@ func (l *loader) refuseShared(id string, same []*member) (refused bool) {
 	return refused
 }
 
-// wasInForce reports whether the file of a member was what its agent
-// was decided by before.
+// wasInForce reports whether a member's file decided about its agent before.
 func (l *loader) wasInForce(m *member) bool {
 	return l.keeps() && m.id != "" && l.before.paths[m.id] == m.root.path()
 }
 
-// loadPolicies reads the policies, and keeps those that were in force
-// when the directories hold something else than a sound set.
+// loadPolicies reads the policies. If the directories don't hold a valid set, it keeps the
+// previous policies.
 func (l *loader) loadPolicies() {
 	if l.choice.refused != nil {
 		l.policies = ruleset{registry: policy.Refuse(l.choice.refused)}
@@ -449,8 +439,8 @@ func (l *loader) loadPolicies() {
 	l.problem(Problem{Part: Policies, File: strings.Join(dirs, ", "), Why: why, Kept: kept})
 }
 
-// fetchedProblem tells that a registry is away: nothing of it may be
-// used, or its last good copy decides.
+// fetchedProblem records a problem if a registry is unavailable: either nothing of it may
+// be used, or its last good copy is used.
 func (l *loader) fetchedProblem() {
 	registry, ok := l.choice.from.Registry.(Fetched)
 	if !ok {
@@ -475,9 +465,9 @@ func (l *loader) fetchedProblem() {
 	}
 }
 
-// readPolicies makes a set of all directories, and of what was fetched,
-// and returns the errors that leave it usable; when there can't be a
-// set, one that denies every call, and why.
+// readPolicies makes one set of all directories and the fetched policies, and returns the
+// errors that leave it usable. If that fails, it returns a set that denies every call, and
+// the reasons.
 func (l *loader) readPolicies(
 	dirs []string, fetched *policy.Set,
 ) (set *policy.Set, usable []diag.Finding, why []string) {
@@ -498,16 +488,15 @@ func (l *loader) readPolicies(
 	return set, usable, stopping(findings)
 }
 
-// graded leaves out the error of approval by timeout where the owner
-// wants that.
+// graded removes the error about approval by timeout if the owner allows that.
 func (l *loader) graded(findings []diag.Finding) []diag.Finding {
 	return slices.DeleteFunc(findings, func(f diag.Finding) bool {
 		return l.choice.options.AllowTimeoutApprove && f.Rule == policy.RuleTimeoutApproves
 	})
 }
 
-// policyTexts are the digests of all files of policies, by directory;
-// of what was fetched those of the policies, by their refs.
+// policyTexts returns the digests of all policy files by directory, and of fetched policies
+// by their refs.
 func (l *loader) policyTexts(dirs []string, fetched *policy.Set) []map[string]sum {
 	out := make([]map[string]sum, len(dirs))
 	for i, dir := range dirs {

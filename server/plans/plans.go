@@ -1,16 +1,13 @@
-// Package plans holds the plans of the agents in directories, compiled
-// with their policies by the owner's decision configuration, and keeps
-// them fresh.
+// Package plans holds the plans of the agents in directories, compiled with their policies
+// according to the owner's decision configuration, and reloads them.
 //
-// A file that can't be used as it stands leaves what was in force in
-// force: the last good copy of an agent's file, compiled with the
-// policies and the parents of today, and the last good set of policies.
-// That is told loudly, by Problems, and nothing is loosened by it. An
-// agent whose file was never read well has no plan, and neither has an
-// agent that only such a file names, since what that demands can't be
-// known. With Config.DenyBroken the last good copies decide nothing. A
-// file that is deleted is gone, and so is its agent. There is one set
-// of agents for all tenants.
+// If a file can't be used, the previous state stays in force: the last good copy of an
+// agent's file, compiled with the current policies and parents, and the last good set of
+// policies. This permits nothing more than before, and Problems reports it. An agent whose
+// file was never valid has no plan. Neither has an agent that only such a file names,
+// because the file's requirements are unknown. With Config.DenyBroken, the last good copies
+// are not used. If a file is deleted, its agent is removed. All tenants share one set of
+// agents.
 package plans
 
 import (
@@ -30,27 +27,26 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Config says where agents and policies are.
+// Config names the files of agents and policies.
 type Config struct {
 	Agents     []string        // files, and directories of *.agf.yaml
 	Policies   []string        // directories of *.policy.yaml
-	Registry   policy.Registry // beside Policies, see Fetched; one of another kind stands instead of them
+	Registry   policy.Registry // in addition to Policies if it is a Fetched, otherwise instead of them
 	Options    resolve.Options // Parent and AgentAlias are ignored
-	Decisions  *Decisions      // stands instead of Policies, Registry and what it says of Options; nil: none
+	Decisions  *Decisions      // replaces Policies, Registry and parts of Options; may be nil
 	Poll       time.Duration   // how often Run looks for changes; 0 means 2s
-	DenyBroken bool            // deny what files that can't be used would decide; else their last good copies do
-	Logger     *slog.Logger    // nil: nothing is logged
+	DenyBroken bool            // deny if a file can't be used; otherwise its last good copy is used
+	Logger     *slog.Logger    // if nil, nothing is logged
 }
 
-// Fetched is a registry that changes by itself, as policyhttp.Registry
-// does. While its Err is set every call is denied at once; what it says
-// of a last good copy is a Problem.
+// Fetched is a registry that changes by itself, like policyhttp.Registry. While Err returns
+// an error, every call is denied. A finding about a last good copy becomes a Problem.
 type Fetched interface {
 	policy.Registry
-	// Snapshot returns the policies of one moment.
+	// Snapshot returns the current policies as a set that does not change.
 	Snapshot() *policy.Set
-	// Findings tells how it stands; one of policy.RuleStale says that
-	// the policies in use are a last good copy.
+	// Findings returns the registry's findings. One of policy.RuleStale means that the
+	// policies in use are a last good copy.
 	Findings() []diag.Finding
 }
 
@@ -58,21 +54,21 @@ type Fetched interface {
 const (
 	Agents   = "agents"
 	Policies = "policies"
-	// Configuration is that of decisions.
+	// Configuration is the part of the decision configuration.
 	Configuration = "configuration"
 )
 
-// Problem is a file of an agent, the set of policies, or the decision
-// configuration, that can't be used as it stands.
+// Problem is a part that can't be used in its current form: an agent's file, the set of
+// policies, or the decision configuration.
 type Problem struct {
 	Part  string   // Agents, Policies or Configuration
 	Agent string   // id of the agent, "" where it is not known
 	File  string   // or directory
 	Why   []string // each with its place, file:line:column, where there is one
-	Kept  bool     // the last good copy decides; else what it is about is denied
+	Kept  bool     // the last good copy is used; otherwise calls that it concerns are denied
 }
 
-// String tells the first reason, how many follow, and what that means.
+// String returns the first reason, the number of others, and the consequence.
 func (p Problem) String() string {
 	name := p.File
 	if p.Agent != "" {
@@ -101,45 +97,42 @@ func first(why []string) string {
 	return fmt.Sprintf("%s (and %d more)", why[0], len(why)-1)
 }
 
-// Part is what is in force of the agents, of the policies, or of the
-// decision configuration.
+// Part is the state in force of the agents, the policies, or the decision configuration.
 type Part struct {
 	Name     string // Agents, Policies or Configuration
-	Digest   string // "sha256:…" over the files in force; "" for a Registry
+	Digest   string // "sha256:…" over the files in force; empty for a Registry
 	Count    int    // agents that can be used, policies, or 1
 	Problems []Problem
 }
 
-// UnusableError says why an agent that is known can't decide anything.
-// All its calls are denied.
+// UnusableError says why a known agent can't be used. All its calls are denied.
 type UnusableError struct {
-	Agent string // id; "" when the file doesn't even tell that
+	Agent string // id; empty if it can't be read
 	File  string
 	Why   []string // each with its place, file:line:column, where there is one
 }
 
-// Error tells the first reason, and how many follow.
+// Error returns the first reason, and the number of others.
 func (e *UnusableError) Error() string {
 	return Problem{Agent: e.Agent, File: e.File, Why: e.Why}.String()
 }
 
-// Plans is a Planner. It is safe for concurrent use.
+// Plans implements approval.Planner. It is safe for concurrent use.
 type Plans struct {
 	cfg Config
 
-	reload  sync.Mutex // one at a time; guards what stands below, up to mu
-	agents  *reader    // what was read of agents
-	rules   *reader    // what was read of policies
-	watched []watched  // what was seen of registries
+	reload  sync.Mutex // one at a time; guards the fields below, up to mu
+	agents  *reader    // what was read for agents
+	rules   *reader    // what was read for policies
+	watched []watched  // state of the registries
 
 	mu  sync.RWMutex
 	now *generation
 }
 
-// Load reads everything once. An error means that there is nothing to
-// serve because of how it was started: a path that isn't there, or no
-// agents at all. What is wrong with single files is told by Problems,
-// and when their agents are asked for.
+// Load reads everything once. It returns an error if there is nothing to serve: if a path
+// does not exist, or there are no agents at all. Errors in single files are reported by
+// Problems, and by Plan for their agents.
 func Load(cfg Config) (*Plans, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -165,8 +158,8 @@ func Load(cfg Config) (*Plans, error) {
 	return p, nil
 }
 
-// Plan returns an agent's plan. An agent that no file has is
-// approval.ErrUnknownAgent; one that is broken is an *UnusableError.
+// Plan returns an agent's plan. The error is approval.ErrUnknownAgent if no file has the
+// agent, and an *UnusableError if its file is broken.
 func (p *Plans) Plan(_ context.Context, _, agent string) (*approval.Compiled, error) {
 	g := p.current()
 	if c := g.agents[agent]; c != nil {
@@ -200,19 +193,18 @@ func (p *Plans) current() *generation {
 // Agents lists the ids of the agents that can be used, in order.
 func (p *Plans) Agents() []string { return slices.Sorted(maps.Keys(p.current().agents)) }
 
-// Problems lists what can't be used as it stands.
+// Problems lists the parts that can't be used in their current form.
 func (p *Plans) Problems() []Problem { return slices.Clone(p.current().problems) }
 
-// Errors lists what agf-validate calls errors in the files that decide,
-// as far as reading them tells. They leave the files usable: calls are
-// asked about where a reading is in doubt.
+// Errors lists the findings in the files in force that agf-validate reports as errors, as
+// far as reading the files finds them. The files are usable: a call that depends on a
+// doubtful reading needs an approval.
 func (p *Plans) Errors() []diag.Finding { return slices.Clone(p.current().errors) }
 
-// File is a file that decides, below the directory that its sub-agents
-// stay in.
+// File is a file that decides, in the directory that its sub-agents must be in.
 type File struct{ Dir, Path string }
 
-// Files lists the files of the agents that decide as they stand.
+// Files lists the current files of agents that are in force, without last good copies.
 func (p *Plans) Files() []File {
 	members := p.current().members
 	var out []File
@@ -224,14 +216,13 @@ func (p *Plans) Files() []File {
 	return out
 }
 
-// Options are those that plans are compiled under, but for parents.
+// Options returns the options that plans are compiled with, without those for parents.
 func (p *Plans) Options() resolve.Options { return p.current().choice.options }
 
 // PolicyDirs lists the directories that policies are read from.
 func (p *Plans) PolicyDirs() []string { return slices.Clone(p.current().choice.from.Policies) }
 
-// Err is what is wrong with the files of a part, nil when they are in
-// force as they stand.
+// Err returns the problems of a part as an error, or nil if there are none.
 func (p *Plans) Err(part string) error {
 	var errs []error
 	for _, problem := range p.Problems() {
@@ -245,11 +236,11 @@ func (p *Plans) Err(part string) error {
 	return errors.Join(errs...)
 }
 
-// mostTold is how many problems one error tells.
+// mostTold is the maximal number of problems in one error.
 const mostTold = 5
 
-// Parts tells what is in force of the agents, of the policies, and of
-// the decision configuration, if there is one.
+// Parts returns the states in force of the agents, of the policies, and of the decision
+// configuration, if there is one.
 func (p *Plans) Parts() []Part {
 	g := p.current()
 	parts := []Part{
@@ -283,8 +274,7 @@ func (p *Plans) Parts() []Part {
 	return parts
 }
 
-// Run looks for changes until ctx ends, and loads everything again when
-// there are some.
+// Run looks for changes until ctx ends, and reloads everything after a change.
 func (p *Plans) Run(ctx context.Context) error {
 	t := time.NewTicker(p.cfg.Poll)
 	defer t.Stop()
@@ -298,9 +288,8 @@ func (p *Plans) Run(ctx context.Context) error {
 	}
 }
 
-// Reload loads everything again if something changed, and reports
-// whether it did. Calls that are being decided keep the plan that they
-// began with. A file has changed when its content has.
+// Reload loads everything again if something changed, and reports whether it did. Calls
+// that are being decided keep their plan. A file counts as changed if its content changed.
 func (p *Plans) Reload() bool {
 	p.reload.Lock()
 	defer p.reload.Unlock()
@@ -314,7 +303,7 @@ func (p *Plans) Reload() bool {
 	return true
 }
 
-// load puts what the files say in force.
+// load puts the current files in force.
 func (p *Plans) load() *loader {
 	l := &loader{cfg: p.cfg, before: p.now, agents: newReader(), rules: newReader()}
 	next := l.load()
@@ -330,8 +319,8 @@ func (p *Plans) load() *loader {
 	return l
 }
 
-// tell logs what a reload brought: every problem that was not there
-// before, those that are over, and how many agents there are.
+// tell logs the changes of a reload: new problems, problems that are over, and the number
+// of agents.
 func (p *Plans) tell(before, now *generation) {
 	for _, problem := range missing(now.problems, before.problems) {
 		facts := []any{"part", problem.Part, "agent", problem.Agent, "file", problem.File, "why", problem.Why}
@@ -366,7 +355,7 @@ func (p *Plans) tell(before, now *generation) {
 		"policies", now.policies.count, "policies_digest", now.policies.digest, "problems", len(now.problems))
 }
 
-// missing lists the problems of one list that the other has not.
+// missing lists the problems of one list that the other does not have.
 func missing(from, in []Problem) []Problem {
 	known := map[string]bool{}
 	for _, p := range in {
@@ -375,8 +364,8 @@ func missing(from, in []Problem) []Problem {
 	return slices.DeleteFunc(slices.Clone(from), func(p Problem) bool { return known[p.key()] })
 }
 
-// snapshot returns the policies of a registry as of now; nil when there
-// is none.
+// snapshot returns the current policies of a registry. It returns nil if there is no
+// registry.
 func snapshot(registry policy.Registry) policy.Registry {
 	if changing, ok := registry.(interface{ Snapshot() *policy.Set }); ok && registry.Err() == nil {
 		return changing.Snapshot()
@@ -384,8 +373,8 @@ func snapshot(registry policy.Registry) policy.Registry {
 	return registry
 }
 
-// stale is the finding that says that a last good copy decides; nil:
-// the registry is as it was fetched last.
+// stale returns the finding that a last good copy is used, or nil if the registry is up to
+// date.
 func stale(registry Fetched) *diag.Finding {
 	findings := registry.Findings()
 	i := slices.IndexFunc(findings, func(f diag.Finding) bool { return f.Rule == policy.RuleStale })
@@ -396,12 +385,12 @@ func stale(registry Fetched) *diag.Finding {
 	return &findings[i]
 }
 
-// seen changes when the registry does.
+// seen returns a text that changes when the registry does.
 func seen(registry policy.Registry) string {
 	if registry == nil {
 		return ""
 	}
-	if fetched, ok := registry.(Fetched); ok { // its errors tell an age
+	if fetched, ok := registry.(Fetched); ok { // the texts of its errors contain an age
 		return fmt.Sprintf("%p %t %t", snapshot(registry), fetched.Err() != nil, stale(fetched) != nil)
 	}
 	return fmt.Sprintf("%p %v", snapshot(registry), registry.Err())

@@ -18,7 +18,7 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// agent is the text of an agent with one tool, act, and the sub-agents named.
+// agent returns the text of an agent with one tool, act, and the given sub-agents.
 func agent(id, gate string, children ...string) string {
 	text := "schema_version: \"1.0.0\"\nmetadata: {id: " + id +
 		", name: N, version: \"1\", description: D, labels: {owner: \"olga, , ben\"}}\n" +
@@ -36,7 +36,7 @@ func agent(id, gate string, children ...string) string {
 const policyText = "schema_version: \"1.0.0\"\npolicy_ref: p\napplies: implicit\nrules:\n  - {id: r, match: " +
 	"{targets: [act]}, deny: \"No.\"}\n"
 
-// write puts files into a new directory, and returns it.
+// write writes files to a new directory, and returns its path.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func load(t *testing.T, cfg plans.Config) *plans.Plans {
 	return p
 }
 
-// outcome decides act, or says why that can't be decided.
+// outcome returns the decision about act, or the error.
 func outcome(p *plans.Plans, id string) string {
 	c, err := p.Plan(context.Background(), "any", id)
 	if err != nil {
@@ -179,7 +179,7 @@ func TestABrokenFileStopsItsAgentOnly(t *testing.T) {
 	}
 }
 
-// remote is a registry that changes, as policyhttp's does.
+// remote is a registry that changes, like policyhttp's.
 type remote struct {
 	*policy.Set
 	lost error

@@ -11,10 +11,9 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// TestBrokenFilesDecideAsBefore: whatever files change and
-// break, in whatever order, every agent decides as if each broken file
-// were its last good copy. So a mistake loosens nothing, and no mistake
-// touches another agent.
+// TestBrokenFilesDecideAsBefore checks that, whatever files change and break in whatever
+// order, every agent decides as if each broken file were its last good copy. So a mistake
+// permits nothing more, and does not affect another agent.
 func TestBrokenFilesDecideAsBefore(t *testing.T) {
 	good := func(t *rapid.T, id string) string {
 		gate := rapid.SampledFrom([]string{"", ", approval: true"}).Draw(t, "gate of "+id)

@@ -11,13 +11,12 @@ import (
 	"strings"
 )
 
-// maxFile bounds one file, in bytes, as packages schema and policy do.
+// maxFile limits one file, in bytes, to the same size as packages schema and policy.
 const maxFile = 4 << 20
 
-// reader reads files and directories, each once, and remembers what it
-// was told. So everything of one load is of one reading, and changed
-// can tell later whether anything that counted is different now,
-// whatever its size and its time stamps say.
+// reader reads files and directories, each once, and remembers the results. So everything
+// in one load comes from one reading, and changed can later find a difference in content,
+// whatever sizes and time stamps are.
 type reader struct {
 	answers map[question]answer
 	sums    map[question]sum
@@ -29,7 +28,7 @@ func newReader() *reader {
 	return &reader{answers: map[question]answer{}, sums: map[question]sum{}}
 }
 
-// question is what may be asked about a path.
+// question is a query about a path.
 type question struct {
 	kind asked
 	path string
@@ -38,13 +37,13 @@ type question struct {
 type asked byte
 
 const (
-	askStat  asked = iota // what a path leads to
-	askLstat              // what stands at the path itself
+	askStat  asked = iota // the file that a path leads to
+	askLstat              // the path itself, without following a link
 	askList               // the names in a directory
 	askText               // the bytes of a file
 )
 
-// answer is what the operating system said.
+// answer is the operating system's result.
 type answer struct {
 	info fs.FileInfo
 	list []fs.DirEntry
@@ -67,10 +66,10 @@ func (q question) ask() (a answer) {
 	return a
 }
 
-// readText reads a regular file, and one byte more than is ever parsed,
-// so that the parser sees when it is too large.
+// readText reads a regular file, up to one byte more than parsers accept, so that they
+// notice that it is too large.
 func readText(path string) ([]byte, error) {
-	info, err := os.Stat(path) // before it is opened: a named pipe without a writer would hold us there
+	info, err := os.Stat(path) // before it is opened, because opening a named pipe without a writer blocks
 	if err != nil {
 		return nil, err
 	}
@@ -81,11 +80,11 @@ func readText(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // it was only read
+	defer f.Close() // nothing was written
 	return io.ReadAll(io.LimitReader(f, maxFile+1))
 }
 
-// sum is equal for answers that mean the same to a load.
+// sum returns equal values for answers with the same effect on a load.
 func (a answer) sum() sum {
 	var b strings.Builder
 	switch {
@@ -127,10 +126,10 @@ func (r *reader) text(path string) ([]byte, sum, error) {
 	return a.text, r.sums[question{askText, path}], nil
 }
 
-// forget drops what was read, and keeps what changed needs.
+// forget drops the contents, and keeps what changed needs.
 func (r *reader) forget() { r.answers = nil }
 
-// changed reports whether anything that was asked has another answer now.
+// changed reports whether any query now has another result.
 func (r *reader) changed() bool {
 	for q, before := range r.sums {
 		if q.ask().sum() != before {
@@ -140,8 +139,8 @@ func (r *reader) changed() bool {
 	return false
 }
 
-// texts lists the files below a directory whose bytes were read, with
-// their digests, by their paths below it.
+// texts returns the digests of the files below a directory whose contents were read, by
+// their paths below it.
 func (r *reader) texts(dir string) map[string]sum {
 	out := map[string]sum{}
 	for q, digest := range r.sums {
@@ -154,7 +153,7 @@ func (r *reader) texts(dir string) map[string]sum {
 	return out
 }
 
-// below is the tree below a directory as a file system.
+// below returns the tree below a directory as a file system.
 func (r *reader) below(dir string) fs.FS { return tree{r, dir} }
 
 type tree struct {
@@ -170,7 +169,7 @@ func (t tree) path(op, name string) (string, error) {
 	return filepath.Join(t.dir, filepath.FromSlash(name)), nil
 }
 
-// Stat tells what a path leads to.
+// Stat returns the file that a path leads to.
 func (t tree) Stat(name string) (fs.FileInfo, error) {
 	path, err := t.path("stat", name)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 const broken = "a: ["
 
-// reloaded changes files, wants that noticed, and returns what is wrong now.
+// reloaded changes files, expects the change to be noticed, and returns the problems.
 func reloaded(t *testing.T, p *plans.Plans, dir string, files map[string]string) []plans.Problem {
 	t.Helper()
 	put(t, dir, files)
@@ -27,7 +27,7 @@ func reloaded(t *testing.T, p *plans.Plans, dir string, files map[string]string)
 	return p.Problems()
 }
 
-// want holds agents to outcomes, or to parts of an error.
+// want compares outcomes, or parts of errors.
 func want(t *testing.T, p *plans.Plans, outcomes map[string]string) {
 	t.Helper()
 	for id, want := range outcomes {
@@ -37,8 +37,8 @@ func want(t *testing.T, p *plans.Plans, outcomes map[string]string) {
 	}
 }
 
-// problem wants one problem, with these words, and that what was in
-// force before goes on, or doesn't.
+// problem expects a single problem that has these words, and checks whether the last good
+// copy is kept.
 func problem(t *testing.T, all []plans.Problem, part, words string, kept bool) {
 	t.Helper()
 	if len(all) != 1 || all[0].Part != part || all[0].Kept != kept ||
@@ -47,8 +47,8 @@ func problem(t *testing.T, all []plans.Problem, part, words string, kept bool) {
 	}
 }
 
-// TestKeepsTheLastGoodAgent: an agent whose file breaks goes
-// on as it was, and so does every other; with DenyBroken it is denied.
+// TestKeepsTheLastGoodAgent checks that an agent whose file breaks keeps its plan, and so
+// does every other agent. With DenyBroken it is denied.
 func TestKeepsTheLastGoodAgent(t *testing.T) {
 	files := map[string]string{"a.agf.yaml": agent("a", ", approval: true"), "b.agf.yaml": agent("b", "")}
 	dir := write(t, files)
@@ -75,8 +75,8 @@ func TestKeepsTheLastGoodAgent(t *testing.T) {
 	want(t, p, map[string]string{"a": "unknown agent", "b": "allow"})
 }
 
-// TestRemovesWhatIsDeleted: a deleted file's agent is gone,
-// kept or not, and a sub-agent that is gone breaks whoever names it.
+// TestRemovesWhatIsDeleted checks that the agent of a deleted file is removed, even if it
+// was a last good copy, and that a deleted sub-agent breaks the agents that name it.
 func TestRemovesWhatIsDeleted(t *testing.T) {
 	dir := write(t, map[string]string{
 		"a.agf.yaml": agent("a", "", "b.agf.yaml"),
@@ -89,15 +89,15 @@ func TestRemovesWhatIsDeleted(t *testing.T) {
 	for _, name := range []string{"b.agf.yaml", "c.agf.yaml"} {
 		must(t, os.Remove(filepath.Join(dir, name)))
 	}
-	for range 2 { // the second load knows only what the first has kept
+	for range 2 { // the second load knows only what the first one has kept
 		p.Reload()
 		want(t, p, map[string]string{"a": "allow", "b": "unknown agent", "c": "unknown agent"})
 		put(t, dir, map[string]string{"d.agf.yaml": agent("d", "")})
 	}
 }
 
-// TestKeptAgentsMeetNewPolicies: a tighter policy holds for an
-// agent whose file is broken, and a parent's new gate for its child.
+// TestKeptAgentsMeetNewPolicies checks that a stricter policy applies to an agent whose
+// file is broken, and a parent's new gate to its child.
 func TestKeptAgentsMeetNewPolicies(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", "", "b.agf.yaml"), "b.agf.yaml": agent("b", "")})
 	policies := write(t, map[string]string{"p.policy.yaml": strings.Replace(policyText, "[act]", "[other]", 1)})
@@ -109,10 +109,9 @@ func TestKeptAgentsMeetNewPolicies(t *testing.T) {
 	want(t, p, map[string]string{"a": "deny", "b": "deny"})
 }
 
-// TestKeepsTheLastGoodPolicies: policies that can't be read,
-// and policies that are all gone, leave those in force that were; with
-// DenyBroken nothing is decided. What is deleted beside others is
-// deleted.
+// TestKeepsTheLastGoodPolicies checks that the previous policies stay in force if policies
+// can't be read or all of them are gone, and that DenyBroken denies then. A file that is
+// deleted while others remain is removed.
 func TestKeepsTheLastGoodPolicies(t *testing.T) {
 	deny := map[string]string{
 		"p.policy.yaml": policyText,
@@ -128,7 +127,7 @@ func TestKeepsTheLastGoodPolicies(t *testing.T) {
 		})
 		loose := strings.Replace(policyText, "[act]", "[other]", 1)
 		all := reloaded(t, p, policies, map[string]string{"p.policy.yaml": loose,
-			"q.policy.yaml": policyText}) // one ref twice
+			"q.policy.yaml": policyText}) // the same ref twice
 		if denyBroken {
 			want(t, p, map[string]string{"a": "policy_ref \"p\" stands twice"})
 		} else {
@@ -149,8 +148,8 @@ func TestKeepsTheLastGoodPolicies(t *testing.T) {
 	}
 }
 
-// TestKeepsAgentsOfALostDirectory: a directory that is gone or
-// can't be listed is no deletion of its agents.
+// TestKeepsAgentsOfALostDirectory checks that agents are not removed because their
+// directory is gone or can't be listed.
 func TestKeepsAgentsOfALostDirectory(t *testing.T) {
 	for _, denyBroken := range []bool{false, true} {
 		dir := write(t, map[string]string{"agents/a.agf.yaml": agent("a", ""), "more/b.agf.yaml": agent("b", "")})
@@ -170,9 +169,9 @@ func TestKeepsAgentsOfALostDirectory(t *testing.T) {
 	}
 }
 
-// TestOneBrokenFileStopsNobodyElse: what a new, broken file
-// names goes on if it was served; what is served for the first time
-// waits until its demands are known.
+// TestOneBrokenFileStopsNobodyElse checks that the agents named by a new, broken file go on
+// if they were served before. An agent that would be served for the first time waits until
+// the file's requirements are known.
 func TestOneBrokenFileStopsNobodyElse(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ""), "b.agf.yaml": agent("b", "")})
 	p := load(t, plans.Config{Agents: []string{dir}})
@@ -190,13 +189,13 @@ func TestOneBrokenFileStopsNobodyElse(t *testing.T) {
 	reloaded(t, p, dir, map[string]string{"new.agf.yaml": agent("new", ", approval: true", "a.agf.yaml",
 		"later.agf.yaml")})
 	want(t, p, map[string]string{"a": "ask", "b": "allow", "later": "ask", "new": "ask"})
-	// its last good copy still holds its children
+	// its last good copy still restricts its children
 	reloaded(t, p, dir, map[string]string{"new.agf.yaml": brokenParent("new")})
 	want(t, p, map[string]string{"a": "ask", "later": "ask", "new": "ask"})
 }
 
-// TestNoAgentTakesThePlaceOfAdministration: a file with the reserved
-// id is refused with its place, and stops nobody else.
+// TestNoAgentTakesThePlaceOfAdministration checks that a file with the reserved id is
+// refused with its position, and does not affect others.
 func TestNoAgentTakesThePlaceOfAdministration(t *testing.T) {
 	dir := write(
 		t,
@@ -206,16 +205,15 @@ func TestNoAgentTakesThePlaceOfAdministration(t *testing.T) {
 	want(t, p, map[string]string{"a": "allow", "assent-administration": "b.agf.yaml:2:16: metadata.id"})
 }
 
-// TestAnIDStaysWithItsFile: a second file with an id that is
-// served is refused, and the first goes on.
+// TestAnIDStaysWithItsFile checks that a second file with an id in use is refused, and the
+// first one stays.
 func TestAnIDStaysWithItsFile(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ", approval: true"), "b.agf.yaml": agent("b", "")})
 	p := load(t, plans.Config{Agents: []string{dir}})
 	problem(t, reloaded(t, p, dir, map[string]string{"a2.agf.yaml": agent("a", "")}), plans.Agents,
 		"the id a is also that of", false)
 	want(t, p, map[string]string{"a": "ask", "b": "allow"})
-	// b takes the id too: it stays b; and a third that wants to be b is
-	// refused.
+	// b takes the id too and therefore stays b. A third file with the id b is refused.
 	reloaded(
 		t,
 		p,
@@ -223,15 +221,13 @@ func TestAnIDStaysWithItsFile(t *testing.T) {
 		map[string]string{"b.agf.yaml": agent("a", ""), "c.agf.yaml": agent("b", ", approval: true")},
 	)
 	want(t, p, map[string]string{"a": "ask", "b": "allow"})
-	// Once the first is gone, the others still share the id: nobody
-	// could tell which is meant.
+	// After the first one is deleted, the others still share the id, so it is ambiguous.
 	must(t, os.Remove(filepath.Join(dir, "a.agf.yaml")))
 	p.Reload()
 	want(t, p, map[string]string{"a": "error: ", "b": "allow"})
 }
 
-// TestAnAgentMoves: a file that is copied and then deleted
-// hands its agent over.
+// TestAnAgentMoves checks that an agent stays if its file is copied and then deleted.
 func TestAnAgentMoves(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ", approval: true"), "b.agf.yaml": agent("b", "")})
 	p := load(t, plans.Config{Agents: []string{dir}})
@@ -244,8 +240,8 @@ func TestAnAgentMoves(t *testing.T) {
 	want(t, p, map[string]string{"a": "allow"})
 }
 
-// TestNoticesEqualSizeAndTime: a file that changes within the same
-// size and time stamp is loaded: agents, sub-agents and policies.
+// TestNoticesEqualSizeAndTime checks that a change with the same size and time stamp is
+// loaded, in agents, sub-agents and policies.
 func TestNoticesEqualSizeAndTime(t *testing.T) {
 	ask, allow := agent("a", ", approval: true", "b.agent"), agent("a", ",     x-y:  true", "b.agent")
 	childAsk, childAllow := agent("b", ", approval: true"), agent("b", ",     x-y:  true")
@@ -284,8 +280,8 @@ func TestNoticesEqualSizeAndTime(t *testing.T) {
 	want(t, p, map[string]string{"a": "deny", "b": "deny"})
 }
 
-// TestDigestsAreOfWhatIsInForce: they are what sha256sum makes of
-// the files, and a broken file doesn't change them.
+// TestDigestsAreOfWhatIsInForce checks that digests match the output of sha256sum, and that
+// a broken file doesn't change them.
 func TestDigestsAreOfWhatIsInForce(t *testing.T) {
 	texts := map[string]string{
 		"b.agf.yaml":      agent("b", ""),
@@ -321,8 +317,8 @@ func TestDigestsAreOfWhatIsInForce(t *testing.T) {
 	check(digest(texts, "b.agf.yaml", "deep/a.agf.yaml"), ofPolicies)
 }
 
-// TestTellsEachChangeOnce: the log has a problem once when it
-// begins and once when it ends.
+// TestTellsEachChangeOnce checks that a problem is logged once when it begins and once when
+// it ends.
 func TestTellsEachChangeOnce(t *testing.T) {
 	var log bytes.Buffer
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", "")})
@@ -343,16 +339,16 @@ func TestTellsEachChangeOnce(t *testing.T) {
 	}
 }
 
-// TestNamesTheFlagForPolicies: an agent that names a policy,
-// where no directory of policies is given, says how to give one.
+// TestNamesTheFlagForPolicies checks that the error about an agent that names a policy says
+// how to give a directory of policies, if there is none.
 func TestNamesTheFlagForPolicies(t *testing.T) {
 	named := agent("a", "") + "constraints: {governance_policies: [{policy_ref: acme.p, description: D}]}\n"
 	p := load(t, plans.Config{Agents: []string{write(t, map[string]string{"a.agf.yaml": named})}})
 	want(t, p, map[string]string{"a": "--policies"})
 }
 
-// TestNothingOutsideIsServed: a mention of a file outside of the
-// directory breaks whoever makes it, and serves nobody.
+// TestNothingOutsideIsServed checks that a reference to a file outside of the directory
+// breaks the agent that has it, and that the file is not served.
 func TestNothingOutsideIsServed(t *testing.T) {
 	dir := write(t, map[string]string{
 		"agents/a.agf.yaml": agent("a", "", "../outside.agf.yaml"),
@@ -370,8 +366,8 @@ func TestNothingOutsideIsServed(t *testing.T) {
 	want(t, p, map[string]string{"outside": "unknown agent"})
 }
 
-// TestUnusualFiles: what is no file of an agent at all stops itself
-// only, and is not waited for.
+// TestUnusualFiles checks that something that can't be an agent's file affects only itself,
+// and does not block the loader.
 func TestUnusualFiles(t *testing.T) {
 	dir := write(
 		t,

@@ -1,8 +1,7 @@
-// Package quota shares out what a server has too little of when
-// everybody wants it at once: memory, turns on the processors, places
-// for those who wait. Nobody gets more than a part of it, and who has
-// the least is served first, so that one caller's load is felt by that
-// caller and by nobody else.
+// Package quota shares scarce resources of a server between its callers: memory, turns on
+// the processors, and places for waiting requests. No caller gets more than its part, and
+// the one that holds the least is served first, so that one caller's load delays only that
+// caller.
 package quota
 
 import (
@@ -14,46 +13,43 @@ import (
 	"time"
 )
 
-// Parts bounds what is handed out, in units: bytes, places or turns.
-// Every field is above zero.
+// Parts limits what is handed out, in units: bytes, places or turns. Every limit must be
+// positive.
 type Parts struct {
-	Total  int64 // to everybody together
-	Tenant int64 // to one tenant
-	Caller int64 // to one caller of a tenant
-	// Waiting is how many wishes of one caller wait at a time; 0 means 64.
-	// More are refused at once.
+	Total  int64 // for all callers together
+	Tenant int64 // for one tenant
+	Caller int64 // for one caller of a tenant
+	// Waiting is the maximal number of waiting wishes of one caller. 0 means 64. Further
+	// ones are refused at once.
 	Waiting int
 }
 
-// Who wants something. Callers of different tenants are different
-// callers, whatever their names.
+// Who identifies a caller. Callers of different tenants are different even if they have the
+// same name.
 type Who struct {
 	Tenant string
 	Caller string // the id of a token, a person's session, an address
 }
 
-// FullError says that somebody may have no more for now.
+// FullError means that a caller may take no more units for now.
 type FullError struct {
 	Whose string // whose part is used up: "caller", "tenant" or "server"
 	Most  int64  // units of that part
 }
 
-// Error names the part.
 func (e *FullError) Error() string {
 	return fmt.Sprintf("the part of the %s is used up: %d", e.Whose, e.Most)
 }
 
-// usualWaiting is how many of one caller's wishes wait at a time,
-// unless Parts say otherwise.
+// usualWaiting is the default of Parts.Waiting.
 const usualWaiting = 64
 
-// Pool hands out units, max-min fairly: of all who wait, the tenant
-// goes first that would hold the least, and within it the caller that
-// would; of equals the one that was served longest ago, then the one
-// that came first. Nobody overtakes who would hold less. A wish that is
-// larger than a part is met when nothing else of that part is held, so
-// that what is allowed at all gets its turn. Pools are safe for
-// concurrent use.
+// Pool hands out units with max-min fairness. The next wish is one of the tenant that would
+// hold the least, and within it of the caller that would hold the least. If several are
+// equal, the one served longest ago goes first, then the one that came first. A wish never
+// overtakes one of a caller that would hold less. A wish that is larger than a part is met
+// when nothing else of that part is held, so that it gets its turn at some time. Pools are
+// safe for concurrent use.
 type Pool struct {
 	parts Parts
 
@@ -76,7 +72,7 @@ type caller struct {
 	waiting []*wish // in order of arrival
 }
 
-// wish is somebody who waits.
+// wish is a call of Take that waits.
 type wish struct {
 	who    Who
 	units  int64
@@ -84,7 +80,7 @@ type wish struct {
 	met    chan struct{} // closed when it is met
 }
 
-// NewPool returns a pool of which nothing is held.
+// NewPool returns a pool in which all units are free.
 func NewPool(p Parts) *Pool {
 	if p.Waiting == 0 {
 		p.Waiting = usualWaiting
@@ -92,15 +88,15 @@ func NewPool(p Parts) *Pool {
 	return &Pool{parts: p, tenants: map[string]*tenant{}}
 }
 
-// Hold is what somebody got. It must be returned.
+// Hold is a number of units that a caller holds. It must be returned.
 type Hold struct {
 	pool  *Pool
 	who   Who
 	units int64 // guarded by pool.mu
 }
 
-// Take gets units, and waits for them as long as that. A *FullError
-// says that there were none; the context's end is an error too.
+// Take takes units, and waits for them up to the given time. It returns a *FullError if
+// they were not free in time, and the context's error if the context ends.
 func (p *Pool) Take(ctx context.Context, who Who, units int64, wait time.Duration) (*Hold, error) {
 	w, err := p.want(who, units, wait > 0)
 	if err != nil {
@@ -114,7 +110,7 @@ func (p *Pool) Take(ctx context.Context, who Who, units int64, wait time.Duratio
 	return &Hold{pool: p, who: who, units: units}, nil
 }
 
-// want meets a wish at once, or returns it to be waited for.
+// want meets a wish at once, or returns it so that the caller waits for it.
 func (p *Pool) want(who Who, units int64, waits bool) (*wish, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +148,7 @@ func (p *Pool) await(ctx context.Context, w *wish, wait time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case <-w.met: // in the very moment
+	case <-w.met: // met at the same moment
 		if err != nil {
 			p.give(w.who, -w.units)
 		}
@@ -167,16 +163,15 @@ func (p *Pool) await(ctx context.Context, w *wish, wait time.Duration) error {
 	return err
 }
 
-// Return gives everything back. Once is enough: further calls do
-// nothing, nor does one on nil.
+// Return gives all units back. Further calls do nothing, nor does a call on nil.
 func (h *Hold) Return() {
 	if h != nil {
-		_ = h.Resize(0) // it becomes less
+		_ = h.Resize(0) // a smaller hold can't fail
 	}
 }
 
-// Resize changes how much is held, without waiting; a *FullError leaves
-// it as it was.
+// Resize changes the number of units without waiting. If it returns a *FullError, nothing
+// has changed.
 func (h *Hold) Resize(units int64) error {
 	p := h.pool
 	p.mu.Lock()
@@ -192,8 +187,8 @@ func (h *Hold) Resize(units int64) error {
 	return nil
 }
 
-// mayGrow refuses where there is no room, or where somebody waits for
-// it who would hold less.
+// mayGrow returns an error if there are not enough free units, or if a wish waits with
+// which its tenant would hold no more than the hold's tenant after growing.
 func (p *Pool) mayGrow(h *Hold, units int64) error {
 	if full := p.full(h.who, h.units, units); full != nil {
 		p.forget(h.who)
@@ -206,7 +201,7 @@ func (p *Pool) mayGrow(h *Hold, units int64) error {
 	return nil
 }
 
-// caller finds a caller, or adds one that holds nothing.
+// caller returns a caller. It adds one that holds nothing if there is none.
 func (p *Pool) caller(who Who) *caller {
 	t := p.tenants[who.Tenant]
 	if t == nil {
@@ -221,8 +216,8 @@ func (p *Pool) caller(who Who) *caller {
 	return c
 }
 
-// give changes what somebody holds, and serves those who wait when that
-// became less.
+// give changes the number of units that a caller holds, and serves waiting wishes if there
+// are free units now.
 func (p *Pool) give(who Who, units int64) {
 	c := p.caller(who)
 	p.held += units
@@ -234,7 +229,7 @@ func (p *Pool) give(who Who, units int64) {
 	}
 }
 
-// forget drops who neither holds nor wants anything.
+// forget removes a caller that neither holds nor waits for anything.
 func (p *Pool) forget(who Who) {
 	t := p.tenants[who.Tenant]
 	if c := t.callers[who.Caller]; c.held == 0 && len(c.waiting) == 0 {
@@ -245,8 +240,7 @@ func (p *Pool) forget(who Who) {
 	}
 }
 
-// withdraw takes a wish back that was not met. Others may have stood
-// behind it.
+// withdraw removes a wish that was not met. Wishes after it may be met now.
 func (p *Pool) withdraw(w *wish) {
 	p.remove(w)
 	p.forget(w.who)
@@ -258,8 +252,8 @@ func (p *Pool) remove(w *wish) {
 	c.waiting = slices.DeleteFunc(c.waiting, func(other *wish) bool { return other == w })
 }
 
-// full says whose part is used up when somebody wants units instead of
-// those that they had; nil when nobody's is.
+// full returns a *FullError with the part that is used up if a caller wants units instead
+// of those that it had, or nil if all parts have enough.
 func (p *Pool) full(who Who, had, units int64) error {
 	c, t := p.caller(who), p.tenants[who.Tenant]
 	switch {
@@ -274,17 +268,17 @@ func (p *Pool) full(who Who, had, units int64) error {
 	return nil
 }
 
-// refusal says why a wish was not met: where there is room, others wait
-// for it who come first.
+// refusal returns the error for a wish that was not met. If there are enough free units,
+// wishes of other callers go first.
 func (p *Pool) refusal(w *wish) error {
 	return cmp.Or(p.full(w.who, 0, w.units), error(&FullError{Whose: "server", Most: p.parts.Total}))
 }
 
-// over reports whether units would be too many beside those that are
-// held. Alone nothing is.
+// over reports whether units exceed a part together with the units that are held. A single
+// hold never does.
 func over(held, units, most int64) bool { return held > 0 && held+units > most }
 
-// serve meets wishes until the next in turn must wait.
+// serve meets wishes until the next one in turn must wait.
 func (p *Pool) serve() {
 	passed := map[*tenant]bool{} // tenants whose part is used up
 	for {
@@ -310,7 +304,7 @@ func (p *Pool) meet(t *tenant, w *wish) {
 	close(w.met)
 }
 
-// next returns the wish whose turn it is.
+// next returns the wish that is next, and its tenant.
 func (p *Pool) next(passed map[*tenant]bool) (of *tenant, first *wish) {
 	var best turn
 	for _, t := range p.tenants {
@@ -331,8 +325,7 @@ func (p *Pool) next(passed map[*tenant]bool) (of *tenant, first *wish) {
 	return of, first
 }
 
-// next returns the wish of the caller whose turn it is. Callers whose
-// part is used up have none.
+// next returns the tenant's next wish. It skips callers whose part is used up.
 func (t *tenant) next(most int64) (first *wish) {
 	var best turn
 	for _, c := range t.callers {
@@ -348,6 +341,6 @@ func (t *tenant) next(most int64) (first *wish) {
 	return first
 }
 
-// turn is what decides who goes first: what they would hold, how long
-// ago they were served, when they came.
+// turn decides which wish goes first, by three values in order: the units its caller would
+// hold, when it was served last, and when the wish came.
 type turn [3]int64

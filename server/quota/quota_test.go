@@ -82,8 +82,8 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestWhoHoldsLeastIsFirst: the greedy one came first and often, and
-// the others don't wait for it.
+// TestWhoHoldsLeastIsFirst checks that a caller with many early wishes does not delay
+// others.
 func TestWhoHoldsLeastIsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pool(4, 4, 4)
@@ -155,8 +155,8 @@ func TestOneCallerCanNotQueueForEver(t *testing.T) {
 	})
 }
 
-// TestWishesAreCounted: a caller whose part has room is refused if as
-// many of its wishes wait as may.
+// TestWishesAreCounted checks that a caller with the maximal number of waiting wishes is
+// refused although its part has free units.
 func TestWishesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(Parts{Total: 1, Tenant: 9, Caller: 9, Waiting: 2})
@@ -180,8 +180,8 @@ func TestWishesAreCounted(t *testing.T) {
 	})
 }
 
-// TestGrowingWaitsItsTurn: a hold may not take what somebody waits for
-// who would hold no more.
+// TestGrowingWaitsItsTurn checks that a hold can't grow into units for which a caller that
+// would hold no more is waiting.
 func TestGrowingWaitsItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pool(10, 10, 10)
@@ -215,8 +215,8 @@ func TestGrowingWaitsItsTurn(t *testing.T) {
 	})
 }
 
-// TestRefusedGrowthIsNotRemembered: a hold that was returned and asks
-// again in vain leaves nothing behind.
+// TestRefusedGrowthIsNotRemembered checks that a hold that was returned and fails to grow
+// again leaves no entry behind.
 func TestRefusedGrowthIsNotRemembered(t *testing.T) {
 	p := pool(4, 4, 4)
 	h := take(t, p, "acme", "a", 1)
@@ -227,8 +227,8 @@ func TestRefusedGrowthIsNotRemembered(t *testing.T) {
 	}
 }
 
-// TestWithdrawnWishMakesWay: a wish that was first in turn and is given
-// up lets the one behind it have what was free all the time.
+// TestWithdrawnWishMakesWay checks that after the first wish is withdrawn, the next one
+// gets the units that were free all the time.
 func TestWithdrawnWishMakesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pool(10, 10, 10)
@@ -243,7 +243,7 @@ func TestWithdrawnWishMakesWay(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		refused(t, p, "beta", "a", 2, "server") // there is room, and another is first
+		refused(t, p, "beta", "a", 2, "server") // there are free units, but another wish is first
 		if _, err := p.Take(t.Context(), Who{Tenant: "beta", Caller: "a"}, 2, time.Hour); err != nil {
 			t.Fatal(err)
 		}
@@ -253,9 +253,8 @@ func TestWithdrawnWishMakesWay(t *testing.T) {
 	})
 }
 
-// TestCanceledWishKeepsNothing: a wish may be met in the moment in which
-// its context ends. Whichever comes first, units are held exactly if
-// there is no error.
+// TestCanceledWishKeepsNothing covers a wish that is met at the moment in which its context
+// ends. Units must be held exactly if there is no error.
 func TestCanceledWishKeepsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -278,7 +277,7 @@ func TestCanceledWishKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestDefault: the limits grow with the machine, and one tenant's heavy
+// TestDefault checks that the limits grow with the machine, and that one tenant's heavy
 // work leaves half of the processors to others.
 func TestDefault(t *testing.T) {
 	const mib = 1 << 20
@@ -314,10 +313,9 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// TestNeverTooMuch: whatever is taken, resized and returned, in
-// whatever order, no part is exceeded but by one hold that is alone,
-// nothing that is free stays unused while somebody waits who may have
-// it, and at the end nothing is left.
+// TestNeverTooMuch takes, resizes and returns holds in any order. Only a single hold may
+// exceed a part, free units must not stay unused while a wish waits that may have them, and
+// at the end all units must be free.
 func TestNeverTooMuch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parts := Parts{
@@ -382,8 +380,8 @@ func check(t *rapid.T, p *Pool, holds []*Hold) {
 	}
 }
 
-// TestManyAtOnce: under real concurrency everybody who waits is served
-// in the end, and nothing is lost.
+// TestManyAtOnce checks that with real concurrency all waiting wishes are met and no units
+// are lost.
 func TestManyAtOnce(t *testing.T) {
 	p := pool(7, 5, 3)
 	var all sync.WaitGroup

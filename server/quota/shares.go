@@ -1,20 +1,19 @@
 package quota
 
-// Limits are the parts of everything that a process shares out.
+// Limits are the parts of all shared resources of a process.
 type Limits struct {
-	Memory  Parts // bytes that requests and answers in work may take
+	Memory  Parts // bytes for requests and answers in progress
 	Turns   Parts // pieces of heavy work at a time: pages, and calls and requests above 64 KiB
 	Streams Parts // event streams, of the API and of the inbox
 	Polls   Parts // requests that wait for a change
-	// Exchanges of the API that are worked on at a time, whatever they
-	// are. Tenants are tokens here: whose they are is not known yet.
+	// Exchanges of the API that are processed at the same time. Tenants are tokens here,
+	// because the token's owner is not known yet.
 	Exchanges Parts
 }
 
-// Default are the limits of a process that may have so much memory, in
-// bytes, on so many processors: good for a laptop and for a small
-// server. Less than half of the memory is for what is in work, and half
-// of the processors at most for one tenant's heavy work.
+// Default returns the limits for a process with this memory, in bytes, and this number of
+// processors. They suit a laptop and a small server. Less than half of the memory is for
+// requests in progress, and at most half of the processors for one tenant's heavy work.
 func Default(memory int64, processors int) Limits {
 	turns := int64(max(2, processors))
 	return Limits{
@@ -37,7 +36,7 @@ type Shares struct {
 	Memory, Turns, Streams, Polls, Exchanges *Pool
 }
 
-// New returns shares of which nothing is held.
+// New returns shares in which all units are free.
 func New(l Limits) *Shares {
 	return &Shares{
 		Memory:    NewPool(l.Memory),

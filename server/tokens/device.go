@@ -19,14 +19,13 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// How long a command line waits for its person to sign in, and how
-// often it asks.
+// How long a command line waits for its person to sign in, and how often it polls.
 const (
 	DeviceAge      = 10 * time.Minute
 	DeviceInterval = 2 * time.Second
 )
 
-// Why a command line gets no token.
+// Reasons why a command line gets no token.
 var (
 	ErrDevicePending = errors.New("nobody has confirmed the code yet")
 	ErrDeviceRefused = errors.New("the person refused the code")
@@ -34,50 +33,49 @@ var (
 	ErrDevicesFull   = errors.New("too many codes that this person typed wait for their command lines")
 )
 
-// Devices signs command lines in, in the way of RFC 8628: the command
-// line shows a code, a person who is signed in to the inbox types it
-// there, and the command line is handed a token of that person. Until a
-// person has typed the code nothing is stored: the device code carries
-// what the server has to know, sealed.
+// Devices signs command lines in like RFC 8628: the command line shows a code, a person who
+// is signed in to the inbox types it there, and the command line gets a token of that
+// person. Nothing is stored until a person has typed the code, because the device code
+// contains what the server needs to know, encrypted.
 type Devices struct {
 	Maker  *Maker
 	Values store.Values
-	Key    []byte // that device codes are sealed under; only Begin and Take need it
+	Key    []byte // that encrypts device codes; only Begin and Take need it
 }
 
-// Begun is the answer to a command line that begins.
+// Begun is the answer to a command line that begins to sign in.
 type Begun struct {
 	DeviceCode string // its secret
 	UserCode   string // what the person types, such as BCDF-GHJK-LMNP
 	Expires    time.Time
 }
 
-// waiting is what a device code carries.
+// waiting is the content of a device code.
 type waiting struct {
 	Name    string    `json:"name"` // as the command line calls itself
 	Code    string    `json:"code"` // what the person types
 	Expires time.Time `json:"expires"`
 }
 
-// answered is what a person said to a code.
+// answered is a person's answer to a code.
 type answered struct {
 	Tenant  string `json:"tenant"`
 	Person  string `json:"person"`
 	Refused bool   `json:"refused,omitempty"`
 }
 
-// The buckets of store.Values: answers by what the person typed, and
-// device codes that were used, by their hashes.
+// The buckets of store.Values: answers by typed code, and used device codes by their
+// hashes.
 const (
 	bucketCode = "device-code"
 	bucketUsed = "device"
 )
 
-// mostAnswered is how many codes of one person may wait for their
-// command lines.
+// mostAnswered is the maximal number of codes of one person that may wait for their command
+// lines.
 const mostAnswered = 20
 
-// devicePurpose is what the key of device codes is derived for.
+// devicePurpose is the purpose for which the key of device codes is derived.
 const devicePurpose = "assent device code v1"
 
 func (d *Devices) sealing() (cipher.AEAD, error) {
@@ -93,8 +91,8 @@ func (d *Devices) sealing() (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// Begin gives a command line its codes. The name is how it calls
-// itself; a token of it is named so.
+// Begin returns codes for a command line. name is the name that the command line gives
+// itself; its token gets that name.
 func (d *Devices) Begin(name string) (Begun, error) {
 	if err := checkName(name); err != nil {
 		return Begun{}, err
@@ -113,7 +111,7 @@ func (d *Devices) Begin(name string) (Begun, error) {
 	return Begun{DeviceCode: sealed, UserCode: w.Code, Expires: w.Expires}, nil
 }
 
-// open reads a device code; ErrDeviceGone if it is none of this server's
+// open decrypts a device code. It returns ErrDeviceGone if the code is not from this server
 // or has expired.
 func (d *Devices) open(deviceCode string) (w waiting, err error) {
 	seal, err := d.sealing()
@@ -132,16 +130,15 @@ func (d *Devices) open(deviceCode string) (w waiting, err error) {
 	return w, nil
 }
 
-// codeLetters are told apart by everybody, and spell no words.
+// codeLetters are easy to distinguish, and spell no words.
 const codeLetters = "BCDFGHJKLMNPQRSTVWXZ"
 
-// codeLength is the number of letters of a code: so many that a stranger
-// who begins without end holds no code that another command line shows.
-// The last one is computed from the others, so that a typing error is
-// noticed.
+// codeLength is the number of letters of a code. It is large enough that a stranger who
+// begins again and again gets no code that another command line shows. The last letter is
+// computed from the others, so that typing errors are noticed.
 const codeLength = 12
 
-// userCode is a random code in groups of four letters.
+// userCode returns a random code in groups of four letters.
 func userCode() string {
 	var raw [codeLength - 1]byte
 	rand.Read(raw[:]) //nolint:errcheck // it never fails
@@ -153,9 +150,8 @@ func userCode() string {
 	return grouped(string(append(out, checkLetter(string(out)))))
 }
 
-// checkLetter is a weighted sum of the letters. The weights have no
-// divisor in common with the number of letters, so that one wrong letter
-// always gives another sum.
+// checkLetter computes a weighted sum of the letters. The weights have no divisor in common
+// with the number of letters, so one wrong letter always changes the sum.
 func checkLetter(letters string) byte {
 	weights := []int{1, 3, 7, 9}
 	sum := 0
@@ -167,8 +163,8 @@ func checkLetter(letters string) byte {
 
 func grouped(letters string) string { return letters[:4] + "-" + letters[4:8] + "-" + letters[8:] }
 
-// CleanCode reads a code that a person typed. It returns an empty string
-// if no command line was given that code.
+// CleanCode normalizes a code that a person typed. It returns an empty string if the text
+// can't be a code.
 func CleanCode(text string) string {
 	letters := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(codeLetters, r) {
@@ -183,7 +179,7 @@ func CleanCode(text string) string {
 	return grouped(letters)
 }
 
-// Answer has a person who is signed in confirm or refuse a code, once.
+// Answer confirms or refuses a code for a signed-in person. A code can be answered once.
 func (d *Devices) Answer(ctx context.Context, code, tenant, person string, confirm bool) error {
 	code = CleanCode(code)
 	if code == "" {
@@ -222,8 +218,7 @@ func readAnswer(text []byte) (a answered, err error) {
 	return a, err
 }
 
-// Take hands a command line its token, once its person has confirmed
-// the code.
+// Take gives a command line its token after its person has confirmed the code.
 func (d *Devices) Take(ctx context.Context, deviceCode string) (store.Token, string, error) {
 	w, err := d.open(deviceCode)
 	if err != nil {
@@ -245,7 +240,7 @@ func (d *Devices) Take(ctx context.Context, deviceCode string) (store.Token, str
 	return d.Maker.Make(ctx, a.Tenant, spec, By{Person: a.Person})
 }
 
-// use takes the answer to a code, which a device code does once.
+// use takes the answer to a code. A device code can do that once.
 func (d *Devices) use(ctx context.Context, w waiting, key string) (answered, error) {
 	now := d.Maker.Now()
 	if _, err := d.Values.Value(ctx, bucketUsed, key, now); err == nil {
@@ -253,7 +248,7 @@ func (d *Devices) use(ctx context.Context, w waiting, key string) (answered, err
 	} else if !errors.Is(err, approval.ErrNotFound) {
 		return answered{}, err
 	}
-	text, err := d.Values.TakeValue(ctx, bucketCode, w.Code, now) // one caller gets it
+	text, err := d.Values.TakeValue(ctx, bucketCode, w.Code, now) // only one caller gets it
 	if errors.Is(err, approval.ErrNotFound) {
 		return answered{}, ErrDevicePending
 	}

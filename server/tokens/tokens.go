@@ -1,7 +1,6 @@
-// Package tokens makes and ends the credentials of runtimes and of
-// people's command lines. Every way to a token passes here: the API,
-// the inbox, the sign-in of a command line, and the operator who holds
-// the store and its key.
+// Package tokens makes and revokes the credentials of runtimes and of people's command
+// lines. All ways to get a token use it: the API, the inbox, the sign-in of a command line,
+// and the operator, who has the store and its key.
 package tokens
 
 import (
@@ -21,42 +20,41 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// prefix begins every token, so that scanners for leaked secrets know one.
+// prefix begins every token, so that scanners for leaked secrets recognize one.
 const prefix = "assent_"
 
-// How long tokens live.
+// Lifetimes of tokens.
 const (
-	Age        = 90 * 24 * time.Hour  // unless something is said
-	MaxAge     = 365 * 24 * time.Hour // at most
-	VoteAge    = 12 * time.Hour       // of those that answer for a person, unless something is said
-	MaxVoteAge = 7 * 24 * time.Hour   // of those, at most
+	Age        = 90 * 24 * time.Hour  // default
+	MaxAge     = 365 * 24 * time.Hour // maximum
+	VoteAge    = 12 * time.Hour       // default for tokens that answer for a person
+	MaxVoteAge = 7 * 24 * time.Hour   // maximum for tokens that answer for a person
 )
 
-// AllAgents, alone in a list of agents, stands for every agent of the
-// tenant, also later ones.
+// AllAgents as the only element of a list of agents means every agent of the tenant,
+// including later ones.
 const AllAgents = "*"
 
 // Maker makes and ends tokens.
 type Maker struct {
 	Store     store.Tokens
-	Directory approval.Directory // nil: names of people are taken as they are
+	Directory approval.Directory // if nil, names of people are not checked
 	Record    func(ctx context.Context, tenant, event, subject, actor string, facts map[string]any) error
 	Now       func() time.Time
 	Random    io.Reader
 }
 
-// Spec is a token that is wanted.
+// Spec describes a token to be made.
 type Spec struct {
 	Name     string
 	Scopes   []string
 	Agents   []string      // may act for these only; AllAgents for all
-	Person   string        // whose answers it gives; "" nobody's
-	Age      time.Duration // 0: as long as its kind usually lives
-	Replaces string        // id of a token of the same name and person that ends with it; "" none
+	Person   string        // whose answers it gives; empty for a token that gives none
+	Age      time.Duration // 0 for the default of its kind
+	Replaces string        // id of a token with the same name and person that it replaces; may be empty
 }
 
-// SpecOf reads what a body of the API wants. Its age is a duration such
-// as 720h.
+// SpecOf reads a body of the API. Its age is a duration such as 720h.
 func SpecOf(body openapi.TokenBody) (Spec, error) {
 	spec := Spec{
 		Name:     body.Name,
@@ -79,7 +77,7 @@ func SpecOf(body openapi.TokenBody) (Spec, error) {
 	return spec, nil
 }
 
-// Shown is a token as the API shows it, without its hash.
+// Shown returns a token in the API's form, without its hash.
 func Shown(t store.Token) openapi.Token {
 	return openapi.Token{
 		ID:      t.ID,
@@ -95,14 +93,14 @@ func Shown(t store.Token) openapi.Token {
 	}
 }
 
-// By is who makes a token. Exactly one of Token, Person and Operator is set.
+// By is the maker of a token. Exactly one of Token, Person and Operator is set.
 type By struct {
-	Token    *store.Token // an administrator's token: what it makes ends with it
-	Person   string       // somebody who is signed in, by their id: they make tokens of their own only
-	Operator bool         // who holds the store and its key
+	Token    *store.Token // an administrator's token: tokens that it makes end with it
+	Person   string       // id of a signed-in person, who may make only their own tokens
+	Operator bool         // the operator, who has the store and its key
 }
 
-// actor is who makes the token, for the ledger.
+// actor returns the maker's name for the ledger.
 func (b By) actor() string {
 	switch {
 	case b.Token != nil && b.Token.Person != "":
@@ -116,7 +114,7 @@ func (b By) actor() string {
 	return "operator"
 }
 
-// Make makes a token. The secret is told here, and never again.
+// Make makes a token. It returns the secret, which can't be read again.
 func (m *Maker) Make(
 	ctx context.Context,
 	tenant string,
@@ -138,7 +136,7 @@ func (m *Maker) Make(
 
 	t.ID = "tok_" + hash[:20]
 	t.Hash = hash
-	if err := m.Store.PutToken(ctx, t); errors.Is(err, store.ErrNameTaken) { // somebody else was quicker
+	if err := m.Store.PutToken(ctx, t); errors.Is(err, store.ErrNameTaken) { // another caller was first
 		return store.Token{}, "", nameTaken("another one")
 	} else if err != nil {
 		return store.Token{}, "", err
@@ -158,8 +156,7 @@ func (m *Maker) Make(
 	return t, secret, nil
 }
 
-// End revokes a token, and with it every token that it made, and that
-// those made.
+// End revokes a token, and all tokens that were made by it, directly or indirectly.
 func (m *Maker) End(ctx context.Context, tenant, id string, by By) error {
 	all, err := m.Store.Tokens(ctx, tenant)
 	if err != nil {
@@ -168,8 +165,8 @@ func (m *Maker) End(ctx context.Context, tenant, id string, by By) error {
 	if !slices.ContainsFunc(all, func(t store.Token) bool { return t.ID == id }) {
 		return approval.ErrNotFound
 	}
-	// Those that it made go first: a crash in between leaves the one by
-	// which the rest can be found.
+	// The tokens that it made are revoked first: after a crash, the remaining ones can
+	// still be found through it.
 	for _, one := range slices.Backward(descent(all, id)) {
 		if err := m.Store.RevokeToken(ctx, tenant, one, m.Now()); err != nil {
 			return fmt.Errorf("revoke the token %s: %w", one, err)
@@ -186,8 +183,8 @@ func (m *Maker) End(ctx context.Context, tenant, id string, by By) error {
 	return nil
 }
 
-// descent lists a token and the live ones that came of it, makers
-// before what they made.
+// descent lists a token and the live tokens that were made by it, directly or indirectly.
+// Makers come before the tokens that they made.
 func descent(all []store.Token, id string) []string {
 	out := []string{id}
 	for i := 0; i < len(out); i++ {
@@ -201,9 +198,8 @@ func descent(all []store.Token, id string) []string {
 	return out
 }
 
-// Check says what a token would be, and refuses one that could not do
-// what it says, that may not be, or that would live too long. It makes
-// nothing.
+// Check returns the token that Make would make. It returns an error if the token could not
+// do what it says, is not permitted, or would live too long. It makes nothing.
 func (m *Maker) Check(ctx context.Context, tenant string, spec Spec, by By) (store.Token, error) {
 	t := store.Token{
 		Tenant: tenant,
@@ -228,8 +224,8 @@ func (m *Maker) Check(ctx context.Context, tenant string, spec Spec, by By) (sto
 	return t, err
 }
 
-// plainName is how a token may be called. It holds no slash, which the
-// names of programs inside assent have.
+// plainName is the form of a token's name. It has no slash, which the names of programs
+// inside assent have.
 var plainName = pattern.Of(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 func checkName(name string) error {
@@ -243,8 +239,8 @@ func refuse(field, expected string) error {
 	return &approval.InputError{Field: field, Expected: expected}
 }
 
-// AgentScopes are the scopes that a token which is bound to agents may
-// use: those that name an agent.
+// AgentScopes returns the scopes that a token bound to agents may use: those of operations
+// that name an agent.
 func AgentScopes() []string {
 	return []string{string(openapi.ScopeDecide), string(openapi.ScopeRequest), string(openapi.ScopeVote)}
 }
@@ -268,8 +264,8 @@ func checkScopes(t *store.Token) error {
 	return nil
 }
 
-// checkAgents has whoever makes a token for a runtime say which agents
-// it may act for.
+// checkAgents returns an error for a runtime's token that does not say for which agents it
+// may act.
 func checkAgents(t *store.Token, by By) error {
 	acts := func(s string) bool {
 		return s == string(openapi.ScopeDecide) || s == string(openapi.ScopeRequest)
@@ -292,9 +288,10 @@ func checkAgents(t *store.Token, by By) error {
 	return nil
 }
 
-// checkPerson writes the person as the directory does. Tokens that
-// answer, and those that administer as a person, are made by nobody but
-// that person: otherwise one administrator could be two of them.
+// checkPerson replaces the person's name by the directory's id. A token that answers for a
+// person may be made only by that person or an operator, and one that administers as a
+// person also by another token of that person. Otherwise one administrator could act as
+// two.
 func (m *Maker) checkPerson(ctx context.Context, t *store.Token, by By) error {
 	votes := slices.Contains(t.Scopes, string(openapi.ScopeVote))
 	switch {
@@ -325,8 +322,8 @@ func (m *Maker) checkPerson(ctx context.Context, t *store.Token, by By) error {
 	return checkAdministrator(t, by)
 }
 
-// checkAdministrator refuses a token that would administer as somebody
-// else than whose token makes it.
+// checkAdministrator returns an error for a token that would administer as another person
+// than the one of the token that makes it.
 func checkAdministrator(t *store.Token, by By) error {
 	if slices.Contains(t.Scopes, string(openapi.ScopeAdmin)) && by.Token != nil && t.Person != by.Token.Person {
 		return refuse(
@@ -338,10 +335,9 @@ func checkAdministrator(t *store.Token, by By) error {
 	return nil
 }
 
-// OwnPerson reports whether the person of a token made it, or the token
-// that it was made by is that person's too. A token that an operator
-// made counts. It is for tokens that were made before checkPerson wanted
-// this of administrators.
+// OwnPerson reports whether a token was made by its own person, or by another token of that
+// person. A token that an operator made counts too. It is for tokens that were made before
+// checkPerson required this of administrators.
 func (m *Maker) OwnPerson(ctx context.Context, t *store.Token) (bool, error) {
 	if t.Person == "" || t.Maker == "" {
 		return true, nil
@@ -356,7 +352,8 @@ func (m *Maker) OwnPerson(ctx context.Context, t *store.Token) (bool, error) {
 	}), nil
 }
 
-// checkName keeps live tokens of one name apart: a name is who asks.
+// checkName returns an error if another live token has the name, because names identify
+// callers.
 func (m *Maker) checkName(ctx context.Context, t *store.Token, spec Spec) error {
 	all, err := m.Store.Tokens(ctx, t.Tenant)
 	if err != nil {
@@ -384,8 +381,7 @@ func nameTaken(id string) error {
 	return refuse("name", "one that no live token has: "+id+" has it; replace it (replaces), or revoke it first")
 }
 
-// setTimes bounds how long a token lives: by its kind, and by the life
-// of the token that makes it.
+// setTimes limits a token's life by its kind, and by the life of the token that makes it.
 func (m *Maker) setTimes(t *store.Token, spec Spec, by By) error {
 	age, most := Age, MaxAge
 	if slices.Contains(t.Scopes, string(openapi.ScopeVote)) {
@@ -410,8 +406,8 @@ func (m *Maker) setTimes(t *store.Token, spec Spec, by By) error {
 	return nil
 }
 
-// NewSecret makes the secret of a token, 32 random bytes, and the hash
-// under which it is stored.
+// NewSecret makes the secret of a token, 32 random bytes, and the hash under which it is
+// stored.
 func NewSecret(random io.Reader) (secret, hash string, err error) {
 	var raw [32]byte
 	if _, err := io.ReadFull(random, raw[:]); err != nil {
@@ -422,8 +418,8 @@ func NewSecret(random io.Reader) (secret, hash string, err error) {
 	return secret, Hash(secret), nil
 }
 
-// Hash is the hash under which the token of a secret is stored:
-// hexadecimal SHA-256. 256 random bits need no salt and no slow hash.
+// Hash returns the hash under which the token of a secret is stored: hexadecimal SHA-256.
+// 256 random bits need no salt and no slow hash.
 func Hash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 

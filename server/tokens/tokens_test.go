@@ -38,8 +38,8 @@ func (people) Reading(context.Context, string, approval.Person) (reading.Reading
 
 func (people) Owners(context.Context, string, string) ([]string, error) { return nil, nil }
 
-// world is a maker over a real store, with a clock that the test moves,
-// and what the ledger is told.
+// world is a maker with a real store, a clock that the test moves, and the recorded ledger
+// entries.
 type world struct {
 	*testing.T
 	store   store.Store
@@ -47,7 +47,7 @@ type world struct {
 	maker   *tokens.Maker
 	devices *tokens.Devices
 	told    []string
-	facts   map[string]any // of what it was told last
+	facts   map[string]any // of the last entry
 }
 
 func newWorld(t *testing.T) *world {
@@ -92,7 +92,7 @@ func (w *world) refuses(spec tokens.Spec, by tokens.By, field string) {
 	}
 }
 
-// read is a token as the store has it.
+// read returns a token from the store.
 func (w *world) read(id string) store.Token {
 	w.Helper()
 	all, err := w.store.Tokens(w.Context(), "acme")
@@ -115,8 +115,8 @@ func runtime(name string) tokens.Spec {
 	}
 }
 
-// An administrator can make no token that answers, be it for
-// themselves; people make their own, and no one else's.
+// TestATokenThatAnswersIsMadeByItsPerson checks that an administrator can't make a token
+// that answers, even for themselves, and that people can make only their own.
 func TestATokenThatAnswersIsMadeByItsPerson(t *testing.T) {
 	w := newWorld(t)
 	root := w.make(tokens.Spec{
@@ -139,7 +139,7 @@ func TestATokenThatAnswersIsMadeByItsPerson(t *testing.T) {
 		Person: "ben",
 	}, mara, "person")
 	w.refuses(tokens.Spec{Name: "cli", Scopes: []string{"vote"}}, mara, "person")
-	w.refuses(runtime("rt"), mara, "person") // nobody's
+	w.refuses(runtime("rt"), mara, "person") // a token of no person
 
 	own := w.make(tokens.Spec{
 		Name:   "cli",
@@ -163,7 +163,7 @@ func TestATokenThatAnswersIsMadeByItsPerson(t *testing.T) {
 	}, operator(), "expires_in")
 }
 
-// Administration neither asks nor answers.
+// TestAdministrationAsksNoCalls checks that an admin token can neither ask nor answer.
 func TestAdministrationAsksNoCalls(t *testing.T) {
 	w := newWorld(t)
 	for _, scopes := range [][]string{{"admin", "request"}, {"admin", "decide"}, {"vote", "request"}, {}, {"root"}} {
@@ -171,8 +171,8 @@ func TestAdministrationAsksNoCalls(t *testing.T) {
 	}
 }
 
-// A token records its maker, and ends with it: at once when that is
-// revoked, and never later than it expires.
+// TestATokenEndsWithItsMaker checks that a token records its maker, is revoked with it, and
+// does not outlive it.
 func TestATokenEndsWithItsMaker(t *testing.T) {
 	w := newWorld(t)
 	root := w.make(tokens.Spec{
@@ -214,8 +214,8 @@ func TestATokenEndsWithItsMaker(t *testing.T) {
 	}
 }
 
-// A name is who asks: no two live tokens have one, but the one that
-// takes another's place.
+// TestNamesOfLiveTokensAreUnique checks that two live tokens can't have the same name,
+// except that a token may replace another one.
 func TestNamesOfLiveTokensAreUnique(t *testing.T) {
 	w := newWorld(t)
 	first := w.make(runtime("rt"), operator())
@@ -224,7 +224,7 @@ func TestNamesOfLiveTokensAreUnique(t *testing.T) {
 	of := runtime("rt")
 	of.Person = "ben"
 	of.Replaces = first.ID
-	w.refuses(of, operator(), "replaces") // somebody else's
+	w.refuses(of, operator(), "replaces") // a token of another person
 	of = runtime("rt")
 	of.Replaces = "tok_none"
 	w.refuses(of, operator(), "replaces")
@@ -240,8 +240,8 @@ func TestNamesOfLiveTokensAreUnique(t *testing.T) {
 	w.make(runtime("rt"), operator())
 }
 
-// A runtime's token says which agents it may act for. Only who holds
-// the store leaves that out.
+// TestATokenIsBoundToAgentsUnlessAllAreNamed checks that a runtime's token must say for
+// which agents it may act, except if an operator makes it.
 func TestATokenIsBoundToAgentsUnlessAllAreNamed(t *testing.T) {
 	w := newWorld(t)
 	root := w.make(tokens.Spec{Name: "root", Scopes: []string{"admin"}}, operator())
@@ -261,8 +261,8 @@ func TestATokenIsBoundToAgentsUnlessAllAreNamed(t *testing.T) {
 	}, by, "scopes")
 }
 
-// A command line signs in with a code that its person types, and gets
-// one token of theirs, once.
+// TestACommandLineSignsInWithACode checks that a command line whose code its person types
+// gets one token of theirs, once.
 func TestACommandLineSignsInWithACode(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
@@ -290,12 +290,13 @@ func TestACommandLineSignsInWithACode(t *testing.T) {
 		t.Errorf("its name is %s, expected %s", made.Name, want)
 	}
 	take(tokens.ErrDeviceGone)
-	must(t, w.devices.Answer(ctx, typed, "acme", "ben", true)) // nobody knows any more that it was used
+	must(t, w.devices.Answer(ctx, typed, "acme", "ben", true)) // the use of the code is forgotten by now
 	take(tokens.ErrDeviceGone)
 }
 
-// Codes are random. Whoever only knocks has nothing stored, so that
-// nobody's sign-in is prevented; of one person few codes wait.
+// TestManyCommandLinesWait checks that codes are random, that a sign-in that has only begun
+// stores nothing, so that it can't prevent others, and that few codes of one person may
+// wait.
 func TestManyCommandLinesWait(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
@@ -327,11 +328,11 @@ func TestManyCommandLinesWait(t *testing.T) {
 	}
 	answer("mara", tokens.ErrDevicesFull)
 	answer("ben", nil)
-	w.now = w.now.Add(tokens.DeviceAge) // those that are in the store are over
+	w.now = w.now.Add(tokens.DeviceAge) // the ones in the store have expired
 	answer("mara", nil)
 }
 
-// brokenValues fails after so many calls.
+// brokenValues fails after a number of calls.
 type brokenValues struct {
 	store.Values
 	calls int
@@ -369,8 +370,8 @@ func (b *brokenValues) ListValues(ctx context.Context, bucket string, now time.T
 	return b.Values.ListValues(ctx, bucket, now)
 }
 
-// A store that fails signs nobody in, whichever call fails, and is not
-// taken for a code that is gone.
+// TestBrokenStoreSignsNobodyIn checks that a failure of the store in any call prevents the
+// sign-in, and is not reported as an expired code.
 func TestBrokenStoreSignsNobodyIn(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
@@ -399,7 +400,8 @@ func TestBrokenStoreSignsNobodyIn(t *testing.T) {
 	}
 }
 
-// The ledger says what a token may do, and who made or ended it.
+// TestTheLedgerSaysWhoMadeAToken checks that entries have a token's rights, and who made or
+// ended it.
 func TestTheLedgerSaysWhoMadeAToken(t *testing.T) {
 	w := newWorld(t)
 	root := w.make(tokens.Spec{Name: "root", Scopes: []string{"admin"}}, operator())
@@ -459,13 +461,13 @@ func TestTheLedgerSaysWhoMadeAToken(t *testing.T) {
 	}
 }
 
-// How long a token lives depends on its kind; the bounds are inclusive.
+// TestTokensLiveAsLongAsTheirKind checks the lifetimes. The limits are inclusive.
 func TestTokensLiveAsLongAsTheirKind(t *testing.T) {
 	w := newWorld(t)
 	day := 24 * time.Hour
 	for i, c := range []struct {
 		scope     string
-		age, want time.Duration // 0: refused
+		age, want time.Duration // want is 0 if it is refused
 	}{
 		{"read", 0, 90 * day},
 		{"read", 1, 1},

@@ -106,7 +106,7 @@ func (h *harness) runner(w Witness, required bool) *Runner {
 	})
 }
 
-// shown is the log as it is, with the proof from an older size.
+// shown returns the current log, with the proof from an older size.
 func (h *harness) shown(since int64) Shown {
 	h.t.Helper()
 	size, note, err := h.store.Checkpoint(h.t.Context(), tenant)

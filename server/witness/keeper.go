@@ -1,6 +1,6 @@
-// Package witness shows the checkpoints of this server's ledgers to
-// witnesses outside, which whoever owns this server and its database
-// can't change, and keeps those of other servers.
+// Package witness shows the checkpoints of this server's ledgers to external witnesses,
+// which the owner of this server and its database can't change. It also keeps those of
+// other servers.
 package witness
 
 import (
@@ -18,24 +18,24 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Keeper keeps the newest checkpoint of each log that others show, and
-// takes no other history of it. The first checkpoint of a log says
-// which key signs it from then on.
+// Keeper keeps the newest checkpoint of each log that others show, and accepts no other
+// history of that log. The first checkpoint of a log determines the key that must sign it
+// from then on.
 type Keeper struct {
 	Records store.Records
 	Now     func() time.Time
-	Most    int // logs of a tenant that are kept; 0 means 1000
+	Most    int // maximal number of logs of a tenant; 0 means 1000
 }
 
-// Shown is a checkpoint that somebody shows.
+// Shown is a checkpoint that another server shows.
 type Shown struct {
 	Checkpoint []byte
 	PublicKey  string        // that signed it
-	Since      int64         // size that the proof begins at; 0 for none
+	Since      int64         // size at which the proof begins; 0 without a proof
 	Proof      []ledger.Hash // that the log of that size is the beginning of this one
 }
 
-// Kept is what is kept of a log.
+// Kept is the stored checkpoint of a log.
 type Kept struct {
 	Log        string    `json:"log"`
 	Size       int64     `json:"size"`
@@ -44,22 +44,22 @@ type Kept struct {
 	At         time.Time `json:"at"` // when it was shown
 }
 
-// Reason is why a checkpoint was not taken; "" when it was.
+// Reason is the reason why a checkpoint was not accepted, or empty if it was.
 type Reason string
 
 // The reasons.
 const (
 	Taken       Reason = ""
 	NeedsProof  Reason = "proof"       // from the size that is kept
-	Older       Reason = "older"       // a larger one is kept
-	Contradicts Reason = "contradicts" // it is of another history than the one that is kept
-	AnotherKey  Reason = "key"         // that the key which is kept did not hand over to
+	Older       Reason = "older"       // a larger one is stored
+	Contradicts Reason = "contradicts" // it has another history than the stored one
+	AnotherKey  Reason = "key"         // the stored key did not hand over to its key
 )
 
-// InputError is a checkpoint that can't be one.
+// InputError means that the input is not a valid checkpoint.
 type InputError struct{ Err error }
 
-// Error is the text of the cause.
+// Error returns the text of the cause.
 func (e *InputError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
@@ -68,17 +68,17 @@ func (e *InputError) Unwrap() error { return e.Err }
 const (
 	mostRaces      = 16
 	mostLogs       = 1000
-	mostCheckpoint = 8 << 10 // bytes; two signatures make some 300
+	mostCheckpoint = 8 << 10 // bytes; a checkpoint with two signatures has about 300
 )
 
-// Newest returns what is kept of a log; approval.ErrNotFound.
+// Newest returns the stored checkpoint of a log, or approval.ErrNotFound.
 func (k *Keeper) Newest(ctx context.Context, tenant, log string) (Kept, error) {
 	kept, _, err := k.read(ctx, tenant, log)
 	return kept, err
 }
 
-// Show takes a checkpoint, or says why not. Either way it returns what
-// is kept then.
+// Show stores a checkpoint, or returns the reason why not. In both cases it returns the
+// checkpoint that is stored afterwards.
 func (k *Keeper) Show(ctx context.Context, tenant string, s Shown) (Kept, Reason, error) {
 	if n := len(s.Checkpoint) + len(s.PublicKey); n > mostCheckpoint {
 		return Kept{}, Taken, &InputError{
@@ -124,7 +124,7 @@ func (k *Keeper) Show(ctx context.Context, tenant string, s Shown) (Kept, Reason
 	return Kept{}, Taken, fmt.Errorf("keep a checkpoint: %w", approval.ErrVersion)
 }
 
-// roomForMore refuses one log more than a tenant may have kept.
+// roomForMore returns an error if the tenant has the maximal number of logs.
 func (k *Keeper) roomForMore(ctx context.Context, tenant string) error {
 	most := cmp.Or(k.Most, mostLogs)
 	all, err := k.Records.ListRecords(ctx, room(tenant), "", "", most)
@@ -140,11 +140,11 @@ func (k *Keeper) roomForMore(ctx context.Context, tenant string) error {
 	return err
 }
 
-// holds compares a checkpoint with what is kept.
+// holds compares a checkpoint with the stored one.
 func (k Kept) holds(c ledger.Checkpoint, s Shown) Reason {
 	old, err := ledger.OpenCheckpoint([]byte(k.Checkpoint), k.PublicKey)
 	if err != nil {
-		return Contradicts // what is kept can't be read any more: nothing is taken over it
+		return Contradicts // the stored checkpoint can't be read: never replace it
 	}
 	if s.PublicKey != k.PublicKey {
 		if handed, err := ledger.OpenCheckpoint(s.Checkpoint, k.PublicKey); err != nil || handed != c {
@@ -167,8 +167,8 @@ func (k Kept) holds(c ledger.Checkpoint, s Shown) Reason {
 	return Taken
 }
 
-// Forget lets a log begin anew, after its server was restored;
-// approval.ErrNotFound.
+// Forget lets a log start over after its server was restored. It returns
+// approval.ErrNotFound if no checkpoint of the log is stored.
 func (k *Keeper) Forget(ctx context.Context, tenant, log string) error {
 	_, version, err := k.read(ctx, tenant, log)
 	if err != nil {
@@ -179,7 +179,7 @@ func (k *Keeper) Forget(ctx context.Context, tenant, log string) error {
 
 func room(tenant string) string { return "witness/" + tenant }
 
-// name is fit for the key of a record, whatever a log is called.
+// name returns a valid key of a record for any name of a log.
 func name(log string) string {
 	sum := sha256.Sum256([]byte(log))
 	return hex.EncodeToString(sum[:])

@@ -14,7 +14,7 @@ func (h *harness) keeper() *Keeper {
 	return &Keeper{Records: h.store, Now: func() time.Time { return h.now }}
 }
 
-// takes shows a checkpoint and wants an answer.
+// takes shows a checkpoint and checks the answer.
 func (h *harness) takes(s Shown, want Reason, size int64) {
 	h.t.Helper()
 	kept, reason, err := h.keeper().Show(h.t.Context(), "them", s)
@@ -23,7 +23,7 @@ func (h *harness) takes(s Shown, want Reason, size int64) {
 	}
 }
 
-// TestAWitnessKeepsOneHistory: what it keeps only grows, by proof.
+// TestAWitnessKeepsOneHistory checks that a stored log only grows, and only with a proof.
 func TestAWitnessKeepsOneHistory(t *testing.T) {
 	w, h := newHarness(t, "witness.example"), newHarness(t, "server.example")
 	if _, err := w.keeper().Newest(t.Context(), "them", ledger.Origin(tenant)); !errors.Is(
@@ -80,8 +80,8 @@ func TestAWitnessKeepsOneHistory(t *testing.T) {
 	}
 }
 
-// TestAWitnessFollowsAKey: another key is taken only when the one
-// before handed over to it.
+// TestAWitnessFollowsAKey checks that another key is accepted only if the previous one
+// handed over to it.
 func TestAWitnessFollowsAKey(t *testing.T) {
 	w := newHarness(t, "witness.example")
 	h := newHarness(t, "server.example")
@@ -98,8 +98,8 @@ func TestAWitnessFollowsAKey(t *testing.T) {
 	w.takes(h.shown(3), Taken, 4)
 }
 
-// TestAWitnessIsBounded: neither large checkpoints nor ever more logs
-// fill its store.
+// TestAWitnessIsBounded checks that neither large checkpoints nor a growing number of logs
+// can fill its store.
 func TestAWitnessIsBounded(t *testing.T) {
 	w := newHarness(t, "witness.example")
 	keeper := w.keeper()

@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// unaddressed takes the address out of an error of a client.
+// unaddressed removes the address from a client's error.
 func unaddressed(err error) error {
 	var lost *url.Error
 	if errors.As(err, &lost) {
@@ -22,15 +22,15 @@ func unaddressed(err error) error {
 	return err
 }
 
-// Target is a witness with how it is used.
+// Target is a witness with the way it is used.
 type Target struct {
 	Name     string
 	Witness  Witness
-	Every    time.Duration // how often it is shown what is new; 1m
-	Required bool          // a server whose witness is far behind is not ready
+	Every    time.Duration // interval at which new checkpoints are shown; 1m
+	Required bool          // the server is not ready if this witness is too far behind
 }
 
-// Config says who is shown what.
+// Config names the witnesses and the ledgers that are shown to them.
 type Config struct {
 	Store     store.Store
 	PublicKey string // of the ledger's signer
@@ -39,11 +39,11 @@ type Config struct {
 	Now       func() time.Time
 }
 
-// State is how a witness fares.
+// State is the state of a witness.
 type State struct {
 	Name    string
 	Behind  time.Duration // since everything had been shown to it
-	Problem string        // of the last attempt; "" when it went well
+	Problem string        // of the last attempt; empty if it succeeded
 }
 
 // Runner shows checkpoints until it is stopped.
@@ -60,10 +60,10 @@ type state struct {
 	problem string
 }
 
-// far is how far behind a required witness may be.
+// far is the time after which a required witness counts as too far behind.
 const far = 5 * time.Minute
 
-// New returns a runner, which does nothing before Run.
+// New returns a runner. It does nothing before Run.
 func New(cfg Config) *Runner {
 	r := &Runner{cfg: cfg, states: make([]state, len(cfg.Targets))}
 	for i := range r.states {
@@ -72,7 +72,7 @@ func New(cfg Config) *Runner {
 	return r
 }
 
-// Run works until ctx ends.
+// Run shows checkpoints until ctx ends.
 func (r *Runner) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for i := range r.cfg.Targets {
@@ -100,7 +100,7 @@ func (r *Runner) serve(ctx context.Context, i int) {
 	}
 }
 
-// Round shows everything that is new to every witness once.
+// Round shows everything new to every witness once.
 func (r *Runner) Round(ctx context.Context) error {
 	var errs []error
 	for i := range r.cfg.Targets {
@@ -111,7 +111,7 @@ func (r *Runner) Round(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// report keeps how it went; what begins and what ends is logged.
+// report stores the result of an attempt, and logs when failures begin and end.
 func (r *Runner) report(i int, err error) {
 	name := r.cfg.Targets[i].Name
 	r.mu.Lock()
@@ -146,7 +146,7 @@ func (r *Runner) round(ctx context.Context, i int) error {
 	return errors.Join(errs...)
 }
 
-// show shows one log to one witness, unless it has seen it as it is.
+// show shows one log to one witness, unless the witness has its current checkpoint.
 func (r *Runner) show(ctx context.Context, i int, tenant string) error {
 	size, note, err := r.cfg.Store.Checkpoint(ctx, tenant)
 	if err != nil || size == 0 {
@@ -175,9 +175,9 @@ func (r *Runner) show(ctx context.Context, i int, tenant string) error {
 	return err
 }
 
-// contradicted stops a tenant: this server signed another history.
-// After a restore that is so for what was signed before, and the
-// operator of the witness is to let it begin anew.
+// contradicted stops a tenant, because this server has signed another history of its log.
+// If the witness got that history before a restore, the difference is expected: then the
+// tenant goes on, and the error says that the witness must forget the log.
 func (r *Runner) contradicted(ctx context.Context, tenant string, wrong *Contradiction) error {
 	id, err := r.cfg.Store.Identity(ctx)
 	if err != nil {
@@ -190,7 +190,7 @@ func (r *Runner) contradicted(ctx context.Context, tenant string, wrong *Contrad
 	return wrong
 }
 
-// log is a tenant's log as it is at a checkpoint.
+// log returns a tenant's log at a checkpoint.
 func (r *Runner) log(ctx context.Context, tenant string, size int64, note []byte) (*log, error) {
 	hashes := r.cfg.Store.Hashes(ctx, tenant)
 	handovers, err := r.handovers(ctx, tenant)
@@ -206,8 +206,8 @@ func (r *Runner) log(ctx context.Context, tenant string, size int64, note []byte
 	}, err
 }
 
-// handovers lists the changes of the key, with the keys, which the
-// entries before them name.
+// handovers lists the changes of the key, with the keys, which are named by the entries
+// before them.
 func (r *Runner) handovers(ctx context.Context, tenant string) ([]handover, error) {
 	notes, err := r.cfg.Store.Handovers(ctx, tenant)
 	if err != nil {
@@ -215,7 +215,7 @@ func (r *Runner) handovers(ctx context.Context, tenant string) ([]handover, erro
 	}
 	out := make([]handover, len(notes))
 	for i, note := range notes {
-		c, err := ledger.UnverifiedCheckpoint(note) // the store holds its rows to its key
+		c, err := ledger.UnverifiedCheckpoint(note) // the store has verified its rows with its key
 		if err != nil {
 			return nil, err
 		}
@@ -238,7 +238,7 @@ func (r *Runner) handovers(ctx context.Context, tenant string) ([]handover, erro
 	return out, nil
 }
 
-// States says how all witnesses fare.
+// States returns the states of all witnesses.
 func (r *Runner) States() []State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -257,7 +257,7 @@ func (r *Runner) States() []State {
 	return out
 }
 
-// Ready fails while a required witness is far behind.
+// Ready returns an error while a required witness is too far behind.
 func (r *Runner) Ready(context.Context) error {
 	for i, s := range r.States() {
 		if r.cfg.Targets[i].Required && s.Behind > far {

@@ -19,14 +19,14 @@ import (
 	"github.com/assent-dev/assent/internal/guard"
 )
 
-// log is one log as it is now, to be shown.
+// log is the current state of a log, to be shown.
 type log struct {
 	origin    string
 	size      int64
 	note      []byte
 	publicKey string
 	handovers []handover                                      // changes of the key, oldest first
-	prove     func(newer, older int64) ([]ledger.Hash, error) // that the log of one size begins with that of another
+	prove     func(newer, older int64) ([]ledger.Hash, error) // proof that the newer log begins with the older one
 }
 
 // handover is a checkpoint that two keys signed.
@@ -36,8 +36,8 @@ type handover struct {
 	from, to string // public keys
 }
 
-// signed opens a checkpoint that this server signed, with its key or
-// one that it had before.
+// signed opens a checkpoint that this server signed, with its current key or an earlier
+// one.
 func (l *log) signed(note []byte) (c ledger.Checkpoint, err error) {
 	if c, err = ledger.OpenCheckpoint(note, l.publicKey); err == nil {
 		return c, nil
@@ -50,23 +50,22 @@ func (l *log) signed(note []byte) (c ledger.Checkpoint, err error) {
 	return c, err
 }
 
-// Witness is one place to show checkpoints to.
+// Witness is a place to which checkpoints are shown.
 type Witness interface {
-	// Show shows a log. A *Contradiction says that the witness knows
-	// another history of it.
+	// Show shows a log. It returns a *Contradiction if the witness has another history of
+	// it.
 	Show(ctx context.Context, l *log) error
 }
 
-// Contradiction is a checkpoint that this server signed, and that its
-// log does not continue: an older state of the database was put back,
-// or the log was rewritten.
+// Contradiction is a checkpoint that this server signed, and that its log does not
+// continue: an older state of the database was restored, or the log was rewritten.
 type Contradiction struct {
 	Origin string
 	Size   int64
-	At     time.Time // when the witness was shown it; zero when it does not say
+	At     time.Time // when it was shown to the witness; zero if unknown
 }
 
-// Error says what the witness has.
+// Error describes the witness's checkpoint.
 func (c *Contradiction) Error() string {
 	return fmt.Sprintf(
 		"the witness has a checkpoint of %s with %d entries, signed with our key, that the ledger does not continue",
@@ -75,8 +74,8 @@ func (c *Contradiction) Error() string {
 	)
 }
 
-// against holds a log to a checkpoint that a witness has. Only what
-// this server's own key signed counts: a witness can't make one up.
+// against compares a log with a checkpoint of a witness. The checkpoint counts only if this
+// server signed it, so that a witness can't invent one.
 func (l *log) against(older []byte, at time.Time) error {
 	c, err := l.signed(older)
 	if err != nil {
@@ -120,8 +119,8 @@ type file struct {
 	seen map[string]bool // logs whose last line was compared
 }
 
-// File appends each checkpoint to a file, a line of JSON each, which
-// belongs on storage that only grows.
+// File returns a witness that appends each checkpoint to a file, as one line of JSON. The
+// file should be on append-only storage.
 func File(path string, now func() time.Time) Witness {
 	return &file{
 		path: path,
@@ -159,11 +158,11 @@ func (f *file) Show(_ context.Context, l *log) error {
 	return errors.Join(err, out.Close())
 }
 
-// maxLine of such a file, in bytes.
+// maxLine is the maximal length of a line, in bytes.
 const maxLine = 1 << 20
 
-// last is the last line of a log in the file. A line that was cut off
-// by a crash says nothing.
+// last returns the last line of a log in the file. It ignores a line that was cut off by a
+// crash.
 func (f *file) last(origin string) (*line, error) {
 	in, err := os.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,10 +185,10 @@ func (f *file) last(origin string) (*line, error) {
 	return last, lines.Err()
 }
 
-// Remote is a witness that is reached over the network.
+// Remote configures a witness that is reached over the network.
 type Remote struct {
 	URL   string
-	Token string // bearer token; "" none
+	Token string // bearer token; may be empty
 	Guard guard.Guard
 }
 
@@ -211,11 +210,11 @@ func reach(r Remote) (remote, error) {
 	return remote{r, r.Guard.Client(remoteTime)}, nil
 }
 
-// posts sends each checkpoint to an address.
+// posts is a witness that gets each checkpoint posted to an address.
 type posts struct{ remote }
 
-// URL posts each checkpoint, as the signed note that it is, to an
-// address. Any answer of 2xx means that it was taken.
+// URL returns a witness to which each checkpoint is posted as a signed note. A 2xx answer
+// means that it was accepted.
 func URL(r Remote) (Witness, error) {
 	at, err := reach(r)
 	return &posts{at}, err
@@ -226,7 +225,7 @@ func (p *posts) Show(ctx context.Context, l *log) error {
 	return err
 }
 
-// send posts a body. Errors don't repeat the address: it may hold a secret.
+// send posts a body. Errors don't contain the address, because it may hold a secret.
 func (r remote) send(ctx context.Context, kind string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL, bytes.NewReader(body))
 	if err != nil {
@@ -248,18 +247,18 @@ func (r remote) send(ctx context.Context, kind string, body []byte) ([]byte, err
 	return text, err
 }
 
-// other is another assent server, which compares what it is shown.
+// other is another assent server, which compares the checkpoints.
 type other struct{ remote }
 
-// Assent shows checkpoints to another assent server (POST /v1/witness),
-// with proofs that each continues the one that it keeps.
+// Assent returns a witness that is another assent server (POST /v1/witness). It gets
+// checkpoints with proofs that each one continues the one that it has.
 func Assent(r Remote) (Witness, error) {
 	at, err := reach(r)
 	at.URL = strings.TrimSuffix(r.URL, "/") + "/v1/witness"
 	return &other{at}, err
 }
 
-// answer is what it says.
+// answer is the other server's response.
 type answer struct {
 	Kept
 	Reason Reason `json:"reason"`
@@ -283,14 +282,14 @@ func (o *other) Show(ctx context.Context, l *log) error {
 	if err := l.against([]byte(a.Checkpoint), a.At); err != nil {
 		return err
 	}
-	if a.Reason == Older { // another replica was quicker
+	if a.Reason == Older { // another replica showed it first
 		return nil
 	}
 	return fmt.Errorf("it does not take the checkpoint (%s), although the log continues what it has", a.Reason)
 }
 
-// handOver shows the checkpoints that two keys signed, from the one on
-// that the witness knows the first key of.
+// handOver shows the checkpoints that two keys signed, beginning with the one whose first
+// key the witness has.
 func (o *other) handOver(ctx context.Context, l *log, a answer) (answer, error) {
 	for _, h := range l.handovers {
 		if h.size < a.Size {

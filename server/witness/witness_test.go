@@ -20,9 +20,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// TestAFileOfCheckpointsTellsOfACutTail: what was appended to a file
-// outside shows that the log was longer, also to a server that begins
-// anew.
+// TestAFileOfCheckpointsTellsOfACutTail checks that the lines in an external file show that
+// the log was longer, even to a server without a watermark.
 func TestAFileOfCheckpointsTellsOfACutTail(t *testing.T) {
 	h := newHarness(t, "server.example")
 	path := filepath.Join(t.TempDir(), "checkpoints")
@@ -61,8 +60,8 @@ func TestAFileOfCheckpointsTellsOfACutTail(t *testing.T) {
 	}
 }
 
-// TestAWitnessFromBeforeARestore: what was signed before a restore is
-// no attack; the witness's operator is to be asked.
+// TestAWitnessFromBeforeARestore checks that a checkpoint from before a restore is not
+// reported as an attack, and that the error refers to the witness's operator.
 func TestAWitnessFromBeforeARestore(t *testing.T) {
 	h := newHarness(t, "server.example")
 	path := filepath.Join(t.TempDir(), "checkpoints")
@@ -87,7 +86,8 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// round shows everything, and wants an error that says something, "" none.
+// round shows everything and checks the error's text. If says is empty, there must be no
+// error.
 func round(t *testing.T, r *Runner, says string) {
 	t.Helper()
 	err := r.Round(testwait.Context(t))
@@ -96,8 +96,8 @@ func round(t *testing.T, r *Runner, says string) {
 	}
 }
 
-// TestAnAddressIsSentTheNote: as it is, with the token; what it does
-// not take is sent again, and nobody learns the address from an error.
+// TestAnAddressIsSentTheNote checks that the note is sent unchanged with the token, that it
+// is sent again if it is not accepted, and that errors don't contain the address.
 func TestAnAddressIsSentTheNote(t *testing.T) {
 	h := newHarness(t, "server.example")
 	h.grow(2)

@@ -14,15 +14,15 @@ import (
 	"github.com/assent-dev/assent/store/internal/sqlstore"
 )
 
-// engine is a pool of connections. Each keeps its statements prepared,
-// unless a pooler stands between.
+// engine is a pool of connections. Each one caches its prepared statements, unless the
+// connections go through a pooler.
 type engine struct{ pool *pgxpool.Pool }
 
 func (e *engine) Dialect() sqlstore.Dialect { return dialect() }
 
 func (e *engine) Class(err error) sqlstore.Class { return class(err) }
 
-// Erases asks for the privilege, which owners and superusers have.
+// Erases checks the DELETE privilege, which owners and superusers have.
 func (e *engine) Erases(ctx context.Context) (may bool, err error) {
 	err = e.pool.QueryRow(ctx, "SELECT has_table_privilege('entries', 'DELETE')").Scan(&may)
 	return may, err
@@ -37,15 +37,15 @@ func (e *engine) Query(ctx context.Context, sql string, args ...any) (sqlstore.R
 	return e.pool.Query(ctx, sql, args...)
 }
 
-// What transactions rest on is said in each of them, whatever the
-// defaults of the server, the database, the role or a pooler are.
+// Every transaction sets what it depends on, whatever the defaults of the server, the
+// database, the role or a pooler are.
 const (
 	// In READ COMMITTED every statement sees what was committed before
 	// it, so a lock shows the latest row.
 	beginWrite    = "BEGIN ISOLATION LEVEL READ COMMITTED"
 	beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-	// What is answered is on disk; nobody waits for a lock for ever; a
-	// replica that hangs doesn't keep its locks.
+	// A commit that is answered is on disk, no transaction waits for a lock without limit,
+	// and a replica that hangs doesn't keep its locks.
 	promises = "SELECT set_config('synchronous_commit', 'on', true), set_config('lock_timeout', '20s', true), " +
 		"set_config('idle_in_transaction_session_timeout', '60s', true)"
 )
@@ -56,8 +56,7 @@ func (e *engine) Snapshot(ctx context.Context) (sqlstore.Tx, error) {
 	return e.begin(ctx, beginSnapshot)
 }
 
-// begin sends BEGIN, and what the transaction rests on, with the first
-// statements.
+// begin starts a transaction. BEGIN and the settings are sent with the first statements.
 func (e *engine) begin(ctx context.Context, how string) (*tx, error) {
 	conn, err := e.pool.Acquire(ctx)
 	if err != nil {
@@ -66,10 +65,10 @@ func (e *engine) begin(ctx context.Context, how string) (*tx, error) {
 	return &tx{conn: conn, queued: []sqlstore.Stmt{{SQL: how}, {SQL: promises}}}, nil
 }
 
-// opening is how many statements every transaction begins with.
+// opening is the number of statements at the beginning of every transaction.
 const opening = 2
 
-// hold makes sure that a transaction has what it rests on.
+// hold returns an error if a transaction does not get the settings that it depends on.
 func (e *engine) hold(ctx context.Context) error {
 	t, err := e.begin(ctx, beginWrite)
 	if err != nil {
@@ -101,7 +100,7 @@ func (e *engine) hold(ctx context.Context) error {
 	return nil
 }
 
-// show reads a setting as it is in the transaction.
+// show reads the value of a setting within the transaction.
 func (t *tx) show(ctx context.Context, name string) (value string, err error) {
 	rows, err := t.Query(ctx, "SHOW "+name)
 	if err != nil {
@@ -116,8 +115,8 @@ func (t *tx) show(ctx context.Context, name string) (value string, err error) {
 	return value, rows.Err()
 }
 
-// tx collects statements and sends them in one go, together with
-// whatever needs an answer.
+// tx collects statements and sends them together with the next statement that needs an
+// answer.
 type tx struct {
 	conn   *pgxpool.Conn
 	queued []sqlstore.Stmt
@@ -149,8 +148,8 @@ func (t *tx) gather(s sqlstore.Stmt) {
 	t.blind = append(t.blind, i)
 }
 
-// checked makes the server itself hold a statement to one row, by a
-// division by zero: a COMMIT that was sent along must not happen.
+// checked makes the server fail the statement with a division by zero unless it changes
+// exactly one row. A check on this side would be too late if COMMIT is sent along.
 func checked(s sqlstore.Stmt) string {
 	if s.Held {
 		return "SELECT 1 / (" + s.SQL + ")"
@@ -161,7 +160,7 @@ func checked(s sqlstore.Stmt) string {
 	return "WITH changed AS (" + s.SQL + " RETURNING 1) SELECT 1 / count(*) FROM changed"
 }
 
-// moved translates that division.
+// moved translates that division by zero to ErrMoved.
 func moved(err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "22012" {
 		return fmt.Errorf("%w: %w", sqlstore.ErrMoved, err)
@@ -169,8 +168,7 @@ func moved(err error) error {
 	return err
 }
 
-// send sends what is queued and one more statement, and reads the
-// answers to what was queued.
+// send sends the queued statements and one more, and reads the answers to the queued ones.
 func (t *tx) send(ctx context.Context, sql string, args []any) (pgx.BatchResults, error) {
 	batch := &pgx.Batch{}
 	for _, s := range t.queued {
@@ -218,7 +216,7 @@ func (t *tx) Query(ctx context.Context, sql string, args ...any) (sqlstore.Rows,
 	return &rows{Rows: r, results: results}, nil
 }
 
-// rows are the last answer of a batch, which ends with them.
+// rows are the answer to the last statement of a batch. Closing them ends the batch.
 type rows struct {
 	pgx.Rows
 	results pgx.BatchResults
@@ -237,8 +235,7 @@ func (r *rows) Err() error { return errors.Join(r.Rows.Err(), r.err) }
 
 var errRolledBack = errors.New("the database rolled the transaction back")
 
-// Commit sends COMMIT with what is queued. After any failure before it
-// the server skips it.
+// Commit sends COMMIT with the queued statements. The server skips it if one of them fails.
 func (t *tx) Commit(ctx context.Context) error {
 	for _, i := range t.blind {
 		t.queued = append(t.queued, i.stmt())
@@ -261,8 +258,8 @@ func (t *tx) Commit(ctx context.Context) error {
 	return nil
 }
 
-// rollbackWait bounds how long a broken connection is asked to roll
-// back; after it, closing the connection does that.
+// rollbackWait limits the time for a rollback on a broken connection. After that, closing
+// the connection rolls back.
 const rollbackWait = 5 * time.Second
 
 func (t *tx) Rollback() {
@@ -271,7 +268,7 @@ func (t *tx) Rollback() {
 	}
 	if t.begun && !t.conn.Conn().IsClosed() {
 		ctx, cancel := context.WithTimeout(context.Background(), rollbackWait)
-		_, _ = t.conn.Exec(ctx, "ROLLBACK") // the pool closes connections that are left within a transaction
+		_, _ = t.conn.Exec(ctx, "ROLLBACK") // otherwise the pool closes connections that are still in a transaction
 		cancel()
 	}
 	t.release()

@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 )
 
-// suited is the engine that Open would make.
+// suited returns the engine that Open would make.
 func suited(t *testing.T, url string) (*engine, *pgxpool.Config) {
 	t.Helper()
 	cfg := must.Get(pgxpool.ParseConfig(url))(t)
@@ -23,10 +23,9 @@ func suited(t *testing.T, url string) (*engine, *pgxpool.Config) {
 	return &engine{pool}, cfg
 }
 
-// TestTransactionsCarryWhatTheyRestOn: whatever the session's
-// defaults are, a transaction that writes is durable and waits for no
-// lock for ever, and nothing of that stays in the connection, which a
-// pooler may lend to somebody else.
+// TestTransactionsCarryWhatTheyRestOn checks that, whatever the session's defaults are, a
+// transaction that writes is durable and has a lock timeout, and that none of these
+// settings stays in the connection, which a pooler may lend to another client.
 func TestTransactionsCarryWhatTheyRestOn(t *testing.T) {
 	ctx := t.Context()
 	loose := "&synchronous_commit=off&lock_timeout=0&idle_in_transaction_session_timeout=0&default_transaction_isolation=serializable"
@@ -65,11 +64,11 @@ func TestTransactionsCarryWhatTheyRestOn(t *testing.T) {
 	}
 }
 
-// TestSaysNothingAtTheStartThatPoolersRefuse: of all settings only
-// the name of the program comes from us when a connection begins.
+// TestSaysNothingAtTheStartThatPoolersRefuse checks that the application name is the only
+// setting that is sent when a connection begins.
 func TestSaysNothingAtTheStartThatPoolersRefuse(t *testing.T) {
 	_, cfg := suited(t, pgtest.New(t))
-	delete(cfg.ConnConfig.RuntimeParams, "search_path") // of the test
+	delete(cfg.ConnConfig.RuntimeParams, "search_path") // set by the test
 	conn := must.Get(pgx.ConnectConfig(t.Context(), cfg.ConnConfig))(t)
 	defer conn.Close(t.Context())
 	rows := must.Get(conn.Query(t.Context(), "SELECT name FROM pg_settings WHERE source = 'client'"))(t)
@@ -82,8 +81,7 @@ func TestSaysNothingAtTheStartThatPoolersRefuse(t *testing.T) {
 	}
 }
 
-// TestModeOfStatements: they stay prepared where the connection is
-// ours, and nowhere else.
+// TestModeOfStatements checks that statements stay prepared only on direct connections.
 func TestModeOfStatements(t *testing.T) {
 	url := pgtest.New(t)
 	_, direct := suited(t, url)

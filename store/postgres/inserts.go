@@ -7,8 +7,8 @@ import (
 	"github.com/assent-dev/assent/store/internal/sqlstore"
 )
 
-// inserts are many inserts of one form, which become one statement over
-// arrays, a column each.
+// inserts collects many inserts of the same form, which become one statement over arrays,
+// one for each column.
 type inserts struct {
 	sql     string
 	columns []any // []string, []int64 or [][]byte
@@ -30,7 +30,7 @@ func (i *inserts) add(row []any) {
 	}
 }
 
-// stmt keeps the order of the rows, which gives them their numbers.
+// stmt keeps the order of the rows, from which they get their numbers.
 func (i *inserts) stmt() sqlstore.Stmt {
 	head, _, _ := strings.Cut(i.sql, "VALUES")
 	var arrays, names []string

@@ -13,8 +13,7 @@ import (
 	"github.com/assent-dev/assent/store/storetest"
 )
 
-// recorded is an engine that remembers what is read outside of
-// transactions.
+// recorded is an engine that records the reads outside of transactions.
 type recorded struct {
 	*engine
 	mu  sync.Mutex
@@ -36,9 +35,8 @@ func (r *recorded) take() []sqlstore.Stmt {
 	return all
 }
 
-// TestListsReadFewRows: PostgreSQL reads no more rows for a list of
-// 2,000 open requests, or records, than the page has, times the keys by
-// which it looks for groups and readers.
+// TestListsReadFewRows checks that for a list of 2,000 open requests or records, PostgreSQL
+// reads no more rows than the page has, times the number of keys for groups and readers.
 func TestListsReadFewRows(t *testing.T) {
 	ctx := t.Context()
 	e, _ := suited(t, pgtest.New(t))
@@ -60,7 +58,7 @@ func TestListsReadFewRows(t *testing.T) {
 		"due of a reader of all": 51 * 3 * 2, "all of a reader of all": 51 * 3 * 2,
 		"records": 500, "records after one": 500, "due records": 500, "a record by alias": 1,
 	}
-	r.take() // what opening reads
+	r.take() // reads of the opening
 	analyzed := sync.OnceFunc(func() { analyze(t, e) })
 	read := func(what string) {
 		statements := r.take()
@@ -74,7 +72,7 @@ func TestListsReadFewRows(t *testing.T) {
 				t.Fatalf("how many rows may %q read?", what)
 			}
 			if strings.HasPrefix(s.SQL, "SELECT count(") {
-				limit = 8 * n // counting stops by itself; PostgreSQL reads a table of this size whole
+				limit = 8 * n // counting has its own limit; PostgreSQL scans a table of this size
 			}
 			if got, plan := rowsRead(t, e, s); got > limit+ahead {
 				t.Errorf("%s: read %d rows, want at most %d\n%s\n%s", what, got, limit, s.SQL, plan)
@@ -86,8 +84,7 @@ func TestListsReadFewRows(t *testing.T) {
 	storetest.RecordLists(t, s, n, read)
 }
 
-// analyze counts rows for the planner, as a server does by itself after
-// a while.
+// analyze collects the planner's statistics, as a server does by itself after a while.
 func analyze(t *testing.T, e *engine) {
 	t.Helper()
 	must.Get(e.pool.Exec(t.Context(), "ANALYZE requests, request_keys, records"))(t)
@@ -102,7 +99,7 @@ type step struct {
 	Plans    []step
 }
 
-// read is how many rows of tables a plan read.
+// read returns how many rows of tables a plan read.
 func (s step) read() int {
 	sum := 0
 	if s.Relation != "" {
@@ -114,8 +111,8 @@ func (s step) read() int {
 	return sum
 }
 
-// rowsRead runs a statement, and returns how many rows of tables it read
-// and its plan.
+// rowsRead runs a statement. It returns the number of table rows that it read, and its
+// plan.
 func rowsRead(t *testing.T, e *engine, s sqlstore.Stmt) (int, string) {
 	t.Helper()
 	var text string

@@ -1,12 +1,9 @@
-// Package postgres keeps everything in PostgreSQL (13 or newer): for
-// any number of replicas, which share requests, deadlines and
-// deliveries through row locks.
+// Package postgres keeps everything in PostgreSQL (13 or newer). Any number of replicas can
+// share requests, deadlines and deliveries through row locks.
 //
-// A pooler that lends connections for single transactions (PgBouncer in
-// transaction mode) may stand between. So nothing rests on the state of
-// a connection: what a transaction needs of the server is set in the
-// transaction itself (engine.go), and where there is a pooler no
-// statement stays prepared.
+// Connections may go through a pooler that lends them for single transactions (PgBouncer in
+// transaction mode). So nothing depends on the state of a connection: every transaction
+// sets what it needs (engine.go), and statements are not prepared if there is a pooler.
 package postgres
 
 import (
@@ -24,22 +21,21 @@ import (
 	"github.com/assent-dev/assent/store/internal/sqlstore"
 )
 
-// Options are what the store needs beside its database. Zero fields
-// take the defaults named.
+// Options configure the store. Zero fields have the defaults named here.
 type Options struct {
-	Now   func() time.Time // the clock; time.Now
-	Poll  time.Duration    // how often changes by other replicas are looked for while somebody waits; 250ms
-	Conns int              // most connections; 16
-	Trust store.Trust      // the key that rows are authenticated with, and what is remembered outside
+	Now   func() time.Time // the clock; default time.Now
+	Poll  time.Duration    // how often to poll for changes by other replicas while there are waiters; default 250ms
+	Conns int              // maximal number of connections; default 16
+	Trust store.Trust      // the key that authenticates rows, and the watermark
 }
 
-// writers is how many groups of updates are on their way at once. More
-// would make groups smaller, and commits more.
+// writers is how many groups of updates run at once. More writers would make smaller groups
+// and more commits.
 const writers = 3
 
-// Open connects to a database, postgres://user@host/name, and brings it
-// up to date. A pooler on the way is noticed; `pool=transaction` in the
-// query says that there is one. Errors never show the password.
+// Open connects to a database, postgres://user@host/name, and brings it up to date. It
+// detects a pooler; `pool=transaction` in the query declares one. Errors never contain the
+// password.
 func Open(ctx context.Context, url string, o Options) (store.Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -68,14 +64,13 @@ func Open(ctx context.Context, url string, o Options) (store.Store, error) {
 	return s, nil
 }
 
-// The parameter of the URL that says that a pooler stands between, and
-// the one kind of pooler that there is a word for.
+// The parameter of the URL that declares a pooler, and its only value.
 const (
 	poolParameter   = "pool"
 	poolTransaction = "transaction"
 )
 
-// suit makes a configuration fit for what stands between us and the server.
+// suit adapts a configuration to a direct connection or a pooler.
 func suit(ctx context.Context, cfg *pgxpool.Config) error {
 	conn := cfg.ConnConfig
 	pooler := conn.RuntimeParams[poolParameter]
@@ -90,7 +85,7 @@ func suit(ctx context.Context, cfg *pgxpool.Config) error {
 	}
 
 	delete(conn.RuntimeParams, poolParameter)
-	// which poolers know, and the only one that every one of them takes
+	// the only startup parameter that all poolers accept
 	conn.RuntimeParams["application_name"] = "assent"
 	lent := pooler != ""
 	if !lent {
@@ -112,8 +107,8 @@ func suit(ctx context.Context, cfg *pgxpool.Config) error {
 	return nil
 }
 
-// behindPooler reports whether the server's process is another than the
-// one that answered: a pooler tells a number of its own.
+// behindPooler reports whether the server process has another id than the one in the
+// connection's startup answer: a pooler sends a number of its own there.
 func behindPooler(ctx context.Context, cfg *pgx.ConnConfig) (lent bool, err error) {
 	plain := cfg.Copy()
 	plain.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -137,13 +132,13 @@ func otherProcess(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return process != conn.PgConn().PID(), nil
 }
 
-// errPoolerSince says that statements can't stay prepared any more.
+// errPoolerSince means that statements can no longer stay prepared.
 var errPoolerSince = errors.New(
 	"a pooler stands between since the start: restart, or say pool=transaction in the URL",
 )
 
-// refusePooler keeps out connections of a pooler that was not there at
-// the start.
+// refusePooler returns an error for a connection through a pooler if there was none at the
+// start.
 func refusePooler(ctx context.Context, conn *pgx.Conn) error {
 	lent, err := otherProcess(ctx, conn)
 	if err == nil && lent {
@@ -152,8 +147,7 @@ func refusePooler(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// poolerHint says what to do about parameters of the URL that a pooler
-// doesn't take.
+// poolerHint returns what to do about parameters of the URL that a pooler doesn't accept.
 func poolerHint(err error) string {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "08P01" &&
 		strings.Contains(e.Message, "startup parameter") {
@@ -162,18 +156,18 @@ func poolerHint(err error) string {
 	return ""
 }
 
-// hangs has the server end the transaction of a replica that says nothing
-// for 5 seconds while it may seal: all others wait for that lock.
+// hangs makes the server end the transaction of a replica that is idle for 5 seconds while
+// it may seal, because all others wait for that lock.
 const hangs = "set_config('idle_in_transaction_session_timeout', '5s', true)"
 
 func dialect() sqlstore.Dialect {
 	return sqlstore.Dialect{
 		Types: map[string]string{
 			"text": `TEXT COLLATE "C"`, "int": "BIGINT", "blob": "BYTEA", "strict": "", "compact": "",
-			// Documents of up to a page are not compressed: every
-			// change would do it again.
+			// Documents of up to a page are not compressed, because every change would
+			// compress them again.
 			"documents": "WITH (toast_tuple_target = 8160)",
-			// Roles that may write requests may write their keys.
+			// Roles that may write requests get the right to write request keys.
 			"share_request_keys": "DO $$ DECLARE role text; BEGIN FOR role IN SELECT DISTINCT CASE grantee WHEN 'PUBLIC' " +
 				"THEN 'PUBLIC' ELSE quote_ident(grantee) END FROM information_schema.role_table_grants WHERE " +
 				"table_schema = current_schema() AND table_name = 'requests' AND privilege_type = 'INSERT' AND " +
@@ -203,7 +197,7 @@ WHERE entries.seq = n.seq AND entries.idx IS NULL`,
 	}
 }
 
-// class says what a failure means.
+// class returns the class of a failure.
 func class(err error) sqlstore.Class {
 	if errors.Is(err, sqlstore.ErrMoved) {
 		return sqlstore.Conflict

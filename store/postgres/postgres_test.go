@@ -37,7 +37,7 @@ func exec(t *testing.T, url, query string) {
 	must.Do(t, errors.Join(err, conn.Close(ctx)))
 }
 
-// wanted is an open store that the test closes.
+// wanted closes an open store at the end of the test.
 func wanted(t *testing.T, s store.Store, err error) store.Store {
 	t.Helper()
 	if err != nil {
@@ -60,9 +60,8 @@ func unavailable(t *testing.T, err error) {
 
 func TestStore(t *testing.T) { storetest.Run(t, place) }
 
-// TestStatementsThatDontStayPrepared write and read what others do.
-// internal/peers/pgbouncer runs the whole suite through the real
-// pooler.
+// TestStatementsThatDontStayPrepared checks that unprepared statements write and read the
+// same. internal/peers/pgbouncer runs the whole suite through a real pooler.
 func TestStatementsThatDontStayPrepared(t *testing.T) {
 	url := pgtest.New(t)
 	s, err := open(t, url+"&pool=transaction")()
@@ -95,7 +94,7 @@ func TestAStoreIsBoundToItsKey(t *testing.T) { storetest.Keys(t, place) }
 
 func TestRestoreBeginsAnew(t *testing.T) { storetest.Restoring(t, place) }
 
-// place is an empty database beside which statements run.
+// place returns an empty database in which tests can also run their own statements.
 func place(t *testing.T) storetest.Place {
 	url := pgtest.New(t)
 	return storetest.Place{
@@ -115,8 +114,8 @@ func TestListsFindRequestsByTheirKeys(t *testing.T) { storetest.Keyed(t, place) 
 
 func TestMigrations(t *testing.T) { storetest.Migrations(t, place) }
 
-// TestBackupMoves: a backup of one engine is restored by the other, and
-// is the same again.
+// TestBackupMoves restores a backup of one engine in the other. A backup of the result must
+// be the same.
 func TestBackupMoves(t *testing.T) {
 	ctx := t.Context()
 	lite := func() store.Store {
@@ -139,8 +138,8 @@ func TestBackupMoves(t *testing.T) {
 	}
 }
 
-// TestGone: the server is cut off while transactions run, and comes
-// back. What was answered well is there, whole, and nothing in part.
+// TestGone stops the server while transactions run, and starts it again. Everything that
+// was answered without an error must be there, complete, and nothing in part.
 func TestGone(t *testing.T) {
 	ctx := t.Context()
 	server := must.Get(pgtest.Start())(t)
@@ -188,15 +187,14 @@ func TestGone(t *testing.T) {
 	if r, err := s.Record(ctx, "calls", "kept"); err != nil || r.Version != 1 {
 		t.Fatalf("a record that was stored: %+v, %v", r, err)
 	}
-	// Of those under way, one for each worker may have been committed
-	// without an answer.
+	// One update of each worker may have been committed without an answer.
 	if got := storetest.Whole(t, s); got < sum || got > sum+workers {
 		t.Fatalf("%d updates were answered well, %d are there", sum, got)
 	}
 	must.Do(t, storetest.Insert(t, s, 1_000_000))
 }
 
-// TestReadOnly: a database that refuses writes is noticed.
+// TestReadOnly checks that a database that refuses writes is noticed.
 func TestReadOnly(t *testing.T) {
 	url := pgtest.New(t)
 	s, err := open(t, url)()
@@ -209,7 +207,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestOpenErrorsSayOnceWhatFailed, and show no password.
+// TestOpenErrorsSayOnceWhatFailed also checks that they don't contain the password.
 func TestOpenErrorsSayOnceWhatFailed(t *testing.T) {
 	_, err := open(t, "postgres://ada:secret@/x?host=/nowhere&connect_timeout=1")()
 	unavailable(t, err)
@@ -223,7 +221,7 @@ func TestOpenErrorsSayOnceWhatFailed(t *testing.T) {
 	}
 }
 
-// TestTheClockIsComparedWithTheServers, whichever way it differs.
+// TestTheClockIsComparedWithTheServers covers both directions.
 func TestTheClockIsComparedWithTheServers(t *testing.T) {
 	url := pgtest.New(t)
 	year := 365 * 24 * time.Hour

@@ -21,9 +21,9 @@ import (
 	"github.com/assent-dev/assent/store/storetest"
 )
 
-// TestServersNeedNotOwnTheLedger runs the statements of
-// docs/guides/postgresql.md: a role of servers does everything that
-// servers do, and can neither delete nor change entries.
+// TestServersNeedNotOwnTheLedger runs the statements of docs/guides/postgresql.md. The role
+// for servers must have every right that servers need, and must not be able to delete or
+// change entries.
 func TestServersNeedNotOwnTheLedger(t *testing.T) {
 	ctx := t.Context()
 	page := must.Get(os.ReadFile(filepath.Join("..", "..", "docs", "guides", "postgresql.md")))(t)
@@ -99,7 +99,7 @@ func TestServersNeedNotOwnTheLedger(t *testing.T) {
 		}
 	}
 
-	// A step that this role may not do is named, with the command that does it.
+	// An error for a migration that this role may not run names the command to run it.
 	exec(t, owners, "DELETE FROM assent_migrations WHERE version = (SELECT max(version) FROM assent_migrations)")
 	refused, err := postgres.Open(ctx, u.String(), postgres.Options{Trust: storetest.Trust()})
 	if err == nil {
@@ -109,8 +109,8 @@ func TestServersNeedNotOwnTheLedger(t *testing.T) {
 		t.Errorf("opened by a role that may not change tables: %v", err)
 	}
 
-	// As the version before left it. The step that the owner takes lets those
-	// who may write requests write their keys.
+	// The state that the previous version left. The migration, run by the owner, allows
+	// roles that may write requests to write their keys.
 	exec(t, owners, "DROP TABLE request_keys; ALTER TABLE requests DROP COLUMN keyed CASCADE")
 	migrated, err := postgres.Open(ctx, owners, postgres.Options{Trust: storetest.Trust()})
 	must.Do(t, err)

@@ -12,12 +12,12 @@ import (
 	"github.com/assent-dev/assent/store/internal/sqlstore"
 )
 
-// keptStatements bounds the prepared statements of a connection; lists
-// with many filters make many texts.
+// keptStatements limits the prepared statements of a connection. Lists with many filters
+// produce many different statements.
 const keptStatements = 200
 
-// engine is the one writer, which whoever wants to write takes out of
-// free and puts back, and the readers.
+// engine holds the readers and the only writer. A transaction that writes takes the writer
+// from free and puts it back.
 type engine struct {
 	writers *sql.DB
 	readers *sql.DB
@@ -34,7 +34,7 @@ func (e *engine) Class(err error) sqlstore.Class {
 	return class(err)
 }
 
-// Erases is false: there is nobody in a file who could forbid it.
+// Erases returns false: a file has no roles that could be denied the right.
 func (e *engine) Erases(context.Context) (bool, error) { return false, nil }
 
 // Close waits for the writer.
@@ -72,9 +72,8 @@ func (e *engine) Begin(ctx context.Context) (sqlstore.Tx, error) {
 	}
 }
 
-// Erase rewrites the database without what was deleted, also by versions
-// that did not overwrite it, and empties the log. It fails while another
-// process reads an older state.
+// Erase rewrites the database without deleted data, including data that older versions did
+// not overwrite, and empties the log. It fails while another process reads an older state.
 func (e *engine) Erase(ctx context.Context) error {
 	select {
 	case w, ok := <-e.free:
@@ -89,7 +88,7 @@ func (e *engine) Erase(ctx context.Context) error {
 }
 
 func erase(ctx context.Context, on *sql.Conn) error {
-	// The copy that VACUUM makes may be larger than the memory.
+	// VACUUM makes a copy that may be larger than the memory.
 	for _, statement := range []string{"PRAGMA temp_store = FILE", "VACUUM", "PRAGMA temp_store = MEMORY"} {
 		if _, err := on.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("erase what was deleted: %s: %w", statement, err)
@@ -108,7 +107,7 @@ func erase(ctx context.Context, on *sql.Conn) error {
 	return nil
 }
 
-// Snapshot keeps one of the readers. In WAL mode it does not stop writers.
+// Snapshot uses one of the readers until it ends. In WAL mode it does not block writers.
 func (e *engine) Snapshot(ctx context.Context) (sqlstore.Tx, error) {
 	conn, err := e.readers.Conn(ctx)
 	if err != nil {
@@ -140,14 +139,13 @@ func newWriter(conn *sql.Conn) chan *writer {
 	return free
 }
 
-// preparer is a connection or a pool.
+// preparer is a connection or a pool of them.
 type preparer interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 }
 
-// statements keeps statements prepared. They run without the caller's
-// context: the driver would start a goroutine for each, and none takes
-// long.
+// statements caches prepared statements. They run without the caller's context, because the
+// driver would start a goroutine for each one, and none of them takes long.
 type statements struct {
 	mu  sync.Mutex
 	all map[string]*sql.Stmt
@@ -171,7 +169,7 @@ func (s *statements) get(on preparer, query string) (*sql.Stmt, error) {
 			break
 		}
 		delete(s.all, old)
-		_ = victim.Close() // closes when its last rows are
+		_ = victim.Close() // it is closed when its last rows are
 	}
 
 	s.all[query] = stmt
@@ -201,12 +199,12 @@ func (s *statements) close() error {
 	return errors.Join(errs...)
 }
 
-// rows are the driver's, whose Close reports an error that Err has too.
+// rows wraps the driver's rows. Close needs no error, because Err reports it too.
 type rows struct{ *sql.Rows }
 
 func (r rows) Close() { _ = r.Rows.Close() }
 
-// tx is a transaction on a connection of its own; w is nil for a snapshot.
+// tx is a transaction on a connection. w is nil for a snapshot.
 type tx struct {
 	e        *engine
 	w        *writer
@@ -284,8 +282,8 @@ func (t *tx) Commit(ctx context.Context) error {
 	return nil
 }
 
-// Rollback also gives up a transaction that SQLite has ended by itself,
-// as it does when the disk is full.
+// Rollback also ends a transaction that SQLite has already ended by itself, as it does when
+// the disk is full.
 func (t *tx) Rollback() {
 	if t.over {
 		return

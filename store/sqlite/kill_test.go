@@ -32,8 +32,7 @@ func TestMain(m *testing.M) {
 
 const victims = 16
 
-// write puts each of its records again and again, and says so once it
-// is stored.
+// write puts each of its records again and again, and prints each one after it is stored.
 func write(path string) error {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, path, sqlite.Options{})
@@ -60,9 +59,9 @@ func write(path string) error {
 	return <-errs
 }
 
-// TestKilled: a process is killed in the middle of its writing, time
-// and again. What it was told to be stored is there, whole, and at most
-// the one change of each writer beside it of which it was not told.
+// TestKilled kills a process in the middle of its writes, several times. Everything that
+// was reported as stored must be there, complete, plus at most one unreported change of
+// each writer.
 func TestKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	told := map[string]int64{}
@@ -85,8 +84,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// killed runs a process that writes, kills it after some changes, and
-// returns the versions of which it was told.
+// killed runs a process that writes, kills it after some changes, and returns the versions
+// that it reported.
 func killed(t *testing.T, path string, after int) map[string]int64 {
 	t.Helper()
 	cmd := command.CommandContext(t.Context(), os.Args[0])
@@ -99,7 +98,7 @@ func killed(t *testing.T, path string, after int) map[string]int64 {
 		key, number, _ := strings.Cut(lines.Text(), " ")
 		version, err := strconv.ParseInt(number, 10, 64)
 		if err != nil {
-			break // the line was cut off, or says what failed
+			break // the line was cut off, or is an error
 		}
 		told[key] = version
 		if n == after {

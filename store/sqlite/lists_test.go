@@ -14,8 +14,7 @@ import (
 	"github.com/assent-dev/assent/store/storetest"
 )
 
-// recorded is an engine that remembers what is read outside of
-// transactions.
+// recorded is an engine that records the reads outside of transactions.
 type recorded struct {
 	*engine
 	mu  sync.Mutex
@@ -37,8 +36,8 @@ func (r *recorded) take() []sqlstore.Stmt {
 	return all
 }
 
-// TestListsReadIndexes: no list reads a table from one end to the other,
-// and none sorts all that it found: whatever the order, an index has it.
+// TestListsReadIndexes checks that no list scans a whole table or sorts its results: there
+// is an index for every order.
 func TestListsReadIndexes(t *testing.T) {
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "a.db")
@@ -48,7 +47,7 @@ func TestListsReadIndexes(t *testing.T) {
 	s := must.Get(sqlstore.New(ctx, r, sqlstore.Options{}))(t)
 	defer s.Close()
 
-	r.take() // what opening reads
+	r.take() // reads of the opening
 	read := func(what string) {
 		statements := r.take()
 		if len(statements) == 0 {
@@ -65,8 +64,8 @@ func TestListsReadIndexes(t *testing.T) {
 	storetest.RecordLists(t, s, 1000, read)
 }
 
-// wasteful names the first step of a plan that looks at rows which the
-// list does not need, if there is one.
+// wasteful returns the first step of a plan that reads rows which the list does not need,
+// or an empty string.
 func wasteful(steps []string) string {
 	state := ""
 	for i, step := range steps {
@@ -81,7 +80,7 @@ func wasteful(steps []string) string {
 		closed := state != "" && state != "pending" && slices.ContainsFunc(steps, func(s string) bool {
 			return strings.Contains(s, "requests_deadline")
 		})
-		// Requests whose keys are to be written are few, and sorted.
+		// Requests whose keys are not written yet are few, and may be sorted.
 		if found && strings.Contains(steps[i-1], "requests_unkeyed") {
 			continue
 		}
@@ -92,7 +91,7 @@ func wasteful(steps []string) string {
 	return ""
 }
 
-// plan is what SQLite says it does for a statement.
+// plan returns SQLite's query plan of a statement.
 func plan(t *testing.T, e *engine, s sqlstore.Stmt) []string {
 	t.Helper()
 	rows := must.Get(e.Query(t.Context(), "EXPLAIN QUERY PLAN "+s.SQL, s.Args...))(t)

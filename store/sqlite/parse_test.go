@@ -15,7 +15,8 @@ import (
 	"github.com/assent-dev/assent/store/storetest"
 )
 
-// TestBackupHoldsAllTables: a table that a migration adds is backed up too.
+// TestBackupHoldsAllTables finds tables that were added by a migration and are not backed
+// up.
 func TestBackupHoldsAllTables(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	s, err := open(t, path)()

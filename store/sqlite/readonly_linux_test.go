@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// TestReadOnly opens a file that may only be read, as a user who is not root.
+// TestReadOnly opens a read-only file as a user who is not root.
 func TestReadOnly(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.db")

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// leastRoom is how many bytes the disk must have free.
+	// leastRoom is the number of bytes that must be free on the disk.
 	leastRoom = 256 << 10
-	// fullFor is how long a write that failed for lack of room counts: a
-	// small write may still fit where requests don't.
+	// fullFor is the time for which the store counts as full after a write failed for lack
+	// of space. Smaller writes may still succeed although requests no longer fit.
 	fullFor = 30 * time.Second
 )
 
-// Room fails if the disk is full, or was when something was written last.
+// Room returns an error if the disk is full, or was full at a recent write.
 func (e *engine) Room() error {
 	if at := e.fullAt.Load(); at != nil && time.Since(*at) < fullFor {
 		return fmt.Errorf("the disk is full, or can't be written: a write failed at %s", at.UTC().Format(time.RFC3339))
@@ -28,13 +28,13 @@ func (e *engine) Room() error {
 	return nil
 }
 
-// noteFull remembers a write that failed for lack of room.
+// noteFull remembers a write that failed for lack of space.
 func (e *engine) noteFull(err error) {
 	failed, ok := errors.AsType[*driver.Error](err)
 	if !ok {
 		return
 	}
-	switch failed.Code() & 0xff { // the rest says what for
+	switch failed.Code() & 0xff { // the higher bits only give details
 	case codes.SQLITE_FULL, codes.SQLITE_IOERR:
 		now := time.Now()
 		e.fullAt.Store(&now)

@@ -2,7 +2,7 @@ package sqlite
 
 import "syscall"
 
-// freeBytes returns how many bytes the disk has left for who is not root.
+// freeBytes returns how many bytes of the disk are free for users other than root.
 func freeBytes(path string) (uint64, bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(path, &s); err != nil {

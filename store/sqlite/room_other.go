@@ -2,5 +2,5 @@
 
 package sqlite
 
-// freeBytes is only known on Linux.
+// freeBytes is implemented only on Linux.
 func freeBytes(string) (uint64, bool) { return 0, false }

@@ -1,9 +1,9 @@
-// Package sqlite keeps everything in one file: the default, for one
-// machine. Processes on that machine may share the file.
+// Package sqlite keeps everything in one file. It is the default store, for one machine.
+// Processes on that machine may share the file.
 //
-// The file is in WAL mode and every commit is synced; the log is folded
-// into the file at 32 MB. There is one connection that writes, and a
-// few that read; each keeps its statements prepared.
+// The file is in WAL mode and every commit is synced. The log is checkpointed into the file
+// at 32 MB. There is one connection that writes, and a few that read; each of them caches
+// its prepared statements.
 package sqlite
 
 import (
@@ -27,19 +27,18 @@ import (
 	"github.com/assent-dev/assent/store/internal/sqlstore"
 )
 
-// Options are what the store needs beside its file. Zero fields take
-// the defaults named.
+// Options configure the store. Zero fields have the defaults named here.
 type Options struct {
-	Now      func() time.Time // the clock; time.Now
-	Poll     time.Duration    // how often changes by other processes are looked for while somebody waits; 250ms
-	LockWait time.Duration    // how long a write waits for another process; 10s
-	Readers  int              // connections that read; 4
-	MaxPages int              // the file grows to so many pages of 4 KiB; 0 means no limit
-	Trust    store.Trust      // the key that rows are authenticated with, and what is remembered outside
+	Now      func() time.Time // the clock; default time.Now
+	Poll     time.Duration    // how often to poll for changes by other processes while there are waiters; default 250ms
+	LockWait time.Duration    // how long a write waits for another process; default 10s
+	Readers  int              // connections that read; default 4
+	MaxPages int              // maximal size of the file in pages of 4 KiB; 0 means no limit
+	Trust    store.Trust      // the key that authenticates rows, and the watermark
 }
 
-// Open opens the database in a file, which it makes with mode 0600 when
-// it is not there, and brings it up to date. Its folder must be there.
+// Open opens the database in a file and brings it up to date. If the file does not exist,
+// it is created with mode 0600. Its folder must exist.
 func Open(ctx context.Context, path string, o Options) (store.Store, error) {
 	if o.LockWait == 0 {
 		o.LockWait = 10 * time.Second
@@ -61,9 +60,9 @@ func Open(ctx context.Context, path string, o Options) (store.Store, error) {
 	return s, nil
 }
 
-// patiently connects as soon as nobody else is in the way: SQLite waits
-// for locks, but not while several open a new database and all of them
-// switch its journal.
+// patiently retries to connect until no other process interferes. SQLite waits for locks,
+// but not while several processes open a new database and all of them switch its journal
+// mode.
 func patiently(ctx context.Context, path string, o Options) (*engine, error) {
 	within, cancel := context.WithTimeout(ctx, o.LockWait)
 	defer cancel()
@@ -83,9 +82,9 @@ func patiently(ctx context.Context, path string, o Options) (*engine, error) {
 	}
 }
 
-// create makes the file before SQLite would, so that nobody else can
-// read it. One that others may read or write is refused, as are the
-// files beside it, which SQLite makes with its mode.
+// create creates the file before SQLite would, so that other users can't read it. It
+// returns an error if other users may read or write the file or SQLite's files next to it,
+// which SQLite creates with the same mode.
 func create(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -102,11 +101,11 @@ func create(path string) error {
 	return nil
 }
 
-// logEnding is what the log of a database is called by, behind its name.
+// logEnding is the suffix of the name of a database's log.
 const logEnding = "-wal"
 
-// LogSize is the size of the log beside a database, in bytes: what was
-// committed and is not in the file yet. It is 0 when there is none.
+// LogSize returns the size of the log of a database in bytes: of what was committed and is
+// not in the file yet. It returns 0 if there is no log.
 func LogSize(path string) int64 {
 	info, err := os.Stat(path + logEnding)
 	if err != nil {
@@ -115,8 +114,8 @@ func LogSize(path string) int64 {
 	return info.Size()
 }
 
-// private refuses a file that others may read or write. On Windows
-// modes say nothing about that.
+// private returns an error if other users may read or write a file. On Windows, modes don't
+// show that.
 func private(name string) error {
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,8 +135,8 @@ func private(name string) error {
 	return fmt.Errorf("%s can be %s by others (mode %04o), expected 0600: run chmod 600 on it", name, may, mode)
 }
 
-// dsn sets what every connection needs when it is opened; a PRAGMA sent
-// later would reach one of them only.
+// dsn sets what every connection needs when it is opened. A PRAGMA that is sent later would
+// reach only one of them.
 func dsn(path string, o Options, more ...string) string {
 	q := url.Values{}
 	q.Set("_txlock", "immediate")
@@ -208,13 +207,13 @@ func dialect() sqlstore.Dialect {
 		},
 		Find:     "instr",
 		HasTable: "EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)",
-		SealLock: "1 = 1", // a transaction that writes is alone anyway
+		SealLock: "1 = 1", // a transaction that writes is the only one anyway
 		Writers:  1,
 	}
 }
 
-// class says what a failure means: only what another writer may have
-// caused is worth another try.
+// class returns the class of a failure. Only failures that another writer may have caused
+// are worth another attempt.
 func class(err error) sqlstore.Class {
 	if errors.Is(err, sqlstore.ErrMoved) {
 		return sqlstore.Conflict
@@ -229,6 +228,5 @@ func class(err error) sqlstore.Class {
 	return sqlstore.Broken
 }
 
-// numbered turns $1 into SQLite's ?1. Our statements have no other
-// dollar signs.
+// numbered replaces $1 by SQLite's ?1. The statements contain no other dollar signs.
 func numbered(query string) string { return strings.ReplaceAll(query, "$", "?") }

@@ -30,7 +30,7 @@ func open(t *testing.T, path string) func() (store.Store, error) {
 	}
 }
 
-// raw is a connection beside the store's.
+// raw opens a connection that bypasses the store.
 func raw(t *testing.T, path string) *sql.DB {
 	t.Helper()
 	db := must.Get(sql.Open("sqlite", path))(t)
@@ -58,7 +58,7 @@ func TestAStoreIsBoundToItsKey(t *testing.T) { storetest.Keys(t, place) }
 
 func TestRestoreBeginsAnew(t *testing.T) { storetest.Restoring(t, place) }
 
-// place is an empty database beside which statements run.
+// place returns an empty database in which tests can also run their own statements.
 func place(t *testing.T) storetest.Place {
 	path := filepath.Join(t.TempDir(), "a ?#%.db")
 	return storetest.Place{
@@ -71,7 +71,7 @@ func place(t *testing.T) storetest.Place {
 			})
 		},
 		Exec: func(query string) {
-			f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // which SQLite alone would let others read
+			f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // SQLite would make it readable for others
 			if err == nil {
 				err = f.Close()
 			}
@@ -87,7 +87,7 @@ func TestListsFindRequestsByTheirKeys(t *testing.T) { storetest.Keyed(t, place) 
 
 func TestMigrations(t *testing.T) { storetest.Migrations(t, place) }
 
-// wanted is an open store that the test closes.
+// wanted closes an open store at the end of the test.
 func wanted(t *testing.T, s store.Store, err error) store.Store {
 	t.Helper()
 	if err != nil {
@@ -108,8 +108,8 @@ func unavailable(t *testing.T, err error, says string) {
 	}
 }
 
-// TestSettings: what a crash must not lose is set on every connection,
-// and others can't read the file.
+// TestSettings checks that every connection has the settings that prevent losses in a
+// crash, and that other users can't read the file.
 func TestSettings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	s, err := open(t, path)()
@@ -140,7 +140,7 @@ func TestFull(t *testing.T) {
 	wanted(t, small, err)
 	var all sync.WaitGroup
 	done := make([]error, 64)
-	for i := range done { // groups of updates get full in the middle
+	for i := range done { // the disk gets full in the middle of groups of updates
 		all.Go(func() { done[i] = storetest.Insert(t, small, i) })
 	}
 	all.Wait()
@@ -156,7 +156,7 @@ func TestFull(t *testing.T) {
 	if fits == 0 || fits == len(done) {
 		t.Fatalf("%d of %d fit", fits, len(done))
 	}
-	for n := len(done); err == nil; n++ { // also when there is no page left at all
+	for n := len(done); err == nil; n++ { // until not a single page is left
 		if err = storetest.Insert(t, small, n); err == nil {
 			fits++
 		}
@@ -178,8 +178,8 @@ func TestFull(t *testing.T) {
 	must.Do(t, storetest.Insert(t, large, 10_000))
 }
 
-// TestReadinessNoticesAFullDisk: when a write failed for lack of room, a
-// smaller one that still fits doesn't make the store ready.
+// TestReadinessNoticesAFullDisk checks that after a write failed for lack of space, a
+// smaller write that still fits doesn't make the store ready.
 func TestReadinessNoticesAFullDisk(t *testing.T) {
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{MaxPages: 300})
 	wanted(t, s, err)
@@ -232,8 +232,8 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestFilesThatOthersMayReadOrWriteAreRefused, and those beside it,
-// which hold the same rows. New ones are the owner's alone.
+// TestFilesThatOthersMayReadOrWriteAreRefused includes SQLite's other files, which hold the
+// same rows. New files must be accessible only for their owner.
 func TestFilesThatOthersMayReadOrWriteAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	for _, ending := range []string{"", "-wal", "-shm"} {
@@ -260,9 +260,8 @@ func TestFilesThatOthersMayReadOrWriteAreRefused(t *testing.T) {
 	}
 }
 
-// TestManyOpenANewDatabaseAtOnce: each of them waits for the others,
-// also while the journal is switched, for which SQLite itself doesn't
-// wait.
+// TestManyOpenANewDatabaseAtOnce checks that each of them waits for the others, even while
+// the journal mode is switched, where SQLite itself doesn't wait.
 func TestManyOpenANewDatabaseAtOnce(t *testing.T) {
 	for range 10 {
 		path := filepath.Join(t.TempDir(), "new.db")
@@ -287,8 +286,8 @@ func TestManyOpenANewDatabaseAtOnce(t *testing.T) {
 	}
 }
 
-// TestPrunedTextsAreNotOnDisk looks for what was pruned in the files,
-// while the store is open: in the database, and in its log.
+// TestPrunedTextsAreNotOnDisk searches for pruned texts in the files while the store is
+// open: in the database, and in its log.
 func TestPrunedTextsAreNotOnDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.db")
 	s, err := open(t, path)()

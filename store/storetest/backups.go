@@ -17,7 +17,7 @@ import (
 	stores "github.com/assent-dev/assent/store"
 )
 
-// Fill puts something of everything into a store.
+// Fill puts rows of every kind into a store.
 func Fill(t testing.TB, s stores.Store) {
 	t.Helper()
 	ctx := context.Background()
@@ -67,7 +67,7 @@ func Fill(t testing.TB, s stores.Store) {
 	ok(t, s.SetValue(ctx, "b", "empty", nil, epoch().Add(time.Hour)))
 }
 
-// Backup is a backup of a store.
+// Backup returns a backup of a store.
 func Backup(t testing.TB, s stores.Store) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -85,7 +85,7 @@ func backup(t *testing.T, db Database) {
 	equal(t, Uncoded(t, Backup(t, to)), Uncoded(t, text))
 	verify(t, to, tenant)
 	equal(t, sealAll(t, to, nil), 9)
-	insert(t, to, request(77)) // counters go on behind what was restored
+	insert(t, to, request(77)) // counters continue after the restored rows
 	appendEntries(t, to, tenant, 3)
 	deliver(t, to, "slack")
 	write(t, to, func(tx approval.Tx) {
@@ -111,7 +111,7 @@ func backup(t *testing.T, db Database) {
 	equal(t, Uncoded(t, Backup(t, third)), Uncoded(t, empty))
 }
 
-// Uncoded is a backup without what each restore makes anew: periods and
+// Uncoded returns a backup without the parts that each restore creates again: periods and
 // codes.
 func Uncoded(t testing.TB, backup string) string {
 	t.Helper()
@@ -145,8 +145,8 @@ func Uncoded(t testing.TB, backup string) string {
 	return out.String()
 }
 
-// backupRefused: nothing but a whole, unchanged backup is restored, and
-// into an empty store only; else nothing happens.
+// backupRefused checks that only a complete, unchanged backup is restored, only into an
+// empty store, and that nothing changes otherwise.
 func backupRefused(t *testing.T, db Database) {
 	ctx := t.Context()
 	from, to := one(t, db), one(t, db)
@@ -212,7 +212,7 @@ func backupRefused(t *testing.T, db Database) {
 	ok(t, to.Restore(ctx, strings.NewReader(good)))
 }
 
-// failing reads its text, then fails; writes fail at once.
+// failing reads its text and then fails. Its writes fail at once.
 type failing struct {
 	text string
 	err  error
@@ -229,7 +229,7 @@ func (f *failing) Read(p []byte) (int, error) {
 
 func (f *failing) Write([]byte) (int, error) { return 0, f.err }
 
-// pausing writes in step with what the test does meanwhile.
+// pausing pauses each write until the test has done something.
 type pausing struct {
 	bytes.Buffer
 	first func()
@@ -243,7 +243,8 @@ func (p *pausing) Write(b []byte) (int, error) {
 	return p.Buffer.Write(b)
 }
 
-// backupBusy: writers go on during a backup, which holds one state all along.
+// backupBusy checks that writers continue during a backup, and that the backup holds a
+// single state.
 func backupBusy(t *testing.T, db Database) {
 	s := one(t, db)
 	const n = 40

@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/store/watermark"
 )
 
-// Sealing runs the suite of logs that somebody changed who has the
-// database and not the key.
+// Sealing runs the suite of logs that were changed by an attacker who has the database but
+// not the key.
 func Sealing(t *testing.T, place func(t *testing.T) Place) {
 	for name, test := range map[string]func(*testing.T, Place){
 		"a forged entry":                           forgedEntry,
@@ -29,8 +29,9 @@ func Sealing(t *testing.T, place func(t *testing.T) Place) {
 	}
 }
 
-// forgedEntry: what stands before it is sealed, nothing after it is,
-// that tenant stops and others go on. Once it is gone, all goes on.
+// forgedEntry checks that the entries before a forged one are sealed and none after it,
+// that its tenant stops, and that other tenants are not affected. Without the forged entry,
+// sealing continues.
 func forgedEntry(t *testing.T, p Place) {
 	ctx := t.Context()
 	s := p.one(t, Trust())
@@ -66,8 +67,8 @@ const (
 		"INTO trees SELECT * FROM saved_trees"
 )
 
-// cutTail: the end of the log is cut off and its older checkpoint put
-// back, which the service signed itself.
+// cutTail cuts off the end of the log and restores its older checkpoint, which the service
+// signed itself.
 func cutTail(t *testing.T, p Place) {
 	s := p.one(t, Trust())
 	cutLogOf(t, p, s)
@@ -90,8 +91,8 @@ func cutLogOf(t *testing.T, p Place, s full) {
 	p.Exec(cutLog)
 }
 
-// cutTailRestart: a process that begins after the cut knows of it by
-// the watermark.
+// cutTailRestart checks that a process that starts after the cut detects it by the
+// watermark.
 func cutTailRestart(t *testing.T, p Place) {
 	dir := t.TempDir()
 	trust, w := remembering(t, dir)
@@ -106,8 +107,8 @@ func cutTailRestart(t *testing.T, p Place) {
 	tampered(t, sealing(t.Context(), s))
 }
 
-// anotherHistory: a process without a watermark signs on from the cut;
-// one that knows more refuses what came of it, though it is longer.
+// anotherHistory checks that a process without a watermark signs the log from the cut on,
+// and that one that has seen more refuses the resulting log, although it is longer.
 func anotherHistory(t *testing.T, p Place) {
 	open := func() (stores.Store, error) { return p.Open(Trust()) }
 	dir := t.TempDir()
@@ -144,8 +145,8 @@ func logTakenAway(t *testing.T, p Place) {
 	tampered(t, s.Verify(t.Context()))
 }
 
-// lostEntry: an entry is taken away, or never written, between its
-// commit and its sealing.
+// lostEntry removes an entry after its commit and before its sealing. The next rounds of
+// sealing must find that it is missing.
 func lostEntry(t *testing.T, p Place) {
 	s := p.one(t, Trust())
 	appendEntries(t, s, tenant, 2)
@@ -160,8 +161,8 @@ func lostEntry(t *testing.T, p Place) {
 	}
 }
 
-// follower: a replica that seals nothing itself notices what was done
-// to the log of the other.
+// follower checks that a replica that seals nothing itself detects a change of the other's
+// log.
 func follower(t *testing.T, p Place) {
 	ctx := t.Context()
 	a, b := p.one(t, Trust()), p.one(t, Trust())
@@ -179,7 +180,7 @@ func follower(t *testing.T, p Place) {
 	tampered(t, sealing(ctx, a))
 }
 
-// Restoring runs the suite of what begins with a restore.
+// Restoring runs the suite of restores.
 func Restoring(t *testing.T, place func(t *testing.T) Place) {
 	for name, test := range map[string]func(*testing.T, func(t *testing.T) Place){
 		"from a backup":   restored,
@@ -195,8 +196,8 @@ func Restoring(t *testing.T, place func(t *testing.T) Place) {
 	}
 }
 
-// restored: a service can't open the store before the restore is
-// finished, and no row of before counts in it.
+// restored checks that a service can't open the store before the restore is finished, and
+// that no earlier row is valid in it.
 func restored(t *testing.T, place func(t *testing.T) Place) {
 	ctx := t.Context()
 	p := place(t)
@@ -238,9 +239,9 @@ func restored(t *testing.T, place func(t *testing.T) Place) {
 	tampered(t, readRequest(ctx, to))
 }
 
-// restoredUnremembered: a watermark that has never heard of the store, or
-// not since its ledger was short, can't tell what a restore loses. The
-// store stays empty then.
+// restoredUnremembered checks that a restore is refused if the watermark has no marks of
+// the store, or only from when its ledger was shorter, because it can't show what the
+// restore loses. The store stays empty then.
 func restoredUnremembered(t *testing.T, place func(t *testing.T) Place) {
 	p, q := place(t), place(t)
 	old, w := remembering(t, t.TempDir())
@@ -269,8 +270,8 @@ func restoredUnremembered(t *testing.T, place func(t *testing.T) Place) {
 	ok(t, v.Close())
 }
 
-// restoredForged: a backup that somebody changed, its checksum too, is
-// refused.
+// restoredForged checks that a changed backup is refused even if its checksum was changed
+// too.
 func restoredForged(t *testing.T, place func(t *testing.T) Place) {
 	p, q := place(t), place(t)
 	s := p.open(t, Trust())
@@ -285,8 +286,8 @@ func restoredForged(t *testing.T, place func(t *testing.T) Place) {
 	ok(t, to.Close())
 }
 
-// restoredInPlace: a snapshot that was put back is noticed, and goes on
-// once it is said to be one.
+// restoredInPlace checks that a restored snapshot is detected, and can be used after
+// RestoreInPlace.
 func restoredInPlace(t *testing.T, place func(t *testing.T) Place) {
 	ctx := t.Context()
 	p, dir := place(t), t.TempDir()

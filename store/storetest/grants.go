@@ -15,7 +15,7 @@ import (
 
 var errUsedUp = errors.New("used up")
 
-// grant makes a live one; n makes it another one.
+// grant returns a live grant. Different n give different grants.
 func grant(n int) *approval.Grant {
 	return &approval.Grant{
 		ID:      fmt.Sprintf("grt_%06d", n),
@@ -67,7 +67,7 @@ func grants(t *testing.T, db Database) {
 	equal(t, len(must(s.Grants(ctx, tenant, false, epoch().Add(time.Hour)))(t)), 0)
 }
 
-// live grants are those that could cover a call now.
+// live checks the grants that may cover a call now.
 func live(t *testing.T, db Database) {
 	s := one(t, db)
 	at := epoch()
@@ -90,7 +90,7 @@ func live(t *testing.T, db Database) {
 	})
 }
 
-// grantRace: a grant is used as often as it may be, by whomever.
+// grantRace checks that concurrent callers use a grant no more often than allowed.
 func grantRace(t *testing.T, db Database) {
 	open := db(t)
 	a, b := replica(t, open), replica(t, open)
@@ -161,8 +161,8 @@ func freezes(t *testing.T, db Database) {
 	})
 	within(2)
 
-	// Whoever asks after a freeze was answered is frozen, whatever goes
-	// on beside it.
+	// Every check after the answer to a freeze must see the freeze, whatever runs
+	// concurrently.
 	everybody(t, crowd(40, func(i int) error {
 		agent := "agent" + number(i)
 		if err := s.Update(ctx, tenant, func(tx approval.Tx) error {
@@ -206,8 +206,8 @@ func memories(t *testing.T, db Database) {
 	})
 }
 
-// memoryRace: of those who find nothing under a key, one gets through;
-// the others run again and find it.
+// memoryRace checks that of several updates that find nothing under a key, one succeeds,
+// and the others run again and find its memory.
 func memoryRace(t *testing.T, db Database) {
 	open := db(t)
 	a, b := replica(t, open), replica(t, open)
@@ -251,7 +251,7 @@ func votes(t *testing.T, db Database) {
 	equal(t, len(must(s.Votes(t.Context(), tenant, epoch().Add(2*time.Minute), 10))(t)), 3)
 }
 
-// due: fn runs for what is due, once, and what it makes of it counts.
+// due checks that fn runs once for each due request, and that its changes are stored.
 func due(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
@@ -275,7 +275,7 @@ func due(t *testing.T, db Database) {
 	equal(t, entries(t, s, tenant), 2)
 }
 
-// dueFailures don't stop the others.
+// dueFailures checks that failures don't stop other requests.
 func dueFailures(t *testing.T, db Database) {
 	s := one(t, db)
 	for n := range 6 {
@@ -301,9 +301,8 @@ func dueFailures(t *testing.T, db Database) {
 	equal(t, entries(t, s, tenant), 4)
 }
 
-// dueFailuresStandBack: more requests than one batch that always fail
-// don't keep time from acting on the one behind them, and get their
-// turn again later.
+// dueFailuresStandBack checks that more requests than one batch that always fail don't keep
+// later ones from being processed, and are tried again later.
 func dueFailuresStandBack(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
@@ -335,7 +334,7 @@ func dueFailuresStandBack(t *testing.T, db Database) {
 	equal(t, n, batch)
 }
 
-// dueRace: no request is handed to two workers.
+// dueRace checks that no request is given to two workers.
 func dueRace(t *testing.T, db Database) {
 	open := db(t)
 	replicas := []approval.Store{replica(t, open), replica(t, open), replica(t, open)}
@@ -374,10 +373,10 @@ func dueRace(t *testing.T, db Database) {
 	}
 }
 
-// changed channels close when the tenant's own things change.
+// changed checks that channels close if something of their tenant changes.
 func changed(t *testing.T, db Database) {
 	s := one(t, db)
-	closed(t, s.Changed(tenant)) // once the store has found out where things stand
+	closed(t, s.Changed(tenant)) // after the store has read the current state
 	ch, other := s.Changed(tenant), s.Changed("other")
 	update(t, s, func(tx approval.Tx) error { return nil })
 	select {
@@ -406,7 +405,7 @@ func changed(t *testing.T, db Database) {
 	closed(t, ch)
 }
 
-// changedElsewhere: changes by another replica are noticed too.
+// changedElsewhere checks that changes by another replica are noticed.
 func changedElsewhere(t *testing.T, db Database) {
 	open := db(t)
 	a, b := replica(t, open), replica(t, open)

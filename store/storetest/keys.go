@@ -14,7 +14,7 @@ import (
 	stores "github.com/assent-dev/assent/store"
 )
 
-// signer is the one of a name; the same name is the same key.
+// signer returns the signer of a name. The same name has the same key.
 func signer(name string) ledger.Signer {
 	seed := sha256.Sum256([]byte(name))
 	s, _, err := ledger.GenerateKey(name, bytes.NewReader(seed[:]))
@@ -24,7 +24,7 @@ func signer(name string) ledger.Signer {
 	return s
 }
 
-// keyOf is the key of a name.
+// keyOf returns the key of a name.
 func keyOf(name string) stores.Key {
 	secret := sha256.Sum256([]byte("secret of " + name))
 	return stores.Key{Public: signer(name).PublicKey(), Secret: secret[:]}
@@ -33,10 +33,10 @@ func keyOf(name string) stores.Key {
 // ours is the name of the key that the suite uses.
 const ours = "storetest.example"
 
-// Trust is what the suite opens stores with.
+// Trust is the configuration with which the suite opens stores.
 func Trust() stores.Trust { return stores.Trust{Key: keyOf(ours)} }
 
-// Keys runs the suite of what a store is bound to.
+// Keys runs the suite of the binding of a store to its key.
 func Keys(t *testing.T, place func(t *testing.T) Place) {
 	for name, test := range map[string]func(*testing.T, Place){
 		"another key":                          anotherKey,
@@ -85,8 +85,8 @@ func anotherKey(t *testing.T, p Place) {
 	equal(t, again.ID, id.ID)
 }
 
-// boundAtOnce: of replicas that start together with keys of their own,
-// one binds the store, and the others are refused.
+// boundAtOnce checks that of replicas that start together with different keys, one binds
+// the store and the others are refused.
 func boundAtOnce(t *testing.T, p Place) {
 	var bound []stores.Store
 	opened := make([]stores.Store, 4)
@@ -106,7 +106,7 @@ func boundAtOnce(t *testing.T, p Place) {
 	ok(t, bound[0].Close())
 }
 
-// next is the rotation from the key of the suite to that of next.example.
+// next returns the rotation from the suite's key to that of next.example.
 func next() stores.Rotation {
 	return stores.Rotation{
 		Key:    keyOf("next.example"),
@@ -115,7 +115,7 @@ func next() stores.Rotation {
 	}
 }
 
-// rotation: rows and logs go on under the next key, and the checkpoint
+// rotation checks that rows and logs continue under the next key, and that the checkpoint
 // between them is signed by both.
 func rotation(t *testing.T, p Place) {
 	ctx := t.Context()
@@ -158,8 +158,7 @@ func rotation(t *testing.T, p Place) {
 	}
 }
 
-// rotatedElsewhere: a process that holds the old key can write nothing
-// from then on.
+// rotatedElsewhere checks that a process with the old key can write nothing any more.
 func rotatedElsewhere(t *testing.T, p Place) {
 	ctx := t.Context()
 	a, b := p.one(t, Trust()), p.one(t, Trust())
@@ -176,7 +175,7 @@ func rotatedElsewhere(t *testing.T, p Place) {
 	ok(t, readRequest(ctx, a))
 }
 
-// rotationRefused: a forged row gets no new code, and nothing changes.
+// rotationRefused checks that a forged row gets no new code, and nothing changes.
 func rotationRefused(t *testing.T, p Place) {
 	s := p.one(t, Trust())
 	everyKind(t, s)
@@ -190,8 +189,8 @@ func rotationRefused(t *testing.T, p Place) {
 //go:embed testdata
 var dumps embed.FS
 
-// before fills a database with what a service wrote before rows had
-// codes, and returns the key that signed its ledger.
+// before fills a database with rows of a version without codes, and returns the key that
+// signed its ledger.
 func before(t *testing.T, p Place) stores.Key {
 	t.Helper()
 	dump := must(dumps.ReadFile("testdata/before-codes." + p.Engine + ".sql"))(t)
@@ -200,8 +199,8 @@ func before(t *testing.T, p Place) stores.Key {
 	return stores.Key{Public: strings.TrimSpace(string(public)), Secret: keyOf(ours).Secret}
 }
 
-// adoption: the first start takes a store from before over, says so in
-// its ledger, and holds everything to its codes from then on.
+// adoption checks that the first start adopts a store from before there were codes, records
+// that in its ledger, and requires codes from then on.
 func adoption(t *testing.T, p Place) {
 	key := before(t, p)
 	dir := t.TempDir()
@@ -235,8 +234,8 @@ func adoption(t *testing.T, p Place) {
 	tampered(t, second(s.Tokens(ctx, "default")))
 }
 
-// adoptionOfAnother: what another key signed, or what was changed since
-// it was signed, is not taken over.
+// adoptionOfAnother checks that a store with another key's signature, or with changes since
+// it was signed, is not adopted.
 func adoptionOfAnother(t *testing.T, p Place) {
 	key := before(t, p)
 	refused(t, second(p.Open(Trust())), stores.ErrKey)
@@ -244,8 +243,8 @@ func adoptionOfAnother(t *testing.T, p Place) {
 	tampered(t, second(p.Open(stores.Trust{Key: key})))
 }
 
-// adoptionAgain: somebody takes all codes away, so that the store looks
-// as one from before. The watermark knows better.
+// adoptionAgain removes all codes, so that the store looks like one from before there were
+// codes. The watermark shows that it isn't.
 func adoptionAgain(t *testing.T, p Place) {
 	dir := t.TempDir()
 	trust, _ := remembering(t, dir)

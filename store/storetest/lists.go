@@ -11,8 +11,7 @@ import (
 	stores "github.com/assent-dev/assent/store"
 )
 
-// Lists fills a store with open requests and calls read after each kind
-// of list.
+// Lists fills a store with open requests and calls read after each kind of list.
 func Lists(t testing.TB, s stores.Store, n int, read func(what string)) {
 	t.Helper()
 	for i := 0; i < n; {
@@ -78,8 +77,8 @@ func Lists(t testing.TB, s stores.Store, n int, read func(what string)) {
 	}
 }
 
-// RecordLists fills a store with records that all are due, and calls
-// read after lists of 500 of them, and after reading one.
+// RecordLists fills a store with due records, and calls read after lists of 500 of them,
+// and after reading one.
 func RecordLists(t testing.TB, s stores.Records, n int, read func(what string)) {
 	t.Helper()
 	ctx := context.Background()

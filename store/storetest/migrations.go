@@ -67,7 +67,7 @@ func Migrations(t *testing.T, place func(t *testing.T) Place) {
 		s := p.one(t, stores.Trust{})
 		equal(t, must(s.Requests(ctx, "default", approval.Filter{}))(t).Total, 3)
 		equal(t, must(s.Freezes(ctx, "default"))(t)[0].By, "alice")
-		was := must(s.Loads(ctx, "default"))(t)[""] // from before tokens were told apart
+		was := must(s.Loads(ctx, "default"))(t)[""] // from before tokens were distinguished
 		if was.Requests != 1 || was.Bytes < 500 {
 			t.Fatalf("got %v", was)
 		}
@@ -86,7 +86,7 @@ func Migrations(t *testing.T, place func(t *testing.T) Place) {
 	})
 }
 
-// Insert is a transaction with a write of every kind. n makes it another one.
+// Insert runs a transaction with a write of every kind. Different n give different rows.
 func Insert(t testing.TB, s stores.Store, n int) error {
 	r := request(n)
 	r.Revisions[0].Call.Args = resolve.Raw(`"` + strings.Repeat("x", 10_000) + `"`)
@@ -98,8 +98,7 @@ func Insert(t testing.TB, s stores.Store, n int) error {
 	})
 }
 
-// Whole counts the transactions of Insert that happened, and fails when
-// one did in part.
+// Whole counts the transactions of Insert that happened. It fails if one happened in part.
 func Whole(t testing.TB, s stores.Store) int {
 	t.Helper()
 	ctx := context.Background()

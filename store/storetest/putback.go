@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/store/watermark"
 )
 
-// PutBack runs the suite of rows that are put back as they once were,
-// with the codes that they had.
+// PutBack runs the suite of rows that are replaced by their earlier versions, with the
+// codes of those.
 func PutBack(t *testing.T, place func(t *testing.T) Place) {
 	for name, test := range map[string]func(*testing.T, Place){
 		"a consumed request":                     consumedAgain,
@@ -31,8 +31,7 @@ func PutBack(t *testing.T, place func(t *testing.T) Place) {
 	}
 }
 
-// consumed takes request 1 to its end, and keeps the row that it had
-// when it was approved.
+// consumed processes request 1 to its end, and keeps its row from when it was approved.
 func consumed(t *testing.T, p Place, s full) {
 	t.Helper()
 	opened(t, s, 1)
@@ -42,7 +41,7 @@ func consumed(t *testing.T, p Place, s full) {
 	sealAll(t, s, nil)
 }
 
-// step changes request 1 and tells the ledger of it.
+// step changes request 1 and records that in the ledger.
 func step(t testing.TB, s full, event string, fn func(*approval.Request)) {
 	t.Helper()
 	update(t, s, func(tx approval.Tx) error {
@@ -62,7 +61,7 @@ const (
 	dropEntries    = "DELETE FROM entries WHERE version > 1"
 )
 
-// consume tries to use the permit, as a service does.
+// consume tries to use the permit like a service.
 func consume(ctx context.Context, s full, seal func(approval.Tx)) error {
 	return s.Update(ctx, tenant, func(tx approval.Tx) error {
 		r, err := tx.Request(request(1).ID)
@@ -89,8 +88,8 @@ func consumedAgain(t *testing.T, p Place) {
 	tampered(t, second(s.Request(t.Context(), tenant, request(1).ID)))
 }
 
-// consumedElsewhere: a replica that knows the request as approved, and
-// nothing of its end, does not run it again either.
+// consumedElsewhere checks that a replica that knows the request as approved, and not that
+// it was consumed, does not run it again.
 func consumedElsewhere(t *testing.T, p Place) {
 	a, b := p.one(t, Trust()), p.one(t, Trust())
 	opened(t, a, 1)
@@ -103,8 +102,8 @@ func consumedElsewhere(t *testing.T, p Place) {
 	tampered(t, consume(t.Context(), a, ignore))
 }
 
-// consumedWithoutEntries: the process remembers, and one that starts
-// later misses the entries in the ledger.
+// consumedWithoutEntries checks that the process remembers, and that one that starts later
+// misses the entries in the ledger.
 func consumedWithoutEntries(t *testing.T, p Place) {
 	s := p.open(t, Trust())
 	consumed(t, p, s)
@@ -167,7 +166,7 @@ func freezesAgain(t *testing.T, p Place) {
 	tampered(t, lockFreezes(ctx, s))
 }
 
-// remembering is a trust with a watermark of the files in a folder.
+// remembering returns a trust with a watermark in a folder.
 func remembering(t testing.TB, dir string) (stores.Trust, *watermark.Watermark) {
 	t.Helper()
 	trust := Trust()
@@ -176,7 +175,7 @@ func remembering(t testing.TB, dir string) (stores.Trust, *watermark.Watermark) 
 	return trust, w
 }
 
-// freezesWithoutEntries: the watermark knows what was frozen.
+// freezesWithoutEntries checks that the watermark has the freezes.
 func freezesWithoutEntries(t *testing.T, p Place) {
 	dir := t.TempDir()
 	trust, w := remembering(t, dir)
@@ -192,7 +191,7 @@ func freezesWithoutEntries(t *testing.T, p Place) {
 	tampered(t, lockFreezes(t.Context(), s))
 }
 
-// revokedToken makes a token, keeps its row, and ends it.
+// revokedToken makes a token, keeps its row, and revokes it.
 func revokedToken(t *testing.T, p Place, s full) {
 	t.Helper()
 	ok(t, s.PutToken(t.Context(), stores.Token{
@@ -219,8 +218,8 @@ func tokenAgain(t *testing.T, p Place) {
 	tampered(t, listTokens(t.Context(), s))
 }
 
-// tokenWithoutEntry: the list beside the key holds, also in a replica
-// that heard of it through the ledger only.
+// tokenWithoutEntry checks that the watermark's list of revoked tokens is used, even in a
+// replica that learned of the revocation only through the ledger.
 func tokenWithoutEntry(t *testing.T, p Place) {
 	ctx := t.Context()
 	dir, elsewhere := t.TempDir(), t.TempDir()

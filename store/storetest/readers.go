@@ -83,7 +83,7 @@ func Keyed(t *testing.T, place func(t *testing.T) Place) {
 	}
 	compare("after changes")
 
-	// A version without keys knows the other columns only.
+	// A version without keys knows only the other columns.
 	p.Exec("DELETE FROM request_keys WHERE id < 'apr_000010'; UPDATE requests SET keyed = 0 WHERE id < 'apr_000010'")
 	p.Exec("UPDATE requests SET keyed = version - 1 WHERE id >= 'apr_000010' AND id < 'apr_000030'")
 	for _, f := range filters { // all are found, and perhaps others
@@ -104,7 +104,7 @@ func Keyed(t *testing.T, place func(t *testing.T) Place) {
 	compare("indexed again")
 }
 
-// paged reads a list in small pages. total is that of the first one.
+// paged reads a list in small pages. total is the total of the first page.
 func paged(t *testing.T, s approval.Store, f approval.Filter) (all []string, total int) {
 	t.Helper()
 	f.Limit = 7
@@ -119,7 +119,7 @@ func paged(t *testing.T, s approval.Store, f approval.Filter) (all []string, tot
 	}
 }
 
-// walked picks what a filter means from all requests.
+// walked filters all requests by a filter's definition.
 func walked(t *testing.T, s approval.Store, f approval.Filter) (out []string) {
 	t.Helper()
 	whole := f

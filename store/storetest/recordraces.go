@@ -9,8 +9,8 @@ import (
 	stores "github.com/assent-dev/assent/store"
 )
 
-// recordRace: of 64 at once on any handles of one store, one wins each
-// version, each new key, each alias and each deletion.
+// recordRace checks that of 64 concurrent calls on several handles of one store, one wins
+// each version, each new key, each alias and each deletion.
 func recordRace(t *testing.T, handles ...stores.Records) {
 	ctx := t.Context()
 	const crew, rounds = 64, 10
@@ -67,7 +67,7 @@ func recordRace(t *testing.T, handles ...stores.Records) {
 	noRecord(t, at(1), "calls", "a")
 }
 
-// recordReplicas: two handles on one store are one place.
+// recordReplicas checks that two handles of one store see the same records.
 func recordReplicas(t *testing.T, db Database) {
 	open := db(t)
 	a, b := replica(t, open), replica(t, open)
@@ -82,8 +82,8 @@ func recordReplicas(t *testing.T, db Database) {
 	recordRace(t, a, b)
 }
 
-// recordsAndUpdates: changes of records and updates share groups, and
-// one that is refused takes nothing with it.
+// recordsAndUpdates checks that changes of records and updates share groups, and that a
+// refused one does not affect the others.
 func recordsAndUpdates(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
@@ -132,8 +132,8 @@ func recordsAndUpdates(t *testing.T, db Database) {
 	equal(t, len(callRecords(t, s, "", "", 1000)), n/6+1)
 }
 
-// recordsClosed: a store that is closed says so, and does not say that
-// records are not there.
+// recordsClosed checks that a closed store returns that error, and not that records don't
+// exist.
 func recordsClosed(t *testing.T, db Database) {
 	ctx := t.Context()
 	s, err := db(t)()

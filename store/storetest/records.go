@@ -14,8 +14,7 @@ import (
 	stores "github.com/assent-dev/assent/store"
 )
 
-// Records runs the suite of records alone. Each call of open makes an
-// empty place for them.
+// Records runs the suite of records alone. Each call of open opens an empty store.
 func Records(t *testing.T, open func(t *testing.T) stores.Records) {
 	for name, test := range map[string]func(*testing.T, stores.Records){
 		"put":         putRecords,
@@ -39,12 +38,12 @@ func Records(t *testing.T, open func(t *testing.T) stores.Records) {
 	}
 }
 
-// document is a record of room "calls" that was never stored.
+// document returns a record of room "calls" that was never stored.
 func document(key string) stores.Record {
 	return stores.Record{Namespace: "calls", Key: key, Value: []byte(key)}
 }
 
-// put stores a record and returns it as it is now.
+// put stores a record and returns it with its new version.
 func put(t testing.TB, s stores.Records, r stores.Record) stores.Record {
 	t.Helper()
 	version, err := s.PutRecord(context.Background(), r)
@@ -54,13 +53,13 @@ func put(t testing.TB, s stores.Records, r stores.Record) stores.Record {
 	return r
 }
 
-// unput wants a record to be refused for its version.
+// unput expects a record to be refused for its version.
 func unput(t testing.TB, s stores.Records, r stores.Record) {
 	t.Helper()
 	refused(t, second(s.PutRecord(context.Background(), r)), approval.ErrVersion)
 }
 
-// stored wants a record to be found, by its alias too.
+// stored expects a record to be found, and by its alias too.
 func stored(t testing.TB, s stores.Records, want stores.Record) {
 	t.Helper()
 	sameRecord(t, must(s.Record(context.Background(), want.Namespace, want.Key))(t), want)
@@ -113,8 +112,8 @@ func dueCalls(t testing.TB, s stores.Records, now time.Time, limit int) []stores
 	return must(s.DueRecords(context.Background(), "calls", now, limit))(t)
 }
 
-// putRecords: versions count changes, and nothing but the stored
-// version moves a record on.
+// putRecords checks that versions count changes, and that only a write with the stored
+// version changes a record.
 func putRecords(t *testing.T, s stores.Records) {
 	noRecord(t, s, "calls", "a")
 	first := put(t, s, document("a"))
@@ -156,8 +155,8 @@ func putRecords(t *testing.T, s stores.Records) {
 	})
 }
 
-// recordAliases: an alias is one record's, from when it is stored until
-// it is given up.
+// recordAliases checks that an alias belongs to one record, from when it is stored until it
+// is removed.
 func recordAliases(t *testing.T, s stores.Records) {
 	a, b := document("a"), document("b")
 	a.Alias, b.Alias = "x", "x"
@@ -210,8 +209,8 @@ func deleteRecords(t *testing.T, s stores.Records) {
 	stored(t, s, put(t, s, r)) // from the beginning
 }
 
-// recordNames: what is kept is found under just that name, and what
-// can't be kept says so and is never found.
+// recordNames checks that a record is found only under its exact name, and that an invalid
+// name can't be stored and is never found.
 func recordNames(t *testing.T, s stores.Records) {
 	ctx := t.Context()
 	good := []string{
@@ -269,7 +268,7 @@ func wantInput(t testing.TB, err error, field string) {
 	}
 }
 
-// recordValues: values are any bytes, and nobody shares them.
+// recordValues checks that values may be any bytes, and are not shared with the caller.
 func recordValues(t *testing.T, s stores.Records) {
 	large := make([]byte, 4<<20)
 	source := rand.NewChaCha8([32]byte{})
@@ -309,7 +308,8 @@ func recordValues(t *testing.T, s stores.Records) {
 	}, "record.value")
 }
 
-// recordTimes: to the microsecond, and none is none.
+// recordTimes checks that times are kept to the microsecond, and that a zero time stays
+// zero.
 func recordTimes(t *testing.T, s stores.Records) {
 	zone := time.FixedZone("", 3600)
 	for i, at := range []time.Time{
@@ -394,8 +394,8 @@ func listRecords(t *testing.T, s stores.Records) {
 	sameKeys(t, must(s.ListRecords(ctx, "views", "b", "", 10))(t), "b/3")
 }
 
-// listRecordsOrder: the order of keys is that of their bytes, whatever
-// the language of the database, and pages leave nothing out.
+// listRecordsOrder checks that keys are sorted by their bytes, whatever the database's
+// locale, and that pages skip nothing.
 func listRecordsOrder(t *testing.T, s stores.Records) {
 	var keys []string
 	for _, head := range []string{
@@ -497,8 +497,8 @@ func dueRecords(t *testing.T, s stores.Records) {
 	sameKeys(t, dueCalls(t, s, epoch().Add(time.Hour), 1000), "4", "1", "3", "5", "0")
 }
 
-// sweepRecords: what expired is gone, more of it than a step takes, and
-// its names are free.
+// sweepRecords checks that expired records are deleted, even if there are more than fit
+// into one step, and that their names can be used again.
 func sweepRecords(t *testing.T, s stores.Records) {
 	ctx := t.Context()
 	const gone = 1100
@@ -531,7 +531,8 @@ func sweepRecords(t *testing.T, s stores.Records) {
 	sameKeys(t, callRecords(t, s, "", "", 1000), "00001", "01104")
 }
 
-// cancelledRecords: whoever gave up before it began changed nothing.
+// cancelledRecords checks that a call whose context was cancelled before it began changes
+// nothing.
 func cancelledRecords(t *testing.T, s stores.Records) {
 	r := put(t, s, document("a"))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -78,8 +78,8 @@ func roundTrip(t *testing.T, db Database) {
 	equal(t, listed(t, p.Requests[0]), string(must(json.Marshal(approval.Summarize(r)))(t)))
 }
 
-// listed is a summary of a list as a request summarises itself: without
-// the size, which only stores know.
+// listed returns the summary of a request as in a list, without the size, which only stores
+// know.
 func listed(t *testing.T, s approval.Summary) string {
 	if s.Bytes < 500 {
 		t.Fatalf("request %s has %d bytes", s.ID, s.Bytes)
@@ -88,7 +88,7 @@ func listed(t *testing.T, s approval.Summary) string {
 	return string(must(json.Marshal(s))(t))
 }
 
-// heads tells versions and sizes, and leaves out what is not there.
+// heads checks versions and sizes, and that missing requests are left out.
 func heads(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
@@ -112,7 +112,7 @@ func heads(t *testing.T, db Database) {
 	equal(t, len(must(s.Heads(ctx, tenant, many))(t)), 2)
 }
 
-// loads counts what each token has open, and what ended no longer.
+// loads checks the number of open requests of each token.
 func loads(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
@@ -138,8 +138,8 @@ func loads(t *testing.T, db Database) {
 	equal(t, len(must(s.Loads(ctx, "other"))(t)), 0)
 }
 
-// listsTellWhoMayAnswer: a list carries whose answers a pending request
-// waits for, as it stands after each change.
+// listsTellWhoMayAnswer checks that a list shows who may answer a pending request, updated
+// after each change.
 func listsTellWhoMayAnswer(t *testing.T, db Database) {
 	s := one(t, db)
 	r := request(1)
@@ -180,8 +180,8 @@ func question(n int) *approval.Request {
 	return r
 }
 
-// questions are kept, listed and found like other requests, and told
-// from them.
+// questions checks that questions are kept, listed and found like other requests, and can
+// be distinguished from them.
 func questions(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
@@ -226,15 +226,15 @@ func questions(t *testing.T, db Database) {
 	ok(t, err)
 	equal(t, n, 1)
 	left := found(t, s, got.ID)
-	// the tool's words are gone, what was picked is not
+	// the tool's words are gone, the picked choice is not
 	equal(t, left.Question.Prompt+strings.Join(left.Question.Choices, ""), "")
 	equal(t, len(left.Question.Choices), 4)
 	equal(t, *left.Chosen, 2)
 	equal(t, left.Question.Asker, "files")
 }
 
-// forms are kept with their answer and with what the agent says, and
-// pruning takes the words.
+// forms checks that forms are kept with their answers and with the agent's statements, and
+// that pruning removes the words.
 func forms(t *testing.T, db Database) {
 	s := one(t, db)
 	r := question(3)
@@ -428,7 +428,7 @@ func similar(t *testing.T, db Database) {
 	equal(t, len(must(s.Similar(t.Context(), tenant, "acme.trader", "tool execute_trade", 4))(t)), 1)
 }
 
-// latest finds requests by their current binding, after edits too.
+// latest checks that requests are found by their current binding, even after edits.
 func latest(t *testing.T, db Database) {
 	s := one(t, db)
 	find := func(binding string) (id string) {
@@ -472,8 +472,8 @@ func latest(t *testing.T, db Database) {
 	equal(t, find("sha256:d"), "apr_000004")
 }
 
-// latestEditedElsewhere: a replica that remembers a request as it was
-// finds it by the call that another replica made of it.
+// latestEditedElsewhere checks that a replica that remembers the original request finds it
+// by the call to which another replica edited it.
 func latestEditedElsewhere(t *testing.T, db Database) {
 	open := db(t)
 	a, b := replica(t, open), replica(t, open)
@@ -495,8 +495,8 @@ func latestEditedElsewhere(t *testing.T, db Database) {
 	}
 }
 
-// oddTexts: what databases are picky about is kept, or replaced in
-// lists only.
+// oddTexts checks that texts that databases don't accept are kept, or replaced only in
+// lists.
 func oddTexts(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
@@ -512,8 +512,8 @@ func oddTexts(t *testing.T, db Database) {
 	equal(t, p.Total, 1)
 	equal(t, p.Requests[0].Target, "tool a\uFFFDb")
 	equal(t, len([]rune(p.Requests[0].Message)), 200)
-	// as an address can have it: nothing has such a name, and nothing
-	// is wrong with the store
+	// a name that a URL may contain: there is no such request, which is not an error of the
+	// store
 	for _, id := range []string{"\x00", "a\xff"} {
 		missing(t, second(s.Request(ctx, tenant, id)))
 		missing(t, second(s.Grant(ctx, tenant, id)))

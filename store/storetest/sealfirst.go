@@ -45,8 +45,7 @@ func signing(t *testing.T, dir string) stores.Trust {
 	return trust
 }
 
-// spend consumes request 1, which must be approved, and answers once that
-// is sealed.
+// spend consumes request 1, which must be approved, and returns after that is sealed.
 func spend(t *testing.T, s full) error {
 	t.Helper()
 	return consume(t.Context(), s, func(tx approval.Tx) {
@@ -55,8 +54,7 @@ func spend(t *testing.T, s full) error {
 	})
 }
 
-// approved opens and approves request 1, and keeps all rows as they are
-// then.
+// approved opens and approves request 1, and copies all rows at that moment.
 func approved(t *testing.T, p Place, s full) {
 	t.Helper()
 	opened(t, s, 1)
@@ -72,8 +70,7 @@ func keepRows(t *testing.T, p Place, s full) {
 	}
 }
 
-// putAllBack is what somebody does who wants all that happened since to be
-// forgotten.
+// putAllBack does what an attacker would do to remove everything that happened since.
 func putAllBack(p Place) {
 	putBackRequest(p)
 	p.Exec("DELETE FROM entries WHERE idx IS NULL OR idx >= (SELECT size FROM saved_trees)")
@@ -81,7 +78,7 @@ func putAllBack(p Place) {
 	p.Exec("DELETE FROM trees; INSERT INTO trees SELECT * FROM saved_trees")
 }
 
-// putBackRequest leaves what is sealed.
+// putBackRequest restores the request's row and leaves what is sealed.
 func putBackRequest(p Place) {
 	p.Exec("DELETE FROM entries WHERE idx IS NULL")
 	p.Exec("DELETE FROM requests; INSERT INTO requests SELECT * FROM saved_requests")
@@ -115,8 +112,8 @@ func refusing(p Place, event, table string) (mend func()) {
 	return func() { p.Exec("DROP TRIGGER refuse") }
 }
 
-// notSealed: nothing is spent, other tenants go on, and afterwards the
-// same act succeeds.
+// notSealed checks that nothing is spent, other tenants are not affected, and the same
+// action succeeds afterwards.
 func notSealed(t *testing.T, p Place) {
 	s := p.one(t, signing(t, t.TempDir()))
 	approved(t, p, s)
@@ -146,7 +143,7 @@ func notSealed(t *testing.T, p Place) {
 	equal(t, s.Integrity().Alarms, 0)
 }
 
-// notNoted: the same if the watermark is not where it was.
+// notNoted checks the same if the watermark was moved away.
 func notNoted(t *testing.T, p Place) {
 	dir := filepath.Join(t.TempDir(), "marks")
 	ok(t, os.Mkdir(dir, 0o700))
@@ -161,8 +158,8 @@ func notNoted(t *testing.T, p Place) {
 	ok(t, spend(t, s))
 }
 
-// putBackAfterKill: a process that ends without closing anything has
-// noted what it answered.
+// putBackAfterKill checks that a process that ends without closing anything has written to
+// the watermark what it answered.
 func putBackAfterKill(t *testing.T, p Place) {
 	dir := t.TempDir()
 	a := p.one(t, signing(t, dir))
@@ -176,8 +173,8 @@ func putBackAfterKill(t *testing.T, p Place) {
 	tampered(t, p.one(t, signing(t, dir)).Verify(t.Context()))
 }
 
-// putBackBeforeReplica: another replica, with a watermark of its own, was
-// not told of the act by anything but the database.
+// putBackBeforeReplica checks another replica, with its own watermark, that could learn of
+// the action only from the database.
 func putBackBeforeReplica(t *testing.T, p Place) {
 	a, b := p.one(t, signing(t, t.TempDir())), p.one(t, signing(t, t.TempDir()))
 	approved(t, p, a)
@@ -185,14 +182,14 @@ func putBackBeforeReplica(t *testing.T, p Place) {
 	ok(t, spend(t, a))
 	putBackRequest(p)
 	tampered(t, spend(t, b))
-	// Once it has followed, taking away what is sealed does not help.
+	// After it has followed the log, removing sealed entries does not help.
 	ok(t, second(b.Seal(t.Context(), 10, signature)))
 	putAllBack(p)
 	tampered(t, spend(t, b))
 }
 
-// putBackBehindSharedFile: replicas that share the watermark know of each
-// other's acts at once.
+// putBackBehindSharedFile checks that replicas with a shared watermark know of each other's
+// actions at once.
 func putBackBehindSharedFile(t *testing.T, p Place) {
 	dir := t.TempDir()
 	a, b := p.one(t, signing(t, dir)), p.one(t, signing(t, dir))
@@ -203,8 +200,8 @@ func putBackBehindSharedFile(t *testing.T, p Place) {
 	tampered(t, spend(t, b))
 }
 
-// droppedEntry: the database says that it has written the entry, and has
-// not. Whoever looks at the log next finds the hole.
+// droppedEntry covers a database that reports an entry as written but drops it. The next
+// process that reads the log finds the gap.
 func droppedEntry(t *testing.T, p Place) {
 	dir := t.TempDir()
 	a, b := p.one(t, signing(t, dir)), p.one(t, signing(t, t.TempDir()))
@@ -223,8 +220,8 @@ func droppedEntry(t *testing.T, p Place) {
 	tampered(t, p.one(t, signing(t, dir)).Verify(t.Context()))
 }
 
-// sealedByReplicas: many acts on two replicas, while both seal in the
-// background too.
+// sealedByReplicas runs many actions on two replicas, while both also seal in the
+// background.
 func sealedByReplicas(t *testing.T, p Place) {
 	replicas := []full{p.one(t, signing(t, t.TempDir())), p.one(t, signing(t, t.TempDir()))}
 	stop := make(chan struct{})
@@ -271,8 +268,8 @@ func sealedByReplicas(t *testing.T, p Place) {
 	}
 }
 
-// notedByVerify: what a killed process committed and could not note any
-// more is noted before the next one answers.
+// notedByVerify checks that what a killed process committed but did not write to the
+// watermark is written before the next process answers.
 func notedByVerify(t *testing.T, p Place) {
 	dir := t.TempDir()
 	a := p.one(t, signing(t, t.TempDir())) // whose watermark is lost
@@ -301,8 +298,8 @@ func sealedLater(t *testing.T, p Place) {
 	equal(t, sealAll(t, s, nil), 1)
 }
 
-// sealedBesideOneThatHangs: a replica that stops in the middle of sealing
-// loses its turn. What it did is not committed, and can be repeated.
+// sealedBesideOneThatHangs checks that a replica that hangs while it seals loses its lock.
+// Its transaction is not committed, and can be repeated.
 func sealedBesideOneThatHangs(t *testing.T, p Place) {
 	if p.Engine == "sqlite" {
 		return // has one process that writes

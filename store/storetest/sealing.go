@@ -16,15 +16,15 @@ import (
 	stores "github.com/assent-dev/assent/store"
 )
 
-// full is everything that a store does.
+// full has all methods of a store.
 type full = stores.Store
 
-// signature stands for one: the checkpoint in clear.
+// signature replaces a real signature: it is the checkpoint as plain text.
 func signature(c ledger.Checkpoint) ([]byte, error) {
 	return fmt.Appendf(nil, "%s\n%d\n%s\n", c.Origin, c.Size, c.Root), nil
 }
 
-// sealAll seals everything and returns how much that was.
+// sealAll seals everything and returns the number of entries.
 func sealAll(t testing.TB, s full, sign func(ledger.Checkpoint) ([]byte, error)) int {
 	t.Helper()
 	if sign == nil {
@@ -33,7 +33,7 @@ func sealAll(t testing.TB, s full, sign func(ledger.Checkpoint) ([]byte, error))
 	return must(s.Seal(context.Background(), 1_000_000, sign))(t)
 }
 
-// entries counts a tenant's entries, sealing them.
+// entries seals and counts a tenant's entries.
 func entries(t testing.TB, s full, tenant string) int {
 	t.Helper()
 	sealAll(t, s, nil)
@@ -109,8 +109,8 @@ func seal(t *testing.T, db Database) {
 	}
 }
 
-// sealTenant: what was committed before is sealed afterwards, whoever
-// seals it.
+// sealTenant checks that entries committed before the call are sealed after it, whichever
+// process seals them.
 func sealTenant(t *testing.T, db Database) {
 	ctx := t.Context()
 	open := db(t)
@@ -152,8 +152,8 @@ func sealTenant(t *testing.T, db Database) {
 	ok(t, <-sealed)
 }
 
-// sealRace: replicas that seal while others append make one tree, and
-// every checkpoint that was signed is of it.
+// sealRace checks that replicas that seal while others append make one tree, and that every
+// signed checkpoint belongs to it.
 func sealRace(t *testing.T, db Database) {
 	ctx := t.Context()
 	open := db(t)
@@ -199,7 +199,8 @@ func sealRace(t *testing.T, db Database) {
 	}
 }
 
-// sealFailure: what could not be signed is not sealed, other tenants are.
+// sealFailure checks that entries are not sealed if signing fails, and that other tenants'
+// are.
 func sealFailure(t *testing.T, db Database) {
 	s := one(t, db)
 	appendEntries(t, s, tenant, 3)
@@ -242,8 +243,8 @@ func history(t *testing.T, db Database) {
 	equal(t, rest[0].Index, got[2].Index)
 }
 
-// prune drops what people wrote and calls carried; what is left still
-// verifies.
+// prune checks that pruning removes what people wrote and calls carried, and that the rest
+// still verifies.
 func prune(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
@@ -304,7 +305,7 @@ func prune(t *testing.T, db Database) {
 		old := line.State == approval.Denied && line.Created.Before(before)
 		equal(t, line.Message == "", old)
 	}
-	// A late word on a pruned request goes with the next pruning.
+	// An entry that is added to a pruned request is removed by the next pruning.
 	change(t, s, request(3).ID, func(r *approval.Request) { r.Reason = "late" })
 	requests, dropped, err = s.Prune(ctx, tenant, epoch().Add(410*time.Second))
 	ok(t, err)
@@ -314,8 +315,8 @@ func prune(t *testing.T, db Database) {
 	equal(t, verify(t, s, tenant), n)
 }
 
-// sealFairly: a tenant that records more than can be sealed keeps
-// nobody else waiting.
+// sealFairly checks that a tenant that records more than can be sealed does not delay other
+// tenants.
 func sealFairly(t *testing.T, db Database) {
 	s := one(t, db)
 	appendEntries(t, s, "a-loud-one", 900)
@@ -326,7 +327,7 @@ func sealFairly(t *testing.T, db Database) {
 	equal(t, verify(t, s, "a-loud-one"), 900)
 }
 
-// leaves: the feed needs no openings, so it doesn't get them.
+// leaves checks that the feed gets no openings, which it doesn't need.
 func leaves(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
@@ -342,8 +343,8 @@ func leaves(t *testing.T, db Database) {
 	equal(t, len(must(s.Leaves(ctx, "other", 0, 10))(t)), 0)
 }
 
-// largeEntries: whoever reads many entries is not made to hold
-// gigabytes, and gets all of them all the same.
+// largeEntries checks that a reader of many large entries gets all of them, but never needs
+// gigabytes of memory at once.
 func largeEntries(t *testing.T, db Database) {
 	s := one(t, db)
 	large := strings.Repeat("x", 9<<20)
@@ -384,8 +385,8 @@ func largeEntries(t *testing.T, db Database) {
 	equal(t, len(must(s.Leaves(t.Context(), tenant, 0, 100))(t)), 5)
 }
 
-// pruneSparesTheOpen: what the ledger says of a request that waits, or
-// ended later, and of a grant that may be used, stays readable.
+// pruneSparesTheOpen checks that the entries about a request that waits or ended later, and
+// about a grant that may be used, stay readable.
 func pruneSparesTheOpen(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)

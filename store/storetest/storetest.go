@@ -1,6 +1,6 @@
-// Package storetest is what every store must pass: each method, and
-// each promise in the comments of approval.Store and store.Store, races
-// and replicas included. An engine's test calls Run.
+// Package storetest has the tests that every store must pass: each method, and each promise
+// in the comments of approval.Store and store.Store, including races and replicas. An
+// engine's test calls Run.
 package storetest
 
 import (
@@ -22,19 +22,19 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Database makes an empty database and returns what opens it: each call
-// one more replica. Stores are closed by the suite.
+// Database makes an empty database and returns a function that opens it. Each call opens
+// another replica. The suite closes the stores.
 type Database func(t *testing.T) (open func() (store.Store, error))
 
-// Place is an empty database, with what opens it, and what runs
-// statements on the database itself.
+// Place is an empty database, with functions to open it as a store and to run statements on
+// it.
 type Place struct {
 	Engine string // sqlite or postgres
 	Open   func(store.Trust) (store.Store, error)
 	Exec   func(sql string)
 }
 
-// Run runs the suite, on stores that are bound to a key.
+// Run runs the suite on stores that are bound to a key.
 func Run(t *testing.T, place func(t *testing.T) Place) {
 	db := func(t *testing.T) func() (store.Store, error) {
 		p := place(t)
@@ -119,7 +119,7 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 
 const tenant = "acme"
 
-// epoch is when the tests happen.
+// epoch is the time of the tests.
 func epoch() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 123456000, time.UTC) }
 
 // one opens the only replica of a new database.
@@ -143,7 +143,7 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// must is what a call returned, which must not be an error: must(call())(t).
+// must returns the result of a call and fails the test on an error: must(call())(t).
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -154,7 +154,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 
 func asInput(err error, target **approval.InputError) bool { return errors.As(err, target) }
 
-// refused wants an error of a kind.
+// refused expects an error of a kind.
 func refused(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -184,7 +184,7 @@ func equal[T comparable](t testing.TB, got, want T) {
 	}
 }
 
-// request makes a pending one; n makes it another one.
+// request makes a pending request. Different n give different requests.
 func request(n int) *approval.Request {
 	at := epoch().Add(time.Duration(n) * time.Second)
 	due := at.Add(10 * time.Minute)
@@ -260,7 +260,7 @@ func update(t testing.TB, s store.Store, fn func(approval.Tx) error) {
 	ok(t, s.Update(context.Background(), tenant, fn))
 }
 
-// write is update with writes alone.
+// write is update for functions that only write.
 func write(t testing.TB, s store.Store, fn func(approval.Tx)) {
 	t.Helper()
 	ok(t, s.Update(context.Background(), tenant, func(tx approval.Tx) error {
@@ -269,7 +269,7 @@ func write(t testing.TB, s store.Store, fn func(approval.Tx)) {
 	}))
 }
 
-// inserting adds one request, which may be refused.
+// inserting adds one request. It may be refused.
 func inserting(s store.Store, n int) error {
 	return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
 		tx.Insert(request(n))
@@ -277,7 +277,7 @@ func inserting(s store.Store, n int) error {
 	})
 }
 
-// open opens a place, for the test to close.
+// open opens a place. The test must close it.
 func (p Place) open(t *testing.T, trust store.Trust) store.Store {
 	t.Helper()
 	return must(p.Open(trust))(t)
@@ -289,7 +289,7 @@ func (p Place) one(t *testing.T, trust store.Trust) store.Store {
 	return replica(t, func() (store.Store, error) { return p.Open(trust) })
 }
 
-// found is a request that must be there.
+// found returns a request that must exist.
 func found(t testing.TB, s approval.Store, id string) *approval.Request {
 	t.Helper()
 	return must(s.Request(context.Background(), tenant, id))(t)
@@ -361,7 +361,7 @@ func crowd(n int, fn func(i int) error) []error {
 	return errs
 }
 
-// everybody wants all of a crowd to succeed.
+// everybody expects all functions of a crowd to succeed.
 func everybody(t testing.TB, errs []error) {
 	t.Helper()
 	ok(t, errors.Join(errs...))
@@ -386,7 +386,7 @@ func sameIDs(t testing.TB, got []string, want ...int) {
 	}
 }
 
-// closed waits for a channel.
+// closed waits until a channel is closed.
 func closed(t testing.TB, ch <-chan struct{}) {
 	t.Helper()
 	testwait.Receive(t, "the change to be noticed", ch)

@@ -12,8 +12,8 @@ import (
 	stores "github.com/assent-dev/assent/store"
 )
 
-// Tampering runs the suite of rows that somebody wrote or changed who
-// has the database and not the key.
+// Tampering runs the suite of rows that were written or changed by an attacker who has the
+// database but not the key.
 func Tampering(t *testing.T, place func(t *testing.T) Place) {
 	for name, c := range map[string]struct {
 		sql  string
@@ -180,8 +180,8 @@ func Tampering(t *testing.T, place func(t *testing.T) Place) {
 	})
 }
 
-// everyKind puts one row of everything into a store: some of the ledger
-// is sealed, the last entry is not.
+// everyKind puts one row of every kind into a store. A part of the ledger is sealed, the
+// last entry is not.
 func everyKind(t testing.TB, s full) {
 	t.Helper()
 	ctx := context.Background()
@@ -221,7 +221,7 @@ func opened(t testing.TB, s full, n int) {
 	})
 }
 
-// readers read one of everything.
+// readers returns functions that read one row of every kind.
 func readers() []func(context.Context, full) error {
 	return []func(context.Context, full) error{
 		readRequest,
@@ -308,8 +308,8 @@ func listRecordsOf(ctx context.Context, s full) error {
 
 func sealing(ctx context.Context, s full) error { return second(s.Seal(ctx, 100, signature)) }
 
-// uncovered strips the codes of everything: a new period can't be begun
-// over such rows, each of which is named.
+// uncovered removes the codes of all rows. A new period can't begin with such rows, and the
+// errors name each of them.
 func uncovered(t *testing.T, place func(t *testing.T) Place) {
 	for _, table := range []string{
 		"requests",

@@ -15,8 +15,8 @@ import (
 
 var errNo = errors.New("no")
 
-// updates of one store see those before them, and what they read
-// outside is theirs to change.
+// updates checks that each update sees the version that the one before it has written, and
+// that a request may be saved twice in one transaction.
 func updates(t *testing.T, db Database) {
 	s := one(t, db)
 	insert(t, s, request(1))
@@ -41,8 +41,8 @@ func updates(t *testing.T, db Database) {
 	equal(t, bumps(r), 6)
 }
 
-// stale: what was read outside and changed since is refused, after fn
-// had its chances.
+// stale checks that a request that was changed after it was read outside is refused, after
+// several attempts of fn.
 func stale(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
@@ -65,7 +65,7 @@ func stale(t *testing.T, db Database) {
 	equal(t, found(t, s, old.ID).Version, 2)
 }
 
-// versionRace: every Save gets a version of its own, and none is lost.
+// versionRace checks that every Save gets its own version, and none is lost.
 func versionRace(t *testing.T, db Database) {
 	open := db(t)
 	replicas := []*atomic.Int64{new(atomic.Int64), new(atomic.Int64)}
@@ -99,8 +99,8 @@ func versionRace(t *testing.T, db Database) {
 	equal(t, entries(t, a, tenant), n)
 }
 
-// failedUpdates: of a fn that fails nothing appears, of those beside it
-// everything, and entries appear exactly with the rest.
+// failedUpdates checks that nothing from a failing fn appears, that everything from
+// concurrent updates does, and that entries appear together with the other writes.
 func failedUpdates(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
@@ -141,7 +141,7 @@ func failedUpdates(t *testing.T, db Database) {
 	equal(t, len(jobs(t, s, "", n)), n/3)
 }
 
-// panics in fn reach the caller, and hurt nobody else.
+// panics checks that a panic in fn reaches its caller and affects no other update.
 func panics(t *testing.T, db Database) {
 	s := one(t, db)
 	var seen atomic.Int64
@@ -163,8 +163,8 @@ func panics(t *testing.T, db Database) {
 	equal(t, page(t, s, approval.Filter{}).Total, 30)
 }
 
-// exits: a goroutine that ends within fn, as a failing test does, hurts
-// nobody else.
+// exits checks that a goroutine that ends within fn, like a failing test, affects no other
+// update.
 func exits(t *testing.T, db Database) {
 	s := one(t, db)
 	everybody(t, crowd(20, func(i int) error {
@@ -190,7 +190,7 @@ func cancelled(t *testing.T, db Database) {
 	refused(t, second(s.Requests(ctx, tenant, approval.Filter{})), context.Canceled)
 	equal(t, page(t, s, approval.Filter{}).Total, 0)
 
-	// Cancelling within fn does not make a lie of the answer.
+	// Cancelling within fn does not make the answer wrong.
 	ctx, cancel = context.WithCancel(t.Context())
 	want := 1
 	if err := s.Update(ctx, tenant, func(tx approval.Tx) error {
@@ -205,8 +205,8 @@ func cancelled(t *testing.T, db Database) {
 	equal(t, page(t, s, approval.Filter{}).Total, want)
 }
 
-// twoRequests: transactions that lock the same two requests in either
-// order all get through.
+// twoRequests checks that transactions that lock the same two requests in different orders
+// all succeed.
 func twoRequests(t *testing.T, db Database) {
 	open := db(t)
 	a, b := replica(t, open), replica(t, open)
@@ -243,8 +243,8 @@ func twoRequests(t *testing.T, db Database) {
 	}
 }
 
-// openCard does what opening a call does: it looks for the card, and
-// makes one when there is none.
+// openCard does what opening a call does: it looks for the request, and makes one if there
+// is none.
 func openCard(s approval.Store, n int, binding string) error {
 	return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
 		r, err := tx.Latest(binding)
@@ -273,8 +273,8 @@ func oneCardReplicas(t *testing.T, db Database) {
 	cardRace(t, replica(t, open), replica(t, open))
 }
 
-// cardRace: identical calls that are opened at once become one card for
-// each binding.
+// cardRace checks that identical calls that are opened at once become one request for each
+// binding.
 func cardRace(t *testing.T, a, b full) {
 	const n, cards = 60, 3
 	everybody(t, crowd(n, func(i int) error {
@@ -288,14 +288,14 @@ func cardRace(t *testing.T, a, b full) {
 	for _, id := range ids(p) {
 		equal(t, bumps(found(t, b, id)), n/cards-1)
 	}
-	// A new card may follow once the old one has ended.
+	// A new request may follow after the old one has ended.
 	change(t, a, ids(p)[0], func(r *approval.Request) { finish(r, approval.Denied, epoch()) })
 	r := request(99)
 	r.Revisions[0].Binding = found(t, a, ids(p)[0]).Binding()
 	insert(t, b, r)
 }
 
-// tenants don't see each other.
+// tenants checks that tenants don't see each other's data.
 func tenants(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
@@ -318,7 +318,7 @@ func tenants(t *testing.T, db Database) {
 	missing(t, second(s.Request(ctx, "d", "apr_000001")))
 	missing(t, second(s.Grant(ctx, "d", "grt_000001")))
 	equal(t, len(must(s.Freezes(ctx, "d"))(t)), 0)
-	// An entry of another tenant is refused, with all that came with it.
+	// An entry of another tenant is refused, together with the whole update.
 	err := s.Update(ctx, "a", func(tx approval.Tx) error {
 		tx.Insert(request(2))
 		tx.Append(record(t, "b", "frozen", "", epoch()))

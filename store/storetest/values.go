@@ -74,8 +74,8 @@ func tokens(t *testing.T, db Database) {
 	equal(t, len(must(s.Tokens(ctx, "other"))(t)), 0)
 }
 
-// tokenNames: of those who want a name at the same time, through
-// whichever replica, one gets it; and the next when that has ended.
+// tokenNames checks that of concurrent callers that want a name, through any replica, one
+// gets it, and the next one after that token has ended.
 func tokenNames(t *testing.T, db Database) {
 	ctx := t.Context()
 	open := db(t)
@@ -139,7 +139,7 @@ func values(t *testing.T, db Database) {
 	equal(t, len(must(s.ListValues(ctx, "link", now))(t)), 0)
 }
 
-// takeRace: one caller gets a value.
+// takeRace checks that only one caller gets a value.
 func takeRace(t *testing.T, db Database) {
 	open := db(t)
 	replicas := []full{replica(t, open), replica(t, open)}
@@ -199,8 +199,8 @@ func deliver(t testing.TB, s full, targets ...string) {
 	})
 }
 
-// soon is when everything that was just appended is due, by any clock
-// that an engine's test uses.
+// soon is a time at which everything that was just appended is due, with the clock of any
+// engine's test.
 func soon() time.Time { return time.Now().Add(100 * 365 * 24 * time.Hour) }
 
 func outbox(t *testing.T, db Database) {
@@ -247,8 +247,8 @@ func outbox(t *testing.T, db Database) {
 	equal(t, anew[0].Attempt, 1)
 }
 
-// sweepSent: deliveries are gone a week after they arrived; those that
-// wait or were given up stay.
+// sweepSent checks that deliveries are deleted a week after they arrived, and that waiting
+// and dead ones stay.
 func sweepSent(t *testing.T, db Database) {
 	ctx := t.Context()
 	s, now := one(t, db), soon()
@@ -287,8 +287,8 @@ func sweepSent(t *testing.T, db Database) {
 	equal(t, all[1].State, stores.DeadEnd)
 }
 
-// leases that ran out pass on, and their old owner can change nothing
-// any more.
+// leases checks that expired leases go to other workers, and that the old owner can't
+// change anything then.
 func leases(t *testing.T, db Database) {
 	ctx := t.Context()
 	s, now := one(t, db), soon()
@@ -309,7 +309,7 @@ func leases(t *testing.T, db Database) {
 	equal(t, jobs(t, s, "", 1)[0].State, stores.Sent)
 }
 
-// claimRace: no delivery is leased twice.
+// claimRace checks that no delivery is leased twice.
 func claimRace(t *testing.T, db Database) {
 	open := db(t)
 	replicas, now := []full{replica(t, open), replica(t, open)}, soon()

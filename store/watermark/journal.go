@@ -16,20 +16,20 @@ import (
 
 const (
 	sealed = ".sealed" // ending of the third file, the journal
-	// A line of the journal has a sector of the disk for itself, so a crash
-	// leaves it as it was or as it is.
+	// Each line of the journal has its own sector of the disk, so after a crash the line
+	// has either its old or its new content.
 	slotSize = 512
 	slots    = 256
 )
 
-// journal is the third file: how far logs had come, in lines that are
-// synced one by one. Its size never changes: lines are written over
-// blanks, so they need no room on the disk, and a sync writes one block
-// and nothing about the file. Only the process that holds its lock writes
-// to it. When it is full, the first file is written, and it begins again.
+// journal is the third file: the sizes of logs, in lines that are synced one by one. The
+// file's size never changes: lines replace blanks, so a write needs no more space on the
+// disk, and a sync writes one block and no metadata. Only the process that holds the
+// journal's lock writes to it. When it is full, the first file is written, and the journal
+// is cleared.
 type journal struct {
 	path     string
-	file     *os.File // nil: another process holds the lock
+	file     *os.File // nil if another process holds the lock
 	used     int      // slots
 	promised int      // slots for writes that are reserved
 }
@@ -43,7 +43,7 @@ type sealedLine struct {
 	Time   time.Time   `json:"time"`
 }
 
-// slot is the line in its sector; false if it is too long for one.
+// slot returns the line padded to its sector. It returns false if the line is too long.
 func (l sealedLine) slot() ([]byte, bool) {
 	text, err := json.Marshal(l)
 	if err != nil || len(text) >= slotSize {
@@ -57,10 +57,9 @@ func (l sealedLine) slot() ([]byte, bool) {
 
 func blank(n int) []byte { return bytes.Repeat([]byte{' '}, n*slotSize) }
 
-// readJournal reads the journal of whichever process writes it. A line
-// that a crash of the machine left half written was never answered, and
-// is left out if it is the last one. used is how many slots there are up
-// to the last line that counts.
+// readJournal reads the journal, whichever process writes it. A line that a crash of the
+// machine left incomplete was never acknowledged, and is ignored if it is the last one.
+// used is the number of slots up to the last valid line.
 func readJournal(path string) (lines []sealedLine, used int, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,9 +94,9 @@ func readJournal(path string) (lines []sealedLine, used int, err error) {
 	return lines, used, nil
 }
 
-// open takes the lock of the journal, and makes one if there is none. It
-// leaves the file nil if another process has the lock: that process sees
-// what this one writes to the first file.
+// open takes the lock of the journal, and creates the journal if there is none. It leaves
+// the file nil if another process has the lock: that process reads what this one writes to
+// the first file.
 func (j *journal) open() error {
 	if _, err := os.Stat(j.path); errors.Is(err, fs.ErrNotExist) {
 		if err := create(j.path, blank(slots)); err != nil {
@@ -115,8 +114,8 @@ func (j *journal) open() error {
 	return nil
 }
 
-// create makes a file that is whole as soon as it has its name. If another
-// process is quicker, that one's stays.
+// create makes a file that is complete as soon as it has its name. If another process
+// creates it first, that file stays.
 func create(path string, text []byte) error {
 	own, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {
@@ -149,8 +148,7 @@ func (j *journal) write(lines []byte) error {
 	return syncData(j.file)
 }
 
-// intact makes sure that the file that is written is the one that the
-// next process will read.
+// intact returns an error unless the open file is the one that the next process will read.
 func (j *journal) intact() error {
 	there, err := os.Stat(j.path)
 	if err != nil {
@@ -166,7 +164,7 @@ func (j *journal) intact() error {
 	return nil
 }
 
-// reset begins again, once the first file holds everything.
+// reset clears the journal after everything was written to the first file.
 func (j *journal) reset() error {
 	if j.file == nil || j.used == 0 {
 		return nil
@@ -190,7 +188,7 @@ func (j *journal) close() error {
 	return err
 }
 
-// reserved is a durable write that has its room.
+// reserved is a durable write for which space is reserved.
 type reserved struct {
 	w     *Watermark
 	id    string
@@ -198,9 +196,8 @@ type reserved struct {
 	slots int // that the journal has promised
 }
 
-// Reserve makes room for a write to come, so that a full disk or a folder
-// that can't be written to is noticed before what the marks tell of is
-// committed.
+// Reserve reserves space for a later write, so that a full disk or a folder without write
+// access is noticed before the transaction that the marks belong to is committed.
 func (w *Watermark) Reserve(id string, marks map[string]store.Mark) (store.Reserved, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,7 +217,7 @@ func (w *Watermark) Reserve(id string, marks map[string]store.Mark) (store.Reser
 	return r, nil
 }
 
-// makeRoom begins the journal again if it has no room.
+// makeRoom clears the journal if it has no space left.
 func (w *Watermark) makeRoom(need int) error {
 	if w.journal.file == nil { // the process that had it may have ended
 		if err := w.openJournal(); err != nil {
@@ -239,8 +236,7 @@ func (w *Watermark) makeRoom(need int) error {
 	if w.journal.used == slots {
 		return nil
 	}
-	// A disk that has become read-only says so now. What is not used is
-	// blank already.
+	// A disk that has become read-only fails here. The unused slots are blank already.
 	_, err := w.journal.file.WriteAt(blank(1), int64(w.journal.used*slotSize))
 	return err
 }
@@ -255,7 +251,7 @@ func (w *Watermark) holds(id string, marks map[string]store.Mark) bool {
 	return true
 }
 
-// Keep writes the marks, with those of all others that wait to be written.
+// Keep writes the marks, together with those of all other writes that wait.
 func (r *reserved) Keep() error {
 	w := r.w
 	w.waiting.Lock()
@@ -283,8 +279,8 @@ func (r *reserved) Keep() error {
 	return err
 }
 
-// writeMarks writes what is known of the logs of some writes: to the
-// journal if all of them have room in it.
+// writeMarks writes the marks of some writes: to the journal if all of them fit, otherwise
+// to the first file.
 func (w *Watermark) writeMarks(all []*reserved) error {
 	sizes := map[log]int64{}
 	var lines []byte
@@ -314,7 +310,7 @@ func (w *Watermark) writeMarks(all []*reserved) error {
 	return nil
 }
 
-// Drop gives the room back.
+// Drop releases the space.
 func (r *reserved) Drop() {
 	r.w.mu.Lock()
 	defer r.w.mu.Unlock()

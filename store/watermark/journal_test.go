@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// keep notes a mark durably.
+// keep writes a mark durably.
 func keep(t *testing.T, w *Watermark, id, tenant string, n int64) {
 	t.Helper()
 	r, err := w.Reserve(id, map[string]store.Mark{tenant: mark(n)})
@@ -19,8 +19,7 @@ func keep(t *testing.T, w *Watermark, id, tenant string, n int64) {
 	must.Do(t, r.Keep())
 }
 
-// begun is a watermark that knows the store "one", with the path of its
-// first file.
+// begun returns a watermark that knows the store "one", and the path of its first file.
 func begun(t *testing.T) (*Watermark, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "watermark")
@@ -41,8 +40,8 @@ func latest(t *testing.T, path, id, tenant string) int64 {
 	return m.Size
 }
 
-// TestWhatIsKeptOutlivesAKill: neither file is closed. The journal is
-// filled several times, and tenants have long names too.
+// TestWhatIsKeptOutlivesAKill closes neither file. The journal is filled several times,
+// also with long names of tenants.
 func TestWhatIsKeptOutlivesAKill(t *testing.T) {
 	w, path := begun(t)
 	long := strings.Repeat("t", slotSize)
@@ -65,8 +64,7 @@ func TestWhatIsKeptOutlivesAKill(t *testing.T) {
 	}
 }
 
-// TestWritesThatWaitAreWrittenTogether: and a write that is dropped gives
-// its room back.
+// TestWritesThatWaitAreWrittenTogether also checks that a dropped write releases its space.
 func TestWritesThatWaitAreWrittenTogether(t *testing.T) {
 	w, path := begun(t)
 	var all []store.Reserved
@@ -89,9 +87,9 @@ func TestWritesThatWaitAreWrittenTogether(t *testing.T) {
 	}
 }
 
-// TestOneProcessWritesTheJournal: others write the first file, and each
-// knows of the other's marks. When the first one is gone, the next one
-// takes the journal.
+// TestOneProcessWritesTheJournal checks that other processes write the first file, that
+// each process knows the other's marks, and that after the first one has ended, the next
+// one takes over the journal.
 func TestOneProcessWritesTheJournal(t *testing.T) {
 	first, path := begun(t)
 	second := open(t, path)
@@ -120,7 +118,7 @@ func TestOneProcessWritesTheJournal(t *testing.T) {
 	}
 }
 
-// TestJournalsThatCanNotBeTrusted: each is refused with the reason.
+// TestJournalsThatCanNotBeTrusted checks that each is refused with the reason.
 func TestJournalsThatCanNotBeTrusted(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, path string)
@@ -152,7 +150,7 @@ func TestJournalsThatCanNotBeTrusted(t *testing.T) {
 			case c.want == "" && again.Marks("one")["default"].Size != 2:
 				t.Errorf("it knows %+v", again.Marks("one"))
 			case c.want == "":
-				keep(t, again, "one", "default", 3) // over the line that does not count
+				keep(t, again, "one", "default", 3) // overwrites the invalid line
 				if got := latest(t, path, "one", "default"); got != 3 {
 					t.Errorf("it knows %d entries", got)
 				}
@@ -169,7 +167,7 @@ func replaced(t *testing.T, path string) {
 	must.Do(t, os.Mkdir(path, 0o700))
 }
 
-// exchanged puts the first file of another store beside the journal.
+// exchanged replaces the first file by that of another store, and leaves the journal.
 func exchanged(t *testing.T, path string) {
 	t.Helper()
 	other := filepath.Join(t.TempDir(), "watermark")
@@ -189,9 +187,9 @@ func overwrite(t *testing.T, path string, at int64, text string) {
 	must.Do(t, f.Close())
 }
 
-// TestWhatCanNotBeWrittenIsRefusedBefore: while the journal is not what
-// the next process will read, nothing is promised; a full one needs the
-// first file.
+// TestWhatCanNotBeWrittenIsRefusedBefore checks that nothing is reserved while the journal
+// is not the file that the next process will read. If the journal is full, the first file
+// must be writable.
 func TestWhatCanNotBeWrittenIsRefusedBefore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "watermark")
 	w, err := Open(path, place, nil)

@@ -9,6 +9,6 @@ import (
 // ends. It returns false if another process has it.
 func lock(f *os.File) bool { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil }
 
-// syncData writes what the file holds to the disk, and about the file only
-// what it takes to read it again.
+// syncData writes the content of the file to the disk, and only the metadata that is needed
+// to read it.
 func syncData(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }

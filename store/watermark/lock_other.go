@@ -4,7 +4,7 @@ package watermark
 
 import "os"
 
-// lock refuses the journal: the first file is written instead.
+// lock returns false, so that marks are written to the first file.
 func lock(*os.File) bool { return false }
 
 func syncData(f *os.File) error { return f.Sync() }

@@ -1,7 +1,6 @@
-// Package watermark keeps, in three files beside the key, what a database
-// could be made to forget by whoever writes to it or puts an older
-// state of it back: how far each log had come, what was frozen, and
-// which tokens were revoked.
+// Package watermark keeps, in three files next to the key, facts that a writer to the
+// database could otherwise remove from it, for example by restoring an older state: the
+// size of each log, the freezes, and the revoked tokens.
 package watermark
 
 import (
@@ -26,14 +25,13 @@ import (
 const (
 	format  = "assent-watermark-1"
 	revoked = ".revoked" // ending of the second file
-	// pause is how long a mark may stay in memory. A process that is
-	// killed loses so much of it, which makes the watermark older,
-	// never wrong.
+	// pause is how long a mark may stay in memory. A process that is killed loses the marks
+	// of that time, which makes the watermark older but never wrong.
 	pause = time.Second
 )
 
-// Watermark is a store.Watermark in files. Several processes may share
-// them: each joins what it knows with what it finds.
+// Watermark is a store.Watermark in files. Several processes may share the files: each one
+// merges its marks with those in the files.
 type Watermark struct {
 	path  string
 	place string
@@ -56,13 +54,13 @@ type Watermark struct {
 
 var _ store.Watermark = (*Watermark)(nil)
 
-// content is the first file.
+// content is the content of the first file.
 type content struct {
 	Format string           `json:"format"`
 	Stores map[string]*kept `json:"stores"` // by Identity.ID
 }
 
-// kept is what is known of one period of one store.
+// kept holds the marks of one period of one store.
 type kept struct {
 	Place  string                `json:"place"`            // of the store when that began, without a password
 	Before string                `json:"before,omitempty"` // the period before
@@ -81,10 +79,9 @@ type line struct {
 	At     time.Time `json:"at"`
 }
 
-// Open reads the files, and makes the first one if it is not there; they
-// must be writable. place names the store, and is kept. report hears of
-// writes that fail later, once for each time that this begins; nil:
-// nobody does.
+// Open reads the files, and creates the first one if it does not exist. The files must be
+// writable. place names the store, and is kept in the file. report is called when writes
+// begin to fail; it may be nil.
 func Open(path, place string, report func(error)) (*Watermark, error) {
 	w := &Watermark{
 		path:    path,
@@ -104,7 +101,7 @@ func Open(path, place string, report func(error)) (*Watermark, error) {
 		err = writable(path)
 	}
 	if _, missing := os.Stat(path); err == nil && errors.Is(missing, fs.ErrNotExist) {
-		// So that a file that is missing later was lost.
+		// Create the file now: if it is missing later, it was lost.
 		w.mu.Lock()
 		err = w.write(true)
 		w.mu.Unlock()
@@ -115,19 +112,19 @@ func Open(path, place string, report func(error)) (*Watermark, error) {
 	return w, nil
 }
 
-// openJournal takes up the journal, unless another process has it.
+// openJournal opens the journal, unless another process has it.
 func (w *Watermark) openJournal() error {
 	if err := w.journal.open(); err != nil || w.journal.file == nil {
 		return err
 	}
-	// Another process may have added to it before it let the lock go.
+	// Another process may have added to it before it released the lock.
 	if err := w.joinJournal(); err != nil {
 		return errors.Join(err, w.journal.close())
 	}
 	return nil
 }
 
-// foldJournal writes the first file, and begins the journal again.
+// foldJournal writes the first file, and clears the journal.
 func (w *Watermark) foldJournal() error {
 	if len(w.known.Stores) > 0 {
 		if err := w.write(true); err != nil {
@@ -137,7 +134,7 @@ func (w *Watermark) foldJournal() error {
 	return w.journal.reset()
 }
 
-// Copy makes a second watermark of a first one, unless there is one.
+// Copy copies a watermark to another path, unless there is one already.
 func Copy(from, to string) error {
 	for _, ending := range []string{"", revoked, sealed} {
 		text, err := os.ReadFile(from + ending)
@@ -188,8 +185,8 @@ func read(path string) (content, error) {
 	return out, nil
 }
 
-// private refuses a file that others may read or write: whoever writes
-// to it decides what is remembered. On Windows modes don't say that.
+// private returns an error if other users may read or write a file, because a writer
+// controls what is remembered. On Windows, modes don't show that.
 func private(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -207,7 +204,7 @@ func private(path string) error {
 	return nil
 }
 
-// writable makes sure that a file can be made beside it, before
+// writable returns an error if no file can be created next to path. It is called before
 // anything depends on that.
 func writable(path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
@@ -221,8 +218,7 @@ func writable(path string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// readRevoked reads the second file. A last line that was cut off by a
-// crash is left out.
+// readRevoked reads the second file. It ignores a last line that was cut off by a crash.
 func (w *Watermark) readRevoked() error {
 	text, err := os.ReadFile(w.path + revoked)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -258,14 +254,14 @@ func (w *Watermark) Known() bool {
 	return false
 }
 
-// Knows reports whether it has heard of a store.
+// Knows reports whether it has marks of a store.
 func (w *Watermark) Knows(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.known.Stores[id] != nil
 }
 
-// Marks returns what is known of a store.
+// Marks returns the known marks of a store.
 func (w *Watermark) Marks(id string) map[string]store.Mark {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -276,7 +272,7 @@ func (w *Watermark) Marks(id string) map[string]store.Mark {
 	return out
 }
 
-// Begin writes the marks that a period begins with.
+// Begin begins a period with these marks, and writes them to the first file.
 func (w *Watermark) Begin(id, before string, marks map[string]store.Mark) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -290,13 +286,13 @@ func (w *Watermark) Begin(id, before string, marks map[string]store.Mark) error 
 	return w.write(true)
 }
 
-// Advance notes a mark, and has it written soon.
+// Advance notes a mark, which is written soon.
 func (w *Watermark) Advance(id, tenant string, m store.Mark) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.note(id, tenant, m)
 	w.dirty = true
-	if m.Freezes > 0 { // rare, and what an emergency must not lose
+	if m.Freezes > 0 { // rare, and must not be lost in an emergency
 		w.tell(w.write(true))
 		return
 	}
@@ -305,7 +301,7 @@ func (w *Watermark) Advance(id, tenant string, m store.Mark) {
 	}
 }
 
-// note joins a mark with what is known.
+// note merges a mark with the known ones.
 func (w *Watermark) note(id, tenant string, m store.Mark) {
 	k := w.known.Stores[id]
 	if k == nil {
@@ -332,7 +328,7 @@ func (w *Watermark) tell(err error) {
 	w.failed = err
 }
 
-// Err is why the last write failed, nil when it did not.
+// Err returns the error of the last write, or nil if it succeeded.
 func (w *Watermark) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -354,7 +350,7 @@ func (w *Watermark) Close() error {
 	return errors.Join(err, w.journal.close())
 }
 
-// Latest returns what is known of a log by now, also by other processes.
+// Latest returns the latest mark of a log, including marks from other processes.
 func (w *Watermark) Latest(id, tenant string) (store.Mark, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -367,8 +363,7 @@ func (w *Watermark) Latest(id, tenant string) (store.Mark, error) {
 	return store.Mark{}, nil
 }
 
-// join adds what other processes have written since this one read or
-// wrote it.
+// join merges what other processes have written since this one read or wrote it.
 func (w *Watermark) join() error {
 	if err := w.joinFile(); err != nil || w.journal.file != nil {
 		return err
@@ -379,7 +374,7 @@ func (w *Watermark) join() error {
 func (w *Watermark) joinFile() error {
 	info, err := os.Stat(w.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if w.read != nil { // what is known is written again
+		if w.read != nil { // the file is written again with the known marks
 			w.read, w.dirty = nil, true
 			clear(w.durable)
 			clear(w.inFile)
@@ -397,7 +392,7 @@ func (w *Watermark) joinFile() error {
 	if err != nil {
 		return err
 	}
-	clear(w.durable) // whoever wrote it may not have synced it, nor known what this process has noted
+	clear(w.durable) // its writer may not have synced it, or may not have known the marks of this process
 	w.dirty = w.dirty || w.read != nil
 	w.read = info
 	for id, k := range there.Stores {
@@ -413,8 +408,8 @@ func (w *Watermark) joinFile() error {
 	return nil
 }
 
-// joinJournal adds what the journal holds. Each of its lines is about a
-// store that the first file knows, because that is written first.
+// joinJournal merges the marks in the journal. The first file has the store of each line,
+// because it is written first.
 func (w *Watermark) joinJournal() error {
 	lines, used, err := readJournal(w.path + sealed)
 	if err != nil {
@@ -423,7 +418,7 @@ func (w *Watermark) joinJournal() error {
 	w.journal.used = used
 	for _, l := range lines {
 		if !w.inFile[l.Store] {
-			w.read = nil // it may have been written since it was read
+			w.read = nil // the first file may have been written since it was read
 			if err := w.joinFile(); err != nil {
 				return err
 			}
@@ -437,9 +432,8 @@ func (w *Watermark) joinJournal() error {
 	return nil
 }
 
-// write puts the file in place whole, joined with what other processes
-// wrote meanwhile. Without sync a crash of the machine may leave the
-// one before.
+// write replaces the first file atomically, merged with what other processes wrote
+// meanwhile. Without sync, the previous file may be back after a crash of the machine.
 func (w *Watermark) write(sync bool) error {
 	if err := w.join(); err != nil {
 		return fmt.Errorf("the watermark %s: %w", w.path, err)
@@ -471,7 +465,7 @@ func (w *Watermark) write(sync bool) error {
 	return nil
 }
 
-// syncFolder makes a rename outlive a crash of the machine.
+// syncFolder makes a rename survive a crash of the machine.
 func syncFolder(path string) error {
 	if runtime.GOOS == "windows" { // where folders can't be synced
 		return nil
@@ -483,7 +477,7 @@ func syncFolder(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// replace writes a file beside, and puts it in the place of another.
+// replace writes a temporary file and renames it to path.
 func replace(path string, text []byte, sync bool) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {
@@ -520,8 +514,8 @@ func (w *Watermark) Revoke(tenant, id string, at time.Time) error {
 	return nil
 }
 
-// appendLine writes a line at the end of a file. What a crash left
-// without an end is ended first.
+// appendLine appends a line to a file. If a crash left the last line without its end, the
+// end is added first.
 func appendLine(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -544,9 +538,9 @@ func appendLine(path string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// lastLine is where the last whole line of a file ends.
+// lastLine returns the offset at which the last complete line of a file ends.
 func lastLine(f *os.File, size int64) int64 {
-	const most = 4096 // bytes; a line has some 100
+	const most = 4096 // bytes; a line has about 100
 	from := max(0, size-most)
 	text := make([]byte, size-from)
 	n, _ := f.ReadAt(text, from)

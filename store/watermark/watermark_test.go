@@ -34,8 +34,8 @@ func frozen(version int64, by string) store.Mark {
 	return store.Mark{Freezes: version, Frozen: []approval.Freeze{{By: by}}}
 }
 
-// TestAWatermarkNeverGoesBack: what it was told outlives the
-// process, and of two marks the later one counts, whoever wrote last.
+// TestAWatermarkNeverGoesBack checks that marks survive the process, and that the later of
+// two marks counts, whichever was written last.
 func TestAWatermarkNeverGoesBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "watermark")
 	first, second := open(t, path), open(t, path)
@@ -68,8 +68,8 @@ func TestAWatermarkNeverGoesBack(t *testing.T) {
 	}
 }
 
-// TestAWatermarkIsWrittenSoonAndSeldom: marks of one second are one
-// write; freezes don't wait.
+// TestAWatermarkIsWrittenSoonAndSeldom checks that the marks of one second are one write,
+// and that freezes are written at once.
 func TestAWatermarkIsWrittenSoonAndSeldom(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "watermark")
 	synctest.Test(t, func(t *testing.T) {
@@ -102,8 +102,8 @@ func TestAWatermarkIsWrittenSoonAndSeldom(t *testing.T) {
 	})
 }
 
-// TestRevokedTokensOutliveTheStore in a list that is appended to, of
-// which a crash may cut the last line.
+// TestRevokedTokensOutliveTheStore checks the list of revoked tokens, to which lines are
+// appended. A crash may cut the last line.
 func TestRevokedTokensOutliveTheStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "watermark")
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -130,8 +130,7 @@ func TestRevokedTokensOutliveTheStore(t *testing.T) {
 	}
 }
 
-// TestAWatermarkThatCannotBeReadIsRefused, and so is one that can't
-// be written.
+// TestAWatermarkThatCannotBeReadIsRefused also covers one that can't be written.
 func TestAWatermarkThatCannotBeReadIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	for name, file := range map[string]struct{ path, text, want string }{
@@ -154,8 +153,8 @@ func TestAWatermarkThatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
-// TestAWatermarkOfOthersIsRefused: whoever may write to it decides what
-// is remembered.
+// TestAWatermarkOfOthersIsRefused covers modes that let other users write, who could then
+// control what is remembered.
 func TestAWatermarkOfOthersIsRefused(t *testing.T) {
 	for _, name := range []string{"w", "w" + revoked} {
 		path := filepath.Join(t.TempDir(), name)
@@ -170,7 +169,8 @@ func TestAWatermarkOfOthersIsRefused(t *testing.T) {
 	}
 }
 
-// TestAWatermarkTellsWhenItCannotBeWritten once, and when it can again.
+// TestAWatermarkTellsWhenItCannotBeWritten checks that it reports once, and again when
+// writing succeeds.
 func TestAWatermarkTellsWhenItCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "beside")
 	must.Do(t, os.Mkdir(dir, 0o700))
@@ -197,7 +197,8 @@ func TestAWatermarkTellsWhenItCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestAWatermarkIsCopiedForANewKey whole, and never over another.
+// TestAWatermarkIsCopiedForANewKey checks that it is copied completely and never replaces
+// another one.
 func TestAWatermarkIsCopiedForANewKey(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "old"), filepath.Join(dir, "new")
@@ -218,7 +219,7 @@ func TestAWatermarkIsCopiedForANewKey(t *testing.T) {
 	}
 }
 
-// TestProcessesShareAWatermark: each writes what it knows and what
+// TestProcessesShareAWatermark checks that each process writes its own marks and those that
 // the others wrote, in any order.
 func TestProcessesShareAWatermark(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "watermark")

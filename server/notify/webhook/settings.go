@@ -14,15 +14,15 @@ import (
 //go:embed settings.schema.json
 var schema []byte
 
-// Settings are what a tenant says of one receiver of webhooks.
+// Settings are a tenant's configuration of one receiver of webhooks.
 type Settings struct {
 	notify.Route
 	Name        string   `doc:"name"`
-	URLFile     string   `doc:"url_file"` // paths of webhooks are often secrets; this or URL
+	URLFile     string   `doc:"url_file"` // used instead of URL, because paths of webhooks are often secrets
 	URL         string   `doc:"url"`
-	SecretFiles []string `doc:"secret_file"` // whsec_…; each signs, which lets a receiver change secrets
-	Loopback    bool     `doc:"loopback"`    // this machine may be reached, by plain http too
-	Networks    []string `doc:"networks"`    // private networks that may be reached
+	SecretFiles []string `doc:"secret_file"` // whsec_…; each one signs, so that a receiver can change secrets
+	Loopback    bool     `doc:"loopback"`    // allow this machine, also with plain http
+	Networks    []string `doc:"networks"`    // private networks that are allowed
 }
 
 // Channel describes the channel.
@@ -41,7 +41,7 @@ func check(d *document.Decoder, n *yamldoc.Node, object any) {
 	}
 }
 
-// receivers are those of a tenant, which may have several.
+// receivers returns the receivers of a tenant, which may have several.
 func receivers(all []Settings) []notify.Receiver {
 	var out []notify.Receiver
 	for _, s := range all {

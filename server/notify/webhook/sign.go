@@ -20,7 +20,7 @@ const (
 	HeaderSignature = "Webhook-Signature"
 )
 
-// Why Verify refuses a message.
+// Reasons why Verify refuses a message.
 var (
 	ErrHeaders = errors.New(
 		"webhook: expected one webhook-id, one webhook-timestamp and one webhook-signature header",
@@ -32,20 +32,19 @@ var (
 const (
 	secretPrefix  = "whsec_"
 	version       = "v1,"
-	minKey        = 24 // bytes, as Standard Webhooks demands
+	minKey        = 24 // bytes, as Standard Webhooks requires
 	maxKey        = 64
-	maxSignatures = 16 // that Verify looks at
+	maxSignatures = 16 // that Verify checks
 )
 
-// NewSecret makes a secret to share with one receiver.
+// NewSecret returns a new secret to share with one receiver.
 func NewSecret() string {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	return secretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
-// parseSecret returns the key of a secret. Its errors don't repeat the
-// secret.
+// parseSecret returns the key of a secret. Its errors don't contain the secret.
 func parseSecret(secret string) ([]byte, error) {
 	text, ok := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.Strict().DecodeString(text)
@@ -67,8 +66,8 @@ func sign(key []byte, id, timestamp string, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// signatures is the header's value: one signature for each key, so that
-// receivers can change from one secret to the next.
+// signatures returns the header's value: one signature for each key, so that receivers can
+// change from one secret to the next.
 func signatures(keys [][]byte, id, timestamp string, body []byte) string {
 	var all []string
 	for _, key := range keys {
@@ -77,12 +76,11 @@ func signatures(keys [][]byte, id, timestamp string, body []byte) string {
 	return strings.Join(all, " ")
 }
 
-// Verify is for receivers: it reports whether a message comes from
-// whoever holds the secret, unchanged and within tolerance of now. body
-// is exactly what arrived. A receiver also remembers webhook-id values
-// and ignores a repeated one: deliveries arrive at least once. Errors
-// are ErrHeaders, ErrStale, ErrSignature, or tell of a secret that is
-// none.
+// Verify is for receivers. It returns nil if a message was signed with the secret, is
+// unchanged, and is within tolerance of now. body must be exactly the received bytes. A
+// receiver must also remember webhook-id values and ignore repeated ones, because
+// deliveries arrive at least once. The error is ErrHeaders, ErrStale or ErrSignature, or is
+// about an invalid secret.
 func Verify(secret string, header http.Header, body []byte, now time.Time, tolerance time.Duration) error {
 	key, err := parseSecret(secret)
 	if err != nil {
@@ -107,7 +105,7 @@ func Verify(secret string, header http.Header, body []byte, now time.Time, toler
 	return nil
 }
 
-// single is the value of a header that is there exactly once.
+// single returns the value of a header that must occur exactly once.
 func single(h http.Header, name string) string {
 	if values := h.Values(name); len(values) == 1 {
 		return values[0]
@@ -115,8 +113,7 @@ func single(h http.Header, name string) string {
 	return ""
 }
 
-// anyEqual compares in constant time with each signature of the version
-// that we know.
+// anyEqual compares want in constant time with each signature of the known version.
 func anyEqual(given string, want []byte) bool {
 	found := false
 	for _, s := range strings.SplitN(given, " ", maxSignatures+1)[:min(maxSignatures, strings.Count(given, " ")+1)] {

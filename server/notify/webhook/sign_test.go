@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/server/notify/webhook"
 )
 
-// The example that the libraries of Standard Webhooks test themselves with.
+// The example from the tests of the Standard Webhooks libraries.
 const (
 	vectorSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	vectorBody   = `{"test": 2432232314}`

@@ -23,7 +23,7 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// The environment of a copy of this test binary that only runs a worker.
+// The environment variables of a copy of this test binary that only runs a worker.
 const (
 	childFile = "ASSENT_TEST_WORKER_FILE"
 	childURL  = "ASSENT_TEST_WORKER_URL"
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child sends what is due, as another process.
+// child sends due deliveries as another process.
 func child(file, to string) error {
 	s, err := sqlite.Open(context.Background(), file, sqlite.Options{})
 	if err != nil {
@@ -73,8 +73,8 @@ func worker(s store.Store, to string, now func() time.Time) (*notify.Worker, err
 	})
 }
 
-// A process that is killed in the middle of an attempt leaves the delivery to
-// others, who send the same message under the same id.
+// TestKilledWorkerIsTakenOver checks that if a process is killed in the middle of an
+// attempt, another process sends the same message with the same id.
 func TestKilledWorkerIsTakenOver(t *testing.T) {
 	ids := make(chan string, 4)
 	var calls atomic.Int32
@@ -122,7 +122,7 @@ func attempts(t *testing.T, s store.Store, to string, after time.Duration) int {
 	return w.Once(t.Context())
 }
 
-// queued is a store with one delivery.
+// queued returns a store with one delivery.
 func queued(t *testing.T, file string) store.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), file, sqlite.Options{})

@@ -1,6 +1,6 @@
-// Package webhook delivers events as Standard Webhooks
-// (https://www.standardwebhooks.com): a JSON body, signed with a secret
-// that the receiver knows. docs/contracts/webhook.md is the contract.
+// Package webhook delivers events as Standard Webhooks (https://www.standardwebhooks.com):
+// a JSON body, signed with a secret that the receiver knows. docs/contracts/webhook.md is
+// the contract.
 package webhook
 
 import (
@@ -22,12 +22,12 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Config says where a webhook goes. URL and Secrets are required.
+// Config configures a webhook. URL and Secrets are required.
 type Config struct {
-	URL     string           // https; may hold a secret path, so it is shown nowhere
-	Secrets []string         // whsec_…; every message is signed with each, which lets a receiver change secrets
-	Guard   guard.Guard      // what may be reached
-	Timeout time.Duration    // of one exchange; 10s
+	URL     string           // https; may contain a secret path, so it is never shown
+	Secrets []string         // whsec_…; each one signs every message, so that a receiver can change secrets
+	Guard   guard.Guard      // the addresses that may be reached
+	Timeout time.Duration    // of one exchange; default 10s
 	Now     func() time.Time // time.Now
 }
 
@@ -65,18 +65,17 @@ func New(cfg Config) (*Sender, error) {
 	return s, nil
 }
 
-// ID is the webhook-id of a delivery: the same for every attempt, and
-// another one for every other delivery, also of a store that was
-// restored from a backup and counts on from there.
+// ID returns the webhook-id of a delivery. It is the same for every attempt, and different
+// for every other delivery, even in a store that was restored from a backup and repeats
+// ids.
 func ID(job store.Job) string {
-	// always has a form
+	// can't fail
 	text, _ := json.Marshal([]any{job.Tenant, job.ID, job.Created.UnixNano(), job.Target, job.Event, job.Subject})
 	sum := sha256.Sum256(text)
 	return "msg_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
 }
 
-// Send posts a delivery. It arrived when the answer is 2xx; the
-// answer's body is ignored.
+// Send posts a delivery. A 2xx answer means that it arrived. The answer's body is ignored.
 func (s *Sender) Send(ctx context.Context, job store.Job) error {
 	r, err := s.request(ctx, job)
 	if err != nil {
@@ -86,7 +85,7 @@ func (s *Sender) Send(ctx context.Context, job store.Job) error {
 	if err != nil {
 		return withoutURL(err)
 	}
-	_ = answer.Body.Close() // unread: a receiver that never ends its answer has taken the message all the same
+	_ = answer.Body.Close() // unread: even if a receiver never ends its answer, it has accepted the message
 	return s.judge(answer)
 }
 
@@ -104,7 +103,7 @@ func (s *Sender) request(ctx context.Context, job store.Job) (*http.Request, err
 	return r, nil
 }
 
-// judge turns a status into the next step.
+// judge converts a status to the next step.
 func (s *Sender) judge(answer *http.Response) error {
 	if answer.StatusCode/100 == 2 {
 		return nil
@@ -117,15 +116,15 @@ func (s *Sender) judge(answer *http.Response) error {
 	}
 }
 
-// permanent reports whether the same message will never be taken: it is
-// not understood there, or the receiver has left. Other refusals (401,
-// 404, 5xx…) often are a deployment under way.
+// permanent reports whether the receiver will never accept the message: it does not
+// understand it, or it is gone. Other refusals (401, 404, 5xx…) are often caused by a
+// running deployment.
 func permanent(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusGone, http.StatusLengthRequired,
 		http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusUnsupportedMediaType,
 		http.StatusUnprocessableEntity, http.StatusNotImplemented,
-		// no redirect is followed: the configured address is wrong
+		// redirects are not followed: the configured address is wrong
 		http.StatusMovedPermanently, http.StatusPermanentRedirect:
 		return true
 	}
@@ -133,7 +132,7 @@ func permanent(status int) bool {
 	return false
 }
 
-// withoutURL drops the address, which net/http puts into its errors.
+// withoutURL removes the address, which net/http puts into its errors.
 func withoutURL(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err

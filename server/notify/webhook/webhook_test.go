@@ -38,7 +38,7 @@ func delivery() store.Job {
 	}
 }
 
-// trusting is a guard that reaches a test server.
+// trusting returns a guard that allows a test server.
 func trusting(s *httptest.Server) guard.Guard {
 	g := guard.Guard{Loopback: true}
 	if s.Certificate() != nil {
@@ -54,7 +54,7 @@ func newSender(t *testing.T, s *httptest.Server, secrets ...string) *webhook.Sen
 	return impatient(t, s, time.Hour, secrets...)
 }
 
-// impatient is a sender whose exchanges may take so long.
+// impatient returns a sender with a short time limit.
 func impatient(t *testing.T, s *httptest.Server, timeout time.Duration, secrets ...string) *webhook.Sender {
 	t.Helper()
 	if len(secrets) == 0 {
@@ -91,7 +91,7 @@ func TestReceiverCanVerify(t *testing.T) {
 	})
 	job := delivery()
 	must.Do(t, newSender(t, s, next, before).Send(t.Context(), job))
-	for _, secret := range []string{before, next} { // while secrets change, receivers hold one or the other
+	for _, secret := range []string{before, next} { // while secrets change, a receiver has either of them
 		if err := webhook.Verify(secret, header, body, sentAt, time.Minute); err != nil {
 			t.Errorf("one of our secrets: %v", err)
 		}
@@ -213,7 +213,7 @@ func hijack(t *testing.T, w http.ResponseWriter) net.Conn {
 	return c
 }
 
-// Whoever answers 2xx has the message, however the rest of the answer goes.
+// TestEndlessAnswerIsIgnored checks that a 2xx answer means success, whatever its body is.
 func TestEndlessAnswerIsIgnored(t *testing.T) {
 	const most = 16 << 20 // far more than what waits in the connection
 	s := receiver(t, func(w http.ResponseWriter, r *http.Request) {

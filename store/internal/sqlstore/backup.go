@@ -21,7 +21,7 @@ const (
 	backupFormat = "assent-backup-1"
 	longestLine  = 256 << 20 // bytes
 	restoreStep  = 200       // rows sent at once
-	// oldestSchema is the first one whose backups have the rows of today's.
+	// oldestSchema is the first schema version whose backups have the same rows as today's.
 	oldestSchema = 4
 )
 
@@ -48,8 +48,8 @@ type table struct {
 	codes   []coded
 }
 
-// coded is a column that holds the code of others, with the name that
-// tells codes apart.
+// coded is a column that holds the code of other columns. The label separates codes of
+// different kinds in one table.
 type coded struct {
 	column string
 	label  string
@@ -64,8 +64,8 @@ func (t table) names() []string {
 	return out
 }
 
-// with adds a code. Whoever computes one by itself keeps to the order
-// of the columns given here.
+// with adds a column that holds a code over the columns in covers, in that order. Code that
+// computes the same code elsewhere must keep the order.
 func (t table) with(column, covers string) table {
 	label := t.name
 	if part, ok := strings.CutSuffix(column, "_code"); ok {
@@ -93,10 +93,9 @@ func (t table) counts(column string) table {
 	return t
 }
 
-// tables are all tables but that of migrations and pulse. Columns that
-// no code covers are indexes: what is read through them is looked at
-// again in the document. Votes are for figures only, and hashes are
-// checked by the root of their tree.
+// tables returns all tables except migrations and pulse. A column that no code covers is
+// only an index: a value found through it is checked against the document. Votes are used
+// for statistics only, and hashes are checked by the root of their tree.
 func tables() []table {
 	return []table{
 		define("periods", "n", "n:i id public_key why at:i code:b").with("code", "n id public_key why at"),
@@ -170,14 +169,14 @@ type header struct {
 	Schema int    `json:"schema"`
 }
 
-// trailer ends a backup. Sum is the SHA-256 of all bytes before its line.
+// trailer is the last line of a backup. Sum is the SHA-256 of all bytes before that line.
 type trailer struct {
 	Rows map[string]int64 `json:"rows"`
 	Sum  string           `json:"sha256"`
 }
 
-// Backup writes a line for every row. Two backups of one state are
-// equal, whatever the engine.
+// Backup writes one line for every row. Two backups of the same state are equal, whichever
+// engine wrote them.
 func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 	x, err := s.eng.Snapshot(ctx)
 	if err != nil {
@@ -230,8 +229,8 @@ func (t table) selected() string {
 	return "SELECT " + strings.Join(t.names(), ", ") + " FROM " + t.name
 }
 
-// scan reads a row with all columns of the table: texts, whole numbers
-// and bytes, as backups and codes take them.
+// scan reads a row with all columns of the table. Values are strings, int64 and bytes, as
+// backups and codes need them.
 func (t table) scan(r Rows) ([]any, error) {
 	row, dest := make([]any, len(t.columns)), make([]any, len(t.columns))
 	for i := range row {
@@ -268,7 +267,7 @@ func empty(ctx context.Context, x Tx) error {
 	return nil
 }
 
-// count moves the counters of the database behind the restored rows.
+// count moves the database's counters past the restored rows.
 func (s *Store) count(ctx context.Context, x Tx) error {
 	for _, t := range tables() {
 		if t.counter != "" && s.d.Sequence != "" {
@@ -285,7 +284,7 @@ type backupReader struct {
 	rows map[string]int64
 }
 
-// next returns a line without its end.
+// next returns the next line without its line end.
 func (b *backupReader) next() ([]byte, error) {
 	var out []byte
 	for {
@@ -387,7 +386,8 @@ func (t table) insert() string {
 		marks(1, len(t.columns)) + ")"
 }
 
-// arg is a value of a backup as an argument of a statement.
+// arg converts a value in a backup to the argument of a statement. It returns false if the
+// type is wrong.
 func (c column) arg(v any) (any, bool) {
 	switch v := v.(type) {
 	case nil:
@@ -406,7 +406,7 @@ func (c column) arg(v any) (any, bool) {
 	return nil, false
 }
 
-// trailer compares what was read with what was written.
+// trailer parses the trailer and compares it with the rows that were read.
 func (b *backupReader) trailer(text []byte) error {
 	var end trailer
 	if err := json.Unmarshal(text, &end); err != nil {

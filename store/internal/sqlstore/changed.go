@@ -7,16 +7,17 @@ import (
 )
 
 const (
-	// overlap is how far back entries may still appear: transactions
-	// commit in another order than they took their numbers.
+	// overlap is the number of sequence numbers before the last one that each poll reads
+	// again, because transactions may commit in a different order than they took their
+	// numbers.
 	overlap = 512
-	// patience is after how many polls without a change waiters are
-	// woken anyway, so that nobody polls for waiters who went away.
+	// patience is the number of polls without a change after which all waiters are woken,
+	// so that polling stops if the waiters have gone away.
 	patience = 400
 )
 
-// changes wakes whoever waits for a tenant. Commits of this process
-// wake at once; those of others are looked for while anybody waits.
+// changes wakes goroutines that wait for a change of a tenant. A commit of this process
+// wakes them at once. Commits of other processes are polled for while there are waiters.
 type changes struct {
 	s       *Store
 	every   time.Duration
@@ -76,7 +77,7 @@ func (c *changes) everything() {
 	clear(c.waiters)
 }
 
-// close wakes everybody and ends the polling.
+// close wakes all waiters and ends the polling.
 func (c *changes) close() {
 	c.mu.Lock()
 	if !c.over() {
@@ -87,7 +88,7 @@ func (c *changes) close() {
 	c.everything()
 }
 
-// done ends the polling when nobody waits.
+// done ends the polling and returns true if there are no waiters.
 func (c *changes) done() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,9 +107,9 @@ func (c *changes) poll() {
 	for n := 0; !c.done(); n++ {
 		next, err := c.look(ctx, seen)
 		switch {
-		case err != nil: // whoever waits finds out about the failure when they read
+		case err != nil: // the waiters see the failure when they read
 		case seen == nil || n >= patience:
-			// What happened between the wait and the first look is not known.
+			// Changes between the call of wait and the first poll are unknown.
 			n, seen = 0, next
 			c.everything()
 		default:
@@ -126,8 +127,7 @@ func (c *changes) poll() {
 	}
 }
 
-// seen is what one look found: the last entries, and how far each
-// tenant's tree is.
+// seen is the result of one poll: the last entries, and the size of each tenant's tree.
 type seen struct {
 	last    int64
 	entries map[int64]string
@@ -170,7 +170,7 @@ func (c *changes) look(ctx context.Context, before *seen) (*seen, error) {
 	return now, err
 }
 
-// news are the tenants that changed since the look before.
+// news returns the tenants that changed since the poll before.
 func (n *seen) news(before *seen) map[string]bool {
 	out := map[string]bool{}
 	for seq, tenant := range n.entries {

@@ -15,17 +15,15 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Every row that a decision rests on carries a message authentication
-// code: HMAC-SHA-256 over the name of its table and the columns that
-// decide anything, its primary key and version among them. The key is
-// derived from the service's, for one period of one store (periods.go),
-// so no row can be forged, changed, or moved to another place, store or
-// period by somebody who has the database alone. Which columns a code
-// covers stands in tables(); the others are indexes and are never
-// trusted.
+// Every row that a decision depends on carries a message authentication code: HMAC-SHA-256
+// over the name of its table and the columns that affect decisions, including its primary
+// key and version. The key is derived from the service's key, for one period of one store
+// (periods.go). So a person who has only the database can't forge or change a row, or move
+// it to another table, key, store or period. tables() lists the columns that each code
+// covers. The other columns are indexes and are never trusted.
 
-// authenticator makes and checks codes. A nil one makes none, and finds
-// everything right.
+// authenticator makes and checks codes. A nil authenticator makes no codes and accepts
+// every row.
 type authenticator struct{ free sync.Pool }
 
 // newAuthenticator derives the key of one period.
@@ -44,9 +42,9 @@ type coder struct {
 	n   int
 }
 
-// code is the code of one row: of the table's name and the values of
-// the columns that it covers, in the order of tables(). Values are
-// string, int64, []byte or nil, as statements take them.
+// code returns the code of one row: of the table's name and the values of the columns that
+// it covers, in the order of tables(). Values are string, int64, []byte or nil, as
+// statements take them.
 func (a *authenticator) code(table string, values ...any) []byte {
 	if a == nil {
 		return nil
@@ -63,13 +61,13 @@ func (a *authenticator) code(table string, values ...any) []byte {
 	return sum
 }
 
-// coded are values with their code behind them.
+// coded returns the values followed by their code.
 func (a *authenticator) coded(table string, values ...any) []any {
 	return append(values, a.code(table, values...))
 }
 
-// value adds a value with its kind and length, so that no two rows read
-// the same.
+// value adds a value with its kind and length, so that different rows never give the same
+// input.
 func (c *coder) value(v any) {
 	switch v := v.(type) {
 	case string:
@@ -80,7 +78,7 @@ func (c *coder) value(v any) {
 			v = v[n:]
 		}
 	case []byte:
-		if len(v) == 0 { // drivers don't tell no bytes from NULL
+		if len(v) == 0 { // drivers don't distinguish empty bytes from NULL
 			c.begin('0', 0)
 			return
 		}
@@ -95,7 +93,7 @@ func (c *coder) value(v any) {
 	case nil:
 		c.begin('0', 0)
 	default:
-		c.value(fmt.Sprintf("%T %v", v, v)) // no column holds one
+		c.value(fmt.Sprintf("%T %v", v, v)) // no column has a value of this type
 	}
 }
 
@@ -119,7 +117,7 @@ func (c *coder) flush() {
 	c.n = 0
 }
 
-// genuine refuses a row whose code is not the one that its values have.
+// genuine returns a tamper error if found is not the code of the values.
 func (s *Store) genuine(found []byte, tenant, what string, table string, values ...any) error {
 	if s.auth == nil || hmac.Equal(found, s.auth.code(table, values...)) {
 		return nil
@@ -130,14 +128,12 @@ func (s *Store) genuine(found []byte, tenant, what string, table string, values 
 	return s.tampered(tenant, what, misfit)
 }
 
-// periodWait is how long to wait for the answer to whether the period of
-// this process is over.
+// periodWait is how long replaced waits for the database.
 const periodWait = 2 * time.Second
 
-// replaced returns an error if the period of this process is over,
-// because the key was changed or the store was restored. Then the codes
-// of rows are new and fit none that this process can make, which is no
-// tampering. If that can't be found out, it returns nil.
+// replaced returns an error if the period of this process is over because the key was
+// changed or the store was restored. After that the rows have codes that this process can't
+// check, which is not tampering. If the period can't be read, replaced returns nil.
 func (s *Store) replaced() error {
 	ctx, cancel := context.WithTimeout(context.Background(), periodWait)
 	defer cancel()
@@ -149,7 +145,7 @@ func (s *Store) replaced() error {
 
 const misfit = "its code does not fit: it was written or changed without the key"
 
-// tampered raises the alarm, and returns what to tell: a verdict.
+// tampered reports a changed row to the alarm, and returns the error as a verdict.
 func (s *Store) tampered(tenant, what, problem string) error {
 	err := &store.TamperedError{Tenant: tenant, What: what, Problem: problem}
 	s.alarms.Add(1)

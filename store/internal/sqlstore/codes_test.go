@@ -15,8 +15,8 @@ func testAuthenticator(t testing.TB, secret, period string) *authenticator {
 	return must.Get(newAuthenticator([]byte(secret), period))(t)
 }
 
-// TestNoTwoRowsHaveTheSameCode: values can't be moved between
-// columns, kinds, tables, periods or keys.
+// TestNoTwoRowsHaveTheSameCode checks that values can't be moved between columns, kinds,
+// tables, periods or keys.
 func TestNoTwoRowsHaveTheSameCode(t *testing.T) {
 	const secret = "0123456789abcdef0123456789abcdef"
 	a := testAuthenticator(t, secret, "period")
@@ -52,8 +52,8 @@ func TestNoTwoRowsHaveTheSameCode(t *testing.T) {
 	}
 }
 
-// TestCodesDependOnEveryByte whatever the lengths, which a buffer cuts
-// into pieces.
+// TestCodesDependOnEveryByte includes values that don't fit into the coder's buffer at
+// once.
 func TestCodesDependOnEveryByte(t *testing.T) {
 	a := testAuthenticator(t, "secret", "period")
 	rapid.Check(t, func(t *rapid.T) {
@@ -71,7 +71,7 @@ func TestCodesDependOnEveryByte(t *testing.T) {
 	})
 }
 
-// TestWithoutKeyThereAreNoCodes, which is how embedders and tests use stores.
+// TestWithoutKeyThereAreNoCodes covers embedders and tests, which use stores without a key.
 func TestWithoutKeyThereAreNoCodes(t *testing.T) {
 	var a *authenticator
 	if code := a.code("t", "a"); code != nil {
@@ -79,7 +79,7 @@ func TestWithoutKeyThereAreNoCodes(t *testing.T) {
 	}
 }
 
-// TestCodesTakeNoMemory however long a value is.
+// TestCodesTakeNoMemory checks that a code allocates nothing, even for a long value.
 func TestCodesTakeNoMemory(t *testing.T) {
 	a := testAuthenticator(t, "secret", "period")
 	long := string(bytes.Repeat([]byte("x"), 8<<20))
@@ -89,8 +89,8 @@ func TestCodesTakeNoMemory(t *testing.T) {
 	}
 }
 
-// BenchmarkCode shows what a code costs by the length of a row: MB/s
-// stay the same.
+// BenchmarkCode measures a code for rows of different lengths. The MB/s should stay the
+// same.
 func BenchmarkCode(b *testing.B) {
 	a := testAuthenticator(b, "secret", "period")
 	for _, size := range []int{100, 1 << 10, 16 << 10, 1 << 20, 8 << 20} {

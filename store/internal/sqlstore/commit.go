@@ -16,9 +16,9 @@ import (
 
 const (
 	groupSize    = 64               // updates in one transaction
-	groupTimeout = 30 * time.Second // of one transaction; only a database that hangs takes so long
-	// attempts that give way when a second lock is taken; later ones
-	// wait for it, one such transaction at a time
+	groupTimeout = 30 * time.Second // for one transaction; only a database that hangs takes so long
+	// number of attempts that give way if a second lock is taken; later attempts wait for
+	// it, one such transaction at a time
 	polite = 2
 )
 
@@ -28,18 +28,18 @@ var (
 	errClosed  = errors.New("the store is closed")
 )
 
-// job is an update, or the change of a record, on its way.
+// job is a queued update, or a queued change of a record.
 type job struct {
 	what   string
 	tenant string
-	record string          // room and key; "" for an update
+	record string          // room and key; empty for an update
 	run    func(*tx) error // the update's function; errAborted means that it must not be called again
 	done   func(error)     // called once
 	tries  int             // how often it gave way to another transaction
 	err    error           // what run returned last
 }
 
-// queue holds the updates that wait, and counts the leaders that commit them.
+// queue holds the waiting updates, and counts the leaders that commit them.
 type queue struct {
 	mu      sync.Mutex
 	idle    sync.Cond
@@ -48,7 +48,7 @@ type queue struct {
 	closed  bool
 }
 
-// add queues a job; lead reports whether the caller must start a leader.
+// add queues a job. lead reports whether the caller must start a leader.
 func (q *queue) add(j *job, most int) (lead bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -63,10 +63,9 @@ func (q *queue) add(j *job, most int) (lead bool, err error) {
 	return true, nil
 }
 
-// take hands the next jobs to a leader: updates as they came, then
-// records in the order of their keys, so that of two groups which wait
-// for each other's rows there is none. When there are no jobs, the
-// leader is dismissed.
+// take hands the next jobs to a leader: updates in the order of their arrival, then records
+// in the order of their keys, so that no two groups can wait for each other's rows. If
+// there are no jobs, take dismisses the leader and returns nil.
 func (q *queue) take() []*job {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -85,14 +84,14 @@ func (q *queue) take() []*job {
 	return jobs
 }
 
-// again puts jobs that gave way before all others.
+// again puts jobs that gave way to another transaction at the front of the queue.
 func (q *queue) again(jobs []*job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = slices.Concat(jobs, q.waiting)
 }
 
-// withdraw takes a job back that no leader has begun.
+// withdraw removes a job from the queue unless a leader has taken it.
 func (q *queue) withdraw(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,7 +100,7 @@ func (q *queue) withdraw(j *job) bool {
 	return len(q.waiting) < before
 }
 
-// close lets leaders finish what waits, and takes nothing more.
+// close refuses new jobs. Leaders still finish the waiting ones.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -112,9 +111,9 @@ func (q *queue) close() {
 	}
 }
 
-// caller runs a job's function on the goroutine that called run,
-// whenever a leader gives it the turn. So a panic, or a test that ends
-// there, hurts nobody else.
+// caller runs a job's function on the goroutine that called run, whenever a leader hands it
+// the turn. So a panic in the function, or a test that ends there, affects only that
+// goroutine.
 type caller struct {
 	turn chan *tx
 	back chan error
@@ -139,7 +138,7 @@ func (s *Store) Update(ctx context.Context, tenant string, fn func(approval.Tx) 
 	return s.run(ctx, &job{what: "update", tenant: tenant}, func(t *tx) error { return fn(t) })
 }
 
-// run queues a job for a leader to take, and waits until it was done.
+// run queues a job for a leader, and waits until it is done.
 func (s *Store) run(ctx context.Context, j *job, fn func(*tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", j.what, err)
@@ -165,21 +164,21 @@ func (s *Store) run(ctx context.Context, j *job, fn func(*tx) error) error {
 			if s.queue.withdraw(j) {
 				return fmt.Errorf("%s: %w", j.what, ctx.Err())
 			}
-			cancelled = nil // a leader has it: only the commit can tell what became of it
+			cancelled = nil // a leader has it: its outcome is known only after the commit
 		}
 	}
 }
 
-// lead commits group after group until nothing waits.
+// lead commits groups until the queue is empty.
 func (s *Store) lead() {
 	for jobs := s.queue.take(); jobs != nil; jobs = s.queue.take() {
 		s.queue.again(s.commit(jobs, s.answering.Go))
 	}
 }
 
-// commit answers all jobs but those that it returns, which gave way to
-// another transaction. What must be kept before jobs are answered is left
-// to later, which runs its function at once or beside the next group.
+// commit answers all jobs except those that it returns, which gave way to another
+// transaction. Work that must be finished before jobs are answered is passed to later,
+// which runs it at once or concurrently with the next group.
 func (s *Store) commit(jobs []*job, later func(func())) (again []*job) {
 	if len(jobs) == 1 {
 		s.alone(jobs[0])
@@ -221,9 +220,9 @@ func (s *Store) commit(jobs []*job, later func(func())) (again []*job) {
 	return again
 }
 
-// oneByOne gives each job a transaction of its own, after one for all
-// of them failed. When not even a transaction can be had, nobody else
-// waits for that again.
+// oneByOne gives each job a transaction of its own, after a transaction for all of them
+// failed. If a transaction can't be started, the remaining jobs fail with the same error
+// instead of waiting for it again.
 func (s *Store) oneByOne(jobs []*job) {
 	for i, j := range jobs {
 		err, begun := s.alone(j)
@@ -236,8 +235,8 @@ func (s *Store) oneByOne(jobs []*job) {
 	}
 }
 
-// alone runs one job until it is committed, refused, or has no attempt
-// left, and answers it. begun is false when there was no transaction.
+// alone runs one job until it is committed or refused, or no attempt is left, and answers
+// it. begun is false if no transaction could be started.
 func (s *Store) alone(j *job) (err error, begun bool) {
 	if j.err == errAborted {
 		j.done(errAborted)
@@ -267,7 +266,7 @@ func (s *Store) alone(j *job) (err error, begun bool) {
 	}
 }
 
-// classOf is the engine's class of an error; an error of ours is Broken.
+// classOf returns the engine's class of an error, and Broken for a verdict.
 func (s *Store) classOf(err error) Class {
 	if _, ours := errors.AsType[verdict](err); ours {
 		return Broken
@@ -275,7 +274,7 @@ func (s *Store) classOf(err error) Class {
 	return s.eng.Class(err)
 }
 
-// refusal says why a transaction did not happen.
+// refusal returns the error for the caller of a transaction that was not committed.
 func (s *Store) refusal(err error, unknown bool) error {
 	if v, ours := errors.AsType[verdict](err); ours {
 		return v.error
@@ -297,8 +296,8 @@ type batch struct {
 	s   *Store
 	ctx context.Context
 	tx  Tx
-	// waits for locks; else only while it holds none itself. One at a
-	// time is patient, so no two wait for each other
+	// A patient batch waits for locks even if it holds some. Only one batch at a time is
+	// patient, so no two wait for each other.
 	patient    bool
 	held       bool // it holds locks
 	begun      bool
@@ -307,12 +306,12 @@ type batch struct {
 	freezes    map[string]frozen
 	grantless  map[[3]string]bool // tenants, agents and targets without a live grant
 	spending   []*job             // whose entries are sealed first
-	mark       store.Reserved     // what is to be kept before they are answered
-	turn       bool               // it holds the turn of those who seal
+	mark       store.Reserved     // watermark marks to write before they are answered
+	turn       bool               // it holds Store.turn
 }
 
-// group runs jobs in one transaction. Nothing happened when it fails.
-// j.err is what a job is to be told, errBusy that it gave way.
+// group runs jobs in one transaction. If it fails, nothing was written. It sets j.err to
+// the error for the job's caller, or to errBusy if the job gave way.
 func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 	if b.tx, err = s.eng.Begin(ctx); err != nil {
 		return err
@@ -366,8 +365,8 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 	return nil
 }
 
-// commitOwn commits, and remembers which entries are to be found among
-// those that are sealed later.
+// commitOwn commits, and remembers which entries must appear among those that are sealed
+// later.
 func (b *batch) commitOwn(ctx context.Context, written []*tx, sealed sealing) error {
 	later := slices.DeleteFunc(slices.Clone(written), func(t *tx) bool {
 		_, now := sealed.tenants[t.tenant]
@@ -386,7 +385,7 @@ func (b *batch) commitOwn(ctx context.Context, written []*tx, sealed sealing) er
 	return err
 }
 
-// committed remembers what an update wrote, once it is committed.
+// committed remembers the writes of an update after its commit.
 func (s *Store) committed(t *tx) {
 	now := time.Now()
 	for subject, version := range t.told {
@@ -397,15 +396,16 @@ func (s *Store) committed(t *tx) {
 	}
 }
 
-// perform runs a job's function in the batch. An error is the engine's.
+// perform runs a job's function in the batch. The returned error is a failure of the
+// engine.
 func (s *Store) perform(b *batch, j *job) (*tx, error) {
 	t := &tx{b: b, tenant: j.tenant}
 	j.err = t.settle(j.run(t))
 	return t, b.err
 }
 
-// note queues what a transaction writes, and remembers what later ones
-// of the batch must know of it.
+// note queues the writes of a transaction, and remembers what later ones in the batch need
+// to know about it.
 func (b *batch) note(t *tx) {
 	b.tx.Queue(t.writes...)
 	b.held = true

@@ -13,23 +13,22 @@ import (
 )
 
 const (
-	postponedFor  = time.Minute // how long a request that failed stands back for others
-	postponedMost = 4096        // how many are known to stand back; more are tried each time
+	postponedFor  = time.Minute // how long a request that failed is postponed
+	postponedMost = 4096        // how many are remembered; others are tried each time
 )
 
-// place is where a request stands.
+// place identifies a request.
 type place struct{ tenant, id string }
 
-// postponed knows which requests time could not act on a moment ago.
-// They stay due, but this process lets others go first: those whose
-// time came before would otherwise fill every batch again and again.
+// postponed holds requests that failed when they were due a moment ago. They stay due, but
+// this process handles others first: otherwise the failed ones, which are the oldest, would
+// fill every batch.
 type postponed struct {
 	mu    sync.Mutex
 	until map[place]time.Time
 }
 
-// sweep forgets what may be tried again, and returns how many still
-// stand back.
+// sweep removes requests that may be tried again, and returns how many remain postponed.
 func (p *postponed) sweep(now time.Time) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,9 +58,8 @@ func (p *postponed) add(k place, until time.Time) {
 	}
 }
 
-// Due runs fn for requests whose time has come, in groups. A request
-// that somebody else works on is left to them, and one that failed
-// stands back for a minute.
+// Due runs fn for requests that are due, in groups. It skips a request that another
+// transaction has locked. A request that failed is postponed for a minute.
 func (s *Store) Due(
 	ctx context.Context,
 	now time.Time,
@@ -111,7 +109,7 @@ func (s *Store) Due(
 	return count(ran), errors.Join(append(errs, ctx.Err())...)
 }
 
-// dueAt lists up to limit requests that are due and don't stand back.
+// dueAt lists up to limit requests that are due and not postponed.
 func (s *Store) dueAt(ctx context.Context, now time.Time, limit int) ([]place, error) {
 	back := s.postponed.sweep(now)
 	scan := func(r Rows) (k place, err error) { return k, r.Scan(&k.tenant, &k.id) }
@@ -128,13 +126,13 @@ func (s *Store) dueAt(ctx context.Context, now time.Time, limit int) ([]place, e
 	return all[:min(len(all), limit)], err
 }
 
-// itsFault reports whether a request failed by itself: not because
-// another transaction or the connection got in between.
+// itsFault reports whether the request itself caused the error, and not a conflict with
+// another transaction or a lost connection.
 func (s *Store) itsFault(err error) bool {
 	switch {
 	case errors.Is(err, approval.ErrVersion):
 		return false
-	case !errors.Is(err, store.ErrUnavailable): // the engine had no part in it, and classes are for its errors
+	case !errors.Is(err, store.ErrUnavailable): // not an error of the engine, so it has no class
 		return true
 	}
 

@@ -1,14 +1,12 @@
-// Package sqlstore is the store of assent over any SQL database: all
-// statements and all mapping of rows, once. An Engine lends it
-// connections and transactions; a Dialect holds the few words in which
-// databases differ.
+// Package sqlstore implements the store of assent on any SQL database. It has all
+// statements and all mapping of rows. An Engine provides connections and transactions; a
+// Dialect has the parts of statements that differ between databases.
 //
-// Updates are committed in groups: whatever waits while a commit runs
-// goes into one transaction (commit.go). Everything an update writes is
-// queued and sent together with the next read or with the commit, so
-// one update costs a round trip or two. Changes of records go into the
-// same groups, a statement each (records.go); reading them waits for
-// nobody.
+// Updates are committed in groups: all updates that wait while a commit runs go into one
+// transaction (commit.go). Everything an update writes is queued and sent together with the
+// next read or with the commit, so one update costs one or two round trips. Changes of
+// records join the same groups, with one statement each (records.go). Reading records takes
+// no locks.
 //
 // Times are integers, microseconds since 1970.
 package sqlstore
@@ -27,31 +25,29 @@ import (
 // Engine is a database that the store runs on.
 type Engine interface {
 	Dialect() Dialect
-	// Begin starts a transaction that may write. SQLite has one at a time.
+	// Begin starts a transaction that may write. SQLite has only one at a time.
 	Begin(ctx context.Context) (Tx, error)
-	// Snapshot starts a transaction that only reads, and sees one state
-	// of the database all along.
+	// Snapshot starts a read-only transaction that sees a single state of the database.
 	Snapshot(ctx context.Context) (Tx, error)
 	// Query reads outside of any transaction.
 	Query(ctx context.Context, sql string, args ...any) (Rows, error)
-	// Erases reports whether whoever is connected may delete entries of
-	// the ledger, where the database could forbid it.
+	// Erases reports whether the connected database user may delete entries of the ledger
+	// although the database can forbid that.
 	Erases(ctx context.Context) (bool, error)
-	// Class says what a failure of this engine means.
+	// Class classifies a failure of this engine.
 	Class(err error) Class
 	Close() error
 }
 
 // Tx is a transaction of an engine.
 type Tx interface {
-	// Queue adds statements that are sent, in order, with the next
-	// Query, Flush or Commit, which also fails for them.
+	// Queue adds statements that are sent, in order, with the next Query, Flush or Commit.
+	// If one of them fails, that call returns the error.
 	Queue(s ...Stmt)
 	Query(ctx context.Context, sql string, args ...any) (Rows, error)
 	Flush(ctx context.Context) error
 	Commit(ctx context.Context) error
-	// Rollback ends the transaction without a trace. After Commit it
-	// does nothing.
+	// Rollback undoes the transaction. After Commit it does nothing.
 	Rollback()
 }
 
@@ -69,10 +65,9 @@ type Stmt struct {
 	Args []any
 	One  bool // it must change exactly one row, or else ErrMoved
 	Held bool // it is a SELECT of one number, which must be 1, or else ErrMoved
-	// Blind: an INSERT INTO … VALUES ($1, …) of nothing but
-	// placeholders, into a table that this transaction does not read.
-	// An engine may send it later than others, and many of them as one
-	// statement.
+	// Blind marks an INSERT INTO … VALUES ($1, …) with only placeholders, into a table that
+	// this transaction does not read. An engine may send it later than other statements,
+	// and many of them as one statement.
 	Blind bool
 }
 
@@ -84,10 +79,10 @@ func one(sql string, args ...any) Stmt { return Stmt{SQL: sql, Args: args, One: 
 // blind is an insert that an engine may send later: see Stmt.Blind.
 func blind(sql string, args ...any) Stmt { return Stmt{SQL: sql, Args: args, Blind: true} }
 
-// ErrMoved says that a row was not as it had been read.
+// ErrMoved means that a row was changed after it had been read.
 var ErrMoved = errors.New("the row changed meanwhile")
 
-// Check holds a statement to the number of rows that it changed.
+// Check returns ErrMoved if the statement changed another number of rows than it must.
 func (s Stmt) Check(changed int64) error {
 	if s.One && changed != 1 {
 		return ErrMoved
@@ -95,64 +90,64 @@ func (s Stmt) Check(changed int64) error {
 	return nil
 }
 
-// Class is what a failure means.
+// Class is the class of a failure.
 type Class int
 
 // The classes of failures.
 const (
 	Broken   Class = iota // the database is full, locked, read-only, damaged…: nothing was written
 	Conflict              // another transaction got in between: nothing was written, running again may help
-	Lost                  // the connection is gone; whether a commit under way happened is not known
+	Lost                  // the connection is gone; a running commit may or may not have happened
 )
 
-// Dialect holds the words in which databases differ.
+// Dialect holds the parts of statements that differ between databases.
 type Dialect struct {
-	Types      map[string]string // what {{name}} in migrations stands for
+	Types      map[string]string // values of {{name}} in migrations
 	Lock       string            // suffix of a SELECT that locks its rows, waiting for them
-	SkipLocked string            // suffix of a SELECT that locks those of its rows that nobody else has locked
-	Find       string            // function (text, part) → position from 1, 0 when it is not there
-	// statement that takes a lock named by $1 until the end of the
-	// transaction; "" when there is only one writer
+	SkipLocked string            // suffix of a SELECT that locks only rows without locks
+	Find       string            // function (text, part) → position from 1, or 0 if not found
+	// statement that takes a lock named by $1 until the end of the transaction; empty if
+	// the database allows only one writer
 	WaitFor string
 	TryLock string // expression that reports whether it took that lock, named by $1, without waiting
-	// statement that waits for the lock of transactions that wait for
-	// locks; "" when there is only one writer
+	// statement that waits for the lock of transactions that wait for locks; empty if the
+	// database allows only one writer
 	Patience string
-	// statement that gives the entries numbered in array $1 the indexes
-	// in $2 and the codes in $3; "" to do it one by one
+	// statement that gives the entries numbered in array $1 the indexes in $2 and the codes
+	// in $3; if it is empty, one statement is sent for each entry
 	Number   string
 	SealLock string // expression that reports whether this transaction may seal
-	// statement that waits until this transaction may seal; "" when there
-	// is only one writer
+	// statement that waits until this transaction may seal; empty if the database allows
+	// only one writer
 	SealWait string
 	HasTable string // expression that reports whether there is a table named $1
-	Migrate  string // statement that waits for the lock of migrations; "" when there is only one writer
-	// statement that shares the lock of the key with other writers; ""
-	// when there is only one
+	Migrate  string // statement that waits for the lock of migrations; may be empty with only one writer
+	// statement that shares the lock of the key with other writers; empty if the database
+	// allows only one writer
 	KeyShare string
-	KeyAlone string // statement that waits to hold that lock alone; "" when there is only one writer
-	// statement that moves the counter of {{column}} of {{table}}
-	// behind restored rows; "" when there is no need
+	KeyAlone string // statement that waits to hold that lock alone; may be empty with only one writer
+	// statement that moves the counter of {{column}} of {{table}} past the restored rows;
+	// empty if the database does that itself
 	Sequence string
-	Clock    string // expression for the time of the database's server, in microseconds since 1970; "" for none
+	Clock    string // expression for the time of the database's server, in microseconds since 1970; may be empty
 	Writers  int    // how many transactions may run at once
 }
 
-// Options are what a store needs beside its engine.
+// Options configure a store.
 type Options struct {
-	Now  func() time.Time // the clock; time.Now
-	Poll time.Duration    // how often changes by other replicas are looked for while somebody waits; 250ms
+	Now  func() time.Time // the clock; default time.Now
+	Poll time.Duration    // how often to poll for changes by other replicas while there are waiters; default 250ms
 	store.Trust
 }
 
-// verdict is an error of ours that a transaction ends with: no failure
-// of the engine.
+// verdict is an error of this package that ends a transaction, as opposed to a failure of
+// the engine.
 type verdict struct{ error }
 
 func (v verdict) Unwrap() error { return v.error }
 
-// unavailable wraps a failure of the engine for callers, who fail
-// closed. Their own cancellation stays what it is, and so do verdicts.
+// unavailable wraps a failure of the engine for callers, who fail closed. It returns the
+// caller's own cancellation and verdicts unchanged.
 func unavailable(what string, err error) error {
 	if err == nil {
 		return nil
@@ -167,7 +162,7 @@ func unavailable(what string, err error) error {
 	return fmt.Errorf("%s: %w: %w", what, store.ErrUnavailable, err)
 }
 
-// querier is what reads: an engine or a transaction.
+// querier runs queries: it is an engine or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (Rows, error)
 }
@@ -224,7 +219,7 @@ func find[T any](
 	return v, ok, unavailable(what, err)
 }
 
-// each turns rows into what callers get, up to the first that fails.
+// each converts rows to the type that callers get. It stops at the first error.
 func each[R, T any](rows []R, from func(R) (T, error)) (_ []T, err error) {
 	out := make([]T, len(rows))
 	for i, r := range rows {
@@ -235,7 +230,7 @@ func each[R, T any](rows []R, from func(R) (T, error)) (_ []T, err error) {
 	return out, nil
 }
 
-// marks are n placeholders, the first of them with a number.
+// marks returns n placeholders; from is the number of the first one.
 func marks(from, n int) string {
 	out := make([]string, n)
 	for i := range out {
@@ -248,7 +243,7 @@ func scanText(r Rows) (s string, err error) { return s, r.Scan(&s) }
 
 func scanInt(r Rows) (n int64, err error) { return n, r.Scan(&n) }
 
-// micros is the form of times in columns.
+// micros converts a time to the form used in columns.
 func micros(t time.Time) int64 { return t.UnixMicro() }
 
 // optional is micros, or NULL.
@@ -269,8 +264,8 @@ func optionalMoment(us *int64) *time.Time {
 	return &t
 }
 
-// blob is bytes, or NULL when there are none. Its type tells engines
-// that the NULL is one of bytes.
+// blob returns the bytes, or a nil []byte if there are none. Its type lets engines send a
+// NULL of the bytes type.
 func blob(b []byte) []byte {
 	if len(b) == 0 {
 		return nil

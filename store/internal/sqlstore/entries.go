@@ -6,8 +6,8 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 )
 
-// What Entries reads at once. Openings hold arguments, which callers
-// choose, and may have megabytes each.
+// Limits of one read by Entries. Openings hold arguments, which callers choose, and may
+// have megabytes each.
 const (
 	smallOpenings = 64 << 10 // bytes; larger ones are read one by one
 	mostOpenings  = 16 << 20 // bytes of larger ones, unless the first one alone has more
@@ -23,8 +23,7 @@ func (s *Store) Leaves(ctx context.Context, tenant string, from int64, limit int
 	return s.genuineEntries(tenant, found)
 }
 
-// measured is an entry with the size of its openings when those are
-// still to be read.
+// measured is an entry. If its openings are still to be read, it has their size.
 type measured struct {
 	sealedEntry
 	large int64
@@ -36,9 +35,8 @@ func scanMeasured(r Rows) (m measured, err error) {
 	return m, err
 }
 
-// Entries lists sealed entries from an index on, as they are: what was
-// changed shows when the log is verified, and an auditor wants to see
-// it.
+// Entries lists sealed entries from an index on, without checking their codes: changed
+// entries are found when the log is verified, and an auditor wants to see them.
 func (s *Store) Entries(
 	ctx context.Context,
 	tenant string,
@@ -77,9 +75,8 @@ func (s *Store) History(
 	return s.genuineEntries(tenant, found)
 }
 
-// entries lists those of a condition. The first arguments are the
-// tenant, the index to begin at, the limit, and what openings are
-// small.
+// entries lists the entries that meet a condition. The first arguments are the tenant, the
+// first index, the limit, and the size up to which openings are read with their entry.
 func (s *Store) entries(ctx context.Context, where, tenant string, args ...any) ([]sealedEntry, error) {
 	found, err := list(
 		ctx,
@@ -111,7 +108,7 @@ FROM entries WHERE `+where+`tenant = $1 AND idx >= $2 AND idx IS NOT NULL ORDER 
 	return out, nil
 }
 
-// openings reads those of one entry; nil when they were redacted meanwhile.
+// openings reads the openings of one entry. It returns nil if they were redacted meanwhile.
 func (s *Store) openings(ctx context.Context, tenant string, index int64) ([]byte, error) {
 	b, _, err := find(ctx, s, "read openings", func(r Rows) (b []byte, err error) { return b, r.Scan(&b) },
 		"SELECT openings FROM entries WHERE tenant = $1 AND idx = $2", tenant, index)

@@ -13,17 +13,16 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// A process remembers how far it has seen the log of each tenant grow,
-// first by its watermark. Before it signs anything, and when another
-// replica has, it holds the tree to that: a log that is shorter, or
-// that does not continue what was seen, is signed no more. What it
-// follows tells it too which versions rows have, and which tokens were
-// revoked.
+// A process remembers the size and root of each tenant's log, starting from its watermark.
+// Before it signs anything, and after another replica has signed, it compares the log with
+// what it remembers: it doesn't sign a log that is shorter or that doesn't continue the
+// remembered one. From the entries that it reads on the way it also learns the versions of
+// rows and the revoked tokens.
 
-// followStep is how many entries are read at once.
+// followStep is the number of entries that are read at once.
 const followStep = 1000
 
-// tree is a tenant's log as its row says.
+// tree is the row of a tenant's log.
 type tree struct {
 	tenant     string
 	size       int64
@@ -41,15 +40,14 @@ func scanTree(r Rows) (t tree, err error) {
 	return t, err
 }
 
-// fact is an entry as its code covers it.
+// fact holds the parts of an entry that its code covers.
 type fact struct {
 	kind, subject string
 	at, version   int64
 	leaf          []byte
 }
 
-// values are the columns that the code covers; index is nil before the
-// entry is sealed.
+// values returns the columns that the code covers. index is nil before the entry is sealed.
 func (f fact) values(tenant string, index *int64) []any {
 	var idx any
 	if index != nil {
@@ -58,7 +56,7 @@ func (f fact) values(tenant string, index *int64) []any {
 	return []any{tenant, idx, f.kind, f.subject, f.at, f.version, f.leaf}
 }
 
-// logged is an entry that was sealed, here or elsewhere.
+// logged is an entry that was sealed by this or another process.
 type logged struct {
 	fact
 	hash ledger.Hash
@@ -80,7 +78,7 @@ func scanClosed(r Rows) (e sealedEntry, err error) {
 	return e, err
 }
 
-// genuineEntries refuses entries that this service did not seal.
+// genuineEntries returns an error if an entry was not sealed by this service.
 func (s *Store) genuineEntries(tenant string, found []sealedEntry) ([]ledger.SealedEntry, error) {
 	return each(found, func(e sealedEntry) (ledger.SealedEntry, error) {
 		what := fmt.Sprintf("entry %d", e.Index)
@@ -88,7 +86,7 @@ func (s *Store) genuineEntries(tenant string, found []sealedEntry) ([]ledger.Sea
 	})
 }
 
-// tree reads the row of a tenant's log. One that is missing is an empty log.
+// tree reads the row of a tenant's log. It returns an empty log if there is no row.
 func (s *Store) tree(ctx context.Context, q querier, tenant string) (tree, error) {
 	t, found, err := first(ctx, q, scanTree, selectTrees+" WHERE tenant = $1", tenant)
 	if err != nil || !found {
@@ -103,8 +101,9 @@ func (s *Store) genuineTree(t tree) error {
 	)
 }
 
-// follow holds a log to what this process has seen of it, and returns
-// it as it is now with what is new in it.
+// follow compares a log with the state that this process saw last. It returns the log's
+// current state and the new entries, or a tamper error if the log doesn't continue that
+// state.
 func (s *Store) follow(
 	ctx context.Context,
 	q querier,
@@ -155,7 +154,7 @@ func (s *Store) follow(
 
 var errInconsistent = errors.New("the log does not begin with what the watermark knows")
 
-// first takes up a log where the watermark left it.
+// first starts to follow a log at the size in the watermark.
 func (s *Store) first(ctx context.Context, q querier, t tree, mark store.Mark) (grown, error) {
 	stored := hashes{ctx, q, t.tenant}
 	edge := &edge{store: stored}
@@ -200,8 +199,8 @@ func (s *Store) extend(
 	return edge.next(ext), all, nil
 }
 
-// stretch reads the sealed entries from one index to before another, of
-// which none may be missing or forged.
+// stretch reads the sealed entries with from <= index < to. It returns an error if one is
+// missing or forged.
 func (s *Store) stretch(ctx context.Context, q querier, tenant string, from, to int64) ([]logged, error) {
 	found, err := collect(ctx, q, scanClosed,
 		selectClosed+" AND idx >= $2 AND idx < $3 AND idx IS NOT NULL ORDER BY idx", tenant, from, to)
@@ -224,7 +223,7 @@ func (s *Store) stretch(ctx context.Context, q querier, tenant string, from, to 
 	return all, err
 }
 
-// learn takes note of a log as it was committed.
+// learn takes note of the committed state of a log.
 func (s *Store) learn(ctx context.Context, tenant string, at grown, all []logged) {
 	all, more := s.grownBy(tenant, at, all)
 	if !more {
@@ -236,10 +235,9 @@ func (s *Store) learn(ctx context.Context, tenant string, at grown, all []logged
 	}
 }
 
-// grownBy notes that a log has grown, and which of the entries of this
-// process are sealed by that. Both change under one lock: between them,
-// missing would report entries as lost that the log has already. It
-// returns the entries that are new, and false if the log was seen at this
+// grownBy notes that a log has grown, and which entries of this process that sealed. Both
+// change under one lock; otherwise missing could, in between, report entries as lost that
+// are already in the log. It returns the new entries, and false if the log was seen at this
 // size before.
 func (s *Store) grownBy(tenant string, at grown, all []logged) ([]logged, bool) {
 	s.learning.Lock()
@@ -257,44 +255,43 @@ func (s *Store) grownBy(tenant string, at grown, all []logged) ([]logged, bool) 
 	return all, true
 }
 
-// missing names the tenants of whom entries of this process are lost.
+// missing returns the tenants that lost entries of this process.
 func (s *Store) missing(before map[ownEntry]bool, left map[string]bool) []string {
 	s.learning.Lock()
 	defer s.learning.Unlock()
 	return s.own.lost(before, left)
 }
 
-// note takes from entries what must be remembered: versions, revoked
-// tokens, freezes.
+// note takes from entries what must be remembered: versions, revoked tokens, freezes.
 func (s *Store) note(ctx context.Context, tenant string, all []logged) {
 	now, froze := time.Now(), false
 	for _, e := range all {
 		s.versions.note(rowName{tenant, e.subject}, e.version, now)
 		froze = froze || e.subject == "" && e.version > 0
 		if _, known := s.revoked(tenant, e.subject); e.kind == approval.EventTokenRevoked && !known {
-			_ = s.noteRevoked(tenant, e.subject, moment(e.at)) // the ledger tells of it still
+			_ = s.noteRevoked(tenant, e.subject, moment(e.at)) // if this fails, the ledger still has the entry
 		}
 	}
 
 	if !froze || s.trust.Watermark == nil {
 		return
 	}
-	if f, err := s.frozen(ctx, s.eng, tenant); err == nil { // else whoever asks next hears of it
+	if f, err := s.frozen(ctx, s.eng, tenant); err == nil { // on an error, the next reader of frozen gets it
 		s.advance(tenant, store.Mark{Freezes: f.version, Frozen: f.all})
 	}
 }
 
-// advance tells the watermark.
+// advance updates the watermark, if there is one.
 func (s *Store) advance(tenant string, m store.Mark) {
 	if s.trust.Watermark != nil {
 		s.trust.Watermark.Advance(s.period.id, tenant, m)
 	}
 }
 
-// followAll follows the logs of all tenants, also of those that ought
-// to have one.
+// followAll follows the logs of all tenants, including tenants that must have a log but
+// have none.
 func (s *Store) followAll(ctx context.Context, r *sealRound) error {
-	before := s.trees.copy() // and not later: what is read then may be newer, never older
+	before := s.trees.copy() // must come first: what is read later may be newer, never older
 	found, err := list(ctx, s, "read the ledgers", scanTree, selectTrees)
 	if err != nil {
 		return err
@@ -338,8 +335,8 @@ func (s *Store) followOne(ctx context.Context, at grown, t tree) (err error) {
 	return nil
 }
 
-// halt keeps which tenants were stopped: nothing may run for them until
-// their log fits again.
+// halt remembers the tenants that were stopped. Nothing runs for them until their log is
+// consistent again.
 func (s *Store) halt(failed map[string]error) {
 	stopped := map[string]error{}
 	maps.Copy(stopped, s.distrusted)
@@ -351,7 +348,7 @@ func (s *Store) halt(failed map[string]error) {
 	s.halted.Store(&stopped)
 }
 
-// Distrust stops a tenant for good.
+// Distrust stops a tenant permanently.
 func (s *Store) Distrust(tenant, problem string) {
 	err := s.tampered(tenant, "the ledger", problem)
 	s.sealing.Lock()
@@ -364,7 +361,7 @@ func (s *Store) Distrust(tenant, problem string) {
 	s.halted.Store(&stopped)
 }
 
-// stopped says why nothing may be done for a tenant, nil when it may.
+// stopped returns the reason why a tenant is stopped, or nil if it is not.
 func (s *Store) stopped(tenant string) error {
 	if all := s.halted.Load(); all != nil {
 		return (*all)[tenant]
@@ -372,9 +369,8 @@ func (s *Store) stopped(tenant string) error {
 	return nil
 }
 
-// Verify holds every log to the watermark, and learns from the latest
-// entries which versions rows have. A service calls it before it
-// answers.
+// Verify compares every log with the watermark, and learns the versions of rows from the
+// latest entries. A service calls it before it accepts requests.
 func (s *Store) Verify(ctx context.Context) error {
 	s.sealing.Lock()
 	defer s.sealing.Unlock()
@@ -390,9 +386,8 @@ func (s *Store) Verify(ctx context.Context) error {
 	return errors.Join(r.err(), s.noteAll())
 }
 
-// noteAll notes in the watermark how far all logs are. What an answer to
-// come rests on may have been sealed by a process that was killed before
-// it had noted that.
+// noteAll writes the size and root of every log to the watermark. A later answer may depend
+// on entries that were sealed by a process that was killed before it wrote them there.
 func (s *Store) noteAll() error {
 	if s.trust.Watermark == nil {
 		return nil
@@ -410,8 +405,8 @@ func (s *Store) noteAll() error {
 	return mark.Keep()
 }
 
-// recall reads the log from its end back to where its entries are older
-// than what is remembered of versions.
+// recall reads the log backwards until its entries are older than the versions that this
+// process remembers.
 func (s *Store) recall(ctx context.Context, tenant string, size int64) error {
 	if s.auth == nil {
 		return nil
@@ -433,7 +428,7 @@ func (s *Store) recall(ctx context.Context, tenant string, size int64) error {
 	return nil
 }
 
-// Integrity says what this process found.
+// Integrity returns the findings of this process.
 func (s *Store) Integrity() store.Integrity {
 	out := store.Integrity{
 		Alarms:  s.alarms.Load(),

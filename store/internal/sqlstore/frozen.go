@@ -10,17 +10,17 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// frozen is what is in force for a tenant, by agent. Its version grows
+// frozen is the list of a tenant's freezes in force, sorted by agent. Its version grows
 // with every change.
 type frozen struct {
 	version int64
 	all     []approval.Freeze
 }
 
-// clone is for callers, who may change theirs.
+// clone returns a copy that callers may change.
 func (f frozen) clone() []approval.Freeze { return append([]approval.Freeze(nil), f.all...) }
 
-// put is what is frozen after a freeze began, or was lifted.
+// put returns the freezes in force after next began or was lifted.
 func (f frozen) put(next approval.Freeze) frozen {
 	all := slices.DeleteFunc(f.clone(), func(o approval.Freeze) bool { return o.Agent == next.Agent })
 	if next.Lifted == nil {
@@ -31,7 +31,7 @@ func (f frozen) put(next approval.Freeze) frozen {
 }
 
 type frozenRow struct {
-	newest  *int64 // version that the ledger tells of
+	newest  *int64 // latest version in the ledger
 	version *int64
 	body    *string
 	code    []byte
@@ -40,9 +40,9 @@ type frozenRow struct {
 const selectFrozen = `SELECT (SELECT max(entries.version) FROM entries WHERE entries.subject = '' AND entries.tenant = $1), frozen.version, frozen.body, frozen.code
 FROM (SELECT 1 AS one) AS always LEFT JOIN frozen ON frozen.tenant = $1`
 
-// frozen reads what is frozen. A row that is missing or was put back
-// shows by the ledger's entries about it, and by what this process and
-// the watermark know.
+// frozen reads the freezes in force. If the row is missing or an old one was put back, that
+// is found by comparing it with the ledger's entries and with the versions that this
+// process and the watermark know.
 func (s *Store) frozen(ctx context.Context, q querier, tenant string) (frozen, error) {
 	seen := s.versions.latest(rowName{tenant: tenant})
 	r, _, err := first(ctx, q, func(r Rows) (x frozenRow, err error) {
@@ -73,7 +73,7 @@ func (s *Store) frozen(ctx context.Context, q querier, tenant string) (frozen, e
 	return out, nil
 }
 
-// writeFrozen writes the next version of what is frozen.
+// writeFrozen returns the statement that writes the next version of the freezes.
 func (s *Store) writeFrozen(tenant string, next frozen) (Stmt, error) {
 	body, err := json.Marshal(next.all)
 	if err != nil {
@@ -101,8 +101,8 @@ func (s *Store) writeFrozen(tenant string, next frozen) (Stmt, error) {
 	), nil
 }
 
-// moveFreezes turns the freezes of before, a row each, into a row for
-// each tenant.
+// moveFreezes replaces the former table of freezes, which has a row for each freeze, by one
+// row for each tenant.
 func (s *Store) moveFreezes(ctx context.Context, x Tx) error {
 	type row struct {
 		tenant string

@@ -10,11 +10,11 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// Requests that only some people may read or answer are found by their
-// keys in the table request_keys, so that a page costs as much for who may
-// read ten of 10,000 requests as for who may read all of them. The table
-// is an index: each line that it leads to is checked against its code, and
-// the service checks who may read it.
+// Requests that only some people may read or answer are found by their keys in the table
+// request_keys, so that a page costs the same for a person who may read ten of 10,000
+// requests as for a person who may read all of them. The table is only an index: each line
+// that it leads to is checked against its code, and the service checks whether the person
+// may read it.
 
 // keyOpen is the state in request_keys of a request that is not closed.
 const keyOpen = "open"
@@ -25,7 +25,7 @@ const (
 	rekeyStep  = 200 // requests whose keys one transaction writes
 )
 
-// listKeys are the keys of a request as the table holds them.
+// listKeys returns the keys of a request as they are stored in the table.
 func listKeys(s approval.Summary) []string {
 	keys := s.Keys()
 	for i, k := range keys {
@@ -35,7 +35,7 @@ func listKeys(s approval.Summary) []string {
 	return slices.Compact(keys)
 }
 
-// keyState is the state of a request in request_keys.
+// keyState returns the state of a request as it is stored in request_keys.
 func keyState(state approval.State) string {
 	if state == approval.Pending || state == approval.Approved {
 		return keyOpen
@@ -43,8 +43,8 @@ func keyState(state approval.State) string {
 	return string(state)
 }
 
-// changeKeys moves a request from the keys of one row to those of the
-// next. The row before is empty for a new request.
+// changeKeys replaces the keys of a request's old row by those of the new one. The old row
+// is empty for a new request.
 func changeKeys(tenant string, before, now row) []Stmt {
 	gone, added := before.keys, now.keys
 	if len(before.keys) > 0 && keyState(before.State) == keyState(now.State) && before.x.deadline == now.x.deadline {
@@ -60,7 +60,7 @@ func changeKeys(tenant string, before, now row) []Stmt {
 	return out
 }
 
-// without returns what is in all and not in the sorted others.
+// without returns the elements of all that are not in others, which must be sorted.
 func without(all, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(key string) bool {
 		_, found := slices.BinarySearch(others, key)
@@ -128,7 +128,7 @@ func (s *Store) listKeyed(ctx context.Context, tenant string, q *listing, keys [
 		last := all[len(all)-1]
 		out.Next = cursor(q.f, last.at, last.id)
 	}
-	if len(keys) > 0 && (more || q.f.Cursor != "") { // else this is all there is
+	if len(keys) > 0 && (more || q.f.Cursor != "") { // otherwise this page is the whole list
 		if out.Total, err = s.countKeyed(ctx, tenant, q, keys); err != nil {
 			return approval.Page{}, err
 		}
@@ -137,7 +137,7 @@ func (s *Store) listKeyed(ctx context.Context, tenant string, q *listing, keys [
 	return out, err
 }
 
-// lines are the lines of a list in its order.
+// lines returns the list's lines for the found requests, in their order.
 func (s *Store) lines(ctx context.Context, tenant string, all []found) ([]approval.Summary, error) {
 	ids := make([]string, len(all))
 	for i, x := range all {
@@ -158,7 +158,7 @@ func scanFound(r Rows) (f found, err error) { return f, r.Scan(&f.at, &f.id) }
 // probe is a range of request_keys.
 type probe struct{ key, state string }
 
-// keyStates are the states of the filter as request_keys has them.
+// keyStates returns the states of the filter as request_keys stores them.
 func (q *listing) keyStates() []string {
 	var out []string
 	for _, state := range q.states() {
@@ -178,8 +178,8 @@ func (q *listing) probes(keys []string) []probe {
 	return out
 }
 
-// onRequests is the condition that request_keys can't tell: on columns of
-// requests, and on the state of those that are open.
+// onRequests returns the part of the condition that needs columns of requests, and the
+// exact state of open requests.
 func (q *listing) onRequests() string {
 	where := q.where("request_keys.created")
 	if q.f.Readers != nil {
@@ -196,8 +196,8 @@ func (q *listing) inStates() string {
 	return " AND requests.state IN (" + strings.Join(names, ", ") + ")"
 }
 
-// probe reads as much of each range as the page may need. The join is
-// written so that SQLite begins with the range.
+// probe reads as much of each range as the page may need. The join is written so that
+// SQLite starts with the range.
 func (q *listing) probe(tenant string, some []probe) (string, []any, error) {
 	q.args = []any{tenant}
 	where := q.onRequests()
@@ -212,7 +212,7 @@ func (q *listing) probe(tenant string, some []probe) (string, []any, error) {
 	limit := q.arg(int64(q.f.Limit + 1))
 	parts := make([]string, roundUp(len(some)))
 	for i := range parts {
-		p := probe{"", keyOpen} // no request has this key: it keeps the statements few that are prepared
+		p := probe{"", keyOpen} // no request has this key; it pads the statement
 		if i < len(some) {
 			p = some[i]
 		}
@@ -226,8 +226,8 @@ func (q *listing) probe(tenant string, some []probe) (string, []any, error) {
 	return strings.Join(parts, " UNION ALL "), q.args, nil
 }
 
-// unkeyed are requests whose keys are still to be written. Those are few,
-// and found without their keys.
+// unkeyed lists requests whose keys are not written yet. There are few of them, and they
+// are found without their keys.
 func (s *Store) unkeyed(ctx context.Context, tenant string, q *listing) ([]found, error) {
 	q.args = []any{tenant}
 	// As an expression the state can't make SQLite take another index.
@@ -247,11 +247,10 @@ func (s *Store) unkeyed(ctx context.Context, tenant string, q *listing) ([]found
 		column, where, direction, q.arg(int64(q.f.Limit+1))), q.args...)
 }
 
-// countKeyed counts requests that have one of some keys, up to countKeys:
-// no page shows so many, and a request is read once for each of its keys.
-// Unless the filter asks for more, request_keys alone tells. It does not
-// tell pending requests from approved ones, which are few: those are
-// taken off.
+// countKeyed counts requests that have one of some keys, up to countKeys, because no page
+// shows more and a request is read once for each of its keys. Unless the filter has other
+// conditions, it reads only request_keys. That table does not distinguish pending requests
+// from approved ones, which are few: those are subtracted.
 func (s *Store) countKeyed(ctx context.Context, tenant string, q *listing, keys []string) (int, error) {
 	names, args := oneOf("request_keys.name", keys, tenant)
 	q.args = args
@@ -279,8 +278,8 @@ func (s *Store) countKeyed(ctx context.Context, tenant string, q *listing, keys 
 	return total - approved, err
 }
 
-// Index writes the keys of requests that versions of assent without keys
-// have left behind, and those of a restore.
+// Index writes the keys of requests that were written by versions of assent without keys,
+// or by a restore.
 func (s *Store) Index(ctx context.Context) error {
 	tenants, err := list(ctx, s, "index requests", scanText,
 		"SELECT DISTINCT tenant FROM requests WHERE keyed <> version")
@@ -310,7 +309,7 @@ func (s *Store) index(ctx context.Context, tenant string) error {
 			for _, d := range all {
 				last = d.id
 				if s.check("requests", tenant, d, 0) != nil {
-					continue // it is refused when it is read
+					continue // readers get the error when they read it
 				}
 				r, err := parseRequest(d.body)
 				if err != nil {
@@ -318,7 +317,7 @@ func (s *Store) index(ctx context.Context, tenant string) error {
 				}
 				now := rowOf(r)
 				open := now.Summary
-				open.State = approval.Pending // it had these keys then
+				open.State = approval.Pending // that was its state when it had these keys
 				x.Queue(dropKeys(tenant, open, listKeys(open), keyOpen), addKeys(tenant, now, now.keys),
 					do("UPDATE requests SET keyed = version WHERE tenant = $1 AND id = $2", tenant, d.id))
 			}
@@ -331,7 +330,7 @@ func (s *Store) index(ctx context.Context, tenant string) error {
 	}
 }
 
-// keysTable is the table of keys, which is in no backup: Index makes it.
+// keysTable returns the table of keys. It is in no backup, because Index can write it.
 func keysTable() table {
 	return define("request_keys", "tenant name state created id", "tenant name state created:i id deadline:i")
 }

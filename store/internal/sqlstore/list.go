@@ -17,9 +17,9 @@ const (
 	countMost = 10001
 )
 
-// Requests lists summaries. Filters by groups, readers and people find
-// requests by their keys; see listKeyed. All others read the indexes of
-// requests, so counting touches no row.
+// Requests lists summaries. Filters by groups, readers and people find requests by their
+// keys; see listKeyed. All other filters use the indexes of requests, so counting reads no
+// rows.
 func (s *Store) Requests(ctx context.Context, tenant string, f approval.Filter) (approval.Page, error) {
 	if f.Limit == 0 {
 		f.Limit = pageSize
@@ -78,7 +78,7 @@ func (s *Store) Summaries(ctx context.Context, tenant string, ids []string) (map
 	return out, nil
 }
 
-// listing writes the statements of one list.
+// listing builds the statements of one list.
 type listing struct {
 	f    approval.Filter
 	find string
@@ -90,7 +90,7 @@ func (q *listing) arg(v any) string {
 	return "$" + strconv.Itoa(len(q.args))
 }
 
-// states are those of the filter, or all.
+// states returns the states of the filter, or all states if it names none.
 func (q *listing) states() []approval.State {
 	all := []approval.State{
 		approval.Pending,
@@ -107,8 +107,8 @@ func (q *listing) states() []approval.State {
 	return slices.DeleteFunc(all, func(s approval.State) bool { return !slices.Contains(q.f.States, s) })
 }
 
-// where is the condition on columns of requests but for the state.
-// created is the column of the time.
+// where returns the condition on columns of requests, without the state. created is the
+// column of the creation time.
 func (q *listing) where(created string) string {
 	var b strings.Builder
 	equal := func(column, value string) {
@@ -126,7 +126,7 @@ func (q *listing) where(created string) string {
 	return b.String()
 }
 
-// inGroups is the condition that one of the filter's groups may answer.
+// inGroups returns the condition that one of the filter's groups may answer.
 func (q *listing) inGroups() string {
 	if len(q.f.Groups) == 0 {
 		return ""
@@ -151,7 +151,8 @@ func (q *listing) order() (column, direction, after string) {
 	return "created", "DESC", "<"
 }
 
-// page reads every state by its index, and one summary more than asked for.
+// page builds a statement that reads each state by its index, with one summary more than
+// the limit.
 func (q *listing) page(tenant string) (string, []any, error) {
 	q.args = []any{tenant}
 	where := q.where("created")
@@ -206,7 +207,7 @@ func (q *listing) count(tenant string) (string, []any) {
 		q.inStates(), where, countMost), q.args
 }
 
-// A cursor says after which request a page begins, and in which order.
+// A cursor holds the last request of a page and the order of the list.
 func cursor(f approval.Filter, at int64, id string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(orderMark(f) + strconv.FormatInt(at, 10) + " " + id))
 }

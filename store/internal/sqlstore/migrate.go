@@ -16,12 +16,12 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// freezesMoved ends the name of the step after which freezes stand in a
-// row for each tenant.
+// freezesMoved is the suffix of the name of the step after which each tenant's freezes are
+// in one row.
 const freezesMoved = "_codes.sql"
 
-// migration is one step of the schema. Its checksum is of its text
-// before words of the dialect are put in, so it is the same everywhere.
+// migration is one step of the schema. Its checksum is computed before the dialect's words
+// are put in, so it is the same for every database.
 type migration struct {
 	version  int64
 	name     string
@@ -29,8 +29,8 @@ type migration struct {
 	checksum string
 }
 
-// embedded are our migrations, in order. Their numbers begin at 1 and
-// leave nothing out.
+// embedded returns the migrations of this version, in order. Their numbers begin at 1
+// without gaps.
 func embedded() []migration {
 	names, _ := fs.Glob(files, "migrations/*.sql") // the pattern is right
 	slices.Sort(names)
@@ -49,7 +49,7 @@ func embedded() []migration {
 	return out
 }
 
-// statements puts the dialect's words in.
+// statements returns the migration's statements with the dialect's words.
 func (m migration) statements(d Dialect) []string {
 	var words []string
 	for name, word := range d.Types {
@@ -71,8 +71,8 @@ func uncommented(sql string) string {
 	return strings.Join(lines, "\n")
 }
 
-// migrate brings the database up to date, all or nothing, under a lock.
-// A database with other, newer or missing steps is refused.
+// migrate brings the database up to date in one transaction, under a lock. It returns an
+// error if the database has other, newer or missing steps.
 func (s *Store) migrate(ctx context.Context, all []migration) error {
 	err := s.repeat(ctx, "open the database", func(x Tx) error {
 		if s.d.Migrate != "" {
@@ -117,7 +117,7 @@ func (s *Store) applied(ctx context.Context, x Tx) ([]migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	if there == 1 { // whoever may not make tables need not
+	if there == 1 { // a user without the right to create tables doesn't need it then
 		return collect(ctx, x, scanMigration, selectMigrations)
 	}
 	create := "CREATE TABLE IF NOT EXISTS assent_migrations (version {{int}} NOT NULL PRIMARY KEY, name {{text}} " +
@@ -135,7 +135,7 @@ func scanMigration(r Rows) (m migration, err error) {
 	return m, r.Scan(&m.version, &m.name, &m.checksum)
 }
 
-// compare refuses a database whose steps are not the first of ours.
+// compare returns an error if the steps done are not the first steps of all.
 func compare(done, all []migration) error {
 	for i, m := range done {
 		switch {
@@ -193,8 +193,8 @@ func (s *Store) apply(ctx context.Context, x Tx, m migration) error {
 	return x.Flush(ctx)
 }
 
-// inspect makes sure that every table is there with its columns,
-// whatever the records of migrations say.
+// inspect checks that every table exists with its columns, whatever the table of migrations
+// says.
 func (s *Store) inspect(ctx context.Context) error {
 	for _, t := range append(tables(), keysTable()) {
 		rows, err := s.eng.Query(ctx, "SELECT "+strings.Join(t.names(), ", ")+" FROM "+t.name+" LIMIT 0")

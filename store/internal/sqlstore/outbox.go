@@ -43,7 +43,7 @@ func scanJob(r Rows) (j jobRow, err error) {
 	return j, err
 }
 
-// Claim leases deliveries: until the lease ends, nobody else gets them.
+// Claim leases deliveries to owner: no other worker gets them until the lease ends.
 func (s *Store) Claim(
 	ctx context.Context, owner string, targets []string, now time.Time, lease time.Duration, limit int,
 ) (jobs []store.Job, err error) {
@@ -57,7 +57,7 @@ func (s *Store) Claim(
 	due := "state = 'waiting' AND run_at <= $1 AND target IN (" + marks(3, len(targets)) + ")"
 	idle, _, err := find(ctx, s, "claim deliveries", scanInt,
 		"SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE "+due+" LIMIT $2) AS waiting", args...)
-	if err != nil || idle == 0 { // most of the time, and it costs no write
+	if err != nil || idle == 0 { // the usual case, which costs no write
 		return nil, err
 	}
 	err = s.write(ctx, "claim deliveries", func(x Tx) error {
@@ -66,7 +66,7 @@ func (s *Store) Claim(
 			selectJobs+due+" ORDER BY run_at, id LIMIT $2"+s.d.SkipLocked, args...)
 		for _, row := range found {
 			j := row.Job
-			if err := s.genuineJob(row); err != nil { // nobody outside hears of it
+			if err := s.genuineJob(row); err != nil { // a forged delivery is not sent
 				x.Queue(
 					one("UPDATE deliveries SET state = 'dead', problem = $2 WHERE id = $1", j.ID, err.Error()),
 				)
@@ -110,7 +110,7 @@ func (s *Store) genuineJob(j jobRow) error {
 	)
 }
 
-// end ends a claim that owner still holds.
+// end ends a claim if owner still holds it.
 func (s *Store) end(
 	ctx context.Context, what string, state store.JobState, owner string, id int64, problem string, at time.Time,
 ) error {
@@ -122,7 +122,7 @@ func (s *Store) end(
 	)
 }
 
-// Delivered ends a claim well.
+// Delivered ends a claim of a delivery that arrived.
 func (s *Store) Delivered(ctx context.Context, owner string, id int64, now time.Time) error {
 	return s.end(ctx, "end delivery", store.Sent, owner, id, "", now)
 }
@@ -132,12 +132,12 @@ func (s *Store) Retry(ctx context.Context, owner string, id int64, problem strin
 	return s.end(ctx, "retry delivery", store.Waiting, owner, id, problem, at)
 }
 
-// Bury gives a delivery up.
+// Bury marks a delivery as dead: it is not tried again.
 func (s *Store) Bury(ctx context.Context, owner string, id int64, problem string, now time.Time) error {
 	return s.end(ctx, "bury delivery", store.DeadEnd, owner, id, problem, now)
 }
 
-// Jobs lists deliveries, newest first; state "" lists all.
+// Jobs lists deliveries, newest first. An empty state lists all of them.
 func (s *Store) Jobs(ctx context.Context, tenant string, state store.JobState, limit int) ([]store.Job, error) {
 	where, args := "tenant = $1", []any{tenant, int64(limit)}
 	if state != "" {
@@ -154,8 +154,7 @@ func (s *Store) Jobs(ctx context.Context, tenant string, state store.JobState, l
 	return out, nil
 }
 
-// Redeliver makes a dead delivery due again, with its attempts
-// beginning anew.
+// Redeliver makes a dead delivery due again and resets its number of attempts.
 func (s *Store) Redeliver(ctx context.Context, tenant string, id int64, now time.Time) error {
 	return s.write(ctx, "redeliver", func(x Tx) error {
 		_, ok, err := first(
@@ -175,12 +174,11 @@ WHERE tenant = $1 AND id = $2 AND state = 'dead' RETURNING id`,
 	})
 }
 
-// sentKept is how long a delivery stays listed after it arrived.
+// sentKept is how long a delivery stays in the list after it arrived.
 const sentKept = 7 * 24 * time.Hour
 
-// sweepSent deletes deliveries that arrived long ago. Only the oldest
-// of each tenant are looked at, step by step, so a step reads a stretch
-// of an index however many have arrived since.
+// sweepSent deletes deliveries that arrived long ago. It reads only the oldest of each
+// tenant, step by step, so the cost of a step does not depend on how many arrived since.
 func (s *Store) sweepSent(ctx context.Context, now time.Time) error {
 	const old = `SELECT id FROM (SELECT id, run_at FROM deliveries WHERE tenant = $1 AND state = 'sent' ORDER BY id ` +
 		`LIMIT $3) AS oldest WHERE run_at < $2`
@@ -195,7 +193,7 @@ func (s *Store) sweepSent(ctx context.Context, now time.Time) error {
 			if err != nil {
 				return err
 			}
-			if !found { // most of the time, and it costs no write
+			if !found { // the usual case, which costs no write
 				break
 			}
 			gone := do("DELETE FROM deliveries WHERE id IN ("+old+")", args...)

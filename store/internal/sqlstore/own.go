@@ -6,12 +6,12 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 )
 
-// own remembers the entries that this process wrote until it sees them
-// sealed, so that none can be taken away before unnoticed.
+// own remembers the entries that this process wrote until it sees them sealed, so that an
+// entry can't be removed before that without being noticed.
 type own struct {
 	mu      sync.Mutex
 	all     map[ownEntry]ownCount
-	suspect map[ownEntry]bool // missing after the round before
+	suspect map[ownEntry]bool // missing after the previous round
 }
 
 type ownEntry struct {
@@ -19,15 +19,15 @@ type ownEntry struct {
 	hash   ledger.Hash
 }
 
-// ownCount counts equal entries: those on their way to the database,
-// and those that are committed.
+// ownCount counts equal entries: those that are being committed, and those that are
+// committed.
 type ownCount struct{ sent, kept int }
 
-// mostOwn bounds what is remembered while nothing can be sealed.
+// mostOwn limits the remembered entries while nothing can be sealed.
 const mostOwn = 100_000
 
-// send notes entries before their commit: another goroutine may see
-// them sealed before this one hears that they were committed.
+// send notes entries before their commit, because another goroutine may see them sealed
+// before this one learns that they were committed.
 func (o *own) send(tenant string, entries []appended) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -42,8 +42,8 @@ func (o *own) send(tenant string, entries []appended) {
 	}
 }
 
-// commit notes whether they were committed. Of what is not known to be,
-// nothing is expected.
+// commit notes whether the entries were committed. If committed is false, the outcome may
+// be unknown, so the log is not required to contain them.
 func (o *own) commit(tenant string, entries []appended, committed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -68,7 +68,7 @@ func (o *own) set(k ownEntry, n ownCount) {
 	}
 }
 
-// seen takes note of entries that were sealed.
+// seen removes entries that were sealed.
 func (o *own) seen(tenant string, all []logged) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -88,7 +88,8 @@ func (o *own) seen(tenant string, all []logged) {
 	}
 }
 
-// forget expects nothing of what was committed so far.
+// forget drops all committed entries of a tenant, so that none of them is reported as
+// missing.
 func (o *own) forget(tenant string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -99,7 +100,7 @@ func (o *own) forget(tenant string) {
 	}
 }
 
-// snapshot lists what is committed and was not seen yet.
+// snapshot returns the entries that are committed and were not seen sealed yet.
 func (o *own) snapshot() map[ownEntry]bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,9 +113,9 @@ func (o *own) snapshot() map[ownEntry]bool {
 	return out
 }
 
-// lost names the tenants of whom entries are missing: committed before
-// the round, not among those that wait (left), not seen sealed, twice
-// in a row.
+// lost returns the tenants that miss entries. An entry is missing if it was committed
+// before the round, its tenant is not in left (tenants with entries still to be sealed),
+// and it was not seen sealed, in two rounds in a row.
 func (o *own) lost(before map[ownEntry]bool, left map[string]bool) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

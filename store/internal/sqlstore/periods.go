@@ -13,11 +13,10 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// A store is bound to the key that signs its ledger, for one period
-// after the other. A period begins when a store is bound for the first
-// time, when it is restored, and when its key is changed; each has an
-// id of its own, from which the key of the rows is derived. So no row
-// of one period counts in another, and a process that holds to an older
+// A store is bound to the key that signs its ledger, for one period after another. A period
+// begins when a store is bound for the first time, when it is restored, and when its key is
+// changed. Each period has its own id, from which the key of the rows' codes is derived. So
+// a row of one period is not valid in another, and a process that still uses an older
 // period can write nothing.
 
 // period is a row of that table.
@@ -57,8 +56,7 @@ func (p *period) write(ctx context.Context, x Tx, a *authenticator) error {
 	return x.Flush(ctx)
 }
 
-// next is a period of this store that follows another one, with its
-// authenticator.
+// next returns the period of this store that follows another one, with its authenticator.
 func (s *Store) next(after period, key store.Key, why string) (period, *authenticator, error) {
 	p := period{
 		n:         after.n + 1,
@@ -71,9 +69,8 @@ func (s *Store) next(after period, key store.Key, why string) (period, *authenti
 	return p, a, err
 }
 
-// bind holds the store to its key: it joins the period that is there,
-// begins the first one in an empty store, or takes over a store from
-// before there were any.
+// bind binds the store to its key: it joins the current period, begins the first period of
+// an empty store, or adopts a store from before there were periods.
 func (s *Store) bind(ctx context.Context) error {
 	last, found, err := first(ctx, s.eng, scanPeriod, lastPeriod)
 	key := s.trust.Key
@@ -90,7 +87,7 @@ func (s *Store) bind(ctx context.Context) error {
 
 	err = s.exclusively(ctx, "bind the store", func(x Tx) error {
 		if last, found, err = first(ctx, x, scanPeriod, lastPeriod); found || err != nil {
-			return err // another process was quicker
+			return err // another process began the period first
 		}
 		last, err = s.begin(ctx, x)
 		return err
@@ -126,7 +123,7 @@ func (s *Store) begin(ctx context.Context, x Tx) (period, error) {
 	return p, p.write(ctx, x, a)
 }
 
-// join takes part in a period.
+// join makes p the period of this process, if its key and code match.
 func (s *Store) join(p period) error {
 	key := s.trust.Key
 	if p.publicKey != key.Public {
@@ -153,7 +150,7 @@ func (s *Store) join(p period) error {
 	return nil
 }
 
-// beginMarks tells the watermark of the period that this process began.
+// beginMarks begins the period of this process in the watermark.
 func (s *Store) beginMarks(before string) error {
 	if s.trust.Watermark == nil {
 		return nil
@@ -161,9 +158,9 @@ func (s *Store) beginMarks(before string) error {
 	return s.trust.Watermark.Begin(s.period.id, before, s.marks)
 }
 
-// adopt gives rows from before their codes. What the ledger's
-// checkpoint covers must verify with the key; of the rest nothing is
-// proven, and an entry of each tenant says so.
+// adopt adds codes to rows that were written before there were codes. Entries that the
+// ledger's checkpoint covers must verify with the key. Nothing is proven about the other
+// rows; adopt records that with an entry for each tenant.
 func (s *Store) adopt(ctx context.Context, x Tx, a *authenticator) error {
 	if s.trust.Watermark != nil && s.trust.Watermark.Known() {
 		return verdict{&store.KeyError{Given: s.trust.Key.Public}}
@@ -210,8 +207,8 @@ func (s *Store) appendOwn(x Tx, a *authenticator, tenant, event string, facts ma
 	return nil
 }
 
-// proven verifies the log of a tenant against its signed checkpoint,
-// entry by entry, and returns its size.
+// proven verifies the log of a tenant against its signed checkpoint, entry by entry, and
+// returns its size.
 func (s *Store) proven(ctx context.Context, x Tx, tenant string) (int64, error) {
 	t, found, err := first(ctx, x, scanTree, selectTrees+" WHERE tenant = $1", tenant)
 	if err != nil || !found {
@@ -239,7 +236,8 @@ func (s *Store) proven(ctx context.Context, x Tx, tenant string) (int64, error) 
 	return t.size, nil
 }
 
-// held are the statements that hold a transaction to this process's period.
+// held returns the statements that make a transaction fail if it is not in this process's
+// period.
 func (s *Store) held() []Stmt {
 	if s.auth == nil {
 		return nil
@@ -255,8 +253,8 @@ func (s *Store) held() []Stmt {
 	return out
 }
 
-// stillBound says why a transaction was not held to this process's
-// period, nil when it could be now.
+// stillBound returns the reason why the statements of held failed. It returns nil if the
+// store is in this process's period, so that the transaction can run again.
 func (s *Store) stillBound(ctx context.Context) error {
 	if s.auth == nil {
 		return nil
@@ -276,7 +274,7 @@ func (s *Store) stillBound(ctx context.Context) error {
 	return &store.KeyError{Bound: last.publicKey, Given: s.period.publicKey}
 }
 
-// exclusively runs fn in a transaction beside which nobody else writes.
+// exclusively runs fn in a transaction while no other transaction writes.
 func (s *Store) exclusively(ctx context.Context, what string, fn func(Tx) error) error {
 	return s.repeat(ctx, what, func(x Tx) error {
 		if s.d.KeyAlone != "" {
@@ -286,7 +284,7 @@ func (s *Store) exclusively(ctx context.Context, what string, fn func(Tx) error)
 	})
 }
 
-// Identity says what the store is.
+// Identity returns the store's identity.
 func (s *Store) Identity(ctx context.Context) (store.Identity, error) {
 	x, err := s.eng.Snapshot(ctx)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// pruneStep is how many rows one transaction redacts.
+// pruneStep is the number of rows that one transaction redacts.
 const pruneStep = 200
 
-// Prune redacts requests, grants and entries in small steps, so that it
-// can run beside everything else and be cut off anywhere.
+// Prune redacts requests, grants and entries in small steps. It can run while the store is
+// in use, and may be interrupted at any point.
 func (s *Store) Prune(ctx context.Context, tenant string, before time.Time) (requests, entries int, err error) {
 	if requests, err = s.pruneRequests(ctx, tenant, before); err != nil {
 		return requests, 0, err
@@ -29,14 +29,13 @@ func (s *Store) Prune(ctx context.Context, tenant string, before time.Time) (req
 	return requests, entries, err
 }
 
-// eraser is an engine in whose files the texts of deleted rows would
-// remain.
+// eraser is an engine whose files keep the texts of deleted rows until Erase is called.
 type eraser interface {
-	// Erase removes what was deleted from the files.
+	// Erase removes deleted data from the files.
 	Erase(ctx context.Context) error
 }
 
-// Prunable counts what Prune would redact now.
+// Prunable counts the rows that Prune would redact now.
 func (s *Store) Prunable(ctx context.Context, tenant string, before time.Time) (requests, entries int, err error) {
 	count := func(sql string) (n int64, err error) {
 		n, _, err = find(ctx, s, "count what can be pruned", scanInt, sql, tenant, micros(before))
@@ -50,19 +49,19 @@ func (s *Store) Prunable(ctx context.Context, tenant string, before time.Time) (
 	return int(r), int(e), err
 }
 
-// oldRequests are requests that ended before $2 and are not redacted yet.
+// oldRequests is the condition for requests that ended before $2 and are not redacted yet.
 const oldRequests = "closed < $2 AND closed IS NOT NULL AND pruned = 0"
 
-// oldOpenings are entries from before $2 that hold openings, except those
-// about requests that are open or ended later, and about grants that may
-// still be used: the ledger must be able to show what was approved.
+// oldOpenings is the condition for entries from before $2 that hold openings, except those
+// about requests that are open or ended later, and about grants that may still be used: the
+// ledger must be able to show what was approved.
 const oldOpenings = `at < $2 AND openings IS NOT NULL
 AND NOT EXISTS (SELECT 1 FROM requests r WHERE r.tenant = entries.tenant AND r.id = entries.subject
   AND (r.closed IS NULL OR r.closed >= $2))
 AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.tenant = entries.tenant AND g.id = entries.subject
   AND g.expires >= $2 AND (g.revoked IS NULL OR g.revoked >= $2))`
 
-// steps runs one step after the other until one did less than it might.
+// steps calls step until it handles fewer rows than a full step.
 func (s *Store) steps(ctx context.Context, what string, step func(Tx) (int, error)) (total int, err error) {
 	for n := pruneStep; n == pruneStep; total += n {
 		err := s.write(ctx, what, func(x Tx) (err error) {
@@ -92,8 +91,8 @@ func (s *Store) pruneRequests(ctx context.Context, tenant string, before time.Ti
 	})
 }
 
-// pruneDocuments redacts those of a table that a condition names, each
-// by the statement that redact makes of it.
+// pruneDocuments redacts the rows of a table that meet a condition, each with the
+// statements that redact returns for it.
 func (s *Store) pruneDocuments(
 	ctx context.Context, table, tenant string, before time.Time, old string, redact func(document) ([]Stmt, error),
 ) (int, error) {
@@ -117,8 +116,8 @@ func (s *Store) pruneDocuments(
 	})
 }
 
-// redacted is what stays of a request: who, what, when and how it
-// ended, but nothing that a call carried or people wrote.
+// redacted returns a copy of a request that keeps who, what, when and how it ended, but
+// nothing that a call carried or people wrote.
 func redacted(r *approval.Request) *approval.Request {
 	out := *r
 	out.Version++
@@ -153,8 +152,7 @@ func redacted(r *approval.Request) *approval.Request {
 	return &out
 }
 
-// pruneGrants redacts grants that ended. The live ones need the call
-// that they cover.
+// pruneGrants redacts grants that ended. Live grants still need the call that they cover.
 func (s *Store) pruneGrants(ctx context.Context, tenant string, before time.Time) error {
 	const old = "pruned = 0 AND (expires < $2 OR revoked < $2) ORDER BY created"
 	_, err := s.pruneDocuments(ctx, "grants", tenant, before, old, func(d document) ([]Stmt, error) {
@@ -172,8 +170,8 @@ func (s *Store) pruneGrants(ctx context.Context, tenant string, before time.Time
 	return err
 }
 
-// pruneEntries walks the sealed entries from the first that may hold
-// openings. It looks at all of them, since clocks may have jumped.
+// pruneEntries walks the sealed entries from the first one that may hold openings. It reads
+// all of them, because the clock may have jumped.
 func (s *Store) pruneEntries(ctx context.Context, tenant string, before time.Time) (total int, err error) {
 	type stretch struct{ from, end int64 }
 	sealed, _, err := find(ctx, s, "prune entries", func(r Rows) (x stretch, err error) {
@@ -207,7 +205,7 @@ WHERE tenant = $1 AND idx >= trees.pruned AND openings IS NOT NULL ORDER BY idx 
 
 const spanStep = 1000 // entries
 
-// dropOpenings drops those of entries from before a time, and counts them.
+// dropOpenings deletes the openings of the entries that meet a condition, and counts them.
 func (s *Store) dropOpenings(ctx context.Context, which string, args ...any) (n int, err error) {
 	err = s.write(ctx, "prune entries", func(x Tx) error {
 		gone, err := collect(ctx, x, scanInt, "UPDATE entries SET openings = NULL WHERE tenant = $1 AND "+

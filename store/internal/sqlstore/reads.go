@@ -18,7 +18,7 @@ func (s *Store) Request(ctx context.Context, tenant, id string) (*approval.Reque
 	return parseRequest(d.body)
 }
 
-// Heads reads columns only.
+// Heads reads columns only, not documents.
 func (s *Store) Heads(ctx context.Context, tenant string, ids []string) (map[string]approval.Head, error) {
 	type row struct {
 		id string
@@ -41,12 +41,12 @@ func (s *Store) Heads(ctx context.Context, tenant string, ids []string) (map[str
 	return out, nil
 }
 
-// headsOnce is how many ids one statement names.
+// headsOnce is the number of ids in one statement.
 const headsOnce = 128
 
-// oneOf writes the condition that a column is one of some values,
-// behind the arguments that there are. The number of values is rounded
-// up, so that there are few statements to prepare.
+// oneOf returns the condition that a column has one of some values, and appends its
+// arguments to before. It rounds the number of values up to a power of two, so that few
+// different statements are prepared.
 func oneOf(column string, values []string, before ...any) (string, []any) {
 	args := before
 	for i := range roundUp(len(values)) {
@@ -55,7 +55,7 @@ func oneOf(column string, values []string, before ...any) (string, []any) {
 	return column + " IN (" + marks(len(before)+1, len(args)-len(before)) + ")", args
 }
 
-// roundUp is the next power of two.
+// roundUp returns the smallest power of two that is not less than n.
 func roundUp(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
 // Loads reads an index only.
@@ -78,8 +78,8 @@ WHERE tenant = $1 AND state = 'pending' GROUP BY asker`, tenant)
 	return out, nil
 }
 
-// mostSimilar is how many bytes Similar reads, unless the first one
-// alone has more.
+// mostSimilar is the number of bytes that Similar reads at most. The first request is
+// returned even if it is larger.
 const mostSimilar = 4 << 20
 
 // Similar returns the latest closed requests of the same agent and target.

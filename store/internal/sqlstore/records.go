@@ -12,10 +12,9 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Both return a row when the record was written, and none when it was
-// not as the writer believed. Of two that want one alias at once, the
-// index lets one through: the other is a conflict, and none when it
-// runs again.
+// Both statements return a row if the record was written, and none if its stored version is
+// not the expected one. If two transactions write the same alias at once, the index accepts
+// one: the other gets a conflict, and returns no row when it runs again.
 const (
 	insertRecord = `INSERT INTO records (room, name, version, alias, due, expires, value, code) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT DO NOTHING RETURNING version`
@@ -58,7 +57,7 @@ func (s *Store) PutRecord(ctx context.Context, r store.Record) (int64, error) {
 	return r.Version, nil
 }
 
-// recordValues are the columns of a record that its code covers.
+// recordValues returns the columns of a record that its code covers.
 func recordValues(r store.Record) []any {
 	return []any{
 		r.Namespace,
@@ -79,8 +78,8 @@ func (s *Store) DeleteRecord(ctx context.Context, room, key string, version int6
 	return s.changeRecord(ctx, "delete record", deleteRecord, room, key, version)
 }
 
-// changeRecord runs a statement that returns a row when it did what it
-// should, in the next group.
+// changeRecord runs a statement in the next group. The statement must return a row if it
+// changed the record.
 func (s *Store) changeRecord(ctx context.Context, what, sql string, room, key string, more ...any) error {
 	args := append([]any{room, key}, more...)
 	return s.run(ctx, &job{what: what, record: room + "\x00" + key}, func(t *tx) error {
@@ -92,7 +91,7 @@ func (s *Store) changeRecord(ctx context.Context, what, sql string, room, key st
 	})
 }
 
-// sometime is micros, or NULL for no time.
+// sometime returns micros(t), or nil (NULL) for a zero time.
 func sometime(t time.Time) any {
 	if t.IsZero() {
 		return nil
@@ -159,7 +158,7 @@ func (s *Store) genuineRecord(r recordRow) (store.Record, error) {
 	return r.Record, nil
 }
 
-// ListRecords reads a stretch of the primary key.
+// ListRecords reads a range of the primary key.
 func (s *Store) ListRecords(
 	ctx context.Context,
 	room, prefix, after string,
@@ -182,8 +181,8 @@ func (s *Store) ListRecords(
 	return each(out, s.genuineRecord)
 }
 
-// behind is the first text after all that begin with prefix, "" when
-// there is none. The order of bytes in UTF-8 is that of code points.
+// behind returns the first text after all texts that begin with prefix, or an empty string
+// if there is none. UTF-8 bytes sort in the order of code points.
 func behind(prefix string) string {
 	for prefix != "" {
 		last, size := utf8.DecodeLastRuneInString(prefix)
@@ -191,7 +190,7 @@ func behind(prefix string) string {
 		switch last {
 		case utf8.MaxRune:
 			continue
-		case 0xD7FF: // what follows are surrogates, which no text has
+		case 0xD7FF: // the next code points are surrogates, which no text contains
 			last = 0xDFFF
 		}
 
@@ -201,7 +200,7 @@ func behind(prefix string) string {
 	return ""
 }
 
-// DueRecords reads the beginning of an index.
+// DueRecords reads only the beginning of an index.
 func (s *Store) DueRecords(ctx context.Context, room string, now time.Time, limit int) ([]store.Record, error) {
 	if err := store.CheckRecordList(room, "", "", limit); err != nil {
 		return nil, fmt.Errorf("list due records: %w", err)
@@ -215,14 +214,13 @@ func (s *Store) DueRecords(ctx context.Context, room string, now time.Time, limi
 	return each(out, s.genuineRecord)
 }
 
-// Namespaces lists namespaces by what their names begin with.
+// Namespaces lists the namespaces whose names begin with prefix.
 func (s *Store) Namespaces(ctx context.Context, prefix string) ([]string, error) {
 	all, err := list(ctx, s, "list namespaces", scanText, "SELECT DISTINCT room FROM records ORDER BY room")
 	return slices.DeleteFunc(all, func(room string) bool { return !strings.HasPrefix(room, prefix) }), err
 }
 
-// SweepRecords deletes records that expired. One that got more time
-// meanwhile stays.
+// SweepRecords deletes expired records, except those whose expiry was extended meanwhile.
 func (s *Store) SweepRecords(ctx context.Context, now time.Time) error {
 	return s.sweep(
 		ctx,

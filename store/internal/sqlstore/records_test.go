@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBehind: a key begins with a prefix if and only if it stands from
-// the prefix on, and before what is behind it.
+// TestBehind checks that a key begins with a prefix if and only if it sorts at or after the
+// prefix and before behind(prefix).
 func TestBehind(t *testing.T) {
 	for prefix, want := range map[string]string{
 		"":                      "",

@@ -9,16 +9,15 @@ import (
 	"strings"
 )
 
-// renewStep is how many rows are read at once. Documents may have megabytes.
+// renewStep is the number of rows that are read at once. Documents may have megabytes.
 const renewStep = 32
 
 // reseal is store.Rotation.Reseal.
 type reseal func(room, key string, value []byte) ([]byte, error)
 
-// renew holds all rows to the codes of one period, and gives them those
-// of another. from nil checks nothing. Its time and the writes are
-// linear in the rows; it belongs into a transaction beside which nobody
-// writes.
+// renew checks the codes of all rows of one period and replaces them by those of another.
+// If from is nil, it checks nothing. Its time and its writes are linear in the rows. The
+// caller must exclude other writers for the whole transaction.
 func (s *Store) renew(ctx context.Context, x Tx, from, to *authenticator, values reseal) error {
 	for _, t := range tables() {
 		if len(t.codes) == 0 || t.name == "periods" {
@@ -107,7 +106,7 @@ func (t table) reseal(row []any, values reseal) error {
 	return nil
 }
 
-// part is the table with those columns alone that codes need.
+// part returns the table with only the columns that codes need.
 func (t table) part() table {
 	used := slices.Clone(t.key)
 	for _, c := range t.codes {
@@ -119,7 +118,7 @@ func (t table) part() table {
 	return t
 }
 
-// page reads the rows behind one.
+// page returns the statement that reads the rows after a key.
 func (t table) page(after []any) string {
 	sql, key := t.selected(), strings.Join(t.key, ", ")
 	if after != nil {
@@ -128,7 +127,7 @@ func (t table) page(after []any) string {
 	return sql + " ORDER BY " + key + " LIMIT " + strconv.Itoa(renewStep)
 }
 
-// pick takes the values of columns.
+// pick returns the values of the named columns.
 func (t table) pick(row []any, names []string) []any {
 	out := make([]any, len(names))
 	for i, name := range names {

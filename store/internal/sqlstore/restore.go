@@ -16,10 +16,9 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Restore reads line after line into one transaction, once: what was
-// read of a backup is gone. Every row must carry the code of the
-// backup's period, and gets one of a new period: what was written after
-// the backup counts no more.
+// Restore reads the lines of a backup into one transaction. It does not retry, because r
+// can be read only once. Every row must carry the code of the backup's period, and gets one
+// of a new period. Rows that were written after the backup are no longer valid.
 func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 	var next period
 	before := ""
@@ -77,14 +76,13 @@ func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 	return s.beganAnew(next, before)
 }
 
-// watermarkLag is how much older than the newest entry of a ledger its
-// mark may be: a server that is killed loses what it has not written
-// yet.
+// watermarkLag is how much older than the newest entry of a ledger its mark may be: a
+// server that is killed loses marks that it has not written yet.
 const watermarkLag = time.Minute
 
-// remembered refuses a watermark that can't tell what happened after the
-// state of the store that a transaction sees: one that has never heard
-// of the period, or that was written before the ledger grew to its size.
+// remembered returns an error if the watermark can't show what happened after the state
+// that a transaction sees: if it does not have the period, or if its mark of a log is
+// smaller than the log and more than watermarkLag older than the log's newest entry.
 func (s *Store) remembered(ctx context.Context, x Tx, period string) error {
 	if s.trust.Watermark == nil {
 		return nil
@@ -112,9 +110,9 @@ FROM trees WHERE size > 0 ORDER BY tenant`)
 	return nil
 }
 
-// rememberedPeriod is the id of the period by which the watermark knows
-// the store. A restore that was cut off after its commit has not told
-// the watermark of its period, so the one before it counts then.
+// rememberedPeriod returns the id of the period under which the watermark knows the store.
+// A restore that was interrupted after its commit has not begun its period in the
+// watermark, so the period before it is returned then.
 func (s *Store) rememberedPeriod(ctx context.Context, x Tx) (string, error) {
 	id := s.period.id
 	if s.period.why == whyRestoring && s.trust.Watermark != nil && !s.trust.Watermark.Knows(id) {
@@ -130,8 +128,7 @@ func (s *Store) rememberedPeriod(ctx context.Context, x Tx) (string, error) {
 	return id, s.remembered(ctx, x, id)
 }
 
-// renewed checks all rows of a period and makes them those of another,
-// which has the same key.
+// renewed checks all rows of a period and moves them to a new period with the same key.
 func (s *Store) renewed(ctx context.Context, x Tx, last period, why string) (period, error) {
 	from, err := newAuthenticator(s.trust.Key.Secret, last.id)
 	if err == nil && !hmac.Equal(last.code, from.code("periods", last.values()...)) {
@@ -150,8 +147,8 @@ func (s *Store) renewed(ctx context.Context, x Tx, last period, why string) (per
 	return next, next.write(ctx, x, to)
 }
 
-// began takes up a period that was just committed, with what is known
-// of its logs.
+// began makes a period that was just committed the period of this process, with the known
+// states of its logs.
 func (s *Store) began(p period, before string, logs map[string]grown) error {
 	if p.id == "" {
 		return nil
@@ -182,14 +179,14 @@ func (s *Store) began(p period, before string, logs map[string]grown) error {
 	return s.beginMarks(before)
 }
 
-// beganAnew takes up the period of a restore: what was known of logs
-// and rows was of what is no more.
+// beganAnew makes the period of a restore the period of this process. It forgets the
+// remembered logs and rows, which were replaced by the restore.
 func (s *Store) beganAnew(p period, before string) error {
 	s.versions = newVersions(s.trust.Recent)
 	return s.began(p, before, map[string]grown{})
 }
 
-// RestoreInPlace begins a new period over what is there.
+// RestoreInPlace begins a new period with the rows that are in the database.
 func (s *Store) RestoreInPlace(ctx context.Context) error {
 	if s.auth == nil {
 		return errors.New("restore in place: the store has no key")
@@ -210,7 +207,7 @@ func (s *Store) RestoreInPlace(ctx context.Context) error {
 	return s.beganAnew(next, before)
 }
 
-// FinishRestore lets services open the store again.
+// FinishRestore allows services to open the store again.
 func (s *Store) FinishRestore(ctx context.Context) error {
 	if s.auth == nil {
 		return nil
@@ -226,8 +223,8 @@ func (s *Store) FinishRestore(ctx context.Context) error {
 	return err
 }
 
-// Rotate seals everything, tells of the new key in the last entry of
-// each log, and begins a period under it.
+// Rotate seals everything, names the new key in the last entry of each log, and begins a
+// period under that key.
 func (s *Store) Rotate(ctx context.Context, r store.Rotation) error {
 	if s.auth == nil || r.Key.Public == "" || len(r.Key.Secret) == 0 {
 		return errors.New("rotate: the store is bound to no key, or the new key is none")
@@ -264,8 +261,8 @@ func (s *Store) rotate(ctx context.Context, r store.Rotation) (next period, logs
 	return next, logs, err
 }
 
-// handOver ends each log under this key: its last entry names the next
-// one, and its checkpoint is kept.
+// handOver ends each log under this key: its last entry names the next key, and its
+// checkpoint is kept.
 func (s *Store) handOver(ctx context.Context, x Tx, r store.Rotation) (map[string]grown, error) {
 	tenants, err := collect(ctx, x, scanText, tenantsOf)
 	if err != nil {
@@ -311,8 +308,7 @@ func (s *Store) sealWhole(
 	}
 }
 
-// Handovers lists the checkpoints of a tenant's log that two keys
-// signed, oldest first.
+// Handovers lists the checkpoints of a tenant's log that two keys signed, oldest first.
 func (s *Store) Handovers(ctx context.Context, tenant string) ([][]byte, error) {
 	type row struct {
 		size       int64

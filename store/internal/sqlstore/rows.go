@@ -10,15 +10,14 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// indexed are the columns of a request that indexes hold; a save that
-// leaves them alone is cheaper.
+// indexed holds the columns of a request that have indexes. A save that doesn't change them
+// is cheaper.
 type indexed struct {
 	state, agent, target, groups, binding string
 	deadline, due, closed                 int64
 }
 
-// row is what a request's columns hold, and the keys under which lists
-// find it.
+// row holds a request's columns, and the keys under which lists find it.
 type row struct {
 	approval.Summary
 	x    indexed
@@ -44,8 +43,8 @@ func rowOf(r *approval.Request) row {
 	return row{s, x, listKeys(s)}
 }
 
-// line are the values that the code of a list's line covers, as its
-// columns hold them.
+// line returns the values that the code of a list's line covers, in the form of their
+// columns.
 func (s row) line(tenant string) []any {
 	return []any{
 		tenant,
@@ -85,9 +84,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 		)...)
 }
 
-// updateRequest writes a request that had version old, unless the
-// ledger tells of a later one. same says that no indexed column
-// changed, keyed that changeKeys follows.
+// updateRequest returns the statement that writes a request whose stored version is old.
+// The statement changes no row if the ledger has a later version. same means that no
+// indexed column changed, keyed that the statements of changeKeys follow.
 func (s *Store) updateRequest(
 	tenant string,
 	r *approval.Request,
@@ -115,7 +114,7 @@ func (s *Store) updateRequest(
 	set := "version = $4, cause = $5, principal = $6, message = $7, rules = $8, approvals = $9, needed = $10, body " +
 		"= $11, code = $12, line_code = $13, " +
 		"answering = $14"
-	if keyed { // if the keys were right, they are so now
+	if keyed { // if the keys were right before, they are right now
 		set += ", keyed = CASE WHEN keyed = version THEN $4 ELSE keyed END"
 	}
 	if !same {
@@ -137,11 +136,11 @@ func (s *Store) updateRequest(
 	return one("UPDATE requests SET "+set+" WHERE tenant = $1 AND id = $2 AND version = $3 AND "+upToDate, args...)
 }
 
-// answering writes what a list needs to know of who may answer. Of a
-// request that has ended nobody asks for it.
+// answering returns the JSON that a list needs to show who may answer. For a request that
+// is no longer pending it has only the readers.
 func answering(s *approval.Summary) string {
 	var kept any = s.Answering
-	if s.State != approval.Pending { // it waits for nobody's answer any more
+	if s.State != approval.Pending { // it no longer waits for an answer
 		kept = struct {
 			Readers []string `json:"readers"`
 		}{s.Answering.Readers}
@@ -154,13 +153,13 @@ func answering(s *approval.Summary) string {
 	return plain(string(text))
 }
 
-// upToDate holds when the ledger tells of no later version than $3 of
-// row $2 of tenant $1.
+// upToDate is a condition that is true if the ledger has no version later than $3 of row $2
+// of tenant $1.
 const upToDate = "NOT EXISTS (SELECT 1 FROM entries WHERE entries.subject = $2 AND entries.tenant = $1 AND " +
 	"entries.version > $3)"
 
-// newestOf is the latest version of a row that the ledger tells of; the
-// row's table is named.
+// newestOf returns an expression for the latest version of a row in the ledger. The
+// statement must name the row's table.
 func newestOf(table string) string {
 	return "(SELECT max(entries.version) FROM entries WHERE entries.subject = " + table +
 		".id AND entries.tenant = " + table + ".tenant)"
@@ -184,8 +183,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, 1, $11)`,
 	)
 }
 
-// updateGrant writes a grant that had version old, unless the ledger
-// tells of a later one.
+// updateGrant returns the statement that writes a grant whose stored version is old. It
+// changes no row if the ledger has a later version.
 func (s *Store) updateGrant(tenant string, g *approval.Grant, old int64, body string) Stmt {
 	return one(
 		`UPDATE grants SET version = $4, agent = $5, target = $6, expires = $7, revoked = $8, max_uses = $9, uses = $10, pruned = 0, body = $11, code = $12
@@ -205,8 +204,8 @@ WHERE tenant = $1 AND id = $2 AND version = $3 AND `+upToDate,
 	)
 }
 
-// joinGroups writes groups so that each stands between two line ends,
-// and can be found with them.
+// joinGroups joins groups so that each is enclosed by line ends, and can be searched
+// together with them.
 func joinGroups(groups []string) string {
 	if len(groups) == 0 {
 		groups = []string{""}
@@ -220,15 +219,15 @@ func joinGroups(groups []string) string {
 	return b.String()
 }
 
-// groupName keeps a name on one line.
+// groupName replaces line ends, because groups are joined by them.
 func groupName(g string) string { return plain(strings.ReplaceAll(g, "\n", " ")) }
 
 func splitGroups(s string) []string {
 	return strings.Split(strings.TrimSuffix(strings.TrimPrefix(s, "\n"), "\n"), "\n")
 }
 
-// plain makes a text fit for a column: Postgres takes no NUL. Documents
-// keep it, as \u0000.
+// plain makes a text valid for a column: PostgreSQL accepts neither NUL nor invalid UTF-8.
+// Documents keep NUL as \u0000.
 func plain(s string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
 }
@@ -238,7 +237,7 @@ func parse[T any](body string) (*T, error) {
 	return v, unavailable("read stored document", json.Unmarshal([]byte(body), v))
 }
 
-// parseRequest reads a document and makes sure that Request.Current works.
+// parseRequest parses a document and checks that Request.Current works.
 func parseRequest(body string) (*approval.Request, error) {
 	r, err := parse[approval.Request](body)
 	if err == nil && len(r.Revisions) == 0 {
@@ -248,27 +247,27 @@ func parseRequest(body string) (*approval.Request, error) {
 	return r, err
 }
 
-// document is a row that is one: a request or a grant. An empty body
-// stands for one that is known.
+// document is a row that holds a document: a request or a grant. The body is empty if the
+// caller has it already.
 type document struct {
 	id      string
 	body    string
 	version int64
 	code    []byte
-	newest  *int64 // version that the ledger tells of
+	newest  *int64 // latest version in the ledger
 }
 
 func scanDocument(r Rows) (d document, err error) {
 	return d, r.Scan(&d.id, &d.body, &d.version, &d.code, &d.newest)
 }
 
-// documents is the beginning of a statement that reads them.
+// documents returns the beginning of a statement that reads documents of a table.
 func documents(table string) string {
 	return "SELECT id, body, version, code, " + newestOf(table) + " FROM " + table
 }
 
-// document reads the document of an id, and refuses one that is not the
-// latest that there was. read is as tx.locked.
+// document reads the document of an id, and returns a tamper error if it is not the latest
+// version. read has the contract of tx.locked.
 func (s *Store) document(
 	table, tenant, id string, read func(what, sql string, args ...any) (document, bool, error),
 ) (document, error) {
@@ -283,16 +282,16 @@ func (s *Store) document(
 	return d, s.check(table, tenant, d, seen)
 }
 
-// outside reads for document, outside of transactions.
+// outside returns a read function for document that uses no transaction.
 func (s *Store) outside(ctx context.Context) func(what, sql string, args ...any) (document, bool, error) {
 	return func(what, sql string, args ...any) (document, bool, error) {
 		return find(ctx, s, what, scanDocument, sql, args...)
 	}
 }
 
-// check refuses a document that somebody else wrote, or an old one that
-// was put back: the ledger tells of a later version, or this process
-// knows one. seen is what it knew before the document was read.
+// check returns a tamper error if a document was not written by this service, or if it is
+// an old version that was put back: the ledger or this process knows a later one. seen is
+// the version that this process knew before the document was read.
 func (s *Store) check(table, tenant string, d document, seen int64) error {
 	what := strings.TrimSuffix(table, "s") + " " + d.id
 	if d.newest != nil {
@@ -325,7 +324,7 @@ func scanMemory(r Rows) (m memoryRow, err error) {
 	return m, err
 }
 
-// memoryValues are the columns of a memory that its code covers.
+// memoryValues returns the columns of a memory that its code covers.
 func memoryValues(tenant, key string, m approval.Memory) []any {
 	return []any{tenant, key, m.Digest, m.Request, m.Grant, micros(m.Expires)}
 }
@@ -344,10 +343,10 @@ const summaryColumns = "id, version, state, cause, agent, target, principal, mes
 	"approvals, needed, created, deadline, answering, " +
 	"line_code, octet_length(body)"
 
-// listed is a line of a list with what its code covers.
+// listed is a line of a list with the values that its code covers.
 type listed struct {
 	approval.Summary
-	covered []any // but for the tenant
+	covered []any // without the tenant
 	code    []byte
 }
 

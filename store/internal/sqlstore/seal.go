@@ -12,16 +12,16 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// sealStep is how many entries one transaction seals, so that writers
-// wait for it only shortly.
+// sealStep is how many entries one transaction seals. It is small so that writers wait only
+// briefly.
 const sealStep = 256
 
-// errSealing says that another replica seals.
+// errSealing means that another replica is sealing.
 var errSealing = errors.New("another replica seals")
 
-// Seal puts entries into the trees of their tenants, and then follows
-// what others have put there. What goes wrong for one tenant does not
-// stop the others; what does not fit stops that tenant.
+// Seal adds entries to the trees of their tenants, and then follows the entries that other
+// processes added. A failure for one tenant does not stop the others. A tenant whose log is
+// inconsistent is stopped.
 func (s *Store) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (int, error) {
 	if !s.sealing.TryLock() {
 		return 0, nil
@@ -65,13 +65,12 @@ func (s *Store) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint
 	return r.sealed, r.err()
 }
 
-// sealPause is how long SealTenant waits while another goroutine or
-// replica seals.
+// sealPause is how long SealTenant waits while another goroutine or replica seals.
 const sealPause = 10 * time.Millisecond
 
-// SealTenant seals the entries of a tenant that are committed by now. It
-// looks at their numbers and not at whether any entry is left, because
-// under load there is always a newer one.
+// SealTenant seals the entries of a tenant that are committed by now. It compares their
+// numbers instead of waiting until no entry is left, because under load there is always a
+// newer one.
 func (s *Store) SealTenant(
 	ctx context.Context, tenant string, sign func(ledger.Checkpoint) ([]byte, error),
 ) (sealed int, err error) {
@@ -93,7 +92,7 @@ func (s *Store) SealTenant(
 	return sealed, err
 }
 
-// sealRound is what one call of Seal did.
+// sealRound is the result of one call of Seal.
 type sealRound struct {
 	sealed int
 	left   map[string]bool  // tenants that may have entries still to be sealed
@@ -112,8 +111,8 @@ func (r *sealRound) err() error {
 	return errors.Join(errs...)
 }
 
-// sealShares gives each tenant its share in turn, so that nobody waits
-// for somebody who is never done.
+// sealShares gives each tenant its share in turn, so that a tenant with a constant stream
+// of entries does not block the others.
 func (s *Store) sealShares(
 	ctx context.Context, r *sealRound, tenants []string, limit int, sign func(ledger.Checkpoint) ([]byte, error),
 ) error {
@@ -159,8 +158,8 @@ func (s *Store) sealTenant(
 		if err != nil {
 			return sealed, err
 		}
-		// only what was committed: another replica may seal other
-		// entries up to the same size
+		// Learn only what was committed: otherwise another replica may seal different
+		// entries up to the same size.
 		s.learn(ctx, tenant, done.at, done.seen)
 		if done.n > 0 {
 			s.changes.happened(tenant)
@@ -173,12 +172,12 @@ func (s *Store) sealTenant(
 	return sealed, nil
 }
 
-// sealedStep is what one transaction sealed.
+// sealedStep is the result of one transaction that sealed entries.
 type sealedStep struct {
 	n    int
 	at   grown // the tree afterwards
 	seen []logged
-	bad  error // what stands behind them, and was not sealed
+	bad  error // error of the first entry after them, which was not sealed
 }
 
 type unsealed struct {
@@ -194,8 +193,8 @@ func scanUnsealed(r Rows) (e unsealed, err error) {
 	return e, r.Scan(&e.seq, &e.kind, &e.subject, &e.at, &e.version, &e.leaf, &e.code)
 }
 
-// unsealed reads the entries that wait to be sealed, up to the first that
-// was not written with the key, and returns the error of that one.
+// unsealed reads the entries that wait to be sealed, up to the first one that was not
+// written with the key, and returns the error of that one.
 func (s *Store) unsealed(ctx context.Context, x Tx, tenant string, limit int) ([]unsealed, error) {
 	entries, err := collect(ctx, x, scanUnsealed, selectUnsealed, tenant, int64(limit))
 	if err != nil {
@@ -214,11 +213,10 @@ func (s *Store) genuineUnsealed(tenant string, entries []unsealed) ([]unsealed, 
 	return entries, nil
 }
 
-// sealSome seals up to limit entries in one transaction. It hands out
-// indexes in the order of the entries' numbers among those that are
-// committed by now; a slower transaction's entry comes later, whatever
-// its number. An entry that was not written with the key ends it: only
-// those before are sealed.
+// sealSome seals up to limit entries in one transaction. It assigns indexes in the order of
+// the entries' numbers among those that are committed by now. An entry of a slower
+// transaction comes later, whatever its number. An entry that was not written with the key
+// ends the step: only the entries before it are sealed.
 func (s *Store) sealSome(
 	ctx context.Context, x Tx, tenant string, at grown, limit int, sign func(ledger.Checkpoint) ([]byte, error),
 ) (out sealedStep, err error) {
@@ -251,8 +249,8 @@ func (s *Store) sealSome(
 	return out, nil
 }
 
-// grow writes what a tree of some size becomes with more entries: its
-// hashes and its signed checkpoint. known are hashes of it.
+// grow writes the hashes and the signed checkpoint of a tree of the given size that grew by
+// more entries. known holds hashes of that tree.
 func (s *Store) grow(
 	ctx context.Context, x Tx, tenant string, known map[int64]ledger.Hash, size int64, all []logged,
 	sign func(ledger.Checkpoint) ([]byte, error),
@@ -280,8 +278,8 @@ ON CONFLICT (tenant) DO UPDATE SET size = excluded.size, root = excluded.root, c
 	return edge.next(ext), nil
 }
 
-// edge reads the hashes that a tree grows from: those on its right
-// edge, of which this process knows most from the last time.
+// edge reads the hashes that a tree grows from: those on its right edge, most of which this
+// process knows from the last time.
 type edge struct {
 	known map[int64]ledger.Hash
 	store hashes
@@ -308,16 +306,16 @@ func (e *edge) ReadHashes(indexes []int64) (out []ledger.Hash, err error) {
 	return out, nil
 }
 
-// grown is a tree of one size that this process has seen grow, and what
-// it can grow from.
+// grown is a tree of one size that this process has seen, with the hashes that it needs to
+// grow.
 type grown struct {
 	size   int64
 	root   ledger.Hash
 	hashes map[int64]ledger.Hash
 }
 
-// next holds what was used and what was added: the edge of the grown
-// tree is among them.
+// next returns the grown tree. It keeps the hashes that were used and added, which include
+// the edge of the grown tree.
 func (e *edge) next(ext ledger.Extension) grown {
 	all := e.used
 	if all == nil {
@@ -329,7 +327,7 @@ func (e *edge) next(ext ledger.Extension) grown {
 	return grown{size: ext.Size, root: ext.Root, hashes: all}
 }
 
-// at returns the hashes if they are of a tree of this size. Another
+// at returns the hashes if they belong to a tree of this size, and nil otherwise: another
 // replica may have sealed since.
 func (g grown) at(size int64) map[int64]ledger.Hash {
 	if g.size != size {
@@ -338,8 +336,7 @@ func (g grown) at(size int64) map[int64]ledger.Hash {
 	return g.hashes
 }
 
-// number gives entries their indexes, from one on, and the codes of
-// what is sealed.
+// number gives entries their indexes, starting with from, and the codes of sealed entries.
 func (s *Store) number(x Tx, tenant string, entries []unsealed, from int64) {
 	numbers := make([]int64, len(entries))
 	indexes := make([]int64, len(entries))
@@ -374,7 +371,7 @@ type hashes struct {
 	tenant string
 }
 
-// readStep bounds the placeholders of one statement.
+// readStep limits the placeholders of one statement.
 const readStep = 500
 
 func (h hashes) ReadHashes(indexes []int64) ([]ledger.Hash, error) {

@@ -13,34 +13,31 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// An act that spends or takes away an approval is answered after its
-// entry is sealed and the watermark has it. Otherwise somebody who writes
-// to the database could kill this process, take the entry away and put
-// the row back, and nobody would know of the act. So a group that holds
-// such an act seals the entries of its tenant in its own transaction:
-// what can't be sealed is not committed. See docs/design/024-journal.md.
+// An action that spends or withdraws an approval is answered only after its entry is sealed
+// and the watermark has it. Otherwise a person who can write to the database could kill
+// this process, remove the entry and restore the row, and the action would leave no trace.
+// So a group with such an action seals the entries of its tenant in its own transaction: if
+// they can't be sealed, the group is not committed. See docs/design/024-journal.md.
 
-// mostWaiting is how many entries that were not sealed yet a group seals
-// besides its own. The sealer in the background works off what is more.
+// mostWaiting is how many unsealed entries a group seals in addition to its own. The sealer
+// in the background seals the rest.
 const mostWaiting = 4096
 
-// sealedTenant is what a group sealed for one tenant.
+// sealedTenant is the result of sealing one tenant's entries in a group.
 type sealedTenant struct {
 	at   grown // the tree afterwards
 	seen []logged
 	n    int64 // entries that the group sealed
 }
 
-// sealing is what a group sealed, and the write of the watermark that is
-// prepared for it.
+// sealing is the result of sealGroup, and the watermark write that is reserved for it.
 type sealing struct {
 	tenants map[string]sealedTenant
-	mark    store.Reserved // nil: there is no watermark
+	mark    store.Reserved // nil if there is no watermark
 }
 
-// sealGroup seals the entries of all tenants for whom an update of the
-// group must be sealed first. It writes the entries of all others to be
-// sealed later.
+// sealGroup seals the entries of all tenants that have an update in the group which must be
+// sealed first. It writes the entries of all other tenants unsealed.
 func (b *batch) sealGroup(ctx context.Context, written []*tx) (out sealing, err error) {
 	first := map[string]bool{}
 	for _, t := range written {
@@ -60,8 +57,8 @@ func (b *batch) sealGroup(ctx context.Context, written []*tx) (out sealing, err 
 		return out, nil
 	}
 
-	// Groups of this process queue here, so that each knows the tree that
-	// the one before has left, and need not read that group's entries.
+	// Groups of this process wait here for each other, so that each one knows the tree that
+	// the previous one left, and need not read that group's entries.
 	b.s.turn.Lock()
 	b.turn = true
 	if b.s.d.SealWait != "" {
@@ -84,14 +81,14 @@ func (b *batch) sealGroup(ctx context.Context, written []*tx) (out sealing, err 
 	return out, nil
 }
 
-// selectTreeAndUnsealed reads a tenant's log and what waits to be sealed
-// at once: all others that seal wait meanwhile.
+// selectTreeAndUnsealed reads a tenant's log and its unsealed entries in one statement,
+// because every other sealer waits meanwhile.
 const selectTreeAndUnsealed = `SELECT trees.size, trees.root, trees.checkpoint, trees.code,
 entries.seq, entries.type, entries.subject, entries.at, entries.version, entries.leaf, entries.code
 FROM (SELECT 1 AS one) AS always LEFT JOIN trees ON trees.tenant = $1
 LEFT JOIN entries ON entries.tenant = $1 AND entries.idx IS NULL ORDER BY entries.seq LIMIT $2`
 
-// treeAndUnsealed is tree and unsealed in one query.
+// treeAndUnsealed does the reads of tree and unsealed in one query.
 func (s *Store) treeAndUnsealed(ctx context.Context, x Tx, tenant string) (tree, []unsealed, error) {
 	t := tree{tenant: tenant}
 	var size *int64
@@ -129,7 +126,7 @@ func (b *batch) endTurn() {
 	}
 }
 
-// notSealed says why a group was not committed, and keeps the class of
+// notSealed returns the error for a group that was not committed, and keeps the class of
 // the engine's error.
 func notSealed(err error) error {
 	if _, final := errors.AsType[verdict](err); final {
@@ -138,8 +135,7 @@ func notSealed(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrNotSealed, err)
 }
 
-// sealOwn seals what waits for a tenant, then the entries of updates of
-// this group.
+// sealOwn seals the unsealed entries of a tenant, then the entries of this group's updates.
 func (b *batch) sealOwn(ctx context.Context, tenant string, own []*tx) (out sealedTenant, err error) {
 	s := b.s
 	if err := s.stopped(tenant); err != nil {
@@ -191,16 +187,16 @@ func (b *batch) sealOwn(ctx context.Context, tenant string, own []*tx) (out seal
 	return out, err
 }
 
-// drop gives up the write that was prepared.
+// drop releases the reserved watermark write.
 func (g *sealing) drop() {
 	if g.mark != nil {
 		g.mark.Drop()
 	}
 }
 
-// kept notes in the watermark what a committed group sealed. If that
-// fails, what was spent stays spent, and is not answered: whoever repeats
-// the same attempt is answered when it can be noted.
+// kept writes to the watermark what a committed group sealed. If that fails, the approval
+// stays spent and the call is answered with an error. A client that repeats the same
+// attempt gets its answer once the watermark can be written.
 func (b *batch) kept() {
 	if b.mark == nil {
 		return
@@ -215,12 +211,12 @@ func (b *batch) kept() {
 	}
 }
 
-// markOf is what the watermark keeps of a tree.
+// markOf returns the watermark's mark for a tree.
 func (s *Store) markOf(at grown) store.Mark {
 	return store.Mark{Size: at.size, Root: at.root, Time: s.now().UTC().Truncate(time.Microsecond)}
 }
 
-// trees are the logs as this process has seen them grow, by tenant.
+// trees holds the logs that this process has seen, by tenant.
 type trees struct {
 	mu  sync.Mutex
 	all map[string]grown
@@ -244,8 +240,8 @@ func (t *trees) replace(all map[string]grown) {
 	t.all = all
 }
 
-// grow keeps the later of two states of a log. It returns how many entries
-// are new, and whether the log was known before.
+// grow keeps the later of two states of a log. It returns how many entries are new, and
+// whether the log was known before.
 func (t *trees) grow(tenant string, at grown) (more int64, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,15 +17,14 @@ type Store struct {
 	d       Dialect
 	now     func() time.Time
 	trust   store.Trust
-	auth    *authenticator // nil: rows carry no codes
+	auth    *authenticator // nil if rows carry no codes
 	period  period
 	sealing sync.Mutex
 	trees   trees
-	// distrusted are the tenants that something outside spoke against;
-	// guarded by sealing.
+	// distrusted holds the tenants that Distrust has stopped; guarded by sealing.
 	distrusted map[string]error
 	marks      map[string]store.Mark // of the watermark, when the store was opened
-	before     map[string]store.Mark // of the watermark, of the period before the one that this process began
+	before     map[string]store.Mark // of the watermark, for the period before the one that this process began
 	queue      queue
 	turn       sync.Mutex     // of the group that seals its own entries
 	answering  sync.WaitGroup // groups that are committed and not answered yet
@@ -34,7 +33,7 @@ type Store struct {
 	postponed postponed
 	versions  *versions
 	own       own
-	learning  sync.Mutex // of who notes that a log has grown; see grownBy
+	learning  sync.Mutex // held while noting that a log has grown; see grownBy
 	alarms    atomic.Int64
 	// entries that updates have sealed themselves
 	sealedFirst atomic.Int64
@@ -45,8 +44,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// New brings the database up to date and returns its store. It owns the
-// engine from then on, also when it fails.
+// New brings the database up to date and returns its store. The store owns the engine from
+// then on; New closes it if it fails.
 func New(ctx context.Context, eng Engine, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -77,8 +76,7 @@ func New(ctx context.Context, eng Engine, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close waits for what is being committed, refuses what still waits,
-// and closes the engine.
+// Close waits for running commits, refuses updates that still wait, and closes the engine.
 func (s *Store) Close() error {
 	s.queue.close()
 	s.answering.Wait()
@@ -86,12 +84,11 @@ func (s *Store) Close() error {
 	return s.eng.Close()
 }
 
-// attempts is how often a transaction runs again when another one got
-// in between.
+// attempts is how often a transaction is tried if another transaction conflicts with it.
 const attempts = 12
 
-// write runs fn in a transaction of this process's period, again when
-// another one got in between or the connection was stale.
+// write runs fn in a transaction of this process's period, again if another transaction
+// conflicted or the connection was stale.
 func (s *Store) write(ctx context.Context, what string, fn func(Tx) error) error {
 	return s.repeat(ctx, what, func(x Tx) error {
 		x.Queue(s.held()...)
@@ -111,7 +108,7 @@ func (s *Store) repeat(ctx context.Context, what string, fn func(Tx) error) erro
 	for n := 1; ; n++ {
 		err, committing := s.writeOnce(ctx, fn)
 		if _, final := errors.AsType[verdict](err); err == nil ||
-			final { // of a verdict no engine knows the class
+			final { // engines know no class of a verdict
 			return unavailable(what, err)
 		}
 		again := s.eng.Class(err) == Conflict || s.eng.Class(err) == Lost && !committing && n < 3
@@ -136,13 +133,13 @@ func (s *Store) writeOnce(ctx context.Context, fn func(Tx) error) (err error, co
 	return t.Commit(ctx), true
 }
 
-// roomy is an engine that knows whether its disk has room.
+// roomy is an engine that can check whether its disk has space left.
 type roomy interface {
 	Room() error
 }
 
-// Ping writes, so that a full or read-only database is noticed. What it
-// writes is small, so the engine is asked for room besides.
+// Ping writes, so that a full or read-only database is noticed. The write is small, so Ping
+// also asks the engine whether there is enough space.
 func (s *Store) Ping(ctx context.Context) error {
 	if e, ok := s.eng.(roomy); ok {
 		if err := e.Room(); err != nil {
@@ -153,8 +150,9 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.exec(ctx, "ping", do(beat, int64(1), make([]byte, 8192)), do("DELETE FROM pulse"))
 }
 
-// ClockAhead compares the clock with the server's. What lies between the
-// question and the answer is no difference.
+// ClockAhead returns how far the clock of this process is ahead of the database server's;
+// it is negative if the clock is behind. If the server's time lies between the start and
+// the end of the query, it returns 0.
 func (s *Store) ClockAhead(ctx context.Context) (time.Duration, error) {
 	if s.d.Clock == "" {
 		return 0, nil

@@ -11,29 +11,29 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// tx is the part of a batch that one update sees. Its writes are kept
-// back until its function has returned nil.
+// tx is the part of a batch that one update sees. Its writes are held back until its
+// function has returned nil.
 type tx struct {
 	b                       *batch
 	tenant                  string
 	writes                  []Stmt
-	err                     error // a write that can't be
+	err                     error // a write that is not possible
 	lockConflict            bool
 	wroteFreeze, wroteGrant bool
 	read                    map[string]row   // requests as they were read
 	newKeys                 map[string]bool  // idempotency keys under which nothing was remembered
 	grants                  map[string]int64 // versions of grants that were read or written
-	// versions that this update writes, by request or grant; "" for
-	// what is frozen
+	// versions that this update writes, by the id of the request or grant; the key of the
+	// freezes is the empty string
 	told       map[string]int64
 	freezing   []approval.Freeze
-	frozenThen []approval.Freeze // once those are in force, or lifted
+	frozenThen []approval.Freeze // the freezes in force after this update
 	appended   []appended
 	sealFirst  bool
 }
 
-// appended is an entry with its deliveries, whose code waits for the
-// versions that the update writes.
+// appended is an entry with its deliveries. Its code is computed when the versions that the
+// update writes are known.
 type appended struct {
 	ledger.Record
 	deliveries []approval.Delivery
@@ -41,7 +41,7 @@ type appended struct {
 
 var _ approval.Tx = (*tx)(nil)
 
-// settle says what the update is to be told when its function returned err.
+// settle returns the error for the update's caller when its function returned err.
 func (t *tx) settle(err error) error {
 	switch {
 	case err == errAborted:
@@ -57,9 +57,8 @@ func (t *tx) settle(err error) error {
 	return err
 }
 
-// finish writes what depends on the whole update: what is frozen then,
-// and the entries, which name the versions of the rows that they tell
-// of.
+// finish writes what depends on the whole update: the resulting freezes, and the entries,
+// which name the versions of the rows that they describe.
 func (t *tx) finish() error {
 	if len(t.freezing) > 0 {
 		next, err := t.frozen()
@@ -86,7 +85,6 @@ func (t *tx) finish() error {
 // changes reports whether the update wrote anything.
 func (t *tx) changes() bool { return len(t.writes)+len(t.appended) > 0 }
 
-// tell notes a version that the update writes.
 func (t *tx) tell(subject string, version int64) {
 	if t.told == nil {
 		t.told = map[string]int64{}
@@ -94,7 +92,7 @@ func (t *tx) tell(subject string, version int64) {
 	t.told[subject] = version
 }
 
-// fact is what the entry's code covers.
+// fact returns the parts of the entry that its code covers.
 func (t *tx) fact(e appended) fact {
 	return fact{
 		kind:    e.Type,
@@ -105,7 +103,7 @@ func (t *tx) fact(e appended) fact {
 	}
 }
 
-// writeEntries writes the update's entries, to be sealed later.
+// writeEntries writes the update's entries unsealed.
 func (t *tx) writeEntries() {
 	for _, e := range t.appended {
 		f := t.fact(e)
@@ -141,7 +139,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 	}
 }
 
-// fail notes that the transaction is lost, unless the error is ours.
+// fail marks the transaction as lost, unless the error is a verdict.
 func (t *tx) fail(what string, err error) error {
 	if _, ours := errors.AsType[verdict](err); !ours && t.b.err == nil {
 		t.b.err = err
@@ -151,8 +149,8 @@ func (t *tx) fail(what string, err error) error {
 
 func (t *tx) waits() bool { return t.b.patient || !t.b.held }
 
-// locked reads one document and locks it. In a batch that holds locks
-// already it does not wait, but gives way.
+// locked reads one document and locks it. In a batch that holds locks already, it gives way
+// instead of waiting.
 func (t *tx) locked(what, query string, args ...any) (d document, ok bool, err error) {
 	lock := t.b.s.d.Lock
 	if !t.waits() {
@@ -178,8 +176,8 @@ func (t *tx) Request(id string) (*approval.Request, error) {
 	return t.parse(d.body)
 }
 
-// due is Request for one that is still due and that nobody else works
-// on; nil when there is none.
+// due is like Request for a request that is still due and not locked by another
+// transaction. It returns nil if there is none.
 func (t *tx) due(id string, now time.Time) (*approval.Request, error) {
 	s := t.b.s
 	seen := s.versions.latest(rowName{t.tenant, id})
@@ -214,7 +212,7 @@ func (t *tx) due(id string, now time.Time) (*approval.Request, error) {
 	return r, err
 }
 
-// parse remembers what the columns of a request are before it is changed.
+// parse records the column values of a request before it is changed.
 func (t *tx) parse(body string) (*approval.Request, error) {
 	r, err := parseRequest(body)
 	if err != nil {
@@ -227,8 +225,8 @@ func (t *tx) parse(body string) (*approval.Request, error) {
 	return r, nil
 }
 
-// Latest takes the lock of the binding too, so that two that find
-// nothing don't both insert.
+// Latest also takes the lock of the binding, so that two updates that find nothing don't
+// both insert.
 func (t *tx) Latest(binding string) (*approval.Request, error) {
 	for before := ""; ; {
 		id, ok, err := t.latest(binding)
@@ -247,13 +245,12 @@ func (t *tx) Latest(binding string) (*approval.Request, error) {
 			)
 		}
 
-		before = id // somebody edited it while we waited for its lock, so it has another binding now
+		before = id // it was edited while we waited for its lock, so it has another binding now
 	}
 }
 
-// newest is the order of Latest: a pending request goes first, then
-// approved ones, since an edit can give an older request the binding of
-// a newer one that has ended.
+// newest is the order of Latest: a pending request first, then approved ones, because an
+// edit can give an older request the binding of a newer one that has ended.
 const newest = "ORDER BY CASE WHEN state = 'pending' THEN 0 WHEN closed IS NULL THEN 1 ELSE 2 END, created DESC, id DESC LIMIT 1"
 
 func (t *tx) latest(binding string) (id string, ok bool, err error) {
@@ -299,9 +296,8 @@ var selectLive = documents(
 ) + ` WHERE tenant = $1 AND agent = $2 AND target = $3 AND revoked IS NULL AND expires > $4 AND uses < max_uses
 ORDER BY created DESC, id DESC`
 
-// Live reads without locking first, since mostly there is no grant.
-// That there is none is remembered for the batch: whoever is in it
-// asked before the batch began.
+// Live first reads without locking, since mostly there is no grant. The batch remembers
+// that there is none, because all of its updates were requested before the batch began.
 func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error) {
 	d, key := t.b.s.d, [3]string{t.tenant, agent, target}
 	if t.b.grantless[key] {
@@ -358,8 +354,9 @@ func (t *tx) Grant(id string) (*approval.Grant, error) {
 	return t.grant(t.b.s.document("grants", t.tenant, id, t.locked))
 }
 
-// Freezes are read once for a batch: whoever is in it asked before the
-// batch began, and what is frozen within it is read again.
+// Freezes returns the freezes in force. They are read once for a batch, because all of its
+// updates were requested before the batch began. If an update in the batch changes them,
+// they are read again.
 func (t *tx) Freezes() ([]approval.Freeze, error) {
 	f, err := t.frozen()
 	return f.clone(), err
@@ -380,8 +377,8 @@ func (t *tx) frozen() (frozen, error) {
 	return f, nil
 }
 
-// Remembered reads a memory. Finding none makes the next Remember an
-// insert that fails when somebody else was quicker.
+// Remembered reads a memory. If there is none, the next Remember is an insert, which fails
+// if another transaction inserts one first.
 func (t *tx) Remembered(key string) (*approval.Memory, error) {
 	m, ok, err := first(
 		t.b.ctx,
@@ -404,7 +401,7 @@ func (t *tx) Remembered(key string) (*approval.Memory, error) {
 	return &m.Memory, t.b.s.genuine(m.code, t.tenant, "idempotency key", "memories", values...)
 }
 
-// Insert adds a new request. Its version becomes 1 when it has none.
+// Insert adds a new request. If its version is 0, it becomes 1.
 func (t *tx) Insert(r *approval.Request) {
 	r.Version = max(r.Version, 1)
 	body, err := json.Marshal(r)
@@ -456,14 +453,14 @@ func (t *tx) SaveGrant(g *approval.Grant) {
 	t.tell(g.ID, old+1)
 }
 
-// SaveFreeze replaces the freeze of an agent, or of everything.
+// SaveFreeze replaces the freeze of an agent, or the one of all agents.
 func (t *tx) SaveFreeze(f approval.Freeze) {
 	t.wroteFreeze = true
 	f.Reason, f.At = plain(f.Reason), moment(micros(f.At))
 	t.freezing = append(t.freezing, f)
 }
 
-// Remember keeps the answer to an idempotency key.
+// Remember stores the answer for an idempotency key.
 func (t *tx) Remember(key string, m approval.Memory) {
 	sql := "INSERT INTO memories (tenant, name, digest, request, grant_id, expires, code) VALUES ($1, $2, $3, $4, " +
 		"$5, $6, $7)"
@@ -474,7 +471,7 @@ expires = excluded.expires, code = excluded.code`
 	t.writes = append(t.writes, do(sql, t.b.s.auth.coded("memories", memoryValues(t.tenant, key, m)...)...))
 }
 
-// AddVote keeps a vote for figures.
+// AddVote stores a vote for statistics.
 func (t *tx) AddVote(v approval.VoteFact) {
 	t.writes = append(
 		t.writes,
@@ -484,10 +481,12 @@ func (t *tx) AddVote(v approval.VoteFact) {
 	)
 }
 
-// SealFirst has the entries sealed within the transaction: see sealin.go.
+// SealFirst makes the batch seal the update's entries within its transaction; see
+// sealfirst.go.
 func (t *tx) SealFirst() { t.sealFirst = t.b.s.trust.Key.Sign != nil && t.b.s.auth != nil }
 
-// Append adds a ledger entry and its deliveries, once the update is whole.
+// Append adds a ledger entry and its deliveries. They are written when the update's
+// function has returned.
 func (t *tx) Append(r ledger.Record, deliveries ...approval.Delivery) {
 	if r.Tenant != t.tenant || len(r.Leaf) == 0 {
 		t.err = fmt.Errorf(

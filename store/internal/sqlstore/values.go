@@ -29,8 +29,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (tenant, 
 scopes = excluded.scopes, agents = excluded.agents, person = excluded.person, maker = excluded.maker, created = excluded.created, expires = excluded.expires,
 revoked = excluded.revoked, code = excluded.code`
 
-// checkName refuses the name of another live token of the tenant.
-// Whoever asks at the same time waits.
+// checkName returns ErrNameTaken if another live token of the tenant has the name. It locks
+// the names first, so that two concurrent writers can't both find the name free.
 func (s *Store) checkName(ctx context.Context, x Tx, t store.Token) error {
 	if wait := s.eng.Dialect().WaitFor; wait != "" {
 		x.Queue(do(wait, "names of tokens of "+t.Tenant))
@@ -48,7 +48,7 @@ func (s *Store) checkName(ctx context.Context, x Tx, t store.Token) error {
 	return nil
 }
 
-// tokenValues are the columns of a token that its code covers.
+// tokenValues returns the columns of a token that its code covers.
 func tokenValues(t store.Token) []any {
 	return []any{
 		t.Tenant,
@@ -65,14 +65,14 @@ func tokenValues(t store.Token) []any {
 	}
 }
 
-// texts is a list in a column.
+// texts encodes a list for a column.
 func texts(list []string) string {
 	b, _ := json.Marshal(list) // strings can always be written
 	return string(b)
 }
 
-// tokenRow is a token with its code, and with whether the ledger tells
-// that it was revoked.
+// tokenRow is a token with its code. gone is not zero if the ledger has an entry that the
+// token was revoked.
 type tokenRow struct {
 	store.Token
 	code []byte
@@ -115,8 +115,8 @@ func scanToken(r Rows) (t tokenRow, err error) {
 	return t, err
 }
 
-// token refuses a row that somebody else wrote. A token that was
-// revoked once stays so, whatever its row says.
+// token returns a tamper error for a row that was not written by this service. A token that
+// was revoked once stays revoked, whatever its row says.
 func (s *Store) token(t tokenRow) (store.Token, error) {
 	what := "token " + t.ID
 	if err := s.genuine(t.code, t.Tenant, what, "tokens", tokenValues(t.Token)...); err != nil {
@@ -142,7 +142,7 @@ func (s *Store) token(t tokenRow) (store.Token, error) {
 	return t.Token, nil
 }
 
-// revoked asks the watermark.
+// revoked looks the token up in the watermark.
 func (s *Store) revoked(tenant, id string) (time.Time, bool) {
 	if s.trust.Watermark == nil {
 		return time.Time{}, false
@@ -150,7 +150,7 @@ func (s *Store) revoked(tenant, id string) (time.Time, bool) {
 	return s.trust.Watermark.Revoked(tenant, id)
 }
 
-// TokenByHash returns a token whatever its state.
+// TokenByHash returns a token in any state.
 func (s *Store) TokenByHash(ctx context.Context, hash string) (store.Token, error) {
 	t, ok, err := find(ctx, s, "read token", scanToken, selectTokens+"hash = $1", hash)
 	if err == nil && !ok {
@@ -162,7 +162,7 @@ func (s *Store) TokenByHash(ctx context.Context, hash string) (store.Token, erro
 	return s.token(t)
 }
 
-// LiveToken returns the token of a name that is good now.
+// LiveToken returns the token of a name if it is neither revoked nor expired.
 func (s *Store) LiveToken(ctx context.Context, tenant, name string, now time.Time) (store.Token, error) {
 	found, err := list(ctx, s, "read token", scanToken,
 		selectTokens+"tenant = $1 AND name = $2 AND revoked IS NULL AND expires > $3", tenant, plain(name), micros(now))
@@ -174,7 +174,7 @@ func (s *Store) LiveToken(ctx context.Context, tenant, name string, now time.Tim
 		return store.Token{}, err
 	}
 	for _, t := range all {
-		if t.Revoked == nil { // the watermark may know better than the row
+		if t.Revoked == nil { // the watermark may have a revocation that the row lacks
 			return t, nil
 		}
 	}
@@ -191,7 +191,7 @@ func (s *Store) Tokens(ctx context.Context, tenant string) ([]store.Token, error
 	return each(found, s.token)
 }
 
-// RevokeToken ends a token; one that was revoked before keeps its time.
+// RevokeToken revokes a token. A token that was revoked before keeps that time.
 func (s *Store) RevokeToken(ctx context.Context, tenant, id string, at time.Time) error {
 	_, err := s.endToken(ctx, tenant, id, at)
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *Store) RevokeToken(ctx context.Context, tenant, id string, at time.Time
 	return s.noteRevoked(tenant, id, at)
 }
 
-// EndToken is RevokeToken for a token that may not be there.
+// EndToken is RevokeToken for a token that may not exist.
 func (s *Store) EndToken(ctx context.Context, tenant, id string, at time.Time) (bool, error) {
 	ended, err := s.endToken(ctx, tenant, id, at)
 	if errors.Is(err, approval.ErrNotFound) {
@@ -248,7 +248,7 @@ func (s *Store) endToken(ctx context.Context, tenant, id string, at time.Time) (
 	return ended, err
 }
 
-// noteRevoked tells the watermark.
+// noteRevoked writes the revocation to the watermark, if there is one.
 func (s *Store) noteRevoked(tenant, id string, at time.Time) error {
 	if s.trust.Watermark == nil {
 		return nil
@@ -308,7 +308,7 @@ func (s *Store) Value(ctx context.Context, bucket, key string, now time.Time) ([
 	return s.value(bucket, k, ok, err)
 }
 
-// value is what a read of one value found.
+// value checks the row of one value and returns the value.
 func (s *Store) value(bucket string, k kept, ok bool, err error) ([]byte, error) {
 	if err == nil && !ok {
 		err = verdict{fmt.Errorf("value of %s: %w", bucket, approval.ErrNotFound)}
@@ -334,7 +334,7 @@ func (s *Store) TakeValue(ctx context.Context, bucket, key string, now time.Time
 	return value, nil
 }
 
-// DeleteValue deletes a value, if it is there.
+// DeleteValue deletes a value if it exists.
 func (s *Store) DeleteValue(ctx context.Context, bucket, key string) error {
 	return s.exec(ctx, "delete value", do("DELETE FROM kept WHERE bucket = $1 AND name = $2", bucket, key))
 }
@@ -356,8 +356,8 @@ func (s *Store) ListValues(ctx context.Context, bucket string, now time.Time) (m
 	return out, nil
 }
 
-// SweepValues deletes expired values, idempotency keys that expired
-// too, and deliveries that arrived a week ago.
+// SweepValues deletes expired values and idempotency keys, and deliveries that arrived more
+// than a week ago.
 func (s *Store) SweepValues(ctx context.Context, now time.Time) error {
 	for _, sql := range []string{
 		"DELETE FROM kept WHERE (bucket, name) IN (SELECT bucket, name FROM kept WHERE expires <= $1 LIMIT $2) " +
@@ -373,8 +373,8 @@ func (s *Store) SweepValues(ctx context.Context, now time.Time) error {
 	return s.sweepSent(ctx, now)
 }
 
-// sweep runs a statement that deletes up to $2 rows that expired by $1,
-// and returns a number for each, until nothing is left for it.
+// sweep runs a statement that deletes up to $2 rows that expired by $1 and returns a number
+// for each, until it deletes fewer than that.
 func (s *Store) sweep(ctx context.Context, what string, now time.Time, sql string) error {
 	for gone := sweepStep; gone == sweepStep; {
 		err := s.write(ctx, what, func(x Tx) error {

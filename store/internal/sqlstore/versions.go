@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// rowName is a row with versions: a request or a grant by its id, ""
-// for what is frozen.
+// rowName identifies a row with versions: a request or a grant by its id, the freezes by an
+// empty subject.
 type rowName struct{ tenant, subject string }
 
-// versions remembers the latest version of what changed of late,
-// whoever changed it: by commits of this process, and by the ledger's
-// entries that it has followed. Memory is bounded: what was not seen
-// again for one to two spans is forgotten.
+// versions remembers the latest version of each row that changed recently, from commits of
+// this process and from the ledger's entries that it has followed. Memory is bounded: a row
+// that was not seen for one to two spans is forgotten.
 type versions struct {
 	mu         sync.Mutex
 	span       time.Duration
@@ -21,8 +20,8 @@ type versions struct {
 	freezes    map[string]int64 // by tenant; never forgotten
 }
 
-// mostVersions bounds a generation, about 100 bytes each: more than
-// changes between two sealings, behind which the tree tells.
+// mostVersions limits one generation (about 100 bytes for each row). It is more than the
+// number of changes between two sealings; after a sealing, the tree shows the version.
 const mostVersions = 10_000
 
 func newVersions(span time.Duration) *versions {
@@ -33,7 +32,7 @@ func newVersions(span time.Duration) *versions {
 	}
 }
 
-// note remembers a version. now is any clock that goes on.
+// note remembers a version. now is the time of a clock that never goes back.
 func (v *versions) note(row rowName, version int64, now time.Time) {
 	if version <= 0 {
 		return
@@ -52,7 +51,7 @@ func (v *versions) note(row rowName, version int64, now time.Time) {
 	v.young[row] = max(version, v.young[row], v.old[row])
 }
 
-// latest is the latest version that is remembered, 0 for none.
+// latest returns the latest remembered version, or 0.
 func (v *versions) latest(row rowName) int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 )
 
-// TestLatestVersionsAreRememberedAsLongAsPermitsLive, and not much longer.
+// TestLatestVersionsAreRememberedAsLongAsPermitsLive also checks that they are forgotten
+// soon after.
 func TestLatestVersionsAreRememberedAsLongAsPermitsLive(t *testing.T) {
 	v := newVersions(time.Hour)
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -30,7 +31,7 @@ func TestLatestVersionsAreRememberedAsLongAsPermitsLive(t *testing.T) {
 	if got := v.latest(row); got != 3 {
 		t.Errorf("an hour later it is %d", got)
 	}
-	v.note(row, 2, begin.Add(62*time.Minute)) // as an older entry, read late
+	v.note(row, 2, begin.Add(62*time.Minute)) // an older entry that is read late
 	v.note(rowName{"default", "apr_3"}, 1, begin.Add(122*time.Minute))
 	if got := v.latest(row); got != 3 {
 		t.Errorf("after a version that was not the latest it is %d", got)
@@ -42,7 +43,7 @@ func TestLatestVersionsAreRememberedAsLongAsPermitsLive(t *testing.T) {
 	}
 }
 
-// TestVersionsOfFreezesAreNeverForgotten, and memory is bounded.
+// TestVersionsOfFreezesAreNeverForgotten also checks that memory is bounded.
 func TestVersionsOfFreezesAreNeverForgotten(t *testing.T) {
 	v, now := newVersions(time.Hour), time.Now()
 	v.note(rowName{tenant: "default"}, 4, now)
@@ -65,7 +66,8 @@ func written(leaves ...string) (entries []appended, sealed []logged) {
 	return entries, sealed
 }
 
-// TestEntriesOfThisProcessAreAwaited until they are seen sealed.
+// TestEntriesOfThisProcessAreAwaited checks that entries are expected until they are seen
+// sealed.
 func TestEntriesOfThisProcessAreAwaited(t *testing.T) {
 	var o own
 	round := func(left bool) []string {
@@ -119,7 +121,7 @@ func TestEntriesOfThisProcessAreAwaited(t *testing.T) {
 	}
 }
 
-// TestEntriesAwaitedAreBounded while nothing can be sealed.
+// TestEntriesAwaitedAreBounded covers a time in which nothing can be sealed.
 func TestEntriesAwaitedAreBounded(t *testing.T) {
 	var o own
 	for n := range mostOwn + 1000 {
@@ -132,8 +134,8 @@ func TestEntriesAwaitedAreBounded(t *testing.T) {
 	}
 }
 
-// TestFactsCoverWhatIsSealed: each column of an entry that decides
-// anything changes its code.
+// TestFactsCoverWhatIsSealed checks that each column of an entry that affects decisions
+// changes its code.
 func TestFactsCoverWhatIsSealed(t *testing.T) {
 	a, one := testAuthenticator(t, "secret", "period"), int64(1)
 	zero := int64(0)

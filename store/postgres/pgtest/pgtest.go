@@ -32,14 +32,13 @@ import (
 // Env names the server that tests use.
 const Env = "ASSENT_TEST_POSTGRES"
 
-// own is set when the server is one that Main started.
+// own is set if Main started the server.
 const own = "ASSENT_TEST_POSTGRES_OWN"
 
 const missing = "no PostgreSQL server found in /usr/lib/postgresql/*/bin or on the PATH: apt-get install " +
 	"postgresql, or set " + Env + " to the URL of one"
 
-// Main runs the tests of a binary with a server, and returns what to
-// exit with.
+// Main runs the tests of a binary with a server, and returns the exit code.
 func Main(m *testing.M) int {
 	if os.Getenv(Env) != "" {
 		return m.Run()
@@ -51,13 +50,13 @@ func Main(m *testing.M) int {
 		return m.Run()
 	}
 	defer s.Stop()
-	_ = os.Setenv(Env, s.URL) // and not a variable of this package, which would be state of it
+	_ = os.Setenv(Env, s.URL) // not a package variable, which would be global state
 	_ = os.Setenv(own, "1")
 	return m.Run()
 }
 
-// New makes a schema for one test, which is quicker than a database and
-// as separate, and returns its URL.
+// New makes a schema for one test and returns its URL. A schema is quicker to make than a
+// database and as separate.
 func New(t testing.TB) string {
 	t.Helper()
 	server := os.Getenv(Env)
@@ -84,7 +83,7 @@ func New(t testing.TB) string {
 	}
 
 	execute(t, server, "CREATE SCHEMA "+name)
-	if os.Getenv(own) == "" { // ours goes as a whole
+	if os.Getenv(own) == "" { // a server of ours is removed as a whole
 		t.Cleanup(func() { execute(t, server, "DROP SCHEMA "+name+" CASCADE") })
 	}
 	q.Set("search_path", name)
@@ -92,7 +91,7 @@ func New(t testing.TB) string {
 	return u.String()
 }
 
-// Exec runs statements where New has returned the URL.
+// Exec runs statements in the database or schema of a URL from New.
 func Exec(t testing.TB, where, statements string) {
 	t.Helper()
 	execute(t, where, statements)
@@ -111,7 +110,7 @@ func execute(t testing.TB, server, sql string) {
 	}
 }
 
-// Server is a running server. It ends with Stop, or when this process does.
+// Server is a running server. It ends with Stop, or when this process ends.
 type Server struct {
 	URL    string // of its first database, as its owner
 	folder string
@@ -160,8 +159,8 @@ func find() (string, error) {
 	return "", fmt.Errorf("%s", missing)
 }
 
-// as runs a command as the user postgres when we are root, whom the
-// server refuses.
+// as runs a command as the user postgres if we are root, because the server refuses to run
+// as root.
 func as(name string, args ...string) *exec.Cmd {
 	if os.Getuid() == 0 {
 		return exec.Command("runuser", append([]string{"-u", "postgres", "--", name}, args...)...)
@@ -194,12 +193,10 @@ func (s *Server) create() error {
 	return nil
 }
 
-// script stops the server when its input ends, which it does when this
-// process dies, however.
+// script stops the server when its input ends, which happens whenever this process ends.
 const script = `"$@" & read -r _; kill -INT $! 2>/dev/null; wait $!`
 
-// Restart starts the server after Halt, and returns when it takes
-// connections.
+// Restart starts the server after Halt, and returns when it accepts connections.
 func (s *Server) Restart() error {
 	s.cmd = as(
 		"sh",
@@ -257,8 +254,8 @@ func (s *Server) wait() error {
 	}
 }
 
-// Halt stops the server at once, cutting off whoever is connected.
-// Restart brings it back with what was committed.
+// Halt stops the server at once and cuts all connections. Restart starts it again with what
+// was committed.
 func (s *Server) Halt() {
 	_ = s.alive.Close()
 	_ = s.cmd.Wait()

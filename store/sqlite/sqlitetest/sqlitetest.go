@@ -1,5 +1,5 @@
-// Package sqlitetest changes a SQLite store from outside of it, as
-// somebody does who has the file and not the key.
+// Package sqlitetest changes a SQLite store like an attacker who has the file but not the
+// key.
 package sqlitetest
 
 import (
@@ -10,7 +10,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// Exec runs statements on a database file, also while servers use it.
+// Exec runs statements on a database file. Servers may use it at the same time.
 func Exec(t testing.TB, path, statements string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+url.PathEscape(path)+"?_pragma=busy_timeout(30000)")
