@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// offer is what a client shows to its user while a call waits.
+// offer holds the form or the link that a client shows to its user while a call waits.
 type offer struct {
 	ref  string            // of the request
 	text string            // of a form; "": there is none
@@ -24,8 +24,8 @@ type offer struct {
 	user bool              // the user of the caller may answer on that page
 }
 
-// askedWithin limits how long a call waits to learn the reference of its request. The service where
-// people answer may not be reachable.
+// askedWithin limits how long a call waits to learn the reference of its request, because the
+// service where people answer may be unreachable.
 const askedWithin = 5 * time.Second
 
 // canForm reports whether the user of a caller may answer in the client itself. Both the

@@ -60,7 +60,7 @@ func (s *remote) runs(t *testing.T, n int) {
 	}
 }
 
-// resourceURL is what tokens for the gateway are for.
+// resourceURL is the resource for which tokens of the gateway are issued.
 const resourceURL = "https://gate.example/mcp"
 
 // issued is the gateway at an HTTP endpoint, for tokens of an issuer.
@@ -85,7 +85,7 @@ func (w *world) issued(t *testing.T, i *authtest.Issuer, log io.Writer) *web {
 	return &web{t: t, url: at.URL, client: at.Client()}
 }
 
-// claims are those of a token that opens the gateway, but for one.
+// claims returns the claims of a valid token with one claim replaced.
 func claims(i *authtest.Issuer, name string, value any) map[string]any {
 	all := map[string]any{
 		"iss":   i.URL,

@@ -61,8 +61,7 @@ func (c *client) asks(line, text string) (id, params string) {
 	return m.ID.Text(), string(m.Params)
 }
 
-// answers are what a client may say to a form, and what becomes of the
-// call.
+// answers maps the possible answers to a form to the result of the call.
 func answers() map[string]string {
 	const result = `"result":`
 	return map[string]string{
@@ -147,7 +146,7 @@ func (c *client) form(answer, text string) (name, state string) {
 	return name, c.member(result, "requestState")
 }
 
-// brings is what a modern client brings with its next call.
+// brings returns the members that a modern client sends with its next call.
 func brings(name, state, result string) string {
 	return `"inputResponses":{"` + name + `":` + result + `},"requestState":"` + state + `",`
 }
@@ -183,8 +182,8 @@ func testFormModern(t *testing.T) {
 	}
 }
 
-// testFormNotCounted: without the configuration's word, by a client
-// that can't, or with too much to show nobody is asked in the client.
+// testFormNotCounted: the client doesn't show a form if the configuration doesn't allow it, if the
+// client can't, or if the call is too large.
 func testFormNotCounted(t *testing.T) {
 	large := `{"path":"` + strings.Repeat("a", 2000) + `"}`
 	for name, c := range map[string]struct {

@@ -293,7 +293,7 @@ func (w *web) expect(status int, text string, resp *http.Response) string {
 	return string(got)
 }
 
-// modernHeaders are what a modern request repeats in its headers.
+// modernHeaders returns the headers that repeat values of a modern request.
 func modernHeaders(method, name string) []string {
 	return []string{"Mcp-Protocol-Version", wire.V20260728, "Mcp-Method", method, "Mcp-Name", name}
 }

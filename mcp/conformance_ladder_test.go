@@ -144,7 +144,7 @@ func testM59(t *testing.T) {
 	testwait.Until(t, "both run", func() bool { return len(r.u.Calls()) == 2 })
 }
 
-// state is that of an answer that sends the client back.
+// state returns the state of an answer that sends the client back.
 func (c *client) state(answer string) string {
 	c.t.Helper()
 	c.expect(answer, `"inputRequests":{}`)

@@ -98,7 +98,7 @@ func testM87(t *testing.T) {
 	}
 }
 
-// heap is how much memory is in use.
+// heap returns the number of bytes in use.
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -23,7 +23,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// ended waits until nobody is asked any more.
+// ended waits until people are no longer asked.
 func (w *world) ended(t *testing.T, id string) *approval.Request {
 	t.Helper()
 	return testwait.Value(t, "the request ends", func() (*approval.Request, bool) {
@@ -32,8 +32,7 @@ func (w *world) ended(t *testing.T, id string) *approval.Request {
 	})
 }
 
-// digest is that of the tool a, as a gateway knows it that sees a server
-// for the first time.
+// digest returns the digest of the tool a for a gateway without earlier pins.
 func (r *row) digest(identity catalog.Server) string {
 	r.t.Helper()
 	cfg, kept := r.cfg, &mcptest.Pins{}
@@ -253,7 +252,7 @@ func testM79Large(t *testing.T) {
 	}
 }
 
-// findings are what a gateway says in its log of tools.
+// findings collects the findings about tools in a gateway's log.
 type findings struct {
 	slog.Handler
 	mu  sync.Mutex

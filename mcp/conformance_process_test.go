@@ -69,7 +69,7 @@ func testM35(t *testing.T) {
 	}
 }
 
-// pid reads a file with the id of a process; 0 before it is there.
+// pid reads a file with the id of a process. It returns 0 if the file doesn't exist yet.
 func (p *installed) pid(name string) int {
 	text, _ := os.ReadFile(filepath.Join(p.dir, name))
 	id, _ := strconv.Atoi(strings.TrimSpace(string(text)))
@@ -176,8 +176,8 @@ func (p *installed) whileWorking(r *running, task string) (request string) {
 	)
 }
 
-// testM75 kills the gateway while its server has the call, and before
-// that while nobody has it. internal/crashtest kills it everywhere.
+// testM75 kills the gateway while its server executes the call, and before that while no call is
+// under way. internal/crashtest kills it at every step.
 func testM75(t *testing.T) {
 	s := script("legacy")
 	s.Does = map[string]string{"write_file": mcptest.Hold}

@@ -47,8 +47,8 @@ func ask(id, name, able, more string) string {
 
 const withAll = withBoth + `,"sampling":{}`
 
-// testM19: a modern server is told for each call what its client has and
-// the configuration relays, a legacy one what the configuration relays.
+// testM19: a modern server gets, for each call, the client's capabilities that the configuration
+// relays. A legacy one gets all that the configuration relays.
 func testM19(t *testing.T) {
 	r := newRow(t, script("modern"), relays)
 	c := r.pipe(t, server.Config{})
@@ -74,8 +74,7 @@ func testM19(t *testing.T) {
 	}
 }
 
-// declared wants the server to have been told of capabilities by the
-// last call.
+// declared checks the capabilities that the last call declared to the server.
 func (r *row) declared(want string) {
 	r.t.Helper()
 	calls := r.u.Calls()
@@ -205,7 +204,7 @@ func testNoAnswerApproves(t *testing.T) {
 	r.ran(1)
 }
 
-// testClientThatCannotBeAsked: nobody chose, so the server hears that.
+// testClientThatCannotBeAsked: the user made no choice, so the server gets a cancel.
 func testClientThatCannotBeAsked(t *testing.T) {
 	r := newRow(t, curious("legacy", askName), relays)
 	c := r.connect(t)
@@ -229,8 +228,8 @@ func testStateOfAnotherCall(t *testing.T) {
 	r.ran(1)
 }
 
-// testAskedWhenApproved: what runs behind an approval may ask a legacy
-// client that waits, and ends in words where nobody can be asked.
+// testAskedWhenApproved: a call that runs after an approval may ask a legacy client that waits. If
+// the client can't be asked, the result explains that.
 func testAskedWhenApproved(t *testing.T) {
 	for _, era := range []string{"legacy", "modern"} {
 		r := newRow(t, curious(era, askName), func(cfg *mcp.Config) {
@@ -254,8 +253,8 @@ func testPseudoToolAsks(t *testing.T) {
 	c.code(wire.CodeInvalidParams, c.say(call))
 }
 
-// testM86: a server sends nobody to a page where people approve, nor to
-// one that isn't the web's.
+// testM86: a server can't send a user to a page where people approve, nor to a page that is not on
+// the web.
 func testM86(t *testing.T) {
 	r := newRow(t, curious("legacy", ""), func(cfg *mcp.Config) {
 		relays(cfg)
@@ -370,8 +369,8 @@ func tasking(era, ends string) mcptest.Script {
 	return s
 }
 
-// testApprovedCallsOfModernClientsAskNothing: a server is not told of
-// what nobody could be asked.
+// testApprovedCallsOfModernClientsAskNothing: no capabilities are declared to a server if the
+// client can't be asked.
 func testApprovedCallsOfModernClientsAskNothing(t *testing.T) {
 	asks := mcp.Questions{Elicitation: true}
 	u := mcptest.New(t, script("modern"))

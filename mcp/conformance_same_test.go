@@ -63,7 +63,7 @@ func everything() []asked {
 	return out
 }
 
-// sentMeta is what a client may say of a call.
+// sentMeta is an example of the _meta that a client may send with a call.
 const sentMeta = `"_meta":{"progressToken":"p","example.com/sent":{"x":[1]}}`
 
 // text is the request as an era has it.
@@ -85,7 +85,7 @@ func (a asked) text(id int, modern bool) string {
 	return request(fmt.Sprint(id), a.method, params)
 }
 
-// name is what headers repeat of the request; "" for nothing.
+// name returns the value of the request's name header, or an empty string if there is none.
 func (a asked) name() string {
 	var params struct{ Name, URI string }
 	_ = json.Unmarshal([]byte("{"+a.params+"}"), &params)
@@ -98,7 +98,7 @@ func (a asked) name() string {
 	return params.Name
 }
 
-// heard are all messages that came of a request: news and the answer.
+// heard returns all messages that belong to a request: notifications and the answer.
 type heard func(a asked, id int) []string
 
 // byPipe makes requests on a pipe.
@@ -230,7 +230,7 @@ func same(t *testing.T, without, with heard) {
 	}
 }
 
-// site serves by HTTP, and ends streams that nobody else ends.
+// site serves a handler by HTTP, and closes open streams at the end of the test.
 func site(t *testing.T, h http.Handler) string {
 	t.Helper()
 	at := httptest.NewServer(h)
@@ -241,9 +241,8 @@ func site(t *testing.T, h http.Handler) string {
 	return at.URL
 }
 
-// essence is what messages say, without the envelope: ids, what a peer
-// says of itself, how long an answer may be kept, and the words of
-// errors that are the gateway's own.
+// essence returns the content of messages without the envelope: without ids, what a peer reports
+// about itself, how long an answer may be kept, and the texts of the gateway's own errors.
 func essence(t *testing.T, messages []string) (all []any) {
 	t.Helper()
 	for _, text := range messages {

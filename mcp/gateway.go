@@ -267,7 +267,7 @@ func (g *Gateway) newCaller(c Caller) (*caller, error) {
 	return one, nil
 }
 
-// callerOf returns the caller of a name as it is configured now, or ErrNoCaller.
+// callerOf returns the currently configured caller of a name, or ErrNoCaller.
 func (g *Gateway) callerOf(ctx context.Context, name string) (*caller, error) {
 	if one := g.callers[name]; one != nil {
 		return one, nil

@@ -68,8 +68,8 @@ func (w *world) outlast(t *testing.T, c *client, message string) string {
 	return c.hear()
 }
 
-// left waits until the gateway knows that nobody waits for a call, and
-// works on none as if somebody did.
+// left waits until the gateway has noticed that no client waits for a call, and no longer works on
+// any call for a client.
 func (w *world) left(t *testing.T) {
 	t.Helper()
 	testwait.Until(t, "whoever waited has left", func() bool {
@@ -93,8 +93,8 @@ func TestAResultIsNotKeptForEver(t *testing.T) {
 	c.expect(c.call("write_file", write), "This call may have run (apr_")
 }
 
-// atOnce has many clients wait for the same call, lets people decide, and
-// returns how many were told what.
+// atOnce lets many clients wait for the same call, lets people decide, and returns how many clients
+// got each answer.
 func (w *world) atOnce(t *testing.T, many int, decide func()) map[string]int {
 	t.Helper()
 	var clients []*client
@@ -318,8 +318,8 @@ func TestTheLedgerBindsWhatRan(t *testing.T) {
 	}
 }
 
-// TestACallThatEndsLateIsRecorded: a call that is passed on while the
-// gateway ends stands in the ledger when it has ended.
+// TestACallThatEndsLateIsRecorded: a call that is under way while the gateway shuts down is in the
+// ledger after it has ended.
 func TestACallThatEndsLateIsRecorded(t *testing.T) {
 	t.Parallel()
 	var book ledger
@@ -347,8 +347,8 @@ func TestACallThatEndsLateIsRecorded(t *testing.T) {
 	c.expect(c.hear(), "done")
 }
 
-// TestTheLedgerNamesAStandingApproval: nobody was asked about such a
-// run.
+// TestTheLedgerNamesAStandingApproval: the ledger names the standing approval if people were not
+// asked about a run.
 func TestTheLedgerNamesAStandingApproval(t *testing.T) {
 	t.Parallel()
 	var book ledger
@@ -371,8 +371,8 @@ func TestTheLedgerNamesAStandingApproval(t *testing.T) {
 	}
 }
 
-// TestALostResultIsNoCallThatNeverRan: a client that was told, and lost
-// it, hears that the same call ran before.
+// TestALostResultIsNoCallThatNeverRan: a client that lost an answer learns that the same call ran
+// before.
 func TestALostResultIsNoCallThatNeverRan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, short)

@@ -45,8 +45,8 @@ type part struct {
 	Said   string `json:"said,omitempty"`
 	States int    `json:"states,omitempty"`
 	State  int    `json:"state,omitempty"`
-	// Earlier is when the same call ran before, or may have run. It is zero if it didn't. The
-	// earlier result may have been lost on the way to the client.
+	// Earlier is the time at which the same call ran before, or may have run. It is zero if it
+	// didn't. The earlier result may have been lost on the way to the client.
 	Earlier time.Time `json:"earlier,omitzero"`
 	Task    *task     `json:"task,omitempty"` // the caller follows it as a task; nil when it doesn't
 

@@ -95,7 +95,7 @@ func unsent(alias string, err error) string {
 	return "The server " + alias + " can't be reached"
 }
 
-// delivery is a call as it is sent to a server.
+// delivery is a call in the form in which it is sent to a server.
 type delivery struct {
 	call    *resolve.Call
 	meta    json.RawMessage

@@ -17,15 +17,15 @@ import (
 // treats the third time as a failure.
 const mostRounds = 2
 
-// state is what a modern client brings back when it repeats a call at the gateway's request. It is
-// sealed. It identifies the wait that continues, and allows nothing by itself.
+// state is the token that a modern client brings back when it repeats a call at the gateway's
+// request. It is sealed. It identifies the wait that continues, and allows nothing by itself.
 type state struct {
 	Key    string    `json:"key"` // of the record
 	Number int       `json:"number"`
 	Round  int       `json:"round"` // how often it was sent back with a state alone
 	Until  time.Time `json:"until"`
-	// Offered is what the user was shown with this state or an earlier one, and Ref is the request
-	// that it was about.
+	// Offered records the kind of thing that the user was shown with this state or an earlier one,
+	// and Ref is the request that it was about.
 	Offered showing `json:"offered,omitempty"`
 	Ref     string  `json:"ref,omitempty"`
 }

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// lease is how long after the end of the hold a call may still run, so that the caller waits
-	// for a run that begins at the last moment.
+	// lease extends the hold: a call may still start within it, so that the caller waits for a run
+	// that begins at the last moment.
 	lease = 2 * time.Second
 	// together is the period in which several waiters for the same call share one change of its
 	// record.
 	together = time.Second
-	// untilNamed is how much longer a call is held if people have not been asked about it yet.
+	// untilNamed extends the hold of a call if people have not been asked about it yet.
 	untilNamed = time.Second
 	// longHold is the longest hold of a client that gets no progress reports. All known clients
 	// wait that long.

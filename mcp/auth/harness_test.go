@@ -68,7 +68,7 @@ func good(i *authtest.Issuer, now time.Time) map[string]any {
 	}
 }
 
-// with is good with other claims; nil takes one away.
+// with returns good claims with changes. A nil value removes a claim.
 func with(i *authtest.Issuer, now time.Time, change map[string]any) map[string]any {
 	all := good(i, now)
 	maps.Copy(all, change)

@@ -60,8 +60,8 @@ func TestAKeyThatWasTakenAwayOpensNothing(t *testing.T) {
 	})
 }
 
-// TestUnknownKeysAreAskedForSeldom: whoever shows tokens of unknown
-// keys makes the issuer be asked once in ten seconds.
+// TestUnknownKeysAreAskedForSeldom: tokens with unknown keys cause at most one request to the
+// issuer in ten seconds.
 func TestUnknownKeysAreAskedForSeldom(t *testing.T) {
 	i := authtest.New(t)
 	r, at := resource(t, i, nil)
@@ -84,8 +84,8 @@ func TestUnknownKeysAreAskedForSeldom(t *testing.T) {
 	}
 }
 
-// TestWhileTheIssuerIsDown: known keys count for a day; nobody else
-// comes in, and is told that it is not the token.
+// TestWhileTheIssuerIsDown: known keys are valid for a day. Tokens with other keys are refused with
+// a reason that doesn't blame the token.
 func TestWhileTheIssuerIsDown(t *testing.T) {
 	i := authtest.New(t)
 	i.Set(func() { i.Down = true })
@@ -110,8 +110,8 @@ func TestWhileTheIssuerIsDown(t *testing.T) {
 	opens(t, r, token, "ann")
 }
 
-// TestKeysOfAFile: a file is read anew, and keys in it that can't check
-// a signature well are no keys.
+// TestKeysOfAFile: a changed file is read again, and keys in it that are unfit for signatures are
+// ignored.
 func TestKeysOfAFile(t *testing.T) {
 	i := authtest.New(t)
 	file := filepath.Join(t.TempDir(), "keys.json")

@@ -305,8 +305,7 @@ text-hidden annotations.title` {
 	}
 }
 
-// TestNotMended: where the server reads the text, nothing is taken out,
-// and the tool is withheld.
+// TestNotMended: if the server reads the text, nothing is removed and the tool is withheld.
 func TestNotMended(t *testing.T) {
 	for text, place := range map[string]string{
 		`{"name":"a","inputSchema":{"enum":["r\u200b"]}}`:                              "inputSchema.enum[0]",
@@ -323,7 +322,7 @@ func TestNotMended(t *testing.T) {
 	}
 }
 
-// TestWarnings: what speaks to the model, and of elsewhere, is told.
+// TestWarnings: texts that address the model or refer to other things are reported.
 func TestWarnings(t *testing.T) {
 	warned := func(text string) string {
 		var rules []string

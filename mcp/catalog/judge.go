@@ -63,7 +63,7 @@ func (s Settings) Check() error {
 	return nil
 }
 
-// State is what clients can do with a tool.
+// State determines how a tool is offered to clients.
 type State uint8
 
 // The states of a tool. The zero value doesn't offer it.

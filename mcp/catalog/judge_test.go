@@ -19,7 +19,7 @@ func list(definitions ...[]byte) []*Tool {
 	return out
 }
 
-// states lists what became of tools: "a offered, b withheld tool-changed".
+// states lists the states of tools, for example "a offered, b withheld tool-changed".
 func states(j Judgement) string {
 	var out []string
 	for _, v := range j.Tools {
@@ -28,8 +28,7 @@ func states(j Judgement) string {
 	return strings.Join(out, ", ")
 }
 
-// TestFirstSight: a tool that nobody has accepted is recorded, or
-// withheld until it is pinned.
+// TestFirstSight: a tool that has not been accepted is recorded, or withheld until it is pinned.
 func TestFirstSight(t *testing.T) {
 	tools := list(plainTool("a", ""), plainTool("b", ""))
 	pins := &Pins{}
@@ -238,8 +237,7 @@ func TestSettingsCheck(t *testing.T) {
 	}
 }
 
-// TestPinText: a file of pins comes back as it was, unknown members and
-// hidden characters included.
+// TestPinText: reading and writing a file of pins preserves unknown members and hidden characters.
 func TestPinText(t *testing.T) {
 	pins := &Pins{}
 	remote := must.Get(AtURL("https://tools.example/mcp"))(t)
@@ -281,7 +279,7 @@ func TestPinsOfThePage(t *testing.T) {
 	}
 }
 
-// TestSentencesOfThePage: what a call is told stands on the page.
+// TestSentencesOfThePage: the sentences that calls are answered with are documented on the page.
 func TestSentencesOfThePage(t *testing.T) {
 	page := string(must.Get(os.ReadFile("../../docs/contracts/mcp.md"))(t))
 	for _, text := range []string{textNotPinned, textChanged, textServer, textTwice, textReserved, textOnText} {

@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// offer judges tools of servers that nobody has pinned.
+// offer judges tools of servers without pins.
 func offer(alias string, names ...string) Judgement {
 	var tools []*Tool
 	for _, name := range names {
@@ -100,8 +100,8 @@ func TestReservedNames(t *testing.T) {
 	}
 }
 
-// TestLookupOfWhatIsWithheld: a call of a tool that is not listed is
-// told why; a listed tool of that name comes first.
+// TestLookupOfWhatIsWithheld: a call of a tool that is not listed is answered with the reason. A
+// listed tool of that name takes precedence.
 func TestLookupOfWhatIsWithheld(t *testing.T) {
 	held := Judge(&Pins{}, "a", files(), list(plainTool("b__c", "")), Settings{First: Required})
 	table := must.Get(NewTable([]Judgement{held, offer("d", "e")}, Naming{}, nil))(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Server identifies a server. What the server reports about itself is not part of it. Either
-// Command or Origin is set.
+// Server is the identity of a server: a command or an address. Claims that the server makes about
+// itself are not part of it. Either Command or Origin is set.
 type Server struct {
 	Command string   // of a server that is started here
 	Args    []string // byte for byte

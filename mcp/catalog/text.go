@@ -161,7 +161,7 @@ func (w *walk) mendHere() {
 	}
 }
 
-// mend returns a safe text and adds findings about what was removed.
+// mend returns a safe version of a text, and adds findings about the removed characters.
 func (w *walk) mend(text string) string {
 	safe := safetext.Strip(text)
 	if safe.Any() {

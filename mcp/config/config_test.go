@@ -250,16 +250,14 @@ func TestReadEnv(t *testing.T) {
 	}
 }
 
-// TestContractSaysEveryField: each field stands in the contract with
-// its default and its meaning.
+// TestContractSaysEveryField: the contract documents each field with its default and its meaning.
 func TestContractSaysEveryField(t *testing.T) {
 	text := must.Get(os.ReadFile(contract))(t)
 	saysFields(t, string(text), schema("gateway").Fields())
 }
 
-// TestContractSaysWhatAServiceHas: the fields of a gateway of assent
-// serve alone stand in their section of the contract, and the names of
-// all others.
+// TestContractSaysWhatAServiceHas: the section about assent serve documents the fields that exist
+// only there, and names all others.
 func TestContractSaysWhatAServiceHas(t *testing.T) {
 	text := must.Get(os.ReadFile(contract))(t)
 	_, section, _ := strings.Cut(string(text), "\n## Inside `assent serve`\n")

@@ -37,7 +37,7 @@ type Pins struct {
 	all catalog.Pins
 }
 
-// Pins are those that were accepted.
+// Pins returns the accepted definitions.
 func (p *Pins) Pins(context.Context) (*catalog.Pins, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +59,7 @@ func (p *Pins) Add(alias string, of catalog.Server, pin catalog.Pin) {
 	p.all.Add(alias, of, []catalog.Pin{pin}, catalog.Instead)
 }
 
-// Of is what a tool of a server is pinned to. It panics where there is nothing.
+// Of returns the pin of a server's tool. It panics if there is none.
 func (p *Pins) Of(alias, tool string) catalog.Pin {
 	p.mu.Lock()
 	defer p.mu.Unlock()

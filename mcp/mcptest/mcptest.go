@@ -1,7 +1,6 @@
-// Package mcptest is an MCP server for tests, in a process of its own:
-// it keeps every byte that it gets, speaks the era that it is told to,
-// and misbehaves on demand. What it does stands in a file that a test
-// may change while it runs.
+// Package mcptest is an MCP server for tests in a process of its own. It keeps every byte that it
+// receives, speaks the configured era, and misbehaves on demand. Its behaviour is in a file that a
+// test may change while it runs.
 package mcptest
 
 import (
@@ -21,7 +20,7 @@ import (
 // server's directory.
 const Variable = "ASSENT_TEST_MCP_SERVER_DIR"
 
-// What a server does when it is called.
+// The behaviours of a server when it is called.
 const (
 	Crash    = "crash"    // it ends
 	Hang     = "hang"     // it never answers
@@ -88,9 +87,8 @@ func (u *Server) Rewrite(s Script) {
 	}
 }
 
-// Env is what the server's process needs in its environment. Without
-// GORACE, a program that was built with the race detector sleeps for a second
-// before it ends.
+// Env returns the environment that the server's process needs. Without GORACE, a program that was
+// built with the race detector sleeps for a second before it exits.
 func (u *Server) Env() []string {
 	return []string{Variable + "=" + u.dir, "GOCOVERDIR=" + u.dir, "GORACE=atexit_sleep_ms=0"}
 }

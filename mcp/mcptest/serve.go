@@ -261,7 +261,7 @@ func (p *program) call(s *Script, m *wire.Message) {
 	p.line(`{"jsonrpc":"2.0","id":` + m.ID.Text() + `,"result":` + text + `}`)
 }
 
-// line writes a line as it is, sound or not.
+// line writes a line unchanged, valid or not.
 func (p *program) line(text string) {
 	_, _ = io.WriteString(p.raw, text+"\n") // nobody may hear it
 }

@@ -31,9 +31,9 @@ type Visit struct {
 	Times   int          // how many visits with this method there were, with it
 }
 
-// NewSite returns a site that speaks the era of a script: "legacy",
-// "modern" or "old" (HTTP+SSE of 2024-11-05). on, where it isn't nil,
-// sees each visit first, and says whether it answered it.
+// NewSite returns a site that speaks the era of a script: "legacy", "modern" or "old" (HTTP+SSE of
+// 2024-11-05). If on isn't nil, it sees each visit first, and returns true if it answered the
+// visit.
 func NewSite(t testing.TB, s Script, on func(http.ResponseWriter, *Visit) bool) *Site {
 	t.Helper()
 	site := &Site{on: on, script: s, stream: make(chan string, 16)}
@@ -52,7 +52,7 @@ func (s *Site) Rewrite(script Script) {
 	s.script = script
 }
 
-// Visits are those with a method of MCP; "" for the ones without a
+// Visits returns the visits with an MCP method. With an empty method it returns those without a
 // message.
 func (s *Site) Visits(method string) (found []*Visit) {
 	s.mu.Lock()
@@ -133,7 +133,7 @@ func Say(w http.ResponseWriter, status int, m *wire.Message, result string, err 
 	_, _ = io.WriteString(w, written(answer)) // nobody may hear it
 }
 
-// answer is what the script says to a request.
+// answer returns the script's answer to a request.
 func (s *Script) answer(m *wire.Message) string {
 	call, bad := &wire.Call{}, (*wire.Error)(nil)
 	if m.Method == wire.MethodCall {

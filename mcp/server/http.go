@@ -25,9 +25,9 @@ type HTTPConfig struct {
 	AnyHost      bool     // whoever has the endpoint looks at names itself
 	Origins      []string // of pages that may connect; none: no page may
 	MaxSessions  int      // of one caller; 1,000
-	// Idle is how long a legacy session lives without a message. Default: 1h.
+	// Idle is the time after which a legacy session without messages ends. Default: 1h.
 	Idle time.Duration
-	// KeepAlive is how long a stream may be silent before a comment is sent, because a proxy might
+	// KeepAlive is the time after which a comment is sent on a silent stream, because a proxy might
 	// close it. Default: 15s.
 	KeepAlive time.Duration
 	Now       func() time.Time

@@ -179,7 +179,7 @@ func (s *stream) over() bool {
 	return ended
 }
 
-// keepStream is how long a client may come back to a stream after its last message.
+// keepStream is the time for which a client may come back to a stream after its last message.
 const keepStream = 5 * time.Minute
 
 // sweep removes streams whose messages were all delivered, or that are too old.

@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// Topics are what a client may subscribe to in addition to lists.
+// Topics are resources and tasks to which a client may subscribe.
 type Topics struct {
 	Resources []string // by their URIs
 	Tasks     []string // by their ids

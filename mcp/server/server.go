@@ -59,7 +59,7 @@ type Handler interface {
 	Notified(ctx context.Context, r *Request)
 }
 
-// Description is what a gateway reports about itself.
+// Description holds the facts that a gateway reports about itself.
 type Description struct {
 	Capabilities json.RawMessage // for legacy clients; an object
 	// for modern clients: tasks are an extension there

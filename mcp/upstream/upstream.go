@@ -98,7 +98,7 @@ type Answer struct {
 	Error  *wire.Error
 }
 
-// Peer is what a server reports about itself.
+// Peer holds the facts that a server reports about itself.
 type Peer struct {
 	Version      string // of the protocol
 	Capabilities json.RawMessage

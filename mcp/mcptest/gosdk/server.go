@@ -1,5 +1,5 @@
-// Package gosdk has a server and a client of the official Go SDK of MCP,
-// for tests: nobody here wrote what they send.
+// Package gosdk has a server and a client of the official Go SDK of MCP for tests, so that their
+// messages are independent of our own code.
 package gosdk
 
 import (
@@ -84,7 +84,7 @@ func tool(name string) *sdk.Tool {
 	}
 }
 
-// contents are what a result can hold, by the name of a tool.
+// contents returns the kinds of content that a result can have, by the name of a tool.
 func contents() map[string][]sdk.Content {
 	text := &sdk.TextContent{Text: "größe <&>\u2028 \x01", Annotations: &sdk.Annotations{Priority: 0.5}}
 	image := &sdk.ImageContent{Data: []byte{0, 1, 255}, MIMEType: "image/png"}
@@ -113,7 +113,7 @@ func echo(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error
 	}, nil
 }
 
-// reports tells how far it has come.
+// reports sends three progress reports.
 func reports(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	for i := range 3 {
 		err := r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
