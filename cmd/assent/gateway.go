@@ -116,8 +116,8 @@ func standalone(
 	return common, nil
 }
 
-// runGateway answers until ctx ends. It seals the ledger and removes expired records itself,
-// because there is no service that does.
+// runGateway answers until ctx ends. The server for the probes also does the background work of a
+// service: it seals the ledger and deletes expired records.
 func runGateway(
 	ctx context.Context,
 	cfg config.Gateway,

@@ -111,8 +111,8 @@ func (r *restoring) void(ctx context.Context) error {
 	return nil
 }
 
-// voidTenant ends the requests and tokens that a tenant's ledger records as open, and then records
-// the restore.
+// voidTenant voids the permits and grants of a tenant, restores its freezes, revokes tokens that
+// are known to be revoked, and records the restore.
 func (r *restoring) voidTenant(ctx context.Context, tenant string, before store.Mark) error {
 	size, signed, err := r.Checkpoint(ctx, tenant)
 	if err != nil {
