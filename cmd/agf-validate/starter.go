@@ -132,8 +132,8 @@ func (s *starter) entries(alias string) (text string) {
 	return text
 }
 
-// entry returns the lines for a tool of a server. A read-only tool gets a comment that it may be
-// exempted by hand.
+// entry returns the lines for a tool of a server. A read-only tool gets a comment with the setting
+// that lets it run without asking, and a tool with a number gets one with a condition.
 func entry(t *catalog.Tool) string {
 	text := about(t, "        ") + "        - name: " + scalar(t.Name) + "\n"
 	switch amount := measure(t); {
