@@ -130,7 +130,7 @@ func (a *Assent) open(cfg Config) {
 	a.Service = approval.New(a.Store, a.Plans, a.People, a.Clock.Now, rand.Reader, cfg.Service)
 }
 
-// tick is how often time acts where it does.
+// tick is the interval at which deadlines are handled.
 const tick = 20 * time.Millisecond
 
 // serve starts the server, with an inbox in which mara is signed in.
@@ -223,8 +223,7 @@ func (a *Assent) Token(tok store.Token) string {
 	return secret
 }
 
-// Vote gives one person's answer to a request as it is; change changes
-// the answer.
+// Vote gives one person's answer to the current version of a request. change may modify the answer.
 func (a *Assent) Vote(
 	id, person string, verdict approval.Verdict, change func(*approval.VoteInput),
 ) (approval.VoteOutcome, error) {
@@ -256,7 +255,7 @@ func (a *Assent) Vote(
 	return voted.Outcome, nil
 }
 
-// Votes is Vote where it must come to something.
+// Votes is like Vote, but fails the test unless the outcome is the expected one.
 func (a *Assent) Votes(
 	id, person string, verdict approval.Verdict, want approval.VoteOutcome, change func(*approval.VoteInput),
 ) {

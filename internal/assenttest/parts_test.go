@@ -126,7 +126,7 @@ execution_policy: {id: agf.react, config: {instructions: Trade., model: any}}
 action_space: {local_tools: [{alias: wire}]}
 `
 
-// side is what one requirement makes of everything.
+// side holds the results of one requirement.
 type side struct {
 	require policy.Require
 	plan    *resolve.Plan
@@ -171,8 +171,8 @@ func must2[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// kept is what a request says of its requirement: all but what differs
-// between any two, with times from its opening on.
+// kept returns the part of a request that depends on its requirement: without the fields that
+// differ between any two requests, and with times relative to its opening.
 func (s side) kept(t *testing.T) string {
 	t.Helper()
 	r := *s.request
@@ -318,8 +318,8 @@ func (l leaf) unsaid(t *testing.T) []string {
 	return out
 }
 
-// shownAs says under which name a page shows a field that it does not
-// name itself; nil if it is not shown.
+// shownAs returns the names under which a page shows a field that it does not name itself. The list
+// is nil if the field is not shown.
 func shownAs() map[string][]string {
 	const list = " lint/listing/*.go" // has a column for who, by when and what happens otherwise
 	return map[string][]string{

@@ -174,9 +174,8 @@ func consumes(in *syntax.Inst, r rune) bool {
 	return false
 }
 
-// remember returns the stand-in for a character that was read:
-// characters that no assertion of this pattern can tell apart share
-// one, so that states stay few.
+// remember returns the representative of a character that was read. Characters that no assertion of
+// this pattern distinguishes have the same one, so that there are few states.
 func (p *Pattern) remember(r rune) rune {
 	switch {
 	case p.lines && r == '\n':

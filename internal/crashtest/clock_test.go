@@ -25,9 +25,9 @@ import (
 // process is, in seconds. Only a binary of buildClock reads it.
 const wrongClock = "ASSENT_WRONG_CLOCK"
 
-// TestHookWithAWrongClock: hooks whose clocks are off, and change from
-// one to the next, beside an inbox whose clock is off, too. Nothing runs
-// that nobody approved, nothing runs twice, and a denial stays one.
+// TestHookWithAWrongClock: the clocks of hooks are wrong and change from one hook to the next, and
+// the clock of the inbox is wrong, too. No call runs without an approval, none runs twice, and a
+// denial is final.
 func TestHookWithAWrongClock(t *testing.T) {
 	bin := buildClock(t)
 	day := 24 * time.Hour
@@ -56,9 +56,8 @@ func TestHookWithAWrongClock(t *testing.T) {
 	}
 }
 
-// clockRound has people asked about call n by two hooks with wrong
-// clocks, and presents the same call by hooks with others once somebody
-// has answered. It counts the runs.
+// clockRound makes two hooks with wrong clocks ask about call n, and presents the same call by
+// hooks with other clocks after it was answered. It returns the number of runs.
 func (h *hooks) clockRound(t *testing.T, n int, body openapi.VoteBody, first, later time.Duration) (runs int) {
 	t.Helper()
 	id, approved := "", false

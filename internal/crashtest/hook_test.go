@@ -41,12 +41,10 @@ rules:
 `
 )
 
-// TestKillHook kills hooks of coding agents with SIGKILL, at moments
-// spread over their life: 22 before people have approved and 22
-// after, and 220 of each in .ci/run (ASSENT_KILLS), half of them in
-// front of a server and half with a store of their own. What such a
-// hook had printed by then counts as read by the product, although
-// products may take the hook for failed.
+// TestKillHook kills hooks of coding agents with SIGKILL at times spread over their run: 22 before
+// people have approved and 22 after, and 220 of each in .ci/run (ASSENT_KILLS). Half of them use a
+// server and half a store of their own. Output that a hook wrote before it was killed counts as
+// read by the product, although products may treat the hook as failed.
 func TestKillHook(t *testing.T) {
 	kills := 22
 	if n, err := strconv.Atoi(os.Getenv("ASSENT_KILLS")); err == nil {
@@ -80,9 +78,8 @@ type hooks struct {
 	printed, next, lost int
 }
 
-// moment is when the hook of a round is killed: every second one
-// somewhere in its life, the others about where it takes the run and
-// says so.
+// moment returns when the hook of a round is killed: every second one at some time during its run,
+// the others close to the time when it takes the run and prints that.
 func (h *hooks) moment(n, of int) time.Duration {
 	if n%2 == 0 {
 		return h.life * time.Duration(n) / time.Duration(of)
@@ -124,8 +121,8 @@ func hooksOfServer(t *testing.T) *hooks {
 
 func hooksAlone(t *testing.T) *hooks { return hooksBesideInbox(t, testbin.Path(t, "cmd/assent")) }
 
-// hooksBesideInbox are hooks with a store of their own. env is the
-// inbox's, beside that of the test.
+// hooksBesideInbox returns hooks with a store of their own. env is added to the environment of the
+// inbox.
 func hooksBesideInbox(t *testing.T, bin string, env ...string) *hooks {
 	h := &hooks{bin: bin}
 	dir := t.TempDir()

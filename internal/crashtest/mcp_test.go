@@ -56,10 +56,9 @@ rules:
 `
 )
 
-// TestKillMCP kills an MCP gateway with SIGKILL between the approval of
-// a call and its result: 22 times, and 220 times in .ci/run
-// (ASSENT_KILLS). Its server never sees a call twice, each client is
-// told the truth, and so does the gateway's ledger.
+// TestKillMCP kills an MCP gateway with SIGKILL between the approval of a call and its result: 22
+// times, and 220 times in .ci/run (ASSENT_KILLS). Its server never gets a call twice, and both the
+// clients' answers and the gateway's ledger are correct.
 func TestKillMCP(t *testing.T) {
 	kills := 22
 	if n, err := strconv.Atoi(os.Getenv("ASSENT_KILLS")); err == nil {
@@ -95,7 +94,7 @@ type mcpGateway struct {
 	done    int
 	unknown int
 	lost    int
-	// requests are those of people, by the numbers of calls.
+	// requests maps the numbers of calls to the requests to people.
 	requests map[int]string
 }
 
@@ -183,8 +182,7 @@ func (l *life) read(out io.Reader) {
 	}
 }
 
-// ask sends a request. What comes is its answer, or nothing when the
-// gateway dies.
+// ask sends a request. The channel delivers its answer, or nothing if the gateway dies.
 func (l *life) ask(id int, method, params string) <-chan string {
 	answer := make(chan string, 1)
 	l.mu.Lock()
@@ -289,9 +287,9 @@ func (g *mcpGateway) settle(kills int) {
 	}
 }
 
-// audit holds the gateway's ledger to what its server saw: a call that
-// was sent has one run there, under its request, and what came of it
-// where the gateway lived to know.
+// audit compares the gateway's ledger with the calls that its server received: each call that was
+// sent has one run in the ledger, under its request, with its outcome if the gateway lived long
+// enough to record it.
 func (g *mcpGateway) audit(ctx context.Context) {
 	g.t.Helper()
 	must.Do(g.t, g.life.in.Close())
@@ -333,7 +331,7 @@ func (g *mcpGateway) audit(ctx context.Context) {
 	}
 }
 
-// filesServer is an MCP server that counts what it is told to run.
+// filesServer is an MCP server that counts the calls that it gets.
 type filesServer struct {
 	mu      sync.Mutex
 	seen    map[int]int
@@ -371,7 +369,7 @@ func (f *filesServer) ran(n int) int {
 	return f.seen[n]
 }
 
-// run counts a call, and waits as long as it is held.
+// run counts a call, and waits while calls are held.
 func (f *filesServer) run(n int) {
 	f.mu.Lock()
 	f.seen[n]++

@@ -19,8 +19,7 @@ import (
 	"github.com/assent-dev/assent/store/sqlite/sqlitetest"
 )
 
-// exec runs statements on the database, as somebody who does not have the
-// key.
+// exec runs statements on the database, like an attacker without the key.
 func (h *harness) exec(statements string) {
 	h.t.Helper()
 	if strings.HasPrefix(h.store, "postgres") {
@@ -37,8 +36,7 @@ func (h *harness) keepRows() {
 	}
 }
 
-// putRowsBack puts requests and grants back, and takes away what nobody
-// has sealed.
+// putRowsBack restores the old rows of requests and grants, and deletes unsealed entries.
 func (h *harness) putRowsBack() {
 	h.exec("DELETE FROM entries WHERE idx IS NULL")
 	for _, table := range []string{"requests", "grants", "memories"} {
@@ -72,7 +70,7 @@ func refusedWith(t *testing.T, what string, err error, code openapi.Code) *clien
 	return p
 }
 
-// asked is what an act is done to.
+// asked holds the targets of an act.
 type asked struct {
 	call       []byte
 	id         string
@@ -226,9 +224,8 @@ func (h *harness) settle(ctx context.Context, c *client.Client) {
 	must.Do(h.t, c.Export(ctx, &export))
 }
 
-// TestTwoReplicasRunACallOnce: nobody is killed. Right after the first
-// replica has answered, its traces are taken away, and the second one is
-// asked.
+// TestTwoReplicasRunACallOnce: no process is killed. Right after the first replica has answered,
+// its traces are removed from the database, and the second one is asked.
 func TestTwoReplicasRunACallOnce(t *testing.T) {
 	h := newHarness(t, testbin.Path(t, "cmd/assent"), pgtest.New(t))
 	addresses := []string{h.address(), h.address()}

@@ -260,7 +260,7 @@ func vote(ctx context.Context, c *client.Client, id string) (approval.VoteOutcom
 	return answer(ctx, c, id, openapi.VoteBody{Verdict: approval.Approve})
 }
 
-// answer is vote with any answer, to what stands there.
+// answer is like vote with any answer. It answers the current version of the request.
 func answer(ctx context.Context, c *client.Client, id string, body openapi.VoteBody) (approval.VoteOutcome, error) {
 	for {
 		r, err := c.Request(ctx, id)

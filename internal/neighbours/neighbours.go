@@ -21,10 +21,10 @@ type Config struct {
 	For   time.Duration // how long the noise lasts; a minute at most
 }
 
-// Longest is how long the noise of one measurement lasts at most.
+// Longest limits the noise of one measurement.
 const Longest = time.Minute
 
-// Result is what the quiet tenant felt.
+// Result holds the measurements of the quiet tenant.
 type Result struct {
 	Before, During Times           // of decide, every 50 ms
 	SignIns        []time.Duration // each without the time to type a password

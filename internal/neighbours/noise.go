@@ -19,7 +19,7 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// Noise is how much one tenant's traffic is, at a time.
+// Noise describes the concurrent traffic of one tenant.
 type Noise struct {
 	Bodies  int // connections that send calls of 2 MB with a million numbers, and then again
 	Streams int // event streams
@@ -28,7 +28,7 @@ type Noise struct {
 	Pages   int // people's browsers that open the costliest page, and then again
 }
 
-// Worst is what the bars are for.
+// Worst returns the traffic for which the limits are defined.
 func Worst() Noise {
 	return Noise{
 		Bodies:  24,
@@ -51,9 +51,8 @@ func (n Noise) bounded() Noise {
 	}
 }
 
-// order is what a process is told that makes the noise. It is one of
-// its own, as the tenant's programs are: in the process that measures
-// its work would look like time that the server took.
+// order is the configuration of the process that makes the noise. It is a separate process, like
+// the tenant's programs. In the measuring process, its work would be counted as the server's time.
 type order struct {
 	Base    string
 	Token   string
@@ -101,7 +100,7 @@ func (o order) send(ctx context.Context) (answers map[string]int, err error) {
 	return answers, json.Unmarshal(out, &answers)
 }
 
-// make makes the noise, and returns what became of it.
+// make makes the noise, and returns the counts of its outcomes.
 func (o order) make() map[string]int {
 	ctx, cancel := context.WithTimeout(context.Background(), min(o.For, Longest))
 	defer cancel()
@@ -116,7 +115,7 @@ func (o order) make() map[string]int {
 	return n.answers
 }
 
-// noise makes traffic until its context ends, and counts what became of it.
+// noise makes traffic until its context ends, and counts the outcomes.
 type noise struct {
 	base    string
 	token   string
@@ -248,8 +247,8 @@ func (n *noise) page(ctx context.Context, path string) {
 	n.do("page", req)
 }
 
-// signIn comes back from the provider with a code that nobody gave, for
-// a sign-in that was begun here or not.
+// signIn calls the sign-in callback with an invalid code, for a sign-in that was begun here or for
+// a forged one.
 func (n *noise) signIn(ctx context.Context, begun bool) {
 	state := "made-up"
 	cookie := "__Host-assent-flow=" + forged()
@@ -273,7 +272,7 @@ func (n *noise) signIn(ctx context.Context, begun bool) {
 	n.do(what, req)
 }
 
-// forged is a sign-in that somebody wrote.
+// forged returns a forged sign-in cookie.
 func forged() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(
 		`{"provider":"` + noisy + `","state":"made-up","nonce":"n","verifier":"` + strings.Repeat("v", 43) +

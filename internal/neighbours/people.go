@@ -14,8 +14,7 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// begin begins a sign-in, and returns where the provider is asked and
-// the cookie of it.
+// begin begins a sign-in, and returns the URL of the provider and the cookie.
 func begin(ctx context.Context, c *http.Client, base, tenant string) (to *url.URL, cookie string, err error) {
 	resp, err := get(ctx, c, base+"/auth/start/"+tenant, "")
 	if err != nil {
@@ -37,7 +36,7 @@ type page struct {
 	body   string
 }
 
-// cookie is what the answer sets.
+// cookie returns a cookie that the response sets.
 func (p page) cookie(part string) string {
 	for _, line := range p.header.Values("Set-Cookie") {
 		pair, _, _ := strings.Cut(line, ";")
@@ -101,7 +100,7 @@ func (w *world) signIn(
 
 var hidden = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 
-// armed is how long a page must have been open before its form decides.
+// armed is how long a page must have been open before its form is accepted.
 const armed = 800 * time.Millisecond
 
 // approve opens the page of a request and approves it, as a person would.

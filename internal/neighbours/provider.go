@@ -30,7 +30,7 @@ type provider struct {
 	codes map[string]url.Values // code → the request that it was given for
 }
 
-// exchangeTime is how long an exchange takes.
+// exchangeTime is the duration of a code exchange.
 const exchangeTime = 700 * time.Millisecond
 
 func startProvider() (*provider, error) {

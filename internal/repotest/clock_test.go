@@ -193,8 +193,8 @@ func (k *clock) assign(to ast.Expr, w wall) {
 	}
 }
 
-// mark remembers what a variable of this package holds. Times are not
-// followed into the fields of others, where they are data.
+// mark records what a variable of this package holds. Times are not followed into the fields of
+// other types, because they are data there.
 func (k *clock) mark(v types.Object, w wall) {
 	if v == nil || v.Pkg() != k.typ || v.Name() == "_" || !holds(v.Type()) || k.vars[v]|w == k.vars[v] ||
 		!k.tests(v.Pos()) {

@@ -13,9 +13,9 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// TestStaticBinaries: what make builds runs where there is no
-// C library: in an empty image, in Alpine. The binaries of tests are
-// checked, which make has to build with the same flags.
+// TestStaticBinaries: the binaries of make build run on systems without a C library: in an empty
+// image, and in Alpine. The test checks the binaries of tests, and that make builds with the same
+// flags.
 func TestStaticBinaries(t *testing.T) {
 	recipe := shell(t, `eval set -- "$(make --no-print-directory --dry-run build BIN=/out)"; printf '%s\n' "$@"`)
 	want := slices.Concat([]string{"CGO_ENABLED=0", "go", "build"}, testbin.Flags(), []string{"-o", "/out/",

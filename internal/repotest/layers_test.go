@@ -23,8 +23,8 @@ const (
 	clocklessLevels = 7
 )
 
-// layers lists every package. A new one needs a line here, which is the
-// moment to ask where it belongs.
+// layers lists every package. A new package needs a line here, so its author has to decide where it
+// belongs.
 func layers() []layer {
 	return []layer{
 		{"internal/safetext", 0},

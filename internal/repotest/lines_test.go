@@ -52,7 +52,7 @@ func quoted(f file) map[int]bool {
 	return lines
 }
 
-// columns is how wide a line is on the screen.
+// columns returns the width of a line on the screen.
 func columns(line string) int {
 	return len([]rune(strings.ReplaceAll(line, "\t", strings.Repeat(" ", tabWidth))))
 }
@@ -86,8 +86,8 @@ func sources(packages []pkg) []file {
 	return out
 }
 
-// checkProse complains about lines of Markdown that are too wide.
-// Tables, code and lines with a long address end where they must.
+// checkProse complains about lines of Markdown that are too long. Tables, code and lines with a
+// long address are exempt.
 func checkProse(pages map[string]string) []string {
 	var out []string
 	for path, text := range pages {

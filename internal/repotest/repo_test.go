@@ -23,7 +23,7 @@ import (
 	"testing"
 )
 
-// modulePath is what every import path of ours starts with.
+// modulePath is the prefix of all our import paths.
 const modulePath = "github.com/assent-dev/assent"
 
 // top is the root of the repository, seen from this folder.
@@ -55,7 +55,7 @@ func at(fset *token.FileSet, n ast.Node) string {
 	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
 }
 
-// listed is what we read of `go list -json`.
+// listed is the part of the output of `go list -json` that is used.
 type listed struct {
 	ImportPath, Dir, Export            string
 	GoFiles, TestGoFiles, XTestGoFiles []string

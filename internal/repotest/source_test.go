@@ -62,10 +62,9 @@ func keptState() map[string]string {
 	}
 }
 
-// checkState complains about package-level variables that can change.
-// Tables that nobody writes to, sentinel errors, compiled patterns,
-// embedded files and sync.OnceValue are fine; an exported table, a lock
-// or a cache is not.
+// checkState complains about package-level variables that can change. Tables that are never written
+// to, sentinel errors, compiled patterns, embedded files and sync.OnceValue are allowed; an
+// exported table, a lock or a cache is not.
 func checkState(kept map[string]string, packages []checked) []string {
 	var out []string
 	excused := maps.Clone(kept)
@@ -93,7 +92,7 @@ func checkState(kept map[string]string, packages []checked) []string {
 	return out
 }
 
-// changes says how a package-level variable can change, "" when it can't.
+// changes returns how a package-level variable can change. It returns an empty string if it can't.
 func changes(v *types.Var, written map[types.Object]bool) string {
 	switch {
 	case written[v]:

@@ -48,8 +48,8 @@ func checkWalks(guide string, scripts []string) []string {
 
 var walkLink = regexp.MustCompile(`\]\(internal/repotest/` + walks + `/([a-z]+\.txtar)\)`)
 
-// checkCommands complains about commands `go test …` of a section that
-// its script does not run as they are. NAME stands for one name.
+// checkCommands complains about commands `go test …` of a section that its script does not run
+// literally. NAME is a placeholder for a name.
 func checkCommands(section, script string) []string {
 	var out []string
 	for _, found := range testCommand.FindAllStringSubmatch(section, -1) {
