@@ -161,7 +161,7 @@ func (g *Gateway) ask(
 	switch {
 	case errors.Is(err, errFull):
 		return g.say(r, notRun("Too many requests wait. Call again when people have decided about some"))
-	case ctx.Err() != nil: // nobody hears this
+	case ctx.Err() != nil: // the client has gone
 		return g.say(r, notRun("The client gave up waiting"))
 	case errors.Is(err, errUnreadable):
 		return g.say(r, notRun("The arguments can't be read"))

@@ -135,7 +135,7 @@ type telling bool
 
 const (
 	toTell telling = false // when it makes the call again
-	told   telling = true  // its call is asked anew at once
+	told   telling = true  // its call asks again immediately
 )
 
 // overtake ends a call that was asked under other rules, or of another

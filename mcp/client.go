@@ -82,7 +82,7 @@ func (o *offer) fill(ctx context.Context, u User, who approval.Asker) {
 func (g *Gateway) heard(
 	ctx context.Context, by *caller, key string, asked *approval.Request, result json.RawMessage,
 ) bool {
-	ctx = context.WithoutCancel(ctx) // the answer was given, whoever hears of it
+	ctx = context.WithoutCancel(ctx) // the answer counts even if the client has gone
 	choice := choiceDeny
 	switch saidIn(result) {
 	case saidApprove:
@@ -241,7 +241,7 @@ func (g *Gateway) broughtBack(ctx context.Context, q *request, key string) (give
 		return false
 	}
 	asked, err := g.cfg.User.Question(ctx, q.caller.asker, back.Ref)
-	if err != nil { // somebody answered elsewhere, or it has expired
+	if err != nil { // it was answered elsewhere, or has expired
 		return false
 	}
 	return !g.heard(ctx, q.caller, key, asked, result)

@@ -10,7 +10,7 @@ import (
 type crowd struct {
 	mu   sync.Mutex
 	in   int
-	none chan struct{} // closed when nobody is in; nil: nobody waits for it
+	none chan struct{} // closed when the count is zero; nil: no caller waits for it
 }
 
 // enter adds one to the count until leave is called.

@@ -131,8 +131,8 @@ var ErrNoCaller = errors.New("there is no such caller")
 type Caller struct {
 	Name      string
 	Token     string        // under which it asks; "": its name below that of the gateway
-	Person    string        // whose client it is, as the directory names them; "" when it is nobody's
-	Principal string        // whom its agent acts for; "" when nobody is named
+	Person    string        // owner of the client, as the directory names them; may be empty
+	Principal string        // for whom its agent acts; may be empty
 	Session   string        // of all its calls; "" for none. It goes into what is approved
 	Hold      time.Duration // how long one call waits for people; 45s
 	InPlace   bool          // its principal may answer in the client itself, where one alone may answer

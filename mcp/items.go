@@ -266,7 +266,7 @@ type claim struct {
 
 type template struct {
 	text  string
-	parts []string // what stands around its expressions
+	parts []string // the texts around its expressions
 }
 
 // claims has one claim for each server with resources.

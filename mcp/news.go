@@ -34,7 +34,7 @@ type resourceKey struct{ alias, uri string }
 type followed struct {
 	stop  context.CancelFunc
 	began chan struct{} // closed once the server was asked
-	ended chan struct{} // closed when it refused, or nobody listens any more
+	ended chan struct{} // closed when the server refused or no client is subscribed
 	why   error         // of the end
 	ears  map[*ear]struct{}
 }

@@ -69,5 +69,5 @@ const (
 	lockTime      = 10 * time.Second // how long another program may change the pins
 	mostAccepted  = 100              // tools that one entry of the ledger names
 	eventAccepted = "mcp_tools_accepted"
-	byItself      = "server" // who does what nobody asked for
+	byItself      = "server" // the actor of changes that no person requested
 )

@@ -39,7 +39,7 @@ type part struct {
 	Meta     json.RawMessage `json:"meta,omitempty"`      // _meta that is passed on
 	Result   json.RawMessage `json:"result,omitempty"`    // of the run, as the server sent it
 	Failed   *fault          `json:"failed,omitempty"`    // the error of the protocol that the server answered
-	Told     bool            `json:"told,omitempty"`      // the caller was told how it ended
+	Told     bool            `json:"told,omitempty"`      // the caller was informed how it ended
 	// Said is the hash of the call's content (see request.said). States counts the states that the
 	// caller was given, and State is the one that it may bring back.
 	Said   string `json:"said,omitempty"`

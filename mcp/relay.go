@@ -21,7 +21,7 @@ import (
 type Questions struct {
 	Elicitation bool     // the user of the client, with the alias before the question
 	Sampling    bool     // the model of the client
-	Roots       []string // answered by the gateway: URIs of directories; nil: none are told
+	Roots       []string // URIs of directories with which the gateway answers; may be nil
 	ClientRoots bool     // those of the client instead, if it has any
 	// Instructions passes the server's own instructions to the model of the client, with the alias
 	// before them.

@@ -99,7 +99,7 @@ func unsent(alias string, err error) string {
 type delivery struct {
 	call    *resolve.Call
 	meta    json.RawMessage
-	with    *server.Exchange // with the client that waits; nil: nobody does
+	with    *server.Exchange // with the client that waits; nil: no client waits
 	answers []jsonmsg.Member // of a modern client, to what the server asked
 	// ask asks the client in another way than the exchange does. If it is nil, the exchange asks.
 	ask  func(context.Context, string, json.RawMessage) (json.RawMessage, *wire.Error)

@@ -90,7 +90,7 @@ func (g *Gateway) Refresh(ctx context.Context, alias string) error {
 	defer release()
 	pins := g.pinsVersion()
 	one := g.askServer(ctx, alias)
-	if ctx.Err() != nil { // that nobody waits any more says nothing of the server
+	if ctx.Err() != nil { // a cancelled request is no error of the server
 		return context.Cause(ctx)
 	}
 	return g.merge(ctx, map[string]listed{alias: one}, pins)

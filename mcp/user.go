@@ -143,7 +143,7 @@ func (g *Gateway) userAnswered(c *record, a hold.Answer) *durable.Ending {
 		return &durable.Ending{Why: durable.Expired, Reason: a.Reason}
 	case hold.Cancelled:
 		return &durable.Ending{Why: durable.Withdrawn, Reason: a.Reason}
-	case hold.Denied: // by the rules: nobody was asked
+	case hold.Denied: // by the rules, without asking
 		return &durable.Ending{Why: durable.Refused, Reason: a.Reason}
 	}
 

@@ -65,7 +65,7 @@ func (g *Gateway) followRules(ctx context.Context) {
 		}
 		before := g.generation()
 		if before == "" {
-			continue // nobody has asked for a list yet
+			continue // no client has requested a list yet
 		}
 		_, err := g.current(ctx)
 		if err == nil && g.generation() != before {

@@ -122,7 +122,7 @@ func readShelf(dirs []string, more []policy.File) *shelf {
 	}
 	take(more)
 	files, unread := readDirs(dirs)
-	for _, f := range unread { // nobody knows which policies that would have been
+	for _, f := range unread { // it is unknown which policies they contain
 		s.note(policy.File{Name: f.File}, f)
 		s.unread = append(s.unread, "")
 		s.missing = s.missing || f.Rule != "policy-file-name"

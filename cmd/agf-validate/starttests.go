@@ -42,7 +42,7 @@ func (o offered) fill(text string) string {
 	if o.server != "" {
 		kind, code = "kind: mcp_tool, server: "+o.server, "not_allowed"
 	}
-	name := o.name // an alias stands as in the agent's file
+	name := o.name // an alias is written as in the agent's file
 	if o.server != "" {
 		name = scalar(name)
 	}

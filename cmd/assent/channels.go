@@ -82,7 +82,7 @@ func targetsOf(t config.Tenant) []target {
 type delivery struct {
 	cfg     config.Serve
 	all     []target
-	router  *notify.Router           // nil: nobody hears of anything
+	router  *notify.Router           // nil: there are no notifications
 	senders map[string]notify.Sender // by name of the target
 	worker  *notify.Worker
 }

@@ -37,10 +37,10 @@ type files struct {
 	file   string             // of the decision configuration
 	log    *slog.Logger
 
-	broken   string            // what was last told of the people
-	recorded map[string]string // what the ledger was last told, by part
-	told     *resolve.Config   // what the log was last told of; nil: nothing
-	ledgered *resolve.Config   // what the ledger was last told of; nil: nothing
+	broken   string            // the last logged problem of the people
+	recorded map[string]string // the last recorded facts, by part
+	told     *resolve.Config   // the last logged configuration; nil: none
+	ledgered *resolve.Config   // the last recorded configuration; nil: none
 }
 
 // parts returns the parts that are in force, each with the problems of its files.

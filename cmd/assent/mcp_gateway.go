@@ -140,14 +140,14 @@ type mcpGateway struct {
 	gateway *mcp.Gateway
 	server  *mcpserver.Server
 	servers []*upstream.Server
-	grace   time.Duration // for calls and servers, once it was told to stop
+	grace   time.Duration // for calls and servers to end after a request to stop
 	log     *slog.Logger
 }
 
 // mcpOwn holds the settings of one gateway.
 type mcpOwn struct {
 	pins  string        // the file of its pins
-	grace time.Duration // how long calls that run may take to end after it was told to stop
+	grace time.Duration // how long running calls may take to end after a request to stop
 }
 
 // newMCP makes a gateway from what it works with.

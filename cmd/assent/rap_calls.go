@@ -54,7 +54,7 @@ func (t *tools) CallsOf(ctx context.Context, tenant, person string) ([]rap.Agent
 
 // Watch implements rap.Calls.
 func (t *tools) Watch(ctx context.Context, tenant string, changed func()) {
-	var one sync.Mutex // changed is told of one thing after the other
+	var one sync.Mutex // changed must not be called concurrently
 	var all sync.WaitGroup
 	for _, r := range t.ofTenant(tenant) {
 		all.Go(func() {

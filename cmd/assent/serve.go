@@ -57,7 +57,7 @@ type app struct {
 	administration *administration.Desk
 	delivery       *delivery
 	tools          *tools
-	auth           *auth.Auth // nil: nobody can sign in
+	auth           *auth.Auth // nil: people can't sign in
 	witness        *witness.Runner
 	shares         *quota.Shares
 	feed           *feed.Feed
@@ -406,7 +406,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 		figures.Handle("GET /metrics", s.MetricsHandler())
 		metrics := a.httpServer(figures)
 		all.Go(func() { figured = serveAt(metrics, a.figures, cancel) })
-		defer metrics.Close() // whoever scrapes comes again
+		defer metrics.Close() // scrapers retry
 		context.AfterFunc(ctx, func() { _ = metrics.Close() })
 	}
 

@@ -32,8 +32,8 @@ func policiesOf(dirs []string) []*policy.Policy {
 type shortStage struct {
 	policy, rule string
 	people.Shortage
-	empty bool   // nobody is in the group
-	agent string // whose owners may not approve; "" if the stage is short whoever asks
+	empty bool   // the group has no members
+	agent string // whose owners may not approve; "" if the stage is short for every agent
 }
 
 // String names the stage and suggests a fix.

@@ -20,7 +20,7 @@ type Schema struct {
 	Format               string             `json:"format"`
 	Enum                 []string           `json:"enum"`
 	Default              string             `json:"default"`
-	Items                *Schema            `json:"items"` // one item may stand alone
+	Items                *Schema            `json:"items"` // a single item may be written without a list
 	Properties           map[string]*Schema `json:"properties"`
 	AdditionalProperties *Schema            `json:"additionalProperties"` // of a table; an object has none
 	Required             []string           `json:"required"`

@@ -25,7 +25,7 @@ type Set struct {
 	Load  func(ctx context.Context) ([]jose.JSONWebKey, error)
 	Now   func() time.Time
 	Log   *slog.Logger
-	Fresh time.Duration // after which they are loaded anew
+	Fresh time.Duration // the age after which they are reloaded
 	Again time.Duration // at least, between two loads
 
 	mu      sync.Mutex

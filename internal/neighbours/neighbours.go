@@ -75,7 +75,7 @@ type measurement struct {
 	*world
 	client          *http.Client
 	loud, still     string // tokens
-	session, target string // of the noisy tenant: somebody signed in, and the request that everybody waits for
+	session, target string // of the noisy tenant: a session, and the request that all polls wait for
 	mu              sync.Mutex
 	out             *Result
 }

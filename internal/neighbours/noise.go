@@ -56,7 +56,7 @@ func (n Noise) bounded() Noise {
 type order struct {
 	Base    string
 	Token   string
-	Session string // of somebody of the tenant
+	Session string // of a person of the tenant
 	Request string // that polls wait for, and pages show
 	Noise   Noise
 	For     time.Duration

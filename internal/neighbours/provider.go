@@ -54,7 +54,7 @@ func (p *provider) close() { p.server.Close() }
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // whoever is gone reads no error either
+	_ = json.NewEncoder(w).Encode(body) // a client that has gone can't read an error either
 }
 
 func (p *provider) discovery(w http.ResponseWriter, _ *http.Request) {

@@ -77,7 +77,7 @@ func start(ctx context.Context, bin string) (*world, error) {
 func (w *world) close() {
 	if w.process != nil && w.process.Process != nil {
 		_ = w.process.Process.Signal(syscall.SIGTERM)
-		_ = w.process.Wait() // how it ended is told by its log
+		_ = w.process.Wait() // its log has the reason
 	}
 	if w.log != nil {
 		_ = w.log.Close()

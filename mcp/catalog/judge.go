@@ -13,7 +13,7 @@ type First string
 // The values of First.
 const (
 	TrustFirst First = "trust_first" // it is accepted, and recorded
-	Required   First = "required"    // nobody is offered it until it is pinned
+	Required   First = "required"    // it is not offered until it is pinned
 )
 
 // OnChange selects what happens to a tool whose definition differs from the accepted one.
@@ -21,7 +21,7 @@ type OnChange string
 
 // The values of OnChange.
 const (
-	HoldChange   OnChange = "hold"   // nobody is offered it until it is pinned anew
+	HoldChange   OnChange = "hold"   // it is not offered until it is pinned again
 	AskChange    OnChange = "ask"    // every call of it is asked about
 	AcceptChange OnChange = "accept" // it is accepted, and recorded
 )
@@ -32,7 +32,7 @@ type OnText string
 // The values of OnText.
 const (
 	StripText OnText = "strip" // clients see the texts without what isn't safe
-	HoldText  OnText = "hold"  // nobody is offered the tool
+	HoldText  OnText = "hold"  // the tool is not offered
 )
 
 // Settings configures how the tools of one server are judged. The zero value means trust_first,
@@ -68,7 +68,7 @@ type State uint8
 
 // The states of a tool. The zero value doesn't offer it.
 const (
-	Withheld State = iota // nobody is told of it, and calls don't run
+	Withheld State = iota // it is not listed, and calls don't run
 	Asks                  // it is listed, and each call is asked about
 	Offered               // it is listed, and calls are decided as the agent's file says
 )

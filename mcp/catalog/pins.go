@@ -38,7 +38,7 @@ type By string
 
 // The values of By.
 const (
-	ByOperator   By = "operator"    // somebody looked at it, and pinned it
+	ByOperator   By = "operator"    // an operator reviewed and pinned it
 	ByFirstSight By = "first_sight" // pins: trust_first
 	ByOnChange   By = "on_change"   // on_change: accept
 )

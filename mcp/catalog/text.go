@@ -55,7 +55,7 @@ const (
 	thing   role = iota // an object whose titles and descriptions are texts for readers
 	table               // an object that names things, such as properties
 	data                // read by programs: enum, const, default, examples
-	foreign             // _meta: of whoever knows it
+	foreign             // _meta: its meaning is unknown here
 	said                // for readers as a whole
 )
 

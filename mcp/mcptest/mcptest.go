@@ -28,10 +28,10 @@ const (
 	Progress = "progress" // it reports progress three times
 	Asks     = "asks"     // it asks the client for everything there is to ask
 	Task     = "task"     // it answers with a task of its own, which is done a little later
-	Question = "question" // it asks the script's question, and answers with what it was told
+	Question = "question" // it asks the script's question, and returns the answer
 	Noise    = "noise"    // it writes to its log
 	Flood    = "flood"    // it reports progress, logs and changed lists, thousands of each
-	Tells    = "tells"    // it logs, and says that resources have changed, one that nobody follows too
+	Tells    = "tells"    // it logs, and reports changes of resources, including one without subscription
 	Changed  = "changed"  // it says that its tools have changed
 )
 

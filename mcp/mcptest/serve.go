@@ -26,7 +26,7 @@ type program struct {
 	raw      io.Writer // takes whole lines
 	out      *wire.Pipe
 	open     sync.WaitGroup
-	followed sync.Map // _meta of what is told, by URI
+	followed sync.Map // _meta of notifications, by URI
 	polled   atomic.Int64
 	asked    sync.Map // channels of answers to our questions, by their ids
 }
@@ -130,7 +130,7 @@ func (p *program) take(line []byte, first bool) error {
 }
 
 func (p *program) say(m *wire.Message, result string) {
-	_ = p.out.Write(wire.Answer(m.ID, json.RawMessage(result), nil)) // nobody may hear it
+	_ = p.out.Write(wire.Answer(m.ID, json.RawMessage(result), nil)) // the client may have gone
 }
 
 func (p *program) answer(s *Script, m *wire.Message) {
@@ -263,7 +263,7 @@ func (p *program) call(s *Script, m *wire.Message) {
 
 // line writes a line unchanged, valid or not.
 func (p *program) line(text string) {
-	_, _ = io.WriteString(p.raw, text+"\n") // nobody may hear it
+	_, _ = io.WriteString(p.raw, text+"\n") // the client may have gone
 }
 
 // behave does what the script has a tool do, and reports whether there

@@ -39,7 +39,7 @@ func NewSite(t testing.TB, s Script, on func(http.ResponseWriter, *Visit) bool) 
 	site := &Site{on: on, script: s, stream: make(chan string, 16)}
 	site.Server = httptest.NewServer(site)
 	t.Cleanup(func() {
-		site.CloseClientConnections() // streams that nobody ends
+		site.CloseClientConnections() // streams that are still open
 		site.Close()
 	})
 	return site
@@ -83,7 +83,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.stream <- "data: " + script.answer(&v.Message) + "\n\n"
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, script.answer(&v.Message)) // nobody may hear it
+		_, _ = io.WriteString(w, script.answer(&v.Message)) // the client may have gone
 	}
 }
 
@@ -121,7 +121,7 @@ func (s *Site) bring(w http.ResponseWriter, r *http.Request) {
 // Events writes a part of a stream of events.
 func Events(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/event-stream")
-	_, _ = io.WriteString(w, text) // nobody may hear it
+	_, _ = io.WriteString(w, text) // the client may have gone
 	_ = http.NewResponseController(w).Flush()
 }
 
@@ -130,7 +130,7 @@ func Say(w http.ResponseWriter, status int, m *wire.Message, result string, err 
 	answer := wire.Answer(m.ID, json.RawMessage(result), err)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, written(answer)) // nobody may hear it
+	_, _ = io.WriteString(w, written(answer)) // the client may have gone
 }
 
 // answer returns the script's answer to a request.

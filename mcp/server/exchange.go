@@ -21,7 +21,7 @@ type Exchange struct {
 	level   string // Request.LogLevel
 
 	mu   sync.Mutex
-	last float64 // progress that was told
+	last float64 // the last progress that was sent
 	over bool    // the request was answered, or cancelled
 }
 

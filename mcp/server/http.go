@@ -22,7 +22,7 @@ type HTTPConfig struct {
 	// body is read.
 	Authenticate func(r *http.Request) (caller string, refused *Refusal)
 	Hosts        []string // the names under which we are reached, with ports; none: loopback names at any port
-	AnyHost      bool     // whoever has the endpoint looks at names itself
+	AnyHost      bool     // the caller checks host names itself
 	Origins      []string // of pages that may connect; none: no page may
 	MaxSessions  int      // of one caller; 1,000
 	// Idle is the time after which a legacy session without messages ends. Default: 1h.

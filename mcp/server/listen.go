@@ -55,7 +55,7 @@ func (s *session) listen(ctx context.Context, r *Request, with *Exchange) (json.
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	agreed := make(chan struct{}) // what is told comes behind the acknowledgement
+	agreed := make(chan struct{}) // notifications must follow the acknowledgement
 	tell := func(method string, fill func(*jsonmsg.Writer)) error {
 		select {
 		case <-agreed:

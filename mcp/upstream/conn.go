@@ -39,7 +39,7 @@ type carrier interface{ Write(m *wire.Message) error }
 // pending is a request that waits for its answer.
 type pending struct {
 	answer chan answered
-	ctx    context.Context // of whoever waits
+	ctx    context.Context // of the caller
 	during
 }
 

@@ -15,7 +15,7 @@ type news struct {
 	gone <-chan struct{}
 
 	mu      sync.Mutex
-	resting map[topic]bool // what is told soon; true: and then once more
+	resting map[topic]bool // topics that are reported soon; true: and then once more
 }
 
 // topic is a list or a resource that changes.

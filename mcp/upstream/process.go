@@ -131,7 +131,7 @@ func (p *process) until(out, errs io.Reader, cfg *Config) io.Reader {
 	pipes.Go(func() { p.logLines(errs, cfg) })
 	go func() {
 		pipes.Wait()
-		_ = p.cmd.Wait() // how it ended is in the log of whoever notices
+		_ = p.cmd.Wait() // the error is logged where the end is noticed
 		close(p.ended)
 	}()
 	return r

@@ -129,7 +129,7 @@ type Server struct {
 	conn     link           // nil: there is none now
 	down     error          // why there is none; nil: it is being made
 	news     chan struct{}  // closed when conn or down change
-	endBy    time.Time      // when it has to have ended; zero: Grace after it was told to
+	endBy    time.Time      // deadline for its end; zero: Grace after it was asked to end
 	followed map[string]int // who follows a resource, by its URI
 	logs     string         // the level that conn logs from; "": its own
 }
@@ -170,7 +170,7 @@ func New(cfg Config) (*Server, error) {
 		URL:      cfg.URL,
 		Networks: cfg.Networks,
 		TLS:      cfg.TLS,
-		Timeout:  -1, // calls may take as long as whoever waits
+		Timeout:  -1, // calls are limited by the context of the caller
 	})
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", cfg.Alias, err)

@@ -30,7 +30,7 @@ type asking struct {
 	during
 	w     *web
 	id    wire.ID
-	ctx   context.Context // ends when nobody wants the answer any more
+	ctx   context.Context // ends when the answer is no longer needed
 	event string          // the last one of its stream that has an id
 }
 

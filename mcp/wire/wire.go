@@ -42,9 +42,9 @@ func Limits() value.Limits { return value.Limits{MaxBytes: 16 << 20, MaxDepth: 1
 
 // Message is a request, a notification or a response.
 type Message struct {
-	ID     ID              // the zero ID: a notification, or the answer to what nobody could read
+	ID     ID              // zero: a notification, or the answer to an unreadable message
 	Method string          // "" of a response
-	Params json.RawMessage // an object as it stands there; nil when absent
+	Params json.RawMessage // an object, unchanged; nil when absent
 	Result json.RawMessage // of a response that is no error; an object
 	Error  *Error          // of a response
 }

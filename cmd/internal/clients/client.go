@@ -22,7 +22,7 @@ type client struct {
 	name  string
 	title string
 	form  settings.Form
-	table []string // where its servers stand in the file
+	table []string // the path of the servers in the file
 	// file returns the path of the client's file for a scope. It is empty if the client has no such
 	// scope.
 	file  func(p edits.Place, scope string) string

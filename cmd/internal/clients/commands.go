@@ -205,7 +205,7 @@ type uninstalled struct {
 	Restored []string `json:"restored"`
 	Declared []string `json:"declared"` // again, and left as they are
 	Backup   string   `json:"backup,omitempty"`
-	Kept     []string `json:"kept"` // files of the install that somebody changed
+	Kept     []string `json:"kept"` // files of the install that were changed since
 	Done     bool     `json:"done"`
 }
 

@@ -281,7 +281,7 @@ func decideLines(
 		if err := show(call, decision); err != nil {
 			return fmt.Errorf("write decisions: %w", err)
 		}
-		if lines.Buffered() == 0 { // whoever pipes one call at a time waits for this answer
+		if lines.Buffered() == 0 { // a program that pipes one call at a time waits for this answer
 			if err := w.Flush(); err != nil {
 				return fmt.Errorf("write decisions: %w", err)
 			}

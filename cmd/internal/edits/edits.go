@@ -19,7 +19,7 @@ import (
 // The scopes of a file.
 const (
 	User    = "user"    // all that a user does
-	Project = "project" // a directory, for whoever works there
+	Project = "project" // a directory, for everyone who works there
 	Local   = "local"   // a directory, for this user; Claude Code alone
 )
 

@@ -19,7 +19,7 @@ type rapTerminal struct {
 	flags rapCallFlags
 	at    string        // where the tool is to answer
 	mu    sync.Mutex    // held while something is asked
-	lines <-chan string // what the person types; closed when nobody does
+	lines <-chan string // the lines that the person types; closed without a terminal
 
 	told  sync.Mutex
 	asked []rapExchange

@@ -29,7 +29,7 @@ type rapEnded string
 
 const (
 	rapFinal       rapEnded = "final"       // the tool said that it was the last one
-	rapInterrupted rapEnded = "interrupted" // somebody stopped here
+	rapInterrupted rapEnded = "interrupted" // stopped by the user
 	rapTimeout     rapEnded = "timeout"     // --within was over
 )
 
@@ -175,7 +175,7 @@ func (t *rapTerminal) tell(n runtime.News) {
 		if cut {
 			content += " …"
 		}
-		t.mu.Lock() // nobody is asked meanwhile
+		t.mu.Lock() // no question is asked meanwhile
 		defer t.mu.Unlock()
 		t.Printf("the tool shows %s: %s\n", n.View.Type, content)
 	case n.Lost > 0:
