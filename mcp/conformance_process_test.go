@@ -76,7 +76,7 @@ func (p *installed) pid(name string) int {
 	return id
 }
 
-// alive reports whether a process is there, and not only waited for.
+// alive reports whether a process is running, and not just a zombie.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil || p.Signal(syscall.Signal(0)) != nil {
@@ -160,8 +160,7 @@ func testM51(t *testing.T) {
 	r.leave()
 }
 
-// whileWorking wants a task to wait, and returns which request people
-// are asked.
+// whileWorking checks that a task waits, and returns the request to people.
 func (p *installed) whileWorking(r *running, task string) (request string) {
 	p.t.Helper()
 	r.expect(r.say(taskRequest("tasks/get", task, true)), `"working"`)
@@ -296,7 +295,7 @@ func testM90(t *testing.T) {
 	}
 }
 
-// digests wants facts to be digests.
+// digests checks that facts are digests.
 func digests(t *testing.T, facts map[string]any, names ...string) {
 	t.Helper()
 	for _, name := range names {

@@ -17,8 +17,7 @@ func (g *Gateway) Waiters() int {
 	return n
 }
 
-// Leaving reports whether the gateway is about to end, and waits for calls
-// that are passed on.
+// Leaving reports whether the gateway is shutting down and waits for calls that are under way.
 func (g *Gateway) Leaving() bool {
 	g.handling.mu.Lock()
 	defer g.handling.mu.Unlock()

@@ -154,7 +154,7 @@ func TestListOfASlowServerIsAnnounced(t *testing.T) {
 	})
 }
 
-// slowLists is a server that answers lists once it may.
+// slowLists is a server that answers requests for lists only when it is allowed to.
 type slowLists struct {
 	files
 	answer chan struct{}

@@ -23,7 +23,7 @@ import (
 
 const write = `{"path":"/a"}`
 
-// long has callers wait so long that a test decides what ends it.
+// long makes callers wait so long that only the test ends the wait.
 func long(cfg *mcp.Config) { cfg.Callers[0].Hold = 30 * time.Second }
 
 // sent makes a call without waiting for its answer.
@@ -50,14 +50,13 @@ func TestADenialIsToldAndTheCallCoolsDown(t *testing.T) {
 	}
 }
 
-// settle waits until the gateway has looked at all news.
+// settle waits until the gateway has handled all notifications.
 func (w *world) settle(t *testing.T) {
 	t.Helper()
 	testwait.Until(t, "the gateway rests", w.gateway.Idle)
 }
 
-// outlast makes the one call of a client wait longer than the gateway
-// holds it, and returns its answer.
+// outlast makes a client's call wait longer than the gateway holds it, and returns the answer.
 func (w *world) outlast(t *testing.T, c *client, message string) string {
 	t.Helper()
 	c.send(message)
@@ -158,7 +157,7 @@ func TestWhatAnotherProcessEndsWaitsNoMore(t *testing.T) {
 	})
 }
 
-// lister is a server whose lists are up to a test.
+// lister is a server whose lists a test controls.
 type lister struct {
 	files
 	begun chan struct{} // gets one for each list
@@ -186,7 +185,7 @@ func (l *lister) List(ctx context.Context, method string) ([]json.RawMessage, er
 	return l.files.List(ctx, method)
 }
 
-// from has the lists that follow begin otherwise.
+// from makes the following lists begin differently.
 func (l *lister) from(list func(context.Context) error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,7 +212,7 @@ func TestAClientThatGivesUpTakesNoToolsAway(t *testing.T) {
 	c.expect(c.call("read_file", `{}`), "done 1")
 }
 
-// TestASlowServerHoldsUpNoList: clients get what is there, and hear when
+// TestASlowServerHoldsUpNoList: clients get the lists that are available, and are notified when
 // there is more.
 func TestASlowServerHoldsUpNoList(t *testing.T) {
 	t.Parallel()
@@ -285,7 +284,7 @@ func TestAServerThatNeverListsHoldsUpNoOther(t *testing.T) {
 	c.expect(c.call("files__write_file", write), "done 1")
 }
 
-// TestTheLedgerBindsWhatRan: what an approver changed is what ran.
+// TestTheLedgerBindsWhatRan: the ledger has the binding of the approver's edit, which is what ran.
 func TestTheLedgerBindsWhatRan(t *testing.T) {
 	t.Parallel()
 	var book ledger

@@ -31,7 +31,7 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// Tenant is the tenant of all that a test does.
+// Tenant is the tenant that all tests use.
 const Tenant = "acme"
 
 //go:embed testdata
@@ -48,8 +48,8 @@ func Files(t testing.TB) fs.FS {
 	return files
 }
 
-// Config says how an asking side is made. The zero value is one on
-// Files whose time only acts when the test says so.
+// Config configures an asking side. The zero value is one on Files in which deadlines are handled
+// only when the test calls Later.
 type Config struct {
 	Files fs.FS // agents/*.agf.yaml, policies/*.policy.yaml and people.yaml; nil: Files
 	Runs  bool  // time acts and the ledger is sealed by themselves, every few milliseconds
@@ -73,8 +73,8 @@ type Assent struct {
 	URL     string
 	Stop    func() // ends the server
 
-	// secrets of tokens that were made, by name: a name is who asks,
-	// and has one live token.
+	// secrets are the secrets of tokens by name. A name identifies an asker, and has one live
+	// token.
 	secrets map[string]string
 }
 
@@ -286,7 +286,7 @@ func (a *Assent) Edit(id, person, args string) error {
 	return err
 }
 
-// Later lets time pass and act.
+// Later moves the clock forward and handles deadlines.
 func (a *Assent) Later(d time.Duration) {
 	a.T.Helper()
 	a.Clock.Add(d)
@@ -317,7 +317,7 @@ type Clock struct {
 	ahead time.Duration
 }
 
-// Now is the time.
+// Now returns the time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,8 +21,8 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// wrongClock is the variable that says how far off the clock of a
-// process is, in seconds. Only a binary of buildClock reads it.
+// wrongClock is the variable with the error of a process's clock in seconds. Only a binary of
+// buildClock reads it.
 const wrongClock = "ASSENT_WRONG_CLOCK"
 
 // TestHookWithAWrongClock: the clocks of hooks are wrong and change from one hook to the next, and
@@ -86,8 +86,8 @@ func (h *hooks) clockRound(t *testing.T, n int, body openapi.VoteBody, first, la
 	return runs
 }
 
-// shows fails when a request was opened by none of two clocks: then no
-// clock was wrong, and nothing is tested.
+// shows fails the test if a request was opened by neither of the two clocks, because then no clock
+// was wrong and nothing was tested.
 func (h *hooks) shows(t *testing.T, id string, clocks ...time.Duration) {
 	t.Helper()
 	r := must.Get(h.people.Request(t.Context(), id))(t)
@@ -99,11 +99,10 @@ func (h *hooks) shows(t *testing.T, id string, clocks ...time.Duration) {
 	t.Fatalf("%s was opened at %s: by none of the clocks that are off by %s", id, r.Created, clocks)
 }
 
-// off is the environment of a process whose clock is off.
+// off returns the environment of a process whose clock is wrong.
 func off(by time.Duration) string { return fmt.Sprintf("%s=%d", wrongClock, int64(by.Seconds())) }
 
-// hookAt runs the hook of call n with a wrong clock to its end, however
-// that is, and returns what it says.
+// hookAt runs the hook of call n with a wrong clock until it ends, and returns its output.
 func (h *hooks) hookAt(t *testing.T, n int, by time.Duration) string {
 	t.Helper()
 	h.env = []string{off(by)}
@@ -116,8 +115,8 @@ func (h *hooks) hookAt(t *testing.T, n int, by time.Duration) string {
 	return out.String()
 }
 
-// buildClock compiles the binary under test with a standard library
-// whose clock is off by what a variable says.
+// buildClock compiles the binary under test with a standard library whose clock is wrong by the
+// value of a variable.
 func buildClock(t *testing.T) string {
 	t.Helper()
 	root := must.Get(exec.Command("go", "env", "GOROOT").Output())(t)

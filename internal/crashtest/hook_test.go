@@ -28,7 +28,7 @@ execution_policy: {id: agf.react, config: {instructions: Be careful., model: any
 action_space:
   local_tools: [{alias: Bash, approval: true}]
 `
-	// coderPolicy has one person of the desk answer.
+	// coderPolicy requires the approval of one person of the desk.
 	coderPolicy = `schema_version: "1.0.0"
 policy_ref: crash.coder
 description: One person for each command.
@@ -72,8 +72,7 @@ type hooks struct {
 	env    []string // beside that of the test
 	people *client.Client
 
-	// life is about how long a hook takes until it has said that an
-	// approved call may run.
+	// life is the approximate time until a hook has printed that an approved call may run.
 	life                time.Duration
 	printed, next, lost int
 }
@@ -149,7 +148,7 @@ func hooksBesideInbox(t *testing.T, bin string, env ...string) *hooks {
 	return h
 }
 
-// document is call n of the session.
+// document returns call n of the session.
 func document(n int) string {
 	return fmt.Sprintf(`{"session_id":"s","hook_event_name":"PreToolUse","permission_mode":"default","tool_name":"Bash",`+
 		`"tool_input":{"command":"make %d"},"tool_use_id":"toolu_%d"}`, n, n)
@@ -168,7 +167,7 @@ func (h *hooks) begin(t *testing.T, n int) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, &out
 }
 
-// hook runs the hook of call n to its end, and returns what it says.
+// hook runs the hook of call n until it ends, and returns its output.
 func (h *hooks) hook(t *testing.T, n int) string {
 	t.Helper()
 	cmd, out := h.begin(t, n)
@@ -190,7 +189,7 @@ func (h *hooks) killed(t *testing.T, n int, after time.Duration) string {
 	return out.String()
 }
 
-// whole is about how long a hook lives.
+// whole is the approximate run time of a hook.
 func (h *hooks) whole(t *testing.T) time.Duration {
 	t.Helper()
 	h.hook(t, -1) // makes the store
@@ -203,7 +202,7 @@ func (h *hooks) whole(t *testing.T) time.Duration {
 	return time.Since(began) / runs
 }
 
-// allows reports whether a product that read this would run the call.
+// allows reports whether a product that read this output would run the call.
 func allows(said string) bool {
 	var doc struct {
 		Inner struct {
@@ -214,7 +213,7 @@ func allows(said string) bool {
 	return json.Unmarshal([]byte(said), &doc) == nil && doc.Inner.Permission == "allow"
 }
 
-// round kills a hook of a call before and one after people approve it.
+// round kills a hook of a call before and another one after people approve it.
 func (h *hooks) round(t *testing.T, n int, after time.Duration) {
 	t.Helper()
 	if said := h.killed(t, n, after); allows(said) {
@@ -257,7 +256,7 @@ func (h *hooks) round(t *testing.T, n int, after time.Duration) {
 	}
 }
 
-// approve has the one person answer who may.
+// approve approves as the only person who may.
 func (h *hooks) approve(t *testing.T, id string) {
 	t.Helper()
 	ctx := t.Context()

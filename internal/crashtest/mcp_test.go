@@ -43,7 +43,7 @@ action_space:
   mcp_servers:
     - {alias: files, server_ref: files, description: Files., approval: true}
 `
-	// filesPolicy has one person of the desk answer.
+	// filesPolicy requires the approval of one person of the desk.
 	filesPolicy = `schema_version: "1.0.0"
 policy_ref: crash.files
 description: One person for each file.
@@ -82,8 +82,8 @@ func TestKillMCP(t *testing.T) {
 	)
 }
 
-// mcpGateway is a gateway that dies again and again, with who takes
-// part: a server whose people answer, and an MCP server.
+// mcpGateway is a gateway that is killed again and again, with a server whose people answer, and an
+// MCP server.
 type mcpGateway struct {
 	*harness
 	config  string
@@ -134,7 +134,7 @@ func newMCP(t *testing.T) *mcpGateway {
 	return g
 }
 
-// life is one life of the gateway, and the client that started it.
+// life is one process of the gateway, and the client that started it.
 type life struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -202,8 +202,7 @@ func (l *life) kill() {
 	<-l.ended
 }
 
-// round takes a call to the moment at which the gateway dies, and
-// begins the next life.
+// round brings a call to the moment at which the gateway is killed, and starts the next one.
 func (g *mcpGateway) round(ctx context.Context, n int) {
 	g.t.Helper()
 	moment := n % moments
@@ -228,7 +227,7 @@ func (g *mcpGateway) round(ctx context.Context, n int) {
 	g.life = g.begin()
 }
 
-// await waits for what is to come.
+// await waits for an expected value.
 func await[T any](t *testing.T, c <-chan T, what string) T {
 	t.Helper()
 	return testwait.Value(t, what, func() (got T, ok bool) {
@@ -241,7 +240,7 @@ func await[T any](t *testing.T, c <-chan T, what string) T {
 	})
 }
 
-// asked is the request of the call with a number.
+// asked returns the request of the call with a number.
 func (g *mcpGateway) asked(ctx context.Context, n int) string {
 	g.t.Helper()
 	return testwait.Value(g.t, fmt.Sprintf("a question about call %d", n), func() (string, bool) {
@@ -253,7 +252,7 @@ func (g *mcpGateway) asked(ctx context.Context, n int) string {
 	})
 }
 
-// settle makes each call once more, in the gateway's last life.
+// settle makes each call once more with the last gateway.
 func (g *mcpGateway) settle(kills int) {
 	g.t.Helper()
 	answers := map[int]<-chan string{}
@@ -340,7 +339,7 @@ type filesServer struct {
 	last    int
 }
 
-// expect says which call comes next, and whether it is held.
+// expect sets which call comes next, and whether it is held.
 func (f *filesServer) expect(n int, held bool) (reached <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -353,7 +352,7 @@ func (f *filesServer) expect(n int, held bool) (reached <-chan struct{}) {
 	return f.reached
 }
 
-// release answers what is held.
+// release answers the held call.
 func (f *filesServer) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

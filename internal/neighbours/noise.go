@@ -39,7 +39,7 @@ func Worst() Noise {
 	}
 }
 
-// bounded cuts what is asked for to what this tool sends at most.
+// bounded limits the noise to the maximum that this tool sends.
 func (n Noise) bounded() Noise {
 	most := Worst()
 	return Noise{
@@ -62,12 +62,11 @@ type order struct {
 	For     time.Duration
 }
 
-// orders is the variable of the environment in which a process finds
-// its order.
+// orders is the environment variable with a process's order.
 const orders = "ASSENT_NEIGHBOURS_NOISE"
 
-// Noisy makes the noise if this process was started for that, and
-// reports whether it was. Programs that call Run call it first of all.
+// Noisy makes the noise if this process was started for that, and reports whether it was. Programs
+// that call Run must call it first.
 func Noisy() bool {
 	text := os.Getenv(orders)
 	if text == "" {
@@ -85,7 +84,7 @@ func Noisy() bool {
 	return true
 }
 
-// send has the noise made by a process like this one.
+// send starts a copy of this process that makes the noise.
 func (o order) send(ctx context.Context) (answers map[string]int, err error) {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -125,8 +124,7 @@ type noise struct {
 	answers map[string]int // by what was asked for, and the status
 }
 
-// newClient speaks to this machine only, over as many connections as it
-// takes.
+// newClient returns a client that connects only to this machine, over any number of connections.
 func newClient() *http.Client {
 	dialer := &net.Dialer{}
 	return &http.Client{
@@ -144,9 +142,8 @@ func newClient() *http.Client {
 	}
 }
 
-// The pauses before the next try, whatever the server asks for in
-// Retry-After. All begin at once; later each is half as long or half as
-// long again.
+// The pauses before the next attempt, regardless of Retry-After. All requests begin at the same
+// time; later pauses vary between half and one and a half times the value.
 const (
 	afterWork  = 100 * time.Millisecond // of a body or a page
 	afterWatch = 5 * time.Second        // of a stream, a poll or a sign-in
@@ -193,8 +190,7 @@ func call(tool, args string) []byte {
 	return []byte(`{"kind":"tool","tool":"` + tool + `","args":` + args + `}`)
 }
 
-// send makes one exchange, takes what is answered for as long as it
-// comes, and counts it.
+// send makes one request, reads the answer as long as it comes, and counts it.
 func (n *noise) send(ctx context.Context, what, method, path string, body []byte) {
 	var reader io.Reader
 	if body != nil {

@@ -70,8 +70,8 @@ func read(c *http.Client, req *http.Request, cookie string) (page, error) {
 	return page{resp.StatusCode, resp.Header, string(text)}, err
 }
 
-// signIn takes a person through the provider, with the time that a
-// password takes, and returns the session.
+// signIn signs a person in at the provider, including the time to type a password, and returns the
+// session.
 func (w *world) signIn(
 	ctx context.Context, c *http.Client, tenant string, typing time.Duration,
 ) (session string, err error) {

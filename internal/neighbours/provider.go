@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// provider is an OpenID Connect provider on this machine that takes its
-// time to exchange a code, as those far away do. It signs in mara.
+// provider is a local OpenID Connect provider that exchanges codes as slowly as a remote one. It
+// signs in mara.
 type provider struct {
 	server *httptest.Server
 	url    string
@@ -134,7 +134,7 @@ func (p *provider) keys(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// local holds every connection of the measurement to this machine.
+// local restricts every connection of the measurement to this machine.
 func local(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {

@@ -204,7 +204,7 @@ func (k *clock) mark(v types.Object, w wall) {
 	k.changed = true
 }
 
-// tests reports whether a place is in one of the files that are checked.
+// tests reports whether a position is in one of the files that are checked.
 func (k *clock) tests(pos token.Pos) bool {
 	return slices.ContainsFunc(k.pkg.files, func(f file) bool {
 		return f.ast.FileStart <= pos && pos < f.ast.FileEnd

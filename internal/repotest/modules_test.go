@@ -48,8 +48,7 @@ func licence(text string) string {
 	return ""
 }
 
-// licensed is a module with its licence, and whether the product
-// carries it or only the tests do.
+// licensed is a module with its licence, and whether the product or only the tests contain it.
 type licensed struct {
 	path, licence string
 	shipped       bool

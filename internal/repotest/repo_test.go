@@ -356,7 +356,7 @@ func must[T any](t *testing.T, get func() (T, error)) T {
 	return v
 }
 
-// report turns complaints into failures.
+// report turns complaints into test failures.
 func report(t *testing.T, complaints []string) {
 	t.Helper()
 	sort.Strings(complaints)
@@ -365,7 +365,7 @@ func report(t *testing.T, complaints []string) {
 	}
 }
 
-// catches proves a check: it must complain once, and mention what is wrong.
+// catches tests a check: it must complain once, and mention what is wrong.
 func catches(t *testing.T, complaints []string, what string) {
 	t.Helper()
 	if len(complaints) != 1 || !strings.Contains(complaints[0], what) {

@@ -45,7 +45,7 @@ func NewSite(t testing.TB, s Script, on func(http.ResponseWriter, *Visit) bool) 
 	return site
 }
 
-// Rewrite has the site behave in another way from its next visit on.
+// Rewrite changes the site's behaviour from its next visit on.
 func (s *Site) Rewrite(script Script) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,8 +17,7 @@ import (
 // streams.
 const Variable = "ASSENT_TEST_MCP_GO_SDK"
 
-// Main serves on standard input and output where Variable is set, and
-// reports whether it was.
+// Main serves on standard input and output if Variable is set, and reports whether it was.
 func Main() bool {
 	if os.Getenv(Variable) == "" {
 		return false
@@ -68,7 +67,7 @@ func newServer() *sdk.Server {
 	return s
 }
 
-// schema has all that readers of schemas like to lose.
+// schema contains keywords that schema readers tend to lose.
 const schema = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",` +
 	`"properties":{"a":{"$ref":"#/$defs/a"},"n":{"type":"integer","maximum":9007199254740993}},` +
 	`"$defs":{"a":{"$anchor":"a","type":["string","null"]}},"if":{"required":["a"]},"then":{"required":["n"]},"x-own":[1.0]}`
@@ -104,7 +103,7 @@ func contents() map[string][]sdk.Content {
 	}
 }
 
-// echo returns what it got, as content, structure and _meta.
+// echo returns its arguments as content, structure and _meta.
 func echo(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	return &sdk.CallToolResult{
 		Meta:              sdk.Meta{"example.com/got": r.Params.Meta["example.com/sent"]},
