@@ -151,7 +151,7 @@ func taskCall(id, name, args string) string {
 	return request(id, wire.MethodCall, `"name":"`+name+`","arguments":`+args+`,`+metaTasks)
 }
 
-// task is a request about a task, in either era.
+// taskRequest is a request about a task, in either era.
 func taskRequest(method, task string, modern bool) string {
 	params := `"taskId":"` + task + `"`
 	if modern {

@@ -26,7 +26,7 @@ const write = `{"path":"/a"}`
 // long makes callers wait so long that only the test ends the wait.
 func long(cfg *mcp.Config) { cfg.Callers[0].Hold = 30 * time.Second }
 
-// sent makes a call without waiting for its answer.
+// sendCall makes a call without waiting for its answer.
 func (c *client) sendCall(id int, name, args string) {
 	c.t.Helper()
 	c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, name, args))

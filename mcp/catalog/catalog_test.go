@@ -123,7 +123,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// vectors are test vectors of digests for other implementations.
+// vector is a test vector of digests for other implementations.
 type vector struct {
 	About    string          `json:"about"`
 	Server   json.RawMessage `json:"server"`
@@ -461,7 +461,7 @@ func FuzzTool(f *testing.F) {
 	})
 }
 
-// sorted lists the rules of findings.
+// rules lists the rules of findings.
 func rules(findings []Finding) string {
 	var out []string
 	for _, f := range findings {
