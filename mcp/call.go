@@ -33,9 +33,9 @@ func (g *Gateway) toolsCall(
 	return g.decideOn(ctx, r, c, q, with)
 }
 
-// repeated checks the headers of a modern request by HTTP that repeat
-// arguments. Nothing is decided by them, and none is passed on: those
-// that the server gets are made of what is sent.
+// repeated checks the HTTP headers of a modern request that repeat arguments. The headers are not
+// used for decisions and are not forwarded: the headers that the server gets are computed from the
+// arguments that are sent.
 func (t *tool) repeated(r *server.Request, c *wire.Call) *wire.Error {
 	if r.Header == nil || t.verdict == nil {
 		return nil
@@ -49,7 +49,7 @@ func (t *tool) repeated(r *server.Request, c *wire.Call) *wire.Error {
 	return nil
 }
 
-// decideOn has the rules decide on a call, and does what they say.
+// decideOn decides on a call by the rules, and runs it, asks people or denies it accordingly.
 func (g *Gateway) decideOn(
 	ctx context.Context, r *server.Request, c *wire.Call, q *request, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
@@ -88,8 +88,7 @@ func (g *Gateway) decideOn(
 	return g.say(r, denied(q.decision.Message))
 }
 
-// read finds the tool of a call, and makes the call of it that the
-// rules decide on.
+// read finds the tool of a call and builds the call that the rules decide on.
 func (g *Gateway) read(ctx context.Context, r *server.Request, c *wire.Call) (*request, *wire.Error) {
 	by, bad := g.askedBy(ctx, r)
 	if bad != nil {
@@ -112,15 +111,15 @@ func (g *Gateway) read(ctx context.Context, r *server.Request, c *wire.Call) (*r
 	return &request{caller: by, tool: t, call: t.call(by, c.Arguments), meta: meta}, nil
 }
 
-// noRules logs why there are no rules, and says what a client is told.
+// noRules logs why the rules can't be read, and returns the message for the client.
 func (g *Gateway) noRules(ctx context.Context, err error) string {
 	g.cfg.Log.ErrorContext(ctx, "nothing runs", "error", err)
 	return withoutRules(err)
 }
 
-// relayed is what is passed on of a call's _meta: what follows the call
-// through a system, and the keys that the server's configuration names.
-// Nobody who approves a call sees the rest.
+// relayed returns the part of a call's _meta that is passed on: the trace context, and the keys
+// that the server's configuration names. The rest is dropped because the people who approve a call
+// don't see it.
 func (g *Gateway) relayed(alias string, meta *wire.Meta) (json.RawMessage, error) {
 	out := wire.Meta{Trace: meta.Trace}
 	for _, m := range meta.Foreign {
@@ -162,7 +161,7 @@ func (g *Gateway) ask(
 	switch {
 	case errors.Is(err, errFull):
 		return g.say(r, notRun("Too many requests wait. Call again when people have decided about some"))
-	case ctx.Err() != nil: // nobody hears this
+	case ctx.Err() != nil: // the client has gone
 		return g.say(r, notRun("The client gave up waiting"))
 	case errors.Is(err, errUnreadable):
 		return g.say(r, notRun("The arguments can't be read"))
@@ -177,7 +176,7 @@ func (g *Gateway) ask(
 	return g.outcome(ctx, r, c)
 }
 
-// say is a result that a model reads.
+// say returns a tool result with a text for the model.
 func (g *Gateway) say(r *server.Request, s *wire.Said) (json.RawMessage, *wire.Error) {
 	text, err := s.Append(nil, r.Modern)
 	if err != nil {
@@ -186,8 +185,8 @@ func (g *Gateway) say(r *server.Request, s *wire.Said) (json.RawMessage, *wire.E
 	return text, nil
 }
 
-// params are the method and the params of the call that goes to the
-// server. Those of a pseudo-tool are its arguments.
+// params returns the method and the params of the request to the server. The params of a
+// pseudo-tool are its arguments.
 func params(name string, args []byte) (method string, text json.RawMessage, err error) {
 	if isPseudo(name) {
 		return name, args, nil

@@ -14,9 +14,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// decided is what the rules say of a call of the tool, with its
-// binding. A call that they allow asks where the tool is not the one
-// that was accepted.
+// decided returns the rules' decision on a call of the tool, with its binding. A call that the
+// rules allow still asks if the tool's definition is not the accepted one.
 func (t *tool) decided(plan *resolve.Plan, call *resolve.Call) resolve.Decision {
 	d := plan.Decide(call)
 	if d.Outcome != resolve.Allow || t.asks == "" {
@@ -37,8 +36,8 @@ const (
 	mostDefinition = 24 << 10
 )
 
-// about is what people see of a tool that is not the one that was
-// accepted: what differs, and both definitions.
+// about returns what people are shown if a tool's definition is not the accepted one: the
+// differences and both definitions.
 func (t *tool) about() []info.Item {
 	if t.asks == "" || t.verdict == nil {
 		return nil
@@ -61,7 +60,7 @@ func (t *tool) about() []info.Item {
 	return out
 }
 
-// indented is a definition as people read it.
+// indented returns a definition with indentation, for people to read.
 func indented(definition []byte) string {
 	var out bytes.Buffer
 	if json.Indent(&out, definition, "", "  ") != nil {
@@ -70,7 +69,7 @@ func indented(definition []byte) string {
 	return cut(out.String(), mostDefinition)
 }
 
-// cut is the beginning of a text, and says that there is more.
+// cut shortens a text to a number of bytes and marks that there is more.
 func cut(text string, most int) string {
 	const more = "\n…"
 	if len(text) <= most {
@@ -79,8 +78,7 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len(more)], "") + more
 }
 
-// outdate ends what people are asked about tools that are not the ones
-// any more which a server lists.
+// outdate ends the questions about tools whose definitions the server no longer lists.
 func (g *Gateway) outdate(
 	ctx context.Context, before, now map[string]catalog.Judgement, failed map[string]error,
 ) {
@@ -112,7 +110,7 @@ func (g *Gateway) outdate(
 	}
 }
 
-// digests are those of a whole list, in its order.
+// digests joins the digests of a list of tools in order.
 func digests(j catalog.Judgement) string {
 	var all strings.Builder
 	for _, v := range j.Tools {
@@ -121,7 +119,8 @@ func digests(j catalog.Judgement) string {
 	return all.String()
 }
 
-// lists reports whether a list has the very tool of a call.
+// lists reports whether a list has the tool of a call with the definition that the call was made
+// for.
 func lists(j catalog.Judgement, c *record) bool {
 	for _, v := range j.Tools {
 		if v.Tool.Name == c.Part.Tool && v.Digest == c.Part.Definition {
@@ -131,12 +130,12 @@ func lists(j catalog.Judgement, c *record) bool {
 	return false
 }
 
-// telling says whether a caller is told that its call was overtaken.
+// telling is true if the caller is informed that its call was overtaken.
 type telling bool
 
 const (
 	toTell telling = false // when it makes the call again
-	told   telling = true  // its call is asked anew at once
+	told   telling = true  // its call asks again immediately
 )
 
 // overtake ends a call that was asked under other rules, or of another
@@ -156,7 +155,7 @@ func (g *Gateway) overtake(ctx context.Context, key string, how telling) error {
 	return err
 }
 
-// withdrawn is what people are told of a call that they needn't answer.
+// withdrawn returns the reason that people are given when they needn't answer a call any more.
 func withdrawn(c *record) string {
 	if c.Ending != nil && c.Ending.Why == durable.Refused {
 		return c.Ending.Reason

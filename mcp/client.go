@@ -15,8 +15,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// offer is what the user of a caller is shown in the client while a
-// call waits.
+// offer holds the form or the link that a client shows to its user while a call waits.
 type offer struct {
 	ref  string            // of the request
 	text string            // of a form; "": there is none
@@ -25,12 +24,12 @@ type offer struct {
 	user bool              // the user of the caller may answer on that page
 }
 
-// askedWithin is how long a call waits until it is known under which
-// reference people were asked: people's side may not be reached.
+// askedWithin limits how long a call waits to learn the reference of its request, because the
+// service where people answer may be unreachable.
 const askedWithin = 5 * time.Second
 
-// canForm reports whether the user of a caller may answer in the client
-// itself: the configuration and the client have to say so.
+// canForm reports whether the user of a caller may answer in the client itself. Both the
+// configuration and the client's capabilities have to allow it.
 func (g *Gateway) canForm(r *server.Request, q *request) bool {
 	forms := r.Modern || slices.Contains([]string{wire.V20250618, wire.V20251125}, r.Version)
 	return g.cfg.User != nil && q.caller.InPlace && r.Capabilities.Form && forms
@@ -41,9 +40,8 @@ func (g *Gateway) canLink(r *server.Request) bool {
 	return g.cfg.Page != nil && r.Capabilities.URL && (r.Modern || r.Version == wire.V20251125)
 }
 
-// offerOf waits until people were asked about a call, under another
-// reference than before, and returns what its client is shown then; nil
-// for nothing.
+// offerOf waits until people were asked about a call under another reference than before, and
+// returns what the client shows then. It returns nil if the client can show nothing.
 func (g *Gateway) offerOf(ctx context.Context, r *server.Request, q *request, key, before string) *offer {
 	if !g.canForm(r, q) && !g.canLink(r) {
 		return nil
@@ -64,11 +62,11 @@ func (g *Gateway) offerOf(ctx context.Context, r *server.Request, q *request, ke
 	return o
 }
 
-// isAsked reports whether people were asked, and under which reference
-// is known.
+// isAsked reports whether people were asked about an open call and the reference of the request is
+// known.
 func isAsked(c *record) bool { return !c.Over() && c.Ask != nil && c.Ask.Ref != "" }
 
-// fill makes the form, where there is one.
+// fill adds the form to the offer if the question can be read and fits in a form.
 func (o *offer) fill(ctx context.Context, u User, who approval.Asker) {
 	asked, err := u.Question(ctx, who, o.ref)
 	if err != nil {
@@ -79,12 +77,12 @@ func (o *offer) fill(ctx context.Context, u User, who approval.Asker) {
 	}
 }
 
-// heard goes by what the client of a caller answered to a form. It
-// reports whether that was an answer that counts.
+// heard applies what the caller's client answered to a form. It reports whether that was an answer
+// that counts.
 func (g *Gateway) heard(
 	ctx context.Context, by *caller, key string, asked *approval.Request, result json.RawMessage,
 ) bool {
-	ctx = context.WithoutCancel(ctx) // the answer was given, whoever hears of it
+	ctx = context.WithoutCancel(ctx) // the answer counts even if the client has gone
 	choice := choiceDeny
 	switch saidIn(result) {
 	case saidApprove:
@@ -104,12 +102,11 @@ func (g *Gateway) heard(
 	return true
 }
 
-// declined is why a call ended that was declined in the client. Clients
-// do that by themselves, too: it is no denial of a person.
+// declined is the reason of a call that ended because the client declined the form. Clients also
+// decline on their own, so it doesn't count as a person's denial.
 const declined durable.Why = "declined"
 
-// decline ends a call that was declined, as long as it asks what was
-// declined.
+// decline ends a declined call if it still asks the question that was declined.
 func (g *Gateway) decline(ctx context.Context, key, ref string) bool {
 	c, err := g.engine.Change(ctx, key, func(c *record) error {
 		if !isAsked(c) || c.Ask.Ref != ref {
@@ -125,12 +122,11 @@ func (g *Gateway) decline(ctx context.Context, key, ref string) bool {
 	return true
 }
 
-// errNoAnswer ends a wait: the user was asked in the client, and gave no
-// answer.
+// errNoAnswer ends a wait if the user was asked in the client and gave no answer.
 var errNoAnswer = errors.New("the client gave no answer")
 
-// offerNow shows a legacy client its form or its link, on the stream of
-// the call. The wait goes on meanwhile: somebody may answer elsewhere.
+// offerNow shows a form or a link to a legacy client on the stream of the call. The wait goes on
+// meanwhile, because the request may also be answered elsewhere.
 func (g *Gateway) offerNow(
 	ctx context.Context, r *server.Request, q *request, key string, with *server.Exchange,
 ) (giveUp bool) {
@@ -156,8 +152,8 @@ func (g *Gateway) offerNow(
 	}
 }
 
-// showLink shows a legacy client the page of a request. Whatever it
-// answers means nothing but that it was shown.
+// showLink shows the page of a request to a legacy client. The client's answer only confirms that
+// the link was shown.
 func (g *Gateway) showLink(ctx context.Context, o *offer, key string, with *server.Exchange) {
 	id := "el_" + rand.Text()
 	if !g.markLinked(ctx, key) {
@@ -168,8 +164,7 @@ func (g *Gateway) showLink(ctx context.Context, o *offer, key string, with *serv
 	}
 }
 
-// completeLater tells a legacy client that the request behind a link was
-// answered, once it was.
+// completeLater notifies a legacy client when the request behind a link has been answered.
 func (g *Gateway) completeLater(key, ref, id string, with *server.Exchange) {
 	with.After(func(ctx context.Context, notify func(string, json.RawMessage) error) {
 		_, err := g.engine.Watch(ctx, key, func(c *record) bool { return !isAsked(c) || c.Ask.Ref != ref })
@@ -181,9 +176,9 @@ func (g *Gateway) completeLater(key, ref, id string, with *server.Exchange) {
 	})
 }
 
-// offerByResult asks the user of a client by the answer to the call: a
-// modern one brings its answer with the next call, and one of
-// 2025-11-25 calls again. Nothing is shown twice in a row.
+// offerByResult asks the user of a client through the result of the call. A modern client brings
+// the answer with its next call, and a client of 2025-11-25 calls again. The same thing is not
+// shown twice in a row.
 func (g *Gateway) offerByResult(
 	ctx context.Context, r *server.Request, q *request, c *record, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
@@ -213,15 +208,15 @@ func (g *Gateway) offerByResult(
 	return nil, nil
 }
 
-// asksNext reports whether the user of a modern client can be asked by a
-// form that it has not seen: the wait ends for that.
+// asksNext reports whether the user of a modern client can be asked by a form that the client has
+// not shown yet. The wait ends early then, so that the form can be sent with the result.
 func (g *Gateway) asksNext(r *server.Request, q *request, c *record) bool {
 	return r.Modern && g.canForm(r, q) && isAsked(c) && c.Ask.Question && c.Part.InPlace &&
 		c.Ask.Ref != q.looked && c.Ask.Ref != q.back.Ref
 }
 
-// markLinked notes that a client was sent to the page of a request, and
-// reports whether it is the first time.
+// markLinked records that a client was sent to the page of a request, and reports whether this was
+// the first time.
 func (g *Gateway) markLinked(ctx context.Context, key string) bool {
 	_, err := g.engine.Change(ctx, key, func(c *record) error {
 		if c.Part.Linked {
@@ -233,9 +228,8 @@ func (g *Gateway) markLinked(ctx context.Context, key string) bool {
 	return err == nil
 }
 
-// broughtBack goes by the answer to a form that a modern client brings
-// with its call. It reports whether the client gave none, though it was
-// asked.
+// broughtBack applies the answer to a form that a modern client sends with its call. It reports
+// whether the client was asked but gave no answer.
 func (g *Gateway) broughtBack(ctx context.Context, q *request, key string) (giveUp bool) {
 	back := &q.back
 	if back.Offered != offeredForm || back.Key != key || g.cfg.User == nil || !q.caller.InPlace {
@@ -247,7 +241,7 @@ func (g *Gateway) broughtBack(ctx context.Context, q *request, key string) (give
 		return false
 	}
 	asked, err := g.cfg.User.Question(ctx, q.caller.asker, back.Ref)
-	if err != nil { // somebody answered elsewhere, or it has expired
+	if err != nil { // it was answered elsewhere, or has expired
 		return false
 	}
 	return !g.heard(ctx, q.caller, key, asked, result)

@@ -25,13 +25,13 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// remote is a modern server by HTTP that takes calls with one token.
+// remote is a modern HTTP server that accepts calls with one token.
 type remote struct {
 	*mcptest.Site
 	good string
 }
 
-// behind has a gateway's server be a remote one.
+// behind configures a remote server as the gateway's server.
 func behind(t *testing.T, cfg *mcp.Config, good string, token func(context.Context, string) (string, error)) *remote {
 	t.Helper()
 	s := mcptest.NewSite(t, script("modern"), onCall(func(w http.ResponseWriter, v *mcptest.Visit) bool {
@@ -46,7 +46,7 @@ func behind(t *testing.T, cfg *mcp.Config, good string, token func(context.Conte
 	return &remote{s, good}
 }
 
-// runs wants so many calls to have run.
+// runs checks the number of calls that ran.
 func (s *remote) runs(t *testing.T, n int) {
 	t.Helper()
 	ran := 0
@@ -60,10 +60,10 @@ func (s *remote) runs(t *testing.T, n int) {
 	}
 }
 
-// resourceURL is what tokens for the gateway are for.
+// resourceURL is the resource for which tokens of the gateway are issued.
 const resourceURL = "https://gate.example/mcp"
 
-// issued is the gateway at an HTTP endpoint, for tokens of an issuer.
+// issued returns the gateway at an HTTP endpoint that accepts tokens of an issuer.
 func (w *world) issued(t *testing.T, i *authtest.Issuer, log io.Writer) *web {
 	t.Helper()
 	logs := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -85,7 +85,7 @@ func (w *world) issued(t *testing.T, i *authtest.Issuer, log io.Writer) *web {
 	return &web{t: t, url: at.URL, client: at.Client()}
 }
 
-// claims are those of a token that opens the gateway, but for one.
+// claims returns the claims of a valid token with one claim replaced.
 func claims(i *authtest.Issuer, name string, value any) map[string]any {
 	all := map[string]any{
 		"iss":   i.URL,
@@ -183,8 +183,7 @@ func testM88(t *testing.T) {
 	u.onlyOurs(t, good)
 }
 
-// onlyOurs wants nothing of a client's credentials among what the
-// server got.
+// onlyOurs checks that the server received nothing of a client's credentials.
 func (s *remote) onlyOurs(t *testing.T, token string) {
 	t.Helper()
 	for _, v := range slices.Concat(s.Visits("server/discover"), s.Visits("tools/list"), s.Visits(wire.MethodCall)) {

@@ -22,19 +22,19 @@ const (
 	withBoth = `"elicitation":{"form":{},"url":{}}`
 )
 
-// inPlace has mara's client ask mara.
+// inPlace makes mara's client ask mara.
 func inPlace(cfg *mcp.Config) {
 	cfg.Ask = mcp.AskUser
 	cfg.Callers[0].Principal = "mara"
 	cfg.Callers[0].InPlace = true
 }
 
-// linked tells clients where requests have their pages.
+// linked configures the URLs of the pages of requests.
 func linked(cfg *mcp.Config) {
 	cfg.Page = func(ref string) string { return "https://assent.example/requests/" + ref }
 }
 
-// able opens a legacy conversation of a client with capabilities.
+// able opens a legacy conversation with capabilities of the client.
 func (r *row) able(version, capabilities string) *client {
 	r.t.Helper()
 	c := r.pipe(r.t, server.Config{})
@@ -49,8 +49,7 @@ func ableCall(id, args, capabilities, more string) string {
 		`clientCapabilities":{`+capabilities+`}`, 1)
 }
 
-// asks wants the client to be asked something, and returns the id and
-// the params of the request.
+// asks checks that the client is asked, and returns the id and the params of the request.
 func (c *client) asks(line, text string) (id, params string) {
 	c.t.Helper()
 	m, bad := wire.Parse([]byte(line), wire.Limits())
@@ -61,8 +60,7 @@ func (c *client) asks(line, text string) (id, params string) {
 	return m.ID.Text(), string(m.Params)
 }
 
-// answers are what a client may say to a form, and what becomes of the
-// call.
+// answers maps the possible answers to a form to the result of the call.
 func answers() map[string]string {
 	const result = `"result":`
 	return map[string]string{
@@ -123,8 +121,8 @@ func testFormLegacy(t *testing.T) {
 	r.ran(ran)
 }
 
-// form wants a modern client to be asked by a form, and returns what it
-// is asked under, and the state.
+// form checks that a modern client is asked by a form, and returns the name of the question and the
+// state.
 func (c *client) form(answer, text string) (name, state string) {
 	c.t.Helper()
 	c.expect(answer, `"resultType":"input_required"`)
@@ -147,7 +145,7 @@ func (c *client) form(answer, text string) (name, state string) {
 	return name, c.member(result, "requestState")
 }
 
-// brings is what a modern client brings with its next call.
+// brings returns the members that a modern client sends with its next call.
 func brings(name, state, result string) string {
 	return `"inputResponses":{"` + name + `":` + result + `},"requestState":"` + state + `",`
 }
@@ -183,8 +181,8 @@ func testFormModern(t *testing.T) {
 	}
 }
 
-// testFormNotCounted: without the configuration's word, by a client
-// that can't, or with too much to show nobody is asked in the client.
+// testFormNotCounted: the client doesn't show a form if the configuration doesn't allow it, if the
+// client can't, or if the call is too large.
 func testFormNotCounted(t *testing.T) {
 	large := `{"path":"` + strings.Repeat("a", 2000) + `"}`
 	for name, c := range map[string]struct {
@@ -210,8 +208,7 @@ func testFormNotCounted(t *testing.T) {
 	}
 }
 
-// noForm wants a call to be asked about nowhere but at the people's
-// side, in both eras.
+// noForm checks that only the approvers are asked about a call, in both eras.
 func (r *row) noForm(capabilities, args string) {
 	r.t.Helper()
 	legacy, modern := r.able(wire.V20251125, capabilities), r.pipe(r.t, server.Config{})
@@ -267,7 +264,7 @@ func testM64(t *testing.T) {
 	t.Run("older", testLinkOlder)
 }
 
-// page wants a link without anything behind the request's id.
+// page checks that a link ends with the request's id.
 func (c *client) page(text, id string) {
 	c.t.Helper()
 	c.expect(text, `"mode":"url"`)
@@ -342,8 +339,7 @@ func testLinkShown(t *testing.T) {
 	r.ran(1)
 }
 
-// testLinkOlder: a client of before 2025-11-25 knows no links, and one
-// that shows forms gets the form.
+// testLinkOlder: clients before 2025-11-25 don't support links. One that shows forms gets the form.
 func testLinkOlder(t *testing.T) {
 	r := newRow(t, script("legacy"), func(cfg *mcp.Config) {
 		long(cfg)

@@ -199,7 +199,7 @@ func testM46(t *testing.T) {
 	r.ran(0)
 }
 
-// away are people whose service can't be reached.
+// away simulates an unreachable service of the people.
 type away struct{ hold.People }
 
 var errAway = errors.New("nobody is there")

@@ -125,8 +125,8 @@ func testM18(t *testing.T) {
 	}
 }
 
-// cell sends a request, and wants an answer as its era has it, behind
-// three reports of progress where they were asked for.
+// cell sends a request and expects the answer of its era, after three progress reports if they were
+// requested.
 func (c *client) cell(text, want string, modern bool) {
 	c.t.Helper()
 	c.send(text)

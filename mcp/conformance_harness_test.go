@@ -25,14 +25,14 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// row is a gateway before a recording server in a process of its own.
+// row is a gateway in front of a recording server in a process of its own.
 type row struct {
 	*world
 	t *testing.T
 	u *mcptest.Server
 }
 
-// script is a server with the tools of the tests.
+// script returns a server with the tools of the tests.
 func script(era string) mcptest.Script {
 	return mcptest.Script{Era: era, Tools: upstreamTools()}
 }
@@ -87,7 +87,7 @@ func startedOf(t *testing.T, cfg upstream.Config) *upstream.Server {
 	return s
 }
 
-// sees wants the params of all calls that the server got so far.
+// sees checks the params of all calls that the server has received so far.
 func (r *row) sees(want ...string) {
 	r.t.Helper()
 	if got := r.u.Calls(); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
@@ -95,7 +95,7 @@ func (r *row) sees(want ...string) {
 	}
 }
 
-// ran wants so many calls.
+// ran checks the number of calls.
 func (r *row) ran(n int) {
 	r.t.Helper()
 	if got := r.u.Calls(); len(got) != n {
@@ -103,7 +103,7 @@ func (r *row) ran(n int) {
 	}
 }
 
-// approve has a person approve the request that waits.
+// approve approves the pending request as a person.
 func (r *row) approve() {
 	r.t.Helper()
 	r.Votes(r.pending(r.t).ID, "mara", approval.Approve, approval.VoteApproved, nil)
@@ -114,13 +114,13 @@ func (r *row) deny() {
 	r.Votes(r.pending(r.t).ID, "mara", approval.Deny, approval.VoteDenied, nil)
 }
 
-// choose has the user of the client approve a question.
+// choose approves a question as the user of the client.
 func (r *row) choose(id string) {
 	r.t.Helper()
 	r.Votes(id, "mara", approval.Choose, approval.VoteAnswered, func(in *approval.VoteInput) { in.Choice = new(int) })
 }
 
-// waits wants one request that people have not decided about.
+// waits checks that exactly one request is pending, and returns it.
 func (r *row) waits(id string) {
 	r.t.Helper()
 	if got := r.pending(r.t).ID; got != id {
@@ -151,7 +151,7 @@ func taskCall(id, name, args string) string {
 	return request(id, wire.MethodCall, `"name":"`+name+`","arguments":`+args+`,`+metaTasks)
 }
 
-// task is a request about a task, in either era.
+// taskRequest is a request about a task, in either era.
 func taskRequest(method, task string, modern bool) string {
 	params := `"taskId":"` + task + `"`
 	if modern {
@@ -160,7 +160,7 @@ func taskRequest(method, task string, modern bool) string {
 	return request(`"t"`, method, params)
 }
 
-// result is the result in an answer; an error fails the test.
+// result returns the result of an answer. An error fails the test.
 func (c *client) result(answer string) json.RawMessage {
 	c.t.Helper()
 	m, bad := wire.Parse([]byte(answer), wire.Limits())
@@ -179,7 +179,7 @@ func (c *client) member(result json.RawMessage, name string) string {
 	return text
 }
 
-// code wants an error of the protocol with a code.
+// code checks that an answer is a protocol error with a code.
 func (c *client) code(code int, answer string) {
 	c.t.Helper()
 	var m struct{ Error *struct{ Code int } } // the id may be one that wire.Parse refuses
@@ -188,7 +188,7 @@ func (c *client) code(code int, answer string) {
 	}
 }
 
-// no wants a text to be nowhere in an answer.
+// no checks that a text is not in an answer.
 func (c *client) no(answer, text string) {
 	c.t.Helper()
 	if strings.Contains(answer, text) {
@@ -196,8 +196,7 @@ func (c *client) no(answer, text string) {
 	}
 }
 
-// hearUntil hears until an answer has a text, and returns what came
-// before, and that.
+// hearUntil reads messages until one contains a text. It returns the earlier messages and that one.
 func (c *client) hearUntil(text string) (before []string, answer string) {
 	c.t.Helper()
 	for {
@@ -244,7 +243,7 @@ func (r *row) web(changes ...func(*server.HTTPConfig)) *web {
 	return &web{t: r.t, url: at.URL, client: at.Client()}
 }
 
-// at is the same gateway at an address with something behind it.
+// at is the same gateway at an address with a suffix.
 func (w *web) at(behind string) *web {
 	return &web{t: w.t, url: w.url + behind, client: w.client}
 }
@@ -260,9 +259,9 @@ func two(cfg *mcp.Config) {
 	cfg.Callers = append(cfg.Callers, mcp.Caller{Name: "other", Hold: time.Second})
 }
 
-// short has callers wait so short that each pending call is answered. An
-// approved call runs only while its caller waits, so the time must be enough
-// for that on a busy machine: a shorter one is only repeated more often.
+// short makes callers wait so briefly that each pending call is answered. An approved call runs
+// only while its caller waits, so the time must be enough for that on a busy machine. If it is too
+// short, the call is only repeated more often.
 func short(cfg *mcp.Config) { cfg.Callers[0].Hold = 200 * time.Millisecond }
 
 // another is a second server behind the gateway.
@@ -283,7 +282,7 @@ func (w *web) post(body string, headers ...string) *http.Response {
 	return w.ask(w.t.Context(), http.MethodPost, body, headers...)
 }
 
-// expect wants a status and a text in the answer, which it returns.
+// expect checks the status and a text of the answer, and returns the answer.
 func (w *web) expect(status int, text string, resp *http.Response) string {
 	w.t.Helper()
 	got := must.Get(io.ReadAll(resp.Body))(w.t)
@@ -293,12 +292,12 @@ func (w *web) expect(status int, text string, resp *http.Response) string {
 	return string(got)
 }
 
-// modernHeaders are what a modern request repeats in its headers.
+// modernHeaders returns the headers that repeat values of a modern request.
 func modernHeaders(method, name string) []string {
 	return []string{"Mcp-Protocol-Version", wire.V20260728, "Mcp-Method", method, "Mcp-Name", name}
 }
 
-// ledger keeps what the gateway records.
+// ledger collects the records of the gateway.
 type ledger struct {
 	mu      sync.Mutex
 	entries []entry
@@ -318,7 +317,7 @@ func (l *ledger) keep(cfg *mcp.Config) {
 	}
 }
 
-// all are the entries of an event.
+// all returns the entries of an event.
 func (l *ledger) all(event string) (found []entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

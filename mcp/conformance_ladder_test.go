@@ -14,8 +14,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// ended waits until a modern task has ended, and returns what asking
-// for it says.
+// ended waits until a modern task has ended, and returns its status.
 func (c *client) ended(task string) string {
 	c.t.Helper()
 	return testwait.Value(c.t, "the task ends", func() (string, bool) {
@@ -144,14 +143,14 @@ func testM59(t *testing.T) {
 	testwait.Until(t, "both run", func() bool { return len(r.u.Calls()) == 2 })
 }
 
-// state is that of an answer that sends the client back.
+// state returns the state of an answer that sends the client back.
 func (c *client) state(answer string) string {
 	c.t.Helper()
 	c.expect(answer, `"inputRequests":{}`)
 	return c.member(c.result(answer), "requestState")
 }
 
-// back makes a call again with a state.
+// back repeats a call with a state.
 func back(id, args, state string) string {
 	return modernCall(id, "write_file", args, `"requestState":"`+state+`",`)
 }
@@ -240,7 +239,7 @@ func testM69(t *testing.T) {
 	r.ran(1)
 }
 
-// until makes a call again and again until its answer has a text.
+// until repeats a call until its answer contains a text.
 func (c *client) until(name, args, want string) {
 	c.t.Helper()
 	testwait.Until(c.t, want, func() bool { return strings.Contains(c.call(name, args), want) })

@@ -19,7 +19,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// listening is a request for news of a modern client.
+// listening returns a modern client's request for notifications.
 func listening(id, wanted string) string {
 	return request(id, "subscriptions/listen", `"notifications":{`+wanted+`},`+metaTasks)
 }
@@ -98,7 +98,7 @@ func testM87(t *testing.T) {
 	}
 }
 
-// heap is how much memory is in use.
+// heap returns the number of bytes in use.
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -111,7 +111,7 @@ func readsFiles() string {
 	return strings.Replace(mcptest.Clerk, "- read_file\n", "- read_file\n        - resources/read\n", 1)
 }
 
-// tells is a server with news.
+// tells returns a server that sends notifications.
 func tells(era string) mcptest.Script {
 	s := script(era)
 	s.News = true
@@ -119,7 +119,7 @@ func tells(era string) mcptest.Script {
 	return s
 }
 
-// asked waits until a server got a request that has a text.
+// asked waits until a server has received a request that contains a text.
 func (r *row) asked(method, text string) {
 	r.t.Helper()
 	testwait.Until(r.t, "the server gets "+method+" "+text, func() bool {
@@ -156,7 +156,7 @@ func TestNewsOfResourcesTravelBetweenEras(t *testing.T) {
 	}
 }
 
-// updated hears until a resource has changed.
+// updated reads messages until a resource has changed.
 func (c *client) updated() string {
 	c.t.Helper()
 	before, line := c.hearUntil("notifications/resources/updated")
@@ -202,7 +202,7 @@ func TestLogsTravelBetweenErasFromTheLevelThatIsWanted(t *testing.T) {
 	}
 }
 
-// logs makes a call, and hears one line of a log with it, or none.
+// logs makes a call, and checks that one log message comes with it, or none.
 func (c *client) logs(call string, wanted bool) {
 	c.t.Helper()
 	c.send(call)

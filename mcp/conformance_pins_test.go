@@ -23,7 +23,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// ended waits until nobody is asked any more.
+// ended waits until people are no longer asked.
 func (w *world) ended(t *testing.T, id string) *approval.Request {
 	t.Helper()
 	return testwait.Value(t, "the request ends", func() (*approval.Request, bool) {
@@ -32,8 +32,7 @@ func (w *world) ended(t *testing.T, id string) *approval.Request {
 	})
 }
 
-// digest is that of the tool a, as a gateway knows it that sees a server
-// for the first time.
+// digest returns the digest of the tool a for a gateway without earlier pins.
 func (r *row) digest(identity catalog.Server) string {
 	r.t.Helper()
 	cfg, kept := r.cfg, &mcptest.Pins{}
@@ -105,8 +104,8 @@ func testM78(t *testing.T) {
 	}
 }
 
-// changing is a row whose server defines write_file and read_file in
-// another way once read_file was called, and says so.
+// changing returns a row whose server changes the definitions of write_file and read_file after a
+// call of read_file, and announces that.
 func changing(t *testing.T, how catalog.OnChange, kept *mcptest.Pins) *row {
 	t.Helper()
 	s := script("legacy")
@@ -118,7 +117,7 @@ func changing(t *testing.T, how catalog.OnChange, kept *mcptest.Pins) *row {
 	})
 }
 
-// change has the server define its first two tools in another way.
+// change makes the server change the definitions of its first two tools.
 func (r *row) change() {
 	s := script("legacy")
 	s.Does = map[string]string{"read_file": mcptest.Changed}
@@ -129,8 +128,8 @@ func (r *row) change() {
 	r.u.Rewrite(s)
 }
 
-// approvedThenChanged has a call approved whose tool changes before it
-// is made again. It returns when the request has ended.
+// approvedThenChanged approves a call whose tool changes before the call is made again. It returns
+// when the request has ended.
 func (r *row) approvedThenChanged(c *client) {
 	r.t.Helper()
 	c.expect(c.call("write_file", write), "Not run yet.")
@@ -203,8 +202,8 @@ func testM79(t *testing.T) {
 	})
 }
 
-// testM79Ask: people are asked about what the rules allow, see both
-// definitions, and what they approve runs once.
+// testM79Ask: people are asked about calls that the rules allow, they see both definitions, and the
+// approved call runs once.
 func testM79Ask(t *testing.T) {
 	r := changing(t, catalog.AskChange, &mcptest.Pins{})
 	c := r.connect(t)
@@ -231,8 +230,7 @@ func testM79Ask(t *testing.T) {
 	r.ran(4)
 }
 
-// testM79Large: people are asked about a definition that is too long to
-// be shown whole.
+// testM79Large: people are asked about a definition that is too long to be shown completely.
 func testM79Large(t *testing.T) {
 	s := script("legacy")
 	r := newRowOf(t, open, asksAboutWriting(), s, func(cfg *mcp.Config) {
@@ -253,7 +251,7 @@ func testM79Large(t *testing.T) {
 	}
 }
 
-// findings are what a gateway says in its log of tools.
+// findings collects the findings about tools in a gateway's log.
 type findings struct {
 	slog.Handler
 	mu  sync.Mutex
@@ -278,7 +276,7 @@ func (f *findings) Handle(ctx context.Context, r slog.Record) error {
 	return f.Handler.Handle(ctx, r)
 }
 
-// expect wants findings that begin like this, and have a rule.
+// expect checks that there are findings with a prefix and a rule.
 func (f *findings) expect(t *testing.T, rule string, places ...string) {
 	t.Helper()
 	f.mu.Lock()
@@ -331,7 +329,7 @@ func named(names ...string) (all []json.RawMessage) {
 	return all
 }
 
-// alike are two names that are the same once they were cut.
+// alike are two names that are equal after shortening.
 func alike(limit int) (one, other string) {
 	const digits = 6
 	seen := map[string]string{}
@@ -458,8 +456,7 @@ func testM83(t *testing.T) {
 	}
 }
 
-// pages are the names of all tools that are listed, and the cursors that
-// lead from page to page.
+// pages returns the names of all listed tools, and the cursors between the pages.
 func (c *client) pages() (names, cursors []string) {
 	c.t.Helper()
 	params := ""

@@ -20,8 +20,8 @@ import (
 	"github.com/assent-dev/assent/mcp/mcptest"
 )
 
-// installed is the gateway as people install it: a directory with its
-// files, before a server in a process of its own.
+// installed is an installed gateway: a directory with its files, and a server in a process of its
+// own.
 type installed struct {
 	t   *testing.T
 	bin string
@@ -75,7 +75,7 @@ func (p *installed) write(name, text string) {
 	must.Do(p.t, os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o700))
 }
 
-// quick is a caller that is answered soon.
+// quick configures a caller that is answered soon.
 const quick = "callers: {name: desk, hold: 1s}"
 
 // running is a process of the gateway, with the client that started it.
@@ -86,7 +86,7 @@ type running struct {
 	log *bytes.Buffer
 }
 
-// run starts the gateway, whose client has said nothing yet.
+// run starts the gateway with a client that has sent nothing yet.
 func (p *installed) run(env ...string) *running {
 	p.t.Helper()
 	cmd := exec.Command(p.bin, "mcp", "gateway", "--config", filepath.Join(p.dir, "gateway.yaml"))
@@ -117,8 +117,7 @@ func (p *installed) open(env ...string) *running {
 	return r
 }
 
-// comes makes a call until it is answered with a text, and returns the
-// answer.
+// comes repeats a call until the answer contains a text, and returns the answer.
 func (r *running) comes(name, args, want string) string {
 	r.t.Helper()
 	return testwait.Value(r.t, want, func() (string, bool) {
@@ -127,15 +126,15 @@ func (r *running) comes(name, args, want string) string {
 	})
 }
 
-// kill ends the process as a power cut would.
+// kill ends the process like a power failure.
 func (r *running) kill() {
 	r.t.Helper()
 	must.Do(r.t, r.cmd.Process.Kill())
 	_ = r.cmd.Wait() // it was killed
 }
 
-// leave closes the client's end, and wants the gateway to end well. It
-// returns the lines that it still wrote.
+// leave closes the client's end, and checks that the gateway exits successfully. It returns the
+// remaining lines of output.
 func (r *running) leave() (rest []string) {
 	r.t.Helper()
 	must.Do(r.t, r.end.Close())
@@ -188,8 +187,7 @@ func (p *installed) approve(answer string) {
 	p.command("approve", id, "--yes", "--binding", binding[1])
 }
 
-// audited exports the ledger, has it verified, and returns the facts of
-// what it has about a tool, by the event.
+// audited exports and verifies the ledger, and returns the facts about a tool by event.
 func (p *installed) audited(tool string) map[string][]map[string]any {
 	p.t.Helper()
 	dir := p.t.TempDir()

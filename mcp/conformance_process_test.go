@@ -69,14 +69,14 @@ func testM35(t *testing.T) {
 	}
 }
 
-// pid reads a file with the id of a process; 0 before it is there.
+// pid reads a file with the id of a process. It returns 0 if the file doesn't exist yet.
 func (p *installed) pid(name string) int {
 	text, _ := os.ReadFile(filepath.Join(p.dir, name))
 	id, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	return id
 }
 
-// alive reports whether a process is there, and not only waited for.
+// alive reports whether a process is running, and not just a zombie.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	if err != nil || p.Signal(syscall.Signal(0)) != nil {
@@ -160,8 +160,7 @@ func testM51(t *testing.T) {
 	r.leave()
 }
 
-// whileWorking wants a task to wait, and returns which request people
-// are asked.
+// whileWorking checks that a task waits, and returns the request to people.
 func (p *installed) whileWorking(r *running, task string) (request string) {
 	p.t.Helper()
 	r.expect(r.say(taskRequest("tasks/get", task, true)), `"working"`)
@@ -176,8 +175,8 @@ func (p *installed) whileWorking(r *running, task string) (request string) {
 	)
 }
 
-// testM75 kills the gateway while its server has the call, and before
-// that while nobody has it. internal/crashtest kills it everywhere.
+// testM75 kills the gateway while its server executes the call, and before that while no call is
+// under way. internal/crashtest kills it at every step.
 func testM75(t *testing.T) {
 	s := script("legacy")
 	s.Does = map[string]string{"write_file": mcptest.Hold}
@@ -296,7 +295,7 @@ func testM90(t *testing.T) {
 	}
 }
 
-// digests wants facts to be digests.
+// digests checks that facts are digests.
 func digests(t *testing.T, facts map[string]any, names ...string) {
 	t.Helper()
 	for _, name := range names {

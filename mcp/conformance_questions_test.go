@@ -25,8 +25,8 @@ const (
 	askRoots = `{"method":"roots/list"}`
 )
 
-// curious is a server whose tool read_file, which is allowed, and
-// write_file, which is not, ask before they answer.
+// curious returns a server whose tools read_file, which is allowed, and write_file, which is not,
+// ask before they answer.
 func curious(era, asks string) mcptest.Script {
 	s := script(era)
 	s.Asks = asks
@@ -34,7 +34,7 @@ func curious(era, asks string) mcptest.Script {
 	return s
 }
 
-// relays has a gateway relay everything.
+// relays makes a gateway relay everything.
 func relays(cfg *mcp.Config) {
 	cfg.Servers[0].Questions = mcp.Questions{Elicitation: true, Sampling: true, Roots: []string{"file:///srv"}}
 }
@@ -47,8 +47,8 @@ func ask(id, name, able, more string) string {
 
 const withAll = withBoth + `,"sampling":{}`
 
-// testM19: a modern server is told for each call what its client has and
-// the configuration relays, a legacy one what the configuration relays.
+// testM19: a modern server gets, for each call, the client's capabilities that the configuration
+// relays. A legacy one gets all that the configuration relays.
 func testM19(t *testing.T) {
 	r := newRow(t, script("modern"), relays)
 	c := r.pipe(t, server.Config{})
@@ -74,8 +74,7 @@ func testM19(t *testing.T) {
 	}
 }
 
-// declared wants the server to have been told of capabilities by the
-// last call.
+// declared checks the capabilities that the last call declared to the server.
 func (r *row) declared(want string) {
 	r.t.Helper()
 	calls := r.u.Calls()
@@ -85,8 +84,8 @@ func (r *row) declared(want string) {
 	}
 }
 
-// testM85: nothing of a server reaches the client but what is relayed;
-// what is relayed has the alias before it, and approves nothing.
+// testM85: a server's messages reach the client only if they are relayed. They have the alias
+// before them, and approve nothing.
 func testM85(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"defaults":  testNothingRelayed,
@@ -167,8 +166,8 @@ func testRootsOfTheGateway(t *testing.T) {
 	}
 }
 
-// testRootsOfTheClient: they reach servers whose configuration says so; a
-// client without roots gets the answer of the gateway.
+// testRootsOfTheClient: the client's roots reach servers for which that is configured. A client
+// without roots gets the gateway's answer.
 func testRootsOfTheClient(t *testing.T) {
 	theirs := func(cfg *mcp.Config) {
 		cfg.Servers[0].Questions = mcp.Questions{Roots: []string{"file:///srv"}, ClientRoots: true}
@@ -189,8 +188,7 @@ func testRootsOfTheClient(t *testing.T) {
 	}
 }
 
-// testNoAnswerApproves: an accepted question of a server runs nothing
-// that asks people.
+// testNoAnswerApproves: accepting a question of a server doesn't run a call that asks people.
 func testNoAnswerApproves(t *testing.T) {
 	r := newRow(t, curious("modern", askName), func(cfg *mcp.Config) {
 		relays(cfg)
@@ -205,7 +203,7 @@ func testNoAnswerApproves(t *testing.T) {
 	r.ran(1)
 }
 
-// testClientThatCannotBeAsked: nobody chose, so the server hears that.
+// testClientThatCannotBeAsked: the user made no choice, so the server gets a cancel.
 func testClientThatCannotBeAsked(t *testing.T) {
 	r := newRow(t, curious("legacy", askName), relays)
 	c := r.connect(t)
@@ -229,8 +227,8 @@ func testStateOfAnotherCall(t *testing.T) {
 	r.ran(1)
 }
 
-// testAskedWhenApproved: what runs behind an approval may ask a legacy
-// client that waits, and ends in words where nobody can be asked.
+// testAskedWhenApproved: a call that runs after an approval may ask a legacy client that waits. If
+// the client can't be asked, the result explains that.
 func testAskedWhenApproved(t *testing.T) {
 	for _, era := range []string{"legacy", "modern"} {
 		r := newRow(t, curious(era, askName), func(cfg *mcp.Config) {
@@ -254,8 +252,8 @@ func testPseudoToolAsks(t *testing.T) {
 	c.code(wire.CodeInvalidParams, c.say(call))
 }
 
-// testM86: a server sends nobody to a page where people approve, nor to
-// one that isn't the web's.
+// testM86: a server can't send a user to a page where people approve, nor to a page that is not on
+// the web.
 func testM86(t *testing.T) {
 	r := newRow(t, curious("legacy", ""), func(cfg *mcp.Config) {
 		relays(cfg)
@@ -312,8 +310,7 @@ func testLinkInAnError(t *testing.T) {
 	}
 }
 
-// testAskedWhileTheCallIsOpen: a legacy server waits for a modern client
-// to bring the answer.
+// testAskedWhileTheCallIsOpen: a legacy server waits until a modern client brings the answer.
 func testAskedWhileTheCallIsOpen(t *testing.T) {
 	r := newRow(t, curious("legacy", askName), relays)
 	c := r.pipe(t, server.Config{})
@@ -327,8 +324,8 @@ func testAskedWhileTheCallIsOpen(t *testing.T) {
 	r.ran(1)
 }
 
-// testM57: a server's own task is followed, and the client gets one
-// answer, which knows nothing of it.
+// testM57: a server's own task is followed, and the client gets one answer without any trace of the
+// task.
 func testM57(t *testing.T) {
 	for _, era := range []string{"legacy", "modern"} {
 		for ends, want := range map[string]string{
@@ -361,8 +358,8 @@ func testM57(t *testing.T) {
 	}
 }
 
-// tasking is a server whose tools answer with tasks of its own. One of
-// them is called so alone.
+// tasking returns a server whose tools answer with tasks. One of the tools can only be called as a
+// task.
 func tasking(era, ends string) mcptest.Script {
 	s := script(era)
 	s.TaskEnds = ends
@@ -370,8 +367,8 @@ func tasking(era, ends string) mcptest.Script {
 	return s
 }
 
-// testApprovedCallsOfModernClientsAskNothing: a server is not told of
-// what nobody could be asked.
+// testApprovedCallsOfModernClientsAskNothing: no capabilities are declared to a server if the
+// client can't be asked.
 func testApprovedCallsOfModernClientsAskNothing(t *testing.T) {
 	asks := mcp.Questions{Elicitation: true}
 	u := mcptest.New(t, script("modern"))
@@ -389,8 +386,8 @@ func testApprovedCallsOfModernClientsAskNothing(t *testing.T) {
 	r.declared(`{}`)
 }
 
-// testAbandonedQuestionsAreForgotten: they don't count once their calls
-// have ended, and the ledger knows these.
+// testAbandonedQuestionsAreForgotten: questions are removed when their calls have ended, and the
+// ends of these calls are in the ledger.
 func testAbandonedQuestionsAreForgotten(t *testing.T) {
 	book := &ledger{}
 	r := newRow(t, curious("legacy", askName), func(cfg *mcp.Config) {

@@ -24,7 +24,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// openAgent lets everything run that a server offers.
+// openAgent allows every tool of a server.
 const openAgent = `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Lets everything run.}
 interface: {input: {type: object}, output: {type: object}}
@@ -33,11 +33,10 @@ action_space:
 execution_policy: {id: agf.react, config: {instructions: Anything., model: any}}
 `
 
-// asked is a request of the script, and what its params are without
-// _meta.
+// asked is a request of the script with its params without _meta.
 type asked struct{ method, params string }
 
-// everything are requests of all that a server has.
+// everything returns requests for all features of a server.
 func everything() []asked {
 	out := []asked{
 		{"tools/list", ""},
@@ -63,10 +62,10 @@ func everything() []asked {
 	return out
 }
 
-// sentMeta is what a client may say of a call.
+// sentMeta is an example of the _meta that a client may send with a call.
 const sentMeta = `"_meta":{"progressToken":"p","example.com/sent":{"x":[1]}}`
 
-// text is the request as an era has it.
+// text returns the request in the form of an era.
 func (a asked) text(id int, modern bool) string {
 	params := a.params
 	if modern {
@@ -85,7 +84,7 @@ func (a asked) text(id int, modern bool) string {
 	return request(fmt.Sprint(id), a.method, params)
 }
 
-// name is what headers repeat of the request; "" for nothing.
+// name returns the value of the request's name header, or an empty string if there is none.
 func (a asked) name() string {
 	var params struct{ Name, URI string }
 	_ = json.Unmarshal([]byte("{"+a.params+"}"), &params)
@@ -98,7 +97,7 @@ func (a asked) name() string {
 	return params.Name
 }
 
-// heard are all messages that came of a request: news and the answer.
+// heard returns all messages that belong to a request: notifications and the answer.
 type heard func(a asked, id int) []string
 
 // byPipe makes requests on a pipe.
@@ -139,8 +138,7 @@ func (w *web) byHTTP(modern bool) heard {
 	}
 }
 
-// direct starts a server of others, and speaks with it without the
-// gateway.
+// direct starts a third-party server and connects to it without the gateway.
 func direct(t *testing.T, overHTTP, modern bool) (heard, upstream.Config) {
 	t.Helper()
 	if !overHTTP {
@@ -181,7 +179,7 @@ func program(t *testing.T, cfg upstream.Config) *client {
 	return &client{t: t, in: in, lines: bufio.NewScanner(out)}
 }
 
-// through speaks with the same server through the gateway.
+// through connects to the same server through the gateway.
 func through(t *testing.T, cfg upstream.Config, overHTTP, modern bool) heard {
 	t.Helper()
 	w := newWorldOf(t, openAgent, policyFile, func(all *mcp.Config) {
@@ -216,7 +214,7 @@ func testM21(t *testing.T) {
 	})
 }
 
-// same wants the same answers to all requests.
+// same checks that all requests have the same answers.
 func same(t *testing.T, without, with heard) {
 	t.Helper()
 	for i, a := range everything() {
@@ -230,7 +228,7 @@ func same(t *testing.T, without, with heard) {
 	}
 }
 
-// site serves by HTTP, and ends streams that nobody else ends.
+// site serves a handler by HTTP, and closes open streams at the end of the test.
 func site(t *testing.T, h http.Handler) string {
 	t.Helper()
 	at := httptest.NewServer(h)
@@ -241,9 +239,8 @@ func site(t *testing.T, h http.Handler) string {
 	return at.URL
 }
 
-// essence is what messages say, without the envelope: ids, what a peer
-// says of itself, how long an answer may be kept, and the words of
-// errors that are the gateway's own.
+// essence returns the content of messages without the envelope: without ids, what a peer reports
+// about itself, how long an answer may be kept, and the texts of the gateway's own errors.
 func essence(t *testing.T, messages []string) (all []any) {
 	t.Helper()
 	for _, text := range messages {
@@ -266,7 +263,7 @@ func essence(t *testing.T, messages []string) (all []any) {
 	return all
 }
 
-// bare takes from a result what belongs to the hop.
+// bare removes what belongs to a single hop from a result.
 func bare(result map[string]any) {
 	delete(result, "ttlMs")
 	delete(result, "cacheScope")
@@ -283,8 +280,8 @@ func bare(result map[string]any) {
 	}
 }
 
-// refScript is a modern server whose tools have marks, one that can't
-// be used, and a schema that points to another address.
+// refScript returns a modern server whose tools have marks. One tool can't be used, and one schema
+// refers to another address.
 func refScript(elsewhere string) mcptest.Script {
 	s := script("modern")
 	s.Tools = nil
@@ -348,7 +345,7 @@ func testM22(t *testing.T) {
 	}
 }
 
-// sdk is the Go SDK's client, before the gateway.
+// sdk is the Go SDK's client, connected to the gateway.
 func (r *siteRow) sdk() *gosdk.Client {
 	r.t.Helper()
 	w := r.web()
@@ -357,8 +354,8 @@ func (r *siteRow) sdk() *gosdk.Client {
 	return c
 }
 
-// repeated wants one request with a method and a name in its headers,
-// and with headers for its arguments.
+// repeated checks that there is one request with a method and a name in its headers, and with
+// headers for its arguments.
 func (r *siteRow) repeated(method, name string, params map[string]string) {
 	r.t.Helper()
 	found := 0
@@ -383,8 +380,7 @@ func (r *siteRow) repeated(method, name string, params map[string]string) {
 	}
 }
 
-// described wants each request of the server to say what a modern one
-// has to.
+// described checks that each request to the server has the members that a modern one must have.
 func (r *siteRow) described() {
 	r.t.Helper()
 	for _, method := range []string{
@@ -404,7 +400,7 @@ func (r *siteRow) described() {
 	}
 }
 
-// shown has a client show the token of a caller.
+// shown makes a client send the token of a caller.
 type shown struct{ http.RoundTripper }
 
 func (s shown) RoundTrip(r *http.Request) (*http.Response, error) {

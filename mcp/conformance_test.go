@@ -39,8 +39,8 @@ func TestConformance(t *testing.T) {
 // measures are rows that measure this process and so run alone.
 var measures = map[string]bool{"M87": true}
 
-// TestConformanceTable holds the tests to the table that people read:
-// each row has a test, and each test a row.
+// TestConformanceTable compares the tests with the published table: each row has a test, and each
+// test a row.
 func TestConformanceTable(t *testing.T) {
 	text := must.Get(os.ReadFile("testdata/conformance.md"))(t)
 	rows := regexp.MustCompile(`(?m)^\| (M\d+) \| .+ \|$`).FindAllStringSubmatch(string(text), -1)

@@ -24,7 +24,7 @@ type siteRow struct {
 	site *mcptest.Site
 }
 
-// visited takes a visit, and says whether it answered it.
+// visited handles a visit, and reports whether it answered it.
 type visited = func(w http.ResponseWriter, v *mcptest.Visit) bool
 
 func newSiteRow(t *testing.T, s mcptest.Script, on visited, change func(*mcp.Config)) *siteRow {
@@ -45,8 +45,7 @@ func newSiteRowOf(t *testing.T, agent string, s mcptest.Script, on visited, chan
 	return &siteRow{row: &row{world: w, t: t}, site: site}
 }
 
-// got wants the bodies of all calls that the server got so far to have
-// these texts.
+// got checks that the bodies of all calls that the server has received so far contain these texts.
 func (r *siteRow) got(want ...string) {
 	r.t.Helper()
 	calls := r.site.Visits(wire.MethodCall)
@@ -60,7 +59,7 @@ func (r *siteRow) got(want ...string) {
 	}
 }
 
-// onCall answers calls alone.
+// onCall answers only calls.
 func onCall(do visited) visited {
 	return func(w http.ResponseWriter, v *mcptest.Visit) bool {
 		return v.Message.Method == wire.MethodCall && do(w, v)
@@ -78,7 +77,7 @@ func testM17(t *testing.T) {
 	}
 }
 
-// provesNothing has a server refuse whatever comes until it is well.
+// provesNothing makes a server refuse every request until it is healthy.
 func provesNothing(t *testing.T, era string, status int) {
 	var well atomic.Bool
 	site := mcptest.NewSite(t, script(era), func(w http.ResponseWriter, v *mcptest.Visit) bool {
@@ -119,7 +118,7 @@ func provesNothing(t *testing.T, era string, status int) {
 	}
 }
 
-// marked is a tool whose argument path goes into a header too.
+// marked returns a tool whose argument path is repeated in a header.
 const marked = `{"name":"write_file","description":"Writes.","inputSchema":{"type":"object",` +
 	`"properties":{"path":{"type":"string","x-mcp-header":"Path"}}}}`
 
@@ -130,8 +129,8 @@ func markedScript(description string) mcptest.Script {
 	return s
 }
 
-// TestHeadersThatRepeatArgumentsAreHeldToThem: what a client says in a
-// header of an argument is what the argument says, or nothing is sent.
+// TestHeadersThatRepeatArgumentsAreHeldToThem: if a client's header differs from the argument,
+// nothing is sent.
 func TestHeadersThatRepeatArgumentsAreHeldToThem(t *testing.T) {
 	t.Parallel()
 	r := newSiteRow(t, markedScript("Writes."), nil, short)
@@ -245,7 +244,7 @@ func testM33(t *testing.T) {
 	r.got(`"arguments":{ "n":1.0 }`, `"name":"write_file"`)
 }
 
-// mismatch has the first calls fail for their headers.
+// mismatch makes the first calls fail because of their headers.
 func mismatch(times int, meanwhile func()) visited {
 	return onCall(func(w http.ResponseWriter, v *mcptest.Visit) bool {
 		if v.Times > times {

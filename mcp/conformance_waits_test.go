@@ -84,8 +84,8 @@ func testM30(t *testing.T) {
 	}
 }
 
-// reports reads reports of progress, which have to have a token and to
-// rise, and counts those of the server, which say nothing more.
+// reports reads progress reports and counts those of the server. Each must have a token and a
+// rising number.
 func (c *client) reports(lines []string, token string) (theirs int) {
 	c.t.Helper()
 	last := 0.0

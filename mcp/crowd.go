@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// crowd counts what goes on, so that somebody can wait for its end while
-// more may begin.
+// crowd counts activities that are under way, and lets a caller wait until none is left while new
+// ones may begin.
 type crowd struct {
 	mu   sync.Mutex
 	in   int
-	none chan struct{} // closed when nobody is in; nil: nobody waits for it
+	none chan struct{} // closed when the count is zero; nil: no caller waits for it
 }
 
-// enter counts one more until leave is called.
+// enter adds one to the count until leave is called.
 func (c *crowd) enter() (leave func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -30,7 +30,7 @@ func (c *crowd) leave() {
 	}
 }
 
-// wait waits until nobody is in, for so long at most.
+// wait returns when the count is zero, or after the given time.
 func (c *crowd) wait(most time.Duration) {
 	c.mu.Lock()
 	if c.in == 0 {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// TestACrowdIsWaitedFor: until the last one has left, and no longer than
-// somebody will.
+// TestACrowdIsWaitedFor: wait returns when the last one has left, or when its time is over.
 func TestACrowdIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c crowd

@@ -12,10 +12,9 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// decide says what has to happen before a call may run: people are
-// asked, it waits for somebody who wants the result, or it runs. It is
-// asked when the call came, when people approved it, when the call was
-// made again, and right before it runs.
+// decide rules on what has to happen before a call may run: people are asked, the call waits until
+// a caller wants its result, or it runs. The engine calls it when the call arrives, when people
+// approved it, when the call is made again, and right before it runs.
 func (g *Gateway) decide(ctx context.Context, c *record) (durable.Ruling, error) {
 	owner, err := g.callerOf(ctx, c.Part.Caller)
 	if errors.Is(err, ErrNoCaller) || err == nil && owner.asker != c.Asker {
@@ -47,10 +46,10 @@ func (g *Gateway) decide(ctx context.Context, c *record) (durable.Ruling, error)
 	}), nil
 }
 
-// errRules says that nobody has the rules now.
+// errRules means that the rules can't be read now.
 var errRules = errors.New("the rules could not be had")
 
-// rules are those of the agent as of now; errRules.
+// rules returns the agent's current rules. Its error wraps errRules.
 func (g *Gateway) rules(ctx context.Context) (*resolve.Plan, error) {
 	plan, err := g.cfg.Plan(ctx)
 	if err != nil {
@@ -59,7 +58,7 @@ func (g *Gateway) rules(ctx context.Context) (*resolve.Plan, error) {
 	return plan, nil
 }
 
-// withoutRules says why nothing runs without them.
+// withoutRules returns the message for calls that don't run because the rules can't be read.
 func withoutRules(err error) string {
 	if errors.Is(err, approval.ErrFrozen) {
 		return "The agent is frozen by its operators"
@@ -67,7 +66,7 @@ func withoutRules(err error) string {
 	return "The rules could not be read"
 }
 
-// rule goes by a decision that denies nothing.
+// rule turns a decision that is no denial into a ruling.
 func (g *Gateway) rule(c *record, v hold.Verdict) durable.Ruling {
 	edited := c.Approval != nil && c.Approval.Edited
 	granted := c.Approval != nil || c.Part.User != ""
@@ -88,8 +87,7 @@ func (g *Gateway) rule(c *record, v hold.Verdict) durable.Ruling {
 	return durable.Ruling{Do: durable.Proceed, Verdict: v}
 }
 
-// within is how long people may take where the rules don't say; 0 where
-// they do.
+// within returns the configured time for people to answer, or 0 if the rules set one.
 func (g *Gateway) within(v hold.Verdict) time.Duration {
 	if v.Within() > 0 {
 		return 0
@@ -97,7 +95,7 @@ func (g *Gateway) within(v hold.Verdict) time.Duration {
 	return g.cfg.Within
 }
 
-// textGone ends a call whose caller may not call any more.
+// textGone is the reason of a call whose caller is no longer allowed to call.
 const textGone = "Whoever asked may not call here any more"
 
 // refused ends a call before it ran, with a reason.
@@ -105,8 +103,8 @@ func refused(why string) durable.Ruling {
 	return durable.Ruling{Ending: durable.Ending{Why: durable.Refused, Reason: why}}
 }
 
-// present is a stored call as the rules know it now. The words say why
-// there is none any more.
+// present returns a stored call as the current rules see it. If there is no such tool or caller any
+// more, why gives the reason.
 func (g *Gateway) present(ctx context.Context, c *record, owner *caller) (t *tool, call *resolve.Call, why string) {
 	if isGranted(c) {
 		g.recheck(ctx, c.Part.Server)
@@ -128,7 +126,7 @@ func (g *Gateway) present(ctx context.Context, c *record, owner *caller) (t *too
 	return t, call, ""
 }
 
-// call is a call of the tool as the rules know it.
+// call builds the call of the tool that the rules decide on.
 func (t *tool) call(by *caller, args []byte) *resolve.Call {
 	return &resolve.Call{
 		Kind:           resolve.MCPTool,
@@ -142,7 +140,7 @@ func (t *tool) call(by *caller, args []byte) *resolve.Call {
 	}
 }
 
-// asked keeps under which reference people were asked, and until when.
+// asked stores the reference of the request and the time by which people have to answer.
 func (g *Gateway) asked(_ context.Context, c *record, held hold.Held) {
 	c.Part.Ref = held.Ref
 	c.Part.Grant = held.Grant

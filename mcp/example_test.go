@@ -31,10 +31,9 @@ action_space:
 execution_policy: {id: agf.react, config: {instructions: Repeat., model: any}}
 `
 
-// A program puts a server of MCP behind approvals: the agent's file
-// decides each call, a function asks whoever sits before the program,
-// and a file keeps what waits. The server and the client are those of
-// the official Go SDK.
+// A program puts an MCP server behind approvals: the agent's file decides each call, a function
+// asks the user of the program, and a file stores the waiting calls. The server and the client are
+// those of the official Go SDK.
 func ExampleGateway() {
 	dir, err := os.MkdirTemp("", "gateway")
 	if err != nil {
@@ -78,7 +77,7 @@ func ExampleGateway() {
 	// Not run. Somebody denied this call: no wiping here. Do not try it again.
 }
 
-// textOf is what a model reads of a result.
+// textOf returns the text that a model reads in a result.
 func textOf(result string) string {
 	var r struct{ Content []struct{ Text string } }
 	if err := json.Unmarshal([]byte(result), &r); err != nil || len(r.Content) == 0 {
@@ -125,7 +124,7 @@ func newExample(ctx context.Context, dir, url string) (*mcp.Gateway, *upstream.S
 	return gateway, parrot, err
 }
 
-// answer stands for a dialog.
+// answer simulates a dialog.
 func answer(_ context.Context, v hold.Verdict) hold.Held {
 	fmt.Printf("May it run? %s %s\n", v.Call.Tool, v.Call.Args)
 	if string(v.Call.Args) == `{"text":"hello"}` {

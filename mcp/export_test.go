@@ -6,7 +6,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Waiters is how many clients wait here for calls.
+// Waiters returns the number of clients that wait for calls in this process.
 func (g *Gateway) Waiters() int {
 	g.waiters.mu.Lock()
 	defer g.waiters.mu.Unlock()
@@ -17,16 +17,15 @@ func (g *Gateway) Waiters() int {
 	return n
 }
 
-// Leaving reports whether the gateway is about to end, and waits for calls
-// that are passed on.
+// Leaving reports whether the gateway is shutting down and waits for calls that are under way.
 func (g *Gateway) Leaving() bool {
 	g.handling.mu.Lock()
 	defer g.handling.mu.Unlock()
 	return g.handling.none != nil
 }
 
-// Wanted reports whether somebody waits for any call: here, or as the
-// store has it. A client that left is gone when nothing is wanted.
+// Wanted reports whether a client waits for any call, in this process or according to the store. If
+// it is false, clients that left have been cleaned up.
 func (g *Gateway) Wanted(ctx context.Context) (bool, error) {
 	wanted := false
 	err := g.engine.Each(ctx, "", func(r store.Record) {
@@ -36,8 +35,8 @@ func (g *Gateway) Wanted(ctx context.Context) (bool, error) {
 	return wanted, err
 }
 
-// Named reports whether clients wait here, each for a call that has a
-// request by whose name it can be told.
+// Named reports whether clients wait in this process and each of their calls has a request with a
+// reference.
 func (g *Gateway) Named(ctx context.Context) (bool, error) {
 	named := g.Waiters() > 0
 	err := g.engine.Each(ctx, "", func(r store.Record) {

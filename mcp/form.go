@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// methodElicit asks the user of a client.
+// methodElicit is the method that asks the user of a client.
 const methodElicit = "elicitation/create"
 
 const (
@@ -20,9 +20,8 @@ const (
 	bindingDigits = 12   // of a binding that a form shows
 )
 
-// formText is a question as a form shows it: the whole call, in plain
-// text. A call that doesn't fit, or of which something is hidden, has
-// none.
+// formText returns the text of a form for a question: the whole call in plain text. fits is false
+// if the call is too long or part of it is hidden.
 func formText(r *approval.Request) (text string, fits bool) {
 	call := &r.Current().Call
 	args, err := value.AppendCanonicalText(nil, []byte(call.Args), value.DefaultLimits())
@@ -35,8 +34,8 @@ func formText(r *approval.Request) (text string, fits bool) {
 	return text, utf8.RuneCountInString(text) <= longestForm
 }
 
-// formParams are the params of a form. Only versions that know other
-// ways to ask say that it is one.
+// formParams returns the params of a form. Only versions that have several modes of elicitation get
+// the mode.
 func formParams(r *server.Request, text string) json.RawMessage {
 	return written(func(w *jsonmsg.Writer) {
 		if r.Modern || r.Version == wire.V20251125 {
@@ -55,9 +54,8 @@ const (
 	saidDecline = "decline"
 )
 
-// said is what the result of a form says; "" where it is no answer. A
-// client may cancel, time out or make something up: only an explicit
-// approval approves.
+// saidIn returns the answer in the result of a form, or an empty string if there is none. A client
+// may cancel, time out or make something up: only an explicit approval approves.
 func saidIn(result json.RawMessage) string {
 	action, _ := jsonmsg.ReadString(jsonmsg.Get(result, "action"))
 	decision, _ := jsonmsg.ReadString(jsonmsg.Get(jsonmsg.Get(result, "content"), "decision"))
@@ -71,8 +69,8 @@ func saidIn(result json.RawMessage) string {
 	return ""
 }
 
-// linkParams are the params of a link to the page of a request. It
-// carries no secret: the page wants a sign-in. An id of "" is none.
+// linkParams returns the params of a link to the page of a request. The link carries no secret,
+// because the page requires a sign-in. An empty id is left out.
 func linkParams(id, page string) json.RawMessage {
 	return written(func(w *jsonmsg.Writer) {
 		w.Member("mode", "url")
@@ -82,8 +80,8 @@ func linkParams(id, page string) json.RawMessage {
 	})
 }
 
-// linkNeeded has a client of 2025-11-25 open a page, and call again when
-// it is told that the request there was answered.
+// linkNeeded returns the error that makes a client of 2025-11-25 open a page, and call again when
+// it is notified that the request there was answered.
 func linkNeeded(id, page string) *wire.Error {
 	bad := wire.Fail(wire.CodeURLElicitation, "Not run yet. Waits for people to decide.")
 	bad.Data = written(func(w *jsonmsg.Writer) {

@@ -1,12 +1,10 @@
-// Package mcp is a gateway of the Model Context Protocol: it stands
-// between clients and servers, has the rules decide on every call, asks
-// people where they have to be asked, and passes on exactly what was
-// approved, once.
+// Package mcp is a gateway of the Model Context Protocol. It sits between clients and servers,
+// decides on every call by the rules, asks people if the rules require it, and passes on exactly
+// what was approved, once.
 //
-// A call that the rules allow is passed on at once. One that asks
-// becomes a record (package durable), in a place made of the caller and
-// the call, so that the same call made again finds it. It runs when it
-// is approved and somebody waits for its result.
+// A call that the rules allow is passed on at once. A call that asks becomes a record (package
+// durable), whose key is derived from the caller and the call, so that the same call made again
+// finds it. The call runs when it is approved and a caller waits for its result.
 package mcp
 
 import (
@@ -32,27 +30,26 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Config says what a Gateway works with.
+// Config configures a Gateway.
 type Config struct {
 	Records   store.Records // where calls are kept that ask
 	Namespace string        // of its records, different for every gateway on one store
 	Key       []byte        // 32 secret bytes that seal the records
-	// Plan returns the agent's rules as of now. An error lets nothing
-	// run.
+	// Plan returns the agent's current rules. If it returns an error, nothing runs.
 	Plan func(ctx context.Context) (*resolve.Plan, error)
-	// People is where people answer; nil: calls that ask don't run.
+	// People asks people and returns their answers. If it is nil, calls that ask don't run.
 	People hold.People
 	Ask    Ask
-	// User takes the answers that users give in their clients; nil:
-	// nobody answers there.
+	// User takes the answers that users give in their clients. If it is nil, users can't answer in
+	// their clients.
 	User User
-	// Page is the URL of the page of a request, without a secret, for
-	// clients that can open one; nil: none is told.
+	// Page returns the URL of the page of a request, without a secret, for clients that can open
+	// one. If it is nil, clients get no links.
 	Page func(ref string) string
-	// Own are further addresses of assent. No server's link leads there.
+	// Own are further addresses of assent. Links of servers must not lead there.
 	Own []string
-	// Record appends to the ledger; nil: nothing does. The actor is the
-	// token that asked. Facts hold no arguments and no results.
+	// Record appends to the ledger; if it is nil, nothing is recorded. The actor is the token of
+	// the asker. Facts hold no arguments and no results.
 	Record func(ctx context.Context, event, subject, actor string, facts map[string]any) error
 	Log    *slog.Logger
 	Now    func() time.Time
@@ -60,45 +57,44 @@ type Config struct {
 
 	Servers []Server
 	Callers []Caller
-	// CallerOf finds who may connect beside Callers, as of now, by the
-	// name that server.HTTPConfig.Authenticate gives; ErrNoCaller says
-	// that nobody is called so, or not any more. It is asked again before
-	// anything that people approved runs. Nil: nobody may.
+	// CallerOf finds callers that are not in Callers, by the name that
+	// server.HTTPConfig.Authenticate returns. It returns ErrNoCaller if there is no caller of that
+	// name, or not any more. It is called again before anything that people approved runs. If it is
+	// nil, only Callers may connect.
 	CallerOf func(ctx context.Context, name string) (Caller, error)
 	Naming   catalog.Naming // of tools
 	Pins     Pins           // definitions of tools that were accepted
-	// Resources is the alias of the only server whose resources and
-	// prompts are offered, under their own names; "": those of all are.
+	// Resources is the alias of the only server whose resources and prompts are offered, under
+	// their own names. If it is empty, those of all servers are offered.
 	Resources string
 	// WaitTool offers a tool that waits for people, and runs nothing.
 	WaitTool bool
-	// Announce tells clients that a list has changed, by the method of
-	// the notification (server.Server.Announce); nil: nobody is told.
+	// Announce notifies clients that a list has changed, by the method of the notification
+	// (server.Server.Announce). If it is nil, clients are not notified.
 	Announce func(ctx context.Context, method string)
-	// Keep is how long the result of a run is kept for a caller that
-	// gave up waiting for it; 10m.
+	// Keep is the time for which the result of a run is kept for a caller that gave up waiting.
+	// Default: 10m.
 	Keep time.Duration
-	// Heartbeat is the time between two reports of progress to a client
-	// that waits; 10s.
+	// Heartbeat is the time between two reports of progress to a client that waits. Default: 10s.
 	Heartbeat time.Duration
-	// Within is how long people may take, where the rules don't say; 24h.
+	// Within is the time for people to answer if the rules don't set one. Default: 24h.
 	Within time.Duration
-	// Approved is how long an approved call waits for somebody to make
-	// it again; 24h. The rules' own permit age holds beside it.
+	// Approved is the time for which an approved call waits to be made again. Default: 24h. The
+	// permit age of the rules applies in addition.
 	Approved time.Duration
-	// MaxPending is how many calls of one caller may wait for people at
-	// once; 100.
+	// MaxPending is the number of calls of one caller that may wait for people at the same time.
+	// Default: 100.
 	MaxPending int
-	// RunWithin is how long a server may take for a request; 10m.
+	// RunWithin is the time that a server may take for a request. Default: 10m.
 	RunWithin time.Duration
-	// ListWithin is how long a server may take to list its tools; 1m.
+	// ListWithin is the time that a server may take to list its tools. Default: 1m.
 	ListWithin time.Duration
-	// ListPatience is how long clients wait for servers that have not
-	// listed their tools yet; 2s. The tools of slower ones follow.
+	// ListPatience is the time that clients wait for servers that have not listed their tools yet.
+	// Default: 2s. The tools of slower servers are added later.
 	ListPatience time.Duration
-	// Recheck is how old the list of a server's tools may be when an
-	// approved call of one of them runs, and after what time a server is asked again
-	// that could not be listed; 60s.
+	// Recheck is the maximum age of a server's list of tools when an approved call to that server
+	// runs; an older list is read again first. It is also the time after which a server that could
+	// not be listed is asked again. Default: 60s.
 	Recheck time.Duration
 }
 
@@ -109,7 +105,7 @@ type Server struct {
 	Identity catalog.Server   // what the pins know it by
 	Judging  catalog.Settings // what becomes of tools that are new or have changed
 	PassMeta []string         // keys of _meta that are passed on; "*" for all
-	// Questions are what it may ask.
+	// Questions configures which questions the server may ask.
 	Questions Questions
 	Include   []string // names of the only tools that are offered; none: all
 	Exclude   []string // names of tools that are not offered
@@ -117,26 +113,26 @@ type Server struct {
 
 // Upstream is the connection to a server.
 type Upstream interface {
-	// Do makes a request. upstream.ErrNotSent says that provably
-	// nothing arrived, any other error that it may have run.
+	// Do makes a request. The error upstream.ErrNotSent means that the server certainly did not get
+	// it; after any other error the request may have run.
 	Do(ctx context.Context, r upstream.Request) (upstream.Answer, error)
 
-	// List returns the elements of a list, all pages of it.
+	// List returns the elements of a list from all its pages.
 	List(ctx context.Context, method string) ([]json.RawMessage, error)
 
-	// Changed brings the methods of lists that have changed.
+	// Changed delivers the methods of lists that have changed.
 	Changed() <-chan string
 }
 
-// ErrNoCaller says that a name is nobody's who may connect.
+// ErrNoCaller means that no caller of that name may connect.
 var ErrNoCaller = errors.New("there is no such caller")
 
-// Caller is whoever may connect to the gateway.
+// Caller is a client that may connect to the gateway.
 type Caller struct {
 	Name      string
 	Token     string        // under which it asks; "": its name below that of the gateway
-	Person    string        // whose client it is, as the directory names them; "" when it is nobody's
-	Principal string        // whom its agent acts for; "" when nobody is named
+	Person    string        // owner of the client, as the directory names them; may be empty
+	Principal string        // for whom its agent acts; may be empty
 	Session   string        // of all its calls; "" for none. It goes into what is approved
 	Hold      time.Duration // how long one call waits for people; 45s
 	InPlace   bool          // its principal may answer in the client itself, where one alone may answer
@@ -162,13 +158,13 @@ type Gateway struct {
 	notes     chan struct{}  // has a place for each of them
 }
 
-// caller is a Caller with who asks when it does.
+// caller is a Caller with the asker of its requests.
 type caller struct {
 	Caller
 	asker approval.Asker
 }
 
-// New checks the configuration.
+// New checks the configuration and returns a Gateway.
 func New(cfg Config) (*Gateway, error) {
 	cfg.fill()
 	g := &Gateway{
@@ -191,7 +187,7 @@ func New(cfg Config) (*Gateway, error) {
 	return g, nil
 }
 
-// fill puts defaults in the place of what is zero.
+// fill sets the defaults of fields that are zero.
 func (cfg *Config) fill() {
 	cfg.Poll = cmp.Or(cfg.Poll, time.Second)
 	cfg.Keep = cmp.Or(cfg.Keep, 10*time.Minute)
@@ -227,7 +223,7 @@ func (g *Gateway) checkParts() error {
 	return nil
 }
 
-// times are the bounds of time.
+// times returns all durations of the configuration.
 func (cfg *Config) times() []time.Duration {
 	return []time.Duration{
 		cfg.Poll,
@@ -242,7 +238,7 @@ func (cfg *Config) times() []time.Duration {
 	}
 }
 
-// readCallers checks the callers, and says who asks when they do.
+// readCallers checks the configured callers.
 func (g *Gateway) readCallers() error {
 	for i, c := range g.cfg.Callers {
 		if c.Name == "" || g.callers[c.Name] != nil {
@@ -258,7 +254,7 @@ func (g *Gateway) readCallers() error {
 	return nil
 }
 
-// newCaller checks a caller, and says who asks when it does.
+// newCaller checks a caller and sets its asker.
 func (g *Gateway) newCaller(c Caller) (*caller, error) {
 	c.Hold = cmp.Or(c.Hold, defaultHold)
 	one := &caller{Caller: c, asker: CallerAsker(g.cfg.Namespace, c)}
@@ -271,7 +267,7 @@ func (g *Gateway) newCaller(c Caller) (*caller, error) {
 	return one, nil
 }
 
-// callerOf is a caller as of now; ErrNoCaller.
+// callerOf returns the currently configured caller of a name, or ErrNoCaller.
 func (g *Gateway) callerOf(ctx context.Context, name string) (*caller, error) {
 	if one := g.callers[name]; one != nil {
 		return one, nil
@@ -287,7 +283,7 @@ func (g *Gateway) callerOf(ctx context.Context, name string) (*caller, error) {
 	return g.newCaller(c)
 }
 
-// askedBy is the caller of a request, or how the request is refused.
+// askedBy returns the caller of a request, or the error for the client.
 func (g *Gateway) askedBy(ctx context.Context, r *server.Request) (*caller, *wire.Error) {
 	by, err := g.callerOf(ctx, r.Caller)
 	switch {
@@ -301,7 +297,7 @@ func (g *Gateway) askedBy(ctx context.Context, r *server.Request) (*caller, *wir
 	return by, nil
 }
 
-// readServers finds servers by their aliases.
+// readServers checks the servers and indexes them by alias.
 func (g *Gateway) readServers() error {
 	for i := range g.cfg.Servers {
 		s := &g.cfg.Servers[i]
@@ -315,8 +311,7 @@ func (g *Gateway) readServers() error {
 	return nil
 }
 
-// openRecords opens the records, and makes the engine that works on
-// calls.
+// openRecords opens the records and creates the engine that works on calls.
 func (g *Gateway) openRecords() (err error) {
 	sealing := durable.Sealing{
 		Records:   g.cfg.Records,
@@ -357,9 +352,8 @@ const (
 	maxNotes    = 256 // records of the ledger that are being written at once
 )
 
-// CallerAsker is who asks when a caller of the gateway of a namespace
-// does: the token that it names, or its name under that of the gateway,
-// which no token of an API can have.
+// CallerAsker returns the asker for a caller of the gateway with a namespace. Its token is the one
+// that the caller names, or the namespace and the caller's name, which no API token can have.
 func CallerAsker(namespace string, c Caller) approval.Asker {
 	return approval.Asker{
 		Token:     cmp.Or(c.Token, namespace+"/"+c.Name),
@@ -368,9 +362,9 @@ func CallerAsker(namespace string, c Caller) approval.Asker {
 	}
 }
 
-// Run works until ctx ends on what a request alone can't do: answers of
-// people, deadlines, and what an earlier process left. Any number of
-// processes may run on one store and namespace.
+// Run does the work that isn't part of a client's request until ctx ends: it handles answers of
+// people, deadlines, and calls that an earlier process left. Any number of processes may run on one
+// store and namespace.
 func (g *Gateway) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	watching.Go(func() { g.watch(ctx) })
@@ -381,7 +375,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return err
 }
 
-// Idle reports whether this process works on no call that asked.
+// Idle reports whether this process works on no calls that asked.
 func (g *Gateway) Idle() bool { return g.engine.Idle() }
 
 func (g *Gateway) now() time.Time { return g.cfg.Now() }

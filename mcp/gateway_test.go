@@ -27,7 +27,7 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// policyFile has nothing to say about this agent.
+// policyFile has no rule for this agent.
 const policyFile = `schema_version: "1.0.0"
 policy_ref: acme.none
 rules:
@@ -51,7 +51,7 @@ func upstreamTools() []json.RawMessage {
 	}
 }
 
-// files is a server that keeps what it was sent.
+// files is a server that records the calls that it gets.
 type files struct {
 	mu      sync.Mutex
 	tools   []json.RawMessage
@@ -103,7 +103,7 @@ func (f *files) seen() []string {
 	return append([]string(nil), f.calls...)
 }
 
-// world is a gateway between a client and a server, with people.
+// world is a gateway with a client, a server and people.
 type world struct {
 	*assenttest.Assent
 	files   *files
@@ -198,14 +198,14 @@ func (w *world) connect(t *testing.T) *client {
 	return c
 }
 
-// pipe is a client that has said nothing yet.
+// pipe returns a client that has sent nothing yet.
 func (w *world) pipe(t *testing.T, cfg server.Config) *client {
 	t.Helper()
 	cfg.Handler = w.gateway
 	return pipeTo(t, server.New(cfg))
 }
 
-// pipeTo is a client of a server that has said nothing yet.
+// pipeTo returns a client of a server that has sent nothing yet.
 func pipeTo(t *testing.T, s *server.Server) *client {
 	t.Helper()
 	theirs, in := io.Pipe()
@@ -281,7 +281,7 @@ func (c *client) expect(got, want string) {
 	}
 }
 
-// pending returns the one request that waits for people.
+// pending returns the only pending request.
 func (w *world) pending(t *testing.T) approval.Summary {
 	t.Helper()
 	return testwait.Value(t, "a request waits for people", func() (approval.Summary, bool) {

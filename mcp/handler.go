@@ -12,14 +12,13 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// What the gateway can do. Tasks are an extension in modern versions.
+// Capabilities of the gateway. Tasks are an extension in modern versions.
 const (
 	legacyCapabilities = `{"tools":{"listChanged":true},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}`
 	modernCapabilities = `{"tools":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 )
 
-// Describe says what clients are offered: tools, and what the servers
-// have beside tools.
+// Describe returns what clients are offered: tools, and the other features of the servers.
 func (g *Gateway) Describe(context.Context, string) server.Description {
 	has := g.itemsHad()
 	logs := g.anyLogs()
@@ -30,8 +29,8 @@ func (g *Gateway) Describe(context.Context, string) server.Description {
 	}
 }
 
-// instructions are what the servers that may say so tell the model of a
-// client.
+// instructions joins the instructions of the servers whose configuration passes them to the model
+// of the client.
 func (g *Gateway) instructions() string {
 	var all []string
 	for _, s := range g.cfg.Servers {
@@ -47,7 +46,7 @@ func (g *Gateway) instructions() string {
 	return strings.Join(all, "\n\n")
 }
 
-// has is what a server says that it has; nil where it is not connected.
+// has returns the capabilities that a server reported, or nil if it is not connected.
 func (s *Server) has() json.RawMessage {
 	if s == nil {
 		return nil
@@ -58,7 +57,7 @@ func (s *Server) has() json.RawMessage {
 	return nil
 }
 
-// anyLogs reports whether a server says that it logs.
+// anyLogs reports whether at least one server has the logging capability.
 func (g *Gateway) anyLogs() bool {
 	for _, s := range g.servers {
 		if jsonmsg.IsObject(jsonmsg.Get(s.has(), "logging")) {
@@ -75,7 +74,7 @@ func withLogs(all []byte, logs bool) []byte {
 	return jsonmsg.Put(all, "logging", []byte("{}"))
 }
 
-// withItems adds to capabilities what servers have beside tools.
+// withItems adds the capabilities for resources, prompts and completions that servers have.
 func withItems(all string, has []json.RawMessage) json.RawMessage {
 	out := []byte(all)
 	for _, name := range []string{"resources", "prompts", "completions"} {
@@ -98,7 +97,7 @@ func withItems(all string, has []json.RawMessage) json.RawMessage {
 	return out
 }
 
-// written is an object whose members can all be written.
+// written returns an object whose members can always be written.
 func written(fill func(*jsonmsg.Writer)) json.RawMessage {
 	text, err := jsonmsg.Object(fill)
 	if err != nil {
@@ -107,8 +106,8 @@ func written(fill func(*jsonmsg.Writer)) json.RawMessage {
 	return text
 }
 
-// Handle answers a request of a client. A method that isn't known here
-// is refused, and no server sees it.
+// Handle answers a request of a client. A method that the gateway doesn't know is refused and not
+// forwarded to any server.
 func (g *Gateway) Handle(
 	ctx context.Context, r *server.Request, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
@@ -144,5 +143,5 @@ func (g *Gateway) Handle(
 	return nil, wire.Fail(wire.CodeMethodNotFound, "unknown method: %s", r.Method)
 }
 
-// Notified takes notifications. None of them changes anything here.
+// Notified ignores notifications: none of them changes anything here.
 func (g *Gateway) Notified(context.Context, *server.Request) {}

@@ -20,10 +20,10 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// listKey is a list of a server: resources, templates or prompts.
+// listKey identifies a list of a server: its resources, templates or prompts.
 type listKey struct{ alias, method string }
 
-// itemLists keeps what servers answered last for these lists.
+// itemLists keeps the last answers of the servers for these lists.
 type itemLists struct {
 	mu sync.Mutex
 	of map[listKey]*itemList
@@ -58,9 +58,9 @@ func (l *itemLists) outdated(alias string, methods ...string) {
 	}
 }
 
-// askItems asks all servers for lists, and waits for ListPatience at
-// most. Clients are told when a slower server has answered. With
-// onlyUnknown, lists that are known are not asked for again.
+// askItems asks all servers for lists, and waits for ListPatience at most. Clients are notified
+// when a slower server has answered. With onlyUnknown, lists that are known are not requested
+// again.
 func (g *Gateway) askItems(ctx context.Context, onlyUnknown bool, methods ...string) {
 	var waits []listKey
 	var answers []<-chan struct{}
@@ -129,7 +129,7 @@ func (g *Gateway) askList(ctx context.Context, s *Server, key listKey, onlyUnkno
 
 func sameItem(a, b catalog.Item) bool { return string(a.Text) == string(b.Text) }
 
-// changeOf is the notification that a list has changed.
+// changeOf returns the notification for a changed list.
 func changeOf(method string) string {
 	if method == catalog.ListPrompts {
 		return server.PromptsChanged
@@ -137,8 +137,8 @@ func changeOf(method string) string {
 	return server.ResourcesChanged
 }
 
-// readItems reads a list of a server. Items that clients would refuse are
-// left out: they would refuse the whole list with them.
+// readItems reads a list of a server. Items that clients would refuse are left out, because clients
+// would refuse the whole list.
 func (g *Gateway) readItems(ctx context.Context, s *Server, method string) ([]catalog.Item, error) {
 	kind, _, _ := strings.Cut(method, "/")
 	if has := s.has(); has != nil && !jsonmsg.IsObject(jsonmsg.Get(has, kind)) {
@@ -154,7 +154,7 @@ func (g *Gateway) readItems(ctx context.Context, s *Server, method string) ([]ca
 	return g.soundItems(ctx, s, method, all), nil
 }
 
-// soundItems are the items of a list that clients can be given.
+// soundItems returns the items of a list that clients can be given, and logs the others.
 func (g *Gateway) soundItems(
 	ctx context.Context, s *Server, method string, all []json.RawMessage,
 ) (sound []catalog.Item) {
@@ -176,8 +176,8 @@ type owned struct {
 	catalog.Item
 }
 
-// knownItems are the items of a list of all servers, by their aliases. The
-// error says that no server could be asked.
+// knownItems returns the items of a list of all servers with their aliases. It returns an error if
+// no server could be asked.
 func (g *Gateway) knownItems(method string) (all []owned, err error) {
 	answered := false
 	g.items.mu.Lock()
@@ -200,7 +200,7 @@ func (g *Gateway) knownItems(method string) (all []owned, err error) {
 	return all, err
 }
 
-// offeredItems are the items of a list as clients see them.
+// offeredItems returns the items of a list as clients see them.
 func (g *Gateway) offeredItems(ctx context.Context, method string) (texts [][]byte, err error) {
 	asked := []string{method}
 	if method != catalog.ListPrompts { // which URIs are ambiguous depends on both
@@ -230,7 +230,7 @@ func (g *Gateway) offeredItems(ctx context.Context, method string) (texts [][]by
 	return texts, nil
 }
 
-// promptNames are the names of prompts for clients.
+// promptNames returns the names of prompts for clients.
 func (g *Gateway) promptNames(all []owned) []string {
 	of := make([]catalog.Owned, len(all))
 	for i, one := range all {
@@ -239,14 +239,13 @@ func (g *Gateway) promptNames(all []owned) []string {
 	return g.cfg.Naming.Names(of)
 }
 
-// ownScheme begins the URIs that name a server beside its own URI:
-// assent://ALIAS/URI. Clients get them for URIs that several servers
-// could mean.
+// ownScheme is the prefix of URIs that contain the server's alias and its own URI:
+// assent://ALIAS/URI. Clients get them for URIs that more than one server may have.
 const ownScheme = "assent://"
 
 func qualified(alias, uri string) string { return ownScheme + alias + "/" + uri }
 
-// unqualified splits such a URI.
+// unqualified splits such a URI into the alias and the server's own URI.
 func unqualified(uri string) (alias, own string, is bool) {
 	if !isQualified(uri) {
 		return "", "", false
@@ -258,7 +257,7 @@ func isQualified(uri string) bool {
 	return len(uri) >= len(ownScheme) && strings.EqualFold(uri[:len(ownScheme)], ownScheme)
 }
 
-// claim is what a server says about the URIs of its resources.
+// claim lists the URIs that a server may have.
 type claim struct {
 	alias     string
 	uris      map[string]bool // those that it lists, as uriKey has them
@@ -267,10 +266,10 @@ type claim struct {
 
 type template struct {
 	text  string
-	parts []string // what stands around its expressions
+	parts []string // the texts around its expressions
 }
 
-// claims are those of all servers that have resources.
+// claims has one claim for each server with resources.
 type claims []claim
 
 func (g *Gateway) claims() (all claims) {
@@ -290,8 +289,8 @@ func (g *Gateway) claims() (all claims) {
 	return all
 }
 
-// uriKey is a URI as clients may rewrite it: the one for Python escapes
-// blanks, and writes hosts in lower case.
+// uriKey normalizes a URI, because clients may rewrite it: the Python SDK escapes blanks and writes
+// hosts in lower case.
 func uriKey(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -317,8 +316,7 @@ func readTemplate(text string) template {
 	}
 }
 
-// matches reports whether a template could have become a URI. An
-// expression may stand for any text.
+// matches reports whether a template can expand to a URI. An expression may expand to any text.
 func (t *template) matches(uri string) bool {
 	rest, ok := strings.CutPrefix(uri, t.parts[0])
 	last := len(t.parts) - 1
@@ -333,19 +331,19 @@ func (t *template) matches(uri string) bool {
 	return strings.HasSuffix(rest, t.parts[last])
 }
 
-// overlaps reports whether two templates could become the same URI.
+// overlaps reports whether two templates can expand to the same URI.
 func (t *template) overlaps(other *template) bool {
 	a, b := t.parts[0], other.parts[0]
 	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
 }
 
-// has reports whether a server could mean a URI.
+// has reports whether a server may have a URI.
 func (c *claim) has(uri string) bool {
 	return c.uris[uriKey(uri)] ||
 		slices.ContainsFunc(c.templates, func(t template) bool { return t.text == uri || t.matches(uri) })
 }
 
-// of are the servers that could mean a URI.
+// of returns the aliases of the servers that may have a URI.
 func (all claims) of(uri string) (aliases []string) {
 	for i := range all {
 		if all[i].has(uri) {
@@ -355,8 +353,7 @@ func (all claims) of(uri string) (aliases []string) {
 	return aliases
 }
 
-// overlap reports whether another server could mean a URI that a
-// template of this one becomes.
+// overlap reports whether a template of this server can expand to a URI of another server.
 func (all claims) overlap(alias string, t template) bool {
 	return slices.ContainsFunc(all, func(c claim) bool {
 		return c.alias != alias && slices.ContainsFunc(c.templates, func(other template) bool {
@@ -365,7 +362,7 @@ func (all claims) overlap(alias string, t template) bool {
 	})
 }
 
-// names are the URIs, or templates of them, by which clients know items.
+// names returns the URIs, or their templates, by which clients refer to items.
 func (all claims) names(items []owned) []string {
 	names := make([]string, len(items))
 	for i, one := range items {
@@ -378,8 +375,8 @@ func (all claims) names(items []owned) []string {
 	return names
 }
 
-// findResource finds the server that a client means by a URI, and the
-// URI as the server has it.
+// findResource finds the server that a client's URI refers to, and returns the URI as the server
+// has it.
 func (g *Gateway) findResource(ctx context.Context, uri string) (*Server, string, *wire.Error) {
 	if s := g.owner(); s != nil {
 		return s, uri, nil
@@ -411,9 +408,8 @@ func (g *Gateway) findResource(ctx context.Context, uri string) (*Server, string
 		"several servers have this resource; name one: %s", strings.Join(of, " or "))
 }
 
-// meant are the servers that could mean a URI: those that list it, then
-// those whose tools name it as their page, then the only one that has
-// resources at all.
+// meant returns the servers that a URI may belong to: those that list it, otherwise those whose
+// tools name it as their page, otherwise the only server that has resources at all.
 func (g *Gateway) meant(uri string) []string {
 	if of := g.claims().of(uri); len(of) > 0 {
 		return of
@@ -440,8 +436,8 @@ func (g *Gateway) meant(uri string) []string {
 	return nil
 }
 
-// findPrompt finds the server that a client means by the name of a
-// prompt, and the server's own name.
+// findPrompt finds the server that the client's name of a prompt refers to, and returns the
+// server's own name of it.
 func (g *Gateway) findPrompt(ctx context.Context, name string) (*Server, string, *wire.Error) {
 	if s := g.owner(); s != nil {
 		return s, name, nil
@@ -456,8 +452,8 @@ func (g *Gateway) findPrompt(ctx context.Context, name string) (*Server, string,
 	return nil, "", wire.Fail(wire.CodeInvalidParams, "unknown prompt: %s", name)
 }
 
-// itemsHad are what the servers say that they have beside tools. One
-// that is not connected yet may have everything.
+// itemsHad returns the capabilities of all servers whose items are offered. A server that is not
+// connected yet is assumed to have everything.
 func (g *Gateway) itemsHad() (all []json.RawMessage) {
 	if s := g.owner(); s != nil {
 		return []json.RawMessage{s.hasOrMay()}
@@ -468,8 +464,8 @@ func (g *Gateway) itemsHad() (all []json.RawMessage) {
 	return all
 }
 
-// mayHave is what a server may have that is not connected yet. Clients
-// ask only once what the gateway has, perhaps before its servers started.
+// mayHave is the assumed capabilities of a server that is not connected yet. Clients read the
+// gateway's capabilities only once, perhaps before its servers have started.
 const mayHave = `{"resources":{"subscribe":true},"prompts":{},"completions":{}}`
 
 func (s *Server) hasOrMay() json.RawMessage {
@@ -479,7 +475,7 @@ func (s *Server) hasOrMay() json.RawMessage {
 	return s.has()
 }
 
-// errItems answers a list that no server could be asked for.
+// errItems logs that a list can't be read, and returns the error for the client.
 func (g *Gateway) errItems(ctx context.Context, method string, err error) *wire.Error {
 	g.cfg.Log.WarnContext(ctx, "a list can't be read", "method", method, "error", fmt.Sprint(err))
 	return wire.Fail(wire.CodeInternal, "the list can't be read now")

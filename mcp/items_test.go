@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// havingItems is a server with resources and prompts beside its tools.
+// havingItems returns a server with resources and prompts in addition to its tools.
 func havingItems(resources, templates, prompts string) mcptest.Script {
 	s := script("legacy")
 	s.News = true
@@ -154,7 +154,7 @@ func TestListOfASlowServerIsAnnounced(t *testing.T) {
 	})
 }
 
-// slowLists is a server that answers lists once it may.
+// slowLists is a server that answers requests for lists only when it is allowed to.
 type slowLists struct {
 	files
 	answer chan struct{}

@@ -10,10 +10,9 @@ import (
 	"github.com/assent-dev/assent/mcp/upstream"
 )
 
-// What the gateway records of calls. A run that people approved has
-// eventRuns before anything is sent, and eventRan or eventNotSent
-// behind it. Where neither follows, the process died: nobody knows what
-// came of it.
+// Events that the gateway records about calls. A run that people approved records eventRuns before
+// anything is sent, and eventRan or eventNotSent afterwards. If neither follows, the process died
+// and the outcome is unknown.
 const (
 	eventDenied  = "mcp_call_denied"
 	eventRuns    = "mcp_call_runs"
@@ -21,7 +20,8 @@ const (
 	eventNotSent = "mcp_call_not_sent"
 )
 
-// outcomeFacts are what the ledger keeps of a result: its digest.
+// outcomeFacts returns the facts that the ledger keeps of a result: its digest instead of its
+// content.
 func outcomeFacts(out upstream.Answer) map[string]any {
 	if out.Error != nil {
 		return map[string]any{"outcome": "error", "code": out.Error.Code}
@@ -34,12 +34,11 @@ func outcomeFacts(out upstream.Answer) map[string]any {
 	}
 }
 
-// unknownFacts are of a run of which nobody knows what came of it.
+// unknownFacts returns the facts of a run whose outcome is unknown.
 func unknownFacts() map[string]any { return map[string]any{"outcome": "unknown"} }
 
-// note records a call without holding it up, as long as the ledger
-// keeps up: no write to a store lies between an allowed call and its
-// answer.
+// note records a call in the background, so that no write to a store delays the answer to an
+// allowed call. It blocks only if the ledger can't keep up.
 func (g *Gateway) note(ctx context.Context, event string, q *request, facts map[string]any) {
 	ctx = context.WithoutCancel(ctx)
 	g.notes <- struct{}{}
@@ -59,7 +58,7 @@ func (g *Gateway) note(ctx context.Context, event string, q *request, facts map[
 	})
 }
 
-// bound is the binding of a call; "" where its arguments can't be bound.
+// bound returns the binding of a call, or an empty string if its arguments can't be bound.
 func (q *request) bound() string {
 	if q.decision.Binding != "" || q.plan == nil {
 		return q.decision.Binding
@@ -89,8 +88,8 @@ func (g *Gateway) noteRecord(ctx context.Context, event string, c *record, facts
 	return g.cfg.Record(context.WithoutCancel(ctx), event, subject, c.Asker.Token, facts)
 }
 
-// ran is the binding of what runs, an approver's edit included; that of
-// the call as it was made until that is known.
+// ran returns the binding of what runs, including an approver's edit. Until that is known it
+// returns the binding of the original call.
 func (p *part) ran() string {
 	if p.Runs != "" {
 		return p.Runs
@@ -98,8 +97,8 @@ func (p *part) ran() string {
 	return p.Binding
 }
 
-// noteLost records a run of which nobody knows what came of it: its
-// server said nothing sound, or its process has died.
+// noteLost records a run whose outcome is unknown because the server gave no valid answer or the
+// process died.
 func (g *Gateway) noteLost(ctx context.Context, was durable.State, c *record) {
 	if was != durable.Running || !c.Over() || c.Ending.Why == durable.Returned {
 		return
@@ -109,7 +108,7 @@ func (g *Gateway) noteLost(ctx context.Context, was durable.State, c *record) {
 	}
 }
 
-// with adds facts to those of every record.
+// with adds facts to the common facts of a record.
 func with(facts, common map[string]any) map[string]any {
 	for name, fact := range facts {
 		common[name] = fact
@@ -117,5 +116,5 @@ func with(facts, common map[string]any) map[string]any {
 	return common
 }
 
-// subjectOf names a tool in the ledger.
+// subjectOf returns the ledger's subject for a tool.
 func subjectOf(alias, tool string) string { return "mcp/" + alias + "/" + tool }

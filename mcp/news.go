@@ -14,33 +14,32 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// followable is a connection whose server tells of changed resources
-// (upstream.Server).
+// followable is a connection to a server that sends updates of resources (upstream.Server).
 type followable interface {
 	Follow(ctx context.Context, uri string, began func()) error
 	Updated() <-chan string
 }
 
-// followers are the clients that hear of changed resources.
+// followers holds the clients that are subscribed to resources.
 type followers struct {
 	mu sync.Mutex
 	of map[resourceKey]*followed // by the server's alias and its URI
 }
 
-// resourceKey is a resource of a server.
+// resourceKey identifies a resource of a server.
 type resourceKey struct{ alias, uri string }
 
-// followed is a resource that clients hear of: the server is asked for
-// its news once, for all of them.
+// followed is a resource with subscribed clients. The gateway subscribes once at the server for all
+// of them.
 type followed struct {
 	stop  context.CancelFunc
 	began chan struct{} // closed once the server was asked
-	ended chan struct{} // closed when it refused, or nobody listens any more
+	ended chan struct{} // closed when the server refused or no client is subscribed
 	why   error         // of the end
 	ears  map[*ear]struct{}
 }
 
-// ear is a client that listens.
+// ear is a subscribed client.
 type ear struct {
 	caller *caller
 	uri    string // as the client has it
@@ -48,8 +47,8 @@ type ear struct {
 	news   atomic.Int64 // that it has not heard yet
 }
 
-// hear has one more piece of news told. A client that doesn't read holds
-// up no other one: what comes meanwhile is told once.
+// hear sends an update to the client. A client that doesn't read must not delay the others, so
+// updates that arrive while one is being sent are combined into one.
 func (e *ear) hear(tell func()) {
 	if e.news.Add(1) > 1 {
 		return
@@ -62,8 +61,8 @@ func (e *ear) hear(tell func()) {
 	}()
 }
 
-// Listen says of which topics a caller may hear: resources that the
-// rules could let it read, and tasks of its own.
+// Listen returns the topics that a caller may subscribe to: resources that the rules may let it
+// read, and its own tasks.
 func (g *Gateway) Listen(
 	ctx context.Context, r *server.Request, t server.Topics, tell server.Tell,
 ) (agreed server.Topics, bad *wire.Error) {
@@ -91,8 +90,8 @@ func (g *Gateway) Listen(
 	return agreed, nil
 }
 
-// mayHear reports whether reading a resource could be allowed. Rules
-// that can't be read allow nothing.
+// mayHear reports whether the rules may allow reading a resource. It returns false if the rules
+// can't be read.
 func (g *Gateway) mayHear(ctx context.Context, by *caller, key resourceKey) bool {
 	plan, err := g.cfg.Plan(ctx)
 	if err != nil {
@@ -102,7 +101,7 @@ func (g *Gateway) mayHear(ctx context.Context, by *caller, key resourceKey) bool
 	return plan.Decide(pseudo(key.alias, wire.MethodRead).call(by, args)).Outcome != resolve.Deny
 }
 
-// listenTo has a client hear of a resource until ctx ends.
+// listenTo subscribes a client to a resource until ctx ends.
 func (g *Gateway) listenTo(ctx context.Context, e *ear) *wire.Error {
 	s, own, bad := g.findResource(ctx, e.uri)
 	if bad != nil {
@@ -130,8 +129,7 @@ func (g *Gateway) listenTo(ctx context.Context, e *ear) *wire.Error {
 	}
 }
 
-// refusal is the error with which a server refused, or that it can't be
-// reached.
+// refusal returns the server's error, or an error that the server can't be reached.
 func refusal(err error) *wire.Error {
 	if bad, is := errors.AsType[*wire.Error](err); is {
 		return bad
@@ -139,7 +137,7 @@ func refusal(err error) *wire.Error {
 	return wire.Fail(wire.CodeInternal, "the server can't be reached")
 }
 
-// join adds a client that listens. The first one has the server asked.
+// join adds a subscribed client. The first one makes the gateway subscribe at the server.
 func (l *followers) join(from followable, key resourceKey, e *ear) *followed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,7 +149,7 @@ func (l *followers) join(from followable, key resourceKey, e *ear) *followed {
 	return f
 }
 
-// begin asks the server for the news of a resource. The lock is held.
+// begin subscribes to a resource at the server. The caller holds the lock.
 func (l *followers) begin(from followable, key resourceKey) *followed {
 	ctx, stop := context.WithCancel(context.Background())
 	f := &followed{
@@ -170,7 +168,7 @@ func (l *followers) begin(from followable, key resourceKey) *followed {
 	return f
 }
 
-// leave takes off a client. With the last one the server is told.
+// leave removes a client. After the last one the gateway unsubscribes at the server.
 func (l *followers) leave(key resourceKey, f *followed, e *ear) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,7 +182,7 @@ func (l *followers) leave(key resourceKey, f *followed, e *ear) {
 	}
 }
 
-// drop forgets a resource of which no news comes any more.
+// drop removes a resource for which no more updates arrive.
 func (l *followers) drop(key resourceKey, f *followed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -193,7 +191,7 @@ func (l *followers) drop(key resourceKey, f *followed) {
 	}
 }
 
-// hearing are the clients that listen to a resource.
+// hearing returns the clients that are subscribed to a resource.
 func (l *followers) hearing(key resourceKey) (all []*ear) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,8 +203,7 @@ func (l *followers) hearing(key resourceKey) (all []*ear) {
 	return all
 }
 
-// updated tells that a resource has changed, to those that may still
-// read it.
+// updated notifies the clients that may still read a resource of its change.
 func (g *Gateway) updated(ctx context.Context, key resourceKey) {
 	for _, e := range g.followers.hearing(key) {
 		if !g.mayHear(ctx, e.caller, key) {
@@ -223,8 +220,7 @@ func (g *Gateway) tellUpdated(ctx context.Context, e *ear) {
 	}
 }
 
-// tellTask tells how far a task has come, at once and whenever that is
-// another, until it has ended.
+// tellTask reports the status of a task immediately and after each change until the task has ended.
 func (g *Gateway) tellTask(ctx context.Context, r *server.Request, key string, tell server.Tell) {
 	for told := ""; ; {
 		var now string
@@ -243,7 +239,7 @@ func (g *Gateway) tellTask(ctx context.Context, r *server.Request, key string, t
 	}
 }
 
-// logged tells a client what a server logs while it works for it.
+// logged passes a log message of a server to the client for which the server works.
 func (g *Gateway) logged(alias string, params json.RawMessage, with *server.Exchange) {
 	l, bad := wire.ReadLog(params)
 	if bad != nil {

@@ -23,10 +23,10 @@ import (
 
 const write = `{"path":"/a"}`
 
-// long has callers wait so long that a test decides what ends it.
+// long makes callers wait so long that only the test ends the wait.
 func long(cfg *mcp.Config) { cfg.Callers[0].Hold = 30 * time.Second }
 
-// sent makes a call without waiting for its answer.
+// sendCall makes a call without waiting for its answer.
 func (c *client) sendCall(id int, name, args string) {
 	c.t.Helper()
 	c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, name, args))
@@ -50,14 +50,13 @@ func TestADenialIsToldAndTheCallCoolsDown(t *testing.T) {
 	}
 }
 
-// settle waits until the gateway has looked at all news.
+// settle waits until the gateway has handled all notifications.
 func (w *world) settle(t *testing.T) {
 	t.Helper()
 	testwait.Until(t, "the gateway rests", w.gateway.Idle)
 }
 
-// outlast makes the one call of a client wait longer than the gateway
-// holds it, and returns its answer.
+// outlast makes a client's call wait longer than the gateway holds it, and returns the answer.
 func (w *world) outlast(t *testing.T, c *client, message string) string {
 	t.Helper()
 	c.send(message)
@@ -68,8 +67,8 @@ func (w *world) outlast(t *testing.T, c *client, message string) string {
 	return c.hear()
 }
 
-// left waits until the gateway knows that nobody waits for a call, and
-// works on none as if somebody did.
+// left waits until the gateway has noticed that no client waits for a call, and no longer works on
+// any call for a client.
 func (w *world) left(t *testing.T) {
 	t.Helper()
 	testwait.Until(t, "whoever waited has left", func() bool {
@@ -93,8 +92,8 @@ func TestAResultIsNotKeptForEver(t *testing.T) {
 	c.expect(c.call("write_file", write), "This call may have run (apr_")
 }
 
-// atOnce has many clients wait for the same call, lets people decide, and
-// returns how many were told what.
+// atOnce lets many clients wait for the same call, lets people decide, and returns how many clients
+// got each answer.
 func (w *world) atOnce(t *testing.T, many int, decide func()) map[string]int {
 	t.Helper()
 	var clients []*client
@@ -158,7 +157,7 @@ func TestWhatAnotherProcessEndsWaitsNoMore(t *testing.T) {
 	})
 }
 
-// lister is a server whose lists are up to a test.
+// lister is a server whose lists a test controls.
 type lister struct {
 	files
 	begun chan struct{} // gets one for each list
@@ -186,7 +185,7 @@ func (l *lister) List(ctx context.Context, method string) ([]json.RawMessage, er
 	return l.files.List(ctx, method)
 }
 
-// from has the lists that follow begin otherwise.
+// from makes the following lists begin differently.
 func (l *lister) from(list func(context.Context) error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,7 +212,7 @@ func TestAClientThatGivesUpTakesNoToolsAway(t *testing.T) {
 	c.expect(c.call("read_file", `{}`), "done 1")
 }
 
-// TestASlowServerHoldsUpNoList: clients get what is there, and hear when
+// TestASlowServerHoldsUpNoList: clients get the lists that are available, and are notified when
 // there is more.
 func TestASlowServerHoldsUpNoList(t *testing.T) {
 	t.Parallel()
@@ -285,7 +284,7 @@ func TestAServerThatNeverListsHoldsUpNoOther(t *testing.T) {
 	c.expect(c.call("files__write_file", write), "done 1")
 }
 
-// TestTheLedgerBindsWhatRan: what an approver changed is what ran.
+// TestTheLedgerBindsWhatRan: the ledger has the binding of the approver's edit, which is what ran.
 func TestTheLedgerBindsWhatRan(t *testing.T) {
 	t.Parallel()
 	var book ledger
@@ -318,8 +317,8 @@ func TestTheLedgerBindsWhatRan(t *testing.T) {
 	}
 }
 
-// TestACallThatEndsLateIsRecorded: a call that is passed on while the
-// gateway ends stands in the ledger when it has ended.
+// TestACallThatEndsLateIsRecorded: a call that is under way while the gateway shuts down is in the
+// ledger after it has ended.
 func TestACallThatEndsLateIsRecorded(t *testing.T) {
 	t.Parallel()
 	var book ledger
@@ -347,8 +346,8 @@ func TestACallThatEndsLateIsRecorded(t *testing.T) {
 	c.expect(c.hear(), "done")
 }
 
-// TestTheLedgerNamesAStandingApproval: nobody was asked about such a
-// run.
+// TestTheLedgerNamesAStandingApproval: the ledger names the standing approval if people were not
+// asked about a run.
 func TestTheLedgerNamesAStandingApproval(t *testing.T) {
 	t.Parallel()
 	var book ledger
@@ -371,8 +370,8 @@ func TestTheLedgerNamesAStandingApproval(t *testing.T) {
 	}
 }
 
-// TestALostResultIsNoCallThatNeverRan: a client that was told, and lost
-// it, hears that the same call ran before.
+// TestALostResultIsNoCallThatNeverRan: a client that lost an answer learns that the same call ran
+// before.
 func TestALostResultIsNoCallThatNeverRan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, short)

@@ -14,12 +14,12 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// mostParked is how many calls of modern clients may be open at once
-// because a legacy server asked something in the middle of them.
+// mostParked limits how many calls of modern clients may be open at once because a legacy server
+// asked a question during the call.
 const mostParked = 100
 
-// parked is such a call. It lives in this process: a state that leads to
-// none says that the call may have run in part.
+// parked is such a call. It is kept in this process only: if a state refers to a call that is not
+// here, the client is told that the call may have run in part.
 type parked struct {
 	caller string
 	asked  chan json.RawMessage // questions, as a modern client gets them
@@ -30,14 +30,14 @@ type parked struct {
 	err    error
 }
 
-// parking holds the calls that are open, by the names in their states.
+// parking holds the open calls by the ids in their states.
 type parking struct {
 	mu   sync.Mutex
 	of   map[string]*parked
 	used map[string]time.Time // states that were brought back, until they lapse
 }
 
-// park keeps a call; false when its caller has too many.
+// park keeps a call. It returns false if the caller has too many of them.
 func (p *parking) park(id string, c *parked) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,18 +57,18 @@ func (p *parking) park(id string, c *parked) bool {
 	return true
 }
 
-// ended takes a call out that nobody has to come back for.
+// ended removes a call that has ended without another question to the client.
 func (p *parking) ended(c *parked) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.of, func(_ string, other *parked) bool { return other == c })
 }
 
-// mostUsed is how many states may be remembered as used.
+// mostUsed limits how many used states are remembered.
 const mostUsed = 10_000
 
-// use takes a state once, which lapses at a time. It is refused a second
-// time, and when too many are remembered.
+// use marks a state that expires at until as used. It returns false if the state was used before,
+// or if too many are remembered.
 func (p *parking) use(id string, now, until time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +85,7 @@ func (p *parking) use(id string, now, until time.Time) bool {
 	return true
 }
 
-// take takes a call out again: each state is used once.
+// take removes and returns a call, because each state can be used only once.
 func (p *parking) take(id string) *parked {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,14 +94,14 @@ func (p *parking) take(id string) *parked {
 	return c
 }
 
-// mayPark reports whether a server asks by requests of its own a client
-// that takes none, but can be asked by results.
+// mayPark reports whether the server asks by requests of its own and the client can only be asked
+// by results.
 func (g *Gateway) mayPark(r *server.Request, s *Server) bool {
 	says, ok := s.Upstream.(interface{ Peer() upstream.Peer })
 	return r.Modern && ok && wire.IsLegacy(says.Peer().Version) && s.Questions.relays()
 }
 
-// passParked passes on a call that stays open while its client is asked.
+// passParked passes on a call and keeps it open while its client is asked.
 func (g *Gateway) passParked(
 	ctx context.Context, r *server.Request, q *request, d *delivery,
 ) (json.RawMessage, *wire.Error) {
@@ -124,7 +124,7 @@ func (g *Gateway) passParked(
 	return g.followParked(ctx, r, q, c)
 }
 
-// askerOf asks a modern client by the result of its call.
+// askerOf returns a function that asks a modern client by the result of its call.
 func (g *Gateway) askerOf(
 	c *parked, s *Server, able server.Capabilities,
 ) func(context.Context, string, json.RawMessage) (json.RawMessage, *wire.Error) {
@@ -151,7 +151,7 @@ func (g *Gateway) askerOf(
 	}
 }
 
-// followParked waits until a parked call has ended, or its server asks.
+// followParked waits until a parked call has ended or its server asks a question.
 func (g *Gateway) followParked(
 	ctx context.Context, r *server.Request, q *request, c *parked,
 ) (json.RawMessage, *wire.Error) {
@@ -167,7 +167,7 @@ func (g *Gateway) followParked(
 	}
 }
 
-// askParked sends the client back with a question.
+// askParked returns a question to the client and parks the call.
 func (g *Gateway) askParked(
 	r *server.Request, q *request, c *parked, question json.RawMessage,
 ) (json.RawMessage, *wire.Error) {
@@ -189,7 +189,7 @@ func (g *Gateway) askParked(
 
 const parkedName = "question"
 
-// goOn gives a parked call the answer of its client.
+// goOn passes the client's answer to a parked call.
 func (g *Gateway) goOn(ctx context.Context, r *server.Request, q *request) (json.RawMessage, *wire.Error) {
 	c, answer := g.parking.take(q.round.Parked), jsonmsg.Get(q.responses, parkedName)
 	if c == nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// errFull says that too many calls of a caller wait.
+// errFull means that too many calls of a caller wait.
 var errFull = errors.New("too many calls wait for people")
 
-// pending counts the calls of each caller that have not ended. Several
-// processes count each for itself what came after they began.
+// pending counts the open calls of each caller. With several processes, each counts only the calls
+// that arrived there after it began counting.
 type pending struct {
 	most int
 
@@ -25,11 +25,11 @@ type pending struct {
 	at     time.Time      // when that was
 }
 
-// countAgain is the time after which a caller that has too many calls is
-// counted anew: another process may have ended some.
+// countAgain is the time after which the calls of a caller that has reached the limit are counted
+// again, because another process may have ended some.
 const countAgain = time.Second
 
-// enter counts a call that begins; errFull when there are too many.
+// enter counts a new call. It returns errFull if the caller has too many.
 func (p *pending) enter(
 	ctx context.Context, caller string, count func(context.Context) (map[string]int, error),
 ) error {
@@ -59,8 +59,7 @@ func (p *pending) leave(caller string) {
 	}
 }
 
-// count counts what is open in the store: all that nobody may forget
-// yet.
+// count counts the open calls in the store: the records without an expiry.
 func (g *Gateway) count(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	err := g.engine.Each(ctx, "", func(r store.Record) {
@@ -73,7 +72,7 @@ func (g *Gateway) count(ctx context.Context) (map[string]int, error) {
 	return counts, err
 }
 
-// moved counts the end of a call, and records one that was lost.
+// moved updates the count when a call ends, and records a run whose outcome was lost.
 func (g *Gateway) moved(ctx context.Context, was durable.State, c *record) {
 	g.noteLost(ctx, was, c)
 	if c.Over() && was != durable.Ended {

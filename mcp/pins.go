@@ -15,15 +15,15 @@ import (
 // FilePins are the pins in a file, which people may change meanwhile.
 type FilePins struct {
 	File string
-	// Record appends to the ledger what is accepted without an operator;
-	// nil: nothing does.
+	// Record appends tools that were accepted without an operator to the ledger. If it is nil,
+	// nothing is recorded.
 	Record func(ctx context.Context, event, subject, actor string, facts map[string]any) error
 }
 
-// Pins is the interface's.
+// Pins implements [Pins].
 func (p *FilePins) Pins(context.Context) (*catalog.Pins, error) { return pinfile.Read(p.File) }
 
-// Version is another one after each change of the file.
+// Version changes whenever the file changes.
 func (p *FilePins) Version() string {
 	is, err := os.Stat(p.File)
 	if err != nil {
@@ -32,7 +32,7 @@ func (p *FilePins) Version() string {
 	return fmt.Sprint(is.ModTime().UnixNano(), is.Size())
 }
 
-// Accept is the interface's.
+// Accept implements [Pins].
 func (p *FilePins) Accept(ctx context.Context, j *catalog.Judgement) error {
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
@@ -52,7 +52,7 @@ func (p *FilePins) Accept(ctx context.Context, j *catalog.Judgement) error {
 	return nil
 }
 
-// note records definitions of a server that were accepted.
+// note records the accepted definitions of a server.
 func (p *FilePins) note(ctx context.Context, alias string, batch []catalog.Pin) error {
 	tools := map[string]any{}
 	for _, pin := range batch {
@@ -69,5 +69,5 @@ const (
 	lockTime      = 10 * time.Second // how long another program may change the pins
 	mostAccepted  = 100              // tools that one entry of the ledger names
 	eventAccepted = "mcp_tools_accepted"
-	byItself      = "server" // who does what nobody asked for
+	byItself      = "server" // the actor of changes that no person requested
 )

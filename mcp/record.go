@@ -15,10 +15,10 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// record is a call that asks, as it is stored.
+// record is the stored form of a call that asks.
 type record = durable.Call[part]
 
-// part is what the gateway keeps of a call beside what the engine does.
+// part holds the gateway's own fields of a stored call.
 type part struct {
 	Caller     string `json:"caller"`
 	Server     string `json:"server"` // alias
@@ -27,27 +27,26 @@ type part struct {
 	Binding    string `json:"binding"`        // of the call when it was made, whatever an approver edited
 	Runs       string `json:"runs,omitempty"` // the binding of what runs
 	Ref        string `json:"ref,omitempty"`  // of the request to people
-	// Grant is the id of the standing approval that allowed it; "": people
-	// were asked.
+	// Grant is the id of the standing approval that allowed the call. It is empty if people were
+	// asked.
 	Grant string    `json:"grant,omitempty"`
 	Until time.Time `json:"until,omitzero"` // people have to answer by then
-	// Wanted is until when somebody waits for the result. It runs by
-	// then or not at all, so that no result is lost.
+	// Wanted is the time until which a caller waits for the result. The call must start before it,
+	// so that no result is lost.
 	Wanted   time.Time       `json:"wanted,omitzero"`
 	WantedBy string          `json:"wanted_by,omitempty"` // the process in which they wait
 	Trouble  string          `json:"trouble,omitempty"`   // why the last attempt to run it came to nothing
 	Meta     json.RawMessage `json:"meta,omitempty"`      // _meta that is passed on
 	Result   json.RawMessage `json:"result,omitempty"`    // of the run, as the server sent it
 	Failed   *fault          `json:"failed,omitempty"`    // the error of the protocol that the server answered
-	Told     bool            `json:"told,omitempty"`      // the caller was told how it ended
-	// Said is what the call says, see request.said. States counts the
-	// states that the caller was given, and State is the one that it may
-	// bring back.
+	Told     bool            `json:"told,omitempty"`      // the caller was informed how it ended
+	// Said is the hash of the call's content (see request.said). States counts the states that the
+	// caller was given, and State is the one that it may bring back.
 	Said   string `json:"said,omitempty"`
 	States int    `json:"states,omitempty"`
 	State  int    `json:"state,omitempty"`
-	// Earlier is when the same call ran before, or may have; zero: it
-	// didn't. Its result may have been lost on the way to the client.
+	// Earlier is the time at which the same call ran before, or may have run. It is zero if it
+	// didn't. The earlier result may have been lost on the way to the client.
 	Earlier time.Time `json:"earlier,omitzero"`
 	Task    *task     `json:"task,omitempty"` // the caller follows it as a task; nil when it doesn't
 
@@ -57,20 +56,19 @@ type part struct {
 	Linked      bool            `json:"linked,omitempty"`   // the client was sent to the request's page
 }
 
-// fault is an error of the protocol, as it is stored.
+// fault is the stored form of a protocol error.
 type fault struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// place is where the calls of a caller are found that say the same: one
-// after the other.
+// place finds the records of a caller's calls with the same content, one after the other.
 type place struct {
 	Turn int `json:"turn"` // of the record that counts
 }
 
-// request is one tools/call, decided on.
+// request is one tools/call with the decision on it.
 type request struct {
 	caller   *caller
 	tool     *tool
@@ -79,7 +77,7 @@ type request struct {
 	decision resolve.Decision
 	meta     json.RawMessage // that is passed on; nil for none
 	back     state           // that the client brought back; zero for none
-	// what a modern client answers to what it was asked with that state
+	// what a modern client answers to the questions that were sent with that state
 	responses json.RawMessage
 	round     *round    // that a server's question belongs to; nil: none was asked
 	looked    string    // the reference about which nothing more is shown in the client
@@ -87,9 +85,8 @@ type request struct {
 	earlier   time.Time // when the same call ran before; zero: it didn't, as far as is known
 }
 
-// said is what a call says, and not how its JSON is written, nor what
-// the rules and the tool's definition were: "" of arguments that can't
-// be read.
+// said returns a hash of the call's content that doesn't depend on the formatting of its JSON, the
+// rules or the tool's definition. It returns an empty string if the arguments can't be read.
 func (q *request) said() string {
 	canonical, err := value.AppendCanonicalText(nil, q.call.Args, value.DefaultLimits())
 	if err != nil {
@@ -99,7 +96,7 @@ func (q *request) said() string {
 	return durable.Hash(fmt.Sprintf("%q %q %q %q %s", c.Server, c.Tool, c.Principal, c.Session, canonical))
 }
 
-// errUnreadable says that nobody can say what a call says.
+// errUnreadable means that the arguments of a call can't be read, so its content can't be compared.
 var errUnreadable = errors.New("the arguments can't be read")
 
 const (
@@ -108,8 +105,8 @@ const (
 	textChanged = "The rules or the tool's definition changed after it was asked"
 )
 
-// enter returns the record of a call: the one that is there, or a new
-// one where there is none, or where its caller was told how it ended.
+// enter returns the record of a call. It creates a new one if there is none, or if the caller has
+// already been informed how the last one ended.
 func (g *Gateway) enter(ctx context.Context, q *request) (*record, error) {
 	said := q.said()
 	if said == "" {
@@ -133,10 +130,10 @@ func (g *Gateway) enter(ctx context.Context, q *request) (*record, error) {
 	return nil, durable.ErrBusy
 }
 
-// key names the record of a turn in a place.
+// key returns the key of the record with a turn's number in a place.
 func key(at string, turn int) string { return fmt.Sprintf("%s/%d", at, turn) }
 
-// turn is the number of the record that counts in a place.
+// turn returns the number of the current record in a place.
 func (g *Gateway) turn(ctx context.Context, at string) (int, error) {
 	d, err := g.places.Get(ctx, at)
 	if errors.Is(err, approval.ErrNotFound) {
@@ -148,7 +145,7 @@ func (g *Gateway) turn(ctx context.Context, at string) (int, error) {
 	return d.Body.Turn, nil
 }
 
-// nextTurn gives a place its next record, unless somebody else did.
+// nextTurn moves a place to its next record, unless another process has done so.
 func (g *Gateway) nextTurn(ctx context.Context, at string, was int) error {
 	_, err := g.places.Edit(ctx, at, func(d *durable.Doc[place]) error {
 		if max(d.Body.Turn, 1) != was {
@@ -164,7 +161,7 @@ func (g *Gateway) nextTurn(ctx context.Context, at string, was int) error {
 	return err
 }
 
-// inTurn returns the record with a key, nil when its turn is over.
+// inTurn returns the record with a key, or nil if its turn is over.
 func (g *Gateway) inTurn(ctx context.Context, q *request, key string) (*record, error) {
 	c, err := g.engine.Get(ctx, key)
 	switch {
@@ -182,7 +179,8 @@ func (g *Gateway) inTurn(ctx context.Context, q *request, key string) (*record, 
 	return nil, g.overtake(ctx, key, told)
 }
 
-// ranAt is when an ended call ran, or may have; zero: it did not.
+// ranAt returns when an ended call ran or may have run. It returns the zero time if the call did
+// not run.
 func ranAt(c *record) time.Time {
 	if c.Ending.Why == durable.Returned || c.Ending.Why == durable.Unknown {
 		return c.EndedAt
@@ -190,7 +188,7 @@ func ranAt(c *record) time.Time {
 	return time.Time{}
 }
 
-// add keeps a new call.
+// add stores a new call.
 func (g *Gateway) add(ctx context.Context, q *request, key string) (*record, error) {
 	if err := g.pending.enter(ctx, q.caller.Name, g.count); err != nil {
 		return nil, err
@@ -206,7 +204,7 @@ func (g *Gateway) add(ctx context.Context, q *request, key string) (*record, err
 	return c, err
 }
 
-// record is the record of a call that is new.
+// record builds the record of a new call.
 func (q *request) record(key string) *record {
 	c := &record{
 		Key:       key,
@@ -227,7 +225,7 @@ func (q *request) record(key string) *record {
 	return c
 }
 
-// abandoned says why nothing more can be done for a call.
+// abandoned returns why nothing more can be done for a call.
 func (g *Gateway) abandoned(c *record) string {
 	if g.callers[c.Part.Caller] == nil && g.cfg.CallerOf == nil {
 		return "the caller is not configured any more"
@@ -238,8 +236,8 @@ func (g *Gateway) abandoned(c *record) string {
 	return ""
 }
 
-// whoAsked is the caller of a call that is kept, as it was when it asked
-// where it isn't configured here.
+// whoAsked returns the caller of a stored call. If the caller isn't configured here, it is rebuilt
+// from the record.
 func (g *Gateway) whoAsked(c *record) *caller {
 	if one := g.callers[c.Part.Caller]; one != nil {
 		return one
@@ -254,5 +252,5 @@ func (g *Gateway) whoAsked(c *record) *caller {
 	}
 }
 
-// keep is until when an ended call is remembered.
+// keep returns the time until which an ended call is remembered.
 func (g *Gateway) keep(*record) time.Time { return g.now().Add(max(g.cfg.Keep, taskLives)) }

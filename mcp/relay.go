@@ -16,15 +16,15 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// Questions are what a server may ask in the middle of a call. No answer
-// to them approves anything.
+// Questions configures what a server may ask during a call. Answers to these questions never
+// approve anything.
 type Questions struct {
 	Elicitation bool     // the user of the client, with the alias before the question
 	Sampling    bool     // the model of the client
-	Roots       []string // answered by the gateway: URIs of directories; nil: none are told
+	Roots       []string // URIs of directories with which the gateway answers; may be nil
 	ClientRoots bool     // those of the client instead, if it has any
-	// Instructions is whether what it says of itself reaches the model
-	// of the client, with the alias before it.
+	// Instructions passes the server's own instructions to the model of the client, with the alias
+	// before them.
 	Instructions bool
 }
 
@@ -37,14 +37,14 @@ const (
 // relays reports whether any question may reach a client.
 func (q *Questions) relays() bool { return q.Elicitation || q.Sampling || q.ClientRoots }
 
-// Declared are the capabilities that a server is told of which nobody
-// has asked for a client yet: what the configuration relays.
+// Declared returns the client capabilities that are reported to a server outside of a client's
+// call: all that the configuration relays.
 func (q *Questions) Declared() json.RawMessage {
 	return q.declared([]byte(`{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}`))
 }
 
-// declared are the capabilities that a server is told of for a client:
-// what it has and the configuration relays.
+// declared returns the client capabilities that are reported to a server for a client: those that
+// the client has and the configuration relays.
 func (q *Questions) declared(client []byte) json.RawMessage {
 	return written(func(w *jsonmsg.Writer) {
 		if asks := jsonmsg.Get(client, "elicitation"); q.Elicitation && jsonmsg.IsObject(asks) {
@@ -59,15 +59,14 @@ func (q *Questions) declared(client []byte) json.RawMessage {
 	})
 }
 
-// errNotRelayed says that a question of a server does not reach the
-// client of the call.
+// errNotRelayed means that a server's question can't be passed to the client of the call.
 var errNotRelayed = errors.New("this client takes no such requests")
 
-// errNotShown says that a question can't be shown as it is.
+// errNotShown means that a question can't be shown safely.
 var errNotShown = errors.New("the question can't be shown")
 
-// relayable is what a client is asked for a server: the params as it gets
-// them. own is the answer where the gateway gives it itself.
+// relayable returns the params of a server's question as the client gets them. If the gateway
+// answers the question itself, own is the answer.
 func (g *Gateway) relayable(
 	s *Server, able server.Capabilities, method string, params json.RawMessage,
 ) (shown, own json.RawMessage, err error) {
@@ -87,8 +86,7 @@ func (g *Gateway) relayable(
 	return nil, nil, errNotRelayed
 }
 
-// Answer answers what a server asks while no client waits for it: which
-// directories the configuration names.
+// Answer answers a server's requests while no client waits for it: the configured roots.
 func (q *Questions) Answer(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, *wire.Error) {
 	if method == methodRoots && len(q.Roots) > 0 {
 		return rootsOf(q.Roots), nil
@@ -106,8 +104,8 @@ func rootsOf(all []string) json.RawMessage {
 	})
 }
 
-// elicitation is a question for the user: with the alias of the server
-// before it, and texts that are safe to show.
+// elicitation returns a question for the user with the server's alias before it and texts that are
+// safe to show.
 func (g *Gateway) elicitation(alias string, able server.Capabilities, params json.RawMessage) (json.RawMessage, error) {
 	if mode, _ := jsonmsg.ReadString(jsonmsg.Get(params, "mode")); mode == "url" {
 		return g.link(alias, able, params)
@@ -136,8 +134,8 @@ func labelled(alias string, params json.RawMessage) (json.RawMessage, error) {
 	return safe.Text, nil
 }
 
-// link is a link of a server: to a page of the web that is not ours, by
-// https. The id is one of ours.
+// link returns a server's link for the client. It must be an https URL that doesn't lead to a page
+// of assent. Its id is replaced with one of the gateway's.
 func (g *Gateway) link(alias string, able server.Capabilities, params json.RawMessage) (json.RawMessage, error) {
 	text, _ := jsonmsg.ReadString(jsonmsg.Get(params, "url"))
 	if !able.URL || !g.mayLead(text) {
@@ -151,8 +149,8 @@ func (g *Gateway) link(alias string, able server.Capabilities, params json.RawMe
 	return jsonmsg.Put(params, "elicitationId", id), err
 }
 
-// mayLead reports whether a client may be sent to an address of a
-// server's choice: not to pages where people approve.
+// mayLead reports whether a client may be sent to a URL that a server chose. It must not be a page
+// where people approve.
 func (g *Gateway) mayLead(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" || u.User != nil || !plainHost(u.Hostname()) {
@@ -168,15 +166,15 @@ func (g *Gateway) mayLead(text string) bool {
 	})
 }
 
-// plainHost reports whether a name of a host is written in the one way
-// in which it can be compared: browsers read others as it, too.
+// plainHost reports whether a host name is written in the one form that can be compared. Browsers
+// accept other spellings of the same host, too.
 func plainHost(name string) bool {
 	odd := func(c rune) bool { return c > unicode.MaxASCII || c == '%' }
 	return name != "" && !strings.HasSuffix(name, ".") && !strings.ContainsFunc(name, odd)
 }
 
-// asker answers what a server asks while a call of a legacy client is
-// open. nil: the client can't be asked so.
+// asker returns a function that answers a server's questions while a call of a legacy client is
+// open. It returns nil if the client can't be asked this way.
 func (g *Gateway) asker(
 	s *Server, with *server.Exchange,
 ) func(context.Context, string, json.RawMessage) (json.RawMessage, *wire.Error) {
@@ -192,11 +190,10 @@ func (g *Gateway) asker(
 	}
 }
 
-// nobodyChose is the answer to a question of which nobody was asked: so
-// nobody chose.
+// nobodyChose is the answer to a question that was not shown to the user.
 const nobodyChose = `{"action":"cancel"}`
 
-// ownAnswer is what a server hears that the client was not asked for.
+// ownAnswer returns the answer to a server's question that was not passed to the client.
 func ownAnswer(method string, own json.RawMessage, err error) (json.RawMessage, *wire.Error) {
 	switch {
 	case err != nil && method == methodElicit:
@@ -208,8 +205,8 @@ func ownAnswer(method string, own json.RawMessage, err error) (json.RawMessage, 
 	return own, nil
 }
 
-// relayedError is the error of a server as its client gets it. One that
-// sends the user to a page leads to none that a link may not lead to.
+// relayedError returns a server's error as the client gets it. An error that sends the user to a
+// page is replaced if a link may not lead there.
 func (g *Gateway) relayedError(r *server.Request, alias string, bad *wire.Error) *wire.Error {
 	if bad.Code != wire.CodeURLElicitation {
 		return bad

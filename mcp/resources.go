@@ -13,9 +13,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// pseudo is the tool that stands for a method of resources or prompts:
-// agents' files and policies speak of it under the method's name, and
-// no server's own tool may have that.
+// pseudo returns the pseudo-tool for a method of resources or prompts. Agent files and policies
+// refer to it by the method's name, which no tool of a server may have.
 func pseudo(alias, method string) *tool {
 	return &tool{
 		server:      alias,
@@ -26,9 +25,8 @@ func pseudo(alias, method string) *tool {
 
 func isPseudo(name string) bool { return name == catalog.ToolRead || name == catalog.ToolPrompt }
 
-// owner is the only server whose resources and prompts are offered: the
-// one that the configuration names, or the only one there is. Nil: those
-// of several servers are.
+// owner returns the only server whose resources and prompts are offered: the configured one, or the
+// only server. It returns nil if several servers offer theirs.
 func (g *Gateway) owner() *Server {
 	if g.cfg.Resources != "" {
 		return g.servers[g.cfg.Resources]
@@ -39,8 +37,8 @@ func (g *Gateway) owner() *Server {
 	return nil
 }
 
-// readParams reads the params of resources/read and prompts/get: what
-// the rules decide on, and what the server gets.
+// readParams reads the params of resources/read and prompts/get. They are the arguments that the
+// rules decide on and that the server gets.
 func readParams(r *server.Request, params []byte) (args json.RawMessage, bad *wire.Error) {
 	known := map[string][]string{
 		wire.MethodRead:   {"uri"},
@@ -67,8 +65,8 @@ func readParams(r *server.Request, params []byte) (args json.RawMessage, bad *wi
 	return text, nil
 }
 
-// brought is what a modern client brings back, as it does with a call,
-// and the params without it.
+// brought separates what a modern client brings back, as it does with a call, from the other
+// params.
 func brought(r *server.Request) (back *wire.Call, rest []byte, bad *wire.Error) {
 	back, rest = &wire.Call{}, orObject(r.Params)
 	if !r.Modern {
@@ -87,7 +85,7 @@ func brought(r *server.Request) (back *wire.Call, rest []byte, bad *wire.Error) 
 	return back, rest, nil
 }
 
-// decided answers a method that the rules decide on as a pseudo-tool.
+// decided handles a method on which the rules decide as a pseudo-tool.
 func (g *Gateway) decided(
 	ctx context.Context, r *server.Request, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
@@ -122,11 +120,10 @@ func (g *Gateway) decided(
 	return named.inResult(result), bad
 }
 
-// naming is how a client named a resource, and how its server does.
+// naming holds the client's and the server's name of a resource.
 type naming struct{ client, own string }
 
-// find finds the server that has a resource or a prompt, and what the
-// server gets.
+// find finds the server that has a resource or a prompt, and returns the params for that server.
 func (g *Gateway) find(ctx context.Context, method string, args json.RawMessage) (
 	s *Server, own json.RawMessage, named naming, bad *wire.Error,
 ) {
@@ -145,7 +142,7 @@ func (g *Gateway) find(ctx context.Context, method string, args json.RawMessage)
 	return s, jsonmsg.Put(args, member, text), named, nil
 }
 
-// inResult has the contents of a resource named as the client did.
+// inResult renames the contents of a resource to the client's name.
 func (n naming) inResult(result json.RawMessage) json.RawMessage {
 	contents := jsonmsg.Get(result, "contents")
 	if n.client == n.own || jsonmsg.Describe(contents) != "an array" {
@@ -168,8 +165,7 @@ func (n naming) inResult(result json.RawMessage) json.RawMessage {
 	return jsonmsg.Put(result, "contents", jsonmsg.Get(list, "contents"))
 }
 
-// notAResult makes an error of a refusal: only the results of tools are
-// read by models.
+// notAResult turns a refusal into an error, because models read only the results of tools.
 func notAResult(result json.RawMessage, bad *wire.Error) (json.RawMessage, *wire.Error) {
 	if bad != nil || string(jsonmsg.Get(result, "isError")) != "true" {
 		return result, bad
@@ -181,8 +177,8 @@ func notAResult(result json.RawMessage, bad *wire.Error) (json.RawMessage, *wire
 	return nil, wire.Fail(wire.CodeInvalidParams, "%s", text)
 }
 
-// itemsList answers the lists of resources, templates and prompts: what
-// the servers have, with safe texts, on one page.
+// itemsList answers the lists of resources, templates and prompts: the items of the servers, with
+// safe texts, on one page.
 func (g *Gateway) itemsList(ctx context.Context, r *server.Request, member string) (json.RawMessage, *wire.Error) {
 	texts, err := g.itemTexts(ctx, r.Method)
 	if err != nil {
@@ -200,7 +196,7 @@ func (g *Gateway) itemsList(ctx context.Context, r *server.Request, member strin
 	}), nil
 }
 
-// itemTexts are the items of a list as clients see them.
+// itemTexts returns the items of a list as clients see them.
 func (g *Gateway) itemTexts(ctx context.Context, method string) (texts [][]byte, err error) {
 	s := g.owner()
 	if s == nil {
@@ -216,8 +212,7 @@ func (g *Gateway) itemTexts(ctx context.Context, method string) (texts [][]byte,
 	return texts, nil
 }
 
-// complete relays completion/complete, if reading what it is about could
-// be allowed.
+// complete relays completion/complete if the rules may allow reading what it refers to.
 func (g *Gateway) complete(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
 	by, bad := g.askedBy(ctx, r)
 	if bad != nil {

@@ -5,17 +5,16 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// NamespacePrefix begins the namespaces of gateways (Config.Namespace)
-// whose records OutlivesRestore and Reseal know.
+// NamespacePrefix is the prefix of the namespaces of gateways (Config.Namespace) that
+// OutlivesRestore and Reseal work on.
 const NamespacePrefix = "mcp/"
 
-// purpose is that of the keys of all records.
+// purpose is the purpose of the keys that seal all records.
 const purpose = "mcp/"
 
-// OutlivesRestore reports whether a record may stay in a store that was
-// filled from a backup. Calls that had not ended may have run since, and
-// would run again: they go, and the same call asks anew. Results that
-// were kept stay, and the places of calls.
+// OutlivesRestore reports whether a record may stay in a store that was restored from a backup.
+// Calls that had not ended may have run since the backup, and would run again: they are removed,
+// and the same call asks again. Stored results stay, and so do the places of calls.
 func OutlivesRestore(key []byte, r store.Record) (bool, error) {
 	if r.Due.IsZero() {
 		return true, nil
@@ -23,8 +22,8 @@ func OutlivesRestore(key []byte, r store.Record) (bool, error) {
 	return durable.Settled(key, purpose, r)
 }
 
-// Reseal returns what store.Rotation wants: values sealed with a key
-// derived from the next one.
+// Reseal returns the function that store.Rotation needs. It seals values with a key derived from
+// the next key.
 func Reseal(before, after []byte) func(namespace, key string, value []byte) ([]byte, error) {
 	return durable.Reseal(NamespacePrefix, purpose, before, after)
 }

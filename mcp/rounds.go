@@ -15,8 +15,8 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// round is what a modern client brings back behind a question of a
-// server. It is sealed, and belongs to one call of one caller.
+// round is the state that a modern client brings back with the answer to a server's question. It is
+// sealed, and valid for one call of one caller.
 type round struct {
 	ID     string    `json:"id"` // it is used once
 	Caller string    `json:"caller"`
@@ -26,8 +26,7 @@ type round struct {
 	// Own are the answers that the gateway gives itself, by name.
 	Own   map[string]json.RawMessage `json:"own,omitempty"`
 	State json.RawMessage            `json:"state,omitempty"` // the server's own; nil for none
-	// Parked names the call of a legacy server that is still open; "" for
-	// none.
+	// Parked is the id of a legacy server's call that is still open. It is empty if there is none.
 	Parked string `json:"parked,omitempty"`
 }
 
@@ -38,10 +37,10 @@ const (
 	mostOwn      = 8        // rounds in a row that the gateway answers by itself
 )
 
-// isRound reports whether a state stands for a question of a server.
+// isRound reports whether a state belongs to a question of a server.
 func isRound(text string) bool { return strings.HasPrefix(text, roundVersion) }
 
-// asksBack passes on what a server asks instead of an answer.
+// asksBack passes on the questions that a server asks instead of answering.
 func (g *Gateway) asksBack(
 	ctx context.Context, r *server.Request, q *request, out upstream.Answer, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
@@ -68,8 +67,8 @@ func (g *Gateway) asksBack(
 	return g.say(r, &wire.Said{Text: textAsks, IsError: true})
 }
 
-// afterRound is the error of a round after the first: the server has
-// begun already.
+// afterRound returns the error of a round after the first one. The server has already begun then,
+// so any error becomes ErrUnknown.
 func afterRound(err error) error {
 	if err == nil {
 		return nil
@@ -77,14 +76,12 @@ func afterRound(err error) error {
 	return upstream.ErrUnknown
 }
 
-// asksMore reports whether a server asks something instead of
-// answering.
+// asksMore reports whether a server asks something instead of answering.
 func asksMore(out upstream.Answer) bool {
 	return out.Error == nil && wire.ResultType(out.Result) == wire.InputRequired
 }
 
-// readRound reads what a server asks. Asked is the object of questions
-// as the client gets it.
+// readRound reads a server's questions. asked is the object of questions for the client.
 func (g *Gateway) readRound(r *server.Request, q *request, result []byte) (next round, asked []byte, err error) {
 	next = round{
 		ID:     rand.Text(),
@@ -109,8 +106,7 @@ func (g *Gateway) readRound(r *server.Request, q *request, result []byte) (next 
 	return next, asked, err
 }
 
-// relayOne writes one question for the client, or notes the answer that
-// the gateway gives.
+// relayOne writes one question for the client, or stores the answer that the gateway gives itself.
 func (g *Gateway) relayOne(w *jsonmsg.Writer, r *server.Request, q *request, next *round, one jsonmsg.Member) {
 	method, _ := jsonmsg.ReadString(jsonmsg.Get(one.Raw, "method"))
 	params, own, err := g.relayable(
@@ -148,8 +144,7 @@ func (g *Gateway) sealRound(next round, asked []byte) (json.RawMessage, *wire.Er
 	}), nil
 }
 
-// openRound opens the state of a question that a client brought back
-// with the same call.
+// openRound opens the state that a client brought back with the same call.
 func (g *Gateway) openRound(q *request, text string) (*round, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, roundVersion))
 	if err != nil {
@@ -170,8 +165,8 @@ func (g *Gateway) openRound(q *request, text string) (*round, error) {
 	return &s, nil
 }
 
-// answers are the members that the server gets with the call: the
-// answers of the client to what it was asked, ours, and its own state.
+// answers returns the members that the server gets with the call: the client's answers to what it
+// was asked, the gateway's own answers, and the server's state.
 func (s *round) answers(of json.RawMessage) (all []jsonmsg.Member) {
 	given := written(func(w *jsonmsg.Writer) {
 		for _, m := range jsonmsg.Members(of) {

@@ -42,7 +42,7 @@ func (g *Gateway) pass(
 	return g.passed(ctx, r, q, out, err)
 }
 
-// passed records what a call that was passed on came to, and answers it.
+// passed records the outcome of a call that was passed on, and answers the call.
 func (g *Gateway) passed(
 	ctx context.Context, r *server.Request, q *request, out upstream.Answer, err error,
 ) (json.RawMessage, *wire.Error) {
@@ -50,7 +50,7 @@ func (g *Gateway) passed(
 	return g.answerOf(r, q, out, err)
 }
 
-// noteOutcome records what a call that was passed on came to.
+// noteOutcome records the outcome of a call that was passed on.
 func (g *Gateway) noteOutcome(ctx context.Context, q *request, out upstream.Answer, err error) {
 	switch {
 	case errors.Is(err, errOther), errors.Is(err, upstream.ErrNotSent):
@@ -87,7 +87,7 @@ func (g *Gateway) answerOf(
 	return wire.ForClient(out.Result, r.Modern), nil
 }
 
-// unsent says why a call was not run.
+// unsent returns the reason why a call was not run.
 func unsent(alias string, err error) string {
 	if bad, is := errors.AsType[*wire.Error](err); is && bad.Code == wire.CodeHeaderMismatch {
 		return "The server " + alias + " refused the call's headers"
@@ -95,20 +95,20 @@ func unsent(alias string, err error) string {
 	return "The server " + alias + " can't be reached"
 }
 
-// delivery is a call as a server gets it.
+// delivery is a call in the form in which it is sent to a server.
 type delivery struct {
 	call    *resolve.Call
 	meta    json.RawMessage
-	with    *server.Exchange // with the client that waits; nil: nobody does
+	with    *server.Exchange // with the client that waits; nil: no client waits
 	answers []jsonmsg.Member // of a modern client, to what the server asked
-	// ask asks the client in a way of its own; nil: as the exchange does
+	// ask asks the client in another way than the exchange does. If it is nil, the exchange asks.
 	ask  func(context.Context, string, json.RawMessage) (json.RawMessage, *wire.Error)
 	once bool // it was approved: a modern client can't be asked, and make it again
 }
 
-// send makes a call of a server. One that refuses the headers did not
-// run it: its tools are listed anew, and where the definition is still
-// the one that was decided about, the call is sent a second time.
+// send sends a call to a server. A server that refuses the headers did not run the call: its tools
+// are listed again, and if the definition is still the one that was decided on, the call is sent a
+// second time.
 func (g *Gateway) send(ctx context.Context, d *delivery) (upstream.Answer, error) {
 	out, err := g.sendOnce(ctx, d)
 	bad, is := errors.AsType[*wire.Error](err)
@@ -142,8 +142,8 @@ func (g *Gateway) sendOnce(ctx context.Context, d *delivery) (upstream.Answer, e
 	return g.exchange(ctx, c.Server, request, d.meta, d.with)
 }
 
-// relayTo says who answers what the server asks meanwhile, and tells a
-// modern server what that is.
+// relayTo sets who answers the server's questions during the call, and declares the matching
+// capabilities to a modern server.
 func (g *Gateway) relayTo(r *upstream.Request, d *delivery) {
 	r.Capabilities = json.RawMessage("{}")
 	if d.with == nil {
@@ -158,8 +158,8 @@ func (g *Gateway) relayTo(r *upstream.Request, d *delivery) {
 	}
 }
 
-// onlyAsTask reports whether a tool is called as a task alone: it is
-// then, whatever the client does, and followed to its end.
+// onlyAsTask reports whether a tool can only be called as a task. The gateway then calls it as a
+// task, whatever the client supports, and waits for its end.
 func (g *Gateway) onlyAsTask(c *resolve.Call) bool {
 	j, _ := g.tools.of(c.Server)
 	return slices.ContainsFunc(j.Tools, func(v catalog.Verdict) bool {
@@ -167,13 +167,11 @@ func (g *Gateway) onlyAsTask(c *resolve.Call) bool {
 	})
 }
 
-// errOther says that a tool is not what it was when its call was decided
-// on.
+// errOther means that a tool's definition has changed since its call was decided on.
 var errOther = errors.New("the tool's definition has changed")
 
-// headers are those that repeat arguments: made of the bytes that are
-// sent, so that an approver's edit is in both. A definition that nobody
-// decided about says nothing about them.
+// headers returns the headers that repeat arguments. They are computed from the arguments that are
+// sent, so that they include an approver's edit. A definition that was not decided on is not used.
 func (g *Gateway) headers(c *resolve.Call) (map[string]string, error) {
 	if isPseudo(c.Tool) {
 		return nil, nil
@@ -200,7 +198,7 @@ func (g *Gateway) headers(c *resolve.Call) (map[string]string, error) {
 	return out, nil
 }
 
-// exchange makes a request of a server.
+// exchange makes a request to a server.
 func (g *Gateway) exchange(
 	ctx context.Context, alias string, r upstream.Request, meta json.RawMessage, with *server.Exchange,
 ) (upstream.Answer, error) {
@@ -223,12 +221,11 @@ func (g *Gateway) exchange(
 	return g.servers[alias].Upstream.Do(ctx, r)
 }
 
-// textAsks answers a call whose server asks something in the middle of
-// it that does not reach the client.
+// textAsks is the answer to a call whose server asks something that can't be passed to the client.
 const textAsks = "This call may have run in part. Its server asks something in the middle of it that this client can't " +
 	"be asked here."
 
-// whole is an answer that needs nothing more from the client.
+// whole replaces an answer that asks the client for more input, because this client can't be asked.
 func whole(out upstream.Answer) (upstream.Answer, error) {
 	if out.Error != nil || wire.ResultType(out.Result) != wire.InputRequired {
 		return out, nil
@@ -238,7 +235,7 @@ func whole(out upstream.Answer) (upstream.Answer, error) {
 	return upstream.Answer{Result: text}, err
 }
 
-// relayedMeta reads what relayed wrote.
+// relayedMeta reads the text that relayed returned.
 func relayedMeta(text json.RawMessage) wire.Meta {
 	params, err := jsonmsg.Object(func(w *jsonmsg.Writer) { w.Name("_meta").Verbatim(text) })
 	if err != nil {
@@ -251,7 +248,7 @@ func relayedMeta(text json.RawMessage) wire.Meta {
 	return meta
 }
 
-// run makes a call that people approved, once.
+// run runs a call that people approved, once.
 func (g *Gateway) run(ctx context.Context, c *record) durable.Result[part] {
 	p := &c.Part
 	if err := g.noteRecord(ctx, eventRuns, c, nil); err != nil {
@@ -286,7 +283,7 @@ func (g *Gateway) run(ctx context.Context, c *record) durable.Result[part] {
 	return durable.Result[part]{Keep: func(c *record) { c.Part.keep(out) }}
 }
 
-// keep stores what a server answered, as it came.
+// keep stores a server's answer unchanged.
 func (p *part) keep(out upstream.Answer) {
 	p.Trouble = ""
 	p.Result = out.Result
@@ -299,11 +296,10 @@ func (p *part) keep(out upstream.Answer) {
 	}
 }
 
-// pauseAfterTrouble is how long a call rests that could not be sent.
+// pauseAfterTrouble is the pause before a call that could not be sent is tried again.
 const pauseAfterTrouble = 2 * time.Second
 
-// again has a call that was provably not sent tried again while
-// somebody waits for it.
+// again schedules another attempt of a call that certainly was not sent.
 func again(why string) durable.Result[part] {
 	return durable.Result[part]{
 		After: durable.NotBegun,

@@ -15,22 +15,21 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// What agents read begins with one of four words for what happened:
-// "Not run.", "Not run yet.", "This call may have run", or the result.
+// Texts for agents begin with "Not run.", "Not run yet." or "This call may have run", or are the
+// tool's result.
 
-// keyApproval is the key of _meta that says it to programs.
+// keyApproval is the key of _meta that has the same facts for programs.
 const keyApproval = "dev.assent/approval"
 
-// retryAfter is how long an agent should wait before it makes a pending
-// call again.
+// retryAfter is the time after which an agent should make a pending call again.
 const retryAfter = 30 * time.Second
 
-// notRun is for a call that provably did not run.
+// notRun returns the answer to a call that certainly did not run.
 func notRun(why string) *wire.Said {
 	return &wire.Said{Text: "Not run. " + sentence(why), IsError: true}
 }
 
-// denied is for a call that the rules deny.
+// denied returns the answer to a call that the rules deny.
 func denied(why string) *wire.Said {
 	text := "Not run. Policy denies this call" + because(why) + " Do not try it again."
 	return &wire.Said{Text: text, IsError: true}
@@ -39,7 +38,7 @@ func denied(why string) *wire.Said {
 // sentence ends a text with one full stop.
 func sentence(text string) string { return strings.TrimRight(text, ". ") + "." }
 
-// because is a reason behind a sentence.
+// because returns a reason to append to a sentence.
 func because(why string) string {
 	if why == "" {
 		return "."
@@ -47,8 +46,7 @@ func because(why string) string {
 	return ": " + sentence(why)
 }
 
-// outcome is what the caller is told of a call that asked and has
-// ended.
+// outcome returns the caller's answer for a call that asked and has ended.
 func (g *Gateway) outcome(ctx context.Context, r *server.Request, c *record) (json.RawMessage, *wire.Error) {
 	first, err := g.tell(ctx, c.Key)
 	switch {
@@ -77,12 +75,13 @@ func resultOf(c *record, modern bool) json.RawMessage {
 	return wire.WithText(result, approval.EditNote(c.Args()))
 }
 
-// error is the fault as a client gets it.
+// error returns the fault as a protocol error for a client.
 func (f *fault) error() *wire.Error {
 	return &wire.Error{Code: f.Code, Message: f.Message, Data: f.Data}
 }
 
-// tell notes that a caller is told how a call ended. Only the first is.
+// tell records that a caller is informed how a call ended. It reports whether this is the first
+// time.
 func (g *Gateway) tell(ctx context.Context, key string) (first bool, err error) {
 	_, err = g.engine.Change(context.WithoutCancel(ctx), key, func(c *record) error {
 		if c.Part.Told {
@@ -97,7 +96,7 @@ func (g *Gateway) tell(ctx context.Context, key string) (first bool, err error) 
 	return err == nil, err
 }
 
-// pendingText has the agent make the same call again.
+// pendingText asks the agent to make the same call again.
 func (g *Gateway) pendingText(c *record) *wire.Said {
 	waits := "This call waits for people to decide"
 	if isGranted(c) {
@@ -112,8 +111,8 @@ func (g *Gateway) pendingText(c *record) *wire.Said {
 	return &wire.Said{Text: text, IsError: true, Meta: g.meta(c, "pending")}
 }
 
-// earlier says that the same call ran before: whoever lost that result
-// must not take this for the same one.
+// earlier returns a note that the same call ran before, so that a caller that lost the earlier
+// result doesn't take this one for it.
 func earlier(c *record) string {
 	if c.Part.Earlier.IsZero() {
 		return ""
@@ -122,7 +121,7 @@ func earlier(c *record) string {
 		c.Part.Earlier.UTC().Format("2006-01-02 15:04:05 MST") + "."
 }
 
-// where names the request, and until when people may answer it.
+// where returns the reference of the request and the time until which people may answer it.
 func (g *Gateway) where(c *record) string {
 	var parts []string
 	if c.Part.Ref != "" {
@@ -134,7 +133,7 @@ func (g *Gateway) where(c *record) string {
 	return inBrackets(strings.Join(parts, ", "))
 }
 
-// meta says to programs what the text says to models.
+// meta returns the facts of the text in a form for programs.
 func (g *Gateway) meta(c *record, state string) json.RawMessage {
 	text, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
 		w.Name(keyApproval).Object(func(w *jsonmsg.Writer) {
@@ -157,7 +156,7 @@ func (g *Gateway) meta(c *record, state string) json.RawMessage {
 	return text
 }
 
-// endText says why a call did not run, or that nobody knows.
+// endText returns the reason why a call did not run, or a warning that it may have run.
 func (g *Gateway) endText(c *record) *wire.Said {
 	if c.Ending.Why == durable.Unknown {
 		return mayHaveRun(c, c.Ending.Reason)
@@ -169,8 +168,8 @@ func (g *Gateway) endText(c *record) *wire.Said {
 	}
 }
 
-// notRunText says that a call did not run and why, in the words that
-// callers of the HTTP API get for the same ending.
+// notRunText returns the reason why a call did not run, in the words that callers of the HTTP API
+// get for the same ending.
 func notRunText(c *record) string {
 	why := c.Ending.Reason
 	switch c.Ending.Why {
@@ -199,7 +198,7 @@ func notRunText(c *record) string {
 	return "Not run. " + sentence(why) + " It may be asked again."
 }
 
-// orSomebody names a person, or nobody in particular.
+// orSomebody returns the person's name, or "Somebody" if it is unknown.
 func orSomebody(person string) string {
 	if person == "" {
 		return "Somebody"
@@ -207,7 +206,7 @@ func orSomebody(person string) string {
 	return person
 }
 
-// mayHaveRun is for a call of which nobody knows what came of it.
+// mayHaveRun returns the answer to a call whose outcome is unknown.
 func mayHaveRun(c *record, why string) *wire.Said {
 	text := "This call may have run" + inBrackets(c.Part.Ref) + because(why) + " Check before calling again."
 	return &wire.Said{Text: text, IsError: true}

@@ -13,35 +13,33 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// mostRounds is how often a modern client is sent back with a state
-// alone. One library takes the third for a failure.
+// mostRounds limits how often a modern client is sent back with only a state. One client library
+// treats the third time as a failure.
 const mostRounds = 2
 
-// state is what a modern client brings back when it makes a call again
-// because we asked for it. It is sealed: it says which wait goes on, and
-// allows nothing.
+// state is the token that a modern client brings back when it repeats a call at the gateway's
+// request. It is sealed. It identifies the wait that continues, and allows nothing by itself.
 type state struct {
 	Key    string    `json:"key"` // of the record
 	Number int       `json:"number"`
 	Round  int       `json:"round"` // how often it was sent back with a state alone
 	Until  time.Time `json:"until"`
-	// Offered is what its user was shown with the state, or before, and
-	// Ref the request that this was about.
+	// Offered records the kind of thing that the user was shown with this state or an earlier one,
+	// and Ref is the request that it was about.
 	Offered showing `json:"offered,omitempty"`
 	Ref     string  `json:"ref,omitempty"`
 }
 
-// showing is what the user of a client was shown.
+// showing names the kind of thing that the user of a client was shown.
 type showing string
 
-// What may have been shown.
+// The values of showing.
 const (
 	offeredForm showing = "form"
 	offeredLink showing = "link"
 )
 
-// next is the state that follows this one when the user of the client
-// is shown something.
+// next returns the state that follows this one when the user of the client is shown something.
 func (s state) next(o showing, ref string) state {
 	return state{Round: s.Round, Offered: o, Ref: ref}
 }
@@ -52,9 +50,9 @@ const (
 	stateLives   = time.Hour
 )
 
-// sendBack has a modern client make the call again, with the answer of
-// its user where something is asked. Without, its limit for one request
-// doesn't end the wait.
+// sendBack makes a modern client repeat the call. If a question is given, the client adds its
+// user's answer. Repeating the call also keeps the client's limit for one request from ending the
+// wait.
 func (g *Gateway) sendBack(
 	ctx context.Context, c *record, s state, name string, params json.RawMessage,
 ) (json.RawMessage, *wire.Error) {
@@ -80,8 +78,7 @@ func (g *Gateway) sendBack(
 	}), nil
 }
 
-// writeInput writes what the user of a client is asked; nothing without
-// a name.
+// writeInput writes a question for the user of the client. It writes nothing if name is empty.
 func writeInput(w *jsonmsg.Writer, name string, params json.RawMessage) {
 	if name == "" {
 		return
@@ -111,8 +108,8 @@ func (g *Gateway) comeBack(ctx context.Context, q *request, text string) (state,
 	return s, err
 }
 
-// unseal opens a state that a client brought back. Whatever is no state
-// of this gateway is an error.
+// unseal opens a state that a client brought back. It returns an error for anything that this
+// gateway didn't seal.
 func (g *Gateway) unseal(text string) (s state, err error) {
 	if len(text) < len(stateVersion) || text[:len(stateVersion)] != stateVersion {
 		return s, errState
@@ -128,8 +125,7 @@ func (g *Gateway) unseal(text string) (s state, err error) {
 	return s, json.Unmarshal(plain, &s)
 }
 
-// pending answers a call that still waits when its caller may wait no
-// longer.
+// pendingAnswer answers a call that still waits when its caller may wait no longer.
 func (g *Gateway) pendingAnswer(
 	ctx context.Context, r *server.Request, q *request, c *record,
 ) (json.RawMessage, *wire.Error) {

@@ -16,22 +16,23 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// task is how a caller follows a call instead of waiting for it: the
-// extension of modern clients, or the tasks of 2025-11-25. It runs when
-// it is approved, whether or not anybody looks, and its result is kept.
+// task describes a call that the caller follows instead of waiting for it: the extension of modern
+// clients, or the tasks of 2025-11-25. The call runs when it is approved, even if no client polls,
+// and its result is kept.
 type task struct {
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
 }
 
 const (
-	// taskLives is how long a task is kept at least. It is ours to say: a
-	// shorter wish of the client would end an approval early.
+	// taskLives is the minimum time for which a task is kept. Clients can't shorten it, because
+	// that would end an approval early.
 	taskLives = 25 * time.Hour
 	taskPoll  = 5 * time.Second // how often a client should look
-	// keyTask names the task in the result of tasks/result.
+	// keyTask is the key of _meta with the task's id in the result of tasks/result.
 	keyTask = "io.modelcontextprotocol/related-task"
-	// keyMeanwhile is what a model may read at once.
+	// keyMeanwhile is the key of _meta with the text that a model may read before the task has
+	// ended.
 	keyMeanwhile = "io.modelcontextprotocol/model-immediate-response"
 )
 
@@ -43,13 +44,13 @@ const (
 	cancelled = "cancelled"
 )
 
-// taskLife is how long a client may follow a task: people may take
-// their time, and what they approved waits for its run.
+// taskLife returns how long a client may follow a task. It includes the time for people to answer
+// and the time that an approved call waits for its run.
 func (g *Gateway) taskLife() time.Duration { return max(taskLives, g.cfg.Within+g.cfg.Approved) }
 
-// wantsTask reports whether a call becomes a task: a modern client has
-// to follow what asks, and one of 2025-11-25 gets the task that it
-// wants. Only calls of tools do.
+// wantsTask reports whether a call becomes a task: a call that asks, if a modern client supports
+// tasks, or any call for which a client of 2025-11-25 requests a task. Only calls of tools become
+// tasks.
 func (g *Gateway) wantsTask(r *server.Request, c *wire.Call, q *request) bool {
 	if q.decision.Outcome == resolve.Deny || isPseudo(q.call.Tool) {
 		return false
@@ -60,8 +61,8 @@ func (g *Gateway) wantsTask(r *server.Request, c *wire.Call, q *request) bool {
 	return c.Task != nil && r.Version == wire.V20251125
 }
 
-// begin keeps a call as a task, and answers with it. It is stored
-// before the client is told.
+// begin stores a call as a task and answers with the task. It is stored before the client gets the
+// answer.
 func (g *Gateway) begin(ctx context.Context, r *server.Request, q *request) (json.RawMessage, *wire.Error) {
 	if q.said() == "" {
 		return g.say(r, notRun("The arguments can't be read"))
@@ -128,9 +129,8 @@ func (g *Gateway) writeTask(w *jsonmsg.Writer, c *record, modern bool) {
 	}
 }
 
-// status is how far a task has come. A modern task has failed only when
-// the server answered with an error of the protocol; before, a result
-// that is an error was a failure too.
+// status returns the status of a task. A modern task has failed only if the server answered with a
+// protocol error; in 2025-11-25 a result with isError is a failure too.
 func status(c *record, modern bool) string {
 	switch {
 	case !c.Over():
@@ -149,8 +149,8 @@ func status(c *record, modern bool) string {
 // isError reports whether a result says that its call failed.
 func isError(result []byte) bool { return string(jsonmsg.Get(result, "isError")) == "true" }
 
-// statusMessage says in words how far a task has come, and never sounds
-// as if a waiting call had run.
+// statusMessage describes the status of a task in words. It must never suggest that a waiting call
+// has run.
 func (g *Gateway) statusMessage(c *record) string {
 	switch {
 	case c.Over() && c.Ending.Why != durable.Returned:
@@ -166,12 +166,11 @@ func (g *Gateway) statusMessage(c *record) string {
 	return "Not run yet. Waits for people to decide until " + c.Part.Until.UTC().Format("2006-01-02 15:04 MST") + "."
 }
 
-// errNoTask is the same for a task that nobody has and for one of
-// another caller.
+// errNoTask returns the same error for an unknown task and for a task of another caller.
 func errNoTask() *wire.Error { return wire.Fail(wire.CodeInvalidParams, "unknown task") }
 
-// taskOf finds the task that a request names. Its id is no authority:
-// the caller has to be the one that made it.
+// taskOf finds the task that a request names. Knowing the id is not enough: the caller has to be
+// the one that made the task.
 func (g *Gateway) taskOf(ctx context.Context, r *server.Request) (*record, *wire.Error) {
 	id, _ := jsonmsg.ReadString(jsonmsg.Get(r.Params, "taskId"))
 	if id == "" {
@@ -199,7 +198,7 @@ func (g *Gateway) taskByID(ctx context.Context, r *server.Request, id string) (*
 	return c, nil
 }
 
-// tasksGet answers tasks/get. A modern client finds the result in it.
+// tasksGet answers tasks/get. For a modern client the answer includes the result.
 func (g *Gateway) tasksGet(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
 	c, bad := g.taskOf(ctx, r)
 	if bad != nil {
@@ -213,7 +212,7 @@ func (g *Gateway) tasksGet(ctx context.Context, r *server.Request) (json.RawMess
 	}), nil
 }
 
-// writeDetailed writes a task, for a modern client with what it came to.
+// writeDetailed writes a task, including the result for a modern client.
 func (g *Gateway) writeDetailed(w *jsonmsg.Writer, c *record, r *server.Request) {
 	result, failed := g.taskResult(c, r)
 	g.writeTask(w, c, r.Modern)
@@ -226,8 +225,7 @@ func (g *Gateway) writeDetailed(w *jsonmsg.Writer, c *record, r *server.Request)
 	}
 }
 
-// tasksUpdate answers tasks/update: no task here asks its client for
-// anything.
+// tasksUpdate refuses tasks/update, because tasks here ask their clients for nothing.
 func (g *Gateway) tasksUpdate(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
 	if _, bad := g.taskOf(ctx, r); bad != nil {
 		return nil, bad
@@ -235,8 +233,7 @@ func (g *Gateway) tasksUpdate(ctx context.Context, r *server.Request) (json.RawM
 	return nil, wire.Fail(wire.CodeInvalidParams, "params.inputResponses: the task asks for nothing")
 }
 
-// taskResult is what an ended task came to, as tools/call would have
-// answered.
+// taskResult returns the result of an ended task, as tools/call would have answered.
 func (g *Gateway) taskResult(c *record, r *server.Request) (json.RawMessage, *wire.Error) {
 	switch {
 	case !c.Over():
@@ -250,7 +247,7 @@ func (g *Gateway) taskResult(c *record, r *server.Request) (json.RawMessage, *wi
 	return resultOf(c, false), nil
 }
 
-// said is a result inside of another one: it has no resultType.
+// said returns a result that is nested in another one, without a resultType.
 func (g *Gateway) said(s *wire.Said) json.RawMessage {
 	text, err := s.Append(nil, false)
 	if err != nil {
@@ -279,8 +276,8 @@ func (g *Gateway) tasksResult(ctx context.Context, r *server.Request) (json.RawM
 	return wire.WithMeta(result, related), nil
 }
 
-// tasksCancel answers tasks/cancel: what has not begun never will. A
-// run goes on, and its task ends as it ends.
+// tasksCancel answers tasks/cancel. A call that has not begun will never run. A run that has begun
+// goes on, and its task ends with it.
 func (g *Gateway) tasksCancel(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
 	c, bad := g.taskOf(ctx, r)
 	if bad != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// tool is a tool of a server, as clients and rules know it.
+// tool is a tool of a server as clients and rules see it.
 type tool struct {
 	server      string // alias
 	name        string // the server's own
@@ -29,18 +29,17 @@ type tool struct {
 
 // Pins keeps the definitions of tools that were accepted.
 type Pins interface {
-	// Pins are those that are accepted now.
+	// Pins returns the definitions that are accepted now.
 	Pins(ctx context.Context) (*catalog.Pins, error)
 
-	// Accept keeps what the settings of a server accepted.
+	// Accept stores the definitions that the settings of a server accepted.
 	Accept(ctx context.Context, j *catalog.Judgement) error
 }
 
-// versioned are pins that somebody else may change: Version is another
-// one after each change.
+// versioned are pins that may change outside of this process. Version changes with each change.
 type versioned interface{ Version() string }
 
-// toolbox is what was listed last: of each server, and of all.
+// toolbox holds the last lists of tools, by server and combined.
 type toolbox struct {
 	asking  map[string]chan struct{} // full while a server is asked, by its alias
 	listing sync.Mutex               // held while what was listed is put together
@@ -54,8 +53,8 @@ type toolbox struct {
 	at     map[string]time.Time
 }
 
-// recheck lists the tools of a server anew when that was long ago: one
-// may have changed, and its server not said so.
+// recheck lists the tools of a server again if the last list is too old, because a tool may have
+// changed without a notification.
 func (g *Gateway) recheck(ctx context.Context, alias string) {
 	g.tools.mu.RLock()
 	at := g.tools.at[alias]
@@ -78,8 +77,8 @@ func (b *toolbox) listedAt(alias string, at time.Time) {
 	b.at[alias] = at
 }
 
-// Refresh lists the tools of a server anew; "" for all. As long as some
-// servers were never asked, it asks all of them.
+// Refresh lists the tools of a server again, or of all servers if alias is empty. It also asks all
+// servers if there is no list yet.
 func (g *Gateway) Refresh(ctx context.Context, alias string) error {
 	if last, _ := g.tools.last(); last == nil || alias == "" {
 		return g.listAll(ctx)
@@ -91,21 +90,21 @@ func (g *Gateway) Refresh(ctx context.Context, alias string) error {
 	defer release()
 	pins := g.pinsVersion()
 	one := g.askServer(ctx, alias)
-	if ctx.Err() != nil { // that nobody waits any more says nothing of the server
+	if ctx.Err() != nil { // a cancelled request is no error of the server
 		return context.Cause(ctx)
 	}
 	return g.merge(ctx, map[string]listed{alias: one}, pins)
 }
 
-// listing is under way for all servers; all who need it wait for it.
+// listing is a listing of all servers that is under way. All callers that need it wait for the same
+// one.
 type listing struct {
 	done chan struct{} // closed when there is a list to go by
 	err  error
 }
 
-// listAll asks all servers for their tools. It waits for ListPatience at
-// most: the tools of slower servers are added, and clients told, when
-// they have answered.
+// listAll asks all servers for their tools. It waits for ListPatience at most. The tools of slower
+// servers are added when they have answered, and clients are notified then.
 func (g *Gateway) listAll(ctx context.Context) error {
 	g.tools.mu.Lock()
 	r := g.tools.all
@@ -123,7 +122,7 @@ func (g *Gateway) listAll(ctx context.Context) error {
 	}
 }
 
-// answered is what a server answered; release lets it be asked again.
+// answered is a server's answer. release allows the next request for its list.
 type answered struct {
 	alias   string
 	one     listed
@@ -174,8 +173,8 @@ func (g *Gateway) listRound(ctx context.Context, r *listing) {
 	}
 }
 
-// collect gathers what servers answer within ListPatience. release lets
-// them be asked again.
+// collect gathers the answers that servers give within ListPatience. release allows the next
+// requests for their lists.
 func (g *Gateway) collect(answers <-chan answered) (news map[string]listed, release func()) {
 	news = map[string]listed{}
 	var held []func()
@@ -198,7 +197,7 @@ func (g *Gateway) collect(answers <-chan answered) (news map[string]listed, rele
 	return news, release
 }
 
-// enter waits until nobody else asks a server.
+// enter waits until no other goroutine asks a server for its list.
 func (b *toolbox) enter(ctx context.Context, alias string) (release func(), err error) {
 	asking := b.asking[alias]
 	select {
@@ -209,7 +208,7 @@ func (b *toolbox) enter(ctx context.Context, alias string) (release func(), err 
 	}
 }
 
-// listed is what a server answered.
+// listed is a server's answer to a request for its tools.
 type listed struct {
 	judgement catalog.Judgement
 	err       error
@@ -226,7 +225,7 @@ func (g *Gateway) askServer(ctx context.Context, alias string) listed {
 	return listed{judgement: j, err: err}
 }
 
-// merge puts what servers answered in the place of what they did before.
+// merge replaces the previous lists of servers with their new answers.
 func (g *Gateway) merge(ctx context.Context, news map[string]listed, pins string) error {
 	g.tools.listing.Lock()
 	defer g.tools.listing.Unlock()
@@ -244,7 +243,8 @@ func (g *Gateway) merge(ctx context.Context, news map[string]listed, pins string
 	return nil
 }
 
-// of is what was listed last of a server.
+// of returns the last list of a server. The second result is false if there is none or the last
+// attempt failed.
 func (b *toolbox) of(alias string) (catalog.Judgement, bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -252,8 +252,8 @@ func (b *toolbox) of(alias string) (catalog.Judgement, bool) {
 	return j, has && b.failed[alias] == nil
 }
 
-// listOne asks a server for its tools. Those that are as they were last
-// are not read anew.
+// listOne asks a server for its tools. Tools that have not changed since the last list are not
+// parsed again.
 func (g *Gateway) listOne(ctx context.Context, s *Server, last catalog.Judgement) (catalog.Judgement, error) {
 	asking, done := context.WithTimeoutCause(ctx, g.cfg.ListWithin, errSlow)
 	defer done()
@@ -270,16 +270,16 @@ func (g *Gateway) listOne(ctx context.Context, s *Server, last catalog.Judgement
 	return g.judge(ctx, s, tools)
 }
 
-// errSlow says that a server took too long to list its tools.
+// errSlow means that a server took too long to list its tools.
 var errSlow = errors.New("the server did not list its tools in time")
 
-// errNotYet says that a server has not answered yet.
+// errNotYet means that a server has not answered yet.
 var errNotYet = errors.New("the server has not listed its tools yet")
 
-// errPins says that nobody knows which definitions were accepted.
+// errPins means that the accepted definitions can't be read.
 var errPins = errors.New("the accepted definitions can't be read")
 
-// judge holds the tools of a server against their pins.
+// judge compares the tools of a server with their pins.
 func (g *Gateway) judge(ctx context.Context, s *Server, tools []*catalog.Tool) (catalog.Judgement, error) {
 	pins, err := g.cfg.Pins.Pins(ctx)
 	if err != nil {
@@ -296,8 +296,8 @@ func (g *Gateway) judge(ctx context.Context, s *Server, tools []*catalog.Tool) (
 	return j, err
 }
 
-// settle makes the table of what clients are offered: what the agent's
-// file doesn't allow at all is left out.
+// settle builds the table of the tools that clients are offered, without the tools that the agent's
+// file doesn't allow at all.
 func (g *Gateway) settle(
 	ctx context.Context, listed map[string]catalog.Judgement, failed map[string]error, pins string,
 ) error {
@@ -332,8 +332,8 @@ func (g *Gateway) settle(
 	return nil
 }
 
-// current is the table as of now: listed anew where it was never
-// listed, and made anew when the rules or the pins changed.
+// current returns the current table. It lists the servers first if there is no list yet, and
+// rebuilds the table if the rules or the pins have changed.
 func (g *Gateway) current(ctx context.Context) (*catalog.Table, error) {
 	plan, err := g.rules(ctx)
 	if err != nil {
@@ -349,8 +349,7 @@ func (g *Gateway) current(ctx context.Context) (*catalog.Table, error) {
 	return g.tools.now(""), nil
 }
 
-// remake makes the table anew of what was listed last; servers are
-// asked where that is not known.
+// remake rebuilds the table from the last lists. It asks the servers if there are none.
 func (g *Gateway) remake(ctx context.Context, rules string) error {
 	made := func() bool { return g.tools.now(rules+g.pinsVersion()) != nil }
 	last, failed := g.tools.last()
@@ -371,8 +370,7 @@ func (g *Gateway) remake(ctx context.Context, rules string) error {
 	return g.judgeAgain(ctx)
 }
 
-// judgeAgain holds what was listed last against the pins as of now. The
-// lock of listing is held.
+// judgeAgain compares the last lists with the current pins. The caller holds the lock listing.
 func (g *Gateway) judgeAgain(ctx context.Context) error {
 	pins := g.pinsVersion()
 	last, failed := g.tools.last()
@@ -396,7 +394,7 @@ func (g *Gateway) judgeAgain(ctx context.Context) error {
 	return nil
 }
 
-// pinsVersion is that of the pins, where they have one.
+// pinsVersion returns the version of the pins, or an empty string if they have none.
 func (g *Gateway) pinsVersion() string {
 	if p, ok := g.cfg.Pins.(versioned); ok {
 		return "/" + p.Version()
@@ -404,8 +402,8 @@ func (g *Gateway) pinsVersion() string {
 	return ""
 }
 
-// now is the table under versions of the rules, "" for any; nil when
-// there is none.
+// now returns the table if it was built with these versions of the rules and pins; an empty string
+// matches any. It returns nil if there is no such table.
 func (b *toolbox) now(rules string) *catalog.Table {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -415,15 +413,15 @@ func (b *toolbox) now(rules string) *catalog.Table {
 	return b.table
 }
 
-// last are the lists as they were read last, and the servers that could
-// not be asked.
+// last returns the last list of each server, and the errors of the servers that could not be
+// listed.
 func (b *toolbox) last() (map[string]catalog.Judgement, map[string]error) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.listed, b.failed
 }
 
-// advertised is the tool that a client means; nil when there is none.
+// advertised returns the tool that a client's name refers to, or nil if there is none.
 func (g *Gateway) advertised(ctx context.Context, name string) (*tool, error) {
 	table, err := g.current(ctx)
 	if err != nil {
@@ -436,7 +434,7 @@ func (g *Gateway) advertised(ctx context.Context, name string) (*tool, error) {
 	return offered(entry), nil
 }
 
-// offered is an entry as calls need it.
+// offered converts an entry of the table to a tool.
 func offered(e catalog.Entry) *tool {
 	t := &tool{
 		server:      e.Alias,
@@ -455,10 +453,10 @@ func offered(e catalog.Entry) *tool {
 	return t
 }
 
-// errDown says that a server's tools are not known now.
+// errDown means that a server's tools are not known now.
 var errDown = errors.New("the server can't be reached")
 
-// toolOf is a server's tool by its own name; nil when it is not there.
+// toolOf returns a server's tool by its own name, or nil if the server has no such tool.
 func (g *Gateway) toolOf(ctx context.Context, alias, name string) (*tool, error) {
 	if isPseudo(name) {
 		return pseudo(alias, name), nil
@@ -504,7 +502,7 @@ func (g *Gateway) toolsList(ctx context.Context, r *server.Request) (json.RawMes
 	return text, nil
 }
 
-// ours adds the gateway's own tools to those of the last page.
+// ours adds the gateway's own tools to the last page.
 func (g *Gateway) ours(page catalog.Page, tools [][]byte) [][]byte {
 	if !g.cfg.WaitTool || page.Next != "" {
 		return tools
@@ -512,8 +510,8 @@ func (g *Gateway) ours(page catalog.Page, tools [][]byte) [][]byte {
 	return append(slices.Clip(tools), []byte(waitView))
 }
 
-// views are tools as a client sees them. One of 2025-11-25 may follow
-// each as a task.
+// views returns tools as a client sees them. A client of 2025-11-25 may follow a call of each tool
+// as a task.
 func views(r *server.Request, tools [][]byte) [][]byte {
 	if r.Version != wire.V20251125 {
 		return tools
@@ -529,7 +527,7 @@ func views(r *server.Request, tools [][]byte) [][]byte {
 	return out
 }
 
-// page is the page that a cursor names, the first one without a cursor.
+// page returns the page that a cursor names, or the first page if there is no cursor.
 func (g *Gateway) page(table *catalog.Table, params []byte) (catalog.Page, error) {
 	f := jsonmsg.Read(orObject(params), wire.Limits())
 	cursor := f.Optional("cursor")
@@ -542,7 +540,7 @@ func (g *Gateway) page(table *catalog.Table, params []byte) (catalog.Page, error
 	return table.After(*cursor)
 }
 
-// orObject is a text, or that of an empty object where there is none.
+// orObject returns the text, or an empty object if the text is empty.
 func orObject(text []byte) []byte {
 	if len(text) == 0 {
 		return []byte("{}")

@@ -11,31 +11,30 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Ask says who is asked about a call. A rule that names other people,
-// wants several, escalates or hides arguments is never answered by a
-// user alone: its approvers are asked then.
+// Ask selects who is asked about a call. If a rule names other people, needs several of them,
+// escalates or hides arguments, a user's answer alone is never enough: the rule's approvers are
+// asked then.
 type Ask string
 
-// Who may be asked.
+// The values of Ask.
 const (
 	AskApprovers Ask = ""     // whom the rules name, or anybody who may approve
 	AskUser      Ask = "user" // the principal of the caller
 	AskBoth      Ask = "both" // approvers, and then the principal
 )
 
-// User has the questions that were put to the principals of callers,
-// and takes the answers that these give in their clients.
+// User reads the questions to the principals of callers, and takes the answers that they give in
+// their clients.
 type User interface {
-	// Question is a question of this asker's that waits, as every
-	// channel shows it.
+	// Question returns a pending question of this asker, as every channel shows it.
 	Question(ctx context.Context, who approval.Asker, ref string) (*approval.Request, error)
 
-	// Answer answers such a question as the asker's principal, by the
-	// index of a choice. An error says that the answer doesn't count.
+	// Answer answers such a question as the asker's principal, by the index of a choice. It returns
+	// an error if the answer doesn't count.
 	Answer(ctx context.Context, who approval.Asker, r *approval.Request, choice int) error
 }
 
-// ServiceUser is the User of a service in this process.
+// ServiceUser returns a User for a service in this process.
 func ServiceUser(s *approval.Service, tenant string) User {
 	return &serviceUser{service: s, tenant: tenant}
 }
@@ -45,7 +44,7 @@ type serviceUser struct {
 	tenant  string
 }
 
-// Question is User's.
+// Question implements [User].
 func (u *serviceUser) Question(ctx context.Context, who approval.Asker, ref string) (*approval.Request, error) {
 	r, err := u.service.Answer(ctx, u.tenant, ref, who)
 	if errors.Is(err, approval.ErrPending) {
@@ -57,12 +56,12 @@ func (u *serviceUser) Question(ctx context.Context, who approval.Asker, ref stri
 	return nil, err
 }
 
-// Channel is by which way an answer came that a user gave in an MCP
-// client: nobody else proves that a person gave it.
+// Channel is the channel of answers that users give in an MCP client. Only the client vouches that
+// a person gave the answer.
 const Channel = "mcp"
 
-// Answer is User's. The service holds it to the rules that hold for
-// answers of every channel.
+// Answer implements [User]. The service applies the same rules as to answers of every other
+// channel.
 func (u *serviceUser) Answer(ctx context.Context, who approval.Asker, r *approval.Request, choice int) error {
 	out, err := u.service.Vote(ctx, approval.VoteInput{
 		Tenant:  u.tenant,
@@ -87,8 +86,7 @@ const (
 	choiceDeny    = 1
 )
 
-// wantsUser reports whether the principal is the next who is asked
-// about a call that asks.
+// wantsUser reports whether the principal is the next to be asked about a call.
 func (g *Gateway) wantsUser(c *record, v hold.Verdict) bool {
 	switch {
 	case v.Outcome != resolve.Ask || c.Part.User != "":
@@ -100,7 +98,7 @@ func (g *Gateway) wantsUser(c *record, v hold.Verdict) bool {
 	return g.cfg.Ask == AskUser && c.Approval == nil && hold.UserMay(v.Require) == ""
 }
 
-// askUser puts a question to the principal.
+// askUser asks the principal.
 func (g *Gateway) askUser(c *record, v hold.Verdict) durable.Ruling {
 	c.Part.Annotations = v.Call.Annotations
 	c.Part.InPlace = hold.UserMay(v.Require) == ""
@@ -111,7 +109,7 @@ func (g *Gateway) askUser(c *record, v hold.Verdict) durable.Ruling {
 	return durable.Ruling{Do: durable.Question, Within: within}
 }
 
-// question is what the principal is asked.
+// question builds the question for the principal.
 func (g *Gateway) question(c *record) hold.Question {
 	owner := g.whoAsked(c)
 	t := &tool{
@@ -131,8 +129,8 @@ func (g *Gateway) question(c *record) hold.Question {
 
 const textMayRun = "May this call run once?"
 
-// userAnswered goes by the answer of the principal, wherever it was
-// given. Whatever isn't the first choice lets nothing run.
+// userAnswered applies the answer of the principal, whichever channel it came by. Only the first
+// choice lets the call run.
 func (g *Gateway) userAnswered(c *record, a hold.Answer) *durable.Ending {
 	switch a.State {
 	case hold.Chosen:
@@ -145,13 +143,12 @@ func (g *Gateway) userAnswered(c *record, a hold.Answer) *durable.Ending {
 		return &durable.Ending{Why: durable.Expired, Reason: a.Reason}
 	case hold.Cancelled:
 		return &durable.Ending{Why: durable.Withdrawn, Reason: a.Reason}
-	case hold.Denied: // by the rules: nobody was asked
+	case hold.Denied: // by the rules, without asking
 		return &durable.Ending{Why: durable.Refused, Reason: a.Reason}
 	}
 
 	return &durable.Ending{Why: durable.Denied, Reason: a.Reason, By: a.By}
 }
 
-// isGranted reports whether everybody who was asked about a call so far
-// has agreed.
+// isGranted reports whether everyone who was asked about a call so far has agreed.
 func isGranted(c *record) bool { return c.Ask == nil && (c.Approval != nil || c.Part.User != "") }

@@ -113,8 +113,8 @@ func TestAUserNobodyKnowsApprovesNothing(t *testing.T) {
 	r.ran(0)
 }
 
-// TestAskingUsersNeedsAPrincipal: an embedder that names none would ask
-// nobody, or anybody.
+// TestAskingUsersNeedsAPrincipal: without a principal it is undefined who is asked, so the
+// configuration is refused.
 func TestAskingUsersNeedsAPrincipal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

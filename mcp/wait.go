@@ -14,22 +14,21 @@ import (
 )
 
 const (
-	// lease is how long a call may still be run behind the end of the
-	// hold, so that a run that begins at the last moment is waited for.
+	// lease extends the hold: a call may still start within it, so that the caller waits for a run
+	// that begins at the last moment.
 	lease = 2 * time.Second
-	// together is the time in which those who come to wait for the same
-	// call need one change of it, and not one each.
+	// together is the period in which several waiters for the same call share one change of its
+	// record.
 	together = time.Second
-	// untilNamed is how long the hold lasts for a call about which
-	// people were not asked yet.
+	// untilNamed extends the hold of a call if people have not been asked about it yet.
 	untilNamed = time.Second
-	// longHold is the longest hold of a client that isn't told of
-	// progress: every client that is known waits as long.
+	// longHold is the longest hold of a client that gets no progress reports. All known clients
+	// wait that long.
 	longHold = defaultHold
 )
 
-// await waits until a call has ended, or the caller has waited as long
-// as it may. The record that is returned may still be open.
+// await waits until a call has ended, or until the caller has waited as long as it may. The
+// returned record may still be open.
 func (g *Gateway) await(
 	ctx context.Context, r *server.Request, q *request, c *record, with *server.Exchange,
 ) (*record, error) {
@@ -64,9 +63,8 @@ func (g *Gateway) await(
 	return c, err
 }
 
-// waited reports whether a client was held long enough. One that would
-// be told nothing but that its call is pending is held until the request
-// has a name, for a moment.
+// waited reports whether a client was held long enough. If the request has no reference yet, the
+// client is held a moment longer, so that the answer can name it.
 func (g *Gateway) waited(c *record, until time.Time) bool {
 	if c.Part.Ref == "" {
 		until = until.Add(untilNamed)
@@ -74,8 +72,8 @@ func (g *Gateway) waited(c *record, until time.Time) bool {
 	return c.State != durable.Running && !g.now().Before(until)
 }
 
-// holdOf is how long a caller waits. One that is told of progress may
-// wait longer than its clients' own limits.
+// holdOf returns how long a caller waits. With progress reports, a client may wait longer than its
+// usual time limit.
 func (g *Gateway) holdOf(by *caller, with *server.Exchange) time.Duration {
 	if with.WantsProgress() {
 		return by.Hold
@@ -83,7 +81,7 @@ func (g *Gateway) holdOf(by *caller, with *server.Exchange) time.Duration {
 	return min(by.Hold, longHold)
 }
 
-// beat tells the client now and then that its call was not run yet.
+// beat sends the client progress reports while its call has not run yet.
 func (g *Gateway) beat(ctx context.Context, key string, with *server.Exchange) {
 	ticks := time.NewTicker(g.cfg.Heartbeat)
 	defer ticks.Stop()
@@ -103,7 +101,7 @@ func (g *Gateway) beat(ctx context.Context, key string, with *server.Exchange) {
 	}
 }
 
-// progressText says how far a call has come that somebody waits for.
+// progressText returns the progress report for a call with waiting callers.
 func progressText(c *record) string {
 	switch {
 	case c.State == durable.Running:
@@ -115,7 +113,7 @@ func progressText(c *record) string {
 	return fmt.Sprintf("Not run yet: waits for people to decide%s.", inBrackets(c.Part.Ref))
 }
 
-// inBrackets is a note behind a word; nothing where there is none.
+// inBrackets returns the reference in brackets, or an empty string if there is none.
 func inBrackets(ref string) string {
 	if ref == "" {
 		return ""
@@ -123,21 +121,20 @@ func inBrackets(ref string) string {
 	return " (" + ref + ")"
 }
 
-// waiters are those who wait for calls in this process.
+// waiters holds the clients of this process that wait for calls.
 type waiters struct {
 	mu sync.Mutex
 	of map[string][]*server.Exchange
 }
 
-// enter adds one who waits for a call.
+// enter adds a client that waits for a call.
 func (w *waiters) enter(key string, with *server.Exchange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.of[key] = append(w.of[key], with)
 }
 
-// leave takes off one who waits for a call, and reports whether nobody
-// does any more.
+// leave removes a client that waits for a call, and reports whether it was the last one.
 func (w *waiters) leave(key string, with *server.Exchange) (last bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,8 +147,8 @@ func (w *waiters) leave(key string, with *server.Exchange) (last bool) {
 	return last
 }
 
-// one is somebody who waits for a call: one who wants to be told of
-// progress where there is one, and nil where nobody waits here.
+// one returns a client that waits for a call, preferably one that wants progress reports. It
+// returns nil if no client waits in this process.
 func (w *waiters) one(key string) *server.Exchange {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,8 +163,8 @@ func (w *waiters) one(key string) *server.Exchange {
 	return w.of[key][0]
 }
 
-// want notes that somebody waits for a call: when it is approved it may
-// run. The last who leaves takes that back.
+// want records that a client waits for a call, so that it may run when it is approved. The last
+// client that leaves takes that back.
 func (g *Gateway) want(
 	ctx context.Context, key string, until time.Time, with *server.Exchange,
 ) (leave func(), err error) {
@@ -198,8 +195,8 @@ func (g *Gateway) want(
 	return leave, nil
 }
 
-// unwant has a call wait for somebody else, unless somebody came
-// meanwhile.
+// unwant records that no client of this process waits for a call any more, unless another one has
+// come meanwhile.
 func (g *Gateway) unwant(ctx context.Context, key string) {
 	_, err := g.engine.Change(ctx, key, func(c *record) error {
 		if c.Over() || c.State == durable.Running || c.Part.WantedBy != g.process || g.waiters.one(key) != nil {

@@ -15,12 +15,11 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// waitTool is the gateway's own tool: it waits for people, and runs
-// nothing. It is for models that should not repeat large arguments only
-// to learn that a call is still pending.
+// waitTool is the gateway's own tool. It waits for people and runs nothing. It spares models from
+// repeating large arguments only to learn that a call is still pending.
 const waitTool = "assent__wait"
 
-// waitView is the tool as clients see it.
+// waitView is the definition of the tool for clients.
 const waitView = `{"name":"` + waitTool + `","title":"Wait for an approval","description":"Waits until people have ` +
 	`decided about a call that is pending, and tells what they decided. It runs nothing: once the call is approved, ` +
 	`make it again with exactly the same arguments.","inputSchema":{"type":"object","properties":{"approval":` +
@@ -28,10 +27,10 @@ const waitView = `{"name":"` + waitTool + `","title":"Wait for an approval","des
 	`"minimum":0,"description":"How long to wait at most."}},"required":["approval"],"additionalProperties":false},` +
 	`"annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}}`
 
-// longestWait is the most seconds that a client may wish to wait.
+// longestWait is the maximum number of seconds that a client may request.
 const longestWait = 24 * 60 * 60
 
-// waitFor answers a call of the tool.
+// waitFor answers a call of the wait tool.
 func (g *Gateway) waitFor(
 	ctx context.Context, r *server.Request, c *wire.Call, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
@@ -68,8 +67,7 @@ func (g *Gateway) waitFor(
 	return g.say(r, said)
 }
 
-// waitUntil looks at a request until people have decided, or so much
-// time has passed.
+// waitUntil polls a request until people have decided or the time has passed.
 func (g *Gateway) waitUntil(
 	ctx context.Context, by *caller, ref string, most time.Duration, with *server.Exchange,
 ) (*wire.Said, error) {
@@ -98,14 +96,14 @@ func (g *Gateway) waitUntil(
 	}
 }
 
-// outlook is what became of a request.
+// outlook is the state of a request.
 type outlook struct {
 	decided bool
 	end     *durable.Ending // nil: it was approved
 	used    bool            // its run was taken
 }
 
-// lookAt is what became of a request of this asker.
+// lookAt returns the state of a request of this asker.
 func (g *Gateway) lookAt(ctx context.Context, who approval.Asker, ref string) (seen outlook, err error) {
 	people := g.cfg.People.As(who)
 	if approval.QuestionID(ref) {
@@ -123,8 +121,7 @@ func (g *Gateway) lookAt(ctx context.Context, who approval.Asker, ref string) (s
 	return outlook{decided: true, end: endOf(held), used: held.Used}, nil
 }
 
-// unknownRequest is the same error for a request that nobody knows and
-// for one of another asker.
+// unknownRequest returns the same error for an unknown request and for a request of another asker.
 func unknownRequest(err error) error {
 	if errors.Is(err, hold.ErrNoRequest) {
 		return approval.ErrNotFound
@@ -132,8 +129,7 @@ func unknownRequest(err error) error {
 	return err
 }
 
-// endOf is how a call ends by what people decided; nil where they
-// approved it.
+// endOf returns the ending of a call by the people's decision, or nil if they approved it.
 func endOf(held hold.Held) *durable.Ending {
 	end := &durable.Ending{Why: durable.Denied, Reason: held.Reason, By: held.By}
 	switch held.State {
@@ -150,7 +146,7 @@ func endOf(held hold.Held) *durable.Ending {
 	return end
 }
 
-// text tells what people decided. Nothing ran by it.
+// text describes the people's decision. It must not suggest that the call has run.
 func (o outlook) text(ref string) *wire.Said {
 	switch {
 	case !o.decided:

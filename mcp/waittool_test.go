@@ -18,8 +18,8 @@ func (c *client) waits(ref, more string) string {
 	return c.call("assent__wait", `{"approval":"`+ref+`"`+more+`}`)
 }
 
-// TestTheWaitToolWaitsAndRunsNothing: it tells what people decided of
-// the caller's own calls.
+// TestTheWaitToolWaitsAndRunsNothing: the tool reports the people's decision on the caller's own
+// calls.
 func TestTheWaitToolWaitsAndRunsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRow(t, script("legacy"), func(cfg *mcp.Config) {
@@ -88,8 +88,7 @@ func TestTheWaitToolHearsOfAnswers(t *testing.T) {
 	r.ran(0)
 }
 
-// TestWithoutTheWaitToolItIsUnknown: it is offered only where the
-// configuration says so.
+// TestWithoutTheWaitToolItIsUnknown: the tool is offered only if the configuration enables it.
 func TestWithoutTheWaitToolItIsUnknown(t *testing.T) {
 	t.Parallel()
 	c := newWorld(t, nil).connect(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/mcp/server"
 )
 
-// watch lists anew what servers say has changed, and tells clients
-// whose lists are others by it.
+// watch lists servers again after they report a change, and notifies the clients whose lists
+// differ.
 func (g *Gateway) watch(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, s := range g.servers {
@@ -21,7 +21,7 @@ func (g *Gateway) watch(ctx context.Context) {
 	all.Wait()
 }
 
-// watchServer goes by the news of a server.
+// watchServer handles the notifications of a server.
 func (g *Gateway) watchServer(ctx context.Context, s *Server) {
 	var updated <-chan string
 	if from, is := s.Upstream.(followable); is {
@@ -45,16 +45,15 @@ func (g *Gateway) watchServer(ctx context.Context, s *Server) {
 	}
 }
 
-// lost reports whether a server could not be listed a while ago. One
-// that is reached by HTTP never says that it is back.
+// lost reports whether listing a server failed a while ago. A server that is reached by HTTP
+// doesn't report that it is back, so it has to be asked again.
 func (g *Gateway) lost(alias string) bool {
 	g.tools.mu.RLock()
 	defer g.tools.mu.RUnlock()
 	return g.tools.failed[alias] != nil && g.now().Sub(g.tools.at[alias]) >= g.cfg.Recheck
 }
 
-// followRules has the lists follow the rules and the pins: clients are
-// told of what they allow now, without asking for it.
+// followRules updates the lists when the rules or the pins change, and notifies clients.
 func (g *Gateway) followRules(ctx context.Context) {
 	ticks := time.NewTicker(g.cfg.Poll)
 	defer ticks.Stop()
@@ -66,7 +65,7 @@ func (g *Gateway) followRules(ctx context.Context) {
 		}
 		before := g.generation()
 		if before == "" {
-			continue // nobody has asked for a list yet
+			continue // no client has requested a list yet
 		}
 		_, err := g.current(ctx)
 		if err == nil && g.generation() != before {
@@ -75,7 +74,7 @@ func (g *Gateway) followRules(ctx context.Context) {
 	}
 }
 
-// changed goes by the news of a list.
+// changed handles the notification that a list has changed.
 func (g *Gateway) changed(ctx context.Context, s *Server, list string) {
 	items := map[string]string{
 		catalog.ListResources: server.ResourcesChanged,
@@ -102,8 +101,8 @@ func (g *Gateway) changed(ctx context.Context, s *Server, list string) {
 	}
 }
 
-// generation identifies what clients see of the tools; "" before they
-// were listed.
+// generation identifies the list of tools that clients see. It is empty before the tools were
+// listed.
 func (g *Gateway) generation() string {
 	g.tools.mu.RLock()
 	defer g.tools.mu.RUnlock()
@@ -113,7 +112,7 @@ func (g *Gateway) generation() string {
 	return g.tools.table.Generation()
 }
 
-// announce tells clients of a changed list, where somebody does that.
+// announce notifies clients of a changed list, if the configuration has a function for that.
 func (g *Gateway) announce(ctx context.Context, method string) {
 	if g.cfg.Announce != nil {
 		g.cfg.Announce(ctx, method)

@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// withhold takes a tool off the list whose server isn't there, or that
-// the agent's file doesn't allow at all.
+// withhold removes a tool from the list if its server is not available or the configuration or the
+// agent's file doesn't allow it at all.
 func withhold(plan *resolve.Plan, s *Server, v *catalog.Verdict, down error) {
 	switch {
 	case down != nil:
@@ -23,7 +23,7 @@ func withhold(plan *resolve.Plan, s *Server, v *catalog.Verdict, down error) {
 	}
 }
 
-// textDown is for calls of a server whose tools are not known now.
+// textDown returns the answer to calls of a server whose tools are not known now.
 func textDown(alias string, why error) string {
 	if errors.Is(why, errPins) {
 		return "Nobody can say which definitions of the tools of " + alias + " were accepted; its operators must look at it."
@@ -42,8 +42,8 @@ func textDown(alias string, why error) string {
 	return text
 }
 
-// undeclared reports whether the agent's file denies every call of a
-// tool: it is not declared, or an allow-list doesn't name it.
+// undeclared reports whether the agent's file denies every call of a tool because it is not
+// declared or an allow-list doesn't name it.
 func undeclared(plan *resolve.Plan, alias, name string) bool {
 	d := plan.Decide(&resolve.Call{Kind: resolve.MCPTool, Server: alias, Tool: name})
 	return d.Outcome == resolve.Deny && slices.ContainsFunc(d.Reasons, func(r resolve.Reason) bool {
@@ -51,9 +51,9 @@ func undeclared(plan *resolve.Plan, alias, name string) bool {
 	})
 }
 
-// unknown is what a name stands for that no list has: a tool that can't
-// be called if it belongs to a server whose tools were never listed, and
-// else nothing.
+// unknown returns the tool for a name that no list has. If the name belongs to a server whose tools
+// were never listed, that is a tool whose calls are refused with the reason. Otherwise it returns
+// nil.
 func (g *Gateway) unknown(name string) *tool {
 	listed, failed := g.tools.last()
 	alias := g.cfg.Naming.AliasOf(name, slices.Collect(maps.Keys(g.servers)))

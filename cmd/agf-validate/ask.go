@@ -68,7 +68,7 @@ func (v program) askCommand() *cobra.Command {
 	return cmd
 }
 
-// call is the call that the flags name.
+// call returns the call that the flags describe.
 func (f askFlags) call() (resolve.Call, error) {
 	has := func(s string) bool { return s != "" }
 	local := !has(f.server) && !has(f.remote) && !has(f.skill)

@@ -15,10 +15,10 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// stdinName stands for standard input in messages.
+// stdinName is the name of standard input in messages.
 const stdinName = "<stdin>"
 
-// toolsFlag adds --tools to a command that looks at calls.
+// toolsFlag adds --tools to a command that works on calls.
 func toolsFlag(flags *pflag.FlagSet, list *[]string, effect string) {
 	flags.StringArrayVar(
 		list,
@@ -28,10 +28,10 @@ func toolsFlag(flags *pflag.FlagSet, list *[]string, effect string) {
 	)
 }
 
-// toolsOfTests is what --tools does in the commands about tests.
+// toolsOfTests describes the effect of --tools for the commands about tests.
 const toolsOfTests = "calls of other tools, or with other arguments, can't be made"
 
-// offered reads the lists of --tools, or else those of the settings.
+// offered reads the lists of --tools, or those of the settings if the flag is not given.
 func (v program) offered(files []string) (lint.Catalogs, error) {
 	if files == nil {
 		s, err := v.readSettings("")
@@ -43,8 +43,8 @@ func (v program) offered(files []string) (lint.Catalogs, error) {
 	return v.readCatalogs(files, nil)
 }
 
-// unheld returns an error if a list that --tools names is about none of the
-// agents. named is empty if the lists are those of the settings.
+// unheld returns an error if a list that --tools names belongs to none of the agents. named is
+// empty if the lists are those of the settings.
 func unheld(named []string, all lint.Catalogs, agents []*schema.Agent) error {
 	idle := idleFiles(all, all.NoAgentOf(agents))
 	if len(named) == 0 || len(idle) == 0 {
@@ -92,8 +92,7 @@ func (v program) readCatalogs(flags, paths []string) (lint.Catalogs, error) {
 	return all, nil
 }
 
-// splitTools takes ALIAS=FILE apart. An alias holds no separator of
-// paths.
+// splitTools splits ALIAS=FILE. An alias contains no path separator.
 func splitTools(flag string) (alias, file string) {
 	alias, file, named := strings.Cut(flag, "=")
 	if !named || strings.ContainsAny(alias, `/\\`) {
@@ -102,8 +101,8 @@ func splitTools(flag string) (alias, file string) {
 	return alias, file
 }
 
-// readLists reads the lists of a file: one, or those of a file of pins,
-// of which an alias picks its own.
+// readLists reads the lists of a file: a single list, or those of a file of pins. An alias selects
+// one of them.
 func (v program) readLists(alias, file string) ([]*catalog.Catalog, error) {
 	src, err := term.ReadFile(file, v.In)
 	if err != nil {
@@ -130,7 +129,7 @@ func parseLists(alias, file string, src []byte) ([]*catalog.Catalog, error) {
 	return lists, nil
 }
 
-// pick is the list of one server of a file of pins.
+// pick returns the list of one server from a file of pins.
 func pick(lists []*catalog.Catalog, alias, file string) ([]*catalog.Catalog, error) {
 	var names []string
 	for _, list := range lists {
@@ -147,7 +146,7 @@ func pick(lists []*catalog.Catalog, alias, file string) ([]*catalog.Catalog, err
 	return nil, fmt.Errorf("--tools: %s pins no tools of a server %q%s", file, alias, near)
 }
 
-// distinct refuses a tool that stands in two lists of one server.
+// distinct returns an error if a tool is in two lists of one server.
 func distinct(a, b *catalog.Catalog) error {
 	if a.Server != b.Server || a.MCP != b.MCP {
 		return nil
@@ -174,8 +173,8 @@ func distinct(a, b *catalog.Catalog) error {
 	return nil
 }
 
-// idleFiles leaves out the lists of files of pins of which another list
-// is some agent's: such a file has all servers of a gateway.
+// idleFiles leaves out the unused lists of a file of pins if another list of the file is used,
+// because such a file has all servers of a gateway.
 func idleFiles(all, idle lint.Catalogs) lint.Catalogs {
 	used := map[string]bool{}
 	for _, list := range all {
@@ -189,8 +188,8 @@ func idleFiles(all, idle lint.Catalogs) lint.Catalogs {
 	)
 }
 
-// idle tells of catalogues that nothing was held against, unless an
-// agent that could not be read may be theirs.
+// idle reports catalogues that belong to no agent, unless they may belong to an agent that could
+// not be read.
 func (c *checker) idle(opt lint.Options, inputs []input) {
 	fleet := opt.Fleet
 	if fleet == nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// checker runs the files of one call through workers and prints their
-// reports in the order of the walk. Only a window of files is in memory
-// at any time.
+// checker checks the files of one run with several workers, and prints their reports in the order
+// of the walk. Only a window of files is in memory at any time.
 type checker struct {
 	linter   *lint.Linter
 	streams  term.Streams
@@ -28,7 +27,7 @@ type checker struct {
 	writeErr error
 }
 
-// job is one file on its way through a worker.
+// job is one file that a worker checks.
 type job struct {
 	input
 	report diag.Report
@@ -102,8 +101,8 @@ func (c *checker) print(j *job) {
 	c.show(j.report, j.src)
 }
 
-// owners reports what the files of the owner name and no agent has. They
-// were read before, but for standard input, which can't be read twice.
+// owners reports references in the owner's files to agents that don't exist. The files were read
+// before, except standard input, which can't be read twice.
 func (c *checker) owners(f validateFlags, checked []input) error {
 	w := c.linter.Worker()
 	for _, file := range []string{f.config, f.people} {
@@ -180,7 +179,7 @@ func (s *sources) text(file string) []byte {
 	return nil
 }
 
-// worst is the highest severity among findings, Info when there are none.
+// worst returns the highest severity of the findings, or Info if there are none.
 func worst(findings []diag.Finding) diag.Severity {
 	var most diag.Severity
 	for _, f := range findings {

@@ -12,9 +12,9 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestARegistryIsNotFetched: what it holds is read from the copy that
-// assent keeps. Without one that is said, and nothing about references
-// to policies that it may hold; --policies stands instead of it.
+// TestARegistryIsNotFetched: the policies of a registry are read from the copy that assent keeps.
+// Without a copy a message says so, and references to policies that the registry may have are not
+// reported. --policies replaces the registry.
 func TestARegistryIsNotFetched(t *testing.T) {
 	const registry = "registry: {url: \"https://policies.invalid/p.json\", cache: cache.json}\n"
 	tree(t, map[string]string{
@@ -59,9 +59,9 @@ func TestARegistryIsNotFetched(t *testing.T) {
 	}
 }
 
-// testTheAgeOfACopy: every check says where the copy is and how old, by
-// its time stamp. One that is older than --registry-age, or from a time
-// to come, fails the check; without that flag it doesn't.
+// testTheAgeOfACopy: every check prints the path and the age of the copy by its time stamp. A copy
+// that is older than --registry-age, or has a time stamp in the future, fails the check only if the
+// flag is given.
 func testTheAgeOfACopy(t *testing.T) {
 	t.Helper()
 	for age, says := range map[time.Duration]string{

@@ -84,8 +84,7 @@ func (v program) diffCommand() *cobra.Command {
 
 func diffFormats() []string { return []string{"text", "json", "markdown"} }
 
-// sidesGiven wants two sides, or a range of revisions and paths behind
-// a double dash.
+// sidesGiven requires two sides, or a range of revisions and paths after a double dash.
 func sidesGiven(cmd *cobra.Command, args []string) error {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case dash < 0 && len(args) == 2, dash == 1 && len(args) > 1:
@@ -158,7 +157,7 @@ func (v program) diff(f diffFlags, args []string, dash int) error {
 	return nil
 }
 
-// readSides reads what is named: two paths, or paths at two revisions.
+// readSides reads two paths, or paths at two revisions.
 func (v program) readSides(args []string, revised bool) (out [2]*sideTree, err error) {
 	if !revised {
 		for i, path := range args {
@@ -205,7 +204,7 @@ func (v program) readSides(args []string, revised bool) (out [2]*sideTree, err e
 	return out, sameLinks(out[0], out[1])
 }
 
-// settledPaths are the paths that the settings of either revision name.
+// settledPaths returns the paths that the settings of either revision name.
 func (v program) settledPaths(both []*revision) ([]string, error) {
 	var out []string
 	for _, r := range both {

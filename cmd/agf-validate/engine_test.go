@@ -31,7 +31,7 @@ func filesBelow(t *testing.T, dir string) engine.Files {
 	return out
 }
 
-// folders are all examples, and the samples of every rule.
+// folders returns all examples, and the samples of every rule.
 func folders(t *testing.T) map[string]engine.Files {
 	t.Helper()
 	out := map[string]engine.Files{}

@@ -15,8 +15,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// infos describes every rule that has a page: those of agf-validate,
-// and what assent says of people.yaml and of test files.
+// infos returns every rule that has a page: those of agf-validate, and those of assent for
+// people.yaml and test files.
 func infos() []diag.RuleInfo {
 	return slices.Concat(lint.Infos(rules.All()), people.Rules(), policytest.Rules())
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// fileKind is what a file claims to be.
+// fileKind is the kind of a file according to its name or content.
 type fileKind uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 	peopleKind
 )
 
-// kindOf goes by the name of a file.
+// kindOf returns the kind of a file by its name.
 func kindOf(name string) fileKind {
 	content, ok := lint.NamedContent(filepath.Base(name))
 	switch {
@@ -48,9 +48,8 @@ type input struct {
 	err  error    // met while walking or reading
 }
 
-// look reads an input whose name does not say what it is, and lets its
-// content say it. A file called people.yaml is taken for what it is
-// called unless it is something else.
+// look determines the kind of an input by its content if its name is ambiguous. A file called
+// people.yaml is treated as a directory of people unless its content is something else.
 func (in *input) look(stdin io.Reader) {
 	if in.err != nil || in.kind == agentKind || in.kind == policyKind {
 		return
@@ -68,7 +67,7 @@ func (in *input) look(stdin io.Reader) {
 	}
 }
 
-// name is how findings call the file.
+// name returns the name of the file for findings.
 func (in *input) name() string {
 	if in.path == "-" {
 		return "<stdin>"
@@ -76,8 +75,7 @@ func (in *input) name() string {
 	return in.path
 }
 
-// files is where the sub-agents of a file are looked for; nil for
-// standard input.
+// files returns the files among which sub-agents are looked up. It returns nil for standard input.
 func (in *input) files() *lint.Files {
 	if in.path == "-" {
 		return nil
@@ -89,8 +87,8 @@ func (in *input) files() *lint.Files {
 	return &lint.Files{FS: os.DirFS(in.root), Path: filepath.ToSlash(rel)}
 }
 
-// errNothingHere makes a gate that looks at nothing fail: a moved
-// directory is more likely than a wish.
+// errNothingHere makes a check fail that finds no files, because the reason is probably a moved
+// directory.
 var errNothingHere = errors.New("no *.agf.yaml and no *.policy.yaml is here, so nothing was checked")
 
 // walk lists every input in a fixed order: arguments as given,
@@ -122,8 +120,8 @@ func walk(paths []string, stdin io.Reader) []input {
 	return all
 }
 
-// missing is the error of a path that is not there, which may be a
-// command that is misspelt.
+// missing returns the error for a path that doesn't exist. It suggests a command that the path may
+// be a misspelling of.
 func missing(path string, err error) error {
 	near := diag.Nearest(path, commandNames())
 	if near == "" || !errors.Is(err, fs.ErrNotExist) {
@@ -132,7 +130,7 @@ func missing(path string, err error) error {
 	return fmt.Errorf("%s is no file, and no command: did you mean %q", path, near)
 }
 
-// commandNames are what may stand in the place of a path.
+// commandNames returns the names of commands that may be given instead of a path.
 func commandNames() []string {
 	names := []string{"help", "completion"}
 	for _, cmd := range (program{}).command().Commands() {
@@ -141,7 +139,7 @@ func commandNames() []string {
 	return names
 }
 
-// key reports whether two paths are one file.
+// key returns the same text for two paths of one file.
 func key(path string) string {
 	if abs, err := filepath.Abs(path); err == nil && path != "-" {
 		return abs
@@ -198,16 +196,15 @@ func isWalked(dir, link string, kind fileKind) bool {
 	return err == nil && filepath.IsLocal(below)
 }
 
-// people reports whether a file that is called people.yaml, which
-// others may call theirs so too, is a directory of people.
+// people reports whether a file called people.yaml is a directory of people. Other programs may use
+// that name, too.
 func (in input) people() bool {
 	src, err := term.ReadFile(in.path, nil)
 	return err == nil && lint.ContentOf(src) == lint.PeopleContent
 }
 
-// rootOf is the directory that a single file's sub-agents must stay in:
-// the working directory when the file lies below it, else the file's
-// own.
+// rootOf returns the directory that a single file's sub-agents must stay in: the working directory
+// if the file is below it, otherwise the file's own directory.
 func rootOf(path string) string {
 	if filepath.IsLocal(path) {
 		return "."

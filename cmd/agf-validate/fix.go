@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/lint/rules"
 )
 
-// fixFlags are the flags of fix, beside those of a check.
+// fixFlags are the flags of fix in addition to those of a check.
 type fixFlags struct {
 	validateFlags
 	unsafe bool
@@ -48,7 +48,7 @@ func (v program) fixCommand() *cobra.Command {
 	return cmd
 }
 
-// fixPaths wants files that can be written.
+// fixPaths requires files that can be written.
 func fixPaths(cmd *cobra.Command, args []string) error {
 	if slices.Contains(args, "-") {
 		return errors.New("standard input can't be mended: name files or directories")
@@ -56,7 +56,7 @@ func fixPaths(cmd *cobra.Command, args []string) error {
 	return paths(cmd, args)
 }
 
-// fix mends all paths.
+// fix fixes the files of all paths.
 func (v program) fix(f fixFlags, paths []string) error {
 	if len(paths) == 0 {
 		return errNoPaths
@@ -85,7 +85,7 @@ func (v program) fix(f fixFlags, paths []string) error {
 	return m.finish()
 }
 
-// mender mends one file after the other.
+// mender fixes one file after the other.
 type mender struct {
 	program
 	flags   fixFlags
@@ -133,13 +133,13 @@ func (m *mender) fail(err error) {
 	m.failed = true
 }
 
-// say tells of one remedy.
+// say prints one fix.
 func (m *mender) say(in *input, r fix.Remedy, prefix string) {
 	at := r.Finding.Range.Start
 	fmt.Fprintf(m.Out, "%s:%d:%d: %s%s [%s]\n", in.path, at.Line, at.Column, prefix, r.Title, r.Finding.Rule)
 }
 
-// check lints texts of one file.
+// check returns a function that lints a text of one file.
 func (m *mender) check(in *input) func([]byte) []diag.Finding {
 	return func(src []byte) []diag.Finding {
 		if in.kind == policyKind {

@@ -19,14 +19,14 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// gitPatience is how long one run of git may take.
+// gitPatience limits the time of one run of git.
 const gitPatience = time.Minute
 
 // mostBlob bounds one file of a revision, in bytes.
 const mostBlob = 4 << 20
 
-// git runs git in the working directory and returns what it prints.
-// What it says of a failure becomes the error.
+// git runs git in the working directory and returns its output. If it fails, its error output
+// becomes the error.
 func git(stdin string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), gitPatience)
 	defer cancel()
@@ -56,8 +56,8 @@ func commitOf(revision string) (string, error) {
 	return "", fmt.Errorf("%q is no revision that git knows here", revision)
 }
 
-// revision is the store of a side that is a revision of git. Paths are
-// those from the root of the repository.
+// revision is the store of a side that is a git revision. Paths are relative to the root of the
+// repository.
 type revision struct {
 	what   string // as it was named
 	commit string
@@ -77,7 +77,7 @@ func openRevision(what string) (*revision, error) {
 	return &revision{what, commit, path.Clean("./" + strings.TrimSuffix(string(prefix), "\n"))}, nil
 }
 
-// name is the path from the working directory.
+// name returns the path relative to the working directory.
 func (r *revision) name(rel string) string {
 	if name, err := filepath.Rel(r.prefix, rel); err == nil {
 		return filepath.ToSlash(name)
@@ -87,7 +87,7 @@ func (r *revision) name(rel string) string {
 
 func (r *revision) start() string { return r.prefix }
 
-// blob is one file of a revision that is not read yet.
+// blob is one file of a revision that has not been read yet.
 type blob struct {
 	path, object string
 	link         bool  // a link or a module
@@ -95,8 +95,8 @@ type blob struct {
 	err          error // why it can't be read, if it is needed
 }
 
-// list lists the files below paths, which are from the root of the
-// repository; without recursion only those directly in them.
+// list lists the files below paths, which are relative to the root of the repository. Without
+// recursion it lists only those directly in them.
 func (r *revision) list(recurse bool, paths ...string) ([]blob, error) {
 	args := []string{"ls-tree", "-l", "-z", "--full-tree"}
 	if recurse {
@@ -134,7 +134,7 @@ func (r *revision) list(recurse bool, paths ...string) ([]blob, error) {
 	return out, nil
 }
 
-// texts reads files in their order.
+// texts reads files in the given order.
 func (r *revision) texts(blobs []blob) ([][]byte, error) {
 	if len(blobs) == 0 {
 		return nil, nil
@@ -247,9 +247,8 @@ func (r *revision) root(paths []string) ([]string, error) {
 	return out, nil
 }
 
-// readRevision reads what is below paths in a revision, and the people
-// and configurations in the directories above them. A link is refused:
-// what it leads to may not be in the revision.
+// readRevision reads what is below paths in a revision, and the people and configurations in the
+// directories above them. It refuses links, because their target may not be in the revision.
 func (v program) readRevision(r *revision, paths []string) (*sideTree, error) {
 	t := &sideTree{what: r.what, store: r}
 	roots, err := r.root(paths)
@@ -299,8 +298,8 @@ func (v program) readRevision(r *revision, paths []string) (*sideTree, error) {
 	return t, v.settle(t)
 }
 
-// sameLinks returns an error if the new revision has a link or a module that
-// the old one has not, and that may lead to files which are not compared.
+// sameLinks returns an error if the new revision has a link or a module that the old one doesn't
+// have and that may lead to files which are not compared.
 func sameLinks(old, new *sideTree) error {
 	before := map[string]blob{}
 	for _, b := range old.listed {
@@ -324,8 +323,7 @@ func sameLinks(old, new *sideTree) error {
 	return nil
 }
 
-// leadsInside reports whether a link leads to something that is compared
-// where it is.
+// leadsInside reports whether the target of a link is compared at its own path.
 func (t *sideTree) leadsInside(l blob) (bool, error) {
 	if l.module {
 		return false, nil
@@ -352,7 +350,7 @@ func above(roots []string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// take sorts in a file of a revision.
+// take adds a file of a revision to the side.
 func (t *sideTree) take(f sideFile) error {
 	base := path.Base(f.rel)
 	content := lint.ContentOf(f.src)

@@ -51,8 +51,8 @@ type written struct {
 	text []byte
 }
 
-// init writes a beginning. Everything is made and checked before the
-// first file is written.
+// init writes the files for a start. All of them are created and checked before the first one is
+// written.
 func (v program) init(dir string, flags []string) error {
 	s, err := v.starter(dir, flags)
 	if err != nil {
@@ -83,8 +83,8 @@ func (v program) init(dir string, flags []string) error {
 	return nil
 }
 
-// starter reads the lists of tools, each of which becomes a file beside
-// the agent that later checks use.
+// starter reads the lists of tools. Each of them becomes a file next to the agent that later checks
+// use.
 func (v program) starter(dir string, flags []string) (*starter, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -120,8 +120,8 @@ func (v program) starter(dir string, flags []string) (*starter, error) {
 	return s, nil
 }
 
-// check lints what is about to be written: a beginning with findings
-// would teach nothing.
+// check lints the files before they are written, because initial files with findings would be a bad
+// example.
 func (s *starter) check(files []written) error {
 	opt := lint.Options{Catalogs: s.catalogs}
 	for _, f := range files {
@@ -159,8 +159,7 @@ func (s *starter) check(files []written) error {
 	return nil
 }
 
-// keeps reports whether a list of tools stands already where it will be
-// kept.
+// keeps reports whether a list of tools is already stored where init would write it.
 func keeps(dir string, f written) bool {
 	text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(f.name)))
 	return err == nil && bytes.Equal(text, f.text) && strings.HasPrefix(f.name, toolsFolder)
@@ -224,7 +223,7 @@ func makeFolders(dir string) (made []string, err error) {
 	return append(made, dir), nil
 }
 
-// idOf makes an id of an agent of a name.
+// idOf derives the id of an agent from a name.
 func idOf(name string) string {
 	id := strings.Trim(mapped(strings.ToLower(name), '-'), "-_")
 	if id == "" {
@@ -233,7 +232,7 @@ func idOf(name string) string {
 	return id
 }
 
-// aliasOf makes an alias of a name.
+// aliasOf derives an alias from a name.
 func aliasOf(name string) string {
 	alias := mapped(name, '_')
 	if alias == "" || alias[0] >= '0' && alias[0] <= '9' {
@@ -242,8 +241,8 @@ func aliasOf(name string) string {
 	return alias
 }
 
-// mapped puts another character for each that is no letter, digit or _.
-// A hyphen stays where it is the other.
+// mapped replaces each character that is no letter, digit or _ by other. If other is a hyphen,
+// hyphens are kept.
 func mapped(name string, other rune) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && (r == '_' || r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z') {

@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// keep says why a text must not take the place of another: after it other
-// calls are asked about, or it can't be told whether they are.
+// keep returns a function that explains why a fix must not be applied: it changes which calls are
+// asked about, or may do so.
 func (m *mender) keep(in *input) func(before, after []byte) string {
 	if m.flags.unsafe {
 		return func(_, _ []byte) string { return "" }
@@ -28,7 +28,7 @@ func (m *mender) keep(in *input) func(before, after []byte) string {
 	}
 }
 
-// objection words a verdict.
+// objection returns the text for a verdict.
 func objection(v posture.Verdict) string {
 	switch v {
 	case posture.Equivalent:
@@ -44,8 +44,7 @@ func objection(v posture.Verdict) string {
 	return "what it changes can't be told, see --unsafe"
 }
 
-// compare tells what another text of a file changes for the agents of
-// the run.
+// compare reports what a changed text of a file changes for the agents of the run.
 func (m *mender) compare(in *input, before, after []byte) (posture.Report, error) {
 	if in.kind == agentKind {
 		return m.under(m.opt.Registry).agents(in.path, before, after)
@@ -96,12 +95,12 @@ func (m *mender) underPolicy(agent *input, file string, before, after []byte) ([
 	return posture.Compare(sides[0], sides[1]), nil
 }
 
-// under is a comparison with the policies of a registry.
+// under returns a comparison with the policies of a registry.
 func (m *mender) under(registry policy.Registry) comparison {
 	return comparison{owner: m.opt.Owner, registry: registry}
 }
 
-// comparison is what texts of agents are compared under.
+// comparison holds what two texts of an agent are compared with.
 type comparison struct {
 	owner    resolve.Options
 	registry policy.Registry // nil: policies are not known
@@ -128,7 +127,7 @@ func (c comparison) agents(file string, before, after []byte) (posture.Report, e
 	return posture.NewReport(posture.Compare(old, changed)), nil
 }
 
-// selected is what policies select an agent by.
+// selected returns the metadata by which policies select an agent.
 func selected(s *posture.Side) schema.Metadata {
 	data := s.Plan.Agent().Metadata
 	data.Range = diag.Range{}
@@ -148,8 +147,7 @@ func (c comparison) side(file string, src []byte) (*posture.Side, error) {
 	return &posture.Side{Plan: plan}, nil
 }
 
-// with is a registry in which one policy stands in the place of that of
-// its name.
+// with returns a registry in which a policy replaces the one of the same name.
 func with(known policy.Registry, pol *policy.Policy) policy.Registry {
 	all := []*policy.Policy{pol}
 	if set, ok := known.(*policy.Set); ok && set != nil {
@@ -164,9 +162,9 @@ func with(known policy.Registry, pol *policy.Policy) policy.Registry {
 	return set
 }
 
-// unknown is the registry of those who check an agent without policies:
-// it has every policy that is named, and none says anything. Policies go
-// by what an agent is and which calls it can make, and both are compared.
+// unknown is the registry for checking an agent without policies. It has every policy that is
+// named, and all of them are empty. Policies depend only on the agent's metadata and its possible
+// calls, and both are compared.
 type unknown struct{}
 
 func (unknown) Policy(ref string) (*policy.Policy, bool) { return &policy.Policy{Ref: ref}, true }

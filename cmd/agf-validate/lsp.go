@@ -37,7 +37,7 @@ func (v program) lspCommand() *cobra.Command {
 	return cmd
 }
 
-// editorSettings reads what files are checked with.
+// editorSettings reads the settings for checks in an editor.
 func (v program) editorSettings(f validateFlags) (editor.Settings, error) {
 	set := editor.Settings{
 		Options: lint.Options{Strict: f.strict},
@@ -68,8 +68,8 @@ func (v program) editorSettings(f validateFlags) (editor.Settings, error) {
 	return set, nil
 }
 
-// drift tells how an agent's text differs from what git has of its file.
-// Of what is new, or can't be read, there is nothing to tell.
+// drift reports how an agent's text differs from the committed file. It returns nil if the file is
+// new or can't be read.
 func (c comparison) drift(path string, src []byte) []editor.Drift {
 	before, err := git("", "-C", filepath.Dir(path), "cat-file", "blob", "HEAD:./"+filepath.Base(path))
 	if err != nil || bytes.Equal(before, src) {

@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestEditsAreComparedWithTheLastCommit: what is looser than the
-// committed file is told with a call that shows it.
+// TestEditsAreComparedWithTheLastCommit: an edit that is looser than the committed file is reported
+// with an example call.
 func TestEditsAreComparedWithTheLastCommit(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "desk.agf.yaml")

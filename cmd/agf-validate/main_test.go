@@ -23,8 +23,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// TestAuthorsLearnOfStagesThatNobodyCanFill: --people says
-// which groups and stages of policies nobody can answer for.
+// TestAuthorsLearnOfStagesThatNobodyCanFill: --people reports the groups and stages of policies for
+// which there are not enough people.
 func TestAuthorsLearnOfStagesThatNobodyCanFill(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/people",

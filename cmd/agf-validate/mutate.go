@@ -86,7 +86,7 @@ func (v program) createTests(f createFlags, agent string) error {
 	return system.CreateText(f.output, 0o644, string(text))
 }
 
-// beside is a path as a file in a directory names it.
+// beside returns a path relative to a directory, for use in a file there.
 func beside(dir, path string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil && !filepath.IsAbs(path) {
 		path = rel

@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// planFiles is what one plan is compiled of: an agent, and what governs
-// it. Comparisons read many agents instead (sides.go).
+// planFiles holds the files from which one plan is compiled: an agent and what governs it.
+// Comparisons read many agents instead (sides.go).
 type planFiles struct {
 	agent    string
 	config   string
@@ -38,10 +38,9 @@ func (s *planFiles) flags(cmd *cobra.Command, prefix, of string) {
 	)
 }
 
-// compilePlan makes the plan of its files. What is wrong with them goes
-// to standard error, and stops it: nothing is told of a plan that
-// denies every call, or that would be another one once its files are
-// mended.
+// compilePlan compiles the plan of its files. Problems are printed to standard error and returned
+// as an error, because a plan that denies every call, or that would change once its files are
+// fixed, must not be reported on.
 func (v program) compilePlan(s planFiles) (*resolve.Plan, *schema.Agent, error) {
 	chosen, err := v.chosen(s)
 	if err != nil {
@@ -66,8 +65,7 @@ func (v program) compilePlan(s planFiles) (*resolve.Plan, *schema.Agent, error) 
 	return plan, agent, err
 }
 
-// parseAgent reads the file of an agent. What is wrong with it goes to
-// standard error.
+// parseAgent reads the file of an agent. Problems are printed to standard error.
 func (v program) parseAgent(path string) (*schema.Agent, error) {
 	src, err := term.ReadFile(path, v.In)
 	if err != nil {

@@ -15,22 +15,20 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// shelf is what --policies gave a check: the sound policies, and what
-// is wrong with the others. A broken one is reported like any file that
-// is checked, and does not keep the rest from being checked.
+// shelf holds what a check read from --policies: the valid policies, and the problems of the
+// others. A broken policy is reported like any file that is checked, and doesn't prevent the rest
+// from being checked.
 type shelf struct {
 	set    *policy.Set // of the sound ones; nil without --policies
 	unread []string    // see lint.Options.Unread
-	// those with findings, in the order of reading; without text when
-	// they can't be read
+	// those with findings, in the order of reading; without text if they can't be read
 	flawed  []policy.File
 	found   map[string][]diag.Finding // by key of the file; of a document that does not load the linter tells them
 	missing bool                      // a file or directory could not be read
 }
 
-// shelf reads the policies that a configuration names. Nothing is
-// fetched: of a registry its copy is read, which may be so old and no
-// older, unless that is 0.
+// shelf reads the policies that a configuration names. It fetches nothing: for a registry it reads
+// the copy, which may be at most this old unless the limit is 0.
 func (v program) shelf(chosen *term.Decisions, most time.Duration) *shelf {
 	s := readShelf(chosen.PolicyDirs(), nil)
 	if chosen.Registry == nil {
@@ -72,7 +70,7 @@ func (v program) shelf(chosen *term.Decisions, most time.Duration) *shelf {
 	return s
 }
 
-// agoWords says how old a copy is by the time stamp of its file.
+// agoWords describes the age of a copy by the time stamp of its file.
 func agoWords(age time.Duration, written time.Time) string {
 	at := "at " + written.UTC().Format(time.RFC3339)
 	if age < 0 {
@@ -85,7 +83,7 @@ func agoWords(age time.Duration, written time.Time) string {
 // mostCached bounds the copy of a registry, in bytes.
 const mostCached = 32 << 20
 
-// readCache reads the copy of a registry, and when it was confirmed.
+// readCache reads the copy of a registry and the time at which it was confirmed.
 func readCache(file string) (body []byte, confirmed time.Time, err error) {
 	if file == "" {
 		return nil, confirmed, errors.New("registry.cache is not given")
@@ -103,7 +101,7 @@ func readCache(file string) (body []byte, confirmed time.Time, err error) {
 	return body, info.ModTime(), err
 }
 
-// readShelf reads directories of policies, and files beside them.
+// readShelf reads directories of policies and additional files.
 func readShelf(dirs []string, more []policy.File) *shelf {
 	s := &shelf{found: map[string][]diag.Finding{}}
 	if len(dirs) == 0 && len(more) == 0 {
@@ -124,7 +122,7 @@ func readShelf(dirs []string, more []policy.File) *shelf {
 	}
 	take(more)
 	files, unread := readDirs(dirs)
-	for _, f := range unread { // nobody knows which policies that would have been
+	for _, f := range unread { // it is unknown which policies they contain
 		s.note(policy.File{Name: f.File}, f)
 		s.unread = append(s.unread, "")
 		s.missing = s.missing || f.Rule != "policy-file-name"
@@ -134,7 +132,7 @@ func readShelf(dirs []string, more []policy.File) *shelf {
 	return s
 }
 
-// note takes in a file with findings.
+// note adds a file with findings.
 func (s *shelf) note(f policy.File, found ...diag.Finding) {
 	if _, known := s.found[key(f.Name)]; !known {
 		s.flawed = append(s.flawed, f)
@@ -142,8 +140,8 @@ func (s *shelf) note(f policy.File, found ...diag.Finding) {
 	s.found[key(f.Name)] = append(s.found[key(f.Name)], found...)
 }
 
-// keep makes the registry of sound policies; of several with one
-// policy_ref the first is kept, and the others are reported.
+// keep builds the registry of valid policies. If several have the same policy_ref, the first is
+// kept and the others are reported.
 func (s *shelf) keep(sound []*policy.Policy, texts map[string][]byte) {
 	_, repeated := policy.NewSet(sound...)
 	for _, f := range repeated {
@@ -158,15 +156,14 @@ func (s *shelf) keep(sound []*policy.Policy, texts map[string][]byte) {
 	s.set, _ = policy.NewSet(unique...)
 }
 
-// take adds what the shelf gives a linter.
+// take adds the shelf's policies to the options of a linter.
 func (s *shelf) take(opt *lint.Options) {
 	if s.set != nil {
 		opt.Registry, opt.Unread = s.set, s.unread
 	}
 }
 
-// reports prints what is wrong on the shelf, but for files that are
-// checked themselves.
+// reports prints the problems of the shelf, except for files that are checked themselves.
 func (s *shelf) reports(c *checker, checked []input) {
 	own := map[string]bool{}
 	for _, in := range checked {
@@ -187,8 +184,8 @@ func (s *shelf) reports(c *checker, checked []input) {
 	c.unread = c.unread || s.missing
 }
 
-// fleet parses all agents of a run, when there are several, or policies,
-// people, catalogues or an owner's configuration to compare with them.
+// fleet parses all agents of a run if there are several, or if there are policies, people,
+// catalogues or an owner's configuration to compare with them.
 func fleet(inputs []input, catalogs lint.Catalogs, owner bool, workers int) *lint.Fleet {
 	is := func(k fileKind) func(input) bool {
 		return func(in input) bool { return in.kind == k && in.err == nil }
@@ -232,8 +229,8 @@ func fleet(inputs []input, catalogs lint.Catalogs, owner bool, workers int) *lin
 	return lint.NewFleet(subjects)
 }
 
-// policiesOf reads the policies of a configuration. It is all or nothing,
-// as where calls are decided (docs/contracts/policy.md).
+// policiesOf reads the policies of a configuration. It returns all of them or an error, like the
+// code that decides calls (docs/contracts/policy.md).
 func (v program) policiesOf(chosen *term.Decisions) (policy.Registry, error) {
 	files, unread := readDirs(chosen.PolicyDirs())
 	if chosen.Registry != nil {
@@ -263,7 +260,7 @@ func (v program) policiesOf(chosen *term.Decisions) (policy.Registry, error) {
 	return set, nil
 }
 
-// loadPolicies makes the registry of files, and what is wrong with them.
+// loadPolicies builds the registry of files, and returns the findings about them.
 func loadPolicies(files []policy.File, what string, unread []diag.Finding) (
 	set *policy.Set, findings []diag.Finding, texts map[string][]byte,
 ) {
@@ -275,8 +272,8 @@ func loadPolicies(files []policy.File, what string, unread []diag.Finding) (
 	return set, findings, texts
 }
 
-// readDirs reads the policies of directories, and what is wrong with
-// their files. A directory without any is a finding.
+// readDirs reads the policies of directories, and the findings about their files. A directory
+// without policies is a finding.
 func readDirs(dirs []string) (files []policy.File, unread []diag.Finding) {
 	for _, dir := range dirs {
 		found, broken := policy.ReadFS(os.DirFS(dir), dir)

@@ -53,7 +53,7 @@ func (v program) postureCommand() *cobra.Command {
 	return cmd
 }
 
-// posture lists all agents, or none.
+// posture lists all agents, or returns an error.
 func (v program) posture(s planFiles, format string, paths []string) error {
 	chosen, err := v.chosen(s)
 	if err != nil {

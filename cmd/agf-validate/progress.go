@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// progress is a single line on a terminal that tells how far a long
-// walk has come. It stays silent for the first second and when nobody
-// reads along.
+// progress is a single line on a terminal that shows the progress of a long walk. It prints nothing
+// during the first second, and nothing if the output is no terminal.
 type progress struct {
 	w       io.Writer
 	on      bool
@@ -23,7 +22,7 @@ func newProgress(w io.Writer, terminal bool) *progress {
 	return &progress{w: w, on: terminal, now: time.Now, started: time.Now()}
 }
 
-// file counts one file more.
+// file counts one more file.
 func (p *progress) file() {
 	p.files++
 	if !p.on {
@@ -37,7 +36,7 @@ func (p *progress) file() {
 	fmt.Fprintf(p.w, "\r\x1b[Kchecked %d files", p.files)
 }
 
-// clear makes room for other output.
+// clear removes the line before other output.
 func (p *progress) clear() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")

@@ -137,7 +137,7 @@ func (f *replayFlags) check(records []string) error {
 	return nil
 }
 
-// old is the old side: what is not given is as on the new one.
+// old returns the files of the old side. What is not given is the same as on the new side.
 func (f *replayFlags) old() planFiles {
 	old := f.against
 	if old.agent == "" {
@@ -170,10 +170,10 @@ func (v program) readRecord(run *replay.Replay, name string) error {
 	return run.Read(name, file)
 }
 
-// mostBad bounds how many bad entries of a record are told one by one.
+// mostBad limits how many bad entries of a record are reported individually.
 const mostBad = 20
 
-// reportBad tells of entries that can't be read.
+// reportBad returns a function that reports entries that can't be read.
 func (v program) reportBad() func(file string, line int, err error) {
 	told := map[string]int{}
 	return func(file string, line int, err error) {

@@ -36,7 +36,7 @@ func (v program) printReport(format string, r posture.Report) error {
 	return err
 }
 
-// plain is the report for people at a terminal.
+// plain formats the report for a terminal.
 func plain(r posture.Report) string {
 	var b strings.Builder
 	for _, row := range rows(r) {
@@ -92,7 +92,7 @@ func targetOf(c posture.Change) string {
 	return strings.TrimSpace(c.Kind + " " + c.Tool + c.Agent)
 }
 
-// sentence says what a change is.
+// sentence describes a change.
 func sentence(c posture.Change) string {
 	if c.Aspect != "outcome" {
 		if gains := membersWords(c); gains != "" {
@@ -147,8 +147,8 @@ func valueWords(aspect, text string) string {
 	return text
 }
 
-// membersWords says who is in a list that was not, and who is not any
-// more; "" if it is no list of people, or not the same one.
+// membersWords describes which people a list gained and lost. It returns an empty string if the
+// change is not about a list of people, or about two different lists.
 func membersWords(c posture.Change) string {
 	was, before, ok := strings.Cut(c.From, ": ")
 	is, after, listed := strings.Cut(c.To, ": ")
@@ -175,8 +175,8 @@ func membersWords(c posture.Change) string {
 	return text
 }
 
-// outcomeWords says a change of the outcome as people say it: what is
-// asked about now, and what is new in it or gone.
+// outcomeWords describes a change of the outcome: what is asked about now, and what was added or
+// removed.
 func outcomeWords(c posture.Change) string {
 	words := map[string]string{
 		"ask allow":  "no longer asks for",
@@ -206,7 +206,7 @@ func placeOf(side string, at *posture.Position) string {
 	return fmt.Sprintf("%s %s:%d:%d, ", side, at.File, at.Line, at.Column)
 }
 
-// summary is the verdict in a sentence.
+// summary returns the verdict as a sentence.
 func summary(r posture.Report) string {
 	count := map[posture.Effect]int{}
 	for _, c := range r.Changes {
@@ -229,7 +229,7 @@ func summary(r posture.Report) string {
 	return fmt.Sprintf("%s: %s", r.Verdict, strings.Join(parts, ", "))
 }
 
-// markdown is the report for a comment on a change.
+// markdown formats the report for a comment on a pull request.
 func markdown(r posture.Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**Posture: %s**\n", cellText(summary(r)))
@@ -272,8 +272,7 @@ func comparedMarkdown(files *posture.Compared) string {
 	return b.String()
 }
 
-// cellText writes a text into a cell of a table, where nothing of it is
-// markup.
+// cellText writes a text into a table cell without letting any of it act as markup.
 func cellText(s string) string {
 	var b strings.Builder
 	text := []rune(term.ScrubLine(s))

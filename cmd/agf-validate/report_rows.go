@@ -9,13 +9,13 @@ import (
 	"github.com/assent-dev/assent/posture"
 )
 
-// Bounds of a row: more is counted. JSON has all of it.
+// Limits of a row: further items are only counted. The JSON report has all of them.
 const (
 	mostNames   = 4
 	mostDetails = 8
 )
 
-// editRow is an edit of the files as people read it: one row of the report.
+// editRow is one row of the report: an edit of the files in words.
 type editRow struct {
 	effect  string
 	edited  string // "rule large (p.policy.yaml:5): amount above 5,000 → above 8,000"
@@ -38,7 +38,7 @@ type caused struct {
 	with []string
 }
 
-// detail is a change that one or several targets of a row have.
+// detail is a change that applies to one or more targets of a row.
 type detail struct {
 	caused
 	words   string
@@ -46,7 +46,7 @@ type detail struct {
 	places  bool   // whether the places of the change are shown
 }
 
-// rows lists the edits of a report, the most dangerous first.
+// rows returns the edits of a report, most dangerous first.
 func rows(r posture.Report) []editRow {
 	causes := make([][]string, len(r.Changes)) // names of the rules that cause each change
 	for _, e := range r.Edits {
@@ -114,8 +114,8 @@ func verdictWords(v posture.Verdict) string {
 	return string(v)
 }
 
-// detailsOf lists changes that say the same once, with all of their targets.
-// What an approval needs otherwise for the same calls is one detail.
+// detailsOf merges identical changes into one with all of their targets. Several changes to what an
+// approval requires for the same calls are one detail.
 func detailsOf(changes []caused, places bool) []detail {
 	var order []string
 	same := map[string][]caused{}
@@ -151,7 +151,7 @@ func detailsOf(changes []caused, places bool) []detail {
 	return out
 }
 
-// lines are the lines below a detail.
+// lines returns the lines below a detail.
 func (d detail) lines() []string {
 	var out []string
 	add := func(label, text string) {
@@ -175,7 +175,7 @@ func (d detail) lines() []string {
 	return out
 }
 
-// inline is a detail in one line.
+// inline returns a detail on one line.
 func (d detail) inline() string {
 	out := d.words
 	if d.Region != "" && d.Aspect != "outcome" {
@@ -199,7 +199,7 @@ func (d detail) inline() string {
 	return out
 }
 
-// editedWords says how a rule was edited; empty for none.
+// editedWords describes how a rule was edited. It returns an empty string if there is no rule.
 func editedWords(r *posture.EditedRule) string {
 	if r == nil {
 		return ""
@@ -235,7 +235,7 @@ func ruleWords(r *posture.EditedRule) string {
 	return fmt.Sprintf("%s (%s%s:%d)", name, old, at.File, at.Line)
 }
 
-// partWords says what is different in a rule.
+// partWords describes the difference in a rule.
 func partWords(p posture.Part) string {
 	switch {
 	case p.Aspect == "rule" && p.From == "absent":

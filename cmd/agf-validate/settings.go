@@ -18,11 +18,10 @@ import (
 //go:embed settings.schema.json
 var settingsSchema string
 
-// settingsName is the file that is read where agf-validate starts.
+// settingsName is the name of the settings file in the directory where agf-validate starts.
 const settingsName = ".agf-validate.yaml"
 
-// settings are what a repository says about its checks. Paths are as the
-// file writes them.
+// settings are a repository's settings for its checks. Paths are as written in the file.
 type settings struct {
 	Paths    []string `doc:"paths"`
 	Policies []string `doc:"policies"`
@@ -40,8 +39,7 @@ func (v program) settled(f *validateFlags, flags *pflag.FlagSet, paths []string)
 	return paths, v.printUnusable(err)
 }
 
-// settledQuietly is settled that does not print the findings of settings
-// that can't be used.
+// settledQuietly is like settled, but doesn't print the findings of settings that can't be used.
 func (v program) settledQuietly(f *validateFlags, flags *pflag.FlagSet, paths []string) ([]string, error) {
 	s, err := v.readSettings(f.settings)
 	if err != nil || s == nil {
@@ -73,8 +71,8 @@ func (v program) settledQuietly(f *validateFlags, flags *pflag.FlagSet, paths []
 	return paths, nil
 }
 
-// readSettings reads a file of settings; nil when none was named and
-// none is here.
+// readSettings reads a file of settings. It returns nil if none was named and the default file
+// doesn't exist.
 func (v program) readSettings(named string) (*settings, error) {
 	file := named
 	if file == "" {
@@ -112,7 +110,7 @@ func (v program) parseSettings(file string, src []byte) (*settings, error) {
 	return s, nil
 }
 
-// beside makes paths of the file paths from here.
+// beside makes the paths of the file relative to the working directory.
 func (s *settings) beside(dir string) {
 	from := func(path string) string {
 		if path == "" || filepath.IsAbs(path) {

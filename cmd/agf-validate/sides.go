@@ -32,7 +32,7 @@ type sideFile struct {
 	kind      fileKind
 }
 
-// sideTree is what a side is made of.
+// sideTree holds the files of a side.
 type sideTree struct {
 	what    string // as it was named
 	files   []sideFile
@@ -45,8 +45,8 @@ type sideTree struct {
 	read        []string // names of the files read besides those of agents
 }
 
-// store reads files of a side that its other files name. Paths are those
-// within the side, with slashes.
+// store reads files that other files of a side refer to. Paths are relative to the side, with
+// slashes.
 type store interface {
 	// file returns an error that is fs.ErrNotExist if there is no such file.
 	file(rel string) ([]byte, error)
@@ -54,8 +54,8 @@ type store interface {
 	dir(rel string) (fs.FS, error)
 	// name returns the path that messages show.
 	name(rel string) string
-	// start is the directory in which .agf-validate.yaml is looked for,
-	// and then in those above it.
+	// start returns the directory in which .agf-validate.yaml is looked for first; its parents
+	// follow.
 	start() string
 }
 
@@ -76,7 +76,7 @@ func (d directory) name(rel string) string { return filepath.Join(string(d), fil
 
 func (directory) start() string { return "." }
 
-// readTree reads a file, or a directory as a check walks it.
+// readTree reads a file, or a directory in the same way as a check.
 func (v program) readTree(path string) (*sideTree, error) {
 	out := &sideTree{what: path}
 	info, err := os.Stat(path)
@@ -108,8 +108,8 @@ func (v program) readTree(path string) (*sideTree, error) {
 	return out, v.settle(out)
 }
 
-// walkOwners reads every decisions.yaml of a directory, and refuses a
-// people.yaml that is not YAML: a walk for checks skips both.
+// walkOwners reads every decisions.yaml of a directory, and refuses a people.yaml that is not YAML.
+// The walk of a check skips both.
 func (t *sideTree) walkOwners(root string) error {
 	return filepath.WalkDir(root+string(filepath.Separator), func(file string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type()&fs.ModeSymlink != 0 {
@@ -136,8 +136,8 @@ func (t *sideTree) walkOwners(root string) error {
 	})
 }
 
-// replacedByLinks returns an error if the new directory has a link to a
-// directory, which is not followed, where the old one has files.
+// replacedByLinks returns an error if the new directory has a link to a directory at a path where
+// the old one has files, because such links are not followed.
 func replacedByLinks(old, new *sideTree) error {
 	for _, link := range new.notFollowed {
 		rel, err := filepath.Rel(new.what, link)
@@ -159,8 +159,7 @@ func isConfig(base string) bool {
 	return base == "decisions.yaml" || base == "decisions.yml" || base == "decisions.json"
 }
 
-// checkPeople refuses a people.yaml that is not YAML. One that is about
-// something else is not ours, and is skipped.
+// checkPeople refuses a people.yaml that is not YAML. A YAML file about something else is skipped.
 func checkPeople(name string, src []byte) error {
 	if _, known := lint.Recognise(src); known {
 		return nil
@@ -171,7 +170,7 @@ func checkPeople(name string, src []byte) error {
 	return nil
 }
 
-// settle reads the settings of a side, if it has some.
+// settle reads the settings of a side if there are any.
 func (v program) settle(t *sideTree) error {
 	for dir := t.store.start(); ; dir = path.Dir(dir) {
 		rel := path.Join(dir, settingsName)
@@ -195,7 +194,7 @@ func (v program) settle(t *sideTree) error {
 	}
 }
 
-// within cleans a path that a file of the side names.
+// within cleans a path that a file of the side refers to.
 func (t *sideTree) within(file, named string) (string, error) {
 	rel := path.Clean(filepath.ToSlash(named))
 	if !fs.ValidPath(rel) {
@@ -207,7 +206,7 @@ func (t *sideTree) within(file, named string) (string, error) {
 	return rel, nil
 }
 
-// named reads a file that a file of the side names.
+// named reads a file that a file of the side refers to.
 func (t *sideTree) named(by, file string) (sideFile, error) {
 	rel, err := t.within(by, file)
 	if err != nil {
@@ -220,7 +219,7 @@ func (t *sideTree) named(by, file string) (sideFile, error) {
 	return sideFile{rel: rel, name: t.store.name(rel), src: src}, nil
 }
 
-// sideFlags say what a side is compiled under.
+// sideFlags are the flags with what a side is compiled with.
 type sideFlags struct {
 	policies []string
 	config   string
@@ -230,15 +229,14 @@ type sideFlags struct {
 // given reports whether a flag names a file of the working tree.
 func (f sideFlags) given() bool { return len(f.policies) > 0 || f.config != "" || f.people != "" }
 
-// compiled are the agents of a side, by the path of their file.
+// compiled holds the agents of a side by the path of their file.
 type compiled struct {
 	sides    map[string]*posture.Side
 	catalogs lint.Catalogs // those that the settings of the side name
 }
 
-// name tells each side of an agent which tools its servers offer, going by
-// the lists of flags, or else by those of the settings. It returns the
-// agents.
+// name sets which tools the servers of each agent offer, by the lists of flags, or by those of the
+// settings. It returns the agents.
 func (c *compiled) name(flags lint.Catalogs) []*schema.Agent {
 	if flags != nil {
 		c.catalogs = flags
@@ -260,9 +258,8 @@ func (c *compiled) name(flags lint.Catalogs) []*schema.Agent {
 	return out
 }
 
-// compile reads the agents of a side, their policies and people. What
-// can't be read or decided on is an error: a side that is half
-// understood proves nothing.
+// compile reads the agents of a side, their policies and people. It returns an error if anything
+// can't be read, because a comparison with an incomplete side proves nothing.
 func (v program) compile(t *sideTree, f sideFlags) (*compiled, error) {
 	configs, err := v.configs(t, f)
 	if err != nil {
@@ -307,8 +304,8 @@ type owner struct {
 	rel string
 }
 
-// configs reads the configurations of a side: the one that a flag or the
-// settings name, or else every decisions.yaml.
+// configs reads the configurations of a side: the one that a flag or the settings name, otherwise
+// every decisions.yaml.
 func (v program) configs(t *sideTree, f sideFlags) ([]*owner, error) {
 	if f.config != "" {
 		chosen, err := term.ReadDecisions(f.config, v.In, v.Err)
@@ -335,9 +332,8 @@ func (v program) configs(t *sideTree, f sideFlags) ([]*owner, error) {
 	return out, nil
 }
 
-// config loads the policies of a configuration. They are those of the
-// directories that flags, the settings or the configuration name, or
-// else those of the side.
+// config loads the policies of a configuration: those of the directories that flags, the settings
+// or the configuration name, otherwise those of the side.
 func (v program) config(t *sideTree, f sideFlags, o *owner) (sides.Config, error) {
 	out := sides.Config{
 		Path:      o.rel,
@@ -392,7 +388,7 @@ func names(files []policy.File) []string {
 	return slices.Sorted(slices.Values(out))
 }
 
-// policies are the files of policies that the side itself holds.
+// policies returns the policy files of the side itself.
 func (t *sideTree) policies() []policy.File {
 	var out []policy.File
 	for _, f := range t.files {
@@ -480,8 +476,7 @@ func (v program) agents(t *sideTree) (map[string]*schema.Agent, error) {
 	return out, nil
 }
 
-// directories reads who may answer: the file that a flag or the settings
-// name, or those of the side.
+// directories reads the people: the file that a flag or the settings name, or those of the side.
 func (v program) directories(t *sideTree, named string) ([]sides.Directory, error) {
 	if named != "" {
 		d, err := v.readPeople(named)
@@ -512,12 +507,12 @@ func (v program) directories(t *sideTree, named string) ([]sides.Directory, erro
 	return out, nil
 }
 
-// report prints the findings that stop a side, and no others.
+// report prints only those findings that prevent a side from being used.
 func (v program) report(findings []diag.Finding, texts map[string][]byte) {
 	term.PrintFindings(v.Err, slices.DeleteFunc(findings, func(f diag.Finding) bool { return !f.Stops }), texts)
 }
 
-// registry makes the registry of files of policies.
+// registry builds the registry of policy files.
 func (v program) registry(t *sideTree, files []policy.File, unread []diag.Finding) (*policy.Set, error) {
 	if len(files) == 0 && len(unread) == 0 {
 		set, _ := policy.NewSet()
@@ -532,7 +527,7 @@ func (v program) registry(t *sideTree, files []policy.File, unread []diag.Findin
 	return set, nil
 }
 
-// revisions reads "A..B"; ok is false when it is none.
+// revisions parses "A..B".
 func revisions(text string) (old, new string, err error) {
 	old, new, ok := strings.Cut(text, "..")
 	switch {

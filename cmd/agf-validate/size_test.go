@@ -9,8 +9,7 @@ import (
 	"github.com/assent-dev/assent/internal/testbin"
 )
 
-// What a validator may come to: it is fetched by every job that checks
-// a file.
+// The maximum size of the validator, because every job that checks a file downloads it.
 const (
 	mostPackages = 190
 	mostBytes    = 12_000_000

@@ -1,6 +1,6 @@
 package main
 
-// The texts that init fills in. What stands in capitals is replaced.
+// The templates that init fills in. Words in capitals are replaced.
 
 const startAgent = `# The agent: what it may reach, and what it must ask for first.
 # Fields: agf-validate schema agent. Why a finding matters: agf-validate explain RULE.

@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/lint/catalog"
 )
 
-// The files that init writes, beside the lists of tools.
+// The files that init writes in addition to the lists of tools.
 const (
 	agentFile    = "agent.agf.yaml"
 	policyFile   = "policies/approvals.policy.yaml"
@@ -23,13 +23,13 @@ const (
 	toolsFolder  = "tools/"
 )
 
-// starter makes the texts of a beginning.
+// starter generates the initial files.
 type starter struct {
 	id       string
 	catalogs lint.Catalogs
 }
 
-// files are all files, as they will be written.
+// files returns all files that will be written.
 func (s *starter) files() []written {
 	workflow := strings.NewReplacer("FLAGS", s.flags(), "VERSION", term.Version).Replace(startWorkflow)
 	all := []written{
@@ -45,7 +45,7 @@ func (s *starter) files() []written {
 	return all
 }
 
-// listFile is where the list of a number is kept.
+// listFile returns the path of the i-th list of tools.
 func (s *starter) listFile(i int) string {
 	name := cmp.Or(s.catalogs[i].Server, "model")
 	if twin := s.twin(i); twin > 1 {
@@ -54,7 +54,7 @@ func (s *starter) listFile(i int) string {
 	return toolsFolder + name + ".json"
 }
 
-// twin counts the lists of the same server up to one.
+// twin counts the lists of the same server up to and including the i-th.
 func (s *starter) twin(i int) int {
 	n := 1
 	for _, before := range s.catalogs[:i] {
@@ -66,7 +66,7 @@ func (s *starter) twin(i int) int {
 	return n
 }
 
-// flags are those with which the files are checked.
+// flags returns the flags for checking the files.
 func (s *starter) flags() string {
 	flags := "--policies policies --people people.yaml"
 	for i, list := range s.catalogs {
@@ -80,7 +80,7 @@ func (s *starter) flags() string {
 	return flags
 }
 
-// agent writes the agent, with every tool of the lists.
+// agent returns the text of the agent, with every tool of the lists.
 func (s *starter) agent() string {
 	text := strings.ReplaceAll(startAgent, "ID", s.id)
 	local, servers := "", ""
@@ -109,7 +109,7 @@ func (s *starter) agent() string {
 	return text
 }
 
-// server writes a server with the tools of all its lists.
+// server returns the text of a server with the tools of all its lists.
 func (s *starter) server(alias string) string {
 	text := strings.ReplaceAll(startServer, "ALIAS", alias)
 	if tools := s.entries(alias); tools != "" {
@@ -118,7 +118,7 @@ func (s *starter) server(alias string) string {
 	return text + "      allowed_tools: []\n"
 }
 
-// entries are the lines of a server's tools.
+// entries returns the lines for a server's tools.
 func (s *starter) entries(alias string) (text string) {
 	for _, list := range s.catalogs {
 		if list.Server != alias {
@@ -132,8 +132,8 @@ func (s *starter) entries(alias string) (text string) {
 	return text
 }
 
-// entry writes a tool of a server. What only reads may be exempted, by
-// hand.
+// entry returns the lines for a tool of a server. A read-only tool gets a comment with the setting
+// that lets it run without asking, and a tool with a number gets one with a condition.
 func entry(t *catalog.Tool) string {
 	text := about(t, "        ") + "        - name: " + scalar(t.Name) + "\n"
 	switch amount := measure(t); {
@@ -148,7 +148,7 @@ func entry(t *catalog.Tool) string {
 	return text
 }
 
-// localEntry writes a tool of the program.
+// localEntry returns the lines for a local tool.
 func localEntry(t *catalog.Tool) string {
 	text := about(t, "    ") + "    - alias: " + aliasOf(t.Name) + "\n"
 	if t.Name != aliasOf(t.Name) {
@@ -157,8 +157,8 @@ func localEntry(t *catalog.Tool) string {
 	return text + "      approval: true\n"
 }
 
-// about is a comment with what a tool says of itself, which is not to
-// be read as anything else.
+// about returns a comment with the tool's own description, escaped so that it can't end the
+// comment.
 func about(t *catalog.Tool, indent string) string {
 	const most = 80
 	words := term.ScrubLine(strings.Join(strings.Fields(t.Description), " "))
@@ -168,10 +168,10 @@ func about(t *catalog.Tool, indent string) string {
 	return indent + "# It says: " + term.Shorten(words, most) + "\n"
 }
 
-// plainName is a name that every reader of YAML takes for a text.
+// plainName matches names that every YAML reader treats as strings.
 var plainName = regexp.MustCompile(`^[a-z][a-z0-9]*([_-][a-z0-9]+)+$`)
 
-// scalar writes a text for YAML.
+// scalar returns a text as a YAML scalar.
 func scalar(text string) string {
 	if plainName.MatchString(text) {
 		return text
@@ -180,8 +180,8 @@ func scalar(text string) string {
 	return string(quoted)
 }
 
-// measure is a number that every call of the tool has, and that a
-// condition can name as it stands.
+// measure returns the name of a number that every call of the tool has, and that a condition can
+// use without quoting. It returns an empty string if there is none.
 func measure(t *catalog.Tool) string {
 	for _, f := range t.Args.Fields {
 		if f.Required && f.Type.Enum == nil && strings.HasPrefix(f.Type.String(), "a number") &&
@@ -193,7 +193,7 @@ func measure(t *catalog.Tool) string {
 	return ""
 }
 
-// policy writes the policy: who answers, and for how many.
+// policy returns the text of the policy: who answers, and how many people are needed.
 func (s *starter) policy() string {
 	var destructive []string
 	for _, name := range s.destructive() {
@@ -216,7 +216,7 @@ func (s *starter) policy() string {
 	return text
 }
 
-// destructive are the tools that say that they destroy something.
+// destructive returns the tools that declare themselves destructive.
 func (s *starter) destructive() []string {
 	var out []string
 	for _, t := range s.offered() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// offered is a tool as the agent's file and calls name it.
+// offered is a tool with the names that the agent's file and calls use.
 type offered struct {
 	server   string // "" is a local tool
 	name     string
@@ -36,21 +36,21 @@ func (s *starter) offered() []offered {
 	return out
 }
 
-// fill puts a tool into a text of a test.
+// fill inserts a tool into the template of a test.
 func (o offered) fill(text string) string {
 	kind, code := "kind: tool", "not_declared"
 	if o.server != "" {
 		kind, code = "kind: mcp_tool, server: "+o.server, "not_allowed"
 	}
-	name := o.name // an alias stands as in the agent's file
+	name := o.name // an alias is written as in the agent's file
 	if o.server != "" {
 		name = scalar(name)
 	}
 	return strings.NewReplacer("KIND", kind, "TOOL", name, "CODE", code).Replace(text)
 }
 
-// tests writes the first tests: of a tool that asks one person, one
-// that asks two, and one that is none of the agent's.
+// tests returns the first tests: of a tool that asks one person, one that asks two, and one that
+// the agent doesn't have.
 func (s *starter) tests() string {
 	text, twice := startTest, s.destructive()
 	all := s.offered()
@@ -75,13 +75,13 @@ func (s *starter) tests() string {
 	return text + all[first].answered(votes)
 }
 
-// asked is the test of a tool that asks some people.
+// asked returns the test of a tool that asks a number of people.
 func (o offered) asked(title string, people int) string {
 	text := strings.NewReplacer("TITLE", title, "COUNT", strconv.Itoa(people)).Replace(startAsked)
 	return o.fill(text)
 }
 
-// answered are the tests of answers about a tool.
+// answered returns the tests of answers about a tool.
 func (o offered) answered(approve []string) string {
 	var lines []string
 	for _, person := range approve {
@@ -90,7 +90,7 @@ func (o offered) answered(approve []string) string {
 	return o.fill(strings.Replace(startVotes, "VOTES", strings.Join(lines, "\n"), 1))
 }
 
-// nobodys is a tool that the agent does not have.
+// nobodys returns a tool that the agent doesn't have.
 func (s *starter) nobodys() offered {
 	o := offered{name: "no_such_tool"}
 	for _, list := range s.catalogs {

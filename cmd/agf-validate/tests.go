@@ -118,7 +118,7 @@ type tester struct {
 	picked func(name string) bool
 	out    policytest.Outcome
 	unread bool
-	// catalogs are the tools that are offered, and agents those of all files.
+	// catalogs are the offered tools, and agents those of all files.
 	catalogs lint.Catalogs
 	agents   []*schema.Agent
 }
@@ -131,8 +131,8 @@ func (t *tester) unreadable(file string, err error) {
 	}
 }
 
-// read reads a test file and builds what it names; all nil when
-// something can't be used, which it has told.
+// read reads a test file and builds what it refers to. If something can't be used, it reports that
+// and returns nil.
 func (t *tester) read(name string) (*policytest.File, *policytest.World, *policytest.Built) {
 	src, err := disk{}.Read(name)
 	if err != nil {
@@ -179,9 +179,8 @@ func (t *tester) file(name string) {
 	t.out.Reports = append(t.out.Reports, policytest.Report{File: file.Path, Results: results})
 }
 
-// update rewrites a file that expects something else, and returns the
-// results of what it says now. A file that can't be updated is left as
-// it is.
+// update rewrites a file with the actual results as its expectations, and returns the results of
+// the new file. A file that can't be updated is left unchanged.
 func (t *tester) update(
 	file *policytest.File, built *policytest.Built, results []policytest.Result,
 ) []policytest.Result {
@@ -218,7 +217,7 @@ func leftAsItIs(n int) string {
 	return fmt.Sprintf("%d expectations are left as they are", n)
 }
 
-// replace puts a new text in the place of a file, whole or not at all.
+// replace replaces a file atomically.
 func replace(name string, text []byte) error {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -269,11 +268,10 @@ func (t *tester) finish() error {
 	return nil
 }
 
-// disk reads the files that tests name.
+// disk reads the files that tests refer to.
 type disk struct{}
 
-// Read reads a file of bounded size. A file that is called - is no
-// standard input here.
+// Read reads a file of limited size. The name - is not standard input here.
 func (disk) Read(path string) ([]byte, error) {
 	if path == "-" {
 		path = "./-"
@@ -287,8 +285,8 @@ func (disk) Policies(dir string) ([]policy.File, []diag.Finding) {
 	return policy.ReadFS(os.DirFS(filepath.FromSlash(dir)), dir)
 }
 
-// testFiles lists the test files of paths: files as they are, and what
-// is called so in directories, in their order, each once.
+// testFiles lists the test files of paths: files as given, and files in directories whose names are
+// those of tests. The order is that of paths, and each file is listed once.
 func testFiles(paths []string) (files []string, unread []error) {
 	seen := map[string]bool{}
 	add := func(name string) {
@@ -317,9 +315,8 @@ func testFiles(paths []string) (files []string, unread []error) {
 }
 
 func walkTests(dir string, add func(string)) (unread []error) {
-	// The separator makes the walk enter a directory that is given as a
-	// link. The callback never returns an error: what can't be read is
-	// told, and the rest is tested.
+	// The separator makes the walk enter a directory that is given as a link. The callback never
+	// returns an error: files that can't be read are reported, and the rest is tested.
 	_ = filepath.WalkDir(dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -334,10 +331,9 @@ func walkTests(dir string, add func(string)) (unread []error) {
 	return unread
 }
 
-// isTest reports whether a file is called as test files are, or nearly
-// so: a walk that passed over trades.test.yml would call rules tested
-// that are not. Names that other tools use too, such as trades_test.yaml
-// and trades.tests.yaml, count if the file names an agent and tests.
+// isTest reports whether the name of a file is that of a test, or close to it. If the walk skipped
+// trades.test.yml, rules would look tested that are not. Names that other tools use too, such as
+// trades_test.yaml and trades.tests.yaml, count if the file names an agent and tests.
 func isTest(path string) bool {
 	name := strings.ToLower(filepath.Base(path))
 	ext := filepath.Ext(name)

@@ -8,8 +8,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// unusableError says that a file which the check is made with has
-// errors.
+// unusableError means that a file which the check depends on has errors.
 type unusableError struct {
 	what     string // people, configuration or settings
 	file     string
@@ -22,8 +21,8 @@ func (e *unusableError) Error() string {
 	return fmt.Sprintf("the %s in %s can't be used", e.what, e.file)
 }
 
-// printUnusable prints the findings of a file that can't be used. It
-// returns the error, whatever it is.
+// printUnusable prints the findings if the error is about a file that can't be used. It returns
+// every error unchanged.
 func (v program) printUnusable(err error) error {
 	if e := (*unusableError)(nil); errors.As(err, &e) {
 		term.PrintFindings(v.Err, e.findings, map[string][]byte{e.file: e.src})

@@ -25,8 +25,7 @@ import (
 // program is the command agf-validate (docs/contracts/agf-validate.md).
 type program struct {
 	term.Streams
-	// Workers is how many files are checked at once; 0 means one per
-	// processor.
+	// Workers is the number of files that are checked at the same time. 0 means one per processor.
 	Workers int
 }
 
@@ -117,7 +116,7 @@ func (v program) command() *cobra.Command {
 	return cmd
 }
 
-// inputs are the flags that say what agents are checked with.
+// inputs adds the flags for what agents are checked with.
 func (f *validateFlags) inputs(flags *pflag.FlagSet) {
 	flags.StringVar(
 		&f.config,
@@ -147,7 +146,7 @@ func (f *validateFlags) inputs(flags *pflag.FlagSet) {
 	)
 }
 
-// completeRules offers the ids of all rules.
+// completeRules completes the ids of all rules.
 func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	ids := []string{"semantics"}
 	for _, info := range infos() {
@@ -156,12 +155,10 @@ func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-// errNoPaths is told when neither the command line nor settings name
-// anything to work on.
+// errNoPaths is returned if neither the command line nor the settings name any paths.
 var errNoPaths = errors.New("name files, directories, or - for standard input; --help tells more")
 
-// paths wants standard input once at most, since a second reading of it
-// would be empty.
+// paths allows standard input only once, because a second read of it would be empty.
 func paths(_ *cobra.Command, args []string) error {
 	if i := slices.Index(args, "-"); i >= 0 && slices.Contains(args[i+1:], "-") {
 		return errors.New("standard input can be checked only once")
@@ -169,9 +166,9 @@ func paths(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// check runs over all paths. Findings of people, a configuration or
-// settings that can't be used are reported like those of other files,
-// which are checked without them. broken are those met before.
+// check checks all paths. Findings of people, a configuration or settings that can't be used are
+// reported like those of other files, and the other files are checked without them. broken are such
+// errors from before.
 func (v program) check(f validateFlags, paths []string, broken []*unusableError) error {
 	if len(paths) == 0 {
 		return errNoPaths
@@ -265,15 +262,15 @@ func (v program) peopleOf(path string) (*people.Directory, error) {
 	return directory, nil
 }
 
-// readConfig reads the owner's configuration into the options, and
-// returns where policies are; flags go before it.
+// readConfig reads the owner's configuration into the options, and returns where the policies are.
+// Flags take precedence.
 func (v program) readConfig(f validateFlags, opt *lint.Options) (*term.Decisions, error) {
 	chosen, err := v.configOf(f, opt)
 	return chosen, v.printUnusable(err)
 }
 
-// configOf is readConfig that does not print. If the configuration can't
-// be used, it returns what the flags say with the error.
+// configOf is like readConfig, but doesn't print. If the configuration can't be used, it returns
+// the values of the flags with the error.
 func (v program) configOf(f validateFlags, opt *lint.Options) (*term.Decisions, error) {
 	var unusable error
 	chosen := &term.Decisions{Config: &resolve.Config{}}
@@ -304,8 +301,8 @@ func (v program) configOf(f validateFlags, opt *lint.Options) (*term.Decisions, 
 	return chosen, unusable
 }
 
-// parseConfig reads a configuration as the linter does, and as plans
-// do. What both find wrong is told once.
+// parseConfig parses a configuration both for the linter and for plans. A finding that both report
+// is returned once.
 func parseConfig(file string, src []byte) (*lint.Config, *resolve.Config, []diag.Finding) {
 	grades, findings := lint.ParseConfig(file, src, infos())
 	owner, more := resolve.ParseConfig(file, src)

@@ -133,8 +133,8 @@ func TestTheTerminalHidesAndSaysWhatItHides(t *testing.T) {
 	}
 }
 
-// TestEditPrintsAllThatItApproves: whom it is for, the parent's
-// input and the digest, beside the new arguments.
+// TestEditPrintsAllThatItApproves: the command prints the principal, the parent's input and the
+// digest in addition to the new arguments.
 func TestEditPrintsAllThatItApproves(t *testing.T) {
 	h := answering(t)
 	r := h.ask(
@@ -186,8 +186,8 @@ func TestTheTerminalSaysWhoIsCalledIn(t *testing.T) {
 	)
 }
 
-// TestTheTerminalSaysWhatNobodyCanFill: to whoever asks, and
-// in the document.
+// TestTheTerminalSaysWhatNobodyCanFill: both the person who asks and the JSON document get the
+// information.
 func TestTheTerminalSaysWhatNobodyCanFill(t *testing.T) {
 	h := answering(t)
 	call := h.file(t, `{"kind":"tool","tool":"purge","args":{}}`)
@@ -225,8 +225,7 @@ func TestTheTerminalListsWhatWaits(t *testing.T) {
 	holds(t, h.types(t, "q", "alice", term.ExitOK, "watch"), "1 wait for an answer, 0 of them for yours", "(this one does not wait for you)")
 }
 
-// TestHooksCanStopOnTwo: whoever takes 1 for a warning gets
-// another code, and never 0.
+// TestHooksCanStopOnTwo: callers that treat 1 as a warning can choose another exit code, except 0.
 func TestHooksCanStopOnTwo(t *testing.T) {
 	h := answering(t)
 	call := h.file(t, `{"kind":"tool","tool":"wire","args":{"amount":1}}`)

@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// backend wires the heavy half of the command.
+// backend connects the commands to the code that opens stores and runs services.
 func backend() operate.Backend {
 	return operate.Backend{
 		OpenStore:   func(ctx context.Context, c config.Store) (store.Store, error) { return openStore(ctx, c, nil) },
@@ -34,15 +34,16 @@ func backend() operate.Backend {
 	}
 }
 
-// records is a service that does nothing but note what was done to a store.
+// records returns a service that is only used to write to the ledger of a store.
 func records(s store.Store) *approval.Service {
 	return approval.New(s, nil, nil, time.Now, rand.Reader, approval.Config{})
 }
 
-// operator is who acts on a store directly: whoever may write to it.
+// operator is the actor of changes that are made directly in a store by someone with access to it.
 const operator = "operator"
 
-// maker makes and ends tokens directly in a store, by the rules of the API.
+// maker returns a Maker that creates and revokes tokens directly in a store, by the rules of the
+// API.
 func maker(s store.Store) *tokens.Maker {
 	return &tokens.Maker{
 		Store:  s,
@@ -52,7 +53,7 @@ func maker(s store.Store) *tokens.Maker {
 	}
 }
 
-// createToken makes a token for whoever holds the store.
+// createToken creates a token directly in a store.
 func createToken(
 	ctx context.Context, s store.Store, tenant string, body openapi.TokenBody,
 ) (*openapi.CreatedToken, error) {
@@ -93,7 +94,7 @@ func prune(
 	return pruneBy(ctx, s, tenant, before, operator)
 }
 
-// pruneBy redacts what ended before a time, and records who did.
+// pruneBy redacts requests that ended before a time, and records who did it.
 func pruneBy(
 	ctx context.Context, s store.Store, tenant string, before time.Time, by string,
 ) (requests, entries int, err error) {

@@ -15,11 +15,11 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// partCandidate is the part of what calls are compared with. Nothing is
-// decided by it.
+// partCandidate is the name of the candidate rules that calls are compared with. They decide
+// nothing.
 const partCandidate = "candidate"
 
-// compare begins to compare a tenant's calls, if a candidate is given.
+// compare starts comparing a tenant's calls with its candidate, if one is configured.
 func (t *tenant) compare(live plans.Config) {
 	if t.cfg.Candidate == "" {
 		return
@@ -33,7 +33,7 @@ func (t *tenant) compare(live plans.Config) {
 	})
 }
 
-// candidateLoaded is what /readyz tells of the candidate.
+// candidateLoaded returns the state of the candidate for /readyz.
 func (t *tenant) candidateLoaded(problems bool) []openapi.Loaded {
 	if t.candidate == nil {
 		return nil
@@ -46,7 +46,7 @@ func (t *tenant) candidateLoaded(problems bool) []openapi.Loaded {
 	return []openapi.Loaded{l}
 }
 
-// watcher hands the calls of tenants to their candidates; nil: no
+// watcher returns a watcher that passes the calls of tenants to their candidates, or nil if no
 // tenant has one.
 func (ts tenants) watcher() approval.Watcher {
 	for _, t := range ts {
@@ -57,7 +57,7 @@ func (ts tenants) watcher() approval.Watcher {
 	return nil
 }
 
-// watcher is an approval.Watcher.
+// watcher implements approval.Watcher.
 type watcher struct{ tenants tenants }
 
 func (w watcher) of(tenant string) *candidate.Candidate {
@@ -79,7 +79,7 @@ func (w watcher) Denied(r *approval.Request) {
 	}
 }
 
-// candidateErr is what is wrong with the candidates' files.
+// candidateErr returns the errors in the candidates' files.
 func (ts tenants) candidateErr(context.Context) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(ts)) {
@@ -95,7 +95,7 @@ func (ts tenants) candidateErr(context.Context) error {
 	return errors.Join(errs...)
 }
 
-// candidateCounts is server.Config.CandidateCounts.
+// candidateCounts returns the function for server.Config.CandidateCounts.
 func (ts tenants) candidateCounts() func() ([]candidate.Count, uint64) {
 	if ts.watcher() == nil {
 		return nil
@@ -120,7 +120,7 @@ func (ts tenants) candidateCounts() func() ([]candidate.Count, uint64) {
 	}
 }
 
-// candidateOf is server.Config.Candidate.
+// candidateOf implements server.Config.Candidate.
 func (ts tenants) candidateOf(name string) *candidate.Candidate {
 	return watcher{ts}.of(name)
 }

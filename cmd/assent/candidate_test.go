@@ -163,8 +163,8 @@ func (h *testServer) quotes(t *testing.T) {
 	}
 }
 
-// TestABrokenCandidateLeavesTheServerReady: it says where, degraded and
-// ready, and is compared once it is mended.
+// TestABrokenCandidateLeavesTheServerReady: readiness reports where the candidate is broken, as
+// degraded but ready, and calls are compared once it is fixed.
 func TestABrokenCandidateLeavesTheServerReady(t *testing.T) {
 	t.Parallel()
 	h := candidateServer(t, "schema_version: \"1.0.0\"\nmetadata: [\n")

@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// votingChannels are the names of the channels by which people answer.
+// votingChannels returns the names of the channels by which people answer.
 func votingChannels() []string {
 	var names []string
 	for _, c := range channels.All() {
@@ -26,7 +26,7 @@ func votingChannels() []string {
 	return names
 }
 
-// posting are the beginnings of the addresses that channels post answers to.
+// posting returns the prefixes of the paths that channels post answers to.
 func posting() []string {
 	var prefixes []string
 	for _, c := range channels.All() {
@@ -38,19 +38,17 @@ func posting() []string {
 	return prefixes
 }
 
-// target is a receiver of a tenant, in its channel.
+// target is a receiver of a tenant with its channel.
 type target struct {
 	notify.Receiver
 	channel notify.Channel
 	tenant  string
 }
 
-// path is the address of this server that the channel posts answers of
-// the tenant to.
+// path returns the path of this server to which the channel posts the tenant's answers.
 func (t target) path() string { return "/" + t.channel.Name + "/" + providerID(t.tenant) }
 
-// name is what deliveries call the target: "slack:TENANT",
-// "webhook:TENANT/NAME".
+// name returns the name of the target in deliveries: "slack:TENANT", "webhook:TENANT/NAME".
 func (t target) name() string {
 	if t.Key == "" {
 		return t.channel.Name + ":" + t.tenant
@@ -59,7 +57,7 @@ func (t target) name() string {
 	return t.channel.Name + ":" + t.tenant + "/" + t.Key
 }
 
-// label is what complaints call the target.
+// label returns the name of the target in error messages.
 func (t target) label() string {
 	if t.Key == "" {
 		return t.channel.Name
@@ -80,17 +78,17 @@ func targetsOf(t config.Tenant) []target {
 	return all
 }
 
-// delivery is who hears of what happens, through all channels.
+// delivery sends notifications through all channels.
 type delivery struct {
 	cfg     config.Serve
 	all     []target
-	router  *notify.Router           // nil: nobody hears of anything
+	router  *notify.Router           // nil: there are no notifications
 	senders map[string]notify.Sender // by name of the target
 	worker  *notify.Worker
 }
 
-// newDelivery checks the routes. Senders come with connect, since some
-// vote through the service that the routes belong to.
+// newDelivery checks the routes. connect creates the senders later, because some of them vote
+// through the service that the routes belong to.
 func newDelivery(cfg config.Serve, base string) (*delivery, error) {
 	d := &delivery{cfg: cfg, senders: map[string]notify.Sender{}}
 	var routes []notify.Route
@@ -118,8 +116,8 @@ func newDelivery(cfg config.Serve, base string) (*delivery, error) {
 	return d, err
 }
 
-// claim refuses targets that share a name, and tenants whose channel
-// would post to the same address, or to none.
+// claim refuses targets that share a name, and tenants whose channel would post to the same path,
+// or to none.
 func (t target) claim(taken map[string]target) error {
 	if _, twice := taken[t.name()]; twice {
 		return fmt.Errorf("tenant %s: two %ss share a name: %s", t.tenant, t.channel.Name, t.Key)
@@ -154,7 +152,7 @@ func (t target) claim(taken map[string]target) error {
 	return nil
 }
 
-// route is approval.Config.Route.
+// route implements approval.Config.Route.
 func (d *delivery) route(event string, r *approval.Request) []approval.Delivery {
 	if d.router == nil {
 		return nil
@@ -163,7 +161,7 @@ func (d *delivery) route(event string, r *approval.Request) []approval.Delivery 
 	return d.router.Deliveries(event, r)
 }
 
-// host is this service as the sender of a target sees it.
+// host returns the view of this service that the sender of a target gets.
 func (a *app) host(t target) notify.Host {
 	return notify.Host{
 		Tenant:  t.tenant,
@@ -177,7 +175,7 @@ func (a *app) host(t target) notify.Host {
 	}
 }
 
-// connect makes the senders.
+// connect creates the senders.
 func (d *delivery) connect(a *app) error {
 	var targets []notify.Target
 	for _, t := range d.all {
@@ -222,8 +220,8 @@ func (d *delivery) connect(a *app) error {
 	return err
 }
 
-// mount puts the addresses that channels post answers to into the
-// pages: claim has seen that no two are the same.
+// mount registers the paths that channels post answers to. claim has already checked that no two
+// are the same.
 func (d *delivery) mount(mux *http.ServeMux) {
 	for _, t := range d.all {
 		if takes, ok := d.senders[t.name()].(http.Handler); ok {
@@ -232,7 +230,7 @@ func (d *delivery) mount(mux *http.ServeMux) {
 	}
 }
 
-// register lists the addresses that channels must be told to post answers to.
+// register lists the addresses that have to be configured in the channels for posting answers.
 func (d *delivery) register(base string) []operate.Address {
 	var out []operate.Address
 	for _, t := range d.all {
@@ -252,7 +250,7 @@ func (d *delivery) register(base string) []operate.Address {
 	return out
 }
 
-// run sends until ctx ends, and lets what is under way end.
+// run sends notifications until ctx ends, and lets those that are under way finish.
 func (d *delivery) run(ctx context.Context) {
 	if d.worker != nil {
 		d.worker.Run(ctx)

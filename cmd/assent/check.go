@@ -20,7 +20,7 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// checker collects what is wrong with a configuration and its files.
+// checker collects the problems of a configuration and its files.
 type checker struct {
 	cfg   config.Serve
 	found operate.Checked
@@ -43,8 +43,8 @@ func newChecker(cfg config.Serve) *checker {
 	}
 }
 
-// checkServe reads everything that serve would, and tells what is wrong
-// with it. It opens no store and reaches nobody.
+// checkServe reads everything that serve would read, and reports what is wrong with it. It opens no
+// store and makes no network requests.
 func checkServe(ctx context.Context, cfg config.Serve) operate.Checked {
 	c := newChecker(cfg)
 	if cfg.Dev {
@@ -61,7 +61,7 @@ func checkServe(ctx context.Context, cfg config.Serve) operate.Checked {
 	return c.found
 }
 
-// wrong notes errors; nil is none.
+// wrong adds errors to the report. A nil error is ignored.
 func (c *checker) wrong(tenant, what string, all ...error) {
 	for _, err := range all {
 		if err == nil {
@@ -108,8 +108,8 @@ func (c *checker) tenant(ctx context.Context, cfg config.Tenant) {
 	c.secrets(cfg, f.plans)
 }
 
-// choices warns of what the decision configuration opts in to. Of a
-// registry, which is not asked, its copy is checked.
+// choices warns about the risks that the decision configuration opts in to. A registry is not
+// contacted; its local copy is checked instead.
 func (c *checker) choices(cfg config.Tenant, load *plans.Config) {
 	if cfg.Chosen == nil {
 		return
@@ -141,7 +141,7 @@ func (c *checker) choices(cfg config.Tenant, load *plans.Config) {
 	copied = cached
 }
 
-// candidate reads what calls would be compared with.
+// candidate reads the rules that calls would be compared with.
 func (c *checker) candidate(cfg config.Tenant, load plans.Config, live *plans.Plans) {
 	t := tenant{
 		cfg:   cfg,
@@ -155,8 +155,7 @@ func (c *checker) candidate(cfg config.Tenant, load plans.Config, live *plans.Pl
 	}
 }
 
-// people notes everything that is wrong with people.yaml, where the
-// start would tell the first.
+// people reports all errors of people.yaml, while the start reports only the first one.
 func (c *checker) people(tenant string, err error) {
 	broken, ok := errors.AsType[*directory.BrokenError](err)
 	if !ok {
@@ -170,9 +169,9 @@ func (c *checker) people(tenant string, err error) {
 	}
 }
 
-// groups reports stages that the people of people.yaml can't fill, and
-// warns of other groups that policies name and nobody is in. With an
-// identity provider both are warnings: sign-ins may bring people.
+// groups reports stages that the people of people.yaml can't fill, and warns about other groups
+// that policies name and that have no members. With an identity provider both are warnings, because
+// sign-ins may add people.
 func (c *checker) groups(ctx context.Context, cfg config.Tenant, watch *directory.Watched, agents *plans.Plans) {
 	if watch == nil || watch.Err() != nil {
 		return
@@ -215,7 +214,7 @@ func (c *checker) groups(ctx context.Context, cfg config.Tenant, watch *director
 	}
 }
 
-// secrets reads the files of secrets, and what else the configuration names.
+// secrets reads the secret files and the other files that the configuration names.
 func (c *checker) secrets(cfg config.Tenant, agents *plans.Plans) {
 	if cfg.OIDC != nil {
 		providers, err := tenants{cfg.Name: {cfg: cfg}}.providers()
@@ -236,7 +235,7 @@ func (c *checker) secrets(cfg config.Tenant, agents *plans.Plans) {
 	}
 }
 
-// mcp reads what a gateway for MCP is made of. It starts no server.
+// mcp checks the parts of an MCP gateway. It starts no server.
 func (c *checker) mcp(tenant string, g mcpconfig.Served, agents *plans.Plans) {
 	what := "mcp: gateway " + g.Name
 	if _, err := agents.Plan(context.Background(), tenant, g.Agent); err != nil {
@@ -250,7 +249,7 @@ func (c *checker) mcp(tenant string, g mcpconfig.Served, agents *plans.Plans) {
 	c.wrong(tenant, what+": pins", err)
 }
 
-// rap reads what runtimes and gateways are made of.
+// rap checks the parts of runtimes and gateways.
 func (c *checker) rap(cfg config.Tenant, agents *plans.Plans) {
 	for _, r := range cfg.RAP.Runtimes {
 		_, err := agents.Plan(context.Background(), cfg.Name, r.Agent)
@@ -273,7 +272,7 @@ func (c *checker) rap(cfg config.Tenant, agents *plans.Plans) {
 	}
 }
 
-// checkOIDC asks the identity providers of a configuration what they offer.
+// checkOIDC reads the metadata of the configured identity providers.
 func checkOIDC(ctx context.Context, cfg config.Serve) (operate.Checked, error) {
 	c := newChecker(cfg)
 	all := tenants{}

@@ -38,16 +38,15 @@ func (p program) Run(args []string) int {
 	return term.Run(cmd(), p.Streams, args)
 }
 
-// hookName is the command that runs before each tool of a coding agent.
+// hookName is the name of the command that runs before each tool call of a coding agent.
 const hookName = "hook"
 
-// hookGarbage is by how much the memory of a hook grows before garbage
-// is collected, in percent: what a hook needs from its start to its end
-// takes less than one collection would.
+// hookGarbage is the percentage by which the memory of a hook grows before a garbage collection. A
+// whole run of a hook takes less time than one collection.
 const hookGarbage = 400
 
-// hookAlone is the command without what else it can do: to make all of
-// that takes longer than to decide about a call.
+// hookAlone returns the command with only its hook commands, because creating all commands takes
+// longer than deciding on a call.
 func (p program) hookAlone() *cobra.Command {
 	cmd := root()
 	cmd.AddCommand(p.hooks())

@@ -16,8 +16,7 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// load loads agents, with their policies, by the decision configuration
-// that is named, if one is.
+// load loads agents with their policies, and the decision configuration if one is named.
 func (f *files) load(cfg *plans.Config, chosen *term.Decisions) (err error) {
 	if chosen != nil {
 		f.file = chosen.File
@@ -42,8 +41,8 @@ func (f *files) load(cfg *plans.Config, chosen *term.Decisions) (err error) {
 	return err
 }
 
-// tellChoices logs what the owner chose about decisions when that is
-// new, what it loosens, and says aloud that silence counts as consent.
+// tellChoices logs the decision configuration when it has changed and what the change loosens. It
+// warns if an expired request counts as approval.
 func (f *files) tellChoices() {
 	now, before := f.plans.Chosen(), f.told
 	if now == nil || before != nil && before.Digest() == now.Digest() {
@@ -63,16 +62,15 @@ func (f *files) tellChoices() {
 	}
 }
 
-// approvesOnTimeout is said wherever a start, a change, or a check sees
-// that the owner opted in.
+// approvesOnTimeout is the warning that a start, a change or a check prints if the owner opted in
+// to approval by timeout.
 const approvesOnTimeout = "APPROVAL BY TIMEOUT is on: a call runs that nobody decided in time, where a policy says " +
 	"on_timeout: approve"
 
-// factLoosened names in the ledger what a change lets through that was
-// not before.
+// factLoosened is the ledger's fact that lists what a change newly allows.
 const factLoosened = "loosened"
 
-// choices are what the ledger is told of the decision configuration.
+// choices returns the facts about the decision configuration for the ledger.
 func (f *files) choices() map[string]any {
 	c := f.plans.Chosen()
 	facts := map[string]any{
@@ -96,7 +94,7 @@ func (f *files) choices() map[string]any {
 	return facts
 }
 
-// undeclared is what a call means that an agent's file does not declare.
+// undeclared returns the outcome for calls to tools that the agent's file does not declare.
 func undeclared(c *resolve.Config) string {
 	if c.Undeclared == "" {
 		return "deny"
@@ -105,7 +103,7 @@ func undeclared(c *resolve.Config) string {
 	return c.Undeclared
 }
 
-// inForce is server.Config.Agents.
+// inForce implements server.Config.Agents.
 func (ts tenants) inForce(name string) openapi.Agents {
 	out := openapi.Agents{Agents: []openapi.AgentInForce{}}
 	t, ok := ts[name]
@@ -145,13 +143,13 @@ func (ts tenants) inForce(name string) openapi.Agents {
 	return out
 }
 
-// found is a finding in one line. The directory of its file is the
-// server's own business.
+// found formats a finding on one line. It omits the directory of the file, which should not be
+// visible outside the server.
 func found(f diag.Finding) string {
 	return fmt.Sprintf("%s:%d:%d: %s", filepath.Base(f.File), f.Range.Start.Line, f.Range.Start.Column, f.Message)
 }
 
-// registryInForce tells how a registry stands.
+// registryInForce describes the state of a registry.
 func registryInForce(s policyhttp.State, now time.Time) *openapi.RegistryInForce {
 	out := &openapi.RegistryInForce{
 		Origin: s.Origin,

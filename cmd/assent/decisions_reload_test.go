@@ -45,14 +45,14 @@ func newReloading(t *testing.T, text string, more map[string]string) *reloading 
 	return h
 }
 
-// write puts a new file in the place of the old one, as operators are
-// told to: half of one would be told and recorded.
+// write replaces the file atomically, as the documentation tells operators to do. A half-written
+// file would be reported and recorded.
 func (h *reloading) write(text string) {
 	h.t.Helper()
 	must.Do(h.t, os.Rename(testfiles.Write(h.t, h.file+".new", text), h.file))
 }
 
-// agents is what GET /v1/agents says now.
+// agents returns the current answer of GET /v1/agents.
 func (h *reloading) agents() (out openapi.Agents) {
 	h.t.Helper()
 	_, text := fetched(h.t, http.MethodGet, h.ready.API+"/v1/agents", h.token["runtime"], "")
@@ -85,8 +85,8 @@ func (h *reloading) inForce(text string) (digest string) {
 	return c.Digest()
 }
 
-// trouble waits until readiness says that the configuration can't be
-// used, and returns what a token of the tenant is told.
+// trouble waits until readiness reports that the configuration can't be used, and returns the
+// details that a token of the tenant gets.
 func (h *reloading) trouble() (told string) {
 	h.t.Helper()
 	testwait.Until(h.t, "readiness tells", func() bool {
@@ -106,10 +106,9 @@ func (h *reloading) trouble() (told string) {
 
 const nobodysCall = `{"kind":"tool","tool":"nobody"}`
 
-// TestTheConfigurationIsReloadedByARunningService: a change is in force
-// without a restart, with its digest in decisions, the ledger and the
-// log, which name what it loosens; a broken file changes nothing, and
-// readiness and the log say where it is broken.
+// TestTheConfigurationIsReloadedByARunningService: a change takes effect without a restart. Its
+// digest is in decisions, the ledger and the log, which also list what it loosens. A broken file
+// changes nothing, and readiness and the log report where it is broken.
 func TestTheConfigurationIsReloadedByARunningService(t *testing.T) {
 	t.Parallel()
 	h := newReloading(t, "permit_age: 10m\n", nil)

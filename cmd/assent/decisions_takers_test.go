@@ -38,7 +38,7 @@ type taker struct {
 // loud is a decision configuration whose effect is seen.
 const loud = "undeclared: ask\napprove_on_timeout: true\npolicies: [rules]\n"
 
-// takers are all commands that decide.
+// takers lists all commands that decide.
 func takers() []taker {
 	const (
 		decides = "cmd/internal/decide.Decider.compileFile"
@@ -52,8 +52,7 @@ func takers() []taker {
 		return out + errOut
 	}
 	beside := func(file, name string) string { return filepath.Join(filepath.Dir(file), name) }
-	// serve says what it starts with, and ends, since somebody listens
-	// where it wants to.
+	// serve prints its configuration at the start, and ends because its address is in use.
 	serve := func(t *testing.T, file string, args ...string) string {
 		return said(append(args, "--agents", beside(file, "desk.agf.yaml"), "--people", beside(file, "people.yaml"),
 			"--store", beside(file, "s.db"), "--key", beside(file, "k"), "--decisions", file,
@@ -217,7 +216,7 @@ func notTakers() map[string]string {
 	}
 }
 
-// busyAddress is one that somebody listens at.
+// busyAddress returns an address that is in use.
 func busyAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -367,7 +366,7 @@ func compiles(d ast.Decl) (found bool) {
 	return found
 }
 
-// TestAGatewayDecidesByTheConfiguration, as it stands now: without a
+// TestAGatewayDecidesByTheConfiguration: the gateway uses the current configuration without a
 // restart.
 func TestAGatewayDecidesByTheConfiguration(t *testing.T) {
 	t.Parallel()

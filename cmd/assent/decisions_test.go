@@ -64,8 +64,8 @@ rules:
   - {id: late, match: {targets: [quote]}, approval: true, require: {within: 1h, on_timeout: approve}}
 `
 
-// chosenField says where one field of a decision configuration is seen:
-// what a probe says with it, and does not say without it.
+// chosenField describes where one field of a decision configuration has an effect: the output of a
+// command with the field, which it doesn't print without it.
 type chosenField struct {
 	text   string // of the file; base is without the field
 	base   string
@@ -96,7 +96,7 @@ func chosenFields(bundle, cache string) map[string]chosenField {
 		"registry.cache": {
 			text: away, call: quote, decide: `"policy":"acme.all"`, lint: "acme.nowhere", wrong: "registry: {cache: 1}",
 		},
-		// What these do is seen by TestARegistryThatGoesAway.
+		// The effect of these is tested by TestARegistryThatGoesAway.
 		"registry.every": {wrong: "registry: {url: \"https://a.example\", every: 0s}"},
 		"registry.keep":  {wrong: "registry: {url: \"https://a.example\", keep: never}"},
 		"trusted_servers": {
@@ -219,10 +219,9 @@ func configured(t *testing.T, dir string) (config.Serve, string, error) {
 	return cfg, errOut.String(), err
 }
 
-// TestEveryChoiceIsReadByAllThree walks every field of the schema: it
-// changes what decide, serve and agf-validate say, where the contract
-// says that they read it; a wrong value is refused by all three at the
-// same place; and one digest stands in the answers of two of them.
+// TestEveryChoiceIsReadByAllThree tests every field of the schema: it changes the output of those
+// of decide, serve and agf-validate that read it according to the contract. All three refuse a
+// wrong value at the same position, and two of them print the same digest.
 func TestEveryChoiceIsReadByAllThree(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -292,7 +291,7 @@ func TestEveryChoiceIsReadByAllThree(t *testing.T) {
 	}
 }
 
-// chosenIn is what of a decision must be the same everywhere.
+// chosenIn returns the part of a decision that must be the same everywhere.
 func chosenIn(t *testing.T, text string) string {
 	t.Helper()
 	var d resolve.Decision

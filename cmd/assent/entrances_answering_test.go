@@ -31,10 +31,9 @@ type wayToAnswer struct {
 	ends  approval.State // what an answer makes of a request that takes one; it is a question where that is answered
 	text  bool           // it answers a question for a text
 	edits bool           // an answer replaces the arguments, so that it voids those before it
-	// looks are the pages that somebody opens before they answer, the
-	// one after the other.
+	// looks are the pages that a person opens before answering, in order.
 	looks []func(t *testing.T, w *entrances, who string, r *approval.Request)
-	// answer returns what the person is told.
+	// answer returns the message that the person gets.
 	answer func(t *testing.T, w *entrances, who string, r *approval.Request) string
 }
 
@@ -146,8 +145,7 @@ func votesOverHTTP(t *testing.T, w *entrances, who string, r *approval.Request) 
 	return told
 }
 
-// answersInClient has the person answer whom an MCP client's agent acts
-// for, by the form in that client.
+// answersInClient answers as the principal of an MCP client's agent, by the form in that client.
 func answersInClient(t *testing.T, w *entrances, who string, r *approval.Request) string {
 	by := approval.Asker{Token: "mcp/desk/client", Principal: who}
 	if err := mcp.ServiceUser(w.replica.service, r.Tenant).Answer(t.Context(), by, r, 0); err != nil {
@@ -200,7 +198,7 @@ func editsOnCommandLine(t *testing.T, w *entrances, who string, r *approval.Requ
 	return w.commands(t, who, "edit", r.ID, "--args", filepath.Join(w.dir, file), "--yes", "--binding", r.Binding())
 }
 
-// seal is the seal of the first form of a page, "" when it has none.
+// seal returns the seal of the first form of a page, or an empty string if it has none.
 func seal(page string) string {
 	found := sealPattern.FindStringSubmatch(page)
 	if found == nil {
@@ -221,8 +219,8 @@ func sealOf(who string, r *approval.Request) string {
 	return fmt.Sprintf("%s %s %d", who, r.ID, r.Version)
 }
 
-// take keeps what a page lets somebody answer with. Where it lets them
-// do nothing, they try with what ben's page had.
+// take stores the seal that a page gives a person for answering. If the page has no form for them,
+// they try the seal from ben's page.
 func (s *sealsTaken) take(who string, r *approval.Request, sealed string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,8 +230,8 @@ func (s *sealsTaken) take(who string, r *approval.Request, sealed string) {
 	s.of[sealOf(who, r)] = sealed
 }
 
-// taken is what somebody answers a request with, as it stands; ""
-// before they looked at it.
+// taken returns the seal with which a person answers the current version of a request. It is empty
+// before they have opened it.
 func (s *sealsTaken) taken(who string, r *approval.Request) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,8 +239,8 @@ func (s *sealsTaken) taken(who string, r *approval.Request) string {
 	return s.of[sealOf(who, r)]
 }
 
-// form is what somebody posts about a request, with what they took from
-// a page.
+// form returns the form that a person posts about a request, with the seal that they took from a
+// page.
 func (w *entrances) form(who string, r *approval.Request) url.Values {
 	return url.Values{
 		"request": {r.ID},
@@ -285,8 +283,8 @@ func votesInInbox(t *testing.T, w *entrances, who string, r *approval.Request) s
 	return v.submits("/requests/"+r.ID+"/vote", form) + v.get("/requests/"+r.ID)
 }
 
-// sealForEdit is that of the form by which arguments are edited: the
-// last of its page.
+// sealForEdit returns the seal of the form for editing arguments, which is the last form of the
+// page.
 func sealForEdit(page string) string {
 	if i := strings.LastIndex(page, `id="edit-form"`); i >= 0 {
 		return seal(page[i:])
@@ -334,9 +332,8 @@ const (
 	slackSigning = "secret-of-the-app"
 )
 
-// slackPeer is Slack's API on this machine, as far as it takes to
-// click: it keeps the buttons that were posted, and what people were
-// told.
+// slackPeer is a local implementation of the parts of Slack's API that clicks need. It keeps the
+// posted buttons and the messages to people.
 type slackPeer struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -419,8 +416,8 @@ func (p *slackPeer) response() (path string) {
 	return "/response/" + strconv.Itoa(p.clicks)
 }
 
-// interacts posts what somebody did in Slack, signed, and waits for
-// what they are told at a response URL.
+// interacts posts a signed interaction of a person in Slack, and waits for the message at the
+// response URL.
 func (w *entrances) interacts(t *testing.T, who, path string, what map[string]any) (told string) {
 	t.Helper()
 	what["user"] = map[string]any{"id": "U0" + strings.ToUpper(who), "team_id": slackTeam}

@@ -29,17 +29,16 @@ type wayToAsk struct {
 	// question: what is asked takes one answer of anybody in the group,
 	// so it has no second seat.
 	question bool
-	// administers: an act of an administrator, which is for nobody; its
-	// agent has no file.
+	// administers: an administrative act, which has no principal; its agent has no file.
 	administers bool
-	// unnamed: nobody says for whom the agent acts.
+	// unnamed: the call names no principal.
 	unnamed bool
 	// single: no asker of this entrance makes an approval of two people.
 	single bool
 	ask    func(t *testing.T, w *entrances, c askedCall)
 }
 
-// embedder is who asks in a program that has the service in itself.
+// embedder is the asker in a program that embeds the service.
 func embedder() approval.Asker { return approval.Asker{Token: "embedder", Person: "mara"} }
 
 func waysToAsk() []wayToAsk {
@@ -236,7 +235,7 @@ func (c askedCall) resolved() *resolve.Call {
 	return &resolve.Call{Kind: resolve.Tool, Tool: "restart", Args: []byte(c.args()), Principal: c.principal}
 }
 
-// verdict is what an agent's plan says of it.
+// verdict returns the verdict of the agent's plan on the call.
 func (c askedCall) verdict() hold.Verdict {
 	return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: c.resolved()}
 }
@@ -327,8 +326,8 @@ func (w *entrances) invokes(t *testing.T, gateway string, c askedCall) {
 	})))
 }
 
-// administrator is who asks for an act: mara, so that one other
-// approves, or nobody, so that two do.
+// administrator returns the client that asks for an act: mara's, so that one other person approves,
+// or one without a person, so that two do.
 func (w *entrances) administrator(t *testing.T, c askedCall) *client.Client {
 	if c.seats > 1 {
 		return w.client(t, "root")
@@ -366,8 +365,7 @@ type wayToTake struct {
 	name  string
 	sites []string
 	asks  wayToAsk
-	// take takes it for whoever asked, or for another asker of the same
-	// person.
+	// take takes the run for the asker, or for another asker of the same person.
 	take func(t *testing.T, w *entrances, c askedCall, r *approval.Request, another bool) error
 }
 

@@ -21,20 +21,19 @@ import (
 
 // view is a channel as people meet it.
 type view struct {
-	// shows is what people read of a request, without markup; nil: the
+	// shows returns the text of a request that people read, without markup. It is nil if the
 	// channel carries no text of a call.
 	shows func(t *testing.T, w *entrances, r *approval.Request) string
-	// answers are the ways in which somebody answers; nil: nobody can.
+	// answers are the ways to answer a request. It is nil if the channel takes no answers.
 	answers []func(t *testing.T, w *entrances, who string, r *approval.Request) string
-	// submits is how somebody answers a question for a text; nil: nobody
-	// can.
+	// submits answers a question that requires a text. It is nil if the channel can't.
 	submits func(t *testing.T, w *entrances, who string, r *approval.Request) string
-	// cuts is what it says of a message that is too long for it.
+	// cuts is the note with which the channel marks a shortened message.
 	cuts string
 }
 
-// views are all channels of the product: those of the table, the
-// terminal, and the API under it.
+// views returns all channels of the product: those of the table, the terminal, and the API below
+// it.
 func views() map[string]view {
 	type answer = func(t *testing.T, w *entrances, who string, r *approval.Request) string
 	return map[string]view{
@@ -66,15 +65,15 @@ func views() map[string]view {
 	}
 }
 
-// hostileText tries to be something else on each channel. Its last
-// words tell that all of it was read.
+// hostileText contains attacks on the display of each channel. Its last words show that all of it
+// was displayed.
 const hostileText = "pay\u202egnp.exe\u2066x\u2069 zero\u200bwidth\ufeff" +
 	"\x1b[2J\x1b]0;title\x07 \u009b31m red\r\nAgent: innocent\t|" +
 	" *bold* _it_ ~no~ `code` <!channel> <https://evil.example|click> :bomb: &lt;b&gt; <script>alert(1)</script>" +
 	" \U000e0041\U000e0042 mark\u0301\u0302\u0303\u0304\u0305\u0306 1\u0338 \u2800\u3164\ufe0f \ue000 \u2028 " +
 	"\\u{202e} שלום \xff end-of-text"
 
-// spelledOut is what every channel must write for what it does not draw.
+// spelledOut are the escapes that every channel must write for invisible characters.
 var spelledOut = []string{
 	`\u{202e}`,
 	`\u{2066}`,
@@ -203,9 +202,9 @@ func agentSays() []info.Item {
 	}
 }
 
-// TestNoContextChangesWhatStandsAbove: what the agent says, and the
-// words of a form, stand below what is known, in a place of their own;
-// Slack and webhooks say how much there is.
+// TestNoContextChangesWhatStandsAbove: the agent's own texts, and the texts of a form, are shown
+// below the verified facts in a separate section. Slack and webhooks report how much of it there
+// is.
 func TestNoContextChangesWhatStandsAbove(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
@@ -352,7 +351,7 @@ func clicksDeny(t *testing.T, w *entrances, who string, r *approval.Request) str
 	return w.clicks(t, who, "assent_deny", r)
 }
 
-// about waits for what a keeper is told about a request.
+// about waits for the notification about a request.
 func (k *keeper) about(t *testing.T, r *approval.Request) string {
 	t.Helper()
 

@@ -219,8 +219,8 @@ func TestReadingIsLimitedAtEveryEntrance(t *testing.T) {
 	}
 }
 
-// reads gets a path of the API by the token of somebody. Of events it
-// reads until one that comes after an entry.
+// reads gets a path of the API with a person's token. For a stream of events it reads up to one
+// after the given entry.
 func (w *entrances) reads(t *testing.T, who, path string, until int64) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.ready.API+path, nil)
@@ -244,8 +244,7 @@ func (w *entrances) reads(t *testing.T, who, path string, until int64) string {
 	return text.String()
 }
 
-// TestSlackOpensNoFormForOthers: who may not answer is told so instead of
-// being shown the form.
+// TestSlackOpensNoFormForOthers: a person who may not answer gets a message instead of the form.
 func TestSlackOpensNoFormForOthers(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)

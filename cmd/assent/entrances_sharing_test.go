@@ -12,9 +12,9 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestAnApprovalIsForTheCallersThatWereShown: whichever way a call is
-// asked about, another caller of the identical call joins while people
-// are asked, who then look again, and asks anew once they agreed.
+// TestAnApprovalIsForTheCallersThatWereShown: for every way to ask, another caller of an identical
+// call joins the request while it is pending, and people have to look at it again. After the
+// approval, another caller asks a new request.
 func TestAnApprovalIsForTheCallersThatWereShown(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
@@ -59,9 +59,8 @@ func (w *entrances) alsoOpens(t *testing.T, r *approval.Request) *approval.Opene
 	return out
 }
 
-// TestAnEditIsFoundByTheOriginalCallAtEveryEntrance: whoever asks again
-// once nobody waits any more runs what an approver edited, and nobody is
-// asked twice.
+// TestAnEditIsFoundByTheOriginalCallAtEveryEntrance: after the caller has stopped waiting, the same
+// call made again runs the approver's edit, and people are not asked twice.
 func TestAnEditIsFoundByTheOriginalCallAtEveryEntrance(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)

@@ -18,12 +18,11 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// signInOrigin is where people sign in for the machines, by the
-// configuration.
+// signInOrigin is the configured origin of the tools' sign-ins.
 const signInOrigin = "https://idp.example"
 
-// waysToSeeSignIns are the channels by which people see what tools ask
-// them to sign in to: what they show to somebody. Nil carries none.
+// waysToSeeSignIns returns, for each channel, a function that returns the sign-ins that it shows to
+// a person. The function is nil if the channel shows none.
 func waysToSeeSignIns() map[string]func(t *testing.T, w *entrances, who string) string {
 	return map[string]func(t *testing.T, w *entrances, who string) string{
 		"inbox": func(t *testing.T, w *entrances, who string) string {
@@ -48,9 +47,8 @@ func waysToSeeSignIns() map[string]func(t *testing.T, w *entrances, who string) 
 	}
 }
 
-// signsIn makes a call of a runtime for somebody, and its tool ask them
-// to sign in. It returns the call as the tool got it, and what the tool
-// was answered.
+// signsIn makes a call of a runtime for a user, and makes its tool request a sign-in. It returns
+// the call as the tool received it, and the status of the tool's request.
 func (w *entrances) signsIn(t *testing.T, id, user, link string) (c machineCall, status int) {
 	t.Helper()
 	got := make(chan machineCall, 1)
@@ -82,10 +80,9 @@ func (c machineCall) signIn(link string) string {
 	return fmt.Sprintf(`{"type":"oauth","group_id":%q,"id":%q,"auth_url":%s}`, c.GroupID, c.ID, text)
 }
 
-// TestSignInsAreShownToTheirUserAlone: by each channel, to the person
-// whom the call is made for under any name of theirs; neither to who
-// asks, nor owners, administrators, others of the group or people who
-// are gone. No webhook and no Slack channel has a word of it.
+// TestSignInsAreShownToTheirUserAlone: each channel shows a sign-in to the user of the call under
+// any of their names. It is hidden from the asker, owners, administrators, other members of the
+// group and people who have left. Webhooks and Slack channels contain nothing about it.
 func TestSignInsAreShownToTheirUserAlone(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
@@ -144,9 +141,8 @@ func TestSignInsAreShownToTheirUserAlone(t *testing.T) {
 	w.testNobodyNamed(t)
 }
 
-// testNobodyNamed: where a call names nobody who is known, nobody sees
-// its sign-in; where it names nobody at all, the person whose token
-// made it does.
+// testNobodyNamed: if the user of a call is unknown, its sign-in is shown to no one. If the call
+// names no user, it is shown to the person of the token.
 func (w *entrances) testNobodyNamed(t *testing.T) {
 	t.Helper()
 	for _, tt := range []struct{ user, sees string }{{stranger, ""}, {"", "mara"}} {
@@ -238,8 +234,8 @@ func TestNoSignInLeadsElsewhere(t *testing.T) {
 	}
 }
 
-// TestSignInsInWatch: the live list says where to sign in, and not where
-// it isn't registered.
+// TestSignInsInWatch: the live list shows the address of a sign-in only if its origin is
+// registered.
 func TestSignInsInWatch(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)

@@ -21,8 +21,8 @@ import (
 // approvalPath is the package whose inputs say who asks, and who answers.
 const approvalPath = "github.com/assent-dev/assent/approval"
 
-// noEntrances are the places that make such an input and let nobody in,
-// each with the reason why.
+// noEntrances lists the places that create such an input without being an entrance, each with the
+// reason.
 func noEntrances() map[string]string {
 	return map[string]string{
 		"approval.(*Requester).asker":        "reads who asked from the request",
@@ -42,10 +42,9 @@ func noEntrances() map[string]string {
 	}
 }
 
-// inputNames are the types of package approval by which somebody asks
-// or answers: every one that a method of the service takes, and that
-// has an asker or a person; and what makes the asker of an act of
-// administration.
+// inputNames returns the types of package approval by which people ask or answer: the parameters of
+// the service's methods that contain an asker or a person, and the function that creates the asker
+// of an administrative act.
 func inputNames() []string {
 	asker := reflect.TypeFor[approval.Asker]()
 	names := []string{asker.Name(), "AdministrationAsker"}
@@ -70,10 +69,9 @@ func inputNames() []string {
 	return slices.Compact(names)
 }
 
-// siteFinder finds where a file makes values of some types of package
-// approval, be it by a literal, new, var, a conversion, a type
-// parameter, a named result or another name for the type. Parameters
-// don't count: what is passed was made somewhere.
+// siteFinder finds where a file creates values of some types of package approval: by a literal,
+// new, var, a conversion, a type parameter, a named result or a type alias. Parameters don't count,
+// because their values were created elsewhere.
 type siteFinder struct {
 	names []string
 	local string // what the file calls package approval; "" inside of it, or where its names need none
@@ -117,7 +115,7 @@ func (s *siteFinder) imports(f *ast.File) bool {
 	return false
 }
 
-// declared is how a declaration is called.
+// declared returns the name of a declaration.
 func declared(d ast.Decl) string {
 	f, ok := d.(*ast.FuncDecl)
 	if !ok {
@@ -259,8 +257,8 @@ func walked() []string {
 	return out
 }
 
-// unwalked complains about sites that nobody declared, and about
-// declared ones that are not there.
+// unwalked returns complaints about sites that are not in the table, and about entries of the table
+// that don't exist.
 func unwalked(found, walked []string, excused map[string]string) []string {
 	var out []string
 	for _, site := range found {

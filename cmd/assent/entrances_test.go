@@ -10,22 +10,20 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// exclusion is somebody who must not approve a call that mara's token
-// asks about, for zoe.
+// exclusion is a person who must not approve a call that mara's token asks about on behalf of zoe.
 type exclusion struct {
 	name string
 	who  string
 	why  *regexp.Regexp // what they are told, by whatever way
-	// ofCalls: administrators act for nobody, and their agent has no file.
+	// ofCalls: not for administrative acts, which have no principal and whose agent has no file.
 	ofCalls bool
-	// ofPrincipal: of calls that say for whom the agent acts.
+	// ofPrincipal: only for calls that name a principal.
 	ofPrincipal bool
 }
 
-// exclusions holds everybody who must not approve. The rest of the
-// table is about how many approvals it takes: nobody fills two seats
-// (testSecondSeat), and where the principal may be anybody one more
-// agrees (testUnknownPrincipal).
+// exclusions lists everyone who must not approve. The remaining rules are about the number of
+// approvals: no person fills two seats (testSecondSeat), and a call with an unknown principal needs
+// one more approval (testUnknownPrincipal).
 func exclusions() []exclusion {
 	return []exclusion{
 		{
@@ -69,12 +67,11 @@ func exclusions() []exclusion {
 	}
 }
 
-// editRefused is what those are told who may not edit: the ledger says why.
+// editRefused matches the message for people who may not edit. The ledger has the reason.
 var editRefused = regexp.MustCompile(`not found|not_found|There is no such thing|this person may not answer|the directory does not know the token's person`)
 
-// TestExclusionsHoldAtEveryWayToAsk: whichever way people are asked
-// about a call, nobody approves it who must not, and somebody else
-// does.
+// TestExclusionsHoldAtEveryWayToAsk: for every way to ask, an excluded person can't approve and
+// another person can.
 func TestExclusionsHoldAtEveryWayToAsk(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
@@ -109,9 +106,8 @@ func TestExclusionsHoldAtEveryWayToAsk(t *testing.T) {
 	}
 }
 
-// TestExclusionsHoldAtEveryWayToAnswer: whichever way somebody
-// answers who must not, it counts for nothing; with somebody else it
-// does.
+// TestExclusionsHoldAtEveryWayToAnswer: for every way to answer, the answer of an excluded person
+// doesn't count, and that of another person does.
 func TestExclusionsHoldAtEveryWayToAnswer(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
@@ -142,9 +138,8 @@ func TestExclusionsHoldAtEveryWayToAnswer(t *testing.T) {
 	}
 }
 
-// TestOnlyTheAskerTakesTheRunAtEveryEntrance: before people agreed
-// nobody does, and then no other asker, though it be the same person's;
-// the one who asked does, once.
+// TestOnlyTheAskerTakesTheRunAtEveryEntrance: before the approval no asker can take the run. After
+// it only the original asker can, once, and no other asker of the same person.
 func TestOnlyTheAskerTakesTheRunAtEveryEntrance(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
@@ -227,8 +222,8 @@ func (w *entrances) testSecondSeat(t *testing.T, way wayToAnswer, r *approval.Re
 	w.completes(t, way, r)
 }
 
-// testUnknownPrincipal has ben answer a call for somebody whom the
-// directory doesn't know: one more has to agree.
+// testUnknownPrincipal answers as ben a call whose principal is not in the directory. One more
+// approval is needed.
 func (w *entrances) testUnknownPrincipal(t *testing.T, way wayToAnswer, r *approval.Request) {
 	t.Helper()
 	r = w.counts(t, r, "ben", approval.Pending, w.answers(t, way, "ben", r))
@@ -245,7 +240,7 @@ func (w *entrances) completes(t *testing.T, way wayToAnswer, r *approval.Request
 	w.counts(t, r, "cleo", approval.Approved, w.answers(t, way, "cleo", r))
 }
 
-// answers has somebody look at a request as it stands, and answer it.
+// answers opens the current version of a request as a person, and answers it.
 func (w *entrances) answers(t *testing.T, way wayToAnswer, who string, r *approval.Request) (told string) {
 	t.Helper()
 	w.look(t, way, r, who)
@@ -265,8 +260,8 @@ func (w *entrances) look(t *testing.T, way wayToAnswer, r *approval.Request, peo
 	}
 }
 
-// counts wants somebody's answer to stand, and to have brought a
-// request into a state. It returns the request as it is.
+// counts checks that a person's answer was counted and brought the request into a state. It returns
+// the current request.
 func (w *entrances) counts(
 	t *testing.T, r *approval.Request, who string, state approval.State, told string,
 ) *approval.Request {

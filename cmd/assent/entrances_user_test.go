@@ -10,8 +10,7 @@ import (
 	"github.com/assent-dev/assent/client"
 )
 
-// notTheUser is what everybody else is told of a question that zoe
-// alone may answer.
+// notTheUser matches the message for everyone else about a question that only zoe may answer.
 var notTheUser = regexp.MustCompile(quorum.WhyNotTheUser +
 	`|not in the directory|directory of people doesn't know you|the directory does not know the token's person` +
 	`|not mapped to anybody|not found|There is no such thing`)
@@ -30,10 +29,8 @@ func (w *entrances) asksUser(t *testing.T, q approval.Question) *approval.Reques
 	return w.asked(t, c)
 }
 
-// TestOneUserAnswersAtEveryEntrance: a question without groups is
-// answered by the person whom the agent acts for, at whichever
-// entrance, and by nobody else at any. In Slack it stands in their
-// direct messages alone.
+// TestOneUserAnswersAtEveryEntrance: a question without groups can be answered only by the
+// principal, at every entrance. In Slack it is shown only in their direct messages.
 func TestOneUserAnswersAtEveryEntrance(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)

@@ -57,8 +57,8 @@ rules:
     require: {stages: [{group: ops, people: 2}]}
 `
 
-// All of them but wes could approve: whoever may not is barred for what
-// they are to the call, and for nothing else.
+// All of them except wes are approvers, so a person who is refused is refused only because of their
+// relation to the call.
 const entrancesPeople = `schema_version: "1.0.0"
 people:
   - {id: mara, groups: [ops, admins], also: ["slack:U0MARA"]}
@@ -77,8 +77,7 @@ const gonePeople = `  - {id: gone, groups: [ops, admins], also: ["slack:U0GONE"]
 
 const wordSchema = `{"type":"object"}`
 
-// Names under which calls are made for somebody: one of zoe's, and one
-// that nobody is known by.
+// Names of principals: an alias of zoe, and a name that the directory doesn't know.
 const (
 	aliasOfZoe = "z.zimmer@example.com"
 	stranger   = "somebody@elsewhere.example"
@@ -87,9 +86,8 @@ const (
 // entrances is a running service with every entrance of the product.
 type entrances struct {
 	*testServer
-	// replica is another server of the same store in this process. What
-	// an embedding program has is taken from it, and links by which
-	// people sign in.
+	// replica is another server of the same store in this process. It is used for the functions of
+	// an embedding program and for sign-in links.
 	replica  *app
 	machines *machines
 	runtime  *runtimePeer // what calls the gateways
@@ -240,13 +238,13 @@ func (w *entrances) replicate(t *testing.T, cfg config.Serve) {
 	t.Cleanup(func() { w.replica.unlisten() })
 }
 
-// people are all who try to answer.
+// people returns all people who try to answer.
 func (w *entrances) people() []string {
 	return []string{"mara", "zoe", "olga", "otto", "wes", "gone", "ben", "cleo"}
 }
 
-// makeTokens makes one for everybody who answers, two of mara's that
-// ask, and two that administer: mara's and nobody's.
+// makeTokens creates a token for every person who answers, two tokens of mara's that ask, and two
+// for administration: one of mara's and one without a person.
 func (w *entrances) makeTokens(t *testing.T) {
 	t.Helper()
 	answers, admin := []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote}, []openapi.Scope{openapi.ScopeAdmin}
@@ -307,7 +305,7 @@ func (w *entrances) forget(t *testing.T) {
 	w.replica.tenants[ownTenant].reloadPeople()
 }
 
-// visitor is somebody at a browser, for one test.
+// visitor returns a person's browser for one test.
 func (w *entrances) visitor(t *testing.T, who string) *visitor {
 	v := *w.visitors[who]
 	v.t = t
@@ -355,7 +353,7 @@ func (w *entrances) asked(t *testing.T, c askedCall) *approval.Request {
 	return found
 }
 
-// request is how a request stands.
+// request returns the current state of a request.
 func (w *entrances) request(t *testing.T, id string) *approval.Request {
 	t.Helper()
 	r, err := w.replica.service.Request(t.Context(), "default", id)

@@ -18,17 +18,17 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// reload is how often files are looked at for changes.
+// reload is the interval at which files are checked for changes.
 const reload = 2 * time.Second
 
-// partPeople is the part of people.yaml, beside those of package plans.
+// partPeople is the name of the part for people.yaml, in addition to those of package plans.
 const partPeople = "people"
 
-// serverItself is who does what nobody asked for.
+// serverItself is the actor of changes that were not requested by a person.
 const serverItself = "server"
 
-// files are what the decisions of one tenant rest on. They are kept
-// fresh, and the ledger tells which are in force.
+// files holds the files that determine the decisions of one tenant. They are reloaded when they
+// change, and the ledger records which ones are in force.
 type files struct {
 	tenant string
 	plans  *plans.Plans
@@ -37,13 +37,13 @@ type files struct {
 	file   string             // of the decision configuration
 	log    *slog.Logger
 
-	broken   string            // what was last told of the people
-	recorded map[string]string // what the ledger was last told, by part
-	told     *resolve.Config   // what the log was last told of; nil: nothing
-	ledgered *resolve.Config   // what the ledger was last told of; nil: nothing
+	broken   string            // the last logged problem of the people
+	recorded map[string]string // the last recorded facts, by part
+	told     *resolve.Config   // the last logged configuration; nil: none
+	ledgered *resolve.Config   // the last recorded configuration; nil: none
 }
 
-// parts are what is in force, each with what is wrong about its files.
+// parts returns the parts that are in force, each with the problems of its files.
 func (f *files) parts() []plans.Part {
 	var out []plans.Part
 	for _, p := range f.plans.Parts() {
@@ -69,7 +69,7 @@ func (f *files) parts() []plans.Part {
 	return append(out, p)
 }
 
-// err is what is wrong with the files of a part.
+// err returns what is wrong with the files of a part.
 func (f *files) err(part string) error {
 	if part != partPeople {
 		return f.plans.Err(part)
@@ -80,10 +80,9 @@ func (f *files) err(part string) error {
 	return f.watch.Err()
 }
 
-// fileChecks are what /readyz asks of the files. What is wrong with
-// them leaves the server fit for traffic: it concerns some agents of
-// some tenant, and what was in force stays in force. Their names are
-// for anybody, so they name no tenant; their errors do.
+// fileChecks returns the checks of the files for /readyz. Broken files don't make the server
+// unready: they concern some agents of one tenant, and the previous versions stay in force. The
+// names of checks are public, so they name no tenant; the errors do.
 func fileChecks(wrong func(part string) error) []server.Check {
 	var out []server.Check
 	for _, part := range []string{plans.Agents, plans.Policies, plans.Configuration, partPeople} {
@@ -99,11 +98,10 @@ func fileChecks(wrong func(part string) error) []server.Check {
 	return out
 }
 
-// recorder writes into the ledger; approval.Service.Record is one.
+// recorder writes to the ledger, like approval.Service.Record.
 type recorder func(ctx context.Context, tenant, event, subject, actor string, facts map[string]any) error
 
-// follow looks for changes until ctx ends, and records each. Registries
-// of policies are asked meanwhile.
+// follow checks for changes until ctx ends and records each. It also polls registries of policies.
 func (f *files) follow(ctx context.Context, record recorder) {
 	var registries sync.WaitGroup
 	defer registries.Wait()
@@ -137,8 +135,7 @@ func (f *files) follow(ctx context.Context, record recorder) {
 	}
 }
 
-// reloadPeople looks at people.yaml, and logs when it breaks and when
-// it is mended.
+// reloadPeople reloads people.yaml, and logs when it breaks and when it is fixed.
 func (f *files) reloadPeople() {
 	if f.watch == nil {
 		return
@@ -175,10 +172,10 @@ func (f *files) reloadPeople() {
 	f.broken = now
 }
 
-// mostBroken is how many broken files one entry names.
+// mostBroken limits how many broken files one entry names.
 const mostBroken = 50
 
-// record tells the ledger of every part that is not as it was last told.
+// record writes every part that has changed since the last record to the ledger.
 func (f *files) record(ctx context.Context, record recorder) error {
 	if f.recorded == nil {
 		f.recorded = map[string]string{}
@@ -211,7 +208,7 @@ func (f *files) record(ctx context.Context, record recorder) error {
 	return errors.Join(errs...)
 }
 
-// recordOne tells the ledger of one part, unless it was told so last.
+// recordOne records one part, unless the last record of it was the same.
 func (f *files) recordOne(ctx context.Context, record recorder, part string, facts map[string]any) error {
 	loosened := facts[factLoosened] // it is about the step, not about what is in force
 	delete(facts, factLoosened)
@@ -230,8 +227,8 @@ func (f *files) recordOne(ctx context.Context, record recorder, part string, fac
 	return nil
 }
 
-// loaded is what /readyz tells of the files. With problems, only to
-// people of the tenant.
+// loaded returns the state of the files for /readyz. Problems are included only for people of the
+// tenant.
 func (f *files) loaded(problems bool) []openapi.Loaded {
 	var out []openapi.Loaded
 	for _, p := range f.parts() {
@@ -247,7 +244,7 @@ func (f *files) loaded(problems bool) []openapi.Loaded {
 	return out
 }
 
-// together joins what several tenants have in force: one digest over theirs.
+// together combines what several tenants have in force, with one digest over theirs.
 func together(all [][]openapi.Loaded) []openapi.Loaded {
 	if len(all) == 1 {
 		return all[0]

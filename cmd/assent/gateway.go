@@ -26,11 +26,11 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// ownTenant is the tenant of what a gateway by itself writes into its ledger.
+// ownTenant is the tenant for the ledger of a gateway without a service.
 const ownTenant = "default"
 
-// serveGateway runs one RAP gateway without a service beside it, until
-// ctx ends. Its store, ledger and key are as those of a service.
+// serveGateway runs one RAP gateway without a service until ctx ends. It uses a store, a ledger and
+// a key in the same way as a service.
 func serveGateway(ctx context.Context, cfg config.Gateway, log io.Writer, ready func(operate.Ready)) (err error) {
 	logs := logger(cfg.LogText, "", log)
 	rest := &files{tenant: ownTenant, log: logs}
@@ -72,8 +72,7 @@ func serveGateway(ctx context.Context, cfg config.Gateway, log io.Writer, ready 
 	return runGateway(ctx, cfg, common, s, rest, s.key, listener, ready)
 }
 
-// standalone is what the gateway works with when there is no service in
-// this process.
+// standalone returns the configuration of a gateway without a service in this process.
 func standalone(
 	cfg config.Gateway, s store.Store, agents *plans.Plans, key keyfile.Key, logs *slog.Logger,
 ) (rap.Common, error) {
@@ -117,8 +116,8 @@ func standalone(
 	return common, nil
 }
 
-// runGateway answers until ctx ends. Sealing and sweeping are a
-// service's own.
+// runGateway answers until ctx ends. The server for the probes also does the background work of a
+// service: it seals the ledger and deletes expired records.
 func runGateway(
 	ctx context.Context,
 	cfg config.Gateway,

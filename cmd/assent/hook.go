@@ -19,9 +19,8 @@ import (
 	"github.com/assent-dev/assent/server/directory"
 )
 
-// hookDesk is the service of one hook, in its process. Others of the
-// same store may run beside it: the inbox lets time act on what is
-// asked, and seals the ledger.
+// hookDesk is the service of one hook in its process. Other hooks may use the same store at the
+// same time. The inbox handles deadlines and seals the ledger.
 type hookDesk struct {
 	hold.Side
 
@@ -50,9 +49,9 @@ func hooksAlone(ctx context.Context, cfg config.MCP, asker, person string) (hook
 	}, nil
 }
 
-// openWithRules reads the rules while it opens the store, and returns
-// the agent's id: a hook stands before every tool, and the two take some
-// milliseconds each. A store is made only for rules that can be read.
+// openWithRules reads the rules while it opens the store, and returns the agent's id. It does both
+// in parallel because a hook runs before every tool call, and each takes some milliseconds. A store
+// is created only if the rules can be read.
 func (a *app) openWithRules(ctx context.Context, agentFile string) (agent string, err error) {
 	read := make(chan rulesRead, 1)
 	go func() { read <- readRules(a.cfg, agentFile, a.log) }()
@@ -91,8 +90,8 @@ type rulesRead struct {
 	err     error
 }
 
-// readRules reads the files of a hook. What it panics with is an error:
-// whoever reads them beside something else can't catch it.
+// readRules reads the files of a hook. A panic becomes an error, because it runs in a goroutine of
+// its own where the caller can't recover it.
 func readRules(cfg config.Serve, agentFile string, log *slog.Logger) (out rulesRead) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -114,8 +113,8 @@ func readRules(cfg config.Serve, agentFile string, log *slog.Logger) (out rulesR
 	return out
 }
 
-// hookFinds says what is wrong with the files of a hook without a
-// server, and which errors leave them usable. It opens no store.
+// hookFinds reports what is wrong with the files of a hook without a server. Its error means that
+// the files can't be used. It opens no store.
 func hookFinds(cfg config.MCP) ([]diag.Finding, error) {
 	rules := readRules(cfg.Asking(""), cfg.Agent, slog.New(slog.DiscardHandler))
 	if rules.err != nil {
@@ -124,11 +123,10 @@ func hookFinds(cfg config.MCP) ([]diag.Finding, error) {
 	return rules.tenants.fileErrors(), nil
 }
 
-// FileErrors are the errors that reading the files found. They leave
-// the files usable.
+// FileErrors returns the errors that were found in the files and that leave them usable.
 func (d *hookDesk) FileErrors() []diag.Finding { return d.app.fileErrors }
 
-// hookWait is how long one look at a request waits.
+// hookWait is the time that one poll of a request waits.
 const hookWait = time.Minute
 
 func (d *hookDesk) Wait(ctx context.Context, id string, version int64) error {
@@ -149,14 +147,13 @@ func (d *hookDesk) Report(
 	})
 }
 
-// shortLog is the longest log of changes that a hook leaves beside its
-// store, in bytes: the next hook reads all of it.
+// shortLog is the maximum size in bytes of the write-ahead log that a hook leaves next to its
+// store, because the next hook reads all of it.
 const shortLog = 1 << 20
 
-// Close leaves a store open whose log is short: the process ends next,
-// and what was recorded is on the disk. To close it would copy the log
-// into the file, and wait five times for the disk before each call of a
-// tool.
+// Close doesn't close a store with a short log: the process exits next, and the records are already
+// on the disk. Closing it would copy the log into the file and wait five times for the disk before
+// each call of a tool.
 func (d *hookDesk) Close() error {
 	if log := stores.Log(d.app.cfg.Store); log > 0 && log <= shortLog {
 		return nil

@@ -14,7 +14,7 @@ const elicits = `{"session_id":"s","cwd":"/w","permission_mode":"default","hook_
 	`"properties":{"seat":{"type":"string","enum":["aisle","window"]},"coach":{"type":"integer","maximum":9}},` +
 	`"required":["seat"]}}`
 
-// elicited is what an MCP server is answered.
+// elicited is the answer that an MCP server gets.
 type elicited struct{ action, content, why string }
 
 func readElicited(t *testing.T, h hooked) elicited {
@@ -68,8 +68,8 @@ func TestHookHasPeopleAnswerMCPServers(t *testing.T) {
 	}
 }
 
-// TestHookCancelsWhatNobodyAnswered an MCP server, and what nobody can
-// be asked: never is it accepted, nor called a refusal by people.
+// TestHookCancelsWhatNobodyAnswered: a question of an MCP server that was not answered, or that
+// can't be asked, is cancelled. It is never accepted, and never reported as declined by a person.
 func TestHookCancelsWhatNobodyAnswered(t *testing.T) {
 	t.Parallel()
 	flags := append(hookDir(t), "--wait", "0s")
@@ -95,8 +95,8 @@ func TestHookCancelsWhatNobodyAnswered(t *testing.T) {
 	}
 }
 
-// TestHookDeclinesWhatMCPServersMayNotAsk: where no file allows it, where
-// nobody can tell, and what can't be read.
+// TestHookDeclinesWhatMCPServersMayNotAsk: a question is declined if no file allows it, if that
+// can't be determined, or if it can't be read.
 func TestHookDeclinesWhatMCPServersMayNotAsk(t *testing.T) {
 	t.Parallel()
 	other := strings.Replace(devAgent, "{alias: Elicitation}", "{alias: Other}", 1)

@@ -13,9 +13,8 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// TestHookGuide runs the blocks with commands of the page, by somebody
-// without any files, and does between install and uninstall what the
-// product and the person do.
+// TestHookGuide runs the commands of the page for a user without any files. Between install and
+// uninstall it does what the product and the user do.
 func TestHookGuide(t *testing.T) {
 	const page = "../../docs/guides/coding-agents.md"
 	text, err := os.ReadFile(page)

@@ -35,7 +35,7 @@ func inHome(ctx context.Context, home string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// settingsCommand is what a product starts, by its settings: a program
+// settingsCommand returns the command that a product starts according to its settings: a program
 // with arguments, or a line for a shell.
 func settingsCommand(t *testing.T, text string) []string {
 	t.Helper()
@@ -127,8 +127,8 @@ func TestHookInstallGently(t *testing.T) {
 	}
 }
 
-// TestHookInstallReadsTheAgentsFile: one that no hook could decide by is
-// refused before anything is written, and told by status later.
+// TestHookInstallReadsTheAgentsFile: an agent's file that a hook can't use is refused before
+// anything is written, and reported by status if it breaks later.
 func TestHookInstallReadsTheAgentsFile(t *testing.T) {
 	home := t.TempDir()
 	writeFiles(t, home, map[string]string{"dev.agf.yaml": strings.Replace(devAgent, "alias: Read", "name: Read", 1)})
@@ -152,8 +152,8 @@ func TestHookInstallReadsTheAgentsFile(t *testing.T) {
 	}
 }
 
-// TestHookInstallsAtOnce: many install and uninstall different hooks in
-// one file and beside it. All end right, and so does the file.
+// TestHookInstallsAtOnce: many processes install and uninstall different hooks in one file and in
+// its directory. All succeed, and the file is valid in the end.
 func TestHookInstallsAtOnce(t *testing.T) {
 	home := t.TempDir()
 	const before = "{\n  \"model\": \"mine\"\n}\n"

@@ -31,8 +31,8 @@ func after(t *testing.T, product string, doc func(toolCall) string, c toolCall, 
 	return strings.Replace(before, "PreToolUse", event, 1)
 }
 
-// hookLedger are the types of what the store of hooks beside an agent's
-// file recorded of calls.
+// hookLedger returns the types of the ledger entries about calls in the store next to an agent's
+// file.
 func hookLedger(t *testing.T, agentFile string) (types []string) {
 	t.Helper()
 	at := inboxOn(t, "hook", "--agent-file", agentFile)

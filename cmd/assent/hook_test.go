@@ -42,7 +42,7 @@ func hookDir(t *testing.T) (flags []string) {
 	return []string{"--agent-file", filepath.Join(dir, "dev.agf.yaml")}
 }
 
-// hooked is what a hook came to.
+// hooked is the outcome of a hook.
 type hooked struct {
 	out, err string
 	code     int
@@ -84,7 +84,7 @@ type toolCall struct {
 
 func callOf(tool, args string) toolCall { return toolCall{tool, args, "toolu_1"} }
 
-// hookDocs are how the products tell of a call that wants to run.
+// hookDocs returns, for each product, a function that writes its document about a call.
 func hookDocs() map[string]func(c toolCall) string {
 	claude := func(c toolCall) string {
 		return fmt.Sprintf(`{"session_id":"s","cwd":"/w","permission_mode":"default","hook_event_name":"PreToolUse",`+
@@ -108,12 +108,11 @@ func hookDocs() map[string]func(c toolCall) string {
 	}
 }
 
-// said is what a product reads in an answer: allow or deny, the
-// arguments, and the reason.
+// said is the part of an answer that a product reads: allow or deny, the arguments, and the reason.
 type said struct{ word, args, why string }
 
-// noOpinion is what a hook says of a call that the rules allow: nothing,
-// so that the product's own permissions decide.
+// noOpinion is the hook's answer to a call that the rules allow: nothing, so that the product's own
+// permissions decide.
 func noOpinion() said { return said{word: "no opinion"} }
 
 // hookSays reads an answer as the product does.
@@ -156,8 +155,8 @@ func hookSays(t *testing.T, product, text string) said {
 	return said{doc.Inner.Permission, string(doc.Inner.Input), doc.Inner.Why + doc.Inner.Context}
 }
 
-// editedCall is what a product reads of a call that an approver changed.
-// Gemini CLI itself tells the model.
+// editedCall returns what a product reads about a call that an approver changed. Gemini CLI informs
+// the model itself.
 func editedCall(product, args string) said {
 	if product == "gemini" {
 		return said{"allow", args, ""}
@@ -260,8 +259,7 @@ func TestHookRunsWhatWasApprovedOnce(t *testing.T) {
 
 func hookRequest(why string) string { return regexp.MustCompile(`(apr|qst)_[0-9a-z]+`).FindString(why) }
 
-// TestHookWaitsForPeople: whoever decides while the hook waits, is heard
-// at once.
+// TestHookWaitsForPeople: a decision that is made while the hook waits is returned immediately.
 func TestHookWaitsForPeople(t *testing.T) {
 	t.Parallel()
 	flags := hookDir(t)
@@ -280,8 +278,8 @@ func TestHookWaitsForPeople(t *testing.T) {
 	}
 }
 
-// TestHookRunsWhatAnApproverEdited: the product gets the arguments that
-// were approved, or is told them where it takes none.
+// TestHookRunsWhatAnApproverEdited: the product gets the approved arguments. If it can't take
+// arguments, the reason contains them.
 func TestHookRunsWhatAnApproverEdited(t *testing.T) {
 	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
 		flags := append(hookDir(t), "--wait", "0s")
@@ -365,8 +363,7 @@ func edit(t *testing.T, at []string, id, args string) {
 	}
 }
 
-// TestHookRefusesEditsAtEventsThatTakeNone: what was approved is taken
-// back, and told to the model.
+// TestHookRefusesEditsAtEventsThatTakeNone: the approval is withdrawn, and the model is informed.
 func TestHookRefusesEditsAtEventsThatTakeNone(t *testing.T) {
 	t.Parallel()
 	flags := append(hookDir(t), "--wait", "0s")

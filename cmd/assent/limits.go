@@ -16,14 +16,12 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// usualMemory is the memory limit of a process that nobody has given
-// one, in bytes.
+// usualMemory is the default memory limit of a process in bytes.
 const usualMemory = 1 << 30
 
-// roomy lets the heap grow further between collections while it is
-// small, which is a tenth of what a busy service does; from the memory
-// limit on the collector works as hard as ever. GOGC and GOMEMLIMIT go
-// before it. It returns the limit, in bytes.
+// roomy reduces garbage collection while the heap is small, which saves a tenth of the work of a
+// busy service. Near the memory limit the collector works as usual. GOGC and GOMEMLIMIT take
+// precedence. It returns the limit in bytes.
 func roomy() int64 {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
@@ -38,9 +36,8 @@ func roomy() int64 {
 	return limit
 }
 
-// memoryLimit is four fifths of what the process's control group may
-// have; the rest is for what the collector doesn't see. Without a group
-// that bounds the memory it is the usual one.
+// memoryLimit returns four fifths of the memory limit of the process's control group. The rest is
+// for memory outside of the Go heap. Without a control group limit it returns usualMemory.
 func memoryLimit(group func() (uint64, error)) int64 {
 	most, err := group()
 	if err != nil || most == 0 || most > math.MaxInt64 {
@@ -49,8 +46,7 @@ func memoryLimit(group func() (uint64, error)) int64 {
 	return int64(most / 5 * 4)
 }
 
-// sharesOf are the pools of a process with so much memory, by the
-// configuration.
+// sharesOf returns the pools of a process with the given memory, by the configuration.
 func sharesOf(c config.Limits, memory int64) *quota.Shares {
 	l := quota.Default(memory, runtime.GOMAXPROCS(0))
 	for _, p := range []struct {
@@ -63,8 +59,8 @@ func sharesOf(c config.Limits, memory int64) *quota.Shares {
 	return quota.New(l)
 }
 
-// partsOf puts what is configured over the defaults. Where only one of
-// them is, the others fit themselves to it.
+// partsOf overrides the defaults by what is configured. If only one part is configured, the others
+// are adapted to it.
 func partsOf(standard quota.Parts, set config.Parts) quota.Parts {
 	out := quota.Parts{
 		Total:  cmp.Or(set.Total, standard.Total),
@@ -83,8 +79,7 @@ func partsOf(standard quota.Parts, set config.Parts) quota.Parts {
 	return out
 }
 
-// What tokens and tenants may have kept unless the configuration says
-// otherwise.
+// usualQuota returns the default limits for what tokens and tenants may store.
 func usualQuota() approval.Quota {
 	return approval.Quota{
 		Token: approval.Amounts{

@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/server/quota"
 )
 
-// TestTheMemoryLimitIsTheGroups: four fifths of what the control
-// group may have, and the usual limit where none bounds it.
+// TestTheMemoryLimitIsTheGroups: the limit is four fifths of the control group's limit, or the
+// default if the group has none.
 func TestTheMemoryLimitIsTheGroups(t *testing.T) {
 	for name, c := range map[string]struct {
 		group uint64

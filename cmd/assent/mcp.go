@@ -7,7 +7,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
-// newMCP is assent mcp: one line for each command.
+// newMCP returns the command assent mcp with its subcommands.
 func (p program) newMCP(operator operate.Commands) *cobra.Command {
 	return term.Parent(
 		"mcp COMMAND",

@@ -15,8 +15,8 @@ import (
 	mcpconfig "github.com/assent-dev/assent/mcp/config"
 )
 
-// mcpResource is a gateway that takes tokens of issuers; nil when it
-// takes none. at is where it listens.
+// mcpResource returns the resource server of a gateway that accepts tokens of issuers, or nil if it
+// accepts none. at is the address on which the gateway listens.
 func mcpResource(cfg config.MCP, at net.Addr, log *slog.Logger) (*auth.Resource, error) {
 	if cfg.OAuth == nil {
 		return nil, nil
@@ -55,8 +55,7 @@ func mcpResource(cfg config.MCP, at net.Addr, log *slog.Logger) (*auth.Resource,
 	return auth.New(out)
 }
 
-// resourceURL is the address of a gateway, which clients ask tokens
-// for.
+// resourceURL returns the address of a gateway for which clients request tokens.
 func resourceURL(cfg config.MCP, at net.Addr) string {
 	base := cfg.PublicURL
 	if base == "" {
@@ -65,8 +64,7 @@ func resourceURL(cfg config.MCP, at net.Addr) string {
 	return strings.TrimRight(base, "/") + mcpPath
 }
 
-// withMetadata serves what a gateway says of itself beside its
-// endpoint.
+// withMetadata serves the gateway's metadata in addition to its endpoint.
 func withMetadata(endpoint http.Handler, r *auth.Resource) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(mcpPath, endpoint)
@@ -82,12 +80,11 @@ func withMetadata(endpoint http.Handler, r *auth.Resource) http.Handler {
 	})
 }
 
-// tokenSource gets the token that a server is shown, or what stands in
-// the place of a refused one.
+// tokenSource returns the token for a server, or a replacement for a token that the server refused.
 type tokenSource = func(ctx context.Context, refused string) (string, error)
 
-// tokenOf is how a server's token is had; nil: it has none. A file is
-// read for each request, so a new token in it counts at once.
+// tokenOf returns the source of a server's token, or nil if it has none. A token file is read for
+// each request, so a new token takes effect immediately.
 func tokenOf(u mcpconfig.Upstream) (tokenSource, error) {
 	switch {
 	case u.TokenFile != "":
@@ -126,13 +123,13 @@ func clientOf(u mcpconfig.Upstream) (*auth.Client, error) {
 	})
 }
 
-// resourceOf is what a server's token is asked for.
+// resourceOf returns the resource for which a server's token is requested.
 func resourceOf(u mcpconfig.Upstream) string {
 	address, _, _ := strings.Cut(u.URL, "?")
 	return cmp.Or(u.OAuth.Resource, address)
 }
 
-// prefixes are the networks that a field names.
+// prefixes parses the networks of a field.
 func prefixes(names []string) (out []netip.Prefix, err error) {
 	for _, name := range names {
 		p, err := netip.ParsePrefix(name)

@@ -57,7 +57,7 @@ func listenMCP(t *testing.T, file string) *listening {
 	return &listening{t: t, url: at, log: log}
 }
 
-// get reads a document beside the endpoint.
+// get reads a document from the server of the endpoint.
 func (l *listening) get(path string, into any) {
 	l.t.Helper()
 	resp, err := http.Get(strings.TrimSuffix(l.url, "/mcp") + path)
@@ -207,7 +207,7 @@ func (l *listening) twoAsk(dir, file string, ann, builds *tokenClient) {
 	}
 }
 
-// asker is who asked for a request.
+// asker is the asker of a request.
 type asker struct {
 	Runtime, Person, Session string
 

@@ -26,7 +26,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// callerTokens are the callers of a gateway that listens.
+// callerTokens holds the callers of a gateway that listens.
 type callerTokens struct {
 	all    []callerToken
 	local  string         // the caller without a token, from this machine; "" none
@@ -54,7 +54,7 @@ func readCallerTokens(callers []mcpconfig.Caller) (out callerTokens, err error) 
 	return out, nil
 }
 
-// without is a caller's name, when it shows nothing.
+// without returns the name of a caller that needs no token.
 func without(c mcpconfig.Caller) string {
 	if c.Subject != "" {
 		return ""
@@ -62,8 +62,7 @@ func without(c mcpconfig.Caller) string {
 	return c.Name
 }
 
-// readTokenHash reads the file of a caller's token: the token, or its
-// digest behind "sha256:".
+// readTokenHash reads the file of a caller's token: the token itself, or "sha256:" and its digest.
 func readTokenHash(file string) (hash [sha256.Size]byte, err error) {
 	secret, err := readSecret(file)
 	if err != nil {
@@ -81,8 +80,8 @@ func readTokenHash(file string) (hash [sha256.Size]byte, err error) {
 	return hash, nil
 }
 
-// authenticate finds whose token a request shows. One without a token
-// is the local caller's, from this machine.
+// authenticate returns the caller of a request by its token. A request without a token from this
+// machine belongs to the local caller.
 func (t callerTokens) authenticate(r *http.Request) (caller string, refused *mcpserver.Refusal) {
 	shown := r.Header.Values("Authorization")
 	if len(shown) == 0 && t.local != "" && fromHere(r) {
@@ -103,7 +102,7 @@ func (t callerTokens) authenticate(r *http.Request) (caller string, refused *mcp
 	}
 }
 
-// find is the caller whose token is shown; "" for none.
+// find returns the caller of a token, or an empty string if there is none.
 func (t callerTokens) find(shown []string) (caller string) {
 	for _, text := range shown {
 		scheme, secret, _ := strings.Cut(text, " ")
@@ -119,8 +118,7 @@ func (t callerTokens) find(shown []string) (caller string) {
 	return caller
 }
 
-// fromHere reports whether a request comes from this machine, and not
-// from a proxy on it.
+// fromHere reports whether a request comes from this machine and not through a proxy on it.
 func fromHere(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	ip := net.ParseIP(host)
@@ -128,12 +126,11 @@ func fromHere(r *http.Request) bool {
 	return err == nil && ip != nil && ip.IsLoopback() && forwarded == ""
 }
 
-// tokenName is the file of the token by which a person of this machine
-// answers, beside the key.
+// tokenName is the file next to the key with the token by which the user of this machine answers.
 const tokenName = "mcp.token"
 
-// writePersonToken has a file hold a token by which a person answers.
-// One that is good for another day stays.
+// writePersonToken writes a token by which a person answers to a file. It keeps a token that is
+// valid for at least another day.
 func writePersonToken(ctx context.Context, s store.Store, person, file string) error {
 	secret, err := readSecret(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -5,7 +5,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 )
 
-// mcpClients has the commands that work on the files of MCP clients.
+// mcpClients returns the commands that edit the files of MCP clients.
 func (p program) mcpClients() clients.Commands {
 	return clients.Commands{Reader: config.Reader{Streams: p.Streams}}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// serveMCPElsewhere runs an MCP gateway that asks the people of a
-// server. Its store, ledger and key are its own.
+// serveMCPElsewhere runs an MCP gateway that asks the people of another server. It has a store, a
+// ledger and a key of its own.
 func serveMCPElsewhere(ctx context.Context, cfg config.MCP, streams term.Streams) (err error) {
 	logs := logger(cfg.LogText, "", streams.Err)
 	asking := cfg.Asking("")
@@ -57,7 +57,7 @@ func serveMCPElsewhere(ctx context.Context, cfg config.MCP, streams term.Streams
 	return runMCPElsewhere(ctx, m, s, rest, streams)
 }
 
-// mcpElsewhere is what the gateway works with.
+// mcpElsewhere returns the configuration of such a gateway.
 func mcpElsewhere(cfg config.MCP, s *keyedStore, agents *plans.Plans, logs *slog.Logger) (mcp.Config, error) {
 	room := "mcp/" + cfg.Name
 	out := mcp.Config{
@@ -99,7 +99,7 @@ func mcpElsewhere(cfg config.MCP, s *keyedStore, agents *plans.Plans, logs *slog
 	return out, nil
 }
 
-// runMCPElsewhere works until ctx ends or the client has gone.
+// runMCPElsewhere runs until ctx ends or the client has disconnected.
 func runMCPElsewhere(ctx context.Context, m *mcpAlone, s *keyedStore, rest *files, streams term.Streams) error {
 	record := records(s).Record
 	if err := rest.record(ctx, record); err != nil {
@@ -123,7 +123,7 @@ func runMCPElsewhere(ctx context.Context, m *mcpAlone, s *keyedStore, rest *file
 	return errors.Join(err, worked)
 }
 
-// clientAt is a caller's client of the server.
+// clientAt returns a caller's client of the other server.
 func clientAt(cfg config.MCP, caller string) (*client.Client, error) {
 	file := cfg.ServerTokenFile
 	for _, c := range cfg.Callers {
@@ -138,8 +138,8 @@ func clientAt(cfg config.MCP, caller string) (*client.Client, error) {
 	return client.New(cfg.Server, secret, client.Options{UserAgent: "assent/" + term.Version})
 }
 
-// reachable says whether the server can be reached, as it was a moment
-// ago: unless the configuration allows it, nothing runs while it can't.
+// reachable remembers if the server was reachable a moment ago. While it isn't, nothing runs unless
+// the configuration allows it.
 type reachable struct {
 	ready func(ctx context.Context) (*openapi.Health, error)
 	allow bool

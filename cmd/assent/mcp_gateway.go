@@ -25,8 +25,8 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// serveMCP runs an MCP gateway: with a service of its own inside, or
-// one that asks the people of a server.
+// serveMCP runs an MCP gateway, either with a service in this process or one that asks the people
+// of a server.
 func serveMCP(ctx context.Context, cfg config.MCP, streams term.Streams) error {
 	if cfg.Server != "" {
 		return serveMCPElsewhere(ctx, cfg, streams)
@@ -60,7 +60,7 @@ func serveMCP(ctx context.Context, cfg config.MCP, streams term.Streams) error {
 	return errors.Join(err, ended)
 }
 
-// mcpCommon is what a gateway inside a service works with.
+// mcpCommon returns the configuration of a gateway inside a service.
 func (a *app) mcpCommon(tenant, agent, room string) mcp.Config {
 	return mcp.Config{
 		Records:   a.store,
@@ -80,8 +80,8 @@ func (a *app) mcpCommon(tenant, agent, room string) mcp.Config {
 	}
 }
 
-// pagesBelow says where the pages of requests are to the clients that
-// may be sent there; nil: none is.
+// pagesBelow returns a function that returns the URL of a request's page, or nil if clients are not
+// sent to pages.
 func pagesBelow(w mcpconfig.Works, inbox string) func(ref string) string {
 	if w.Link != "url" {
 		return nil
@@ -89,8 +89,7 @@ func pagesBelow(w mcpconfig.Works, inbox string) func(ref string) string {
 	return func(ref string) string { return strings.TrimSuffix(inbox, "/") + "/requests/" + url.PathEscape(ref) }
 }
 
-// ownAddresses are where assent itself is reached: no server sends a
-// user there.
+// ownAddresses returns the addresses of assent itself, to which servers can't send users.
 func ownAddresses(cfg config.MCP, inbox string) (all []string) {
 	for _, at := range []string{inbox, cfg.Server, cfg.PublicURL} {
 		if at != "" {
@@ -100,7 +99,7 @@ func ownAddresses(cfg config.MCP, inbox string) (all []string) {
 	return all
 }
 
-// onlyAgent is the agent of a file.
+// onlyAgent returns the agent of a file.
 func onlyAgent(p *plans.Plans, file string) (string, error) {
 	all := p.Agents()
 	if len(all) == 1 {
@@ -116,15 +115,14 @@ func onlyAgent(p *plans.Plans, file string) (string, error) {
 	return "", fmt.Errorf("agent: expected one agent in %s, not %d", file, len(all))
 }
 
-// mcpAlone is a gateway that is a process of its own, by its
-// configuration.
+// mcpAlone is a gateway in a process of its own, with its configuration.
 type mcpAlone struct {
 	*mcpGateway
 	cfg    config.MCP
 	tokens callerTokens
 }
 
-// newMCPAlone makes such a gateway from what it works with.
+// newMCPAlone creates such a gateway.
 func newMCPAlone(cfg config.MCP, common mcp.Config) (*mcpAlone, error) {
 	tokens, err := readCallerTokens(cfg.Callers)
 	if err != nil {
@@ -142,14 +140,14 @@ type mcpGateway struct {
 	gateway *mcp.Gateway
 	server  *mcpserver.Server
 	servers []*upstream.Server
-	grace   time.Duration // for calls and servers, once it was told to stop
+	grace   time.Duration // for calls and servers to end after a request to stop
 	log     *slog.Logger
 }
 
-// mcpOwn is what a gateway has for itself.
+// mcpOwn holds the settings of one gateway.
 type mcpOwn struct {
 	pins  string        // the file of its pins
-	grace time.Duration // how long calls that run may take to end after it was told to stop
+	grace time.Duration // how long running calls may take to end after a request to stop
 }
 
 // newMCP makes a gateway from what it works with.
@@ -189,18 +187,16 @@ func newMCP(cfg mcpconfig.Works, own mcpOwn, common mcp.Config) (*mcpGateway, er
 	return m, nil
 }
 
-// forCalls is the part of the grace that calls get. The rest is for
-// servers to end.
+// forCalls returns the part of the grace for calls. The rest is for stopping servers.
 func forCalls(grace time.Duration) time.Duration { return grace - grace/5 }
 
-// run serves clients until ctx ends, or the client on the standard
-// streams has gone.
+// run serves clients until ctx ends, or until the client on the standard streams has disconnected.
 func (m *mcpAlone) run(ctx context.Context, streams term.Streams) error {
 	return m.while(ctx, func(ctx context.Context) error { return m.serve(ctx, streams) })
 }
 
-// while works as long as clients are served. Calls that run then may
-// end first, and the servers last.
+// while runs the gateway as long as clients are served. Calls that are running then may finish
+// first, and the servers are stopped last.
 func (m *mcpGateway) while(ctx context.Context, serve func(context.Context) error) error {
 	beyond := context.WithoutCancel(ctx)
 	connected, disconnect := context.WithCancel(beyond)
@@ -267,7 +263,7 @@ func (m *mcpAlone) listen(ctx context.Context) error {
 	return err
 }
 
-// mcpPath is where clients reach a gateway that listens.
+// mcpPath is the path of a gateway that listens.
 const mcpPath = "/mcp"
 
 // serveMCPInbox serves the inbox of a gateway to a person of this

@@ -23,7 +23,7 @@ import (
 	"github.com/assent-dev/assent/mcp/upstream"
 )
 
-// mcpUpstream is a server behind a gateway, and the connection to it.
+// mcpUpstream returns a server behind a gateway and the connection to it.
 func mcpUpstream(
 	u mcpconfig.Upstream, grace time.Duration, log *slog.Logger,
 ) (out mcp.Server, connection *upstream.Server, err error) {
@@ -70,8 +70,7 @@ func mcpUpstream(
 	return out, connection, err
 }
 
-// connectionOf says how a server is reached: as a program, or at its
-// address.
+// connectionOf returns how a server is reached: as a program, or at its address.
 func connectionOf(u mcpconfig.Upstream) (upstream.Config, error) {
 	if u.URL != "" {
 		return addressOf(u)
@@ -84,7 +83,7 @@ func connectionOf(u mcpconfig.Upstream) (upstream.Config, error) {
 	}, err
 }
 
-// addressOf says how a server is reached by HTTP.
+// addressOf returns how a server is reached by HTTP.
 func addressOf(u mcpconfig.Upstream) (to upstream.Config, err error) {
 	to.URL = u.URL
 	if to.Networks, err = prefixes(u.Networks); err != nil {
@@ -97,7 +96,7 @@ func addressOf(u mcpconfig.Upstream) (to upstream.Config, err error) {
 	return to, err
 }
 
-// headersOf are the further headers of a server's requests.
+// headersOf returns the configured headers for a server's requests.
 func headersOf(u mcpconfig.Upstream) (map[string]string, error) {
 	out := map[string]string{}
 	for name, file := range u.HeaderFiles {
@@ -119,8 +118,7 @@ func headersOf(u mcpconfig.Upstream) (map[string]string, error) {
 	return out, nil
 }
 
-// variable is a variable of the gateway's own environment that a field
-// names.
+// variable returns the value of an environment variable of the gateway that a field names.
 func variable(field, name string) (string, error) {
 	if v := os.Getenv(name); v != "" {
 		return v, nil
@@ -128,7 +126,7 @@ func variable(field, name string) (string, error) {
 	return "", fmt.Errorf("%s: the variable %s is not set for the gateway", field, name)
 }
 
-// passMeta writes the word all as package mcp does.
+// passMeta converts the word all to the form of package mcp.
 func passMeta(keys []string) []string {
 	if slices.Contains(keys, "all") {
 		return []string{"*"}
@@ -136,7 +134,7 @@ func passMeta(keys []string) []string {
 	return keys
 }
 
-// environment is all that a program gets.
+// environment returns the complete environment of a program.
 func environment(u mcpconfig.Upstream, getenv func(string) string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, name := range mcpconfig.Passed() {
@@ -158,7 +156,7 @@ func environment(u mcpconfig.Upstream, getenv func(string) string) (map[string]s
 	return out, nil
 }
 
-// givenVariables are those whose values the configuration has.
+// givenVariables returns the variables whose values the configuration sets.
 func givenVariables(u mcpconfig.Upstream) (map[string]string, error) {
 	out := map[string]string{}
 	if u.DotenvFile != "" {
@@ -188,8 +186,7 @@ func pairs(env map[string]string) []string {
 	return out
 }
 
-// identityOf is what the pins know a server by. Values of variables are
-// no part of it.
+// identityOf returns the identity of a server for the pins. Values of variables are not part of it.
 func identityOf(u mcpconfig.Upstream) (catalog.Server, error) {
 	if u.URL != "" {
 		return catalog.AtURL(u.URL)
@@ -212,8 +209,8 @@ func identityOf(u mcpconfig.Upstream) (catalog.Server, error) {
 	return out, err
 }
 
-// digestOf is the digest of the program that a command starts. One that
-// is a path is found from where it starts.
+// digestOf returns the digest of the program that a command starts. A relative path is resolved
+// from the working directory of the program.
 func digestOf(u mcpconfig.Upstream) (string, error) {
 	command := u.Command
 	if u.Cwd != "" && filepath.Base(command) != command && !filepath.IsAbs(command) {
@@ -239,8 +236,8 @@ func mcpNaming(cfg mcpconfig.Works) catalog.Naming {
 	return catalog.Naming{Prefix: catalog.Prefix(cfg.Prefix), Limit: cfg.NameLimit}
 }
 
-// mcpCallers are those of the configuration. On the standard streams
-// there is one, who needs no configuration.
+// mcpCallers returns the configured callers. On the standard streams there is one caller, which
+// needs no configuration.
 func mcpCallers(cfg config.MCP) []mcp.Caller {
 	if len(cfg.Callers) == 0 {
 		return []mcp.Caller{{Name: "client", Principal: userOf(cfg, "")}}
@@ -260,8 +257,8 @@ func mcpCallers(cfg config.MCP) []mcp.Caller {
 	return out
 }
 
-// userOf is whom a caller's agent acts for, where users are asked: its
-// person, or the one person of this machine where there are no others.
+// userOf returns the principal of a caller if users are asked: its person, or the user of this
+// machine if there are no other people.
 func userOf(cfg config.MCP, person string) string {
 	switch {
 	case !cfg.AsksUser():
@@ -273,7 +270,7 @@ func userOf(cfg config.MCP, person string) string {
 	return person
 }
 
-// mcpAsk is who is asked.
+// mcpAsk returns the setting that determines who is asked.
 func mcpAsk(cfg mcpconfig.Works) mcp.Ask {
 	if cfg.AsksUser() {
 		return mcp.Ask(cfg.Ask)
@@ -281,8 +278,8 @@ func mcpAsk(cfg mcpconfig.Works) mcp.Ask {
 	return mcp.AskApprovers
 }
 
-// hostsOf are the names by which clients reach a gateway; none: those
-// of this machine for itself.
+// hostsOf returns the host names by which clients reach a gateway. An empty list means the loopback
+// names of this machine.
 func hostsOf(cfg config.MCP, addr net.Addr) []string {
 	at, _ := addr.(*net.TCPAddr)
 	local := at != nil && at.IP.IsLoopback()

@@ -19,8 +19,8 @@ func mustRun(t *testing.T, args ...string) string {
 	return out
 }
 
-// askedAndApproved has a gateway ask about a call, and a person approve
-// it. Nobody makes the call again.
+// askedAndApproved makes a call of a gateway that asks, and approves it as a person. The call is
+// not made again.
 func askedAndApproved(t *testing.T, file string) (request string) {
 	t.Run("asked and approved", func(t *testing.T) {
 		c := startMCP(t, "--config", file)

@@ -14,8 +14,8 @@ import (
 	"github.com/assent-dev/assent/server"
 )
 
-// servedMCP is a gateway for MCP of a service: whoever has a token of
-// the service for its agent may call.
+// servedMCP is an MCP gateway of a service. Its callers authenticate with tokens of the service for
+// the gateway's agent.
 type servedMCP struct {
 	*mcpGateway
 	cfg      mcpconfig.Served
@@ -24,7 +24,7 @@ type servedMCP struct {
 	drained  <-chan struct{}
 }
 
-// addMCP makes a gateway of a tenant.
+// addMCP adds an MCP gateway of a tenant.
 func (a *app) addMCP(ctx context.Context, tenant string, cfg mcpconfig.Served) error {
 	if _, err := a.tenants.Plan(ctx, tenant, cfg.Agent); err != nil {
 		return noAgent(err)
@@ -64,16 +64,16 @@ func (a *app) addMCP(ctx context.Context, tenant string, cfg mcpconfig.Served) e
 	return nil
 }
 
-// callerKey is where the context of a request has who calls.
+// callerKey is the context key of the caller of a request.
 type callerKey struct{}
 
-// serve answers a request of whoever the service knows by a token.
+// serve answers a request whose token the service has checked.
 func (s *servedMCP) serve(w http.ResponseWriter, r *http.Request, by approval.Asker) {
 	s.endpoint.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, by)))
 }
 
-// authenticate is the name of a caller: that of its token, and of whom
-// the token was made for. No token's name has a slash.
+// authenticate returns the name of a caller: the id of its token, a slash, and the person for whom
+// the token was made. The name of a token never contains a slash.
 func (s *servedMCP) authenticate(r *http.Request) (caller string, refused *mcpserver.Refusal) {
 	by, _ := r.Context().Value(callerKey{}).(approval.Asker)
 	switch {
@@ -89,7 +89,7 @@ func (s *servedMCP) authenticate(r *http.Request) (caller string, refused *mcpse
 	return by.Token + "/" + by.Person, nil
 }
 
-// callerOf is a caller as of now.
+// callerOf returns the current state of a caller.
 func (s *servedMCP) callerOf(ctx context.Context, name string) (mcp.Caller, error) {
 	token, person, _ := strings.Cut(name, "/")
 	by, err := s.bearers.Asker(ctx, token)
@@ -111,7 +111,7 @@ func (s *servedMCP) callerOf(ctx context.Context, name string) (mcp.Caller, erro
 	return c, nil
 }
 
-// run works until ctx ends, and the requests of clients with it.
+// run runs until ctx ends, and ends the requests of clients then.
 func (s *servedMCP) run(ctx context.Context) error {
 	s.log.Info("the MCP gateway serves by HTTP", "path", mcpPath+"/"+s.cfg.Name)
 	return s.while(ctx, func(ctx context.Context) error {

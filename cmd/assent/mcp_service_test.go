@@ -102,7 +102,7 @@ func (s *mcpService) revokes(name string) {
 	}
 }
 
-// as is how somebody's commands reach the service.
+// as returns the flags by which a person's commands reach the service.
 func (s *mcpService) as(who string) []string {
 	return []string{"--server", s.url, "--token-file", filepath.Join(s.dir, who+".token")}
 }
@@ -134,9 +134,8 @@ func (c *tokenClient) runs(tool, args string) {
 	testwait.Until(c.t, "the call runs", func() bool { return strings.Contains(c.call(tool, args), "done") })
 }
 
-// TestMCPInServe: what the rules allow runs, what they deny doesn't, and
-// what asks waits for the people of the service and runs once. Who asks
-// is the token, and the person whom it was made for doesn't answer.
+// TestMCPInServe: allowed calls run, denied ones don't, and calls that ask wait for the people of
+// the service and run once. The asker is the token, and the person of the token can't answer.
 func TestMCPInServe(t *testing.T) {
 	t.Parallel()
 	s := serveMCPIn(t, mcpFiles)
@@ -212,9 +211,8 @@ func TestMCPInServeFrozen(t *testing.T) {
 	}
 }
 
-// TestMCPInServeRefusesTokens: whoever has no token for the agent
-// reaches nothing of the gateway, and is told what is wrong as OAuth
-// says it.
+// TestMCPInServeRefusesTokens: a client without a token for the agent gets nothing from the gateway
+// except the reason, in the form that OAuth defines.
 func TestMCPInServeRefusesTokens(t *testing.T) {
 	t.Parallel()
 	s := serveMCPIn(t, mcpFiles+`  - name: users
@@ -285,8 +283,8 @@ func TestMCPInServeEndsWithTheToken(t *testing.T) {
 	}
 }
 
-// TestMCPInServeEnds: a service that was killed runs nothing twice, and
-// one that is told to end does, though a client waits.
+// TestMCPInServeEnds: a service that was killed runs nothing twice, and a service that is stopped
+// ends even if a client waits.
 func TestMCPInServeEnds(t *testing.T) {
 	t.Parallel()
 	s := serveMCPIn(t, mcpFiles+strings.NewReplacer("name: files", "name: slow", "1s", "10m").Replace(mcpFiles))

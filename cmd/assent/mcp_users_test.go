@@ -86,8 +86,8 @@ func TestMCPUserAnswersInTheClient(t *testing.T) {
 	}
 }
 
-// TestMCPLinksDemandASignIn: the page behind a link shows nothing to
-// whoever isn't signed in, and opening it runs nothing.
+// TestMCPLinksDemandASignIn: the page behind a link shows nothing without a sign-in, and opening it
+// runs nothing.
 func TestMCPLinksDemandASignIn(t *testing.T) {
 	file := usersDir(t, "")
 	addLine(t, file, "link: url\n")

@@ -47,7 +47,7 @@ upstream:
   pass_meta: [example.com/a]
 `
 
-// server is a program beside the configuration that starts envServer.
+// writeServer writes a program to the directory of the configuration that starts envServer.
 func writeServer(t *testing.T, dir, remark string) {
 	t.Helper()
 	text := "#!/bin/sh\n# " + remark + "\nARGS=\"$*\" exec env-server\n"
@@ -114,8 +114,8 @@ func TestMCPGatewayWiring(t *testing.T) {
 	c.end(c.in.Close)
 }
 
-// TestMCPGatewayRefusesOpenSecrets: variables that anybody may read, or
-// that nobody set, start nothing.
+// TestMCPGatewayRefusesOpenSecrets: the gateway doesn't start if a file of variables is readable by
+// others or if a variable is not set.
 func TestMCPGatewayRefusesOpenSecrets(t *testing.T) {
 	dir, file := mcpDir(t)
 	writeServer(t, dir, "first")

@@ -284,8 +284,8 @@ func TestLogsFromALevelOn(t *testing.T) {
 	}
 }
 
-// TestWarnsOfPlainHTTP beyond this machine, less loudly where
-// a proxy has TLS.
+// TestWarnsOfPlainHTTP: the server warns if other machines can reach it, and only logs at level
+// INFO if a proxy provides TLS.
 func TestWarnsOfPlainHTTP(t *testing.T) {
 	for _, tt := range []struct{ listen, public, want string }{
 		{"127.0.0.1:0", "http://127.0.0.1:1", ""}, {"[::1]:0", "https://assent.example", ""},

@@ -7,8 +7,8 @@ import (
 	"github.com/assent-dev/assent/server/permits"
 )
 
-// permitIssuers sign the permits of the tenants whose tools check them.
-// The URL of a tenant's is below that of this server.
+// permitIssuers returns the signers of permits for the tenants whose tools check them. The issuer
+// URL of a tenant is below that of this server.
 func permitIssuers(tenants []config.Tenant, base *url.URL, secret []byte) (permits.Issuers, error) {
 	out := permits.Issuers{}
 	for _, t := range tenants {

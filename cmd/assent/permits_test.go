@@ -26,7 +26,7 @@ func withPermits(t *testing.T, tenant string) *testServer {
 	})
 }
 
-// broker is the tool, which knows where the service is and no more.
+// broker is the tool. It knows only the address of the service.
 func (h *testServer) broker(t *testing.T) *permit.Verifier {
 	t.Helper()
 	v, err := permit.NewVerifier(permit.Config{Issuer: h.ready.URL + "/permits/default", Audience: "broker"})
@@ -77,7 +77,8 @@ func TestAToolChecksThatPeopleApproved(t *testing.T) {
 	}
 }
 
-// TestACallThatNoPermitCanHoldStaysApproved, and the runtime is told.
+// TestACallThatNoPermitCanHoldStaysApproved: the runtime gets an error, and the approval can still
+// be used.
 func TestACallThatNoPermitCanHoldStaysApproved(t *testing.T) {
 	h := withPermits(t, "default")
 	const call = `{"kind":"tool","tool":"trade","args":{"n":9007199254740993}}`

@@ -18,10 +18,9 @@ import (
 	"github.com/assent-dev/assent/policy/policyhttp"
 )
 
-// TestCIChecksAgainstTheLiveRegistry: assent policies fetch brings what
-// the registry holds now, agf-validate checks by that, and neither
-// passes for the other. What can't be fetched, or is not sound, leaves
-// the copy as it was.
+// TestCIChecksAgainstTheLiveRegistry: assent policies fetch downloads the current content of the
+// registry, and agf-validate checks with it. The two kinds of copies can't be mixed up. If the
+// content can't be fetched or is invalid, the copy is left unchanged.
 func TestCIChecksAgainstTheLiveRegistry(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

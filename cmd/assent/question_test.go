@@ -217,8 +217,8 @@ func TestHostileQuestions(t *testing.T) {
 	}
 }
 
-// TestHiddenValuesOfQuestions: arguments stay hidden; the words stand
-// there, with a warning that they may repeat them.
+// TestHiddenValuesOfQuestions: arguments stay hidden. The text of the question is shown, with a
+// warning that it may repeat them.
 func TestHiddenValuesOfQuestions(t *testing.T) {
 	h := start(t, `schema_version: "1.0.0"
 policy_ref: acme.hide

@@ -29,8 +29,7 @@ import (
 	"github.com/assent-dev/assent/server/tokens"
 )
 
-// tools is the RAP of all tenants, runtimes that call tools, and
-// gateways that are tools; and their gateways for MCP.
+// tools holds the RAP runtimes and RAP gateways of all tenants, and their MCP gateways.
 type tools struct {
 	runtimes map[string]*runtime.Runtime // by tenant and agent, see toolsKey
 	mounts   map[string]http.Handler     // by path
@@ -40,14 +39,14 @@ type tools struct {
 	drained  chan struct{} // closed when no request of a client is open any more
 }
 
-// runtime is server.Config.Tools.
+// runtime implements server.Config.Tools.
 func (t *tools) runtime(tenant, agent string) *runtime.Runtime {
 	return t.runtimes[toolsKey(tenant, agent)]
 }
 
 func toolsKey(tenant, agent string) string { return tenant + "\x00" + agent }
 
-// buildTools makes what the tenants' configurations name.
+// buildTools creates the runtimes and gateways of the tenants' configurations.
 func (a *app) buildTools(ctx context.Context) error {
 	a.tools = &tools{
 		runtimes: map[string]*runtime.Runtime{},
@@ -78,7 +77,7 @@ func (a *app) buildTools(ctx context.Context) error {
 	return nil
 }
 
-// place is the path of one part, and its name in the store.
+// place returns the path of a runtime or gateway and its namespace in the store.
 func (a *app) place(tenant, kind, name string) (path, room string, err error) {
 	one, two := providerID(tenant), providerID(name)
 	path = "/rap/" + one + "/" + kind + "/" + two
@@ -91,7 +90,7 @@ func (a *app) place(tenant, kind, name string) (path, room string, err error) {
 	return path, "rap/" + tenant + "/" + kind + "/" + name, nil
 }
 
-// common is what both sides of a tenant work with.
+// common returns the configuration that runtimes and gateways of a tenant share.
 func (a *app) common(tenant, agent, room string) rap.Common {
 	return rap.Common{
 		Records:   a.store,
@@ -111,8 +110,8 @@ func (a *app) common(tenant, agent, room string) rap.Common {
 	}
 }
 
-// planOf returns an agent's plan, unless the kill switch is thrown:
-// then there are no rules by which anything may run.
+// planOf returns an agent's plan. It returns an error if the kill switch is on, because nothing may
+// run then.
 func (a *app) planOf(ctx context.Context, tenant, agent string) (*resolve.Plan, error) {
 	freezes, err := a.store.Freezes(ctx, tenant)
 	if err != nil {
@@ -162,8 +161,8 @@ func (a *app) addRuntime(ctx context.Context, tenant string, c config.RAPRuntime
 	return nil
 }
 
-// peopleElsewhere are those of another server, each token here with one
-// of its own there. Whoever has none there can't ask.
+// peopleElsewhere asks the people of another server. It maps each token of this server to one of
+// the other server. A token without a counterpart can't ask.
 func peopleElsewhere(c config.RAPRuntime) (hold.People, error) {
 	clients := map[string]*client.Client{}
 	for _, asker := range c.Askers {
@@ -183,7 +182,7 @@ func peopleElsewhere(c config.RAPRuntime) (hold.People, error) {
 	return client.People(c.Agent, clients), nil
 }
 
-// noAgent says where an agent's name is looked for.
+// noAgent adds to an error where an agent's id is looked up.
 func noAgent(err error) error {
 	return fmt.Errorf(
 		"agent: %w: expected the id (metadata.id) of an agent whose file is in agents and can be used",
@@ -211,8 +210,8 @@ func (a *app) addGateway(ctx context.Context, tenant string, c config.RAPGateway
 	return nil
 }
 
-// knownPeople writes the people whose runtimes the callers are as the
-// directory does: only then are they barred from approving.
+// knownPeople replaces the people of callers by their spelling in the directory. Only then are they
+// excluded from approving their own calls.
 func (a *app) knownPeople(
 	ctx context.Context,
 	tenant string,
@@ -241,15 +240,14 @@ func (a *app) knownPeople(
 	return callers, nil
 }
 
-// mount puts the parts into the pages. They authenticate their peers
-// themselves.
+// mount registers the handlers. They authenticate their peers themselves.
 func (t *tools) mount(mux *http.ServeMux) {
 	for path, handler := range t.mounts {
 		mux.Handle(path+"/", http.StripPrefix(path, handler))
 	}
 }
 
-// run works until ctx ends; the end of one part ends none of the others.
+// run runs all workers until ctx ends. If one of them ends, the others go on.
 func (t *tools) run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, work := range t.workers {
@@ -258,7 +256,7 @@ func (t *tools) run(ctx context.Context) {
 	all.Wait()
 }
 
-// mountedGateway is a gateway with the tool servers behind it.
+// mountedGateway is a gateway with its tool servers.
 type mountedGateway struct {
 	gateway *gateway.Gateway
 	handler http.Handler
@@ -314,9 +312,8 @@ func newGateway(
 	return out, nil
 }
 
-// warnOfLocalCallers says that a gateway with a public address and a
-// caller without a token is open to whatever a silent proxy lets
-// through.
+// warnOfLocalCallers warns if a gateway has a public address and a caller without a token. A proxy
+// that adds no forwarding headers would let every request in as that caller.
 func warnOfLocalCallers(log *slog.Logger, c config.RAPGateway, public string) {
 	u, err := url.Parse(public)
 	if err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
@@ -337,7 +334,7 @@ func warnOfLocalCallers(log *slog.Logger, c config.RAPGateway, public string) {
 	}
 }
 
-// warnOfAsking says what the choice of who is asked means.
+// warnOfAsking logs the consequences of the setting ask.
 func warnOfAsking(log *slog.Logger, ask gateway.Whom, upstream bool) {
 	if ask == gateway.AskUser {
 		log.Warn(

@@ -228,8 +228,8 @@ func (h *testServer) awaitPending(t *testing.T, wanted func(approval.Summary) bo
 	})
 }
 
-// votes answers a request with a person's token and returns what became
-// of the answer; for a question, by its first choice.
+// votes answers a request with a person's token and returns the outcome. It answers a question with
+// its first choice.
 func (h *testServer) votes(
 	t *testing.T, token string, r *approval.Request, grant *openapi.GrantOffer,
 ) approval.VoteOutcome {
@@ -239,7 +239,7 @@ func (h *testServer) votes(
 	return outcome
 }
 
-// voted is votes, with what the person is told.
+// voted is like votes, and also returns the message that the person gets.
 func (h *testServer) voted(
 	t *testing.T, token string, r *approval.Request, grant *openapi.GrantOffer,
 ) (approval.VoteOutcome, string) {
@@ -271,7 +271,7 @@ func (h *testServer) ends(t *testing.T, token, thread, id string) *openapi.RAPCa
 	return rapDone(t, h.client(t, token), thread, id)
 }
 
-// ledgerEntry is what an entry of the ledger says of a RAP call.
+// ledgerEntry holds the parts of a ledger entry about a RAP call.
 type ledgerEntry struct {
 	Type  string `json:"type"`
 	Actor string `json:"actor"`
@@ -300,8 +300,8 @@ func (h *testServer) rapEntries(t *testing.T) []ledgerEntry {
 	return found
 }
 
-// names wants every entry about RAP calls to say which token asked, of
-// whom, and for whom, each in its place.
+// names checks that every entry about RAP calls has the asking token, its person and the principal
+// in the right fields.
 func (h *testServer) names(t *testing.T, actor, person string, principals ...string) {
 	t.Helper()
 	var entries []ledgerEntry
@@ -320,11 +320,9 @@ func (h *testServer) names(t *testing.T, actor, person string, principals ...str
 	}
 }
 
-// TestNobodyApprovesTheHostedCallsOfTheirOwnToken: the control goes
-// through /requests; the same call through the hosted RAP runtime is
-// asked in the same name, whoever it says it is for, before and after a
-// restart, be it an approval, a destructive tool or a question of the
-// tool.
+// TestNobodyApprovesTheHostedCallsOfTheirOwnToken: the control makes the call through /requests.
+// The same call through the hosted RAP runtime has the same asker, whatever principal it names,
+// before and after a restart, for an approval, a destructive tool and a question of the tool.
 func TestNobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 	whole := t
 	m := newMachines(t)
@@ -424,8 +422,8 @@ func (m *machines) answered(t *testing.T, what string) {
 	})
 }
 
-// TestThePersonOfAGatewaysCallerApprovesNoneOfItsCalls: a gateway's
-// caller asks in its own name, and for whom it belongs to.
+// TestThePersonOfAGatewaysCallerApprovesNoneOfItsCalls: a gateway's caller asks under its own name
+// and for the person whom it belongs to.
 func TestThePersonOfAGatewaysCallerApprovesNoneOfItsCalls(t *testing.T) {
 	wrapped, h := newEndpoint(t), opsFiles(t)
 	writeFiles(t, h.dir, map[string]string{

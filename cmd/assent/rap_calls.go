@@ -14,7 +14,7 @@ import (
 
 var _ rap.Calls = (*tools)(nil)
 
-// ofTenant are the runtimes of a tenant, by agent.
+// ofTenant returns the runtimes of a tenant by agent.
 func (t *tools) ofTenant(tenant string) map[string]*runtime.Runtime {
 	out := map[string]*runtime.Runtime{}
 	for key, r := range t.runtimes {
@@ -26,7 +26,7 @@ func (t *tools) ofTenant(tenant string) map[string]*runtime.Runtime {
 	return out
 }
 
-// calls are rap.Calls, nil where there are no runtimes.
+// calls returns an implementation of rap.Calls, or nil if there are no runtimes.
 func (t *tools) calls() rap.Calls {
 	if len(t.runtimes) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func (t *tools) calls() rap.Calls {
 	return t
 }
 
-// CallsOf is rap.Calls'.
+// CallsOf implements rap.Calls.
 func (t *tools) CallsOf(ctx context.Context, tenant, person string) ([]rap.AgentCalls, error) {
 	var out []rap.AgentCalls
 	all := t.ofTenant(tenant)
@@ -52,9 +52,9 @@ func (t *tools) CallsOf(ctx context.Context, tenant, person string) ([]rap.Agent
 	return out, nil
 }
 
-// Watch is rap.Calls'.
+// Watch implements rap.Calls.
 func (t *tools) Watch(ctx context.Context, tenant string, changed func()) {
-	var one sync.Mutex // changed is told of one thing after the other
+	var one sync.Mutex // changed must not be called concurrently
 	var all sync.WaitGroup
 	for _, r := range t.ofTenant(tenant) {
 		all.Go(func() {

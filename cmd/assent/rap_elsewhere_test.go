@@ -83,7 +83,7 @@ func (n *nearby) start() {
 	})
 }
 
-// ticketContext is what the agent says about each of its calls.
+// ticketContext is the agent's context for each of its calls.
 func ticketContext() []info.Item { return []info.Item{{Label: "Why", Text: "the ticket wants it"}} }
 
 // kill ends the process with SIGKILL.

@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// ready is what the process told at its last start (with --json).
+// ready returns what the process printed at its last start (with --json).
 func (n *nearby) ready() operate.Ready {
 	n.t.Helper()
 
@@ -32,9 +32,8 @@ func (n *nearby) ready() operate.Ready {
 	})
 }
 
-// TestACallIsFollowedThroughAKilledProcess: what a tool tells and shows
-// reaches the API's reader once and in order, and the page of whom the
-// call is for, though the process is killed in between.
+// TestACallIsFollowedThroughAKilledProcess: the output of a tool reaches the API's reader, and the
+// page of the call's user, once and in order, even if the process is killed in between.
 func TestACallIsFollowedThroughAKilledProcess(t *testing.T) {
 	m, far := newMachines(t), opsFiles(t)
 	m.streams()

@@ -74,8 +74,8 @@ func TestCallbacksOfThisMachineMayComeAtAnyPort(t *testing.T) {
 	}
 }
 
-// TestAnyPortIsForProgramsOfThisMachine: whoever may be anywhere,
-// and whatever is elsewhere, needs its port.
+// TestAnyPortIsForProgramsOfThisMachine: the port must be given unless both the caller and the
+// address are on this machine.
 func TestAnyPortIsForProgramsOfThisMachine(t *testing.T) {
 	for name, c := range map[string]struct{ caller, want string }{
 		"a caller with a token": {
@@ -172,7 +172,7 @@ func (m *machines) sent(t *testing.T, operation string, nth int) machineCall {
 	})
 }
 
-// heard waits until the machines were told of a path.
+// heard waits until a request for a path has arrived.
 func (m *machines) heard(t *testing.T, path string) {
 	t.Helper()
 	testwait.Until(t, "something comes to "+path, func() bool {
@@ -221,9 +221,8 @@ func rapCall(t *testing.T, out, errOut *testwait.Buffer, args ...string) (ended 
 	return ended
 }
 
-// TestCallFollowsASubscription: events are printed as they come,
-// until the last; an end that is an error, Ctrl-C and --within exit
-// with 1, and the tool server is told.
+// TestCallFollowsASubscription: events are printed as they arrive, up to the last one. An end with
+// an error, Ctrl-C and --within exit with 1, and the tool server is notified.
 func TestCallFollowsASubscription(t *testing.T) {
 	m := newMachines(t)
 	m.streams()
@@ -287,9 +286,8 @@ func TestCallFollowsASubscription(t *testing.T) {
 	}
 }
 
-// TestApproversSeeTheDeadlineOfTheGateway: the request ends when the
-// gateway gives up, and people are told that time, be the approvers
-// those of this service or of another one.
+// TestApproversSeeTheDeadlineOfTheGateway: the request ends when the gateway gives up, and people
+// see that time, whether the approvers are those of this service or of another one.
 func TestApproversSeeTheDeadlineOfTheGateway(t *testing.T) {
 	t.Parallel()
 	runtime, h := newRuntimePeer(t), opsFiles(t)
@@ -334,8 +332,7 @@ upstream: {name: machines, url: "`+m.URL+`"}
 		}
 	}
 
-	// Over the API a runtime says so itself; where the rules give less
-	// time, theirs holds.
+	// Over the API a runtime sets the time itself. If the rules allow less time, theirs applies.
 	for within, want := range map[time.Duration]time.Duration{
 		90 * time.Second: 90 * time.Second,
 		48 * time.Hour:   24 * time.Hour,
@@ -359,9 +356,8 @@ func TestTheStartSaysThatACallAsksOnce(t *testing.T) {
 	}
 }
 
-// TestApproversAreAskedWhereThereAreSome: with approvers at hand
-// the calling runtime is asked only where the configuration says so,
-// aloud.
+// TestApproversAreAskedWhereThereAreSome: if there are approvers, the calling runtime is asked only
+// if the configuration says so, and a warning is logged.
 func TestApproversAreAskedWhereThereAreSome(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask      string

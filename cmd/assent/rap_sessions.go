@@ -11,8 +11,7 @@ import (
 	"github.com/assent-dev/assent/rap/gateway"
 )
 
-// tenantGateway is a gateway of a tenant, with the agent whose file
-// decides there.
+// tenantGateway is a gateway of a tenant, with the agent whose file decides its calls.
 type tenantGateway struct {
 	tenant  string
 	agent   string
@@ -21,7 +20,7 @@ type tenantGateway struct {
 
 var _ rap.Sessions = (*tools)(nil)
 
-// Grants is rap.Sessions'.
+// Grants implements rap.Sessions.
 func (t *tools) Grants(ctx context.Context, tenant string) ([]rap.SessionGrant, error) {
 	var out []rap.SessionGrant
 	for _, g := range t.gateways {
@@ -41,7 +40,7 @@ func (t *tools) Grants(ctx context.Context, tenant string) ([]rap.SessionGrant, 
 	return out, nil
 }
 
-// Revoke is rap.Sessions'.
+// Revoke implements rap.Sessions.
 func (t *tools) Revoke(ctx context.Context, tenant, id, by, reason string) error {
 	for _, g := range t.gateways {
 		if g.tenant != tenant {

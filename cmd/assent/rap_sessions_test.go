@@ -34,9 +34,9 @@ func (p *runtimePeer) choice(t *testing.T) choiceOf {
 	return q
 }
 
-// TestSessionGrantsAreListedAndRevoked: what a runtime's user allowed
-// for a session ends by a person at the command line, whom the ledger
-// names; the next call of the session asks again.
+// TestSessionGrantsAreListedAndRevoked: what a runtime's user allowed for a session can be revoked
+// at the command line by a person, who is named in the ledger. The next call of the session asks
+// again.
 func TestSessionGrantsAreListedAndRevoked(t *testing.T) {
 	wrapped, h := newEndpoint(t), withFiles(t, deskFiles())
 	writeFiles(t, h.dir, map[string]string{
@@ -112,7 +112,7 @@ func TestSessionGrantsAreListedAndRevoked(t *testing.T) {
 	})
 }
 
-// problemOf is the code of a server's refusal; "" for everything else.
+// problemOf returns the code of a server's error, or an empty string for any other error.
 func problemOf(err error) openapi.Code {
 	var p *client.Problem
 	if errors.As(err, &p) {

@@ -13,15 +13,15 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
-// mostSignIns is how many of a person are shown at once.
+// mostSignIns limits how many sign-ins of a person are shown at once.
 const mostSignIns = 100
 
-// signIns are the sign-ins that the tools of all tenants ask for.
+// signIns reads the sign-ins that the tools of all tenants ask for.
 type signIns struct{ *app }
 
 var _ signin.Book = signIns{}
 
-// runtimesOf are the runtimes of a tenant, by the ids of their agents.
+// runtimesOf returns the runtimes of a tenant by the ids of their agents.
 func (t *tools) runtimesOf(tenant string) map[string]*runtime.Runtime {
 	out := map[string]*runtime.Runtime{}
 	for key, r := range t.runtimes {
@@ -33,7 +33,7 @@ func (t *tools) runtimesOf(tenant string) map[string]*runtime.Runtime {
 	return out
 }
 
-// SignIns is signin.Book's.
+// SignIns implements signin.Book.
 func (s signIns) SignIns(ctx context.Context, tenant, person string) (signin.Page, error) {
 	runtimes := s.tools.runtimesOf(tenant)
 	var pages []signin.Page
@@ -51,7 +51,7 @@ func (s signIns) SignIns(ctx context.Context, tenant, person string) (signin.Pag
 	return signin.Join(mostSignIns, pages...), nil
 }
 
-// SignIn is signin.Book's.
+// SignIn implements signin.Book.
 func (s signIns) SignIn(ctx context.Context, tenant, id string) (signin.Asked, string, error) {
 	for agent, r := range s.tools.runtimesOf(tenant) {
 		one, person, err := r.SignIn(ctx, id)
@@ -66,8 +66,8 @@ func (s signIns) SignIn(ctx context.Context, tenant, id string) (signin.Asked, s
 	return signin.Asked{}, "", approval.ErrNotFound
 }
 
-// recordTools writes what happens to the calls of an agent's tools. Of
-// a sign-in its person hears, by the channels that tell people alone.
+// recordTools records events about the calls of an agent's tools. If a sign-in is needed, it also
+// notifies the person, through the channels that reach individual people.
 func (a *app) recordTools(
 	ctx context.Context, tenant, agent, event, subject, actor string, facts map[string]any,
 ) error {
@@ -80,7 +80,7 @@ func (a *app) recordTools(
 	return a.service.RecordAndSend(ctx, tenant, e, to...)
 }
 
-// signIn is what the targets of a tenant are sent about a sign-in.
+// signIn returns the deliveries about a sign-in to the targets of a tenant.
 func (d *delivery) signIn(tenant, agent, event, id string) []approval.Delivery {
 	var out []approval.Delivery
 	for _, t := range d.all {
@@ -97,7 +97,7 @@ func (d *delivery) signIn(tenant, agent, event, id string) []approval.Delivery {
 	return out
 }
 
-// personOf names the person of the directory whom a call's user is.
+// personOf returns a function that finds the person of the directory for the user of a call.
 func (a *app) personOf(tenant string) func(ctx context.Context, user string) (string, bool, error) {
 	return func(ctx context.Context, user string) (string, bool, error) {
 		p, known, err := a.people.Person(ctx, tenant, user)

@@ -67,7 +67,7 @@ operations: {name: quote, description: Last price., schema: quote.json, url: "ht
 	}
 }
 
-// nobody is a directory with one group that somebody is in.
+// nobody is a directory in which only one group has members.
 type nobody struct{ approval.Directory }
 
 func (nobody) Members(_ context.Context, _, group string) ([]approval.Person, error) {
@@ -77,8 +77,8 @@ func (nobody) Members(_ context.Context, _, group string) ([]approval.Person, er
 	return nil, nil
 }
 
-// TestGroupsThatNobodyIsIn: questions that nobody could answer are
-// announced before the first one expires.
+// TestGroupsThatNobodyIsIn: questions that can't be answered cause a warning before the first one
+// expires.
 func TestGroupsThatNobodyIsIn(t *testing.T) {
 	ts := tenants{"acme": {cfg: config.Tenant{RAP: &config.RAP{Runtimes: []config.RAPRuntime{{
 		Agent:   "desk",

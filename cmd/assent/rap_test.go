@@ -63,7 +63,7 @@ func newKeeper(t *testing.T, answer string) *keeper {
 	return k
 }
 
-// newEndpoint is what the gateway wraps.
+// newEndpoint returns the endpoint that the gateway wraps.
 func newEndpoint(t *testing.T) *keeper {
 	t.Helper()
 
@@ -76,8 +76,8 @@ func (k *keeper) bodies() []string {
 	return slices.Clone(k.got)
 }
 
-// freeAddress is one that nobody listens at, as far as we know. Ports
-// of 127.0.0.1 are also those of connections that are being made.
+// freeAddress returns an address that is probably not in use. It doesn't use 127.0.0.1, because
+// connections that are being made also take ports there.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.77:0")
@@ -104,8 +104,8 @@ operations: {name: quote, description: Last price., schema: quote.json, url: "`+
 	return url
 }
 
-// gatewayOf runs assent rap gateway with a configuration, beside files,
-// until the test ends. It returns what the log says, too.
+// gatewayOf runs assent rap gateway with a configuration and files until the test ends. It also
+// returns the log.
 func gatewayOf(t *testing.T, files map[string]string, text string) (url string, log *testwait.Buffer) {
 	t.Helper()
 	dir := t.TempDir()
@@ -310,8 +310,8 @@ func TestRAPCall(t *testing.T) {
 	}
 }
 
-// TestRAPCallTellsWhatIsWrong: whoever builds a tool is told why its
-// messages are refused, and what to do about an address.
+// TestRAPCallTellsWhatIsWrong: developers of a tool get the reason why its messages are refused,
+// and how to fix an address.
 func TestRAPCallTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	var base string

@@ -9,16 +9,14 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// retentionPause is the time between two looks for what is old enough to
-// be redacted.
+// retentionPause is the interval at which old requests are looked for and redacted.
 const retentionPause = time.Hour
 
-// retention is who the ledger says redacted something because of the
-// configuration.
+// retention is the actor in the ledger of redactions that the configuration requires.
 const retention = "retention"
 
-// keepFor redacts what ended longer ago than the configuration says,
-// until ctx ends. Any number of replicas may do so.
+// keepFor redacts, until ctx ends, what ended longer ago than the retention period. Any number of
+// replicas may do so.
 func (a *app) keepFor(ctx context.Context) {
 	for a.cfg.Retention > 0 && ctx.Err() == nil {
 		for _, tenant := range slices.Sorted(maps.Keys(a.tenants)) {
@@ -30,8 +28,8 @@ func (a *app) keepFor(ctx context.Context) {
 	}
 }
 
-// redactOld redacts what a tenant has that is older than the retention.
-// With a wrong clock it would redact what must be kept, for ever.
+// redactOld redacts what a tenant has that is older than the retention period. It checks the clock
+// first, because with a wrong clock it would permanently redact data that must be kept.
 func (a *app) redactOld(ctx context.Context, tenant string, now time.Time) error {
 	if err := a.store.checkClock(ctx); err != nil {
 		return err

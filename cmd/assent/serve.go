@@ -38,7 +38,7 @@ import (
 	"github.com/assent-dev/assent/server/witness"
 )
 
-// app is a running service and its parts, from the store upwards.
+// app is a running service with its parts, from the store upwards.
 type app struct {
 	cfg     config.Serve
 	log     *slog.Logger
@@ -46,36 +46,34 @@ type app struct {
 	permits permits.Issuers
 	store   *keyedStore
 	tenants tenants
-	// fileErrors are what reading the files of a hook found; they leave
-	// the files usable.
+	// fileErrors are the errors that were found in the files of a hook and that leave them usable.
 	fileErrors []diag.Finding
 	people     *directory.Joined
 	listener   net.Listener
 	figures    net.Listener // for /metrics; nil: beside the API
 	base       *url.URL     // where people reach it
 	service    *approval.Service
-	// administration asks people about acts of administrators.
+	// administration asks people about administrative acts.
 	administration *administration.Desk
 	delivery       *delivery
 	tools          *tools
-	auth           *auth.Auth // nil: nobody can sign in
+	auth           *auth.Auth // nil: people can't sign in
 	witness        *witness.Runner
 	shares         *quota.Shares
 	feed           *feed.Feed
 	serving        atomic.Pointer[server.Server] // nil before it serves
-	// pause waits for the time that it goes on serving after a signal.
+	// pause waits during the drain delay after a signal.
 	pause func(ctx context.Context, d time.Duration) error
 }
 
-// serve runs the service until ctx ends. Then it says that it is not
-// ready any more, goes on serving for the delay of the configuration, and
-// lets what is under way end.
+// serve runs the service until ctx ends. Then it reports that it is not ready, goes on serving for
+// the drain delay, and lets requests that are under way finish.
 func serve(ctx context.Context, cfg config.Serve, log io.Writer, ready func(operate.Ready)) error {
 	return serveWith(ctx, cfg, log, ready, nil)
 }
 
-// serveWith runs the service with a further part, which adds itself to
-// the workers; nil: without.
+// serveWith runs the service with an additional part that registers itself with the workers. The
+// part may be nil.
 func serveWith(
 	ctx context.Context,
 	cfg config.Serve,
@@ -137,8 +135,7 @@ func serveWith(
 	return a.run(ctx, ready)
 }
 
-// logger writes what is at least of a level, as text for a person, else
-// as JSON.
+// logger returns a logger for messages of at least the given level, as text for people or as JSON.
 func logger(text bool, level string, w io.Writer) *slog.Logger {
 	var least slog.Level
 	_ = least.UnmarshalText([]byte(level)) // the configuration was checked; what is unknown logs from info on
@@ -149,7 +146,7 @@ func logger(text bool, level string, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, opt))
 }
 
-// build puts the parts on top of each other.
+// build creates the parts of the service in order.
 func (a *app) build(ctx context.Context) (err error) {
 	a.people = directory.With(a.tenants.directories(), a.store, time.Now)
 	a.tenants.warnOfEmptyGroups(ctx, a.people, a.log)
@@ -242,7 +239,7 @@ func (a *app) buildService() (err error) {
 	return err
 }
 
-// newService is the service over the store.
+// newService returns the service over the store.
 func (a *app) newService(route func(event string, r *approval.Request) []approval.Delivery) *approval.Service {
 	plans := &administration.Planner{Next: a.tenants, Admins: a.tenants.adminsOf}
 
@@ -258,16 +255,16 @@ func (a *app) newService(route func(event string, r *approval.Request) []approva
 	})
 }
 
-// acceptsUnknown reports whether a tenant takes calls for principals
-// whom its directory doesn't know as they are. Where there is no
-// directory (on a laptop) nobody more could be asked.
+// acceptsUnknown reports whether a tenant accepts calls for principals that are not in its
+// directory. It does if there is no directory (on a laptop), because no other person could be
+// asked.
 func (a *app) acceptsUnknown(tenant string) bool {
 	i := slices.IndexFunc(a.cfg.Tenants, func(t config.Tenant) bool { return t.Name == tenant })
 
 	return i >= 0 && (a.cfg.Tenants[i].UnknownPrincipals == config.AcceptUnknown || a.cfg.Tenants[i].People == "")
 }
 
-// pages is everything beside the API.
+// pages returns the handler for everything except the API.
 func (a *app) pages() http.Handler {
 	mux := http.NewServeMux()
 	a.delivery.mount(mux)
@@ -312,7 +309,7 @@ func (a *app) pages() http.Handler {
 	return mux
 }
 
-// signInURL is where people sign in; "" when nobody can.
+// signInURL returns the URL for signing in, or an empty string if people can't sign in.
 func (a *app) signInURL() string {
 	if a.auth == nil {
 		return ""
@@ -326,9 +323,8 @@ func (a *app) who(r *http.Request) (tenant string, p approval.Person, dev, ok bo
 	return id.Tenant, id.Person, id.Method == auth.MethodDev && !a.cfg.Personal, ok
 }
 
-// leave says that the server is not ready any more, and waits until those
-// who send it traffic may have noticed. A server that does not serve yet
-// has nothing to wait for.
+// leave reports that the server is not ready, and waits until load balancers have noticed. A server
+// that does not serve yet doesn't wait.
 func (a *app) leave(ctx context.Context) {
 	s := a.serving.Load()
 	delay := a.drainDelay()
@@ -340,8 +336,7 @@ func (a *app) leave(ctx context.Context) {
 	_ = a.pause(ctx, delay) // an error says that ctx has ended
 }
 
-// drainDelay is the configuration's, else the default, which is no time
-// on loopback.
+// drainDelay returns the configured delay, or the default, which is zero on loopback.
 func (a *app) drainDelay() time.Duration {
 	switch {
 	case a.cfg.DrainDelay != nil:
@@ -358,8 +353,8 @@ func (a *app) loopback() bool {
 	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
-// run answers until ctx ends. Then streams and waiting end at once,
-// other requests within the time to drain.
+// run answers requests until ctx ends. Then streams and waiting requests end immediately, and other
+// requests may finish within the drain time.
 func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 	s := server.New(server.Config{
 		Service:          a.service,
@@ -411,7 +406,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 		figures.Handle("GET /metrics", s.MetricsHandler())
 		metrics := a.httpServer(figures)
 		all.Go(func() { figured = serveAt(metrics, a.figures, cancel) })
-		defer metrics.Close() // whoever scrapes comes again
+		defer metrics.Close() // scrapers retry
 		context.AfterFunc(ctx, func() { _ = metrics.Close() })
 	}
 
@@ -427,7 +422,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 	return errors.Join(told, answered, figured, drained, worked)
 }
 
-// httpServer answers for the names of this server only.
+// httpServer returns a server that accepts only the host names of this server.
 func (a *app) httpServer(handler http.Handler) *http.Server {
 	answers := server.HTTPServer(
 		server.ForHosts(
@@ -439,7 +434,7 @@ func (a *app) httpServer(handler http.Handler) *http.Server {
 	return answers
 }
 
-// serveAt serves at a listener; when that fails, everything ends.
+// serveAt serves at a listener. If that fails, it cancels everything.
 func serveAt(s *http.Server, at net.Listener, cancel context.CancelFunc) error {
 	if err := s.Serve(at); !errors.Is(err, http.ErrServerClosed) {
 		cancel()
@@ -448,8 +443,7 @@ func serveAt(s *http.Server, at net.Listener, cancel context.CancelFunc) error {
 	return nil
 }
 
-// checks are what /readyz asks beside the store and the work in the
-// background.
+// checks returns the checks of /readyz in addition to those of the store and the background work.
 func (a *app) checks() []server.Check {
 	checks := fileChecks(a.tenants.err)
 	if a.auth != nil {
@@ -474,7 +468,7 @@ func (a *app) checks() []server.Check {
 	return checks
 }
 
-// tell says where it answers.
+// tell reports the addresses at which the service answers.
 func (a *app) tell(ctx context.Context, ready func(operate.Ready)) error {
 	r := operate.Ready{
 		URL:      a.base.String(),
@@ -534,7 +528,7 @@ func (a *app) tell(ctx context.Context, ready func(operate.Ready)) error {
 	return nil
 }
 
-// register lists the addresses that other services must be told.
+// register lists the addresses that have to be configured in other services.
 func (a *app) register() []operate.Address {
 	var out []operate.Address
 	if a.auth != nil {
@@ -555,8 +549,7 @@ func (a *app) register() []operate.Address {
 	return append(out, a.delivery.register(a.base.String())...)
 }
 
-// warnOfPlainHTTP says that tokens cross the network in the clear when
-// others than this machine can reach the listener.
+// warnOfPlainHTTP warns that tokens are sent unencrypted if other machines can reach the listener.
 func (a *app) warnOfPlainHTTP() {
 	if a.loopback() {
 		return
@@ -577,7 +570,7 @@ func (a *app) warnOfPlainHTTP() {
 	)
 }
 
-// drain lets requests end that are under way.
+// drain lets requests finish that are under way.
 func (a *app) drain(ctx context.Context, answers *http.Server) error {
 	a.log.Info("stopping", "drain", a.cfg.Drain.String())
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Drain)

@@ -156,7 +156,7 @@ func (h *testServer) where() config.Store {
 	return config.Store{Where: filepath.Join(h.dir, "s.db"), KeyFile: filepath.Join(h.dir, "k")}
 }
 
-// live is the id of the live token of a name, "" when there is none.
+// live returns the id of the active token of a name, or an empty string if there is none.
 func (h *testServer) live(t *testing.T, s store.Store, name string) string {
 	t.Helper()
 	all, err := s.Tokens(t.Context(), "default")
@@ -232,7 +232,7 @@ func (h *testServer) ask(t *testing.T, call string) *approval.Request {
 	return opened.Request
 }
 
-// request is how a request stands.
+// request returns the current state of a request.
 func (h *testServer) request(t *testing.T, id string) *approval.Request {
 	t.Helper()
 	r, err := h.client(t, "alice").Request(t.Context(), id)
@@ -286,7 +286,7 @@ func (h *testServer) prints(t *testing.T, role string, code int, args ...string)
 	return h.types(t, "", role, code, args...)
 }
 
-// types is prints at a terminal where somebody types.
+// types runs a command at a terminal with typed input.
 func (h *testServer) types(t *testing.T, typed, role string, code int, args ...string) string {
 	t.Helper()
 	screen := &terminal{in: strings.NewReader(typed)}
@@ -356,9 +356,9 @@ func receive[T any](t *testing.T, what string, from <-chan T) T {
 	})
 }
 
-// ownClient shares no connection with other tests: whoever stops a test
-// server closes the connections of http.DefaultClient, under a request
-// of a test that runs beside it.
+// ownClient returns a client that shares no connections with other tests. Stopping a test server
+// closes the connections of http.DefaultClient, which would break requests of tests that run in
+// parallel.
 func ownClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 }

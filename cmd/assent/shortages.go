@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// policiesOf lists the policies of directories. What can't be read is
-// the planner's to report.
+// policiesOf lists the policies of directories. It skips policies that can't be read, because the
+// planner reports them.
 func policiesOf(dirs []string) []*policy.Policy {
 	var out []*policy.Policy
 	for _, dir := range dirs {
@@ -27,16 +27,16 @@ func policiesOf(dirs []string) []*policy.Policy {
 	return out
 }
 
-// shortStage is a stage of a rule that not enough people can fill,
-// whoever asks: what it asks can only be denied, or expire.
+// shortStage is a stage of a rule for which there are not enough people. Its requests can only be
+// denied, or expire.
 type shortStage struct {
 	policy, rule string
 	people.Shortage
-	empty bool   // nobody is in the group
-	agent string // whose owners may not approve; "" if the stage is short whoever asks
+	empty bool   // the group has no members
+	agent string // whose owners may not approve; "" if the stage is short for every agent
 }
 
-// String says which stage it is, and what to do.
+// String names the stage and suggests a fix.
 func (s shortStage) String() string {
 	group := "all approvers"
 	if s.Group != "" {
@@ -87,8 +87,8 @@ func (t *tenant) shortStages(ctx context.Context, dir approval.Directory) (out [
 	return out, nil
 }
 
-// shortOfOwners lists the stages that can't be filled once the owners of
-// an agent are left out, and that others could fill.
+// shortOfOwners lists the stages that have enough people only if the owners of an agent are
+// counted, who may not approve.
 func (t *tenant) shortOfOwners(
 	ctx context.Context, dir approval.Directory, agents *plans.Plans,
 ) (out []shortStage, err error) {
@@ -152,8 +152,8 @@ func ownersOf(
 	return out, nil
 }
 
-// warnOfShortStages logs the stages of the loaded rules that can't be
-// filled. A group that nobody is in is warnOfEmptyGroups' to report.
+// warnOfShortStages logs the stages of the loaded rules that can't be filled. Groups without
+// members are reported by warnOfEmptyGroups.
 func (ts tenants) warnOfShortStages(ctx context.Context, dir approval.Directory, log *slog.Logger) {
 	for name, t := range ts {
 		log := log.With("tenant", name)

@@ -56,9 +56,8 @@ people:
   - {id: ines@example.com, groups: [leads]}
 `
 
-// TestServeWarnsOfStagesThatNobodyCanFill: before the first
-// request, with the rule and the numbers, each stage once. A group that
-// nobody is in has its own warning.
+// TestServeWarnsOfStagesThatNobodyCanFill: the server warns before the first request, with the rule
+// and the numbers, once for each stage. A group without members has its own warning.
 func TestServeWarnsOfStagesThatNobodyCanFill(t *testing.T) {
 	dir := t.TempDir()
 	testfiles.Write(t, filepath.Join(dir, "wires.policy.yaml"), wirePolicy)

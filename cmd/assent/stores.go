@@ -21,15 +21,14 @@ import (
 	"github.com/assent-dev/assent/store/watermark"
 )
 
-// keyedStore is a store with the key that it is bound to, and what is
-// remembered outside of it.
+// keyedStore is a store with its key and the watermark that is kept outside of it.
 type keyedStore struct {
 	store.Store
 	key  keyfile.Key
 	mark *watermark.Watermark // nil: nothing is
 }
 
-// Close closes the store, then writes what the watermark has not written yet.
+// Close closes the store, and then writes what the watermark has not written yet.
 func (s *keyedStore) Close() error {
 	err := s.Store.Close()
 	if s.mark != nil {
@@ -38,13 +37,12 @@ func (s *keyedStore) Close() error {
 	return err
 }
 
-// mostClockOff is how far the clock of a server may be from that of its
-// database, which all replicas share.
+// mostClockOff is the maximum difference between the clock of a server and that of its database,
+// which all replicas share.
 const mostClockOff = 30 * time.Second
 
-// checkClock refuses to work with a clock that differs from the database's:
-// deadlines that replicas with other clocks have written would be over
-// before their time, or never.
+// checkClock returns an error if this machine's clock differs from the database's. Deadlines that
+// replicas with other clocks have written would pass too early, or never.
 func (s *keyedStore) checkClock(ctx context.Context) error {
 	ahead, err := s.ClockAhead(ctx)
 	if err != nil || ahead.Abs() <= mostClockOff {
@@ -61,10 +59,9 @@ func (s *keyedStore) checkClock(ctx context.Context) error {
 	)
 }
 
-// openStore opens either engine with the key in a file. Only who may
-// make a store gets a new one, and a key for it: a misspelt path must
-// not look like an empty store, nor a secret that was not mounted like
-// a first start. log hears of what does not fit; nil: nobody does.
+// openStore opens either engine with the key from a file. A new store, and a key for it, are
+// created only if the configuration allows it: a misspelt path must not look like an empty store,
+// nor a missing secret like a first start. Problems are logged to log unless it is nil.
 func openStore(ctx context.Context, c config.Store, log *slog.Logger) (s *keyedStore, err error) {
 	if c, err = c.WithDefaults(); err != nil {
 		return nil, err
@@ -91,7 +88,7 @@ func openStore(ctx context.Context, c config.Store, log *slog.Logger) (s *keyedS
 	return s, nil
 }
 
-// storeKey reads the key, or makes one for a store that is empty.
+// storeKey reads the key, or creates one for an empty store.
 func storeKey(ctx context.Context, c config.Store) (key keyfile.Key, made bool, err error) {
 	if _, err := os.Stat(c.Where); err != nil && !stores.IsURL(c.Where) && !c.Create {
 		return keyfile.Key{}, false, fmt.Errorf("the store: %w (assent serve makes one)", err)
@@ -110,7 +107,7 @@ func storeKey(ctx context.Context, c config.Store) (key keyfile.Key, made bool, 
 	return keyfile.Make(c.KeyFile, host)
 }
 
-// mayGetKey refuses a store that holds anything: its key is somewhere.
+// mayGetKey returns an error if a store is not empty, because a key for it must exist somewhere.
 func mayGetKey(ctx context.Context, c config.Store) error {
 	if _, err := os.Stat(c.Where); err != nil && !stores.IsURL(c.Where) {
 		return nil
@@ -144,8 +141,8 @@ func mayGetKey(ctx context.Context, c config.Store) error {
 	return nil
 }
 
-// openWatermark opens what the configuration names. A file that is not
-// there is made, which is logged unless the key was made just now, too.
+// openWatermark opens the configured watermark. A missing file is created, which is logged unless
+// the key was just created, too.
 func openWatermark(c config.Store, first bool, log *slog.Logger) (*watermark.Watermark, error) {
 	if c.Watermark == config.NoWatermark {
 		if log != nil {
@@ -182,7 +179,7 @@ func openWatermark(c config.Store, first bool, log *slog.Logger) (*watermark.Wat
 	return w, nil
 }
 
-// placeOf names a store without a password.
+// placeOf returns the location of a store without its password.
 func placeOf(where string) string {
 	if stores.IsURL(where) {
 		if u, err := url.Parse(where); err == nil {
@@ -195,10 +192,10 @@ func placeOf(where string) string {
 	return where
 }
 
-// mostAlarms bounds what is remembered of what was logged.
+// mostAlarms limits how many logged alarms are remembered.
 const mostAlarms = 1000
 
-// alarm logs each thing that does not fit once.
+// alarm returns a function that logs each sign of tampering once.
 func alarm(log *slog.Logger) func(*store.TamperedError) {
 	if log == nil {
 		return nil
@@ -229,8 +226,7 @@ func alarm(log *slog.Logger) func(*store.TamperedError) {
 	}
 }
 
-// warnOfRole says when the database would let this process erase what
-// happened.
+// warnOfRole warns if the database role of this process may delete entries of the ledger.
 func (a *app) warnOfRole(ctx context.Context) error {
 	id, err := a.store.Identity(ctx)
 	if err == nil && id.Erases {
@@ -244,8 +240,7 @@ func (a *app) warnOfRole(ctx context.Context) error {
 	return err
 }
 
-// recordStart notes in the ledger of each tenant that a process began
-// to serve it.
+// recordStart records in the ledger of each tenant that a process began to serve it.
 func recordStart(ctx context.Context, s store.Store, key keyfile.Key, tenants ...string) error {
 	for _, tenant := range tenants {
 		facts := map[string]any{"version": term.Version, "public_key": key.Signer.PublicKey()}
@@ -257,5 +252,5 @@ func recordStart(ctx context.Context, s store.Store, key keyfile.Key, tenants ..
 	return nil
 }
 
-// serverName is who acts when the service itself does.
+// serverName is the actor in the ledger for acts of the service itself.
 const serverName = "server"

@@ -40,8 +40,8 @@ func TestARestoreRunsNothingTwice(t *testing.T) { runScript(t, "restore.txtar") 
 
 func TestARestoreNeedsTheWatermarkOfTheServers(t *testing.T) { runScript(t, "watermark.txtar") }
 
-// sql runs statements on the database of a server, as somebody does who
-// has it and not the key.
+// sql runs statements on the database of a server, like an attacker who has the database but not
+// the key.
 func (h *testServer) sql(t *testing.T, queries ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(h.dir, "s.db")+"?_pragma=busy_timeout(30000)")
@@ -66,10 +66,9 @@ func (h *testServer) readiness(t *testing.T) (status int, failing []string) {
 	return status, failing
 }
 
-// TestAForgedApprovalRunsNothingAndIsNotSigned: somebody sets a
-// request to approved and inserts the entries that tell of it. Nothing
-// of it counts, nothing is signed from there on, and everybody whom it
-// concerns hears of it; once it is gone, the service goes on.
+// TestAForgedApprovalRunsNothingAndIsNotSigned: an attacker sets a request to approved and inserts
+// matching entries into the ledger. The approval doesn't count, nothing is signed from there on,
+// and everyone concerned is informed. Once the entries are removed, the service goes on.
 func TestAForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 	t.Parallel()
 	h := start(t, "")
@@ -136,7 +135,7 @@ func TestAForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 	}
 }
 
-// sealed is how many entries the ledger has that are signed.
+// sealed returns the number of signed entries of the ledger.
 func (h *testServer) sealed(t *testing.T) (int64, error) {
 	t.Helper()
 	c, err := h.client(t, "alice").Checkpoint(t.Context())

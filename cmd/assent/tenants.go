@@ -27,17 +27,17 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// tenant is what one tenant is made of.
+// tenant holds the parts of one tenant.
 type tenant struct {
 	files
 	cfg    config.Tenant
 	people directory.Base
 	groups []string // that policies name
-	// candidate is what calls are compared with; nil: nothing.
+	// candidate holds the rules that calls are compared with. It is nil if there are none.
 	candidate *candidate.Candidate
 }
 
-// tenants are all of them by name. It is the Planner of the service.
+// tenants holds all tenants by name. It is the Planner of the service.
 type tenants map[string]*tenant
 
 func loadTenants(cfg config.Serve, log *slog.Logger) (tenants, error) {
@@ -88,8 +88,7 @@ func loadTenant(
 	return t, nil
 }
 
-// planConfig says what a tenant's plans are made of, beside its
-// decision configuration.
+// planConfig returns the configuration of a tenant's plans without its decision configuration.
 func planConfig(cfg config.Tenant, limits value.Limits) plans.Config {
 	var points resolve.Semantics
 	if cfg.AskUndeclared {
@@ -107,11 +106,11 @@ func planConfig(cfg config.Tenant, limits value.Limits) plans.Config {
 	}
 }
 
-// admins is the group that may freeze, thaw and redeliver in the inbox.
+// admins returns the group that may freeze, thaw and redeliver in the inbox.
 func (t *tenant) admins() string { return cmp.Or(t.cfg.Admins.Group, "admins") }
 
-// groupsOf lists the groups that policies name. What can't be read is
-// the planner's to report.
+// groupsOf lists the groups that policies name. It skips policies that can't be read, because the
+// planner reports them.
 func groupsOf(dirs []string) []string {
 	names := map[string]bool{}
 	for _, p := range policiesOf(dirs) {
@@ -129,8 +128,8 @@ func groupsOf(dirs []string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// everybody is the directory of --dev without people.yaml: one
-// approver, you, who is in every group.
+// everybody returns the directory of --dev without people.yaml: one approver named you, who is in
+// every group.
 func everybody(groups []string) (directory.Base, error) {
 	var text strings.Builder
 	text.WriteString("schema_version: \"1.0.0\"\nreaders: everybody\npeople:\n  - id: you\n    name: You\n    groups: [")
@@ -162,8 +161,8 @@ func (ts tenants) directories() directory.Tenants {
 	return out
 }
 
-// warnOfEmptyGroups says which groups of policies, and of tool servers'
-// questions, nobody is in: what asks them expires without an answer.
+// warnOfEmptyGroups warns about groups without members that policies or questions of tool servers
+// name. Requests to them expire without an answer.
 func (ts tenants) warnOfEmptyGroups(ctx context.Context, dir approval.Directory, log *slog.Logger) {
 	for name, t := range ts {
 		for _, group := range t.groups {
@@ -208,7 +207,7 @@ func (t *tenant) warnOfEmptyGroup(
 	log.Warn(message, facts...)
 }
 
-// providers are where people of the tenants sign in.
+// providers returns the identity providers of the tenants.
 func (ts tenants) providers() ([]auth.Provider, error) {
 	var out []auth.Provider
 	for _, name := range slices.Sorted(maps.Keys(ts)) {
@@ -239,7 +238,7 @@ func (ts tenants) providers() ([]auth.Provider, error) {
 	return out, nil
 }
 
-// providerID makes a part of an address of a tenant's name.
+// providerID converts a tenant's name to a part of an address.
 func providerID(name string) string {
 	id := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -250,7 +249,7 @@ func providerID(name string) string {
 	return strings.TrimLeft(id, "-")
 }
 
-// readSecret reads a secret from a file; errors don't show it.
+// readSecret reads a secret from a file. Its errors don't contain the secret.
 func readSecret(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -262,7 +261,7 @@ func readSecret(file string) (string, error) {
 	return "", fmt.Errorf("%s is empty", file)
 }
 
-// record tells the ledger which files are in force.
+// record writes to the ledger which files are in force.
 func (ts tenants) record(ctx context.Context, record recorder) error {
 	for _, name := range slices.Sorted(maps.Keys(ts)) {
 		if err := ts[name].record(ctx, record); err != nil {
@@ -272,7 +271,7 @@ func (ts tenants) record(ctx context.Context, record recorder) error {
 	return nil
 }
 
-// run keeps the files of all tenants fresh.
+// run reloads the files of all tenants when they change.
 func (ts tenants) run(ctx context.Context, record recorder) {
 	var all sync.WaitGroup
 	for _, t := range ts {
@@ -285,8 +284,8 @@ func (ts tenants) run(ctx context.Context, record recorder) {
 	all.Wait()
 }
 
-// fileErrors are the errors of agf-validate about the files that decide,
-// and that they leave usable.
+// fileErrors returns the errors of agf-validate in the files of all tenants that leave the files
+// usable.
 func (ts tenants) fileErrors() []diag.Finding {
 	var all []diag.Finding
 	for _, name := range slices.Sorted(maps.Keys(ts)) {
@@ -295,7 +294,7 @@ func (ts tenants) fileErrors() []diag.Finding {
 	return all
 }
 
-// startWithErrors logs the errors of files, or refuses the start.
+// startWithErrors logs the errors of files, or returns them as an error if strict is set.
 func startWithErrors(found []diag.Finding, strict bool, log *slog.Logger) error {
 	if strict {
 		return fileerrors.Refuse(found)
@@ -314,7 +313,7 @@ func errorsOfPlans(p *plans.Plans) []diag.Finding {
 	return fileerrors.Merge(fileerrors.Find(agents, p.PolicyDirs(), p.Options()), p.Errors())
 }
 
-// err is what is wrong with the files of a part, of any tenant.
+// err returns what is wrong with the files of a part, for all tenants.
 func (ts tenants) err(part string) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(ts)) {
@@ -325,7 +324,7 @@ func (ts tenants) err(part string) error {
 	return errors.Join(errs...)
 }
 
-// loaded is server.Config.Loaded.
+// loaded implements server.Config.Loaded.
 func (ts tenants) loaded(name string) []openapi.Loaded {
 	if name != "" {
 		if t, ok := ts[name]; ok {
@@ -341,7 +340,7 @@ func (ts tenants) loaded(name string) []openapi.Loaded {
 	return together(all)
 }
 
-// unusableAgents counts the agents whose file can't be used as it stands.
+// unusableAgents counts the agents whose current file can't be used.
 func (ts tenants) unusableAgents() int {
 	n := 0
 	for _, t := range ts {
@@ -355,8 +354,7 @@ func (ts tenants) unusableAgents() int {
 	return n
 }
 
-// adminsOf is the group of a tenant that may freeze, thaw and redeliver
-// in the inbox.
+// adminsOf returns the group of a tenant that may freeze, thaw and redeliver in the inbox.
 func (ts tenants) adminsOf(name string) string {
 	if t, ok := ts[name]; ok {
 		return t.admins()
@@ -364,8 +362,7 @@ func (ts tenants) adminsOf(name string) string {
 	return ""
 }
 
-// permitAge is how long an approval of a tenant waits to be used; 0:
-// as everywhere.
+// permitAge returns how long an approval of a tenant waits to be used, or 0 for the default.
 func (ts tenants) permitAge(name string) time.Duration {
 	t, ok := ts[name]
 	switch {

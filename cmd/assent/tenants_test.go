@@ -11,9 +11,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestATenantNamesToolsThatTellKeysApart: what the configuration of
-// a tenant says holds for the plans of its agents, and for nobody
-// else's.
+// TestATenantNamesToolsThatTellKeysApart: the configuration of a tenant applies to the plans of its
+// own agents only.
 func TestATenantNamesToolsThatTellKeysApart(t *testing.T) {
 	agents := t.TempDir()
 	const text = `schema_version: "1.0.0"

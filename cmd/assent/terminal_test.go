@@ -222,8 +222,8 @@ func unforged(t *testing.T, args []string, screen *terminal, lines ...string) st
 	return got
 }
 
-// TestHostileData: whatever stands in the data, no command lets a byte
-// of it control the terminal or forge a line (threats 3 to 5).
+// TestHostileData: no command lets any byte of the data control the terminal or forge a line
+// (threats 3 to 5).
 func TestHostileData(t *testing.T) {
 	h := start(t, `schema_version: "1.0.0"
 policy_ref: acme.desk

@@ -25,8 +25,8 @@ import (
 	"github.com/assent-dev/assent/store/watermark"
 )
 
-// backup writes a backup, and notes its digest in the ledger, which the
-// backup does not hold.
+// backup writes a backup, and records its digest in the ledger. The backup itself does not contain
+// that entry.
 func backup(ctx context.Context, s store.Store, w io.Writer) error {
 	sum := sha256.New()
 	if err := s.Backup(ctx, io.MultiWriter(w, sum)); err != nil {
@@ -45,9 +45,8 @@ func backup(ctx context.Context, s store.Store, w io.Writer) error {
 	return nil
 }
 
-// restore fills a store, or takes it as it is, and voids what must not
-// outlive that. Until it is done no service opens the store, so it can
-// be run again.
+// restore fills a store from a backup, or accepts an already restored one, and voids what must not
+// outlive a restore. No service opens the store until it is done, so it can be repeated.
 func restore(ctx context.Context, c config.Store, from io.Reader) (done operate.Restored, err error) {
 	if _, err := keyfile.Load(c.KeyFile); err != nil {
 		return done, fmt.Errorf("%w; it must be the key that signed the ledger of the backup: give --key", err)
@@ -79,7 +78,7 @@ func restore(ctx context.Context, c config.Store, from io.Reader) (done operate.
 	return r.done, sealWhole(ctx, s, s.key.Signer.Sign)
 }
 
-// restoring is a restore under way.
+// restoring is the state of a restore.
 type restoring struct {
 	*keyedStore
 	how  string
@@ -112,8 +111,8 @@ func (r *restoring) void(ctx context.Context) error {
 	return nil
 }
 
-// voidTenant ends what the tenant's ledger tells of, and then tells of
-// the restore.
+// voidTenant voids the permits and grants of a tenant, restores its freezes, revokes tokens that
+// are known to be revoked, and records the restore.
 func (r *restoring) voidTenant(ctx context.Context, tenant string, before store.Mark) error {
 	size, signed, err := r.Checkpoint(ctx, tenant)
 	if err != nil {
@@ -153,7 +152,7 @@ func (r *restoring) voidTenant(ctx context.Context, tenant string, before store.
 	return records(r).Record(ctx, tenant, approval.EventRestored, "", operator, facts)
 }
 
-// endTokens revokes the tokens that are known to have been revoked since.
+// endTokens revokes tokens that were revoked after the backup, according to the watermark.
 func (r *restoring) endTokens(ctx context.Context, tenant string) (n int, err error) {
 	if r.mark == nil {
 		return 0, nil
@@ -172,7 +171,7 @@ func (r *restoring) endTokens(ctx context.Context, tenant string) (n int, err er
 	return n, nil
 }
 
-// endSignIns deletes sessions, links, and what sign-ins brought.
+// endSignIns deletes sessions, links, and the people and groups that sign-ins added.
 func (r *restoring) endSignIns(ctx context.Context, tenants []string) error {
 	buckets := auth.Buckets()
 	for _, tenant := range tenants {
@@ -196,12 +195,10 @@ func (r *restoring) endSignIns(ctx context.Context, tenants []string) error {
 	return nil
 }
 
-// outlives reports whether a record may stay in a store that was filled
-// from a backup.
+// outlives reports whether a record may stay in a store that was restored from a backup.
 type outlives func(key []byte, r store.Record) (bool, error)
 
-// endCalls deletes the calls of gateways and tools on their way, and
-// what users allowed for a session.
+// endCalls deletes unfinished calls of gateways and tools, and what users allowed for a session.
 func (r *restoring) endCalls(ctx context.Context) error {
 	for prefix, keeps := range map[string]outlives{
 		rap.NamespacePrefix: rap.OutlivesRestore,
@@ -249,7 +246,7 @@ func (r *restoring) endRoom(ctx context.Context, room string, keeps outlives) er
 	}
 }
 
-// sealWhole seals everything.
+// sealWhole seals all entries of the ledger.
 func sealWhole(ctx context.Context, s store.Store, sign func(ledger.Checkpoint) ([]byte, error)) error {
 	const step = 1000
 	for {
@@ -260,7 +257,7 @@ func sealWhole(ctx context.Context, s store.Store, sign func(ledger.Checkpoint) 
 	}
 }
 
-// rotateKey binds a store to the key in another file.
+// rotateKey changes the key of a store to the one in another file.
 func rotateKey(ctx context.Context, c config.Store, keyFile, mark string) (before, after string, err error) {
 	old, err := keyfile.Load(c.KeyFile)
 	if err != nil {
@@ -293,7 +290,7 @@ func rotateKey(ctx context.Context, c config.Store, keyFile, mark string) (befor
 	return old.Signer.PublicKey(), next.Signer.PublicKey(), err
 }
 
-// reseal seals the calls of RAP and MCP with the next key.
+// reseal returns a function that seals the calls of RAP and MCP with the next key.
 func reseal(before, after []byte) func(namespace, key string, value []byte) ([]byte, error) {
 	ofRAP, ofMCP := rap.Reseal(before, after), mcp.Reseal(before, after)
 	return func(namespace, key string, value []byte) ([]byte, error) {

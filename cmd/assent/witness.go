@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/server/witness"
 )
 
-// buildWitness makes what shows the ledgers to witnesses.
+// buildWitness creates the runner that submits the ledgers to witnesses.
 func (a *app) buildWitness() error {
 	cfg := witness.Config{
 		Store:     a.store,
@@ -36,13 +36,12 @@ func (a *app) buildWitness() error {
 	return nil
 }
 
-// askTime is how long a start waits for witnesses.
+// askTime limits how long a start waits for witnesses.
 const askTime = 10 * time.Second
 
-// askWitnesses shows the ledgers once before anything is answered, so
-// that a log which a witness contradicts is stopped from the first call
-// on. That a witness can't be reached keeps nobody from starting: the
-// log tells of it.
+// askWitnesses submits the ledgers once before any request is answered, so that a log that a
+// witness contradicts is stopped before the first call. An unreachable witness is logged and
+// doesn't prevent the start.
 func (a *app) askWitnesses(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

@@ -31,7 +31,7 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// Tenant is the tenant of all that a test does.
+// Tenant is the tenant that all tests use.
 const Tenant = "acme"
 
 //go:embed testdata
@@ -48,8 +48,8 @@ func Files(t testing.TB) fs.FS {
 	return files
 }
 
-// Config says how an asking side is made. The zero value is one on
-// Files whose time only acts when the test says so.
+// Config configures an asking side. The zero value is one on Files in which deadlines are handled
+// only when the test calls Later.
 type Config struct {
 	Files fs.FS // agents/*.agf.yaml, policies/*.policy.yaml and people.yaml; nil: Files
 	Runs  bool  // time acts and the ledger is sealed by themselves, every few milliseconds
@@ -73,8 +73,8 @@ type Assent struct {
 	URL     string
 	Stop    func() // ends the server
 
-	// secrets of tokens that were made, by name: a name is who asks,
-	// and has one live token.
+	// secrets are the secrets of tokens by name. A name identifies an asker, and has one live
+	// token.
 	secrets map[string]string
 }
 
@@ -130,7 +130,7 @@ func (a *Assent) open(cfg Config) {
 	a.Service = approval.New(a.Store, a.Plans, a.People, a.Clock.Now, rand.Reader, cfg.Service)
 }
 
-// tick is how often time acts where it does.
+// tick is the interval at which deadlines are handled.
 const tick = 20 * time.Millisecond
 
 // serve starts the server, with an inbox in which mara is signed in.
@@ -223,8 +223,7 @@ func (a *Assent) Token(tok store.Token) string {
 	return secret
 }
 
-// Vote gives one person's answer to a request as it is; change changes
-// the answer.
+// Vote gives one person's answer to the current version of a request. change may modify the answer.
 func (a *Assent) Vote(
 	id, person string, verdict approval.Verdict, change func(*approval.VoteInput),
 ) (approval.VoteOutcome, error) {
@@ -256,7 +255,7 @@ func (a *Assent) Vote(
 	return voted.Outcome, nil
 }
 
-// Votes is Vote where it must come to something.
+// Votes is like Vote, but fails the test unless the outcome is the expected one.
 func (a *Assent) Votes(
 	id, person string, verdict approval.Verdict, want approval.VoteOutcome, change func(*approval.VoteInput),
 ) {
@@ -287,7 +286,7 @@ func (a *Assent) Edit(id, person, args string) error {
 	return err
 }
 
-// Later lets time pass and act.
+// Later moves the clock forward and handles deadlines.
 func (a *Assent) Later(d time.Duration) {
 	a.T.Helper()
 	a.Clock.Add(d)
@@ -318,7 +317,7 @@ type Clock struct {
 	ahead time.Duration
 }
 
-// Now is the time.
+// Now returns the time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,8 +29,8 @@ type leaf struct {
 	tight, less string // `require` without and with less of it; less is looser in this field alone
 }
 
-// samples says for each leaf what a policy file writes. A field of a
-// usual type that is a new part needs no line.
+// samples returns the text of a policy file for each leaf. A new field of a usual type needs no
+// line.
 func samples() map[string][3]string {
 	return map[string][3]string{
 		"Stages.Group":       {"group", "stages: [{group: risk}]", ""},
@@ -56,7 +56,7 @@ func samples() map[string][3]string {
 	}
 }
 
-// derived fields can't be written: they follow from others.
+// derived fields can't be written in a file, because they are computed from others.
 func derived() []string { return []string{"Stages.StandIns.Group", "Stages.StandIns.After"} }
 
 // leaves lists the fields of a type, down to those that are no structs.
@@ -91,7 +91,7 @@ func leaves(of reflect.Type, path, keys []string) []leaf {
 	return out
 }
 
-// usual is a value of a type, as a policy file writes it.
+// usual returns a value of a type in the syntax of a policy file.
 func usual(of reflect.Type) string {
 	switch {
 	case of == reflect.TypeFor[time.Duration]():
@@ -106,8 +106,8 @@ func usual(of reflect.Type) string {
 	return "sample"
 }
 
-// rule is a policy file with one rule. The part has line 8 to itself;
-// another part is there, so that either can be left out.
+// rule returns a policy file with one rule. The part is alone on line 8. Another part is present,
+// so that either can be left out.
 func rule(require string) string {
 	other := "within: 2h"
 	if strings.HasPrefix(require, "within") {
@@ -126,7 +126,7 @@ execution_policy: {id: agf.react, config: {instructions: Trade., model: any}}
 action_space: {local_tools: [{alias: wire}]}
 `
 
-// side is what one requirement makes of everything.
+// side holds the results of one requirement.
 type side struct {
 	require policy.Require
 	plan    *resolve.Plan
@@ -171,8 +171,8 @@ func must2[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// kept is what a request says of its requirement: all but what differs
-// between any two, with times from its opening on.
+// kept returns the part of a request that depends on its requirement: without the fields that
+// differ between any two requests, and with times relative to its opening.
 func (s side) kept(t *testing.T) string {
 	t.Helper()
 	r := *s.request
@@ -187,7 +187,7 @@ func (s side) kept(t *testing.T) string {
 
 var timestamp = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z`)
 
-// missing names every place that the field is missing from.
+// missing names every place that doesn't handle the field.
 func (l leaf) missing(t *testing.T) []string {
 	t.Helper()
 	tight, err := sideOf(t, l.tight)
@@ -318,8 +318,8 @@ func (l leaf) unsaid(t *testing.T) []string {
 	return out
 }
 
-// shownAs says under which name a page shows a field that it does not
-// name itself; nil if it is not shown.
+// shownAs returns the names under which a page shows a field that it does not name itself. The list
+// is nil if the field is not shown.
 func shownAs() map[string][]string {
 	const list = " lint/listing/*.go" // has a column for who, by when and what happens otherwise
 	return map[string][]string{
@@ -340,9 +340,8 @@ func shownAs() map[string][]string {
 	}
 }
 
-// TestEveryPartOfARequirementIsEverywhere: a field of policy.Require
-// that one place forgets is a demand that nothing enforces or compares.
-// The test names every place at once.
+// TestEveryPartOfARequirementIsEverywhere: if one place ignores a field of policy.Require, the
+// requirement is not enforced or not compared. The test reports all such places at once.
 func TestEveryPartOfARequirementIsEverywhere(t *testing.T) {
 	all := leaves(reflect.TypeFor[policy.Require](), nil, nil)
 	for path := range samples() {

@@ -25,7 +25,7 @@ type Machine interface {
 	weight(state int) int // what a step from here costs, in instructions
 }
 
-// Outcome is what Find can say.
+// Outcome is a result of Find.
 type Outcome uint8
 
 // None: no text satisfies the question. Found: here is one. TooLarge:

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rule is a pattern beside the standard library's reading of it, which
-// all answers are held against.
+// rule is a pattern with its compiled form in the standard library, with which all results are
+// compared.
 type rule struct {
 	text    string
 	trim    bool

@@ -32,7 +32,7 @@ type Pattern struct {
 // much as later steps need.
 type state struct {
 	pcs    []uint32
-	prev   rune // a stand-in for the last character; edge at the start
+	prev   rune // a representative of the last character; edge at the start
 	kept   bool // the text matches when its trailing white space is cut off
 	ends   bool // the text matches if it ends here, cut or not
 	weight int
@@ -42,7 +42,7 @@ type state struct {
 const (
 	matched  = 0  // the state after a match: whatever follows, the text is in the set
 	first    = 1  // the state before the text
-	edge     = -1 // as in syntax.EmptyOpContext: what stands before the first and after the last character
+	edge     = -1 // as in syntax.EmptyOpContext: the position before the first and after the last character
 	unknown  = -1 // a transition not yet computed
 	nothing  = ' '
 	wordChar = 'a'
@@ -174,9 +174,8 @@ func consumes(in *syntax.Inst, r rune) bool {
 	return false
 }
 
-// remember returns the stand-in for a character that was read:
-// characters that no assertion of this pattern can tell apart share
-// one, so that states stay few.
+// remember returns the representative of a character that was read. Characters that no assertion of
+// this pattern distinguishes have the same one, so that there are few states.
 func (p *Pattern) remember(r rune) rune {
 	switch {
 	case p.lines && r == '\n':

@@ -103,9 +103,8 @@ func (p *partition) samples() []rune {
 	return out
 }
 
-// letter is one class of the common refinement of several partitions:
-// the class it has in each of them, and the character that stands for
-// it in a witness.
+// letter is one class of the common refinement of several partitions: its class in each of them,
+// and the character that represents it in a witness.
 type letter struct {
 	class []int
 	shown rune

@@ -1,5 +1,4 @@
-// Package backoff says how long to wait before something that failed is
-// tried again.
+// answerersOf returns the groups that may answer, or the person to whom a question is addressed.
 package backoff
 
 import (
@@ -23,9 +22,9 @@ func Jitter(first, longest time.Duration, attempt int) time.Duration {
 	return rand.N(bound) + 1
 }
 
-// RetryAfter reads from the header of an answer how long the other side
-// asks to wait, up to the longest: milliseconds, seconds or a date.
-// What can't be read, and what is over, is 0.
+// RetryAfter returns the wait that the header of a response asks for, up to longest: in
+// milliseconds, in seconds or until a date. It returns 0 if there is none, if it can't be parsed,
+// or if it has passed.
 func RetryAfter(h http.Header, now time.Time, longest time.Duration) time.Duration {
 	if n, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
 		return times(n, time.Millisecond, longest)
@@ -40,7 +39,7 @@ func RetryAfter(h http.Header, now time.Time, longest time.Duration) time.Durati
 	return 0
 }
 
-// times multiplies without overflow. Not a number is 0.
+// times multiplies without overflow. The result for NaN is 0.
 func times(n float64, unit, longest time.Duration) time.Duration {
 	switch {
 	case n > float64(longest/unit):

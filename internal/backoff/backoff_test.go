@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestJitterStaysBelowABoundThatDoubles, whatever the numbers.
+// TestJitterStaysBelowABoundThatDoubles: the bound holds for all arguments.
 func TestJitterStaysBelowABoundThatDoubles(t *testing.T) {
 	const second, longest = time.Second, 10 * time.Second
 	for attempt, bound := range map[int]time.Duration{

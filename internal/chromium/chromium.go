@@ -1,5 +1,5 @@
-// Package chromium drives a real browser in tests: tabs, what the
-// browser complains about, axe-core and pictures.
+// Package chromium drives a real browser in tests: it opens tabs, collects the browser's
+// complaints, runs axe-core and takes screenshots.
 package chromium
 
 import (
@@ -27,8 +27,7 @@ import (
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
-// Main runs the tests of a package and ends their browser. It returns
-// the code to exit with.
+// Main runs the tests of a package and stops their browser. It returns the exit code.
 func Main(m *testing.M, shared *Browser) int {
 	code := m.Run()
 	if err := shared.end(); err != nil {
@@ -38,9 +37,9 @@ func Main(m *testing.M, shared *Browser) int {
 	return code
 }
 
-// Browser is the one real browser of all tests of a package, which the
-// first that needs it starts. Each tab is in a profile of its own, so
-// that tests can run at the same time. The zero value is ready.
+// Browser is the real browser that all tests of a package share. The first test that needs it
+// starts it. Each tab has its own profile, so that tests can run in parallel. The zero value is
+// ready to use.
 type Browser struct {
 	once    sync.Once
 	browser context.Context
@@ -49,8 +48,8 @@ type Browser struct {
 	err     error
 }
 
-// Context is the browser. It fails when there is none: install the
-// package chromium, or name it in ASSENT_CHROMIUM.
+// Context returns the context of the browser. It fails the test if there is no browser: install the
+// package chromium, or set ASSENT_CHROMIUM to its path.
 func (s *Browser) Context(t *testing.T) context.Context {
 	t.Helper()
 	s.once.Do(s.start)
@@ -103,24 +102,23 @@ func (s *Browser) end() error {
 	return errors.Join(err, os.RemoveAll(s.folder))
 }
 
-// Tab is one tab. Whatever the browser complains about fails the test.
+// Tab is one tab. Every complaint of the browser fails the test.
 type Tab struct {
 	T   *testing.T
 	Ctx context.Context
-	// Expected reports whether a complaint is part of the test; nil:
-	// none is.
+	// Expected reports whether a complaint is part of the test. If it is nil, no complaints are
+	// expected.
 	Expected func(complaint string) bool
 }
 
-// NewTab opens a tab. When the test ends, the page at a quiet address
-// takes the place of what it shows, and the tab is closed.
+// NewTab opens a tab. When the test ends, the tab is navigated to the quiet address and closed.
 func NewTab(t *testing.T, browser context.Context, quiet string) *Tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext(), chromedp.WithNewWindow(true))
 	b := &Tab{T: t, Ctx: ctx}
 	complaints := chromedp.Console(ctx)
 	b.Open("about:blank")
-	// As if it had the focus: other tests have tabs, too.
+	// Emulate focus, because other tests have tabs, too.
 	Call(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	t.Cleanup(func() {
 		b.complaints(complaints, quiet)
@@ -130,9 +128,9 @@ func NewTab(t *testing.T, browser context.Context, quiet string) *Tab {
 	return b
 }
 
-// complaints fails the test for everything that the browser has to
-// complain about: violations of the content security policy, errors,
-// warnings, exceptions. A last message of our own ends the reading.
+// complaints fails the test for every complaint of the browser: violations of the content security
+// policy, errors, warnings and exceptions. It writes a message of its own to mark the end of the
+// console.
 func (b *Tab) complaints(console iter.Seq2[chromedp.ConsoleMessage, error], quiet string) {
 	const end = "that was all"
 	Call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{})
@@ -151,7 +149,7 @@ func (b *Tab) complaints(console iter.Seq2[chromedp.ConsoleMessage, error], quie
 	}
 }
 
-// Do takes steps.
+// Do runs steps.
 func (b *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 	b.T.Helper()
 	ctx, stop := context.WithCancel(b.Ctx)
@@ -183,7 +181,7 @@ func Call[P, R any](b *Tab, command cdp.Command[P, R], params P) {
 // Open shows the page of an address.
 func (b *Tab) Open(url string) { b.T.Helper(); b.Do(chromedp.Navigate(url)) }
 
-// Click clicks on what a selector finds.
+// Click clicks the element of a selector.
 func (b *Tab) Click(selector string) {
 	b.T.Helper()
 	b.Do(chromedp.Click(chromedp.CSS(selector)))
@@ -192,7 +190,7 @@ func (b *Tab) Click(selector string) {
 // Press presses keys.
 func (b *Tab) Press(keys string) { b.T.Helper(); b.Do(chromedp.KeyEvent(keys)) }
 
-// Size makes the window so large, in pixels.
+// Size sets the size of the window in pixels.
 func (b *Tab) Size(width, height int64) { b.T.Helper(); b.Do(chromedp.EmulateViewport(width, height)) }
 
 // Scheme sets the colour scheme that pages see: light or dark.
@@ -207,7 +205,7 @@ func (b *Tab) Scheme(name string) {
 	)
 }
 
-// Look is how a page is shown: a colour scheme, and a width in pixels.
+// Look is a way to display a page: a colour scheme, and a width in pixels.
 type Look struct {
 	Scheme string
 	Width  int64
@@ -220,9 +218,8 @@ func (l Look) String() string {
 	return l.Scheme + "-wide"
 }
 
-// Looks returns two looks at a page, which have both schemes and both
-// widths. Its name chooses one of the two such pairs. With
-// ASSENT_LOOKS=all (`make long`) all four are returned.
+// Looks returns two looks that together have both schemes and both widths. The name of the page
+// selects one of the two such pairs. With ASSENT_LOOKS=all (`make long`) it returns all four.
 func Looks(page string) []Look {
 	all := []Look{{"light", 1280}, {"dark", 390}, {"dark", 1280}, {"light", 390}}
 	if os.Getenv("ASSENT_LOOKS") == "all" {
@@ -241,9 +238,8 @@ func (b *Tab) Show(l Look, height int64) {
 	b.Size(l.Width, height)
 }
 
-// Until waits for a script to be true, across pages. It evaluates the
-// script many times, so a failure shows textContent: innerText would lay
-// out the page each time.
+// Until waits until a script returns true, even if the page changes. It evaluates the script many
+// times, so a failure shows textContent: innerText would compute the layout of the page each time.
 func (b *Tab) Until(what, script string) {
 	b.T.Helper()
 	script = "(" + script + `) ? "" : location.href + "\n" + document.body.textContent.slice(0, 20_000)`
@@ -256,7 +252,7 @@ func (b *Tab) Until(what, script string) {
 	})
 }
 
-// Shoot keeps a picture in the folder that ASSENT_SHOTS names.
+// Shoot stores a screenshot in the directory ASSENT_SHOTS.
 func (b *Tab) Shoot(name string) {
 	b.T.Helper()
 	dir := os.Getenv("ASSENT_SHOTS")
@@ -272,8 +268,8 @@ func (b *Tab) Shoot(name string) {
 	}
 }
 
-// Axe runs axe-core, which was put into the page before: every finding
-// fails the test. Pages must also not be wider than the window.
+// Axe runs axe-core, which must have been loaded into the page. Every finding fails the test. The
+// page must also not be wider than the window.
 func (b *Tab) Axe(name string) {
 	b.T.Helper()
 	found := Eval[string](
@@ -300,8 +296,8 @@ func (b *Tab) Axe(name string) {
 	}
 }
 
-// AxeSource is axe-core: the file that ASSENT_AXE names, else the npm
-// package, fetched once into the user's cache.
+// AxeSource returns the source of axe-core: the file ASSENT_AXE, or the npm package, which is
+// downloaded once to the user's cache.
 func AxeSource(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("ASSENT_AXE")
@@ -345,7 +341,7 @@ func fetchAxe(ctx context.Context) (string, error) {
 	return target, unpack(filepath.Join(dir, strings.TrimSpace(string(out))), "package/axe.min.js", target)
 }
 
-// unpack takes one file out of a package.
+// unpack extracts one file of a package.
 func unpack(archive, name, target string) error {
 	f, err := os.Open(archive)
 	if err != nil {

@@ -21,13 +21,13 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// wrongClock is the variable that says how far off the clock of a
-// process is, in seconds. Only a binary of buildClock reads it.
+// wrongClock is the variable with the error of a process's clock in seconds. Only a binary of
+// buildClock reads it.
 const wrongClock = "ASSENT_WRONG_CLOCK"
 
-// TestHookWithAWrongClock: hooks whose clocks are off, and change from
-// one to the next, beside an inbox whose clock is off, too. Nothing runs
-// that nobody approved, nothing runs twice, and a denial stays one.
+// TestHookWithAWrongClock: the clocks of hooks are wrong and change from one hook to the next, and
+// the clock of the inbox is wrong, too. No call runs without an approval, none runs twice, and a
+// denial is final.
 func TestHookWithAWrongClock(t *testing.T) {
 	bin := buildClock(t)
 	day := 24 * time.Hour
@@ -56,9 +56,8 @@ func TestHookWithAWrongClock(t *testing.T) {
 	}
 }
 
-// clockRound has people asked about call n by two hooks with wrong
-// clocks, and presents the same call by hooks with others once somebody
-// has answered. It counts the runs.
+// clockRound makes two hooks with wrong clocks ask about call n, and presents the same call by
+// hooks with other clocks after it was answered. It returns the number of runs.
 func (h *hooks) clockRound(t *testing.T, n int, body openapi.VoteBody, first, later time.Duration) (runs int) {
 	t.Helper()
 	id, approved := "", false
@@ -87,8 +86,8 @@ func (h *hooks) clockRound(t *testing.T, n int, body openapi.VoteBody, first, la
 	return runs
 }
 
-// shows fails when a request was opened by none of two clocks: then no
-// clock was wrong, and nothing is tested.
+// shows fails the test if a request was opened by neither of the two clocks, because then no clock
+// was wrong and nothing was tested.
 func (h *hooks) shows(t *testing.T, id string, clocks ...time.Duration) {
 	t.Helper()
 	r := must.Get(h.people.Request(t.Context(), id))(t)
@@ -100,11 +99,10 @@ func (h *hooks) shows(t *testing.T, id string, clocks ...time.Duration) {
 	t.Fatalf("%s was opened at %s: by none of the clocks that are off by %s", id, r.Created, clocks)
 }
 
-// off is the environment of a process whose clock is off.
+// off returns the environment of a process whose clock is wrong.
 func off(by time.Duration) string { return fmt.Sprintf("%s=%d", wrongClock, int64(by.Seconds())) }
 
-// hookAt runs the hook of call n with a wrong clock to its end, however
-// that is, and returns what it says.
+// hookAt runs the hook of call n with a wrong clock until it ends, and returns its output.
 func (h *hooks) hookAt(t *testing.T, n int, by time.Duration) string {
 	t.Helper()
 	h.env = []string{off(by)}
@@ -117,8 +115,8 @@ func (h *hooks) hookAt(t *testing.T, n int, by time.Duration) string {
 	return out.String()
 }
 
-// buildClock compiles the binary under test with a standard library
-// whose clock is off by what a variable says.
+// buildClock compiles the binary under test with a standard library whose clock is wrong by the
+// value of a variable.
 func buildClock(t *testing.T) string {
 	t.Helper()
 	root := must.Get(exec.Command("go", "env", "GOROOT").Output())(t)

@@ -28,7 +28,7 @@ execution_policy: {id: agf.react, config: {instructions: Be careful., model: any
 action_space:
   local_tools: [{alias: Bash, approval: true}]
 `
-	// coderPolicy has one person of the desk answer.
+	// coderPolicy requires the approval of one person of the desk.
 	coderPolicy = `schema_version: "1.0.0"
 policy_ref: crash.coder
 description: One person for each command.
@@ -41,12 +41,10 @@ rules:
 `
 )
 
-// TestKillHook kills hooks of coding agents with SIGKILL, at moments
-// spread over their life: 22 before people have approved and 22
-// after, and 220 of each in .ci/run (ASSENT_KILLS), half of them in
-// front of a server and half with a store of their own. What such a
-// hook had printed by then counts as read by the product, although
-// products may take the hook for failed.
+// TestKillHook kills hooks of coding agents with SIGKILL at times spread over their run: 22 before
+// people have approved and 22 after, and 220 of each in .ci/run (ASSENT_KILLS). Half of them use a
+// server and half a store of their own. Output that a hook wrote before it was killed counts as
+// read by the product, although products may treat the hook as failed.
 func TestKillHook(t *testing.T) {
 	kills := 22
 	if n, err := strconv.Atoi(os.Getenv("ASSENT_KILLS")); err == nil {
@@ -74,15 +72,13 @@ type hooks struct {
 	env    []string // beside that of the test
 	people *client.Client
 
-	// life is about how long a hook takes until it has said that an
-	// approved call may run.
+	// life is the approximate time until a hook has printed that an approved call may run.
 	life                time.Duration
 	printed, next, lost int
 }
 
-// moment is when the hook of a round is killed: every second one
-// somewhere in its life, the others about where it takes the run and
-// says so.
+// moment returns when the hook of a round is killed: every second one at some time during its run,
+// the others close to the time when it takes the run and prints that.
 func (h *hooks) moment(n, of int) time.Duration {
 	if n%2 == 0 {
 		return h.life * time.Duration(n) / time.Duration(of)
@@ -124,8 +120,8 @@ func hooksOfServer(t *testing.T) *hooks {
 
 func hooksAlone(t *testing.T) *hooks { return hooksBesideInbox(t, testbin.Path(t, "cmd/assent")) }
 
-// hooksBesideInbox are hooks with a store of their own. env is the
-// inbox's, beside that of the test.
+// hooksBesideInbox returns hooks with a store of their own. env is added to the environment of the
+// inbox.
 func hooksBesideInbox(t *testing.T, bin string, env ...string) *hooks {
 	h := &hooks{bin: bin}
 	dir := t.TempDir()
@@ -152,7 +148,7 @@ func hooksBesideInbox(t *testing.T, bin string, env ...string) *hooks {
 	return h
 }
 
-// document is call n of the session.
+// document returns call n of the session.
 func document(n int) string {
 	return fmt.Sprintf(`{"session_id":"s","hook_event_name":"PreToolUse","permission_mode":"default","tool_name":"Bash",`+
 		`"tool_input":{"command":"make %d"},"tool_use_id":"toolu_%d"}`, n, n)
@@ -171,7 +167,7 @@ func (h *hooks) begin(t *testing.T, n int) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, &out
 }
 
-// hook runs the hook of call n to its end, and returns what it says.
+// hook runs the hook of call n until it ends, and returns its output.
 func (h *hooks) hook(t *testing.T, n int) string {
 	t.Helper()
 	cmd, out := h.begin(t, n)
@@ -193,7 +189,7 @@ func (h *hooks) killed(t *testing.T, n int, after time.Duration) string {
 	return out.String()
 }
 
-// whole is about how long a hook lives.
+// whole is the approximate run time of a hook.
 func (h *hooks) whole(t *testing.T) time.Duration {
 	t.Helper()
 	h.hook(t, -1) // makes the store
@@ -206,7 +202,7 @@ func (h *hooks) whole(t *testing.T) time.Duration {
 	return time.Since(began) / runs
 }
 
-// allows reports whether a product that read this would run the call.
+// allows reports whether a product that read this output would run the call.
 func allows(said string) bool {
 	var doc struct {
 		Inner struct {
@@ -217,7 +213,7 @@ func allows(said string) bool {
 	return json.Unmarshal([]byte(said), &doc) == nil && doc.Inner.Permission == "allow"
 }
 
-// round kills a hook of a call before and one after people approve it.
+// round kills a hook of a call before and another one after people approve it.
 func (h *hooks) round(t *testing.T, n int, after time.Duration) {
 	t.Helper()
 	if said := h.killed(t, n, after); allows(said) {
@@ -260,7 +256,7 @@ func (h *hooks) round(t *testing.T, n int, after time.Duration) {
 	}
 }
 
-// approve has the one person answer who may.
+// approve approves as the only person who may.
 func (h *hooks) approve(t *testing.T, id string) {
 	t.Helper()
 	ctx := t.Context()

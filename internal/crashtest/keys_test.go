@@ -39,8 +39,8 @@ func makeKey(t *testing.T, bin string) string {
 	return key
 }
 
-// attempt runs assent serve until it answers or ends, and returns its
-// exit code, -1 when it answers, and what it said.
+// attempt runs assent serve until it answers or exits. It returns the exit code, or -1 if it
+// answers, and the output.
 func (h *harness) attempt(ctx context.Context, key, address string) (code int, said string) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -72,7 +72,7 @@ func (h *harness) attempt(ctx context.Context, key, address string) (code int, s
 	return 0, errs.String()
 }
 
-// firstLine does something once a process has said that it is ready.
+// firstLine calls a function once a process has printed that it is ready.
 type firstLine struct{ then func() }
 
 func (f *firstLine) Write(p []byte) (int, error) {
@@ -82,8 +82,8 @@ func (f *firstLine) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestAReplicaWithAnotherKeyTakesNoPart: it ends before it
-// answers or signs anything, so exports of the others still verify.
+// TestAReplicaWithAnotherKeyTakesNoPart: it exits before it answers or signs anything, so exports
+// of the other replicas still verify.
 func TestAReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
 	h := newHarness(t, testbin.Path(t, "cmd/assent"), pgtest.New(t))
 	addresses := []string{h.address(), h.address()}
@@ -117,8 +117,8 @@ func TestAReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
 	}
 }
 
-// TestOfTwoFirstStartsOneBindsTheStore: two servers begin at
-// once on an empty database, each with a key of its own.
+// TestOfTwoFirstStartsOneBindsTheStore: two servers start at the same time on an empty database,
+// each with its own key.
 func TestOfTwoFirstStartsOneBindsTheStore(t *testing.T) {
 	bin := testbin.Path(t, "cmd/assent")
 	files := newHarness(t, bin, "") // for its agents and people

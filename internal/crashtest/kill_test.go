@@ -22,8 +22,8 @@ import (
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 )
 
-// steps of the scripted run of one approval. In each the server may
-// die: before the step, a moment into it, or right after.
+// steps of the scripted run of one approval. The server may be killed at each step: before it,
+// during it, or right after it.
 const (
 	stepOpen = iota
 	stepFirstVote
@@ -73,8 +73,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// script is the run of approvals on one harness, in which the server dies
-// again and again.
+// script runs approvals on one harness while the server is killed again and again.
 type script struct {
 	*harness
 	address         string
@@ -117,8 +116,8 @@ func (s *script) run(t *testing.T) {
 	s.hold(t, ctx, id, events[id])
 }
 
-// step does one step, and in a fatal one kills the server at some
-// moment within it, or just before or after, and brings up the next.
+// step does one step. In a fatal one it kills the server before, during or after the step, and
+// starts the next one.
 func (s *script) step(t *testing.T, fatal bool, do func() error) {
 	t.Helper()
 	if !fatal {
@@ -139,8 +138,8 @@ func (s *script) step(t *testing.T, fatal bool, do func() error) {
 	must.Do(t, err)
 }
 
-// answer votes. After a lost reply the same answer is a duplicate, and
-// after a lost reply to the deciding one it is late.
+// answer votes. After a lost reply the repeated answer is a duplicate. After a lost reply to the
+// deciding answer it is late.
 func (s *script) answer(ctx context.Context, c *client.Client, id string, want approval.VoteOutcome) error {
 	outcome, err := vote(ctx, c, id)
 	switch {
@@ -155,8 +154,7 @@ func (s *script) answer(ctx context.Context, c *client.Client, id string, want a
 	return nil
 }
 
-// consume lets 64 workers try to run the approved call, each with a key
-// of its own.
+// consume makes 64 workers try to run the approved call, each with its own key.
 func (s *script) consume(ctx context.Context, id string) error {
 	var wg sync.WaitGroup
 	var won, lost atomic.Int64
@@ -188,8 +186,7 @@ func (s *script) consume(ctx context.Context, id string) error {
 	return nil
 }
 
-// hold checks the record of what this run did: both votes, one permit,
-// in the request and in the ledger.
+// hold checks the record of this run: both votes and one permit, in the request and in the ledger.
 func (s *script) hold(t *testing.T, ctx context.Context, id string, events []ledger.Leaf) {
 	t.Helper()
 	r := must.Get(s.bot.Request(ctx, id))(t)

@@ -43,7 +43,7 @@ action_space:
   mcp_servers:
     - {alias: files, server_ref: files, description: Files., approval: true}
 `
-	// filesPolicy has one person of the desk answer.
+	// filesPolicy requires the approval of one person of the desk.
 	filesPolicy = `schema_version: "1.0.0"
 policy_ref: crash.files
 description: One person for each file.
@@ -56,10 +56,9 @@ rules:
 `
 )
 
-// TestKillMCP kills an MCP gateway with SIGKILL between the approval of
-// a call and its result: 22 times, and 220 times in .ci/run
-// (ASSENT_KILLS). Its server never sees a call twice, each client is
-// told the truth, and so does the gateway's ledger.
+// TestKillMCP kills an MCP gateway with SIGKILL between the approval of a call and its result: 22
+// times, and 220 times in .ci/run (ASSENT_KILLS). Its server never gets a call twice, and both the
+// clients' answers and the gateway's ledger are correct.
 func TestKillMCP(t *testing.T) {
 	kills := 22
 	if n, err := strconv.Atoi(os.Getenv("ASSENT_KILLS")); err == nil {
@@ -83,8 +82,8 @@ func TestKillMCP(t *testing.T) {
 	)
 }
 
-// mcpGateway is a gateway that dies again and again, with who takes
-// part: a server whose people answer, and an MCP server.
+// mcpGateway is a gateway that is killed again and again, with a server whose people answer, and an
+// MCP server.
 type mcpGateway struct {
 	*harness
 	config  string
@@ -95,7 +94,7 @@ type mcpGateway struct {
 	done    int
 	unknown int
 	lost    int
-	// requests are those of people, by the numbers of calls.
+	// requests maps the numbers of calls to the requests to people.
 	requests map[int]string
 }
 
@@ -135,7 +134,7 @@ func newMCP(t *testing.T) *mcpGateway {
 	return g
 }
 
-// life is one life of the gateway, and the client that started it.
+// life is one process of the gateway, and the client that started it.
 type life struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -183,8 +182,7 @@ func (l *life) read(out io.Reader) {
 	}
 }
 
-// ask sends a request. What comes is its answer, or nothing when the
-// gateway dies.
+// ask sends a request. The channel delivers its answer, or nothing if the gateway dies.
 func (l *life) ask(id int, method, params string) <-chan string {
 	answer := make(chan string, 1)
 	l.mu.Lock()
@@ -204,8 +202,7 @@ func (l *life) kill() {
 	<-l.ended
 }
 
-// round takes a call to the moment at which the gateway dies, and
-// begins the next life.
+// round brings a call to the moment at which the gateway is killed, and starts the next one.
 func (g *mcpGateway) round(ctx context.Context, n int) {
 	g.t.Helper()
 	moment := n % moments
@@ -230,7 +227,7 @@ func (g *mcpGateway) round(ctx context.Context, n int) {
 	g.life = g.begin()
 }
 
-// await waits for what is to come.
+// await waits for an expected value.
 func await[T any](t *testing.T, c <-chan T, what string) T {
 	t.Helper()
 	return testwait.Value(t, what, func() (got T, ok bool) {
@@ -243,7 +240,7 @@ func await[T any](t *testing.T, c <-chan T, what string) T {
 	})
 }
 
-// asked is the request of the call with a number.
+// asked returns the request of the call with a number.
 func (g *mcpGateway) asked(ctx context.Context, n int) string {
 	g.t.Helper()
 	return testwait.Value(g.t, fmt.Sprintf("a question about call %d", n), func() (string, bool) {
@@ -255,7 +252,7 @@ func (g *mcpGateway) asked(ctx context.Context, n int) string {
 	})
 }
 
-// settle makes each call once more, in the gateway's last life.
+// settle makes each call once more with the last gateway.
 func (g *mcpGateway) settle(kills int) {
 	g.t.Helper()
 	answers := map[int]<-chan string{}
@@ -289,9 +286,9 @@ func (g *mcpGateway) settle(kills int) {
 	}
 }
 
-// audit holds the gateway's ledger to what its server saw: a call that
-// was sent has one run there, under its request, and what came of it
-// where the gateway lived to know.
+// audit compares the gateway's ledger with the calls that its server received: each call that was
+// sent has one run in the ledger, under its request, with its outcome if the gateway lived long
+// enough to record it.
 func (g *mcpGateway) audit(ctx context.Context) {
 	g.t.Helper()
 	must.Do(g.t, g.life.in.Close())
@@ -333,7 +330,7 @@ func (g *mcpGateway) audit(ctx context.Context) {
 	}
 }
 
-// filesServer is an MCP server that counts what it is told to run.
+// filesServer is an MCP server that counts the calls that it gets.
 type filesServer struct {
 	mu      sync.Mutex
 	seen    map[int]int
@@ -342,7 +339,7 @@ type filesServer struct {
 	last    int
 }
 
-// expect says which call comes next, and whether it is held.
+// expect sets which call comes next, and whether it is held.
 func (f *filesServer) expect(n int, held bool) (reached <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -355,7 +352,7 @@ func (f *filesServer) expect(n int, held bool) (reached <-chan struct{}) {
 	return f.reached
 }
 
-// release answers what is held.
+// release answers the held call.
 func (f *filesServer) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -371,7 +368,7 @@ func (f *filesServer) ran(n int) int {
 	return f.seen[n]
 }
 
-// run counts a call, and waits as long as it is held.
+// run counts a call, and waits while calls are held.
 func (f *filesServer) run(n int) {
 	f.mu.Lock()
 	f.seen[n]++

@@ -19,8 +19,7 @@ import (
 	"github.com/assent-dev/assent/store/sqlite/sqlitetest"
 )
 
-// exec runs statements on the database, as somebody who does not have the
-// key.
+// exec runs statements on the database, like an attacker without the key.
 func (h *harness) exec(statements string) {
 	h.t.Helper()
 	if strings.HasPrefix(h.store, "postgres") {
@@ -30,15 +29,14 @@ func (h *harness) exec(statements string) {
 	}
 }
 
-// keepRows keeps what the tables hold now.
+// keepRows saves the current content of the tables.
 func (h *harness) keepRows() {
 	for _, table := range []string{"requests", "grants", "entries", "trees", "hashes", "memories"} {
 		h.exec("CREATE TABLE saved_" + table + " AS SELECT * FROM " + table)
 	}
 }
 
-// putRowsBack puts requests and grants back, and takes away what nobody
-// has sealed.
+// putRowsBack restores the old rows of requests and grants, and deletes unsealed entries.
 func (h *harness) putRowsBack() {
 	h.exec("DELETE FROM entries WHERE idx IS NULL")
 	for _, table := range []string{"requests", "grants", "memories"} {
@@ -46,7 +44,7 @@ func (h *harness) putRowsBack() {
 	}
 }
 
-// putAllBack puts the log back too.
+// putAllBack also restores the ledger.
 func (h *harness) putAllBack() {
 	h.putRowsBack()
 	h.exec("DELETE FROM entries WHERE idx >= (SELECT size FROM saved_trees)")
@@ -54,7 +52,7 @@ func (h *harness) putAllBack() {
 	h.exec("DELETE FROM trees; INSERT INTO trees SELECT * FROM saved_trees")
 }
 
-// once is a client that does not try again.
+// once returns a client that does not retry.
 func (h *harness) once(address, token string) *client.Client {
 	h.t.Helper()
 	c, err := client.New("http://"+address, token, client.Options{Attempts: 1})
@@ -62,7 +60,7 @@ func (h *harness) once(address, token string) *client.Client {
 	return c
 }
 
-// refusedWith holds an error to the code of a problem.
+// refusedWith checks the code of an error.
 func refusedWith(t *testing.T, what string, err error, code openapi.Code) *client.Problem {
 	t.Helper()
 	var p *client.Problem
@@ -72,7 +70,7 @@ func refusedWith(t *testing.T, what string, err error, code openapi.Code) *clien
 	return p
 }
 
-// asked is what an act is done to.
+// asked holds the targets of an act.
 type asked struct {
 	call       []byte
 	id         string
@@ -80,8 +78,8 @@ type asked struct {
 	people     []*client.Client
 }
 
-// acts spend or take away. Each is done once, forgotten by the database,
-// and followed by what it had ruled out.
+// acts are acts that use up or revoke something. Each is done once, removed from the database, and
+// followed by what it had ruled out.
 func acts() map[string]struct {
 	approved bool
 	grant    *openapi.GrantOffer
@@ -150,8 +148,8 @@ func engines(t *testing.T, bin string) map[string]func() *harness {
 	}
 }
 
-// TestWhatWasAnsweredIsNotForgotten kills the server right after its
-// answers, and puts back what the database held before.
+// TestWhatWasAnsweredIsNotForgotten kills the server right after its answers, and restores the
+// earlier content of the database.
 func TestWhatWasAnsweredIsNotForgotten(t *testing.T) {
 	bin := testbin.Path(t, "cmd/assent")
 	for name, begin := range engines(t, bin) {
@@ -226,9 +224,8 @@ func (h *harness) settle(ctx context.Context, c *client.Client) {
 	must.Do(h.t, c.Export(ctx, &export))
 }
 
-// TestTwoReplicasRunACallOnce: nobody is killed. Right after the first
-// replica has answered, its traces are taken away, and the second one is
-// asked.
+// TestTwoReplicasRunACallOnce: no process is killed. Right after the first replica has answered,
+// its traces are removed from the database, and the second one is asked.
 func TestTwoReplicasRunACallOnce(t *testing.T) {
 	h := newHarness(t, testbin.Path(t, "cmd/assent"), pgtest.New(t))
 	addresses := []string{h.address(), h.address()}

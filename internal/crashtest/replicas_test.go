@@ -15,9 +15,8 @@ import (
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 )
 
-// TestReplicas is the bar of the issue: two replicas on one PostgreSQL,
-// under load; either is killed again and again. Deadlines fire once, no
-// request is stuck, nothing runs twice.
+// TestReplicas: two replicas on one PostgreSQL under load are killed again and again. Deadlines are
+// handled once, no request is stuck, and nothing runs twice.
 func TestReplicas(t *testing.T) {
 	const kills, loaders, each = 12, 6, 15
 	h := newHarness(t, testbin.Path(t, "cmd/assent"), pgtest.New(t))
@@ -110,7 +109,7 @@ func TestReplicas(t *testing.T) {
 	t.Logf("%d kills, %d deadlines, %d runs", kills, len(hurried), ran.Load())
 }
 
-// approve takes one call all the way.
+// approve brings one call from the request to the run.
 func approve(ctx context.Context, bot, alice, bob *client.Client, text []byte) (string, error) {
 	opened, err := bot.Open(ctx, "clerk", text, client.OpenOptions{})
 	if err != nil {

@@ -125,7 +125,7 @@ func (h *harness) token(name, scopes, person string) string {
 	return regexp.MustCompile(`assent_[\w-]{43}`).FindString(string(out))
 }
 
-// address finds a free port, on which every life of a server listens.
+// address finds a free port for all processes of a server.
 func (h *harness) address() string {
 	h.t.Helper()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(h.t)
@@ -133,7 +133,7 @@ func (h *harness) address() string {
 	return l.Addr().String()
 }
 
-// process is one life of a server.
+// process is one process of a server.
 type process struct {
 	cmd  *exec.Cmd
 	log  bytes.Buffer
@@ -182,13 +182,13 @@ func (h *harness) serve(address string) *process {
 	return p
 }
 
-// kill ends the process as a power cut would, and waits for its end.
+// kill ends the process like a power failure, and waits for its end.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may be dead
 	<-p.done
 }
 
-// client is patient: it tries until the next life of the server answers.
+// client returns a client that retries until the next process of the server answers.
 func (h *harness) client(address, token string) *client.Client {
 	h.t.Helper()
 	c, err := client.New("http://"+address, token, client.Options{
@@ -200,8 +200,8 @@ func (h *harness) client(address, token string) *client.Client {
 	return c
 }
 
-// audit exports the ledger and holds it to its key, to what was
-// exported before, and to the rules. It returns the checkpoint to keep.
+// audit exports the ledger and checks it against its key, the earlier export, and the rules. It
+// returns the checkpoint to keep.
 func (h *harness) audit(
 	ctx context.Context, c *client.Client, since []byte,
 ) (checkpoint []byte, events map[string][]ledger.Leaf) {
@@ -241,8 +241,8 @@ func (h *harness) audit(
 	return []byte(cp.Checkpoint), events
 }
 
-// sealed waits until the ledger shows an event of a request: entries
-// are sealed a moment after they are committed.
+// sealed waits until the ledger contains an event of a request, because entries are sealed a moment
+// after they are committed.
 func sealed(ctx context.Context, t *testing.T, c *client.Client, id, event string) {
 	t.Helper()
 	testwait.Until(t, event+" of "+id+" in the ledger", func() bool {
@@ -254,13 +254,13 @@ func sealed(ctx context.Context, t *testing.T, c *client.Client, id, event strin
 	})
 }
 
-// vote answers until the answer is known to be kept. A repetition after
-// a lost reply is a duplicate, or late, which is as good.
+// vote repeats an answer until it is known to be stored. A repetition after a lost reply is a
+// duplicate or late, which counts as success.
 func vote(ctx context.Context, c *client.Client, id string) (approval.VoteOutcome, error) {
 	return answer(ctx, c, id, openapi.VoteBody{Verdict: approval.Approve})
 }
 
-// answer is vote with any answer, to what stands there.
+// answer is like vote with any answer. It answers the current version of the request.
 func answer(ctx context.Context, c *client.Client, id string, body openapi.VoteBody) (approval.VoteOutcome, error) {
 	for {
 		r, err := c.Request(ctx, id)

@@ -14,31 +14,29 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// Format is a form of text that a schema names.
+// Format is a format of text that a schema names.
 type Format struct {
-	// Read makes the value of a text; problem says what is wrong with
-	// it ("is no duration") and expected what would be right.
+	// Read parses a text. problem describes what is wrong with it ("is no duration") and expected
+	// what would be valid.
 	Read func(text string) (value any, problem, expected string)
-	// Strict formats tell their problem of other values too, instead of
-	// asking for a text.
+	// Strict formats report their own problem for other values too, instead of asking for a text.
 	Strict bool
 }
 
-// Check looks at a whole object, which it gets a pointer to.
+// Check checks a whole object, to which it gets a pointer.
 type Check func(d *Decoder, n *yamldoc.Node, object any)
 
-// Decoder reads a document into a struct, as a schema says. Fields are
-// found by the tag `doc`.
+// Decoder decodes a document into a struct by a schema. It finds fields by the tag `doc`.
 type Decoder struct {
 	Formats map[string]Format
-	// Checks look at objects, by the name of their schema in $defs.
+	// Checks check objects by the name of their schema in $defs.
 	Checks map[string]Check
 	// Rule is the id of all findings.
 	Rule     string
 	Findings []diag.Finding
 }
 
-// Wrong adds a finding that stops.
+// Wrong adds a finding that makes the document unusable.
 func (d *Decoder) Wrong(n *yamldoc.Node, message, expected, nearest string) {
 	d.Findings = append(d.Findings, diag.Finding{
 		Rule:     d.Rule,
@@ -51,8 +49,7 @@ func (d *Decoder) Wrong(n *yamldoc.Node, message, expected, nearest string) {
 	})
 }
 
-// Decode reads a node into what a pointer leads to, with the schema's
-// defaults for what it does not say.
+// Decode decodes a node into the target of a pointer. Missing fields get the schema's defaults.
 func (d *Decoder) Decode(n *yamldoc.Node, s *Schema, into any) {
 	d.value(n, s, reflect.ValueOf(into).Elem())
 }
@@ -111,8 +108,8 @@ func (d *Decoder) text(n *yamldoc.Node, s *Schema, v reflect.Value) {
 	}
 }
 
-// Set puts a text into a field, whose list it is added to; it says what
-// is wrong with it and what would be right.
+// Set parses a text into a field, or appends it if the field is a list. It returns what is wrong
+// with the text and what would be valid.
 func (d *Decoder) Set(s *Schema, v reflect.Value, text string) (problem, expected string) {
 	s = s.Resolved()
 	if s.Items != nil {
@@ -137,7 +134,7 @@ func (d *Decoder) Set(s *Schema, v reflect.Value, text string) (problem, expecte
 	return "", ""
 }
 
-// alternatives joins words: "keep or deny"; of many, "one of a, b, c, d".
+// alternatives joins words: "keep or deny". More than three words become "one of a, b, c, d".
 func alternatives(words []string) string {
 	last := len(words) - 1
 	if last > 2 {
@@ -147,8 +144,7 @@ func alternatives(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// mapping reads an object, or a table of texts. An empty document is an
-// empty object.
+// mapping decodes an object, or a table of texts. An empty document is an empty object.
 func (d *Decoder) mapping(n *yamldoc.Node, s *Schema, v reflect.Value) {
 	if n.Kind != yamldoc.Mapping && (n.Kind != yamldoc.Null || v.Kind() == reflect.Map) {
 		d.Wrong(n, "this is "+article(n.Kind), "an object", "")
@@ -178,7 +174,7 @@ func (d *Decoder) mapping(n *yamldoc.Node, s *Schema, v reflect.Value) {
 	d.whole(n, s, v)
 }
 
-// whole looks at an object after its fields.
+// whole checks an object after its fields.
 func (d *Decoder) whole(n *yamldoc.Node, s *Schema, v reflect.Value) {
 	missing := slices.DeleteFunc(slices.Clone(s.Required), func(name string) bool { return n.Get(name) != nil })
 	if len(missing) > 0 {
@@ -198,7 +194,7 @@ func (d *Decoder) table(n *yamldoc.Node, s *Schema, v reflect.Value) {
 	}
 }
 
-// list reads every item of a list, in which one item may stand alone.
+// list decodes every item of a list. A single item may be written without a list.
 func (d *Decoder) list(n *yamldoc.Node, s *Schema, v reflect.Value) {
 	items := n.Items
 	if n.Kind != yamldoc.Sequence {
@@ -217,7 +213,7 @@ func (d *Decoder) list(n *yamldoc.Node, s *Schema, v reflect.Value) {
 	}
 }
 
-// twice refuses an item that is called as an earlier one.
+// twice reports an item with the name of an earlier one.
 func (d *Decoder) twice(n *yamldoc.Node, s *Schema, all, next reflect.Value) {
 	if s.Unique == "" {
 		return
@@ -235,7 +231,7 @@ func (d *Decoder) twice(n *yamldoc.Node, s *Schema, all, next reflect.Value) {
 	}
 }
 
-// Default puts the schema's defaults into a struct.
+// Default sets the schema's defaults in a struct.
 func (d *Decoder) Default(s *Schema, v reflect.Value) {
 	for key, property := range s.Resolved().Properties {
 		field := Field(v, key)
@@ -255,14 +251,14 @@ func (d *Decoder) Default(s *Schema, v reflect.Value) {
 	}
 }
 
-// Open is a struct whose fields others bring.
+// Open is a struct whose fields are provided by other code.
 type Open interface {
-	// Place is where a field is read into; the zero value: there is none.
+	// Place returns the value that a field is decoded into, or the zero Value if there is none.
 	Place(name string) reflect.Value
 }
 
-// Field is the field of a struct with a tag, also of structs that are
-// embedded without one.
+// Field returns the field of a struct with a tag, including fields of structs that are embedded
+// without one.
 func Field(v reflect.Value, name string) reflect.Value {
 	if open, ok := v.Addr().Interface().(Open); ok {
 		return open.Place(name)
@@ -283,7 +279,7 @@ func Field(v reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-// Duration reads times such as 10s.
+// Duration returns the format of durations such as 10s.
 func Duration() Format {
 	return Format{
 		Strict: true,
@@ -309,5 +305,5 @@ func article(k yamldoc.Kind) string {
 	return "a " + k.String()
 }
 
-// Target is the struct that a pointer leads to.
+// Target returns the value that a pointer points to.
 func Target(pointer any) reflect.Value { return reflect.ValueOf(pointer).Elem() }

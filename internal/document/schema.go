@@ -1,7 +1,6 @@
-// Package document reads the configurations of services and of people.
-// Their form is a JSON Schema, which is its only table of fields:
-// reading, flags, defaults, the words of errors and the schema that
-// editors get all come from it.
+// Package document reads the configurations of services and of people. A JSON Schema is the only
+// table of their fields: decoding, flags, defaults, error messages and the schema for editors are
+// all derived from it.
 package document
 
 import (
@@ -12,8 +11,7 @@ import (
 	"strings"
 )
 
-// Schema is the part of JSON Schema that configurations use, and what
-// beside it only we read ("x-…").
+// Schema has the keywords of JSON Schema that configurations use, and our own extensions ("x-…").
 type Schema struct {
 	Title                string             `json:"title"` // what an object is called in errors
 	Description          string             `json:"description"`
@@ -22,7 +20,7 @@ type Schema struct {
 	Format               string             `json:"format"`
 	Enum                 []string           `json:"enum"`
 	Default              string             `json:"default"`
-	Items                *Schema            `json:"items"` // one item may stand alone
+	Items                *Schema            `json:"items"` // a single item may be written without a list
 	Properties           map[string]*Schema `json:"properties"`
 	AdditionalProperties *Schema            `json:"additionalProperties"` // of a table; an object has none
 	Required             []string           `json:"required"`
@@ -35,15 +33,14 @@ type Schema struct {
 	Lacks   string   `json:"x-lacks"`   // instead of the names of required properties that are missing
 	Lacking string   `json:"x-lacking"` // what is expected where required properties are missing
 	Extends []string `json:"x-extends"` // $defs whose properties are properties here too
-	// Elsewhere are names that are no properties here, with where that
-	// is said which they would say.
+	// Elsewhere maps names that are not properties here to where that setting belongs.
 	Elsewhere map[string]string `json:"x-elsewhere"`
 
 	name string // in $defs
 	root *Schema
 }
 
-// Load reads a schema. A reference that leads nowhere is an error.
+// Load parses a schema. It returns an error if a reference can't be resolved.
 func Load(text []byte) (*Schema, error) {
 	var s Schema
 	if err := json.Unmarshal(text, &s); err != nil {
@@ -59,9 +56,8 @@ func Load(text []byte) (*Schema, error) {
 	return &s, nil
 }
 
-// Join puts fields, which are schemas by their names, among the
-// properties of an object, which a path leads to in the $defs of a
-// schema. What a field defines itself comes to those $defs.
+// Join adds fields, which are schemas by name, to the properties of an object. object is the path
+// of the object in the $defs of the schema. Definitions of the fields are added to those $defs.
 func Join(text []byte, object []string, fields map[string][]byte) ([]byte, error) {
 	var whole map[string]any
 	if err := json.Unmarshal(text, &whole); err != nil {
@@ -92,8 +88,8 @@ func Join(text []byte, object []string, fields map[string][]byte) ([]byte, error
 	return json.Marshal(whole)
 }
 
-// Prefixed puts a prefix before the names of all $defs and formats of a
-// schema, so that it can be joined to another one.
+// Prefixed adds a prefix to the names of all $defs and formats of a schema, so that it can be
+// joined to another one.
 func Prefixed(text []byte, prefix string) ([]byte, error) {
 	var whole map[string]any
 	if err := json.Unmarshal(text, &whole); err != nil {
@@ -109,8 +105,8 @@ func Prefixed(text []byte, prefix string) ([]byte, error) {
 	return json.Marshal(whole)
 }
 
-// prefixIn does it for what a node leads to. What a member of
-// properties is called says nothing about it.
+// prefixIn does this for a node and its descendants. The names of properties are not keywords, so
+// they are not changed.
 func prefixIn(node any, prefix string) {
 	object, _ := node.(map[string]any)
 	for key, value := range object {
@@ -137,7 +133,7 @@ func prefixIn(node any, prefix string) {
 	}
 }
 
-// link checks references and adds the properties that a schema extends.
+// link resolves references and adds the properties of the schemas that a schema extends.
 func (s *Schema) link(root *Schema) error {
 	s.root = root
 	for _, name := range s.Extends {
@@ -179,11 +175,10 @@ func (s *Schema) below() []*Schema {
 
 func (s *Schema) target() *Schema { return s.root.Defs[strings.TrimPrefix(s.Ref, "#/$defs/")] }
 
-// Def is a schema of $defs.
+// Def returns a schema of $defs.
 func (s *Schema) Def(name string) *Schema { return s.root.Defs[name] }
 
-// Resolved follows a reference. What stands beside it goes before what
-// it leads to.
+// Resolved follows a reference. Keywords next to the reference override those of its target.
 func (s *Schema) Resolved() *Schema {
 	if s.Ref == "" {
 		return s
@@ -196,8 +191,8 @@ func (s *Schema) Resolved() *Schema {
 	return &out
 }
 
-// Fields lists the paths of all properties with their schemas:
-// "oidc.issuer", "tenants.name". Recursion is not meant.
+// Fields lists the paths of all properties with their schemas: "oidc.issuer", "tenants.name". It
+// doesn't support recursive schemas.
 func (s *Schema) Fields() map[string]*Schema {
 	out := map[string]*Schema{}
 	s.fields("", out)
@@ -218,7 +213,7 @@ func (s *Schema) fields(prefix string, out map[string]*Schema) {
 	}
 }
 
-// Publish writes one of the $defs as a schema of its own, for editors.
+// Publish returns one of the $defs as a separate schema for editors.
 func Publish(text []byte, name, id string) ([]byte, error) {
 	var raw map[string]any
 	if err := json.Unmarshal(text, &raw); err != nil {
@@ -255,8 +250,7 @@ func inherit(def, defs map[string]any) {
 	}
 }
 
-// published leaves out what only we read, closes objects, and lets one
-// item of a list stand alone.
+// published removes our extensions, closes objects, and allows a single item instead of a list.
 func published(node any) any {
 	object, ok := node.(map[string]any)
 	if !ok {
@@ -299,7 +293,7 @@ func published(node any) any {
 	return out
 }
 
-// reachable are the definitions that one of them leads to, itself included.
+// reachable returns the definitions that can be reached from a definition, including itself.
 func reachable(name string, defs map[string]any) map[string]any {
 	out := map[string]any{}
 	var follow func(node any)

@@ -9,8 +9,8 @@ import (
 
 const whole = `{"$defs": {"route": {"type": "object"}, "notify": {"type": "object", "properties": {}}}}`
 
-// TestPrefixed: a schema with names of its own can be joined to one that
-// has the same, and says the same; what a property is called stays.
+// TestPrefixed: after prefixing, a schema can be joined to one with the same names and still means
+// the same. Names of properties are unchanged.
 func TestPrefixed(t *testing.T) {
 	const own = `{"$ref": "#/$defs/route", "$defs": {"base": {"properties": {"format": {"type": "string"}}},
 		"route": {"type": "object", "x-extends": ["base"], "properties": {"at": {"format": "url"}}}}}`
@@ -29,8 +29,7 @@ func TestPrefixed(t *testing.T) {
 	}
 }
 
-// TestJoin: a field stands where the path leads, and what it defines
-// beside what was there.
+// TestJoin: a field is added at the path, and its definitions are added to the existing ones.
 func TestJoin(t *testing.T) {
 	path := []string{"notify", "properties"}
 	text := must.Get(Join([]byte(whole), path, map[string][]byte{

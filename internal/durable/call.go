@@ -41,7 +41,7 @@ type Call[P any] struct {
 	State     State          `json:"state"`
 	Arguments []byte         `json:"arguments,omitempty"` // as they were received, byte for byte
 	Edited    []byte         `json:"edited,omitempty"`    // as people approved them, if they edited them
-	// Deadline ends the call unless it has ended before; zero means that there is none.
+	// Deadline ends the call unless it has already ended. Zero means no deadline.
 	Deadline time.Time `json:"deadline,omitzero"`
 
 	Asked    int       `json:"asked,omitempty"` // how many requests were made

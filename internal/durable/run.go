@@ -71,7 +71,8 @@ func (e *Engine[P]) begin(ctx context.Context, c *Call[P], r Ruling) (*task, err
 	c.State = Running
 	c.Message = nil
 	c.Run.begin(e.now(), e.transport.Lease(c))
-	// Before the put: a request to stop the call has to find the task as soon as it is stored.
+	// Before the put, because a request to stop the call has to find the task as soon as the call
+	// is stored.
 	f := e.tasks.add(c.Key, c.Run.Name)
 	if err := e.put(ctx, c); err != nil {
 		e.tasks.done(f)

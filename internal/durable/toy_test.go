@@ -74,7 +74,7 @@ func (toy *toy) run(ctx context.Context, c *durable.Call[toyPart]) durable.Resul
 	return durable.Result[toyPart]{Keep: func(c *durable.Call[toyPart]) { c.Part.Outcome = outcome }}
 }
 
-// end stores how a call ended and has the peer told.
+// end stores how a call ended, and schedules a message to the peer.
 func (toy *toy) end(c *durable.Call[toyPart], e durable.Ending) {
 	c.Message = &durable.Attempt{}
 	switch e.Why {

@@ -4,5 +4,5 @@ package growth
 
 import "time"
 
-// cpuTime is only known on Linux. Elsewhere allocations alone are held.
+// cpuTime is only available on Linux. On other systems only allocations are checked.
 func cpuTime() (time.Duration, bool) { return 0, false }

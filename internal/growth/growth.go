@@ -1,5 +1,4 @@
-// Package growth holds tests to time and memory that grow in proportion
-// to the input.
+// Package growth checks that time and memory grow in proportion to the input.
 package growth
 
 import (
@@ -18,10 +17,9 @@ const (
 	enough   = 10 * time.Millisecond // to measure
 )
 
-// Linear fails the test when work on an input that is four times as
-// large takes more than eight times the CPU time, or allocates more than
-// eight times the bytes. prepare makes an input of a size, and returns
-// the work on it, which must stay on its goroutine and may run often.
+// Linear fails the test if work on an input that is four times as large takes more than eight times
+// the CPU time, or allocates more than eight times the bytes. prepare creates an input of a size
+// and returns the work on it. The work must stay on its goroutine and may run more than once.
 func Linear(t testing.TB, size int, prepare func(size int) (work func())) {
 	t.Helper()
 	size = max(size/slower, 1)
@@ -40,7 +38,7 @@ func Linear(t testing.TB, size int, prepare func(size int) (work func())) {
 	t.Errorf("size %d takes %v of a CPU, size %d %v: more than in proportion", size, a, times*size, b)
 }
 
-// allocated is how many bytes the work allocates, freed or not.
+// allocated returns how many bytes the work allocates, freed or not.
 func allocated(work func()) uint64 {
 	var before, after runtime.MemStats
 	work() // what is made once is not counted
@@ -50,8 +48,8 @@ func allocated(work func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// timed returns the CPU time of one run of the work. It leaves the
-// collector out, which comes when it likes.
+// timed returns the CPU time of one run of the work. The garbage collector is switched off, because
+// its runs are not predictable.
 func timed(work func()) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -69,9 +67,8 @@ func timed(work func()) time.Duration {
 	}
 }
 
-// Within fails the test when work takes more CPU time of its goroutine, or
-// allocates more bytes, than it may. Bytes count for the whole process,
-// freed or not, so they bound what is in memory at once.
+// Within fails the test if work takes more CPU time of its goroutine, or allocates more bytes, than
+// allowed. Bytes are counted for the whole process, freed or not, so they bound the memory in use.
 func Within(t testing.TB, cpu time.Duration, bytes uint64, work func()) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -92,7 +89,7 @@ func Within(t testing.TB, cpu time.Duration, bytes uint64, work func()) {
 	t.Errorf("%v of a CPU and %d bytes, want at most %v and %d", took, made, cpu, bytes)
 }
 
-// allocations is how many bytes the process has allocated.
+// allocations returns how many bytes the process has allocated.
 func allocations() uint64 {
 	all := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(all)

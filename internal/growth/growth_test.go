@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// told keeps what a test would have been told.
+// told records the failures of a simulated test.
 type told struct {
 	testing.TB
 	failed bool

@@ -2,6 +2,6 @@
 
 package growth
 
-// slower is how much smaller inputs are under the race detector, which
-// makes the same work about as much slower.
+// slower divides the size of inputs under the race detector, which makes the same work slower by
+// about this factor.
 const slower = 10

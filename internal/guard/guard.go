@@ -1,5 +1,4 @@
-// Package guard bounds what an address that somebody outside names can
-// make this process do.
+// Package guard limits what a URL from an untrusted source can make this process do.
 package guard
 
 import (
@@ -17,11 +16,10 @@ import (
 	"time"
 )
 
-// Guard bounds what an address that somebody configured can make this
-// process do: it reaches public addresses by https, follows no
-// redirect, and listens to no proxy of the environment. Addresses are
-// checked when a connection is made, so a name that resolves to
-// something else later gains nothing.
+// Guard limits what a configured URL can make this process do. Its clients reach only public
+// addresses by https, follow no redirects, and ignore proxy variables of the environment. Addresses
+// are checked when a connection is made, so a name that resolves to another address later gains
+// nothing.
 type Guard struct {
 	Loopback bool           // this machine may be reached too, also by plain http
 	Allow    []netip.Prefix // further networks that may be reached, such as 10.0.0.0/8
@@ -30,10 +28,10 @@ type Guard struct {
 	Idle     int            // connections to one host that are kept for later; 2
 }
 
-// Refusal is a request that was not made: trying again can't help.
+// Refusal is the error for a request that was not made. Trying again can't help.
 type Refusal struct{ Err error }
 
-// Error is the text of the cause.
+// Error returns the text of the cause.
 func (r *Refusal) Error() string { return r.Err.Error() }
 
 // Unwrap returns the cause.
@@ -42,9 +40,8 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // ErrBlocked is the cause when an address may not be reached.
 var ErrBlocked = errors.New("the address may not be reached")
 
-// CheckURL reports an address that a client of this guard never
-// reaches. Its errors don't repeat the address: paths of webhooks are
-// often secrets.
+// CheckURL returns an error for a URL that a client of this guard never requests. Its errors don't
+// repeat the URL, because the paths of webhooks are often secrets.
 func (g Guard) CheckURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
@@ -71,8 +68,8 @@ func (g Guard) CheckURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// Naming returns the guard for an address that an operator wrote: when
-// it names this machine or a private address, that may be reached.
+// Naming returns the guard for a URL that an operator wrote. If its host is this machine or a
+// private address, that address may be reached.
 func (g Guard) Naming(u *url.URL) Guard {
 	ip, err := netip.ParseAddr(u.Hostname())
 	switch {
@@ -90,8 +87,8 @@ func loopbackHost(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Client makes a client that obeys the guard; what it does not make is
-// a *Refusal. timeout is for one whole exchange.
+// Client returns a client that obeys the guard. Requests that it does not make fail with a
+// *Refusal. timeout is for one whole exchange.
 func (g Guard) Client(timeout time.Duration) *http.Client {
 	return &http.Client{
 		Timeout:       timeout,
@@ -100,13 +97,13 @@ func (g Guard) Client(timeout time.Duration) *http.Client {
 	}
 }
 
-// guarded keeps plain http on this machine whatever a name resolves to.
+// guarded ensures that plain http is used only for this machine, whatever a name resolves to.
 type guarded struct {
 	guard       Guard
 	https, http *http.Transport
 }
 
-// RoundTrip sends one request, or refuses to.
+// RoundTrip sends one request or returns a *Refusal.
 func (t *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if _, err := t.guard.CheckURL(r.URL.String()); err != nil {
 		return nil, &Refusal{err}
@@ -117,7 +114,7 @@ func (t *guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.https.RoundTrip(r)
 }
 
-// CloseIdleConnections lets http.Client.CloseIdleConnections through.
+// CloseIdleConnections implements the interface that http.Client.CloseIdleConnections looks for.
 func (t *guarded) CloseIdleConnections() {
 	t.http.CloseIdleConnections()
 	t.https.CloseIdleConnections()
@@ -169,13 +166,12 @@ func (g Guard) may(ip netip.Addr) bool {
 
 func loopbackOnly(ip netip.Addr) bool { return ip.Unmap().IsLoopback() }
 
-// global6 is the only part of IPv6 that is handed out for public use.
+// global6 returns the only part of IPv6 that is assigned for public use.
 func global6() netip.Prefix { return netip.MustParsePrefix("2000::/3") }
 
-// special lists what the registries of special-purpose addresses (RFC 6890)
-// keep out of public use and net/netip does not know, tunnels that
-// carry an IPv4 address inside, and the metadata services of clouds
-// that hide among public addresses.
+// special returns networks that are not public: those of the registries of special-purpose
+// addresses (RFC 6890) that net/netip does not know, tunnels that contain an IPv4 address, and the
+// metadata services of clouds with public addresses.
 func special() []netip.Prefix {
 	var out []netip.Prefix
 	for _, p := range []string{

@@ -100,7 +100,7 @@ func TestGuardBlocksSpecialAddresses(t *testing.T) {
 	}
 }
 
-// guardFor trusts a test server's certificate.
+// guardFor returns a guard that trusts a test server's certificate.
 func guardFor(s *httptest.Server) guard.Guard {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())

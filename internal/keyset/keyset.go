@@ -1,6 +1,5 @@
-// Package keyset keeps the public keys of whoever signs tokens. It
-// loads them anew when they are old, and when a token names one that
-// it doesn't know.
+// Package keyset caches the public keys of token issuers. It reloads them when they are old, and
+// when a token names an unknown key.
 package keyset
 
 import (
@@ -14,20 +13,19 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// ErrUnavailable says that nobody knows which keys there are: they
-// can't be loaded now.
+// ErrUnavailable means that the keys can't be loaded now, so it is unknown which keys are valid.
 var ErrUnavailable = errors.New("the issuer's keys can't be had now")
 
-// Patience is how long a load may take.
+// Patience limits the time of a load.
 const Patience = 10 * time.Second
 
-// Set is the keys of an issuer, kept between requests. Its zero value
-// with the five fields is ready; goroutines may share it.
+// Set caches the keys of an issuer between requests. It is ready to use once its exported fields
+// are set, and safe for concurrent use.
 type Set struct {
 	Load  func(ctx context.Context) ([]jose.JSONWebKey, error)
 	Now   func() time.Time
 	Log   *slog.Logger
-	Fresh time.Duration // after which they are loaded anew
+	Fresh time.Duration // the age after which they are reloaded
 	Again time.Duration // at least, between two loads
 
 	mu      sync.Mutex
@@ -39,12 +37,11 @@ type Set struct {
 	busy    bool          // it has not ended
 }
 
-// keepKeys is how long keys count while they can't be loaded anew.
+// keepKeys is the time for which known keys are used while they can't be reloaded.
 const keepKeys = 24 * time.Hour
 
-// Find returns the keys that fit. When none does, they are loaded anew,
-// unless they were a moment ago. ErrUnavailable says that nobody knows whether
-// one would.
+// Find returns the keys for which fits returns true. If there are none, it reloads the keys, unless
+// that was done a moment ago. It returns ErrUnavailable if the keys can't be loaded.
 func (k *Set) Find(ctx context.Context, fits func(*jose.JSONWebKey) bool) ([]jose.JSONWebKey, error) {
 	found, loading, _ := k.look(ctx, fits)
 	if len(found) > 0 {
@@ -60,7 +57,7 @@ func (k *Set) Find(ctx context.Context, fits func(*jose.JSONWebKey) bool) ([]jos
 	return found, nil
 }
 
-// ended waits for a load.
+// ended waits until a load has ended.
 func ended(ctx context.Context, loading <-chan struct{}) error {
 	select {
 	case <-loading:
@@ -70,8 +67,7 @@ func ended(ctx context.Context, loading <-chan struct{}) error {
 	}
 }
 
-// look returns the known keys that fit, and begins to load them where
-// that is due.
+// look returns the known keys that fit, and starts a load if one is due.
 func (k *Set) look(
 	ctx context.Context, fits func(*jose.JSONWebKey) bool,
 ) (found []jose.JSONWebKey, loading <-chan struct{}, failed error) {
@@ -97,8 +93,7 @@ func (k *Set) look(
 	return found, k.loading, k.failed
 }
 
-// reload loads the keys, for everybody who waits. When it fails those
-// that are known stay.
+// reload loads the keys for everyone who waits. If that fails, the known keys are kept.
 func (k *Set) reload(ctx context.Context, done chan<- struct{}) {
 	ctx, stop := context.WithTimeout(ctx, Patience)
 	defer stop()

@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Fetch reads a document.
+// Fetch downloads a document.
 func Fetch(ctx context.Context, c *http.Client, at string) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
@@ -38,8 +38,8 @@ func Fetch(ctx context.Context, c *http.Client, at string) ([]byte, error) {
 	return text, nil
 }
 
-// Read reads a set of keys. Those that can't check a signature, are
-// for something else or are too short are left out.
+// Read parses a set of keys. It skips keys that can't verify a signature, that are for another use,
+// or that are too short.
 func Read(text []byte) (out []jose.JSONWebKey, err error) {
 	f := jsonmsg.Read(text, value.DefaultLimits())
 	for _, raw := range f.Elements("keys", maxKeys) {

@@ -1,4 +1,4 @@
-// Package must ends a test where it can't go on. Only tests import it.
+// Package must ends a test that can't go on after an error. Only tests import it.
 package must
 
 // TB is a test: a testing.TB, or a rapid.T.
@@ -7,7 +7,7 @@ type TB interface {
 	Fatal(args ...any)
 }
 
-// Do ends the test when there is an error.
+// Do ends the test if err is not nil.
 func Do(t TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -15,8 +15,8 @@ func Do(t TB, err error) {
 	}
 }
 
-// Get returns a value, or ends the test when there is an error beside
-// it: must.Get(os.ReadFile(name))(t).
+// Get returns a value, or ends the test if the error that came with it is not nil:
+// must.Get(os.ReadFile(name))(t).
 func Get[T any](v T, err error) func(t TB) T {
 	return func(t TB) T {
 		t.Helper()

@@ -21,10 +21,10 @@ type Config struct {
 	For   time.Duration // how long the noise lasts; a minute at most
 }
 
-// Longest is how long the noise of one measurement lasts at most.
+// Longest limits the noise of one measurement.
 const Longest = time.Minute
 
-// Result is what the quiet tenant felt.
+// Result holds the measurements of the quiet tenant.
 type Result struct {
 	Before, During Times           // of decide, every 50 ms
 	SignIns        []time.Duration // each without the time to type a password
@@ -39,7 +39,7 @@ type Result struct {
 // Times are durations in order.
 type Times []time.Duration
 
-// At is the time that a fraction of all stays within.
+// At returns the time within which a fraction of all durations is.
 func (t Times) At(fraction float64) time.Duration {
 	if len(t) == 0 {
 		return 0
@@ -70,17 +70,17 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	return m.out, err
 }
 
-// measurement is one of them under way.
+// measurement is the state of one measurement.
 type measurement struct {
 	*world
 	client          *http.Client
 	loud, still     string // tokens
-	session, target string // of the noisy tenant: somebody signed in, and the request that everybody waits for
+	session, target string // of the noisy tenant: a session, and the request that all polls wait for
 	mu              sync.Mutex
 	out             *Result
 }
 
-// prepare makes tokens, and a call that is costly to look at.
+// prepare creates tokens, and a call whose page is expensive to display.
 func (m *measurement) prepare(ctx context.Context) (err error) {
 	if m.loud, err = m.token(ctx, noisy, "loud", "decide,request,read"); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (m *measurement) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// post makes one exchange of the API.
+// post makes one API request.
 func (m *measurement) post(
 	ctx context.Context,
 	token, path string,
@@ -134,8 +134,7 @@ func (m *measurement) open(ctx context.Context, token, args string) (string, err
 	return opened.Request.ID, nil
 }
 
-// decisions asks for one after the other, at a fixed pace, until the
-// context ends.
+// decisions requests decisions at a fixed rate until the context ends.
 func (m *measurement) decisions(ctx context.Context) Times {
 	body := call("quote", `{"symbol":"ACME","amount":5}`)
 	pace := time.NewTicker(every)

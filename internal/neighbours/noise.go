@@ -19,7 +19,7 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// Noise is how much one tenant's traffic is, at a time.
+// Noise describes the concurrent traffic of one tenant.
 type Noise struct {
 	Bodies  int // connections that send calls of 2 MB with a million numbers, and then again
 	Streams int // event streams
@@ -28,7 +28,7 @@ type Noise struct {
 	Pages   int // people's browsers that open the costliest page, and then again
 }
 
-// Worst is what the bars are for.
+// Worst returns the traffic for which the limits are defined.
 func Worst() Noise {
 	return Noise{
 		Bodies:  24,
@@ -39,7 +39,7 @@ func Worst() Noise {
 	}
 }
 
-// bounded cuts what is asked for to what this tool sends at most.
+// bounded limits the noise to the maximum that this tool sends.
 func (n Noise) bounded() Noise {
 	most := Worst()
 	return Noise{
@@ -51,24 +51,22 @@ func (n Noise) bounded() Noise {
 	}
 }
 
-// order is what a process is told that makes the noise. It is one of
-// its own, as the tenant's programs are: in the process that measures
-// its work would look like time that the server took.
+// order is the configuration of the process that makes the noise. It is a separate process, like
+// the tenant's programs. In the measuring process, its work would be counted as the server's time.
 type order struct {
 	Base    string
 	Token   string
-	Session string // of somebody of the tenant
+	Session string // of a person of the tenant
 	Request string // that polls wait for, and pages show
 	Noise   Noise
 	For     time.Duration
 }
 
-// orders is the variable of the environment in which a process finds
-// its order.
+// orders is the environment variable with a process's order.
 const orders = "ASSENT_NEIGHBOURS_NOISE"
 
-// Noisy makes the noise if this process was started for that, and
-// reports whether it was. Programs that call Run call it first of all.
+// Noisy makes the noise if this process was started for that, and reports whether it was. Programs
+// that call Run must call it first.
 func Noisy() bool {
 	text := os.Getenv(orders)
 	if text == "" {
@@ -86,7 +84,7 @@ func Noisy() bool {
 	return true
 }
 
-// send has the noise made by a process like this one.
+// send starts a copy of this process that makes the noise.
 func (o order) send(ctx context.Context) (answers map[string]int, err error) {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -101,7 +99,7 @@ func (o order) send(ctx context.Context) (answers map[string]int, err error) {
 	return answers, json.Unmarshal(out, &answers)
 }
 
-// make makes the noise, and returns what became of it.
+// make makes the noise, and returns the counts of its outcomes.
 func (o order) make() map[string]int {
 	ctx, cancel := context.WithTimeout(context.Background(), min(o.For, Longest))
 	defer cancel()
@@ -116,7 +114,7 @@ func (o order) make() map[string]int {
 	return n.answers
 }
 
-// noise makes traffic until its context ends, and counts what became of it.
+// noise makes traffic until its context ends, and counts the outcomes.
 type noise struct {
 	base    string
 	token   string
@@ -126,8 +124,7 @@ type noise struct {
 	answers map[string]int // by what was asked for, and the status
 }
 
-// newClient speaks to this machine only, over as many connections as it
-// takes.
+// newClient returns a client that connects only to this machine, over any number of connections.
 func newClient() *http.Client {
 	dialer := &net.Dialer{}
 	return &http.Client{
@@ -145,9 +142,8 @@ func newClient() *http.Client {
 	}
 }
 
-// The pauses before the next try, whatever the server asks for in
-// Retry-After. All begin at once; later each is half as long or half as
-// long again.
+// The pauses before the next attempt, regardless of Retry-After. All requests begin at the same
+// time; later pauses vary between half and one and a half times the value.
 const (
 	afterWork  = 100 * time.Millisecond // of a body or a page
 	afterWatch = 5 * time.Second        // of a stream, a poll or a sign-in
@@ -194,8 +190,7 @@ func call(tool, args string) []byte {
 	return []byte(`{"kind":"tool","tool":"` + tool + `","args":` + args + `}`)
 }
 
-// send makes one exchange, takes what is answered for as long as it
-// comes, and counts it.
+// send makes one request, reads the answer as long as it comes, and counts it.
 func (n *noise) send(ctx context.Context, what, method, path string, body []byte) {
 	var reader io.Reader
 	if body != nil {
@@ -248,8 +243,8 @@ func (n *noise) page(ctx context.Context, path string) {
 	n.do("page", req)
 }
 
-// signIn comes back from the provider with a code that nobody gave, for
-// a sign-in that was begun here or not.
+// signIn calls the sign-in callback with an invalid code, for a sign-in that was begun here or for
+// a forged one.
 func (n *noise) signIn(ctx context.Context, begun bool) {
 	state := "made-up"
 	cookie := "__Host-assent-flow=" + forged()
@@ -273,7 +268,7 @@ func (n *noise) signIn(ctx context.Context, begun bool) {
 	n.do(what, req)
 }
 
-// forged is a sign-in that somebody wrote.
+// forged returns a forged sign-in cookie.
 func forged() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(
 		`{"provider":"` + noisy + `","state":"made-up","nonce":"n","verifier":"` + strings.Repeat("v", 43) +

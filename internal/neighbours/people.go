@@ -14,8 +14,7 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// begin begins a sign-in, and returns where the provider is asked and
-// the cookie of it.
+// begin begins a sign-in, and returns the URL of the provider and the cookie.
 func begin(ctx context.Context, c *http.Client, base, tenant string) (to *url.URL, cookie string, err error) {
 	resp, err := get(ctx, c, base+"/auth/start/"+tenant, "")
 	if err != nil {
@@ -37,7 +36,7 @@ type page struct {
 	body   string
 }
 
-// cookie is what the answer sets.
+// cookie returns a cookie that the response sets.
 func (p page) cookie(part string) string {
 	for _, line := range p.header.Values("Set-Cookie") {
 		pair, _, _ := strings.Cut(line, ";")
@@ -71,8 +70,8 @@ func read(c *http.Client, req *http.Request, cookie string) (page, error) {
 	return page{resp.StatusCode, resp.Header, string(text)}, err
 }
 
-// signIn takes a person through the provider, with the time that a
-// password takes, and returns the session.
+// signIn signs a person in at the provider, including the time to type a password, and returns the
+// session.
 func (w *world) signIn(
 	ctx context.Context, c *http.Client, tenant string, typing time.Duration,
 ) (session string, err error) {
@@ -101,7 +100,7 @@ func (w *world) signIn(
 
 var hidden = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 
-// armed is how long a page must have been open before its form decides.
+// armed is how long a page must have been open before its form is accepted.
 const armed = 800 * time.Millisecond
 
 // approve opens the page of a request and approves it, as a person would.

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// provider is an OpenID Connect provider on this machine that takes its
-// time to exchange a code, as those far away do. It signs in mara.
+// provider is a local OpenID Connect provider that exchanges codes as slowly as a remote one. It
+// signs in mara.
 type provider struct {
 	server *httptest.Server
 	url    string
@@ -30,7 +30,7 @@ type provider struct {
 	codes map[string]url.Values // code → the request that it was given for
 }
 
-// exchangeTime is how long an exchange takes.
+// exchangeTime is the duration of a code exchange.
 const exchangeTime = 700 * time.Millisecond
 
 func startProvider() (*provider, error) {
@@ -54,7 +54,7 @@ func (p *provider) close() { p.server.Close() }
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // whoever is gone reads no error either
+	_ = json.NewEncoder(w).Encode(body) // a client that has gone can't read an error either
 }
 
 func (p *provider) discovery(w http.ResponseWriter, _ *http.Request) {
@@ -134,7 +134,7 @@ func (p *provider) keys(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// local holds every connection of the measurement to this machine.
+// local restricts every connection of the measurement to this machine.
 func local(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {

@@ -17,8 +17,7 @@ import (
 	"time"
 )
 
-// What both tenants serve: a call that nobody is asked about, and one
-// that somebody of risk is.
+// The files of both tenants: one call that runs without asking, and one that asks a member of risk.
 const (
 	agentText = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Trades for a measurement.}
@@ -78,7 +77,7 @@ func start(ctx context.Context, bin string) (*world, error) {
 func (w *world) close() {
 	if w.process != nil && w.process.Process != nil {
 		_ = w.process.Process.Signal(syscall.SIGTERM)
-		_ = w.process.Wait() // how it ended is told by its log
+		_ = w.process.Wait() // its log has the reason
 	}
 	if w.log != nil {
 		_ = w.log.Close()
@@ -129,7 +128,7 @@ func (w *world) configure() error {
 	return nil
 }
 
-// startTime is how long the server may take to answer.
+// startTime limits the start of the server.
 const startTime = 20 * time.Second
 
 func (w *world) serve(ctx context.Context) (err error) {
@@ -192,7 +191,7 @@ func (w *world) memory() (int64, error) {
 	return 0, errors.New("the kernel does not tell how much memory the server has")
 }
 
-// faults are the lines of the server's log that tell of a fault of its own.
+// faults returns the lines of the server's log that report a fault of the server.
 func (w *world) faults() []string {
 	text, _ := os.ReadFile(w.file("log")) // what there is of it
 	var out []string

@@ -83,14 +83,14 @@ func Size(re *syntax.Regexp) int {
 	return n
 }
 
-// Work is what matching may still cost: bytes of text times the size of
-// the pattern. A million takes about 30 ms.
+// Work is the remaining budget for matching, in bytes of text times the size of the pattern. A
+// million takes about 30 ms.
 type Work struct{ Left int }
 
-// WorkError says that a text is too long for its pattern.
+// WorkError means that a text is too long for its pattern.
 type WorkError struct{}
 
-// Error says what to do.
+// Error returns the message.
 func (*WorkError) Error() string { return "the text is too long for its pattern" }
 
 // Foreign is a foreign pattern that is compiled when it is first
@@ -105,15 +105,15 @@ type Foreign struct {
 	err  error
 }
 
-// NewForeign returns a pattern without looking at its text. If it is
-// none, or not within the bounds, Match returns the error.
+// NewForeign returns a pattern without parsing its text. If the text is no pattern or exceeds the
+// bounds, Match returns the error.
 func NewForeign(text string, bounds Bounds) *Foreign { return &Foreign{text: text, bounds: bounds} }
 
 // String returns the text of the pattern.
 func (f *Foreign) String() string { return f.text }
 
-// Match reports whether a text holds a match, and charges the work. If
-// too little work is left it matches nothing and returns a *WorkError.
+// Match reports whether a text contains a match, and subtracts the work from the budget. If too
+// little is left, it returns a *WorkError.
 func (f *Foreign) Match(text string, work *Work) (bool, error) {
 	f.once.Do(func() {
 		tree, err := f.bounds.Parse(f.text)

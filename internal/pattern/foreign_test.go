@@ -48,7 +48,7 @@ func TestForeignPatternsAreBounded(t *testing.T) {
 	}
 }
 
-// TestSizeBoundsTheProgram compares the estimate with what the compiler makes.
+// TestSizeBoundsTheProgram compares the estimate with the size of the compiled program.
 func TestSizeBoundsTheProgram(t *testing.T) {
 	for _, text := range []string{"", "x", "x*y+z?", "[a-c]{5}", "(a|b|cd){2,7}", ".{0,999}", "(?i)straße", `\pL{9}`} {
 		tree := must.Get(syntax.Parse(text, syntax.Perl))(t)

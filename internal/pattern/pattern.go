@@ -1,7 +1,6 @@
-// Package pattern compiles regular expressions when they are first
-// used: those of packages that stand in the program of `assent hook`,
-// which starts before every tool of a coding agent and needs few of
-// them. To compile them at each start takes a millisecond.
+// Package pattern compiles regular expressions on first use. It is for packages that are linked
+// into `assent hook`, which starts before every tool call of a coding agent and needs few of them.
+// Compiling all of them at each start takes a millisecond.
 package pattern
 
 import (
@@ -9,9 +8,8 @@ import (
 	"sync"
 )
 
-// Of is a regular expression of Go's syntax, as a function that compiles
-// it once. It panics at the first use of one that is none: for texts
-// that stand in the code.
+// Of returns a function that compiles a regular expression on its first call. The function panics
+// if the text is no regular expression, so text must be a constant in the code.
 func Of(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }

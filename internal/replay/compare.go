@@ -14,11 +14,11 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// mostLines is how many differences of one body are told.
+// mostLines limits how many differences of one body are reported.
 const mostLines = 20
 
-// compare tells every difference between the request and what was
-// recorded; nil means none.
+// compare returns an error with every difference between the request and the recorded one, or nil
+// if there is none.
 func (q Request) compare(r *http.Request, body []byte) error {
 	var out []string
 	note := func(what, want, got string) {
@@ -68,7 +68,7 @@ func orNone(body []byte) string {
 	return string(body)
 }
 
-// tree reads a body that everybody reads alike; numbers keep their text.
+// tree parses a body strictly and keeps the text of numbers.
 func tree(src []byte) (any, error) {
 	if _, err := value.Parse(src, value.Limits{}); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func tree(src []byte) (any, error) {
 	return out, err
 }
 
-// differences adds a line for each place where two trees differ.
+// differences appends a line for each place where two trees differ.
 func differences(out []string, path string, want, got any) []string {
 	switch w := want.(type) {
 	case map[string]any:
@@ -141,7 +141,7 @@ func arrays(out []string, path string, want, got []any) []string {
 	return out
 }
 
-// text shows a value on one line.
+// text formats a value on one line.
 func text(v any) string {
 	out, err := jsonmsg.Marshal(v)
 	if err != nil {

@@ -34,17 +34,17 @@ type Exchange struct {
 	Response Response `json:"response"`
 }
 
-// Request is what must come.
+// Request is an expected request.
 type Request struct {
 	Method string `json:"method"` // "" means POST
 	Path   string `json:"path"`   // with the query
-	// Headers must come with exactly these values; one with an empty
-	// value must not come. Others are free.
+	// Headers must have exactly these values. A header with an empty value must be absent. Other
+	// headers are ignored.
 	Headers map[string]string `json:"headers,omitempty"`
 	Body    json.RawMessage   `json:"body,omitempty"` // nil: there must be none
 }
 
-// Response is what is answered. At most one of Body, Text and SSE is set.
+// Response is the answer to a request. At most one of Body, Text and SSE is set.
 type Response struct {
 	Status  int               `json:"status,omitempty"` // 0 means 200
 	Headers map[string]string `json:"headers,omitempty"`
@@ -54,7 +54,7 @@ type Response struct {
 	Cut     bool              `json:"cut,omitempty"`
 }
 
-// Load reads the transcript in a file.
+// Load reads the transcript of a file.
 func Load(file string) (Transcript, error) {
 	src, err := os.ReadFile(file)
 	if err != nil {
@@ -67,8 +67,8 @@ func Load(file string) (Transcript, error) {
 	return t, nil
 }
 
-// Parse reads a transcript. Members that it does not know are errors,
-// so that a misspelt expectation can't go unchecked.
+// Parse parses a transcript. Unknown members are errors, so that a misspelt expectation can't be
+// ignored.
 func Parse(src []byte) (Transcript, error) {
 	if _, err := value.Parse(src, value.Limits{}); err != nil {
 		return nil, fmt.Errorf("the transcript: %w", err)
@@ -108,7 +108,7 @@ func (x Exchange) check() error {
 	return err
 }
 
-// payload is the text of the answer.
+// payload returns the text of the answer.
 func (r Response) payload() ([]byte, error) {
 	switch {
 	case r.SSE != nil:
@@ -129,8 +129,7 @@ func (r Response) payload() ([]byte, error) {
 	return []byte(r.Text), nil
 }
 
-// event is one event as it goes over the wire, with the empty line that
-// ends it.
+// event returns one event in wire format, with the empty line that ends it.
 func event(raw json.RawMessage) (string, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -155,7 +154,7 @@ func event(raw json.RawMessage) (string, error) {
 	return "event: " + e.Event + "\ndata: " + data.String() + "\n\n", nil
 }
 
-// write puts the transcript as it would stand in a file.
+// write writes the transcript in its file format.
 func (t Transcript) write(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// ask sends one request and returns what came back.
+// ask sends one request and returns the response.
 func ask(t *testing.T, method, url, body string, headers ...string) (int, string, error) {
 	t.Helper()
 	q := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
@@ -189,8 +189,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// recorder is a test of a test: it takes failures and cleanups, and
-// runs the latter when told.
+// recorder simulates a test: it records failures, and runs the cleanups on request.
 type recorder struct {
 	testing.TB
 	cleanups []func()

@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// Refused is the status of the answer to a request that is not the
-// recorded one. Clients don't repeat such a request by themselves.
+// Refused is the status of the answer to an unexpected request. Clients don't retry after this
+// status.
 const Refused = http.StatusTeapot
 
-// Server plays one transcript on a port of this machine.
+// Server plays one transcript on a local port.
 type Server struct {
 	url  string
 	http *http.Server
@@ -33,7 +33,7 @@ type Server struct {
 	failures []error
 }
 
-// Serve starts to play a transcript. Whoever calls it calls Close.
+// Serve starts to play a transcript. The caller has to call Close.
 func Serve(t Transcript) (*Server, error) {
 	if err := t.check(); err != nil {
 		return nil, err
@@ -48,10 +48,9 @@ func Serve(t Transcript) (*Server, error) {
 	return s, nil
 }
 
-// New plays testdata/file until the test ends. Requests that differ,
-// are missing or are too many fail the test then. With the flag -update
-// (package golden) the requests that came are written to the file
-// instead; the answers stay as they are.
+// New plays testdata/file until the test ends. The test fails if requests differ, are missing or
+// are too many. With the flag -update (package golden) the actual requests are written to the file
+// instead, and the answers are kept.
 func New(t testing.TB, file string) *Server {
 	t.Helper()
 	path := filepath.Join("testdata", filepath.FromSlash(file))
@@ -73,8 +72,8 @@ func New(t testing.TB, file string) *Server {
 	return s
 }
 
-// updating reports whether the test runs with -update. The flag is
-// looked up since it belongs to another package.
+// updating reports whether the test runs with -update. The flag is looked up by name because it
+// belongs to another package.
 func updating() bool {
 	f := flag.Lookup("update")
 	return f != nil && f.Value.String() == "true"
@@ -90,11 +89,11 @@ func rewrite(t testing.TB, path string, seen Transcript) {
 	}
 }
 
-// URL is the address of the server, without a slash at the end.
+// URL returns the address of the server, without a slash at the end.
 func (s *Server) URL() string { return s.url }
 
-// Close stops the server. The error tells every difference between what
-// came and what was recorded; nil means none.
+// Close stops the server. It returns an error with every difference between the actual and the
+// recorded requests, or nil if there is none.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -111,7 +110,7 @@ func (s *Server) Close() error {
 	return errors.Join(s.failures...)
 }
 
-// fail notes a difference; s.mu is held.
+// fail records a difference. The caller holds s.mu.
 func (s *Server) fail(err error) { s.failures = append(s.failures, err) }
 
 // ServeHTTP answers the next request of the transcript.
@@ -129,7 +128,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer.send(w)
 }
 
-// next takes one exchange and compares its request.
+// next takes the next exchange and compares its request.
 func (s *Server) next(r *http.Request, body []byte) (Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +152,7 @@ func (s *Server) next(r *http.Request, body []byte) (Response, error) {
 	return x.Response, nil
 }
 
-// as is the request that came, in the shape of the one that was expected.
+// as returns the actual request in the shape of the expected one.
 func (q Request) as(r *http.Request, body []byte) Request {
 	out := Request{
 		Method:  r.Method,
@@ -176,8 +175,8 @@ func (q Request) method() string {
 	return q.Method
 }
 
-// send writes the answer. A cut one ends in a broken connection, which
-// the client can tell from an end.
+// send writes the answer. A cut answer ends in a broken connection, so that the client can
+// distinguish it from a regular end.
 func (r Response) send(w http.ResponseWriter) {
 	payload, err := r.payload()
 	if err != nil {

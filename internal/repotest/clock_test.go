@@ -193,8 +193,8 @@ func (k *clock) assign(to ast.Expr, w wall) {
 	}
 }
 
-// mark remembers what a variable of this package holds. Times are not
-// followed into the fields of others, where they are data.
+// mark records what a variable of this package holds. Times are not followed into the fields of
+// other types, because they are data there.
 func (k *clock) mark(v types.Object, w wall) {
 	if v == nil || v.Pkg() != k.typ || v.Name() == "_" || !holds(v.Type()) || k.vars[v]|w == k.vars[v] ||
 		!k.tests(v.Pos()) {
@@ -204,7 +204,7 @@ func (k *clock) mark(v types.Object, w wall) {
 	k.changed = true
 }
 
-// tests reports whether a place is in one of the files that are checked.
+// tests reports whether a position is in one of the files that are checked.
 func (k *clock) tests(pos token.Pos) bool {
 	return slices.ContainsFunc(k.pkg.files, func(f file) bool {
 		return f.ast.FileStart <= pos && pos < f.ast.FileEnd

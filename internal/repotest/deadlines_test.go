@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// shortest is the shortest fixed time that a test may give a process or
-// a server: less than that is a bet on the speed of the machine.
+// shortest is the minimum of fixed time limits in tests for a process or a server. A shorter limit
+// depends on the speed of the machine.
 const shortest = time.Minute
 
 // checkDeadlines reports fixed short deadlines outside bubbles: a

@@ -13,9 +13,9 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// TestStaticBinaries: what make builds runs where there is no
-// C library: in an empty image, in Alpine. The binaries of tests are
-// checked, which make has to build with the same flags.
+// TestStaticBinaries: the binaries of make build run on systems without a C library: in an empty
+// image, and in Alpine. The test checks the binaries of tests, and that make builds with the same
+// flags.
 func TestStaticBinaries(t *testing.T) {
 	recipe := shell(t, `eval set -- "$(make --no-print-directory --dry-run build BIN=/out)"; printf '%s\n' "$@"`)
 	want := slices.Concat([]string{"CGO_ENABLED=0", "go", "build"}, testbin.Flags(), []string{"-o", "/out/",
@@ -58,8 +58,8 @@ func binaries(t *testing.T) string {
 	return bin
 }
 
-// checkDeployment holds the files under deploy to the binary and to the
-// repository, as far as that can be done without running them.
+// checkDeployment compares the files under deploy with the binary and the repository, as far as
+// that is possible without running them.
 func checkDeployment(t *testing.T, assent string) {
 	t.Helper()
 	file := func(name string) string { return readText(t, filepath.Join(top, "deploy", name)) }
@@ -106,7 +106,7 @@ func goVersion(t *testing.T) string {
 	return found[1]
 }
 
-// checkCommand holds a command line to the help of the binary.
+// checkCommand compares a command line with the help of the binary.
 func checkCommand(t *testing.T, assent string, words []string) {
 	t.Helper()
 	first := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") })
@@ -118,7 +118,7 @@ func checkCommand(t *testing.T, assent string, words []string) {
 	}
 }
 
-// checkCompose holds what the compose file names to what is there.
+// checkCompose checks that everything that the compose file refers to exists.
 func checkCompose(t *testing.T, text string) {
 	t.Helper()
 	doc, findings := yamldoc.Parse("deploy/compose.yaml", []byte(text), yamldoc.Limits{})

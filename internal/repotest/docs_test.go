@@ -96,8 +96,8 @@ func TestLinkCheckFails(t *testing.T) {
 	report(t, checkLinks(pages, exists))
 }
 
-// The table of docs/design/001-semantics.md stands between these lines
-// and is made from resolve.Points.
+// The table of docs/design/001-semantics.md is between these lines. It is generated from
+// resolve.Points.
 const (
 	semanticsPage = "docs/design/001-semantics.md"
 	tableBegin    = "<!-- table: made by `make update` from resolve.Points, don't edit -->\n"
@@ -123,8 +123,7 @@ func semanticsTable(points []resolve.Point) string {
 	return b.String()
 }
 
-// withTable puts the table into the page; false when the page has no
-// place for it.
+// withTable replaces the table in the page. It returns false if the page has no place for it.
 func withTable(page, table string) (string, bool) {
 	before, rest, ok := strings.Cut(page, tableBegin)
 	_, after, ok2 := strings.Cut(rest, tableEnd)

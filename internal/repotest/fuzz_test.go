@@ -12,8 +12,8 @@ import (
 // parserName matches the names of functions that read foreign input.
 var parserName = regexp.MustCompile(`^(Parse|Read|Decode)([A-Z]|$)`)
 
-// notForeign gives the reason for each function that is named like a
-// parser and needs no fuzz target.
+// notForeign gives the reason for each function that is named like a parser but needs no fuzz
+// target.
 func notForeign() map[string]string {
 	return map[string]string{
 		"diag.ParseSeverity":              "compares with three words",

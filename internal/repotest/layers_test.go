@@ -23,8 +23,8 @@ const (
 	clocklessLevels = 7
 )
 
-// layers lists every package. A new one needs a line here, which is the
-// moment to ask where it belongs.
+// layers lists every package. A new package needs a line here, so its author has to decide where it
+// belongs.
 func layers() []layer {
 	return []layer{
 		{"internal/safetext", 0},
@@ -171,8 +171,7 @@ func layers() []layer {
 	}
 }
 
-// outside are the packages that reach out of the process; pure code has
-// none of them.
+// outside lists the packages with effects outside of the process. Pure code may not import them.
 func outside() []string {
 	return []string{
 		"database/sql",
@@ -189,9 +188,9 @@ func outside() []string {
 	}
 }
 
-// fences names the one package that may import each outside technology,
-// so that a successor is a one-package change. A browser is driven by
-// the helper of tests and the three packages that have pages.
+// fences maps each outside technology to the one package that may import it, so that replacing it
+// changes one package. The browser is used by a test helper and by the three packages that have
+// pages.
 func fences() map[string]string {
 	return map[string]string{
 		"gopkg.in/yaml.v3":                         "internal/yamldoc",
@@ -316,7 +315,7 @@ func checkFences(fences map[string]string, packages []pkg) []string {
 	return out
 }
 
-// checkClock complains about pure code that looks at the time.
+// checkClock complains about pure code that reads the clock.
 func checkClock(table []layer, packages []checked) []string {
 	var out []string
 	for _, c := range packages {
@@ -405,9 +404,8 @@ func typedSample(t *testing.T, path, src string) checked {
 	return c
 }
 
-// apart says which packages a command must not link: an operator's
-// binary holds no agent framework, and nothing that is shipped holds
-// helpers of tests.
+// apart returns the packages that a command must not link: an operator's binary contains no agent
+// framework, and nothing that is shipped contains test helpers.
 func apart() map[string][]string {
 	helpers := []string{"internal/assenttest", "internal/testwait", "internal/must"}
 

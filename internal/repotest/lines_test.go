@@ -10,22 +10,21 @@ import (
 	"testing"
 )
 
-// How lines read. A tab counts as four columns.
+// Limits of lines. A tab counts as four columns.
 const (
 	widest   = 120
 	tabWidth = 4
 )
 
-// generated reports whether a file says that a program wrote it.
+// generated reports whether a file is marked as generated.
 func generated(f file) bool {
 	return slices.ContainsFunc(f.ast.Comments, func(g *ast.CommentGroup) bool {
 		return g.Pos() < f.ast.Package && strings.Contains(g.Text(), "DO NOT EDIT")
 	})
 }
 
-// quoted returns the lines of texts that go over several lines, or fill
-// a third of one: they
-// are data, and end where their reader wants.
+// quoted returns the lines of strings that span several lines or fill a third of one. They are
+// data, so their width is not limited.
 func quoted(f file) map[int]bool {
 	lines := map[int]bool{}
 	ast.Inspect(f.ast, func(n ast.Node) bool {
@@ -52,7 +51,7 @@ func quoted(f file) map[int]bool {
 	return lines
 }
 
-// columns is how wide a line is on the screen.
+// columns returns the width of a line on the screen.
 func columns(line string) int {
 	return len([]rune(strings.ReplaceAll(line, "\t", strings.Repeat(" ", tabWidth))))
 }
@@ -86,8 +85,8 @@ func sources(packages []pkg) []file {
 	return out
 }
 
-// checkProse complains about lines of Markdown that are too wide.
-// Tables, code and lines with a long address end where they must.
+// checkProse complains about lines of Markdown that are too long. Tables, code and lines with a
+// long address are exempt.
 func checkProse(pages map[string]string) []string {
 	var out []string
 	for path, text := range pages {
@@ -106,7 +105,7 @@ func checkProse(pages map[string]string) []string {
 	return out
 }
 
-// plainer gives, for words that mean nothing to a stranger, those that do.
+// plainer maps words that only insiders understand to common ones.
 func plainer() map[string]string {
 	return map[string]string{
 		"house":         "package, service or repository",
@@ -119,8 +118,7 @@ func plainer() map[string]string {
 	}
 }
 
-// checkWords complains about comments and pages with words that only we
-// understand.
+// checkWords complains about comments and pages with words that only insiders understand.
 func checkWords(words map[string]string, packages []pkg, pages map[string]string) []string {
 	var out []string
 	for word, better := range words {

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// checkReplace complains about a go.mod that only builds beside other
-// folders.
+// checkReplace complains about a go.mod that only builds if other directories exist next to it.
 func checkReplace(gomod string) []string {
 	var out []string
 	for i, line := range strings.Split(gomod, "\n") {
@@ -26,7 +25,7 @@ func checkReplace(gomod string) []string {
 	return out
 }
 
-// licence names the licence of a text, "" when it is none that we know.
+// licence returns the name of the licence in a text, or an empty string if it is unknown.
 func licence(text string) string {
 	words := strings.Join(strings.Fields(text), " ")
 	for _, known := range []struct{ name, phrase string }{
@@ -49,8 +48,7 @@ func licence(text string) string {
 	return ""
 }
 
-// licensed is a module with its licence, and whether the product
-// carries it or only the tests do.
+// licensed is a module with its licence, and whether the product or only the tests contain it.
 type licensed struct {
 	path, licence string
 	shipped       bool

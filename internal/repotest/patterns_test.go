@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// patternPackage is where patterns that come from outside are bounded
-// and compiled.
+// patternPackage is the package that limits and compiles patterns from outside.
 const patternPackage = "internal/pattern"
 
 // compilers are the functions that make a program of a pattern's text.

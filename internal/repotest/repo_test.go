@@ -23,7 +23,7 @@ import (
 	"testing"
 )
 
-// modulePath is what every import path of ours starts with.
+// modulePath is the prefix of all our import paths.
 const modulePath = "github.com/assent-dev/assent"
 
 // top is the root of the repository, seen from this folder.
@@ -55,7 +55,7 @@ func at(fset *token.FileSet, n ast.Node) string {
 	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
 }
 
-// listed is what we read of `go list -json`.
+// listed is the part of the output of `go list -json` that is used.
 type listed struct {
 	ImportPath, Dir, Export            string
 	GoFiles, TestGoFiles, XTestGoFiles []string
@@ -356,7 +356,7 @@ func must[T any](t *testing.T, get func() (T, error)) T {
 	return v
 }
 
-// report turns complaints into failures.
+// report turns complaints into test failures.
 func report(t *testing.T, complaints []string) {
 	t.Helper()
 	sort.Strings(complaints)
@@ -365,7 +365,7 @@ func report(t *testing.T, complaints []string) {
 	}
 }
 
-// catches proves a check: it must complain once, and mention what is wrong.
+// catches tests a check: it must complain once, and mention what is wrong.
 func catches(t *testing.T, complaints []string, what string) {
 	t.Helper()
 	if len(complaints) != 1 || !strings.Contains(complaints[0], what) {

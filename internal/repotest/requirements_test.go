@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// requirementsPage lists what the designs ask, with the tests that hold
-// each row.
+// requirementsPage lists the requirements of the designs, with the tests for each row.
 const requirementsPage = "docs/reference/requirements.md"
 
 var (
@@ -35,8 +34,8 @@ func testsByPackage(sources map[string]string) map[string]bool {
 	return out
 }
 
-// checkRequirements says which rows nothing holds, which tests there
-// are not, and which rows are missing from the count of their design.
+// checkRequirements complains about rows without a test, about tests that don't exist, and about
+// rows that are missing from the count of their design.
 func checkRequirements(text string, tests map[string]bool) []string {
 	var out []string
 	last := map[string]int{}

@@ -36,8 +36,8 @@ func checkDocs(packages []pkg) []string {
 	return out
 }
 
-// checkInit complains about functions that run before main: their order
-// is hidden and tests can't choose.
+// checkInit complains about functions that run before main, because their order is hidden and tests
+// can't skip them.
 func checkInit(packages []pkg) []string {
 	var out []string
 	for _, p := range packages {
@@ -53,8 +53,7 @@ func checkInit(packages []pkg) []string {
 	return out
 }
 
-// keptState lists the package-level variables that do change, each with
-// the reason why that is right.
+// keptState lists the package-level variables that may change, each with the reason.
 func keptState() map[string]string {
 	return map[string]string{
 		"value.anything":            "the Shape that reads nothing; its address is handed out, but a Shape is immutable",
@@ -62,10 +61,9 @@ func keptState() map[string]string {
 	}
 }
 
-// checkState complains about package-level variables that can change.
-// Tables that nobody writes to, sentinel errors, compiled patterns,
-// embedded files and sync.OnceValue are fine; an exported table, a lock
-// or a cache is not.
+// checkState complains about package-level variables that can change. Tables that are never written
+// to, sentinel errors, compiled patterns, embedded files and sync.OnceValue are allowed; an
+// exported table, a lock or a cache is not.
 func checkState(kept map[string]string, packages []checked) []string {
 	var out []string
 	excused := maps.Clone(kept)
@@ -93,7 +91,7 @@ func checkState(kept map[string]string, packages []checked) []string {
 	return out
 }
 
-// changes says how a package-level variable can change, "" when it can't.
+// changes returns how a package-level variable can change. It returns an empty string if it can't.
 func changes(v *types.Var, written map[types.Object]bool) string {
 	switch {
 	case written[v]:
@@ -107,8 +105,7 @@ func changes(v *types.Var, written map[types.Object]bool) string {
 	}
 }
 
-// guards reports whether a type exists to be changed: locks, caches,
-// pools, channels.
+// guards reports whether a type is mutable by purpose: locks, caches, pools, channels.
 func guards(t types.Type) bool {
 	if p, ok := t.(*types.Pointer); ok {
 		t = p.Elem()
@@ -231,8 +228,8 @@ func printsError(info *types.Info, call *ast.CallExpr) bool {
 	return false
 }
 
-// checkTests complains about tests that sleep, or that may skip: a gate
-// that may not run is none.
+// checkTests complains about tests that sleep or may be skipped, because a test that may not run
+// protects nothing.
 func checkTests(packages []pkg) []string {
 	var out []string
 	for _, p := range packages {
@@ -280,13 +277,13 @@ func checkMarks(files map[string]string) []string {
 	return out
 }
 
-// A file that is longer needs a reason.
+// Longer files need a reason.
 const (
 	longFile = 600
 	longTest = 750
 )
 
-// longFiles gives the reason for each file that tells a longer story.
+// longFiles gives the reason for each file that is longer.
 func longFiles() map[string]string {
 	return map[string]string{"server/openapi/types.gen.go": "made from openapi.yaml"}
 }

@@ -15,10 +15,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestWalks makes the change of every walk. A walk is a file *.txtar:
-// what it adds are files of the archive, and `addline FILE ANCHOR LINE`
-// adds a line below the one that holds the anchor, `replace FILE OLD
-// NEW` changes words wherever they stand.
+// TestWalks makes the change of every walk. A walk is a file *.txtar. The files of the archive are
+// added. `addline FILE ANCHOR LINE` adds a line below the one that contains the anchor, and
+// `replace FILE OLD NEW` replaces words everywhere.
 func TestWalks(t *testing.T) {
 	root, err := filepath.Abs(top)
 	if err != nil {
@@ -101,8 +100,8 @@ func insert(text, anchor, line string) (string, error) {
 	return strings.Join(slices.Insert(lines, at+1, indent+line+"\n"), ""), nil
 }
 
-// copyRepository copies what is committed or will be. What the walk has
-// put there already stays.
+// copyRepository copies the files that are committed or will be. Files that the walk has already
+// put there are kept.
 func copyRepository(from, to string) error {
 	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	list.Dir = from

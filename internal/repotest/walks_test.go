@@ -48,8 +48,8 @@ func checkWalks(guide string, scripts []string) []string {
 
 var walkLink = regexp.MustCompile(`\]\(internal/repotest/` + walks + `/([a-z]+\.txtar)\)`)
 
-// checkCommands complains about commands `go test …` of a section that
-// its script does not run as they are. NAME stands for one name.
+// checkCommands complains about commands `go test …` of a section that its script does not run
+// literally. NAME is a placeholder for a name.
 func checkCommands(section, script string) []string {
 	var out []string
 	for _, found := range testCommand.FindAllStringSubmatch(section, -1) {
@@ -64,8 +64,8 @@ func checkCommands(section, script string) []string {
 
 var testCommand = regexp.MustCompile("`(go test [^`]+)`")
 
-// TestWalksRunWhatTheGuideTells: the whole command, without a filter
-// that hides failures.
+// TestWalksRunWhatTheGuideTells: scripts run the whole command, without a filter that hides
+// failures.
 func TestWalksRunWhatTheGuideTells(t *testing.T) {
 	_, below, _ := strings.Cut(readText(t, filepath.Join(top, "CONTRIBUTING.md")), "\n## Walks\n")
 	below, _, _ = strings.Cut(below, "\n## ")
@@ -88,7 +88,7 @@ func TestWalksRunWhatTheGuideTells(t *testing.T) {
 	catches(t, checkCommands(told, "exec go test ./a ./b\n"), "go test ./store/NAME")
 }
 
-// TestWalksAreDescribed in CONTRIBUTING.md, each in a section of its own.
+// TestWalksAreDescribed: each walk has a section in CONTRIBUTING.md.
 func TestWalksAreDescribed(t *testing.T) {
 	files := must(t, func() ([]string, error) { return filepath.Glob(filepath.Join(walks, "*.txtar")) })
 	for i := range files {

@@ -109,7 +109,7 @@ func TestCorpus(t *testing.T) {
 	golden.Equal(t, "corpus.golden", b.String())
 }
 
-// Whatever the input is, the page gets no character that hides, reorders or acts.
+// No input puts a character into the page that is hidden, reorders text or acts on the terminal.
 func TestNothingHiddenIsShown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := string(rapid.SliceOfN(rapid.OneOf(

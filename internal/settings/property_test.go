@@ -99,8 +99,8 @@ func yamlDocument(t *rapid.T, members []string) string {
 
 var remarks = regexp.MustCompile(`remark-\d+`)
 
-// Whatever is moved away and put back, the rest of the text keeps its content, and no comment
-// outside of the moved members is lost. A change that is not possible is refused.
+// Moving members away and back keeps the content of the rest of the text, and loses no comment
+// outside of the moved members. A change that is not possible is refused.
 func TestChangeProperty(t *testing.T) {
 	for _, form := range []Form{JSON, TOML, YAML} {
 		rapid.Check(t, func(t *rapid.T) {

@@ -9,16 +9,15 @@ import (
 	"iter"
 )
 
-// Event is one event. What it doesn't say is "" or nil.
+// Event is one event. Missing fields are empty or nil.
 type Event struct {
 	ID, Kind string
 	Data     []byte // lines joined by line feeds
 }
 
-// Read parses a stream of events. No line and no event's data is longer
-// than so many bytes: what is longer ends the stream with an error. What
-// a broken connection left of an event is dropped. alive is called for
-// every line, of comments too.
+// Read parses a stream of events. A line or an event's data longer than the given number of bytes
+// ends the stream with an error. An incomplete event at the end of a broken connection is dropped.
+// alive is called for every line, including comments.
 func Read(r io.Reader, longest int, alive func()) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		lines := bufio.NewScanner(r)
@@ -49,8 +48,8 @@ func Read(r io.Reader, longest int, alive func()) iter.Seq2[Event, error] {
 	}
 }
 
-// wholeLines splits like bufio.ScanLines, but drops what a broken
-// connection left of a line.
+// wholeLines splits like bufio.ScanLines, but drops an incomplete line at the end of a broken
+// connection.
 func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
 	if atEOF && bytes.IndexByte(data, '\n') < 0 {
 		return len(data), nil, nil
@@ -58,8 +57,7 @@ func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
 	return bufio.ScanLines(data, atEOF)
 }
 
-// field takes one line of an event: name, colon, value. Comments and
-// unknown fields are passed over.
+// field parses one line of an event: name, colon, value. It ignores comments and unknown fields.
 func (e *Event) field(line []byte) {
 	name, text, _ := bytes.Cut(line, []byte(":"))
 	text = bytes.TrimPrefix(text, []byte(" "))

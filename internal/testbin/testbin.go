@@ -229,9 +229,9 @@ func (b *builder) goCommand(verb string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// track opens what the program is made of, so that the go command runs the
-// test again when a file is added, removed or changed. See testlog in the
-// package os: it is told of the names, and the files need not be read.
+// track opens the files and directories of the program, so that the go command runs the test again
+// if a file is added, removed or changed. Package os reports the opened names to testlog, and the
+// files need not be read.
 func (p program) track() {
 	for _, dir := range p.dirs {
 		if f, err := os.Open(dir); err == nil {

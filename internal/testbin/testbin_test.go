@@ -41,8 +41,8 @@ type sample struct {
 	log string // gets a line for every link
 }
 
-// newSample writes the module. Links write a line to a log, and then wait
-// if there is a pipe named gate until somebody writes to it.
+// newSample writes the module. Each link writes a line to a log. If there is a pipe named gate, the
+// link then waits until it is written to.
 func newSample(t *testing.T) *sample {
 	t.Helper()
 	cache := must.Get(exec.Command("go", "env", "GOCACHE").Output())(t)

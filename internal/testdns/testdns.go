@@ -1,5 +1,4 @@
-// Package testdns lets a test say what names resolve to. Only tests
-// import it.
+// Package testdns lets a test set what names resolve to. Only tests import it.
 package testdns
 
 import (
@@ -8,9 +7,8 @@ import (
 	"testing"
 )
 
-// Resolve has every name resolve to what answer says, by a real DNS
-// server on this machine. Until the test ends that holds for the whole
-// process, so no other test may run beside it.
+// Resolve makes every name resolve to the result of answer, through a real local DNS server. This
+// affects the whole process until the test ends, so no other test may run in parallel.
 func Resolve(t testing.TB, answer func() [4]byte) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -39,8 +37,7 @@ func Resolve(t testing.TB, answer func() [4]byte) {
 	})
 }
 
-// reply answers a question for an A record, and says to others that
-// there is none.
+// reply answers a question for an A record. For other questions it answers that there is no record.
 func reply(query []byte, ip [4]byte) []byte {
 	end := 12
 	for query[end] != 0 {

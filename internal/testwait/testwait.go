@@ -16,8 +16,8 @@ import (
 const (
 	pause = 10 * time.Millisecond
 
-	// stuck is how long the state may stay the same before the wait is
-	// reported, so that the log of a hanging run names what it waits for.
+	// stuck is the time after which a wait with an unchanged state is reported, so that the log of
+	// a hanging run shows what it waits for.
 	stuck = 30 * time.Second
 
 	// reserve is the time kept before the deadline of the test, in which

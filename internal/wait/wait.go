@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// For returns when the signal is closed, when the time is over, or when
-// ctx ends, whose error it returns. A nil signal never comes.
+// For returns nil when the signal is closed or when the time is over. If ctx ends first, it returns
+// the context's error. A nil signal is never closed.
 func For(ctx context.Context, signal <-chan struct{}, most time.Duration) error {
 	over := time.NewTimer(most)
 	defer over.Stop()
@@ -20,6 +20,5 @@ func For(ctx context.Context, signal <-chan struct{}, most time.Duration) error 
 	return ctx.Err()
 }
 
-// Pause returns when the time is over, or when ctx ends, whose error it
-// returns.
+// Pause returns nil when the time is over. If ctx ends first, it returns the context's error.
 func Pause(ctx context.Context, d time.Duration) error { return For(ctx, nil, d) }

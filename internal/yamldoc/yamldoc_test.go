@@ -280,7 +280,7 @@ func TestHundredMegabytes(t *testing.T) {
 	}
 }
 
-// Whatever a file repeats, it is read or refused, and the number of findings is limited.
+// Files with any repeated content are read or refused, and the number of findings is limited.
 func TestHostileShapes(t *testing.T) {
 	for _, unit := range []string{
 		"#\n",

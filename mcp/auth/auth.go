@@ -1,8 +1,7 @@
-// Package auth is how the MCP gateway knows its callers by tokens of an
-// OAuth issuer, and how it gets tokens of its own for servers. As a
-// resource server (RFC 9728, RFC 9068) it takes tokens of the issuers
-// that it is told about, which were issued for it, and for subjects
-// that stand for one of its callers. Nothing of a token is passed on.
+// Package auth authenticates the callers of the MCP gateway by tokens of an OAuth issuer, and gets
+// the gateway's own tokens for servers. As a resource server (RFC 9728, RFC 9068) the gateway
+// accepts tokens of the configured issuers that were issued for it and whose subject is one of its
+// callers. Tokens of callers are never passed on.
 package auth
 
 import (
@@ -21,11 +20,11 @@ import (
 	"github.com/assent-dev/assent/mcp/server"
 )
 
-// Config says which tokens open a gateway. What is zero has the default
-// that is named.
+// Config sets which tokens the gateway accepts. Fields that are zero have the default that their
+// comment names.
 type Config struct {
-	// URL is by which clients reach the gateway: what they ask tokens
-	// for (RFC 8707), without a fragment and a slash at its end.
+	// URL is the address by which clients reach the gateway and for which they request tokens (RFC
+	// 8707). It has no fragment and no slash at its end.
 	URL      string
 	Audience string   // that tokens must name; URL
 	Scopes   []string // each of which a token must have
@@ -37,29 +36,28 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-// Issuer is an authorization server whose tokens are taken.
+// Issuer is an authorization server whose tokens are accepted.
 type Issuer struct {
 	URL string // exactly as its tokens name it
-	// KeysURL and KeysFile are where its keys stand (RFC 7517); without
-	// both, its metadata says it (RFC 8414, OpenID Connect Discovery).
+	// KeysURL or KeysFile is the location of the issuer's keys (RFC 7517). Without both, it is read
+	// from the issuer's metadata (RFC 8414, OpenID Connect Discovery).
 	KeysURL  string
 	KeysFile string
-	// Algorithms are those that its tokens may be signed with; those of
-	// Algorithms(). No other than these can be named.
+	// Algorithms lists the signature algorithms that the issuer's tokens may use. Default: all of
+	// Algorithms(). Others can't be configured.
 	Algorithms []string
 	Networks   []netip.Prefix // private ones that its addresses may resolve to
 	TLS        *tls.Config    // nil: the roots of the system
 }
 
-// Caller is whom a subject stands for.
+// Caller maps a subject of an issuer to a caller of the gateway.
 type Caller struct {
 	Name    string
 	Issuer  string // by its URL
 	Subject string
 }
 
-// Resource is a gateway that takes tokens. It is safe for concurrent
-// use.
+// Resource is a gateway that accepts tokens. It is safe for concurrent use.
 type Resource struct {
 	cfg     Config
 	issuers map[string]*issuer
@@ -68,7 +66,7 @@ type Resource struct {
 
 type subject struct{ issuer, name string }
 
-// New checks the configuration. No issuer is asked for anything yet.
+// New checks the configuration. It doesn't contact any issuer yet.
 func New(cfg Config) (*Resource, error) {
 	cfg.Audience = cmp.Or(cfg.Audience, cfg.URL)
 	cfg.Claim = cmp.Or(cfg.Claim, "sub")
@@ -101,7 +99,7 @@ func New(cfg Config) (*Resource, error) {
 	return r, nil
 }
 
-// add takes a caller.
+// add adds a caller. It returns an error if the subject is missing or already in use.
 func (r *Resource) add(c Caller) error {
 	key := subject{c.Issuer, c.Subject}
 	switch {
@@ -117,8 +115,8 @@ func (r *Resource) add(c Caller) error {
 	return nil
 }
 
-// Authenticate finds whose token a request shows. Nothing of a refused
-// token is repeated.
+// Authenticate finds the caller whose token a request carries. A refusal never repeats any part of
+// the token.
 func (r *Resource) Authenticate(q *http.Request) (caller string, refused *server.Refusal) {
 	caller, err := r.check(q.Context(), q.Header.Values("Authorization"))
 	if err != nil {
@@ -127,7 +125,7 @@ func (r *Resource) Authenticate(q *http.Request) (caller string, refused *server
 	return caller, nil
 }
 
-// bearer is the token of a request (RFC 6750 section 2.1).
+// bearer returns the token of a request (RFC 6750 section 2.1).
 func bearer(shown []string) (token string, ok bool) {
 	if len(shown) != 1 {
 		return "", false
@@ -136,7 +134,7 @@ func bearer(shown []string) (token string, ok bool) {
 	return token, strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-// The reasons why a token opens nothing.
+// The reasons why a token is refused.
 var (
 	errNone   = errors.New("expected one bearer token in the header Authorization")
 	errToken  = errors.New("the token is refused")
@@ -144,8 +142,7 @@ var (
 	errCaller = errors.New("no caller of this gateway is the token's subject")
 )
 
-// refuse says how a request is refused (RFC 6750 section 3, RFC 9728
-// section 5.1).
+// refuse returns the response to a refused request (RFC 6750 section 3, RFC 9728 section 5.1).
 func (r *Resource) refuse(err error) *server.Refusal {
 	out := &server.Refusal{Status: http.StatusUnauthorized, Reason: err.Error()}
 	switch {
@@ -167,7 +164,7 @@ func (r *Resource) refuse(err error) *server.Refusal {
 	return out
 }
 
-// challenge is the header WWW-Authenticate.
+// challenge returns the value of the header WWW-Authenticate.
 func (r *Resource) challenge(code string, err error) string {
 	parts := []string{parameter("resource_metadata", r.metadataURL())}
 	if code != "" {

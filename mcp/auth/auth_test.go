@@ -27,7 +27,7 @@ import (
 	"github.com/assent-dev/assent/mcp/auth/authtest"
 )
 
-// opens wants a token to be a caller's.
+// opens checks that a token is accepted as a caller's.
 func opens(t *testing.T, r *auth.Resource, token, caller string) {
 	t.Helper()
 	got, refused := r.Authenticate(shown(token))
@@ -36,8 +36,8 @@ func opens(t *testing.T, r *auth.Resource, token, caller string) {
 	}
 }
 
-// refuses wants a token to be refused with a status and a reason, and
-// nothing of it to be repeated.
+// refuses checks that a token is refused with a status and a reason, and that no part of it is
+// repeated.
 func refuses(t *testing.T, r *auth.Resource, token string, status int, reason string) {
 	t.Helper()
 	caller, refused := r.Authenticate(shown(token))
@@ -146,10 +146,10 @@ func unsigned(t *testing.T, claims any) string {
 	return header + "." + segment(t, claims) + "."
 }
 
-// cut is a token without its signature.
+// cut returns a token without its signature.
 func cut(token string) string { return token[:strings.LastIndex(token, ".")+1] }
 
-// hs256 is a token whose MAC takes the issuer's public key for a secret.
+// hs256 returns a token whose MAC uses the issuer's public key as the secret.
 func hs256(t *testing.T, i *authtest.Issuer, claims any) string {
 	t.Helper()
 	der := must.Get(x509.MarshalPKIXPublicKey(i.RSA.Public()))(t)
@@ -159,7 +159,7 @@ func hs256(t *testing.T, i *authtest.Issuer, claims any) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// embedded is a token that brings the key that signed it.
+// embedded returns a token that contains the key that signed it.
 func embedded(t *testing.T, by *authtest.Issuer, claims any) string {
 	t.Helper()
 	signer := must.Get(jose.NewSigner(
@@ -180,7 +180,7 @@ func compact(t *testing.T, signer jose.Signer, payload []byte) string {
 	return must.Get(object.CompactSerialize())(t)
 }
 
-// twice is a token of the issuer itself that says a claim twice.
+// twice returns a token of the issuer with a duplicate claim.
 func twice(t *testing.T, i *authtest.Issuer, claims any) string {
 	t.Helper()
 	signer := must.Get(jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: i.RSA}, nil))(t)
@@ -188,9 +188,8 @@ func twice(t *testing.T, i *authtest.Issuer, claims any) string {
 	return compact(t, signer, []byte(`{"sub":"00u1",`+string(text[1:])))
 }
 
-// TestNoForgedTokenOpens: of tokens that differ from what the issuer
-// signed, in any byte of their header, claims or signature, or that
-// others signed, none opens.
+// TestNoForgedTokenOpens: no token is accepted that differs from the issuer's in any byte of its
+// header, claims or signature, or that was signed with another key.
 func TestNoForgedTokenOpens(t *testing.T) {
 	i, other := authtest.New(t), authtest.New(t)
 	r, at := resource(t, i, nil)
@@ -335,8 +334,8 @@ func TestConfigurationsThatCanNotWork(t *testing.T) {
 	}
 }
 
-// FuzzToken: no text makes the reader panic, and what opens says what
-// the issuer signed.
+// FuzzToken: no text makes the reader panic, and every accepted token has the claims that the
+// issuer signed.
 func FuzzToken(f *testing.F) {
 	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(f)
 	set := must.Get(json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "e"}}}))(f)

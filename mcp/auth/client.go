@@ -18,11 +18,11 @@ import (
 	"github.com/assent-dev/assent/internal/keyset"
 )
 
-// ClientConfig says how the gateway gets a token for a server, by the
-// client credentials grant (RFC 6749 section 4.4).
+// ClientConfig configures how the gateway gets a token for a server by the client credentials grant
+// (RFC 6749 section 4.4).
 type ClientConfig struct {
-	// TokenURL is where tokens are issued; "": Issuer's metadata says
-	// it.
+	// TokenURL is the token endpoint. If it is empty, the endpoint is read from the metadata of
+	// Issuer.
 	TokenURL string
 	Issuer   string
 	ID       string
@@ -34,8 +34,7 @@ type ClientConfig struct {
 	Now      func() time.Time
 }
 
-// Client gets tokens, and keeps the one that is good. It is safe for
-// concurrent use.
+// Client gets tokens and keeps the current one. It is safe for concurrent use.
 type Client struct {
 	cfg  ClientConfig
 	http *http.Client
@@ -55,7 +54,7 @@ const (
 	rests     = 3 * time.Second  // after no token could be had
 )
 
-// NewClient checks the configuration. Nobody is asked for anything yet.
+// NewClient checks the configuration. It doesn't contact the issuer yet.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	if (cfg.TokenURL == "") == (cfg.Issuer == "") {
 		return nil, errors.New("expected either the address of tokens or the issuer")
@@ -83,9 +82,8 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	return c, nil
 }
 
-// Token returns a token that is good. refused is one that the server
-// has refused, in whose place another is got; "" for none. Whoever asks
-// meanwhile waits for the same token.
+// Token returns a valid token. refused is a token that the server has refused, so that another one
+// is requested; it is empty if there is none. Concurrent callers wait for the same token.
 func (c *Client) Token(ctx context.Context, refused string) (string, error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -111,7 +109,7 @@ func (c *Client) Token(ctx context.Context, refused string) (string, error) {
 	return c.token, nil
 }
 
-// good reports whether the token that is there may be shown.
+// good reports whether the current token may be used.
 func (c *Client) good(now time.Time, refused string) bool {
 	old := !c.until.IsZero() && !now.Before(c.until)
 	again := c.token == refused && now.Sub(c.got) >= leastLife
@@ -126,8 +124,8 @@ func (c *Client) keep(t *oauth2.Token, now time.Time) {
 	}
 }
 
-// get gets a token. It is for everybody, so it doesn't end with the
-// request that asked first.
+// get requests a token. The token is shared, so the request doesn't end when the first caller's
+// context ends.
 func (c *Client) get(ctx context.Context) (*oauth2.Token, error) {
 	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, c.http)
 	ctx, stop := context.WithTimeout(ctx, keyset.Patience)
@@ -146,7 +144,7 @@ func (c *Client) get(ctx context.Context) (*oauth2.Token, error) {
 	return token, nil
 }
 
-// prepare finds where tokens are issued, and reads the secret.
+// prepare finds the token endpoint and reads the secret.
 func (c *Client) prepare(ctx context.Context) (err error) {
 	if c.cfg.TokenURL == "" {
 		c.grant.TokenURL, err = discover(ctx, c.http, c.cfg.Issuer, "token_endpoint")
@@ -160,7 +158,8 @@ func (c *Client) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// grantError leaves out what the issuer sent beside its error code.
+// grantError reduces an error of the issuer to its error code and status, without the other text
+// that the issuer sent.
 func grantError(err error) error {
 	if refused, is := errors.AsType[*oauth2.RetrieveError](err); is {
 		status := 0

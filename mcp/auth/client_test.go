@@ -33,7 +33,7 @@ func clientOf(t *testing.T, i *authtest.Issuer, change func(*auth.ClientConfig))
 	return c, at
 }
 
-// token wants a token.
+// token checks the returned token.
 func token(t *testing.T, c *auth.Client, refused, want string) {
 	t.Helper()
 	if got, err := c.Token(t.Context(), refused); err != nil || got != want {
@@ -70,8 +70,8 @@ func TestTokensAreKept(t *testing.T) {
 	}
 }
 
-// TestARefusedTokenIsRenewed, but none that was got just now: else each
-// call would get one of a server that refuses all.
+// TestARefusedTokenIsRenewed: a token that was just issued is not renewed, otherwise a server that
+// refuses all tokens would cause a new one for each call.
 func TestARefusedTokenIsRenewed(t *testing.T) {
 	i := authtest.New(t)
 	i.Gives("")

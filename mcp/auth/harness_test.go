@@ -19,7 +19,7 @@ const (
 	scope      = "mcp:tools"
 )
 
-// clock is the time as a test has it.
+// clock is the clock of a test.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -37,7 +37,7 @@ func (c *clock) forward(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// resource is a gateway for ann's tokens of an issuer.
+// resource returns a gateway that accepts ann's tokens of an issuer.
 func resource(t *testing.T, i *authtest.Issuer, change func(*auth.Config)) (*auth.Resource, *clock) {
 	t.Helper()
 	at := &clock{now: time.Now()}
@@ -56,7 +56,7 @@ func resource(t *testing.T, i *authtest.Issuer, change func(*auth.Config)) (*aut
 	return r, at
 }
 
-// good are the claims of a token that opens the gateway.
+// good returns the claims of a valid token.
 func good(i *authtest.Issuer, now time.Time) map[string]any {
 	return map[string]any{
 		"iss":   i.URL,
@@ -68,7 +68,7 @@ func good(i *authtest.Issuer, now time.Time) map[string]any {
 	}
 }
 
-// with is good with other claims; nil takes one away.
+// with returns good claims with changes. A nil value removes a claim.
 func with(i *authtest.Issuer, now time.Time, change map[string]any) map[string]any {
 	all := good(i, now)
 	maps.Copy(all, change)
@@ -76,7 +76,7 @@ func with(i *authtest.Issuer, now time.Time, change map[string]any) map[string]a
 	return all
 }
 
-// shown is a request that shows a token.
+// shown returns a request with a token.
 func shown(token string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, gatewayURL, nil)
 	r.Header.Set("Authorization", "Bearer "+token)

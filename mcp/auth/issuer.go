@@ -60,9 +60,9 @@ func newIssuer(cfg Issuer, now func() time.Time, log *slog.Logger) (*issuer, err
 	return i, nil
 }
 
-// clientOf reaches the addresses of an issuer: https, no redirects, and
-// no private network that an operator doesn't name, in an address or by
-// itself.
+// clientOf returns an HTTP client for the addresses of an issuer. It requires https, follows no
+// redirects, and reaches private networks only if the operator named them in the address or in
+// networks.
 func clientOf(text string, networks []netip.Prefix, roots *tls.Config) (*http.Client, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -75,7 +75,7 @@ func clientOf(text string, networks []netip.Prefix, roots *tls.Config) (*http.Cl
 	return g.Client(keyset.Patience), nil
 }
 
-// load gets the issuer's keys.
+// load reads the issuer's keys.
 func (i *issuer) load(ctx context.Context) ([]jose.JSONWebKey, error) {
 	text, err := i.keysText(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func (i *issuer) keysText(ctx context.Context) ([]byte, error) {
 	return keyset.Fetch(ctx, i.client, at)
 }
 
-// discover asks an issuer for an address in its metadata.
+// discover reads an address from an issuer's metadata.
 func discover(ctx context.Context, c *http.Client, issuer, member string) (string, error) {
 	var failed error
 	for _, at := range metadataOf(issuer) {

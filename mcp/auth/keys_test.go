@@ -26,8 +26,8 @@ func newKey(t *testing.T, bits int) *rsa.PrivateKey {
 	return must.Get(rsa.GenerateKey(rand.Reader, bits))(t)
 }
 
-// TestNewKeysAreFound: a token by a key that is new opens, and one by
-// a key that was taken away opens nothing once the keys were loaded.
+// TestNewKeysAreFound: a token signed with a new key is accepted, and one signed with a removed key
+// is refused after the keys were reloaded.
 func TestNewKeysAreFound(t *testing.T) {
 	i := authtest.New(t)
 	r, at := resource(t, i, nil)
@@ -40,8 +40,8 @@ func TestNewKeysAreFound(t *testing.T) {
 	refuses(t, r, old, 401, "not signed by a key")
 }
 
-// TestAKeyThatWasTakenAwayOpensNothing once the keys are old enough to
-// be loaded again.
+// TestAKeyThatWasTakenAwayOpensNothing: its tokens are refused once the keys are old enough to be
+// reloaded.
 func TestAKeyThatWasTakenAwayOpensNothing(t *testing.T) {
 	i := authtest.New(t)
 	r, at := resource(t, i, nil)
@@ -60,8 +60,8 @@ func TestAKeyThatWasTakenAwayOpensNothing(t *testing.T) {
 	})
 }
 
-// TestUnknownKeysAreAskedForSeldom: whoever shows tokens of unknown
-// keys makes the issuer be asked once in ten seconds.
+// TestUnknownKeysAreAskedForSeldom: tokens with unknown keys cause at most one request to the
+// issuer in ten seconds.
 func TestUnknownKeysAreAskedForSeldom(t *testing.T) {
 	i := authtest.New(t)
 	r, at := resource(t, i, nil)
@@ -84,8 +84,8 @@ func TestUnknownKeysAreAskedForSeldom(t *testing.T) {
 	}
 }
 
-// TestWhileTheIssuerIsDown: known keys count for a day; nobody else
-// comes in, and is told that it is not the token.
+// TestWhileTheIssuerIsDown: known keys are valid for a day. Tokens with other keys are refused with
+// a reason that doesn't blame the token.
 func TestWhileTheIssuerIsDown(t *testing.T) {
 	i := authtest.New(t)
 	i.Set(func() { i.Down = true })
@@ -110,8 +110,8 @@ func TestWhileTheIssuerIsDown(t *testing.T) {
 	opens(t, r, token, "ann")
 }
 
-// TestKeysOfAFile: a file is read anew, and keys in it that can't check
-// a signature well are no keys.
+// TestKeysOfAFile: a changed file is read again, and keys in it that are unfit for signatures are
+// ignored.
 func TestKeysOfAFile(t *testing.T) {
 	i := authtest.New(t)
 	file := filepath.Join(t.TempDir(), "keys.json")
@@ -143,9 +143,8 @@ func TestKeysOfAFile(t *testing.T) {
 	}
 }
 
-// TestMetadataThatIsNotFollowed: an issuer's metadata leads neither to
-// other machines of a private network nor over a redirect, and must be
-// the issuer's own.
+// TestMetadataThatIsNotFollowed: an issuer's metadata can't refer to other machines of a private
+// network, redirects are not followed, and the metadata must be the issuer's own.
 func TestMetadataThatIsNotFollowed(t *testing.T) {
 	bait := httptest.NewTLSServer(
 		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -184,8 +183,7 @@ func TestMetadataThatIsNotFollowed(t *testing.T) {
 	opens(t, r, i.Sign(good(i, at.read())), "ann")
 }
 
-// TestKeysAtAnAddress: what an operator writes is reached, also on this
-// machine.
+// TestKeysAtAnAddress: an address that an operator configured is requested, even on this machine.
 func TestKeysAtAnAddress(t *testing.T) {
 	i := authtest.New(t)
 	const far = "https://login.example.com"

@@ -8,12 +8,12 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// wellKnown is where a resource says who issues its tokens (RFC 9728
-// section 3).
+// wellKnown is the path of the metadata in which a resource names the issuers of its tokens (RFC
+// 9728 section 3).
 const wellKnown = "/.well-known/oauth-protected-resource"
 
-// metadataURL is the address of the metadata: the path of the resource
-// comes behind the well-known one.
+// metadataURL returns the address of the metadata: the well-known path followed by the path of the
+// resource.
 func (r *Resource) metadataURL() string {
 	u, err := url.Parse(r.cfg.URL)
 	if err != nil {
@@ -24,15 +24,15 @@ func (r *Resource) metadataURL() string {
 	return u.String()
 }
 
-// IsMetadata reports whether a path is one at which the metadata of the
-// gateway is looked for, when it is served at a path of its own.
+// IsMetadata reports whether clients look for the metadata of the gateway at a path. own is the
+// gateway's own path, if it is served at one.
 func (r *Resource) IsMetadata(path, own string) bool {
 	u, err := url.Parse(r.metadataURL())
 	return path == wellKnown || path == wellKnown+own || err == nil && path == u.Path
 }
 
-// ServeHTTP answers with the metadata of the gateway as a protected
-// resource. Everybody may read it.
+// ServeHTTP returns the metadata of the gateway as a protected resource. It needs no
+// authentication.
 func (r *Resource) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	if q.Method != http.MethodGet && q.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -63,9 +63,8 @@ func (r *Resource) describe(w *jsonmsg.Writer) {
 	w.Member("resource_name", "assent")
 }
 
-// metadataOf are the addresses of an issuer's metadata, in the order in
-// which MCP wants them tried (RFC 8414 section 3.1, OpenID Connect
-// Discovery section 4.1).
+// metadataOf returns the addresses of an issuer's metadata in the order in which MCP requires
+// clients to try them (RFC 8414 section 3.1, OpenID Connect Discovery section 4.1).
 func metadataOf(issuer string) []string {
 	u, err := url.Parse(issuer)
 	if err != nil {

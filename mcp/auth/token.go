@@ -11,7 +11,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// Algorithms are the signatures that may be allowed: asymmetric ones.
+// Algorithms returns the signature algorithms that may be allowed. All of them are asymmetric.
 func Algorithms() (names []string) {
 	for _, a := range algorithms() {
 		names = append(names, string(a))
@@ -28,11 +28,10 @@ func algorithms() []jose.SignatureAlgorithm {
 	}
 }
 
-// maxToken is how long a token may be, in bytes.
+// maxToken is the maximum length of a token in bytes.
 const maxToken = 16 << 10
 
-// check checks the token of a request (RFC 9068 section 4), and says
-// whose it is.
+// check validates the token of a request (RFC 9068 section 4) and returns its caller.
 func (r *Resource) check(ctx context.Context, shown []string) (caller string, err error) {
 	token, err := read(shown)
 	if err != nil {
@@ -53,7 +52,7 @@ func (r *Resource) check(ctx context.Context, shown []string) (caller string, er
 	return r.who(i.URL, said)
 }
 
-// read reads the token of a request. Nothing of it was checked.
+// read parses the token of a request without checking it.
 func read(shown []string) (*jwt.JSONWebToken, error) {
 	raw, ok := bearer(shown)
 	switch {
@@ -70,7 +69,7 @@ func read(shown []string) (*jwt.JSONWebToken, error) {
 	return token, nil
 }
 
-// issuerOf is the issuer that a token names.
+// issuerOf returns the issuer that a token names.
 func (r *Resource) issuerOf(token *jwt.JSONWebToken) (*issuer, error) {
 	var claimed jwt.Claims
 	if token.UnsafeClaimsWithoutVerification(&claimed) != nil {
@@ -82,7 +81,7 @@ func (r *Resource) issuerOf(token *jwt.JSONWebToken) (*issuer, error) {
 	return nil, fmt.Errorf("%w: it is of another issuer", errToken)
 }
 
-// claims are what a token says, once its signature was checked.
+// claims are the claims of a token whose signature was checked.
 type claims struct {
 	jwt.Claims
 	all map[string]any
@@ -118,8 +117,8 @@ func isFor(key *jose.JSONWebKey, header *jose.Header) bool {
 	return named && (key.Algorithm == "" || key.Algorithm == header.Algorithm)
 }
 
-// isAccessToken reports whether a type may be that of an access token.
-// Many issuers name none, or JWT.
+// isAccessToken reports whether a token of this type may be an access token. Many issuers set no
+// type, or JWT.
 func isAccessToken(kind any) bool {
 	text, is := kind.(string)
 	if !is {
@@ -129,7 +128,7 @@ func isAccessToken(kind any) bool {
 	return text == "at+jwt" || text == "jwt"
 }
 
-// fits checks what a token says.
+// fits checks the claims of a token.
 func (r *Resource) fits(issuer string, said *claims) error {
 	err := said.ValidateWithLeeway(jwt.Expected{
 		Issuer:      issuer,
@@ -152,7 +151,7 @@ func (r *Resource) fits(issuer string, said *claims) error {
 	return r.reaches(said)
 }
 
-// reaches checks a token's scopes.
+// reaches checks that a token has all required scopes.
 func (r *Resource) reaches(said *claims) error {
 	has := scopes(said.all)
 	for _, scope := range r.cfg.Scopes {
@@ -164,7 +163,7 @@ func (r *Resource) reaches(said *claims) error {
 	return nil
 }
 
-// who finds the caller that a token is about.
+// who returns the caller for the subject of a token.
 func (r *Resource) who(issuer string, said *claims) (caller string, err error) {
 	name, _ := said.all[r.cfg.Claim].(string)
 	if caller = r.callers[subject{issuer, name}]; caller == "" {
@@ -173,8 +172,8 @@ func (r *Resource) who(issuer string, said *claims) (caller string, err error) {
 	return caller, nil
 }
 
-// scopes are those of a token: a text with blanks (RFC 8693 section
-// 4.2), or what some issuers have beside it.
+// scopes returns the scopes of a token from the claim scope, a text with blanks (RFC 8693 section
+// 4.2), and from the claim scp, which some issuers use.
 func scopes(all map[string]any) []string {
 	return append(words(all["scope"]), words(all["scp"])...)
 }

@@ -1,11 +1,9 @@
-// Package catalog knows the tools of upstream MCP servers: what a
-// server says of each, by which digest a definition goes into a call's
-// binding, which definitions people have accepted, what of their text a
-// client may see, and under which name it calls them.
+// Package catalog evaluates the tools of upstream MCP servers: it parses their definitions,
+// computes the digests that go into the bindings of calls, compares definitions with the accepted
+// ones, sanitises texts for clients, and assigns the names by which clients call tools.
 //
-// It decides by what it is given: lists that were read, pins, settings.
-// It has no network, no clock and no files, and asks nobody. Package
-// mcp/pinfile keeps pins in a file.
+// It works only on its inputs: lists that were read, pins and settings. It uses no network, no
+// clock and no files. Package mcp/pinfile keeps pins in a file.
 package catalog
 
 import (
@@ -18,7 +16,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// The limits of what is read of a server.
+// The limits of what is read from a server.
 const (
 	maxTool  = 1 << 20  // bytes of a definition
 	maxView  = 64 << 10 // bytes of a definition that a client is shown
@@ -30,17 +28,17 @@ const (
 // limits bounds one definition.
 func limits() value.Limits { return value.Limits{MaxBytes: maxTool, MaxDepth: maxDepth} }
 
-// Support says whether a tool is called as a task of 2025-11-25.
+// Support is a tool's support for calls as tasks of 2025-11-25.
 type Support string
 
-// The task support of a tool. A tool that says nothing has "".
+// The values of Support. It is empty if the tool doesn't set it.
 const (
 	TaskForbidden Support = "forbidden"
 	TaskOptional  Support = "optional"
 	TaskRequired  Support = "required"
 )
 
-// Tool is one tool as its server defined it. It doesn't change.
+// Tool is one tool as its server defined it. It is immutable.
 type Tool struct {
 	Raw                      []byte // the definition, byte for byte
 	Name, Title, Description string // as received
@@ -51,13 +49,12 @@ type Tool struct {
 	TaskSupport Support
 	Headers     []Header // arguments that go into HTTP headers too
 
-	// Problem says why nobody may be offered the tool, whatever is
-	// pinned: "" for a sound one. Rule is its id.
+	// Problem is the reason why the tool may not be offered even if it is pinned. It is empty for a
+	// valid tool. Rule is the id of the violated rule.
 	Problem string
 	Rule    string
 
-	// Findings are what was taken out of its texts, and what readers
-	// of them should know.
+	// Findings lists what was removed from the tool's texts, and what readers of them should know.
 	Findings []Finding
 
 	clean []byte       // Raw with its texts made safe
@@ -65,8 +62,8 @@ type Tool struct {
 	texts []string     // its texts made safe, for warnings
 }
 
-// Read reads one element of the list of tools/list. It keeps raw, which
-// must not change. What can't be read is a tool with a Problem.
+// Read parses one element of the list of tools/list. It keeps raw, which the caller must not
+// change. A definition that can't be parsed becomes a tool with a Problem.
 func Read(raw []byte) *Tool {
 	t := &Tool{Raw: raw}
 	if problem := t.fields(); problem != "" {
@@ -85,7 +82,7 @@ func Read(raw []byte) *Tool {
 	return t
 }
 
-// refuse keeps the first thing that is wrong.
+// refuse records the first problem of a tool.
 func (t *Tool) refuse(rule, problem string) *Tool {
 	if t.Problem == "" {
 		t.Rule, t.Problem = rule, problem
@@ -93,14 +90,14 @@ func (t *Tool) refuse(rule, problem string) *Tool {
 	return t
 }
 
-// known are the members that the protocol has.
+// known returns the members of a definition that the protocol defines.
 func known() []string {
 	return []string{
 		"name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution", "icons", "_meta",
 	}
 }
 
-// fields reads the members of a definition; it says what is wrong.
+// fields reads the members of a definition. It returns a problem, or an empty string.
 func (t *Tool) fields() string {
 	f := jsonmsg.Read(t.Raw, limits())
 	var unsound *value.Error
@@ -131,7 +128,7 @@ func (t *Tool) fields() string {
 	return misspelt(annotations.Members(), hintNames())
 }
 
-// hintNames are the hints of MCP.
+// hintNames returns the annotation hints of MCP.
 func hintNames() []string {
 	return []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 }
@@ -149,7 +146,8 @@ func (t *Tool) hints(f jsonmsg.Fields) {
 	}
 }
 
-// misspelt finds a member that some readers would take for a known one.
+// misspelt returns a problem if a member's name differs from a known one only in case, because some
+// readers would treat it as the known one.
 func misspelt(members []jsonmsg.Member, known []string) string {
 	for _, m := range members {
 		for _, name := range known {
@@ -166,7 +164,7 @@ func misspelt(members []jsonmsg.Member, known []string) string {
 	return ""
 }
 
-// nameProblem says why a name can't be a tool's.
+// nameProblem returns the reason why a tool can't have a name.
 func nameProblem(name string) string {
 	if len(name) > maxName {
 		return fmt.Sprintf("its name has %d bytes, at most %d are read", len(name), maxName)
@@ -177,9 +175,8 @@ func nameProblem(name string) string {
 	return ""
 }
 
-// View is the definition as a client sees it under an advertised name:
-// what was received, with safe texts, and not another byte changed. A
-// tool with a Problem has none.
+// View returns the definition as a client sees it under an advertised name: the received bytes with
+// only the unsafe texts and the name replaced. A tool with a Problem has none.
 func (t *Tool) View(advertised string) []byte {
 	if t.Problem != "" {
 		return nil
@@ -190,8 +187,8 @@ func (t *Tool) View(advertised string) []byte {
 	return append(out, t.clean[t.name.To:]...)
 }
 
-// Page is the URI of the resource that clients show for the tool
-// (MCP Apps); it is empty if there is none.
+// Page returns the URI of the resource that clients show for the tool (MCP Apps). It is empty if
+// there is none.
 func (t *Tool) Page() string {
 	meta := jsonmsg.Get(t.Raw, "_meta")
 	raw := jsonmsg.Get(jsonmsg.Get(meta, "ui"), "resourceUri")
@@ -202,14 +199,14 @@ func (t *Tool) Page() string {
 	return uri
 }
 
-// Changed reports whether clients see other texts than the server sent.
+// Changed reports whether clients see different texts than the server sent.
 func (t *Tool) Changed() bool { return string(t.clean) != string(t.Raw) }
 
-// maxTools is how many tools of one server are read.
+// maxTools limits how many tools of one server are read.
 const maxTools = 10_000
 
-// ReadList reads the elements of all pages of a list. Tools that were
-// read before, byte for byte, are taken from there.
+// ReadList reads the elements of all pages of a list. Tools whose definition is byte for byte the
+// same as in before are reused.
 func ReadList[T ~[]byte](elements []T, before []*Tool) ([]*Tool, error) {
 	if len(elements) > maxTools {
 		return nil, fmt.Errorf(

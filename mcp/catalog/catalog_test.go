@@ -76,8 +76,8 @@ func TestReadRefusesWhatTheProtocolRefuses(t *testing.T) {
 	}
 }
 
-// TestReadRefuses: what two readers could read differently, and what
-// can't be a tool, is withheld with a reason.
+// TestReadRefuses: definitions that two readers could understand differently, or that can't be a
+// tool, are withheld with a reason.
 func TestReadRefuses(t *testing.T) {
 	schema := func(property string) string {
 		return `{"name":"x","inputSchema":{"properties":{"a":` + property + `}}}`
@@ -123,7 +123,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// vectors are digests that other programs can be held to.
+// vector is a test vector of digests for other implementations.
 type vector struct {
 	About    string          `json:"about"`
 	Server   json.RawMessage `json:"server"`
@@ -139,7 +139,7 @@ func vectors(t *testing.T) []vector {
 	return out
 }
 
-// TestDigestVectors: our digests are those of the file.
+// TestDigestVectors: our digests match those of the file.
 func TestDigestVectors(t *testing.T) {
 	all := vectors(t)
 	for i, v := range all {
@@ -160,8 +160,8 @@ func TestDigestVectors(t *testing.T) {
 	}
 }
 
-// TestDigestsOfASecondImplementation: the vectors hold for a few lines
-// of Python that know nothing of ours.
+// TestDigestsOfASecondImplementation: the vectors match the digests of a few independent lines of
+// Python.
 func TestDigestsOfASecondImplementation(t *testing.T) {
 	const program = `
 import hashlib, json, sys
@@ -185,9 +185,8 @@ print("all the same")
 	}
 }
 
-// TestTheDigestIsOfEverythingThatMatters: whatever a server says of
-// a tool, and what it is itself, changes the digest; how it is written
-// does not.
+// TestTheDigestIsOfEverythingThatMatters: every change of a tool's definition, or of its server's
+// identity, changes the digest. Differences in spelling don't.
 func TestTheDigestIsOfEverythingThatMatters(t *testing.T) {
 	const text = `{"name":"a","description":"d","inputSchema":{"type":"object","n":1},"_meta":{"v":1}}`
 	sum := func(server Server, text string) string {
@@ -265,7 +264,7 @@ func TestAtURL(t *testing.T) {
 	}
 }
 
-// TestSanitise: what is taken out where, and what stays to the byte.
+// TestSanitise: which characters are removed where, and what stays unchanged.
 func TestSanitise(t *testing.T) {
 	const text = `{ "name" : "a", "title":"T\u202e", "x":{"description":"u\u200b"},
  "description":"Reads\u001b[31m \ud83d\ude00",  "inputSchema":{"properties":{
@@ -305,8 +304,7 @@ text-hidden annotations.title` {
 	}
 }
 
-// TestNotMended: where the server reads the text, nothing is taken out,
-// and the tool is withheld.
+// TestNotMended: if the server reads the text, nothing is removed and the tool is withheld.
 func TestNotMended(t *testing.T) {
 	for text, place := range map[string]string{
 		`{"name":"a","inputSchema":{"enum":["r\u200b"]}}`:                              "inputSchema.enum[0]",
@@ -323,7 +321,7 @@ func TestNotMended(t *testing.T) {
 	}
 }
 
-// TestWarnings: what speaks to the model, and of elsewhere, is told.
+// TestWarnings: texts that address the model or refer to other things are reported.
 func TestWarnings(t *testing.T) {
 	warned := func(text string) string {
 		var rules []string
@@ -372,7 +370,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// hostileText generates strings with what could be in the way.
+// hostileText generates strings with problematic characters.
 func hostileText() *rapid.Generator[string] {
 	return rapid.Map(rapid.SliceOfN(rapid.OneOf(
 		rapid.String(),
@@ -383,7 +381,7 @@ func hostileText() *rapid.Generator[string] {
 	), 0, 4), func(parts []string) string { return strings.ToValidUTF8(strings.Join(parts, ""), "") })
 }
 
-// hostileJSON generates values with members that mean something.
+// hostileJSON generates values with members that have a meaning.
 func hostileJSON(depth int) *rapid.Generator[any] {
 	names := rapid.SampledFrom([]string{
 		"title", "description", "properties", "enum", "default", "oneOf", "_meta", "const", "items", "$defs", "a", "b",
@@ -404,8 +402,8 @@ func hostileJSON(depth int) *rapid.Generator[any] {
 	)
 }
 
-// TestClientsSeeNoHiddenCharacter, whatever a server sends, and
-// sanitising what was sanitised changes nothing.
+// TestClientsSeeNoHiddenCharacter: this holds for every definition, and sanitising a sanitised text
+// changes nothing.
 func TestClientsSeeNoHiddenCharacter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		schema := rapid.MapOf(
@@ -463,7 +461,7 @@ func FuzzTool(f *testing.F) {
 	})
 }
 
-// sorted lists the rules of findings.
+// rules lists the rules of findings.
 func rules(findings []Finding) string {
 	var out []string
 	for _, f := range findings {

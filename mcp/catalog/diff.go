@@ -41,15 +41,14 @@ func (c Change) words() string {
 	return "was " + shown(was) + ", is " + shown(is)
 }
 
-// shown is a JSON text on one line, escaped and not at length.
+// shown returns a JSON text on one line, escaped and shortened.
 func shown(text string) string {
 	const most = 240
 	out, _ := safetext.Value{Text: text, JSON: true}.Show(most)
 	return out
 }
 
-// apart leaves out most of what two long texts have in common at their
-// beginning.
+// apart removes most of the common prefix of two long texts.
 func apart(a, b string) (shortA, shortB string) {
 	const long, before = 200, 40
 	if len(a) <= long && len(b) <= long {
@@ -66,13 +65,12 @@ func apart(a, b string) (shortA, shortB string) {
 	return "…" + string(ra[same-before:]), "…" + string(rb[same-before:])
 }
 
-// Diff lists what differs between two definitions of a tool, field by
-// field, in the order of the first and then of the second. Order of
-// members and spelling of numbers make no difference. It is empty for
-// texts that can't be read.
+// Diff lists the differences between two definitions of a tool, field by field: first in the order
+// of was, then the members that only is has. The order of members and the spelling of numbers make
+// no difference. The result is empty for texts that can't be parsed.
 func Diff(was, is []byte) []Change { return differ("", was, is) }
 
-// DiffServers lists what differs between two servers.
+// DiffServers lists the differences between two servers.
 func DiffServers(was, is Server) []Change {
 	a, errA := was.Text()
 	b, errB := is.Text()
@@ -151,8 +149,8 @@ func (d *difference) fresh(was, is value.Value) {
 	}
 }
 
-// lists compares lists of different length: what of one the other
-// doesn't have. Where that is nothing, the order or number differs.
+// lists compares lists of different length and adds the elements that only one of them has. If
+// there are none, the order or the number of equal elements differs.
 func (d *difference) lists(was, is []value.Value) {
 	gone, fresh := without(was, is), without(is, was)
 	for _, v := range gone {
@@ -167,7 +165,7 @@ func (d *difference) lists(was, is []value.Value) {
 	}
 }
 
-// without are the values of one list that another doesn't have.
+// without returns the values of one list that another doesn't have.
 func without(list, other []value.Value) []value.Value {
 	has := map[string]bool{}
 	for _, v := range other {

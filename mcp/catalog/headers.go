@@ -9,19 +9,18 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// Header is an argument that a request by HTTP carries in a header too:
-// Mcp-Param-NAME.
+// Header is an argument that requests by HTTP repeat in a header: Mcp-Param-NAME.
 type Header struct {
 	Name string   // without Mcp-Param-
 	Path []string // of the argument
 	Type string   // string, integer or boolean
 }
 
-// The member of a property that marks it.
+// headerMark is the member of a property that marks such an argument.
 const headerMark = "x-mcp-header"
 
-// headers reads the marks of the input schema; it says which of them
-// can't stand there.
+// headers reads the marks of the input schema. It returns a problem if one of them is not allowed,
+// or an empty string.
 func (t *Tool) headers() string {
 	if !bytes.Contains(t.InputSchema, []byte(headerMark)) && !bytes.Contains(t.InputSchema, []byte(`\u`)) {
 		return ""
@@ -29,7 +28,7 @@ func (t *Tool) headers() string {
 	return t.marks(t.InputSchema, nil)
 }
 
-// marks reads the properties of a schema.
+// marks reads the marks in the properties of a schema.
 func (t *Tool) marks(schema []byte, path []string) string {
 	for _, property := range jsonmsg.Members(jsonmsg.Get(schema, "properties")) {
 		at := append(slices.Clone(path), property.Name)
@@ -44,8 +43,8 @@ func (t *Tool) marks(schema []byte, path []string) string {
 	return ""
 }
 
-// mark keeps an argument that a request by HTTP carries in a header
-// too, and says what is wrong with its mark.
+// mark adds a marked argument to the tool's headers. It returns a problem if the mark is not
+// allowed.
 func (t *Tool) mark(property []byte, path []string) string {
 	raw := jsonmsg.Get(property, headerMark)
 	if raw == nil {
@@ -69,8 +68,7 @@ func (t *Tool) mark(property []byte, path []string) string {
 	return ""
 }
 
-// tokenRune reports whether a character may stand in the name of a
-// header (RFC 9110, token).
+// tokenRune reports whether a character is allowed in the name of a header (RFC 9110, token).
 func tokenRune(r rune) bool {
 	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' ||
 		r < 0x80 && strings.ContainsRune("!#$%&'*+-.^_`|~", r)

@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// The lists of a server beside its tools.
+// The methods that list a server's resources, templates and prompts.
 const (
 	ListResources = "resources/list"
 	ListTemplates = "resources/templates/list"
@@ -21,18 +21,18 @@ type Item struct {
 	Text []byte // what the server sent, with safe titles and descriptions
 }
 
-// IDMember is the member that identifies the items of a list.
+// IDMember returns the name of the member that identifies the items of a list.
 func IDMember(list string) string {
 	return map[string]string{ListResources: "uri", ListTemplates: "uriTemplate", ListPrompts: "name"}[list]
 }
 
-// hasScheme matches URIs that official clients read: the one for Python
-// refuses a list with any other URI.
+// hasScheme matches URIs that the official clients accept. The Python client refuses a list with
+// any other URI.
 var hasScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 
-// ReadItem reads an item of a list. The error says why clients can't be
-// given it: official clients check every item, and refuse the whole list
-// for one that the schema of the protocol refuses.
+// ReadItem reads an item of a list. It returns an error if clients can't be given the item: the
+// official clients validate every item, and refuse the whole list for one that violates the schema
+// of the protocol.
 func ReadItem(list string, raw []byte) (Item, error) {
 	f := jsonmsg.Read(raw, limits())
 	id := IDMember(list)

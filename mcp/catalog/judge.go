@@ -7,37 +7,36 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// First says what happens to a definition that nobody has accepted.
+// First selects what happens to the tools of a server before any definition has been accepted.
 type First string
 
-// The ways to meet a tool for the first time.
+// The values of First.
 const (
 	TrustFirst First = "trust_first" // it is accepted, and recorded
-	Required   First = "required"    // nobody is offered it until it is pinned
+	Required   First = "required"    // it is not offered until it is pinned
 )
 
-// OnChange says what happens to a tool whose definition differs from
-// the accepted one.
+// OnChange selects what happens to a tool whose definition differs from the accepted one.
 type OnChange string
 
-// The ways to meet a changed definition.
+// The values of OnChange.
 const (
-	HoldChange   OnChange = "hold"   // nobody is offered it until it is pinned anew
+	HoldChange   OnChange = "hold"   // it is not offered until it is pinned again
 	AskChange    OnChange = "ask"    // every call of it is asked about
 	AcceptChange OnChange = "accept" // it is accepted, and recorded
 )
 
-// OnText says what happens to a tool with texts that aren't safe.
+// OnText selects what happens to a tool with unsafe texts.
 type OnText string
 
-// The ways to meet such texts.
+// The values of OnText.
 const (
 	StripText OnText = "strip" // clients see the texts without what isn't safe
-	HoldText  OnText = "hold"  // nobody is offered the tool
+	HoldText  OnText = "hold"  // the tool is not offered
 )
 
-// Settings are how one server's tools are judged. The zero value is
-// trust_first, hold and strip.
+// Settings configures how the tools of one server are judged. The zero value means trust_first,
+// hold and strip.
 type Settings struct {
 	First    First
 	OnChange OnChange
@@ -45,8 +44,8 @@ type Settings struct {
 	Volatile []string // members of _meta that don't count, see Server.Digest
 }
 
-// Check refuses words that are not known: none of them may come to mean
-// the most open one.
+// Check returns an error for unknown words, so that none of them is ever treated as the most
+// permissive one.
 func (s Settings) Check() error {
 	for _, c := range []struct {
 		name, got string
@@ -64,12 +63,12 @@ func (s Settings) Check() error {
 	return nil
 }
 
-// State says what becomes of a tool.
+// State determines how a tool is offered to clients.
 type State uint8
 
-// The states of a tool. The zero value offers nothing.
+// The states of a tool. The zero value doesn't offer it.
 const (
-	Withheld State = iota // nobody is told of it, and calls don't run
+	Withheld State = iota // it is not listed, and calls don't run
 	Asks                  // it is listed, and each call is asked about
 	Offered               // it is listed, and calls are decided as the agent's file says
 )
@@ -77,34 +76,34 @@ const (
 // String names the state.
 func (s State) String() string { return []string{"withheld", "asks", "offered"}[min(s, Offered)] }
 
-// Verdict is what was found of one tool.
+// Verdict is the result of judging one tool.
 type Verdict struct {
 	Tool   *Tool
 	Digest string // for the binding of calls; "" where the definition can't be read
 	State  State
-	// Reason is a sentence for whoever calls a tool that is Withheld or
-	// Asks: behind "Not run. " it is the whole answer. Rule is its id.
+	// Reason is a sentence for callers of a tool that is Withheld or Asks. After "Not run. " it is
+	// the whole answer. Rule is the id of the rule that applied.
 	Reason string
 	Rule   string
-	// Changes are what differs from the definition that was accepted,
-	// and Accepted is that definition; nil for none.
+	// Changes lists the differences from the accepted definition, and Accepted is that definition.
+	// Both are nil if nothing was accepted.
 	Changes  []Change
 	Accepted []byte
 }
 
-// Judgement is what was found of a server's list.
+// Judgement is the result of judging a server's list of tools.
 type Judgement struct {
 	Alias  string
 	Server Server
 	Tools  []Verdict // in the order of the list
 	Gone   []string  // pinned tools that are not on it
-	// Record are the definitions that were accepted by the settings:
-	// they go into the pins and into the ledger.
+	// Record lists the definitions that the settings accepted. They have to be added to the pins
+	// and to the ledger.
 	Record   []Pin
 	Findings []Finding
 }
 
-// List are the tools of the list.
+// List returns the tools of the list.
 func (j *Judgement) List() []*Tool {
 	out := make([]*Tool, len(j.Tools))
 	for i := range j.Tools {
@@ -113,7 +112,7 @@ func (j *Judgement) List() []*Tool {
 	return out
 }
 
-// The sentences of verdicts.
+// The sentences for Verdict.Reason.
 const (
 	textNotPinned = "Nobody has accepted this tool's definition yet; its operators do so with assent mcp pin."
 	textChanged   = "The tool's definition has changed since it was accepted; its operators must look at it."
@@ -123,9 +122,8 @@ const (
 	textOnText    = "A text of this tool holds characters that aren't shown, or is too long; its operators must look at it."
 )
 
-// Judge decides what of a server's list its clients are offered. It
-// changes nothing: see Judgement.Record. Settings must have been
-// checked; an unknown word holds.
+// Judge decides which tools of a server's list are offered to clients. It changes nothing: see
+// Judgement.Record. The settings must have been checked; an unknown word holds tools back.
 func Judge(pins *Pins, alias string, server Server, list []*Tool, set Settings) Judgement {
 	j := &judge{
 		set:      set,
@@ -164,7 +162,7 @@ type judge struct {
 	out      Judgement
 }
 
-// tool judges one, and keeps what was found.
+// tool judges one tool and adds its findings.
 func (j *judge) tool(t *Tool) Verdict {
 	v := Verdict{Tool: t}
 	for _, f := range t.Findings {
@@ -188,7 +186,7 @@ func (v *Verdict) withhold(rule, reason string) {
 	v.Rule, v.Reason = rule, reason
 }
 
-// sound looks at what makes a tool unfit whatever is pinned.
+// sound withholds a tool that is unfit even if it is pinned.
 func (j *judge) sound(v *Verdict) {
 	t := v.Tool
 	switch {
@@ -218,7 +216,7 @@ func (j *judge) sound(v *Verdict) {
 	v.Digest = sum
 }
 
-// known holds a sound definition against its pins.
+// known compares a valid definition with its pins.
 func (j *judge) known(v *Verdict) {
 	accepted := j.accepted[v.Tool.Name]
 	same := j.pinned == nil || j.pinned.Server.Equal(j.out.Server)
@@ -237,7 +235,7 @@ func (j *judge) known(v *Verdict) {
 	}
 }
 
-// first settles what becomes of a tool that nobody has accepted yet.
+// first judges a tool of a server for which nothing has been accepted yet.
 func (j *judge) first(v *Verdict) {
 	if j.set.First != TrustFirst && j.set.First != "" {
 		v.withhold(RuleNotPinned, textNotPinned)
@@ -247,8 +245,8 @@ func (j *judge) first(v *Verdict) {
 	j.record(v, ByFirstSight)
 }
 
-// changed settles what becomes of a tool that is not the one that was
-// accepted: of its server, or of its definition.
+// changed judges a tool that differs from the accepted one: its server or its definition has
+// changed.
 func (j *judge) changed(v *Verdict, accepted []Pin, same bool) {
 	v.Rule, v.Reason = RuleChanged, textChanged
 	if !same {
@@ -270,8 +268,7 @@ func (j *judge) changed(v *Verdict, accepted []Pin, same bool) {
 	}
 }
 
-// record has a definition go into the pins and the ledger, since the
-// settings accept it.
+// record adds a definition that the settings accepted to the list for the pins and the ledger.
 func (j *judge) record(v *Verdict, by By) {
 	j.out.Record = append(j.out.Record, Pin{
 		Name:       v.Tool.Name,
@@ -281,7 +278,7 @@ func (j *judge) record(v *Verdict, by By) {
 	})
 }
 
-// find tells of a verdict that is not the ordinary one.
+// find adds a finding for a verdict that is not the ordinary one.
 func (j *judge) find(v Verdict) {
 	message := v.Reason
 	switch {
@@ -299,7 +296,7 @@ func (j *judge) find(v Verdict) {
 	})
 }
 
-// gone tells of pinned tools that are not on the list.
+// gone adds findings for pinned tools that are not on the list.
 func (j *judge) gone() {
 	if j.pinned == nil {
 		return
@@ -318,7 +315,7 @@ func (j *judge) gone() {
 	}
 }
 
-// Keep adds what the settings accepted to pins.
+// Keep adds the definitions that the settings accepted to pins.
 func (j *Judgement) Keep(pins *Pins) {
 	if len(j.Record) > 0 {
 		pins.Add(j.Alias, j.Server, j.Record, Instead)

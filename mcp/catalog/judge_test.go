@@ -19,7 +19,7 @@ func list(definitions ...[]byte) []*Tool {
 	return out
 }
 
-// states lists what became of tools: "a offered, b withheld tool-changed".
+// states lists the states of tools, for example "a offered, b withheld tool-changed".
 func states(j Judgement) string {
 	var out []string
 	for _, v := range j.Tools {
@@ -28,8 +28,7 @@ func states(j Judgement) string {
 	return strings.Join(out, ", ")
 }
 
-// TestFirstSight: a tool that nobody has accepted is recorded, or
-// withheld until it is pinned.
+// TestFirstSight: a tool that has not been accepted is recorded, or withheld until it is pinned.
 func TestFirstSight(t *testing.T) {
 	tools := list(plainTool("a", ""), plainTool("b", ""))
 	pins := &Pins{}
@@ -65,7 +64,7 @@ func TestFirstSight(t *testing.T) {
 	}
 }
 
-// TestADefinitionThatChanged is held, asked about or accepted.
+// TestADefinitionThatChanged: it is held back, asked about or accepted.
 func TestADefinitionThatChanged(t *testing.T) {
 	pins := &Pins{}
 	before := Judge(
@@ -115,8 +114,8 @@ func TestADefinitionThatChanged(t *testing.T) {
 	}
 }
 
-// TestAnotherServer: under the alias of a server that was accepted
-// another one offers nothing, new tools neither.
+// TestAnotherServer: if another server appears under the alias of an accepted one, none of its
+// tools are offered, not even new ones.
 func TestAnotherServer(t *testing.T) {
 	pins := &Pins{}
 	first := Judge(pins, "files", files(), list(plainTool("a", "")), Settings{})
@@ -161,7 +160,7 @@ func TestSeveralDefinitions(t *testing.T) {
 	}
 }
 
-// TestJudgeWithholds: what is wrong with a tool beats its pins.
+// TestJudgeWithholds: problems of a tool take precedence over its pins.
 func TestJudgeWithholds(t *testing.T) {
 	hidden := plainTool("h", `,"description":"x\u202e"`)
 	tools := list(
@@ -194,7 +193,7 @@ func TestJudgeWithholds(t *testing.T) {
 	}
 }
 
-// TestAServerWithoutIdentity offers nothing.
+// TestAServerWithoutIdentity: it offers nothing.
 func TestAServerWithoutIdentity(t *testing.T) {
 	broken := Server{Command: "\xff"}
 	j := Judge(&Pins{}, "files", broken, list(plainTool("a", "")), Settings{})
@@ -213,7 +212,7 @@ func TestAServerWithoutIdentity(t *testing.T) {
 	}
 }
 
-// TestFindingsAreOneLine, whatever is in them.
+// TestFindingsAreOneLine: this holds for any content.
 func TestFindingsAreOneLine(t *testing.T) {
 	tool := Read(plainTool("a", `,"description":"x\u001b[2J\u202e\ny"`))
 	if len(tool.Findings) != 1 || !tool.Changed() || Read(plainTool("a", "")).Changed() {
@@ -238,8 +237,7 @@ func TestSettingsCheck(t *testing.T) {
 	}
 }
 
-// TestPinText: a file of pins comes back as it was, unknown members and
-// hidden characters included.
+// TestPinText: reading and writing a file of pins preserves unknown members and hidden characters.
 func TestPinText(t *testing.T) {
 	pins := &Pins{}
 	remote := must.Get(AtURL("https://tools.example/mcp"))(t)
@@ -271,7 +269,7 @@ func TestPinText(t *testing.T) {
 	}
 }
 
-// TestPinsOfThePage: the file that docs/contracts/mcp.md shows is sound.
+// TestPinsOfThePage: the file in docs/contracts/mcp.md is valid.
 func TestPinsOfThePage(t *testing.T) {
 	page := string(must.Get(os.ReadFile("../../docs/contracts/mcp.md"))(t))
 	text := "{\n  \"assent_mcp_pins\"" + between(page, "```json\n{\n  \"assent_mcp_pins\"", "```")
@@ -281,7 +279,7 @@ func TestPinsOfThePage(t *testing.T) {
 	}
 }
 
-// TestSentencesOfThePage: what a call is told stands on the page.
+// TestSentencesOfThePage: the sentences that calls are answered with are documented on the page.
 func TestSentencesOfThePage(t *testing.T) {
 	page := string(must.Get(os.ReadFile("../../docs/contracts/mcp.md"))(t))
 	for _, text := range []string{textNotPinned, textChanged, textServer, textTwice, textReserved, textOnText} {
@@ -291,8 +289,7 @@ func TestSentencesOfThePage(t *testing.T) {
 	}
 }
 
-// TestReadPinsRefuses: a file of which anything is wrong is refused,
-// with the place.
+// TestReadPinsRefuses: a file with any error is refused, with the place.
 func TestReadPinsRefuses(t *testing.T) {
 	text := string(must.Get(os.ReadFile("testdata/pins.json"))(t))
 	for _, c := range []struct{ old, fresh, want string }{
@@ -353,7 +350,7 @@ func FuzzReadPins(f *testing.F) {
 	})
 }
 
-// TestDiff: what differs, in words.
+// TestDiff: differences in words.
 func TestDiff(t *testing.T) {
 	was := `{"name":"a","description":"Reads.","n":1.0,"gone":{"x":1},"list":["a","b"],"deep":{"items":[{"t":1},{"t":2}]},
 		"same":["x","x"]}`

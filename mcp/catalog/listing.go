@@ -11,9 +11,9 @@ import (
 // maxList bounds the list of one server, in bytes.
 const maxList = 64 << 20
 
-// Elements reads a whole list that was kept in a file: the result of
-// tools/list, the response with it, or the array of tools alone. The
-// error begins with the place. The elements are not judged, see Read.
+// Elements reads a whole list that was saved in a file: the result of tools/list, the response that
+// contains it, or only the array of tools. Errors begin with the place. The elements are not
+// validated; see Read.
 func Elements(file string, text []byte) ([][]byte, error) {
 	if _, err := jsonmsg.Check(text, value.Limits{MaxBytes: maxList}); err != nil {
 		var unsound *value.Error
@@ -66,7 +66,7 @@ func Elements(file string, text []byte) ([][]byte, error) {
 	return out, nil
 }
 
-// inner is the result of a response, or the whole text.
+// inner returns the result of a response, or the whole text if it is no response.
 func inner(text []byte) (path []string, list []byte) {
 	if result := jsonmsg.Get(text, "result"); jsonmsg.IsObject(result) {
 		return []string{"result"}, result

@@ -12,39 +12,38 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// The pseudo-tools: what calls of these methods are decided as.
+// The pseudo-tools: calls of these methods are decided on as calls of tools with these names.
 const (
 	ToolRead   = "resources/read"
 	ToolPrompt = "prompts/get"
 )
 
-// ours begins the names of tools of the gateway itself.
+// ours is the prefix of the names of the gateway's own tools.
 const ours = "assent__"
 
-// Reserved reports whether a name is one that the gateway keeps for
-// itself, or is taken for one.
+// Reserved reports whether a name is reserved for the gateway, or looks like a reserved one.
 func Reserved(name string) bool {
 	folded := safetext.Fold(name)
 	return strings.HasPrefix(folded, safetext.Fold(ours)) ||
 		folded == safetext.Fold(ToolRead) || folded == safetext.Fold(ToolPrompt)
 }
 
-// Prefix says when a tool's advertised name begins with its server's.
+// Prefix selects when a tool's advertised name begins with its server's alias.
 type Prefix string
 
-// The ways to name tools.
+// The values of Prefix.
 const (
 	PrefixAuto   Prefix = "auto"   // with several servers; "" too
 	PrefixAlways Prefix = "always" // with one too
 )
 
-// separator stands between a server's alias and a tool's name.
+// separator separates a server's alias from a tool's name.
 const separator = "__"
 
-// leastLimit leaves room for a name and the digits behind it.
+// leastLimit is the minimum limit: it leaves space for a name and the digits of its digest.
 const leastLimit = 16
 
-// Naming says how tools are called.
+// Naming configures the advertised names of tools.
 type Naming struct {
 	Prefix Prefix
 	Limit  int // of an advertised name, in bytes, at least 16; 0: 64
@@ -62,11 +61,11 @@ func (n Naming) orDefault() Naming {
 	return n
 }
 
-// prefixes reports whether names begin with those of their servers.
+// prefixes reports whether names begin with the aliases of their servers.
 func (n Naming) prefixes(servers int) bool { return servers > 1 || n.Prefix == PrefixAlways }
 
-// AliasOf is the server that a tool of an advertised name would belong
-// to; it is empty if there is none.
+// AliasOf returns the alias of the server to which a tool of an advertised name would belong. It is
+// empty if there is none.
 func (n Naming) AliasOf(advertised string, aliases []string) (alias string) {
 	if len(aliases) == 1 && !n.prefixes(1) {
 		return aliases[0]
@@ -79,15 +78,15 @@ func (n Naming) AliasOf(advertised string, aliases []string) (alias string) {
 	return alias
 }
 
-// Entry is one tool under the name that clients call it by.
+// Entry is a tool with its advertised name.
 type Entry struct {
 	Advertised  string
 	Alias, Name string // of the server, and the server's own name
 	Verdict     Verdict
 }
 
-// Table is what a gateway offers: the tools of all its servers by
-// advertised name. It doesn't change, and is safe for concurrent use.
+// Table holds the tools of all servers of a gateway by advertised name. It is immutable and safe
+// for concurrent use.
 type Table struct {
 	Entries  []Entry // by alias, then in the server's order
 	Withheld []Entry // what isn't listed; Verdict has the reason
@@ -98,11 +97,10 @@ type Table struct {
 	pages    pages
 }
 
-// NewTable names the tools that are offered or asked about. Two tools
-// whose names would be taken for each other are both withheld: equal
-// names, those that differ in case or in letters that look alike, and
-// those that are so after they were cut. The key, 32 bytes, seals
-// cursors; nil: pages have none.
+// NewTable assigns names to the tools that are offered or asked about. Two tools whose names could
+// be confused are both withheld: equal names, names that differ only in case or in letters that
+// look alike, and names that do so after they were shortened. The key, 32 bytes, seals cursors. If
+// it is nil, lists have no pages.
 func NewTable(servers []Judgement, naming Naming, key []byte) (*Table, error) {
 	naming = naming.orDefault()
 	t := &Table{byName: map[string]int{}, withheld: map[string]int{}}
@@ -130,13 +128,13 @@ func NewTable(servers []Judgement, naming Naming, key []byte) (*Table, error) {
 	return t, t.pages.make(t, naming.Page, key)
 }
 
-// candidate is an entry with its whole name, before it was cut.
+// candidate is an entry with its full name before shortening.
 type candidate struct {
 	Entry
 	full string
 }
 
-// entries names all tools, those that are withheld aside.
+// entries assigns names to all tools and returns the withheld ones separately.
 func entries(servers []Judgement, naming Naming) (out, withheld []candidate) {
 	prefixed := naming.prefixes(len(servers))
 	for _, s := range servers {
@@ -162,12 +160,12 @@ func entries(servers []Judgement, naming Naming) (out, withheld []candidate) {
 	return out, withheld
 }
 
-// Owned is something that a server has under a name, other than a tool.
+// Owned is something other than a tool that a server has under a name.
 type Owned struct{ Alias, Name string }
 
-// Names returns the names by which clients know things of several
-// servers, in the same order: they are named as tools are. A name that
-// would be taken for another one, or for one of the gateway's, is empty.
+// Names returns the names by which clients refer to things of several servers, in the same order.
+// The rules are the same as for tools. A name that could be confused with another one, or with one
+// of the gateway's, is empty.
 func (n Naming) Names(all []Owned) []string {
 	n = n.orDefault()
 	candidates := make([]candidate, len(all))
@@ -188,8 +186,8 @@ func (n Naming) Names(all []Owned) []string {
 	return names
 }
 
-// shorten cuts a name, and ends it with six digits of its digest: the
-// same name is always cut alike.
+// shorten shortens a name and appends six digits of its digest. The result for a name is always the
+// same.
 func shorten(full string, limit int) string {
 	if len(full) <= limit {
 		return full
@@ -203,8 +201,8 @@ func shorten(full string, limit int) string {
 	return full[:at] + "_" + hex.EncodeToString(sum[:])[:digits]
 }
 
-// collisions finds, for each candidate, those that it is taken for: in
-// words, "" for none.
+// collisions returns a text for each candidate that names the candidates with which it could be
+// confused. The text is empty if there are none.
 func collisions(all []candidate) []string {
 	out := make([]string, len(all))
 	for _, name := range []func(candidate) string{
@@ -244,7 +242,7 @@ func others(all []candidate, group []int, self int) string {
 	return strings.Join(words, ", ")
 }
 
-// hold keeps an entry off the list.
+// hold moves an entry to the withheld ones.
 func (t *Table) hold(e Entry, rule, reason string) {
 	e.Verdict.withhold(rule, safetext.TerminalLine(reason))
 	t.keep(e)
@@ -256,7 +254,7 @@ func (t *Table) hold(e Entry, rule, reason string) {
 	})
 }
 
-// keep remembers why a name isn't listed, unless another tool has it.
+// keep stores why a name isn't listed, unless another tool has that name.
 func (t *Table) keep(e Entry) {
 	_, listed := t.byName[e.Advertised]
 	if _, kept := t.withheld[e.Advertised]; !listed && !kept && e.Name != "" {
@@ -265,10 +263,9 @@ func (t *Table) keep(e Entry) {
 	t.Withheld = append(t.Withheld, e)
 }
 
-// Lookup returns what an advertised name stands for. Of a name that is
-// withheld there is an entry too, whose State says so; false for a name
-// that is not known. The name is looked up as it is: no part of it is
-// read.
+// Lookup returns the tool of an advertised name. If the tool is withheld, the entry's State is
+// Withheld. It returns false if the name is unknown. The name is compared as a whole, without
+// interpreting its parts.
 func (t *Table) Lookup(advertised string) (Entry, bool) {
 	if i, ok := t.byName[advertised]; ok {
 		return t.Entries[i], true
@@ -279,8 +276,8 @@ func (t *Table) Lookup(advertised string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Of returns the tool of a server by the server's own name, listed or
-// withheld; false for one that the server doesn't have.
+// Of returns the tool of a server by the server's own name, whether it is listed or withheld. It
+// returns false if the server has no such tool.
 func (t *Table) Of(alias, name string) (Entry, bool) {
 	for _, all := range [][]Entry{t.Entries, t.Withheld} {
 		for _, e := range all {
@@ -293,7 +290,7 @@ func (t *Table) Of(alias, name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// shadowed finds texts that name tools of other servers.
+// shadowed adds findings for texts that name tools of other servers.
 func (t *Table) shadowed(servers []Judgement) {
 	if len(servers) < 2 {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-// offer judges tools of servers that nobody has pinned.
+// offer judges tools of servers without pins.
 func offer(alias string, names ...string) Judgement {
 	var tools []*Tool
 	for _, name := range names {
@@ -27,8 +27,8 @@ func advertised(t *Table) string {
 	return strings.Join(out, " ")
 }
 
-// TestOneNameOfSeveralServers: both can be called by their
-// prefixes; names that are taken for each other belong to neither.
+// TestOneNameOfSeveralServers: tools with the same name can be called with their prefixes. Names
+// that could be confused are withheld.
 func TestOneNameOfSeveralServers(t *testing.T) {
 	long := strings.Repeat("x", 70)
 	cut := shorten(long, 64)
@@ -100,8 +100,8 @@ func TestReservedNames(t *testing.T) {
 	}
 }
 
-// TestLookupOfWhatIsWithheld: a call of a tool that is not listed is
-// told why; a listed tool of that name comes first.
+// TestLookupOfWhatIsWithheld: a call of a tool that is not listed is answered with the reason. A
+// listed tool of that name takes precedence.
 func TestLookupOfWhatIsWithheld(t *testing.T) {
 	held := Judge(&Pins{}, "a", files(), list(plainTool("b__c", "")), Settings{First: Required})
 	table := must.Get(NewTable([]Judgement{held, offer("d", "e")}, Naming{}, nil))(t)
@@ -115,7 +115,7 @@ func TestLookupOfWhatIsWithheld(t *testing.T) {
 	}
 }
 
-// TestShadowsAreTold: a text that names another server's tool.
+// TestShadowsAreTold: a text that names another server's tool is reported.
 func TestShadowsAreTold(t *testing.T) {
 	evil := Judge(
 		&Pins{},
@@ -130,7 +130,7 @@ func TestShadowsAreTold(t *testing.T) {
 	}
 }
 
-// many makes three servers with that many tools in all.
+// many returns three servers with that many tools in total.
 func many(n int) (servers []string, tools [][][]byte) {
 	const filler = `,"description":"Reads a file of the project, and returns its text with the numbers of its lines.",` +
 		`"annotations":{"readOnlyHint":true},"outputSchema":{"type":"object","properties":{"text":{"type":"string"}}}`
@@ -145,7 +145,7 @@ func many(n int) (servers []string, tools [][][]byte) {
 	return servers, tools
 }
 
-// build is everything between lists that were read and a table.
+// build does everything from parsed lists to a table.
 func build(t must.TB, servers []string, tools [][][]byte) *Table {
 	return tableOf(t, judged(t, servers, tools))
 }
@@ -163,8 +163,8 @@ func tableOf(t must.TB, all []Judgement) *Table {
 	return must.Get(NewTable(all, Naming{Page: 100}, make([]byte, 32)))(t)
 }
 
-// TestPagesListEachToolOnce, in a stable order, and a cursor ends
-// with the list that it was made for.
+// TestPagesListEachToolOnce: the order is stable, and a cursor is valid only for the list that it
+// was made for.
 func TestPagesListEachToolOnce(t *testing.T) {
 	servers, tools := many(2_500)
 	made := build(t, servers, tools)
@@ -249,7 +249,7 @@ func BenchmarkList2500(b *testing.B) {
 	})
 }
 
-// TestReadList: a list that comes again is not read again.
+// TestReadList: a list that hasn't changed is not parsed again.
 func TestReadList(t *testing.T) {
 	raw := [][]byte{plainTool("a", ""), plainTool("b", "")}
 	first := must.Get(ReadList(raw, nil))(t)
@@ -262,7 +262,7 @@ func TestReadList(t *testing.T) {
 	}
 }
 
-// TestElements: each form of a list that was kept, and what is none.
+// TestElements: each form of a saved list, and invalid ones.
 func TestElements(t *testing.T) {
 	for text, want := range map[string]string{
 		`[{"name":"a"}, 7]`:                         `{"name":"a"}|7`,

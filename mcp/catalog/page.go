@@ -12,17 +12,17 @@ import (
 	"hash"
 )
 
-// ErrCursor is the error of a cursor that is not one of this list: it
-// was made for a list that has changed since, or by somebody else.
+// ErrCursor is returned for a cursor that doesn't belong to this list: the list has changed since,
+// or the cursor was not issued here.
 var ErrCursor = errors.New("the cursor is not one of this list: the tools have changed, list them from the beginning")
 
-// Page is a part of the list.
+// Page is one page of the list.
 type Page struct {
 	Tools [][]byte // as clients see them, see Tool.View; not to be changed
 	Next  string   // the cursor of the next page; "" behind the last
 }
 
-// pages are the list as clients see it. It is made once.
+// pages is the list as clients see it, computed once.
 type pages struct {
 	views      [][]byte
 	size       int
@@ -30,7 +30,7 @@ type pages struct {
 	seal       cipher.AEAD // nil: no cursors
 }
 
-// errKey is the error of a key that is none.
+// errKey is the error for an invalid key.
 var errKey = errors.New("the key of cursors: expected 32 bytes")
 
 func (p *pages) make(t *Table, size int, key []byte) error {
@@ -50,7 +50,8 @@ func (p *pages) make(t *Table, size int, key []byte) error {
 	return nil
 }
 
-// frame adds a text to a hash so that no other texts come to the same.
+// frame adds a text with its length to a hash, so that different sequences of texts have different
+// hashes.
 func frame(sum hash.Hash, text []byte) {
 	var size [8]byte
 	binary.BigEndian.PutUint64(size[:], uint64(len(text)))
@@ -72,15 +73,15 @@ func (p *pages) sealing(key []byte) error {
 	return nil
 }
 
-// Generation identifies what clients see of the list: it is another one
-// after each change that they would see, and the same in each process.
+// Generation identifies the list that clients see. It differs after each change that they would
+// see, and is the same in every process.
 func (t *Table) Generation() string { return hex.EncodeToString(t.pages.generation[:]) }
 
-// First is the first page.
+// First returns the first page.
 func (t *Table) First() Page { return t.page(0) }
 
-// After is the page of a cursor, which may be any text of a client, the
-// empty one too; ErrCursor.
+// After returns the page of a cursor, or ErrCursor. The cursor may be any text from a client,
+// including an empty one.
 func (t *Table) After(cursor string) (Page, error) {
 	at, err := t.pages.open(cursor)
 	if err != nil {
@@ -98,8 +99,8 @@ func (t *Table) page(from int) Page {
 	return page
 }
 
-// cursorKind is bound to each cursor, so that nothing else that was
-// sealed with the key is one.
+// cursorKind is bound to each cursor, so that nothing else that was sealed with the key is accepted
+// as a cursor.
 const cursorKind = "assent tools/list cursor"
 
 func (p *pages) cursor(at int) string {

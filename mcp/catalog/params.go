@@ -12,13 +12,12 @@ import (
 // Param is a header that repeats an argument.
 type Param struct{ Name, Value string }
 
-// paramPrefix begins the names of these headers.
+// paramPrefix is the prefix of the names of these headers.
 const paramPrefix = "Mcp-Param-"
 
-// Params are the headers that a request with these arguments carries:
-// those of the arguments that are there, and not null. They are made
-// from the bytes that are sent, so that an edit of an approver is in
-// both. An argument that no header can repeat is an error.
+// Params returns the headers for a request with these arguments: one for each marked argument that
+// is present and not null. They are computed from the arguments that are sent, so that an
+// approver's edit is in both. It returns an error for an argument that no header can repeat.
 func (t *Tool) Params(args []byte) ([]Param, error) {
 	if len(t.Headers) == 0 {
 		return nil, nil
@@ -49,9 +48,8 @@ func (t *Tool) Params(args []byte) ([]Param, error) {
 	return out, nil
 }
 
-// CheckParams compares headers that a client sent with the arguments
-// beside them. values returns those of a name. Headers that no argument
-// is marked for are no matter of this tool.
+// CheckParams compares the headers that a client sent with the arguments in the body. values
+// returns the values of a header by name. Headers for which no argument is marked are ignored.
 func (t *Tool) CheckParams(args []byte, values func(name string) []string) error {
 	want, err := t.Params(args)
 	if err != nil {
@@ -71,7 +69,7 @@ func (t *Tool) CheckParams(args []byte, values func(name string) []string) error
 	return nil
 }
 
-// compare says what is wrong with the values of a header.
+// compare returns what is wrong with the values of a header, or an empty string.
 func (h Header) compare(wanted map[string]string, got []string) string {
 	want, needed := wanted[paramPrefix+h.Name]
 	switch {
@@ -103,8 +101,8 @@ func (h Header) same(a, b string) bool {
 	return errX == nil && errY == nil && x.Cmp(y) == 0
 }
 
-// argument is what stands at a path of names; false where nothing does,
-// or null. Names of a list's elements lead nowhere.
+// argument returns the value at a path of names. It returns false if there is none or it is null.
+// Paths don't lead into lists.
 func argument(v value.Value, path []string) (value.Value, bool) {
 	for _, name := range path {
 		next, found := v.Get(name)
@@ -117,10 +115,10 @@ func argument(v value.Value, path []string) (value.Value, bool) {
 	return v, v.Kind != value.Null
 }
 
-// largest is the integer up to which doubles hold each one.
+// largest is the limit up to which a double represents every integer exactly.
 const largest = 1<<53 - 1
 
-// text is an argument as its header repeats it.
+// text returns an argument in the form that its header has.
 func (h Header) text(v value.Value) (string, bool) {
 	switch {
 	case h.Type == "string" && v.Kind == value.String:
@@ -135,15 +133,15 @@ func (h Header) text(v value.Value) (string, bool) {
 	return "", false
 }
 
-// The marks around a value of a header that is written in base64.
+// The marks around a header value that is encoded in base64.
 const (
 	codedBegin = "=?base64?"
 	codedEnd   = "?="
 )
 
-// EncodeHeader writes a text as the value of a header: as it is where it
-// is visible ASCII without blanks at its ends, and is not taken for the
-// other form; in base64 else.
+// EncodeHeader encodes a text as the value of a header. Visible ASCII without blanks at its ends
+// that can't be mistaken for the encoded form is used unchanged. Any other text is encoded in
+// base64.
 func EncodeHeader(text string) string {
 	plain := strings.Trim(text, " \t") == text && text != "" &&
 		!strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
@@ -153,8 +151,8 @@ func EncodeHeader(text string) string {
 	return codedBegin + base64.StdEncoding.EncodeToString([]byte(text)) + codedEnd
 }
 
-// DecodeHeader is the text behind the value of a header; false for one
-// that is marked as base64 and is none.
+// DecodeHeader decodes the value of a header. It returns false if the value is marked as base64 but
+// is not valid base64.
 func DecodeHeader(text string) (string, bool) {
 	inside, begins := strings.CutPrefix(text, codedBegin)
 	inside, ends := strings.CutSuffix(inside, codedEnd)

@@ -13,7 +13,7 @@ const marked = `{"name":"a","inputSchema":{"type":"object","properties":{
 	"n":{"type":"integer","x-mcp-header":"N"},
 	"deep":{"properties":{"dry":{"type":"boolean","x-mcp-header":"Dry"}}}}}}`
 
-// TestHeadersRepeatTheArguments that are sent, an edit among them.
+// TestHeadersRepeatTheArguments: they repeat the arguments that are sent, including an edit.
 func TestHeadersRepeatTheArguments(t *testing.T) {
 	tool := Read([]byte(marked))
 	for args, want := range map[string]string{
@@ -50,8 +50,7 @@ func TestHeadersRepeatTheArguments(t *testing.T) {
 	}
 }
 
-// TestCheckParams: a header that doesn't say what the body says is
-// refused.
+// TestCheckParams: a header that contradicts the body is refused.
 func TestCheckParams(t *testing.T) {
 	tool := Read([]byte(marked))
 	for _, c := range []struct {
@@ -82,8 +81,8 @@ func TestCheckParams(t *testing.T) {
 	}
 }
 
-// TestHeadersComeBack: any text survives a header, which is visible
-// ASCII whatever it repeats.
+// TestHeadersComeBack: every text can be encoded in a header, which is always visible ASCII, and
+// decoded again.
 func TestHeadersComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`=\?base64\?[a-z=?]*`)).Draw(t, "text")

@@ -9,14 +9,13 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// Pins are the definitions that were accepted, by server. The zero
-// value has none.
+// Pins are the accepted definitions by server. The zero value has none.
 type Pins struct {
 	Servers []Pinned // by alias, in its order
 	extra   []jsonmsg.Member
 }
 
-// Pinned is a server and what was accepted of its tools.
+// Pinned is a server with the accepted definitions of its tools.
 type Pinned struct {
 	Alias  string
 	Server Server
@@ -24,8 +23,8 @@ type Pinned struct {
 	extra  []jsonmsg.Member
 }
 
-// Pin is one accepted definition. A tool may have several, for servers
-// that define it differently for clients with different capabilities.
+// Pin is one accepted definition. A tool may have several, because servers may define it
+// differently for clients with different capabilities.
 type Pin struct {
 	Name       string
 	Digest     string // see Server.Digest
@@ -34,17 +33,17 @@ type Pin struct {
 	extra      []jsonmsg.Member
 }
 
-// By says how a definition came to be accepted.
+// By is the way in which a definition was accepted.
 type By string
 
-// The ways to be accepted.
+// The values of By.
 const (
-	ByOperator   By = "operator"    // somebody looked at it, and pinned it
+	ByOperator   By = "operator"    // an operator reviewed and pinned it
 	ByFirstSight By = "first_sight" // pins: trust_first
 	ByOnChange   By = "on_change"   // on_change: accept
 )
 
-// Of returns what is pinned of a server, nil for nothing.
+// Of returns the pins of a server, or nil if there are none.
 func (p *Pins) Of(alias string) *Pinned {
 	for i := range p.Servers {
 		if p.Servers[i].Alias == alias {
@@ -54,7 +53,7 @@ func (p *Pins) Of(alias string) *Pinned {
 	return nil
 }
 
-// Of returns the definitions of a tool that were accepted.
+// Of returns the accepted definitions of a tool.
 func (p *Pinned) Of(name string) []Pin {
 	if p == nil {
 		return nil
@@ -69,7 +68,7 @@ func (p *Pinned) Of(name string) []Pin {
 	return out
 }
 
-// NewPin is the pin of a tool of a server, which an operator accepts.
+// NewPin returns the pin of a tool of a server that an operator accepts.
 func NewPin(server Server, t *Tool, volatile []string) (Pin, error) {
 	if t.Problem != "" {
 		return Pin{}, fmt.Errorf("the tool %q can't be accepted: %s", t.Name, t.Problem)
@@ -86,17 +85,17 @@ func NewPin(server Server, t *Tool, volatile []string) (Pin, error) {
 	}, nil
 }
 
-// Keep says what becomes of other definitions of a tool that is pinned.
+// Keep selects what happens to other definitions of a tool that is pinned.
 type Keep bool
 
-// The ways to add a pin.
+// The values of Keep.
 const (
 	Instead Keep = false // the new definition is the only one
 	Beside  Keep = true  // the others stay accepted
 )
 
-// Add pins definitions of a server. A server that is not the one that
-// was pinned loses all its other pins: they were accepted of another.
+// Add pins definitions of a server. If the server differs from the pinned one, all of its other
+// pins are removed, because they were accepted for another server.
 func (p *Pins) Add(alias string, server Server, tools []Pin, keep Keep) {
 	at, found := slices.BinarySearchFunc(p.Servers, alias, func(s Pinned, alias string) int {
 		return cmp.Compare(s.Alias, alias)

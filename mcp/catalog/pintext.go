@@ -26,8 +26,8 @@ const (
 	maxPins    = 64 << 20 // bytes
 )
 
-// Text writes a file of pins: indented, so that it is read and compared
-// in a repository. Characters that aren't drawn are written as escapes.
+// Text returns the file of pins. It is indented so that people can read and compare it in a
+// repository. Invisible characters are written as escapes.
 func (p *Pins) Text() ([]byte, error) {
 	text, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
 		w.Name(pinFormat).Verbatim([]byte(pinVersion))
@@ -69,9 +69,8 @@ func more(w *jsonmsg.Writer, extra []jsonmsg.Member) {
 	}
 }
 
-// ReadPins reads a file of pins. The error begins with the place. A file
-// of which anything is wrong is refused as a whole: what was accepted
-// is unknown then.
+// ReadPins parses a file of pins. Errors begin with the place. A file with any error is refused as
+// a whole, because then it is unknown what was accepted.
 func ReadPins(file string, text []byte) (*Pins, error) {
 	if _, err := jsonmsg.Check(text, value.Limits{MaxBytes: maxPins}); err != nil {
 		var unsound *value.Error
@@ -97,7 +96,7 @@ func ReadPins(file string, text []byte) (*Pins, error) {
 	return pins, nil
 }
 
-// pinReader keeps the first thing that is wrong, and goes on.
+// pinReader keeps the first problem and goes on.
 type pinReader struct {
 	src     []byte
 	path    []string
@@ -114,7 +113,7 @@ func (r *pinReader) wrong(path []string, format string, args ...any) {
 	}
 }
 
-// split takes the known members of an object from the others.
+// split separates the known members of an object from the others.
 func (r *pinReader) split(
 	raw []byte, path []string, known ...string,
 ) (found map[string][]byte, extra []jsonmsg.Member) {
@@ -136,8 +135,8 @@ func (r *pinReader) split(
 
 func below(path []string, name string) []string { return append(slices.Clone(path), name) }
 
-// pins reads a whole file, and keeps what it doesn't know for whoever
-// writes it back.
+// pins reads a whole file. It keeps unknown members, so that they survive when the file is written
+// back.
 func (r *pinReader) pins(raw []byte) *Pins {
 	found, extra := r.split(raw, nil, pinFormat, "servers")
 	p := &Pins{extra: extra}
@@ -164,8 +163,8 @@ func (r *pinReader) pins(raw []byte) *Pins {
 	return p
 }
 
-// server reads the pins of one server. A digest that its definition
-// doesn't have is an error: somebody wrote it by hand.
+// server reads the pins of one server. A digest that doesn't match its definition is an error,
+// because it was edited by hand.
 func (r *pinReader) server(alias string, raw []byte, path []string) Pinned {
 	found, extra := r.split(raw, path, "server", "tools")
 	s := Pinned{Alias: alias, extra: extra}
@@ -211,8 +210,8 @@ func (p *Pinned) sort() {
 	})
 }
 
-// pin reads an accepted definition, whose digest must be its own: a file
-// that was merged or changed by hand accepts nothing that nobody saw.
+// pin reads an accepted definition, whose digest must match. A file that was merged or edited by
+// hand then can't accept a definition that was never reviewed.
 func (r *pinReader) pin(server Server, raw []byte, path []string) Pin {
 	found, extra := r.split(raw, path, "digest", "by", "definition")
 	by, _ := jsonmsg.ReadString(found["by"])

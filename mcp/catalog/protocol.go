@@ -4,10 +4,9 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// protocol holds a definition that was read against the type Tool in the
-// schemas of the protocol (2024-11-05 to 2025-11-25), and says what is
-// wrong. The official client for TypeScript refuses the whole list for
-// one such definition.
+// protocol checks a definition against the type Tool in the schemas of the protocol (2024-11-05 to
+// 2025-11-25), and returns what is wrong. The official TypeScript client refuses the whole list for
+// one invalid definition.
 func (t *Tool) protocol() string {
 	f := jsonmsg.Read(t.Raw, limits())
 	noNulls(f, known()...)
@@ -44,8 +43,7 @@ func icons(f jsonmsg.Fields) {
 	}
 }
 
-// schema checks what the protocol wants of the JSON Schema of arguments
-// and of results.
+// schema checks what the protocol requires of the JSON Schemas of arguments and results.
 func schema(f jsonmsg.Fields, name string) {
 	s := f.Required(name)
 	noNulls(s, "properties", "required")

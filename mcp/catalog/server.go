@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Server is what a server is known by. What it says of itself is no
-// part of it. Either Command is set or Origin.
+// Server is the identity of a server: a command or an address. Claims that the server makes about
+// itself are not part of it. Either Command or Origin is set.
 type Server struct {
 	Command string   // of a server that is started here
 	Args    []string // byte for byte
@@ -26,7 +26,7 @@ type Server struct {
 	Query  string // "sha256:…" of the address's query, which may hold a secret; "" without one
 }
 
-// AtURL is the server behind an address.
+// AtURL returns the server at an address.
 func AtURL(address string) (Server, error) {
 	u, err := url.Parse(address)
 	switch {
@@ -68,8 +68,7 @@ func usualPort(scheme string) string {
 	return "443"
 }
 
-// Text is the server as JSON: the form that goes into digests and pin
-// files.
+// Text returns the server as JSON, in the form that goes into digests and pin files.
 func (s Server) Text() ([]byte, error) {
 	return jsonmsg.Object(func(w *jsonmsg.Writer) {
 		if s.Command == "" {
@@ -91,7 +90,7 @@ func (s Server) program(w *jsonmsg.Writer) {
 	w.Optional("sha256", s.Binary)
 }
 
-// String is the server in words, on one line.
+// String describes the server on one line.
 func (s Server) String() string {
 	if s.Command == "" {
 		text := s.Origin + s.Path
@@ -112,14 +111,12 @@ func (s Server) String() string {
 	return strings.Join(words, " ")
 }
 
-// prefix keeps these digests apart from all others.
+// prefix separates these digests from all others.
 const prefix = "assent-mcp-tool-1\n"
 
-// Digest identifies a sound definition of a tool together with its
-// server: "sha256:" and 64 hexadecimal digits of the SHA-256 over
-// "assent-mcp-tool-1", a line feed, and the canonical form (RFC 8785)
-// of {"server":…,"tool":…}. The members of _meta that volatile names
-// don't count.
+// Digest identifies a valid definition of a tool together with its server: "sha256:" and 64
+// hexadecimal digits of the SHA-256 over "assent-mcp-tool-1", a line feed, and the canonical form
+// (RFC 8785) of {"server":…,"tool":…}. The members of _meta that volatile names are excluded.
 func (s Server) Digest(definition []byte, volatile []string) (string, error) {
 	server, err := s.Text()
 	if err != nil {
@@ -128,7 +125,7 @@ func (s Server) Digest(definition []byte, volatile []string) (string, error) {
 	return (&digester{server: server}).sum(steady(definition, volatile))
 }
 
-// digester makes digests of the tools of one server, in the same memory.
+// digester computes the digests of one server's tools and reuses its buffers.
 type digester struct {
 	server          []byte
 	text, canonical []byte
@@ -147,8 +144,8 @@ func (d *digester) sum(definition []byte) (string, error) {
 	return value.SumCanonical(d.canonical).String(), nil
 }
 
-// steady is a definition without the members of _meta that change all
-// the time. A _meta that they leave empty is left out.
+// steady returns a definition without the volatile members of _meta. A _meta that becomes empty is
+// removed.
 func steady(definition []byte, volatile []string) []byte {
 	if len(volatile) == 0 {
 		return definition

@@ -10,59 +10,56 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// Safe is what a server sent, fit for a client.
+// Safe is a text of a server that is safe for clients.
 type Safe struct {
-	// Text is what was received, with safe titles and descriptions, and
-	// not another byte changed.
+	// Text is the received text in which only unsafe titles and descriptions were changed.
 	Text     []byte
 	Findings []Finding
-	// Problem says why no safe text could be made: where such characters
-	// stand and nothing can be taken out, since the server reads that
-	// text. "" for none.
+	// Problem is the reason why no safe text could be made: an unsafe character is in a string that
+	// the server reads, which can't be changed. It is empty if there is none.
 	Problem string
 
 	shown []string     // titles and descriptions, made safe
 	name  jsonmsg.Span // of the name in Text
 }
 
-// Sanitise makes the definition of a tool, a prompt or a resource fit
-// for a client: a JSON text that was checked. Titles and descriptions,
-// those of schemas, of their choices and of arguments among them, lose
-// what isn't drawn, acts on a terminal or reorders text, and what is
-// beyond 4,096 characters.
+// Sanitise makes the definition of a tool, a prompt or a resource safe for clients. raw must be
+// valid JSON. Titles and descriptions, including those of schemas, their choices and arguments,
+// lose invisible characters, terminal controls, characters that reorder text, and everything beyond
+// 4,096 characters.
 func Sanitise(raw []byte) Safe {
 	w := newWalk(raw)
 	w.value(thing)
 	return w.done()
 }
 
-// Instructions makes a text fit for a client that is no part of a
-// definition, such as the instructions of a server.
+// Instructions makes a text safe for clients that is no part of a definition, such as the
+// instructions of a server.
 func Instructions(text string) (safe string, findings []Finding) {
 	w := &walk{path: []string{"instructions"}}
 	return w.mend(text), w.findings
 }
 
-// Message makes a JSON value fit for a client whose strings are all for
-// readers, such as what a server logs.
+// Message makes a JSON value safe for clients all of whose strings are for readers, such as a log
+// message of a server.
 func Message(raw []byte) Safe {
 	w := newWalk(raw)
 	w.value(said)
 	return w.done()
 }
 
-// role is what the strings in a value are.
+// role is the purpose of the strings in a value.
 type role uint8
 
 const (
 	thing   role = iota // an object whose titles and descriptions are texts for readers
 	table               // an object that names things, such as properties
 	data                // read by programs: enum, const, default, examples
-	foreign             // _meta: of whoever knows it
+	foreign             // _meta: its meaning is unknown here
 	said                // for readers as a whole
 )
 
-// walk goes once through a definition.
+// walk is one pass through a definition.
 type walk struct {
 	src      []byte
 	text     string // the same
@@ -80,14 +77,13 @@ func newWalk(raw []byte) *walk {
 	return &walk{src: raw, text: text, cursor: jsonmsg.NewCursor(raw, text)}
 }
 
-// edit is a string that is replaced.
+// edit is a replacement of a string.
 type edit struct {
 	at   jsonmsg.Span
 	text string
 }
 
-// value goes into a value that has a role: texts that are shown are
-// made safe, others are only looked at.
+// value walks a value with a role. Texts that are shown are made safe, and others are only checked.
 func (w *walk) value(r role) {
 	switch w.src[w.cursor.Next()] {
 	case '{':
@@ -114,7 +110,7 @@ func (w *walk) value(r role) {
 	}
 }
 
-// member reads the value of a member.
+// member walks the value of a member.
 func (w *walk) member(r role, name string) {
 	w.unmendable(name)
 	isText := w.src[w.cursor.Next()] == '"'
@@ -135,12 +131,12 @@ func (w *walk) member(r role, name string) {
 	}
 }
 
-// readable reports whether a member of that name is for readers.
+// readable reports whether a member of that name is a text for readers.
 func readable(name string) bool {
 	return slices.Contains([]string{"title", "description", "$comment", "markdownDescription"}, name)
 }
 
-// roleOf tells what stands at a member of a thing.
+// roleOf returns the role of a member's value in a thing.
 func roleOf(name string) role {
 	switch name {
 	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
@@ -165,7 +161,7 @@ func (w *walk) mendHere() {
 	}
 }
 
-// mend makes a text safe, and says what it took out.
+// mend returns a safe version of a text, and adds findings about the removed characters.
 func (w *walk) mend(text string) string {
 	safe := safetext.Strip(text)
 	if safe.Any() {
@@ -183,11 +179,11 @@ func (w *walk) mend(text string) string {
 	return safetext.Strip(head + cutNote).Text
 }
 
-// cutNote ends a text that was cut.
+// cutNote is appended to a shortened text.
 const cutNote = " … [cut]"
 
-// unmendable looks at a string that can't be changed. Line breaks are
-// part of what programs read.
+// unmendable checks a string that can't be changed. Line breaks are allowed because they are part
+// of what programs read.
 func (w *walk) unmendable(text string) {
 	for _, r := range text {
 		if r < 0x7f && r >= ' ' || r == '\n' || r == '\t' || r == '\r' {
@@ -218,7 +214,7 @@ func (w *walk) find(rule, message string) {
 	})
 }
 
-// edited is the text with its edits, and where the name stands in it.
+// edited returns the text with its edits, and the position of the name in it.
 func (w *walk) edited() ([]byte, jsonmsg.Span) {
 	if len(w.edits) == 0 {
 		return w.src, w.name
@@ -249,8 +245,7 @@ func (w *walk) done() Safe {
 	}
 }
 
-// quoted shows a text of a server in a finding: escaped, on one line,
-// and not at length.
+// quoted returns a server's text for a finding: escaped, on one line, and shortened.
 func quoted(text string) string {
 	const most = 80
 	shown, _ := safetext.Value{Text: text}.Show(most)

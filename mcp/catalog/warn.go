@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// imperatives are words to a model rather than about a tool. They stand
-// in attacks, and in clumsy descriptions too.
+// imperatives returns phrases that address a model instead of describing a tool. Attacks contain
+// them, but clumsy descriptions do, too.
 func imperatives() []string {
 	return []string{
 		"ignore previous", "ignore all", "ignore any", "ignore the above", "disregard",
@@ -18,7 +18,7 @@ func imperatives() []string {
 	}
 }
 
-// warnAlone looks at the tool's texts by themselves.
+// warnAlone adds warnings about the tool's own texts.
 func (t *Tool) warnAlone() {
 	words, address := imperatives(), false
 	for _, text := range t.texts {
@@ -37,8 +37,8 @@ func (t *Tool) warnAlone() {
 	}
 }
 
-// shadows finds the tools of other servers that a tool's texts name.
-// owners are the servers that have a tool of a name.
+// shadows finds the tools of other servers that a tool's texts name. owners maps a tool's name to
+// the servers that have it.
 func (t *Tool) shadows(alias string, owners map[string][]string) []Finding {
 	var out []Finding
 	seen := map[string]bool{}
@@ -61,13 +61,13 @@ func (t *Tool) shadows(alias string, owners map[string][]string) []Finding {
 	return out
 }
 
-// ordinary reports whether a name is a word that any text may hold.
+// ordinary reports whether a name is an ordinary word that any text may contain.
 func ordinary(word string) bool {
 	return !strings.ContainsAny(word, "_-.0123456789") && strings.ToLower(word[1:]) == word[1:]
 }
 
-// words goes through what could be names of tools in a text. Those in
-// quotation marks, and those with the word tool behind them, are marked.
+// words iterates over the words of a text that could be names of tools. Words in quotation marks,
+// and words followed by "tool", are marked.
 func words(text string) func(yield func(word string, marked bool) bool) {
 	return func(yield func(string, bool) bool) {
 		for i := 0; i < len(text); {

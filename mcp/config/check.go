@@ -28,8 +28,7 @@ func check[T any](look func(*document.Decoder, *yamldoc.Node, *T)) document.Chec
 	return func(d *document.Decoder, n *yamldoc.Node, object any) { look(d, n, object.(*T)) }
 }
 
-// checkGateway refuses a gateway that could not work, or that nobody
-// could answer.
+// checkGateway refuses a gateway that could not work, or whose questions could not be answered.
 func checkGateway(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 	for _, pair := range [][2]string{{"store", "store_file"}, {"policies", "decisions"}} {
 		if n.Get(pair[0]) != nil && n.Get(pair[1]) != nil {
@@ -58,7 +57,7 @@ func checkServed(d *document.Decoder, n *yamldoc.Node, g *Served) {
 	}
 }
 
-// checkWorks looks at the servers of a gateway.
+// checkWorks checks the servers of a gateway.
 func checkWorks(d *document.Decoder, n *yamldoc.Node, w *Works) {
 	knows := func(u Upstream) bool { return u.Alias == w.Resources }
 	if w.Resources != "" && !slices.ContainsFunc(w.Upstream, knows) {
@@ -69,8 +68,7 @@ func checkWorks(d *document.Decoder, n *yamldoc.Node, w *Works) {
 	}
 }
 
-// checkServer looks at what a gateway with a service, and one without,
-// can't have.
+// checkServer refuses fields that don't fit a gateway with a service, or one without.
 func checkServer(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 	own := slices.ContainsFunc(g.Callers, func(c Caller) bool { return c.ServerTokenFile != "" })
 	switch {
@@ -105,7 +103,7 @@ func checkServer(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 	}
 }
 
-// checkCallers refuses callers that nobody could tell apart.
+// checkCallers refuses callers that could not be distinguished.
 func checkCallers(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 	nobody := func(c Caller) bool { return c.TokenFile == "" && c.Subject == "" }
 	count := 0
@@ -140,7 +138,7 @@ func checkCallers(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 	}
 }
 
-// checkAsk refuses to ask users whom nobody names.
+// checkAsk refuses to ask users if callers don't name a person.
 func checkAsk(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 	named := func(c Caller) bool { return c.Person != "" }
 	everybody := len(g.Callers) > 0 && !slices.ContainsFunc(g.Callers, func(c Caller) bool { return !named(c) })
@@ -199,8 +197,7 @@ func refuse(d *document.Decoder, n *yamldoc.Node, names []string, of, has string
 	}
 }
 
-// refuseSecond refuses fields that say what an earlier one of the names
-// says.
+// refuseSecond refuses a field if an earlier one of the names already sets the same thing.
 func refuseSecond(d *document.Decoder, n *yamldoc.Node, names ...string) {
 	first := ""
 	for _, name := range names {
@@ -215,8 +212,8 @@ func refuseSecond(d *document.Decoder, n *yamldoc.Node, names ...string) {
 	}
 }
 
-// checkVariables holds variables to names, each given once. env_file is
-// read at the start.
+// checkVariables checks the names of variables, each of which may be given once. env_file is read
+// only at the start.
 func checkVariables(d *document.Decoder, n *yamldoc.Node, u *Upstream) {
 	for _, field := range []string{"env", "env_from"} {
 		for _, f := range fields(n.Get(field)) {
@@ -231,8 +228,7 @@ func checkVariables(d *document.Decoder, n *yamldoc.Node, u *Upstream) {
 	}
 }
 
-// checkHeaders refuses headers that are ours to set, and those that are
-// given twice.
+// checkHeaders refuses headers that the gateway sets itself, and headers that are given twice.
 func checkHeaders(d *document.Decoder, n *yamldoc.Node, u *Upstream) {
 	seen := map[string]bool{}
 	for _, field := range []string{"header_files", "header_env"} {
@@ -262,8 +258,8 @@ func fields(n *yamldoc.Node) []yamldoc.Field {
 	return n.Fields
 }
 
-// IsOurHeader reports whether the gateway makes a header of the bytes
-// that it sends, or of the connection, so that nobody may set it.
+// IsOurHeader reports whether the gateway itself sets a header, from the body or for the
+// connection, so that the configuration may not set it.
 func IsOurHeader(name string) bool {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	own := strings.Fields(
@@ -274,9 +270,8 @@ func IsOurHeader(name string) bool {
 	return slices.Contains(own, name) || strings.HasPrefix(name, "Mcp-")
 }
 
-// Variables are the names of all variables that an upstream is given
-// beside Passed, sorted; of env_file there are none, since that is read
-// at the start.
+// Variables returns the sorted names of all variables that an upstream gets in addition to Passed.
+// Those of env_file are missing, because that file is read only at the start.
 func (u *Upstream) Variables() []string {
 	names := slices.Concat(slices.Collect(maps.Keys(u.Env)), slices.Collect(maps.Keys(u.EnvFrom)))
 	slices.Sort(names)

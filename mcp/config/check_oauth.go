@@ -7,7 +7,7 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// checkOAuth holds the callers to the issuers, and these to callers.
+// checkOAuth checks that callers and issuers fit together.
 func checkOAuth(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 	section := n.Field("oauth")
 	subject := func(c Caller) bool { return c.Subject != "" }
@@ -37,7 +37,7 @@ func checkOAuth(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 	}
 }
 
-// callerAt is the place of a caller, of which one may stand alone.
+// callerAt returns the node of a caller. A single caller may be written without a list.
 func callerAt(n *yamldoc.Node, i int) *yamldoc.Node {
 	all := n.Get("callers")
 	switch {
@@ -50,7 +50,7 @@ func callerAt(n *yamldoc.Node, i int) *yamldoc.Node {
 	return nil
 }
 
-// wrongCaller says what is wrong with a caller's subject and issuer.
+// wrongCaller returns what is wrong with a caller's subject and issuer.
 func (g *Gateway) wrongCaller(c Caller) (problem, expected string) {
 	named := func(i Issuer) bool { return i.Issuer == c.Issuer }
 	switch {
@@ -67,7 +67,7 @@ func (g *Gateway) wrongCaller(c Caller) (problem, expected string) {
 	return "", ""
 }
 
-// IssuerOf is the issuer of a caller's subject.
+// IssuerOf returns the issuer of a caller's subject.
 func (g *Gateway) IssuerOf(c Caller) string {
 	if c.Issuer == "" && g.OAuth != nil && len(g.OAuth.Issuers) == 1 {
 		return g.OAuth.Issuers[0].Issuer

@@ -1,7 +1,6 @@
-// Package config reads the configuration of the MCP gateway: the file
-// of `assent mcp gateway --config`, and the section mcp of `assent
-// serve`. Its fields, their forms, defaults and meanings stand in
-// config.schema.json, and in docs/contracts/mcp.md for people.
+// Package config reads the configuration of the MCP gateway: the file of `assent mcp gateway
+// --config`, and the section mcp of `assent serve`. The fields, their formats, defaults and
+// meanings are defined in config.schema.json, and described for people in docs/contracts/mcp.md.
 package config
 
 import (
@@ -45,10 +44,9 @@ type Gateway struct {
 	Grace     time.Duration `doc:"grace"`
 }
 
-// Works is what a gateway has wherever it runs.
+// Works holds the fields that are the same for a gateway of its own and for one in `assent serve`.
 type Works struct {
-	// Ask is "user", "approvers", "both", or "" for approvers where
-	// there are some.
+	// Ask is "user", "approvers" or "both". If it is empty, approvers are asked if there are any.
 	Ask       string        `doc:"ask"`
 	Within    time.Duration `doc:"within"`
 	RunWithin time.Duration `doc:"run_within"`
@@ -69,9 +67,8 @@ type Works struct {
 // AsksUser reports whether the users of clients are asked.
 func (w *Works) AsksUser() bool { return w.Ask == "user" || w.Ask == "both" }
 
-// Served is a gateway of `assent serve`, at /mcp/NAME: its tenant, store,
-// key, rules and people are those of the server, and whoever calls shows
-// a token of it.
+// Served is a gateway of `assent serve` at /mcp/NAME. It uses the server's tenant, store, key,
+// rules and people, and its callers authenticate with tokens of the server.
 type Served struct {
 	Name  string `doc:"name"`
 	Agent string `doc:"agent"` // id
@@ -81,7 +78,7 @@ type Served struct {
 	InPlace bool          `doc:"in_place"`
 }
 
-// NoWatermark is the watermark of a gateway that has none.
+// NoWatermark is the value of watermark that switches it off.
 const NoWatermark = "none"
 
 // Caller is a client that may call.
@@ -93,12 +90,12 @@ type Caller struct {
 	Issuer          string `doc:"issuer"` // of the subject; "": the only one
 	ServerTokenFile string `doc:"server_token_file"`
 	Session         string `doc:"session"`
-	// Hold is how long a call waits for an answer.
+	// Hold is the time that a call waits for an answer.
 	Hold    time.Duration `doc:"hold"`
 	InPlace bool          `doc:"in_place"`
 }
 
-// OAuth says whose tokens open the gateway.
+// OAuth configures which tokens the gateway accepts.
 type OAuth struct {
 	Issuers  []Issuer `doc:"issuers"`
 	Audience string   `doc:"audience"` // "": the gateway's own address
@@ -106,8 +103,8 @@ type OAuth struct {
 	Claim    string   `doc:"claim"`
 }
 
-// Issuer is an authorization server. Without JWKSURL and JWKSFile its
-// metadata says where its keys are.
+// Issuer is an authorization server. Without JWKSURL and JWKSFile, the location of its keys is read
+// from its metadata.
 type Issuer struct {
 	Issuer     string   `doc:"issuer"`
 	JWKSURL    string   `doc:"jwks_url"`
@@ -116,8 +113,7 @@ type Issuer struct {
 	Networks   []string `doc:"networks"`
 }
 
-// Client is how the gateway gets a token for a server, at TokenURL or
-// from Issuer.
+// Client configures how the gateway gets a token for a server, from TokenURL or from Issuer.
 type Client struct {
 	TokenURL   string   `doc:"token_url"`
 	Issuer     string   `doc:"issuer"`
@@ -128,8 +124,7 @@ type Client struct {
 	Networks   []string `doc:"networks"`
 }
 
-// Upstream is an MCP server: a program if it has a Command, else the
-// one at URL.
+// Upstream is an MCP server: a program if it has a Command, otherwise the server at URL.
 type Upstream struct {
 	Alias   string            `doc:"alias"`
 	Command string            `doc:"command"`
@@ -137,13 +132,12 @@ type Upstream struct {
 	Cwd     string            `doc:"cwd"` // "": the gateway's own
 	Env     map[string]string `doc:"env"`
 	EnvFile string            `doc:"env_file"` // see ReadEnv
-	// EnvFrom are names of the gateway's own variables, by the names
-	// that the program knows.
+	// EnvFrom maps names of the program's variables to names of the gateway's own variables.
 	EnvFrom map[string]string `doc:"env_from"`
 	// DotenvFile is read by ReadDotenv.
 	DotenvFile string `doc:"dotenv_file"`
-	// FillIn are names of the gateway's own variables, by the texts that
-	// Filled replaces with their values.
+	// FillIn maps texts to names of the gateway's own variables. Filled replaces each text with the
+	// variable's value.
 	FillIn map[string]string `doc:"fill_in"`
 
 	URL         string            `doc:"url"`
@@ -177,14 +171,14 @@ type Upstream struct {
 	Instructions string `doc:"instructions"`
 }
 
-// Passed are the variables that every program gets from the gateway's
-// environment if they are set: those that each program needs, and Network.
+// Passed returns the variables that every program gets from the gateway's environment if they are
+// set: those that every program needs, and Network.
 func Passed() []string {
 	return append(strings.Fields("HOME LANG LC_ALL LOGNAME PATH SHELL TERM TMPDIR TZ USER"), Network()...)
 }
 
-// Network are the variables without which programs don't get through a
-// company's network: proxies and certificate authorities.
+// Network returns the variables that programs need in a company's network: for proxies and
+// certificate authorities.
 func Network() []string {
 	return strings.Fields("HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy " +
 		"NODE_EXTRA_CA_CERTS NODE_USE_ENV_PROXY NODE_USE_SYSTEM_CA SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE " +
@@ -192,8 +186,7 @@ func Network() []string {
 		"npm_config_proxy npm_config_https_proxy npm_config_registry")
 }
 
-// Filled is the upstream with the texts of FillIn replaced by the values
-// of variables.
+// Filled returns the upstream in which the texts of FillIn are replaced by the values of variables.
 func (u Upstream) Filled(getenv func(string) string) (Upstream, error) {
 	if len(u.FillIn) == 0 {
 		return u, nil

@@ -20,8 +20,8 @@ import (
 
 const contract = "../../docs/contracts/mcp.md"
 
-// TestContractExamples: the configurations of the contract are read,
-// and a few of their fields mean what it says.
+// TestContractExamples: the configurations of the contract can be read, and some of their fields
+// have the documented meaning.
 func TestContractExamples(t *testing.T) {
 	text := must.Get(os.ReadFile(contract))(t)
 	examples := regexp.MustCompile("(?s)```yaml mcp\n(.*?)```").FindAllSubmatch(text, -1)
@@ -69,7 +69,7 @@ func wants(t *testing.T, all map[string][2]any) {
 
 const least = "agent: a.agf.yaml\nupstream: {alias: a, command: b}\n"
 
-// TestDefaults: what a file does not say is what the contract says.
+// TestDefaults: missing fields have the defaults of the contract.
 func TestDefaults(t *testing.T) {
 	cfg, findings := Read("mcp.yaml", []byte(least+"callers: {name: me}\n"))
 	if len(findings) > 0 {
@@ -111,11 +111,10 @@ func remote(more string) string {
 	return "agent: a\nupstream:\n  - alias: a\n    url: https://a.example\n" + more
 }
 
-// issued is a gateway that listens and takes tokens of an issuer.
+// issued is the configuration of a gateway that listens and accepts tokens of an issuer.
 const issued = "listen: 127.0.0.1:1\noauth: {issuers: {issuer: https://i.example}}\n"
 
-// TestRefusals: what can't work is refused with its place and what
-// would be right.
+// TestRefusals: a configuration that can't work is refused with the place and a suggestion.
 func TestRefusals(t *testing.T) {
 	refused(t, map[string]string{
 		"store: a\n":                                                         `1:1 this configuration of assent mcp gateway lacks agent and upstream`,
@@ -179,7 +178,7 @@ func TestRefusalsOfTokens(t *testing.T) {
 
 const several = "listen: 127.0.0.1:1\noauth: {issuers: [{issuer: https://i.example}, {issuer: https://j.example}]}\n"
 
-// refused wants texts to be refused at a place, with a message.
+// refused checks that texts are refused at a place with a message.
 func refused(t *testing.T, all map[string]string) {
 	t.Helper()
 	for src, want := range all {
@@ -202,8 +201,7 @@ func refused(t *testing.T, all map[string]string) {
 	}
 }
 
-// TestArguments: arguments and values of variables may be empty, and
-// hold what a shell would read.
+// TestArguments: arguments and values of variables may be empty, and may contain shell syntax.
 func TestArguments(t *testing.T) {
 	cfg, findings := Read("mcp.yaml", []byte(
 		"agent: a\nupstream: {alias: a, command: b c, args: [\"\", $(x), \"; rm\"], env: {A: \"\"}}\n",
@@ -250,16 +248,14 @@ func TestReadEnv(t *testing.T) {
 	}
 }
 
-// TestContractSaysEveryField: each field stands in the contract with
-// its default and its meaning.
+// TestContractSaysEveryField: the contract documents each field with its default and its meaning.
 func TestContractSaysEveryField(t *testing.T) {
 	text := must.Get(os.ReadFile(contract))(t)
 	saysFields(t, string(text), schema("gateway").Fields())
 }
 
-// TestContractSaysWhatAServiceHas: the fields of a gateway of assent
-// serve alone stand in their section of the contract, and the names of
-// all others.
+// TestContractSaysWhatAServiceHas: the section about assent serve documents the fields that exist
+// only there, and names all others.
 func TestContractSaysWhatAServiceHas(t *testing.T) {
 	text := must.Get(os.ReadFile(contract))(t)
 	_, section, _ := strings.Cut(string(text), "\n## Inside `assent serve`\n")
@@ -281,7 +277,7 @@ func TestContractSaysWhatAServiceHas(t *testing.T) {
 	}
 }
 
-// saysFields wants a row for each field.
+// saysFields checks that there is a row for each field.
 func saysFields(t *testing.T, text string, fields map[string]*document.Schema) {
 	t.Helper()
 	lines := strings.Split(text, "\n")
@@ -327,8 +323,8 @@ func section(t *testing.T, src string) (all []Served, findings []diag.Finding) {
 
 const leastServed = "name: files\nagent: clerk\nupstream: {alias: a, command: b}\n"
 
-// TestSection: a gateway of a service has the defaults of one by itself,
-// and paths as seen from the file.
+// TestSection: a gateway of a service has the same defaults as a separate one, and paths are
+// relative to the file.
 func TestSection(t *testing.T) {
 	all, findings := section(t, leastServed+"pins: a.json\nhold: codex\n")
 	if len(findings) > 0 || len(all) != 1 {
@@ -343,8 +339,8 @@ func TestSection(t *testing.T) {
 	})
 }
 
-// TestSectionRefusals: what can't work, and what the service says
-// already, is refused with its place and what would be right.
+// TestSectionRefusals: settings that can't work, and settings that the service already has, are
+// refused with the place and a suggestion.
 func TestSectionRefusals(t *testing.T) {
 	inline := strings.ReplaceAll(leastServed, "\n", ", ")
 	for src, want := range map[string][2]string{
@@ -378,7 +374,7 @@ func TestSectionRefusals(t *testing.T) {
 	}
 }
 
-// TestEveryFieldHasAPlace: what the schema names is read into a field.
+// TestEveryFieldHasAPlace: every property of the schema is read into a field.
 func TestEveryFieldHasAPlace(t *testing.T) {
 	var g Gateway
 	var c Caller
@@ -402,8 +398,8 @@ func TestPublishedSchema(t *testing.T) {
 	}
 }
 
-// FuzzRead: no text makes the reader panic, and what it accepts has
-// servers that could be started.
+// FuzzRead: no text makes the reader panic, and the servers of an accepted configuration can be
+// started.
 func FuzzRead(f *testing.F) {
 	f.Add(least)
 	f.Add("agent: a\nupstream: [{alias: a, url: https://a.example, header_env: {A: B}}]")

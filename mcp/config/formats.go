@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/rap/peer"
 )
 
-// formats are the forms of text that the table names.
+// formats returns the text formats that the table uses.
 func formats(dir string) map[string]document.Format {
 	beside := func(name string) string {
 		if dir == "" || filepath.IsAbs(name) || strings.HasPrefix(name, "$") { // fill_in may make it absolute
@@ -88,9 +88,8 @@ var (
 // IsVariable reports whether a name may be that of a variable.
 func IsVariable(s string) bool { return variable().MatchString(s) }
 
-// IsAlias reports whether a name may stand for a server: in agents'
-// files, and before the names of its tools. Two underscores are what
-// parts the two.
+// IsAlias reports whether a name may be used as a server's alias in agents' files and before the
+// names of its tools. It may not contain two underscores, which separate the alias from the name.
 func IsAlias(s string) bool { return alias().MatchString(s) && !strings.Contains(s, "__") }
 
 func isName(s string) bool { return name().MatchString(s) }
@@ -128,12 +127,11 @@ func isOrigin(s string) bool {
 	return u.Scheme+"://"+u.Host == s && slices.Contains([]string{"http", "https"}, u.Scheme)
 }
 
-// reference is a text that fill_in may replace. What comes of it is
-// checked at the start.
+// reference matches a text that fill_in may replace. The result is checked at the start.
 var reference = regexp.MustCompile(`\$\{[^}]*\}`)
 
-// isCallable reports whether package peer would call a URL. Whether its
-// address is in networks is seen at the start.
+// isCallable reports whether package peer would accept a URL. Its addresses are compared with
+// networks at the start.
 func isCallable(s string) bool {
 	_, err := peer.New(peer.Config{URL: reference.ReplaceAllString(s, "x"), Networks: []netip.Prefix{
 		netip.PrefixFrom(netip.IPv4Unspecified(), 0),
@@ -152,8 +150,7 @@ func readPermitAge(s string) (any, string, string) {
 	return d, "", ""
 }
 
-// Holds are the clients whose limits are known, with how long a call
-// may wait there for an answer.
+// Holds returns, for clients whose limits are known, how long a call may wait there for an answer.
 func Holds() map[string]time.Duration {
 	return map[string]time.Duration{
 		"claude-code-stdio": 25 * time.Minute,

@@ -21,7 +21,7 @@ import (
 //go:embed config.schema.json
 var table []byte
 
-// schemaURL is where the published schema stands.
+// schemaURL is the address of the published schema.
 const schemaURL = "https://github.com/assent-dev/assent/schema/mcp.schema.json"
 
 // rule is the id of all findings.
@@ -31,9 +31,8 @@ const rule = "config-invalid"
 // validators.
 func JSON() ([]byte, error) { return document.Publish(table, "gateway", schemaURL) }
 
-// Read reads the text of a configuration. What its paths are seen from
-// is the directory of the file. With findings the configuration can't
-// be used.
+// Read parses the text of a configuration. Its paths are relative to the directory of the file. If
+// there are findings, the configuration can't be used.
 func Read(file string, src []byte) (Gateway, []diag.Finding) {
 	var cfg Gateway
 	dir := filepath.Dir(file)
@@ -51,9 +50,9 @@ func Read(file string, src []byte) (Gateway, []diag.Finding) {
 	return cfg, d.Findings
 }
 
-// Program is the configuration of a gateway of one program, without a
-// file: all else is as it is by default. Paths are as given; what else
-// it needs stands in the directory of the agent's file.
+// Program returns the configuration of a gateway for one program without a file, with defaults for
+// all other fields. Paths are used as given. Other files that it needs are in the directory of the
+// agent's file.
 func Program(agent, alias string, argv []string) Gateway {
 	d := decoder("")
 	g := Gateway{Agent: agent, Store: filepath.Join(filepath.Dir(agent), storeName)}
@@ -65,7 +64,7 @@ func Program(agent, alias string, argv []string) Gateway {
 	return g
 }
 
-// storeName is the file of the embedded store unless it is named.
+// storeName is the default file of the embedded store.
 const storeName = "mcp.db"
 
 func schema(name string) *document.Schema { return tables().Def(name) }
@@ -80,9 +79,9 @@ var tables = sync.OnceValue(func() *document.Schema {
 	return s
 })
 
-// ReadEnv reads the file of an upstream's env_file: variables by their
-// names. A file that others may read is an error; so is all else than
-// names with texts, told without a value.
+// ReadEnv reads the file of an upstream's env_file and returns its variables. It returns an error
+// if others may read the file, or if it has anything but names with texts; the error never contains
+// a value.
 func ReadEnv(file string) (map[string]string, error) {
 	src, err := readSecret(file)
 	if err != nil {
@@ -123,10 +122,8 @@ func ReadEnv(file string) (map[string]string, error) {
 // dotenvLine is a line of a dotenv file: NAME=VALUE, perhaps after export.
 var dotenvLine = regexp.MustCompile(`^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$`)
 
-// ReadDotenv reads the file of an upstream's dotenv_file: variables by
-// their names. Lines of another form are left out, as by the clients that
-// name such files.
-// A file that is not there has none.
+// ReadDotenv reads the file of an upstream's dotenv_file and returns its variables. Lines in
+// another form are skipped, as the clients that use such files do. A missing file has no variables.
 func ReadDotenv(file string) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +138,7 @@ func ReadDotenv(file string) (map[string]string, error) {
 	return out, err
 }
 
-// dotenvValue is a value without its quotes, or without a comment.
+// dotenvValue returns a value without its quotes or its comment.
 func dotenvValue(text string) string {
 	for _, quote := range []string{`"`, "'", "`"} {
 		rest, opens := strings.CutPrefix(text, quote)
@@ -158,8 +155,8 @@ func dotenvValue(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// readSecret reads a file that nobody else may read. Windows has no
-// such bits, and reports files as readable by all.
+// readSecret reads a file that only its owner may read. Windows has no such permission bits, and
+// reports every file as readable by all.
 func readSecret(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {

@@ -6,19 +6,19 @@ import (
 	"github.com/assent-dev/assent/internal/document"
 )
 
-// Section is the list of gateways in the file of another program: its
-// schema, and what reads it.
+// Section is the list of gateways in the file of another program: its schema and the functions that
+// read it.
 type Section struct {
 	Schema  []byte // of the field; its $defs and formats have names of their own
 	Formats map[string]document.Format
 	Checks  map[string]document.Check
 }
 
-// sectionPrefix is before the names of a section.
+// sectionPrefix is put before the names of a section.
 const sectionPrefix = "mcp_"
 
-// NewSection is the section of a file in dir, from which its paths are
-// seen. It is read into a []Served.
+// NewSection returns the section for a file in dir, to which its paths are relative. It is read
+// into a []Served.
 func NewSection(dir string) (Section, error) {
 	d := decoder(dir)
 	out := Section{Formats: map[string]document.Format{}, Checks: map[string]document.Check{}}
@@ -34,7 +34,7 @@ func NewSection(dir string) (Section, error) {
 	return out, err
 }
 
-// sectionSchema is the field, with what it refers to.
+// sectionSchema returns the field's schema with the definitions that it refers to.
 func sectionSchema() ([]byte, error) {
 	own, err := document.Prefixed(table, sectionPrefix)
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/assent-dev/assent/mcp/catalog"
 )
 
-// Clerk lets files be listed and read, has people asked about writing,
-// and doesn't allow formatting.
+// Clerk is an agent that may list and read files, asks people about writing, and may not format.
 const Clerk = clerkHead + `    - alias: files
       server_ref: files
       description: Files.
@@ -31,20 +30,20 @@ const clerkFoot = `execution_policy: {id: agf.react, config: {instructions: Keep
 // mcp_servers, each line with its indentation of four.
 func ClerkOf(servers string) string { return clerkHead + servers + clerkFoot }
 
-// Pins accepts all tools as they come first, and remembers them.
+// Pins accepts all tools when they are first seen, and remembers them.
 type Pins struct {
 	mu  sync.Mutex
 	all catalog.Pins
 }
 
-// Pins are those that were accepted.
+// Pins returns the accepted definitions.
 func (p *Pins) Pins(context.Context) (*catalog.Pins, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.all.Clone(), nil
 }
 
-// Accept keeps what was judged.
+// Accept stores the accepted definitions.
 func (p *Pins) Accept(_ context.Context, j *catalog.Judgement) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +58,7 @@ func (p *Pins) Add(alias string, of catalog.Server, pin catalog.Pin) {
 	p.all.Add(alias, of, []catalog.Pin{pin}, catalog.Instead)
 }
 
-// Of is what a tool of a server is pinned to. It panics where there is nothing.
+// Of returns the pin of a server's tool. It panics if there is none.
 func (p *Pins) Of(alias, tool string) catalog.Pin {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,7 +1,6 @@
-// Package mcptest is an MCP server for tests, in a process of its own:
-// it keeps every byte that it gets, speaks the era that it is told to,
-// and misbehaves on demand. What it does stands in a file that a test
-// may change while it runs.
+// Package mcptest is an MCP server for tests in a process of its own. It keeps every byte that it
+// receives, speaks the configured era, and misbehaves on demand. Its behaviour is in a file that a
+// test may change while it runs.
 package mcptest
 
 import (
@@ -21,7 +20,7 @@ import (
 // server's directory.
 const Variable = "ASSENT_TEST_MCP_SERVER_DIR"
 
-// What a server does when it is called.
+// The behaviours of a server when it is called.
 const (
 	Crash    = "crash"    // it ends
 	Hang     = "hang"     // it never answers
@@ -29,10 +28,10 @@ const (
 	Progress = "progress" // it reports progress three times
 	Asks     = "asks"     // it asks the client for everything there is to ask
 	Task     = "task"     // it answers with a task of its own, which is done a little later
-	Question = "question" // it asks the script's question, and answers with what it was told
+	Question = "question" // it asks the script's question, and returns the answer
 	Noise    = "noise"    // it writes to its log
 	Flood    = "flood"    // it reports progress, logs and changed lists, thousands of each
-	Tells    = "tells"    // it logs, and says that resources have changed, one that nobody follows too
+	Tells    = "tells"    // it logs, and reports changes of resources, including one without subscription
 	Changed  = "changed"  // it says that its tools have changed
 )
 
@@ -51,8 +50,8 @@ type Script struct {
 	TaskEnds string
 	Asks     string            // its question, as JSON: a method and params
 	Errors   map[string]string // errors of the protocol, likewise
-	// Lists are results by a method of resources and prompts, byte for
-	// byte, with PARAMS for those of the request; "": it never answers.
+	// Lists are results by a method of resources and prompts, byte for byte, in which PARAMS is
+	// replaced by the request's params. If a result is empty, the request is never answered.
 	Lists map[string]string
 	Info  string // what it says of itself, as JSON; "": a name and a version
 }
@@ -71,8 +70,7 @@ func New(t testing.TB, s Script) *Server {
 	return u
 }
 
-// Rewrite has the server behave in another way from its next message
-// on.
+// Rewrite changes the server's behaviour from its next message on.
 func (u *Server) Rewrite(s Script) {
 	u.t.Helper()
 	text, err := json.Marshal(s)
@@ -88,14 +86,13 @@ func (u *Server) Rewrite(s Script) {
 	}
 }
 
-// Env is what the server's process needs in its environment. Without
-// GORACE, a program that was built with the race detector sleeps for a second
-// before it ends.
+// Env returns the environment that the server's process needs. Without GORACE, a program that was
+// built with the race detector sleeps for a second before it exits.
 func (u *Server) Env() []string {
 	return []string{Variable + "=" + u.dir, "GOCOVERDIR=" + u.dir, "GORACE=atexit_sleep_ms=0"}
 }
 
-// Release lets calls end that are held.
+// Release lets held calls end.
 func (u *Server) Release() {
 	u.t.Helper()
 	if err := os.WriteFile(filepath.Join(u.dir, "released"), nil, 0o600); err != nil {
@@ -103,19 +100,19 @@ func (u *Server) Release() {
 	}
 }
 
-// Got is every byte that the server got, over all its lives.
+// Got returns every byte that the server has received in all its processes.
 func (u *Server) Got() []byte { return u.file("got") }
 
-// Said is every line that the server wrote to its client.
+// Said returns every line that the server has written to its client.
 func (u *Server) Said() []byte { return u.file("said") }
 
-// Starts are the processes that were started, a line for each.
+// Starts returns a line for each process that was started.
 func (u *Server) Starts() int { return bytes.Count(u.file("starts"), []byte("\n")) }
 
-// Args are the arguments that the last process was started with.
+// Args returns the arguments of the last process.
 func (u *Server) Args() []string { return u.texts("args") }
 
-// Environ is the environment that the last process was started with.
+// Environ returns the environment of the last process.
 func (u *Server) Environ() []string { return u.texts("environ") }
 
 func (u *Server) texts(name string) (all []string) {
@@ -135,7 +132,7 @@ func (u *Server) file(name string) []byte {
 	return text
 }
 
-// Messages are the messages that the server got, in their order.
+// Messages returns the messages that the server has received, in order.
 func (u *Server) Messages() (all []wire.Message) {
 	u.t.Helper()
 	for line := range bytes.Lines(u.Got()) {
@@ -149,7 +146,7 @@ func (u *Server) Messages() (all []wire.Message) {
 	return all
 }
 
-// Params are the params of the requests with a method, byte for byte.
+// Params returns the params of the requests with a method, byte for byte.
 func (u *Server) Params(method string) (all []string) {
 	u.t.Helper()
 	for _, m := range u.Messages() {
@@ -160,11 +157,10 @@ func (u *Server) Params(method string) (all []string) {
 	return all
 }
 
-// Calls are the params of tools/call.
+// Calls returns the params of tools/call.
 func (u *Server) Calls() []string { return u.Params(wire.MethodCall) }
 
-// Main serves on standard input and output where Variable is set, and
-// reports whether it was.
+// Main serves on standard input and output if Variable is set, and reports whether it was.
 func Main() bool {
 	dir := os.Getenv(Variable)
 	if dir == "" {

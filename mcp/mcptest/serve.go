@@ -26,12 +26,12 @@ type program struct {
 	raw      io.Writer // takes whole lines
 	out      *wire.Pipe
 	open     sync.WaitGroup
-	followed sync.Map // _meta of what is told, by URI
+	followed sync.Map // _meta of notifications, by URI
 	polled   atomic.Int64
 	asked    sync.Map // channels of answers to our questions, by their ids
 }
 
-// lines takes each write at once.
+// lines passes each write on immediately.
 type lines struct {
 	mu sync.Mutex
 	to io.Writer
@@ -77,7 +77,7 @@ func appendTo(dir, name string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
-// begun notes that a process was started, and how.
+// begun records that a process was started, with its arguments.
 func begun(dir string) error {
 	starts, err := appendTo(dir, "starts")
 	if err != nil {
@@ -130,7 +130,7 @@ func (p *program) take(line []byte, first bool) error {
 }
 
 func (p *program) say(m *wire.Message, result string) {
-	_ = p.out.Write(wire.Answer(m.ID, json.RawMessage(result), nil)) // nobody may hear it
+	_ = p.out.Write(wire.Answer(m.ID, json.RawMessage(result), nil)) // the client may have gone
 }
 
 func (p *program) answer(s *Script, m *wire.Message) {
@@ -180,8 +180,7 @@ func (p *program) listed(s *Script, m *wire.Message) bool {
 	return has
 }
 
-// news answers what has to do with news, and reports whether it was
-// that.
+// news handles requests about notifications, and reports whether it was one.
 func (p *program) news(s *Script, m *wire.Message) bool {
 	legacy := s.Era != "modern"
 	uri, _ := jsonmsg.ReadString(jsonmsg.Get(m.Params, "uri"))
@@ -261,13 +260,12 @@ func (p *program) call(s *Script, m *wire.Message) {
 	p.line(`{"jsonrpc":"2.0","id":` + m.ID.Text() + `,"result":` + text + `}`)
 }
 
-// line writes a line as it is, sound or not.
+// line writes a line unchanged, valid or not.
 func (p *program) line(text string) {
-	_, _ = io.WriteString(p.raw, text+"\n") // nobody may hear it
+	_, _ = io.WriteString(p.raw, text+"\n") // the client may have gone
 }
 
-// behave does what the script has a tool do, and reports whether there
-// is no answer.
+// behave does what the script defines for a tool, and reports whether there is no answer.
 func (p *program) behave(how string, call *wire.Call) (silent bool) {
 	switch how {
 	case Crash:
@@ -305,8 +303,8 @@ func (p *program) becomesTask(s *Script, m *wire.Message) {
 	p.say(m, `{"task":{`+theirTask+`"status":"working"}}`)
 }
 
-// task says how far the task has come: it is done when it was asked for
-// twice, or as the script says.
+// task returns the status of the task. It is done when it has been requested twice, or as the
+// script says.
 func (p *program) task(s *Script, m *wire.Message) {
 	const result = `{"content":[{"type":"text","text":"done"}]}`
 	status := "working"
@@ -325,7 +323,7 @@ func (p *program) task(s *Script, m *wire.Message) {
 	}
 }
 
-// question asks what the script says, and answers with the answer.
+// question asks the script's question, and returns the client's answer.
 func (p *program) question(s *Script, m *wire.Message, call *wire.Call) {
 	switch {
 	case s.Era != "modern":
@@ -365,7 +363,7 @@ func (p *program) progress(call *wire.Call, n int) {
 	}
 }
 
-// asks asks the client for all that a server of 2025-11-25 may ask for.
+// asks asks the client everything that a server of 2025-11-25 may ask.
 func (p *program) asks() {
 	for i, method := range []string{"elicitation/create", "sampling/createMessage", "roots/list"} {
 		_ = p.out.Write(&wire.Message{

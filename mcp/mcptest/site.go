@@ -31,28 +31,28 @@ type Visit struct {
 	Times   int          // how many visits with this method there were, with it
 }
 
-// NewSite returns a site that speaks the era of a script: "legacy",
-// "modern" or "old" (HTTP+SSE of 2024-11-05). on, where it isn't nil,
-// sees each visit first, and says whether it answered it.
+// NewSite returns a site that speaks the era of a script: "legacy", "modern" or "old" (HTTP+SSE of
+// 2024-11-05). If on isn't nil, it sees each visit first, and returns true if it answered the
+// visit.
 func NewSite(t testing.TB, s Script, on func(http.ResponseWriter, *Visit) bool) *Site {
 	t.Helper()
 	site := &Site{on: on, script: s, stream: make(chan string, 16)}
 	site.Server = httptest.NewServer(site)
 	t.Cleanup(func() {
-		site.CloseClientConnections() // streams that nobody ends
+		site.CloseClientConnections() // streams that are still open
 		site.Close()
 	})
 	return site
 }
 
-// Rewrite has the site behave in another way from its next visit on.
+// Rewrite changes the site's behaviour from its next visit on.
 func (s *Site) Rewrite(script Script) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script = script
 }
 
-// Visits are those with a method of MCP; "" for the ones without a
+// Visits returns the visits with an MCP method. With an empty method it returns those without a
 // message.
 func (s *Site) Visits(method string) (found []*Visit) {
 	s.mu.Lock()
@@ -83,7 +83,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.stream <- "data: " + script.answer(&v.Message) + "\n\n"
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, script.answer(&v.Message)) // nobody may hear it
+		_, _ = io.WriteString(w, script.answer(&v.Message)) // the client may have gone
 	}
 }
 
@@ -121,7 +121,7 @@ func (s *Site) bring(w http.ResponseWriter, r *http.Request) {
 // Events writes a part of a stream of events.
 func Events(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/event-stream")
-	_, _ = io.WriteString(w, text) // nobody may hear it
+	_, _ = io.WriteString(w, text) // the client may have gone
 	_ = http.NewResponseController(w).Flush()
 }
 
@@ -130,10 +130,10 @@ func Say(w http.ResponseWriter, status int, m *wire.Message, result string, err 
 	answer := wire.Answer(m.ID, json.RawMessage(result), err)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, written(answer)) // nobody may hear it
+	_, _ = io.WriteString(w, written(answer)) // the client may have gone
 }
 
-// answer is what the script says to a request.
+// answer returns the script's answer to a request.
 func (s *Script) answer(m *wire.Message) string {
 	call, bad := &wire.Call{}, (*wire.Error)(nil)
 	if m.Method == wire.MethodCall {

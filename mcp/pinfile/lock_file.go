@@ -8,9 +8,8 @@ import (
 	"os"
 )
 
-// lock makes a file beside the other. It is nil while another process
-// has made it. One that was killed leaves it behind: then it has to be
-// removed by hand.
+// lock creates a lock file next to the other file. unlock is nil while another process holds the
+// lock. A process that was killed leaves the lock file, which then has to be removed by hand.
 func lock(path string) (unlock func() error, err error) {
 	name := path + ".lock"
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL, 0o600)

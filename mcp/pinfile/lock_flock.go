@@ -9,9 +9,8 @@ import (
 	"syscall"
 )
 
-// lock takes the lock of the folder in which a file stands, so that
-// nothing lies about beside it. It is nil while another process has it.
-// The lock ends with the process.
+// lock locks the directory of a file, so that no lock file is needed. unlock is nil while another
+// process holds the lock. The lock ends with the process.
 func lock(path string) (unlock func() error, err error) {
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {

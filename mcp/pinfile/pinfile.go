@@ -1,10 +1,9 @@
-// Package pinfile keeps the accepted definitions of MCP tools
-// (catalog.Pins) in a file that people read, and keep in a repository.
+// Package pinfile keeps the accepted definitions of MCP tools (catalog.Pins) in a file that people
+// read and keep in a repository.
 //
-// The file is replaced as a whole, by a file that only its owner may
-// read; who reads it sees the one or the other. Several programs may
-// change it at once: each waits for the others, and none loses what
-// another wrote. What they don't know stays in it.
+// The file is replaced atomically by a file that only its owner may read, so readers see either the
+// old or the new one. Several programs may change it at once: each waits for the others, and no
+// change is lost. Unknown members are kept.
 package pinfile
 
 import (
@@ -20,9 +19,8 @@ import (
 	"github.com/assent-dev/assent/mcp/catalog"
 )
 
-// Read reads a file of pins. Where there is none, nothing is pinned. A
-// file that can't be read in whole is an error with its place: what was
-// accepted is unknown then, and nothing may be taken for it.
+// Read reads a file of pins. If the file doesn't exist, nothing is pinned. It returns an error with
+// the place if the file can't be parsed completely, because then it is unknown what was accepted.
 func Read(path string) (*catalog.Pins, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -34,9 +32,8 @@ func Read(path string) (*catalog.Pins, error) {
 	return catalog.ReadPins(path, text)
 }
 
-// Update changes a file of pins, or makes it. An error of change, and a
-// file that is broken, leave it as it is. It waits for other programs
-// that change it until ctx ends.
+// Update changes a file of pins, or creates it. If change returns an error or the file is broken,
+// the file is left unchanged. It waits until ctx ends for other programs that change the file.
 func Update(ctx context.Context, path string, change func(*catalog.Pins) error) (err error) {
 	if whole, err := filepath.EvalSymlinks(path); err == nil {
 		path = whole
@@ -63,8 +60,7 @@ func Update(ctx context.Context, path string, change func(*catalog.Pins) error) 
 	return nil
 }
 
-// again is how long a program waits before it looks whether another is
-// done.
+// again is the pause before a program tries again to get the lock.
 const again = 10 * time.Millisecond
 
 // wait takes the lock of a file.
@@ -82,8 +78,8 @@ func wait(ctx context.Context, path string) (unlock func() error, err error) {
 	}
 }
 
-// replace writes a file beside, and puts it in the place of another.
-// What stands there already stays.
+// replace writes a temporary file in the same directory and renames it to path. It does nothing if
+// the content is the same already.
 func replace(path string, text []byte) (err error) {
 	if was, err := os.ReadFile(path); err == nil && bytes.Equal(was, text) {
 		return nil

@@ -51,8 +51,8 @@ func add(ctx context.Context, file, name string) error {
 	})
 }
 
-// TestSeveralWriters: processes that change the file at once lose
-// nothing of each other, and nothing is left beside it.
+// TestSeveralWriters: processes that change the file at once lose no changes of each other, and
+// leave no other files in its directory.
 func TestSeveralWriters(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pins.json")
 	var all sync.WaitGroup
@@ -118,7 +118,7 @@ func TestReadAndUpdate(t *testing.T) {
 	}
 }
 
-// TestUpdateWaits: who can't have the file in time is told so.
+// TestUpdateWaits: Update returns an error if it can't lock the file in time.
 func TestUpdateWaits(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pins.json")
 	unlock := must.Get(lock(file))(t)

@@ -14,13 +14,13 @@ const (
 	ResourcesChanged = "notifications/resources/list_changed"
 )
 
-// listeners are the clients that hear of changed lists.
+// listeners are the clients that are notified of changed lists.
 type listeners struct {
 	mu  sync.Mutex
 	all map[*listener]struct{}
 }
 
-// listener is a client that listens.
+// listener is a client that is notified.
 type listener struct {
 	out  sink
 	id   wire.ID         // of the modern request that listens; zero of a legacy client
@@ -53,7 +53,7 @@ func (l *listeners) of(method string) (out []*listener) {
 	return out
 }
 
-// Announce tells clients that a list has changed.
+// Announce notifies clients that a list has changed.
 func (s *Server) Announce(ctx context.Context, method string) {
 	for _, l := range s.listeners.of(method) {
 		m := &wire.Message{Method: method}
@@ -66,7 +66,7 @@ func (s *Server) Announce(ctx context.Context, method string) {
 	}
 }
 
-// hear has a legacy client hear of all changes, from when it is ready.
+// hear makes a legacy client get notifications of all changes once it is ready.
 func (s *session) hear(out sink) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

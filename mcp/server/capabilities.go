@@ -5,7 +5,7 @@ import "github.com/assent-dev/assent/internal/jsonmsg"
 // tasksExtension is the name of the modern tasks.
 const tasksExtension = "io.modelcontextprotocol/tasks"
 
-// Capabilities are what a client says it can do.
+// Capabilities are the capabilities that a client declares.
 type Capabilities struct {
 	Form  bool   // show a form to its user (elicitation)
 	URL   bool   // show a link to its user
@@ -13,8 +13,8 @@ type Capabilities struct {
 	Raw   []byte // as the client sent them; nil for none
 }
 
-// readCapabilities reads what a client said. Before the form had a
-// name, an empty elicitation meant it.
+// readCapabilities reads the capabilities of a client. Before forms had a name of their own, an
+// empty elicitation meant that the client can show them.
 func readCapabilities(raw []byte) Capabilities {
 	c := Capabilities{Raw: raw}
 	elicitation := jsonmsg.Get(raw, "elicitation")

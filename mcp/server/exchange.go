@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// Exchange carries what is said to a client while its request is open.
+// Exchange sends messages to a client while its request is open.
 type Exchange struct {
 	session *session
 	out     sink
@@ -21,32 +21,32 @@ type Exchange struct {
 	level   string // Request.LogLevel
 
 	mu   sync.Mutex
-	last float64 // progress that was told
+	last float64 // the last progress that was sent
 	over bool    // the request was answered, or cancelled
 }
 
 // Modern reports whether the client speaks a modern version.
 func (e *Exchange) Modern() bool { return e.modern }
 
-// Capabilities are what the client says it can do.
+// Capabilities returns what the client declared.
 func (e *Exchange) Capabilities() Capabilities { return e.able }
 
-// errOver says that nothing belongs to a request any more.
+// errOver means that the request was already answered.
 var errOver = errors.New("the request is over")
 
-// end has nothing follow the answer to the request.
+// end prevents messages after the answer to the request.
 func (e *Exchange) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.over = true
 }
 
-// WantsProgress reports whether the client asked to be told of progress.
+// WantsProgress reports whether the client asked for progress reports.
 func (e *Exchange) WantsProgress() bool { return !e.token.IsZero() }
 
-// Progress tells the client how far its request has come. One token
-// rises, whoever reports: p.Progress is taken where it is above what was
-// told, and else a step is added. Nothing is sent without a token.
+// Progress reports the progress of the request to the client. The number must rise for a token,
+// whichever source reports: p.Progress is used if it is above the last number, otherwise the last
+// number is incremented. Nothing is sent without a token.
 func (e *Exchange) Progress(p wire.Progress) error {
 	if !e.WantsProgress() {
 		return nil
@@ -66,11 +66,11 @@ func (e *Exchange) Progress(p wire.Progress) error {
 	return e.notify("notifications/progress", params)
 }
 
-// LogLevel is from which level on the client wants logs of its request;
-// "" when it didn't say.
+// LogLevel returns the lowest level of logs that the client wants for its request. It is empty if
+// the client didn't set one.
 func (e *Exchange) LogLevel() string { return e.level }
 
-// Log tells the client a line of a log, where it wants it.
+// Log sends a log message to the client if the client wants its level.
 func (e *Exchange) Log(l wire.Log) error {
 	unwanted := e.level == "" && e.modern || wire.LogRank(l.Level) < wire.LogRank(e.level)
 	params, err := l.Params()
@@ -80,15 +80,14 @@ func (e *Exchange) Log(l wire.Log) error {
 	return e.Notify("notifications/message", params)
 }
 
-// Notify sends a notification on the stream of the request, until that
-// is answered.
+// Notify sends a notification on the stream of the request, until the request is answered.
 func (e *Exchange) Notify(method string, params json.RawMessage) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.notify(method, params)
 }
 
-// notify sends a notification. The lock is held.
+// notify sends a notification. The caller holds the lock.
 func (e *Exchange) notify(method string, params json.RawMessage) error {
 	if e.over {
 		return errOver
@@ -96,9 +95,9 @@ func (e *Exchange) notify(method string, params json.RawMessage) error {
 	return e.out.Write(&wire.Message{Method: method, Params: params})
 }
 
-// After does work that goes on behind the answer, until the session of
-// a legacy client ends. What it says to the client belongs to no
-// request. For modern clients, who have no session, nothing is done.
+// After runs work that continues after the answer, until the session of a legacy client ends. Its
+// messages to the client belong to no request. It does nothing for modern clients, because they
+// have no session.
 func (e *Exchange) After(work func(ctx context.Context, notify func(method string, params json.RawMessage) error)) {
 	s := e.session
 	if e.modern || s.own == nil {
@@ -111,9 +110,8 @@ func (e *Exchange) After(work func(ctx context.Context, notify func(method strin
 	})
 }
 
-// Ask sends a request to a legacy client, on the stream of its own, and
-// waits for the answer. Modern clients take none: they are asked by
-// results.
+// Ask sends a request to a legacy client on the stream of its own request, and waits for the
+// answer. Modern clients take no requests; they are asked by results.
 func (e *Exchange) Ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
 	if e.modern {
 		return nil, wire.Fail(wire.CodeMethodNotFound, "a modern client takes no requests")
@@ -135,7 +133,7 @@ func (e *Exchange) Ask(ctx context.Context, method string, params json.RawMessag
 	}
 }
 
-// takeBack tells the client that nobody waits for its answer any more.
+// takeBack notifies the client that its answer is no longer needed.
 func (e *Exchange) takeBack(id wire.ID) {
 	params, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
 		w.Name("requestId").Verbatim([]byte(id.Text()))
@@ -145,7 +143,7 @@ func (e *Exchange) takeBack(id wire.ID) {
 	}
 }
 
-// ask makes an id of our own, and the place of its answer.
+// ask allocates the id of a request to the client and a channel for its answer.
 func (s *session) ask() (wire.ID, chan *wire.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,24 +16,24 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// HTTPConfig says who may connect by HTTP.
+// HTTPConfig configures who may connect by HTTP.
 type HTTPConfig struct {
-	// Authenticate returns the caller of a request, or how it is
-	// refused. Nothing of the body was read by then.
+	// Authenticate returns the caller of a request, or how it is refused. It is called before the
+	// body is read.
 	Authenticate func(r *http.Request) (caller string, refused *Refusal)
 	Hosts        []string // the names under which we are reached, with ports; none: loopback names at any port
-	AnyHost      bool     // whoever has the endpoint looks at names itself
+	AnyHost      bool     // the caller checks host names itself
 	Origins      []string // of pages that may connect; none: no page may
 	MaxSessions  int      // of one caller; 1,000
-	// Idle is how long a legacy session lives without a message; 1h.
+	// Idle is the time after which a legacy session without messages ends. Default: 1h.
 	Idle time.Duration
-	// KeepAlive is how long a stream may be silent: then a comment is
-	// sent, since a proxy might cut it off; 15s.
+	// KeepAlive is the time after which a comment is sent on a silent stream, because a proxy might
+	// close it. Default: 15s.
 	KeepAlive time.Duration
 	Now       func() time.Time
 }
 
-// Refusal is how a request is refused.
+// Refusal is the response to a refused request.
 type Refusal struct {
 	Status    int
 	Challenge string // WWW-Authenticate; "" for none
@@ -73,9 +73,8 @@ func (s *Server) HTTP(cfg HTTPConfig) *HTTP {
 
 // ServeHTTP answers one request of a client.
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// An earlier answer on this connection, or whoever serves this one, may
-	// have set a deadline. Waiting takes its time, and not all writers have
-	// deadlines.
+	// An earlier answer on this connection, or the HTTP server, may have set a deadline. Waiting
+	// for people takes longer, and not all writers have deadlines.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	if why := h.foreign(r); why != "" {
 		http.Error(w, why, http.StatusForbidden)
@@ -101,7 +100,7 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// caller finds whose request it is.
+// caller returns the caller of a request.
 func (h *HTTP) caller(r *http.Request) (string, *Refusal) {
 	if refused := tokenInQuery(r.URL.RawQuery); refused != nil {
 		return "", refused
@@ -116,9 +115,8 @@ func (r *Refusal) write(w http.ResponseWriter) {
 	http.Error(w, r.Reason, r.Status)
 }
 
-// tokenInQuery refuses a request whose address may hold a token:
-// addresses stand in logs of many (RFC 6750 section 5.3). A query that
-// can't be read is refused too.
+// tokenInQuery refuses a request whose address may contain a token, because addresses are written
+// to many logs (RFC 6750 section 5.3). A query that can't be parsed is refused too.
 func tokenInQuery(query string) *Refusal {
 	values, err := url.ParseQuery(query)
 	secret := err != nil
@@ -142,8 +140,8 @@ func secretNames() []string {
 	return strings.Fields("accesstoken apikey auth authorization authtoken bearer key secret token")
 }
 
-// foreign says why a request comes from where it may not: a page of
-// another origin, or a name that isn't ours (DNS rebinding).
+// foreign returns why a request is not allowed: it is from a page of another origin, or for a host
+// name that isn't ours (DNS rebinding).
 func (h *HTTP) foreign(r *http.Request) string {
 	if origin := r.Header.Get("Origin"); origin != "" && !slices.Contains(h.cfg.Origins, origin) {
 		return "pages of this origin may not connect"
@@ -164,7 +162,7 @@ func loopback(host string) bool {
 	return err == nil && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname())
 }
 
-// post takes one message, or a batch where the version has them.
+// post handles one message, or a batch if the version has them.
 func (h *HTTP) post(w http.ResponseWriter, r *http.Request, caller string) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		http.Error(w, "expected Content-Type: application/json", http.StatusUnsupportedMediaType)
@@ -197,7 +195,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, caller string) {
 	}
 }
 
-// body reads a request's body, within the bound of a message.
+// body reads a request's body up to the size limit of a message.
 func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, *wire.Error) {
 	most := int64(h.srv.cfg.Limits.MaxBytes)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
@@ -212,7 +210,7 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, *wire.Error
 	return body, nil
 }
 
-// isModern reports the era of a message: by its header, or by its _meta.
+// isModern determines the era of a message by its header or its _meta.
 func (h *HTTP) isModern(r *http.Request, m *wire.Message) (bool, *wire.Error) {
 	if m.Kind() == wire.Response {
 		return false, nil
@@ -225,7 +223,7 @@ func (h *HTTP) isModern(r *http.Request, m *wire.Message) (bool, *wire.Error) {
 	return meta.IsModern() || version != "" && !wire.IsLegacy(version) && r.Header.Get(headerSession) == "", nil
 }
 
-// fail answers with an error of the protocol.
+// fail answers with a protocol error.
 func (h *HTTP) fail(w http.ResponseWriter, status int, id wire.ID, bad *wire.Error) {
 	text, err := wire.Answer(id, nil, bad).Append(nil)
 	if err != nil {
@@ -237,8 +235,8 @@ func (h *HTTP) fail(w http.ResponseWriter, status int, id wire.ID, bad *wire.Err
 	_, _ = w.Write(text) // it may be gone
 }
 
-// answer sends the response of a request: as one document when it comes
-// soon, else as a stream.
+// answer sends the response to a request: as one document if it is ready soon, otherwise as a
+// stream.
 func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, s *stream, modern, resumable bool) {
 	ctx := r.Context()
 	streams := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
@@ -263,7 +261,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, s *stream, modern,
 	}
 }
 
-// response waits for the response, for a client that takes no streams.
+// response waits for the response for a client that accepts no streams.
 func (s *stream) response(ctx context.Context) []byte {
 	for {
 		texts, _, ended, news := s.after(0)
@@ -281,8 +279,8 @@ func (s *stream) response(ctx context.Context) []byte {
 	}
 }
 
-// statusOf is the status of a response that is sent as one document.
-// Legacy clients read errors with 200.
+// statusOf returns the status of a response that is sent as one document. Legacy clients expect
+// errors with 200.
 func statusOf(text []byte, modern bool) int {
 	m, bad := wire.Parse(text, wire.Limits())
 	if bad != nil || m.Error == nil || !modern {

@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// httpSession is a legacy session: what a client says in many requests.
+// httpSession is a legacy session, which spans many HTTP requests of a client.
 type httpSession struct {
 	*session
 	id string
@@ -24,7 +24,7 @@ type httpSession struct {
 	stop    context.CancelCauseFunc
 }
 
-// postLegacy takes one legacy message.
+// postLegacy handles one legacy message.
 func (h *HTTP) postLegacy(w http.ResponseWriter, r *http.Request, caller string, m *wire.Message) {
 	s, status := h.sessionOf(r, caller)
 	opens := m.Method == methodInitialize && m.Kind() == wire.Request && r.Header.Get(headerSession) == ""
@@ -63,8 +63,7 @@ func sessionText(status int) string {
 	return "too many sessions"
 }
 
-// sessionOf finds the session of a request, or says with which status
-// it is refused.
+// sessionOf returns the session of a request, or the status with which the request is refused.
 func (h *HTTP) sessionOf(r *http.Request, caller string) (*httpSession, int) {
 	version := r.Header.Get(headerVersion)
 	id := r.Header.Get(headerSession)
@@ -116,7 +115,7 @@ func (h *HTTP) open(caller string) (*httpSession, int) {
 	return s, 0
 }
 
-// expire ends sessions that nobody uses any more. The lock is held.
+// expire ends unused sessions. The caller holds the lock.
 func (h *HTTP) expire() {
 	for id, s := range h.sessions {
 		if s.idle(h.cfg.Now()) > h.cfg.Idle {
@@ -126,15 +125,15 @@ func (h *HTTP) expire() {
 	}
 }
 
-// touch notes that something was heard of the client.
+// touch records when the client last sent something.
 func (s *httpSession) touch(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = now
 }
 
-// idle is how long nothing was heard of the client; 0 while a request
-// of it is open.
+// idle returns the time since the client last sent something. It is 0 while a request of the client
+// is open.
 func (s *httpSession) idle(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,21 +170,19 @@ func (s *httpSession) stream(now time.Time) *stream {
 	return out
 }
 
-// maxStreams is how many streams a session keeps that a client may come
-// back to.
+// maxStreams limits how many streams a session keeps for clients that come back.
 const maxStreams = 256
 
-// over reports whether no more messages come.
+// over reports whether no more messages will follow.
 func (s *stream) over() bool {
 	_, _, ended, _ := s.after(0)
 	return ended
 }
 
-// keepStream is how long a client may come back to a stream whose last
-// message was sent.
+// keepStream is the time for which a client may come back to a stream after its last message.
 const keepStream = 5 * time.Minute
 
-// sweep forgets streams whose messages were all taken, or are too old.
+// sweep removes streams whose messages were all delivered, or that are too old.
 func (s *httpSession) sweep(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,16 +194,14 @@ func (s *httpSession) sweep(now time.Time) {
 	}
 }
 
-// resumable reports whether the client may take the rest of a stream
-// later.
+// resumable reports whether the client may fetch the rest of a stream later.
 func (s *session) resumable() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.version == wire.V20251125 || s.version == wire.V20250618 || s.version == wire.V20250326
 }
 
-// get opens the stream of what belongs to no request, or takes the rest
-// of one that broke.
+// get opens the stream for messages that belong to no request, or continues a stream that broke.
 func (h *HTTP) get(w http.ResponseWriter, r *http.Request, caller string) {
 	s, status := h.sessionOf(r, caller)
 	if s == nil {
@@ -233,8 +228,8 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, caller string) {
 	}
 }
 
-// until is the time of a request that ends with its session, too. The
-// session keeps nothing of one that was released.
+// until returns a context of a request that ends with its session, too. After release the session
+// keeps no reference to it.
 func until(r *http.Request, s *httpSession) (ctx context.Context, release func()) {
 	ctx, stop := context.WithCancelCause(r.Context())
 	apart := context.AfterFunc(s.ctx, func() { stop(ErrClosed) })
@@ -244,8 +239,7 @@ func until(r *http.Request, s *httpSession) (ctx context.Context, release func()
 	}
 }
 
-// find returns a stream that a client comes back to; nil when it is not
-// there any more.
+// find returns a stream that a client comes back to, or nil if the stream is gone.
 func (s *httpSession) find(id string) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,8 +274,7 @@ func (h *HTTP) Close() {
 	}
 }
 
-// batch takes several messages of a client of 2025-03-26, each on its
-// own.
+// batch handles several messages of a client of 2025-03-26, each on its own.
 func (h *HTTP) batch(w http.ResponseWriter, r *http.Request, caller string, body []byte) {
 	s, status := h.sessionOf(r, caller)
 	if s == nil || !s.batches() {
@@ -307,8 +300,7 @@ func (h *HTTP) batch(w http.ResponseWriter, r *http.Request, caller string, body
 	_ = h.copy(r.Context(), out.stream, w, beginning, false) // it may be gone
 }
 
-// readAll reads the messages of a batch, and counts how many of them
-// are answered.
+// readAll reads the messages of a batch and counts how many responses they will have.
 func (h *HTTP) readAll(texts [][]byte, out *shared) (begin []func(*httpSession)) {
 	for _, text := range texts {
 		m, bad := wire.Parse(text, h.srv.cfg.Limits)
@@ -327,7 +319,7 @@ func (h *HTTP) readAll(texts [][]byte, out *shared) (begin []func(*httpSession))
 	return begin
 }
 
-// shared is the stream of a batch: it ends with the last response.
+// shared is the stream of a batch. It ends with the last response.
 type shared struct {
 	*stream
 	mu   sync.Mutex

@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// postModern answers one modern request. There is no session: when the
-// client ends its connection it has cancelled.
+// postModern answers one modern request. There is no session: the client cancels by closing its
+// connection.
 func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, caller string, m *wire.Message) {
 	if bad := mirrored(r.Header, m); bad != nil {
 		h.fail(w, http.StatusBadRequest, m.ID, bad)
@@ -38,8 +38,7 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, caller string,
 	h.answer(w, r, out, true, false)
 }
 
-// mirrored checks the headers that say what the body says. Nothing is
-// decided by them.
+// mirrored checks the headers that repeat values of the body. They are not used for decisions.
 func mirrored(h http.Header, m *wire.Message) *wire.Error {
 	meta, bad := wire.ReadMeta(m.Params)
 	if bad != nil {
@@ -68,7 +67,8 @@ func mirrored(h http.Header, m *wire.Message) *wire.Error {
 	return nil
 }
 
-// nameOf is what the header Mcp-Name repeats; "" where it isn't wanted.
+// nameOf returns the value that the header Mcp-Name must repeat, or an empty string if the header
+// isn't required.
 func nameOf(m *wire.Message) string {
 	member := ""
 	switch m.Method {
@@ -84,8 +84,7 @@ func nameOf(m *wire.Message) string {
 	return name
 }
 
-// headerValue reads a header that stands there once, written as it is
-// or in base64.
+// headerValue returns the value of a header that must be given exactly once, plain or in base64.
 func headerValue(values []string) (string, bool) {
 	if len(values) != 1 {
 		return "", false

@@ -8,22 +8,20 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// Topics are what a client may hear of beside lists.
+// Topics are resources and tasks to which a client may subscribe.
 type Topics struct {
 	Resources []string // by their URIs
 	Tasks     []string // by their ids
 }
 
-// Tell sends a notification about a topic. Its params are those that
-// fill writes; what belongs to a modern subscription names it.
+// Tell sends a notification about a topic. fill writes its params. In a modern subscription the
+// params also name the subscription.
 type Tell func(method string, fill func(*jsonmsg.Writer)) error
 
-// mostTopics is how many resources, and how many tasks, one client may
-// listen to at once.
+// mostTopics limits how many resources, and how many tasks, one client may subscribe to at once.
 const mostTopics = 100
 
-// listWords are how a modern client says which lists it wants to hear
-// of.
+// listWords maps the words by which modern clients subscribe to lists to the notifications.
 func listWords() map[string]string {
 	return map[string]string{
 		"toolsListChanged":     ToolsChanged,
@@ -32,8 +30,7 @@ func listWords() map[string]string {
 	}
 }
 
-// subscription writes params or a result that belong to a modern
-// listener.
+// subscription returns params or a result that belong to a modern subscription.
 func subscription(id wire.ID, fill func(*jsonmsg.Writer)) json.RawMessage {
 	text, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
 		if fill != nil {
@@ -49,8 +46,8 @@ func subscription(id wire.ID, fill func(*jsonmsg.Writer)) json.RawMessage {
 	return text
 }
 
-// listen answers subscriptions/listen of a modern client: it goes on
-// until the client ends it.
+// listen answers subscriptions/listen of a modern client. It returns when the client ends the
+// subscription.
 func (s *session) listen(ctx context.Context, r *Request, with *Exchange) (json.RawMessage, *wire.Error) {
 	lists, topics, bad := readWanted(r.Params)
 	if bad != nil {
@@ -58,7 +55,7 @@ func (s *session) listen(ctx context.Context, r *Request, with *Exchange) (json.
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	agreed := make(chan struct{}) // what is told comes behind the acknowledgement
+	agreed := make(chan struct{}) // notifications must follow the acknowledgement
 	tell := func(method string, fill func(*jsonmsg.Writer)) error {
 		select {
 		case <-agreed:
@@ -93,7 +90,7 @@ func (s *session) listen(ctx context.Context, r *Request, with *Exchange) (json.
 	return subscription(l.id, func(w *jsonmsg.Writer) { w.Member("resultType", wire.Complete) }), nil
 }
 
-// untilLeaving waits until nobody listens any more.
+// untilLeaving waits until ctx ends or the client has gone.
 func (s *session) untilLeaving(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -101,7 +98,7 @@ func (s *session) untilLeaving(ctx context.Context) {
 	}
 }
 
-// readWanted reads what a modern client wants to hear of.
+// readWanted reads what a modern client subscribes to.
 func readWanted(params []byte) (lists map[string]bool, t Topics, bad *wire.Error) {
 	lists = map[string]bool{}
 	if !jsonmsg.IsObject(jsonmsg.Get(params, "notifications")) {
@@ -121,7 +118,7 @@ func readWanted(params []byte) (lists map[string]bool, t Topics, bad *wire.Error
 	return lists, t, bad
 }
 
-// texts are the strings of a list, which may be absent.
+// texts returns the strings of a list, which may be absent.
 func texts(f jsonmsg.Fields, name string) (all []string) {
 	if !f.Has(name) {
 		return nil
@@ -133,7 +130,7 @@ func texts(f jsonmsg.Fields, name string) (all []string) {
 	return all
 }
 
-// acknowledge tells a modern client what it will hear of.
+// acknowledge informs a modern client of the topics that it is subscribed to.
 func (l *listener) acknowledge(with *Exchange, t Topics) error {
 	return with.Notify("notifications/subscriptions/acknowledged", subscription(l.id, func(w *jsonmsg.Writer) {
 		w.Name("notifications").Object(func(w *jsonmsg.Writer) {
@@ -152,14 +149,14 @@ func (l *listener) acknowledge(with *Exchange, t Topics) error {
 	}))
 }
 
-// announces reports whether a list's changes are told at all.
+// announces reports whether the gateway announces changes of a list.
 func announces(capabilities []byte, word string) bool {
 	list := word[:len(word)-len("ListChanged")]
 	return string(jsonmsg.Get(jsonmsg.Get(capabilities, list), "listChanged")) == "true"
 }
 
-// subscribe answers resources/subscribe of a legacy client: it hears of
-// the resource until it unsubscribes, or has gone.
+// subscribe answers resources/subscribe of a legacy client. The subscription lasts until the client
+// unsubscribes or disconnects.
 func (s *session) subscribe(ctx context.Context, r *Request) (json.RawMessage, *wire.Error) {
 	uri, bad := uriOf(r)
 	if bad != nil {
@@ -195,8 +192,8 @@ func uriOf(r *Request) (string, *wire.Error) {
 	return uri, nil
 }
 
-// follow makes the time for which a legacy client listens to a resource;
-// nil where it does already.
+// follow creates the context of a legacy client's subscription to a resource. It returns nil if the
+// client is subscribed already.
 func (s *session) follow(ctx context.Context, uri string) (context.Context, func(), *wire.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,8 +18,8 @@ const (
 	methodUnsubscribe = "resources/unsubscribe"
 )
 
-// initialize opens a legacy conversation: with the version that the
-// client asks for, or else with our newest legacy one.
+// initialize opens a legacy conversation with the version that the client asks for, or with our
+// newest legacy version if that one is not supported.
 func (s *session) initialize(ctx context.Context, r *Request) (json.RawMessage, *wire.Error) {
 	f := jsonmsg.Read(r.Params, wire.Limits())
 	version := f.NonEmpty("protocolVersion")
@@ -42,7 +42,7 @@ func (s *session) initialize(ctx context.Context, r *Request) (json.RawMessage, 
 	})
 }
 
-// agree settles the version, once.
+// agree sets the version, once.
 func (s *session) agree(version string, capabilities []byte) *wire.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,8 +54,8 @@ func (s *session) agree(version string, capabilities []byte) *wire.Error {
 	return nil
 }
 
-// discover answers a modern client's first question. It opens nothing:
-// the client may still initialize a legacy conversation.
+// discover answers a modern client's first request. It opens nothing: the client may still
+// initialize a legacy conversation.
 func (s *session) discover(ctx context.Context, r *Request) (json.RawMessage, *wire.Error) {
 	d := s.srv.cfg.Handler.Describe(ctx, r.Caller)
 	return written(func(w *jsonmsg.Writer) {
@@ -76,7 +76,7 @@ func (s *Server) writeInfo(w *jsonmsg.Writer) {
 	w.Member("version", s.cfg.Version)
 }
 
-// written is a result, or the error that it could not be written.
+// written returns a result, or an error if it could not be written.
 func written(fill func(*jsonmsg.Writer)) (json.RawMessage, *wire.Error) {
 	text, err := jsonmsg.Object(fill)
 	if err != nil {

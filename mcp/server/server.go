@@ -1,7 +1,6 @@
-// Package server is what MCP clients connect to, by a pipe or by HTTP:
-// it opens conversations in both eras, matches ids, ends what is
-// cancelled, and carries what is said while a request is open. What the
-// methods do is a Handler's matter.
+// Package server serves MCP clients on a pipe or by HTTP. It opens conversations in both eras,
+// matches ids, ends cancelled requests, and sends messages while a request is open. A Handler
+// implements the methods.
 package server
 
 import (
@@ -17,12 +16,11 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// The causes for which the context of a request ends.
+// The causes with which the context of a request ends.
 var (
-	// ErrCancelled says that the client doesn't wait for the answer any
-	// more.
+	// ErrCancelled means that the client no longer waits for the answer.
 	ErrCancelled = errors.New("the client cancelled the request")
-	// ErrClosed says that the connection has ended.
+	// ErrClosed means that the connection has ended.
 	ErrClosed = errors.New("the connection to the client has ended")
 )
 
@@ -32,37 +30,36 @@ type Request struct {
 	Method string
 	Params json.RawMessage // nil when absent
 	Meta   wire.Meta
-	// Version is what was agreed on, or what this request says.
+	// Version is the version that was negotiated, or that this request names.
 	Version      string
 	Modern       bool
 	Capabilities Capabilities // of the client; in a modern version, for this request
-	// LogLevel is from which level on the client wants logs: "" is any of
-	// a legacy client, and none of a modern one.
+	// LogLevel is the lowest level of logs that the client wants. If it is empty, a legacy client
+	// gets all levels and a modern one gets none.
 	LogLevel string
-	// Header holds the headers of a modern request by HTTP; nil else.
+	// Header holds the headers of a modern request by HTTP. It is nil for all other requests.
 	Header http.Header
 }
 
 // Handler answers requests and takes notifications.
 type Handler interface {
-	// Describe says what the gateway offers to a caller. It is part of
-	// the answer to initialize and server/discover.
+	// Describe returns what the gateway offers to a caller. It is part of the answer to initialize
+	// and server/discover.
 	Describe(ctx context.Context, caller string) Description
 
-	// Handle answers a request. Its context ends, with a cause, when
-	// nobody waits for the answer any more.
+	// Handle answers a request. Its context ends, with a cause, when the answer is no longer
+	// needed.
 	Handle(ctx context.Context, r *Request, with *Exchange) (json.RawMessage, *wire.Error)
 
-	// Listen says of which topics, among those that a client names, it may
-	// hear, and has them told from then on until ctx ends.
+	// Listen returns those of the client's topics that it may subscribe to, and calls tell for
+	// their changes until ctx ends.
 	Listen(ctx context.Context, r *Request, t Topics, tell Tell) (Topics, *wire.Error)
 
-	// Notified takes a notification other than those of the connection
-	// itself.
+	// Notified handles a notification, except those of the connection itself.
 	Notified(ctx context.Context, r *Request)
 }
 
-// Description is what a gateway says of itself.
+// Description holds the facts that a gateway reports about itself.
 type Description struct {
 	Capabilities json.RawMessage // for legacy clients; an object
 	// for modern clients: tasks are an extension there
@@ -71,8 +68,7 @@ type Description struct {
 	TTL                time.Duration // how long a modern client may keep it
 }
 
-// Config says how clients are served. What is zero has the default that
-// is named.
+// Config configures a Server. Fields that are zero have the default that their comment names.
 type Config struct {
 	Handler Handler
 	Name    string // as clients see it; "assent"

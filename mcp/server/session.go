@@ -13,8 +13,7 @@ import (
 // errDone ends the context of a request that was handled.
 var errDone = errors.New("the request was answered")
 
-// sink takes messages for a client: a pipe, or the stream of one
-// request.
+// sink accepts messages for a client: a pipe, or the stream of one request.
 type sink interface {
 	Write(m *wire.Message) error
 }
@@ -32,10 +31,10 @@ type session struct {
 	asked        map[string]chan *wire.Message      // our requests, by the keys of their ids
 	lastAsked    int64
 	deaf         func() // ends what a legacy client hears of changed lists; nil: it hears nothing
-	// level is from which on a legacy client wants logs; "": any
+	// level is the lowest level of logs that a legacy client wants; all levels if it is empty
 	level string
-	// aside takes what belongs to no request of a legacy client; nil
-	// before it is ready
+	// aside accepts messages that belong to no request of a legacy client. It is nil before the
+	// client is ready.
 	aside    sink
 	followed map[string]context.CancelFunc // resources of a legacy client, by their URIs
 	leaving  chan struct{}                 // closed when the client has gone
@@ -63,8 +62,7 @@ func (s *Server) newSession(caller string, own sink) *session {
 	}
 }
 
-// take handles one message. Requests are answered in goroutines of
-// their own, to their sink.
+// take handles one message. Requests are answered in goroutines of their own, to their sink.
 func (s *session) take(ctx context.Context, m *wire.Message, out sink) {
 	switch m.Kind() {
 	case wire.Response:
@@ -76,7 +74,7 @@ func (s *session) take(ctx context.Context, m *wire.Message, out sink) {
 	}
 }
 
-// request begins to answer a request.
+// request starts answering a request.
 func (s *session) request(ctx context.Context, m *wire.Message, out sink) {
 	r, bad := s.read(m)
 	if bad != nil {
@@ -118,20 +116,19 @@ func (s *session) run(ctx context.Context, r *Request, id wire.ID, out sink) {
 	go answer()
 }
 
-// refuse answers what can't be handled.
+// refuse answers a request that can't be handled with an error.
 func (s *session) refuse(ctx context.Context, out sink, id wire.ID, bad *wire.Error) {
 	s.write(ctx, out, wire.Answer(id, nil, bad))
 }
 
-// write sends an answer. Who is gone doesn't get it, which only the log
-// is told.
+// write sends an answer. If the client has disconnected, the failure is only logged.
 func (s *session) write(ctx context.Context, out sink, m *wire.Message) {
 	if err := out.Write(m); err != nil {
 		s.srv.cfg.Log.InfoContext(ctx, "an answer did not reach its client", "caller", s.caller, "error", err)
 	}
 }
 
-// begin notes that a request is open; its id is in use until done.
+// begin registers an open request. Its id is in use until done is called.
 func (s *session) begin(ctx context.Context, id wire.ID) (context.Context, func(), *wire.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +153,7 @@ func (s *session) begin(ctx context.Context, id wire.ID) (context.Context, func(
 	}, nil
 }
 
-// read makes a Request of a message, in the era that it belongs to.
+// read converts a message to a Request of its era.
 func (s *session) read(m *wire.Message) (*Request, *wire.Error) {
 	meta, bad := wire.ReadMeta(m.Params)
 	if bad != nil {
@@ -182,7 +179,7 @@ func (s *session) read(m *wire.Message) (*Request, *wire.Error) {
 	return r, nil
 }
 
-// fitModern checks what every modern request says.
+// fitModern checks the fields that every modern request must have.
 func (r *Request) fitModern() *wire.Error {
 	r.Modern = true
 	r.Version = r.Meta.Version
@@ -202,7 +199,7 @@ func (r *Request) fitModern() *wire.Error {
 	return nil
 }
 
-// unsupported names the versions that a modern client may use.
+// unsupported returns an error with the versions that a modern client may use.
 func unsupported(version string) *wire.Error {
 	bad := wire.Fail(wire.CodeUnsupportedVersion, "the protocol version is not supported")
 	bad.Data, _ = jsonmsg.Object(func(w *jsonmsg.Writer) {
@@ -212,7 +209,7 @@ func unsupported(version string) *wire.Error {
 	return bad
 }
 
-// notified takes a notification.
+// notified handles a notification.
 func (s *session) notified(ctx context.Context, m *wire.Message, out sink) {
 	switch m.Method {
 	case "notifications/cancelled":
@@ -228,7 +225,7 @@ func (s *session) notified(ctx context.Context, m *wire.Message, out sink) {
 	}
 }
 
-// cancel ends a request that the client doesn't wait for any more.
+// cancel ends a request for which the client no longer waits.
 func (s *session) cancel(params []byte) {
 	id, known := wire.ReadID(jsonmsg.Get(params, "requestId"))
 	if !known {
@@ -241,7 +238,7 @@ func (s *session) cancel(params []byte) {
 	}
 }
 
-// close ends all requests that are open, and waits for them.
+// close ends all open requests and waits for them.
 func (s *session) close(cause error) {
 	s.leave()
 	s.mu.Lock()
@@ -266,7 +263,7 @@ func (s *session) close(cause error) {
 	s.later.Wait()
 }
 
-// leave ends what would go on as long as the client is there.
+// leave ends what would otherwise go on while the client is connected.
 func (s *session) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,7 +274,7 @@ func (s *session) leave() {
 	}
 }
 
-// answered hands the client's answer to whoever asked.
+// answered delivers the client's answer to the goroutine that waits for it.
 func (s *session) answered(m *wire.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -288,8 +285,8 @@ func (s *session) answered(m *wire.Message) {
 	}
 }
 
-// handle answers what belongs to the connection itself, and has the
-// handler answer the rest. A panic is an internal error.
+// handle answers the methods of the connection itself, and calls the handler for the others. A
+// panic becomes an internal error.
 func (s *session) handle(ctx context.Context, r *Request, with *Exchange) (result json.RawMessage, failed *wire.Error) {
 	defer func() {
 		if p := recover(); p != nil {

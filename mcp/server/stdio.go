@@ -9,11 +9,10 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// Pipe serves one client on a pipe, such as standard input and output,
-// until the pipe or ctx ends. Requests that are open then may go on for
-// Config.Grace. Nothing but messages is written to out.
+// Pipe serves one client on a pipe, such as standard input and output, until the pipe or ctx ends.
+// Requests that are open then may go on for Config.Grace. Only messages are written to out.
 //
-// Whoever calls Pipe owns in: a read that blocks ends when in is closed.
+// The caller of Pipe owns in: a blocked read ends when in is closed.
 func (s *Server) Pipe(ctx context.Context, caller string, in io.Reader, out io.Writer) error {
 	to := wire.NewPipe(out)
 	p := &pipe{
@@ -33,7 +32,7 @@ type pipe struct {
 	out   *wire.Pipe
 }
 
-// read takes messages until there are no more.
+// read handles messages until there are no more.
 func (p *pipe) read(ctx context.Context) error {
 	lines := make(chan line)
 	go p.scan(ctx, lines)
@@ -53,14 +52,14 @@ func (p *pipe) read(ctx context.Context) error {
 	}
 }
 
-// line is what was read at once.
+// line is the result of one read.
 type line struct {
 	text []byte
 	err  error
 }
 
-// scan reads lines in a goroutine of its own, since a read can't be
-// interrupted: it ends with the pipe.
+// scan reads lines in a goroutine of its own, because a read can't be interrupted. It ends with the
+// pipe.
 func (p *pipe) scan(ctx context.Context, to chan<- line) {
 	for {
 		text, err := p.lines.Next()
@@ -75,7 +74,7 @@ func (p *pipe) scan(ctx context.Context, to chan<- line) {
 	}
 }
 
-// line takes a line: a message, or a batch where the version has them.
+// line handles a line: a message, or a batch if the version has them.
 func (p *pipe) line(ctx context.Context, l line) {
 	if l.err != nil {
 		p.refuse(ctx, p.out, wire.ID{}, wire.Fail(wire.CodeInvalidRequest, "%v", l.err))
@@ -96,8 +95,8 @@ func (p *pipe) line(ctx context.Context, l line) {
 	}
 }
 
-// refuseBatch answers each request of a batch in a version that has none:
-// its client waits for them.
+// refuseBatch answers each request of a batch with an error if the version has no batches, because
+// the client waits for the answers.
 func (p *pipe) refuseBatch(ctx context.Context, all [][]byte) {
 	answered := false
 	for _, text := range all {
@@ -113,8 +112,7 @@ func (p *pipe) refuseBatch(ctx context.Context, all [][]byte) {
 	}
 }
 
-// message takes one message. The end of the pipe ends none of them: see
-// finish.
+// message handles one message. The end of the pipe doesn't end its request: see finish.
 func (p *pipe) message(ctx context.Context, text []byte) {
 	m, bad := wire.Parse(text, p.srv.cfg.Limits)
 	if bad != nil {
@@ -131,8 +129,7 @@ func (s *session) batches() bool {
 	return s.version == wire.V20250326
 }
 
-// finish lets open requests end by themselves for a while, and then
-// ends them.
+// finish waits a while for open requests to end, and then ends them.
 func (p *pipe) finish(ctx context.Context) {
 	p.leave()
 	idle := make(chan struct{})

@@ -18,9 +18,8 @@ const (
 	slowReader = 30 * time.Second       // that a client may take to take a piece
 )
 
-// stream are the messages of one request, or those that belong to none.
-// In a legacy session they are kept until they were sent, so that a
-// client whose connection broke can take the rest.
+// stream holds the messages of one request, or those that belong to none. In a legacy session they
+// are kept until they were sent, so that a client whose connection broke can fetch the rest.
 type stream struct {
 	id    string
 	began time.Time
@@ -60,21 +59,21 @@ func (s *stream) put(m *wire.Message, last bool) error {
 	return nil
 }
 
-// took notes up to which message a client was sent all.
+// took records the number of the last message that was sent to the client.
 func (s *stream) took(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = max(s.sent, n)
 }
 
-// behind is the number of the last message that was sent.
+// behind returns the number of the last message that was sent.
 func (s *stream) behind() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sent
 }
 
-// done forgets all messages: they were sent.
+// done removes all messages after they were sent.
 func (s *stream) done() {
 	_, last, _, _ := s.after(0)
 	s.forget(last)
@@ -91,8 +90,8 @@ func (s *stream) end() {
 	}
 }
 
-// after are the messages behind a number, with the number of the last;
-// ended says that no more come.
+// after returns the messages after a number, and the number of the last one. ended reports that no
+// more will follow.
 func (s *stream) after(n int) (texts [][]byte, last int, ended bool, news <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +102,7 @@ func (s *stream) after(n int) (texts [][]byte, last int, ended bool, news <-chan
 	return texts, last, s.ended, s.news
 }
 
-// forget drops the messages up to a number: they were sent.
+// forget removes the messages up to a number after they were sent.
 func (s *stream) forget(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +112,8 @@ func (s *stream) forget(n int) {
 	}
 }
 
-// single waits a moment for the response of a request; nil when other
-// messages come before it, or none.
+// single waits a moment for the response to a request. It returns nil if other messages come before
+// the response, or if it is not ready in time.
 func (s *stream) single(ctx context.Context) []byte {
 	wait := time.NewTimer(firstWait)
 	defer wait.Stop()
@@ -137,11 +136,11 @@ func (s *stream) single(ctx context.Context) []byte {
 	}
 }
 
-// beginning is where the stream of a request begins.
+// beginning is the position before the first message of a stream.
 const beginning = -1
 
-// copy sends what stands behind a number, and what comes, until the
-// stream or ctx ends. Events have ids where the stream can be resumed.
+// copy sends the messages after a number, and further ones as they arrive, until the stream or ctx
+// ends. Events have ids if the stream can be resumed.
 func (h *HTTP) copy(ctx context.Context, s *stream, w http.ResponseWriter, from int, resumable bool) error {
 	out := newEvents(w)
 	if from == beginning && resumable {
@@ -179,23 +178,22 @@ func (h *HTTP) copy(ctx context.Context, s *stream, w http.ResponseWriter, from 
 
 func (s *stream) eventID(n int) string { return s.id + "-" + strconv.Itoa(n) }
 
-// placeOf is the stream and the number of an event's id.
+// placeOf splits the id of an event into the stream and the number.
 func placeOf(eventID string) (id string, n int, ok bool) {
 	id, number, ok := strings.Cut(eventID, "-")
 	n, err := strconv.Atoi(number)
 	return id, n, ok && err == nil && n >= 0
 }
 
-// events writes server-sent events to one reader. The first failure
-// ends it: a reader that doesn't take what it is sent is cut off.
+// events writes server-sent events to one reader. It stops at the first failure: a reader that
+// doesn't read is disconnected.
 type events struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	err     error
 }
 
-// newEvents begins a stream of events; its head is sent with the first
-// flush.
+// newEvents begins a stream of events. Its header is sent with the first flush.
 func newEvents(w http.ResponseWriter) *events {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -205,7 +203,7 @@ func newEvents(w http.ResponseWriter) *events {
 	return &events{w: w, control: http.NewResponseController(w)}
 }
 
-// event adds one event. An id of "" is none.
+// event writes one event. An empty id is left out.
 func (e *events) event(id string, text []byte) {
 	if id != "" {
 		e.write("id: " + id + "\n")
@@ -218,7 +216,7 @@ func (e *events) comment() {
 	e.flush()
 }
 
-// write adds text. A reader that takes too long for it is cut off.
+// write writes text. A reader that takes too long to read it is disconnected.
 func (e *events) write(text string) {
 	if e.err == nil {
 		_ = e.control.SetWriteDeadline(time.Now().Add(slowReader)) // not all writers have deadlines

@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// conn is a conversation in which one stream brings all that the server
-// says, and what is open in it.
+// conn is a conversation in which one stream carries all messages of the server, with its open
+// requests.
 type conn struct {
 	s       *Server
 	out     carrier
@@ -33,13 +33,13 @@ type conn struct {
 	news *news
 }
 
-// carrier brings messages to a server.
+// carrier sends messages to a server.
 type carrier interface{ Write(m *wire.Message) error }
 
 // pending is a request that waits for its answer.
 type pending struct {
 	answer chan answered
-	ctx    context.Context // of whoever waits
+	ctx    context.Context // of the caller
 	during
 }
 
@@ -76,8 +76,7 @@ func (s *Server) newConn(out carrier, quit func(time.Duration)) *conn {
 	return c
 }
 
-// read takes what the server says until its pipe ends, or it says too
-// much at once.
+// read handles messages of the server until its pipe ends or a message is too long.
 func (c *conn) read(out io.Reader) {
 	lines := wire.NewLines(out, wire.Limits().MaxBytes).Strict()
 	var err error
@@ -100,7 +99,7 @@ func (c *conn) read(out io.Reader) {
 	c.end(err)
 }
 
-// end fails what is open: nobody answers it any more.
+// end fails the open requests, because no more answers will arrive.
 func (c *conn) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,15 +114,15 @@ func (c *conn) end(err error) {
 	close(c.gone)
 }
 
-// cause is why nothing more comes; nil while the server is there.
+// cause returns why the conversation has ended, or nil while it is open.
 func (c *conn) cause() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// take takes one message of the server. What can't be read and belongs
-// to a request fails it: it may have run.
+// take handles one message of the server. If a message that belongs to a request can't be parsed,
+// the request fails as one that may have run.
 func (c *conn) take(line []byte) {
 	m, bad := wire.Parse(line, wire.Limits())
 	switch {
@@ -140,7 +139,7 @@ func (c *conn) take(line []byte) {
 	}
 }
 
-// settle ends a request. An answer that nobody waits for is dropped.
+// settle delivers the answer to a request. It drops the answer if no request waits for it.
 func (c *conn) settle(id wire.ID, a answered) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,8 +149,8 @@ func (c *conn) settle(id wire.ID, a answered) {
 	}
 }
 
-// mostQuestions is how many requests of a server are answered at once.
-// More of them are a flood, and get no answer.
+// mostQuestions limits how many requests of a server are answered at once. Further ones are treated
+// as a flood and get no answer.
 const mostQuestions = 64
 
 // aside answers a question in a goroutine of its own.
@@ -167,8 +166,8 @@ func (s *Server) aside(questions chan struct{}, answer func()) {
 	}
 }
 
-// asked answers a request of the server. It belongs to the only open
-// request that takes questions; with more of them nobody can tell.
+// asked answers a request of the server. The request is assigned to the open request that takes
+// questions. If there are several, it can't be assigned and is refused.
 func (c *conn) asked(m *wire.Message) {
 	var of *pending
 	c.mu.Lock()
@@ -197,7 +196,7 @@ func (c *conn) asked(m *wire.Message) {
 	}
 }
 
-// notified takes news: how far a request has come, and changed lists.
+// notified handles a notification: progress, logs and changed lists.
 func (c *conn) notified(m *wire.Message) {
 	switch m.Method {
 	case "notifications/progress":
@@ -222,9 +221,8 @@ func (c *conn) progress(m *wire.Message) {
 	}
 }
 
-// logged takes a line of a log. It belongs to the only open request
-// that a server works for; with more of them nobody can tell, and it may
-// be another caller's.
+// logged handles a log message. It is assigned to the only open request that makes the server work.
+// If there are several, it is dropped, because it may be about another caller's request.
 func (c *conn) logged(m *wire.Message) {
 	var of []*pending
 	c.mu.Lock()
@@ -239,7 +237,7 @@ func (c *conn) logged(m *wire.Message) {
 	}
 }
 
-// begin makes an id, under which the answer is waited for.
+// begin allocates an id and registers the request that waits for its answer.
 func (c *conn) begin(ctx context.Context, r *Request) (wire.ID, *pending, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,8 +251,8 @@ func (c *conn) begin(ctx context.Context, r *Request) (wire.ID, *pending, error)
 	return id, p, nil
 }
 
-// whileOpen is a time that ends with that of whoever makes a request;
-// it has ended when nobody waits for the answer.
+// whileOpen returns a context that also ends with the request's own context. It has ended already
+// if the request is no longer open.
 func (c *conn) whileOpen(ctx context.Context, id wire.ID) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
 	c.mu.Lock()
@@ -271,7 +269,7 @@ func (c *conn) whileOpen(ctx context.Context, id wire.ID) (context.Context, cont
 	}
 }
 
-// forget drops a request whose answer nobody waits for.
+// forget removes a request whose answer is no longer needed.
 func (c *conn) forget(id wire.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -301,8 +299,8 @@ func (c *conn) do(ctx context.Context, r Request) (Answer, error) {
 	return c.abandon(ctx, id, p)
 }
 
-// write sends a message. A server that doesn't read its pipe holds up
-// nobody for longer than ctx: what was not begun by then was not sent.
+// write sends a message. A server that doesn't read its pipe can't delay the caller beyond ctx: a
+// message whose writing hasn't begun by then was not sent.
 func (c *conn) write(ctx context.Context, m *wire.Message) error {
 	if c.turn == nil {
 		return c.out.Write(m)
@@ -329,8 +327,7 @@ func (c *conn) write(ctx context.Context, m *wire.Message) error {
 	}
 }
 
-// abandon tells the server that nobody waits any more, and takes what
-// it answers soon.
+// abandon cancels a request at the server, and returns its answer if it arrives within the grace.
 func (c *conn) abandon(ctx context.Context, id wire.ID, p *pending) (Answer, error) {
 	params, err := jsonmsg.Object(func(w *jsonmsg.Writer) { w.Name("requestId").Verbatim([]byte(id.Text())) })
 	if err == nil {
@@ -358,8 +355,7 @@ func (a answered) result() (Answer, error) {
 	return Answer{Result: a.m.Result, Error: a.m.Error}, nil
 }
 
-// unsure is an error behind which a request may have run, unless it
-// says that nothing arrived.
+// unsure wraps an error after which a request may have run. ErrNotSent is returned unchanged.
 func unsure(err error) error {
 	if errors.Is(err, ErrNotSent) {
 		return err
@@ -386,7 +382,7 @@ func (c *conn) lapsed() <-chan struct{} { return c.gone }
 
 func (c *conn) anew() { c.news.all() }
 
-// close ends the conversation, and a server that is a process.
+// close ends the conversation, and the process of the server if it has one.
 func (c *conn) close() {
 	c.quit(c.s.grace())
 	<-c.gone

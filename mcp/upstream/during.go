@@ -11,14 +11,14 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// What one request may bring beside its answer.
+// Limits of what one request may bring in addition to its answer.
 const (
 	mostMessages = 100     // of progress, and of a log
 	mostBytes    = 8 << 10 // of one of them
 	mostRounds   = 8       // of questions before an answer
 )
 
-// during is who is told and asked while a request is open.
+// during holds the callbacks for messages that arrive while a request is open.
 type during struct {
 	progress func(wire.Progress)
 	ask      func(context.Context, string, json.RawMessage) (json.RawMessage, *wire.Error)
@@ -27,7 +27,7 @@ type during struct {
 	work     bool // what a log may tell of: no list, and no news
 }
 
-// works are the methods that have a server work for a client.
+// works returns the methods for which a server works on behalf of a client.
 func works() []string {
 	return []string{wire.MethodCall, wire.MethodRead, wire.MethodPrompt, "completion/complete"}
 }
@@ -47,8 +47,7 @@ func duringOf(r *Request) during {
 	}
 }
 
-// another counts a message; false when there were too many, or it is
-// too long.
+// another counts a message. It returns false if there were too many or it is too long.
 func (c *counts) another(n *int, params []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +76,7 @@ func (d *during) asked(ctx context.Context, m *wire.Message) *wire.Message {
 	return wire.Answer(m.ID, result, err)
 }
 
-// refusal answers a request that nobody takes. A ping is answered always.
+// refusal refuses a request of the server, except a ping, which is always answered.
 func refusal(m *wire.Message) *wire.Message {
 	if m.Method == "ping" {
 		return wire.Answer(m.ID, []byte("{}"), nil)
@@ -85,14 +84,12 @@ func refusal(m *wire.Message) *wire.Message {
 	return wire.Answer(m.ID, nil, wire.Fail(wire.CodeMethodNotFound, "this client takes no such requests"))
 }
 
-// asks reports whether an answer is a question for whoever made the
-// request.
+// asks reports whether an answer is a question for the caller.
 func asks(r *Request, out Answer) bool {
 	return r.Ask != nil && out.Error == nil && wire.ResultType(out.Result) == wire.InputRequired
 }
 
-// answerRound asks what a result asks, and returns the params of the
-// next request.
+// answerRound asks the questions of a result, and returns the params of the next request.
 func answerRound(ctx context.Context, r *Request, result []byte) (json.RawMessage, error) {
 	f := jsonmsg.Read(result, wire.Limits())
 	asked := f.Object("inputRequests").Members()
@@ -126,7 +123,7 @@ func cmpErr(first, second error) error {
 	return second
 }
 
-// params are the params of a request with the _meta that it needs.
+// params returns the params of a request with the _meta that it needs.
 func (s *Server) params(r *Request, id wire.ID, modern bool) ([]byte, error) {
 	meta := r.Meta
 	if modern {

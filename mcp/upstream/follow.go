@@ -14,13 +14,12 @@ import (
 
 const methodListen = "subscriptions/listen"
 
-// Updated brings the URIs of followed resources that have changed.
+// Updated delivers the URIs of followed resources that have changed.
 func (s *Server) Updated() <-chan string { return s.updated }
 
-// Follow has the server say when a resource changes, until ctx ends:
-// by resources/subscribe, or by subscriptions/listen of a modern server.
-// One that ends is asked again when it is back. began is called, perhaps
-// several times, once it was asked or can't be reached now. A refusal of
+// Follow subscribes to a resource until ctx ends, by resources/subscribe or, for a modern server,
+// by subscriptions/listen. If the server ends, it subscribes again when the server is back. began
+// is called, perhaps several times, once the server was asked or can't be reached now. A refusal of
 // the server is a *wire.Error.
 func (s *Server) Follow(ctx context.Context, uri string, began func()) error {
 	s.follow(uri, 1)
@@ -40,7 +39,7 @@ func (s *Server) Follow(ctx context.Context, uri string, began func()) error {
 	return context.Cause(ctx)
 }
 
-// follow counts who follows a resource.
+// follow changes the number of followers of a resource.
 func (s *Server) follow(uri string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +82,7 @@ func (s *Server) hearOf(ctx context.Context, c link, uri string, began func()) e
 	return err
 }
 
-// orRefusal is the error of a request, or that of the server.
+// orRefusal returns the error of a request, or the error that the server answered.
 func orRefusal(out Answer, err error) error {
 	if err == nil && out.Error != nil {
 		return out.Error
@@ -99,7 +98,7 @@ func resource(uri string) json.RawMessage {
 	return text
 }
 
-// only are the params of subscriptions/listen for one resource.
+// only returns the params of subscriptions/listen for one resource.
 func only(uri string) json.RawMessage {
 	text, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
 		w.Name("notifications").Object(func(w *jsonmsg.Writer) {
@@ -112,8 +111,7 @@ func only(uri string) json.RawMessage {
 	return text
 }
 
-// listen takes news of lists of a modern server on a pipe, until that
-// ends.
+// listen receives changes of lists from a modern server on a pipe until the connection ends.
 func (c *conn) listen() {
 	for fails := 1; c.cause() == nil; fails++ {
 		out, err := c.do(context.Background(), Request{Method: methodListen, Params: wanted()})
@@ -125,8 +123,8 @@ func (c *conn) listen() {
 	}
 }
 
-// level has a legacy server log from a level on: the lowest that anybody
-// wanted. What each client gets of it is not decided here.
+// level sets the log level of a legacy server to the lowest one that any client wants. Messages are
+// filtered for each client elsewhere.
 func (s *Server) level(ctx context.Context, c link, r *Request) {
 	about := c.about()
 	level := r.Meta.LogLevel
@@ -148,8 +146,7 @@ func (s *Server) level(ctx context.Context, c link, r *Request) {
 	}
 }
 
-// lower reports whether a level is below the one that a connection has,
-// and keeps it.
+// lower reports whether a level is lower than the current one of a connection, and stores it.
 func (s *Server) lower(c link, level string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,12 +19,12 @@ const (
 	maxBytes = 64 << 20
 )
 
-// errLarge says that a list has no end that anybody would want.
+// errLarge means that a list exceeds the limits.
 var errLarge = errors.New("the list is too large")
 
-// List returns the elements of a list, all pages of it. An empty cursor
-// ends it, as in the official clients, and so does one that came before:
-// some servers give one page for ever.
+// List returns the elements of all pages of a list. An empty cursor ends the list, as in the
+// official clients. So does a cursor that was seen before, because some servers return one page for
+// ever.
 func (s *Server) List(ctx context.Context, method string) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	size := 0
@@ -57,7 +57,7 @@ func (s *Server) List(ctx context.Context, method string) ([]json.RawMessage, er
 	}
 }
 
-// distinct leaves out elements that stand there before, byte for byte.
+// distinct removes elements that are byte for byte equal to an earlier one.
 func distinct(all []json.RawMessage) []json.RawMessage {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(one json.RawMessage) bool {
@@ -67,7 +67,7 @@ func distinct(all []json.RawMessage) []json.RawMessage {
 	})
 }
 
-// member is the member of a result that holds the list of a method.
+// member returns the name of the member that holds the list of a method's result.
 func member(method string) string {
 	if method == "resources/templates/list" {
 		return "resourceTemplates"
@@ -76,7 +76,7 @@ func member(method string) string {
 	return name
 }
 
-// cursorParams ask for a page.
+// cursorParams returns the params that request a page.
 func cursorParams(cursor string, given bool) json.RawMessage {
 	if !given {
 		return nil
@@ -88,7 +88,7 @@ func cursorParams(cursor string, given bool) json.RawMessage {
 	return text
 }
 
-// elements are those of a list in a result, as they stand there.
+// elements returns the unchanged elements of a list in a result.
 func elements(result []byte, name string) ([]json.RawMessage, error) {
 	f := jsonmsg.Read(result, wire.Limits())
 	var out []json.RawMessage

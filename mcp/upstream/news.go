@@ -9,17 +9,16 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// news tells of changed lists and resources, once for many messages in
-// a row.
+// news reports changed lists and resources, combining many notifications in a row into one.
 type news struct {
 	s    *Server
 	gone <-chan struct{}
 
 	mu      sync.Mutex
-	resting map[topic]bool // what is told soon; true: and then once more
+	resting map[topic]bool // topics that are reported soon; true: and then once more
 }
 
-// topic is something that changes: a list or a resource.
+// topic is a list or a resource that changes.
 type topic struct {
 	to   chan<- string
 	what string
@@ -29,7 +28,7 @@ func (s *Server) newNews(gone <-chan struct{}) *news {
 	return &news{s: s, gone: gone, resting: map[topic]bool{}}
 }
 
-// lists are those that may change.
+// lists returns the lists that may change.
 func lists() []string { return []string{"tools/list", "resources/list", "prompts/list"} }
 
 // notified takes a notification.
@@ -49,7 +48,7 @@ func (n *news) notified(m *wire.Message) {
 	}
 }
 
-// changed has a topic told soon, where it isn't yet.
+// changed schedules a report of a topic, unless one is scheduled already.
 func (n *news) changed(t topic) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -60,10 +59,10 @@ func (n *news) changed(t topic) {
 	}
 }
 
-// rest tells a topic after a while.
+// rest reports a topic after the settling time.
 func (n *news) rest(t topic) { time.AfterFunc(n.s.cfg.Settle, func() { n.tell(t) }) }
 
-// tell tells a topic, and what came of it while nobody took that once
+// tell reports a topic. If it changed again before the report was received, it is reported once
 // more.
 func (n *news) tell(t topic) {
 	n.mu.Lock()
@@ -84,7 +83,7 @@ func (n *news) tell(t topic) {
 	delete(n.resting, t)
 }
 
-// all says that nobody knows which lists have changed.
+// all reports all lists, because it is unknown which ones have changed.
 func (n *news) all() {
 	for _, list := range lists() {
 		n.changed(topic{n.s.changed, list})

@@ -13,16 +13,15 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// old carries messages by HTTP+SSE, the transport of 2024-11-05: one
-// stream brings all that the server says, and its first event is the
-// address of our messages.
+// old sends messages by HTTP+SSE, the transport of 2024-11-05. One stream carries all messages of
+// the server, and its first event is the address for our messages.
 type old struct {
 	c     *conn
 	web   *web       // makes the requests
 	ready chan error // what came of the first event
 }
 
-// openOld opens the stream, and a conversation in it.
+// openOld opens the stream and a conversation on it.
 func (w *web) openOld(opening context.Context) (*conn, error) {
 	o := &old{web: w, ready: make(chan error, 1)}
 	o.c = w.s.newConn(o, o.quit)
@@ -60,7 +59,7 @@ func (o *old) stream() (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// settle says what came of the first event, once.
+// settle reports the result of the first event, once.
 func (o *old) settle(err error) {
 	select {
 	case o.ready <- err:
@@ -68,7 +67,7 @@ func (o *old) settle(err error) {
 	}
 }
 
-// read takes what the stream brings until it ends.
+// read handles the events of the stream until it ends.
 func (o *old) read(body io.Reader) error {
 	half := o.web.s.cfg.Idle / 2
 	watch := time.AfterFunc(half, o.ping)
@@ -91,12 +90,11 @@ func (o *old) read(body io.Reader) error {
 	return io.ErrUnexpectedEOF
 }
 
-// errEndpoint says that the first event of a stream is not what it has
-// to be.
+// errEndpoint means that the first event of a stream is not the expected one.
 var errEndpoint = errors.New("expected the event endpoint, with an address of the server's own origin")
 
-// endpoint is where our messages go. At another origin somebody else
-// would get them, and the token.
+// endpoint returns the address for our messages. It must have the same origin, otherwise another
+// server would get the messages and the token.
 func (w *web) endpoint(e *sse.Event) (string, error) {
 	from, err := url.Parse(w.s.cfg.URL)
 	if err != nil || e.Kind != "endpoint" {
@@ -112,8 +110,7 @@ func (w *web) endpoint(e *sse.Event) (string, error) {
 	return to.String(), nil
 }
 
-// ping asks a server that has long said nothing whether it is there.
-// The stream of one that isn't has ended.
+// ping checks a server that has been silent for long. If it doesn't answer, the stream is ended.
 func (o *old) ping() {
 	ctx, done := context.WithTimeout(o.web.ctx, o.web.s.cfg.Idle/2)
 	defer done()
@@ -122,9 +119,8 @@ func (o *old) ping() {
 	}
 }
 
-// Write sends a message. That of a request is not waited for: its answer
-// comes by the stream, and may come first. It takes as long as whoever
-// makes the request waits, at most.
+// Write sends a message. For a request it doesn't wait for the HTTP response: the answer comes on
+// the stream, and may come first. Sending takes at most as long as the caller of the request waits.
 func (o *old) Write(m *wire.Message) error {
 	if m.Kind() != wire.Request {
 		ctx, done := context.WithTimeout(o.web.ctx, o.web.s.cfg.Start)
@@ -141,7 +137,7 @@ func (o *old) Write(m *wire.Message) error {
 	return nil
 }
 
-// quit ends the stream: there is no other end of such a session.
+// quit ends the stream, which is the only way to end such a session.
 func (o *old) quit(time.Duration) {
 	o.web.fail(errOver)
 	o.web.stop()

@@ -109,8 +109,8 @@ func TestAnOldServerThatIsGoneIsOpenedAnew(t *testing.T) {
 	}
 }
 
-// TestAMessageTakesNoLongerThanItsCall: a server that takes a message
-// and says nothing keeps no connection longer than somebody waits.
+// TestAMessageTakesNoLongerThanItsCall: a server that accepts a message and never responds holds
+// the connection only as long as the caller waits.
 func TestAMessageTakesNoLongerThanItsCall(t *testing.T) {
 	t.Parallel()
 	came, left := make(chan struct{}), make(chan struct{})

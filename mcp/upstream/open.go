@@ -13,11 +13,11 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// errEra says that a server doesn't speak the era that was tried.
+// errEra means that a server doesn't speak the era that was tried.
 var errEra = errors.New("the server speaks another era")
 
-// openPipe starts the server and finds out which era it speaks. A server
-// that ends when something comes before initialize is started again.
+// openPipe starts the server and finds out which era it speaks. A server that exits because a
+// message precedes initialize is started again.
 func (s *Server) openPipe(ctx context.Context) (*conn, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, s.cfg.Start, fmt.Errorf(
 		"the program was started, and did not answer within %s",
@@ -34,8 +34,8 @@ func (s *Server) openPipe(ctx context.Context) (*conn, error) {
 	return s.openAs(ctx, (*conn).initialize)
 }
 
-// openAs starts the server and opens the conversation. Where the probe
-// only found out that the server is legacy, the same process goes on.
+// openAs starts the server and opens the conversation. If the probe only found out that the server
+// is legacy, the same process is used.
 func (s *Server) openAs(ctx context.Context, begin func(*conn, context.Context) error) (*conn, error) {
 	c, err := s.start()
 	if err != nil {
@@ -56,8 +56,8 @@ func (s *Server) openAs(ctx context.Context, begin func(*conn, context.Context) 
 	return c, nil
 }
 
-// orEnd is why the program has ended if it has, which a broken pipe says
-// first, or the error with what the program said meanwhile.
+// orEnd returns why the program has ended, because a write to its pipe fails before that is known.
+// If it has not ended, it returns the error with the last lines of the program's log.
 func (c *conn) orEnd(err error) error {
 	if _, broken := errors.AsType[*fs.PathError](err); broken {
 		_ = wait.For(context.Background(), c.gone, 2*time.Second)
@@ -68,8 +68,8 @@ func (c *conn) orEnd(err error) error {
 	return &EndedError{Why: err, LastWords: c.program.said.words()}
 }
 
-// fallBack opens a legacy conversation. A modern server that was slow to
-// start refuses that, and is asked again now that it answers.
+// fallBack opens a legacy conversation. A modern server that was slow to start refuses that, and is
+// probed again because it answers now.
 func (c *conn) fallBack(ctx context.Context) error {
 	err := c.initialize(ctx)
 	if refused := (*wire.Error)(nil); errors.As(err, &refused) && c.discover(ctx) == nil {
@@ -78,8 +78,8 @@ func (c *conn) fallBack(ctx context.Context) error {
 	return err
 }
 
-// discover asks a modern server what it offers. A legacy server answers
-// with an error, or not at all.
+// discover asks a modern server what it offers. A legacy server answers with an error or not at
+// all.
 func (c *conn) discover(ctx context.Context) error {
 	probe, stop := context.WithTimeout(ctx, c.s.cfg.Probe)
 	defer stop()
@@ -105,7 +105,7 @@ func (c *conn) discover(ctx context.Context) error {
 	return nil
 }
 
-// probe is do without waiting for a server that was given up.
+// probe is like do, but doesn't wait for the server after giving up.
 func (c *conn) probe(ctx context.Context, method string, params json.RawMessage) (Answer, error) {
 	r := Request{Method: method, Params: params}
 	id, p, err := c.begin(ctx, &r)
@@ -179,7 +179,7 @@ func modernPeer(out Answer) Peer {
 	}
 }
 
-// instructions are what a server would tell the client's model; "" for
+// instructions returns a server's instructions for the client's model. It is empty if there are
 // none.
 func instructions(result []byte) string {
 	text, _ := jsonmsg.ReadString(jsonmsg.Get(result, "instructions"))

@@ -24,8 +24,8 @@ type process struct {
 	said  lastLines // in its log
 }
 
-// EndedError says why the program of a server is not there. LastWords are
-// the last lines that it wrote to its log, in one line; they may be empty.
+// EndedError means that the program of a server has ended. LastWords are the last lines of its log,
+// joined to one line; they may be empty.
 type EndedError struct {
 	Why       error
 	LastWords string
@@ -74,8 +74,8 @@ func (l *lastLines) words() string {
 	return all
 }
 
-// hasEnded returns the error of a program that ended, after its log was
-// read. What it started may keep the log open: then that isn't waited for.
+// hasEnded returns the error for a program that ended, after its log was read. A child process may
+// keep the log open, so it waits for that only for a limited time.
 func (p *process) hasEnded() error {
 	soon := time.NewTimer(time.Second)
 	defer soon.Stop()
@@ -91,8 +91,8 @@ func (p *process) hasEnded() error {
 // maxLine bounds a line of what a server writes to its log, in bytes.
 const maxLine = 4096
 
-// startProcess starts the program as it is named: no shell reads it, and
-// it gets the variables of the configuration alone.
+// startProcess starts the program directly, without a shell, and only with the variables of the
+// configuration.
 func startProcess(cfg *Config) (*process, error) {
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
 	cmd.Env = append([]string{}, cfg.Env...)
@@ -119,7 +119,8 @@ func startProcess(cfg *Config) (*process, error) {
 	return p, nil
 }
 
-// until has the program's end be noticed once both its pipes were read.
+// until returns the program's output, which ends after both pipes were read and the program's end
+// was recorded.
 func (p *process) until(out, errs io.Reader, cfg *Config) io.Reader {
 	r, w := io.Pipe()
 	var pipes sync.WaitGroup
@@ -130,7 +131,7 @@ func (p *process) until(out, errs io.Reader, cfg *Config) io.Reader {
 	pipes.Go(func() { p.logLines(errs, cfg) })
 	go func() {
 		pipes.Wait()
-		_ = p.cmd.Wait() // how it ended is in the log of whoever notices
+		_ = p.cmd.Wait() // the error is logged where the end is noticed
 		close(p.ended)
 	}()
 	return r
@@ -152,8 +153,8 @@ func (p *process) logLines(r io.Reader, cfg *Config) {
 	}
 }
 
-// stop ends the program and what it started, within the grace: its input
-// is closed, then it is asked, then it is killed.
+// stop ends the program and its children within the grace: it closes the input, then terminates
+// them, then kills them.
 func (p *process) stop(grace time.Duration) {
 	p.once.Do(func() {
 		_ = p.in.Close()

@@ -4,7 +4,7 @@ package upstream
 
 import "os/exec"
 
-// ownGroup does nothing: this system has no process groups.
+// ownGroup does nothing, because this system has no process groups.
 func ownGroup(*exec.Cmd) {}
 
 func terminate(cmd *exec.Cmd) error { return cmd.Process.Kill() }

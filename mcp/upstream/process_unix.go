@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// ownGroup gives a program a process group of its own, so that what it
-// starts ends with it.
+// ownGroup puts a program into its own process group, so that its children end with it.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func terminate(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }

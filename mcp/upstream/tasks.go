@@ -12,15 +12,15 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// How often a server is asked how far its task has come.
+// The intervals at which a server is asked for the status of its task.
 const (
 	leastPoll = 50 * time.Millisecond
 	usualPoll = time.Second
 	mostPoll  = 30 * time.Second
 )
 
-// taskOf is the task that a server answered with in the place of a
-// result, in the form of either era; nil when it did not.
+// taskOf returns the task that a server answered with instead of a result, in the form of either
+// era. It returns nil if the answer is no task.
 func taskOf(out Answer) json.RawMessage {
 	if out.Error != nil {
 		return nil
@@ -35,9 +35,8 @@ func taskOf(out Answer) json.RawMessage {
 	return nil
 }
 
-// untilDone follows a task of the server to its end: whoever made the
-// request gets one answer. A task that is given up is cancelled, and may
-// have run.
+// untilDone follows a task of the server to its end, so that the caller gets one answer. A task
+// that is given up is cancelled, and may have run.
 func (s *Server) untilDone(ctx context.Context, c link, task json.RawMessage) (Answer, error) {
 	id := jsonmsg.Get(task, "taskId")
 	for {
@@ -68,7 +67,7 @@ func (s *Server) untilDone(ctx context.Context, c link, task json.RawMessage) (A
 	}
 }
 
-// pollOf is how long the server wants to be left alone.
+// pollOf returns the interval at which the server wants to be asked.
 func pollOf(task json.RawMessage) time.Duration {
 	for _, name := range []string{"pollIntervalMs", "pollInterval"} {
 		var ms float64
@@ -80,7 +79,7 @@ func pollOf(task json.RawMessage) time.Duration {
 	return usualPoll
 }
 
-// taskResult is what a task came to. A modern one says it itself.
+// taskResult returns the result of a task. A modern task contains it.
 func (s *Server) taskResult(ctx context.Context, c link, id, task json.RawMessage) (Answer, error) {
 	if result := jsonmsg.Get(task, "result"); result != nil {
 		return Answer{Result: result}, nil
@@ -100,7 +99,7 @@ func (s *Server) taskResult(ctx context.Context, c link, id, task json.RawMessag
 	return out, nil
 }
 
-// cancelTask tells the server that nobody waits for a task any more.
+// cancelTask cancels a task at the server.
 func (s *Server) cancelTask(ctx context.Context, c link, id json.RawMessage) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), s.grace())
 	defer stop()

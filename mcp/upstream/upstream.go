@@ -1,7 +1,6 @@
-// Package upstream connects to MCP servers: it starts their processes,
-// finds out which era they speak, and makes requests of them. Whoever
-// asks is told what is known: that a request provably did not arrive,
-// what came back, or that nobody knows.
+// Package upstream connects to MCP servers. It starts their processes, finds out which era they
+// speak, and makes requests. Each request returns an answer, or an error that distinguishes
+// requests that certainly did not arrive from those that may have run.
 package upstream
 
 import (
@@ -23,14 +22,13 @@ import (
 	"github.com/assent-dev/assent/rap/peer"
 )
 
-// What is known of a request that has no answer.
+// The errors of a request without an answer.
 var (
-	// ErrNotSent says that provably nothing arrived.
+	// ErrNotSent means that the server certainly did not get the request.
 	ErrNotSent = errors.New("the server did not get the request")
-	// ErrSignIn says that a server takes no request without another token
-	// than the one it was shown, if any.
+	// ErrSignIn means that a server requires a token, or refused the one that it got.
 	ErrSignIn = errors.New("the server wants a sign-in")
-	// ErrUnknown says that the server may have done what was asked.
+	// ErrUnknown means that the server may have executed the request.
 	ErrUnknown = errors.New("nobody knows what came of the request")
 )
 
@@ -41,30 +39,29 @@ const (
 	Modern = "modern"
 )
 
-// Config says how a server is reached. What is zero has the default
-// that is named.
+// Config configures how a server is reached. Fields that are zero have the default that their
+// comment names.
 type Config struct {
 	Alias   string
 	Command []string // program and arguments, for which no shell is used
 	Env     []string // NAME=value: all that the program gets
 	Dir     string   // in which it starts; "": our own
 
-	// URL is where a server is reached by HTTP, instead of a Command. No
-	// other origin is reached, and a private network only where it
-	// stands in the URL or in Networks.
+	// URL is the address of a server that is reached by HTTP instead of a Command. No other origin
+	// is contacted, and a private network only if it is in the URL or in Networks.
 	URL      string
 	Networks []netip.Prefix
 	TLS      *tls.Config
-	// Token is for Authorization; nil: none. It is asked for each
-	// request. refused is the token that the server has refused, in
-	// whose place another is wanted; "" for none.
+	// Token returns the bearer token for each request; it is empty for none. refused is a token
+	// that the server has refused, so that another one is needed, or empty. If Token is nil,
+	// requests carry no token.
 	Token   func(ctx context.Context, refused string) (string, error)
 	Headers map[string]string // of each request
 
 	Era          string          // Auto, Legacy or Modern; Auto
 	Capabilities json.RawMessage // that we declare; {}
-	// Ask answers what a legacy server asks while it works for nobody,
-	// such as its roots when it has started; nil: such requests are refused.
+	// Ask answers requests of a legacy server that belong to no call, such as for its roots after
+	// the start. If it is nil, they are refused.
 	Ask     func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error)
 	Version string // of this program; "0"
 
@@ -81,29 +78,27 @@ type Request struct {
 	Method string
 	Params json.RawMessage // without _meta; nil for none
 	Meta   wire.Meta       // what follows the call, and keys of others
-	// Progress is told how far it has come; nil: the server isn't asked
-	// to report.
+	// Progress receives progress reports. If it is nil, the server isn't asked for them.
 	Progress func(wire.Progress)
-	// Ask answers what the server asks before it answers: a request on a
-	// legacy connection, an input_required round on a modern one. nil: a
-	// legacy server is refused with -32601, and the result of a modern
-	// one that asks is the answer.
+	// Ask answers what the server asks before it answers: a request on a legacy connection, or an
+	// input_required round on a modern one. If it is nil, a legacy server is refused with -32601,
+	// and a modern server's question is returned as the answer.
 	Ask func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error)
-	// Capabilities are declared to a modern server for this request; nil:
-	// those of the configuration.
+	// Capabilities are declared to a modern server for this request. If they are nil, those of the
+	// configuration are declared.
 	Capabilities json.RawMessage
-	// Logged is told what the server logs meanwhile; nil: nobody is.
+	// Logged receives the server's log messages during the request. If it is nil, they are dropped.
 	Logged  func(params json.RawMessage)
 	Headers map[string]string // that repeat arguments, Mcp-Param-…; by HTTP to modern servers only
 }
 
-// Answer is what a server answered: a result or an error.
+// Answer is a server's answer: a result or an error.
 type Answer struct {
 	Result json.RawMessage
 	Error  *wire.Error
 }
 
-// Peer is what a server says of itself.
+// Peer holds the facts that a server reports about itself.
 type Peer struct {
 	Version      string // of the protocol
 	Capabilities json.RawMessage
@@ -134,7 +129,7 @@ type Server struct {
 	conn     link           // nil: there is none now
 	down     error          // why there is none; nil: it is being made
 	news     chan struct{}  // closed when conn or down change
-	endBy    time.Time      // when it has to have ended; zero: Grace after it was told to
+	endBy    time.Time      // deadline for its end; zero: Grace after it was asked to end
 	followed map[string]int // who follows a resource, by its URI
 	logs     string         // the level that conn logs from; "": its own
 }
@@ -175,7 +170,7 @@ func New(cfg Config) (*Server, error) {
 		URL:      cfg.URL,
 		Networks: cfg.Networks,
 		TLS:      cfg.TLS,
-		Timeout:  -1, // calls may take as long as whoever waits
+		Timeout:  -1, // calls are limited by the context of the caller
 	})
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", cfg.Alias, err)
@@ -183,18 +178,18 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// leastGrace is how long a program may take to end that is in a hurry.
+// leastGrace is the minimum time to end a program if EndBy is near.
 const leastGrace = 500 * time.Millisecond
 
-// EndBy shortens the grace, for a program whose time is limited by other
-// things that end before.
+// EndBy shortens the grace so that the server is stopped by a time. It is for programs that have to
+// exit by a deadline.
 func (s *Server) EndBy(t time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endBy = t
 }
 
-// grace is how long the server may take to end now.
+// grace returns how long the server may take to end now.
 func (s *Server) grace() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,12 +199,11 @@ func (s *Server) grace() time.Duration {
 	return max(min(leastGrace, s.cfg.Grace), min(s.cfg.Grace, time.Until(s.endBy)))
 }
 
-// Changed brings the methods of lists that have changed.
+// Changed delivers the methods of lists that have changed.
 func (s *Server) Changed() <-chan string { return s.changed }
 
-// Run keeps the connection until ctx ends: a server that ends is
-// started anew, after a growing pause. All its lists are taken for
-// changed then.
+// Run keeps the connection until ctx ends. A server that ends is started again after a growing
+// pause, and all its lists are treated as changed then.
 func (s *Server) Run(ctx context.Context) error {
 	for fails := 0; ctx.Err() == nil; {
 		began := time.Now()
@@ -229,8 +223,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// connect starts the server, and returns when it has ended. The lists
-// of one that is started again may be others.
+// connect starts the server and returns when it has ended. After a restart the lists may have
+// changed.
 func (s *Server) connect(ctx context.Context, again bool) error {
 	c, err := s.open(ctx)
 	if err != nil {
@@ -263,7 +257,7 @@ func (s *Server) set(c link, down error) {
 	s.news = make(chan struct{})
 }
 
-// current is the connection as of now; it waits for the first one.
+// current returns the current connection. It waits for the first one.
 func (s *Server) current(ctx context.Context) (link, error) {
 	for {
 		s.mu.Lock()
@@ -284,7 +278,7 @@ func (s *Server) current(ctx context.Context) (link, error) {
 	}
 }
 
-// Peer is what the server said of itself last.
+// Peer returns what the server last reported about itself.
 func (s *Server) Peer() Peer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,9 +288,8 @@ func (s *Server) Peer() Peer {
 	return s.conn.about()
 }
 
-// Do makes a request. An error is ErrNotSent or ErrUnknown. When ctx
-// ends after it was sent the server is told, and may still answer
-// within the grace.
+// Do makes a request. Its errors wrap ErrNotSent or ErrUnknown. If ctx ends after the request was
+// sent, it is cancelled at the server, which may still answer within the grace.
 func (s *Server) Do(ctx context.Context, r Request) (Answer, error) {
 	c, err := s.current(ctx)
 	if err != nil {

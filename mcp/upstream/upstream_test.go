@@ -127,7 +127,7 @@ func called(m *wire.Message, out *wire.Pipe, say func(string)) {
 	}
 }
 
-// report tells how far a call has come.
+// report sends one progress report for a call.
 func report(call *wire.Call, out *wire.Pipe, n int) {
 	p, _ := wire.Progress{Token: call.Meta.Progress, Progress: float64(n)}.Params()
 	_ = out.Write(&wire.Message{Method: "notifications/progress", Params: p})
@@ -315,7 +315,7 @@ func TestTheEnvironmentHoldsWhatIsListedAndNothingElse(t *testing.T) {
 	}
 }
 
-// What a failure says reaches logs, the ledger and the client's model.
+// The text of an error reaches logs, the ledger and the client's model.
 func TestAFailureNamesNoSecretOfTheAddress(t *testing.T) {
 	t.Parallel()
 	h := newSite(t, "modern", func(http.ResponseWriter, string, int) {

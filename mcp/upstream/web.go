@@ -41,7 +41,7 @@ type web struct {
 	err      error         // why it is over
 }
 
-// errOver says that a conversation was ended by us.
+// errOver means that this side ended the conversation.
 var errOver = errors.New("the conversation has ended")
 
 func (w *web) about() Peer { return w.peer }
@@ -54,7 +54,7 @@ func (w *web) lapsed() <-chan struct{} {
 	return w.forgot
 }
 
-// lapse notes that nothing of an earlier session holds any more.
+// lapse signals that subscriptions of an earlier session are no longer valid.
 func (w *web) lapse() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,8 +64,8 @@ func (w *web) lapse() {
 
 func (w *web) anew() { w.news.all() }
 
-// beside runs something beside requests, unless the conversation is
-// over: close waits for all of it.
+// beside runs a function in the background, unless the conversation is over. close waits for all of
+// them.
 func (w *web) beside(do func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,8 +74,7 @@ func (w *web) beside(do func()) {
 	}
 }
 
-// answering answers a question of the server beside requests, unless
-// too many are.
+// answering answers a question of the server in the background, unless there are too many.
 func (w *web) answering(do func()) {
 	select {
 	case w.asking <- struct{}{}:
@@ -93,7 +92,7 @@ func (w *web) cause() error {
 	return w.err
 }
 
-// fail ends the conversation: the server is asked anew what it speaks.
+// fail ends the conversation. The next connection determines the server's era again.
 func (w *web) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -103,7 +102,7 @@ func (w *web) fail(err error) {
 	}
 }
 
-// close ends the session, where there is one.
+// close ends the conversation, and its session if there is one.
 func (w *web) close() {
 	w.fail(errOver)
 	w.stop()
@@ -129,8 +128,8 @@ func (w *web) setSession(session string) {
 	w.session = session
 }
 
-// send makes one request by HTTP. A token that was refused is renewed,
-// once: what is refused for its token did not run. An error is
+// send makes one HTTP request. If its token is refused, the token is renewed and the request sent
+// again, once: a request that was refused because of its token did not run. Its errors wrap
 // ErrNotSent or ErrUnknown.
 func (w *web) send(ctx context.Context, method string, body []byte, header http.Header) (*http.Response, error) {
 	token, err := w.token(ctx, "")
@@ -153,7 +152,7 @@ func (w *web) send(ctx context.Context, method string, body []byte, header http.
 	return w.sendWith(ctx, renewed, method, body, header)
 }
 
-// token is the token for a request; "" for none.
+// token returns the token for a request. It is empty if none is configured.
 func (w *web) token(ctx context.Context, refused string) (string, error) {
 	if w.s.cfg.Token == nil {
 		return "", nil
@@ -179,8 +178,7 @@ func (w *web) sendWith(
 	return resp, nil
 }
 
-// sentOrNot says what is known after an error of HTTP: without a
-// connection nothing was sent.
+// sentOrNot classifies an HTTP error: without a connection nothing was sent.
 func sentOrNot(err error) error {
 	op, is := errors.AsType[*net.OpError](err)
 	_, refused := errors.AsType[*guard.Refusal](err)
@@ -215,7 +213,7 @@ func (w *web) request(
 	return r, nil
 }
 
-// identify sets the headers that the protocol wants of each request.
+// identify sets the headers that the protocol requires on each request.
 func (w *web) identify(r *http.Request) {
 	r.Header.Set("User-Agent", "assent")
 	if r.Header.Get("Accept") == "" {
@@ -254,7 +252,7 @@ func (w *web) tell(ctx context.Context, m *wire.Message) error {
 	return fmt.Errorf("%w: it answered %s", ErrUnknown, resp.Status)
 }
 
-// provenRefusal reports whether a status says that nothing ran.
+// provenRefusal reports whether a status proves that nothing ran.
 func provenRefusal(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType:
@@ -263,7 +261,7 @@ func provenRefusal(status int) bool {
 	return false
 }
 
-// headers repeat what a modern request says in its body.
+// headers returns the headers that repeat values of a modern request's body.
 func headers(r *Request) http.Header {
 	h := http.Header{"Mcp-Method": {r.Method}}
 	if name, ok := named(r.Method, r.Params); ok {
@@ -275,7 +273,7 @@ func headers(r *Request) http.Header {
 	return h
 }
 
-// named is what Mcp-Name repeats.
+// named returns the value that Mcp-Name repeats.
 func named(method string, params json.RawMessage) (string, bool) {
 	member := map[string]string{
 		wire.MethodCall:   "name",

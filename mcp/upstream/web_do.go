@@ -16,29 +16,26 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// errSession says that the server has forgotten the session, and with it
-// refused the request.
+// errSession means that the server has ended the session and therefore refused the request.
 var errSession = errors.New("the server has ended the session")
 
-// errUnreadable says that a message of a stream can't be read. It may
-// have been the answer.
+// errUnreadable means that a message of a stream can't be parsed. It may have been the answer.
 var errUnreadable = errors.New("a message can't be read")
 
-// mostResumes is how often a broken answer is fetched further in a row
-// without anything new.
+// mostResumes limits how many times in a row a broken stream is resumed without a new message.
 const mostResumes = 5
 
-// asking is one request by HTTP, while it is open.
+// asking is one open HTTP request.
 type asking struct {
 	during
 	w     *web
 	id    wire.ID
-	ctx   context.Context // ends when nobody wants the answer any more
+	ctx   context.Context // ends when the answer is no longer needed
 	event string          // the last one of its stream that has an id
 }
 
-// do makes a request. A session that has ended is opened anew, and the
-// request sent again: it provably did not run.
+// do makes a request. If the session has ended, it opens a new one and sends the request again,
+// because it certainly did not run.
 func (w *web) do(ctx context.Context, r Request) (Answer, error) {
 	session := w.current()
 	out, err := w.once(ctx, &r)
@@ -52,8 +49,8 @@ func (w *web) do(ctx context.Context, r Request) (Answer, error) {
 	return w.once(ctx, &r)
 }
 
-// once makes a request a single time. What went wrong before a byte
-// left is ErrNotSent; anything later may have run.
+// once makes a request a single time. Errors before a byte was sent wrap ErrNotSent; after any
+// later error the request may have run.
 func (w *web) once(ctx context.Context, r *Request) (Answer, error) {
 	if ctx.Err() != nil {
 		return Answer{}, fmt.Errorf("%w: %w", ErrNotSent, context.Cause(ctx))
@@ -86,9 +83,8 @@ func (w *web) once(ctx context.Context, r *Request) (Answer, error) {
 	return a.answer(resp, stop)
 }
 
-// abandon tells the server that nobody waits any more: a modern one sees
-// it by the end of the connection, a legacy one is told and may answer
-// within the grace.
+// abandon cancels a request at the server. A modern server notices the closed connection. A legacy
+// one is notified and may still answer within the grace.
 func (a *asking) abandon(stop context.CancelFunc) {
 	if a.w.modern {
 		stop()
@@ -106,7 +102,7 @@ func (a *asking) abandon(stop context.CancelFunc) {
 	stop()
 }
 
-// answer reads what came. Some refusals prove that nothing ran.
+// answer reads the HTTP response. Some refusals prove that nothing ran.
 func (a *asking) answer(resp *http.Response, stop context.CancelFunc) (Answer, error) {
 	switch kind := kindOf(resp); {
 	case resp.StatusCode == http.StatusUnauthorized:
@@ -124,13 +120,13 @@ func (a *asking) answer(resp *http.Response, stop context.CancelFunc) (Answer, e
 	return Answer{}, fmt.Errorf("%w: it answered %s, %q", ErrUnknown, resp.Status, kindOf(resp))
 }
 
-// kindOf is the type of what was answered, without its parameters.
+// kindOf returns the media type of a response without its parameters.
 func kindOf(resp *http.Response) string {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	return kind
 }
 
-// whole reads an answer that is one JSON document.
+// whole reads an answer that is a single JSON document.
 func (a *asking) whole(resp *http.Response) (Answer, error) {
 	most := wire.Limits().MaxBytes
 	text, err := io.ReadAll(io.LimitReader(resp.Body, int64(most)+1))
@@ -154,14 +150,13 @@ func (a *asking) whole(resp *http.Response) (Answer, error) {
 	return a.w.settled(&m)
 }
 
-// legacyOnly reports whether a server that knows modern requests speaks
-// no version of theirs that we do, and a legacy one.
+// legacyOnly reports whether a server that knows modern requests supports none of our modern
+// versions, but a legacy one.
 func legacyOnly(e *wire.Error) bool {
 	return e.Code == wire.CodeUnsupportedVersion && onlyLegacy(e.Data, "supported")
 }
 
-// onlyLegacy reports whether a list of versions has none that is modern,
-// and one that is legacy.
+// onlyLegacy reports whether a list of versions has no modern one, but a legacy one.
 func onlyLegacy(object []byte, member string) bool {
 	modern, legacy := false, false
 	f := jsonmsg.Read(object, wire.Limits())
@@ -176,8 +171,8 @@ func onlyLegacy(object []byte, member string) bool {
 // maxVersions bounds the versions that a server may name.
 const maxVersions = 100
 
-// settled is what a response says. Errors about the form of a modern
-// request are found before anything runs.
+// settled converts a response to an answer. Errors about the form of a modern request prove that
+// nothing ran.
 func (w *web) settled(m *wire.Message) (Answer, error) {
 	if m.Error == nil || !w.modern || !wire.ModernCode(m.Error.Code) || !w.opened && legacyOnly(m.Error) {
 		return Answer{Result: m.Result, Error: m.Error}, nil
@@ -188,8 +183,8 @@ func (w *web) settled(m *wire.Message) (Answer, error) {
 	return Answer{Error: m.Error}, fmt.Errorf("%w: %w", ErrNotSent, m.Error)
 }
 
-// follow reads the stream that ends with the answer. A legacy stream
-// that breaks is fetched further, never asked for again.
+// follow reads the stream that ends with the answer. A legacy stream that breaks is resumed; the
+// request is never sent again.
 func (a *asking) follow(body io.Reader, stop context.CancelFunc) (Answer, error) {
 	for tries := 0; ; {
 		before := a.event
@@ -232,7 +227,7 @@ func (a *asking) follow(body io.Reader, stop context.CancelFunc) (Answer, error)
 	}
 }
 
-// read reads one connection until the answer comes.
+// read reads one connection until the answer arrives.
 func (a *asking) read(body io.Reader, stop context.CancelFunc) (*wire.Message, error) {
 	watchdog := time.AfterFunc(a.w.s.cfg.Idle, stop)
 	defer watchdog.Stop()
@@ -261,7 +256,7 @@ func (a *asking) read(body io.Reader, stop context.CancelFunc) (*wire.Message, e
 	return nil, io.ErrUnexpectedEOF
 }
 
-// take takes what comes before the answer.
+// take handles a message that comes before the answer.
 func (a *asking) take(m *wire.Message) {
 	switch {
 	case m.Kind() == wire.Request && !a.w.modern:

@@ -14,8 +14,8 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// openWeb finds out which era a server speaks. Only an answer that tells
-// the era does: a refusal, an error of the server or silence do not.
+// openWeb determines the era of a server. Only an answer that identifies the era counts; a refusal,
+// a server error or silence does not.
 func (s *Server) openWeb(ctx context.Context) (link, error) {
 	w := &web{
 		s:      s,
@@ -42,8 +42,7 @@ func (s *Server) openWeb(ctx context.Context) (link, error) {
 	return w, nil
 }
 
-// orOld tries the transport of 2024-11-05, after a server took no
-// messages at its address.
+// orOld tries the transport of 2024-11-05 after a server refused messages at its address.
 func (w *web) orOld(opening context.Context, why error) (link, error) {
 	c, err := w.openOld(opening)
 	if err != nil {
@@ -76,8 +75,8 @@ func (w *web) discover(ctx context.Context) error {
 	return fmt.Errorf("the server can't be discovered: %w", err)
 }
 
-// first makes a request that opens the conversation. errEra says that
-// the server refused it as a whole.
+// first makes a request that opens the conversation. It returns errEra if the server refused the
+// request as a whole.
 func (w *web) first(ctx context.Context, method string, params []byte) (Answer, error) {
 	r := Request{Method: method, Params: params}
 	a := &asking{during: duringOf(&r), w: w, id: wire.Number(w.last.Add(1))}
@@ -116,8 +115,7 @@ func (w *web) first(ctx context.Context, method string, params []byte) (Answer, 
 	return out, err
 }
 
-// otherEra reports whether a status may be that of a server which
-// doesn't know such requests.
+// otherEra reports whether a server that doesn't know such requests may answer with a status.
 func otherEra(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
@@ -152,8 +150,8 @@ func (w *web) initialize(ctx context.Context) error {
 	return w.tell(ctx, &wire.Message{Method: "notifications/initialized"})
 }
 
-// renew opens a session in the place of one that has ended, once for
-// all that noticed.
+// renew replaces a session that has ended. If several requests notice the end, only one session is
+// opened.
 func (w *web) renew(ctx context.Context, ended string) error {
 	w.renewing.Lock()
 	defer w.renewing.Unlock()
@@ -170,8 +168,8 @@ func (w *web) renew(ctx context.Context, ended string) error {
 	return nil
 }
 
-// listen takes news that belong to no request, where the server offers
-// them, until the conversation ends.
+// listen receives messages that belong to no request, if the server offers them, until the
+// conversation ends.
 func (w *web) listen() {
 	for fails := 0; w.ctx.Err() == nil; {
 		began := time.Now()
@@ -189,7 +187,7 @@ func (w *web) listen() {
 	}
 }
 
-// hear reads one connection of news; false when the server has none.
+// hear reads one connection of such messages. It returns false if the server offers none.
 func (w *web) hear() bool {
 	r := Request{Method: methodListen, Params: wanted(), Ask: w.s.cfg.Ask}
 	a := &asking{during: duringOf(&r), w: w, id: wire.Number(w.last.Add(1))}
@@ -214,7 +212,7 @@ func (w *web) hear() bool {
 	return m == nil || m.Error == nil
 }
 
-// hearing opens the stream of news.
+// hearing opens the stream of such messages.
 func (w *web) hearing(a *asking, r *Request) (*http.Response, error) {
 	if !w.modern {
 		return w.send(a.ctx, http.MethodGet, nil, http.Header{"Accept": {"text/event-stream"}})
@@ -231,7 +229,7 @@ func (w *web) hearing(a *asking, r *Request) (*http.Response, error) {
 	return w.send(a.ctx, http.MethodPost, body, headers(r))
 }
 
-// wanted are the params of subscriptions/listen.
+// wanted returns the params of subscriptions/listen.
 func wanted() []byte {
 	text, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
 		w.Name("notifications").Raw([]byte(

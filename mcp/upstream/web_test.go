@@ -52,7 +52,7 @@ func newSite(t *testing.T, era string, called func(w http.ResponseWriter, id str
 	return s
 }
 
-// calls is how many calls came.
+// calls returns the number of calls that arrived.
 func (s *site) calls() int { return len(s.Visits(wire.MethodCall)) }
 
 // answered reports whether a response with a text came.

@@ -18,25 +18,24 @@ const (
 // Call is the params of tools/call.
 type Call struct {
 	Name string // as the client has it
-	// Arguments are byte for byte as they came, {} when absent. They
-	// are not judged: whoever decides refuses what is unsound.
+	// Arguments are the received bytes, or {} when absent. They are not validated here: the
+	// decision refuses invalid ones.
 	Arguments json.RawMessage
 	Task      *Task // 2025-11-25: the client wants a task; nil when absent, and ignored in a modern request
-	// modern: what the client answers to an input_required result, and
-	// the state that came with it; nil and "" when absent
+	// Responses are a modern client's answers to an input_required result, and State is the state
+	// that came with it. They are nil and empty when absent.
 	Responses json.RawMessage
 	State     string
 	Meta      Meta
 }
 
-// Task is how a client of 2025-11-25 wants a call as a task.
+// Task is the request of a client of 2025-11-25 to run a call as a task.
 type Task struct {
 	TTL int64 // milliseconds; 0 when it says nothing
 }
 
-// ReadCall reads the params of tools/call. A member that the protocol
-// doesn't have is refused, since nobody who approves the call would see
-// it.
+// ReadCall reads the params of tools/call. It refuses members that the protocol doesn't have,
+// because approvers would not see them.
 func ReadCall(params []byte) (*Call, *Error) {
 	known := []string{"name", "arguments", "_meta", "task", "inputResponses", "requestState"}
 	all, err := split(objectOr(params), known...)
@@ -60,8 +59,8 @@ func ReadCall(params []byte) (*Call, *Error) {
 	return call, bad
 }
 
-// readName reads the tool's name, by which no server is told apart: the
-// gateway's table does that.
+// readName reads the tool's name. It isn't split into a server and a tool here: the gateway's table
+// does that.
 func (c *Call) readName(all members) *Error {
 	name, sound := jsonmsg.ReadString(all["name"])
 	if !sound || name == "" {
@@ -71,8 +70,8 @@ func (c *Call) readName(all members) *Error {
 	return nil
 }
 
-// readArguments keeps the arguments byte for byte, and {} where there
-// are none. Null is no object.
+// readArguments keeps the arguments byte for byte, and uses {} if there are none. Null is refused
+// because it is no object.
 func (c *Call) readArguments(all members) *Error {
 	raw, there := all["arguments"]
 	if !there {
@@ -86,7 +85,7 @@ func (c *Call) readArguments(all members) *Error {
 	return nil
 }
 
-// readTask reads that a client of 2025-11-25 wants a task.
+// readTask reads the task that a client of 2025-11-25 requests.
 func (c *Call) readTask(all members) *Error {
 	raw, there := all["task"]
 	if !there {
@@ -100,8 +99,8 @@ func (c *Call) readTask(all members) *Error {
 	return nil
 }
 
-// readRetry reads what a modern client brings back: its answers, and
-// the state that came with the questions.
+// readRetry reads what a modern client brings back: its answers, and the state that came with the
+// questions.
 func (c *Call) readRetry(all members) *Error {
 	if raw, there := all["inputResponses"]; there {
 		if kind, err := jsonmsg.Check(raw, Limits()); err != nil || kind != value.Object {
@@ -124,7 +123,7 @@ func (c *Call) readRetry(all members) *Error {
 
 func badParams(err error) *Error { return Fail(CodeInvalidParams, "params: %v", err) }
 
-// objectOr is a text, or that of an empty object where there is none.
+// objectOr returns the text, or an empty object if the text is empty.
 func objectOr(text []byte) []byte {
 	if len(text) == 0 {
 		return []byte("{}")

@@ -6,27 +6,27 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// maxID is the largest integer that every reader has exactly.
+// maxID is the largest integer that every reader represents exactly.
 const maxID = 1 << 53
 
 // maxIDText bounds the text of an id, in bytes.
 const maxIDText = 1024
 
-// ID is the id of a request: a string or an integer, as it was written.
-// The zero ID is none. Two IDs are equal where their texts are; Key says
-// whether they mean the same.
+// ID is the id of a request: a string or an integer in its original spelling. The zero ID means
+// that there is none. Two IDs are equal if their texts are; compare Key to see if they mean the
+// same.
 type ID struct{ text string }
 
-// Number is the id of an own request.
+// Number returns the id of a request of our own.
 func Number(n int64) ID { return ID{text: strconv.FormatInt(n, 10)} }
 
 // IsZero reports whether there is no id.
 func (id ID) IsZero() bool { return id.text == "" }
 
-// Text is the id as JSON, byte for byte as it came.
+// Text returns the id as JSON, byte for byte as received.
 func (id ID) Text() string { return id.text }
 
-// Key is the same for two ids that mean the same.
+// Key returns the same text for two ids that mean the same.
 func (id ID) Key() string {
 	if id.text == "" || id.text[0] != '"' {
 		return id.text
@@ -34,7 +34,7 @@ func (id ID) Key() string {
 	return `"` + jsonmsg.String(id.text)
 }
 
-// ReadID reads an id or a progress token; false for what is none.
+// ReadID reads an id or a progress token. It returns false if the text is neither.
 func ReadID(raw []byte) (ID, bool) {
 	if len(raw) == 0 || len(raw) > maxIDText {
 		return ID{}, false

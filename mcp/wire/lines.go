@@ -7,26 +7,25 @@ import (
 	"sync"
 )
 
-// ErrTooLong says that a line was longer than allowed. It was passed
-// over, and the next can be read.
+// ErrTooLong means that a line was longer than allowed. It was skipped, and the next line can be
+// read.
 var ErrTooLong = errors.New("the line is longer than a message may be")
 
-// Lines reads the messages of a pipe: one on each line.
+// Lines reads the messages of a pipe, one per line.
 type Lines struct {
 	in     *bufio.Reader
 	most   int
 	strict bool
 }
 
-// NewLines reads lines of at most so many bytes.
+// NewLines reads lines of at most the given number of bytes.
 func NewLines(r io.Reader, most int) *Lines {
 	return &Lines{in: bufio.NewReaderSize(r, 64<<10), most: most}
 }
 
-// Next returns the next line that is not empty, without its end. The
-// bytes are the caller's. io.EOF ends the pipe, also after a line
-// without its end, which is no message. After ErrTooLong the next line
-// can be read.
+// Next returns the next line that is not empty, without its line ending. The caller owns the bytes.
+// It returns io.EOF at the end of the pipe; a last line without a line ending is no message and is
+// dropped. After ErrTooLong the next line can be read.
 func (l *Lines) Next() ([]byte, error) {
 	for {
 		line, err := l.line()
@@ -36,15 +35,14 @@ func (l *Lines) Next() ([]byte, error) {
 	}
 }
 
-// Strict has Next return ErrTooLong as soon as a line is too long,
-// instead of reading it to its end. Nothing can be read after that.
+// Strict makes Next return ErrTooLong as soon as a line is too long, instead of reading it to its
+// end. Nothing can be read after that.
 func (l *Lines) Strict() *Lines {
 	l.strict = true
 	return l
 }
 
-// line reads one line, which may be empty. What is longer than allowed
-// is read to its end and dropped.
+// line reads one line, which may be empty. A line that is too long is read to its end and dropped.
 func (l *Lines) line() ([]byte, error) {
 	var line []byte
 	long := false
@@ -70,8 +68,7 @@ func (l *Lines) line() ([]byte, error) {
 	return trimEnd(line), nil
 }
 
-// trimEnd cuts the end of a line, with the carriage return that some
-// peers write.
+// trimEnd removes the line ending, including the carriage return that some peers write.
 func trimEnd(line []byte) []byte {
 	line = line[:len(line)-1]
 	if n := len(line); n > 0 && line[n-1] == '\r' {
@@ -80,8 +77,7 @@ func trimEnd(line []byte) []byte {
 	return line
 }
 
-// Pipe writes messages to a pipe, one on each line. It may be used by
-// many at once.
+// Pipe writes messages to a pipe, one per line. It is safe for concurrent use.
 type Pipe struct {
 	mu  sync.Mutex
 	out io.Writer

@@ -7,19 +7,19 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// MethodLevel is how a legacy client says from which level on it wants
-// the log of a server.
+// MethodLevel is the method by which a legacy client sets the lowest level of server logs that it
+// wants.
 const MethodLevel = "logging/setLevel"
 
-// Log is a line of a server's log.
+// Log is a log message of a server.
 type Log struct {
 	Level  string          // one that LogRank knows
 	Logger string          // who wrote it; "" when the server doesn't say
 	Data   json.RawMessage // any JSON
 }
 
-// LogRank orders the levels of a log, from debug on; -1 for what is
-// none.
+// LogRank returns the position of a log level, starting at 0 for debug. It returns -1 for an
+// unknown level.
 func LogRank(level string) int {
 	return slices.Index([]string{
 		"debug",

@@ -21,8 +21,7 @@ const (
 	KeyProgress     = "progressToken"
 )
 
-// traces are the keys that follow a call through a system. They are
-// relayed.
+// traces returns the keys of the trace context, which are relayed.
 func traces() []string { return []string{"traceparent", "tracestate", "baggage"} }
 
 // Meta is the _meta of params.
@@ -39,7 +38,7 @@ type Meta struct {
 // IsModern reports whether the request is of a modern version.
 func (m *Meta) IsModern() bool { return m.Version != "" || m.Capabilities != nil }
 
-// ReadMeta reads the _meta of params, which need not be there.
+// ReadMeta reads the _meta of params, which is optional.
 func ReadMeta(params []byte) (Meta, *Error) {
 	all, err := split(objectOr(params), "_meta")
 	if err != nil {
@@ -48,9 +47,8 @@ func ReadMeta(params []byte) (Meta, *Error) {
 	return readMeta(all["_meta"])
 }
 
-// readMeta reads the text of _meta. A key that two readers could take
-// for another is refused, and so is one of the protocol's that has
-// another form.
+// readMeta parses _meta. It refuses a key that a reader could take for another one, and a key of
+// the protocol with an invalid value.
 func readMeta(raw []byte) (Meta, *Error) {
 	var m Meta
 	if raw == nil {
@@ -79,7 +77,7 @@ func readMeta(raw []byte) (Meta, *Error) {
 	return m, nil
 }
 
-// take keeps a key; false when it has another form than the protocol's.
+// take stores a key. It returns false if the value of a protocol key is invalid.
 func (m *Meta) take(member jsonmsg.Member) (ok bool) {
 	switch name := member.Name; {
 	case name == KeyVersion:
@@ -124,16 +122,14 @@ func Reserved(key string) bool {
 	return has && len(labels) > 1 && (labels[1] == "modelcontextprotocol" || labels[1] == "mcp")
 }
 
-// Append writes the _meta of a request as an object; own keys come
-// before those of others.
+// Append writes the _meta of a request as an object. The gateway's own keys come before the others.
 func (m *Meta) Append(dst []byte) ([]byte, error) {
 	w := jsonmsg.Append(dst)
 	w.Object(m.write)
 	return w.Text, w.Err()
 }
 
-// write writes the protocol's keys, what follows the call, and the keys
-// of others, in this order.
+// write writes the protocol's keys, the trace context and foreign keys, in this order.
 func (m *Meta) write(w *jsonmsg.Writer) {
 	w.Optional(KeyVersion, m.Version)
 	if m.Capabilities != nil {

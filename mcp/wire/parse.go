@@ -14,12 +14,11 @@ import (
 // text.
 type members map[string][]byte
 
-// Parse reads one message. An error is the answer that its sender gets:
-// it comes with the message's id where that can be told. Who reads a
-// batch splits it before (Batch).
+// Parse parses one message. If it fails, the error is the answer to the sender, and the message has
+// the id if it could be read. The caller has to split batches first (Batch).
 //
-// Of params only the names of its own members are judged here: what
-// they say is read by who knows the method (ReadCall, ReadMeta …).
+// Of params only the names of its own members are checked here. The reader for the method parses
+// their values (ReadCall, ReadMeta …).
 func Parse(text []byte, lim value.Limits) (Message, *Error) {
 	text = bytes.TrimSpace(text)
 	if err := bounded(text, lim); err != nil {
@@ -48,13 +47,13 @@ func Parse(text []byte, lim value.Limits) (Message, *Error) {
 	return m, m.read(all)
 }
 
-// isNullAnswer reports whether a message answers what its sender could
-// not read: such an answer has the id null.
+// isNullAnswer reports whether a message is the answer to a message that its sender could not
+// parse. Such an answer has the id null.
 func isNullAnswer(all members) bool {
 	return string(all["id"]) == "null" && all["method"] == nil && all["error"] != nil
 }
 
-// bounded refuses what is too large or too deep, and what is no object.
+// bounded refuses a text that is too large or too deeply nested, or that is no object.
 func bounded(text []byte, lim value.Limits) *Error {
 	if lim.MaxBytes > 0 && len(text) > lim.MaxBytes {
 		return Fail(CodeInvalidRequest, "the message is larger than %d bytes", lim.MaxBytes)
@@ -73,7 +72,7 @@ func bounded(text []byte, lim value.Limits) *Error {
 	return nil
 }
 
-// tooDeep counts brackets outside of strings. It judges nothing else.
+// tooDeep counts brackets outside of strings. It checks nothing else.
 func tooDeep(text []byte, most int) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
@@ -97,7 +96,7 @@ func tooDeep(text []byte, most int) bool {
 	return false
 }
 
-// read reads what the members say.
+// read reads the values of the members.
 func (m *Message) read(all members) *Error {
 	if version, _ := jsonmsg.ReadString(all["jsonrpc"]); version != "2.0" {
 		return Fail(CodeInvalidRequest, `jsonrpc: expected "2.0"`)
@@ -116,9 +115,8 @@ func (m *Message) read(all members) *Error {
 	return m.readParams(all)
 }
 
-// readParams keeps params as they stand there. Arrays of params, which
-// JSON-RPC has, are none of this protocol's. Null is as absent: some
-// clients send it for requests without params.
+// readParams keeps params unchanged. Arrays, which JSON-RPC allows, are not part of this protocol.
+// Null is treated as absent, because some clients send it for requests without params.
 func (m *Message) readParams(all members) *Error {
 	raw, there := all["params"]
 	if !there || string(raw) == "null" {
@@ -131,9 +129,8 @@ func (m *Message) readParams(all members) *Error {
 	return nil
 }
 
-// readResponse reads an answer, which has either a result or an error.
-// A result is checked as a whole: what is passed on has to read alike
-// everywhere.
+// readResponse reads an answer, which has either a result or an error. A result is validated as a
+// whole, so that every reader of the forwarded text parses it alike.
 func (m *Message) readResponse(all members) *Error {
 	result, failed := all["result"], all["error"]
 	switch {
@@ -168,8 +165,8 @@ func (m *Message) readError(raw []byte) *Error {
 	return nil
 }
 
-// split takes an object apart whose values are judged later. Names of
-// known members are exact and stand there once.
+// split splits an object into members whose values are validated later. The names of known members
+// must be exact, and no name may occur twice.
 func split(text []byte, known ...string) (members, error) {
 	all := members{}
 	for m, err := range value.SplitObject(text) {
@@ -184,13 +181,13 @@ func split(text []byte, known ...string) (members, error) {
 	return all, nil
 }
 
-// errName is wrong with the name of a member.
+// errName is an error about the name of a member.
 type errName struct{ text string }
 
 func (e *errName) Error() string { return e.text }
 
-// add keeps a member, unless its name stands there twice or passes for
-// a known one.
+// add adds a member. It returns an error if the name occurs twice or could be mistaken for a known
+// one.
 func (all members) add(m value.RawMember, known []string) error {
 	if _, twice := all[m.Key]; twice {
 		return &errName{text: fmt.Sprintf("the member %q stands there twice", m.Key)}
@@ -204,7 +201,7 @@ func (all members) add(m value.RawMember, known []string) error {
 	return nil
 }
 
-// unreadable is the answer to a text that is no sound message.
+// unreadable returns the answer to a text that is no valid message.
 func unreadable(err error) *Error {
 	var bad *value.Error
 	if errors.As(err, &bad) && bad.Code == value.Syntax {
@@ -213,8 +210,8 @@ func unreadable(err error) *Error {
 	return Fail(CodeInvalidRequest, "%v", err)
 }
 
-// Batch splits a batch into its messages; false when the text is none.
-// Only the version 2025-03-26 has batches.
+// Batch splits a batch into its messages. It returns false if the text is no batch. Only the
+// version 2025-03-26 has batches.
 func Batch(text []byte, lim value.Limits) (all [][]byte, is bool, err *Error) {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 || text[0] != '[' {

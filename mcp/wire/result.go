@@ -15,16 +15,14 @@ const (
 	TaskCreated   = "task"
 )
 
-// Said is a result with one text, such as a refusal: isError has models
-// read it.
+// Said is a result with one text, such as a refusal. With IsError set, models read the text.
 type Said struct {
 	Text    string
 	IsError bool
 	Meta    json.RawMessage // an object; nil for none
 }
 
-// Append writes the result of a tool call. A modern client gets its
-// resultType.
+// Append writes the result of a tool call. A modern client gets a resultType.
 func (s *Said) Append(dst []byte, modern bool) ([]byte, error) {
 	w := jsonmsg.Append(dst)
 	w.Object(func(w *jsonmsg.Writer) {
@@ -46,8 +44,8 @@ func (s *Said) Append(dst []byte, modern bool) ([]byte, error) {
 	return w.Text, w.Err()
 }
 
-// ResultType is what a result says of itself: "complete" where it says
-// nothing, as all results of legacy servers do.
+// ResultType returns the resultType of a result. It is "complete" if the result has none, as in all
+// results of legacy servers.
 func ResultType(result []byte) string {
 	kind, sound := jsonmsg.ReadString(jsonmsg.Get(result, "resultType"))
 	if !sound || kind == "" {
@@ -56,10 +54,9 @@ func ResultType(result []byte) string {
 	return kind
 }
 
-// ForClient returns a server's result as a client of the other or the
-// same era may have it: resultType stands in it exactly for modern
-// clients, and the protocol's own keys of _meta are those of the
-// gateway, which adds its own. Everything else keeps its bytes.
+// ForClient returns a server's result for a client of either era. Only modern clients get a
+// resultType. The protocol's own keys of _meta are removed, because the gateway adds its own.
+// Everything else is unchanged.
 func ForClient(result []byte, modern bool) json.RawMessage {
 	w := jsonmsg.Append(make([]byte, 0, len(result)+32))
 	w.Object(func(w *jsonmsg.Writer) {
@@ -80,7 +77,7 @@ func ForClient(result []byte, modern bool) json.RawMessage {
 	return w.Text
 }
 
-// WithMeta adds a key to the _meta of a result, whose other bytes stay.
+// WithMeta adds a key to the _meta of a result and leaves its other bytes unchanged.
 func WithMeta(result, meta json.RawMessage) json.RawMessage {
 	was, rest := jsonmsg.Take(result, "_meta")
 	if rest == nil {
@@ -96,8 +93,8 @@ func WithMeta(result, meta json.RawMessage) json.RawMessage {
 	return jsonmsg.Put(rest, "_meta", was)
 }
 
-// writeForeign writes _meta without the protocol's own keys; byte for
-// byte where it has none.
+// writeForeign writes _meta without the protocol's own keys. If there are none of them, it is
+// unchanged byte for byte.
 func writeForeign(w *jsonmsg.Writer, raw []byte) {
 	members := jsonmsg.Members(raw)
 	own := false
@@ -162,8 +159,8 @@ func (p Progress) Params() (json.RawMessage, error) {
 	})
 }
 
-// WithText returns a tool's result with a text before its content. A
-// result without a list of content gets one.
+// WithText returns a tool's result with a text before its content. If the result has no list of
+// content, it gets one.
 func WithText(result []byte, text string) json.RawMessage {
 	w := jsonmsg.Append(make([]byte, 0, len(result)+len(text)+64))
 	w.Object(func(w *jsonmsg.Writer) {

@@ -1,13 +1,10 @@
-// Package wire holds the messages of the Model Context Protocol that a
-// gateway reads and writes, and its strict codec: JSON-RPC 2.0 in the
-// legacy versions (2024-11-05 to 2025-11-25, opened by initialize) and
-// the modern one (2026-07-28, stateless). Pure: bytes in, values out.
+// Package wire defines the messages of the Model Context Protocol that a gateway reads and writes,
+// and their strict codec: JSON-RPC 2.0 in the legacy versions (2024-11-05 to 2025-11-25, opened by
+// initialize) and the modern one (2026-07-28, stateless). It has no side effects.
 //
-// Reading is strict where two readers could understand one text
-// differently: one object, valid UTF-8, exact names, no name twice. The
-// arguments of a call are not judged here: they are the decision's to
-// refuse, in words that an agent reads. Whatever is passed on keeps its
-// bytes.
+// Parsing is strict if two readers could understand a text differently: one object, valid UTF-8,
+// exact names, no duplicate names. The arguments of a call are not validated here: the decision
+// refuses invalid ones, with a message for the agent. Everything that is passed on keeps its bytes.
 package wire
 
 import (
@@ -27,10 +24,10 @@ const (
 	V20260728 = "2026-07-28"
 )
 
-// Legacy are the versions that begin with initialize, the newest first.
+// Legacy returns the versions that begin with initialize, newest first.
 func Legacy() []string { return []string{V20251125, V20250618, V20250326, V20241105} }
 
-// Modern are the versions without sessions, the newest first.
+// Modern returns the versions without sessions, newest first.
 func Modern() []string { return []string{V20260728} }
 
 // IsLegacy reports whether a version begins with initialize.
@@ -39,20 +36,20 @@ func IsLegacy(version string) bool { return slices.Contains(Legacy(), version) }
 // IsModern reports whether a version has no sessions.
 func IsModern(version string) bool { return slices.Contains(Modern(), version) }
 
-// Limits bounds a message: 16 MiB and 1,000 levels, as the protocol's
-// own libraries have it.
+// Limits returns the bounds of a message: 16 MiB and 1,000 levels of nesting, like the protocol's
+// own libraries.
 func Limits() value.Limits { return value.Limits{MaxBytes: 16 << 20, MaxDepth: 1000} }
 
 // Message is a request, a notification or a response.
 type Message struct {
-	ID     ID              // the zero ID: a notification, or the answer to what nobody could read
+	ID     ID              // zero: a notification, or the answer to an unreadable message
 	Method string          // "" of a response
-	Params json.RawMessage // an object as it stands there; nil when absent
+	Params json.RawMessage // an object, unchanged; nil when absent
 	Result json.RawMessage // of a response that is no error; an object
 	Error  *Error          // of a response
 }
 
-// Kind says what a message is.
+// Kind is the kind of a message.
 type Kind int
 
 // The kinds of messages.
@@ -62,7 +59,7 @@ const (
 	Notification
 )
 
-// Kind says what the message is.
+// Kind returns the kind of the message.
 func (m *Message) Kind() Kind {
 	switch {
 	case m.Method == "":
@@ -102,8 +99,7 @@ func Fail(code int, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// ModernCode reports whether only a server of a modern version answers
-// with a code.
+// ModernCode reports whether only servers of a modern version use an error code.
 func ModernCode(code int) bool {
 	return code == CodeHeaderMismatch || code == CodeMissingCapability || code == CodeUnsupportedVersion
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/assent-dev/assent/mcp/wire"
 )
 
-// refusal is what a reader says of a text: "" when it takes it.
+// refusal returns the message of an error, or an empty string if there is none.
 func refusal(err *wire.Error) string {
 	if err == nil {
 		return ""

@@ -6,9 +6,8 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// Append writes the message on one line: what stands in Params and
-// Result keeps its bytes, but for line breaks between its values, which
-// become spaces.
+// Append writes the message on one line. Params and Result keep their bytes, except that line
+// breaks between values become spaces.
 func (m *Message) Append(dst []byte) ([]byte, error) {
 	start := len(dst)
 	w := jsonmsg.Append(dst)
@@ -20,8 +19,7 @@ func (m *Message) Append(dst []byte) ([]byte, error) {
 	return w.Text, nil
 }
 
-// write writes the members: the id before what it is about, as most
-// peers do.
+// write writes the members, with the id before the content, as most peers do.
 func (m *Message) write(w *jsonmsg.Writer) {
 	w.Member("jsonrpc", "2.0")
 	switch {
@@ -53,7 +51,7 @@ func (e *Error) WriteMembers(w *jsonmsg.Writer) {
 	}
 }
 
-// oneLine replaces line breaks, which can only stand between values.
+// oneLine replaces line breaks, which can occur only between values.
 func oneLine(text []byte) {
 	for i, c := range text {
 		if c == '\n' || c == '\r' {
@@ -62,7 +60,7 @@ func oneLine(text []byte) {
 	}
 }
 
-// Answer is the response to a request.
+// Answer returns the response to a request.
 func Answer(id ID, result json.RawMessage, err *Error) *Message {
 	return &Message{ID: id, Result: result, Error: err}
 }

@@ -84,7 +84,7 @@ func (a commands) verifyCommand() *cobra.Command {
 	return cmd
 }
 
-// verdict is what verifying came to; it is also the JSON document.
+// verdict is the result of a verification, and its JSON document.
 type verdict struct {
 	Verified  bool   `json:"verified"`
 	Problem   string `json:"problem,omitempty"`
@@ -96,8 +96,7 @@ type verdict struct {
 	Since     *int64 `json:"since,omitempty"` // entries that the latest of the older checkpoints covers
 	PublicKey string `json:"public_key,omitempty"`
 	KeyPinned bool   `json:"key_pinned"`
-	// the key is pinned, and of an export an older checkpoint was
-	// compared
+	// the key is pinned and, for an export, an older checkpoint was compared
 	Anchored  bool            `json:"anchored"`
 	Handovers int             `json:"handovers,omitempty"` // changes of the key that were followed
 	Leaf      json.RawMessage `json:"leaf,omitempty"`      // of a proof
@@ -149,8 +148,8 @@ func publicKeysOf(texts []string) ([]string, error) {
 	return out, nil
 }
 
-// PublicKeyOf reads the key from the file of this name, else takes the
-// text itself for the key.
+// PublicKeyOf reads the key from the file with this name. If there is no such file, the text itself
+// is the key.
 func PublicKeyOf(text string) (string, error) {
 	content, err := term.ReadFile(text, nil)
 	key := strings.TrimSpace(string(content))
@@ -171,11 +170,11 @@ func PublicKeyOf(text string) (string, error) {
 	return key, nil
 }
 
-// maxProofFile bounds what is read as a proof, in bytes.
+// maxProofFile limits the size of a proof in bytes.
 const maxProofFile = 64 << 20
 
-// Check verifies a proof or an export, whichever the file says it is.
-// outside finds the older checkpoints of a log.
+// Check verifies a proof or an export, depending on the content of the file. outside finds older
+// checkpoints of a log.
 func Check(in io.Reader, keys []string, outside checkpoints) (verdict, error) {
 	r := bufio.NewReader(in)
 	begin, err := r.Peek(64)
@@ -239,7 +238,7 @@ func Check(in io.Reader, keys []string, outside checkpoints) (verdict, error) {
 	return v, nil
 }
 
-// restoredAt tells of a restore in words.
+// restoredAt describes a restore in words.
 func restoredAt(index int64, l ledger.Leaf) string {
 	fact := func(name string) string {
 		v, _ := l.Facts.Get(name)
@@ -252,8 +251,8 @@ func restoredAt(index int64, l ledger.Leaf) string {
 	return text
 }
 
-// explained adds to a problem what the ledger tells of restores: what
-// was lost by one can't be in it.
+// explained adds the restores that the ledger records to a problem, because entries that were lost
+// in a restore can't be found.
 func explained(err error, lost []string) error {
 	var wrong *ledger.VerifyError
 	if len(lost) == 0 || !errors.As(err, &wrong) {
@@ -361,8 +360,8 @@ func PrintVerdict(p *term.Printer, v verdict) {
 	printLoose(p, v)
 }
 
-// printLoose says what is missing for the result to stand against
-// whoever runs the service.
+// printLoose prints what is missing to prove the result to someone who doesn't trust the operator
+// of the service.
 func printLoose(p *term.Printer, v verdict) {
 	if !v.KeyPinned {
 		p.Printf(

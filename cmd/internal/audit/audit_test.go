@@ -50,9 +50,8 @@ func verify(export []byte, flags ...string) (code int, said string) {
 	return code, out.String()
 }
 
-// TestVerifyReadsWhatTheLedgerTells: a ledger can be whole and rightly
-// signed, and still tell of what must not happen: then whoever runs the
-// service wrote it.
+// TestVerifyReadsWhatTheLedgerTells: a ledger can be complete and correctly signed, and still
+// contain entries that must not occur. Then the operator of the service wrote them.
 func TestVerifyReadsWhatTheLedgerTells(t *testing.T) {
 	export, _, key := exported(t, ledger.Entry{
 		Time:    time.Unix(1, 0),
@@ -145,8 +144,8 @@ func TestAnExportIsNotProvenByItsOwnKey(t *testing.T) {
 	}
 }
 
-// TestWhatIsExportedIsItsOwnersAlone, as a backup is, and takes
-// nobody's place.
+// TestWhatIsExportedIsItsOwnersAlone: like a backup, an export is readable only by its owner, and
+// overwrites no file.
 func TestWhatIsExportedIsItsOwnersAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "export")
 	fill := func(w io.Writer) error {

@@ -1,5 +1,5 @@
-// Package audit is the commands of auditors: exports of the ledger,
-// proofs of its entries, and checking both offline.
+// Package audit implements the commands of auditors: exports of the ledger, proofs of its entries,
+// and the offline verification of both.
 package audit
 
 import (
@@ -10,7 +10,7 @@ import (
 
 type commands struct{ remote.Caller }
 
-// Commands are `assent audit` and `assent stats`.
+// Commands returns `assent audit` and `assent stats`.
 func Commands(caller remote.Caller) []*cobra.Command {
 	a := commands{caller}
 

@@ -20,10 +20,10 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
-// checkpoints finds the older checkpoints of a log; nil: nobody has any.
+// checkpoints finds the older checkpoints of a log. It is nil if none are available.
 type checkpoints func(origin string) ([][]byte, error)
 
-// outside collects what an auditor has from elsewhere.
+// outside collects checkpoints from other sources than the export.
 func (a commands) outside(ctx context.Context, f verifyFlags) (checkpoints, error) {
 	if len(f.since) == 0 && f.witness == "" {
 		return nil, nil
@@ -58,8 +58,8 @@ const (
 	mostWitness = 64 << 20 // bytes
 )
 
-// askWitness reads a file, or what stands at an address. An address
-// without a path is that of another assent server.
+// askWitness reads a file, or the document at an address. An address without a path is that of
+// another assent server.
 func (a commands) askWitness(ctx context.Context, f verifyFlags, origin string) ([]byte, error) {
 	u, err := url.Parse(f.witness)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -97,9 +97,8 @@ func (a commands) askWitness(ctx context.Context, f verifyFlags, origin string) 
 	return text, err
 }
 
-// witnessed finds the checkpoints of a log in what a witness keeps: a
-// signed note alone, a JSON object with one, or a line of JSON for
-// each.
+// witnessed finds the checkpoints of a log in a witness's document: a single signed note, a JSON
+// object with one, or one line of JSON for each.
 func witnessed(text []byte, origin string) ([][]byte, error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
 		return [][]byte{text}, nil
@@ -124,8 +123,8 @@ func witnessed(text []byte, origin string) ([][]byte, error) {
 	return out, nil
 }
 
-// anchors reads the beginning of an export, to learn which log it is
-// of, and finds the older checkpoints of that.
+// anchors reads the beginning of an export to determine its log, and finds the older checkpoints of
+// that log.
 func anchors(r *bufio.Reader, outside checkpoints) (io.Reader, [][]byte, error) {
 	if outside == nil {
 		return r, nil, nil
@@ -151,5 +150,5 @@ func anchors(r *bufio.Reader, outside checkpoints) (io.Reader, [][]byte, error) 
 	return io.MultiReader(bytes.NewReader(line), r), since, err
 }
 
-// maxHeader bounds the first line of an export, in bytes.
+// maxHeader limits the first line of an export in bytes.
 const maxHeader = 1 << 20

@@ -11,7 +11,7 @@ import (
 // All lists them. A new one is a folder of server/notify, and a line here.
 func All() []notify.Channel {
 	return []notify.Channel{
-		{Name: inbox.Channel, Answers: true}, // pages of this server, which are sent to nobody
+		{Name: inbox.Channel, Answers: true}, // pages of this server; nothing is sent
 		webhook.Channel(),
 		slack.Channel(),
 	}

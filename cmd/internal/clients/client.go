@@ -1,6 +1,6 @@
-// Package clients puts the MCP servers of well-known MCP clients behind
-// the gateway: it knows where each client keeps them and in what words,
-// moves them into a configuration of the gateway, and undoes that.
+// Package clients puts the MCP servers of well-known MCP clients behind the gateway. It finds where
+// each client stores them and in what form, moves them into a configuration of the gateway, and
+// undoes that.
 package clients
 
 import (
@@ -17,20 +17,21 @@ import (
 // entryName is the name of the gateway's entry in a client's file.
 const entryName = "assent"
 
-// client is a program that speaks MCP with servers of its user.
+// client is a program that connects its user to MCP servers.
 type client struct {
 	name  string
 	title string
 	form  settings.Form
-	table []string // where its servers stand in the file
-	// file is where it keeps them, "" where it has no such scope.
+	table []string // the path of the servers in the file
+	// file returns the path of the client's file for a scope. It is empty if the client has no such
+	// scope.
 	file  func(p edits.Place, scope string) string
 	words words
 	hold  string // of the gateway's configuration: how long its calls may wait
 }
 
-// words are the names of fields of a server's entry; "" and nil where
-// the client has no such field.
+// words are the names of the fields of a server's entry. A name that the client doesn't have is
+// empty or nil.
 type words struct {
 	command   string
 	args      string
@@ -42,13 +43,13 @@ type words struct {
 	tokenEnv  string   // variable with the bearer token
 	headerEnv string   // table of headers and variables
 	aside     []string // about the client alone: they are lost
-	// refers finds what the client fills in itself, such as ${HOME}.
+	// refers matches references that the client replaces itself, such as ${HOME}.
 	refers *regexp.Regexp
-	// carries reports whether it fills that in in env, too.
+	// carries reports whether the client also replaces them in env.
 	carries bool
 }
 
-// all are the clients.
+// all returns the supported clients.
 func all() []client {
 	return []client{claudeCode(), claudeDesktop(), cursor(), vscode(), codex(), gemini(), goose()}
 }
@@ -75,20 +76,20 @@ func find(name string) (client, error) {
 	return all()[i], nil
 }
 
-// braces are references such as ${NAME} and ${input:NAME}.
+// braces matches references such as ${NAME} and ${input:NAME}.
 var (
 	braces  = regexp.MustCompile(`\$\{[^}]+\}`)
 	dollars = regexp.MustCompile(`\$(\{[^}]+\}|[A-Za-z_][A-Za-z0-9_]*)`)
 )
 
-// program are the words of most clients for a program; aside are those
-// about the client alone.
+// program returns the field names that most clients use for a program. aside are fields that
+// concern only the client.
 func program(aside ...string) words {
 	return words{command: "command", args: "args", env: "env", aside: aside}
 }
 
-// anywhere are the words of most clients that know addresses, too, and
-// fill in variables themselves.
+// anywhere returns the field names of most clients that also support addresses and replace
+// variables themselves.
 func anywhere(aside ...string) words {
 	w := program(aside...)
 	w.urls = []string{"url"}
@@ -99,8 +100,8 @@ func anywhere(aside ...string) words {
 	return w
 }
 
-// claudeCode has three places: the user's file, a project's part of
-// that file, and a file in the project.
+// claudeCode has three locations: the user's file, a project's part of that file, and a file in the
+// project.
 func claudeCode() client {
 	return client{
 		name:  "claude-code",
@@ -134,8 +135,7 @@ func claudeDesktop() client {
 	}
 }
 
-// cursor has the table that Claude Desktop began with, for the user and
-// for a project.
+// cursor uses the format that Claude Desktop introduced, for the user and for a project.
 func cursor() client {
 	return client{
 		name:  "cursor",
@@ -148,7 +148,7 @@ func cursor() client {
 	}
 }
 
-// vscode calls its table servers, and lets the user fill in inputs.
+// vscode calls its table servers, and supports inputs that the user enters.
 func vscode() client {
 	w := anywhere("type", "gallery", "version", "dev")
 	w.cwd = "cwd"
@@ -169,7 +169,7 @@ func vscode() client {
 	}
 }
 
-// codex keeps its servers in tables of TOML.
+// codex stores its servers in TOML tables.
 func codex() client {
 	w := program(
 		"required", "startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec", "tools",
@@ -199,8 +199,7 @@ func codex() client {
 	}
 }
 
-// gemini keeps servers among its settings, and tells HTTP from SSE by
-// the field's name.
+// gemini stores servers in its settings, and distinguishes HTTP from SSE by the field's name.
 func gemini() client {
 	w := anywhere("type", "trust")
 	w.cwd = "cwd"
@@ -218,8 +217,7 @@ func gemini() client {
 	}
 }
 
-// goose keeps its servers as extensions in YAML, and calls the kinds by
-// other names.
+// goose stores its servers as extensions in YAML, and uses other names for the kinds.
 func goose() client {
 	return client{
 		name:  "goose",
@@ -249,7 +247,7 @@ func goose() client {
 	}
 }
 
-// forUser is a file that a client has for the user alone.
+// forUser returns a file that a client has only for the user.
 func forUser(scope, file string) string {
 	if scope == edits.User {
 		return file
@@ -258,7 +256,7 @@ func forUser(scope, file string) string {
 	return ""
 }
 
-// scopes are those that a client has.
+// scopes returns the scopes that a client supports.
 func (c client) scopes(p edits.Place) []string {
 	out := []string{edits.User}
 	if c.file(p, edits.Project) != "" {
@@ -271,7 +269,7 @@ func (c client) scopes(p edits.Place) []string {
 	return out
 }
 
-// spot is one table of servers: of a client, for a scope.
+// spot is one table of servers: that of a client for a scope.
 type spot struct {
 	client  client
 	scope   string
@@ -282,7 +280,7 @@ type spot struct {
 	getenv  func(name string) string
 }
 
-// spotOf is where a client keeps the servers of a scope.
+// spotOf returns the spot where a client stores the servers of a scope.
 func (c client) spotOf(p edits.Place, scope string) (spot, error) {
 	if !slices.Contains(c.scopes(p), scope) {
 		return spot{}, fmt.Errorf("--scope %s: %s has no such file: expected %s", scope, c.title,
@@ -303,8 +301,8 @@ func (c client) spotOf(p edits.Place, scope string) (spot, error) {
 	return s, nil
 }
 
-// folder is the name of the directory for what the gateway needs, in
-// that of assent's configurations.
+// folder returns the name of the directory for the gateway's files, below that of assent's
+// configurations.
 func (s spot) folder() string {
 	return edits.Folder(s.client.name, s.scope, s.project)
 }

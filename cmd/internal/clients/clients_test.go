@@ -89,7 +89,7 @@ func (w *world) read(path string) string {
 	return string(text)
 }
 
-// file is where a client keeps the user's servers.
+// file returns the path of the file in which a client stores the user's servers.
 func (w *world) file(name string) string {
 	c, err := find(name)
 	must.Do(w.t, err)
@@ -101,8 +101,8 @@ func (w *world) gateway(name string) string {
 	return w.path(".config", "assent", "mcp", name, "gateway.yaml")
 }
 
-// samples are files of each client with a program, an address, and
-// things of others: what shall become of them is in expected.
+// samples returns a file for each client with a program, an address, and unrelated content. The
+// results are in expected.
 func samples() map[string]string {
 	jsonFile := func(table, kind, address, ref string) string {
 		return `{
@@ -196,9 +196,9 @@ extensions:
 	}
 }
 
-// TestInstall: of each client's file the servers come behind the
-// gateway as they were, secrets only into files of their owner, and
-// uninstall restores the file byte for byte and leaves nothing.
+// TestInstall: the servers of each client's file are moved behind the gateway unchanged, secrets
+// are written only to files that only their owner can read, and uninstall restores the file byte
+// for byte and leaves no files.
 func TestInstall(t *testing.T) {
 	for name, text := range samples() {
 		t.Run(name, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// tree are all files.
+// tree returns all files.
 func (w *world) tree() []string {
 	var out []string
 	err := filepath.WalkDir(w.home, func(path string, d os.DirEntry, err error) error {
@@ -397,7 +397,7 @@ func testForms(t *testing.T, name, text string) {
 	}
 }
 
-// TestTwice: a name that stands twice is refused with its place.
+// TestTwice: a duplicate name is refused with its position.
 func TestTwice(t *testing.T) {
 	for name, text := range map[string]string{
 		"claude-code": "{\"mcpServers\": {\"a\": {\"command\": \"x\"},\n\"a\": {\"command\": \"y\"}}}",
@@ -413,8 +413,8 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// TestOneServerThatCanNotBeMovedStays where it is, and the others are
-// moved. Fields that only describe a server are no reason to stay.
+// TestOneServerThatCanNotBeMovedStays: the other servers are moved. Fields that only describe a
+// server don't prevent a move.
 func TestOneServerThatCanNotBeMovedStays(t *testing.T) {
 	w := newWorld(t)
 	file := w.file("vscode")
@@ -472,8 +472,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestChosen: only the servers that are named move, those that are off
-// stay, and status tells of those that go round the gateway.
+// TestChosen: only the named servers are moved, servers that are switched off are not, and status
+// reports those that bypass the gateway.
 func TestChosen(t *testing.T) {
 	w := newWorld(t)
 	w.write(
@@ -489,8 +489,8 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// TestAsked: a person is asked before a file changes; where nobody
-// could answer, nothing changes without --yes.
+// TestAsked: a person is asked before a file changes. Without a terminal, nothing changes without
+// --yes.
 func TestAsked(t *testing.T) {
 	w := newWorld(t)
 	text := samples()["cursor"]
@@ -548,7 +548,7 @@ func mustFind(t *testing.T, name string) client {
 	return c
 }
 
-// TestEntryChanged: an entry that somebody changed is not taken out.
+// TestEntryChanged: an entry that was changed is not removed.
 func TestEntryChanged(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.file("cursor"), samples()["cursor"])
@@ -562,8 +562,7 @@ func TestEntryChanged(t *testing.T) {
 	}
 }
 
-// TestAgentKept: an agent's file that somebody changed stays, and is
-// used by the next install.
+// TestAgentKept: an agent's file that was changed is kept, and the next install uses it.
 func TestAgentKept(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.file("cursor"), samples()["cursor"])
@@ -594,8 +593,8 @@ func TestStoppedInstall(t *testing.T) {
 	}
 }
 
-// TestScopes: Claude Code's servers of a directory stand in the user's
-// file, or in one that others read too.
+// TestScopes: Claude Code's servers of a directory are in the user's file, or in a file that others
+// also read.
 func TestScopes(t *testing.T) {
 	w := newWorld(t)
 	t.Chdir(w.home)

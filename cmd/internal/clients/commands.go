@@ -16,10 +16,10 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
-// Commands are those of `assent mcp` that work on clients' files.
+// Commands holds the commands of `assent mcp` that edit clients' files.
 type Commands struct{ config.Reader }
 
-// flags are those of install and uninstall.
+// flags are the flags of install and uninstall.
 type flags struct {
 	choice
 
@@ -50,7 +50,7 @@ func (f *flags) addAll(cmd *cobra.Command) {
 	term.Offer(cmd, "scope", edits.User, edits.Project, edits.Local)
 }
 
-// Install is the command that puts servers behind the gateway.
+// Install returns the command that puts servers behind the gateway.
 func (a Commands) Install() *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -73,7 +73,7 @@ func (a Commands) Install() *cobra.Command {
 	return cmd
 }
 
-// Uninstall is the command that undoes Install.
+// Uninstall returns the command that undoes Install.
 func (a Commands) Uninstall() *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -89,8 +89,8 @@ func (a Commands) Uninstall() *cobra.Command {
 	return cmd
 }
 
-// spot is what the flags name. A configuration that they don't name
-// stands in the directory of assent's configurations.
+// spot returns the spot that the flags select. If they name no configuration, it is in the
+// directory of assent's configurations.
 func (a Commands) spot(f *flags) (spot, error) {
 	c, err := find(f.client)
 	if err != nil {
@@ -108,7 +108,7 @@ func (a Commands) spot(f *flags) (spot, error) {
 	return s, f.absolute(a.InConfigDir(filepath.Join("mcp", s.folder(), "gateway.yaml")))
 }
 
-// absolute makes paths that hold wherever the client starts the gateway.
+// absolute makes paths absolute, because the client may start the gateway in any directory.
 func (f *flags) absolute(gateway string) error {
 	f.config = cmp.Or(f.config, gateway)
 	paths := []*string{&f.config, &f.agent, &f.people}
@@ -133,7 +133,7 @@ func (f *flags) absolute(gateway string) error {
 	return nil
 }
 
-// installed is what install says with --json.
+// installed is the output of install --json.
 type installed struct {
 	File   string   `json:"file"`
 	Backup string   `json:"backup,omitempty"`
@@ -145,8 +145,7 @@ type installed struct {
 	Done   bool     `json:"done"`
 }
 
-// install shows what would change, asks, writes what the gateway needs,
-// and changes the client's file last.
+// install shows the changes, asks, writes the gateway's files, and changes the client's file last.
 func (a Commands) install(f flags) error {
 	s, err := a.spot(&f)
 	if err != nil {
@@ -180,7 +179,7 @@ func (a Commands) install(f flags) error {
 		"\nTo undo it: assent mcp uninstall --client "+s.client.name+edits.ScopeFlag(s.scope))
 }
 
-// showPlan prints what an install changes, for people.
+// showPlan prints the changes of an install for people.
 func (a Commands) showPlan(f flags, p *plan, out *installed) error {
 	w := f.Shown(a.Streams)
 	w.Raw(term.Scrub(difference(p.spot, p.before, p.after)))
@@ -199,19 +198,19 @@ func (a Commands) showPlan(f flags, p *plan, out *installed) error {
 	return w.Done()
 }
 
-// uninstalled is what uninstall says with --json.
+// uninstalled is the output of uninstall --json.
 type uninstalled struct {
 	File     string   `json:"file"`
 	Exact    bool     `json:"exact"` // byte for byte as it was
 	Restored []string `json:"restored"`
 	Declared []string `json:"declared"` // again, and left as they are
 	Backup   string   `json:"backup,omitempty"`
-	Kept     []string `json:"kept"` // files of the install that somebody changed
+	Kept     []string `json:"kept"` // files of the install that were changed since
 	Done     bool     `json:"done"`
 }
 
-// uninstall writes back what was there: byte for byte where nothing
-// else has changed since, and else our part of it.
+// uninstall restores the file byte for byte if nothing else has changed since, and otherwise
+// restores only the part that install changed.
 func (a Commands) uninstall(f flags) error {
 	given := f.config != ""
 	s, err := a.spot(&f)
@@ -265,7 +264,7 @@ func (a Commands) showUndo(f flags, u *undo) error {
 	return w.Done()
 }
 
-// told is how an uninstall ended, for people.
+// told returns the message about the result of an uninstall.
 func (u *undo) told(kept []string) string {
 	text := "uninstalled: the file is byte for byte as it was"
 	if !u.exact {
@@ -279,7 +278,7 @@ func (u *undo) told(kept []string) string {
 	return text
 }
 
-// Status is the command that says how the files stand.
+// Status returns the command that reports the state of the files.
 func (a Commands) Status() *cobra.Command {
 	var only string
 	asJSON := false
@@ -298,8 +297,7 @@ func (a Commands) Status() *cobra.Command {
 	return cmd
 }
 
-// status looks at the files of all clients, and tells where calls can
-// go round the gateway.
+// status reports the files of all clients, and whether calls can bypass the gateway.
 func (a Commands) status(only string, asJSON bool) error {
 	list := all()
 	if only != "" {
@@ -349,7 +347,7 @@ func showStatus(p *term.Printer, found []status) {
 	}
 }
 
-// sentence says the state.
+// sentence describes the state.
 func (o *status) sentence() string {
 	switch o.State {
 	case stateAbsent:
@@ -369,7 +367,7 @@ func (o *status) sentence() string {
 	return "installed"
 }
 
-// Print is the command that shows what a gateway would start.
+// Print returns the command that shows what a gateway would start.
 func (a Commands) Print() *cobra.Command {
 	var f config.MCPFlags
 	asJSON := false
@@ -395,7 +393,7 @@ func (a Commands) Print() *cobra.Command {
 	return cmd
 }
 
-// print shows what a gateway would start. Nothing is started for it.
+// print shows what a gateway would start, without starting anything.
 func (a Commands) print(f config.MCPFlags, asJSON bool) error {
 	cfg, err := a.MCP(f)
 	if err != nil {

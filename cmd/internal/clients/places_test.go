@@ -7,7 +7,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/edits"
 )
 
-// TestPlaces: where the clients keep their servers.
+// TestPlaces: the paths of the clients' files.
 func TestPlaces(t *testing.T) {
 	env := map[string]string{
 		"HOME":        "/home/ann",
@@ -82,8 +82,7 @@ func TestAdmitted(t *testing.T) {
 	}
 }
 
-// TestQueriesHidden: what stands behind the ? of addresses may be
-// secret, several on one line among them.
+// TestQueriesHidden: the queries of addresses may be secret, even several on one line.
 func TestQueriesHidden(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.file("cursor"), `{"mcpServers": {"a": {"url": "https://a.example/mcp?key=hushhush"}, `+
@@ -95,8 +94,8 @@ func TestQueriesHidden(t *testing.T) {
 	w.wants(0, "url      https://a.example/mcp?***", "print", "--config", w.gateway("cursor"))
 }
 
-// TestDeclaredAgain: a server that somebody declared again meanwhile
-// stays as it is, and the others come back.
+// TestDeclaredAgain: a server that was declared again meanwhile is kept as it is now, and the
+// others are restored.
 func TestDeclaredAgain(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.file("cursor"), `{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}`)
@@ -109,8 +108,7 @@ func TestDeclaredAgain(t *testing.T) {
 	}
 }
 
-// TestEntryGone: when somebody took the gateway's entry out, the
-// servers still come back.
+// TestEntryGone: the servers are restored even if the gateway's entry was removed.
 func TestEntryGone(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.file("cursor"), `{"mcpServers": {"a": {"command": "x"}}}`)

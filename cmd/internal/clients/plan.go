@@ -23,7 +23,7 @@ type made struct {
 	text []byte
 }
 
-// plan is an install before anything is written.
+// plan is a prepared install.
 type plan struct {
 	spot    spot
 	file    *settings.File
@@ -34,16 +34,16 @@ type plan struct {
 	config  string
 	servers []server
 	left    []string // servers that stay beside the gateway, with reasons
-	// unsupported says which of them the gateway can't have, and why.
+	// unsupported lists the servers that the gateway can't take, and why.
 	unsupported error
 	files       []made
 	record      record
-	// leftover is of an install that was stopped before it was done.
+	// leftover is the record of an install that was interrupted.
 	leftover *record
 	notes    []string
 }
 
-// choice is what the flags of install say.
+// choice holds the flags of install.
 type choice struct {
 	servers  []string
 	config   string
@@ -53,7 +53,7 @@ type choice struct {
 	command  string
 }
 
-// newPlan reads the client's file and decides what would become of it.
+// newPlan reads the client's file and plans the changes.
 func newPlan(s spot, c choice) (*plan, error) {
 	p := &plan{spot: s, config: c.config}
 	var err error
@@ -80,7 +80,7 @@ func newPlan(s spot, c choice) (*plan, error) {
 	return p, p.change(c.command)
 }
 
-// admitted tells of a list of servers that Gemini CLI starts alone.
+// admitted adds a note if Gemini CLI has a list of the only servers that it starts.
 func (p *plan) admitted() {
 	if p.spot.client.name != "gemini" {
 		return
@@ -98,8 +98,7 @@ func (p *plan) admitted() {
 	}
 }
 
-// choose takes the servers that are named, or else all that are no
-// gateway and not switched off.
+// choose selects the named servers, or all servers that are neither a gateway nor switched off.
 func (p *plan) choose(chosen []string) error {
 	for _, m := range p.before.Members() {
 		named := slices.Contains(chosen, m.Name)
@@ -140,7 +139,7 @@ func (p *plan) choose(chosen []string) error {
 	return p.chosen(chosen)
 }
 
-// why says why an entry can't be moved.
+// why returns why an entry can't be moved.
 func (c client) why(k kind) string {
 	if k == off {
 		return "it is switched off in " + c.title
@@ -152,7 +151,7 @@ func (c client) why(k kind) string {
 	)
 }
 
-// chosen refuses names that no server has, and a move of nothing.
+// chosen returns an error if a name belongs to no server, or if there is nothing to move.
 func (p *plan) chosen(names []string) error {
 	for _, name := range names {
 		if p.before.Member(name) == nil {
@@ -163,7 +162,7 @@ func (p *plan) chosen(names []string) error {
 	return nil
 }
 
-// some refuses a move of nothing.
+// some returns an error if there is nothing to move.
 func (p *plan) some() error {
 	if len(p.servers) == 0 && p.unsupported != nil {
 		return p.unsupported
@@ -175,7 +174,7 @@ func (p *plan) some() error {
 	return nil
 }
 
-// distinct gives a server an alias that no other one has.
+// distinct gives a server a unique alias.
 func (p *plan) distinct(next *server) {
 	first := next.Alias
 	taken := func(s server) bool { return s.Alias == next.Alias }
@@ -187,8 +186,7 @@ func (p *plan) distinct(next *server) {
 	}
 }
 
-// admits reports why the gateway would refuse the configuration of a
-// server.
+// admits returns the reason why the gateway would refuse the configuration of a server.
 func (p *plan) admits(s server) error {
 	p.secretsOf(&s) // s names their files then
 	text := "agent: x\nupstream:\n" + upstreamText(filepath.Dir(p.config), s)
@@ -198,8 +196,8 @@ func (p *plan) admits(s server) error {
 	return nil
 }
 
-// free sees to it that no file is overwritten, but what an install that
-// was stopped has left.
+// free checks that no file would be overwritten, except those that an interrupted install left
+// behind.
 func (p *plan) free() error {
 	left, err := readRecord(p.config)
 	switch {
@@ -224,8 +222,7 @@ func (p *plan) free() error {
 	return err
 }
 
-// exists reports whether there is a file that this install would have
-// to leave alone.
+// exists reports whether there is a file that this install must not overwrite.
 func (p *plan) exists(path string) (bool, error) {
 	if p.leftover != nil && p.leftover.wrote(path) {
 		return false, nil
@@ -238,7 +235,7 @@ func (p *plan) exists(path string) (bool, error) {
 	return err == nil, err
 }
 
-// secrets puts values of variables and headers into files of their own.
+// secrets moves values of variables and headers into files of their own.
 func (p *plan) secrets() {
 	for i := range p.servers {
 		s := &p.servers[i]
@@ -247,8 +244,8 @@ func (p *plan) secrets() {
 	}
 }
 
-// secretsOf are the files with the secrets of a server, which names them
-// afterwards.
+// secretsOf returns the files with the secrets of a server, and replaces its secrets with their
+// names.
 func (p *plan) secretsOf(s *server) (files []made) {
 	keep := func(name, text string) string {
 		path := filepath.Join(filepath.Dir(p.config), "secrets", s.Alias+"."+name)
@@ -286,8 +283,8 @@ func envText(variables map[string]string) string {
 	return text
 }
 
-// gateway writes the configuration, and an agent unless one is given,
-// and reads both as the gateway will.
+// gateway generates the configuration, and an agent unless one is given, and reads both in the same
+// way as the gateway.
 func (p *plan) gateway(c choice) error {
 	agent := c.agent
 	if agent == "" {
@@ -311,8 +308,8 @@ func (p *plan) gateway(c choice) error {
 	return p.declared(agent)
 }
 
-// refused says which server the gateway could not take, and why. Values
-// are not repeated: they may be secret.
+// refused returns which server the gateway could not take, and why. It doesn't repeat values,
+// because they may be secret.
 func refused(text string, f diag.Finding) error {
 	lines := strings.Split(text, "\n")[:f.Range.Start.Line]
 	name, _, _ := strings.Cut(strings.TrimSpace(lines[len(lines)-1]), ":")
@@ -326,7 +323,7 @@ func refused(text string, f diag.Finding) error {
 	return fmt.Errorf("the gateway could not take this: %s: %s; expected %s", name, f.Message, f.Expected)
 }
 
-// change makes the text of the client's file.
+// change generates the new text of the client's file.
 func (p *plan) change(command string) error {
 	p.entry = p.before.New(entryName, p.entryValue(command))
 	var remove []string
@@ -355,7 +352,7 @@ func (p *plan) change(command string) error {
 	return err
 }
 
-// entryValue is the entry of the gateway in the words of the client.
+// entryValue returns the gateway's entry in the client's format.
 func (p *plan) entryValue(command string) settings.Object {
 	w := p.spot.client.words
 	carried := map[string]string{}
@@ -392,7 +389,7 @@ func (p *plan) entryValue(command string) settings.Object {
 	return out
 }
 
-// head are the fields that a client wants before the command.
+// head returns the fields that a client requires before the command.
 func (c client) head() settings.Object {
 	switch c.name {
 	case "claude-code", "vscode":
@@ -409,9 +406,8 @@ func (c client) head() settings.Object {
 	return nil
 }
 
-// write makes the files and then changes the client's, all while no
-// other install works on that. When something goes wrong, only the
-// backup stays.
+// write writes the files and then changes the client's file, while no other install changes that.
+// If an error occurs, only the backup is left.
 func (p *plan) write() error {
 	wrote := false
 	err := p.file.ReplaceWithBackup(p.text, func(backup string) error {

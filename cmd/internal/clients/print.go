@@ -9,13 +9,13 @@ import (
 	"github.com/assent-dev/assent/mcp/config"
 )
 
-// started is what a gateway would start or call.
+// started describes what a gateway would start or call for one server.
 type started struct {
 	Alias string   `json:"alias"`
 	Argv  []string `json:"argv,omitempty"`
 	Cwd   string   `json:"cwd,omitempty"`
-	// Env are names, never values: NAME, or NAME=OTHER for one that
-	// takes the value of the gateway's variable OTHER.
+	// Env are names, never values: NAME, or NAME=OTHER for one that takes the value of the
+	// gateway's variable OTHER.
 	Env     []string `json:"env,omitempty"`
 	EnvFile string   `json:"env_file,omitempty"`
 	URL     string   `json:"url,omitempty"`
@@ -23,8 +23,7 @@ type started struct {
 	Headers []string `json:"headers,omitempty"` // NAME: file, or NAME: $NAME
 }
 
-// startedOf is what one server of a configuration comes to on this
-// machine.
+// startedOf returns what one server of a configuration would start on this machine.
 func startedOf(u config.Upstream, getenv func(string) string) (started, error) {
 	out := started{Alias: u.Alias, Cwd: u.Cwd, EnvFile: u.EnvFile, Token: u.TokenFile}
 	if u.TokenEnv != "" {
@@ -47,7 +46,7 @@ func startedOf(u config.Upstream, getenv func(string) string) (started, error) {
 	return out, err
 }
 
-// variables are the names of all variables that a program would get.
+// variables returns the names of all variables that a program would get.
 func variables(u config.Upstream, getenv func(string) string) ([]string, error) {
 	shown := map[string]string{}
 	for _, name := range config.Passed() {
@@ -83,8 +82,8 @@ func variables(u config.Upstream, getenv func(string) string) ([]string, error) 
 	return slices.Sorted(maps.Values(shown)), nil
 }
 
-// argv writes arguments so that a person sees where each begins and
-// ends: as texts of Go. No shell reads them.
+// argv quotes arguments as Go strings, so that people see where each begins and ends. No shell
+// interprets them.
 func argv(args []string) string {
 	var out []string
 	for _, a := range args {

@@ -14,8 +14,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/edits"
 )
 
-// record is what an install has done, kept beside the configuration of
-// the gateway.
+// record describes what an install has done. It is stored next to the configuration of the gateway.
 type record struct {
 	Client  string     `json:"client"`
 	Scope   string     `json:"scope"`
@@ -37,7 +36,7 @@ type recorded struct {
 	SHA256 string `json:"sha256"`
 }
 
-// recordOf is the file of the record that belongs to a configuration.
+// recordOf returns the path of the record for a configuration.
 func recordOf(config string) string {
 	return strings.TrimSuffix(config, filepath.Ext(config)) + ".install.json"
 }
@@ -57,7 +56,7 @@ func readRecord(config string) (record, error) {
 	return r, nil
 }
 
-// write writes the record, and then the files. Nothing is overwritten.
+// write writes the record and then the files. It overwrites nothing.
 func (r *record) write(config string, files []made) error {
 	r.path = recordOf(config)
 	text, err := json.MarshalIndent(r, "", "  ")
@@ -73,7 +72,7 @@ func (r *record) write(config string, files []made) error {
 	return nil
 }
 
-// writeNew writes a file that only its owner reads.
+// writeNew writes a file that only its owner can read.
 func writeNew(f made) error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err
@@ -90,8 +89,8 @@ func writeNew(f made) error {
 	return errors.Join(err, out.Close())
 }
 
-// remove removes what the install wrote, and the record last. Files
-// that somebody changed since stay.
+// remove removes the files that the install wrote, and the record last. Files that were changed
+// since are kept.
 func (r *record) remove() error {
 	kept := r.changed()
 	for _, f := range r.Files {
@@ -106,7 +105,7 @@ func (r *record) remove() error {
 	return removeFile(r.path)
 }
 
-// removeFile removes a file, and its directory once that is empty.
+// removeFile removes a file, and its directory if that is empty then.
 func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -116,14 +115,14 @@ func removeFile(path string) error {
 	return nil
 }
 
-// wrote reports whether a file is as the install wrote it.
+// wrote reports whether a file is unchanged since the install.
 func (r *record) wrote(path string) bool {
 	mine := func(f recorded) bool { return f.Path == path }
 
 	return slices.ContainsFunc(r.Files, mine) && !slices.Contains(r.changed(), path)
 }
 
-// changed are the files that are not what the install wrote.
+// changed returns the files that were changed since the install.
 func (r *record) changed() []string {
 	var out []string
 	for _, f := range r.Files {

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// secretWords are parts of names whose values may be secret.
+// secretWords returns words in names whose values may be secret.
 func secretWords() []string {
 	return strings.Fields("token tokens secret secrets password passwd passphrase pass pwd key keys apikey auth " +
 		"authorization bearer credential credentials creds cred pat cookie session jwt otp pin dsn signature webhook " +
@@ -32,14 +32,13 @@ var (
 	option     = regexp.MustCompile(`^(?:--?|/)([A-Za-z][\w.-]*)(?:([=:])(.*))?$`)
 	assignment = regexp.MustCompile(`^([A-Za-z_][\w.-]*)\s*[=:]\s*(.+)$`)
 	userInfo   = regexp.MustCompile(`://[^/\s"'@]+@`)
-	// Tokens of well-known services, and words that no person makes up.
+	// Tokens of well-known services, and random strings.
 	tokenShape = regexp.MustCompile(`^(?:sk|pk|rk|gh[a-z]|github_pat|glpat|xox[a-z]|xapp|ntn|figd|lin_api|hf|npm|pypi|` +
 		`dop_v1|shpat|AKIA|ASIA|AIza|ya29|eyJ|SG|secret|key|pat|tok)[-_.A-Za-z0-9]*[-_.A-Za-z0-9]{12}$`)
 	randomShape = regexp.MustCompile(`^[A-Za-z0-9_+=-]{20,}$`)
 )
 
-// isSecretText reports whether a text looks like a secret, whatever it
-// belongs to.
+// isSecretText reports whether a text looks like a secret.
 func isSecretText(text string) bool {
 	digits := strings.ContainsAny(text, "0123456789")
 	letters := strings.ContainsFunc(text, unicode.IsLetter)
@@ -47,9 +46,8 @@ func isSecretText(text string) bool {
 		randomShape.MatchString(text) && digits && letters
 }
 
-// secretArgs reports for each argument of a program whether it may hold a
-// secret: the value of an option or of a variable with such a name, or
-// what looks like one.
+// secretArgs reports, for each argument of a program, whether it may be a secret: the value of an
+// option or of a variable with a secret name, or a text that looks like one.
 func secretArgs(args []string) []bool {
 	out := make([]bool, len(args))
 	for i, arg := range args {
@@ -68,11 +66,11 @@ func secretArgs(args []string) []bool {
 	return out
 }
 
-// address is one in a text, with what may be secret in it: user and
-// password, parts of the path and the query.
+// address matches an address in a text, with the parts that may be secret: user and password, path
+// and query.
 var address = regexp.MustCompile(`(://)([^/?"'\s]*)([^?"'\s]*)(\?[^"'\s]*)?`)
 
-// withoutQueries hides what may be secret in addresses.
+// withoutQueries hides the parts of addresses that may be secret.
 func withoutQueries(text string) string {
 	return address.ReplaceAllStringFunc(text, func(found string) string {
 		part := address.FindStringSubmatch(found)

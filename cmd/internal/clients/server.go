@@ -12,25 +12,25 @@ import (
 	"github.com/assent-dev/assent/mcp/config"
 )
 
-// server is an entry of a client, as the gateway will have it.
+// server is a client's entry in the form of the gateway's configuration.
 type server struct {
 	config.Upstream
 
 	name string // in the client's file
-	// carried are variables that the gateway's entry sets, since only
-	// the client can fill them in.
+	// carried are variables that the gateway's entry sets, because only the client can replace
+	// their references.
 	carried map[string]string
 	// inherited are variables of the client's environment.
 	inherited []string
-	// secrets are the values for files of their own: variables, and
-	// headers by their names ("" for the token).
+	// The following values are written to files of their own: variables, headers by name, and the
+	// token.
 	variables map[string]string
 	headers   map[string]string
 	token     string
 	notes     []string
 }
 
-// kind is what an entry is.
+// kind is the kind of an entry.
 type kind uint8
 
 const (
@@ -40,7 +40,7 @@ const (
 	plain             // a server that can be moved, or should
 )
 
-// kindOf looks at an entry.
+// kindOf returns the kind of an entry.
 func (c client) kindOf(m settings.Member) kind {
 	fields, ok := m.Value.(map[string]any)
 	if !ok {
@@ -69,8 +69,8 @@ func isGateway(c client, fields map[string]any) bool {
 	return program == "assent" && gatewayConfig(c, fields) != ""
 }
 
-// gatewayConfig is the configuration that an entry names: assent mcp
-// gateway --config FILE.
+// gatewayConfig returns the configuration file in the arguments of an entry: assent mcp gateway
+// --config FILE.
 func gatewayConfig(c client, fields map[string]any) string {
 	args, _ := fields[c.words.args].([]any)
 	want := []any{"mcp", "gateway", "--config"}
@@ -82,7 +82,7 @@ func gatewayConfig(c client, fields map[string]any) string {
 	return file
 }
 
-// reader turns the fields of an entry into a server.
+// reader converts the fields of an entry to a server.
 type reader struct {
 	spot spot
 	w    words
@@ -93,8 +93,8 @@ type reader struct {
 	err  error
 }
 
-// serverOf translates an entry. What the gateway could not do as the
-// client did is an error.
+// serverOf converts an entry. It returns an error if the gateway could not do something in the same
+// way as the client.
 func (s spot) serverOf(m settings.Member) (server, error) {
 	r := reader{
 		spot: s,
@@ -115,7 +115,7 @@ func (s spot) serverOf(m settings.Member) (server, error) {
 	return r.out, r.err
 }
 
-// wrong keeps the first error.
+// wrong stores the first error.
 func (r *reader) wrong(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf(
@@ -128,7 +128,7 @@ func (r *reader) wrong(format string, args ...any) {
 	}
 }
 
-// take removes a field.
+// take returns and removes a field.
 func (r *reader) take(name string) any {
 	if name == "" {
 		return nil
@@ -153,7 +153,7 @@ func (r *reader) expect(holds bool, name, what string) {
 	}
 }
 
-// textOf notes when a value is no text.
+// textOf returns a value as a text. It sets ok to false if the value is no text.
 func textOf(value any, ok *bool) string {
 	text, is := value.(string)
 	*ok = *ok && is
@@ -185,9 +185,8 @@ func (r *reader) texts(name string) map[string]string {
 	return out
 }
 
-// filled fills in references that mean the same wherever the gateway
-// starts. The client fills in others if it does so in the variables of an
-// entry, and the gateway takes them from there.
+// filled replaces references that have the same value wherever the gateway starts. If the client
+// replaces others in the variables of an entry, the gateway takes them from there.
 func (r *reader) filled(name, text string) string {
 	if r.w.refers == nil {
 		return text
@@ -210,14 +209,14 @@ func (r *reader) filled(name, text string) string {
 	})
 }
 
-// unsupported refuses a reference.
+// unsupported adds an error about a reference.
 func (r *reader) unsupported(name, reference string) {
 	r.wrong("%s holds %s, which only %s can fill in: write what it stands for, then install again",
 		name, reference, r.spot.client.title)
 }
 
-// valueOf is what a client would fill in for a reference, if that is
-// known: directories of the user and of the project.
+// valueOf returns the value that a client would use for a reference, if it is known: directories of
+// the user and of the project.
 func (s spot) valueOf(reference string) (value string, known bool) {
 	name := strings.TrimPrefix(strings.Trim(reference, "${}"), "env:")
 	switch name {
@@ -264,8 +263,7 @@ func (r *reader) remote() {
 	}
 }
 
-// named reads the token and the headers that are variables of the
-// client's environment.
+// named reads the token and the headers whose values are variables of the client's environment.
 func (r *reader) named() {
 	r.out.TokenEnv = r.text(r.w.tokenEnv)
 	r.out.HeaderEnv = r.texts(r.w.headerEnv)
@@ -275,8 +273,8 @@ func (r *reader) named() {
 	}
 }
 
-// header puts a value into a file, the token into its own, unless only
-// the client can fill it in.
+// header moves a header's value into a file, a bearer token into its own, unless only the client
+// can replace its references.
 func (r *reader) header(name, value string) {
 	token, bearer := strings.CutPrefix(value, "Bearer ")
 	switch {
@@ -291,8 +289,8 @@ func (r *reader) header(name, value string) {
 	}
 }
 
-// carry reports whether a value has to stay in the client's file, as a
-// variable of the gateway's entry, and puts it there.
+// carry reports whether a value has to stay in the client's file, as a variable of the gateway's
+// entry, and moves it there.
 func (r *reader) carry(name, value string) bool {
 	if r.w.refers == nil || !r.w.refers.MatchString(value) {
 		return false
@@ -306,7 +304,7 @@ func (r *reader) carry(name, value string) bool {
 	return true
 }
 
-// variable is the name by which the gateway knows a value of a server.
+// variable returns the name of the gateway's variable for a value of a server.
 func (r *reader) variable(name string) string {
 	return strings.ToUpper("ASSENT_" + r.out.Alias + "_" + aliasOf(name))
 }
@@ -318,7 +316,7 @@ func (r *reader) variables() {
 		if !config.IsVariable(name) {
 			r.wrong("%s: %q is no name of a variable: take it out", r.w.env, name)
 		}
-		// Where the client fills nothing in in env, it is a text.
+		// If the client doesn't replace references in env, the value is a plain text.
 		if r.w.carries && r.carry(name, env[name]) {
 			r.out.EnvFrom[name] = r.variable(name)
 		} else {
@@ -334,8 +332,7 @@ func (r *reader) variables() {
 	}
 }
 
-// dotenv takes a file of variables, which the gateway reads when it
-// starts.
+// dotenv sets the file of variables, which the gateway reads when it starts.
 func (r *reader) dotenv() {
 	file := r.text("envFile")
 	if file == "" {
@@ -360,7 +357,7 @@ func (r *reader) dotenv() {
 	r.out.DotenvFile = expanded
 }
 
-// tools takes the lists of tools that the client offers.
+// tools converts the lists of tools that the client offers.
 func (r *reader) tools() {
 	for _, name := range []string{"includeTools", "enabled_tools", "available_tools"} {
 		if list, is := r.in[name].([]any); is && len(list) == 0 && name != "available_tools" {
@@ -379,9 +376,8 @@ func (r *reader) tools() {
 	}
 }
 
-// aside are fields of any client that need nothing of the gateway: they
-// say what a server is, or what its other fields say already, or which
-// questions of the client's own are left out.
+// aside returns fields that the gateway can ignore for every client: they describe a server, repeat
+// other fields, or suppress questions of the client itself.
 func aside() []string {
 	return []string{
 		"description", "transport", "title", "name", "display_name", "displayName", "icon", "icons", "tags", "version",
@@ -389,8 +385,7 @@ func aside() []string {
 	}
 }
 
-// rest refuses fields that are not understood: what they demand would
-// be lost.
+// rest returns an error for unknown fields, because their effect would be lost.
 func (r *reader) rest() {
 	for _, name := range slices.Concat(r.w.aside, aside()) {
 		delete(r.in, name)
@@ -407,7 +402,7 @@ func (r *reader) rest() {
 	}
 }
 
-// aliasOf makes an alias of a name.
+// aliasOf derives an alias from a name.
 func aliasOf(name string) string {
 	alias := strings.Map(func(c rune) rune {
 		if c < 0x80 && (c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z') {

@@ -8,16 +8,14 @@ import (
 	"github.com/assent-dev/assent/internal/settings"
 )
 
-// difference is what changes in a client's file, as a unified diff in
-// which no secret stands.
+// difference returns the changes in a client's file as a unified diff without secrets.
 func difference(s spot, before, after *settings.Table) string {
 	text := diff.Diff(s.file, before.Masked(s.hides(before)), s.file+" (changed)", after.Masked(s.hides(after)))
 
 	return withoutQueries(string(text))
 }
 
-// hides reports for the values of a table, in their order, which are
-// shown as stars.
+// hides reports, for the values of a table in order, which are masked.
 func (s spot) hides(t *settings.Table) func(path []string) bool {
 	secrets := map[string][]bool{} // of the arguments that are still to come
 	for _, m := range t.Members() {
@@ -46,8 +44,8 @@ func (s spot) hides(t *settings.Table) func(path []string) bool {
 	}
 }
 
-// secret reports whether a value is shown as stars: all that is not of
-// a server, and of servers what may be a secret.
+// secret reports whether a value is masked: everything that doesn't belong to a server, and values
+// of servers that may be secret.
 func (s spot) secret(path []string) bool {
 	depth := len(s.table)
 	if len(path) < depth+2 || !slices.Equal(path[:depth], s.table) {

@@ -18,23 +18,23 @@ const (
 	stateUnreadable   = "unreadable"
 )
 
-// status is how a client's file stands.
+// status is the state of a client's file.
 type status struct {
 	Client string `json:"client"`
 	Scope  string `json:"scope"`
 	File   string `json:"file"`
 	State  string `json:"state"`
 	Config string `json:"config,omitempty"`
-	// Behind are the servers behind the gateway, by their aliases.
+	// Behind are the aliases of the servers behind the gateway.
 	Behind []string `json:"behind,omitempty"`
-	// Beside are servers that the client reaches without the gateway.
+	// Beside are servers that the client uses without the gateway.
 	Beside []string `json:"beside,omitempty"`
-	// Since reports whether the file has changed elsewhere since.
+	// Since reports whether the file was changed by others since the install.
 	Since    bool     `json:"changed_since,omitempty"`
 	Problems []string `json:"problems,omitempty"`
 }
 
-// statusOf looks at a file.
+// statusOf returns the state of a file.
 func statusOf(s spot) status {
 	out := status{Client: s.client.name, Scope: s.scope, File: s.file, State: stateNotInstalled}
 	f, t, err := s.read()
@@ -59,7 +59,7 @@ func statusOf(s spot) status {
 	return out
 }
 
-// gateway looks at the entry of the gateway, and at its configuration.
+// gateway checks the gateway's entry and its configuration.
 func (o *status) gateway(s spot, f *settings.File, m settings.Member) {
 	o.State = stateInstalled
 	o.Config = gatewayConfig(s.client, m.Value.(map[string]any))
@@ -87,7 +87,7 @@ func (o *status) gateway(s spot, f *settings.File, m settings.Member) {
 	}
 }
 
-// statuses are those of all files of a client.
+// statuses returns the states of all files of a client.
 func (c client) statuses(p edits.Place) ([]status, error) {
 	var out []status
 	for _, scope := range c.scopes(p) {
@@ -103,8 +103,8 @@ func (c client) statuses(p edits.Place) ([]status, error) {
 
 func (o *status) installed() bool { return o.State == stateInstalled || o.State == stateChanged }
 
-// roundabout reports whether calls of a client can go round its
-// gateway, or whether something is wrong with that or with a file.
+// roundabout reports whether calls of a client can bypass its gateway, or whether there is a
+// problem with that or with a file.
 func roundabout(files []status) bool {
 	installed, beside := false, false
 	for _, f := range files {

@@ -13,7 +13,7 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// agentText is an agent whose every tool asks.
+// agentText returns an agent all of whose tools ask.
 func agentText(client string, servers []server) string {
 	text := `# What the client may reach through the gateway, and what it must ask for first. Made by assent mcp install.
 # Fields: agf-validate schema agent. Why a finding matters: agf-validate explain RULE.
@@ -45,8 +45,8 @@ action_space:
 	return text
 }
 
-// declared tells of servers that an agent's file does not declare:
-// their calls would be denied.
+// declared adds notes about servers that an agent's file does not declare, because their calls
+// would be denied.
 func (p *plan) declared(agent string) error {
 	text, err := p.textOf(agent)
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *plan) declared(agent string) error {
 	return nil
 }
 
-// textOf is a file that will be written, or one that is there.
+// textOf returns the text of a file that will be written, or of an existing file.
 func (p *plan) textOf(path string) ([]byte, error) {
 	i := slices.IndexFunc(p.files, func(f made) bool { return f.path == path })
 	if i >= 0 {
@@ -88,7 +88,7 @@ func (p *plan) textOf(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// gatewayText is the configuration of the gateway.
+// gatewayText returns the configuration of the gateway.
 func gatewayText(p *plan, c choice, agent string) string {
 	dir := filepath.Dir(p.config)
 	text := "# assent mcp gateway for " + p.spot.client.title + ". Made by assent mcp install; fields: assent schema mcp.\n"
@@ -111,8 +111,8 @@ func gatewayText(p *plan, c choice, agent string) string {
 	return text
 }
 
-// upstreamText writes a server as the gateway's configuration has it;
-// secrets are named by their files.
+// upstreamText returns a server's part of the gateway's configuration. It refers to secrets by
+// their files.
 func upstreamText(dir string, s server) string {
 	text := "  - alias: " + quoted(s.Alias) + "\n"
 	line := func(name, value string, there bool) {
@@ -142,7 +142,8 @@ func upstreamText(dir string, s server) string {
 	return text
 }
 
-// beside is a path as seen from a directory, where it is in that.
+// beside returns a path relative to a directory if it is inside of it, and the path itself
+// otherwise.
 func beside(dir, path string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
@@ -160,7 +161,7 @@ func relative(dir string, paths []string) []string {
 	return out
 }
 
-// quoted writes a text as JSON, which YAML reads alike.
+// quoted returns a text as a JSON string, which YAML reads in the same way.
 func quoted(s string) string {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

@@ -12,20 +12,20 @@ import (
 	"github.com/assent-dev/assent/internal/settings"
 )
 
-// undo is an uninstall before anything is written.
+// undo is a prepared uninstall.
 type undo struct {
 	spot   spot
 	file   *settings.File
 	now    *settings.Table
 	text   []byte
 	record record
-	// exact holds when the file gets the very bytes that it had.
+	// exact is true if the file is restored byte for byte.
 	exact    bool
 	restored []string
 	kept     []string // servers that are declared again, and stay as they are
 }
 
-// newUndo finds out what an install did, and makes the text without it.
+// newUndo determines what an install did, and generates the text without it.
 func newUndo(s spot, config string) (*undo, error) {
 	u := &undo{spot: s}
 	var err error
@@ -56,7 +56,7 @@ func newUndo(s spot, config string) (*undo, error) {
 	return u, u.back()
 }
 
-// installed is the configuration that the file's gateway has.
+// installed returns the configuration of the gateway in the file.
 func (u *undo) installed() string {
 	for _, m := range u.now.Members() {
 		if u.spot.client.kindOf(m) == ours {
@@ -67,8 +67,8 @@ func (u *undo) installed() string {
 	return ""
 }
 
-// back makes the text: that of the backup where nothing else has
-// changed since, else the file with the servers in place of the entry.
+// back generates the text: that of the backup if nothing else has changed since, otherwise the file
+// with the servers in place of the entry.
 func (u *undo) back() error {
 	before, err := os.ReadFile(u.record.Backup)
 	if err != nil {
@@ -95,8 +95,7 @@ func (u *undo) back() error {
 	return u.piece(old)
 }
 
-// piece takes the entry out of a file that has changed since, and puts
-// the servers back.
+// piece removes the entry from a file that has changed since, and restores the servers.
 func (u *undo) piece(old *settings.Table) error {
 	var remove []string
 	if m := u.now.Member(entryName); m != nil {
@@ -133,8 +132,8 @@ func (u *undo) piece(old *settings.Table) error {
 	return nil
 }
 
-// write changes the file, and removes what the install wrote. It
-// returns the files that stay because somebody changed them.
+// write changes the file and removes what the install wrote. It returns the files that are kept
+// because they were changed.
 func (u *undo) write() ([]string, error) {
 	kept := u.record.changed()
 	if err := u.file.Replace(u.text); err != nil {

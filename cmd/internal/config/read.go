@@ -36,8 +36,8 @@ func JSON(kind string) ([]byte, error) {
 	return document.Publish(wholeTable(), name, schemaURL+kind+".schema.json")
 }
 
-// schemas are those of the table. They are loaded once: the flags of
-// several commands are made of them whenever the program starts.
+// schemas returns the schemas of the table. They are loaded once, because the flags of several
+// commands are created from them whenever the program starts.
 var schemas = sync.OnceValue(func() *document.Schema {
 	s, err := document.Load(wholeTable())
 	if err != nil {

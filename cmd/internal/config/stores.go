@@ -12,7 +12,7 @@ import (
 type Store struct {
 	Where     string // path or postgres:// URL
 	KeyFile   string
-	Watermark string   // file beside which the list of revoked tokens stands too; NoWatermark for none
+	Watermark string   // the list of revoked tokens is next to it; NoWatermark for none
 	Create    bool     // a store that is not there is made, and a key for it
 	Tenants   []string // that the server's configuration names; nil: not known
 	// Unfinished opens a store whose restore was not finished.

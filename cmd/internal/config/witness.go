@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// Witness is one external place where the ledger's checkpoints are published.
+// Witness is an external service or file where the ledger's checkpoints are published.
 type Witness struct {
 	Name      string        `doc:"name"`       // in logs and figures; "" means file, url or assent
 	File      string        `doc:"file"`       // that they are appended to; this, URL or Assent

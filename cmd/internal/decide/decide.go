@@ -1,5 +1,4 @@
-// Package decide is `assent decide`: calls in, decisions out, without a
-// server.
+// Package decide implements `assent decide`, which decides calls without a server.
 package decide
 
 import (
@@ -31,7 +30,7 @@ type Decider struct{ term.Streams }
 
 // Flags are the flags of assent decide.
 type Flags struct {
-	// Decisions is the file of the decision configuration; "" none.
+	// Decisions is the file of the decision configuration. It is empty if there is none.
 	Decisions string
 	Agent     string
 	parents   []string
@@ -168,7 +167,7 @@ func (a Decider) decide(f Flags) error {
 	return decideLines(plan, workspace, in, w, prompt, show)
 }
 
-// jsonLines writes each decision as a document.
+// jsonLines returns a function that writes each decision as a JSON document.
 func jsonLines(w io.Writer, indent bool) func(*resolve.Call, resolve.Decision) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
@@ -185,7 +184,7 @@ func (a Decider) Compile(f Flags) (*resolve.Plan, error) {
 	return plan, err
 }
 
-// compile is Compile with the readings that the plan was made under.
+// compile is like Compile, and also returns the condition semantics of the plan.
 func (a Decider) compile(f Flags) (*resolve.Plan, condition.Semantics, error) {
 	var sem condition.Semantics
 	chosen, err := a.choices(f)
@@ -216,8 +215,8 @@ func (a Decider) compile(f Flags) (*resolve.Plan, condition.Semantics, error) {
 	return plan, opt.Semantics.Conditions, nil
 }
 
-// tell prints the errors of files, which leave them usable. With
-// --strict they are one.
+// tell prints errors in files that leave the files usable. With --strict it returns them as an
+// error.
 func (a Decider) tell(f Flags, found []diag.Finding) error {
 	if f.strict {
 		return fileerrors.Refuse(found)
@@ -226,7 +225,7 @@ func (a Decider) tell(f Flags, found []diag.Finding) error {
 	return nil
 }
 
-// compileFile loads one agent. What is wrong with it goes to standard error.
+// compileFile loads one agent. Problems are printed to standard error.
 func (a Decider) compileFile(
 	f Flags, file string, registry policy.Registry, opt resolve.Options,
 ) (*resolve.Plan, error) {
@@ -254,12 +253,12 @@ func (a Decider) compileFile(
 	return plan, nil
 }
 
-// maxLine bounds one line of calls, in bytes: the largest arguments
-// with their escapes, and an envelope.
+// maxLine limits one line of calls in bytes: the largest arguments with their escapes, and an
+// envelope.
 const maxLine = 16 << 20
 
-// decideLines answers every line, and tells at the end whether one was
-// no valid call.
+// decideLines decides the call on every line. At the end it returns an error if a line was no valid
+// call.
 func decideLines(
 	plan *resolve.Plan, workspace *resolve.Workspace, in io.Reader, w *bufio.Writer, prompt func(),
 	show func(*resolve.Call, resolve.Decision) error,
@@ -282,7 +281,7 @@ func decideLines(
 		if err := show(call, decision); err != nil {
 			return fmt.Errorf("write decisions: %w", err)
 		}
-		if lines.Buffered() == 0 { // whoever pipes one call at a time waits for this answer
+		if lines.Buffered() == 0 { // a program that pipes one call at a time waits for this answer
 			if err := w.Flush(); err != nil {
 				return fmt.Errorf("write decisions: %w", err)
 			}
@@ -298,7 +297,7 @@ func decideLines(
 	return nil
 }
 
-// decideLine answers one line; the call is nil when it was no valid one.
+// decideLine decides the call on one line. The returned call is nil if the line was no valid call.
 func decideLine(
 	plan *resolve.Plan, workspace *resolve.Workspace, line []byte, tooLong error,
 ) (*resolve.Call, resolve.Decision) {

@@ -46,8 +46,8 @@ func TestOneBrokenPolicyAmongAHundred(t *testing.T) {
 	}
 }
 
-// decided runs assent decide on one agent and returns its decisions,
-// one a line, with what it says beside them, and its exit code.
+// decided runs assent decide on one agent. It returns the decisions, one per line, the error
+// output, and the exit code.
 func decided(t *testing.T, agent, calls string, flags ...string) (string, int) {
 	t.Helper()
 	out, errOut, code := answered(t, agent, strings.NewReader(calls), flags...)

@@ -13,7 +13,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// choices are those of --decisions, with what flags say in their place.
+// choices returns the configuration of --decisions, with the values of flags instead of those of
+// the file.
 func (a Decider) choices(f Flags) (*term.Decisions, error) {
 	chosen := &term.Decisions{Config: &resolve.Config{PermitAge: resolve.DefaultPermitAge}}
 	if f.Decisions != "" {
@@ -36,8 +37,8 @@ func (a Decider) choices(f Flags) (*term.Decisions, error) {
 	return chosen, nil
 }
 
-// policies reads the directories of a configuration, and fetches its
-// registry; nil: it has neither.
+// policies reads the directories of a configuration and fetches its registry. It returns nil if
+// there is neither.
 func (a Decider) policies(chosen *term.Decisions) (policy.Registry, error) {
 	dirs := chosen.PolicyDirs()
 	fetched, err := registry.Open(chosen, func(err error) { fmt.Fprintf(a.Err, "assent: %v\n", err) })
@@ -57,9 +58,8 @@ func (a Decider) policies(chosen *term.Decisions) (policy.Registry, error) {
 	return loadPolicies(dirs, more, a.Err)
 }
 
-// loadPolicies reads directories of policies into one registry. It is
-// all or nothing (docs/contracts/policy.md). more are policies from
-// elsewhere.
+// loadPolicies reads directories of policies into one registry, or returns an error if one of them
+// can't be used (docs/contracts/policy.md). more are additional policies.
 func loadPolicies(dirs []string, more []*policy.Policy, errOut io.Writer) (*policy.Set, error) {
 	policies := more
 	texts := map[string][]byte{}

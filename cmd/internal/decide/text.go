@@ -13,8 +13,7 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// textPrinter writes decisions for people: what, why, and what would
-// change it.
+// textPrinter writes decisions for people: the outcome, the reasons, and what would change it.
 type textPrinter struct {
 	plan *resolve.Plan
 	sem  condition.Semantics
@@ -22,14 +21,14 @@ type textPrinter struct {
 	more bool
 }
 
-// newText prints to w, in the colours of a.
+// newText returns a printer to w with the colours of a.
 func (a Decider) newText(plan *resolve.Plan, sem condition.Semantics, w io.Writer) *textPrinter {
 	out := a.Printer()
 	out.W = w
 	return &textPrinter{plan: plan, sem: sem, out: out}
 }
 
-// print writes one decision. call is nil when the line was no call.
+// print writes one decision. call is nil if the line was no call.
 func (p *textPrinter) print(call *resolve.Call, d resolve.Decision) error {
 	if p.more {
 		p.out.Printf("\n")
@@ -94,7 +93,7 @@ func (p *textPrinter) requires(d *resolve.Decision) {
 	)
 }
 
-// change says what would give the other outcome.
+// change prints what would lead to the other outcome.
 func (p *textPrinter) change(a flip.Answer) {
 	if len(a.Changes) == 0 {
 		p.out.Printf("  change    %s\n", a.Why)

@@ -99,8 +99,7 @@ func TestFormatsOfDecide(t *testing.T) {
 	}
 }
 
-// TestDecidePromptsAtATerminal, before each call, and nobody else is
-// prompted.
+// TestDecidePromptsAtATerminal: a prompt is printed before each call only at a terminal.
 func TestDecidePromptsAtATerminal(t *testing.T) {
 	for _, terminal := range []bool{true, false} {
 		var out, errOut bytes.Buffer

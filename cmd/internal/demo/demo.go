@@ -1,5 +1,5 @@
-// Package demo is `assent demo`: a service, an agent that makes calls,
-// and the person who answers.
+// Package demo implements `assent demo`: a service, an agent that makes calls, and the person who
+// answers.
 package demo
 
 import (
@@ -70,8 +70,7 @@ func Command(of operate.Commands) *cobra.Command {
 	return cmd
 }
 
-// demo prepares everything in a directory of its own, which it removes
-// at the end.
+// demo runs in a temporary directory, which it removes at the end.
 func (a demo) demo(ctx context.Context, f demoFlags) (err error) {
 	dir, err := os.MkdirTemp("", "assent-demo-*")
 	if err != nil {
@@ -154,7 +153,7 @@ func (a demo) demoToken(
 	return made.Secret, nil
 }
 
-// demoService runs the service beside the agent, until either ends.
+// demoService runs the service and the agent until either ends.
 func (a demo) demoService(ctx context.Context, f demoFlags, cfg config.Serve, runtime, person string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -176,7 +175,7 @@ func (a demo) demoService(ctx context.Context, f demoFlags, cfg config.Serve, ru
 	}
 }
 
-// demoDesk is the agent's runtime, and what it tells.
+// demoDesk is the agent's runtime and its output.
 type demoDesk struct {
 	*term.Printer
 	mcp     *mcpClient
@@ -185,7 +184,7 @@ type demoDesk struct {
 	auto    bool
 }
 
-// steps are what the agent does, over and over.
+// steps returns the steps that the agent repeats.
 func (d *demoDesk) steps() []func(ctx context.Context) error {
 	calls := []string{
 		`{"kind":"tool","tool":"get_quote","args":{"symbol":"ACME"},"session":"demo"}`,
@@ -223,7 +222,7 @@ func (a demo) demoAgent(
 	return errors.Join(d.loop(ctx, f, cfg, r), stop())
 }
 
-// loop takes step after step, until ctx ends or each was taken once.
+// loop runs the steps until ctx ends, or only once each.
 func (d *demoDesk) loop(ctx context.Context, f demoFlags, cfg config.Serve, r operate.Ready) error {
 	operate.PrintBanner(d.Printer)
 	d.Printf("assent serves at %s, and forgets everything when this ends\n", r.URL)
@@ -246,7 +245,7 @@ func (d *demoDesk) loop(ctx context.Context, f demoFlags, cfg config.Serve, r op
 	}
 }
 
-// sleep waits; false when ctx ended first.
+// sleep waits for a duration. It returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -258,7 +257,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ending tells an interrupt from a failure.
+// ending returns nil if the error was caused by an interrupt.
 func (d *demoDesk) ending(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -266,7 +265,7 @@ func (d *demoDesk) ending(ctx context.Context, err error) error {
 	return remote.Explain(err)
 }
 
-// step is what a runtime does with one call.
+// step makes one call as a runtime does.
 func (d *demoDesk) step(ctx context.Context, call string) error {
 	d.Printf("agent   wants %s\n", call)
 	opened, err := d.runtime.Open(ctx, "demo-desk", []byte(call), client.OpenOptions{})
@@ -291,7 +290,7 @@ func (d *demoDesk) step(ctx context.Context, call string) error {
 	return d.Done()
 }
 
-// asked waits for a person, takes the run and tells what happened.
+// asked waits for a person, takes the run and prints the outcome.
 func (d *demoDesk) asked(ctx context.Context, r *approval.Request, call string) error {
 	d.Printf(
 		"        %s: %s waits for %s\n",
@@ -331,7 +330,7 @@ func (d *demoDesk) asked(ctx context.Context, r *approval.Request, call string) 
 	return d.Done()
 }
 
-// smallerTrades is a standing approval of trades up to the same amount.
+// smallerTrades offers a standing approval for trades up to the same amount.
 func smallerTrades() openapi.GrantOffer {
 	return openapi.GrantOffer{
 		MaxUses: 3,
@@ -339,7 +338,7 @@ func smallerTrades() openapi.GrantOffer {
 	}
 }
 
-// approveIt answers as a person would.
+// approveIt approves a request as the person.
 func (d *demoDesk) approveIt(ctx context.Context, id string, grant openapi.GrantOffer) error {
 	r, err := d.person.Request(ctx, id)
 	if err != nil {
@@ -355,8 +354,8 @@ func (d *demoDesk) approveIt(ctx context.Context, id string, grant openapi.Grant
 	return err
 }
 
-// verified waits until everything is sealed, and verifies the ledger as
-// an auditor would: from an export, with the key alone.
+// verified waits until everything is sealed, and verifies the ledger as an auditor would: from an
+// export, with only the key.
 func (d *demoDesk) verified(ctx context.Context, keyFile string) error {
 	key, err := audit.PublicKeyOf(keyFile)
 	if err != nil {
@@ -385,10 +384,10 @@ func (d *demoDesk) verified(ctx context.Context, keyFile string) error {
 	}
 }
 
-// lastTarget is what the last of demoCalls is about.
+// lastTarget is the ledger subject of the last call in steps.
 const lastTarget = "tool wire_funds"
 
-// ends are the events after which nothing more happens to a call.
+// ends returns the events after which nothing more happens to a call.
 func ends() []string {
 	return []string{
 		approval.EventAllowed, approval.EventDenied, approval.EventConsumed, approval.EventRequestDenied,
@@ -396,8 +395,7 @@ func ends() []string {
 	}
 }
 
-// wholeDemo reports whether an export verifies and holds the last thing
-// that the agent did.
+// wholeDemo reports whether an export verifies and contains the agent's last call.
 func wholeDemo(export []byte, key string) (complete bool, err error) {
 	_, err = ledger.Verify(bytes.NewReader(export), ledger.VerifyOptions{
 		PublicKey: key,

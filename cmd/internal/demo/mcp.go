@@ -29,21 +29,21 @@ type shelf struct{ dir string }
 const shelfTools = `{"tools":[{"name":"write_file","description":"Writes a file.","inputSchema":{"type":"object",` +
 	`"properties":{"path":{"type":"string"},"text":{"type":"string"}},"required":["path","text"]}}]}`
 
-// Describe is server.Handler's.
+// Describe implements [server.Handler].
 func (shelf) Describe(context.Context, string) server.Description {
 	tools := json.RawMessage(`{"tools":{}}`)
 	return server.Description{Capabilities: tools, ModernCapabilities: tools}
 }
 
-// Notified is server.Handler's.
+// Notified implements [server.Handler].
 func (shelf) Notified(context.Context, *server.Request) {}
 
-// Listen is server.Handler's. Nothing here changes.
+// Listen implements [server.Handler]. Nothing here changes.
 func (shelf) Listen(context.Context, *server.Request, server.Topics, server.Tell) (server.Topics, *wire.Error) {
 	return server.Topics{}, nil
 }
 
-// Handle is server.Handler's.
+// Handle implements [server.Handler].
 func (s shelf) Handle(_ context.Context, r *server.Request, _ *server.Exchange) (json.RawMessage, *wire.Error) {
 	switch r.Method {
 	case "tools/list":
@@ -68,7 +68,7 @@ func (s shelf) write(r *server.Request) (json.RawMessage, *wire.Error) {
 	return text, nil
 }
 
-// put does what a call says, and says what came of it.
+// put executes a call and returns its result.
 func (s shelf) put(arguments []byte) wire.Said {
 	var args struct{ Path, Text string }
 	err := json.Unmarshal(arguments, &args)
@@ -81,7 +81,7 @@ func (s shelf) put(arguments []byte) wire.Said {
 	return wire.Said{Text: "wrote " + args.Path}
 }
 
-// file writes a file of the directory, and none outside of it.
+// file writes a file in the directory, and never outside of it.
 func (s shelf) file(path, text string) error {
 	root, err := os.OpenRoot(s.dir)
 	if err != nil {
@@ -103,11 +103,11 @@ func (s shelf) serve() (address string, stop func() error, err error) {
 	return "http://" + at.Addr().String(), answers.Close, nil
 }
 
-// anybody lets whoever reaches this machine's address call.
+// anybody accepts every client that can reach the loopback address.
 func anybody(*http.Request) (string, *server.Refusal) { return "gateway", nil }
 
-// demoGateway is the file of the gateway: the service's address, what
-// decides, and the server's address.
+// demoGateway is the template of the gateway's file: the service's address, the rules, and the
+// server's address.
 const demoGateway = `agent: desk.agf.yaml
 %s
 server: %s
@@ -116,8 +116,8 @@ callers: {name: desk, hold: 500ms}
 upstream: {alias: files, url: "%s", networks: [127.0.0.0/8]}
 `
 
-// gateway runs an MCP gateway before a shelf, and returns a client of
-// it. They end with ctx, which stop waits for.
+// gateway runs an MCP gateway for a shelf, and returns a client of it. They end with ctx. stop
+// waits for that.
 func (a demo) gateway(
 	ctx context.Context, dir, api, runtime, decisions string,
 ) (c *mcpClient, stop func() error, err error) {
@@ -137,7 +137,7 @@ func (a demo) gateway(
 	return c, stop, nil
 }
 
-// connect runs a gateway, and is its client.
+// connect runs a gateway and returns a client of it.
 func (a demo) connect(ctx context.Context, cfg config.MCP) *mcpClient {
 	theirs, in := io.Pipe()
 	out, ours := io.Pipe()
@@ -150,7 +150,7 @@ func (a demo) connect(ctx context.Context, cfg config.MCP) *mcpClient {
 	return c
 }
 
-// gatewayFile writes the gateway's file, and reads it as any other.
+// gatewayFile writes the gateway's file, and reads it like any other.
 func (a demo) gatewayFile(dir, api, runtime, decisions, address string) (cfg config.MCP, err error) {
 	decides := "policies: ."
 	if decisions != "" {
@@ -168,7 +168,7 @@ func (a demo) gatewayFile(dir, api, runtime, decisions, address string) (cfg con
 	return a.MCP(config.MCPFlags{File: file})
 }
 
-// mcpClient is a client of the gateway, as an agent has one.
+// mcpClient is a client of the gateway, like that of an agent.
 type mcpClient struct {
 	in    io.WriteCloser
 	out   *bufio.Scanner
@@ -185,7 +185,7 @@ type mcpAnswer struct {
 	Result struct{ Content []struct{ Text string } }
 }
 
-// text is what an agent reads of it.
+// text returns the text that an agent reads in the answer.
 func (a *mcpAnswer) text() (text string, err error) {
 	if a.Error != nil {
 		return "", errors.New(a.Error.Message)
@@ -230,8 +230,8 @@ const (
 	demoCall = `{"path":"report.txt","text":"bought 20000 of ACME"}`
 )
 
-// mcpStep is what an agent does with a tool of an MCP server: it makes
-// the call, reads that it must wait, and makes the same call again.
+// mcpStep calls a tool of an MCP server as an agent does: it makes the call, reads that it must
+// wait, and makes the same call again.
 func (d *demoDesk) mcpStep(ctx context.Context) error {
 	d.Printf("agent   calls %s of an MCP server, %s\n", demoTool, demoCall)
 	params := `{"name":"write_file","arguments":` + demoCall + `}`
@@ -256,7 +256,7 @@ func (d *demoDesk) mcpStep(ctx context.Context) error {
 	}
 }
 
-// untilDecided tells what the agent reads, and waits for people.
+// untilDecided prints what the agent reads, and waits for people.
 func (d *demoDesk) untilDecided(ctx context.Context, id, told string) error {
 	first, _, _ := strings.Cut(told, ", until") // and what to do: to make the same call again
 	d.Printf("        %s: %s).\n", term.Yellow.Of("told"), term.Ready(first))

@@ -2,7 +2,7 @@ package editor
 
 import "encoding/json"
 
-// These are the objects of the Language Server Protocol (3.17), as far as they are used here.
+// The objects of the Language Server Protocol (3.17) that are used here.
 type (
 	// position counts lines and UTF-16 code units from 0.
 	position struct {

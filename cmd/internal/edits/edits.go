@@ -1,6 +1,6 @@
-// Package edits is what commands share that change the settings files
-// of other programs: where these stand, the flags, the question before
-// a change, and how the outcome is told.
+// Package edits has the common parts of commands that change the settings files of other programs:
+// the locations of these files, the flags, the question before a change, and the report of the
+// outcome.
 package edits
 
 import (
@@ -19,12 +19,11 @@ import (
 // The scopes of a file.
 const (
 	User    = "user"    // all that a user does
-	Project = "project" // a directory, for whoever works there
+	Project = "project" // a directory, for everyone who works there
 	Local   = "local"   // a directory, for this user; Claude Code alone
 )
 
-// ScopeFlag is the flag that names a scope, behind the other words of a
-// command line.
+// ScopeFlag returns the flag for a scope, to append to a command line.
 func ScopeFlag(scope string) string {
 	if scope == User {
 		return ""
@@ -33,7 +32,7 @@ func ScopeFlag(scope string) string {
 	return " --scope " + scope
 }
 
-// Flags are how a change goes.
+// Flags are the flags of commands that change a file.
 type Flags struct {
 	Yes  bool
 	Dry  bool
@@ -48,7 +47,7 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	all.BoolVar(&f.JSON, "json", false, "print JSON")
 }
 
-// Shown is where people read: the error stream where the output is JSON.
+// Shown returns the printer for people. It writes to the error stream if the output is JSON.
 func (f Flags) Shown(s term.Streams) *term.Printer {
 	if f.JSON {
 		s.Out = s.Err
@@ -57,8 +56,7 @@ func (f Flags) Shown(s term.Streams) *term.Printer {
 	return s.Printer()
 }
 
-// Printed tells the outcome: the document where the output is JSON, else
-// the text.
+// Printed prints the outcome: the document if the output is JSON, otherwise the text.
 func (f Flags) Printed(s term.Streams, doc any, text string) error {
 	p := s.Printer()
 	if f.JSON {
@@ -71,8 +69,8 @@ func (f Flags) Printed(s term.Streams, doc any, text string) error {
 	return p.Done()
 }
 
-// Change shows what would change in a file, asks, and has it made. It is
-// not done in a dry run.
+// Change shows what would change in a file, asks, and makes the change. In a dry run it only shows
+// it.
 func (f Flags) Change(s term.Streams, file string, show, change func() error) (done bool, err error) {
 	if err := show(); err != nil || f.Dry {
 		return false, err
@@ -84,11 +82,10 @@ func (f Flags) Change(s term.Streams, file string, show, change func() error) (d
 	return true, change()
 }
 
-// DryRun is how a change ends that is not made.
+// DryRun is the message for a change that was not made.
 const DryRun = "nothing is changed: this was a dry run"
 
-// confirm asks before a file is changed. Where nobody could answer,
-// --yes is needed.
+// confirm asks before a file is changed. If there is no terminal, --yes is required.
 func (f Flags) confirm(s term.Streams, file string) error {
 	if f.Yes {
 		return nil
@@ -114,7 +111,7 @@ func (f Flags) confirm(s term.Streams, file string) error {
 	return nil
 }
 
-// Digest is the SHA-256 of a text, in hexadecimal digits.
+// Digest returns the SHA-256 of a text in hexadecimal digits.
 func Digest(text []byte) string {
 	sum := sha256.Sum256(text)
 

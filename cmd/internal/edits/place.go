@@ -6,21 +6,21 @@ import (
 	"runtime"
 )
 
-// Place is where a command runs.
+// Place describes the environment in which a command runs.
 type Place struct {
 	OS      string // as runtime.GOOS
 	Getenv  func(string) string
 	Project string // absolute
 }
 
-// Here is the place of this process.
+// Here returns the place of this process.
 func Here(getenv func(string) string) (Place, error) {
 	dir, err := os.Getwd()
 
 	return Place{runtime.GOOS, getenv, dir}, err
 }
 
-// Home is a file in the user's home directory.
+// Home returns the path of a file in the user's home directory.
 func (p Place) Home(parts ...string) string {
 	dir := p.Getenv("HOME")
 	if p.OS == "windows" {
@@ -30,7 +30,7 @@ func (p Place) Home(parts ...string) string {
 	return filepath.Join(append([]string{dir}, parts...)...)
 }
 
-// Config is a file in the directory of configurations on Unix.
+// Config returns the path of a file in the configuration directory on Unix.
 func (p Place) Config(parts ...string) string {
 	dir := p.Getenv("XDG_CONFIG_HOME")
 	if dir == "" {
@@ -40,7 +40,7 @@ func (p Place) Config(parts ...string) string {
 	return filepath.Join(append([]string{dir}, parts...)...)
 }
 
-// AppData is a file where programs with windows keep theirs.
+// AppData returns the path of a file in the directory for data of desktop programs.
 func (p Place) AppData(parts ...string) string {
 	switch p.OS {
 	case "windows":
@@ -52,13 +52,13 @@ func (p Place) AppData(parts ...string) string {
 	return p.Config(parts...)
 }
 
-// InProject is a file in the project.
+// InProject returns the path of a file in the project.
 func (p Place) InProject(parts ...string) string {
 	return filepath.Join(append([]string{p.Project}, parts...)...)
 }
 
-// Either is a file in the home directory or in the project, in a
-// directory of the same name.
+// Either returns the path of a file in the home directory or in the project, in a directory of the
+// same name.
 func (p Place) Either(scope string, parts ...string) string {
 	if scope == Project {
 		return p.InProject(parts...)
@@ -67,8 +67,8 @@ func (p Place) Either(scope string, parts ...string) string {
 	return p.Home(parts...)
 }
 
-// Folder is the name of a directory for what is kept about a scope of a
-// program; project is "" for User.
+// Folder returns the name of the directory for the files about a scope of a program. project is
+// empty for User.
 func Folder(program, scope, project string) string {
 	if scope == User {
 		return program

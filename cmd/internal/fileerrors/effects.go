@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// Effect is what an error of agf-validate does to calls at run time.
+// Effect is the effect of an error of agf-validate on calls at run time.
 type Effect string
 
 // The effects.
@@ -21,14 +21,14 @@ const (
 	None    Effect = "none"    // the file loads, and calls are decided as it says
 )
 
-// AtRunTime is the effect of one rule, and how.
+// AtRunTime is the effect of one rule, with an explanation.
 type AtRunTime struct {
 	Effect Effect
 	How    string
 }
 
-// AtRunTimes maps every error-level rule of agf-validate to its effect
-// at run time. A test fails if a rule is missing, or is none any more.
+// AtRunTimes maps every error-level rule of agf-validate to its effect at run time. A test fails if
+// a rule is missing or no longer exists.
 func AtRunTimes() map[string]AtRunTime {
 	const (
 		notYAML   = "readers of YAML disagree about it, or can't read it"
@@ -107,7 +107,7 @@ func AtRunTimes() map[string]AtRunTime {
 	return all
 }
 
-// Page is docs/reference/errors-at-run-time.md.
+// Page returns the text of docs/reference/errors-at-run-time.md.
 func Page() string {
 	var b strings.Builder
 	b.WriteString(`# What errors of agf-validate do at run time

@@ -1,7 +1,7 @@
-// Package fileerrors tells whoever starts a command which errors
-// agf-validate has about the files that the command decides by. Errors
-// that stop a load are told by whoever loads; these leave a file usable,
-// and docs/reference/errors-at-run-time.md says what each does to calls.
+// Package fileerrors reports the errors that agf-validate finds in the files with which a command
+// decides. Errors that prevent loading are reported by the code that loads the files. The errors
+// here leave a file usable, and docs/reference/errors-at-run-time.md describes what each of them
+// does to calls.
 package fileerrors
 
 import (
@@ -21,13 +21,13 @@ import (
 
 // Agent is the file of an agent. Text is read from it if it is nil.
 type Agent struct {
-	// Dir holds the sub-agents, and Path is the file below it. Without
-	// Dir, Path names the file alone, and no sub-agent is read.
+	// Dir contains the sub-agents, and Path is the file below it. Without Dir, only the file at
+	// Path is read, and no sub-agents.
 	Dir, Path string
 	Text      []byte
 }
 
-// name is how the file is called in findings.
+// name returns the name of the file for findings.
 func (a Agent) name() string {
 	if a.Dir == "" {
 		return a.Path
@@ -35,9 +35,9 @@ func (a Agent) name() string {
 	return filepath.Join(a.Dir, filepath.FromSlash(a.Path))
 }
 
-// Find runs all rules of agf-validate, and returns the errors that leave
-// the files usable. Policies are directories. A file that can't be read
-// any more is left out: whoever loads it tells.
+// Find runs all rules of agf-validate, and returns the errors that leave the files usable. policies
+// are directories. A file that can't be read is left out, because the code that loads it reports
+// that.
 func Find(agents []Agent, policies []string, owner resolve.Options) []diag.Finding {
 	worker := lint.New(rules.All(), lint.Options{Semantics: owner.Semantics, Owner: owner}).Worker()
 	var out []diag.Finding
@@ -64,7 +64,7 @@ func Find(agents []Agent, policies []string, owner resolve.Options) []diag.Findi
 	return out
 }
 
-// Usable returns the errors among findings that stop nothing.
+// Usable returns the errors among findings that don't prevent loading.
 func Usable(findings []diag.Finding) (out []diag.Finding) {
 	for _, f := range findings {
 		if f.Severity == diag.Error && !f.Stops {
@@ -74,9 +74,8 @@ func Usable(findings []diag.Finding) (out []diag.Finding) {
 	return out
 }
 
-// Merge adds those findings of more that are not in all yet. A comment in
-// a file may silence what agf-validate reports, and not what reading the
-// file for decisions found.
+// Merge adds the findings of more that are not in all yet. A comment in a file may silence findings
+// of agf-validate, but not those from loading the file for decisions.
 func Merge(all, more []diag.Finding) []diag.Finding {
 	for _, f := range more {
 		if !slices.ContainsFunc(all, func(g diag.Finding) bool {
@@ -89,7 +88,7 @@ func Merge(all, more []diag.Finding) []diag.Finding {
 	return all
 }
 
-// Line is one error as a line: its place, what is wrong and what to do.
+// Line formats an error on one line: its place, the problem and the fix.
 func Line(f diag.Finding) string {
 	text := fmt.Sprintf("%s:%d:%d: %s", f.File, f.Range.Start.Line, f.Range.Start.Column, f.Message)
 	if f.Nearest != "" {
@@ -101,15 +100,15 @@ func Line(f diag.Finding) string {
 	return safetext.Line(text + " [" + f.Rule + "]")
 }
 
-// Print writes errors, a line each. The stream is for people: when it
-// can't be written nobody is left to tell.
+// Print writes errors, one per line. Write errors are ignored, because there is no other stream to
+// report them on.
 func Print(w io.Writer, findings []diag.Finding) {
 	for _, f := range findings {
 		_, _ = fmt.Fprintln(w, Line(f))
 	}
 }
 
-// Refuse is the error of --strict; nil if there are no findings.
+// Refuse returns the error of --strict, or nil if there are no findings.
 func Refuse(findings []diag.Finding) error {
 	if len(findings) == 0 {
 		return nil

@@ -198,8 +198,8 @@ func directory(shown []info.Item) string {
 	return ""
 }
 
-// elsewhere denies a call because people are being asked about the same call in another directory,
-// where the same command may do something else.
+// elsewhere denies a call while people are being asked about the same call in another directory,
+// because the same command may do something else there.
 func (r *run) elsewhere(q *approval.Request) verdict {
 	return denies(fmt.Sprintf("Not run. People are asked about the same call in another directory, %q (%s). Make this "+
 		"one again when that is over, or name files by absolute paths.", directory(q.Context), q.ID))

@@ -9,13 +9,13 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// provenance is what Claude Code says of the MCP server of a tool: its
-// name in the configuration, and where that stands.
+// provenance describes the MCP server of a tool according to Claude Code: its name in the
+// configuration, and the location of that configuration.
 type provenance struct{ name, source string }
 
-// ownSources are the places of servers that the user, the administrator
-// or the program around Claude Code configured. What stands in a
-// repository, comes with a plugin or is unknown is none of these.
+// ownSources are the locations of servers that the user, the administrator or the program around
+// Claude Code configured. Servers that are configured in a repository, come with a plugin or have
+// an unknown location are not among them.
 var ownSources = []string{"user", "local", "managed", "enterprise", "claudeai", "sdk", "dynamic"}
 
 // tool reads what a name calls: mcp__SERVER__TOOL a tool of an MCP

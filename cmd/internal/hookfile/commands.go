@@ -101,11 +101,11 @@ func (a Commands) uninstall() *cobra.Command {
 	return cmd
 }
 
-// patience is how long a change is retried while other processes change the same files.
+// patience limits how long a change is retried while other processes change the same files.
 const patience = 10 * time.Second
 
-// again repeats a change that conflicted with another process's change. Without --yes it doesn't,
-// because the person confirmed the change as it was shown.
+// again repeats a change that conflicted with another process's change. It doesn't repeat it
+// without --yes, because the person confirmed the change as it was shown.
 func (a Commands) again(ctx context.Context, f flags, change func() error) error {
 	over := time.Now().Add(patience)
 	for {

@@ -1,5 +1,5 @@
-// Package keyfile keeps the key of a store in a file: it signs the
-// ledger, and everything else that is secret derives from it.
+// Package keyfile keeps the key of a store in a file. The key signs the ledger, and all other
+// secrets are derived from it.
 package keyfile
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Key is what a service must keep secret, and every replica of it must share.
+// Key holds the secrets that all replicas of a service share.
 type Key struct {
 	Signer ledger.Signer // of the ledger's checkpoints
 	Forms  []byte        // seals what a page showed into its forms; derived from the same file
@@ -29,15 +29,14 @@ type Key struct {
 	Permits []byte
 }
 
-// Store is the part that a store is bound to.
+// Store returns the part that a store is bound to.
 func (k Key) Store() store.Key {
 	return store.Key{Public: k.Signer.PublicKey(), Secret: k.Rows, Sign: k.Signer.Sign}
 }
 
-// Load reads the key that signs the ledger; fs.ErrNotExist when there
-// is none. The public key beside it (FILE.pub) is written when it is
-// missing. A key that others may read is refused: whoever holds it can
-// write history.
+// Load reads the key that signs the ledger. It returns fs.ErrNotExist if there is none. It writes
+// the public key to FILE.pub if that is missing. It returns an error if others may read the key,
+// because anyone who has it can forge the ledger.
 func Load(path string) (Key, error) {
 	secret, err := readKey(path)
 	if err != nil {
@@ -46,10 +45,10 @@ func Load(path string) (Key, error) {
 	return parseKey(path, secret)
 }
 
-// Make is Load that makes the key when there is none yet; made tells
-// whether it did. Only an empty store may get a new key.
+// Make is like Load, but creates the key if there is none yet, and reports in made that it did.
+// Only an empty store may get a new key.
 func Make(path, name string) (key Key, made bool, err error) {
-	// Before the key is looked for, which another process may make just now.
+	// Check this before looking for the key, because another process may be creating it right now.
 	published := term.Exists(path+".pub") == nil
 
 	secret, err := readKey(path)
@@ -73,7 +72,7 @@ func Make(path, name string) (key Key, made bool, err error) {
 	return key, made, err
 }
 
-// parseKey derives everything from the secret, and publishes what is public.
+// parseKey derives all keys from the secret, and writes the public key.
 func parseKey(path, secret string) (Key, error) {
 	secret = strings.TrimSuffix(secret, "\n")
 	signer, err := ledger.ParseSigner(secret)
@@ -118,16 +117,15 @@ func readKey(path string) (string, error) {
 	return string(text), err
 }
 
-// exposed reports whether others than the process and root can read a
-// file. A file of root that the group of another user's process may read is
-// not exposed: Kubernetes mounts secrets so.
+// exposed reports whether users other than the process's own and root can read a file. A file owned
+// by root that the group of another user's process may read is not exposed, because Kubernetes
+// mounts secrets that way.
 func exposed(mode fs.FileMode, ownedByRoot bool, uid int) bool {
 	others := mode & 0o077
 	return others != 0 && !(others == 0o040 && ownedByRoot && uid != 0)
 }
 
-// createKey puts the key in place whole or not at all, and never over
-// another.
+// createKey creates the key file atomically, and never overwrites another one.
 func createKey(path, name string) (secret string, made bool, err error) {
 	_, secret, err = ledger.GenerateKey(keyName(name), rand.Reader)
 	if err != nil {
@@ -146,7 +144,7 @@ func createKey(path, name string) (secret string, made bool, err error) {
 	return secret, true, nil
 }
 
-// keyName makes a name of a key of the host's: neither space nor plus.
+// keyName derives the name of a key from the host's name, without spaces and plus signs.
 func keyName(host string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r > ' ' && r < 0x7f && r != '+' {
@@ -160,8 +158,8 @@ func keyName(host string) string {
 	return clean
 }
 
-// publishKey writes the public key for auditors. One that belongs to
-// another key is refused: somebody may have pinned it.
+// publishKey writes the public key for auditors. It returns an error if the file has a different
+// key, because that one may have been pinned.
 func publishKey(path, public string) error {
 	old, err := term.ReadFile(path, nil)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/assent-dev/assent/mcp/catalog"
 )
 
-// Diff is assent mcp diff.
+// Diff returns the command assent mcp diff.
 func Diff(streams term.Streams) *cobra.Command {
 	var f listFlags
 	cmd := &cobra.Command{
@@ -24,7 +24,7 @@ func Diff(streams term.Streams) *cobra.Command {
 	return cmd
 }
 
-// What has become of a tool.
+// The states of a tool in the comparison.
 const (
 	toolNew     = "new"
 	toolChanged = "changed"
@@ -32,8 +32,8 @@ const (
 	toolRefused = "refused"
 )
 
-// diffDoc is what assent mcp diff prints: tools that are as they were
-// accepted are left out.
+// diffDoc is the output of assent mcp diff. Tools that match their accepted definition are left
+// out.
 type diffDoc struct {
 	Alias string    `json:"alias"`
 	Same  int       `json:"same"`
@@ -84,7 +84,7 @@ func compared(j catalog.Judgement) diffDoc {
 	return doc
 }
 
-// toolOf tells of a tool that is not as it was accepted.
+// toolOf describes a tool that doesn't match its accepted definition.
 func toolOf(v catalog.Verdict) toolDoc {
 	t := toolDoc{
 		Name:     v.Tool.Name,

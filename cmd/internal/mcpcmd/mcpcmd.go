@@ -1,6 +1,5 @@
-// Package mcpcmd is the commands of assent mcp that look after the
-// accepted definitions of tools: what is pinned, what differs, and
-// pinning.
+// Package mcpcmd implements the commands of assent mcp for the accepted definitions of tools: pins,
+// diff and pin.
 package mcpcmd
 
 import (
@@ -18,7 +17,7 @@ import (
 
 type commands struct{ term.Streams }
 
-// listed is a list of tools beside the pins of its server.
+// listed is a list of tools with the pins of its server.
 type listed struct {
 	file  string
 	alias string
@@ -26,7 +25,7 @@ type listed struct {
 	pins  *catalog.Pins
 }
 
-// listFlags say which server a list is of, and what of it counts.
+// listFlags select the server of a list, and which members are ignored.
 type listFlags struct {
 	alias    string
 	volatile []string
@@ -75,7 +74,7 @@ func (f *listFlags) read(file, tools string) (*listed, error) {
 	return l, err
 }
 
-// judge holds the list against the pins.
+// judge compares the list with the pins.
 func (l *listed) judge(server catalog.Server, volatile []string) catalog.Judgement {
 	return catalog.Judge(l.pins, l.alias, server, l.tools, catalog.Settings{
 		First:    catalog.Required,
@@ -83,7 +82,7 @@ func (l *listed) judge(server catalog.Server, volatile []string) catalog.Judgeme
 	})
 }
 
-// unknown is the error of a server of which nothing is pinned.
+// unknown returns the error for a server without pins.
 func (l *listed) unknown() error {
 	var names []string
 	for i := range l.pins.Servers {
@@ -92,7 +91,7 @@ func (l *listed) unknown() error {
 	return fmt.Errorf("%s pins no tools of a server %q%s", l.file, l.alias, near(l.alias, names))
 }
 
-// near offers the nearest of some names.
+// near suggests the most similar of some names.
 func near(name string, names []string) string {
 	nearest := diag.Nearest(name, names)
 	if nearest == "" {
@@ -101,7 +100,7 @@ func near(name string, names []string) string {
 	return fmt.Sprintf(", did you mean %q", nearest)
 }
 
-// identity is a server as JSON.
+// identity returns a server as JSON.
 func identity(server catalog.Server) json.RawMessage {
 	text, err := server.Text()
 	if err != nil { // it was read from JSON, or its digest was made

@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/mcp/pinfile"
 )
 
-// pinFlags are those of assent mcp pin.
+// pinFlags are the flags of assent mcp pin.
 type pinFlags struct {
 	listFlags
 	beside bool
@@ -27,7 +27,7 @@ type pinFlags struct {
 	command []string
 }
 
-// Pin is assent mcp pin.
+// Pin returns the command assent mcp pin.
 func Pin(streams term.Streams) *cobra.Command {
 	var f pinFlags
 	cmd := &cobra.Command{
@@ -66,7 +66,7 @@ func Pin(streams term.Streams) *cobra.Command {
 	return cmd
 }
 
-// server is what the flags say; ok is false when they say nothing.
+// server returns the server of the flags. ok is false if they name none.
 func (f *pinFlags) server() (server catalog.Server, ok bool, err error) {
 	switch {
 	case f.url != "" && f.starts():
@@ -81,7 +81,7 @@ func (f *pinFlags) server() (server catalog.Server, ok bool, err error) {
 	return server, false, nil
 }
 
-// starts reports whether the flags are of a server that is started.
+// starts reports whether the flags describe a server that is started as a program.
 func (f *pinFlags) starts() bool {
 	return len(f.command) > 0 || f.cwd != "" || len(f.env) > 0 || f.binary != ""
 }
@@ -102,7 +102,7 @@ func (f *pinFlags) started() (server catalog.Server, ok bool, err error) {
 	}, true, nil
 }
 
-// pinnedDoc is what assent mcp pin prints.
+// pinnedDoc is the output of assent mcp pin.
 type pinnedDoc struct {
 	Alias    string    `json:"alias"`
 	Accepted []toolDoc `json:"accepted"`
@@ -165,12 +165,12 @@ func (f *pinFlags) accept(list *listed) (pinnedDoc, error) {
 	return doc, nil
 }
 
-// wants reports whether a tool is one of those that are named.
+// wants reports whether a tool was named, or none were.
 func (f *pinFlags) wants(name string) bool {
 	return len(f.names) == 0 || slices.Contains(f.names, name)
 }
 
-// one accepts a tool, or tells why it can't be accepted.
+// one accepts a tool, or returns why it can't be accepted.
 func (f *pinFlags) one(server catalog.Server, v catalog.Verdict, doc *pinnedDoc) (*catalog.Pin, error) {
 	t := toolOf(v)
 	switch {
@@ -189,7 +189,7 @@ func (f *pinFlags) one(server catalog.Server, v catalog.Verdict, doc *pinnedDoc)
 	return &pin, err
 }
 
-// whose is the server that the tools are accepted of.
+// whose returns the server for which the tools are accepted.
 func (f *pinFlags) whose(list *listed) (catalog.Server, error) {
 	server, given, err := f.server()
 	pinned := list.pins.Of(list.alias)
@@ -214,7 +214,7 @@ func (f *pinFlags) whose(list *listed) (catalog.Server, error) {
 	return server, nil
 }
 
-// known refuses names that the list doesn't have.
+// known returns an error for names that the list doesn't have.
 func (f *pinFlags) known(list *listed) error {
 	var names []string
 	for _, t := range list.tools {

@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/mcp/pinfile"
 )
 
-// Pins is assent mcp pins.
+// Pins returns the command assent mcp pins.
 func Pins(reader config.Reader) *cobra.Command {
 	var f config.MCPFlags
 	var asJSON bool
@@ -43,7 +43,7 @@ func Pins(reader config.Reader) *cobra.Command {
 	return cmd
 }
 
-// pinsOf is the file that is named, or that of a gateway.
+// pinsOf returns the named file of pins, or that of a gateway.
 func pinsOf(reader config.Reader, f config.MCPFlags, args []string) (string, error) {
 	gateway := f.File+f.Agent+f.Store != ""
 	switch {
@@ -57,7 +57,7 @@ func pinsOf(reader config.Reader, f config.MCPFlags, args []string) (string, err
 	return cfg.Pins(), err
 }
 
-// pinsDoc is what assent mcp pins prints.
+// pinsDoc is the output of assent mcp pins.
 type pinsDoc struct {
 	Servers []serverDoc `json:"servers"`
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Backend is what the commands need beside a client: the service itself
-// and its stores.
+// Backend has the functions that the commands need in addition to a client: the service itself and
+// its stores.
 type Backend struct {
-	// OpenStore opens a store. Unless Create is set, one that is not
-	// there is an error.
+	// OpenStore opens a store. If the store doesn't exist, it returns an error unless Create is
+	// set.
 	OpenStore func(ctx context.Context, c config.Store) (store.Store, error)
 	// CreateToken, RevokeToken, Thaw and Prune work on a store
 	// directly, and record it in the ledger.
@@ -36,37 +36,34 @@ type Backend struct {
 	) (requests, entries int, err error)
 	// Backup writes a store to a file, and records it in the ledger.
 	Backup func(ctx context.Context, s store.Store, w io.Writer) error
-	// Restore fills a store from a backup, or goes on from what it
-	// holds when there is none (nil), and voids what must not outlive
-	// that.
+	// Restore fills a store from a backup, or continues with the store's own content if from is
+	// nil, and voids what must not outlive a restore.
 	Restore func(ctx context.Context, c config.Store, from io.Reader) (Restored, error)
-	// RotateKey binds a store to another key, which it makes when the
-	// file is not there, and returns both public keys.
+	// RotateKey binds a store to another key and returns both public keys. It creates the key if
+	// the file doesn't exist.
 	RotateKey func(ctx context.Context, c config.Store, keyFile, watermark string) (before, after string, err error)
-	// Serve runs the service until ctx ends. It calls ready once, when
-	// it answers.
+	// Serve runs the service until ctx ends. It calls ready once, when the service answers.
 	Serve func(ctx context.Context, c config.Serve, log io.Writer, ready func(Ready)) error
-	// Check reads everything that Serve would, and tells what is wrong.
-	// It opens no store and reaches nobody.
+	// Check reads everything that Serve would read, and reports what is wrong. It opens no store
+	// and makes no network requests.
 	Check func(ctx context.Context, c config.Serve) Checked
-	// CheckOIDC asks the identity providers of a configuration what
-	// they offer.
+	// CheckOIDC reads the metadata of the configured identity providers.
 	CheckOIDC func(ctx context.Context, c config.Serve) (Checked, error)
-	// Gateway runs one RAP gateway without a service beside it, until
-	// ctx ends. It calls ready once, when it answers.
+	// Gateway runs one RAP gateway without a service until ctx ends. It calls ready once, when the
+	// gateway answers.
 	Gateway func(ctx context.Context, c config.Gateway, log io.Writer, ready func(Ready)) error
-	// MCP runs an MCP gateway until ctx ends, or the client on the
-	// standard streams has gone.
+	// MCP runs an MCP gateway until ctx ends, or until the client on the standard streams has
+	// disconnected.
 	MCP func(ctx context.Context, c config.MCP, streams term.Streams) error
-	// MCPInbox runs the asking side of an MCP gateway alone, on the same
-	// store, for a person of this machine. file holds a token of theirs.
+	// MCPInbox runs only the inbox of an MCP gateway, on the same store, for the user of this
+	// machine. file contains their token.
 	MCPInbox func(
 		ctx context.Context, c config.MCP, person string, log io.Writer, ready func(r Ready, file string),
 	) error
 }
 
-// onStore completes a command that works on a store itself: with the
-// flags that say which, and --json.
+// onStore completes a command that works directly on a store: it adds the flags that select the
+// store, and --json.
 func (a Commands) onStore(
 	cmd *cobra.Command, standard, usage string,
 	run func(ctx context.Context, c config.Store, asJSON bool) error,
@@ -87,7 +84,7 @@ func (a Commands) onStore(
 	return cmd
 }
 
-// withStore opens a store for one piece of work.
+// withStore opens a store, runs work and closes the store.
 func (a Commands) withStore(ctx context.Context, c config.Store, work func(store.Store) error) (err error) {
 	if c, err = c.WithDefaults(); err != nil {
 		return err
@@ -97,8 +94,7 @@ func (a Commands) withStore(ctx context.Context, c config.Store, work func(store
 	if err != nil {
 		return err
 	}
-	// the path may be misspelt, and a token in a store that nobody
-	// serves opens nothing
+	// warn, because the path may be misspelt, and a token in a store without a service is useless
 	if c.Create && missing != nil && !stores.IsURL(c.Where) {
 		fmt.Fprintf(
 			a.Err,

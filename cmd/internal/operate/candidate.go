@@ -55,7 +55,7 @@ func (a Commands) compared(cmd *cobra.Command, c remote.Connection, format strin
 	return verdict(&seen)
 }
 
-// verdict is the exit code of a comparison.
+// verdict returns the exit code of a comparison.
 func verdict(c *openapi.Candidate) error {
 	whole := len(c.Problems) == 0 && c.Dropped == 0
 	for _, one := range c.Agents {
@@ -71,8 +71,7 @@ func verdict(c *openapi.Candidate) error {
 	return nil
 }
 
-// printCandidate writes the comparison in the format that was asked
-// for.
+// printCandidate prints the comparison in the requested format.
 func printCandidate(p *term.Printer, format string, c openapi.Candidate) {
 	clean := safetext.Escape
 	item := ""
@@ -96,8 +95,8 @@ func printCandidate(p *term.Printer, format string, c openapi.Candidate) {
 	}
 }
 
-// printCompared writes what one agent's calls came to, under the rules
-// in force and under the candidate's.
+// printCompared prints the outcomes of one agent's calls under the rules in force and under the
+// candidate's.
 func printCompared(p *term.Printer, format string, clean func(string) string, one *openapi.ComparedAgent) {
 	title := "Agent " + clean(one.Agent) + ", since " + one.Since.UTC().Format(time.RFC3339)
 	if format == "markdown" {

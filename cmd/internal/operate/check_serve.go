@@ -12,24 +12,24 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// Checked is what assent serve --check found, or assent oidc check.
+// Checked is the result of assent serve --check or assent oidc check.
 type Checked struct {
 	Ok bool `json:"ok"`
-	// Retention is after how long what ended is redacted; "" for never.
+	// Retention is the age at which ended requests are redacted. It is empty for never.
 	Retention string          `json:"retention,omitempty"`
 	Tenants   []CheckedTenant `json:"tenants"`
 	Problems  []TenantProblem `json:"problems"`
 	Warnings  []TenantProblem `json:"warnings"`
 }
 
-// CheckedTenant is what would be in force for one tenant.
+// CheckedTenant describes what would be in force for one tenant.
 type CheckedTenant struct {
 	Tenant   string           `json:"tenant"`
 	Loaded   []openapi.Loaded `json:"loaded,omitempty"`
 	Provider *CheckedProvider `json:"provider,omitempty"`
 }
 
-// CheckedProvider is what an identity provider said of itself.
+// CheckedProvider is the relevant metadata of an identity provider.
 type CheckedProvider struct {
 	Issuer     string   `json:"issuer"`
 	Algorithms []string `json:"algorithms"` // of ID tokens
@@ -39,8 +39,7 @@ type CheckedProvider struct {
 	Register   []string `json:"register"`   // addresses to register there
 }
 
-// TenantProblem is something that is wrong, or worth a look. Tenant is
-// "" when it is about all.
+// TenantProblem is a problem or a warning. Tenant is empty if it concerns all tenants.
 type TenantProblem struct {
 	Tenant  string `json:"tenant,omitempty"`
 	Problem string `json:"problem"`
@@ -53,7 +52,7 @@ func (p TenantProblem) String() string {
 	return "tenant " + p.Tenant + ": " + p.Problem
 }
 
-// checked tells what was found; something that is wrong is a no.
+// checked prints the result. It returns the exit code "no" if there are problems.
 func (a Commands) checked(c Checked, asJSON bool) error {
 	c.Ok = len(c.Problems) == 0
 	if err := term.Print(a.Streams, asJSON, c, printChecked); err != nil {

@@ -1,5 +1,5 @@
-// Package operate is the commands of operators: the service itself, and
-// what is done to it and to its store.
+// Package operate implements the commands of operators: for the service itself, and for working on
+// it and its store.
 package operate
 
 import (
@@ -11,11 +11,11 @@ import (
 // Commands are the commands of operators.
 type Commands struct {
 	remote.Caller
-	// Backend is the heavy half, wired by cmd/assent.
+	// Backend has the functions that cmd/assent provides.
 	Backend Backend
 }
 
-// All are the commands of this package, in the order of the help.
+// All returns the commands of this package in the order of the help.
 func (a Commands) All() []*cobra.Command {
 	return []*cobra.Command{
 		a.serveCommand(), a.tokenCommand(), a.freezeCommand(), a.thawCommand(), a.deliveriesCommand(),
@@ -25,8 +25,7 @@ func (a Commands) All() []*cobra.Command {
 	}
 }
 
-// RAP are the commands below `assent rap` that run a server, or act on
-// one.
+// RAP returns the commands below `assent rap` that run a server or act on one.
 func (a Commands) RAP() []*cobra.Command {
 	return []*cobra.Command{
 		a.rapGatewayCommand(), a.rapRuntimeCommand(), a.rapGrantsCommand(), a.rapRevokeCommand(),

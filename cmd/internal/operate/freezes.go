@@ -81,7 +81,7 @@ func (a Commands) thawCommand() *cobra.Command {
 	return cmd
 }
 
-// thaw lifts a freeze, and lists what is frozen then.
+// thaw lifts a freeze, and lists what is still frozen.
 func (a Commands) thaw(ctx context.Context, f thawFlags) error {
 	left, err := at(ctx, a, f.Place, false, func(s store.Store, tenant string) ([]approval.Freeze, error) {
 		err := a.Backend.Thaw(ctx, s, tenant, f.agent, f.reason)
@@ -114,7 +114,7 @@ func errNoFreeze(agent string) error {
 	return fmt.Errorf("there is no freeze of %s to lift: `assent freeze --list` shows the freezes", frozenAgent(agent))
 }
 
-// frozenAgent names what a freeze covers: one agent, or all of them.
+// frozenAgent returns what a freeze covers: one agent, or everything.
 func frozenAgent(agent string) string {
 	if agent == "" {
 		return "everything"

@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
-// HookInbox is assent hook inbox.
+// HookInbox returns the command assent hook inbox.
 func (a Commands) HookInbox() *cobra.Command {
 	var f config.HookFlags
 	var person string

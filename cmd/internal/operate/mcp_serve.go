@@ -10,7 +10,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
-// MCPGateway is assent mcp gateway.
+// MCPGateway returns the command assent mcp gateway.
 func (a Commands) MCPGateway() *cobra.Command {
 	var f config.MCPFlags
 	cmd := &cobra.Command{
@@ -55,7 +55,7 @@ func mcpFlags(cmd *cobra.Command, f *config.MCPFlags) {
 	flags.StringVar(&f.Alias, "alias", "", "`ALIAS` of the server; the only one of the agent's mcp_servers")
 }
 
-// MCPInbox is assent mcp inbox.
+// MCPInbox returns the command assent mcp inbox.
 func (a Commands) MCPInbox() *cobra.Command {
 	var f config.MCPFlags
 	var person string
@@ -92,8 +92,7 @@ func (a Commands) MCPInbox() *cobra.Command {
 	return cmd
 }
 
-// inbox serves the inbox of a store to a person of this machine, and
-// says how to answer there.
+// inbox serves the inbox of a store to the user of this machine, and prints how to answer there.
 func (a Commands) inbox(cmd *cobra.Command, cfg config.MCP, person string, asJSON bool) error {
 	ctx, stop := system.UntilSignal(cmd)
 	defer stop()
@@ -113,7 +112,7 @@ func (a Commands) inbox(cmd *cobra.Command, cfg config.MCP, person string, asJSO
 	return errors.Join(err, p.Done())
 }
 
-// inboxDoc is what assent mcp inbox --json and assent hook inbox --json print.
+// inboxDoc is the output of assent mcp inbox --json and assent hook inbox --json.
 type inboxDoc struct {
 	Ready
 	TokenFile string `json:"token_file"`

@@ -41,7 +41,7 @@ func (a Commands) fetchPoliciesCommand() *cobra.Command {
 	return cmd
 }
 
-// fetchedPolicies is what assent policies fetch tells.
+// fetchedPolicies is the output of assent policies fetch.
 type fetchedPolicies struct {
 	Origin   string `json:"origin"`
 	Policies int    `json:"policies"`

@@ -12,20 +12,19 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
-// Ready is what a service says once it answers.
+// Ready is the output of a service once it answers.
 type Ready struct {
 	URL  string `json:"url"`            // where people reach it
 	API  string `json:"api"`            // where it listens
 	Link string `json:"link,omitempty"` // one-time sign-in link of --dev
-	// Metrics is where the figures are, when they have a listener of
-	// their own.
+	// Metrics is the address of the metrics, if they have a listener of their own.
 	Metrics string `json:"metrics,omitempty"`
-	// Register are the addresses that other services must be told.
+	// Register are the addresses that have to be configured in other services.
 	Register []Address `json:"register,omitempty"`
 }
 
-// Address is one that an operator registers elsewhere: at an identity
-// provider, or with a Slack app.
+// Address is an address that an operator has to register elsewhere: at an identity provider, or
+// with a Slack app.
 type Address struct {
 	Tenant string `json:"tenant"`
 	For    string `json:"for"` // RedirectURI, SignedOutURI, or what a channel calls it
@@ -33,7 +32,7 @@ type Address struct {
 	Words  string `json:"-"` // what it is for; "" with those below
 }
 
-// What addresses are for.
+// The purposes of addresses.
 const (
 	RedirectURI  = "oidc_redirect_uri"
 	SignedOutURI = "oidc_post_logout_redirect_uri"
@@ -102,7 +101,7 @@ func (a Commands) serve(ctx context.Context, cfg config.Serve, asJSON bool) erro
 	return errors.Join(err, p.Done())
 }
 
-// printAddresses prints what must be registered elsewhere.
+// printAddresses prints the addresses that must be registered elsewhere.
 func printAddresses(p *term.Printer, all []Address) {
 	words := map[string]string{
 		RedirectURI:  "redirect URI for the identity provider",

@@ -33,18 +33,18 @@ type TokenFlags struct {
 	wait    bool
 }
 
-// Place is where administration happens: at a server, or on a store itself.
+// Place is the target of an administrative command: a server, or a store directly.
 type Place struct {
 	remote.Connection
 	config.StoreFlags
 	Tenant string
 }
 
-// direct reports whether the store is worked on itself, which needs no
-// token: that is how the first one comes about.
+// direct reports whether the command works directly on the store, which needs no token. The first
+// token can only be created this way.
 func (p Place) direct() bool { return p.Where != "" || p.File != "" || p.ServeFile != "" }
 
-// placed adds the flags that say where a command administers.
+// placed adds the flags that select the target of a command.
 func placed(cmd *cobra.Command, p *Place) *cobra.Command {
 	flags := remote.Connected(cmd, &p.Connection).Flags()
 	config.StoreFlag(cmd, &p.StoreFlags, "", "work on this store itself: `PATH` or postgres:// URL")
@@ -164,7 +164,7 @@ func (a Commands) createToken(ctx context.Context, f TokenFlags) error {
 	return p.Done()
 }
 
-// body is the token that the flags ask for.
+// body returns the token that the flags describe.
 func (f TokenFlags) body() (openapi.TokenBody, error) {
 	body := openapi.TokenBody{
 		Name:     f.name,
@@ -187,8 +187,7 @@ func (f TokenFlags) body() (openapi.TokenBody, error) {
 	return body, nil
 }
 
-// MakeToken makes a token at a place, once administrators have approved
-// it where they must.
+// MakeToken creates a token at a place, after administrators have approved it if that is required.
 func (a Commands) MakeToken(
 	ctx context.Context, p Place, wait bool, body openapi.TokenBody,
 ) (*openapi.CreatedToken, error) {
@@ -199,13 +198,11 @@ func (a Commands) MakeToken(
 	})
 }
 
-// administerPause is how long to wait before asking again whether
-// administrators have approved an act.
+// administerPause is the interval for checking if administrators have approved an act.
 const administerPause = 2 * time.Second
 
-// administer does what administrators may have to approve first. It
-// says that they are asked, and with wait goes on once they have
-// approved it.
+// administer performs an act that administrators may have to approve first. It prints that they are
+// asked, and with wait it continues once they have approved it.
 func administer[T any](ctx context.Context, a Commands, wait bool, act func() (T, error)) (T, error) {
 	told := ""
 	for {
@@ -238,17 +235,15 @@ func administer[T any](ctx context.Context, a Commands, wait bool, act func() (T
 	}
 }
 
-// asks reports whether the token asks for calls of agents, and nobody
-// said for which.
+// asks reports whether the token may ask for calls, but the flags don't limit it to agents.
 func (f TokenFlags) asks() bool {
 	return len(f.agents) == 0 &&
 		(slices.Contains(f.scopes, string(openapi.ScopeRequest)) ||
 			slices.Contains(f.scopes, string(openapi.ScopeDecide)))
 }
 
-// at works on the store itself where flags name one, else at the
-// server. The environment alone never makes a command do the first.
-// With create a store that is not there is made.
+// at works directly on the store if flags name one, otherwise on the server. The environment alone
+// never selects the store. With create a missing store is created.
 func at[T any](
 	ctx context.Context, a Commands, p Place, create bool,
 	directly func(s store.Store, tenant string) (T, error), remotely func(*client.Client) (T, error),

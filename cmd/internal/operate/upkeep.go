@@ -16,7 +16,7 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// storeUsage is the help of --store where ASSENT_STORE may say it.
+// storeUsage is the help of --store if ASSENT_STORE may be used instead.
 const storeUsage = "`PATH` or postgres:// URL; ASSENT_STORE"
 
 func (a Commands) migrateCommand() *cobra.Command {
@@ -121,7 +121,7 @@ func (a Commands) restoreCommand() *cobra.Command {
 	)
 }
 
-// Restored says what a restore took back.
+// Restored reports what a restore voided.
 type Restored struct {
 	Permits  int `json:"permits"`
 	Grants   int `json:"grants"`
@@ -130,8 +130,8 @@ type Restored struct {
 	Tokens   int `json:"tokens"`  // that were good in the backup, and known to be revoked
 	Freezes  int `json:"freezes"` // that only the watermark knew
 	Lost     int `json:"lost"`    // ledger entries that are known to have been behind the backup
-	// Unknown: without a watermark nobody can tell what was frozen,
-	// revoked or recorded after the backup.
+	// Unknown is true if there is no watermark, so that it is unknown what was frozen, revoked or
+	// recorded after the backup.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
@@ -230,8 +230,8 @@ type pruneFlags struct {
 	dry    bool
 }
 
-// leastPruneAge is the least --older-than without --recent: less is more
-// likely a slip.
+// leastPruneAge is the minimum of --older-than without --recent, because a smaller value is
+// probably a mistake.
 const leastPruneAge = 24 * time.Hour
 
 func (a Commands) prune(ctx context.Context, c config.Store, f pruneFlags, asJSON bool) error {

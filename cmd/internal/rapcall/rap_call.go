@@ -1,4 +1,4 @@
-// Package rapcall is `assent rap call`: a RAP runtime for one call.
+// Package rapcall implements `assent rap call`: a RAP runtime for one call.
 package rapcall
 
 import (
@@ -174,12 +174,11 @@ func (a command) rapCall(ctx context.Context, f rapCallFlags, operation string) 
 	return a.rapFollow(ctx, f, threads, terminal, in, until)
 }
 
-// rapCaller is who calls: whoever sits here. The tool server knows
-// threads and calls by the names that they chose.
+// rapCaller returns the asker of the call: the user of this terminal. The tool server identifies
+// threads and calls by the names that the runtime chose.
 func rapCaller() approval.Asker { return approval.Asker{Token: "assent rap call"} }
 
-// refused adds what is often the reason when a tool server takes no
-// invocation.
+// refused prints the most common reason why a tool server doesn't accept an invocation.
 func (t *rapTerminal) refused(end runtime.Call) {
 	if end.Why == runtime.WhyNotAccepted {
 		t.Printf(
@@ -189,8 +188,7 @@ func (t *rapTerminal) refused(end runtime.Call) {
 	}
 }
 
-// unusable says why a tool server is, and what helps where that is for
-// the caller to do.
+// unusable explains why a tool server can't be used, and how to fix it if the caller can.
 func unusable(err error) error {
 	err = fmt.Errorf("the tool server can't be used: %w", err)
 	if errors.Is(err, peer.ErrOrigin) {
@@ -224,8 +222,7 @@ func (a command) rapArguments(text string) (json.RawMessage, error) {
 	return read, nil
 }
 
-// rapRuntime starts a Runtime that keeps everything in memory, and what
-// takes its callbacks.
+// rapRuntime starts a Runtime that keeps everything in memory, and the server for its callbacks.
 func (a command) rapRuntime(
 	ctx context.Context, f rapCallFlags, operation string, listener net.Listener, at hold.People,
 ) (*runtime.Runtime, func(), error) {
@@ -294,8 +291,7 @@ func serveRap(ctx context.Context, listener net.Listener, r *runtime.Runtime) (s
 	}
 }
 
-// openAgent lets one operation be called: then the tool's own question
-// is the only one.
+// openAgent is an agent that allows one operation, so that only the tool itself asks questions.
 const openAgent = `schema_version: "1.0.0"
 metadata: {id: rap-call, name: assent rap call, version: "1.0.0", description: Makes one call.}
 interface: {input: {type: object}, output: {type: object}}
@@ -305,7 +301,7 @@ action_space:
     - {alias: %s, description: The operation.}
 `
 
-// rapPlan is the agent's, or one that lets the operation be called.
+// rapPlan returns the agent's plan, or one that allows the operation.
 func (a command) rapPlan(f rapCallFlags, operation string) (plan *resolve.Plan, err error) {
 	if f.Agent != "" {
 		return a.Compile(f.Flags)

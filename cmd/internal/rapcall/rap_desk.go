@@ -13,14 +13,13 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
-// rapTerminal is where the one person at this terminal answers, one
-// question at a time.
+// rapTerminal asks the user of this terminal one question at a time.
 type rapTerminal struct {
 	term.Printer
 	flags rapCallFlags
 	at    string        // where the tool is to answer
 	mu    sync.Mutex    // held while something is asked
-	lines <-chan string // what the person types; closed when nobody does
+	lines <-chan string // the lines that the person types; closed without a terminal
 
 	told  sync.Mutex
 	asked []rapExchange
@@ -40,7 +39,7 @@ func (a command) rapTerminal(ctx context.Context, f rapCallFlags) *rapTerminal {
 	return &rapTerminal{Printer: p, flags: f, lines: a.typed(ctx)}
 }
 
-// typed reads lines, when there is a person who types them.
+// typed returns the lines that a person types. The channel is closed if the input is no terminal.
 func (a command) typed(ctx context.Context) <-chan string {
 	lines := make(chan string)
 	if !a.InTerminal {
@@ -61,14 +60,14 @@ func (a command) typed(ctx context.Context) <-chan string {
 	return lines
 }
 
-// ask is a hold.AskFunc: what we know first, then what the tool says.
+// ask is a hold.AskFunc. It prints the verified facts first, then the tool's text.
 func (t *rapTerminal) ask(ctx context.Context, q hold.Question) hold.Answer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.Printf("%s asks about the call %s %s\n", q.Server, q.Call.Tool, string(q.Call.Args))
 	t.Printf("the tool says:\n")
 	for line := range strings.Lines(q.Prompt) {
-		// the runtime has spelt out what does not print
+		// the runtime has already escaped what does not print
 		t.Printf("  | %s\n", term.Ready(strings.TrimRight(line, "\r\n")))
 	}
 	for i, label := range q.Choices {
@@ -90,8 +89,7 @@ func (t *rapTerminal) ask(ctx context.Context, q hold.Question) hold.Answer {
 	return answer
 }
 
-// label prints the mark of the default before the label, which could
-// imitate it behind.
+// label prints the mark of the default before the label. After it, a label could imitate the mark.
 func (t *rapTerminal) label(i int, label string, standard bool) {
 	mark := " "
 	if standard {
@@ -103,7 +101,7 @@ func (t *rapTerminal) label(i int, label string, standard bool) {
 	t.Printf("%s [%d] %s\n", mark, i, term.Ready(label))
 }
 
-// picked is what the flag says, or what the person types. Nobody to ask
+// picked returns the answer of the flag, or the one that the person types. Without a person there
 // is no answer.
 func (t *rapTerminal) picked(ctx context.Context, q hold.Question) hold.Answer {
 	if text := t.flags.answer; text != "" {
@@ -127,7 +125,7 @@ func (t *rapTerminal) picked(ctx context.Context, q hold.Question) hold.Answer {
 	}
 }
 
-// line waits for a line, or for the end of the question.
+// line waits for a line or for the end of the question.
 func (t *rapTerminal) line(ctx context.Context) (string, bool) {
 	select {
 	case line, more := <-t.lines:
@@ -141,7 +139,7 @@ func (t *rapTerminal) line(ctx context.Context) (string, bool) {
 	}
 }
 
-// readChoice understands an index and dismiss. Nothing else is an answer.
+// readChoice accepts an index or dismiss. Anything else is no answer.
 func readChoice(text string, q hold.Question) (hold.Answer, bool) {
 	if text == "dismiss" {
 		return hold.Answer{State: hold.Dismissed, Selected: q.Default, By: "you"}, true
@@ -155,15 +153,15 @@ func readChoice(text string, q hold.Question) (hold.Answer, bool) {
 	}, err == nil && text == strconv.Itoa(n) && n >= 0 && n < len(q.Choices)
 }
 
-// isAnswer reports whether a text could be an answer to some question;
-// none is one that is asked for here.
+// isAnswer reports whether a text may be the answer to a question. An empty text means that the
+// person is asked.
 func isAnswer(text string) bool {
 	n, err := strconv.Atoi(text)
 	return text == "" || text == "dismiss" || err == nil && n >= 0 && text == strconv.Itoa(n)
 }
 
-// expects says what there is when an operation is not offered, and how
-// long this may take where somebody looks.
+// expects lists the operations if the requested one is not offered, and prints how long the call
+// may take if a person is watching.
 func (t *rapTerminal) expects(operation string, offers []runtime.Offer) {
 	names := make([]string, len(offers))
 	for i, o := range offers {
@@ -176,8 +174,8 @@ func (t *rapTerminal) expects(operation string, offers []runtime.Offer) {
 	}
 }
 
-// approve is a hold.ApproveFunc: the agent's file wants the call
-// approved before it leaves.
+// approve is a hold.ApproveFunc for calls that the agent's file requires to be approved before they
+// are sent.
 func (t *rapTerminal) approve(ctx context.Context, v hold.Verdict) hold.Held {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -198,7 +196,7 @@ func (t *rapTerminal) approve(ctx context.Context, v hold.Verdict) hold.Held {
 	}
 }
 
-// exchanges are the questions so far.
+// exchanges returns the questions so far.
 func (t *rapTerminal) exchanges() []rapExchange {
 	t.told.Lock()
 	defer t.told.Unlock()

@@ -16,8 +16,7 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
-// rapEnd is the JSON document of a call that has ended, with what was
-// asked on the way.
+// rapEnd is the JSON document of an ended call, with the questions that were asked.
 type rapEnd struct {
 	runtime.Call
 	Asked  []rapExchange `json:"asked"`
@@ -25,16 +24,16 @@ type rapEnd struct {
 	Ended  rapEnded      `json:"ended,omitempty"`  // how the subscription did
 }
 
-// rapEnded is how the events after a result came to an end.
+// rapEnded is the way in which the events after a result ended.
 type rapEnded string
 
 const (
 	rapFinal       rapEnded = "final"       // the tool said that it was the last one
-	rapInterrupted rapEnded = "interrupted" // somebody stopped here
+	rapInterrupted rapEnded = "interrupted" // stopped by the user
 	rapTimeout     rapEnded = "timeout"     // --within was over
 )
 
-// rapFollow waits for what the call comes to, and prints it.
+// rapFollow waits for the result of the call and prints it.
 func (a command) rapFollow(
 	ctx context.Context,
 	f rapCallFlags,
@@ -49,7 +48,7 @@ func (a command) rapFollow(
 	}
 	call, err := terminal.wait(ctx, of)
 	if errors.Is(err, context.Canceled) {
-		// as well as it goes: we are leaving
+		// errors are ignored: the command is exiting
 		_ = threads.Cancel(context.WithoutCancel(ctx), in.Thread, in.ID, "stopped at the terminal")
 		return term.No("stopped waiting: the tool server is told so")
 	}
@@ -71,15 +70,14 @@ func (a command) rapFollow(
 	}, end, until)
 }
 
-// following is how a call is followed after its result.
+// following holds what is needed to follow a call after its result.
 type following struct {
 	threads  *runtime.Threads
 	of       *runtime.Follower
 	terminal *rapTerminal
 }
 
-// rapEvents prints the events after a result as they come, until the
-// last of them.
+// rapEvents prints the events after a result as they arrive, up to the last one.
 func (a command) rapEvents(
 	ctx context.Context, f rapCallFlags, call following, end rapEnd, until time.Time,
 ) error {
@@ -105,7 +103,7 @@ func (a command) rapEvents(
 			)
 		}
 
-		// as well as it goes: we are leaving
+		// errors are ignored: the command is exiting
 		_ = call.threads.Cancel(context.WithoutCancel(ctx), end.Thread, end.ID, "nobody listens any more")
 		err = term.ExitWith(term.ExitNo, err)
 	}
@@ -119,8 +117,7 @@ func (a command) rapEvents(
 	return errors.Join(p.Done(), err)
 }
 
-// eachEvent shows the events of a call as they come. It ends without an
-// error after the last one.
+// eachEvent shows the events of a call as they arrive. It returns nil after the last one.
 func (f *following) eachEvent(ctx context.Context, show func(rap.Event)) error {
 	for {
 		n, err := nextNews(ctx, f.of)
@@ -138,7 +135,7 @@ func (f *following) eachEvent(ctx context.Context, show func(rap.Event)) error {
 	}
 }
 
-// nextNews waits for what happens next to a call.
+// nextNews waits for the next change of a call.
 func nextNews(ctx context.Context, of *runtime.Follower) (runtime.News, error) {
 	for {
 		p, err := of.Next(ctx)
@@ -151,9 +148,8 @@ func nextNews(ctx context.Context, of *runtime.Follower) (runtime.News, error) {
 	}
 }
 
-// wait waits for the result of a call, and tells on the way what the
-// tool shows and where it wants its user to sign in: until that is done
-// there is none.
+// wait waits for the result of a call. Meanwhile it prints what the tool shows and where its user
+// has to sign in, without which there is no result.
 func (t *rapTerminal) wait(ctx context.Context, of *runtime.Follower) (runtime.Call, error) {
 	for told := ""; ; {
 		n, err := nextNews(ctx, of)
@@ -171,7 +167,7 @@ func (t *rapTerminal) wait(ctx context.Context, of *runtime.Follower) (runtime.C
 	}
 }
 
-// tell tells what is no result and no event.
+// tell prints news other than results and events.
 func (t *rapTerminal) tell(n runtime.News) {
 	switch {
 	case n.View != nil:
@@ -179,7 +175,7 @@ func (t *rapTerminal) tell(n runtime.News) {
 		if cut {
 			content += " …"
 		}
-		t.mu.Lock() // nobody is asked meanwhile
+		t.mu.Lock() // no question is asked meanwhile
 		defer t.mu.Unlock()
 		t.Printf("the tool shows %s: %s\n", n.View.Type, content)
 	case n.Lost > 0:
@@ -187,11 +183,11 @@ func (t *rapTerminal) tell(n runtime.News) {
 	}
 }
 
-// maxShownView is how many characters of a view are told.
+// maxShownView limits how many characters of a view are printed.
 const maxShownView = 1000
 
-// signIn shows the link of a tool with its host in front, where that is
-// registered. Any other could lead anywhere.
+// signIn prints the sign-in link of a tool with its host in front if the host is registered. Other
+// links are not shown, because they could lead anywhere.
 func (t *rapTerminal) signIn(call runtime.Call) {
 	if call.SignInHost == "" {
 		t.Printf("the tool wants you to sign in at an origin that is not registered: --allow ORIGIN takes one\n")
@@ -200,7 +196,7 @@ func (t *rapTerminal) signIn(call runtime.Call) {
 	t.Printf("the tool wants you to sign in at %s: %s\n", call.SignInHost, call.SignIn)
 }
 
-// rapNews is where what goes on is told, by several at once, until the end.
+// rapNews writes progress messages from several goroutines until end is called.
 type rapNews struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -215,14 +211,14 @@ func (n *rapNews) Write(text []byte) (int, error) {
 	return n.w.Write(text)
 }
 
-// end drops what is told from now on.
+// end makes the writer drop everything from now on.
 func (n *rapNews) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.w = nil
 }
 
-// rapLog tells what the runtime refuses, without the time: somebody looks on.
+// rapLog logs what the runtime refuses. It omits the time, because a person is watching.
 func rapLog(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{
 		Level: slog.LevelWarn,

@@ -19,9 +19,8 @@ import (
 	"github.com/assent-dev/assent/policy/policyhttp"
 )
 
-// Open prepares the registry of a configuration; nil when it has none.
-// Nothing is fetched before its first Refresh. What keeps the cache
-// from being written goes to trouble.
+// Open prepares the registry of a configuration. It returns nil if there is none. Nothing is
+// fetched before the first Refresh. Errors while writing the cache are passed to trouble.
 func Open(d *term.Decisions, trouble func(error)) (*policyhttp.Registry, error) {
 	if d == nil || d.Registry == nil {
 		return nil, nil
@@ -54,8 +53,8 @@ func open(d *term.Decisions, keep func(bundle []byte)) (*policyhttp.Registry, er
 	return r, nil
 }
 
-// readToken reads the token of a registry, each time anew: whoever
-// hands tokens out may replace it.
+// readToken reads the token of a registry. It is read for each request, because the token may be
+// rotated.
 func readToken(config, file string) (string, error) {
 	text, err := os.ReadFile(file)
 	token := strings.TrimSpace(string(text))
@@ -69,7 +68,7 @@ func readToken(config, file string) (string, error) {
 	return token, nil
 }
 
-// Fetched is what a registry holds now.
+// Fetched is the current content of a registry.
 type Fetched struct {
 	Origin   string         // its URL, without what may be secret
 	Bundle   []byte         // as it was sent
@@ -77,8 +76,7 @@ type Fetched struct {
 	Findings []diag.Finding // of them; none stops
 }
 
-// Fetch asks the registry of a configuration for what it holds now. It
-// keeps nothing.
+// Fetch downloads the current content of a configuration's registry. It stores nothing.
 func Fetch(ctx context.Context, d *term.Decisions) (*Fetched, error) {
 	if d.Registry == nil {
 		return nil, fmt.Errorf("%s names no registry", d.File)
@@ -98,16 +96,15 @@ func Fetch(ctx context.Context, d *term.Decisions) (*Fetched, error) {
 	return &out, nil
 }
 
-// Keep writes what was fetched to the cache of its configuration.
+// Keep writes the content to the cache of its configuration.
 func (f *Fetched) Keep(d *term.Decisions) (file string, err error) {
 	file = d.Beside(d.Registry.Cache)
 
 	return file, replace(file, f.Bundle)
 }
 
-// Unpack writes the policies that were fetched below a directory, which
-// must not be there, or be empty: what a registry no longer holds must
-// not stand beside what it does.
+// Unpack writes the fetched policies to a directory, which must not exist or must be empty, because
+// policies that the registry no longer has must not be mixed with current ones.
 func (f *Fetched) Unpack(dir string) error {
 	switch there, err := os.ReadDir(dir); {
 	case len(there) > 0:
@@ -132,7 +129,7 @@ func (f *Fetched) Unpack(dir string) error {
 	return errors.Join(err, root.Close())
 }
 
-// write makes a file that was not there.
+// write creates a new file.
 func write(root *os.Root, name string, text []byte) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -143,8 +140,8 @@ func write(root *os.Root, name string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// keep writes the copy of a registry. One that was confirmed is as good
-// as new, which its time stamp says.
+// keep writes the copy of a registry. If the existing copy was confirmed, only its time stamp is
+// updated.
 func keep(file string, bundle []byte) error {
 	if bundle != nil {
 		return replace(file, bundle)
@@ -154,8 +151,7 @@ func keep(file string, bundle []byte) error {
 	return os.Chtimes(file, now, now)
 }
 
-// replace writes a file whole or not at all: a reader sees the one
-// before or this one.
+// replace writes a file atomically: readers see either the old or the new content.
 func replace(file string, text []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
 	if err != nil {
@@ -179,17 +175,16 @@ func replace(file string, text []byte) (err error) {
 	return err
 }
 
-// Cached is the copy of a registry that was written when it was fetched
-// last. It never changes.
+// Cached is the copy of a registry from the last fetch. It never changes.
 type Cached struct{ *policy.Set }
 
 // Snapshot returns the policies.
 func (c Cached) Snapshot() *policy.Set { return c.Set }
 
-// Findings are none: nobody asks how old it is.
+// Findings returns none, because the age of the copy doesn't matter here.
 func (c Cached) Findings() []diag.Finding { return nil }
 
-// FromCache reads the copy of a registry, for those who only check.
+// FromCache reads the copy of a registry for commands that only check.
 func FromCache(d *term.Decisions) (Cached, error) {
 	if d.Registry.Cache == "" {
 		return Cached{}, errors.New("it has no cache")

@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Source opens the registries that a decision configuration names while
-// it changes, and keeps those fresh that are in use.
+// Source opens the registries of a decision configuration that may change, and refreshes those that
+// are in use.
 type Source struct {
 	file    string
 	trouble func(error)
@@ -21,8 +21,8 @@ type Source struct {
 	open map[resolve.Registry]*policyhttp.Registry
 }
 
-// NewSource makes the source of a configuration's file. What keeps a
-// cache from being written goes to trouble.
+// NewSource returns the source for a configuration's file. Errors while writing a cache are passed
+// to trouble.
 func NewSource(file string, trouble func(error)) *Source {
 	return &Source{
 		file:    file,
@@ -32,10 +32,9 @@ func NewSource(file string, trouble func(error)) *Source {
 	}
 }
 
-// Open returns where the policies of a configuration are: directories,
-// and a registry, nil for none. It is the same one for the same
-// settings while it is retained. A new one is asked once; when it can't
-// be reached, it denies until it can.
+// Open returns the locations of a configuration's policies: directories, and a registry or nil. The
+// same settings return the same registry while it is retained. A new registry is fetched once;
+// until it can be reached, it denies.
 func (s *Source) Open(c *resolve.Config) ([]string, policy.Registry, error) {
 	d := &term.Decisions{Config: c, File: s.file}
 	if c.Registry == nil {
@@ -61,7 +60,7 @@ func (s *Source) Open(c *resolve.Config) ([]string, policy.Registry, error) {
 	return d.PolicyDirs(), r, nil
 }
 
-// Retain drops the registries that are not used.
+// Retain drops the registries that are not in used.
 func (s *Source) Retain(used []policy.Registry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +82,7 @@ func contains(all []policy.Registry, r *policyhttp.Registry) bool {
 	return false
 }
 
-// wake has Run look at what is open.
+// wake makes Run check the open registries.
 func (s *Source) wake() {
 	select {
 	case s.changed <- struct{}{}:
@@ -91,8 +90,7 @@ func (s *Source) wake() {
 	}
 }
 
-// Run refreshes every open registry as often as its settings say, until
-// ctx ends.
+// Run refreshes every open registry at the interval of its settings, until ctx ends.
 func (s *Source) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()

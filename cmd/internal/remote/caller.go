@@ -1,8 +1,8 @@
-// Package remote is the connection of a command to a server: which one,
-// with which token, and what to do about its errors.
+// Package remote connects commands to a server: it selects the server and the token, and explains
+// errors.
 package remote
 
 import "github.com/assent-dev/assent/cmd/internal/config"
 
-// Caller is a command line that speaks to a server.
+// Caller is a command line that connects to a server.
 type Caller struct{ config.Reader }

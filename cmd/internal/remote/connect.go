@@ -18,10 +18,10 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// DefaultServer is where `assent serve` listens unless it is told otherwise.
+// DefaultServer is the default address of `assent serve`.
 const DefaultServer = "http://127.0.0.1:7717"
 
-// Connection is what every command that speaks to a server is told.
+// Connection holds the flags of every command that connects to a server.
 type Connection struct {
 	server    string
 	tokenFile string
@@ -47,10 +47,10 @@ func Connected(cmd *cobra.Command, c *Connection) *cobra.Command {
 	return cmd
 }
 
-// TokenFile is the file that a flag names; "" if none does.
+// TokenFile returns the file that a flag names, or an empty string if none does.
 func (c Connection) TokenFile() string { return c.tokenFile }
 
-// Dial makes the client. It doesn't speak to the server yet.
+// Dial creates the client. It doesn't contact the server yet.
 func (a Caller) Dial(c Connection) (*client.Client, error) {
 	cfg, err := a.UserConfig()
 	if err != nil {
@@ -75,7 +75,7 @@ func (a Caller) WarnIfExposed(server string) {
 	}
 }
 
-// Exposed reports whether a token would leave the machine in the clear.
+// Exposed reports whether a token would be sent to another machine unencrypted.
 func Exposed(server string) bool {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "http" {
@@ -107,9 +107,8 @@ func (a Caller) token(c Connection, cfg config.UserConfig) (string, error) {
 	return "", fmt.Errorf("the token: %s is empty", file)
 }
 
-// Explain turns an error of a client into one for the command line:
-// what was wrong, and what to do next. The answer "no" has its own exit
-// code.
+// Explain turns an error of a client into one for the command line: the problem and the next step.
+// The answer "no" has its own exit code.
 func Explain(err error) error {
 	var p *client.Problem
 	if !errors.As(err, &p) {
@@ -131,9 +130,8 @@ func Explain(err error) error {
 	return term.ExitWith(problemCode(p), errors.New(text))
 }
 
-// ExplainMissing is Explain for commands in which "not found" is not
-// about the id of a request: next says what to do then. An empty next
-// leaves the advice out.
+// ExplainMissing is like Explain for commands in which "not found" is not about the id of a
+// request. next is the advice for that case; if it is empty, there is none.
 func ExplainMissing(err error, next string) error {
 	p, ok := errors.AsType[*client.Problem](err)
 	if !ok || p.Problem.Code != openapi.CodeNotFound {
@@ -146,8 +144,7 @@ func ExplainMissing(err error, next string) error {
 	return term.ExitWith(problemCode(p), errors.New(text))
 }
 
-// problemCode tells a no of the server from everything that kept it
-// from answering.
+// problemCode returns the exit code for a problem: a refusal by the server, or a failure to answer.
 func problemCode(p *client.Problem) int {
 	switch p.Status {
 	case http.StatusForbidden,
@@ -161,7 +158,7 @@ func problemCode(p *client.Problem) int {
 	return term.ExitFailure
 }
 
-// nextStep says what a person does about a problem.
+// nextStep returns what the user should do about a problem.
 func nextStep(p *client.Problem) string {
 	switch p.Problem.Code {
 	case openapi.CodeVersionMismatch:
@@ -199,8 +196,8 @@ func retryStep(why string, seconds int) string {
 	return why + "try the same again later"
 }
 
-// Ask runs a command that puts one question to the server and prints
-// the answer: as the API's document, or for people.
+// Ask runs a command that makes one request to the server and prints the answer, as the API's
+// document or for people.
 func Ask[T any](a Caller, c Connection, ask func(*client.Client) (T, error), show func(*term.Printer, T)) error {
 	server, err := a.Dial(c)
 	if err != nil {

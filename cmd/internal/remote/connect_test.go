@@ -25,8 +25,8 @@ func TestExposed(t *testing.T) {
 	}
 }
 
-// TestExplainMissingLeavesOutTheAdviceAboutIDs: it would send somebody
-// whose ledger is empty to a list of requests.
+// TestExplainMissingLeavesOutTheAdviceAboutIDs: the advice would send users with an empty ledger to
+// a list of requests.
 func TestExplainMissingLeavesOutTheAdviceAboutIDs(t *testing.T) {
 	problem := func(code openapi.Code) error {
 		return &client.Problem{Problem: openapi.Problem{Code: code, Detail: "nothing here"}}
@@ -48,9 +48,8 @@ func TestExplainMissingLeavesOutTheAdviceAboutIDs(t *testing.T) {
 	}
 }
 
-// TestNextStepAfterNotFoundIsAboutTheID only if the server names nothing
-// else that is missing, as it does to `assent login` where nobody can
-// sign in.
+// TestNextStepAfterNotFoundIsAboutTheID: unless the server names something else that is missing,
+// for example to `assent login` if sign-ins are not configured.
 func TestNextStepAfterNotFoundIsAboutTheID(t *testing.T) {
 	p := &client.Problem{Problem: openapi.Problem{Code: openapi.CodeNotFound, Title: "not found"}}
 	if got := nextStep(p); !strings.Contains(got, "look at the id") {

@@ -1,5 +1,5 @@
-// Package request is `assent request`: a runtime on the command line,
-// which presents a call and runs it once it may.
+// Package request implements `assent request`: a runtime on the command line that presents a call
+// and runs it once it is allowed.
 package request
 
 import (
@@ -113,8 +113,8 @@ func (a command) request(ctx context.Context, f requestFlags, command []string) 
 	return a.runApproved(ctx, f, args, doc, command)
 }
 
-// mayRun presents the call, and returns the arguments that may run and
-// what the server said. Every error means that it may not.
+// mayRun presents the call, and returns the arguments that may run and the server's document. Every
+// error means that the call may not run.
 func (a command) mayRun(ctx context.Context, f requestFlags, command bool) (args string, doc any, err error) {
 	says, err := a.readContext(f)
 	if err != nil {
@@ -146,8 +146,8 @@ func (a command) mayRun(ctx context.Context, f requestFlags, command bool) (args
 	return "", nil, a.notAllowed(f, opened)
 }
 
-// readContext reads what the agent says about its call, and refuses
-// what the server would refuse.
+// readContext reads the agent's context for its call, and returns an error for anything that the
+// server would refuse.
 func (a command) readContext(f requestFlags) ([]info.Item, error) {
 	switch {
 	case f.says == "":
@@ -254,7 +254,7 @@ func (a command) runCommand(ctx context.Context, args string, command []string) 
 	return nil
 }
 
-// notAllowed says that a call may not run, or not yet.
+// notAllowed prints that a call may not run, or not yet.
 func (a command) notAllowed(f requestFlags, opened *approval.Opened) error {
 	p := a.Printer()
 	if f.AsJSON {
@@ -274,8 +274,7 @@ func (a command) notAllowed(f requestFlags, opened *approval.Opened) error {
 	return term.Exit(term.ExitNo)
 }
 
-// printWaiting says what became of a call that people are asked about,
-// and what to do next.
+// printWaiting prints the state of a call that people are asked about, and the next step.
 func printWaiting(p *term.Printer, opened *approval.Opened) {
 	r := opened.Request
 	switch r.State {
@@ -298,7 +297,7 @@ func printWaiting(p *term.Printer, opened *approval.Opened) {
 	}
 }
 
-// printUnfillable says which stages nobody can fill.
+// printUnfillable prints the stages for which there are not enough people.
 func printUnfillable(p *term.Printer, mark string, all []approval.Shortage) {
 	if len(all) > 0 {
 		p.Printf(

@@ -1,4 +1,4 @@
-// Package stores is the table of all engines of stores.
+// Package stores lists all store engines.
 package stores
 
 import (
@@ -11,16 +11,15 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// engine is what a store can run on.
+// engine is a kind of store.
 type engine struct {
 	schemes []string // of the URLs that name its stores; none: paths do
 	open    func(ctx context.Context, where string, trust store.Trust) (store.Store, error)
-	// log is the size of what the store has not folded into its file, in
-	// bytes; nil where it has no file.
+	// log returns the size in bytes of the write-ahead log. It is nil if the engine has no file.
 	log func(where string) int64
 }
 
-// engines lists them. A new one is a folder of store, and a line here.
+// engines lists them. A new one needs a directory below store and a line here.
 func engines() []engine {
 	return []engine{
 		{open: openSQLite, log: sqlite.LogSize},
@@ -41,8 +40,8 @@ func Open(ctx context.Context, where string, trust store.Trust) (store.Store, er
 	return find(where).open(ctx, where, trust)
 }
 
-// Log is the size of what a store has not folded into its file yet, in
-// bytes; 0 where there is nothing, or no file.
+// Log returns the size in bytes of a store's write-ahead log, which is not yet in its file. It is 0
+// if there is no log or no file.
 func Log(where string) int64 {
 	if e := find(where); e.log != nil {
 		return e.log(where)
@@ -51,10 +50,10 @@ func Log(where string) int64 {
 	return 0
 }
 
-// IsURL tells the URL of a store from a path.
+// IsURL reports whether a store is named by a URL and not by a path.
 func IsURL(where string) bool { return len(find(where).schemes) > 0 }
 
-// find is the engine of a URL, or else that of paths.
+// find returns the engine for a URL, or the one for paths.
 func find(where string) engine {
 	all := engines()
 	scheme, _, found := strings.Cut(where, "://")

@@ -1,6 +1,5 @@
-// Package system is what commands ask of the operating system beside
-// reading: files that are written whole or not at all, and an end when
-// somebody stops the process.
+// Package system wraps functions of the operating system that commands need: writing files
+// atomically, and stopping on a signal.
 package system
 
 import (

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Parent makes a command that is only there for those below it.
+// Parent creates a command that only groups its subcommands.
 func Parent(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
@@ -22,7 +22,7 @@ func Parent(use, short, long string, commands ...*cobra.Command) *cobra.Command 
 	return cmd
 }
 
-// NoCommand refuses a word that is no command, and names the nearest.
+// NoCommand returns an error for a word that is no command, and suggests the most similar one.
 func NoCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -34,7 +34,7 @@ func NoCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("there is no command %q, `%s --help` lists them", args[0], cmd.CommandPath())
 }
 
-// Offer completes the value of a flag words.
+// Offer sets the completions of a flag's value.
 func Offer(cmd *cobra.Command, flag string, words ...string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
@@ -51,7 +51,7 @@ func Required(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// OneOf wants exactly one argument, of the valid ones if there are any.
+// OneOf requires exactly one argument. If valid is given, it must be one of those.
 func OneOf(want string, valid ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 || len(valid) > 0 && !slices.Contains(valid, args[0]) {

@@ -8,24 +8,22 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Decisions is a decision configuration with the place that its paths
-// are seen from. Nil is none.
+// Decisions is a decision configuration with the file that its paths are relative to. It may be
+// nil.
 type Decisions struct {
 	*resolve.Config
 	File string
 	dirs []string // instead of those of the file
 }
 
-// Instead puts directories, as flags name them, in the place of the
-// directories and the registry of the file.
+// Instead replaces the directories and the registry of the file by directories from flags.
 func (d *Decisions) Instead(dirs []string) {
 	d.Registry = nil
 	d.Policies = dirs
 	d.dirs = dirs
 }
 
-// ReadDecisions reads a decision configuration. What is wrong with it
-// goes to a stream of errors, with its place.
+// ReadDecisions reads a decision configuration. Problems are printed to errOut with their place.
 func ReadDecisions(file string, stdin io.Reader, errOut io.Writer) (*Decisions, error) {
 	src, err := ReadFile(file, stdin)
 	if err != nil {
@@ -42,7 +40,7 @@ func ReadDecisions(file string, stdin io.Reader, errOut io.Writer) (*Decisions, 
 	return &Decisions{Config: config, File: file}, nil
 }
 
-// Beside is a path as the file means it.
+// Beside resolves a path relative to the file.
 func (d *Decisions) Beside(path string) string {
 	if path == "" || filepath.IsAbs(path) || d.File == "" || d.File == "-" {
 		return path
@@ -68,7 +66,7 @@ func (d *Decisions) PolicyDirs() []string {
 	return out
 }
 
-// Options are what a plan takes of the configuration.
+// Options returns the options for compiling a plan.
 func (d *Decisions) Options() resolve.Options {
 	if d == nil {
 		return resolve.Options{}

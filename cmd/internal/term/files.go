@@ -6,19 +6,17 @@ import (
 	"os"
 )
 
-// Exists checks that a file is there, for a clear message before
-// anything else happens.
+// Exists checks that a file exists, so that a clear error comes first.
 func Exists(path string) error {
 	_, err := os.Stat(path)
 	return err
 }
 
-// maxFile bounds one file, in bytes: more than any real agent, little
-// enough to read 100 of them at once.
+// maxFile limits one file in bytes: larger than any real agent, and small enough to read 100 of
+// them at once.
 const maxFile = 4 << 20
 
-// ReadFile reads one input, up to the bound and one byte more, which is
-// enough to refuse it.
+// ReadFile reads one input. It stops one byte after the limit, which is enough to refuse the file.
 func ReadFile(path string, stdin io.Reader) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(io.LimitReader(stdin, maxFile+1))

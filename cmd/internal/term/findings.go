@@ -15,8 +15,7 @@ func PrintFindings(w io.Writer, findings []diag.Finding, texts map[string][]byte
 		for end < len(findings) && findings[end].File == findings[start].File {
 			end++
 		}
-		// The stream is the last resort: when it can't be written there
-		// is nobody left to tell.
+		// Write errors are ignored, because there is no other stream to report them on.
 		_ = out.File(diag.Report{File: findings[start].File, Findings: findings[start:end]})
 		start = end
 	}

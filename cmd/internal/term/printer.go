@@ -20,8 +20,7 @@ func (a Streams) ExpectTyping(what string) {
 	}
 }
 
-// WriteOut writes a text byte for byte, but to a terminal only what is
-// safe there.
+// WriteOut writes a text byte for byte. If the output is a terminal, it writes the safe version.
 func (a Streams) WriteOut(text string, safe func(string) string) error {
 	if a.OutTerminal {
 		text = safe(text)
@@ -32,8 +31,8 @@ func (a Streams) WriteOut(text string, safe func(string) string) error {
 	return nil
 }
 
-// Shorten cuts a text for a list, at its first line's end too, and
-// shows that it did. Where it matters the whole text is printed.
+// Shorten shortens a text for a list to its first line and a maximum length, and marks that it did.
+// It is not for output that must be complete.
 func Shorten(text string, most int) string {
 	first, _, more := strings.Cut(text, "\n")
 	runes := []rune(first)
@@ -46,10 +45,9 @@ func Shorten(text string, most int) string {
 	return first
 }
 
-// Printer is the one way of data to the terminal. Formats are constants
-// of ours; every argument is escaped, so nothing in it can move the
-// cursor, start a line, reorder text or be invisible (threat 5). The
-// first failed write is kept, see done.
+// Printer is the only way in which data is written to the terminal. Formats are constants of our
+// own. Every argument is escaped, so nothing in it can move the cursor, start a line, reorder text
+// or be invisible (threat 5). The first write error is kept; see Done.
 type Printer struct {
 	W     io.Writer
 	Color bool
@@ -60,7 +58,7 @@ func (a Streams) Printer() *Printer {
 	return &Printer{W: a.Out, Color: a.OutTerminal && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb"}
 }
 
-// Style is how a piece of text looks on a terminal with colour.
+// Style is the appearance of text on a terminal with colour.
 type Style string
 
 const (
@@ -73,8 +71,8 @@ const (
 	reset        = "\x1b[0m"
 )
 
-// Styled is an argument of printf with a style. Its text is a string,
-// which is escaped like any other, or ready.
+// Styled is an argument of Printf with a style. Its text is a string, which is escaped like any
+// other, or a Ready.
 type Styled struct {
 	style Style
 	text  any
@@ -83,8 +81,8 @@ type Styled struct {
 // Of gives a text this style.
 func (s Style) Of(text any) Styled { return Styled{style: s, text: text} }
 
-// Ready is a text in which data is escaped already, such as the message
-// of a decision. It is kept on one line and scrubbed all the same.
+// Ready is a text whose data is already escaped, such as the message of a decision. It is still
+// kept on one line and scrubbed.
 type Ready string
 
 // Printf prints a constant format. Arguments may be texts, styled
@@ -126,14 +124,14 @@ func (p *Printer) Paint(s Style, text string) string {
 	return string(s) + text + reset
 }
 
-// Raw writes what is safe.
+// Raw writes a text that is already safe.
 func (p *Printer) Raw(text string) {
 	if p.Err == nil {
 		_, p.Err = io.WriteString(p.W, text)
 	}
 }
 
-// Done reports whether everything was written.
+// Done returns the first write error.
 func (p *Printer) Done() error {
 	if p.Err != nil {
 		return fmt.Errorf("write the output: %w", p.Err)
@@ -141,7 +139,7 @@ func (p *Printer) Done() error {
 	return nil
 }
 
-// Table is a heading, and rows of as many cells: arguments of Printf.
+// Table is a heading and rows with the same number of cells, which are arguments of Printf.
 type Table [][]Styled
 
 // Row adds a row.
@@ -167,8 +165,7 @@ func Heading(names ...string) *Table {
 	return &Table{row}
 }
 
-// Table prints a table in columns two spaces apart; the last one is
-// left as long as it is.
+// Table prints a table in columns that are two spaces apart. The last column is not padded.
 func (p *Printer) Table(t *Table) {
 	widths := make([]int, len((*t)[0]))
 	for _, row := range *t {
@@ -189,7 +186,7 @@ func (p *Printer) Table(t *Table) {
 	}
 }
 
-// Print prints what a command came to: as a JSON document, or for people.
+// Print prints the result of a command, as a JSON document or for people.
 func Print[T any](a Streams, asJSON bool, doc T, show func(*Printer, T)) error {
 	p := a.Printer()
 	if asJSON {
@@ -199,7 +196,7 @@ func Print[T any](a Streams, asJSON bool, doc T, show func(*Printer, T)) error {
 	return p.Done()
 }
 
-// Document prints a JSON document as the API gave it, spread over lines.
+// Document prints a JSON document of the API on several lines.
 func (p *Printer) Document(doc any) error {
 	text, err := encodeJSON(doc)
 	if err != nil {
@@ -241,9 +238,9 @@ func encodeJSON(doc any) ([]byte, error) {
 // terminal as its escape.
 func JSONSafe(text string) string { return safetext.JSON(text) }
 
-// Scrub makes a text safe that may hold text escaped before; lines
-// stay. Unlike template.Escape it can be applied again.
+// Scrub makes a text safe that may contain text that was already escaped. It keeps line breaks.
+// Unlike template.Escape it can be applied more than once.
 func Scrub(text string) string { return safetext.Terminal(text) }
 
-// ScrubLine is Scrub for a text that must stay on one line.
+// ScrubLine is like Scrub for a text that must stay on one line.
 func ScrubLine(text string) string { return safetext.TerminalLine(text) }

@@ -6,7 +6,7 @@ import (
 	terminal "golang.org/x/term"
 )
 
-// Process is the streams of this process.
+// Process returns the streams of this process.
 func Process() Streams {
 	in, out := int(os.Stdin.Fd()), int(os.Stdout.Fd())
 	width, _, err := terminal.GetSize(out)

@@ -1,5 +1,5 @@
-// Package term is what every command shares: its streams, exit codes,
-// help and completion, and the one way of data to the terminal.
+// Package term has the common parts of all commands: streams, exit codes, help and completion, and
+// safe output to the terminal.
 package term
 
 import (
@@ -17,39 +17,36 @@ const (
 	ExitFindings = 1 // agf-validate: findings at or above --fail-on
 	ExitNo       = 1 // assent: the answer is no: denied, not approved, not verified
 	ExitFailure  = 2 // usage, or something could not be read or reached
-	// assent audit verify: everything is right, but nothing from
-	// outside says that it is the whole, or whose it is
+	// assent audit verify: everything is correct, but nothing from outside proves that it is
+	// complete, or whose it is
 	ExitLoose = 3
 )
 
 // Version is the version of both binaries, and of the tool in SARIF.
 const Version = "0.3.0"
 
-// HelpURL is where the rule pages stand; the page of a rule is helpURL
-// + id + ".md".
+// HelpURL is the directory of the rule pages. The page of a rule is HelpURL + id + ".md".
 const HelpURL = "https://github.com/assent-dev/assent/blob/main/docs/rules/"
 
-// Streams are the ends of a command.
+// Streams are the standard streams of a command.
 type Streams struct {
 	In  io.Reader
 	Out io.Writer
 	Err io.Writer
-	// Width is how many columns the terminal at Out has, 0 when there
-	// is none or it does not say.
+	// Width is the number of columns of the terminal at Out. It is 0 if there is no terminal or its
+	// width is unknown.
 	Width int
-	// OutTerminal and ErrTerminal report whether a person reads along:
-	// colour and progress are for people only.
+	// OutTerminal and ErrTerminal report whether the streams are terminals. Colour and progress are
+	// only for terminals.
 	OutTerminal bool
 	ErrTerminal bool
-	// InTerminal reports whether a person types at In: nobody else is
-	// ever asked a question.
+	// InTerminal reports whether In is a terminal. Questions are asked only then.
 	InTerminal bool
-	// Raw makes In deliver single keys until restore is called; nil
-	// where that can't be done.
+	// Raw makes In deliver single keys until restore is called. It is nil if that isn't supported.
 	Raw func() (restore func(), err error)
-	// Size asks the terminal at Out for its size; nil where there is none.
+	// Size returns the size of the terminal at Out. It is nil if Out is no terminal.
 	Size func() (width, height int)
-	// Env is the environment; nil means an empty one.
+	// Env reads the environment. A nil Env is an empty environment.
 	Env func(name string) string
 }
 
@@ -61,8 +58,7 @@ func (s Streams) Getenv(name string) string {
 	return s.Env(name)
 }
 
-// ExitError carries an exit code up to main; its message, if any, has
-// not been printed yet.
+// ExitError carries an exit code to main. Its message, if any, has not been printed yet.
 type ExitError struct {
 	Code int
 	err  error
@@ -77,17 +73,16 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.err }
 
-// Exit ends a command with a code and without a further word.
+// Exit ends a command with a code and without a message.
 func Exit(code int) error { return &ExitError{Code: code} }
 
 // ExitWith ends a command with a code and a message.
 func ExitWith(code int, err error) error { return &ExitError{Code: code, err: err} }
 
-// No is an error that answers no, which has an exit code of its own.
+// No returns an error for the answer "no", which has an exit code of its own.
 func No(format string, args ...any) error { return ExitWith(ExitNo, fmt.Errorf(format, args...)) }
 
-// CodeOf is the exit code that an error carries, ExitFailure unless it
-// says otherwise.
+// CodeOf returns the exit code of an error. The default is ExitFailure.
 func CodeOf(err error) int {
 	var exit *ExitError
 	if errors.As(err, &exit) {
@@ -115,8 +110,7 @@ func Run(cmd *cobra.Command, s Streams, args []string) int {
 		code, err = exit.Code, exit.err
 	}
 	if err != nil {
-		// Names in it may come from anywhere: a further line never
-		// looks like one of ours.
+		// Names in it may come from anywhere, so further lines are marked to differ from our own.
 		fmt.Fprintf(
 			s.Err,
 			"%s: %s\n",

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Stamp writes a time for people: in UTC, so that two of them read the same.
+// Stamp formats a time for people. It uses UTC, so that times are comparable.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// Span writes a duration in its two largest units: 1d 3h, 2h 5m, 40s.
+// Span formats a duration in its two largest units: 1d 3h, 2h 5m, 40s.
 func Span(d time.Duration) string {
 	d = d.Round(time.Second)
 	if d < time.Second {

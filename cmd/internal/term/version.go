@@ -10,9 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// VersionCommand returns the command version of a program. It prints the
-// version, the commit and its time, and what the binary was built with and
-// for, each on a line "NAME: VALUE".
+// VersionCommand returns the command version of a program. It prints the version, the commit and
+// its time, the Go version and the platform, each on a line "NAME: VALUE".
 func VersionCommand(program string, s Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

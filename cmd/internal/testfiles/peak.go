@@ -36,7 +36,7 @@ func PeakMain() {
 
 	usage, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	peak := int64(usage.Maxrss)
-	if runtime.GOOS != "darwin" { // elsewhere it is told in KiB
+	if runtime.GOOS != "darwin" { // other systems report KiB
 		peak <<= 10
 	}
 	if err := os.WriteFile(os.Args[1], []byte(strconv.FormatInt(peak, 10)), 0o600); err != nil {

@@ -96,7 +96,7 @@ func CheckFlags(t *testing.T, page, usages string) {
 	}
 }
 
-// Odd are characters that must not reach a terminal, and some beside them.
+// Odd contains characters that must not reach a terminal, and some other unusual ones.
 const Odd = "\x1b\a\b\r\n\t\x7f\u0085\u009b\u200b\u202e\u2028\ufeff\U000e0041 \\u{}"
 
 // Hidden reports whether a text holds a character that does not print,

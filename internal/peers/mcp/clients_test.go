@@ -28,7 +28,7 @@ var agentFile = mcptest.ClerkOf(`    - alias: files
       allowed_tools: [read_file, {name: write_file, approval: true}, t0, t1, t2, t3, t4, t5, t6, t7, t8, t9]
 `)
 
-// tools is how many the agent's file allows.
+// tools is the number of tools that the agent's file allows.
 const tools = 12
 
 // files is a server that counts what it runs. A call of a path that
@@ -92,7 +92,7 @@ func (f *files) ran(path string) int {
 	return f.runs[path]
 }
 
-// told is what a client saw of one call.
+// told is the part of a call's answer that a client got.
 type told struct {
 	IsError    bool           `json:"isError"`
 	Text       string         `json:"text"`
@@ -100,7 +100,7 @@ type told struct {
 	Failed     string         `json:"failed"` // the error that the application got instead of a result
 }
 
-// seen is what a client saw.
+// seen is the report of a client.
 type seen struct {
 	Version  string   `json:"version"`
 	Tools    int      `json:"tools"`
@@ -257,8 +257,8 @@ func tableRow(text, product string) []string {
 	return nil
 }
 
-// checkCounts holds what came and what ran: a modern client is sent
-// back twice before it is told to wait.
+// checkCounts checks how many calls arrived and ran. A modern client is sent back twice before it
+// is asked to wait.
 func (s *seen) checkCounts(t *testing.T, w *world, f *files, name string) {
 	t.Helper()
 	at := "/" + name + "/"

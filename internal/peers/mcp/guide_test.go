@@ -29,9 +29,9 @@ type guide struct {
 	set  []string         // what was exported
 }
 
-// TestGuide runs the page: blocks of json are the client's file, console
-// what is run and printed, sh what goes on beside it, and text what that
-// prints.
+// TestGuide runs the page: blocks of json are the client's file, blocks of console are commands
+// with their output, blocks of sh are background commands, and blocks of text are the output of
+// those.
 func TestGuide(t *testing.T) {
 	t.Parallel()
 	text := must.Get(os.ReadFile(guidePage))(t)
@@ -108,8 +108,7 @@ func (g *guide) runs(block string) string {
 	return out.String()
 }
 
-// prints is what a command prints. The list is read until somebody asks
-// something.
+// prints returns the output of a command. The list is read until there is a request in it.
 func (g *guide) prints(command string) (text string) {
 	g.t.Helper()
 	filled := g.filled(command)

@@ -90,7 +90,7 @@ func (p *place) write(name, text string) {
 
 func (p *place) at(name string) string { return filepath.Join(p.dir, name) }
 
-// text is that of a file; "" when it isn't there.
+// text returns the text of a file. It is empty if the file doesn't exist.
 func (p *place) text(name string) string {
 	text, err := os.ReadFile(p.at(name))
 	if err != nil && !os.IsNotExist(err) {

@@ -64,7 +64,7 @@ func everything(t *testing.T, transport string) string {
 	return address
 }
 
-// programs is where the programs of npm stand.
+// programs returns the directory of the npm programs.
 func programs(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(installed(t), "node_modules", ".bin")

@@ -173,8 +173,8 @@ func (w *world) left(path string) {
 	w.open[path]--
 }
 
-// untilLeft waits until the gateway knows that nobody waits for a call:
-// a client that gave up says so on a way of its own.
+// untilLeft waits until the gateway has noticed that no client waits for a call. Clients that give
+// up report that on a separate connection.
 func (w *world) untilLeft(path string) {
 	ticks := time.NewTicker(20 * time.Millisecond)
 	defer ticks.Stop()
@@ -213,7 +213,7 @@ func (w *world) approve(out http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// about is the request that waits about a path; "" for none.
+// about returns the pending request about a path. It is empty if there is none.
 func (w *world) about(ctx context.Context, path string) string {
 	page, err := w.Service.Waiting(ctx, assenttest.Tenant, "mara", approval.Filter{})
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/assent-dev/assent/agent/serve"
 )
 
-// bank is a model that makes the same three calls whenever a user
-// writes, and then tells what came of them.
+// bank is a model that makes the same three calls whenever a user writes, and then reports their
+// results.
 type bank struct{}
 
 // Respond answers the messages.

@@ -22,8 +22,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// Issuer is an authorization server. What a test changes about it, it
-// changes by Set.
+// Issuer is an authorization server. Tests change it through Set.
 type Issuer struct {
 	*httptest.Server
 	RSA *rsa.PrivateKey   // of the key "r", for RS256
@@ -41,7 +40,7 @@ type Issuer struct {
 	calls map[string]int
 }
 
-// New starts an issuer by https.
+// New starts an issuer with https.
 func New(t testing.TB) *Issuer {
 	t.Helper()
 	i := fresh(t)
@@ -50,8 +49,7 @@ func New(t testing.TB) *Issuer {
 	return i
 }
 
-// NewPlain starts an issuer by plain http, for programs that don't know
-// the certificate.
+// NewPlain starts an issuer with plain http, for programs that don't trust the test certificate.
 func NewPlain(t testing.TB) *Issuer {
 	t.Helper()
 	i := fresh(t)
@@ -119,28 +117,28 @@ func (i *Issuer) Set(change func()) {
 	change()
 }
 
-// Count is how often a path was asked for.
+// Count returns how often a path was requested.
 func (i *Issuer) Count(path string) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.calls[path]
 }
 
-// Roots trust the issuer.
+// Roots returns a TLS configuration that trusts the issuer.
 func (i *Issuer) Roots() *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AddCert(i.Certificate())
 	return &tls.Config{RootCAs: pool}
 }
 
-// Sign signs claims as the issuer signs access tokens.
+// Sign signs claims in the form of the issuer's access tokens.
 func (i *Issuer) Sign(claims map[string]any) string {
 	i.t.Helper()
 	return Signed(i.t, "RS256", i.RSA, "r", "at+jwt", claims)
 }
 
-// Signed signs claims by a key, with the members alg, kid and typ of the
-// header; the last two may be "".
+// Signed signs claims with a key and the header members alg, kid and typ. The last two are left out
+// if they are empty.
 func Signed(t testing.TB, alg string, key any, kid, kind string, claims any) string {
 	t.Helper()
 	t.Helper()
@@ -162,8 +160,8 @@ func Signed(t testing.TB, alg string, key any, kid, kind string, claims any) str
 	return text
 }
 
-// Gives has the issuer give the tokens t1, t2 and so on. more are further
-// members of its answer, such as ,"expires_in":600.
+// Gives makes the issuer return the tokens t1, t2 and so on. more is appended to the members of its
+// answer, for example ,"expires_in":600.
 func (i *Issuer) Gives(more string) {
 	i.Grant = func(w http.ResponseWriter, n int) {
 		w.Header().Set("Content-Type", "application/json")

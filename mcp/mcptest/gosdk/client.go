@@ -28,7 +28,7 @@ func (c *Client) Close() error { return c.session.Close() }
 // Version is the version of the protocol that both speak.
 func (c *Client) Version() string { return c.session.InitializeResult().ProtocolVersion }
 
-// Tools are the input schemas of all tools, by their names.
+// Tools returns the input schemas of all tools by name.
 func (c *Client) Tools(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	for t, err := range c.session.Tools(ctx, nil) {

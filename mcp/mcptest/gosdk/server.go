@@ -1,5 +1,5 @@
-// Package gosdk has a server and a client of the official Go SDK of MCP,
-// for tests: nobody here wrote what they send.
+// Package gosdk has a server and a client of the official Go SDK of MCP for tests, so that their
+// messages are independent of our own code.
 package gosdk
 
 import (
@@ -17,8 +17,7 @@ import (
 // streams.
 const Variable = "ASSENT_TEST_MCP_GO_SDK"
 
-// Main serves on standard input and output where Variable is set, and
-// reports whether it was.
+// Main serves on standard input and output if Variable is set, and reports whether it was.
 func Main() bool {
 	if os.Getenv(Variable) == "" {
 		return false
@@ -68,7 +67,7 @@ func newServer() *sdk.Server {
 	return s
 }
 
-// schema has all that readers of schemas like to lose.
+// schema contains keywords that schema readers tend to lose.
 const schema = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",` +
 	`"properties":{"a":{"$ref":"#/$defs/a"},"n":{"type":"integer","maximum":9007199254740993}},` +
 	`"$defs":{"a":{"$anchor":"a","type":["string","null"]}},"if":{"required":["a"]},"then":{"required":["n"]},"x-own":[1.0]}`
@@ -84,7 +83,7 @@ func tool(name string) *sdk.Tool {
 	}
 }
 
-// contents are what a result can hold, by the name of a tool.
+// contents returns the kinds of content that a result can have, by the name of a tool.
 func contents() map[string][]sdk.Content {
 	text := &sdk.TextContent{Text: "größe <&>\u2028 \x01", Annotations: &sdk.Annotations{Priority: 0.5}}
 	image := &sdk.ImageContent{Data: []byte{0, 1, 255}, MIMEType: "image/png"}
@@ -104,7 +103,7 @@ func contents() map[string][]sdk.Content {
 	}
 }
 
-// echo returns what it got, as content, structure and _meta.
+// echo returns its arguments as content, structure and _meta.
 func echo(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	return &sdk.CallToolResult{
 		Meta:              sdk.Meta{"example.com/got": r.Params.Meta["example.com/sent"]},
@@ -113,7 +112,7 @@ func echo(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error
 	}, nil
 }
 
-// reports tells how far it has come.
+// reports sends three progress reports.
 func reports(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	for i := range 3 {
 		err := r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
