@@ -300,7 +300,7 @@ func previews(t *testing.T, w *entrances, who string, r *approval.Request) {
 	w.seals.take(who, r, seal(v.submits("/requests/"+r.ID+"/edit", form)))
 }
 
-// editOf returns the arguments of a person's page, and that they confirm them.
+// editOf returns the call's arguments with the request's version added, as an approver's edit.
 func (w *entrances) editOf(r *approval.Request) string {
 	return strings.Replace(string(r.Current().Call.Args), "{", fmt.Sprintf(`{"version":%d,`, r.Version), 1)
 }
