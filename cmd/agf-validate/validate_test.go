@@ -191,9 +191,9 @@ const (
 		"approval: true}]\n"
 )
 
-// TestABrokenPolicyIsAFindingInEveryFormat: a broken policy in a directory of --policies is
-// reported with its line, whether or not it is also named as a path. The other files are checked,
-// and references to a policy that is only broken are not reported.
+// TestABrokenPolicyIsAFindingInEveryFormat: a broken policy in a directory of --policies is reported
+// with its line, whether or not it is also named as a path. The other files are checked, and
+// references to a policy that is only broken are not reported as missing.
 func TestABrokenPolicyIsAFindingInEveryFormat(t *testing.T) {
 	tree(t, map[string]string{
 		"agents/desk.agf.yaml":        deskNames + "x: 1\n",
